@@ -54,8 +54,8 @@ static void count_existing(gconv_item *item, gconv_existing existing, const char
     gconv_item_add_error(item, path, "exists and is kept (--no-clobber)");
 }
 
-/* Chooses by the manifest. The print of the input is taken before it is read: if the input changes meanwhile, the manifest
- * notes the old content, and the result is made again next time. */
+/* Chooses by the manifest. The input's print (size and checksum) is taken before the input is decoded: if it changes
+ * meanwhile, the manifest notes the old content, and the result is made again next time. */
 static void choose_unfinished(gconv_item *item, const gconv_manifest *manifest) {
   item->print = gconv_print_of(item->input->file);
   for (size_t n = 0; n < item->count; n++) {
@@ -108,10 +108,10 @@ bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item) {
   return false;
 }
 
-/* ---- What becomes of them ------------------------------------------------------------------------------------------ */
+/* ---- What becomes of results --------------------------------------------------------------------------------------- */
 
-/* Notes result n in the manifest, for which the whole file is read. Returns the text of an error, or NULL. A result that
- * cannot be noted is written all the same: the next --resume makes it again. */
+/* Notes result n in the manifest. The whole result is read for its checksum. Returns the text of an error, or NULL. A result
+ * that cannot be noted is written all the same: the next --resume makes it again. */
 static char *note(const gconv_run *run, const gconv_item *item, size_t n) {
   const gconv_batch *batch = run->batch;
   gconv_manifest *manifest = batch->manifest ? batch->manifest : run->record;

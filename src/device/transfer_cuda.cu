@@ -81,7 +81,7 @@ static int take_slabs(gconv_slabs *slabs, slab **taken) {
   int count = 0;
   pthread_mutex_lock(&slabs->lock);
   if (slabs->free_count < LANE_SLABS && slabs->made < MOST_SLABS)
-    make_block(slabs); /* if pinning fails, those that exist must do: there is at least one block */
+    make_block(slabs); /* if pinning fails, the slabs that exist are enough: there is at least one block */
   while (slabs->free_count == 0)
     pthread_cond_wait(&slabs->returned, &slabs->lock);
   while (count < LANE_SLABS && slabs->free_count > 0)
@@ -108,7 +108,7 @@ size_t gconv_all_rows(const gconv_image *image) {
   return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * (size_t)image->height;
 }
 
-/* Whether planes follow each other as rows do. */
+/* Whether there is no gap between planes. */
 static bool is_one_plane(const gconv_image *image) {
   return image->plane_bytes == image->row_bytes * (size_t)image->height;
 }
@@ -178,8 +178,8 @@ static gconv_status move_part(const transfer *t, size_t part, slab *through, boo
   return move_bytes(through, (uint8_t *)t->device->data + part * SLAB_BYTES, part_bytes(t, part), up, stream);
 }
 
-/* Calls start(part, slab), which starts to copy a part from the device, and take(part, slab) when it is there, for the parts
- * begin .. end - 1 in their order. The next parts are copied into other slabs meanwhile. */
+/* Receives parts begin .. end - 1 in their order. start(part, slab) starts to copy a part from the device. take(part, slab)
+ * is called when the part is in the slab. Meanwhile, the next parts are copied into other slabs. */
 template <class Start, class Take>
 static gconv_status receive_parts(size_t begin, size_t end, slab *const *slabs, size_t count, cudaStream_t stream,
                                   Start start, Take take) {
@@ -263,7 +263,7 @@ static gconv_status move_image(gconv_slabs *slabs, gconv_threads *threads, const
   l.count = l.count < 1 ? 1 : l.count > most ? most : l.count;
   if (l.count == 1)
     return move_lane(&l, 0);
-  if (!up) /* otherwise the threads would wait for the kernel, and others for the threads */
+  if (!up) /* else shared threads would wait for the kernel, and other work for these threads */
     CUDA_TRY(cudaStreamSynchronize(stream));
   gconv_threads_run(threads, l.count, take_lane, &l);
   return l.status == GCONV_OK ? GCONV_OK : gconv_fail(l.status, "%s", l.why);
@@ -292,7 +292,7 @@ gconv_status gconv_download_bytes(gconv_slabs *slabs, const void *device, size_t
   const size_t most = units * unit, parts = (bytes - 1) / most + 1;
   const auto size_of = [=](size_t part) { return part + 1 < parts ? most : bytes - part * most; };
   int count = take_slabs(slabs, taken);
-  double free = gconv_now_ms(); /* since when nobody uses a part */
+  double free = gconv_now_ms(); /* when take() was done with the last part */
   gconv_status status = receive_parts(
       0, parts, taken, (size_t)count, stream,
       [=](size_t part, slab *into) {

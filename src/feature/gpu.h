@@ -12,11 +12,11 @@ GCONV_C_BEGIN
 typedef struct gconv_feature_gpu gconv_feature_gpu;
 
 #ifdef GCONV_WITH_CUDA
-/* The rows of a band of images like `like`, of which `outputs` features are made in all: a multiple of GCONV_TILE_HEIGHT.
- * All bands of an image have about the same height. */
+/* The height of a band, a multiple of GCONV_TILE_HEIGHT, for images like `like` with `outputs` features of all channels
+ * together. All bands of an image have about the same height. */
 int32_t gconv_feature_gpu_rows(const gconv_image *like, double outputs);
 
-/* `list` must outlive it. Features are those of `channels` channels. */
+/* `list` must outlive *gpu. `channels`: how many channels of the image get features. */
 gconv_status gconv_feature_gpu_create(gconv_device *device, const gconv_feature_list *list, const gconv_image *like,
                                       int32_t channels, gconv_feature_gpu **gpu);
 /* NULL is allowed. */
@@ -31,7 +31,7 @@ gconv_status gconv_feature_gpu_make(gconv_feature_gpu *gpu, const gconv_image *w
 gconv_status gconv_feature_gpu_fetch(gconv_feature_gpu *gpu, const gconv_image *made, const gconv_image *to,
                                      gconv_timings *timings);
 
-/* Bytes of memory of the device that it takes. */
+/* Bytes that a gconv_feature_gpu takes of the device's memory. */
 double gconv_feature_gpu_bytes(const gconv_feature_list *list, const gconv_image *like, int32_t channels);
 #else /* a build without CUDA has no such device */
 static inline int32_t gconv_feature_gpu_rows(const gconv_image *like, double outputs) {

@@ -97,8 +97,8 @@ static void make_hessian(gconv_feature_work *work, const gconv_feature *feature,
                  OUT(0), OUT(1), work->columns);
 }
 
-/* The product of two planes, smoothed. What lies outside the image is the product's own reflection: that of x and y has the
- * wrong sign there. */
+/* Multiplies two planes, and smooths the product. Outside the image, the product is reflected. Computed there, x times
+ * y would have the wrong sign, because a reflection changes the sign of one derivative. */
 static void smooth_product(gconv_feature_work *work, const gconv_scale *scale, const float *a, const float *b, float *to) {
   int32_t rim = scale->radius, count = work->columns + 2 * rim;
   for (int32_t y = -rim; y < work->rows + rim; y++)

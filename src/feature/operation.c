@@ -27,7 +27,7 @@ typedef struct feature_plan {
   gconv_feature_work *works; /* owned: one a thread, on a GPU one; NULL of an outline */
   int threads;
   gconv_feature_gpu *gpu;   /* owned: on a GPU; else NULL */
-  gconv_feature_look *look; /* owned: NULL: nothing is known that a picture could be compared with */
+  gconv_feature_look *look; /* owned: NULL if it is not known what the model learned */
 } feature_plan;
 
 static bool is_there(const gconv_device *device) {
@@ -104,7 +104,7 @@ static void make_part(const making *job, size_t channel, gconv_feature_work *wor
   gconv_feature_tile_make(work, fetch, &from, to, out->plane_bytes / sizeof(float), out->row_bytes / sizeof(float));
 }
 
-/* Turns are tiles, one channel after the other in each. */
+/* A turn is one channel of a tile. The channels of a tile follow each other. */
 static void make_tile(void *context, size_t turn, int seat) {
   const making *job = context;
   const feature_plan *plan = job->plan;
@@ -151,7 +151,8 @@ static gconv_status make_there(const feature_plan *plan, const gconv_image *in, 
   return GCONV_OK;
 }
 
-/* Looks at the tile in the middle of some rows, which the CPU makes once more: the features stay on the GPU. */
+/* Compares a tile in the middle of some rows with what the model learned. The CPU makes its features once more, because
+ * those of the GPU stay there. */
 static gconv_status look_there(const feature_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                int32_t count) {
   const gconv_image *like = &plan->base.like;
@@ -284,7 +285,7 @@ static void fill_info(feature_plan *plan) {
       1e-6 * nanoseconds(&plan->operation->list) * plan->channels * info->frames * info->height * (double)info->width;
 }
 
-/* Says that colours become grey, or grey colours, for a model that learned the others. */
+/* Warns if the picture has colours and the model learned grey ones, or the other way round. */
 static void tell_channels(const feature_plan *plan) {
   const gconv_image *like = &plan->base.like;
   const int32_t colours = like->channels - like->alpha;

@@ -11,7 +11,7 @@ enum { BUFFERS = 1 + GCONV_PLANES + GCONV_SMOOTH_ORDERS + GCONV_FEATURE_SPARE };
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------------- */
 
-/* Rows are as long as a tile with what its features reach, and what gconv_smooth() may compute behind it. */
+/* A row has room for a tile, its halo on both sides, and the samples that gconv_smooth() may compute past the end. */
 static size_t pitch_of(const gconv_feature_list *list) {
   size_t width = GCONV_TILE_WIDTH + 2 * (size_t)list->reach + GCONV_SMOOTH_WIDTH;
   return (width + GCONV_SMOOTH_WIDTH - 1) / GCONV_SMOOTH_WIDTH * GCONV_SMOOTH_WIDTH;
@@ -30,7 +30,7 @@ gconv_status gconv_feature_work_begin(const gconv_feature_list *list, int32_t he
   const size_t floats = plane_floats(list), bytes = gconv_feature_work_bytes(list);
   void *memory = NULL;
   GCONV_TRY(gconv_allocate_workspace(bytes, "features of pixels", &memory));
-  memset(memory, 0, bytes); /* what is computed behind the end of a row is not used, but read */
+  memset(memory, 0, bytes); /* smoothing reads samples past the end of a row; their results are not used */
   *work = (gconv_feature_work){.list = list, .height = height, .width = width, .pitch = pitch_of(list), .memory = memory};
   float *next = work->memory + (size_t)list->reach * work->pitch + (size_t)list->reach; /* the first pixel of the tile */
   work->source = next;
@@ -58,7 +58,7 @@ static bool is_outside(int32_t i, int32_t size) {
   return i < 0 || i >= size;
 }
 
-/* The pixels that a border repeats are as near to it as those outside: so they are in the tile, or in its rim. */
+/* A border pixel repeats a pixel that is at most as far from the edge. So the tile or its rim has that pixel. */
 void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border border, int32_t rim, float *plane) {
   for (int32_t y = -rim; y < work->rows + rim; y++) {
     float *row = row_at(work, plane, y);
@@ -78,8 +78,8 @@ void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border bord
 }
 
 /* Two samples beyond the end of a line of `count` samples, the last of which is *end; the one before it is *(end - step).
- * With them, (f[i + 1] - f[i - 1]) / 2 is what numpy.gradient() has at the end, and the same of that, where it is taken
- * twice. */
+ * With them, g[i] = (f[i + 1] - f[i - 1]) / 2 equals numpy.gradient() at the end, and (g[i + 1] - g[i - 1]) / 2 equals
+ * numpy.gradient() of numpy.gradient(). */
 static void extend(float *end, ptrdiff_t step, int32_t count) {
   float last = end[0], before = count > 1 ? end[-step] : last, third = count > 2 ? end[-2 * step] : 2 * before - last;
   end[step] = last + (last - before);

@@ -10,7 +10,7 @@
  *        dt: f                              <data>
  *        data: [ -1., 0., 1. ]                -1. 0. 1.</data></edge>
  *
- * Every matrix of one channel is a filter. Everything else in the file is skipped.
+ * Every matrix is a filter, and must have one channel. Everything else in the file is skipped.
  */
 #include "base/memory.h"
 #include "filter/text.h"

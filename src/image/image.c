@@ -21,7 +21,7 @@ gconv_status gconv_image_allocate(gconv_image *image) {
   GCONV_NEED(image);
   GCONV_TRY(gconv_check_header(image, "an image"));
   size_t planes = (size_t)image->frames, samples = (size_t)image->width;
-  *(image->planar ? &planes : &samples) *= (size_t)image->channels; /* both are int32_t: no overflow in 64 bits */
+  *(image->planar ? &planes : &samples) *= (size_t)image->channels; /* two factors of 31 bits: no overflow */
   size_t row_bytes = samples * gconv_type_bytes(image->type), plane_bytes, bytes;
   if (!gconv_multiply(row_bytes, (size_t)image->height, &plane_bytes) || !gconv_multiply(plane_bytes, planes, &bytes))
     return gconv_fail(GCONV_TOO_LARGE, "an image of %d x %d x %d x %d samples is larger than any memory", image->frames,

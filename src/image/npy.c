@@ -18,9 +18,9 @@ typedef struct npy_state {
   uint64_t header_bytes;    /* while writing */
   bool reserved;            /* space for writing in any order was reserved */
   gconv_element element;    /* of the file that is written */
-  uint16_t *row;            /* of such elements, where they are not the samples */
-  bool several, grown;      /* it was begun with several frames; their number was not known then */
-  gconv_elements_made made; /* of samples that became such elements */
+  uint16_t *row;            /* converted to such elements; NULL: samples are written */
+  bool several, grown;      /* several frames at the start; more were added later */
+  gconv_elements_made made; /* what converting samples to elements changed */
 } npy_state;
 
 /* ---- Reading ---- */
@@ -57,7 +57,7 @@ static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file
   return GCONV_OK;
 }
 
-/* One frame of a stack: goes to its elements. */
+/* Lets the reader read one frame of a stack only: skips the elements before it. */
 static gconv_status choose_frame(gconv_reader *reader, const gconv_npy_header *file) {
   int64_t index = 0;
   size_t bytes = gconv_product(3, (size_t[]){file->shape[1], file->shape[2], file->item_bytes});
@@ -140,7 +140,7 @@ static gconv_status read_bools(gconv_reader *reader, uint8_t *samples, size_t co
   return GCONV_OK;
 }
 
-/* Whether float32 has the whole number of this magnitude. */
+/* Whether an integer of this magnitude is exact in float32. */
 static bool is_single(uint64_t magnitude) {
   return magnitude < 1 << 24 || magnitude >> __builtin_ctzll(magnitude) < 1 << 24;
 }
@@ -279,7 +279,7 @@ static size_t row_samples(const gconv_image *image) {
   return gconv_image_row_bytes(image) / gconv_type_bytes(image->type);
 }
 
-/* Planes are made of whole frames. */
+/* To separate rows into planes, the writer holds a whole frame. */
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   (void)options, (void)how;
   return is_transposed(header) ? gconv_image_frame_bytes(header) : 0;
@@ -382,7 +382,7 @@ static gconv_status add_frame(gconv_writer *writer) {
   return GCONV_OK;
 }
 
-/* Writes the header again, with the number of frames. Its shape has room for any. */
+/* Writes the header again, with the number of frames. The header's padding has room for most numbers. */
 static gconv_status write_number(gconv_writer *writer) {
   const npy_state *state = writer->state;
   uint8_t bytes[GCONV_NPY_HEADER_BYTES];

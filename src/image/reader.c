@@ -11,7 +11,8 @@
 
 /* ---- Opening ---- */
 
-/* A pixel of the limit has up to four channels. So the limit also bounds the memory of planar images with many channels. */
+/* The limit counts a pixel for every four channels, or part of four. So it also bounds the memory of planar images with many
+ * channels. */
 static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_time) {
   const gconv_image *header = &reader->header;
   size_t factors[] = {(size_t)frames_at_a_time, (size_t)header->height, (size_t)header->width,
@@ -31,7 +32,7 @@ static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_
 gconv_status gconv_reader_check_expansion(const gconv_reader *reader, int32_t frames) {
   const gconv_image *header = &reader->header;
   size_t pixels = gconv_product(3, (size_t[]){(size_t)frames, (size_t)header->height, (size_t)header->width});
-  size_t always = frames > 1 ? 1 << 26 : 1 << 28; /* the largest WebP, of one colour, has less than the latter */
+  size_t always = frames > 1 ? 1 << 26 : 1 << 28; /* 1 << 28: the largest WebP, which is a tiny file if it has one colour */
   uint64_t size = reader->source->size == UINT64_MAX ? reader->held : reader->source->size;
   if (size == 0 || pixels <= always || pixels / GCONV_MOST_EXPANSION <= size)
     return GCONV_OK;
@@ -108,7 +109,7 @@ void gconv_reader_lose(gconv_reader *reader, const char *name) {
     memcpy(reader->lost + used, ", ...", sizeof ", ...");
 }
 
-/* What of a file that was read is not in its pixels. */
+/* Warns of what a file has besides the pixels that were read. */
 static void warn_of_rest(const gconv_reader *reader) {
   const char *name = reader->source->name;
   bool more = reader->open_ended && !reader->next_asked && gconv_source_can_rewind(reader->source);
@@ -259,7 +260,8 @@ gconv_status gconv_reader_look(gconv_reader *reader) {
   return GCONV_OK;
 }
 
-/* Of a pipe, what follows the image is looked at if it has come already: its writer may keep it open. */
+/* Looks behind an image from a pipe, at bytes that have come already. It does not wait: the pipe may stay
+ * open. */
 static void look_at_pipe(gconv_reader *reader) {
   const gconv_source *source = reader->source;
   if (reader->end > 0 && !gconv_source_can_rewind(source) && source->end > source->begin)

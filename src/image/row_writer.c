@@ -104,7 +104,7 @@ struct gconv_row_writer {
   gconv_image header; /* the caller's header; its metadata are only borrowed, but for `exif` */
   void *exif;         /* owned: with the size of this image; or NULL */
   int64_t rows_left;
-  bool frames_differ; /* then: of the frame at hand */
+  bool frames_differ; /* then rows_left is that of the current frame */
 };
 
 /* ---- Metadata ---- */
@@ -113,7 +113,7 @@ struct gconv_row_writer {
 typedef struct metadata_kind {
   int held; /* GCONV_HOLDS_... */
   const char *name;
-  bool several; /* they are, not it is */
+  bool several; /* the name is a plural, for messages */
   bool (*has)(const gconv_image *header);
   void (*drop)(gconv_image *header);
 } metadata_kind;
@@ -229,7 +229,7 @@ static void tell_of_nodata(const gconv_format *format, const gconv_image *header
                     gconv_nodata_write(header->nodata, text), format->info.name);
 }
 
-/* Leaves to the format what it is to write: EXIF in a copy that has the size of this image. */
+/* Keeps in the header the metadata that the format is to write. EXIF becomes a copy with the size of this image. */
 static gconv_status settle_metadata(gconv_row_writer *rows) {
   gconv_image *header = &rows->header;
   const gconv_format *format = rows->writer.format;

@@ -2,9 +2,9 @@
 /*
  * Decoding the pixels of TIFF: pages, one after the other, each from the top.
  *
- * A page is decoded by bands: the rows of a strip, or of a row of tiles. Whole bands that are asked for are decoded where
- * they are wanted, their blocks by the shared threads side by side; of a band that is asked for in parts, the rows are held.
- * Each thread that needs libtiff has the file open by itself.
+ * A page is decoded by bands: the rows of a strip, or of a row of tiles. The shared threads decode the blocks of a band side
+ * by side. If a whole band is asked for, they write to the caller's rows. If a part is asked for, the whole band is decoded
+ * into a buffer that is kept. Each thread that needs libtiff has the file open by itself.
  */
 #include "base/threads.h"
 #include "image/tiff_reading.h"
@@ -44,7 +44,7 @@ static gconv_status read_raw(const gconv_tiff_reading *s, gconv_tiff_seat *its, 
                         : gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its pixels", s->reader->source->name);
 }
 
-/* zlib's format into out[0 .. size); false if that does not become so many bytes, or the checksum is wrong. */
+/* Decompresses zlib's format into out[0 .. size). False if there are fewer or more bytes, or the checksum is wrong. */
 static bool inflate_block(gconv_tiff_seat *its, size_t raw_size, uint8_t *out, size_t size) {
 #ifdef GCONV_WITH_ISAL
   struct inflate_state *inflate = its->inflate;
@@ -66,8 +66,8 @@ static bool inflate_block(gconv_tiff_seat *its, size_t raw_size, uint8_t *out, s
 #endif
 }
 
-/* Whether a strip or tile by Deflate is whole, by its checksum, which libtiff does not look at. What lies behind the pixels
- * is of no matter. */
+/* Compares a compressed strip or tile with its checksum, because libtiff does not. What follows the pixels does not
+ * matter. */
 static gconv_status check_deflated(const gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index) {
   uint8_t scrap[1 << 14];
   size_t size;
@@ -95,12 +95,12 @@ static gconv_status check_deflated(const gconv_tiff_reading *s, gconv_tiff_seat 
                     got == Z_BUF_ERROR ? "ends too early" : "has another checksum than it should, or codes that are none");
 }
 
-/* Whether libtiff decodes blocks by Deflate. */
+/* Whether the blocks of the page are compressed by Deflate. */
 static bool is_deflated(const gconv_tiff_page *page) {
   return page->compression == COMPRESSION_ADOBE_DEFLATE || page->compression == COMPRESSION_DEFLATE;
 }
 
-/* Decodes a block without libtiff: it is stored, or by Deflate. False if something is irregular: then libtiff is asked. */
+/* Decodes a stored or deflated block without libtiff. *done is false if something is irregular: then libtiff decodes it. */
 static gconv_status decode_own(const gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index, int32_t rows, uint8_t *out,
                                bool *done) {
   const gconv_tiff_page *page = &s->page;
@@ -150,7 +150,7 @@ typedef struct target {
   size_t row_bytes;
 } target;
 
-/* Makes colours of the samples of a block, which are in the image already unless their number differs. */
+/* Converts the samples of a block to colours: in the image, or from its->samples if the number of channels differs. */
 static void finish_block(const gconv_tiff_page *page, const target *t, gconv_tiff_seat *its) {
   size_t row = gconv_type_bytes(page->header.type) * page->samples * (size_t)t->width;
   bool elsewhere = page->header.channels != page->samples;
@@ -194,11 +194,12 @@ static gconv_status decode_cell(gconv_tiff_reading *s, gconv_tiff_seat *its, con
   return GCONV_OK;
 }
 
-/* A block whose colours libtiff converts: it gives rows from the bottom up, of a strip just those that there are. */
+/* Decodes a block whose colours libtiff converts. libtiff gives rows from the bottom up, without padding if a
+ * strip is short. */
 static gconv_status decode_colours(gconv_tiff_reading *s, gconv_tiff_seat *its, const target *t) {
   const gconv_tiff_page *page = &s->page;
   GCONV_TRY(gconv_tiff_turn_to(s, its, page));
-  gconv_tiff_prepare(&its->file, page); /* seat 0 came to the page when it was opened */
+  gconv_tiff_prepare(&its->file, page); /* for seat 0, gconv_tiff_turn_to() does not do this */
   if (is_deflated(page))
     GCONV_TRY(check_deflated(s, its, (uint32_t)t->band * (uint32_t)page->across + (uint32_t)t->column));
   GCONV_TRY(make_room((size_t)page->width * (size_t)page->height * 4, &its->block, &its->block_room));
@@ -296,7 +297,7 @@ static gconv_status read_line(gconv_tiff_reading *s, int32_t y, uint8_t *pixels)
   bool elsewhere = page->header.channels != page->samples;
   uint8_t *samples = elsewhere ? first->samples : pixels;
   for (int plane = 0; plane < planes; plane++) {
-    gconv_tiff_seat *its = &s->seats[plane]; /* each plane is decoded on and on */
+    gconv_tiff_seat *its = &s->seats[plane]; /* each plane has a seat, as its lines must be decoded in order */
     if (y % page->height == 0 && is_deflated(page))
       GCONV_TRY(check_deflated(s, its, (uint32_t)(plane * page->down + y / page->height)));
     GCONV_TRY(gconv_tiff_turn_to(s, its, page));
@@ -393,7 +394,7 @@ typedef struct wanted {
   int32_t count, got;
 } wanted;
 
-/* What is done by one thread: any but blocks. */
+/* Reads what one thread reads by itself: stored rows, or lines. */
 static gconv_status read_in_order(void *context) {
   wanted *w = context;
   gconv_tiff_reading *s = w->s;

@@ -11,12 +11,12 @@
 
 /* What becomes of a tag. */
 typedef enum fate {
-  LEFT_OUT,  /* and named */
+  LEFT_OUT,  /* a message names it */
   OF_FILE,   /* it is the layout of the file, its colours, or statistics of its samples: results have their own */
   ELSEWHERE, /* EXIF, XMP, ICC profile, resolution, description: they are read by others */
   PLACE,     /* kept where width and height stay */
   LAYOUT,    /* kept where the shape stays */
-  NUMBER,    /* of no data: kept where the result has one */
+  NUMBER,    /* that stands for no data: kept where the result has one */
   NAME       /* kept */
 } fate;
 
@@ -100,7 +100,7 @@ static const known_tag *find_tag(unsigned tag) {
 
 /* ---- Records ---- */
 
-/* What the tags are of. */
+/* The shape of the image that the tags belong to. */
 typedef struct shape {
   int32_t frames, height, width, channels, type;
   int32_t pages; /* that have the same PLACE */
@@ -120,7 +120,7 @@ static size_t value_bytes(const record *r) {
   return r->type < GCONV_TIFF_TYPES ? (size_t)r->count * gconv_tiff_type_bytes[r->type] : 0;
 }
 
-/* Steps over the record at *at of `size` bytes of tags. Returns its value, or NULL behind the last, or if it is cut off. */
+/* Reads the record at *at and moves *at behind it. Returns its value; NULL if there is none, or it exceeds `size`. */
 static const void *next_record(const uint8_t *tags, size_t size, size_t *at, record *r) {
   if (*at > size || size - *at < sizeof *r)
     return NULL;
@@ -159,7 +159,7 @@ static bool keep(gconv_reader *reader, const gconv_tiff_origin *from, const gcon
   return true;
 }
 
-/* Whether the entry is a description of the layout, which is read from libtiff's copy. */
+/* Whether the entry is a description that tells a program the layout of the file. */
 static bool is_layout(const gconv_tiff_origin *from, const gconv_tiff_entry *e) {
   char text[1024] = "";
   size_t size = e->bytes < sizeof text ? e->bytes : sizeof text - 1;
@@ -173,7 +173,7 @@ static void lose(gconv_reader *reader, unsigned tag, const known_tag *known) {
   gconv_reader_lose(reader, known ? known->name : name);
 }
 
-/* The kept values of a directory, one behind the other: *bytes at most. */
+/* Finds how many bytes the kept values of a directory take at most. False if these are too many. */
 static bool room_of(const gconv_tiff_origin *from, uint64_t at, size_t entries, size_t *bytes) {
   gconv_tiff_entry e;
   *bytes = sizeof(record) + padded(sizeof(shape));
@@ -195,7 +195,7 @@ uint32_t gconv_tiff_place_sum(const gconv_source *source, uint64_t directory) {
     return sum;
   for (size_t i = 0; i < entries; i++, directory += gconv_tiff_entry_bytes(&from)) {
     const known_tag *known = gconv_tiff_read_entry(&from, directory, &e) ? find_tag(e.tag) : NULL;
-    size_t size = e.bytes < sizeof bytes ? e.bytes : sizeof bytes; /* their heads differ where they differ */
+    size_t size = e.bytes < sizeof bytes ? e.bytes : sizeof bytes; /* different values differ in their first bytes */
     if (known && known->fate == PLACE && gconv_tiff_fetch(&from, e.value, bytes, size))
       sum = gconv_adler32(gconv_adler32(sum, (uint8_t[]){(uint8_t)(e.tag >> 8), (uint8_t)e.tag}, 2), bytes, size);
   }
@@ -259,7 +259,7 @@ static void append(char *out, size_t *used, const char *text, size_t length) {
   out[*used] = '\0';
 }
 
-/* OME's text names the type of samples. `out` has room for both. */
+/* Copies OME's text, with `type` for the type of samples that it names. `out` has room for 16 more bytes. */
 static void set_ome_type(const char *text, gconv_type type, char *out) {
   static const char *const names[] = {"uint8", "uint16", "float"};
   static const char attribute[] = " Type=\"";
@@ -309,7 +309,7 @@ static bool is_shape_alone(const char *text) {
   return text[0] == '{' && strchr(text, ':') == strrchr(text, ':');
 }
 
-/* Sets the description as it is true of the header. */
+/* Sets the description, changed where the header has another type of samples. */
 static gconv_status set_description(TIFF *handle, const gconv_image *header, const shape *its, const char *text) {
   void *memory = NULL;
   GCONV_TRY(gconv_allocate(strlen(text) + 16, "a description", &memory));
@@ -325,7 +325,7 @@ static gconv_status set_description(TIFF *handle, const gconv_image *header, con
 
 /* ---- Writing --------------------------------------------------------------------------------------------------------- */
 
-/* Those that libtiff does not know itself. */
+/* Whether libtiff does not know this kept tag by itself. */
 static bool is_own(const known_tag *known) {
   return known->fate == PLACE || known->fate == LAYOUT || known->fate == NUMBER;
 }
@@ -352,7 +352,7 @@ static void set_value(TIFF *handle, const record *r, const void *value) {
   gconv_tiff.TIFFSetField(handle, r->tag, r->count, value);
 }
 
-/* The number of no data as text: that of the file if it is still the same. */
+/* Sets the text of the number that stands for no data. If the number is the same, the text stays as it was. */
 static void set_nodata(TIFF *handle, const gconv_image *header, const char *old) {
   double value = 0;
   char text[GCONV_NODATA_BYTES];
@@ -372,7 +372,7 @@ typedef struct writing {
   const char *nodata;         /* as the file had it */
 } writing;
 
-/* Sets a record. *description: it was one. */
+/* Sets a record. *description becomes true if the record was a description, and was set. */
 static gconv_status set_record(writing *w, const record *r, const void *value, bool *description) {
   const known_tag *known = find_tag(r->tag);
   fate what = r->tag == TIFFTAG_IMAGEDESCRIPTION ? LAYOUT : known ? known->fate : OF_FILE;

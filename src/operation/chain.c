@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A chain: operations that are applied one after the other, as one operation. What a stage yields is the input of the next.
- * Between stages, images are whole in memory; by rows, only those rows of them are made that the strip at the end needs. A
+ * Between stages, images are whole in memory. By rows, each stage makes only the rows that the last stage's strip needs. A
  * stage whose results are large (gconv_operation_type.strip) is never made as a whole: the chain goes by strips of its own.
  */
 #include "base/arguments.h"
@@ -26,8 +26,8 @@ typedef struct chain_plan {
   gconv_image *between;  /* [count - 1]: what the stages yield; without pixels until an execution wants them */
   gconv_plan_pass *rows; /* [count]: of a strip: the rows that each stage makes */
   size_t count;
-  int32_t strip; /* rows that are made at a time, also of whole images; 0: whole images are made as such */
-  int32_t part;  /* with a strip: the rows of it that the last stage makes at a time, which then are in the caches */
+  int32_t strip; /* rows that are made at a time, even if an image is whole; 0: a whole image is made at once */
+  int32_t part;  /* with a strip: rows of it that the last stage makes at a time, few enough for the CPU's caches */
   bool there;    /* on a GPU: what lies between the stages stays in its memory */
 } chain_plan;
 
@@ -108,8 +108,8 @@ static void rows_of_last(const chain_plan *plan, int32_t first, int32_t count, i
     gconv_plan_rows_needed(last, first + at, count - at, &unused, end);
 }
 
-/* Sets plan->rows for a strip of the last stage: each stage before it makes what the next one needs, from a row on at which
- * its strips may begin. */
+/* Sets plan->rows for a strip of the last stage: each stage before it makes the rows that the next one needs.
+ * Its first row is one at which its strips may begin. */
 static void find_rows(const chain_plan *plan, int32_t first, int32_t count) {
   plan->rows[plan->count - 1] = (gconv_plan_pass){first, first + count, false};
   for (size_t i = plan->count - 1; i > 0; i--) {
@@ -173,8 +173,7 @@ static gconv_status execute_by(gconv_plan *plan, int32_t step, const gconv_image
   return status;
 }
 
-/* Room for rows of what stage i yields. That of the strip before serves again, so that the system need not clear new pages.
- */
+/* Makes room for rows that stage i yields. The room of the last strip is used again: new pages would have to be cleared. */
 static gconv_status make_room(const chain_plan *plan, size_t i, int32_t height, gconv_image *out) {
   gconv_image *room = &plan->between[i];
   if (!room->data || room->height < height) {
@@ -340,7 +339,7 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
     stage->type->find_need(stage, &one);
     double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&stage->outputs[0]) / height;
     double scale = height / plan->stages[plan->count - 1]->outputs[0].height;
-    if (plan->strip > 0) { /* rows of the chain's own strips are the same, whatever rows are asked for */
+    if (plan->strip > 0) { /* the chain makes strips of its own height, whatever is asked for */
       need->fixed += one.fixed + one.rows + (row + one.row) * (last ? plan->part : plan->rows[i].end - plan->rows[i].first);
       continue;
     }
@@ -419,7 +418,7 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
   plan->there = gpu && plan->strip > 0 && plan->stages[plan->count - 1]->type->execute_rows_there;
   for (size_t i = 0; i + 1 < plan->count; i++)
     plan->there = plan->there && plan->stages[i]->type->make_rows_there;
-  gconv_plan_pass pass; /* the only one, of each stage */
+  gconv_plan_pass pass; /* each stage has only one: see row_step() */
   for (size_t i = 0; i < plan->count && plan->strip > 0 && order->extent == GCONV_PLAN_WHOLE; i++)
     GCONV_TRY(gconv_plan_begin_pass(plan->stages[i], 0, &pass));
   for (size_t i = 0; i < plan->count; i++)

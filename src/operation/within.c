@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An operation that counts within a rectangle, or as far as a mask says, as one operation: it wraps any other, lets it make
- * its result, and blends that with the input on the host.
+ * An operation that wraps another one, and limits it to a rectangle or by a mask. The wrapped operation makes its result.
+ * Then the result is blended with the input on the host.
  *
  * By rows, only the rows of the rectangle are made; all others are copies of the input.
  */
@@ -24,8 +24,8 @@ typedef struct within {
   gconv_operation base;
   gconv_operation *inner; /* this is one of its users */
   gconv_area area;        /* its mask is not used */
-  gconv_image mask;       /* owned: one channel of weights; no data: there is no mask */
-  gconv_operation *owner; /* of the mask's pixels, if they are another's: this is one of its users */
+  gconv_image mask;       /* owned: one channel of weights; without pixels if there is no mask */
+  gconv_operation *owner; /* NULL, or what owns the mask's pixels: this is one of its users */
   bool told;              /* that the rectangle reaches beyond an image; changed atomically */
 } within;
 
@@ -56,8 +56,8 @@ static void *row_of(const gconv_image *image, int32_t row) {
   return (uint8_t *)image->data + (size_t)row * image->row_bytes;
 }
 
-/* Weights of a row, from `grey`, of one channel, or two with alpha, by which they are multiplied. False if one is not from 0
- * to 1. */
+/* Stores the weights of a row. `grey` has a grey sample for each pixel, followed by alpha if there is one. A weight is the
+ * grey sample times alpha. False if a sample is not from 0 to 1. */
 static bool store_weights(gconv_type type, bool alpha, const void *grey, void *weights, size_t pixels) {
   double white = gconv_level_of_white(type);
   for (size_t i = 0; i < pixels; i++) {
@@ -146,8 +146,8 @@ typedef struct pixels {
   size_t channels, count;
 } pixels;
 
-/* Where the weight is 0 or white, the bits are those of the input or of the result: by the sum, if samples are integers.
- * Both types are constants wherever this is inlined. */
+/* At weight 0 the output has the bits of the input, at white those of the result. Integer samples get them from the sum;
+ * floats are copied. Both types are constants wherever this is inlined. */
 GCONV_INLINE void blend_samples(gconv_type type, gconv_type mask, const pixels *p) {
   const double white = gconv_level_of_white(mask);
   for (size_t i = 0, k = 0; i < p->count; i++) {
@@ -184,14 +184,14 @@ GCONV_INLINE void blend_pixels_body(gconv_type type, gconv_type mask, const pixe
 }
 GCONV_VECTORIZED(blend_pixels, (gconv_type type, gconv_type mask, const pixels *p), (type, mask, p))
 
-/* Rows of a result, which are those of the inner operation within the rectangle, and what they are blended with. */
+/* Rows of a result. `out` has the inner operation's rows within the rectangle, and becomes their blend with `in`. */
 typedef struct blend {
   const within_plan *plan;
-  const gconv_image *in, *out; /* their first rows are these of the image: */
-  int32_t in_row, out_row;
+  const gconv_image *in, *out;
+  int32_t in_row, out_row; /* rows of the image that `in` and `out` begin at */
 } blend;
 
-/* The same where samples may be no data: a blend with one is none. */
+/* The same for images in which a number stands for no data. A blend with such a sample is no data, too. */
 static void blend_around_nodata(const gconv_image *image, gconv_type mask, const pixels *p) {
   const double white = gconv_level_of_white(mask);
   for (size_t i = 0, k = 0; i < p->count; i++)
@@ -266,7 +266,7 @@ static int32_t row_step(const gconv_plan *base) {
   return gconv_plan_passes(inner) > 1 ? 0 : gconv_plan_row_step(inner);
 }
 
-/* Also of rows outside the rectangle, which are copied from the window: so every strip needs as many. */
+/* A strip needs what the inner plan needs, and its own rows: those outside the rectangle are copied from the window. */
 static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   gconv_plan_rows_needed(((const within_plan *)base)->inner, first, count, begin, end);
   *begin = *begin < first ? *begin : first;
@@ -278,7 +278,7 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
   const within_plan *plan = (const within_plan *)base;
   int32_t begin = plan->scope.top > first ? plan->scope.top - first : 0, end = plan->scope.bottom - first;
   end = end < outputs->height ? end : outputs->height;
-  begin -= begin % row_step(base); /* strips begin at multiples of it, as `first` is one */
+  begin -= begin % row_step(base); /* strips begin at multiples of row_step(); `first` is one */
   if (begin < end) {
     gconv_image part = *outputs;
     part.data = row_of(outputs, begin);
@@ -323,7 +323,7 @@ static void explain(const gconv_plan *base, FILE *text) {
   plan->inner->type->explain(plan->inner, text);
 }
 
-/* The inner operation holds what was blended to float64, and the rest to the input. */
+/* The inner plan compares blended samples with float64, and all other samples with the input. */
 static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
                            double budget, gconv_verification *result) {
   within_plan *plan = (within_plan *)base;

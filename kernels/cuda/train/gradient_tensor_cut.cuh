@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How blocks and warps share the work of gradient_tensor.cu: the filters, pieces and places of a warp, and the size of a
- * stage. The host computes it once.
+ * How blocks and warps share the work of gradient_tensor.cu, which says what a piece, a place and a quad is: the filters,
+ * pieces and places of a warp, and the size of a stage. The host computes this once.
  */
 #pragma once
 
@@ -13,7 +13,7 @@ namespace {
 
 enum : int {
   WARPS = 8,                /* the most of a block */
-  PROCESSORS = 132,         /* blocks are made for so many on any GPU, so that all have the same sums */
+  PROCESSORS = 132,         /* that work is cut for, on any GPU: so all GPUs have the same sums */
   STEP = 16,                /* places that are added at a time */
   QUADS = STEP / 4,         /* of a step */
   LANES = 16,               /* pieces of a group */
@@ -25,7 +25,7 @@ enum : int {
   WARPGROUPS = 3,               /* of a block */
   GROUP_WARPS = 4 * WARPGROUPS, /* of a block */
   BLOCK_FILTERS = 64,           /* of a block */
-  PAIR_CYCLES = 3 * 32          /* of a multiprocessor, for three products of 64 x 64, 8 places deep */
+  PAIR_CYCLES = 3 * 32          /* that three products of 64 x 64 x 8 take on a multiprocessor */
 };
 
 struct gradient_arguments : staging {
@@ -33,10 +33,10 @@ struct gradient_arguments : staging {
   int64_t leaf;   /* floats of a leaf, a multiple of four: the sums of all registers, then a bias for each filter */
   int32_t taps;   /* of a filter */
   int32_t of_row; /* pieces of a row of a filter */
-  int32_t inner;  /* so many neighbouring pieces are the same taps of neighbouring channels */
+  int32_t inner;  /* neighbouring pieces that are the same taps of as many channels */
   int32_t groups; /* groups of pieces of a filter */
   int32_t tiles;  /* blocks for all pieces of a filter */
-  int32_t blocks; /* for all filters of a group */
+  int32_t blocks; /* for all filters of a convolution's group */
   int32_t warps_m, warps_n, warps_k;
   int32_t chunks; /* of an image */
   int32_t cases, stages;
@@ -52,7 +52,7 @@ __host__ __device__ __forceinline__ piece piece_of(const gradient_arguments &a, 
   return {block * a.inner + i - rest * a.inner, row - block * a.p.rows, rest - row * a.of_row};
 }
 
-/* The template arguments of a kernel: TAPS, GROUPS, FILTERS and BLOCKS; warpgroups: multiply_by_warpgroups(). */
+/* The template arguments of a kernel: TAPS, GROUPS, FILTERS and BLOCKS. warpgroups: it is multiply_by_warpgroups(). */
 struct cut {
   int32_t taps, groups, filters, blocks;
   bool warpgroups;
@@ -153,7 +153,7 @@ inline int reads_of_gradients(const gradient_arguments &a) {
 inline int32_t sum_floats(const cut &c, const gradient_arguments &a) {
   return a.warps_m * a.warps_n * (a.warps_k / 2) * 32 * c.groups * c.taps * c.filters * 4;
 }
-/* Floats after the stages: the rests of a stage's gradients. */
+/* Floats after the stages: what tf32 truncates of a stage's gradients (gradient_tensor_groups.cuh). */
 inline int32_t rest_floats(const cut &c, const gradient_arguments &a) {
   return c.warpgroups ? a.dz_floats : 0;
 }
@@ -184,14 +184,14 @@ inline double set_pitches(const cut &c, gradient_arguments *a) {
       }
     }
   const int32_t extra = (c.taps * a->of_row - p.columns) * p.dilation_x + 8;
-  if (c.warpgroups) { /* quads of all filters, one quad after the other */
+  if (c.warpgroups) { /* layout: the first quad of all filters, then the second, ... */
     a->dz_pitch = a->dz_plane = 4;
     set_floats(a, extra);
     const int32_t more_dz = (QUADS * a->steps - 1) * a->dz_floats;
     a->dz_floats += more_dz;
     a->floats += more_dz;
     const double products =
-        2.0 * PAIR_CYCLES * c.taps * c.groups * WARPGROUPS; /* they read gradients in half of this time */
+        2.0 * PAIR_CYCLES * c.taps * c.groups * WARPGROUPS; /* half of this time is for reading gradients */
     return a->steps * std::max(products, products / 2 + 2.0 * a->warps_n * least) + 500;
   }
   gradient_arguments best = *a;

@@ -2,7 +2,7 @@
 /*
  * Forward and backward of a whole slice in one block, by tiles. The lanes of a warp are a table of 4 rows and 8 columns
  * (row_of_lane()). A lane has some outputs, or four inputs, of four neighbouring cases. So each number is used at least four
- * times, and most reads take half the time.
+ * times. In such a table, most reads from shared memory take half the time.
  */
 #pragma once
 
@@ -60,7 +60,8 @@ template <int K, class Use> __device__ void forward_tiles(const resident_layer &
   }
 }
 
-/* Stores the gradients of the sums of output k of the last layer, for four cases; not for softmax. */
+/* Stores the gradients of the last layer's sums (its outputs before activation), of output k and four cases; not for
+ * softmax. */
 __device__ __forceinline__ void differentiate(const resident_net &net, int32_t x_at, int32_t count, int32_t k, int32_t n,
                                               const float (&values)[4]) {
   const resident_layer &l = net.layers[net.count - 1];

@@ -20,8 +20,7 @@ DEVICE float &part_of(float4 &v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-/* Padding weights are 0, and are multiplied by channels of 0 with the other sign. Such products are -0, and change no sum.
- */
+/* Padding channels are -0, and their weights are 0. So their products are -0, and change no sum. */
 template <int C, int OUTS> DEVICE void bring_pair(const arguments_of_layers &a, float *shared) {
   constexpr int ROW = C + 1 + OUTS;
   const layer &first = a.layers[0], &second = a.layers[1];
@@ -58,7 +57,7 @@ template <int OUTS> DEVICE void put_outputs(const arguments_of_layers &a, float 
   if (a.softmax)
     soften(v, last.filters);
   if (a.argmax) {
-    float largest = v[0], lost = v[0] * 0.0f; /* 0, or NaN: gconv_combine_values() */
+    float largest = v[0], lost = v[0] * 0.0f; /* 0, or NaN if a value is not finite, as in gconv_combine_values() */
     int label = 0;
     UNROLLED_FOR (int k = 1; k < OUTS; k++)
       if (k < last.filters) {
