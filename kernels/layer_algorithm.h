@@ -4,8 +4,8 @@
 
 #include "kernels/layer_problem.h"
 
-/* One call of an algorithm. Addresses are of the device's memory. Weights and workspace are aligned to 64 bytes; in and out
- * begin at an image, of a batch that may be a part of a larger one: they are aligned to 4. */
+/* One call of an algorithm. Addresses are of the device's memory. Weights and workspace are aligned to 64 bytes. The images
+ * may be in the middle of a larger batch, so in and out are only aligned to 4. */
 typedef struct gconv_layer_execution {
   const gconv_layer_problem *problem;
   const float *weights; /* weights, biases, and what prepare() wrote (layer_problem.h) */
@@ -13,7 +13,7 @@ typedef struct gconv_layer_execution {
   float *out;           /* N x K x P x Q */
   void *state;          /* what acquire() made; NULL without one */
   void *workspace;      /* workspace_bytes() of it; on the CPU each thread has its own; contents undefined */
-  size_t task;          /* CPU: which of tasks(). CUDA: everything, on the stream */
+  size_t task;          /* CPU: the number of the part, below tasks(). CUDA: not used, one call does all */
   void *stream;         /* cudaStream_t */
 } gconv_layer_execution;
 
@@ -30,8 +30,8 @@ typedef struct gconv_layer_algorithm {
    */
   size_t (*tasks)(const gconv_layer_problem *problem);
 
-  /* On the CPU: of each thread. NULL: none. Grows with problem->images: where it (on the CPU, that of all threads) is above
-   * problem->workspace_limit for all images, the network makes the problem one of fewer, and executes it several times. */
+  /* On the CPU: of each thread. NULL: none. It grows with problem->images. If that of all images (on the CPU: and of all
+   * threads) exceeds problem->workspace_limit, the network executes the problem several times, with fewer images each. */
   size_t (*workspace_bytes)(const gconv_layer_problem *problem);
 
   /* As in gconv_algorithm. */
@@ -48,10 +48,10 @@ typedef struct gconv_layer_algorithm {
   size_t (*prepared_floats)(const gconv_layer_problem *problem);
   gconv_status (*prepare)(const gconv_layer_problem *problem, const float *weights, float *prepared);
 
-  /* CUDA. Weights that change, as in training, are prepared anew by the device. Where the numbers that prepare() makes of
-   * weights come from is known once, on the host: fill_sources() says of which weight each is made, -1 being 0. Then
-   * prepare_again() makes them on the stream; `sources` is of the device, and the rest of what prepare() writes is there.
-   * A count of 0: not for this problem. NULL: what prepare() writes are weights as they are, and constants. */
+  /* CUDA. Weights that change, as in training, are prepared anew by the device. First, on the host, fill_sources() names the
+   * weight that each number of prepare() is made of; -1: the number is 0. Then prepare_again() makes these numbers on the
+   * stream. It finds `sources`, and all other things that prepare() writes, in memory of the device. A count of 0: the
+   * algorithm cannot do this for the problem. NULL: prepare() writes only constants and unchanged weights. */
   size_t (*source_count)(const gconv_layer_problem *problem);
   void (*fill_sources)(const gconv_layer_problem *problem, int32_t *sources);
   gconv_status (*prepare_again)(const gconv_layer_execution *execution, const int32_t *sources);

@@ -9,7 +9,7 @@
 
 typedef struct loading {
   gconv_group *group;
-  gconv_row_reader *reader; /* of the only item; NULL: they are opened */
+  gconv_row_reader *reader; /* of the only item, already open; NULL: each item is opened here */
   gconv_image *images;      /* [group->count] */
   char **errors;            /* [group->count]; owned, NULL: it was read */
 } loading;

@@ -10,7 +10,7 @@ typedef struct gconv_csv_field {
   char *begin, *end; /* in the line; *end is not a character of a number */
 } gconv_csv_field;
 
-/* The first field with a mark, a point or a comma, and what the mark may be. */
+/* The first number with a mark of one kind, such as a decimal comma: its line and its text. */
 typedef struct gconv_csv_mark {
   uint64_t line; /* 0: no field has one */
   char text[24];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Features on a GPU. The rows of a band, and those that they depend on, are uploaded. They become a plane of floats for each
- * channel, and planes become features, scale by scale. Results have the bytes of the CPU's: sums have the same order, and if
- * the CPU subtracts a sample of a tile from its pixels, the GPU has the same tiles.
+ * channel, and planes become features, scale by scale. Results have the same bytes as the CPU's: sums have the same
+ * order. If the CPU subtracts one sample of a tile from all of its pixels, the GPU uses the same tiles.
  */
 #include "device/device.h"
 #include "device/guest_cuda.h"

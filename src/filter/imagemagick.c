@@ -34,7 +34,7 @@ static bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* Returns the end of the part before a ':', if there is a ':' before a comment or the end of the line; otherwise NULL. */
+/* Returns the first ':'; NULL if a ';', a comment or the end of the line comes first. */
 static const char *find_colon(const gconv_text *text) {
   for (const char *at = text->at; at < text->end && !strchr(";#%\n\r", *at); at++)
     if (*at == ':')
@@ -61,7 +61,7 @@ static gconv_status fail_at(const gconv_text *text, const char *at, const char *
   return gconv_field_fail(text, &field, GCONV_BAD_FILE, "%s", what);
 }
 
-/* Reads digits. Returns -1 if there are none, or too many. */
+/* Reads digits. Returns -1 if there are none, INT32_MAX if there are too many. */
 static int32_t read_digits(const char **at) {
   int32_t value = -1;
   for (int count = 0; is_digit(**at); (*at)++, count++)

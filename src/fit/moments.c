@@ -209,8 +209,9 @@ static void slide(const double *left, const double *right, double first, int32_t
     line[i] = line[i - 1] - left[i - 1] * right[i - 1] + left[i - 1 + width] * right[i - 1 + width];
 }
 
-/* Adds the products of rows `upper` and `upper` + down of x, for the distances of the task, to each pair of taps whose upper
- * tap may lie in that row. Rows in the middle of the image belong to all pairs, and are summed in `amid` first. */
+/* Multiplies row `upper` of x by the row t->row below it, for each distance of the task. Adds the products to each pair of
+ * taps whose upper tap may lie in row `upper`. Rows in the middle of the image belong to all pairs, and are summed in `amid`
+ * first. */
 static void add_row(const adding *a, const task *t, int32_t upper, double *line, double *amid) {
   gconv_moments *m = a->moments;
   const gconv_windows *w = a->windows;

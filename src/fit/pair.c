@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *Adds the samples of a pair of images to the sums of a fit.
+ * Adds the samples of a pair of images to the sums of a fit.
  *
  * Both images are read by rows, a band at a time. A band is cut into tiles. Their samples become float64 numbers where 1 is
- *white, and border pixels are added. Bands and tiles are the same on every machine, and so are the sums.
+ * white, and border pixels are added. Bands and tiles are the same on every machine, and so are the sums.
  */
 #include "base/arguments.h"
 #include "base/cpu.h"
@@ -125,7 +125,7 @@ typedef struct pair {
   int32_t before_top, before_left; /* row and column of `before` under the first tap there; negative: border pixels */
   int32_t band, tile;
   double held;
-  size_t planes, step; /* step: samples from one to the next of a channel */
+  size_t planes, step; /* step: how many samples further the next one of the channel lies */
   int32_t colours;     /* channels of a plane that count */
   gconv_fit_patch *patch;
   size_t patch_plane;
@@ -273,7 +273,7 @@ static bool are_finite(const double *values, int32_t count) {
   return sum == 0;
 }
 
-/* One turn: a row of `before`, then the rows of `after`. */
+/* Loads one row a turn: the first turns load rows of `before`, the others rows of `after`. */
 static void load_row(void *context, size_t turn, int seat) {
   pair *p = context;
   int32_t rows = p->rows + p->fit->rows - 1, i = (int32_t)turn - rows;
@@ -289,7 +289,7 @@ static void load_row(void *context, size_t turn, int seat) {
     __atomic_store_n(&p->bad, true, __ATOMIC_RELAXED);
 }
 
-/* Fails, and names the place of the number among the rows in memory. */
+/* Fails, and names the place of the first sample in memory that is not finite. */
 static gconv_status complain_of_number(const pair *p) {
   for (size_t i = 0; i < 2; i++) {
     const side *s = &p->sides[i];
@@ -377,7 +377,7 @@ static void copy_patch(const pair *p) {
 
 /* ---- Bands and tiles ------------------------------------------------------------------------------------------------- */
 
-/* True for the last one of each 1 / held blocks. */
+/* Whether the block is held out: the last one of each 1 / held blocks is. */
 static bool is_held(const pair *p) {
   return floor((double)(p->block + 1) * p->held) > floor((double)p->block * p->held);
 }

@@ -21,7 +21,7 @@
 
 enum { GCONV_JPEG_EXIF = JPEG_APP0 + 1 /* and XMP's */ };
 
-/* What a segment begins with: its size counts the final 0. */
+/* The first bytes of a segment. The final 0 of the string is one of them. */
 static const char gconv_jpeg_exif[] = "Exif\0", gconv_jpeg_xmp[] = "http://ns.adobe.com/xap/1.0/";
 
 typedef struct jpeg_session {
@@ -31,7 +31,7 @@ typedef struct jpeg_session {
   const char *name;    /* of the file */
   gconv_reader *reader;
   gconv_writer *writer;
-  gconv_image header; /* of the image at hand; of the first one, the reader has it */
+  gconv_image header; /* of the current image; the reader keeps that of the first one */
   int32_t image;      /* its number, from 0 */
   int32_t row;        /* of its rows: the next to be read */
   uint64_t data;      /* position of the coded data of the first image, behind the head of its first scan */
@@ -66,7 +66,7 @@ _Noreturn void gconv_jpeg_fail(jpeg_session *session, gconv_status status);
 /* Makes the state of a reader or writer. */
 gconv_status gconv_jpeg_create(const char *name, void **state);
 
-/* ---- Parts of the row ---- */
+/* ---- Functions for the row of the format (jpeg.c) ---- */
 
 gconv_status gconv_jpeg_start(gconv_writer *writer);
 gconv_status gconv_jpeg_write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);

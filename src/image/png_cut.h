@@ -27,17 +27,17 @@ enum {
   HASH_BITS = 13,
   BLOCK_BYTES = GCONV_PNG_BLOCK_BYTES,
   STORED_BYTES = GCONV_PNG_STORED_BYTES,
-  LONGEST_CODE = 14, /* of literals: four and seven more bits fit into 64 */
+  LONGEST_CODE = 14, /* of literals: four codes and seven more bits fit into 64 bits */
 };
 
 /* ---- Finding matches ---- */
 
-/* Matches are looked for at every `step` bytes of a line: at each pixel, or at every second one of a single byte. */
+/* Matches are looked for at every `step` bytes of a line: at each pixel, or at every second pixel if each is one byte. */
 GCONV_BOTH uint32_t step_of(size_t pixel) {
   return pixel > 1 ? (uint32_t)pixel : 2;
 }
 
-/* Matches have at least `unit` bytes, which a hash knows. */
+/* Matches have at least `unit` bytes: as many as are hashed. */
 GCONV_BOTH uint32_t unit_of(size_t pixel) {
   return pixel > 2 ? (uint32_t)pixel : 4;
 }
@@ -72,7 +72,7 @@ GCONV_BOTH size_t common_length(const uint8_t *a, const uint8_t *b, size_t most)
 }
 
 /* The symbol of length l (3 to 258) is 257 + length_symbol(l), followed by *extra bits. Between powers of two there are four
- * symbols, between those of distances two; 258 has a symbol of its own. */
+ * symbols. 258 has a symbol of its own. */
 GCONV_BOTH unsigned length_symbol(unsigned length, unsigned *extra) {
   unsigned offset = length - SHORTEST;
   *extra = 0;
@@ -83,7 +83,7 @@ GCONV_BOTH unsigned length_symbol(unsigned length, unsigned *extra) {
   return 4 * (log - 1) + (offset >> *extra) % 4;
 }
 
-/* Likewise of `back`, a distance - 1. */
+/* The symbol of the distance `back` + 1, followed by *extra bits. Between powers of two there are two symbols. */
 GCONV_BOTH unsigned distance_symbol(unsigned back, unsigned *extra) {
   if (back < 4) {
     *extra = 0;
@@ -94,19 +94,19 @@ GCONV_BOTH unsigned distance_symbol(unsigned back, unsigned *extra) {
   return 2 * log + (back >> *extra) % 2;
 }
 
-/* Where pixels of a hash were seen, in a slot for each: in the lower half the last place of the latest pixel, in the upper
- * half of the one before it that was another. Each is 16 more bits of the hash, which tell most pixels apart, over 16 of the
- * position, modulo 65536. What is found is compared, so that neither collisions nor stale places do harm. This is what is
- * noted of a pixel at `at`, and in which slot. */
+/* Returns the entry for a pixel at `at`, and the number of its slot. There is a slot for each hash. Its lower half is the
+ * entry of the latest pixel, its upper half that of the last different pixel before. An entry has 16 more bits of the hash,
+ * which tell most pixels apart, above 16 bits of the position (modulo 65536). Callers compare the bytes at a place that they
+ * find, so neither collisions nor stale places do harm. */
 GCONV_BOTH uint32_t entry_of(uint64_t pixel, size_t at, uint32_t *slot) {
   const uint64_t hash = pixel * UINT64_C(0x9e3779b97f4a7c15);
   *slot = (uint32_t)(hash >> (64 - HASH_BITS));
   return (uint32_t)(hash >> (32 - HASH_BITS) & 0xffff0000) | (uint16_t)at;
 }
 
-/* How far back the pixel of this entry, which stands at `at`, was probably seen, by its slot; 0 or more than the window: it
- * was not. Remembers it. No other place is looked at, because the branch that follows, which is often foreseen wrongly,
- * would wait for that. */
+/* Returns how far before `at` the pixel of this entry was probably seen, as its slot says. 0, or more than the window: it
+ * was not. Notes the entry in the slot. Only the slot is read: the branch that follows is often mispredicted, and would have
+ * to wait for a second read. */
 GCONV_BOTH size_t look_up_slot(uint64_t *slot, size_t at, uint32_t entry) {
   uint64_t seen = *slot;
   uint32_t latest = (uint32_t)seen, other = (uint32_t)(seen >> 32);
@@ -148,7 +148,7 @@ GCONV_BOTH size_t shorten_lengths(const uint8_t *lengths, size_t count, uint16_t
 }
 
 /* Describes codes (RFC 1951, 3.2.7) by the `count` symbols that shorten_lengths() made of their lengths; `lengths` and
- * `codes` are of the code of these symbols themselves. */
+ * `codes` are of the code in which these symbols are written. */
 GCONV_BOTH void put_codes(const uint16_t *symbols, size_t count, const uint8_t *lengths, const uint16_t *codes,
                           bit_writer *writer) {
   const uint8_t order[HEADER_SYMBOLS] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
@@ -172,7 +172,7 @@ GCONV_BOTH void put_codes(const uint16_t *symbols, size_t count, const uint8_t *
 
 /* ---- Blocks ---- */
 
-/* Whether a block of `size` bytes is stored: with codes, of so many bits from this position on, it would take more whole
+/* Whether a block of `size` bytes is stored as it is: its codes, `bits` bits from bit `position` on, would fill more whole
  * bytes. */
 GCONV_BOTH bool stored_is_shorter(uint64_t position, uint64_t bits, size_t size) {
   return (position % 8 + bits) / 8 > size;

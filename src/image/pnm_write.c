@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rows of the frame at hand that are written: each frame has its header. */
+/* How many rows of the current frame are written. Before the first one, the header of the frame is written. */
 typedef struct written {
   int32_t rows;
 } written;
@@ -70,7 +70,7 @@ gconv_status gconv_pnm_write_rows(gconv_writer *writer, const void *rows, size_t
   return GCONV_OK;
 }
 
-/* The next row begins a frame by itself. */
+/* Nothing is left to do: the row after a complete frame begins a new one. */
 gconv_status gconv_pnm_add_frame(gconv_writer *writer) {
   (void)writer;
   return GCONV_OK;

@@ -18,7 +18,7 @@ static gconv_status find_standard_input(gconv_search *search) {
   return gconv_search_add(search, "-", "stdin", false);
 }
 
-/* Adds FILE:MEMBER, whose FILE has `length` bytes, under the name FILE_MEMBER. */
+/* Adds FILE:MEMBER under the name FILE_MEMBER. FILE is the first `length` bytes of `spec`. */
 static gconv_status add_member(gconv_search *search, const char *spec, size_t length) {
   GCONV_FREED char *file = strndup(spec, length), *relative = NULL;
   const char *name = file ? gconv_path_name(file) : "";
@@ -62,7 +62,7 @@ static gconv_status find_results(gconv_search *search, const char *output) {
 /* ---- One file, whatever names it -------------------------------------------------------------------------------------- */
 
 /* Makes the key by which a file is known: its absolute path without "." and "..", on the heap; NULL without memory. A link
- * to the file, or to its folder, is another name. `here`: the working folder. */
+ * to the file, or to its folder, has another key. `here`: the working folder. */
 static char *make_key(const char *path, const char *here) {
   if (strstr(path, "..")) /* which may lead through a link */
     return gconv_path_canonical(path);

@@ -22,8 +22,8 @@ struct gconv_losses {
   double low, high;    /* the smallest and largest response that was computed; white is 1 */
   double gain;         /* what even areas are multiplied by; 0 of filters that find edges, and where it is not known ... */
   double scale;        /* ... with this gconv_options.scale */
-  bool is_signed;      /* the range is signed: black is what lies below -1 before it */
-  bool in_scope;       /* the places are those where the operation counts, of more that the output has */
+  bool is_signed;      /* the range is signed: a response below -1 becomes black */
+  bool in_scope;       /* the operation counts in a part of the output, and only places there are looked at */
 };
 
 enum { GCONV_LOSS_ROWS = 32, GCONV_LOSS_COLUMNS = 64 };
@@ -31,11 +31,11 @@ enum { GCONV_LOSS_ROWS = 32, GCONV_LOSS_COLUMNS = 64 };
 /* Begins to watch the outputs of all executions to come. GCONV_NO_MEMORY. */
 gconv_status gconv_plan_watch(gconv_plan *plan);
 
-/* Lets the results of a plan count in that scope alone, which the caller keeps as long as the plan: the rest is neither
- * watched nor held to float64. A plan that has a scope already keeps it. */
+/* Lets the results of a plan count in that scope alone: results outside are neither watched nor compared with float64. The
+ * caller keeps the scope as long as the plan. A plan that has a scope already keeps it. */
 void gconv_plan_set_scope(gconv_plan *plan, gconv_scope *scope);
 
-/* Whether the output is of one colour, black or white, although its responses differ. False of a scope. */
+/* Whether the output is of one colour, black or white, although its responses differ. False if in_scope. */
 bool gconv_losses_are_of_one_colour(const gconv_losses *losses);
 
 /* Makes *worst the other if that lost more. */
@@ -55,7 +55,7 @@ int64_t gconv_loss_column(int64_t width, int columns, int number, int64_t row);
 /* The places of a row, whose responses are known only where somebody asks. */
 typedef struct gconv_loss_row_source {
   int places; /* at most GCONV_LOSS_COLUMNS */
-  int most;   /* responses to compute, of the black ones and of the white ones */
+  int most;   /* responses to compute at most: so many at black places, and as many at white ones */
   double white;
   double (*stored)(const void *context, int place);   /* the sample, a level; NULL: it is not known */
   double (*response)(const void *context, int place); /* where white is 1, neither clamped nor rounded */

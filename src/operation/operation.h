@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an operation is to all that carry images through it. gconv.h has what a user sees; an implementation (plain filters
- * in src/conv, networks in src/layer) is two tables of functions and two structures that begin with the ones below.
+ * The interface of operations, for the code that carries images through them. gconv.h has what a user sees; an
+ * implementation (plain filters in src/conv, networks in src/layer) is two tables of functions and two structures that begin
+ * with the ones below.
  *
  * An operation says what becomes of images; it is immutable, knows no device, and is shared by threads. A plan is an
  * operation prepared for inputs of one shape on one device.
@@ -31,12 +32,13 @@ typedef enum gconv_plan_extent {
 typedef struct gconv_plan_order {
   gconv_device *device;
   const gconv_image *like; /* header of the inputs */
-  gconv_type kept;         /* the type of results that keep that of their image: in a chain, of the first input */
+  gconv_type kept;         /* type of results if options set none: that of the image; in a chain, of the first input */
   int32_t rows;            /* as for gconv_plan_create() */
   gconv_plan_extent extent;
 } gconv_plan_order;
 
-/* Work that a plan on a GPU leaves to the host: before the convolution, so that the host wants the pixels, and after it. */
+/* Work that a plan on a GPU leaves to the host: before the convolution, for which the host needs the decoded pixels; and
+ * after it. */
 enum { GCONV_HOST_BEFORE = 1, GCONV_HOST_AFTER = 2 };
 
 /* The part of an image in which an operation counts (within.c). */
@@ -57,8 +59,8 @@ typedef struct gconv_operation_type {
   void (*free)(gconv_operation *operation);
   size_t (*outputs)(const gconv_operation *operation); /* images that one image becomes. NULL: one */
 
-  /* Its plans, and what makes one of a plan that is zeroed but for type, device and like. gconv_plan_make() frees the plan
-   * if that fails. */
+  /* The type of its plans, and the function that completes a plan of which only type, device and like are set. If it fails,
+   * gconv_plan_make() frees the plan. */
   const gconv_plan_type *plan_type;
   gconv_status (*fill_plan)(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
@@ -76,12 +78,12 @@ typedef struct gconv_operation_type {
   int (*host_stages)(const gconv_operation *operation);
 
   bool batches;   /* several images of one shape are faster as the frames of one image */
-  bool of_photos; /* with `batches`: results are images like their inputs, whose metadata they get, so each goes by itself */
-  /* NULL, or: results are so much larger than inputs that a chain makes that many rows of them at a time, of images of one
-   * frame, never the whole. order->like is the input of the chain. */
+  bool of_photos; /* with `batches`: each result gets the metadata of its input, so each image is executed alone */
+  /* NULL, or: how many rows of results a chain makes at a time, because results are much larger than inputs. This is done
+   * for images of one frame. order->like is the input of the chain. */
   int32_t (*strip)(const gconv_operation *operation, const gconv_plan_order *order);
   bool minds_nodata; /* samples of no data are no numbers to it: gconv_image.nodata */
-  bool repeats;      /* its plans can be made again while one of them lives: it owns all that it is made of */
+  bool repeats;      /* further plans can be made while one is in use: the operation owns all that they need */
   bool shares;       /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
 } gconv_operation_type;
 
@@ -91,7 +93,7 @@ struct gconv_operation {
   int users; /* the caller and the plans; changed atomically */
 };
 
-/* What is convolved: an image, or a file that the device decodes together with the header of what that will be. */
+/* The input of an execution: an image; or a JPEG file for the device to decode, with the header of the decoded image. */
 typedef struct gconv_plan_input {
   const gconv_image *image;
   const void *jpeg; /* NULL: the image has its pixels */
@@ -100,7 +102,7 @@ typedef struct gconv_plan_input {
 
 /* A pass over the input by rows: the output rows first .. end - 1 are made, or, to survey values, none. */
 typedef struct gconv_plan_pass {
-  int32_t first, end; /* in a survey, of what is surveyed */
+  int32_t first, end; /* in a survey: the rows to be surveyed */
   bool surveys;
 } gconv_plan_pass;
 
@@ -108,23 +110,23 @@ typedef struct gconv_plan_pass {
 typedef struct gconv_need {
   double fixed;  /* for any number of images: prepared weights, workspaces */
   double image;  /* for all frames of the plan, if they are executed as a whole */
-  double verify; /* to verify those, meanwhile */
+  double verify; /* to verify those frames */
   double rows;   /* by rows: whatever their number ... */
   double row;    /* ... and for each output row that is made at a time */
 } gconv_need;
 
 /* The verbs of a plan. free, execute, explain and find_need are required; row_step, rows_needed and execute_rows come
- * together, and so do check_parts and execute_parts. Any other may be NULL: but for `measure`, this plan cannot do it
- * (GCONV_UNSUPPORTED). Arguments were checked by plan.c: an input has pixels and the shape of plan->like, and outputs have
- * pixels and the shapes of plan->outputs. */
+ * together, and so do check_parts and execute_parts. Any other may be NULL if the plan cannot do it (GCONV_UNSUPPORTED);
+ * without `measure`, `execute` is measured. Arguments were checked by plan.c: an input has pixels and the shape of
+ * plan->like, and outputs have pixels and the shapes of plan->outputs. */
 struct gconv_plan_type {
   size_t bytes;                   /* of a plan */
   void (*free)(gconv_plan *plan); /* all but the outputs' headers; also where fill_plan() failed */
   gconv_status (*execute)(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings);
 
-  /* By rows: what gconv_plan_row_step() and the others after it say of them. `window` and the outputs have pixels, and are
-   * rows of what their headers say; all outputs have one height. Rows lie in plan->pass. `passes` and `begin_pass`: NULL
-   * where one pass makes all rows. */
+  /* By rows: gconv.h describes gconv_plan_row_step() and the functions after it. `window` has pixels, rows of an image like
+   * plan->like. The outputs have pixels, rows of images like plan->outputs, and one height. Output rows lie in plan->pass.
+   * `passes` and `begin_pass`: NULL where one pass makes all rows. */
   bool leaves_out; /* an output may have no pixels: then it is not wanted. In a survey, `outputs` has one, without pixels */
   size_t (*passes)(const gconv_plan *plan);
   gconv_status (*begin_pass)(gconv_plan *plan, size_t number); /* sets plan->pass */
@@ -133,9 +135,10 @@ struct gconv_plan_type {
   gconv_status (*execute_rows)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                gconv_image *outputs, gconv_timings *timings);
 
-  /* By rows on a GPU, as a stage of a chain whose results stay there. make_rows_there() makes `count` rows, and *out an
-   * image of them in memory of the device, which is the plan's until the next call. The window is in memory of the host or,
-   * with `there`, of the device; that of execute_rows_there() is in memory of the device. */
+  /* By rows on a GPU, as a stage of a chain whose results stay there. make_rows_there() makes `count` rows in memory
+   * of the device, and sets *out to an image of them. The plan owns that memory, and reuses it in the next call. The
+   * window is in memory of the host or, with `there`, of the device. That of execute_rows_there() is in memory of the
+   * device. */
   gconv_status (*make_rows_there)(gconv_plan *plan, const gconv_image *window, bool there, int32_t window_row, int32_t first,
                                   int32_t count, gconv_image *out, gconv_timings *timings);
   gconv_status (*execute_rows_there)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
@@ -150,7 +153,7 @@ struct gconv_plan_type {
   size_t (*held_bytes)(const gconv_plan *plan);
 
   /* gconv_plan_execute_device(): the images' pixels are in memory of the device; they have the shapes of the headers, and
-   * any distances. Allocates nothing, and only enqueues. */
+   * any strides. Allocates nothing, and only enqueues. */
   gconv_status (*execute_device)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream);
   size_t (*png_bytes)(const gconv_plan *plan);
 
@@ -175,9 +178,9 @@ struct gconv_plan {
   size_t output_count;
   gconv_plan_info info;
   gconv_plan_pass pass; /* the one that was begun, by rows */
-  gconv_plan *last;     /* of a chain, the plan of its last stage; of a part, that of what is done there; else NULL. Owned */
-  gconv_scope *scope;   /* where the results will count, if not everywhere: another plan's, to whom this is the last */
-  bool bleeds;          /* colours of transparent pixels go into results that --alpha premultiply would keep them out of */
+  gconv_plan *last;     /* owned: the plan of a chain's last stage, or of what is done in a part of an image; else NULL */
+  gconv_scope *scope;   /* where the results count; NULL: everywhere. Owned by the plan that has this one as `last` */
+  bool bleeds;          /* colours of transparent pixels affect the results; --alpha premultiply would prevent that */
   gconv_look look;      /* of inputs that are given by rows, up to ... */
   int32_t looked;       /* ... this row */
   gconv_losses *losses; /* owned, [output_count]: what executions lost (losses.h); NULL: nobody watches */
@@ -190,8 +193,8 @@ struct gconv_plan {
   gconv_plan *spare;    /* a list of others like it, for threads that execute it meanwhile; owned */
 };
 
-/* What is to be looked for in inputs of the plan, for their user: numbers that integer outputs cannot hold, and colours of
- * transparent pixels where these count. */
+/* What the user is to be warned of in inputs of the plan: numbers that integer outputs cannot hold, and colours of
+ * transparent pixels that affect the results. */
 gconv_look gconv_plan_look(const gconv_plan *plan);
 
 /* Warns of numbers in the input that outputs cannot hold, unless the plan is watched. */
@@ -201,9 +204,9 @@ void gconv_plan_tell_of_numbers(const gconv_plan *plan, const gconv_image *in);
 gconv_status gconv_plan_check_outputs(const gconv_plan *plan, const gconv_image *in, const gconv_image *images,
                                       size_t count);
 
-/* Executions begin and end with these (turns.c). *entered is the plan that the thread may execute: `plan` itself; or, while
- * another thread executes that, one like it, which is made when it is first wanted, and kept. With `itself`, and where plans
- * of the operation cannot be made again, the thread waits for `plan`. */
+/* Executions begin and end with these (turns.c). The thread executes *entered: `plan`; or, while another thread executes
+ * `plan`, a plan like it. Such a plan is made when it is first wanted, and kept. With `itself`, and where plans of the
+ * operation cannot be made again, the thread waits for `plan`. */
 gconv_status gconv_plan_enter(gconv_plan *plan, bool itself, gconv_plan **entered);
 void gconv_plan_leave(gconv_plan *plan, gconv_plan *entered);
 
@@ -216,17 +219,16 @@ const char *gconv_operation_lacks(const gconv_operation *operation, const char *
 /* *exact = the same operation, kept to algorithms of the exact family; NULL if its results may differ between devices. */
 gconv_status gconv_operation_keep_exact(const gconv_operation *operation, gconv_operation **exact);
 
-/* The bytes of host memory that it takes by itself, with what its caller keeps of it. */
+/* The bytes of host memory that the operation itself takes, and the originals of its data that the caller keeps. */
 double gconv_operation_held_bytes(const gconv_operation *operation);
 
-/* One more user of the operation: `operation` itself, for gconv_operation_free(). */
+/* Adds a user, and returns `operation`. gconv_operation_free() removes a user. */
 gconv_operation *gconv_operation_share(const gconv_operation *operation);
 
 /* As gconv_plan_create(), of any extent. */
 gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
 
-/* As gconv_plan_create(), but an outline: for what can be told of a plan, and for gconv_plan_free(). It cannot be executed.
- */
+/* As gconv_plan_create(), but makes an outline, which cannot be executed. Free it with gconv_plan_free(). */
 gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
                                 int32_t rows, gconv_plan **plan);
 
@@ -242,20 +244,20 @@ gconv_status gconv_operation_find_need(gconv_device *device, const gconv_image *
 size_t gconv_plan_passes(const gconv_plan *plan);
 gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_pass *pass);
 
-/* ---- Inputs that a GPU decodes, and results that leave it in parts: where a build has no codec for GPUs
- * (image/gpu_codec.h), GCONV_UNSUPPORTED for all but results as rows ---- */
+/* ---- Inputs that a GPU decodes, and results that leave it in parts. A build without a codec for GPUs (image/gpu_codec.h)
+ * can yield results as rows; all else is GCONV_UNSUPPORTED ---- */
 
-/* As gconv_plan_execute(), of an image that the device decodes itself, so that only the bytes of its file go there: those
- * that gconv_row_reader_jpeg() yields, whose header is `header`. Its pixels are those that the CPU decodes.
- * GCONV_UNSUPPORTED where the plan cannot: its device has no decoder that was started, or stages on the host want the
- * pixels; GCONV_BAD_FILE where the decoder refuses the file, which the CPU may take all the same, or say what is wrong. */
+/* As gconv_plan_execute(), of a JPEG file that the device decodes itself, into the same pixels as the CPU. Only the bytes of
+ * the file go there: `jpeg`, from gconv_row_reader_jpeg(). `header` is that of the image in it. GCONV_UNSUPPORTED where the
+ * plan cannot: its device has no decoder that was started, or stages on the host want the pixels. GCONV_BAD_FILE where the
+ * decoder refuses the file. Then try the CPU: it may decode the file, or says what is wrong. */
 gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
                                      gconv_image *outputs, gconv_timings *timings);
 
-/* As gconv_plan_execute(); or, if `jpeg` is not NULL, as gconv_plan_execute_jpeg() of that file of `size` bytes, whose
- * header `in` is. The outputs are never in memory as a whole: while the taker works on some rows, the next ones are on their
- * way. timings->download_ms is the time in which there was nothing to take. GCONV_UNSUPPORTED on a CPU, and for results that
- * are not interleaved, have rows of more than half a megabyte, or need stages on the host. */
+/* As gconv_plan_execute(). If `jpeg` is not NULL, as gconv_plan_execute_jpeg() of that file of `size` bytes: `in` is then
+ * the header of its image. The outputs are never in memory as a whole: while the taker works on some rows, the next ones are
+ * on their way. timings->download_ms is the time in which there was nothing to take. GCONV_UNSUPPORTED on a CPU, and for
+ * results that are not interleaved, have rows of more than half a megabyte, or need stages on the host. */
 gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, const void *jpeg, size_t size,
                                       const gconv_taker *taker, gconv_timings *timings);
 
@@ -272,24 +274,25 @@ size_t gconv_plan_png_bytes(const gconv_plan *plan);
 gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
                                 double *milliseconds);
 
-/* As gconv_plan_verify() for the bounds that are stated, but only of some rows of each output, at equal distances and with
- * the first and the last: as many as take about `budget` multiply-adds, and at least 3. Of networks, all. */
+/* As gconv_plan_verify() with the stated bounds, but compares only some rows of each output: the first, the last, and others
+ * at equal distances. They are as many as take about `budget` multiply-adds, and at least 3. Of networks, all rows are
+ * compared. */
 gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double budget,
                                    gconv_verification *result);
 
 /* ---- For implementations ---- */
 
-/* plan->type->verify(), or the error that tells who cannot be verified. */
+/* Calls plan->type->verify(). If it is NULL, the error names the operation that cannot be verified. */
 gconv_status gconv_plan_hold(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
                              double budget, gconv_verification *result);
 
 /* Allocates *image (empty) as the header says, or checks that it has that shape. `what` is for the error: "output 2". */
 gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);
 
-/* Fills plan->info with what follows from the shapes, and with the names of what it does. */
+/* Fills plan->info with what follows from the shapes, and with the names of its algorithm and arithmetic. */
 void gconv_plan_describe(gconv_plan *plan, const char *algorithm, const char *math);
 
-/* What is said of a choice of algorithms. */
+/* What reports call an algorithm that is exact, or is not. */
 static inline const char *gconv_family(bool exact) {
   return exact ? "exact family: the same bits on every device" : "not of the exact family";
 }

@@ -27,7 +27,7 @@ bool gconv_device_has(const char *device, const char *name, const gconv_algorith
   return has;
 }
 
-/* The candidates of a device, and what is asked of them. */
+/* The candidates, the device that they are chosen for, and the text that gets the reasons. */
 typedef struct choice {
   const gconv_candidate *candidates;
   size_t count;
@@ -61,7 +61,7 @@ static gconv_status complain_of_name(const choice *c, gconv_status status, const
   return gconv_fail(status, "there is no algorithm %.*s on the device %s: it has %s", length, name, c->device, names);
 }
 
-/* Every name of `without` must be an algorithm of some device: a misspelt one would leave it on. */
+/* Every name of `without` must be an algorithm of some device: if it were misspelt, the algorithm would stay on. */
 static gconv_status check_without(const choice *c, const char *without) {
   while (without && *without) {
     size_t word = strcspn(without, ",");
@@ -110,7 +110,7 @@ static const char *find_obstacle(const gconv_candidate *candidate, const char *w
   return candidate->library ? "it is made of a library: ask for it by name" : why_unavailable(candidate);
 }
 
-/* How many times its accuracy the bound of a candidate is, if it is too large. 0: it is small enough. */
+/* Returns bound / accuracy if the bound of a candidate is too large, otherwise 0. */
 static double excess_of(const gconv_candidate *candidate) {
   return candidate->accuracy > 0 && candidate->bound > candidate->accuracy ? candidate->bound / candidate->accuracy : 0;
 }

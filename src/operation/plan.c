@@ -368,7 +368,7 @@ gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_p
   return GCONV_OK;
 }
 
-/* ---- Telling of it ---- */
+/* ---- Explanation and verification ---- */
 
 gconv_status gconv_plan_explain(const gconv_plan *plan, char **result) {
   char *memory = NULL;

@@ -69,7 +69,7 @@ gconv_options gconv_core_options(const gconv_image *like, const gconv_options *o
   }
   if (premultiplies(like, options))
     core.alpha = GCONV_ALPHA_FILTER;
-  if (options->linear) { /* the border's level is that of stored samples, as the image's */
+  if (options->linear) { /* border_value is a stored sample, too: it becomes linear as the image does */
     float stored = (float)options->border_value, light = 0;
     gconv_colour_linear_row(GCONV_F32, 1, false, &stored, &light, 1);
     core.border_value = (double)light;

@@ -7,10 +7,10 @@
  *   driver CUDA 13.0, driver 13.0
  *   machine 3.3e+10 4.2e+09 0.003        multiply-adds a ms, bytes a ms, ms of a launch
  *   ratio direct u8 1 65536 9 1.04       algorithm, type, channels, samples, taps, measured / estimated
- *   layer direct 2 65536 27 0.97         algorithm for layers, class by filters, outputs, taps of each, measured / estimated
+ *   layer direct 2 65536 27 0.97         algorithm for layers, class (1: < 32 filters), outputs, taps, measured / estimated
  *
- * All lines but the ratios must be there, and must be those of the device. Lines that begin with # are for people. The
- * number of threads is not in the file, and a CPU has one file: if choices depended on threads, so would results.
+ * All lines but the ratios must be there, and must be those of the device. Lines that begin with # are for people. A CPU
+ * has one file for any number of threads: choices, and with them results, must not depend on threads.
  */
 #include "operation/tuning.h"
 #include "base/cache.h"
@@ -270,7 +270,7 @@ static void recall(const gconv_device *device, memo *into) {
   free(path);
 }
 
-/* The device's line of the list, with the lock held. NULL without memory. */
+/* Returns the entry of the device, which is made when it is first wanted; NULL without memory. The caller holds the lock. */
 static memo *find_memo(const gconv_device *device) {
   const char *name = gconv_device_get_info(device)->name;
   memo *found = memos;

@@ -41,12 +41,12 @@ static void merge(const gconv_verification *one, gconv_verification *all) {
   all->most_allowed = most_allowed;
 }
 
-/* What a sample should be once it is blended: the input's where the weight is 0, exactly. */
+/* Returns what a sample should be after blending: `weight` of the result `v`, and the rest of the input. */
 static gconv_expectation blended(const gconv_scope *scope, gconv_type type, const gconv_sample_place *at, double weight,
                                  gconv_expectation v) {
   bool none = (float)v.value == (float)scope->input->nodata || isnan(v.value);
   if (scope->input->has_nodata && v.allowed == 0 && none)
-    return v; /* no data blends with nothing */
+    return v; /* samples of no data are not blended */
   if (scope->input->has_nodata && fabs(v.value - scope->input->nodata) <= v.allowed)
     return (gconv_expectation){0, INFINITY}; /* a result that has the same value by chance */
   double value = weight * v.value + (1 - weight) * gconv_sample_at(scope->input, at->frame, at->channel, at->y, at->x);
@@ -77,7 +77,7 @@ static gconv_verification compare_sample(const gconv_comparison *c, const gconv_
     return one;
   one.allowed = one.most_allowed = c->tolerance >= 0 && weight > 0 ? c->tolerance : v.allowed;
   one.max_error = fabs(got - v.value);
-  if (isnan(one.max_error)) /* rightly so, where both are not a number, or the same infinity */
+  if (isnan(one.max_error)) /* no error if both are NaN, or the same infinity */
     one.max_error = isnan(got) == isnan(v.value) ? 0 : INFINITY;
   return one;
 }

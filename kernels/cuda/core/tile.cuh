@@ -9,13 +9,13 @@
 namespace {
 
 /* The shape of a tile. Each tile row is divided into `piles`, as cards are dealt: sample t goes to pile t % piles, as number
- * t / piles. There are as many piles as samples lie between neighbouring taps (channels x dilation). So the samples under
+ * t / piles. The number of piles is the distance of neighbouring taps in samples (channels x dilation). So the samples under
  * the taps of one output are contiguous, for any layout of the image. */
 struct tile_shape {
   int32_t rows, samples;    /* input rows of the tile, and samples of a row of all channels */
   int32_t piles, pile;      /* piles of a row, and floats of each pile */
-  int32_t pitch;            /* floats from one tile row to the next: an odd number of fours, because 8 lanes are served */
-                            /* at a time; they read the same columns of 8 rows, and so find them in different banks */
+  int32_t pitch;            /* floats from one tile row to the next: an odd multiple of 4. 8 lanes are served at a time, */
+                            /* and read the same columns of 8 rows: these lie in different banks */
   int32_t out_rows, across; /* output rows of the tile, and output samples of a row */
   int32_t bytes;            /* size of the tile in shared memory */
 };
@@ -24,8 +24,8 @@ struct tile_shape {
  * samples and a halo of 32. A warp fills one row at a time, a thread AT_ONCE samples of it. */
 enum { AT_ONCE = 5 };
 
-/* The part of a thread in filling: its warp, the number of warps, and its lane. The threads of a last, incomplete warp do
- * nothing: their warp number is after the last row. */
+/* The part of a thread in filling: its warp, the number of warps, and its lane. Each warp fills rows from row `warp` on.
+ * The threads of a last, incomplete warp begin after the last row, and so do nothing. */
 struct filler {
   int warp, warps, lane;
 };
@@ -141,7 +141,7 @@ DEVICE bool take_sums(const gconv_problem &problem, const float *weights, int fi
     UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = gconv_combine_last(epilogue.combine, values[i]);
   }
-  /* gconv_is_plain(), which as a call changes the machine code of tiled and sparse. */
+  /* This is gconv_is_plain(), written out: a call would change the machine code of tiled and sparse. */
   if (epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center)
     UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = fmaf(values[i], epilogue.scale, epilogue.offset);
