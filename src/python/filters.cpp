@@ -107,6 +107,13 @@ static nb::tuple read_filters(nb::handle given, nb::handle syntax) {
   return nb::make_tuple(filters.gradient, list);
 }
 
+/* How many filters a text means: asked where there is no NumPy, while the package is built. */
+static size_t count_filters(const std::string &spec) {
+  FilterList filters;
+  call([&] { return gconv_filters_read(spec.c_str(), nullptr, &filters); });
+  return filters.count;
+}
+
 static void write_filters(nb::handle given_path, const nb::list &given) {
   FilterList filters;
   const std::string path = path_of(given_path);
@@ -172,6 +179,7 @@ static Operation *make_chain(const nb::list &stages) {
 void add_filters(nb::module_ &module) {
   module.def("chain_operation", &make_chain, nb::arg("stages"));
   module.def("read_filters", &read_filters, nb::arg("spec"), nb::arg("syntax").none());
+  module.def("count_filters", &count_filters, nb::arg("spec"));
   module.def("write_filters", &write_filters, nb::arg("path"), nb::arg("filters"));
   module.def("filter_text", &filter_text, nb::arg("filters"));
   module.def("analyze", &analyze, nb::arg("filters"));

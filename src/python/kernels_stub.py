@@ -12,7 +12,7 @@ import _core  # noqa: E402
 
 def result_of(name, words):
     """The type of what the function returns: a parameter may choose one of several filters."""
-    several = len(_core.read_filters(name, None)[1]) > 1
+    several = _core.count_filters(name) > 1
     return "Filter | Filters" if several and words else "Filters" if several else "Filter"
 
 
