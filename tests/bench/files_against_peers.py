@@ -35,7 +35,7 @@ try:
 except ImportError:
     pyvips = None
 
-REST = 0.003  # seconds before each: threads of the one before may still be awake
+REST = 0.02  # seconds before each: threads of the one before may still be awake
 TAPS = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], np.float32)
 
 
