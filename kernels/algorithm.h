@@ -117,6 +117,9 @@ double gconv_float64_bound(const gconv_problem *problem);
  * if the samples are integers. */
 bool gconv_leaves_out_marks(const gconv_algorithm *algorithm, const gconv_problem *problem);
 
+/* supports() of algorithms that are for any problem. */
+const char *gconv_takes_all(const gconv_problem *problem);
+
 /* 2 * N * K * C * R * S * P * Q, kept alpha not counted. */
 double gconv_problem_flop(const gconv_problem *problem);
 

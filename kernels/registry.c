@@ -39,6 +39,11 @@ const char *gconv_algorithm_obstacle(size_t index) {
   return algorithm && algorithm->available ? algorithm->available() : NULL;
 }
 
+const char *gconv_takes_all(const gconv_problem *problem) {
+  (void)problem;
+  return NULL;
+}
+
 double gconv_problem_flop(const gconv_problem *problem) {
   double samples = (double)problem->images * problem->planes * (problem->channels - problem->keep_alpha) *
                    problem->out_height * problem->out_width;

@@ -26,11 +26,6 @@ static gconv_status execute(const gconv_execution *execution) {
   return GCONV_OK;
 }
 
-static const char *supports(const gconv_problem *problem) {
-  (void)problem;
-  return NULL;
-}
-
 static size_t workspace_bytes(const gconv_problem *problem) {
   return row_floats(problem) * (size_t)problem->filters * sizeof(float);
 }
@@ -42,7 +37,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 const gconv_algorithm gconv_algorithm_cpu_reference = {
     .info = {"reference", "cpu", "the definition, one tap after the other: to compare with", true},
-    .supports = supports,
+    .supports = gconv_takes_all,
     .workspace_bytes = workspace_bytes,
     .execute = execute,
     .cost = cost,

@@ -57,8 +57,4 @@ template <class Sum, class In, class Out, int TAPS> void launch(const gconv_exec
   convolve<Sum, In, Out, TAPS><<<grid_of(problem, block), block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
-inline const char *takes_all(const gconv_problem *) {
-  return NULL;
-}
-
 } // namespace

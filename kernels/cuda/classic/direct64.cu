@@ -24,7 +24,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 extern "C" const gconv_algorithm gconv_algorithm_cuda_direct64 = {
     .info = {"direct64", "cuda", "all taps, with sums in float64, where float32 would lose digits", false},
-    .supports = takes_all,
+    .supports = gconv_takes_all,
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_float64_bound,

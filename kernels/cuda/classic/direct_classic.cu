@@ -45,7 +45,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 extern "C" const gconv_algorithm gconv_algorithm_cuda_direct_classic = {
     .info = {"direct-classic", "cuda", "a thread an output, from global memory: to learn from", true},
-    .supports = takes_all,
+    .supports = gconv_takes_all,
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_chain_bound,

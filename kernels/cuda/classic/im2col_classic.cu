@@ -107,10 +107,6 @@ gconv_status execute(const gconv_execution *execution) {
   });
 }
 
-const char *supports(const gconv_problem *) {
-  return NULL;
-}
-
 /* Tiles of 16 filters; an entry of the patches takes some 30 instructions, a product as long as eight multiply-adds. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double tiles = (problem->filters - 1) / TILE + 1, taps = (double)taps_of(problem);
@@ -121,7 +117,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col_classic = {
     .info = {"im2col-classic", "cuda", "patches in shared memory, multiplied there, in one kernel: to learn from", true},
-    .supports = supports,
+    .supports = gconv_takes_all,
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_chain_bound,

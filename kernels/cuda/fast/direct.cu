@@ -128,10 +128,6 @@ gconv_status execute(const gconv_execution *execution) {
 
 /* ---- The descriptor ---- */
 
-const char *supports(const gconv_problem *) {
-  return NULL;
-}
-
 /* The side of the frame with which slide() takes the problem, 0 if it does not. This is an estimate, by some of the
  * conditions of slides(). */
 int32_t sliding_size(const gconv_problem *problem) {
@@ -172,7 +168,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
     .info = {"direct", "cuda", "sums in registers, taps as operands, every tap in order", true},
-    .supports = supports,
+    .supports = gconv_takes_all,
     .execute = execute,
     .cost = cost,
     .leaves_to = leaves_to,
