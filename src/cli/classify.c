@@ -72,14 +72,17 @@ gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_
   options.unlabelled = !c->evaluate;
   options.others = c->evaluate;
   gconv_status status = gconv_dataset_open(&options, data);
+  char reason[1024]; /* the next attempt may fail for another */
   if (status == GCONV_OK && fits(taken, *data))
     return GCONV_OK;
+  snprintf(reason, sizeof reason, "%s", gconv_last_error());
   if (options.unlabelled && !options.label && table && open_without_labels(options, taken, data)) {
     if (!c->common->quiet)
       gconv_say("%s: its last column is taken for labels, and passed over", options.inputs);
     return GCONV_OK;
   }
-  GCONV_TRY(status);
+  if (status != GCONV_OK)
+    return gconv_set_error(status, reason);
   const gconv_dataset_info *info = gconv_dataset_get_info(*data);
   if (!table)
     return gconv_refuse("%s: windows of %d samples of %d channels, where the network takes %d of %d", options.inputs,
