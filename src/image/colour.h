@@ -16,7 +16,8 @@
  * Images that are grey already are copied: channels - alpha is 1 or 3. */
 void gconv_colour_grey_row(gconv_type type, int channels, bool alpha, const void *in, void *out, size_t pixels);
 
-/* The same grey of RGB or RGBA samples in [0, 1], not rounded to levels: the exact sum over white, rounded to float once. */
+/* Writes the same grey of RGB or RGBA samples as fractions of white, not rounded to levels: the exact sum divided by white
+ * is rounded to float once. */
 void gconv_colour_grey_to_float_row(gconv_type type, int channels, bool alpha, const void *in, float *out, size_t pixels);
 
 /* Undoes the sRGB curve of IEC 61966-2-1: samples become linear light, 1 is white. Alpha is only scaled to [0, 1]. Each
@@ -24,31 +25,33 @@ void gconv_colour_grey_to_float_row(gconv_type type, int channels, bool alpha, c
  * above 1, and below 0 as an odd function. */
 void gconv_colour_linear_row(gconv_type type, int channels, bool alpha, const void *in, float *out, size_t pixels);
 
-/* The inverse: linear light becomes sRGB, 1 is white. Alpha is copied. Results are not rounded to levels. */
+/* Applies the sRGB curve: linear light becomes sRGB, 1 is white. Alpha is copied. Results are not rounded to levels. */
 void gconv_colour_srgb_row(int channels, bool alpha, const float *in, float *out, size_t pixels);
 
 /* Y = 0.2126 R + 0.7152 G + 0.0722 B (BT.709) of linear light, in float from left to right. Alpha is copied. Images that are
  * grey already are copied: channels - alpha is 1 or 3. */
 void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float *out, size_t pixels);
 
-/* Channel c becomes the sum over d of mixing[c][d] times channel d, added in float32 in the order of d, or in integers where
- * that is the same. Integers are rounded to nearest even and saturated; or with `wrap`, cut towards 0 and taken modulo 256
- * or 65536, as those of GCONV_RANGE_WRAP. For `rows` rows, from row to row so many bytes apart. */
+/* Rows of interleaved pixels, for gconv_colour_mix_rows(). */
 typedef struct gconv_colour_rows {
   gconv_type type;
   int channels;
   size_t pixels, rows;
   const void *in;
-  void *out; /* does not overlap `in` */
-  size_t in_bytes, out_bytes;
+  void *out;                  /* does not overlap `in` */
+  size_t in_bytes, out_bytes; /* from row to row */
 } gconv_colour_rows;
+/* Makes channel c the sum over d of mixing[c][d] times channel d. The sum is taken in float32 in the order of d, or in
+ * integers where the result is equal. For integer types, the sum is rounded to nearest even and saturated. With `wrap`, it
+ * is cut towards 0 and taken modulo 256 or 65536, as GCONV_RANGE_WRAP does. */
 void gconv_colour_mix_rows(const gconv_colour_rows *rows, const float mixing[4][4], bool wrap);
 
 /* Copies all channels except the last, alpha. `out` has channels - 1. */
 void gconv_colour_drop_alpha_row(gconv_type type, int channels, const void *in, void *out, size_t pixels);
 
-/* Multiplies the colours by the last channel, alpha in [0, 1], or divides them by it. Colours with an alpha of 0 become 0.
- * So do those with a negative alpha, which a filter can produce. */
+/* gconv_colour_premultiply_row() multiplies the colours by the last channel, alpha in [0, 1];
+ * gconv_colour_unpremultiply_row() divides them by it. Both set colours to 0 where alpha is 0 or negative. A filter can make
+ * alpha negative. */
 void gconv_colour_premultiply_row(int channels, float *row, size_t pixels);
 void gconv_colour_unpremultiply_row(int channels, float *row, size_t pixels);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/directory.h"
 
-/* The last three are those of positions in BigTIFF. */
+/* The last three types, integers of 64 bits, exist only in BigTIFF. */
 const uint8_t gconv_tiff_type_bytes[GCONV_TIFF_TYPES] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};
 
 bool gconv_tiff_fetch(const gconv_tiff_origin *from, uint64_t at, void *bytes, size_t size) {

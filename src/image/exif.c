@@ -29,17 +29,17 @@ enum {
 
 typedef struct directory {
   size_t at, entries;
-  size_t bytes; /* without the position of the next one, which some writers forget; but of the main one, with it */
+  size_t bytes; /* of the count and the entries; of the main directory, also of the position of the next one */
 } directory;
 
 enum { MOST_DIRECTORIES = 4 }; /* main, camera, GPS, interoperability */
-enum { MOST_OVERLAP = 8 };     /* all values together, by the size of the block */
+enum { MOST_OVERLAP = 8 };     /* all values together may have so many times the bytes of the block */
 
 typedef struct block {
   const uint8_t *bytes;
   size_t size;
   bool big_endian;
-  gconv_source source; /* the same bytes, as directories are read */
+  gconv_source source; /* gives `bytes` to the functions of directory.h */
   gconv_tiff_origin from;
   uint8_t *copy;
   size_t copy_size;
@@ -59,7 +59,7 @@ static uint32_t number_at(const block *b, size_t at, size_t bytes) {
 /* ---- Entries ---- */
 
 static void set_origin(block *b) {
-  gconv_source_of_bytes("EXIF", (uint8_t *)(uintptr_t)b->bytes, b->size, &b->source); /* which only reads them */
+  gconv_source_of_bytes("EXIF", (uint8_t *)(uintptr_t)b->bytes, b->size, &b->source); /* the source only reads the bytes */
   b->from = (gconv_tiff_origin){.source = &b->source, .big_endian = b->big_endian, .wide = 4};
 }
 
@@ -79,7 +79,7 @@ static bool find_entry(const block *b, const directory *d, unsigned tag, unsigne
   return false;
 }
 
-/* Whether the entry names pixels that would be missing: those of thumbnails and previews. */
+/* Returns whether the entry leads to the pixels of a thumbnail or preview, which the copy leaves out. */
 static bool names_pixels(unsigned tag) {
   return tag == TAG_STRIPS || tag == TAG_STRIP_SIZES || tag == TAG_TILES || tag == TAG_TILE_SIZES || tag == TAG_SUB_IMAGES ||
          tag == TAG_JPEG || tag == TAG_JPEG_SIZE;
@@ -132,7 +132,7 @@ static bool is_found(const block *b, size_t at) {
   return false;
 }
 
-/* ---- What it says ---- */
+/* ---- Facts about the pixels ---- */
 
 static double resolution_of(block *b, unsigned tag) {
   enum { PER_CENTIMETRE = 3, NO_UNIT = 1 };
@@ -160,9 +160,9 @@ static void read_facts(block *b) {
 
 /* ---- The copy ---- */
 
-/* Whether the values together are no larger than MOST_OVERLAP times a block of `size` bytes. Values may lie on each other:
- * some writers store one number for two entries. But thousands of entries, each of which is all of the block, would take
- * hours. */
+/* Returns whether the values together have at most MOST_OVERLAP times `size` bytes, the size of a block. Values may lie on
+ * each other: some writers store one number for two entries. But thousands of entries, each as large as the block, would
+ * take hours. */
 static bool has_sound_values(const block *b, size_t size) {
   size_t left = MOST_OVERLAP * size;
   for (size_t d = 0; d < b->count; d++)
@@ -215,8 +215,8 @@ static void copy_entry(const block *b, const directory *d, const gconv_tiff_entr
     memcpy(to + 8, b->bytes + other + 8, INLINE_BYTES);
 }
 
-/* Entries that are left out leave zeros behind the others, and so does the position of the thumbnail's directory. Comes
- * after all values, so that none lies on it. */
+/* Copies the entries that are kept, one behind the other, and fills the rest of the directory with zeros. The position of
+ * the thumbnail's directory becomes 0, too. Comes after all values, so that no value overwrites a directory. */
 static void copy_directory(block *b, const directory *d) {
   size_t kept = 0;
   gconv_tiff_entry e;
@@ -230,7 +230,7 @@ static void copy_directory(block *b, const directory *d) {
 }
 
 size_t gconv_exif_room(size_t size) {
-  return size + NEXT_BYTES; /* which some writers forget behind the last directory */
+  return size + NEXT_BYTES; /* some writers forget these bytes behind the last directory */
 }
 
 const char *gconv_exif_read(const uint8_t *bytes, size_t size, uint8_t *copy, size_t *copy_size, gconv_exif *exif) {
@@ -254,7 +254,7 @@ const char *gconv_exif_read(const uint8_t *bytes, size_t size, uint8_t *copy, si
     copy_directory(&b, &b.found[i]);
   memcpy(copy, bytes, HEADER_BYTES);
   *copy_size = b.copy_size;
-  return has_sound_values(&b, b.copy_size) ? NULL : shared; /* the copy is smaller, and is read again */
+  return has_sound_values(&b, b.copy_size) ? NULL : shared; /* the copy is smaller, and will be read and checked again */
 }
 
 /* ---- The size of the image ---- */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * EXIF as files hold it: a block laid out like a TIFF file, from "II" or "MM" on. It has directories of entries: the main
- * one, those for the camera, for GPS and for interoperability, and one for a thumbnail.
+ * Reads EXIF as files hold it: a block laid out like a TIFF file, from "II" or "MM" on. It has directories of entries: the
+ * main one, those for the camera, for GPS and for interoperability, and one for a thumbnail.
  *
- * Nobody vouches for the block. What is kept of it is read with checks, and copied to where it was: the notes of cameras
- * hold positions in the block, so nothing may move.
+ * The block may be damaged, so it is read with checks. What is kept is copied to its old position in the block: the notes of
+ * cameras hold positions in the block, so nothing may move.
  */
 #ifndef GCONV_IMAGE_EXIF_H
 #define GCONV_IMAGE_EXIF_H
@@ -21,15 +21,16 @@ typedef struct gconv_exif {
   size_t damaged; /* entries that are left out, because their type is unknown or their value lies outside the block */
 } gconv_exif;
 
-/* The room for a copy of a block of `size` bytes. */
+/* Returns how many bytes the copy of a block of `size` bytes needs at most. */
 size_t gconv_exif_room(size_t size);
 
-/* Reads the block. *copy, which has room, becomes the block of the upright image: its orientation is 1, and it has nothing
- * but what its directories name. So there is no thumbnail in it, which would show the picture unfiltered. *copy_size is its
- * size. Returns NULL, or what is wrong with the block: "it does not begin as EXIF does". */
+/* Reads a block, and copies it as the block of the upright image, whose orientation is 1. `copy` has gconv_exif_room(size)
+ * bytes; *copy_size is how many the copy takes. The copy has only what the block's directories name, so no thumbnail, which
+ * would show the picture unfiltered. Returns NULL, or what is wrong with the block: "it does not begin as EXIF does". */
 const char *gconv_exif_read(const uint8_t *block, size_t size, uint8_t *copy, size_t *copy_size, gconv_exif *exif);
 
-/* Writes the size of the image into the entries for it, where a block that gconv_exif_read() made has such. */
+/* Writes the size of the image into the entries for width and height, if the block has them. gconv_exif_read() made the
+ * block. */
 void gconv_exif_set_size(uint8_t *block, size_t size, int32_t width, int32_t height);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that are recognised, but not read: what each kind is, and the command that makes a file of it that is read, with all
- * that it has: 16 bits, and what is brighter than white. */
+/* Recognises files that are not read here. Says what kind each is, and which command converts it to a file that is read. The
+ * command keeps all that the file has: 16 bits, and values brighter than white. */
 #include "image/format.h"
 
 #include <string.h>

@@ -16,7 +16,8 @@ GCONV_C_BEGIN
 
 /* ---- The interface ---- */
 
-/* Memory of a GPU that a codec takes when it wants some: zero-initialise; the data are for the GPU's free() at the end. */
+/* GPU memory that a codec takes when it first needs it. Initialise with zeros. In the end, `data` is for the GPU's
+ * free(). */
 typedef struct gconv_gpu_memory {
   void *data;
   size_t bytes;
@@ -24,34 +25,35 @@ typedef struct gconv_gpu_memory {
 
 /* A strip of a PNG. */
 typedef struct gconv_png_strip {
-  uint64_t offset; /* of its chunk, in the bytes that were made */
-  uint32_t size;   /* of the chunk, an IDAT from its length to its CRC; 0: it was not made, and is left to the host */
-  uint32_t adler;  /* of its lines, beginning with 1 */
+  uint64_t offset; /* where its chunk begins, from gconv_gpu_png.chunks on */
+  uint32_t size;  /* bytes of the chunk, an IDAT from its length to its CRC; 0: the GPU did not make it, and leaves it to the
+                     CPU */
+  uint32_t adler; /* Adler-32 of its filtered lines, beginning with 1 */
   int32_t first_row, rows;
 } gconv_png_strip;
 
 /* Makes PNG of one image at a time, all of one shape. */
 typedef struct gconv_gpu_png {
-  size_t bytes;                  /* of the GPU's memory that it holds */
-  const gconv_png_strip *strips; /* on the host, from the top: those of the image that was encoded last */
+  size_t bytes;                  /* bytes of GPU memory that it holds */
+  const gconv_png_strip *strips; /* on the host: the strips of the image that was encoded last, from the top */
   size_t strip_count;
-  const uint8_t *chunks; /* on the GPU: those of the strips that were made, one behind the other */
+  const uint8_t *chunks; /* on the GPU: the chunks of the strips that were made, one behind the other */
 } gconv_gpu_png;
 
 /* Decodes JPEG. */
 typedef struct gconv_gpu_decoder gconv_gpu_decoder;
 
-/* Images are on the GPU. A stream is one of the GPU's, in which work is queued. All functions are thread-safe where objects
- * are not shared. */
+/* Images lie in GPU memory. A stream is a queue of work of the GPU. All functions are thread-safe if the threads share no
+ * object. */
 typedef struct gconv_gpu_codec {
   const char *device; /* the type of device that it is for: "cuda" */
 
   /* NULL, or what keeps all GPUs here from decoding JPEG: "libnvjpeg.so.13 was not found". Static storage. */
   const char *(*obstacle)(void);
-  /* The decoder of GPU number `index`. The first call starts it, which takes up to a second; it ends with the process.
-   * GCONV_UNSUPPORTED, GCONV_NO_MEMORY. */
+  /* Sets *decoder to that of GPU number `index`. The first call starts it, which takes up to a second; it ends with the
+   * process. GCONV_UNSUPPORTED, GCONV_NO_MEMORY. */
   gconv_status (*start_decoder)(int index, gconv_gpu_decoder **decoder);
-  /* How many calls of the decoder come before that for a file that comes now. Thread-safe. */
+  /* Returns how many calls of the decoder would be served before the call for a new file. Thread-safe. */
   int (*backlog)(gconv_gpu_decoder *decoder);
   /* Decodes a file into an image of interleaved RGB of u8, whose rows begin at multiples of 16 bytes. The pixels are there
    * once the stream has come to it. Threads may share the decoder, with a `room` each. GCONV_BAD_FILE if the decoder refuses
@@ -60,53 +62,54 @@ typedef struct gconv_gpu_codec {
   gconv_status (*decode)(gconv_gpu_decoder *decoder, gconv_gpu_memory *room, const void *jpeg, size_t size,
                          const gconv_image *image, void *stream);
 
-  /* The bytes that an encoder takes of the GPU's memory for images like this: about 2.2 times the image. 0: no encoder may
+  /* Returns the bytes of GPU memory that an encoder takes for images like this: about 2.2 times the image. 0: no encoder may
    * be made for such images. */
   size_t (*png_bytes)(const gconv_image *image);
-  /* An encoder on the current device, with all the memory that it will need. GCONV_NO_MEMORY; GCONV_UNSUPPORTED if its bytes
-   * are not the CPU's. */
+  /* Makes an encoder on the current device, with all the memory that it will need. GCONV_NO_MEMORY; GCONV_UNSUPPORTED if it
+   * would make other bytes than the CPU. */
   gconv_status (*create_png)(const gconv_image *shape, gconv_gpu_png **png);
   void (*free_png)(gconv_gpu_png *png); /* NULL is allowed */
-  /* Queues making the strips of the image. Pixels and encoder are in use until the stream has come to the end of it. */
+  /* Queues the work that makes the strips of the image. Pixels and encoder are in use until the stream has done this
+   * work. */
   gconv_status (*encode_png)(gconv_gpu_png *png, const gconv_image *image, void *stream);
 } gconv_gpu_codec;
 
-/* The codec for a type of device; NULL if this build has none. */
+/* Returns the codec for a type of device; NULL if this build has none. */
 const gconv_gpu_codec *gconv_gpu_codec_of(const char *device);
 
 /* ---- Between files and GPUs ---- */
 
-/* The file itself, for a decoder: *jpeg, of *size bytes, is the caller's, for free(). Rows can be read all the same.
- * GCONV_UNSUPPORTED says why a GPU does not decode it: GPUs take JPEGs of 8 bits, sequential, in one scan, in colour
- * (YCbCr), that EXIF does not turn. */
+/* Reads all bytes of the file, for a decoder: *jpeg, of *size bytes, is the caller's, for free(). Rows can still be read
+ * afterwards. GCONV_UNSUPPORTED says why a GPU does not decode it: GPUs take JPEGs of 8 bits, sequential, in one scan, in
+ * colour (YCbCr), that EXIF does not turn. */
 gconv_status gconv_row_reader_jpeg(gconv_row_reader *reader, void **jpeg, size_t *size);
 /* Whether the header allows gconv_row_reader_jpeg(), which may still find that the data are damaged. */
 bool gconv_row_reader_may_be_jpeg(const gconv_row_reader *reader);
 
-/* The next rows of an image: as samples, or as the bytes that they become in its file. */
+/* The next rows of an image: as samples, or as the bytes that encode them in the file. */
 typedef struct gconv_part {
-  int32_t count;       /* rows */
-  const void *samples; /* row_bytes apart; NULL: bytes come in their place */
+  int32_t count;       /* of samples: the rows; of bytes: the rows that end with these bytes, possibly none */
+  const void *samples; /* rows, row_bytes apart; NULL: the part is `bytes` */
   size_t row_bytes;
-  const void *above; /* samples of the row above, where that came as bytes; else NULL */
-  const void *bytes; /* for the file, `size` of them; the rows are those that end with these, possibly none */
+  const void *above; /* with samples: those of the row above, if it came as bytes; else NULL */
+  const void *bytes; /* bytes of the file, `size` of them */
   size_t size;
-  uint32_t adler; /* of such rows, if any: Adler-32 of them as they are filtered */
+  uint32_t adler; /* with bytes: Adler-32 of their rows as they are filtered; used if count > 0 */
 } gconv_part;
 
 /* As gconv_row_writer_write(). Bytes are for PNG of level 1 alone: IDAT chunks of whole strips, gconv_row_writer_step() rows
  * each but for the last. */
 gconv_status gconv_row_writer_write_part(gconv_row_writer *writer, const gconv_part *part);
 
-/* A receiver of results, which come from a device in parts. */
+/* A receiver of results. They come from a device in parts. */
 typedef struct gconv_taker {
   /* Called once, when nothing but transfers can fail any more. Returns how many rows take() wants at a time: it gets so
    * many, or a multiple of them, unless that is more than the device's buffers hold. */
   int32_t (*begin)(void *user);
   /* Gets the parts of each output, from the top. The memory of a part is the device's again when take() returns. */
   void (*take)(void *user, size_t output, const gconv_part *part);
-  void *user; /* what both get */
-  bool png;   /* parts may be what rows become in a PNG of level 1, as far as the device makes that; false: rows alone */
+  void *user; /* passed to begin() and take() */
+  bool png;   /* true: parts may be bytes of a PNG of level 1, if the device can make them; false: all parts are samples */
 } gconv_taker;
 
 GCONV_C_END

@@ -19,19 +19,19 @@ void gconv_huffman_lengths(const uint32_t *counts, int symbols, int longest, uin
 /* Finds the canonical codes of these lengths, with bits reversed, as deflate writes them. */
 void gconv_huffman_codes(const uint8_t *lengths, int symbols, uint16_t *codes);
 
-/* ---- What a single thread does, on the host and in CUDA. There, the threads of a block share the other parts. ---- */
+/* ---- Steps of a single thread, on the host and in CUDA. In CUDA, the threads of a block share the other steps. ---- */
 
-/* Memory to work in. */
+/* The workspace of the functions below. */
 typedef struct gconv_huffman_room {
-  uint64_t sorted[GCONV_HUFFMAN_SYMBOLS]; /* the used symbols as count << 16 | symbol, in ascending order */
-  uint64_t weights[GCONV_HUFFMAN_SYMBOLS];
+  uint64_t sorted[GCONV_HUFFMAN_SYMBOLS];  /* the used symbols as count << 16 | symbol, in ascending order */
+  uint64_t weights[GCONV_HUFFMAN_SYMBOLS]; /* of the inner nodes */
   int parents[2 * GCONV_HUFFMAN_SYMBOLS], depths[GCONV_HUFFMAN_SYMBOLS];
   int of_length[GCONV_HUFFMAN_SYMBOLS + 1]; /* how many codes there are of each length */
 } gconv_huffman_room;
 
 /* Builds Huffman's tree over `used` sorted weights, two or more. There are two queues: the leaves, and the inner nodes,
- * which are made in ascending order of their weights. parents[] has those of the leaves, then those of the inner nodes.
- * depths[] are those of the inner nodes, from the root down. */
+ * which are made in ascending order of their weights. parents[] has the parent of each leaf, then that of each inner node.
+ * depths[] has the depth of each inner node below the root. */
 GCONV_BOTH void gconv_huffman_build(gconv_huffman_room *room, int used) {
   const uint64_t *sorted = room->sorted;
   uint64_t *weights = room->weights;
@@ -53,9 +53,9 @@ GCONV_BOTH void gconv_huffman_build(gconv_huffman_room *room, int used) {
     room->depths[i] = room->depths[room->parents[used + i]] + 1;
 }
 
-/* Shortens codes longer than `longest` to that length, then repairs the code. `excess` is the number of codes of that length
- * by which Kraft's sum is above 1. When a code of the next shorter length becomes one bit longer, another code fits beside
- * it, which frees one place. */
+/* Shortens codes longer than `longest` to that length, then repairs the code. `excess` says by how many codes of this length
+ * Kraft's sum is above 1. When a code of the next shorter length becomes one bit longer, another code fits beside it, which
+ * frees one place. */
 GCONV_BOTH void gconv_huffman_limit_lengths(int *of_length, int deepest, int longest) {
   for (int i = longest + 1; i <= deepest; i++) {
     of_length[longest] += of_length[i];

@@ -19,9 +19,9 @@
 
 #include <jpeglib.h>
 
-enum { GCONV_JPEG_EXIF = JPEG_APP0 + 1 /* and XMP's */ };
+enum { GCONV_JPEG_EXIF = JPEG_APP0 + 1 /* of EXIF, and of XMP */ };
 
-/* The first bytes of a segment. The final 0 of the string is one of them. */
+/* The prefixes of segments of EXIF and XMP. Their sizes count the final 0, as segments have it. */
 static const char gconv_jpeg_exif[] = "Exif\0", gconv_jpeg_xmp[] = "http://ns.adobe.com/xap/1.0/";
 
 typedef struct jpeg_session {
@@ -31,9 +31,9 @@ typedef struct jpeg_session {
   const char *name;    /* of the file */
   gconv_reader *reader;
   gconv_writer *writer;
-  gconv_image header; /* of the current image; the reader keeps that of the first one */
-  int32_t image;      /* its number, from 0 */
-  int32_t row;        /* of its rows: the next to be read */
+  gconv_image header; /* of the current image; the reader has that of the first */
+  int32_t image;      /* number of the current image, from 0 */
+  int32_t row;        /* next row of the current image to be read */
   uint64_t data;      /* position of the coded data of the first image, behind the head of its first scan */
   struct jpeg_decompress_struct read;
   struct jpeg_compress_struct write;
@@ -41,12 +41,12 @@ typedef struct jpeg_session {
   struct jpeg_destination_mgr sink;
   struct jpeg_progress_mgr progress;
   uint8_t *cmyk;                 /* a row of 4 samples a pixel, if the image is CMYK */
-  char warning[JMSG_LENGTH_MAX]; /* libjpeg's first; "": none */
+  char warning[JMSG_LENGTH_MAX]; /* libjpeg's first warning; "": none */
 
   /* Segments of metadata that are kept. */
   jpeg_saved_marker_ptr last;
-  size_t saved; /* bytes */
-  bool enough;  /* there were more than GCONV_MOST_METADATA */
+  size_t saved; /* bytes of these segments */
+  bool enough;  /* segments beyond GCONV_MOST_METADATA were skipped */
 
   /* Arguments of the steps that read and write rows. */
   uint8_t *rows;
@@ -59,9 +59,9 @@ typedef struct jpeg_session {
 
 typedef void jpeg_step(jpeg_session *session);
 
-/* Does a step of a session. Returns why it failed, if it did. */
+/* Runs a step of a session. Returns why it failed, if it did. */
 gconv_status gconv_jpeg_run(jpeg_session *session, jpeg_step *step);
-/* Ends the step at hand, with the status of the last error. */
+/* Ends the current step: gconv_jpeg_run() returns `status`. */
 _Noreturn void gconv_jpeg_fail(jpeg_session *session, gconv_status status);
 /* Makes the state of a reader or writer. */
 gconv_status gconv_jpeg_create(const char *name, void **state);

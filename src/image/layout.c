@@ -83,7 +83,7 @@ void gconv_header_to_nchw(gconv_image *header) {
   gconv_image read = *header;
   if (!read.planar)
     return;
-  header->height = read.channels; /* it was read as one with H channels of W x C pixels */
+  header->height = read.channels; /* an array N x H x W x C was read as H channels of W x C pixels */
   header->width = read.height;
   header->channels = read.width;
 }

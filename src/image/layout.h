@@ -8,24 +8,24 @@
 
 GCONV_C_BEGIN
 
-/* The header of an image, without pixels and metadata. */
+/* Returns the header of an image, without pixels and metadata. */
 gconv_image gconv_header_of(const gconv_image *image);
-/* Bytes of the pixels that a header tells of. */
+/* Returns how many bytes the samples of such an image have. Only the header counts. */
 double gconv_pixel_bytes(const gconv_image *image);
-/* Bytes of the samples of one row, of one plane if the image is planar. Only the header counts. */
+/* Returns the bytes of the samples of one row; if the image is planar, of one plane. Only the header counts. */
 size_t gconv_image_row_bytes(const gconv_image *image);
-/* Bytes of the pixels that an image has in memory. */
+/* Returns the bytes that an image takes in memory, with gaps between its planes. */
 size_t gconv_image_bytes(const gconv_image *image);
-/* `count` frames of an image, from `first` on: its pixels, not a copy. */
+/* Returns `count` frames of an image, from `first` on. It shares the pixels with the image. */
 gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count);
 /* Makes *image, which may have pixels, an image like the header. Its memory is kept if it has the right size, and freed
  * otherwise. */
 void gconv_image_reshape(gconv_image *image, const gconv_image *header);
-/* Transposes an image that was read from N x H x W x C as if it were N x C x H x W, to what the names say. */
+/* Transposes an image that was read from an array N x H x W x C, with its H as channels. The array becomes N x C x H x W. */
 gconv_status gconv_to_nchw(gconv_image *image);
-/* The other way round, in memory of its own: *transposed, for gconv_image_free(). */
+/* Does the inverse of gconv_to_nchw(), in new memory: *transposed, for gconv_image_free(). */
 gconv_status gconv_to_nhwc(const gconv_image *image, gconv_image *transposed);
-/* Gives the header of a planar image the sizes that gconv_to_nchw() would; and back. */
+/* gconv_header_to_nchw() changes the header of a planar image as gconv_to_nchw() would; gconv_header_to_nhwc() undoes it. */
 void gconv_header_to_nchw(gconv_image *header);
 void gconv_header_to_nhwc(gconv_image *header);
 

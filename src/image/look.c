@@ -14,7 +14,7 @@ enum { STRIP = 32 }; /* rows of a turn */
 typedef struct looking {
   gconv_look *look;
   const gconv_image *image;
-  int32_t first, strips; /* of a plane */
+  int32_t first, strips; /* in each plane: the first row, and the number of strips */
 } looking;
 
 /* ---- NaN and infinities ---- */
@@ -64,7 +64,7 @@ static bool is_opaque(const gconv_image *image, const void *row) {
 
 /* Whether one of two neighbours is less than half as opaque as the other, and of another colour. */
 static bool differ(const gconv_image *image, const void *a_row, size_t a, const void *b_row, size_t b) {
-  const double least = 1.0 / 64; /* difference of colours that is seen */
+  const double least = 1.0 / 64; /* the smallest difference of colours that is visible */
   size_t channels = (size_t)image->channels;
   double a_alpha = sample_of(image->type, a_row, a * channels + channels - 1);
   double b_alpha = sample_of(image->type, b_row, b * channels + channels - 1);
@@ -135,7 +135,7 @@ void gconv_look_add(gconv_look *sum, const gconv_look *other) {
   sum->bleeds |= other->bleeds;
 }
 
-/* ---- What is told ---- */
+/* ---- Warnings ---- */
 
 void gconv_look_warn_of_numbers(const gconv_look *look, const char *path) {
   unsigned long long nans = look->nans, infinities = look->infinities, samples = look->samples;

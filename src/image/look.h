@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks at samples before they are filtered: for those that integers cannot hold, and for colours that nobody sees. */
+/* Looks at samples before they are filtered: for NaN and infinities, which integers cannot hold, and for colours of
+ * transparent pixels, which nobody sees. */
 #ifndef GCONV_IMAGE_LOOK_H
 #define GCONV_IMAGE_LOOK_H
 
@@ -8,14 +9,14 @@
 
 GCONV_C_BEGIN
 
-/* What was found of an image. Begin with zeros but for what is looked for. */
+/* What to look for in an image, and what was found there. Set `numbers` and `colours`; begin the other fields with zeros. */
 typedef struct gconv_look {
   bool numbers;     /* look for NaN and infinities; only f32 has such */
   bool colours;     /* look for transparent pixels beside opaque ones of another colour; only images with alpha have such */
-  uint64_t samples; /* that were looked at */
-  uint64_t nans;    /* of those */
-  uint64_t infinities; /* of those */
-  int bleeds;          /* whether there are such pixels */
+  uint64_t samples; /* samples that were looked at */
+  uint64_t nans;    /* samples that are NaN */
+  uint64_t infinities; /* samples that are infinite */
+  int bleeds;          /* 1: some transparent pixels beside opaque ones have another colour */
 } gconv_look;
 
 /* Looks at the rows of `image` from `first` on; those before were looked at before. An opaque image costs a look at its

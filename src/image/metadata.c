@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Who owns them ---- */
+/* ---- Ownership ---- */
 
 void gconv_metadata_lend(gconv_image *to, const gconv_image *from) {
   to->icc = from->icc;
@@ -49,7 +49,7 @@ gconv_status gconv_metadata_copy(const void *bytes, size_t size, const char *wha
   return GCONV_OK;
 }
 
-/* Copies what the image has, if `bytes` is not NULL. */
+/* Copies `bytes`; if they are NULL, so is *copy. */
 static gconv_status copy_block(const void *bytes, size_t size, const char *what, void **copy) {
   *copy = NULL;
   return bytes ? gconv_metadata_copy(bytes, size, what, copy) : GCONV_OK;
@@ -109,7 +109,7 @@ gconv_status gconv_metadata_set_exif(gconv_image *header, const void *bytes, siz
 
 gconv_status gconv_metadata_set_xmp(gconv_image *header, const void *bytes, size_t size) {
   void *copy = NULL;
-  while (size > 0 && ((const char *)bytes)[size - 1] == '\0') /* some programs write these */
+  while (size > 0 && ((const char *)bytes)[size - 1] == '\0') /* some programs end XMP with zeros */
     size--;
   if (header->xmp || size == 0)
     return GCONV_OK;
@@ -173,7 +173,7 @@ static void add_note(char *note, size_t size, const char *format, ...) {
 
 /* ---- XMP ---- */
 
-/* Finds the digit that tiff:Orientation is, an attribute (="6") or an element (>6<); NULL if there is none. */
+/* Finds the digit of tiff:Orientation, in an attribute (="6") or an element (>6<); NULL if there is none. */
 static char *find_orientation(char *xmp) {
   static const char name[] = "tiff:Orientation", spaces[] = " \t\r\n";
   for (char *at = xmp; (at = strstr(at, name));) {
@@ -193,7 +193,7 @@ static char *find_orientation(char *xmp) {
   return NULL;
 }
 
-/* Removes what begins with `begin` and ends with the next `end`, as often as it comes. */
+/* Removes each part of the text that begins with `begin` and ends with the next `end`. */
 static void remove_between(char *text, const char *begin, const char *end) {
   const char *from = text; /* what is kept moves to `to`, each byte once */
   char *to = text, *behind;
@@ -205,7 +205,7 @@ static void remove_between(char *text, const char *begin, const char *end) {
   memmove(to, from, strlen(from) + 1);
 }
 
-/* Returns what XMP says of the orientation, 0 if nothing. */
+/* Makes XMP that of the upright image, and returns the orientation that it had; 0: it had none. */
 static int settle_xmp(gconv_image *header, char *note, size_t size) {
   bool text = header->xmp && strlen(header->xmp) == header->xmp_bytes && strchr(header->xmp, '<');
   if (header->xmp && !text) {

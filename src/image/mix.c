@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mixing the channels of a pixel by a matrix.
+ * Mixes the channels of each pixel by a matrix.
  *
- * Sample i of a row is the sum over d of pattern[d][i] * in[i + d], d from -(channels - 1) to channels - 1: a pattern has
- * the coefficients of the matrix at that distance, one for each channel in turns, and 0 where i + d is of another pixel. So
- * whole vectors of samples are mixed at once, whatever the number of channels is. BLOCK is a multiple of 1 to 4 channels and
- * of a vector. The first and the last pixels of a row, whose neighbours are not there, are done one by one.
+ * Sample i of a row is the sum over d of pattern[d][i] * in[i + d], d from -(channels - 1) to channels - 1. A pattern holds,
+ * for each channel in turn, the coefficient of the matrix at distance d; it is 0 if i + d belongs to another pixel. So whole
+ * vectors of samples are mixed at once, whatever the number of channels is. BLOCK is a multiple of 1 to 4 channels and of a
+ * vector. Blocks at the ends of a row, where neighbours are missing, are copied to a place with zeros around.
  */
 #include "base/cpu.h"
 #include "image/colour.h"
@@ -17,9 +17,9 @@ enum { BLOCK = 192, MOST = 4, DISTANCES = 2 * MOST - 1 };
 
 typedef struct mixer {
   int channels;
-  bool used[DISTANCES]; /* of d = -(MOST - 1) .. MOST - 1 */
+  bool used[DISTANCES]; /* whether a coefficient at distance d = -(MOST - 1) .. MOST - 1 is not 0 */
   float weights[DISTANCES][BLOCK];
-  uint16_t integers[DISTANCES][BLOCK]; /* the same modulo 65536 */
+  uint16_t integers[DISTANCES][BLOCK]; /* the weights modulo 65536, if they are integers; else 0 */
 } mixer;
 
 /* Whether coefficients are integers whose sums of levels are exact in float32. */
@@ -50,7 +50,7 @@ static void fill(mixer *m, const float mixing[4][4], int channels, bool integers
     }
 }
 
-/* The functions mix BLOCK samples. `in` is that of the first one. */
+/* The mix_... functions mix BLOCK samples. `in` points to the first of them. */
 GCONV_INLINE void mix_u8_body(const mixer *m, const uint8_t *restrict in, uint8_t *restrict out) {
   uint16_t sums[BLOCK] = {0};
   for (int d = 0; d < DISTANCES; d++)
@@ -130,8 +130,8 @@ static void mix_block(const mixer *m, gconv_type type, bool wrap, bool integers,
   }
 }
 
-/* Mixes samples i .. i + count - 1, which are a block at most, with neighbours that are not there: they are multiplied by 0.
- */
+/* Mixes samples i .. i + count - 1, at most a block, at an end of the row. Zeros stand for missing neighbours, whose weights
+ * are 0. */
 static void mix_end(const mixer *m, const gconv_colour_rows *rows, bool wrap, bool integers, const uint8_t *in, uint8_t *out,
                     size_t i, size_t count) {
   const size_t size = gconv_type_bytes(rows->type), samples = rows->pixels * (size_t)rows->channels, margin = MOST;

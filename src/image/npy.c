@@ -15,12 +15,12 @@ typedef struct npy_state {
   bool lost;                /* a number was rounded to float32 */
   uint8_t *frame;           /* for writing an interleaved image of several frames: C planes of the current frame */
   int32_t frame_rows;       /* rows of the frame so far */
-  uint64_t header_bytes;    /* while writing */
+  uint64_t header_bytes;    /* bytes of the header that was written */
   bool reserved;            /* space for writing in any order was reserved */
-  gconv_element element;    /* of the file that is written */
-  uint16_t *row;            /* converted to such elements; NULL: samples are written */
-  bool several, grown;      /* several frames at the start; more were added later */
-  gconv_elements_made made; /* what converting samples to elements changed */
+  gconv_element element;    /* type of the elements that are written */
+  uint16_t *row;            /* NULL, or room for a row of elements, if samples are converted to them */
+  bool several, grown;      /* `several`: the file was begun with several frames; `grown`: frames were added to them */
+  gconv_elements_made made; /* counts what converting samples to elements has lost */
 } npy_state;
 
 /* ---- Reading ---- */
@@ -57,7 +57,7 @@ static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file
   return GCONV_OK;
 }
 
-/* Lets the reader read one frame of a stack only: skips the elements before it. */
+/* Goes to the elements of the frame that reader->member names. */
 static gconv_status choose_frame(gconv_reader *reader, const gconv_npy_header *file) {
   int64_t index = 0;
   size_t bytes = gconv_product(3, (size_t[]){file->shape[1], file->shape[2], file->item_bytes});
@@ -85,7 +85,7 @@ static gconv_status open_npy(gconv_reader *reader) {
   return reader->member ? choose_frame(reader, file) : GCONV_OK;
 }
 
-/* The elements of C x H x W lie as those of a stack of C frames do. */
+/* Reads C x H x W as one planar image. Its elements lie as those of a stack of C frames. */
 void gconv_npy_take_planes(gconv_reader *reader, int32_t planes) {
   const gconv_npy_header *file = &((const npy_state *)reader->state)->file;
   gconv_image *header = &reader->header;
@@ -149,7 +149,7 @@ static uint64_t magnitude_of(int64_t number) {
   return number < 0 ? -(uint64_t)number : (uint64_t)number;
 }
 
-/* NaN is never equal, but not rounded. */
+/* Returns whether float32 does not have the number. NaN is not equal to itself, but not rounded. */
 static bool is_rounded(double number) {
   return (double)(float)number != number && number == number;
 }
@@ -279,7 +279,7 @@ static size_t row_samples(const gconv_image *image) {
   return gconv_image_row_bytes(image) / gconv_type_bytes(image->type);
 }
 
-/* To separate rows into planes, the writer holds a whole frame. */
+/* Separating a frame into planes needs all of the frame. */
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   (void)options, (void)how;
   return is_transposed(header) ? gconv_image_frame_bytes(header) : 0;
@@ -313,7 +313,7 @@ static gconv_status start(gconv_writer *writer) {
   return GCONV_OK;
 }
 
-/* The elements of a row: its samples, or these as another type. */
+/* Returns the elements of a row: the samples themselves, or converted to the type of the file. */
 static const uint8_t *elements_of(const gconv_writer *writer, const void *row) {
   npy_state *state = writer->state;
   double unit = writer->options->unit > 0 ? writer->options->unit : 1;
@@ -370,7 +370,7 @@ static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const voi
   return GCONV_OK;
 }
 
-/* A single image has another layout than several. */
+/* Frames can only be added to several: the array of a single image has another shape. */
 static gconv_status add_frame(gconv_writer *writer) {
   npy_state *state = writer->state;
   if (!state->several)
@@ -382,7 +382,8 @@ static gconv_status add_frame(gconv_writer *writer) {
   return GCONV_OK;
 }
 
-/* Writes the header again, with the number of frames. The header's padding has room for most numbers. */
+/* Writes the header again, with the number of frames. The header ends in spaces, which nearly always leave room for the
+ * digits. */
 static gconv_status write_number(gconv_writer *writer) {
   const npy_state *state = writer->state;
   uint8_t bytes[GCONV_NPY_HEADER_BYTES];

@@ -34,8 +34,8 @@ void gconv_orient_header(gconv_image *image, int orientation) {
   image->unitless_y = resolution;
 }
 
-/* The pixels of an upright image in the stored one: those of the next column and row are `step_x` and `step_y` bytes further
- * on. */
+/* Finds the pixels of an upright image in the stored one: the pixel of the next column is `step_x` bytes further on, that of
+ * the next row `step_y`. */
 typedef struct walk {
   const uint8_t *first;
   ptrdiff_t step_x, step_y;

@@ -13,15 +13,15 @@ enum { WORD_BYTES = 32 };
 typedef struct pfm_state {
   bool big_endian;
   uint8_t *rows; /* for writing: the image, if it comes in parts */
-  int32_t count; /* rows so far */
+  int32_t count; /* rows that have come so far */
 } pfm_state;
 
 static bool sniff(const uint8_t *bytes, size_t size) {
   return size >= 3 && bytes[0] == 'P' && (bytes[1] == 'F' || bytes[1] == 'f') && isspace(bytes[2]);
 }
 
-/* Reads a word after white space and comments, which libvips writes, from # to the end of a line; and exactly one byte
- * behind it. The next byte may look like white space, but is a pixel. */
+/* Reads a word, and exactly one byte behind it: the next byte may look like white space, but is a pixel. Skips white space
+ * before the word, and comments, which libvips writes, from # to the end of a line. */
 static gconv_status read_word(gconv_source *source, char word[WORD_BYTES]) {
   size_t used = 0;
   bool comment = false;
@@ -131,7 +131,7 @@ static size_t bytes_of_row(const gconv_image *header) {
   return (size_t)header->width * (size_t)header->channels * sizeof(float);
 }
 
-/* The last row comes first: rows that come in parts wait for all others. */
+/* In the file, the last row comes first: if rows come in parts, all are held until the last is there. */
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   (void)options;
   return how & GCONV_IN_PARTS ? gconv_image_frame_bytes(header) : 0;

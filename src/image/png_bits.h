@@ -10,17 +10,18 @@
 #include <string.h>
 
 typedef struct bit_writer {
-  uint64_t bits; /* not written yet, the first lowest */
+  uint64_t bits; /* bits that are not written yet, the first one lowest */
   unsigned count;
   uint8_t *next; /* eight bytes from here may be written over */
 } bit_writer;
 
-/* At most 56 bits may be put between two drains, behind which up to 7 are left. */
+/* Puts `count` bits behind the others. Between two calls of drain(), at most 56 bits may be put. */
 GCONV_BOTH void put(bit_writer *writer, uint64_t bits, unsigned count) {
   writer->bits |= bits << writer->count;
   writer->count += count;
 }
 
+/* Writes all whole bytes; up to 7 bits are left. */
 GCONV_BOTH void drain(bit_writer *writer) {
   uint64_t bits = writer->bits;
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -32,18 +33,19 @@ GCONV_BOTH void drain(bit_writer *writer) {
   writer->count %= 8;
 }
 
+/* Fills the last byte with zeros, and writes it. */
 GCONV_BOTH void align(bit_writer *writer) {
   writer->count = (writer->count + 7) & ~7u;
   drain(writer);
 }
 
-/* A code to put: its bits above COUNT_BITS, and below how many they are. */
+/* A packed code has its number of bits in the lowest COUNT_BITS bits, and its bits above. */
 enum { COUNT_BITS = 8 };
 
-/* Codes of which none is put before the other: those that are joined first wait for nothing. */
+/* Codes that are joined with each other before they are put: joining them need not wait for the writer. */
 typedef struct joined {
   uint64_t bits;
-  unsigned count; /* modulo 64: more is never joined */
+  unsigned count; /* only the lowest 6 bits count: at most 63 bits are joined */
 } joined;
 
 GCONV_INLINE joined join(joined first, uint32_t packed) {

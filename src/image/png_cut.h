@@ -27,22 +27,23 @@ enum {
   HASH_BITS = 13,
   BLOCK_BYTES = GCONV_PNG_BLOCK_BYTES,
   STORED_BYTES = GCONV_PNG_STORED_BYTES,
-  LONGEST_CODE = 14, /* of literals: four codes and seven more bits fit into 64 bits */
+  LONGEST_CODE = 14, /* of a literal: four codes and 7 more bits fit into 64 bits */
 };
 
 /* ---- Finding matches ---- */
 
-/* Matches are looked for at every `step` bytes of a line: at each pixel, or at every second pixel if each is one byte. */
+/* Returns at how many bytes of a line matches are looked for: at each pixel, or at every second pixel if it is a single
+ * byte. */
 GCONV_BOTH uint32_t step_of(size_t pixel) {
   return pixel > 1 ? (uint32_t)pixel : 2;
 }
 
-/* Matches have at least `unit` bytes: as many as are hashed. */
+/* Returns how many bytes a match has at least; the hash is that of these bytes. */
 GCONV_BOTH uint32_t unit_of(size_t pixel) {
   return pixel > 2 ? (uint32_t)pixel : 4;
 }
 
-/* Eight bytes, the first of them lowest. */
+/* Loads eight bytes, the first of them lowest. */
 GCONV_BOTH uint64_t load(const uint8_t *bytes) {
 #ifdef __CUDA_ARCH__
   const uint32_t *words = (const uint32_t *)((uintptr_t)bytes & ~(uintptr_t)3);
@@ -59,7 +60,7 @@ GCONV_BOTH uint64_t load(const uint8_t *bytes) {
 #endif
 }
 
-/* How many bytes are equal at a and b, at most `most`. */
+/* Returns how many bytes are equal at a and b, at most `most`. */
 GCONV_BOTH size_t common_length(const uint8_t *a, const uint8_t *b, size_t most) {
   for (size_t i = 0; i < most; i += 8) {
     uint64_t different = load(a + i) ^ load(b + i);
@@ -83,7 +84,7 @@ GCONV_BOTH unsigned length_symbol(unsigned length, unsigned *extra) {
   return 4 * (log - 1) + (offset >> *extra) % 4;
 }
 
-/* The symbol of the distance `back` + 1, followed by *extra bits. Between powers of two there are two symbols. */
+/* Returns the symbol of the distance back + 1, which is followed by *extra bits. */
 GCONV_BOTH unsigned distance_symbol(unsigned back, unsigned *extra) {
   if (back < 4) {
     *extra = 0;
@@ -94,19 +95,19 @@ GCONV_BOTH unsigned distance_symbol(unsigned back, unsigned *extra) {
   return 2 * log + (back >> *extra) % 2;
 }
 
-/* Returns the entry for a pixel at `at`, and the number of its slot. There is a slot for each hash. Its lower half is the
- * entry of the latest pixel, its upper half that of the last different pixel before. An entry has 16 more bits of the hash,
- * which tell most pixels apart, above 16 bits of the position (modulo 65536). Callers compare the bytes at a place that they
- * find, so neither collisions nor stale places do harm. */
+/* Returns the entry for a pixel at position `at`, and the number of its slot in a hash table. An entry has 16 more bits of
+ * the hash, which tell most pixels apart, above 16 bits of the position (modulo 65536). A slot has two entries: in its lower
+ * half the latest pixel, in its upper half the pixel seen before it that was different. Matches are compared byte by byte,
+ * so neither collisions nor stale positions do harm. */
 GCONV_BOTH uint32_t entry_of(uint64_t pixel, size_t at, uint32_t *slot) {
   const uint64_t hash = pixel * UINT64_C(0x9e3779b97f4a7c15);
   *slot = (uint32_t)(hash >> (64 - HASH_BITS));
   return (uint32_t)(hash >> (32 - HASH_BITS) & 0xffff0000) | (uint16_t)at;
 }
 
-/* Returns how far before `at` the pixel of this entry was probably seen, as its slot says. 0, or more than the window: it
- * was not. Notes the entry in the slot. Only the slot is read: the branch that follows is often mispredicted, and would have
- * to wait for a second read. */
+/* Returns how far back the slot has seen the pixel of this entry, which stands at `at`. The pixel is probably there; if the
+ * result is 0 or more than the window, it was not seen. The slot gets the entry. No other memory is read: the branch that
+ * follows is often mispredicted, and would wait for it. */
 GCONV_BOTH size_t look_up_slot(uint64_t *slot, size_t at, uint32_t entry) {
   uint64_t seen = *slot;
   uint32_t latest = (uint32_t)seen, other = (uint32_t)(seen >> 32);
@@ -125,9 +126,9 @@ GCONV_BOTH size_t look_up(uint64_t *places, size_t at, uint64_t pixel) {
 
 /* ---- Codes ---- */
 
-/* The lengths of all codes, with runs as deflate shortens them: 16 repeats the length before 3 to 6 times, 17 and 18 stand
- * for 3 to 10 and 11 to 138 zeros. Returns how many symbols there are; the value of the extra bits is in their upper byte.
- */
+/* Writes the lengths of all codes as symbols, which shorten runs as deflate does: 16 repeats the length before it 3 to 6
+ * times, 17 and 18 stand for 3 to 10 and 11 to 138 zeros. Returns how many symbols there are. The upper byte of a symbol is
+ * the value of its extra bits. */
 GCONV_BOTH size_t shorten_lengths(const uint8_t *lengths, size_t count, uint16_t *symbols) {
   size_t made = 0;
   for (size_t i = 0, run; i < count; i += run) {
@@ -147,8 +148,8 @@ GCONV_BOTH size_t shorten_lengths(const uint8_t *lengths, size_t count, uint16_t
   return made;
 }
 
-/* Describes codes (RFC 1951, 3.2.7) by the `count` symbols that shorten_lengths() made of their lengths; `lengths` and
- * `codes` are of the code in which these symbols are written. */
+/* Describes codes (RFC 1951, 3.2.7): writes the `count` symbols that shorten_lengths() made of their lengths. The symbols
+ * themselves are written in the code of `lengths` and `codes`. */
 GCONV_BOTH void put_codes(const uint16_t *symbols, size_t count, const uint8_t *lengths, const uint16_t *codes,
                           bit_writer *writer) {
   const uint8_t order[HEADER_SYMBOLS] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
@@ -172,8 +173,8 @@ GCONV_BOTH void put_codes(const uint16_t *symbols, size_t count, const uint8_t *
 
 /* ---- Blocks ---- */
 
-/* Whether a block of `size` bytes is stored as it is: its codes, `bits` bits from bit `position` on, would fill more whole
- * bytes. */
+/* Returns whether a block of `size` bytes is shorter when it is stored. `bits`: how many bits it takes with codes, from this
+ * bit position on. */
 GCONV_BOTH bool stored_is_shorter(uint64_t position, uint64_t bits, size_t size) {
   return (position % 8 + bits) / 8 > size;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Images by rows, from the top: for those that need not, or cannot, be in memory at once. The rows of a planar image are
- * those of all its planes, one after the other. */
+/* Reads and writes images by rows, from the top, so that they need not be in memory at once. The rows of a planar image are
+ * those of all its planes, one plane after the other. */
 #ifndef GCONV_IMAGE_ROWS_H
 #define GCONV_IMAGE_ROWS_H
 
@@ -14,7 +14,7 @@ typedef struct gconv_row_writer gconv_row_writer;
 
 /* Opens the image at `path`, PATH or PATH:MEMBER, and reads its header. */
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **reader);
-/* All but the pixels; as the file has it, before EXIF orientation. Valid until the reader is closed. */
+/* Returns all of the image but its pixels, as the file has it, before EXIF orientation. Valid until the reader is closed. */
 const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
 /* Whether rows can be read as the file has them, upright and in bounded memory. False for interlaced PNG, PFM, .npy in
  * Fortran order, and photos that EXIF turns: those are for gconv_image_read(). */
@@ -22,49 +22,52 @@ bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
 /* About how many bytes reading takes besides the rows: a progressive JPEG is decoded as a whole, and a photo that EXIF turns
  * is copied. */
 size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
-/* How many of them it holds from the beginning; and the bytes of the image's metadata, which every result gets a copy of. */
+/* gconv_row_reader_held_bytes() returns how many bytes the reader holds from the beginning, with the metadata.
+ * gconv_row_reader_metadata_bytes() returns how many of these are metadata; every result gets a copy of the metadata. */
 size_t gconv_row_reader_held_bytes(const gconv_row_reader *reader);
 size_t gconv_row_reader_metadata_bytes(const gconv_row_reader *reader);
-/* About the most that opening `path` (PATH or PATH:MEMBER) may take, by the size of the file. 0 for a pipe, into which
- * nobody looks before it is read. */
+/* Returns about the most bytes that opening `path` (PATH or PATH:MEMBER) may take, by the size of the file. 0 for a pipe,
+ * whose size is not known. */
 double gconv_row_reader_opening_bytes(const char *path);
-/* Before the first row: from now on, rows are read by one of these threads at a time, or by the caller in its place, so that
- * all who share them keep no more processors busy than there are threads. */
+/* Lets one of these threads at a time read the rows, or the caller in the place of one. So all who share the threads keep no
+ * more processors busy than there are threads. Called before the first row. */
 void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
-/* Reads the next `count` rows to samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is left, and after a
- * failure to read, which leaves nothing but closing. */
+/* Reads the next `count` rows to samples + i * row_bytes. GCONV_BAD_ARGUMENT unless `count` is 1 to the number of rows left.
+ * After a failure to read, the reader can only be closed. */
 gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
-/* Instead of rows, the whole image, as gconv_image_read() yields it; nothing but closing is left then. *image is empty, or
- * the last one, whose memory serves again if the shape is the same: the system need not clear new pages then, 4 ms for 25
- * MB.
- */
+/* Reads the whole image, or all of the current frame, in place of rows, as gconv_image_read() yields it. Afterwards, only
+ * the next frame can begin, or the reader be closed. *image is empty, or an earlier image. If that has the same shape, its
+ * memory is used again, which saves the system from clearing new pages: 4 ms for 25 MB. */
 gconv_status gconv_row_reader_image(gconv_row_reader *reader, gconv_image *image);
-/* Whether the file has several images in one, or may have: a pipe whose images were not counted. */
+/* gconv_row_reader_has_frames() returns whether the file has several images, or may have. gconv_row_reader_is_open_ended()
+ * returns whether their number is not known: they come from a pipe, or were not counted. */
 bool gconv_row_reader_has_frames(const gconv_row_reader *reader);
 bool gconv_row_reader_is_open_ended(const gconv_row_reader *reader);
-/* Whether the images of the file have different shapes, or stand differently: then each is read by itself. */
+/* Returns whether the images of the file have different shapes or orientations: then each is read by itself. */
 bool gconv_row_reader_frames_differ(const gconv_row_reader *reader);
-/* Whether the frames are not one behind the other, so that all must be read for the first. */
+/* Returns whether all of the file must be read for its first frame, as frames do not lie one behind the other. */
 bool gconv_row_reader_is_scattered(const gconv_row_reader *reader);
-/* Whether the same rows can be read again after opening the path once more: not from a pipe, or of one image of several. */
+/* Returns whether the rows can be read again after opening the path once more. A pipe cannot, nor can one image of
+ * several. */
 bool gconv_row_reader_can_begin_again(const gconv_row_reader *reader);
-/* Begins the first frame, or, after all of its rows, the next one; *found is false after the last. Header, rows and image of
- * the reader are those of this frame alone from now on. Not for planar images. */
+/* Begins the first frame; after all rows of a frame, begins the next one. *found is false after the last. From now on, the
+ * header, the rows and the image of the reader are those of this frame alone. Not for planar images. */
 gconv_status gconv_row_reader_next_frame(gconv_row_reader *reader, bool *found);
-/* Whether all rows of the frame at hand were read. */
+/* Returns whether all rows of the current frame were read. */
 bool gconv_row_reader_is_through(const gconv_row_reader *reader);
-/* Whether another frame follows the one whose rows were all read. Waits for a pipe. */
+/* Says whether another frame follows the current one, whose rows were all read. Waits for a pipe. */
 gconv_status gconv_row_reader_more_frames(gconv_row_reader *reader, bool *more);
 /* NULL is allowed. */
 void gconv_row_reader_close(gconv_row_reader *reader);
 
-/* gconv_image_read_header() of an image that is read with these options, of which max_pixels does not count here. */
+/* Does gconv_image_read_header() for an image that will be read with these options. Their max_pixels does not count here. */
 gconv_status gconv_image_read_header_as(const char *path, const gconv_read_options *options, gconv_image *image);
 
-/* Fails if a number of the options is out of its range, whatever is written. */
+/* Fails if a value of the options is out of its range, even if the format does not use it. */
 gconv_status gconv_write_options_check(const gconv_write_options *options);
 
-/* Begins an image like `header`, whose profile must outlive the writer, as `path` must; otherwise as gconv_image_write(). */
+/* Begins to write an image like `header`, as gconv_image_write() does. `path`, and the metadata that the header points to,
+ * must outlive the writer. */
 gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
                                    gconv_row_writer **writer);
 /* About how many bytes writing an image like `header` takes in proportion to the picture, besides its rows and some strips.
@@ -73,7 +76,8 @@ double gconv_row_writer_bytes(const gconv_write_options *options, const gconv_im
 /* How many rows are best written at a time: multiples of this number, and the last rows of the image, are taken without a
  * copy and compressed by all threads. Any other number is right, too. */
 int32_t gconv_row_writer_step(const gconv_row_writer *writer);
-/* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is missing. */
+/* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless `count` is 1 to the number of rows
+ * missing. */
 gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
 /* Whether rows may be written in any order, by gconv_row_writer_write_at(): those of planar images to a .npy file that is no
  * pipe. */
@@ -82,17 +86,19 @@ bool gconv_row_writer_is_free(const gconv_row_writer *writer);
  * gconv_row_writer_write(). */
 gconv_status gconv_row_writer_write_at(gconv_row_writer *writer, int64_t plane, int32_t row, const void *samples,
                                        size_t row_bytes, int32_t count);
-/* gconv_row_writer_open() of a file that `grows`: the header has two frames or more, and others may be added to them. */
+/* Does gconv_row_writer_open(). If `grows`, the header has two frames or more, and gconv_row_writer_add_frame() may add
+ * others. */
 gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_options *options, const gconv_image *header,
                                            bool grows, gconv_row_writer **writer);
-/* Whether a file of the format is begun otherwise if several frames come. */
+/* Returns whether the format begins a file of several frames in another way than a file of one. */
 bool gconv_format_minds_number(const gconv_format_info *format);
-/* Begins another frame, of the shape of `like`, where their number was not known; `counted`: but for this one, which the
- * header had. GCONV_UNSUPPORTED if the format must know it, or cannot hold frames of several shapes. */
+/* Begins another frame, of the shape of `like`. `counted`: the header that the writer was opened with has counted it.
+ * GCONV_UNSUPPORTED if the format must know the number of frames before, or cannot hold frames of several shapes. */
 gconv_status gconv_row_writer_add_frame(gconv_row_writer *writer, const gconv_image *like, bool counted);
-/* Lets the file appear at another path of the same file system, for which it must not be written through a pipe. */
+/* Lets the file appear at another path of the same file system. Not for a file that is written through a pipe. */
 gconv_status gconv_row_writer_rename(gconv_row_writer *writer, const char *path);
-/* Ends the writer: the file appears, if all rows were written, or nothing does. Both free it, in success and failure. */
+/* Both functions end the writer, and free it even after a failure. gconv_row_writer_commit() lets the file appear, if all
+ * rows were written; gconv_row_writer_discard() lets nothing appear. */
 gconv_status gconv_row_writer_commit(gconv_row_writer *writer);
 void gconv_row_writer_discard(gconv_row_writer *writer); /* NULL is allowed */
 
