@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PNG: every colour type and depth in, over libpng; what goes out is in png_write.c.
+ * Reads PNG of every colour type and depth, by libpng; png_write.c writes PNG.
  *
- * Several images may lie one behind the other, as programs write them to pipes: each is a file of its own. They come one by
- * one, and have the shape of the first, whose metadata count.
+ * Several images may lie one behind the other, as programs write them to pipes: each is a file of its own. They are read one
+ * by one, and must have the shape of the first. Only the metadata of the first are kept.
  *
- * libpng reports failures by longjmp(). So that no local variable lives across one, every call of it is made in a step, a
- * function that has all it needs in its session; run() is the only place that a failure can return to.
+ * libpng reports failures by longjmp(). So that no local variable lives across a jump, every call of libpng is made in a
+ * step: a function that has all it needs in its session. Every jump ends in run().
  */
 #include "image/png.h"
 #include "image/metadata.h"
@@ -22,42 +22,42 @@
 enum { SRGB_GAMMA = 45455, SLACK = 1000 }; /* in 100,000ths, as files have them */
 enum {
   MOST_CHUNK = GCONV_MOST_METADATA, /* bytes that libpng may take for a chunk; ICC profiles of printers have up to 4 MB */
-  MOST_EXPANSION = 1032,            /* of bytes by zlib: a profile cannot become more of a small file */
-  LIBPNG_BYTES = 64 << 10           /* what libpng and zlib take for themselves at a time */
+  MOST_EXPANSION = 1032,            /* zlib makes at most so many bytes of a byte: it limits the profile of a small file */
+  LIBPNG_BYTES = 64 << 10           /* the most that libpng or zlib allocates at once for itself */
 };
 
 typedef struct png_session {
   png_structp png;
   png_infop info;
   jmp_buf failed;
-  gconv_status status; /* why, after a jump */
-  bool no_memory;      /* which libpng does not always call by its name */
+  gconv_status status; /* the error, after a jump */
+  bool no_memory;      /* an allocation failed; libpng's text does not always say so */
   size_t most;         /* bytes that libpng may allocate at a time, while it reads the chunks before the rows */
   gconv_reader *reader;
   bool profile;        /* the file has an ICC profile */
-  char icc_fault[100]; /* why libpng leaves the profile out; "": it does not */
-  bool has_code;       /* it has a cICP chunk: */
+  char icc_fault[100]; /* why libpng leaves the profile out; "": it is read, or there is none */
+  bool has_code;       /* the file has a cICP chunk, which is `code` */
   uint8_t code[4];     /* primaries, curve, matrix, range */
 
-  gconv_image header; /* of the image at hand; of the first one, the reader has it */
-  int32_t image;      /* its number, from 0 */
-  int32_t row;        /* of its rows: the next to be read */
-  uint64_t begin;     /* of it in the source */
-  uint64_t end;       /* of a file: behind it; 0: not known */
+  gconv_image header; /* of the current image; the reader has that of the first */
+  int32_t image;      /* number of the current image, from 0 */
+  int32_t row;        /* next row of the current image to be read */
+  uint64_t begin;     /* position of the current image in the source */
+  uint64_t end;       /* in a file: the position behind the current image; 0: not known */
   bool interlaced;
   uint8_t head[8];            /* the last 8 bytes that libpng read at once: in the end, the head of the first IDAT chunk */
   bool plain;                 /* rows are the same in the file, but for the order of bytes */
   gconv_png_inflate *inflate; /* reads the rows; NULL: libpng does */
   bool again;                 /* libpng reads the file a second time, because `inflate` found something irregular */
   bool rows_begun;
-  bool late;         /* there are metadata behind the pixels, of a pipe */
-  int32_t rows_made; /* by libpng */
+  bool late;         /* metadata came behind the pixels, through a pipe */
+  int32_t rows_made; /* rows that libpng has made */
 
   /* Arguments of the steps that read rows. */
   uint8_t *rows;
   size_t row_bytes;
   int32_t count;
-  bool numbers; /* of a palette are the samples */
+  bool numbers; /* samples are numbers of a palette */
 } png_session;
 
 typedef void png_step(png_session *session);
@@ -158,13 +158,15 @@ static void read_metadata(png_session *session) {
     gconv_reader_note(session->reader, "its ICC profile is left out: %s", session->icc_fault);
 }
 
-/* The most that a chunk of this file can need: its header may promise any length, and libpng clears that much memory. */
+/* Returns the most memory that a chunk of this file can need. A chunk may promise any length, and libpng clears that much
+ * memory. */
 static size_t most_of_chunk(const gconv_source *source) {
   uint64_t most = source->size < MOST_CHUNK / MOST_EXPANSION ? LIBPNG_BYTES + source->size * MOST_EXPANSION : MOST_CHUNK;
   return most < MOST_CHUNK ? (size_t)most : MOST_CHUNK;
 }
 
-/* APNG: a picture for every program, and more of them, in chunks that libpng does not know. */
+/* Adds a note if the file is an animation (APNG): it has one picture for every program, and others in chunks that libpng
+ * does not know. */
 static void note_animation(gconv_reader *reader, const uint8_t *data, size_t size) {
   uint64_t pictures = size >= 4 ? gconv_bytes_number(data, 4, true) : 0;
   if (pictures > 1)
@@ -172,13 +174,13 @@ static void note_animation(gconv_reader *reader, const uint8_t *data, size_t siz
                       (unsigned long long)pictures);
 }
 
-/* libpng hands over the chunks of metadata, and those that are passed over. Behind the pixels, a file that can go back was
- * looked into before; what comes from a pipe is told too late. */
+/* Takes a chunk of metadata, or a chunk that is not read, from libpng. Metadata behind the pixels are taken before, by
+ * gconv_png_look_ahead(). In a pipe this is not possible: there they come too late. */
 static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
   png_session *session = png_get_user_chunk_ptr(png);
   gconv_reader *reader = session->reader;
   const char *type = (const char *)chunk->name;
-  if (!(chunk->name[0] & 0x20) && !session->rows_begun) /* a capital: who does not know it cannot show the picture */
+  if (!(chunk->name[0] & 0x20) && !session->rows_begun) /* capital: needed to show the picture */
     png_chunk_error(png, "unhandled critical chunk");
   if (session->again || session->image > 0)
     return 1;
@@ -201,7 +203,7 @@ static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
 }
 
 static void read_info(png_session *session) {
-  /* Taken one at a time by take_chunk(), as a thousand of them could be large. */
+  /* take_chunk() gets these one at a time: libpng would keep all, and a thousand of them could be large. */
   static const uint8_t own[] = GCONV_PNG_METADATA_CHUNKS "acTL\0cICP\0sPLT\0hIST\0pCAL\0sCAL\0bKGD\0sBIT\0oFFs";
   png_structp png = session->png;
   png_set_read_fn(png, session, read_bytes);
@@ -215,8 +217,8 @@ static void read_info(png_session *session) {
   session->most = SIZE_MAX;
 }
 
-/* What the rows will be with the transformations of start_rows(). Only IHDR and tRNS matter; libpng's own answer is not
- * asked for, because for that it allocates rows. */
+/* Sets the header to what rows will be after the transformations of start_rows(). Only IHDR and tRNS matter. libpng is not
+ * asked, because it would allocate rows to answer. */
 static void read_header(png_session *session) {
   gconv_image *header = &session->header;
   read_info(session);
@@ -235,7 +237,7 @@ static void read_header(png_session *session) {
                    png_get_bit_depth(png, session->info) >= 8;
 }
 
-/* What the first image of a file tells of all. */
+/* Sets what the first image of a file decides for all its images. */
 static void take_header(gconv_reader *reader, const gconv_image *found) {
   gconv_image *header = &reader->header;
   header->type = found->type;
@@ -280,8 +282,8 @@ static bool has_other_primaries(const png_session *session) {
   return other;
 }
 
-/* What viewers go by where there is no profile: cICP, sRGB, and gAMA with cHRM, the first that there is. Told of images that
- * are read, not of every look into a header. */
+/* Warns of colours that results do not keep. Without a profile, viewers go by the first of cICP, sRGB, and gAMA with cHRM
+ * that the file has. Warns only if rows were read, not if only the header was. */
 static void warn_of_colours(const png_session *session) {
   static const uint8_t srgb[] = {1, 13, 0};
   const gconv_reader *reader = session->reader;
@@ -337,7 +339,7 @@ static gconv_status take_palette(gconv_reader *reader, gconv_palette *palette) {
   return GCONV_OK;
 }
 
-/* Palettes, depths below 8 and tRNS are expanded; 16 bits become those of this machine. */
+/* Palettes, depths below 8 and tRNS are expanded; samples of 16 bits get the byte order of this machine. */
 static void start_rows(png_session *session) {
   session->rows_begun = true;
   if (session->numbers)
@@ -352,8 +354,8 @@ static void start_rows(png_session *session) {
     png_error(session->png, "rows of an unexpected size");
 }
 
-/* What follows the pixels: so a file that is cut there is not taken for a whole one. With `info`, libpng hands chunks over,
- * which a file that can go back does not need. */
+/* Reads what follows the pixels, so that a file that is cut there is refused. With `info`, libpng hands chunks over; a file
+ * that can go back does not need this. */
 static void read_end(png_session *session) {
   png_read_end(session->png, gconv_source_can_rewind(session->reader->source) ? NULL : session->info);
 }
@@ -361,7 +363,7 @@ static void read_end(png_session *session) {
 static void read_some_rows(png_session *session) {
   if (!session->rows_begun)
     start_rows(session);
-  for (; session->rows_made < session->row; session->rows_made++) /* again */
+  for (; session->rows_made < session->row; session->rows_made++) /* the second time: skips rows */
     png_read_row(session->png, NULL, NULL);
   for (int32_t i = 0; i < session->count; i++, session->rows_made++)
     png_read_row(session->png, session->rows + (size_t)i * session->row_bytes, NULL);
@@ -389,7 +391,7 @@ static gconv_status read_all_interlaced(gconv_reader *reader, uint8_t *rows, siz
   return read_by(reader->state, read_interlaced, rows, row_bytes, 0);
 }
 
-/* Has libpng begin again at the beginning of the file. It then skips the rows that were read before. */
+/* Lets libpng begin again at the beginning of the image. It then skips the rows that were read before. */
 static gconv_status begin_again(png_session *session) {
   destroy_png(session);
   session->again = true;

@@ -10,12 +10,12 @@
 
 enum {
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
-  TRIAL_BYTES = 8192, /* of a block, that tell whether matches are worth looking for */
+  TRIAL_BYTES = 8192, /* so many bytes of a block tell whether matches are worth looking for */
   COUNT_TABLES = 8,
-  MANY = 4096, /* literals that are worth making tables for */
+  MANY = 4096, /* so many literals are worth making tables for */
 };
 
-/* Some literals and then a match. The last of a block has length 0: it is no match. */
+/* Some literals and then a match. The last sequence of a block has length 0: no match. */
 typedef struct sequence {
   uint32_t literals;
   uint16_t length;
@@ -27,9 +27,9 @@ struct gconv_png_deflater {
   sequence sequences[MOST_MATCHES + 1];
   size_t count;
   uint32_t counts[SYMBOLS], distance_counts[DISTANCE_SYMBOLS];
-  uint64_t extra_bits; /* of lengths and distances */
+  uint64_t extra_bits; /* extra bits of all lengths and distances */
   uint8_t lengths[SYMBOLS + DISTANCE_SYMBOLS];
-  /* Above COUNT_BITS bits to put, and below how many they are. Those of lengths have their extra bits. */
+  /* Packed codes: see COUNT_BITS. Those of lengths include their extra bits. */
   uint32_t literal_codes[LITERALS], length_codes[LONGEST + 1], distance_codes[DISTANCE_SYMBOLS], end_code;
 };
 
@@ -54,8 +54,8 @@ GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_
   deflater->sequences[deflater->count++] = (sequence){(uint32_t)literals, (uint16_t)length, (uint16_t)(distance - 1)};
 }
 
-/* Cuts bytes begin .. stop - 1, and those of a match that reaches beyond, into literals and matches, and returns where they
- * end. Matches are looked for at every `step` bytes of a line; the first `unit` bytes, SHORTEST or more, must be equal. */
+/* Cuts bytes begin .. stop - 1 into literals and matches. The last of these may reach beyond; returns where it ends. Matches
+ * are looked for at every `step` bytes of a line; the first `unit` bytes, SHORTEST or more, must be equal. */
 GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop,
                              size_t step, size_t unit) {
   const uint8_t *bytes = lines->bytes;
@@ -76,7 +76,7 @@ GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines
           literals = at += length;
           continue;
         }
-        if (length >= unit) { /* a sum that need not be waited for, as long as this is foreseen */
+        if (length >= unit) { /* the constant length need not be waited for, if the branch is predicted */
           add_match(deflater, at - literals, unit, distance);
           literals = at += unit;
           continue;
@@ -118,7 +118,7 @@ static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, si
   }
 }
 
-/* Counts in eight tables, as a byte that comes again would wait for its own count. */
+/* Makes literals of all bytes. Counts them in eight tables: in one, a byte that comes again would wait for its own count. */
 static void take_literals(gconv_png_deflater *deflater, const uint8_t *bytes, size_t size) {
   uint32_t tables[COUNT_TABLES][LITERALS] = {{0}};
   size_t i = 0;
@@ -151,7 +151,7 @@ static uint64_t make_lengths(gconv_png_deflater *deflater) {
   return bits;
 }
 
-/* The tables that put_block() looks codes up in. */
+/* Makes the tables in which put_sequences() looks codes up. */
 static void make_codes(gconv_png_deflater *deflater) {
   const uint8_t *lengths = deflater->lengths, *distance_lengths = lengths + SYMBOLS;
   uint16_t codes[SYMBOLS], distance_codes[DISTANCE_SYMBOLS];
@@ -183,7 +183,7 @@ static void describe_codes(const gconv_png_deflater *deflater, bit_writer *write
   put_codes(symbols, count, lengths, codes, writer);
 }
 
-/* Literals at `bytes`, at most four. */
+/* Joins the codes of literals, at most four. */
 GCONV_INLINE joined join_literals(const uint32_t *codes, const uint8_t *bytes, size_t count) {
   joined all = {0};
   for (size_t i = 0; i < count; i++)
@@ -207,7 +207,7 @@ GCONV_INLINE void put_match(const gconv_png_deflater *deflater, unsigned length,
 #if defined(__x86_64__) && defined(__GNUC__)
 #define VBMI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,bmi2")))
 
-/* A byte of each of 256 codes, and the look-up of 64 bytes at a time. */
+/* One byte of each of 256 codes, for looking up 64 of them at a time. */
 typedef struct byte_table {
   __m512i quarters[4];
 } byte_table;
@@ -227,12 +227,12 @@ VBMI static inline __m512i look_up_bytes(const byte_table *table, __m512i bytes)
   return _mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes), low, high);
 }
 
-/* Byte `i` of each 32 bits. */
+/* Returns byte `i` of each 32 bits. */
 VBMI static inline __m512i byte_of(__m512i fours, unsigned i) {
   return _mm512_and_si512(_mm512_srli_epi32(fours, 8 * i), _mm512_set1_epi32(0xff));
 }
 
-/* Eight times four codes, of which pairs are joined already, are joined and put. */
+/* Joins pairs of codes to groups of four, and puts the eight groups. */
 VBMI static inline void put_eight(__m256i first, __m256i first_counts, __m256i second, __m256i counts, bit_writer *writer) {
   uint64_t bits[8];
   uint32_t all[8];
@@ -245,7 +245,7 @@ VBMI static inline void put_eight(__m256i first, __m256i first_counts, __m256i s
   }
 }
 
-/* Puts the codes of literals, 64 at a time, and returns how many there were. */
+/* Puts the codes of literals, 64 at a time. Returns how many it has put. */
 VBMI static size_t put_many_literals(const uint32_t *codes, const uint8_t *bytes, size_t count, bit_writer *result) {
   const byte_table lengths = make_byte_table(codes, 0), lows = make_byte_table(codes, COUNT_BITS),
                    highs = make_byte_table(codes, COUNT_BITS + 8);
@@ -280,7 +280,7 @@ static size_t put_many_literals(const uint32_t *codes, const uint8_t *bytes, siz
 
 /* ---- Literals and matches ---- */
 
-/* Literals and matches from `bytes` on. At most 7 + 4 * 14 or 7 + 14 + 5 + 15 + 13 bits are in the writer at a time. */
+/* Puts literals and matches from `bytes` on. At most 7 + 4 * 14 or 7 + 14 + 5 + 15 + 13 bits are in the writer at a time. */
 GCONV_VECTOR_LOOP(put_sequences, (const gconv_png_deflater *deflater, const uint8_t *bytes, bit_writer *result),
                   (deflater, bytes, result)) {
   const uint32_t *literals = deflater->literal_codes;
@@ -329,7 +329,7 @@ static void put_stored(const uint8_t *bytes, size_t size, bool last, bit_writer 
   } while (size > 0);
 }
 
-/* A block with codes, or stored, where that is shorter. */
+/* Puts a block with codes; or stored, if that is shorter. */
 static void put_block(gconv_png_deflater *deflater, const uint8_t *bytes, size_t size, bool last, bit_writer *writer) {
   const bit_writer before = *writer;
   uint64_t bits = make_lengths(deflater);
@@ -345,7 +345,8 @@ static void put_block(gconv_png_deflater *deflater, const uint8_t *bytes, size_t
   put_sequences(deflater, bytes, writer);
 }
 
-/* Photos repeat so little that matches, which cost literals their short codes, may make them larger. */
+/* Tries on some bytes of a block whether matches pay. Photos repeat so little that matches may make them larger, as literals
+ * then get longer codes. */
 static bool matches_pay(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
   size_t stop = lines->size - begin < TRIAL_BYTES ? lines->size : begin + TRIAL_BYTES;
   size_t end = cut(deflater, lines, begin, stop);

@@ -11,14 +11,14 @@
 
 /* ---- Filtering: every output depends on inputs only, so that the plain loops become vector code ---- */
 
-/* From the second pixel on. */
+/* Filters from the second pixel on. */
 GCONV_INLINE void filter_with(int filter, const uint8_t *restrict row, const uint8_t *restrict above, size_t bytes,
                               size_t pixel, uint8_t *restrict out) {
   for (size_t i = pixel; i < bytes; i++)
     out[i] = (uint8_t)(row[i] - gconv_png_predict(filter, row[i - pixel], above[i], above[i - pixel]));
 }
 
-/* With a constant for the filter, so that the loop has no branch. */
+/* Calls filter_with() with a constant for the filter, so that the loop has no branch. */
 GCONV_INLINE void filter_row_body(int filter, const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel,
                                   uint8_t *out) {
   if (filter == GCONV_PNG_SUB)
@@ -45,11 +45,11 @@ void gconv_png_filter_row(int filter, const uint8_t *row, const uint8_t *above, 
   filter_row(filter, row, above, bytes, pixel, out);
 }
 
-/* ---- The inverse: each pixel waits for the one before it, but its bytes go side by side ---- */
+/* ---- Unfiltering: each pixel waits for the one before it, but its bytes are computed side by side ---- */
 
 #ifdef __SSE2__
 
-/* The bytes of a pixel, and those behind it up to four or eight. */
+/* Loads the bytes of a pixel, and the bytes behind it up to four or eight. */
 GCONV_INLINE __m128i load_pixel(const uint8_t *bytes, size_t pixel) {
   uint64_t value = 0;
   memcpy(&value, bytes, pixel <= 4 ? 4 : 8);
@@ -61,15 +61,15 @@ GCONV_INLINE void store_pixel(uint8_t *bytes, __m128i value, size_t pixel) {
   memcpy(bytes, &low, pixel <= 4 ? 4 : 8);
 }
 
-/* (left + up) / 2: the processor's own average is rounded up. */
+/* Returns (left + up) / 2, rounded down: the processor's own average is rounded up. */
 GCONV_INLINE __m128i predict_average(__m128i left, __m128i up) {
   __m128i odd = _mm_and_si128(_mm_xor_si128(left, up), _mm_set1_epi8(1));
   return _mm_sub_epi8(_mm_avg_epu8(left, up), odd);
 }
 
-/* Paeth's choice, in 16 bits, by another order of comparisons, of which fewer wait for `left`: where 3 corner - left - up is
- * not below the larger of left and up, it is the smaller of them; where it is not above the smaller one, the larger; else
- * the corner. */
+/* Does gconv_png_predict_paeth() in 16 bits, with fewer comparisons that wait for `left`. The result is the smaller of left
+ * and up if 3 corner - left - up is at least the larger of them, the larger if it is at most the smaller, else the
+ * corner. */
 GCONV_INLINE __m128i choose_paeth(__m128i left, __m128i up, __m128i corner) {
   __m128i three = _mm_add_epi16(corner, _mm_add_epi16(corner, corner)), sum = _mm_sub_epi16(_mm_sub_epi16(three, up), left);
   __m128i smaller = _mm_min_epi16(left, up), larger = _mm_max_epi16(left, up);
@@ -78,8 +78,8 @@ GCONV_INLINE __m128i choose_paeth(__m128i left, __m128i up, __m128i corner) {
   return _mm_or_si128(either, _mm_and_si128(corner, _mm_and_si128(below, over)));
 }
 
-/* Rows are read and written by four or eight bytes at each pixel: the last pixels, where that would go too far, by way of
- * copies. */
+/* Reads and writes four or eight bytes at each pixel. For the last pixels, where that would reach beyond the row, copies are
+ * used. */
 GCONV_INLINE void unfilter_pixels(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel,
                                   uint8_t *out) {
   const size_t width = pixel <= 4 ? 4 : 8;
@@ -127,7 +127,7 @@ GCONV_INLINE void unfilter_pixels(int filter, const uint8_t *restrict in, const 
 
 #endif
 
-/* With a constant for the pixel's size, so that its bytes stay in registers. */
+/* Calls unfilter_pixels() with a constant for the pixel's size, so that its bytes stay in registers. */
 GCONV_INLINE void unfilter_serial(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel,
                                   uint8_t *out) {
   switch (pixel) {
@@ -159,8 +159,8 @@ GCONV_INLINE void add_above_body(const uint8_t *restrict in, const uint8_t *rest
 
 GCONV_VECTORIZED(add_above, (const uint8_t *in, const uint8_t *above, size_t bytes, uint8_t *out), (in, above, bytes, out))
 
-/* For each kind of processor, although four bytes need no wide vectors: instructions of SSE2 are slow after some that ISA-L
- * leaves the registers with. */
+/* Compiled for each kind of processor, although four bytes need no wide vectors: SSE2 instructions are slow in the state in
+ * which ISA-L leaves the registers. */
 GCONV_INLINE void unfilter_row_body(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel,
                                     uint8_t *out) {
   if (filter == GCONV_PNG_SUB)

@@ -11,13 +11,13 @@
 #include <string.h>
 
 enum {
-  INPUT_BYTES = 64 * 1024,  /* of IDAT chunks that are read at a time */
-  PIECE_BYTES = 256 * 1024, /* that are inflated at a time, at least a line */
+  INPUT_BYTES = 64 * 1024,  /* bytes of IDAT chunks that are read at a time */
+  PIECE_BYTES = 256 * 1024, /* bytes that are inflated at a time, or a line if that is longer */
   MOST_LINE_BYTES = 1 << 28,
   ZLIB_HEAD = 2,
   CHUNK_HEAD = 8, /* size and type of a chunk */
   CRC_BYTES = 4,
-  TIME_BYTES = 7, /* of a tIME chunk */
+  TIME_BYTES = 7, /* data of a tIME chunk */
 };
 
 struct gconv_png_inflate {
@@ -25,17 +25,17 @@ struct gconv_png_inflate {
 
   /* The chunk of the file whose bytes come next. */
   uint8_t type[4];
-  size_t left; /* of its bytes */
+  size_t left; /* bytes of the chunk that are left */
   uint32_t crc;
 
-  /* IDAT chunks into lines. A line is the number of a row's filter, and the row. */
+  /* IDAT chunks are inflated into lines. A line is the number of a row's filter, and the row. */
   struct inflate_state *state;
   uint8_t *input;
   uint8_t *piece; /* piece[begin .. end) is inflated */
   size_t begin, end, piece_bytes;
-  uint64_t to_inflate; /* bytes of all lines that were not asked for yet */
+  uint64_t to_inflate; /* bytes of lines that ISA-L was not asked for yet */
 
-  size_t line, pixel; /* bytes of each */
+  size_t line, pixel; /* bytes of a line, and of a pixel */
   int32_t rows_left;
   uint8_t *above; /* the last row of the last call */
 };
@@ -93,7 +93,7 @@ static bool next_chunk(gconv_png_inflate *inflate) {
   return inflate->left <= INT32_MAX;
 }
 
-/* Reads some more of the IDAT chunks: nothing only behind the last of them. Returns false if something is wrong. */
+/* Reads more of the IDAT chunks. It finds nothing only behind the last of them. Returns false if something is wrong. */
 static bool read_input(gconv_png_inflate *inflate) {
   size_t size = 0;
   while (size < INPUT_BYTES) {
@@ -112,8 +112,8 @@ static bool read_input(gconv_png_inflate *inflate) {
   return true;
 }
 
-/* Goes on to the end of the file. Returns false at chunks that libpng looks into: it skips texts, and needs no times, nor
- * EXIF behind the pixels, where ImageMagick writes it. */
+/* Goes on to the end of the file. Skips texts, times, and EXIF, which ImageMagick writes behind the pixels. Returns false at
+ * other chunks: libpng must look at them. */
 static bool read_end(gconv_png_inflate *inflate) {
   while (!is_type(inflate, "IEND")) {
     bool skipped =
@@ -144,7 +144,7 @@ static bool inflate_some(gconv_png_inflate *inflate) {
   }
 }
 
-/* Inflates the next lines behind what is left of the last ones. */
+/* Inflates the next lines into the piece, behind what is left of the lines before. */
 static bool inflate_piece(gconv_png_inflate *inflate) {
   size_t kept = inflate->end - inflate->begin;
   memmove(inflate->piece, inflate->piece + inflate->begin, kept);
@@ -157,7 +157,8 @@ static bool inflate_piece(gconv_png_inflate *inflate) {
   return inflate_some(inflate) && inflate->state->avail_out == 0;
 }
 
-/* Behind the last line: whether the stream ends here, with the right checksum, and the IDAT chunks end with it. */
+/* Called behind the last line. Returns whether the stream ends here, with the right checksum, and the IDAT chunks end with
+ * it. */
 static bool end_stream(gconv_png_inflate *inflate) {
   struct inflate_state *state = inflate->state;
   uint8_t beyond;
@@ -199,7 +200,7 @@ static bool allocate(gconv_png_inflate *inflate) {
       !allocate_bytes(inflate->line, &inflate->above) ||
       gconv_allocate(sizeof *inflate->state, "lines of a PNG", &state) != GCONV_OK)
     return false;
-  memset(inflate->above, 0, inflate->line); /* above the image */
+  memset(inflate->above, 0, inflate->line); /* the row above the image */
   inflate->state = state;
   isal_inflate_init(inflate->state);
   inflate->state->crc_flag = ISAL_ZLIB;

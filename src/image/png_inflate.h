@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pixels of most PNGs without libpng: ISA-L inflates them faster than zlib, and row filters are undone by vector code.
+ * Reads the pixels of most PNGs without libpng: ISA-L inflates them faster than zlib, and vector code undoes row filters.
  *
  * libpng stays the judge of files. At anything irregular, gconv_png_inflate_rows() only returns false. Then libpng reads the
  * file again from its beginning, and reports what is wrong. (ISA-L accepts incomplete prefix codes, which zlib refuses: such
@@ -23,7 +23,7 @@ gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, size_t chunk_byt
  * of the file is read, too. */
 bool gconv_png_inflate_rows(gconv_png_inflate *inflate, uint8_t *rows, size_t row_bytes, int32_t count);
 
-/* About how much memory this takes, at most. */
+/* Returns about the most memory that reading an image like this takes here. */
 size_t gconv_png_inflate_bytes(const gconv_image *header);
 
 /* NULL is allowed. */

@@ -14,9 +14,9 @@ bool gconv_png_is_metadata(const char *type, const uint8_t *data, size_t size);
 /* Copies into the reader's header what a chunk of this type has of metadata. A chunk that is damaged gets a note. */
 gconv_status gconv_png_take_chunk(gconv_reader *reader, const char *type, const uint8_t *data, size_t size);
 
-/* Goes through the chunks behind the first IDAT chunk of an image: its data, of `idat_bytes`, come next in the source, whose
- * position does not change, and which can go back. Metadata there are taken if `take`. *end becomes the position behind the
- * last chunk, or 0 if that is missing. */
+/* Goes through the chunks behind the first IDAT chunk of an image. The `idat_bytes` of its data come next in the source,
+ * which can go back, and whose position does not change. With `take`, metadata found there are taken. *end becomes the
+ * position behind the last chunk, or 0 if that chunk is missing. */
 gconv_status gconv_png_look_ahead(gconv_reader *reader, size_t idat_bytes, bool take, uint64_t *end);
 
 /* Writes EXIF, XMP and the comment of the header. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is decided of the strips of a PNG: their rows, their filter, and whether matches are looked for. The header is
- * compiled for the host (png_encode.c) and for CUDA (codec_cuda/png.cu), so that both make the same bytes of an image. The
- * other headers that both sides share are png_filter.h, huffman.h, png_deflate.h, png_cut.h and png_bits.h.
+ * Decides about the strips of a PNG: their rows, their filter, and whether matches are looked for. The header is compiled
+ * for the host (png_encode.c) and for CUDA (codec_cuda/png.cu), so that both make the same bytes of an image. The other
+ * headers that both sides share are png_filter.h, huffman.h, png_deflate.h, png_cut.h and png_bits.h.
  */
 #ifndef GCONV_IMAGE_PNG_STRIP_H
 #define GCONV_IMAGE_PNG_STRIP_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The parts of a strip's chunk, in bytes, and the compression level that is made by deflate of our own. */
+/* The parts of a strip's chunk, in bytes; and the compression level that our own deflate makes. */
 enum {
   GCONV_PNG_CHUNK_HEAD = 8,  /* length and type */
   GCONV_PNG_CHUNK_TAIL = 4,  /* CRC */
@@ -22,19 +22,19 @@ enum {
   GCONV_PNG_FAST_LEVEL = 1,
 };
 
-/* The stream head (RFC 1950): deflate with a window of 32 KB, and how hard the compressor tried. The first byte is the upper
- * one. */
+/* Returns the stream head (RFC 1950): deflate with a window of 32 KB, and how hard the compressor tried. Its upper byte
+ * comes first. */
 GCONV_BOTH unsigned gconv_png_stream_head(int level) {
   const unsigned effort = level < 2 ? 0 : level < 6 ? 1 : level == 6 ? 2 : 3, head = 0x7800 | effort << 6;
   return head + 31 - head % 31;
 }
 
-/* The room that the chunk of a strip takes at most, whose lines have `size` bytes. */
+/* Returns the most bytes that the chunk of a strip takes whose lines have `size` bytes. */
 GCONV_BOTH size_t gconv_png_chunk_bound(size_t size) {
   return GCONV_PNG_CHUNK_HEAD + GCONV_PNG_STREAM_HEAD + gconv_png_deflate_bound(size) + GCONV_PNG_CHUNK_TAIL;
 }
 
-/* The rows of each strip but the last, which may have fewer. A line is a row with the number of its filter. */
+/* Returns the rows of each strip; the last strip may have fewer. `line`: bytes of a row with the number of its filter. */
 GCONV_BOTH size_t gconv_png_strip_rows(size_t line, size_t height) {
   const size_t strip_bytes = 768 * 1024, rows = strip_bytes / line + 1;
   return rows < height ? rows : height;
@@ -45,7 +45,7 @@ typedef struct gconv_png_sample {
   size_t begin, count;
 } gconv_png_sample;
 
-/* The sample of the strip that begins at row `begin` and has `count` rows. */
+/* Returns the sample of the strip that begins at row `begin` and has `count` rows. */
 GCONV_BOTH gconv_png_sample gconv_png_sample_of(size_t line, size_t begin, size_t count) {
   const size_t sample_bytes = 8 * 1024, wanted = sample_bytes / line + 1;
   gconv_png_sample sample;
@@ -55,20 +55,20 @@ GCONV_BOTH gconv_png_sample gconv_png_sample_of(size_t line, size_t begin, size_
 }
 
 /*
- * The choice of a filter: the one that makes the sample smallest. Sums of absolute differences, the usual measure, do not
+ * The choice of a filter: the filter that makes the sample smallest. Sums of absolute differences, the usual measure, do not
  * see what makes a photo small: the differences of its channels are alike. So the sample is counted with every filter.
  *
- * Filters are then tried with matches in GCONV_PNG_FILTERS turns, but only those that can win by them:
+ * Then filters are tried with matches, in GCONV_PNG_FILTERS turns. Filters that cannot win by matches are skipped:
  *     choice = gconv_png_choice_begin(bits without matches);
  *     for each turn: filter = gconv_png_choice_turn(); if gconv_png_choice_wants(), count the bits with matches;
  *         gconv_png_choice_take().
  */
 typedef struct gconv_png_choice {
   uint64_t literals[GCONV_PNG_FILTERS]; /* the bits of the sample without matches */
-  uint64_t fewest, least;               /* bits without and with matches */
-  int first, best;                      /* the filters of these */
-  bool matches;                         /* they are looked for in the strip */
-  bool pay;                             /* they pay with a filter that was tried */
+  uint64_t fewest, least;               /* the fewest bits without matches; the fewest so far, with or without */
+  int first, best;                      /* the filter that makes `fewest` bits; that which makes `least` */
+  bool matches;                         /* matches are looked for in the strip */
+  bool pay;                             /* matches pay with some filter that was tried */
 } gconv_png_choice;
 
 GCONV_BOTH gconv_png_choice gconv_png_choice_begin(const uint64_t *literals) {
@@ -86,20 +86,20 @@ GCONV_BOTH gconv_png_choice gconv_png_choice_begin(const uint64_t *literals) {
   return choice;
 }
 
-/* The filter of a turn: the best one without matches, then the others from 0 on. */
+/* Returns the filter of a turn: first the best without matches, then the others from 0 on. */
 GCONV_BOTH int gconv_png_choice_turn(const gconv_png_choice *choice, int turn) {
   return turn == 0 ? choice->first : turn - (turn <= choice->first);
 }
 
-/* Whether matches are tried with this filter. `pay`: they pay with one that was tried before. Drawings are smallest with no
- * filter and matches, even where other filters take half of the bits without. */
+/* Returns whether matches are tried with this filter. `pay`: matches pay with a filter that was tried before. A drawing is
+ * smallest with matches and no filter, even where another filter halves the bits without matches. */
 GCONV_BOTH bool gconv_png_choice_wants(const gconv_png_choice *choice, int filter, bool pay) {
   const uint64_t bits = choice->literals[filter], fewest = choice->fewest;
   const bool near = bits - fewest <= fewest / 3, drawing = filter == GCONV_PNG_NONE && (pay || bits / 2 < fewest);
   return filter == choice->first || (pay && near) || drawing;
 }
 
-/* What this filter makes of the sample: `with` bits if matches were tried. */
+/* Takes the result of a turn. `with`: the bits that this filter makes of the sample with matches, if they were tried. */
 GCONV_BOTH void gconv_png_choice_take(gconv_png_choice *choice, int filter, bool tried, uint64_t with) {
   const bool matches = tried && gconv_png_matches_pay(with, choice->literals[filter]);
   const uint64_t bits = matches ? with : choice->literals[filter];

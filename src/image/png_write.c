@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing PNG on all processors.
+ * Writes PNG on all processors.
  *
- * The rows are cut into strips, of a number of rows that depends on nothing but the image. png_encode.c makes an IDAT chunk
- * of each strip by itself: blocks of deflate that end at a byte, so that the strips are one stream. Threads take strips in
- * turn and hand them in; whoever completes the next strip in order writes it. So the file is the same for any number of
- * threads, and few strips are in memory at a time.
+ * The rows are cut into strips. How many rows a strip has depends on the image alone. png_encode.c makes an IDAT chunk of
+ * each strip by itself: its blocks of deflate end at a byte, so that all chunks together are one stream. Threads take strips
+ * in turn and hand them in. The thread that completes the next strip in order writes it. So the file is the same for any
+ * number of threads, and few strips are in memory at a time.
  */
 #include "base/checksum.h"
 #include "base/element.h"
@@ -31,13 +31,13 @@ struct slot {
   uint8_t *chunk; /* the whole IDAT */
   size_t chunk_bytes, line_bytes;
   uint32_t adler;
-  bool ready; /* to be written */
+  bool ready; /* the chunk waits to be written */
 };
 
 struct state {
   gconv_writer *writer;
   gconv_threads *pool;                /* NULL: no threads but the caller's */
-  bool shared;                        /* the pool: it is not this image's alone */
+  bool shared;                        /* the pool belongs to the caller */
   gconv_png_strip_encoder **encoders; /* one a thread */
   struct slot *slots;
   int threads;
@@ -45,7 +45,7 @@ struct state {
   gconv_png_shape shape;
   size_t height;
 
-  size_t rows_taken; /* of the image, so far */
+  size_t rows_taken; /* rows of the image that are done */
   uint8_t *above;    /* the last row compressed; zeros at first */
   uint8_t *held;     /* rows that wait for others; NULL until there are any */
   size_t held_rows, held_room;
@@ -56,14 +56,14 @@ struct state {
 
   pthread_mutex_t lock; /* guards all below, and slot.ready */
   pthread_cond_t written_more;
-  bool writing;   /* a thread is, without the lock */
-  size_t written; /* strips of these rows */
-  uint32_t adler; /* of all lines written; of the thread that writes */
+  bool writing;   /* a thread is writing, without the lock */
+  size_t written; /* strips of these rows that are written */
+  uint32_t adler; /* Adler-32 of all lines written; only the thread that writes uses it */
   gconv_status status;
   char error[512];
 };
 
-/* A chunk of at most 16 bytes. */
+/* Writes a chunk of at most 16 bytes of data. */
 static gconv_status write_small_chunk(gconv_writer *writer, const char *type, const uint8_t *bytes, size_t size) {
   uint8_t chunk[GCONV_PNG_CHUNK_HEAD + 16 + GCONV_PNG_CHUNK_TAIL];
   if (size > 0)
@@ -71,7 +71,7 @@ static gconv_status write_small_chunk(gconv_writer *writer, const char *type, co
   return gconv_sink_write(writer->sink, chunk, gconv_png_frame_chunk(chunk, type, size));
 }
 
-/* The strip whose first row is the one of number `begin` of those being compressed. */
+/* Makes the chunk of a strip that begins at row `begin` of the rows being compressed. */
 static void make_chunk(const struct state *state, struct slot *slot, gconv_png_strip_encoder *encoder, size_t begin) {
   size_t left = state->row_count - begin, first_row = state->rows_taken + begin;
   gconv_png_rows rows = {.rows = state->rows + begin * state->stride, .stride = state->stride, .first = first_row == 0};
@@ -94,13 +94,13 @@ static bool wait_for_slot(struct state *state, size_t turn) {
   return go;
 }
 
-/* The next strip in order. Called with the lock, and gives it away meanwhile. */
+/* Writes the next strip in order. Called with the lock, which it gives away while it writes. */
 static void write_strip(struct state *state, struct slot *slot) {
   pthread_mutex_unlock(&state->lock);
   gconv_status status = gconv_sink_write(state->writer->sink, slot->chunk, slot->chunk_bytes);
   state->adler = gconv_adler32_combine(state->adler, slot->adler, slot->line_bytes);
   pthread_mutex_lock(&state->lock);
-  if (status != GCONV_OK) { /* the text is this thread's, and the caller may be another */
+  if (status != GCONV_OK) { /* the error text is this thread's; the caller may be another thread */
     state->status = status;
     strncpy(state->error, gconv_last_error(), sizeof state->error - 1);
   }
@@ -109,7 +109,7 @@ static void write_strip(struct state *state, struct slot *slot) {
   pthread_cond_broadcast(&state->written_more);
 }
 
-/* One thread writes while others compress: whoever finds it writing leaves the strip to it. */
+/* Hands in a strip. One thread writes while others compress: if a thread is writing, the strip is left to it. */
 static void hand_in(struct state *state, struct slot *slot) {
   pthread_mutex_lock(&state->lock);
   slot->ready = true;
@@ -164,7 +164,8 @@ static gconv_status find_threads(struct state *state) {
   return threads > 1 ? gconv_threads_create(threads, &state->pool) : GCONV_OK;
 }
 
-/* What compressing takes, before the first row that is to be: none need be, if chunks come from elsewhere. */
+/* Makes threads and memory for compressing, before the first row that is compressed here. If all chunks come from elsewhere,
+ * there is no such row. */
 static gconv_status prepare_to_compress(struct state *state) {
   if (state->slots)
     return GCONV_OK;
@@ -185,12 +186,12 @@ static gconv_status prepare_to_compress(struct state *state) {
   return GCONV_OK;
 }
 
-/* Whether samples are numbers of colours. */
+/* Returns whether samples are numbers of a palette. */
 static bool has_palette(const gconv_writer *writer) {
   return writer->options->palette && writer->header->channels == 1 && writer->header->type == GCONV_U8;
 }
 
-/* Samples may be any number, so that all 256 colours are written. */
+/* Writes all 256 colours, as samples may be any number. */
 static gconv_status write_palette(gconv_writer *writer) {
   uint8_t chunk[GCONV_PNG_CHUNK_HEAD + sizeof writer->options->palette->colours + GCONV_PNG_CHUNK_TAIL];
   memcpy(chunk + GCONV_PNG_CHUNK_HEAD, writer->options->palette->colours, sizeof writer->options->palette->colours);
@@ -202,7 +203,7 @@ static gconv_status write_header(gconv_writer *writer) {
   static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   static const uint8_t colours[] = {0, 4, 2, 6}; /* grey, grey + alpha, RGB, RGBA */
   const gconv_image *header = writer->header;
-  uint8_t bytes[13] = {0}; /* compression, filters and interlacing: the only one, the only ones, none */
+  uint8_t bytes[13] = {0}; /* the last three are 0: the one compression, the one set of filters, no interlacing */
   gconv_png_put_be32(bytes, (uint32_t)header->width);
   gconv_png_put_be32(bytes + 4, (uint32_t)header->height);
   bytes[8] = (uint8_t)(8 * gconv_type_bytes(header->type));
@@ -212,7 +213,7 @@ static gconv_status write_header(gconv_writer *writer) {
 }
 
 static gconv_status write_profile(gconv_writer *writer) {
-  static const char name[] = "ICC profile\0"; /* its end, and the method of compression, 0 */
+  static const char name[] = "ICC profile\0"; /* the two zeros: the end of the name, and the method of compression */
   const gconv_image *header = writer->header;
   uLongf size = compressBound((uLong)header->icc_bytes);
   void *memory;
@@ -237,7 +238,7 @@ static gconv_status write_resolution(gconv_writer *writer) {
   uint8_t bytes[9];
   bool metres = header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0;
   double least = header->unitless_x < header->unitless_y ? header->unitless_x : header->unitless_y;
-  double scale = least < 1000 ? 1000 : 1; /* of ratios, which may be no whole numbers */
+  double scale = least < 1000 ? 1000 : 1; /* ratios need not be whole numbers */
   if (header->unitless_x == round(header->unitless_x) && header->unitless_y == round(header->unitless_y))
     scale = 1;
   gconv_png_put_be32(bytes, resolution_of(metres ? header->pixels_per_metre_x : scale * header->unitless_x));
@@ -291,8 +292,8 @@ static size_t hold(struct state *state, const uint8_t *rows, size_t stride, size
   return taken;
 }
 
-/* Whole strips, and the last one, are compressed from where they are; other rows wait in a copy until there are as many as
- * keep all threads busy. */
+/* Compresses whole strips, and the last one, from where they are. Other rows wait in a copy until there are enough to keep
+ * all threads busy. */
 gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t stride, int32_t row_count) {
   struct state *state = writer->state;
   const uint8_t *next = rows;
@@ -318,7 +319,8 @@ gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t
   return GCONV_OK;
 }
 
-/* Chunks that were made elsewhere go to the file as they are; of their rows, the last is not known here. */
+/* Writes chunks that were made elsewhere as they are. The last of their rows is not known here: if samples follow,
+ * part->above is that row. */
 gconv_status gconv_png_write_part(gconv_writer *writer, const gconv_part *part) {
   struct state *state = writer->state;
   if (part->samples) {

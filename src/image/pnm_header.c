@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Headers of PNM and PAM, and the numbers of those that are text. */
+/* Reads headers of PNM and PAM, and numbers that are text. */
 #include "image/pnm.h"
 
 #include <stdio.h>
@@ -91,7 +91,7 @@ static gconv_status set_tuple_type(const gconv_reader *reader, const char *type,
     bool alpha;
   } known[] = {{"BLACKANDWHITE", 1, false},      {"GRAYSCALE", 1, false},      {"RGB", 3, false},
                {"BLACKANDWHITE_ALPHA", 2, true}, {"GRAYSCALE_ALPHA", 2, true}, {"RGB_ALPHA", 4, true}};
-  bool found = type[0] == '\0' && depth >= 1 && depth <= 4; /* without a type, they are just numbers */
+  bool found = type[0] == '\0' && depth >= 1 && depth <= 4; /* without a type, samples are just numbers */
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
     if (strcmp(type, known[i].name) == 0 && depth == known[i].depth) {
       found = true;
@@ -106,7 +106,7 @@ static gconv_status set_tuple_type(const gconv_reader *reader, const char *type,
   return GCONV_OK;
 }
 
-/* Reads the decimal number that is all of `text`, and at least 1. Otherwise `*value` is not changed. */
+/* Sets *value if `text` is a decimal number of at least 1, and nothing else. */
 static void parse_field(const char *text, uint32_t *value) {
   uint64_t number = 0;
   const char *c = text + strspn(text, " \t");

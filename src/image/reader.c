@@ -173,7 +173,7 @@ gconv_status gconv_reader_read_all(gconv_reader *reader, size_t limit, uint8_t *
   gconv_source *source = reader->source;
   bool known = gconv_source_can_rewind(source);
   uint64_t most =
-      known ? source->max_bytes : source->max_bytes / 3; /* memory for a pipe grows, by copies of twice the size */
+      known ? source->max_bytes : source->max_bytes / 3; /* a pipe's memory doubles; old and new exist at a time */
   bool bounded = source->max_bytes > 0 && most < limit;
   gconv_status status = GCONV_TOO_LARGE;
   if (bounded)
@@ -195,7 +195,7 @@ gconv_status gconv_reader_read_all(gconv_reader *reader, size_t limit, uint8_t *
 
 /* ---- Rows ---- */
 
-/* Rows that are read, on their way to one of the shared threads. */
+/* Arguments of a call of read_rows(), which one of the shared threads makes. */
 typedef struct reading {
   gconv_reader *reader;
   void *rows;
@@ -222,7 +222,7 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
   return GCONV_OK;
 }
 
-/* Zeros and white space, as some programs put them behind an image, are nothing. */
+/* Returns whether there are only zeros and white space, which some programs put behind an image. */
 static bool is_blank(const uint8_t *bytes, size_t size) {
   for (size_t i = 0; i < size; i++)
     if (bytes[i] != 0 && bytes[i] != ' ' && !(bytes[i] >= '\t' && bytes[i] <= '\r'))
@@ -230,7 +230,7 @@ static bool is_blank(const uint8_t *bytes, size_t size) {
   return true;
 }
 
-enum { BEHIND_BYTES = 512 }; /* of what follows an image, so many are looked at */
+enum { BEHIND_BYTES = 512 }; /* so many bytes behind an image are looked at */
 
 gconv_status gconv_reader_look_behind(gconv_reader *reader, uint64_t end, bool (*sniff)(const uint8_t *bytes, size_t size)) {
   uint8_t bytes[BEHIND_BYTES];

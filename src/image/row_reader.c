@@ -17,12 +17,12 @@ struct gconv_row_reader {
   gconv_source source;
   gconv_reader reader;
   bool by_frames;    /* gconv_row_reader_next_frame() was called */
-  gconv_image frame; /* then: the header of one; its profile is the reader's */
-  int64_t begun;     /* frames; of a pipe, only the one at hand counts */
-  bool looked, more; /* whether the pipe was asked for another frame, and what it said */
+  gconv_image frame; /* if by_frames: the header of the current frame; the reader owns its metadata */
+  int64_t begun;     /* number of frames begun; if the reader is open-ended, 1 */
+  bool looked, more; /* `looked`: the reader was asked for another frame; `more`: there is one */
 };
 
-/* What options change of an image whose header was read. */
+/* Changes the reader as the options demand, after its header was read. */
 static gconv_status apply_options(const gconv_read_options *options, gconv_reader *reader) {
   const gconv_format *format = reader->format;
   if (options && options->palette)
@@ -59,7 +59,7 @@ const gconv_image *gconv_row_reader_header(const gconv_row_reader *rows) {
   return rows->by_frames ? &rows->frame : &rows->reader.header;
 }
 
-/* Rows of the image, or of the frame at hand, that were not read. */
+/* Returns how many rows of the image, or of the current frame, are not read yet. */
 static int64_t rows_left(const gconv_row_reader *rows) {
   const gconv_reader *reader = &rows->reader;
   return rows->by_frames ? rows->begun * reader->header.height - reader->rows_read
@@ -85,7 +85,7 @@ size_t gconv_row_reader_held_bytes(const gconv_row_reader *rows) {
   return rows->reader.held + gconv_row_reader_metadata_bytes(rows);
 }
 
-/* Formats have metadata as they are in the file, then joined, or inflated, and then as they are kept. */
+/* Memory has up to COPIES copies of metadata: as they are in the file, joined or inflated, and as they are kept. */
 double gconv_row_reader_opening_bytes(const char *path) {
   enum { COPIES = 3 };
   gconv_source source;
@@ -234,7 +234,7 @@ static gconv_status begin_image(gconv_row_reader *rows, gconv_image *image) {
   return gconv_image_copy_metadata(image, &rows->frame);
 }
 
-/* Reads all rows of the image, or of the frame at hand. */
+/* Reads all rows of the image, or of the current frame. */
 static gconv_status read_pixels(gconv_row_reader *rows, gconv_image *image) {
   gconv_reader *reader = &rows->reader;
   GCONV_TRY(begin_image(rows, image));
@@ -260,7 +260,7 @@ gconv_status gconv_row_reader_image(gconv_row_reader *rows, gconv_image *image) 
   return status;
 }
 
-/* Makes *image hold `frames` frames, of which it has some. Its memory grows by doubling. */
+/* Makes room in *image for `frames` frames. Its memory grows by doubling. */
 static gconv_status make_room(gconv_image *image, int32_t frames, int32_t *room) {
   if (frames > INT32_MAX / 2)
     return gconv_fail(GCONV_TOO_LARGE, "more than %d images", INT32_MAX / 2);
@@ -296,7 +296,8 @@ static gconv_status read_others(gconv_row_reader *rows, gconv_image *image) {
   }
 }
 
-/* What follows the first image of a pipe is only looked at if it has come already: its writer may keep it open. */
+/* Reads the other images of a file as further frames. In a pipe, only says that others follow, and only if they have come
+ * already: the writer of the pipe may keep it open. */
 static gconv_status read_or_tell_of_others(gconv_row_reader *rows, gconv_image *image) {
   bool more = false, has_come = rows->source.end - rows->source.begin >= 3;
   if (!rows->reader.open_ended)

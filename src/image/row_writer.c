@@ -61,7 +61,7 @@ static bool holds_channels(const gconv_format *format, const gconv_image *image)
   return format->info.tensors || (plain && (format->alpha || image->channels == 1 || image->channels == 3));
 }
 
-/* The name of the first format that holds the image. */
+/* Returns the name of the first format that holds the image. */
 static const char *other_format(const gconv_image *image) {
   const gconv_format_info *info;
   for (size_t i = 0; (info = gconv_format_at(i)); i++)
@@ -109,7 +109,7 @@ struct gconv_row_writer {
 
 /* ---- Metadata ---- */
 
-/* A kind of metadata: how it is called, and how it is taken from a header that has it. */
+/* A kind of metadata, with functions that find it in a header and remove it. */
 typedef struct metadata_kind {
   int held; /* GCONV_HOLDS_... */
   const char *name;
@@ -170,7 +170,7 @@ static const metadata_kind metadata_kinds[] = {
 };
 enum { METADATA_KINDS = sizeof metadata_kinds / sizeof metadata_kinds[0] };
 
-/* Whether the EXIF that is written tells the resolution. */
+/* Returns whether the EXIF that will be written has the resolution. */
 static bool exif_has_resolution(const gconv_image *header, int held) {
   gconv_exif exif = {0};
   void *copy = NULL;
@@ -183,7 +183,7 @@ static bool exif_has_resolution(const gconv_image *header, int held) {
   return read && exif.pixels_per_metre_x > 0;
 }
 
-/* Takes from the header what is not in `held`, and says so once for all files of a run. */
+/* Removes from the header the metadata that are not in `held`. A warning says so, once for all files of a run. */
 static void drop_metadata(const gconv_format *format, int held, bool said, gconv_image *header) {
   const metadata_kind *dropped[METADATA_KINDS];
   char names[160] = "";
@@ -209,7 +209,7 @@ static void drop_metadata(const gconv_format *format, int held, bool said, gconv
                     format->info.name, several ? "them" : "it");
 }
 
-/* Takes from the header a profile that readers would refuse: it is of other colours, or damaged. */
+/* Removes from the header a profile that readers would refuse: its colours are not those of the image, or it is damaged. */
 static void drop_unfit_icc(const char *name, int held, gconv_image *header) {
   bool grey = header->channels < 3;
   const char *fault = header->icc ? gconv_icc_fault(header, held & GCONV_HOLDS_WHOLE_ICC) : NULL;
@@ -221,7 +221,7 @@ static void drop_unfit_icc(const char *name, int held, gconv_image *header) {
   gconv_warn_once("ICC profile left out", "%s: the ICC profile is left out: %s", name, fault);
 }
 
-/* A number of no data, which only TIFF can name, stays in the samples. */
+/* Warns if samples may be the number of no data, and the format cannot name it. Only TIFF can. */
 static void tell_of_nodata(const gconv_format *format, const gconv_image *header) {
   char text[GCONV_NODATA_BYTES];
   if (header->has_nodata && !(format->metadata & GCONV_HOLDS_TAGS))
@@ -297,7 +297,7 @@ gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_o
   return status;
 }
 
-/* Rows to be written, on one of the shared threads. */
+/* Arguments of a call of write_rows(), which one of the shared threads makes. */
 typedef struct writing {
   gconv_writer *writer;
   const void *rows;
@@ -349,7 +349,7 @@ bool gconv_format_minds_number(const gconv_format_info *format) {
   return ((const gconv_format *)format)->number; /* every info is the first member of its row */
 }
 
-/* Makes the header that of a frame of another shape. */
+/* Gives the header the shape of a frame that has another shape. */
 static gconv_status change_shape(gconv_row_writer *rows, const gconv_image *like) {
   gconv_image *header = &rows->header;
   if (!rows->writer.format->frames_differ)

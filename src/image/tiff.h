@@ -24,7 +24,7 @@
 
 /* ---- libtiff ---- */
 
-/* Its functions, by their names. Valid after gconv_tiff_open(). */
+/* The functions of libtiff, by their names. Valid after gconv_tiff_open(). */
 typedef struct gconv_libtiff {
 #define CALL(name) __typeof__(&name) name;
 #include "image/tiff_calls.def"
@@ -36,36 +36,37 @@ extern gconv_libtiff gconv_tiff;
 typedef struct gconv_tiff_file {
   const char *name; /* for error texts */
   TIFF *handle;
-  const gconv_source *source; /* to be read; can go back */
-  gconv_sink *sink;           /* to be written, if it can seek; else NULL, and the file is made in `memory` */
+  const gconv_source *source; /* for reading: it can go back */
+  gconv_sink *sink;           /* for writing: it can seek; NULL: the file is made in `memory` */
   uint8_t *memory;            /* owned */
   size_t room;
-  uint64_t position, end; /* of libtiff; of the file */
-  uint32_t unknown;       /* tags that libtiff does not know, of directories that were read since it was set to 0 */
-  uint64_t left;          /* bytes that it may yet read of directories and their values; not counted while decoding */
-  bool decoding;          /* pixels are: warnings are about them, and count */
+  uint64_t position, end; /* where libtiff reads or writes next; the end of the file */
+  uint32_t unknown;       /* how many unknown tags the directories had that were read since this was set to 0 */
+  uint64_t left;          /* bytes of directories and their values that libtiff may still read; not counted while decoding */
+  bool decoding;          /* pixels are being decoded: warnings are about their damage */
   bool warned;
   char ignored[200];   /* the first warning of a tag that libtiff leaves out; "": none */
-  gconv_status status; /* the first failure of source or sink ... */
-  char text[400];      /* ... or the first error text of libtiff; "": none */
+  gconv_status status; /* the first failure of source or sink; `text` says what it was */
+  char text[400];      /* the first error text, of source, sink or libtiff; "": none */
 } gconv_tiff_file;
 
-/* How often the bytes of a file may be claimed: by values of directories, and by strips and tiles. */
+/* Values of directories together, and strips and tiles together, may have so many times the bytes of a file, and 64 MiB
+ * more. Some of them may share their bytes. */
 enum { GCONV_TIFF_MOST_SHARED = 64 };
 static inline uint64_t gconv_tiff_most_claimed(uint64_t file_bytes) {
   const uint64_t always = 64 << 20;
   return file_bytes < UINT64_MAX / 2 / GCONV_TIFF_MOST_SHARED ? always + GCONV_TIFF_MOST_SHARED * file_bytes : UINT64_MAX;
 }
 
-/* Opens the file, whose name and source or sink are set, and the rest 0. The mode is "r", "w" or, for BigTIFF, "w8". Needs
- * gconv_tiff_close() in any case. */
+/* Opens the file. Its `name` and its `source` or `sink` are set, all else is 0. The mode is "r", "w" or, for BigTIFF, "w8".
+ * gconv_tiff_close() must follow in any case. */
 gconv_status gconv_tiff_open(gconv_tiff_file *file, const char *mode);
 /* Frees all; a file being written is not complete then. */
 void gconv_tiff_close(gconv_tiff_file *file);
-/* The status and the text of what libtiff has just refused. `what` is said if libtiff left no text. */
+/* Fails with the status and the text of what libtiff has just refused. If libtiff left no text, it is `what`. */
 gconv_status gconv_tiff_fail(gconv_tiff_file *file, const char *what);
 
-/* GCONV_UNSUPPORTED: "a TIFF of WHAT, which is not read here". */
+/* Fails with GCONV_UNSUPPORTED: "a TIFF of WHAT, which is not read here". */
 gconv_status gconv_tiff_refuse(const gconv_tiff_file *file, const char *what);
 
 /* Writes bytes to the end of a file that is being written. */
@@ -76,7 +77,7 @@ gconv_status gconv_tiff_append(gconv_tiff_file *file, const void *bytes, size_t 
 /* Reads the EXIF of the page whose directory is at this position into the reader's header. */
 gconv_status gconv_tiff_read_exif(gconv_reader *reader, const gconv_source *source, uint64_t directory);
 /* Sets tags of the page being written to the header's EXIF, and writes the directories that belong to it. `big`: the file is
- * a BigTIFF. The description in EXIF is appended to the comment of `description`, which the caller frees. */
+ * a BigTIFF. The description in EXIF becomes the comment of `description`, unless that has one; the caller frees it. */
 gconv_status gconv_tiff_write_exif(gconv_tiff_file *file, bool big, const gconv_image *header, gconv_image *description);
 
 /* ---- Pages ---- */
@@ -85,14 +86,14 @@ gconv_status gconv_tiff_write_exif(gconv_tiff_file *file, bool big, const gconv_
 typedef enum gconv_tiff_way {
   GCONV_TIFF_STORED, /* strips that are not compressed: any rows, at their place in the file */
   GCONV_TIFF_BLOCKS, /* strip by strip, or tile by tile */
-  GCONV_TIFF_LINES,  /* strips too large for that: line by line */
+  GCONV_TIFF_LINES,  /* strips that are too large to be decoded as a whole: line by line */
   GCONV_TIFF_COLOURS /* block by block, with colours that libtiff converts: 8-bit RGB */
 } gconv_tiff_way;
 
-/* What its samples are in the file. */
+/* What the samples of a page are in the file. */
 typedef enum gconv_tiff_kind {
   GCONV_TIFF_DIRECT, /* u8, u16 or f32, as images have them */
-  GCONV_TIFF_BITS,   /* unsigned, of 1 to 15 bits: scaled to u8 or u16; indices of a palette are not */
+  GCONV_TIFF_BITS,   /* unsigned, of 1 to 15 bits: scaled to u8 or u16, unless they are indices of a palette */
   GCONV_TIFF_NUMBERS /* other integers and floats: become f32, with the same values */
 } gconv_tiff_kind;
 
@@ -103,31 +104,31 @@ typedef enum gconv_tiff_colour {
   GCONV_TIFF_PALETTE,
   GCONV_TIFF_INDICES, /* numbers of a palette, as they are */
   GCONV_TIFF_CMYK,
-  GCONV_TIFF_PREMULTIPLIED /* by alpha, the last sample */
+  GCONV_TIFF_PREMULTIPLIED /* colours were multiplied by alpha, the last sample */
 } gconv_tiff_colour;
 
 typedef struct gconv_tiff_page {
-  gconv_image header; /* of the image that it is; owns nothing */
+  gconv_image header; /* the page as an image; owns nothing */
   int orientation;    /* 1 to 8 */
   gconv_tiff_way way;
   gconv_tiff_kind kind;
   gconv_tiff_colour colour;
-  uint16_t bits, samples; /* of a sample; of a pixel, in the file */
+  uint16_t bits, samples; /* in the file: bits of a sample, samples of a pixel */
   uint16_t format, compression, photometric, predictor;
   bool tiled;
   bool separate;         /* each sample has planes of its own */
-  bool swapped;          /* in the other byte order than this machine's; libtiff undoes that */
+  bool swapped;          /* samples are not in the byte order of this machine; libtiff undoes that */
   bool reversed;         /* the lowest bit of each byte comes first; libtiff undoes that, too */
-  bool own;              /* blocks are decoded here, without libtiff: they are stored, or by Deflate */
-  int32_t width, height; /* of a block; of a strip, that of the page */
-  int32_t across, down;  /* blocks */
-  size_t row_bytes;      /* of a block in the file, of one plane if they are separate */
+  bool own;              /* blocks are decoded here, without libtiff: they are stored, or compressed by Deflate */
+  int32_t width, height; /* size of a block; a strip is as wide as the page */
+  int32_t across, down;  /* how many blocks the page has across and down */
+  size_t row_bytes;      /* bytes of a row of a block in the file; if planes are separate, of one plane */
   uint8_t palette[3 * 256];
 } gconv_tiff_page;
 
 /* Looks at the directory that the handle is at. GCONV_UNSUPPORTED says what is not read. */
 gconv_status gconv_tiff_look(gconv_tiff_file *file, gconv_tiff_page *page);
-/* Settings of the handle for the page that it is at, before pixels are read. */
+/* Prepares the handle for reading the pixels of its current page. */
 void gconv_tiff_prepare(gconv_tiff_file *file, const gconv_tiff_page *page);
 
 /* ---- Samples ---- */
@@ -139,8 +140,8 @@ void gconv_tiff_undo(const gconv_tiff_page *page, uint8_t *row, uint8_t *spare);
 /* Unpacks `count` pixels of a row, of a plane if the page has separate ones, to samples of the image's type: page->samples a
  * pixel. Returns whether a number was rounded. */
 bool gconv_tiff_unpack(const gconv_tiff_page *page, const uint8_t *row, int32_t count, int plane, void *samples);
-/* Makes colours of these: `pixels` of the image, which may be where the samples are unless their numbers differ. Returns
- * whether colours were lost that no alpha covers. */
+/* Makes colours of unpacked samples: `pixels` of the image. `pixels` may be `samples`, unless the image has another number
+ * of channels. Returns whether colours were lost because they were larger than their alpha. */
 bool gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t count, void *pixels);
 
 /* ---- Parts of the row ---- */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoding the pixels of TIFF: pages, one after the other, each from the top.
+ * Decodes the pixels of TIFF: pages one after the other, each from the top.
  *
- * A page is decoded by bands: the rows of a strip, or of a row of tiles. The shared threads decode the blocks of a band side
- * by side. If a whole band is asked for, they write to the caller's rows. If a part is asked for, the whole band is decoded
- * into a buffer that is kept. Each thread that needs libtiff has the file open by itself.
+ * A page is decoded by bands: the rows of a strip, or of a row of tiles. Whole bands are decoded to where the caller wants
+ * them, and the shared threads decode their blocks side by side. If only a part of a band is asked for, all of it is decoded
+ * and held. Each thread that needs libtiff has the file open by itself.
  */
 #include "base/threads.h"
 #include "image/tiff_reading.h"
@@ -32,9 +32,9 @@ static gconv_status make_room(size_t bytes, uint8_t **memory, size_t *room) {
   return GCONV_OK;
 }
 
-/* The bytes of a block as they are in the file. */
+/* Reads the bytes of a block into its->raw, as they are in the file. */
 static gconv_status read_raw(const gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index, size_t *size) {
-  TIFF *main = s->seats[0].file.handle; /* nobody changes its lists while a page is read */
+  TIFF *main = s->seats[0].file.handle; /* its lists do not change while a page is read */
   uint64_t at = gconv_tiff.TIFFGetStrileOffset(main, index), bytes = gconv_tiff.TIFFGetStrileByteCount(main, index);
   if (at > s->source->size || bytes > s->source->size - at || bytes == 0)
     return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its pixels", s->reader->source->name);
@@ -44,7 +44,8 @@ static gconv_status read_raw(const gconv_tiff_reading *s, gconv_tiff_seat *its, 
                         : gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its pixels", s->reader->source->name);
 }
 
-/* Decompresses zlib's format into out[0 .. size). False if there are fewer or more bytes, or the checksum is wrong. */
+/* Inflates its->raw, which is in zlib's format, into out[0 .. size). Returns false if it does not become so many bytes, or
+ * the checksum is wrong. */
 static bool inflate_block(gconv_tiff_seat *its, size_t raw_size, uint8_t *out, size_t size) {
 #ifdef GCONV_WITH_ISAL
   struct inflate_state *inflate = its->inflate;
@@ -145,7 +146,7 @@ static gconv_status decode_block(gconv_tiff_reading *s, gconv_tiff_seat *its, ui
 /* Where a block goes. */
 typedef struct target {
   int32_t band, column;
-  int32_t width, height; /* of the part that is in the page */
+  int32_t width, height; /* size of the part of the block that lies in the page */
   uint8_t *pixels;
   size_t row_bytes;
 } target;
@@ -312,7 +313,8 @@ static gconv_status read_line(gconv_tiff_reading *s, int32_t y, uint8_t *pixels)
 
 /* ---- Stored rows ---- */
 
-/* Where row y of a plane is, and how many more rows follow it without a gap. */
+/* Returns the position of row y of a plane. *run: how many rows, row y the first, lie there without a gap; at most
+ * `most`. */
 static uint64_t find_stored(const gconv_tiff_reading *s, int plane, int32_t y, int32_t most, int32_t *run) {
   const gconv_tiff_page *page = &s->page;
   TIFF *handle = s->seats[0].file.handle;
@@ -329,7 +331,7 @@ static uint64_t find_stored(const gconv_tiff_reading *s, int plane, int32_t y, i
   return at;
 }
 
-/* Reads rows of a plane, which are as they are in the file but for the byte order. */
+/* Reads rows of a plane as they are in the file, but in the byte order of this machine. */
 static gconv_status read_stored_bytes(const gconv_tiff_reading *s, int plane, int32_t y, int32_t count, uint8_t *out) {
   const gconv_tiff_page *page = &s->page;
   for (int32_t run; count > 0; count -= run, y += run) {
@@ -346,7 +348,7 @@ static gconv_status read_stored_bytes(const gconv_tiff_reading *s, int plane, in
   return GCONV_OK;
 }
 
-/* Reads some of the next rows, by way of a buffer. */
+/* Reads the next `count` rows into a buffer, and converts them from there. */
 static gconv_status convert_stored(gconv_tiff_reading *s, uint8_t *rows, size_t row_bytes, int32_t count) {
   const gconv_tiff_page *page = &s->page;
   gconv_tiff_seat *first = &s->seats[0];

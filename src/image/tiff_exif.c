@@ -2,8 +2,8 @@
 /*
  * EXIF in TIFF. A block of EXIF is laid out like a small TIFF, and a TIFF has the directories of EXIF among its own. So
  * reading and writing are the same work: directories are copied from one to the other, with their values. All positions
- * change, and the byte order and the size of an entry may, which is larger in BigTIFF. The bytes of UNDEFINED values stay as
- * they are.
+ * change. The byte order may change, and so may the size of an entry, which is larger in BigTIFF. The bytes of UNDEFINED
+ * values stay as they are.
  *
  * The origin may be damaged or made to do harm: each position and size is checked, and the copy has a limit.
  */
@@ -25,7 +25,7 @@ typedef struct target {
   size_t size, room;
   uint64_t base; /* the position of bytes[0] in the file */
   bool big_endian;
-  size_t wide;
+  size_t wide;          /* bytes of a count or position in an entry: 4; in BigTIFF 8 */
   size_t kept, damaged; /* entries of EXIF's main directory; entries that are left out */
 } target;
 
@@ -41,7 +41,7 @@ static bool make_target(target *to, uint64_t size) {
   return to->bytes != NULL;
 }
 
-/* Appends zeros, from an even position on, which *at becomes. Returns false if that is more than there is room for. */
+/* Appends `bytes` zeros, from an even position on. *at becomes this position. Returns false if there is not enough room. */
 static bool reserve(target *to, size_t bytes, size_t *at) {
   *at = (to->size + 1) & ~(size_t)1;
   if (*at > to->room || bytes > to->room - *at)
@@ -52,7 +52,7 @@ static bool reserve(target *to, size_t bytes, size_t *at) {
 
 /* ---- Entries ---- */
 
-/* Copies the entry to to->bytes + slot, and a value that is too large for it behind all. */
+/* Copies the entry to to->bytes + slot. A value that is too large for the entry goes behind all that was copied before. */
 static bool copy_entry(const gconv_tiff_origin *from, const gconv_tiff_entry *e, target *to, size_t slot) {
   size_t place = slot + 4 + to->wide, size = to->size;
   size_t item = e->type == GCONV_TIFF_RATIONAL || e->type == GCONV_TIFF_SIGNED_RATIONAL ? 4 : gconv_tiff_type_bytes[e->type];
@@ -74,7 +74,7 @@ static bool copy_entry(const gconv_tiff_origin *from, const gconv_tiff_entry *e,
 
 /* ---- Directories ---- */
 
-/* Whether the entry of a TIFF's own directory is one of EXIF, too. All of these are text. */
+/* Returns whether an entry of a TIFF's own directory is also one of EXIF. All such entries are text. */
 static bool is_text_of_exif(unsigned tag) {
   return tag == TIFFTAG_MAKE || tag == TIFFTAG_MODEL || tag == TIFFTAG_SOFTWARE || tag == TIFFTAG_DATETIME ||
          tag == TIFFTAG_ARTIST || tag == TIFFTAG_HOSTCOMPUTER || tag == TIFFTAG_COPYRIGHT;
@@ -154,7 +154,8 @@ gconv_status gconv_tiff_read_exif(gconv_reader *reader, const gconv_source *sour
 
 /* ---- Writing ---- */
 
-/* Entries that say what other tags of a TIFF say, or what a result does not have. */
+/* Returns whether an entry is not needed: it says what other tags of a TIFF say, or describes what a result does not
+ * have. */
 static bool is_said_otherwise(unsigned tag) {
   enum { PADDING = 0xea1c };
   return (tag >= TIFFTAG_SUBFILETYPE && tag < TIFFTAG_DOCUMENTNAME) || (tag > TIFFTAG_MODEL && tag < TIFFTAG_SOFTWARE) ||
@@ -162,7 +163,7 @@ static bool is_said_otherwise(unsigned tag) {
          (tag >= TIFFTAG_YCBCRCOEFFICIENTS && tag <= TIFFTAG_REFERENCEBLACKWHITE) || tag == PADDING;
 }
 
-/* Sets a tag to the text of the entry. That of the description goes before the comment. */
+/* Sets a tag to the text of the entry. A description becomes the comment of `description` instead, unless that has one. */
 static gconv_status set_text(const gconv_tiff_origin *from, const gconv_tiff_entry *e, TIFF *handle,
                              gconv_image *description, bool *done) {
   void *text = NULL;

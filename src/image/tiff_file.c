@@ -30,8 +30,8 @@ static void keep_error(gconv_tiff_file *file, const char *format, va_list argume
     vsnprintf(file->text, sizeof file->text, format, arguments);
 }
 
-/* Warnings of directories: those of tags that libtiff leaves out, as their values are damaged, are kept; the others are
- * about what does not matter here. */
+/* Handles a warning about a directory. Counts unknown tags. Keeps the first warning of a tag that libtiff leaves out because
+ * its value is damaged. Other warnings do not matter here. */
 static void keep_directory_warning(gconv_tiff_file *file, const char *format, const char *text) {
   bool unknown = strncmp(format, "Unknown field", 13) == 0;
   file->unknown += unknown;
@@ -39,8 +39,9 @@ static void keep_directory_warning(gconv_tiff_file *file, const char *format, co
     snprintf(file->ignored, sizeof file->ignored, "%.199s", text);
 }
 
-/* Warnings of pixels tell of damage; where the decoder of JPEG goes on with grey or shifted blocks, it is an error, as in
- * jpeg.c. Codes of LZW in the order of the first edition of TIFF are decoded as any others. */
+/* Handles a warning. While pixels are decoded, warnings tell of damage. If the decoder of JPEG goes on with grey or shifted
+ * blocks, it is an error, as in jpeg_session.c. The warning of LZW codes in the order of the first edition of TIFF is
+ * ignored: such codes are decoded as any others. */
 static void keep_warning(gconv_tiff_file *file, const char *module, const char *format, va_list arguments) {
   char text[300];
   vsnprintf(text, sizeof text, format, arguments);
@@ -89,7 +90,7 @@ static void set_handlers(void) {
 }
 #endif
 
-/* What a sound file has that libtiff does not read, by its text; NULL: it is damaged. */
+/* Returns what libtiff does not read in a sound file, by its error text; NULL: the file is damaged. */
 static const char *find_unsupported(const char *text) {
   static const struct {
     const char *text, *what;
@@ -115,7 +116,7 @@ gconv_status gconv_tiff_refuse(const gconv_tiff_file *file, const char *what) {
 gconv_status gconv_tiff_fail(gconv_tiff_file *file, const char *what) {
   const char *text = file->text[0] ? file->text : what;
   size_t name = strlen(file->name);
-  if (strncmp(text, file->name, name) == 0 && strncmp(text + name, ": ", 2) == 0) /* libtiff puts it in front, too */
+  if (strncmp(text, file->name, name) == 0 && strncmp(text + name, ": ", 2) == 0) /* libtiff puts the name in front, too */
     text += name + 2;
   if (file->status != GCONV_OK)
     return gconv_set_error(file->status, text);
@@ -187,7 +188,8 @@ static gconv_status make_room(gconv_tiff_file *file, uint64_t size) {
   return GCONV_OK;
 }
 
-/* Writes at the position. libtiff leaves room for a directory, and writes what belongs to it behind that first. */
+/* Writes at file->position. There may be a gap before it: libtiff leaves room for a directory, and first writes the values
+ * behind that. */
 static gconv_status put_bytes(gconv_tiff_file *file, const void *bytes, size_t size) {
   static const uint8_t zeros[4096];
   uint64_t at = file->position, gap = at > file->end ? at - file->end : 0;
@@ -243,7 +245,7 @@ static int close_bytes(thandle_t handle) {
 /* ---- Files ---- */
 
 #if TIFFLIB_VERSION >= 20221213
-/* No single thing that libtiff allocates is larger than a few times the file: what files promise does not count. */
+/* Limits what libtiff allocates at once to some times the size of the file, whatever the file promises. */
 static TIFF *open_handle(gconv_tiff_file *file, const char *mode) {
   const uint64_t least = 64 << 20, times = 16;
   TIFFOpenOptions *options = gconv_tiff.TIFFOpenOptionsAlloc();

@@ -14,7 +14,7 @@ enum {
   COLOURS_OF_PALETTE = 256
 };
 
-/* Tags as they are read: those that are left out have their default. */
+/* Tags of a page. Tags that the file leaves out have their default. */
 typedef struct tags {
   uint32_t width, height, block_width, block_height;
   uint16_t planes, orientation;
@@ -53,7 +53,7 @@ static const char *name_of_compression(uint16_t compression) {
 
 /* ---- Samples ---- */
 
-/* The type of the samples, and what they are made from. */
+/* Finds the type of the image's samples, and the kind of the file's samples. */
 static gconv_status find_type(gconv_tiff_file *file, gconv_tiff_page *page) {
   uint16_t bits = page->bits;
   bool level = page->format == SAMPLEFORMAT_UINT || page->format == SAMPLEFORMAT_VOID;
@@ -78,7 +78,7 @@ static gconv_status find_type(gconv_tiff_file *file, gconv_tiff_page *page) {
   return gconv_tiff_refuse(file, what);
 }
 
-/* What the samples behind the colours are. */
+/* Finds what the samples behind the colours are. */
 static gconv_status find_extra(gconv_tiff_file *file, const tags *t, int colours, gconv_tiff_page *page) {
   int extra = page->samples - colours;
   gconv_image *header = &page->header;
@@ -120,7 +120,7 @@ static bool is_cmyk(gconv_tiff_file *file) {
   return inks == INKSET_CMYK;
 }
 
-/* Colours that libtiff converts: 8-bit RGB is what becomes of them. */
+/* Leaves colours to libtiff, which makes 8-bit RGB of them. */
 static gconv_status leave_colours(gconv_tiff_file *file, gconv_tiff_page *page) {
   char why[1024] = "";
   if (page->compression != COMPRESSION_OJPEG && page->bits != 8)
@@ -185,7 +185,7 @@ static gconv_status find_colours(gconv_tiff_file *file, const tags *t, gconv_tif
 
 /* ---- Blocks ---- */
 
-/* Bytes that a byte of a file becomes at most, with this compression; 0: there is no bound worth checking. */
+/* Returns the most bytes that a byte of a file can become with this compression. Where no bound is known, it is 65536. */
 static uint64_t most_expansion(uint16_t compression) {
   switch (compression) {
   case COMPRESSION_NONE:
@@ -256,11 +256,11 @@ static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff
 void gconv_tiff_prepare(gconv_tiff_file *file, const gconv_tiff_page *page) {
   if (page->compression == COMPRESSION_JPEG && page->photometric == PHOTOMETRIC_YCBCR && page->way != GCONV_TIFF_COLOURS)
     gconv_tiff.TIFFSetField(file->handle, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
-  if (page->way == GCONV_TIFF_COLOURS) /* libtiff would turn some */
+  if (page->way == GCONV_TIFF_COLOURS) /* otherwise libtiff would turn some */
     gconv_tiff.TIFFSetField(file->handle, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
 }
 
-/* ---- All ---- */
+/* ---- All tags ---- */
 
 static void find_resolution(gconv_tiff_file *file, gconv_image *header) {
   float x = 0, y = 0;
@@ -286,7 +286,7 @@ static bool read_nodata(const gconv_tiff_file *file, double *value) {
          gconv_nodata_read(text, value);
 }
 
-/* The number of no data, in samples of the image. Colours that are made of others have none. */
+/* Finds the number of no data, as the image's samples have it. Colours that are converted have none. */
 static void find_nodata(gconv_tiff_file *file, gconv_tiff_page *page) {
   gconv_image *header = &page->header;
   bool made = page->colour == GCONV_TIFF_PALETTE || page->colour == GCONV_TIFF_CMYK ||
@@ -340,7 +340,7 @@ gconv_status gconv_tiff_look(gconv_tiff_file *file, gconv_tiff_page *page) {
                       "%s: compressed by %s (%d), which this libtiff does not read: save it again with another compression",
                       file->name, name_of_compression(page->compression), page->compression);
   bool predicts = page->compression == COMPRESSION_LZW || page->compression == COMPRESSION_ADOBE_DEFLATE ||
-                  page->compression == COMPRESSION_DEFLATE; /* libtiff itself looks at that of others */
+                  page->compression == COMPRESSION_DEFLATE; /* for other compressions, libtiff itself reads this tag */
   if (predicts)
     gconv_tiff.TIFFGetField(file->handle, TIFFTAG_PREDICTOR, &page->predictor);
   page->header.frames = 1;

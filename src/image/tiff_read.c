@@ -14,18 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_UNKNOWN = 256 }; /* tags of a directory: for each, libtiff sorts all that it has heard of in this one */
+enum { MOST_UNKNOWN = 256 }; /* of a directory; at each, libtiff sorts all unknown tags that it has seen in it */
 
 /* ---- Pages ---- */
 
-/* Counts an image that is no page by its NewSubfileType: a copy at a smaller size, or a mask, of which viewers make use. */
+/* Counts an image that is no page, by its NewSubfileType: a smaller copy, or a mask, for viewers. Returns false if it is
+ * neither. */
 static bool count_left_out(gconv_tiff_left_out *left_out, uint32_t kind) {
   left_out->masks += (kind & FILETYPE_MASK) != 0;
   left_out->copies += (kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) == FILETYPE_REDUCEDIMAGE;
   return (kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) != 0;
 }
 
-/* Whether the directory at hand is no page. */
+/* Returns whether the current directory is no page. */
 static bool is_left_out(gconv_tiff_reading *s) {
   uint32_t kind = 0;
   uint16_t old_kind = 0;
@@ -36,7 +37,7 @@ static bool is_left_out(gconv_tiff_reading *s) {
   return count_left_out(&s->left_out, kind);
 }
 
-/* Counts the images below the page at hand. */
+/* Counts the images below the current page. */
 static void count_images_below(gconv_tiff_reading *s) {
   enum { MOST = 64 };
   uint16_t count = 0;
@@ -82,7 +83,8 @@ static void describe(const gconv_image *header, char text[80]) {
            gconv_type_name(header->type), header->alpha ? " with alpha" : "");
 }
 
-/* Pages become the frames of one image if they are alike; else they are images of their own, one after the other. */
+/* Compares two pages. Pages that are alike become the frames of one image. If they differ, sets reader->apart: then each
+ * page is an image of its own. */
 static void compare(const gconv_tiff_reading *s, const gconv_tiff_page *first, const gconv_tiff_page *other) {
   char one[80], two[80];
   gconv_reader *reader = s->reader;
@@ -96,7 +98,7 @@ static void compare(const gconv_tiff_reading *s, const gconv_tiff_page *first, c
            one, s->page_count, same ? "another orientation" : two, s->page_count);
 }
 
-/* "3" is the third page. */
+/* Reads the number of the wanted page: "3" is the third. */
 static gconv_status parse_member(const gconv_reader *reader, int32_t *number) {
   char *end;
   errno = 0;
@@ -141,7 +143,7 @@ static gconv_status check_claims(gconv_tiff_reading *s, const gconv_tiff_page *p
   return GCONV_OK;
 }
 
-/* Bytes of a block, of all its planes, when it has become samples. */
+/* Returns the bytes of a block, of all its planes, after it has become samples. */
 static size_t block_bytes(const gconv_tiff_page *page) {
   size_t bytes = gconv_type_bytes(page->header.type) * page->samples;
   return (size_t)page->width * (size_t)page->height * (bytes > 4 ? bytes : 4);
@@ -152,8 +154,8 @@ static bool opens_for_all(const gconv_tiff_page *page) {
   return page->way != GCONV_TIFF_STORED && page->way != GCONV_TIFF_LINES;
 }
 
-/* Memory besides the rows: a band that is held, and a block a thread; where libtiff decodes line by line, a strip of each
- * plane as it is in the file. */
+/* Returns the memory that a page takes besides the rows: a band that is held, and a block a thread. Where libtiff decodes
+ * line by line, it is a strip of each plane, as it is in the file. */
 static size_t memory_of(const gconv_tiff_reading *s, const gconv_tiff_page *page) {
   size_t row = gconv_image_row_bytes(&page->header), band = row * (size_t)page->height;
   uint64_t raw = page->way == GCONV_TIFF_LINES ? gconv_tiff.TIFFGetStrileByteCount(s->seats[0].file.handle, 0) : 0;
@@ -245,7 +247,7 @@ gconv_status gconv_tiff_begin_page(gconv_tiff_reading *s, int32_t at) {
   return GCONV_OK;
 }
 
-/* Of pages that differ: the next one, if there is one, is the reader's image now. */
+/* Makes the next page, if there is one, the reader's image. Called for pages that differ. */
 gconv_status gconv_tiff_next_page(gconv_reader *reader, bool *more) {
   gconv_tiff_reading *s = reader->state;
   gconv_image *header = &reader->header;
@@ -264,7 +266,7 @@ gconv_status gconv_tiff_next_page(gconv_reader *reader, bool *more) {
 
 /* ---- Opening ---- */
 
-/* libtiff goes back and forth: what comes through a pipe is taken into memory. */
+/* Takes what comes through a pipe into memory, because libtiff goes back and forth. */
 static gconv_status keep_bytes(gconv_tiff_reading *s) {
   const uint64_t a_pixel = 16, more = 64 << 20;
   gconv_reader *reader = s->reader;
@@ -331,7 +333,8 @@ static gconv_status read_description(gconv_tiff_reading *s, gconv_reader *reader
   return GCONV_OK;
 }
 
-/* What the first page carries besides pixels. The orientation of the page itself comes before those of EXIF and XMP. */
+/* Reads what the first page carries besides pixels. The orientation in the page's own tag has precedence over EXIF and
+ * XMP. */
 static gconv_status read_metadata(gconv_tiff_reading *s, gconv_reader *reader) {
   TIFF *handle = s->seats[0].file.handle;
   uint32_t size = 0;
@@ -351,7 +354,7 @@ static gconv_status read_metadata(gconv_tiff_reading *s, gconv_reader *reader) {
   return read_icc(s, reader);
 }
 
-/* Places and sizes of all strips or tiles, which libtiff keeps for each file that it has open. */
+/* Returns the bytes that libtiff takes, for each file that it has open, to keep position and size of all strips or tiles. */
 static size_t table_of(const gconv_tiff_reading *s) {
   return (size_t)s->blocks * 2 * sizeof(uint64_t);
 }

@@ -9,46 +9,46 @@
 
 enum {
   GCONV_TIFF_MOST_PLANES = 4,
-  GCONV_TIFF_RUN_BYTES = 1 << 20 /* of rows that are converted at a time */
+  GCONV_TIFF_RUN_BYTES = 1 << 20 /* bytes of rows that are converted at a time */
 };
 
 /* Images of the file that are no pages. */
 typedef struct gconv_tiff_left_out {
   int32_t copies, masks; /* reduced copies of pages; masks of their transparency */
-  int32_t others;        /* in directories below those of pages, of neither kind */
+  int32_t others;        /* images below pages (SubIFDs) that are neither */
 } gconv_tiff_left_out;
 
-/* What one thread works with. */
+/* The workspace of one thread. */
 typedef struct gconv_tiff_seat {
   gconv_tiff_file file; /* opened when it is needed */
-  int32_t page;         /* that libtiff is at; -1: none */
+  int32_t page;         /* number of the page that libtiff is at; -1: none */
   uint8_t *raw, *block, *samples;
   size_t raw_room, block_room, samples_room;
   void *inflate;
   bool lost;  /* a number was rounded */
-  bool shone; /* colours were lost that no alpha covers */
+  bool shone; /* colours were lost, as they were larger than their alpha */
 } gconv_tiff_seat;
 
 typedef struct gconv_tiff_reading {
   gconv_reader *reader;
-  gconv_source bytes; /* of a pipe, all of it */
-  uint8_t *buffer;    /* the same; owned */
+  gconv_source bytes; /* a pipe: reads from `buffer` */
+  uint8_t *buffer;    /* all bytes of the pipe; owned */
   const gconv_source *source;
-  uint64_t *pages; /* where their directories are; owned, as all below */
+  uint64_t *pages; /* positions of the pages' directories; owned */
   int32_t page_count;
   uint64_t blocks, claimed; /* strips and tiles of the pages that were found, and their bytes in the file */
   uint32_t place;           /* a checksum of where the first page lies on Earth */
-  bool false_layout;        /* its description promises more images than there are, or are read */
+  bool false_layout;        /* the description promises more images than there are, or than are read */
   bool one_of_several;      /* one page was asked for, and there are others */
   bool places_differ;       /* another page lies elsewhere */
-  size_t page_bytes;        /* memory besides the rows, of the page that takes most */
-  int32_t number;           /* of the first page; above 1 if one was asked for */
+  size_t page_bytes;        /* memory that reading takes besides the rows, of the page that takes most */
+  int32_t number;           /* number of the first page that is read, from 1; above 1 only if one page was asked for */
   gconv_tiff_left_out left_out;
   gconv_tiff_seat *seats; /* one a thread, or a plane; seats[0] has the file open from the beginning */
   size_t seat_count;
-  gconv_tiff_page page; /* that is read now: number `at` */
-  int32_t at, row;      /* row: the next one of it */
-  uint8_t *held;        /* rows held_begin .. held_end - 1 of it */
+  gconv_tiff_page page; /* the current page, number `at` */
+  int32_t at, row;      /* number of the current page, from 0; its next row */
+  uint8_t *held;        /* rows held_begin .. held_end - 1 of the current page */
   size_t held_room;
   int32_t held_begin, held_end;
 

@@ -11,9 +11,9 @@
 
 /* What becomes of a tag. */
 typedef enum fate {
-  LEFT_OUT,  /* a message names it */
+  LEFT_OUT,  /* left out, and named in a warning */
   OF_FILE,   /* it is the layout of the file, its colours, or statistics of its samples: results have their own */
-  ELSEWHERE, /* EXIF, XMP, ICC profile, resolution, description: they are read by others */
+  ELSEWHERE, /* EXIF, XMP, ICC profile, resolution, description: read in other files of this folder */
   PLACE,     /* kept where width and height stay */
   LAYOUT,    /* kept where the shape stays */
   NUMBER,    /* that stands for no data: kept where the result has one */
@@ -23,7 +23,7 @@ typedef enum fate {
 typedef struct known_tag {
   uint16_t first, last;
   fate fate;
-  uint16_t type; /* of those that are kept */
+  uint16_t type; /* of tags that are kept */
   const char *name;
 } known_tag;
 
@@ -103,7 +103,7 @@ static const known_tag *find_tag(unsigned tag) {
 /* The shape of the image that the tags belong to. */
 typedef struct shape {
   int32_t frames, height, width, channels, type;
-  int32_t pages; /* that have the same PLACE */
+  int32_t pages; /* how many pages have the same PLACE */
 } shape;
 
 /* A tag; its value follows, and at least one zero, up to a multiple of 8 bytes. */
@@ -202,7 +202,7 @@ uint32_t gconv_tiff_place_sum(const gconv_source *source, uint64_t directory) {
   return sum;
 }
 
-/* Keeps or names an entry. */
+/* Keeps an entry, or says that it is left out. */
 static void take(gconv_reader *reader, const gconv_tiff_origin *from, const gconv_tiff_entry *e, bool whole, uint8_t *tags,
                  size_t *used) {
   const known_tag *known = find_tag(e->tag);
@@ -213,7 +213,7 @@ static void take(gconv_reader *reader, const gconv_tiff_origin *from, const gcon
       gconv_reader_note(reader, "its description is left out, which is damaged");
   } else if (!known || known->fate == LEFT_OUT) {
     lose(reader, e->tag, known);
-  } else if ((known->fate == PLACE || known->fate == LAYOUT) && reader->orientation > 1) { /* it is of the image as stored */
+  } else if ((known->fate == PLACE || known->fate == LAYOUT) && reader->orientation > 1) { /* it is of the stored image */
     lose(reader, e->tag, known);
   } else if (known->fate >= PLACE && !(whole && e->type == known->type && keep(reader, from, e, tags, used))) {
     gconv_reader_note(reader, "its tag %s is left out, which is damaged", known->name);
@@ -275,7 +275,7 @@ static void set_ome_type(const char *text, gconv_type type, char *out) {
   append(out, &used, text, strlen(text));
 }
 
-/* ImageJ's text has the range of samples that is shown, which is another one in another type. */
+/* Copies ImageJ's text without the range of samples that is shown: another type has another range. */
 static void drop_range(const char *text, char *out) {
   size_t used = 0;
   out[0] = '\0';
@@ -287,7 +287,8 @@ static void drop_range(const char *text, char *out) {
   }
 }
 
-/* Whether OME's text describes a set of files, of which this is one: the names in it would lead to others. */
+/* Returns whether OME's text describes a set of files, of which this is one. The names in the text would lead to the
+ * others. */
 static bool is_of_several_files(const char *text) {
   static const char begin[] = "UUID=\"";
   const char *own = strstr(text, begin);
@@ -304,7 +305,7 @@ static bool is_of_several_files(const char *text) {
   return false;
 }
 
-/* Whether tifffile's text tells nothing but the shape, which is that of the pages. */
+/* Returns whether tifffile's text has nothing but the shape of the pages. */
 static bool is_shape_alone(const char *text) {
   return text[0] == '{' && strchr(text, ':') == strrchr(text, ':');
 }
@@ -368,11 +369,11 @@ typedef struct writing {
   const gconv_image *header;
   const shape *its;
   bool first, same_size, same_shape;
-  bool place, layout, number; /* left out */
-  const char *nodata;         /* as the file had it */
+  bool place, layout, number; /* whether such tags are left out */
+  const char *nodata;         /* the number of no data, as the file had it */
 } writing;
 
-/* Sets a record. *description becomes true if the record was a description, and was set. */
+/* Sets the tag of a record. *description becomes true if it was the description. */
 static gconv_status set_record(writing *w, const record *r, const void *value, bool *description) {
   const known_tag *known = find_tag(r->tag);
   fate what = r->tag == TIFFTAG_IMAGEDESCRIPTION ? LAYOUT : known ? known->fate : OF_FILE;

@@ -18,7 +18,7 @@
 #include <webp/mux.h>
 
 enum { RIFF_HEAD = 12 };
-enum { MOST_FRAMES = 32768 }; /* libwebpdemux goes through the list of frames for each of them; 18 minutes at 30 a second */
+enum { MOST_FRAMES = 32768 }; /* libwebpdemux goes through all frames for each of them; 18 minutes at 30 a second */
 
 /* ---- The libraries ---- */
 
@@ -72,11 +72,11 @@ typedef struct reading {
   bool animated;
   int64_t first; /* the first frame that is wanted, from 0 */
 
-  /* Of an image that is decoded row by row. */
+  /* For an image that is decoded row by row: */
   WebPIDecoder *decoder;
   size_t given; /* bytes of the file that libwebp has */
   const uint8_t *pixels;
-  int stride, ready; /* bytes from row to row; rows so far */
+  int stride, ready; /* bytes from row to row; number of rows that are decoded */
 } reading;
 
 static bool sniff(const uint8_t *bytes, size_t size) {
@@ -100,7 +100,7 @@ static gconv_status take_exif(gconv_image *header, const void *bytes, size_t siz
   return gconv_metadata_set_exif(header, (const uint8_t *)bytes + mark, size - mark);
 }
 
-/* Hands over the first chunk of this name, if there is one. */
+/* Calls `take` with the first chunk of this name, if there is one. */
 static gconv_status read_chunk(gconv_reader *reader, const WebPDemuxer *file, const char *name, take_chunk *take) {
   WebPChunkIterator chunk;
   gconv_status status = GCONV_OK;
@@ -140,7 +140,7 @@ static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   if (header->width > WEBP_MAX_DIMENSION || header->height > WEBP_MAX_DIMENSION) /* the canvas of an animation */
     return gconv_fail(GCONV_TOO_LARGE, "%s: an animation of %d x %d pixels; the limit of WebP is %d on a side",
                       reader->source->name, header->width, header->height, WEBP_MAX_DIMENSION);
-  GCONV_TRY(gconv_reader_check_expansion(reader, (int32_t)frames)); /* all up to the one that is wanted are decoded */
+  GCONV_TRY(gconv_reader_check_expansion(reader, (int32_t)frames)); /* all frames up to the wanted one are decoded */
   header->alpha = (flags & ALPHA_FLAG) != 0;
   header->channels = header->alpha ? 4 : 3;
   size_t canvas = (size_t)header->width * (size_t)header->height * 4;
@@ -180,7 +180,7 @@ static void close_webp(gconv_reader *reader) {
   gconv_release(r->bytes);
 }
 
-/* The canvases of the frames that are wanted: libwebpdemux draws each over the ones before it. */
+/* Reads the canvases of the wanted frames. libwebpdemux draws each frame over the frames before it. */
 static gconv_status read_frames(gconv_reader *reader, WebPAnimDecoder *decoder, uint8_t *rows, size_t row_bytes) {
   const gconv_image *header = &reader->header;
   const reading *r = reader->state;
@@ -227,8 +227,8 @@ static gconv_status read_all(gconv_reader *reader, uint8_t *rows, size_t row_byt
   return read ? GCONV_OK : damaged(reader, "its pixels cannot be decoded");
 }
 
-/* Gives libwebp more of the file, which it decodes at once, until so many rows are there. The last row is there when the
- * whole file is decoded. */
+/* Gives libwebp more of the file, which it decodes at once, until `wanted` rows are there. If all rows are wanted, it gets
+ * the whole file. */
 static gconv_status decode_to(gconv_reader *reader, int32_t wanted) {
   enum { PARTS = 32 };
   reading *r = reader->state;
@@ -263,9 +263,9 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
 /* ---- Writing ---- */
 
 typedef struct writing {
-  uint8_t *rows; /* all of them, RGB or RGBA */
+  uint8_t *rows; /* all rows, RGB or RGBA */
   size_t row_bytes;
-  int32_t count; /* rows so far */
+  int32_t count; /* rows that have come so far */
   WebPMemoryWriter file;
 } writing;
 
@@ -289,8 +289,8 @@ static gconv_status start(gconv_writer *writer) {
   return GCONV_OK;
 }
 
-/* The rows, libwebp's picture of them, and what it makes of that: the most that was measured, of noise. Alpha is coded
- * without loss. */
+/* Returns the memory for the rows, for libwebp's picture of them, and for what it makes of the picture. The figures are the
+ * most that was measured, with noise. Alpha is coded without loss. */
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   enum { HIGH_QUALITY = 90 };
   const double lossless = 38, high = 29, lossy = 22; /* bytes a pixel */
@@ -334,9 +334,9 @@ static gconv_status encode(gconv_writer *writer, WebPPicture *picture) {
   if (!webp.WebPConfigInitInternal(&config, WEBP_PRESET_DEFAULT, (float)options->quality, WEBP_ENCODER_ABI_VERSION))
     return gconv_fail(GCONV_UNSUPPORTED, "%s: this libwebp is of another version", writer->name);
   if (options->lossless) {
-    const float effort = 75; /* the quality has this meaning then */
+    const float effort = 75; /* without loss, the quality is the effort */
     config.lossless = 1;
-    config.exact = 1; /* the colours of transparent pixels, too */
+    config.exact = 1; /* keeps the colours of transparent pixels, too */
     config.quality = effort;
   }
   picture->use_argb = options->lossless;
