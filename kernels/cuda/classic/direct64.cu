@@ -3,8 +3,8 @@
  * direct64: direct-classic with sums in float64, for filters of which float32 would lose digits.
  *
  * A thread makes one output sample, tap by tap. The product of a tap and a sample is exact, and a sum of n of them is off by
- * n * 2^-53; it is rounded to float32 once. The order is that of the definition, so the bits are those of direct64 of the
- * CPU. `auto` takes it where the bounds of faster algorithms are too large.
+ * n * 2^-53; it is rounded to float32 once. Taps are added in the order of the definition, so direct64 of the CPU has the
+ * same bits. `auto` takes it where the bounds of faster algorithms are too large.
  */
 #include "direct.cuh"
 

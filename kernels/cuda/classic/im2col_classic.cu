@@ -29,11 +29,12 @@ namespace {
 enum { TILE = 16 };
 
 /* A warp stores two whole rows of a tile, which are 32 neighbouring words, and so one in each bank. It reads 16 neighbours
- * of a row of patches, and two words of a column of taps, whose banks are 16 apart. With a word more a row, as tiles have
- * whose columns a warp reads, the last word of the second row would share the bank of the first word stored. */
+ * of a row of patches, and two words of a column of taps, whose banks are 16 apart. So rows
+ * need no padding; with it, the last word of the second row would share the bank of the first word stored. */
 typedef float tile[TILE][TILE];
 
-/* The end of TILE sums of an output. A thread of the first row puts those of filters first_k on into one value. */
+/* Combines the sums of an output by TILE filters, from first_k on, into one value. The threads of the first row call this.
+ */
 DEVICE void combine(const arguments &a, const float *weights, const tile &sums, int column, int64_t first_k, float *value) {
   const gconv_problem &problem = a.problem;
   for (int64_t k = first_k; k < first_k + TILE && k < problem.filters; k++) {

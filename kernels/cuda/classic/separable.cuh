@@ -18,7 +18,7 @@ struct parameters : arguments {
   const float *weights, *factors; /* of each filter: rank columns of R taps, then rank rows of S taps */
   float *middle;                  /* K x rank x rows x middle_samples */
   int64_t samples;                /* of an output row, of all channels */
-  int64_t middle_samples, rows;   /* of a row of the middle; its rows */
+  int64_t middle_samples, rows;   /* samples of a row of the middle; rows of the middle */
   int64_t band, band_rows;        /* the first output row, and the number of output rows */
 };
 
@@ -27,7 +27,7 @@ typedef void pass(const parameters a);
 /* The middle of a plane. */
 struct middle_shape {
   int64_t samples;     /* of a row */
-  int64_t reach, step; /* rows for one output row, and rows more for each further one */
+  int64_t reach, step; /* rows that one output row needs; further rows for each further output row */
 };
 
 inline int64_t middle_rows(const middle_shape &middle, int64_t band) {
@@ -38,7 +38,7 @@ inline int64_t middles_of(const gconv_problem *problem) {
   return (int64_t)problem->filters * problem->structure.rank;
 }
 
-/* Output rows of a band whose middle fits into the workspace; 0 if not even one does. */
+/* Returns how many output rows a band has, so that its middle fits into the workspace; 0 if not even one row fits. */
 inline int64_t band_of(const gconv_problem *problem, const middle_shape &middle) {
   const int64_t row = middle.samples * middles_of(problem) * (int64_t)sizeof(float);
   const int64_t free = (int64_t)problem->workspace_limit - (int64_t)(gconv_factor_floats(problem) * sizeof(float));
@@ -87,7 +87,7 @@ inline void launch_passes(const gconv_execution *execution, const middle_shape &
   }
 }
 
-/* Estimates both passes, whose taps take so many instructions for an output. */
+/* Estimates both passes. `taps`: the instructions that the taps of both take for an output. */
 inline double passes_ms(const gconv_problem *problem, const gconv_machine *machine, double taps) {
   return 2 * machine->launch_ms + classic_ms(problem, machine, (double)problem->structure.rank * taps + 100);
 }

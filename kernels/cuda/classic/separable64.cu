@@ -8,8 +8,9 @@
  *      . . x . .        .[m m m].  S taps of the row       ->   . . y . .
  *
  * Pass 1: a thread makes one sample of the middle, from R samples of a column. The middle has the columns of the image, and
- * one outside of it. Pass 2: a thread makes one output, from S samples of a row of the middle, which the border continues as
- * it would continue the image. So the middle of an output row is as wide as the image, however large the filter is.
+ * one column for places outside of it. Pass 2: a thread makes one output, from S samples of a row of the middle, which the
+ * border continues as it would continue the image. So the middle of an output row is as wide as the image, however large the
+ * filter is.
  *
  * A filter of rank 2 has two such middles, and so on (kernels/factor.h). Each direction is rounded to float32 once.
  */

@@ -14,11 +14,11 @@
  * there is a middle for each pair.
  *
  * Arithmetic: 2 (R + S) flop an output and pair, instead of 2 R S: 124 instead of 1922 at 31 x 31. Bytes: 4 read, 4 written
- * to the middle, 4 read from there, 4 written: 16 an output (f32), where one pass has 8. So it cannot be faster than half of
- * a copy; and until the instructions of a tap are fewer, it is bound by those, as direct-classic is.
+ * to the middle, 4 read from there, 4 written: 16 an output (f32), where one pass has 8. So it has at
+ * most half the speed of a copy. But a tap takes so many instructions that these are the bound, as for direct-classic.
  *
- * The order of the sums is not that of the definition, and neither are the taps: so results differ in the last bits. The
- * bound is that of the separable of the CPU: S roundings along, R down for each pair, and some for taps and pairs.
+ * Sums have another order than in the definition, and taps are other numbers: so results differ in the last bits. separable
+ * of the CPU has the same bound: S roundings along, R down for each pair, and some for taps and pairs.
  */
 #include "separable.cuh"
 

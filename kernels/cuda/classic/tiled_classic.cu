@@ -121,7 +121,7 @@ const char *supports(const gconv_problem *problem) {
 }
 
 /* 30 a sample of the tile and 5 a tap are early guesses, a third of what was counted. `auto` never takes a classic by its
- * own name; tiled and direct pass this on for what they leave to it. */
+ * own name; tiled and direct use this cost for problems that they leave to the classic. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const dim3 block = choose_block(problem);
   const double filled = (double)tile_bytes(problem, block) / sizeof(float) / (block.x * block.y);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which sample lies at a place outside the image, as kernels/border.h defines it: near_index() and struct beyond find the
- * same in fewer instructions where places are near, index_of() in 32 bits, and far_index() calls it. */
+/* Finds which sample lies at a place outside the image, as gconv_border_index() of kernels/border.h defines it. near_index()
+ * and struct beyond need fewer instructions, for places near the image. index_of() has 32 bits. far_index() is a call. */
 #pragma once
 
 #include "kernels/algorithm.h"
@@ -22,13 +22,13 @@ DEVICE int index_of(gconv_border border, int i, int size) {
   return j < size ? j : border == GCONV_BORDER_SYMMETRIC ? 2 * size - 1 - j : period - j;
 }
 
-/* gconv_border_index(), for places that are rare: it divides, and as a call it takes no registers from its kernel. */
+/* gconv_border_index() as a call, which takes no registers from its kernel. It divides, so it is for rare places. */
 template <class Int> __device__ __noinline__ Int far_index(gconv_border border, Int i, int32_t size) {
   return (Int)gconv_border_index(border, i, size);
 }
 
-/* Returns the place in its row of sample number `sample`, counted over all channels, which may be outside; GCONV_OUTSIDE if
- * the border has no sample there. */
+/* Returns which sample of its row lies at position `sample`, or GCONV_OUTSIDE if the border has none there. Both count the
+ * samples of all channels. `sample` may be outside the row. */
 DEVICE int sample_in_row(const gconv_problem &problem, int sample) {
   const int channels = problem.channels;
   const int x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels); /* division, rounded down */
@@ -65,8 +65,8 @@ inline bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps, i
 }
 
 /* The border without branches: position i before the image is sample low + step * i, position i after it is sample high +
- * step * i. A negative result means that there is none. The branches of near_index() jump through a table; they took most of
- * the time of small images. */
+ * step * i. If there is no such sample, the result is negative. The branches of near_index() jump through a table; they took
+ * most of the time of small images. */
 struct beyond {
   int size, step, low, high;
   DEVICE beyond(gconv_border border, int size) : size(size) {

@@ -42,7 +42,7 @@ template <int BYTES, bool LINES = false> DEVICE void copy_async(void *to, const 
   copy_async<BYTES, LINES>(shared_address(to), from);
 }
 
-/* The same for 4 or 16 bytes that become zeros unless they are `there`. Then `from` is any address. */
+/* Starts a copy of BYTES bytes (4 or 16) if they are `there`. Otherwise writes zeros; then `from` may be any address. */
 template <int BYTES> DEVICE void copy_async_or_zero(uint32_t to, const void *from, bool there) {
 #if __CUDA_ARCH__ >= 800
   if (BYTES == 16)

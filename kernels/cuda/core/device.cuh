@@ -8,7 +8,7 @@
 
 namespace {
 
-/* Returns an attribute of the current device, or `otherwise` if the driver does not tell it. */
+/* Returns an attribute of the current device, or `otherwise` if the driver does not report it. */
 inline int device_attribute(cudaDeviceAttr attribute, int otherwise) {
   int device, value;
   if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) {
@@ -32,7 +32,7 @@ inline size_t shared_limit() {
   return (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 64 << 10);
 }
 
-/* Allows the blocks of a kernel so many bytes of dynamic shared memory; up to 48 KB, any kernel may use them. */
+/* Allows the blocks of a kernel to use `bytes` bytes of dynamic shared memory. Up to 48 KB need no permission. */
 template <class Kernel> gconv_status allow_shared(Kernel *kernel, int64_t bytes) {
   CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
   return GCONV_OK;

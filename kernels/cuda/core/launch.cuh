@@ -27,8 +27,8 @@ template <auto KERNEL> cudaError_t find_blocks(int threads, size_t bytes, int *b
   return error;
 }
 
-/* Allows the kernel so much shared memory, and returns how many blocks of it the device runs at a time, or 1 if the driver
- * does not tell. The last answer is remembered for each device, because asking takes longer than a launch. */
+/* Allows the kernel its shared memory, and returns how many of its blocks the device runs at a time, or 1 if the driver does
+ * not report it. The last answer is remembered for each device, because asking takes longer than a launch. */
 template <auto KERNEL> int64_t blocks_at_a_time(int threads, size_t bytes) {
   static std::atomic<uint64_t>
       remembered[16]; /* device + 1, bytes, threads, blocks, in 12, 24, 16 and 12 bits; 0: nothing is remembered */
@@ -50,7 +50,7 @@ template <auto KERNEL> int64_t blocks_at_a_time(int threads, size_t bytes) {
 
 /* ---- Grids and strips ---- */
 
-/* The number of blocks of `block` items that cover `count` items, but at most `most`. */
+/* Returns how many blocks of `block` items cover `count` items, but at most `most`. */
 inline unsigned blocks_for(int64_t count, int64_t block, int64_t most) {
   int64_t blocks = (count - 1) / block + 1;
   return (unsigned)(blocks < most ? blocks : most);
@@ -77,7 +77,7 @@ inline dim3 hinted_grid(const gconv_problem *problem, dim3 grid) {
 }
 
 /* Divides columns of `all` steps into strips, and returns the steps of a strip. `across` strips lie side by side, and the
- * device runs `at_a_time` strips at a time: one wave. The time of a strip of n steps is n * unit + lead; that of the job is
+ * device runs `at_a_time` strips at a time: one wave. A strip of n steps takes the time n * unit + lead; the job takes
  * this times the number of waves. Among the heights that fill whole waves, this takes the one with the least time. If some
  * strips take longer, the others wait for them at the end: `eighths` is that time, in eighths of a wave. */
 inline int64_t choose_strip(int64_t all, int64_t lead, int64_t across, int64_t at_a_time, int64_t eighths = 0,
@@ -127,14 +127,14 @@ inline int64_t samples_of(const gconv_problem *problem) {
   return channels_of(problem) * problem->out_height * problem->out_width;
 }
 
-/* Returns whether samples of the input could have the constant outside the image. Then kernels treat it as a sample. */
+/* Returns whether the border's constant is a value that input samples can have. If so, kernels treat it as a sample. */
 inline bool is_level(const gconv_problem *problem) {
   const float level = problem->border_level, white = gconv_white(problem->in_type);
   return problem->in_type == GCONV_F32 || (level >= 0 && level <= white && level == rintf(level));
 }
 
 /* Returns whether the samples of an output row lie side by side. If so, rows begin at multiples of 16 bytes, as
- * gconv_execution promises. ALPHA: alpha that is kept must lie beside them, too. */
+ * gconv_execution promises. ALPHA: alpha that is kept must lie beside the colours, too. */
 template <bool ALPHA> bool is_dense(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);

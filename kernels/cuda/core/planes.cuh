@@ -14,14 +14,15 @@ struct planes_part {
   int32_t height, width, channels, top, left, rows, columns;
 };
 
-/* Where it goes to: floats from a row to the next, and from a channel to the next; and which of how many warps copy. */
+/* Where a part is copied to. pitch, plane: floats from a row to the next, and from a channel to the next. warp: the number
+ * of this warp, of `warps` that copy. */
 struct planes_copy {
   float *to;
   int32_t pitch, plane, warp, warps;
 };
 
-/* Copies WIDTH neighbouring floats at a time, COPIES times, 32 WIDTH floats apart, at each of `lanes` (up to 32) places of a
- * row from column `first` on. A warp takes as many rows at a time as it has lanes for. */
+/* Copies columns from `first` on. `lanes` lanes (up to 32) share a row: each copies WIDTH neighbouring floats, COPIES times,
+ * 32 WIDTH floats apart. A warp takes 32 / lanes rows at a time. */
 template <int WIDTH, int COPIES>
 DEVICE void copy_columns(const planes_part &part, const planes_copy &copy, int32_t first, int32_t lanes) {
   const int32_t lane = (int32_t)threadIdx.x % 32, at_once = 32 / lanes, own = lane / lanes;

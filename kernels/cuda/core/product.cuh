@@ -24,10 +24,10 @@ struct product {
   int64_t a_pitch, b_pitch;   /* floats of a row; multiples of TILE_FILTERS and TILE_COLUMNS */
   int64_t a_matrix, b_matrix; /* floats from one matrix of the batch to the next */
   int64_t depth;
-  int64_t filters, columns; /* to be stored */
+  int64_t filters, columns; /* of the sums that are stored */
 };
 
-/* 8 rows of both operands, or as many as are left. Columns that do not exist are 0. */
+/* A thread's share of 8 rows of both operands. Rows after the last are 0. */
 struct product_slice {
   float4 a, b[2];
 };
@@ -102,7 +102,7 @@ template <class Store> void launch_product(const product &m, int64_t matrices, c
   multiply<<<grid, TILE_THREADS, 0, (cudaStream_t)stream>>>(m, store);
 }
 
-/* Returns the floats from one row to the next, for an operand with so many columns or filters. */
+/* Returns the floats from one row to the next, for an operand with `columns` columns or filters. */
 int64_t operand_pitch(int64_t columns) {
   return divide_up(columns, TILE_COLUMNS) * TILE_COLUMNS;
 }

@@ -17,7 +17,7 @@ struct arguments {
   const uint8_t *in;
   int64_t in_image, in_plane, in_row;
   uint8_t *out;
-  int64_t out_filter; /* from the output of a filter to that of the next */
+  int64_t out_filter; /* bytes from the output of a filter to the output of the next */
   int64_t out_image, out_plane, out_row, out_pixel, out_channel, out_alpha;
 };
 
@@ -39,13 +39,13 @@ inline arguments common_arguments(const gconv_execution *execution) {
   return a;
 }
 
-/* Row 0 of a plane: of the input, and of the output of filter 0. */
+/* Where row 0 of a plane is, in the input and in the output of filter 0. */
 struct plane_rows {
   const uint8_t *in;
   uint8_t *out;
 };
 
-/* Returns plane number z of all images. OFTEN_ONE: images mostly have one, and then a division is saved. */
+/* Returns plane number z of all images. OFTEN_ONE: most images have one plane, which saves a division. */
 template <bool OFTEN_ONE = false, class Index> DEVICE plane_rows plane_of(const arguments &a, Index z) {
   const Index planes = a.problem.planes, image = OFTEN_ONE && planes == 1 ? z : z / planes, plane = z - image * planes;
   return {a.in + image * a.in_image + plane * a.in_plane, a.out + image * a.out_image + plane * a.out_plane};
@@ -68,8 +68,8 @@ __device__ float sample_at(const gconv_problem &problem, const uint8_t *plane, i
   return ((const In *)(plane + y * in_row))[x * problem.channels + c];
 }
 
-/* The sum of filter k by the definition, for floats, where the sample under the first tap is at row `top` and column `left`:
- * algorithms that mix samples take it where a sample is not finite. */
+/* Returns the sum of filter k by the definition, for floats. The sample under the first tap is at row `top` and column
+ * `left`. Algorithms that mix samples call this where a sample is not finite. */
 __device__ inline float defined_sum(const arguments &a, const float *weights, int64_t k, const uint8_t *plane, int64_t top,
                                     int64_t left, int c) {
   const gconv_problem &problem = a.problem;
@@ -87,13 +87,13 @@ __device__ inline float defined_sum(const arguments &a, const float *weights, in
 /* ---- Types that are known at run time ---- */
 
 /* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). It is for the
- * host, and for kernels whose machine code does not change by it: in gemm and fft it does. */
+ * host, and for kernels whose machine code it does not change; gemm and fft use BY_TYPE. */
 #pragma nv_exec_check_disable
 template <class F> __host__ DEVICE auto with_type(gconv_type type, const F &f) {
   return type == GCONV_U8 ? f(uint8_t()) : type == GCONV_U16 ? f(uint16_t()) : f(float());
 }
 
-/* Does a statement with a type of samples, for kernels whose machine code would change by with_type(). */
+/* Runs a statement in which Type is the type of samples, for kernels whose machine code with_type() would change. */
 #define BY_TYPE(type, Type, ...)                                                                                            \
   if (type == GCONV_U8) {                                                                                                   \
     using Type = uint8_t;                                                                                                   \

@@ -69,8 +69,8 @@ DEVICE void fill_inside(const tile_shape &shape, const uint8_t *from, int64_t in
   }
 }
 
-/* The same for a tile that may lie partly or wholly outside the image. Its first sample is at row `top` and pixel `left` of
- * the plane. */
+/* Fills as fill_inside() does, for a tile that may lie partly or wholly outside the image. Its first sample is at row `top`
+ * and pixel `left` of the plane. */
 template <class In>
 DEVICE void fill_anywhere(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top, int64_t left,
                           int begin, const filler &mine, float *tile) {

@@ -90,8 +90,8 @@ template <class Launch> gconv_status launch_for(const gconv_layer_problem *probl
 
 constexpr int64_t MANY_BLOCKS = 300; /* blocks that keep a large GPU busy */
 
-/* For cost(): how much later than the average the last multiprocessor ends. `most` blocks are on a multiprocessor at a time.
- */
+/* For cost(): returns the time of the last multiprocessor to end, as a multiple of the average. A multiprocessor runs `most`
+ * blocks at a time. */
 double lateness(double blocks, double most, const gconv_machine *machine) {
   const double each = blocks / machine->units;
   return each < most ? ceil(each) / each : ceil(each / most) * most / each;
@@ -108,7 +108,7 @@ template <int F, int N> DEVICE void add_tap(float (&sums)[F][N], const float *we
   }
 }
 
-/* gconv_activate() for unrolled loops: rare and long activations are called, not inlined. */
+/* gconv_activate() as a call, so that unrolled loops do not repeat the code of rare, long activations. */
 __device__ __noinline__ float activate_by_call(const gconv_layer_problem *problem, float v) {
   return gconv_activate(problem, v);
 }

@@ -10,8 +10,8 @@
  * slide (direct_slide.cuh): squares to 17 x 17, and for integers any filter to 17 x 17; without stride and dilation. Sums
  * slide down the rows in registers.
  *
- * All others are those of tiled, or of the classic if tiled refuses them: larger filters, floats that are not square, two
- * channels, strides and dilations, and responses that are combined, but for the magnitude of a pair.
+ * tiled takes the others, or direct-classic if tiled refuses: larger filters, filters of floats that are not square, two
+ * channels, strides, dilations, and responses that are combined (except the magnitude of a pair).
  *
  * direct is the fastest for filters to about 9 x 9 without zeros or structure, and for larger ones if bits must not change.
  * It does 2 * R * S flop a sample: 42 to 49 TFLOP/s on an H200 from 9 x 9 on. Smaller filters are bound by memory, or, for
@@ -25,26 +25,27 @@ namespace {
 
 /* ---- Choosing ---- */
 
-/* The outputs of a row that a thread of slide() makes, as measured on an H200. More outputs share the cost of a row; fewer
- * leave registers for more warps, which hide the latency of memory. */
+/* Returns how many outputs of a row a thread of slide() makes, as measured on an H200. More outputs share the cost of a row;
+ * fewer leave registers for more warps, which hide the latency of memory. */
 template <class In, int K, int C> constexpr int slide_width() {
   if (sizeof(In) == 1)
     return K <= 3 ? 16 : K <= 7 || (K == 11 && C == 1) ? 8 : 4;
   return sizeof(In) == 4 && C == 1 && (K <= 3 || K == 5 || K == 11 || K == 13) ? 8 : 4;
 }
 
-/* The patches of an instance: outputs of a row, rows, and the blocks of a multiprocessor that leave enough registers. */
+/* The patches of an instance. width: their outputs of a row. blocks: blocks of a multiprocessor that leave enough registers.
+ */
 struct patch_shape {
   int width, rows, blocks; /* 0 rows: there is no such instance */
 };
 
-/* The patches for large images, which are bound by memory. Measured on an H200. */
+/* Returns the patches for large images, which are bound by memory. Measured on an H200. */
 template <class In, int K, int C> constexpr patch_shape large_patch() {
   const bool float_plane = sizeof(In) == 4 && C == 1;
   return float_plane && K == 3 ? patch_shape{4, 4, 4} : float_plane && K == 5 ? patch_shape{4, 10, 4} : patch_shape{0, 0, 0};
 }
 
-/* The patches for small images of one channel. They exist for plain epilogues only. */
+/* Returns the patches for small images of one channel. They exist for plain epilogues only. */
 template <class In, int K, int C, bool PLAIN> constexpr patch_shape small_patch() {
   if (C > 1 || (K != 3 && K != 5 && K != 7) || !PLAIN)
     return {0, 0, 0};
@@ -60,8 +61,8 @@ bool is_small(const gconv_problem *problem, int64_t kilosamples) {
   return samples * problem->images * problem->planes <= kilosamples * 1024 * multiprocessors();
 }
 
-/* Launches one filter whose windows begin at multiples of four samples. An image is small to 16 K samples for each
- * multiprocessor if there are patches for large images, too, otherwise to 32 K. */
+/* Launches one filter whose windows begin at multiples of four samples. An image is small if it has at most 16 K
+ * samples for each multiprocessor, or 32 K if there are no patches for large images. */
 template <class In, int K, int C, bool PLAIN>
 void launch_filter(const gconv_execution *execution, int32_t shift, int32_t filter) {
   constexpr patch_shape large = large_patch<In, K, C>(), small = small_patch<In, K, C, PLAIN>();
@@ -110,7 +111,7 @@ size_launcher *const sliding_even[8] = {launch_size<float, 2, 1>,  launch_size<f
                                         launch_size<float, 8, 1>,  launch_size<float, 10, 1>, launch_size<float, 12, 1>,
                                         launch_size<float, 14, 1>, launch_size<float, 16, 1>};
 
-/* Returns what takes the problems that do not slide. */
+/* Returns the algorithm that takes the problems that do not slide. */
 const gconv_algorithm *other(const gconv_problem *problem) {
   return gconv_algorithm_cuda_tiled.supports(problem) ? &gconv_algorithm_cuda_direct_classic : &gconv_algorithm_cuda_tiled;
 }
@@ -128,8 +129,8 @@ gconv_status execute(const gconv_execution *execution) {
 
 /* ---- The descriptor ---- */
 
-/* The side of the frame with which slide() takes the problem, 0 if it does not. This is an estimate, by some of the
- * conditions of slides(). */
+/* Returns the side of the frame with which slide() takes the problem, 0 if it does not. This is an estimate: only some of
+ * the conditions of slides() are checked. */
 int32_t sliding_size(const gconv_problem *problem) {
   const int32_t size = find_frame(problem).size, C = problem->channels;
   const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x > 1;
@@ -144,9 +145,9 @@ const gconv_algorithm *leaves_to(const gconv_problem *problem) {
   return sliding_size(problem) == 0 ? other(problem) : NULL;
 }
 
-/* Counts instructions, measured on an H200. A device issues as many as multiply-adds. Of slide(), three of four are
- * multiply-adds, and 93 of 100 cycles issue one (15 x 15, ncu): hence 1.42 for a tap. Others cost what they cost by their
- * own names, and a little more, so that auto calls them by those. */
+/* Counts instructions, measured on an H200. A device issues as many instructions as multiply-adds. Three of four
+ * instructions of slide() are multiply-adds, and 93 of 100 cycles issue one (15 x 15, ncu): hence 1.42 for a tap. A problem
+ * that another algorithm takes costs a little more than by that algorithm's own name, so that auto uses that name. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const int32_t size = sliding_size(problem);
   if (size == 0)
@@ -157,7 +158,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double in_bytes = (double)gconv_type_bytes(problem->in_type);
   const double out_bytes = (double)gconv_type_bytes(problem->out_type);
   /* Small images cannot fill a device. At 1024^2 they take 6 times as long as the rate says, at 256^2 64 times (measured).
-   * That of pairs is the same. */
+   * Pairs of filters slow down as much. */
   const double share = 6e6 / (samples + 1), idle = fmin(sqrt(1 + share * share), 64);
   const double arithmetic = samples * filters * (1.42 * size * size + 15) * idle / machine->fma_per_ms;
   return machine->launch_ms * passes +

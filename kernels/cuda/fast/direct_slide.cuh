@@ -141,8 +141,8 @@ DEVICE void make_patch(const sliding_arguments<K, 1> &a, const uint8_t *in, uint
   }
 }
 
-/* Grid: as that of slide(), with strips of ROWS rows, or of several patches one below the other. BLOCKS: the blocks on a
- * multiprocessor for which the compiler limits registers. */
+/* Grid: as for slide(), with strips of ROWS rows, or of several patches one below the other. BLOCKS: the compiler limits
+ * registers so that this many blocks fit on a multiprocessor. */
 template <class In, int K, int C, int V, int ROWS, int BLOCKS, bool PLAIN>
 __global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_constant__ sliding_arguments<K, 1> a) {
   const gconv_problem &problem = a.problem;
@@ -172,8 +172,8 @@ __global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_cons
  * each thread, and y strips. Then the blocks for the ends of rows; there a thread makes one sample. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ sliding_arguments<K, F> a) {
-  /* Not by find_part(): its shortcut for one plane moves values to other registers, and 11 x 11 of floats took 15% longer,
-   * u8 of 3 x 3 6%. Without the shortcut, u8 of 13 x 13 took 4% longer still. */
+  /* This does not call find_part(): its shortcut for one plane moves values to other registers, and 11 x 11 of floats took
+   * 15% longer, u8 of 3 x 3 6%. Without the shortcut, u8 of 13 x 13 took 4% longer still. */
   const gconv_problem &problem = a.problem;
   const int all_walkers = a.walkers * problem.images * problem.planes;
   const bool walks = (int)blockIdx.x < all_walkers;
@@ -215,10 +215,10 @@ inline frame find_frame(const gconv_problem *problem) {
   return {0, 0};
 }
 
-/* Finds the exponent e of the scale of integers' taps. The largest tap times 2^e is below 2^127, and at least 2^125 unless
- * e = 149, the most that is needed. Returns whether all taps times 2^e are whole numbers. Then a tap times a level, which is
- * a whole number of units of 2^-149, is one as well: nothing of it is below the smallest float, and sums are rounded as
- * those of unscaled taps are. */
+/* Finds the exponent e by which taps for integers are scaled. The largest tap times 2^e is below 2^127, and at least 2^125
+ * unless e = 149, the most that is needed. Returns whether all taps times 2^e are whole numbers. Then the product of a tap
+ * and a level is a whole number of units of 2^-149: no part of it is below the smallest float, and sums are rounded as with
+ * unscaled taps. */
 inline bool find_exponent(const float *taps, int count, int *e) {
   float largest = 0;
   for (int i = 0; i < count; i++)
@@ -245,7 +245,7 @@ inline bool has_plain_type(const gconv_problem *problem) {
   return problem->in_type == problem->out_type && problem->in_type != GCONV_U16 && !problem->keep_alpha;
 }
 
-/* Returns whether the filters are a pair such as Sobel's: the magnitude of two, then scale and offset. */
+/* Returns whether the filters are a pair such as Sobel's: their magnitude is taken, then scale and offset. */
 inline bool is_plain_pair(const gconv_execution *execution, int32_t size) {
   const gconv_problem *problem = execution->problem;
   return problem->filters == 2 && size <= 7 && has_plain_type(problem) && gconv_is_plain(&problem->epilogue) &&
@@ -257,8 +257,8 @@ inline bool lies_by_four(const gconv_problem *problem, int32_t size, int32_t shi
   return ((int64_t)problem->pad_left + shift - size / 2) * problem->channels % 4 == 0;
 }
 
-/* Returns whether slide() can take the taps. Integers must stay exact with scaled taps, and plain scales must stay exact
- * with the inverse of that scale. */
+/* Returns whether slide() can take the taps. Integers must stay exact with scaled taps. The epilogue's scale must stay exact
+ * when it is multiplied by the inverse of the taps' scale. */
 inline bool slides_taps(const gconv_execution *execution, int32_t size) {
   const gconv_problem *problem = execution->problem;
   const int taps = problem->rows * problem->columns, group = is_plain_pair(execution, size) ? 2 : 1;
@@ -325,13 +325,13 @@ void set_weights(const gconv_execution *execution, int32_t first, int32_t shift,
   }
 }
 
-/* Finds the output samples of a row that slide: all that their threads load, in groups of four, lies inside the row. */
+/* Finds the output samples of a row that slide. Their threads load groups of four samples, all of them inside the row. */
 template <int K, int C, int V, int F> void find_inner(sliding_arguments<K, F> *a) {
   using shape = window<K, C, V>;
   const gconv_problem *problem = &a->problem;
   const int64_t before = (int64_t)problem->pad_left * C + shape::FIRST; /* from the window to its first output */
-  const int64_t last =
-      (int64_t)problem->width * C + before - 4 * shape::WORDS; /* the last first output whose window ends inside the row */
+  const int64_t last = (int64_t)problem->width * C + before -
+                       4 * shape::WORDS; /* the last output from which a thread's window ends inside the row */
   const int64_t begin = before <= 0 ? 0 : (before + V - 1) / V * V;
   int64_t end = last < 0 ? 0 : last / V * V + V;
   end = end > a->samples / V * V ? a->samples / V * V : end;
@@ -339,8 +339,8 @@ template <int K, int C, int V, int F> void find_inner(sliding_arguments<K, F> *a
   a->end = (int32_t)(begin < end ? end : 0);
 }
 
-/* Makes the arguments of a kernel for filters first .. first + F - 1, put into frames of K x K taps. Their output begins at
- * that of filter `first`. Strips and blocks are set later. */
+/* Makes the arguments of a kernel for filters first .. first + F - 1, put into frames of K x K taps. `out` of the arguments
+ * is the output of filter `first`. Strips and blocks are set later. */
 template <class In, int K, int C, int V, int F>
 sliding_arguments<K, F> make_arguments(const gconv_execution *execution, int32_t shift, int32_t first) {
   sliding_arguments<K, F> a = {};
@@ -355,7 +355,7 @@ sliding_arguments<K, F> make_arguments(const gconv_execution *execution, int32_t
   return a;
 }
 
-/* Divides planes into strips of a.strip rows, and the samples that the sliding threads leave into blocks of as many threads.
+/* Divides planes into strips of a.strip rows. Samples at the ends of rows get blocks of their own, with a thread each.
  * Returns the number of blocks for all planes. */
 template <int K, int F> int64_t divide(sliding_arguments<K, F> *a, dim3 block) {
   const gconv_problem *problem = &a->problem;
@@ -386,8 +386,8 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
   const gconv_problem *problem = execution->problem;
   sliding_arguments<K, F> a = make_arguments<In, K, C, V, F>(execution, shift, first);
   /* Floats that are bound by memory take low blocks in the order of the rows, because memory is fastest in that order. The
-   * rows that blocks share are in the L1 cache. NARROW blocks are 32 threads wide: these, and those of V = 16
-   * on one channel. */
+   * rows that blocks share are in the L1 cache. Such blocks, and blocks for V = 16 on one channel, are NARROW:
+   * 32 threads wide. */
   constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1, NARROW = SWEEPS || (V == 16 && C == 1);
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
   const int width = threads > 96 && !NARROW ? 128 : threads > 32 && !NARROW ? 64 : 32;

@@ -20,7 +20,7 @@ template <int K, int F> struct sliding_arguments : arguments {
   float unit;          /* integers: a sum of scaled taps and levels in units of 2^-149, times this, is the filter's sum */
   float scale, offset; /* of a plain epilogue; for u8 and one filter, `scale` contains `unit` */
   bool plain;          /* the epilogue is only scale and offset, and the output has the type of the input */
-  bool at_once;        /* `scale`, a power of two, makes levels in units of 2^-149 of sums: their bits are integers */
+  bool at_once; /* `scale` is a power of two that turns sums into levels in units of 2^-149: their bits are integers */
   float divisor[F], bias[F];
   float taps[F][K * K];
 };
@@ -36,7 +36,7 @@ template <int K, int C, int V> struct window {
 
 /* ---- Input rows ---- */
 
-/* The sizes whose instances have registers for struct beyond, which finds border rows without branches, so that threads do
+/* Tells which sizes have registers for struct beyond, which finds border rows without branches, so that threads do
  * not wait there. In other sizes, a multiprocessor would hold fewer blocks with it, or the compiler would move more values
  * between registers. A list of choices, measured on an H200. */
 template <int K> constexpr bool has_spare_registers = K >= 9 && K != 13;
@@ -222,7 +222,7 @@ DEVICE void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V
 }
 
 /* Finishes and stores V samples of output row `p`. PLAIN: the epilogue is only scale and offset, after the magnitude of two.
- * Otherwise that is tested for each row, which costs little where rows have many taps. */
+ * If not PLAIN, the epilogue is tested for each row, which costs little where rows have many taps. */
 template <class In, int K, int C, int V, int F, bool PLAIN>
 DEVICE void store_sums(const sliding_arguments<K, F> &a, const float (&first)[V], const float (&second)[V],
                        const uint8_t *in, uint8_t *out, int p, int sample) {
@@ -318,7 +318,7 @@ __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in,
   BY_TYPE(problem.out_type, Type, gconv_store(value, (Type *)out + sample));
 }
 
-/* Makes one sample at the end of a row: the share of a thread in block `number` of those for the ends of rows of a plane. */
+/* Makes this thread's sample at the end of a row. `number`: this block among the plane's blocks for the ends of rows. */
 template <class In, int K, int C, int F, int ROWS, bool PLAIN>
 DEVICE void make_ends(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int number) {
   const unsigned width = a.samples - (a.end - a.begin), thread = threadIdx.y * blockDim.x + threadIdx.x;

@@ -30,8 +30,9 @@ namespace {
 
 /* ---- Sizes ---- */
 
-/* Returns false if tiles of this size are too small for the filters. If it costs little, valid_x is a multiple of 8, and
- * tiles begin at multiples of 8 pixels. Then each load of 8 neighbouring floats is one sector of memory. */
+/* Cuts the output into tiles of height x width points. Returns false if these are too small for the filters. If it costs
+ * little, valid_x is a multiple of 8, and tiles begin at multiples of 8 pixels. Then each load of 8 neighbouring floats is
+ * one sector of memory. */
 bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
   const int reach_y = (problem->rows - 1) * problem->dilation_y, reach_x = (problem->columns - 1) * problem->dilation_x;
   if (reach_y >= height || reach_x >= width)
@@ -62,7 +63,7 @@ struct tile_engine {
   line_order order; /* of rows and of columns */
   size_t shared;
   int threads, blocks; /* threads of a block; blocks of a multiprocessor, of an H200's size */
-  double work; /* time of a sample of a tile, but for the rows back: the multiply-adds that an H200 makes meanwhile */
+  double work;         /* time of a sample of a tile, except `back`; as multiply-adds that an H200 makes meanwhile */
   double back; /* the time of a sample in the inverse transform of rows, which only computes the rows that are stored */
   void (*kernel)(tile_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
@@ -76,7 +77,7 @@ template <int A> tile_engine tile_engine_of(double work, double back) {
 
 const tile_engine tile_engines[] = {tile_engine_of<8>(67, 67), tile_engine_of<16>(59, 100), tile_engine_of<20>(64, 107)};
 
-/* Lines in shared memory: either those of columns or those of rows. */
+/* Lines of tiles in shared memory: either columns or rows. */
 struct line_engine {
   line_order order;
   int twists, rows, columns, column_threads; /* see line_shape */
@@ -116,13 +117,14 @@ size_t point_bytes(const cutting &c) {
   return (size_t)c.height * c.width * sizeof(float2);
 }
 
-/* How many times the points of a pair of tiles are kept from one filter to the next: their spectrum, and combined values. */
+/* Returns how many arrays of points are kept for a pair of tiles between filters: its spectrum, and combined values. */
 size_t kept_times(const gconv_problem *problem) {
   return problem->filters > 1 ? 1 + gconv_is_combined(problem) : 0;
 }
 
-/* The last round, as a part of a whole one. A block alone on a multiprocessor is fast, but not as fast as all together:
- * 1024 x 1024 samples of u8 took 12.7, 15.8, 17.8 and 21.5 us with one to four blocks of the smallest tiles. */
+/* Returns the time of the last round, as a part of a whole round. A block alone on a multiprocessor is fast, but not as fast
+ * as all together: 1024 x 1024 samples of u8 took 12.7, 15.8, 17.8 and 21.5 us with one to four blocks of the smallest
+ * tiles. */
 double last_round(int64_t pairs, int blocks) {
   const double busy = (double)((pairs - 1) / multiprocessors() + 1), alone = 0.4;
   return pairs > 0 ? (busy + alone) / (blocks + alone) : 0;
@@ -240,7 +242,7 @@ void dismiss(void *memory) {
   free(state);
 }
 
-/* An execution of a small image takes some 10 us: what can be found before is found here. */
+/* An execution of a small image takes some 10 us, so all that does not depend on the image is done here. */
 gconv_status acquire(const gconv_execution *execution, void **result) {
   std::unique_ptr<fft_state, decltype(&dismiss)> state((fft_state *)calloc(1, sizeof(fft_state)), dismiss);
   if (!state)
@@ -339,7 +341,7 @@ const char *supports(const gconv_problem *problem) {
 }
 
 /* Tiles in shared memory are bound by instructions. Tiles in device memory are bound by its bandwidth, of which they reach
- * 0.75. For launches, see LAUNCH_WORK; the half is of the host. */
+ * 0.75. For launches, see LAUNCH_WORK; 0.5 is the time of the host. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   solution s;
   if (!solve(problem, &s))
@@ -354,8 +356,8 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 /*
  * The bound is statistical, like that of the CPU's fft. Each of the 2 log2 (points of a tile) levels of butterflies, the
  * product and the rounded spectrum add errors of some 0.8 u to the root mean square of their values, which is at most max
- * |x| on the way to the spectrum, and (sum |tap|) * max |x| on the way back; u is taken. Independent errors add as their
- * squares do. The bound is 16 standard deviations of the result. A bound that holds for any input would be useless
+ * |x| on the way to the spectrum, and (sum |tap|) * max |x| on the way back; the bound counts u. Independent errors add as
+ * their squares do. The bound is 16 standard deviations of the result. A bound that holds for any input would be useless
  * (docs/algorithms.md).
  */
 double error_bound(const gconv_problem *problem) {

@@ -29,8 +29,9 @@ enum { CUBLAS_PEDANTIC = 2, CUBLAS_TF32 = 3 };
 /* The functions, and their names in the library.
  *
  *     sgemm_batched    C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, for `batch` matrices at equal distances
- *     sgemv            y (m) = alpha * A (m x n) * x (n) + beta * y; with A transposed, y (n) = alpha * A' * x (m) + beta *
- * y sger             A (m x n) = alpha * x (m) * y' (n) + A
+ *     sgemv            y (m) = alpha * A (m x n) * x (n) + beta * y
+ *     sgemv, A transposed: y (n) = alpha * A' (n x m) * x (m) + beta * y
+ *     sger             A (m x n) = alpha * x (m) * y' (n) + A
  *
  * cuBLAS takes matrices by columns. Ours are by rows, so cuBLAS sees them transposed: patches are n x CRS, taps CRS x K, and
  * the product is n x K. */
@@ -88,7 +89,7 @@ void dismiss(void *memory) {
   free(state);
 }
 
-/* Setting a stream takes the workspace away. */
+/* Sets the stream. cuBLAS then drops its workspace, so it is set again. */
 gconv_status set_stream(cublas_state *state, void *stream) {
   CUBLAS_TRY(cublas_set_stream(state->handle, (cudaStream_t)stream));
   CUBLAS_TRY(cublas_set_workspace(state->handle, state->workspace, state->workspace_bytes));
@@ -96,7 +97,7 @@ gconv_status set_stream(cublas_state *state, void *stream) {
   return GCONV_OK;
 }
 
-/* To be called before each use, which may be on another stream than the last one. */
+/* Makes cuBLAS work on `stream`. Call it before each use, because the last use may have had another stream. */
 gconv_status cublas_go_to(cublas_state *state, void *stream) {
   return state->stream == stream ? GCONV_OK : set_stream(state, stream);
 }

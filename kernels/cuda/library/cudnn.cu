@@ -24,10 +24,10 @@ typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
 typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
 
 enum { DATA_FLOAT = 0, FORMAT_NCHW = 0, CROSS_CORRELATION = 1, DEFAULT_MATH = 0, FMA_MATH = 3 };
-enum { NO_HOST_MEMORY = 4003, NO_DEVICE_MEMORY = 4004 }; /* two of its statuses */
-enum { GEMM = 2 }; /* the last of its algorithms that multiply matrices; the two before are implicit */
+enum { NO_HOST_MEMORY = 4003, NO_DEVICE_MEMORY = 4004 }; /* statuses of cuDNN */
+enum { GEMM = 2 };                                       /* cuDNN's algorithms 0 to GEMM multiply matrices */
 
-/* as cudnnConvolutionFwdAlgoPerf_t */
+/* Has the layout of cudnnConvolutionFwdAlgoPerf_t. */
 struct cudnn_finding {
   int algorithm, status;
   float milliseconds;
@@ -35,7 +35,7 @@ struct cudnn_finding {
   int determinism, math, reserved[3];
 };
 
-/* The functions that return a status. */
+/* The functions of cuDNN that return a status. */
 #define CUDNN_CALLS(CALL)                                                                                                   \
   CALL(Create, cudnnHandle_t *)                                                                                             \
   CALL(Destroy, cudnnHandle_t)                                                                                              \
@@ -158,7 +158,7 @@ gconv_status take_fastest(const gconv_layer_problem *problem, const cudnn_findin
                     cudnn.GetVersion());
 }
 
-/* Tensors and workspace for the measurement. */
+/* The tensors and the workspace with which cuDNN measures its algorithms. */
 struct trial {
   void *in, *out, *workspace;
   ~trial() {
@@ -209,7 +209,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   return launch_finish(e);
 }
 
-/* Returns whether the number of outputs is that of equal padding on both sides. */
+/* Returns whether padding by `pad` on both sides yields `out` outputs. */
 bool is_symmetric(int64_t in, int64_t out, int64_t pad, int64_t reach, int64_t stride) {
   return in + 2 * pad >= reach && (in + 2 * pad - reach) / stride + 1 == out;
 }
@@ -229,7 +229,7 @@ const char *supports(const gconv_layer_problem *p) {
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double rate = problem->math == GCONV_MATH_TF32 ? 1.2 : 0.35;
   const double outputs = (double)problem->images * problem->filters * problem->out_height * problem->out_width;
-  const double few = fmax(1, 16.0 * problem->groups / problem->filters); /* filters that a tile lacks */
+  const double few = fmax(1, 16.0 * problem->groups / problem->filters); /* a tile has 16 filters, some of them unused */
   return 3 * machine->launch_ms + few * gconv_layer_flop(problem) / 2 / (rate * machine->fma_per_ms) +
          outputs * 12 / machine->bytes_per_ms;
 }

@@ -29,7 +29,7 @@ namespace {
 enum : int {
   MOST_FILTERS = 16,
   MOST_PIECES = 48,
-  MOST_THREADS = 160, /* FILTERS 8: 128 */
+  MOST_THREADS = 160, /* of a block; 128 if FILTERS is 8 */
   COPYING = 4,        /* the most warps that copy */
   BLOCKS = 4,         /* in a multiprocessor */
   SHARED_BYTES = 55 << 10
@@ -46,7 +46,7 @@ struct gradient_arguments : staging {
   int32_t bands, band_rows;
 };
 
-/* The vectors of four samples that four places need. */
+/* How many vectors of four samples four places need. */
 template <int TAPS, int SHIFT> constexpr int FOURS = (SHIFT + 4 + TAPS - 1 + 3) / 4;
 
 /* Adds the places of a row in their order, four at a time. apart: floats between the gradients of two filters. */
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(FILTERS == 8 ? 128 : MOST_THREADS, BLOCKS)
   const int32_t first_row = (int32_t)(leaf - image * a.bands) * a.band_rows;
   const int32_t last_row = min(first_row + a.band_rows, p.out_height), of_group = p.filters / p.groups;
   const int32_t first_filter = block << a.filters_log2, filters = min(1 << a.filters_log2, of_group - first_filter);
-  /* The thread's piece and filters or, of threads that copy, its number. */
+  /* Threads that sum have a piece and filters. Threads that copy have a number from 0 on. */
   const int32_t channels = p.channels / p.groups, of_channel = p.rows * a.of_row, all = channels * of_channel;
   const int32_t first = tile * a.pieces, pieces = min(a.pieces, all - first);
   const int32_t at = (int32_t)threadIdx.x / pieces, piece = first + (int32_t)threadIdx.x - at * pieces;
@@ -166,13 +166,13 @@ int32_t padded(int32_t floats, int32_t wanted) {
   return floats + ((wanted - floats) % 32 + 32) % 32;
 }
 
-/* What set_tile() needs to know of a kernel. */
+/* The properties of a kernel that set_tile() needs. */
 struct tile_kind {
   bool strided;
   int32_t fours; /* vectors of four samples that are read at a time */
 };
 
-/* The worst bank conflict of eight threads with neighbouring pieces, which shared memory serves together. */
+/* Returns the worst bank conflict of eight threads with neighbouring pieces. Shared memory serves eight threads together. */
 int bank_conflicts(const gradient_arguments &a) {
   int most = 0;
   for (int32_t first = 0; first < MOST_PIECES; first += 8) {
@@ -186,7 +186,7 @@ int bank_conflicts(const gradient_arguments &a) {
   return most;
 }
 
-/* Chooses the width of the boxes, which are dense, with the fewest bank conflicts. */
+/* Chooses the width of boxes with the fewest bank conflicts. The rows of a box have no padding between them. */
 void set_box(gradient_arguments *a, int32_t x_rows, int32_t reach) {
   int best = INT32_MAX;
   for (int32_t pitch = reach; pitch < reach + 32; pitch += 4) {
@@ -248,7 +248,8 @@ template <class Kernel> bool takes_boxes(gradient_arguments *a, tile_kind kind, 
   return true;
 }
 
-/* BOXED: the copy engine copies. False if the copy engine or the GPU does not support the layer. */
+/* Starts the kernel. BOXED: the copy engine copies. Returns false if the copy engine or the GPU does not support the layer.
+ */
 template <int TAPS, int FILTERS, int SHIFT, bool BOXED, bool STRIDED = false>
 bool start(gradient_arguments a, dim3 grid, int64_t cases, cudaStream_t stream) {
   const auto kernel = sum_weights<TAPS, FILTERS, SHIFT, STRIDED>;
@@ -267,8 +268,8 @@ bool start(gradient_arguments a, dim3 grid, int64_t cases, cudaStream_t stream) 
   return true;
 }
 
-/* Pieces have 1 tap for filters of 1 column, 3 taps up to 3 columns, and 4 taps for more. The shifts are those of usual
- * paddings. */
+/* Pieces have 1 tap for filters of 1 column, 3 taps up to 3 columns, and 4 taps for more. Kernels exist for
+ * the shifts of usual paddings. */
 template <int FILTERS>
 bool start_boxed(int taps, int shift, const gradient_arguments &a, dim3 grid, int64_t cases, cudaStream_t stream) {
   switch (8 * taps + shift) {

@@ -22,11 +22,11 @@ namespace {
 struct staging {
   gconv_layer_problem p;
   const float *x, *dz;
-  int32_t filters_log2, channels;                      /* in a stage */
+  int32_t filters_log2, channels;                      /* log2 of the filters in a stage; channels in a stage */
   int32_t rows, columns;                               /* the most outputs in a stage; columns are a multiple of four */
   bool whole;                                          /* a partial stage is filled up with zeros */
   int32_t dz_pitch, dz_plane, x_pitch, x_plane, shift; /* pitch: floats of a row; plane: of a filter or channel */
-  int32_t dz_floats, floats;                           /* of the gradients, which come first; of the stage */
+  int32_t dz_floats, floats;                           /* floats of the gradients, which come first; floats of the stage */
   bool boxes;                                          /* the copy engine copies */
   CUtensorMap x_map, dz_map;
 };
@@ -51,7 +51,7 @@ DEVICE chunk chunk_of(const staging &a, int32_t number, int32_t first_row, int32
 /* The image, filters and channels that a stage is filled from. */
 struct stage_source {
   int64_t image;
-  int32_t filter, filters, channel, channels; /* the first filter and their number; the same of channels */
+  int32_t filter, filters, channel, channels; /* the first filter, how many; the first channel, how many */
 };
 
 /* The part of a stage that a chunk fills. */
@@ -59,8 +59,8 @@ DEVICE chunk filled_of(const staging &a, chunk of) {
   return {of.p0, a.whole ? a.rows : of.rows, of.q0, a.whole ? a.columns : of.columns};
 }
 
-/* Copies the gradients of a chunk, sixteen bytes at a time (WIDTH 4) or four (WIDTH 1); 0 outside the filters, rows and
- * columns. This is thread `number` of `threads`. Its next place is found by additions, without a division. */
+/* Copies the gradients of a chunk, sixteen bytes at a time (WIDTH 4) or four (WIDTH 1). Outside the filters, rows and
+ * columns, it stores 0. This is thread `number` of `threads`. Its next place is found by additions, without a division. */
 template <int WIDTH>
 DEVICE void load_gradients(const staging &a, stage_source source, chunk of, int32_t number, int32_t threads, float *to) {
   const chunk all = filled_of(a, of);
@@ -117,7 +117,7 @@ DEVICE void fill_by_boxes(const staging &a, stage_source source, chunk of, float
 
 /* ---- Host ---- */
 
-/* Rows of samples under `rows` rows of outputs. */
+/* Returns how many rows of samples are under `rows` rows of outputs. */
 inline int32_t rows_under(const gconv_layer_problem &p, int32_t rows) {
   return (rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1;
 }

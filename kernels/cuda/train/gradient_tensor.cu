@@ -7,9 +7,9 @@
  * with a row for each filter k and a column for each tap (c, r, s). gradient.cu is the exact version.
  *
  * Accuracy. Tensor cores multiply tf32 numbers, which have 11 bits. A float32 number is split into two of them: its first
- * bits, and the rest. A product of two numbers is three products of tf32; the product of the rests is left out. The accuracy
- * is that of float32. With tf32 as the mode of arithmetic, there is one product of rounded numbers. An instruction truncates
- * its sums. So instructions sum sixteen places only, and these sums are added as float32, with rounding.
+ * bits, and the rest. A product of two numbers is three products of tf32; the product of the rests is left out. Results are
+ * as accurate as with float32. With tf32 as the mode of arithmetic, there is one product of rounded numbers. An instruction
+ * truncates its sums. So instructions sum sixteen places only, and these sums are added as float32, with rounding.
  *
  *     an instruction: 16 columns x 8 filters x 8 places         a warp: GROUPS groups of 16 pieces, 8 FILTERS filters
  *         thread 4 g + t has columns g and g + 8, filter g,     a piece: TAPS neighbouring taps of a filter's row
@@ -38,7 +38,7 @@ DEVICE void multiply_add(float (&sums)[4], const uint32_t (&a)[4], uint2 b) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
 }
 
-/* Adds the places of four quads. dz: the thread's first gradient; those of the next eight filters are `apart` bytes further.
+/* Adds the places of four quads. dz: the thread's first gradient; the next group of eight filters is `apart` bytes further.
  * x: the thread's first sample. */
 template <int FILTERS, int TAPS, int GROUPS, bool SPLIT>
 DEVICE void add_places(const float *dz, int32_t apart, const float *x, const quad (&quads)[QUADS],
@@ -69,7 +69,8 @@ DEVICE void add_places(const float *dz, int32_t apart, const float *x, const qua
 
 #endif
 
-/* Adds the sums of warps that have the same weights and other places, by a tree: half of the warps to the other half. */
+/* Adds the sums of warps that have the same weights but different places, by a tree: in each round, half of the warps add
+ * the other half's sums. */
 template <int FILTERS, int TAPS, int GROUPS>
 DEVICE void sum_warps(const gradient_arguments &a, const thread_place &at, float *shared,
                       warp_sums<FILTERS, TAPS, GROUPS> &sums) {
@@ -140,7 +141,7 @@ DEVICE void add_stage(const gradient_arguments &a, const float *stage, int32_t d
   }
 }
 
-/* BLOCKS: in a multiprocessor */
+/* BLOCKS: blocks in a multiprocessor. */
 template <int FILTERS, int TAPS, int GROUPS, int BLOCKS, bool SPLIT>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const __grid_constant__ gradient_arguments a) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -195,7 +196,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) multiply_gradients(const _
 
 enum : int { SUMMING = 256 }; /* threads of a block */
 
-/* The parameter that number i of a leaf belongs to; -1: none. */
+/* Returns the parameter to which number i of a leaf belongs, or -1. */
 DEVICE int64_t place_of(const gradient_arguments &a, const cut &c, int32_t i) {
   const gconv_layer_problem &p = a.p;
   const int32_t biases = (int32_t)a.leaf - p.filters;
@@ -286,7 +287,7 @@ bool have_warpgroups() {
          attributes.numRegs > (int)(sizeof(warp_sums<8, 3, 1>::of) / sizeof(float));
 }
 
-/* Makes the form of a cut; boxes: with the copy engine. False if that is not possible. */
+/* Makes the form of a cut. boxes: the copy engine copies. Returns false if this is not possible. */
 bool make_form(const gconv_layer_problem &p, int64_t cases, gconv_math math, const cut &c, bool boxes, form *to) {
   form made = {};
   made.c = c;
@@ -321,7 +322,7 @@ void gconv_learn_tensor_make(const gconv_learn_own *own, int64_t cases, gconv_ma
   gconv_learn_tensor made = {};
   if (!make_form(p, cases, math, cut_of(p), false, &made.plain))
     return;
-  /* With single products of rounded numbers, warpgroups are not faster. */
+  /* In mode tf32, which needs one product instead of three, warpgroups are not faster. */
   const bool by_warpgroups = math == GCONV_MATH_FP32 && have_warpgroups() && for_warpgroups(p) &&
                              make_form(p, cases, math, cut_for_warpgroups(p), true, &made.boxed);
   if (!by_warpgroups && !make_form(p, cases, math, cut_of(p), true, &made.boxed))

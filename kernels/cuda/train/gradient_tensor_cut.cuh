@@ -17,7 +17,7 @@ enum : int {
   STEP = 16,                /* places that are added at a time */
   QUADS = STEP / 4,         /* of a step */
   LANES = 16,               /* pieces of a group */
-  STAGES = 4,               /* the most */
+  STAGES = 4,               /* the most of a block */
   SHARED_BYTES = 224 << 10, /* of a multiprocessor */
   LEAVES_BYTES = 64 << 20,
   /* Of multiply_by_warpgroups(): */
@@ -37,8 +37,8 @@ struct gradient_arguments : staging {
   int32_t groups; /* groups of pieces of a filter */
   int32_t tiles;  /* blocks for all pieces of a filter */
   int32_t blocks; /* for all filters of a convolution's group */
-  int32_t warps_m, warps_n, warps_k;
-  int32_t chunks; /* of an image */
+  int32_t warps_m, warps_n, warps_k; /* of a block, in the direction of filters, of pieces and of places */
+  int32_t chunks;                    /* of an image */
   int32_t cases, stages;
   int32_t steps;  /* of a stage */
   int32_t tables; /* floats of the tables, before the stages */
@@ -60,7 +60,7 @@ struct cut {
 
 /* ---- Host ---- */
 
-/* Large layers give a warp as many sums as registers can hold. */
+/* Returns the cut for a layer. In large layers, a warp has as many sums as registers can hold. */
 inline cut cut_of(const gconv_layer_problem &p) {
   const bool strided = p.stride_x > 1 || (p.dilation_x > 1 && p.columns > 1);
   cut c = {};
@@ -97,7 +97,7 @@ inline void share_work(const cut &c, gradient_arguments *a) {
   a->blocks = (filters + (1 << a->filters_log2) - 1) >> a->filters_log2;
   const int64_t all_warps = (int64_t)a->tiles * a->blocks * p.groups * a->warps_m * a->warps_n;
   a->leaf = all_warps * 32 * c.groups * c.taps * c.filters * 4 + (p.filters + 3) / 4 * 4;
-  /* The most channels that the pieces of a block belong to. */
+  /* The pieces of a block belong to at most a->channels channels. */
   const int32_t of_channels = p.rows * a->of_row, rows = a->warps_n * c.groups * LANES / std::max(a->inner, 8);
   const int32_t some = rows % of_channels == 0   ? rows / of_channels
                        : of_channels % rows == 0 ? 1
@@ -117,14 +117,14 @@ inline bool for_warpgroups(const gconv_layer_problem &p) {
   return filters * a.tiles * a.warps_n * c.groups <= 1.35 * a.groups;
 }
 
-/* The most blocks that share the places. */
+/* Returns the most blocks that may share the places of a layer. */
 inline int32_t most_splits(const cut &c, const gradient_arguments &a) {
   const int64_t blocks = (int64_t)a.tiles * a.blocks * a.p.groups;
   return (int32_t)std::max<int64_t>(
       std::min((PROCESSORS * c.blocks + blocks - 1) / blocks, LEAVES_BYTES / (int64_t)sizeof(float) / a.leaf), 1);
 }
 
-/* The worst bank conflict when a warp reads these words of shared memory. */
+/* Returns the worst bank conflict when a warp reads these words of shared memory. */
 inline int reads_of(const int32_t (&words)[32]) {
   int32_t counts[32] = {};
   int most = 1;
@@ -149,11 +149,11 @@ inline int reads_of_gradients(const gradient_arguments &a) {
   return reads_of(words);
 }
 
-/* Floats after the tables in which warps add their sums. */
+/* Returns the floats after the tables in which warps add their sums. */
 inline int32_t sum_floats(const cut &c, const gradient_arguments &a) {
   return a.warps_m * a.warps_n * (a.warps_k / 2) * 32 * c.groups * c.taps * c.filters * 4;
 }
-/* Floats after the stages: what tf32 truncates of a stage's gradients (gradient_tensor_groups.cuh). */
+/* Returns the floats after the stages, for what tf32 truncates of a stage's gradients (gradient_tensor_groups.cuh). */
 inline int32_t rest_floats(const cut &c, const gradient_arguments &a) {
   return c.warpgroups ? a.dz_floats : 0;
 }

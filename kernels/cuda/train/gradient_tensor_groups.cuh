@@ -10,9 +10,9 @@
  *
  * Samples are loaded into registers from any place, so that a tap needs no copy of its own. An operand in shared memory
  * consists of units of 16 bytes. A unit is a quad: four neighbouring places of a filter. So the copy engine copies the
- * gradients quad by quad, each of all 64 filters. Tensor cores ignore the bits that tf32 lacks, so the copied gradients are
- * the first of their two numbers. The second one is the rest, which tf32 truncates. All threads together compute the rests
- * of a stage before it is used.
+ * gradients quad by quad, each of all 64 filters. Tensor cores ignore the bits that tf32 lacks, so the copied gradients
+ * serve as the first of their two numbers. The second number is the rest, which tf32 truncates. All threads together compute
+ * the rests of a stage before it is used.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two kernels of gradient_tensor.cu share: the places, pieces and filters of a thread, the begin of a block, the
- * split of a number into two of tf32, and the stores of a warp's sums. */
+/* What the two kernels of gradient_tensor.cu share: the places, pieces and filters of a thread, the start of a block, the
+ * split of a number into two tf32 numbers, and the stores of a warp's sums. */
 #pragma once
 
 #include "gradient_tensor_cut.cuh"
 
 namespace {
 
-/* The position of a chunk among those of all images. */
+/* Where a chunk begins: its image, and its first row and column of outputs. */
 struct position {
   int32_t image, p0, q0;
 };
@@ -31,7 +31,7 @@ DEVICE chunk chunk_at(const gradient_arguments &a, position at) {
   return {at.p0, min(a.rows, a.p.out_height - at.p0), at.q0, min(a.columns, a.p.out_width - at.q0)};
 }
 
-/* The offsets of a quad from the first place, in bytes: of gradients, and of samples. */
+/* The offsets of a quad from the first place, in bytes. dz: in the gradients. x: in the samples. */
 struct quad {
   int32_t dz, x;
 };
@@ -46,8 +46,7 @@ template <int FILTERS, int TAPS, int GROUPS> struct warp_sums {
   int32_t offsets[GROUPS][2]; /* of the thread's pieces, in bytes */
 };
 
-/* Splits a number into its first bits and the rest; without SPLIT, rounds it to tf32. Instructions ignore the bits that tf32
- * lacks. */
+/* Splits a number into its first bits and the rest. If not SPLIT, rounds it to tf32: instructions ignore the lower bits. */
 template <bool SPLIT> DEVICE void part(float number, uint32_t &first, uint32_t &rest) {
   if (SPLIT) {
     first = __float_as_uint(number) & 0xffffe000;
@@ -61,9 +60,9 @@ template <bool SPLIT> DEVICE void part(float number, uint32_t &first, uint32_t &
 /* The work of a thread. */
 struct thread_place {
   int32_t tile, block, group; /* of its block */
-  int32_t n, m, k, lane;      /* of its warp, in the three directions */
-  int32_t piece, filter;      /* the first ones of the warp, counted within the block */
-  int32_t first, filters;     /* the first filter of the block, and their number */
+  int32_t n, m, k, lane;      /* its warp's number in the directions of pieces, filters and places; its lane */
+  int32_t piece, filter;      /* the first piece and filter of the warp, counted within the block */
+  int32_t first, filters;     /* the first filter of the block, and the number of filters */
 };
 template <int FILTERS, int GROUPS> DEVICE thread_place place_of_thread(const gradient_arguments &a) {
   thread_place at;
@@ -83,8 +82,8 @@ template <int FILTERS, int GROUPS> DEVICE thread_place place_of_thread(const gra
   return at;
 }
 
-/* Fills the table of quads, and that of pieces: offsets of samples from the first channel, in bytes. count: pieces of the
- * block. */
+/* Fills the table of quads. Fills the table of pieces with the offsets of their samples from the first channel, in bytes.
+ * count: pieces of the block. */
 template <int TAPS>
 DEVICE void make_tables(const gradient_arguments &a, int32_t first_piece, int32_t count, int32_t first_channel, quad *quads,
                         int32_t *pieces) {
@@ -98,7 +97,7 @@ DEVICE void make_tables(const gradient_arguments &a, int32_t first_piece, int32_
     const piece own = piece_of(a, first_piece + i);
     const bool there = own.c < min(channels, first_channel + a.channels);
     const int32_t x = (own.c - first_channel) * a.x_plane + own.r * p.dilation_y * a.x_pitch + own.s * TAPS * p.dilation_x;
-    pieces[i] = there ? 4 * x : 0; /* padding is not used */
+    pieces[i] = there ? 4 * x : 0; /* sums of padding are not used */
   }
 }
 
@@ -142,7 +141,7 @@ DEVICE block_work begin_block(const gradient_arguments &a, float *shared, uint64
   return work;
 }
 
-/* Sums of 0, with the offsets of the thread's pieces. */
+/* Returns sums of 0, with the offsets of the thread's pieces. */
 template <int FILTERS, int TAPS, int GROUPS> DEVICE warp_sums<FILTERS, TAPS, GROUPS> begin_sums(const block_work &work) {
   warp_sums<FILTERS, TAPS, GROUPS> sums = {};
   const int32_t *pieces = work.pieces + work.own.piece + work.own.lane / 4;
@@ -152,7 +151,7 @@ template <int FILTERS, int TAPS, int GROUPS> DEVICE warp_sums<FILTERS, TAPS, GRO
   return sums;
 }
 
-/* The offset of the thread's first sample in a stage. */
+/* Returns the offset of the thread's first sample in a stage, in floats. */
 DEVICE int32_t first_samples(const gradient_arguments &a, const thread_place &own) {
   return a.dz_floats + a.shift + own.lane % 4 * a.p.stride_x;
 }

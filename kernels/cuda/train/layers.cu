@@ -17,7 +17,7 @@ __global__ void take_cases(const float *data, const size_t *numbers, int64_t cas
   }
 }
 
-/* The target of output i; with classes, 1 for the output of the class, else 0. */
+/* Returns the target of output i. With classes, this is 1 for the output of the class, else 0. */
 __device__ float target_of(const gconv_learn_net &net, const float *targets, int64_t n, int64_t i, int64_t outputs) {
   return net.classes ? (targets[n] == (float)i ? 1.0f : 0.0f) : targets[n * outputs + i];
 }
@@ -27,7 +27,7 @@ __device__ float weight_of(const gconv_learn_net &net, const float *targets, int
   return net.class_weights ? net.class_weights[(size_t)targets[n]] : 1.0f;
 }
 
-/* True if the largest output is that of the class; of equal outputs, the first counts. */
+/* True if the output of the class is the largest one. Of equal outputs, the first counts as the largest. */
 __device__ bool hits_class(const float *y, float target, int64_t outputs) {
   const float own = y[(int64_t)target];
   bool miss = false;
@@ -88,7 +88,7 @@ __global__ void find_gradients(gconv_learn_net net, const float *y, const float 
   }
 }
 
-/* By one block. */
+/* Adds losses and hits, by one block. */
 __global__ void __launch_bounds__(1024)
     add_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome, uint32_t *stop) {
   __shared__ unsigned long long all;
@@ -135,7 +135,7 @@ __global__ void differentiate_softmax(const float *y, float *dy, int64_t cases, 
   }
 }
 
-/* The sum of up to GROUP leaves, which are in registers. */
+/* Returns the sum of up to GROUP leaves, which are in registers. */
 __device__ float add_group(float (&leaf)[GROUP], int64_t count) {
   UNROLLED_FOR (int step = 1; step < GROUP; step *= 2)
     UNROLLED_FOR (int i = 0; i < GROUP; i += 2 * step)
@@ -144,9 +144,9 @@ __device__ float add_group(float (&leaf)[GROUP], int64_t count) {
   return leaf[0];
 }
 
-/* Sums leaves by a tree. A warp sums 32 columns of a group of GROUP leaves. A block has a power of two of warps; each round,
- * they sum one group each, and the first warp adds these. It adds the rounds as a binary counter counts: level[b] is the sum
- * of 2^b rounds. */
+/* Sums leaves by a tree. A warp sums 32 columns of a group of GROUP leaves. The number of warps of a block is a power
+ * of two. In each round, each warp sums one group, and the first warp adds the groups. It adds the rounds as a binary
+ * counter counts: level[b] is the sum of 2^b rounds. */
 __global__ void __launch_bounds__(32 * MOST_GROUPS)
     add_leaves(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums) {
   __shared__ float groups[MOST_GROUPS][32];

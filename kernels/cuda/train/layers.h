@@ -40,7 +40,7 @@ void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cas
 /* Computes y from x by a layer with weights, without softmax. */
 void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, int64_t cases, float *y,
                               cudaStream_t stream);
-/* losses[n]: the loss of case n; hits[n]: 1 if its largest output is that of its class. */
+/* losses[n]: the loss of case n; hits[n]: 1 if the output of its class is its largest output, else 0. */
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
                              uint32_t *hits, cudaStream_t stream);
 /* Sums hits, and losses by a tree that overwrites them. If the sum of losses is not finite, *stop = 1. */
@@ -55,19 +55,23 @@ void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, 
 /* dx = the gradient of the inputs of a layer with weights. */
 void gconv_learn_cuda_inputs(const gconv_learn_own *own, const float *parameters, const float *dz, int64_t cases, float *dx,
                              cudaStream_t stream);
-/* The chains of the gradient of weights, gconv_learn_leaves() x parameters of the layer. */
+/* Returns the number of leaves that gconv_learn_cuda_weights() stores. */
 int64_t gconv_learn_leaves(const gconv_learn_own *own, int64_t cases);
+/* leaves = the chains of the gradient of weights; each leaf has all parameters of the layer. */
 void gconv_learn_cuda_weights(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                               cudaStream_t stream);
-/* The same by the kernel for convolutions (gradient.cu). False if it does not support the layer. */
+/* gconv_learn_cuda_weights() by the kernel for convolutions (gradient.cu). Returns false if it does not support the layer.
+ */
 bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                                cudaStream_t stream);
-/* The gradient of a convolution's weights and biases by tensor cores (gradient_tensor.cu). With float32 as `math` it has the
- * accuracy of float32, else that of tf32. gconv_learn_tensor_make() prepares it once, for up to `cases` cases; *tensor is
- * NULL if the layer or the GPU does not suit. Free with free(). */
+/* The gradient of a convolution's weights and biases by tensor cores (gradient_tensor.cu). */
 typedef struct gconv_learn_tensor gconv_learn_tensor;
+/* Prepares the gradient once, for up to `cases` cases. With float32 as `math` it has the accuracy of float32, else of tf32.
+ * *tensor is NULL if the layer or the GPU does not suit, or if there is no memory. Free it with free(). */
 void gconv_learn_tensor_make(const gconv_learn_own *own, int64_t cases, gconv_math math, gconv_learn_tensor **tensor);
-size_t gconv_learn_tensor_floats(const gconv_learn_tensor *tensor); /* in the workspace */
+/* Returns the floats of the workspace that gconv_learn_cuda_tensor() needs. */
+size_t gconv_learn_tensor_floats(const gconv_learn_tensor *tensor);
+/* gradient = the gradient of the weights and biases. */
 void gconv_learn_cuda_tensor(const gconv_learn_tensor *tensor, const float *x, const float *dz, int64_t cases,
                              float *workspace, float *gradient, cudaStream_t stream);
 /* sums[i] = the sum by a tree of leaves[i][0 .. count - 1], for i < outer. A leaf and a sum have `floats` floats. */

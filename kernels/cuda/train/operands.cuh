@@ -9,20 +9,20 @@ namespace {
 
 /* ---- Operands of products. z is a group of filters, unless something else is said ---- */
 
-/* A row and a column of a tensor, and where it is read from there. */
+/* A row and a column of a tensor, and the address from which load() counts. */
 struct point {
   const float *from;
   int32_t row, column;
 };
 
-/* The input under the first tap of output number `at` of an image, whose first channel is at x. */
+/* Returns the input under the first tap of output number `at` of an image. x: the first channel of the image. */
 __device__ __forceinline__ point point_under(const gconv_layer_problem &p, const float *x, int32_t at) {
   const int32_t row = at / p.out_width, top = row * p.stride_y - p.pad_top;
   const int32_t left = (at - row * p.out_width) * p.stride_x - p.pad_left;
   return {x + (int64_t)top * p.width + left, top, left};
 }
 
-/* The input under another tap; 0 outside the image. */
+/* Returns the input under a tap, or 0 outside the image. first: the place under the first tap. */
 __device__ __forceinline__ float input_under(const gconv_layer_problem &p, const point &first, gconv_learn_tap tap) {
   const bool inside =
       (unsigned)(first.row + tap.row) < (unsigned)p.height && (unsigned)(first.column + tap.column) < (unsigned)p.width;
@@ -107,8 +107,8 @@ struct weights_by_channel {
   }
 };
 
-/* Gradient of the sum to which the input n = (case, row, column) contributes through the flipped tap l; 0 if there is none.
- */
+/* Gradient of the sum to which the input n = (case, row, column) contributes through the flipped tap l; 0 if it contributes
+ * to no sum through this tap. */
 struct gradients_by_input {
   gconv_layer_problem p;
   const float *dz;

@@ -5,7 +5,7 @@
  * requires. A block computes a tile of M x N sums. For 16 values of l at a time, it loads the numbers into shared memory,
  * and each thread adds to 4 x 4 sums.
  *
- * Operands (layers.cu) and outputs are structs:
+ * Operands and outputs (operands.cuh) are structs:
  *   begin(z)              selects product z, the third axis of the grid
  *   at(i)                 an operand's place i, where i is l if BY_L, else m or n
  *   load(place, j)        the number at a place, where j is the other index
@@ -25,7 +25,7 @@ enum { STAGE = 16 }; /* values of l at a time */
 /* Loads SIZE x STAGE numbers into tile[l][i]. Numbers outside become 0, and are not used. */
 template <int SIZE, int THREADS, class Operand> struct loader {
   const Operand &from;
-  const int64_t first, count; /* the first index of the tile; the number of all */
+  const int64_t first, count; /* the first index of the tile; the number of all indices */
   typename Operand::place own = {};
   __device__ loader(const Operand &from, int64_t first, int64_t count) : from(from), first(first), count(count) {
     if (!Operand::BY_L && first + threadIdx.x % SIZE < count)
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(M *N / 16) multiply(A a, B b, Out out, int64_t
         out.store(first_m + row + i, first_n + column + j, sums[i][j]);
 }
 
-/* Starts `products` products of m_count x n_count sums. Few rows get tiles of 16 rows, others of 64. */
+/* Starts `products` products of m_count x n_count sums. If m_count is at most 16, tiles have 16 rows, otherwise 64. */
 template <class A, class B, class Out>
 void start_products(const A &a, const B &b, const Out &out, int64_t m_count, int64_t n_count, int64_t products,
                     cudaStream_t stream) {

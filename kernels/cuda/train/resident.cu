@@ -10,18 +10,19 @@
  *
  * Shared memory delivers one number a lane to one warp a cycle, while four warps multiply. So each number is used several
  * times. In 1 and 3, a lane has 1, 2 or 4 neighbouring cases, and its warp some outputs, whose weights all lanes share. In
- * 4, the lanes of a warp are a table of outputs and inputs; in 1 and 3 of a whole slice, a table of outputs and cases. Rows
+ * 4, the lanes of a warp are a table of outputs and inputs. In 1 and 3 with several slices, the lanes are a table of outputs
+ * and cases. Rows
  * of values begin at odd multiples of 16 bytes, so that lanes that read one column of neighbouring rows have no bank
  * conflicts. Only loops of multiply-adds are unrolled: a step is so short that fetching its instructions counts.
  *
- * One slice. On GPUs with clusters, four blocks take the steps together. The time of a step of 64-63-26 with 32 cases is
- * latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a softmax and an update run one after the other. So the
- * blocks share all parts, and wait for each other only twice a step:
+ * One slice. On GPUs with clusters, four blocks take the steps together. A step of a network 64-63-26 with 32 cases is bound
+ * by latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a softmax and an update run one after the other. So
+ * the blocks share all parts, and wait for each other only twice a step:
  *
  *   - Each block computes some outputs of the first layers for all cases, and sends them to the block of the case.
  *   - Each block computes all outputs of the last layer for its cases, and sends the gradients of their sums to all blocks.
- *   - Each block then does 3 and 4 for its outputs, and updates their weights. All blocks need the weights of the last
- * layer, which arrive together with the outputs of the next step.
+ *   - Each block then does 3 and 4 for its outputs, and updates their weights. The weights of the
+ *     last layer are sent to all blocks. They arrive together with the outputs of the next step.
  *
  * Numbers are sent without a barrier of the cluster: the receiver counts the bytes that arrive. One more warp computes the
  * losses while the others go on.
@@ -51,7 +52,8 @@ int32_t row_of(int32_t floats) { /* rounded up to an odd multiple of four */
 }
 
 /* Lays a network out in shared memory for up to `cases` cases. by_cases: blocks share the cases of the last layer. arrays:
- * of the optimiser. twice: with room for the next inputs. False if it takes more than `bytes`. */
+ * how many arrays the optimiser has. twice: there is room for the next inputs, too. Returns false if the layout takes more
+ * than `bytes`. */
 bool lay_out(const gconv_learn_net *net, size_t cases, bool by_cases, int arrays, bool twice, int64_t bytes,
              resident_net *made) {
   *made = {};
@@ -167,7 +169,7 @@ static bool is_for(const gconv_learn_net *net, size_t batch) {
   return fits;
 }
 
-/* Allocates the blocks of the steps that a kernel takes, and what blocks share. */
+/* Allocates the arrays for the inputs and targets of a kernel's steps, and those that blocks share (struct together). */
 static gconv_status allocate_for(gconv_resident *made) {
   const resident_net *net = made->slices > 1 ? &made->for_slices : &made->for_arrays[0];
   const size_t step = made->slices * (size_t)net->rows * (size_t)net->pitch * sizeof(float);

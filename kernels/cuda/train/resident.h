@@ -19,22 +19,22 @@ enum {
 /* A network in shared memory. */
 typedef struct gconv_resident gconv_resident;
 
-/* *resident is NULL if the network or the batch does not fit, if a layer is not dense, or if a softmax is not the last layer
- * with cross-entropy. Free with gconv_resident_free(), which allows NULL. */
+/* Makes *resident, which is NULL if the network or the batch does not fit, if a layer is not dense, or if a softmax is not
+ * the last layer with cross-entropy. Free with gconv_resident_free(), which allows NULL. */
 gconv_status gconv_resident_make(const gconv_learn_net *net, size_t batch, gconv_resident **resident);
 void gconv_resident_free(gconv_resident *resident);
 
 /* True if the network fits with the arrays of this optimiser. NULL is allowed. */
 bool gconv_resident_takes(const gconv_resident *resident, gconv_optimizer optimizer);
-/* True if a batch has several slices. The steps of a start then all have the same cases. */
+/* True if a batch has several slices. Then all steps of a gconv_resident_start() have the same cases. */
 bool gconv_resident_has_slices(const gconv_resident *resident);
-/* The most steps of a start. */
+/* Returns the most steps that one call of gconv_resident_start() may take. */
 size_t gconv_resident_steps(const gconv_resident *resident);
 
-/* The arguments of a start. Pointers are to device memory; outcomes and bad may be pinned host memory. */
+/* The arguments of gconv_resident_start(). Pointers are to device memory; outcomes and bad may be pinned host memory. */
 typedef struct gconv_resident_run {
   const float *inputs, *targets; /* of a data set */
-  const size_t *numbers;         /* of the cases to take */
+  const size_t *numbers;         /* the numbers of the cases to take */
   size_t cases;
   bool same; /* the same cases in the same order as in the last call */
   float *parameters, *first, *second;

@@ -13,7 +13,7 @@
 
 namespace {
 
-/* The maximum over the lanes; if one number is NaN, any of them. */
+/* Returns the maximum over the lanes. If a number is NaN, the result may be any lane's number. */
 __device__ __forceinline__ float largest_of_warp(float v) {
 #if __CUDA_ARCH__ >= 800
   int32_t bits = __float_as_int(v); /* the exclusive or makes integers that sort as the numbers do */
@@ -115,7 +115,7 @@ __device__ void finish_many_outputs(const resident_net &net, int32_t block_at, i
         send_all<BLOCKS>(arrival_of(net, ARRIVED_GRADIENTS), &dz[m][k], dz[m][k]);
 }
 
-/* a / b for outputs of softmax of two cases. */
+/* Replaces a by a / b, for softmax of two cases. */
 __device__ __forceinline__ void divide(float (&a)[2], const float (&b)[2]) {
   if (a[0] >= 0x1p-60f && a[1] >= 0x1p-60f) {
     a[0] = gconv_quotient(a[0], b[0]);
@@ -126,8 +126,8 @@ __device__ __forceinline__ void divide(float (&a)[2], const float (&b)[2]) {
   }
 }
 
-/* The same for fewer outputs than lanes: all numbers but those that softmax sums stay in registers. The lane after the last
- * output stores whether the case is bad. */
+/* finish_many_outputs() for fewer outputs than lanes: numbers stay in registers, except those that softmax sums. The lane
+ * after the last output stores whether the case is bad. */
 template <int ROOM, int BLOCKS>
 __device__ void finish_few_outputs(const resident_net &net, int32_t block_at, int32_t n, int32_t cases, float factor) {
   const resident_layer l = net.layers[net.count - 1];
@@ -188,7 +188,8 @@ template <int ROOM> __device__ bool is_bad(const resident_net &net) {
   return __any_sync(0xffffffff, bad);
 }
 
-/* The gradient of the sums of the layer before. A warp computes C inputs, with a case a lane. last: as in backward(). */
+/* Computes the gradient of the sums of the layer before the last. A warp computes C inputs, and a lane has one case. last:
+ * as in backward(). */
 template <int C, int ROOM, int BLOCKS> __device__ void go_back_by_cases(const resident_net &net, bool last) {
   constexpr int GROUPS = ROOM / 32;
   const resident_layer l = net.layers[net.count - 1], before = net.layers[net.count - 2];
@@ -221,8 +222,8 @@ template <int C, int ROOM, int BLOCKS> __device__ void go_back_by_cases(const re
   }
 }
 
-/* Calls use(layer, output, input, gradient) for the parameters in the block's own rows. A warp has R rows, and a lane an
- * output. Returns the number of tasks, one a warp. */
+/* Calls use(layer, output, input, gradient) for the parameters in the block's own rows. A task has R rows, and each lane has
+ * one output. Returns the number of tasks; a warp does one at a time. */
 template <int R, int ROOM, int BLOCKS, class Use>
 __device__ int32_t find_gradients_by_cases(const resident_net &net, int32_t block_at, int32_t count, Use use) {
   const resident_layer l = net.layers[net.count - 1];

@@ -31,12 +31,12 @@ struct resident_net {
   resident_layer layers[LAYERS];
   int32_t count, inputs, outputs;
   int32_t room, pitch;           /* room: the most cases, 32, 64 or 128; pitch: floats of a row of values */
-  int32_t rows;                  /* of a block of inputs, then of its targets: one row of classes, or one for each output */
-  int32_t y, soft;               /* offsets of the last outputs, in the layout of dz, and of a workspace of softmax */
+  int32_t rows;                  /* of a block: its inputs, then its targets: a row of classes, or a row for each output */
+  int32_t y, soft;               /* offsets of the last layer's outputs (in the layout of dz), and of softmax's workspace */
   int32_t next;                  /* offset of the next step's inputs; -1: no room, so they are loaded after the step */
   int32_t ones;                  /* offset of `room` ones, the inputs of biases */
   int32_t arrivals;              /* offset of the counters of bytes from other blocks, and of a word from each block */
-  int32_t first, second, floats; /* distance of the optimiser's arrays from the weights; floats of all */
+  int32_t first, second, floats; /* distance of the optimiser's arrays from the weights; floats of the whole layout */
   gconv_loss loss;
   bool classes;
   float factor, last_factor; /* gconv_learn_factor() of a batch, and of the last batch */
@@ -124,7 +124,7 @@ __device__ __forceinline__ void sync_workers() {
   asm volatile("bar.sync 1, %0;" ::"n"(32 * WORKERS) : "memory");
 }
 
-/* Writes to this place in the shared memory of all blocks; alone: of the own block only. */
+/* Writes a value to place `at` in the shared memory of all blocks. alone: writes in the own block only. */
 template <int BLOCKS> __device__ __forceinline__ void store(bool alone, float *at, float value) {
   *at = value;
 #if __CUDA_ARCH__ >= 900
@@ -163,7 +163,7 @@ template <int BLOCKS> __device__ __forceinline__ void send_all(uint32_t arrival,
   UNROLLED_FOR (int32_t i = 1; i < BLOCKS; i++)
     send<BLOCKS>(arrival, at, value, (block_of_cluster<BLOCKS>() + i) % BLOCKS);
 }
-/* By one thread: make_arrival() once, expect() in each phase. */
+/* One thread calls make_arrival() once, and expect() in each phase. */
 __device__ __forceinline__ void make_arrival(uint32_t arrival) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1; fence.mbarrier_init.release.cluster;" ::"r"(arrival) : "memory");
@@ -188,8 +188,8 @@ template <int BLOCKS> __device__ __forceinline__ void await_arrival(uint32_t arr
 #endif
 }
 
-/* own_rows(): the number of the block's own rows, of `count`, rounded up to a multiple of 8; the caller skips rows past the
- * last. own_row(): row number i of them. */
+/* own_rows() returns how many of `count` rows are the block's own, rounded up to a multiple of 8. The caller skips rows past
+ * the last. own_row() returns the number of the block's own row i. */
 enum { NEIGHBOURS = 8 };
 template <int BLOCKS> __device__ __forceinline__ int32_t own_rows(int32_t count) {
   const int32_t parts = (count + NEIGHBOURS - 1) / NEIGHBOURS;
@@ -219,7 +219,8 @@ __global__ void arrange(resident_net net, const float *inputs, const float *targ
   }
 }
 
-/* Begin to copy `count` floats, a multiple of four, or a block, to shared memory. By the workers from thread `first` on. */
+/* begin_floats() begins to copy `count` floats, a multiple of four, to shared memory; begin_block() copies a block of inputs
+ * and targets. The workers from thread `first` on copy. */
 __device__ void begin_floats(const float *from, int32_t count, int32_t to, int32_t first = 0) {
   for (int32_t i = 4 * ((int32_t)threadIdx.x - first); i >= 0 && i < count; i += 4 * (WORKING - first))
     copy_async<16>(&shared[to + i], &from[i]);

@@ -42,7 +42,7 @@ template <int N> __device__ __forceinline__ void activate(const resident_layer &
   });
 }
 
-/* Replaces the gradients of outputs by those of sums. */
+/* Replaces the gradients of outputs by the gradients of sums. */
 template <int N>
 __device__ __forceinline__ void apply_slopes(const resident_layer &l, const float (&outputs)[N], float (&gradients)[N]) {
   with_activation(l, [&](gconv_activation activation) {
@@ -124,8 +124,8 @@ __device__ void forward(const resident_net &net, const resident_layer &l, int32_
   }
 }
 
-/* The gradient of the sums of `before`, the layer before l. A warp computes C inputs, a multiple of 4, of all cases. last:
- * `before` is the first layer, so no other block needs its gradient. */
+/* Computes the gradient of the sums of `before`, the layer before l. A warp computes C inputs, a multiple of 4, of all
+ * cases. last: `before` is the first layer, so no other block needs its gradient. */
 template <int C, int ROOM, int BLOCKS>
 __device__ void backward(const resident_net &net, const resident_layer &l, const resident_layer &before, bool last) {
   constexpr int N = EACH<ROOM>;
@@ -172,7 +172,8 @@ __device__ void backward(const resident_net &net, const resident_layer &l, const
 }
 
 /* The lane's place in a table of 1 or 4 rows. Reading 16 bytes a lane from shared memory takes half the time if lanes i and
- * i ^ 1 read the same, or lanes i and i ^ 2. So in a table of four rows, i and i ^ 1 share a column, i and i ^ 2 a row. */
+ * i ^ 1 read the same bytes, or if lanes i and i ^ 2 do. So in a table of four rows, i and i ^ 1 share a column, i and i ^ 2
+ * a row. */
 template <int ROWS> __device__ __forceinline__ int32_t row_of_lane() {
   static_assert(ROWS == 1 || ROWS == 4, "bits 0 and 4 of the lane");
   return ROWS == 1 ? 0 : (lane_of() & 1) + (lane_of() >> 3 & 2);
@@ -181,7 +182,7 @@ template <int ROWS> __device__ __forceinline__ int32_t column_of_lane() {
   return ROWS == 1 ? lane_of() : lane_of() >> 1 & 7;
 }
 
-/* The sums over `count` cases of x dz, for K outputs k, k + ROWS ... and C inputs c, c + 32 / ROWS ... */
+/* Sums x * dz over `count` cases, for K outputs k, k + ROWS ... and C inputs c, c + 32 / ROWS ... */
 template <int K, int C, int ROWS, int ROOM>
 __device__ void sum_gradients(const resident_layer &l, int32_t x_at, int32_t count, int32_t k, int32_t c,
                               float (&sums)[K][C]) {
@@ -212,7 +213,7 @@ __device__ void sum_gradients(const resident_layer &l, int32_t x_at, int32_t cou
         sums[i][j] = fmaf(x[j][n], dz[i][n], sums[i][j]);
 }
 
-/* The gradient of a bias, whose input is 1. */
+/* Returns the gradient of a bias: the sum of dz, because the input of a bias is 1. */
 __device__ float sum_bias(const float *dz, int32_t count) {
   float sum = 0;
   int32_t n = 0;
@@ -229,8 +230,8 @@ __device__ float sum_bias(const float *dz, int32_t count) {
 }
 
 /* Calls use(layer, its number, output, input, gradient) for each parameter of the block's own outputs, from layer `last`
- * down. Input l.inputs is the bias. Lanes are a table of ROWS outputs and 32 / ROWS inputs; each has K outputs and C inputs.
- * task: the number of tasks that warps already have. */
+ * down. Input l.inputs is the bias. Lanes are a table of ROWS outputs and 32 / ROWS inputs; a lane has K outputs and C
+ * inputs. task: the number of tasks that warps already have. */
 template <int ROOM, int BLOCKS, class Use>
 __device__ void find_gradients(const resident_net &net, int32_t last, int32_t x_at, int32_t count, int32_t task, Use use) {
   constexpr int K = 4, C = BLOCKS > 1 ? 2 : 4, ROWS = BLOCKS > 1 ? 1 : 4, COLUMNS = 32 / ROWS;
@@ -294,7 +295,7 @@ __device__ double loss_from(const resident_net &net, double source) {
   return net.loss == GCONV_LOSS_CROSS_ENTROPY ? gconv_learn_cross_entropy((float)source) : source;
 }
 
-/* True if the largest output of case n is that of its class. */
+/* True if the output of its class is the largest output of case n. Of equal outputs, the first counts as the largest. */
 template <int ROOM>
 __device__ uint32_t hit_of(const resident_net &net, int32_t x_at, int32_t n, const float *y, int32_t apart) {
   const int32_t target = (int32_t)shared[x_at + net.inputs * PITCH<ROOM> + n];
@@ -308,7 +309,7 @@ __device__ uint32_t hit_of(const resident_net &net, int32_t x_at, int32_t n, con
   return !miss;
 }
 
-/* By a warp: the sum of the first `count` lanes' numbers by a tree; all lanes get it. */
+/* By a warp: adds the numbers of the first `count` lanes by a tree. Returns the sum in all lanes. */
 __device__ double add_lanes(double v, int32_t count) {
   UNROLLED_FOR (int step = 1; step < 32; step *= 2) {
     const double other = __shfl_down_sync(0xffffffff, v, step);
@@ -317,7 +318,7 @@ __device__ double add_lanes(double v, int32_t count) {
   return __shfl_sync(0xffffffff, v, 0);
 }
 
-/* By one warp: the sum of losses by a tree, in place. */
+/* By one warp: adds losses by a tree, in place, and returns the sum. */
 __device__ double sum_losses(double *losses, int32_t count) {
   for (int32_t step = 1; step < count; step *= 2) {
     __syncwarp();
@@ -353,8 +354,8 @@ template <int ROOM, int BLOCKS> __device__ void run_forward(const resident_net &
   }
 }
 
-/* By the workers: computes the gradients of the sums of layers last - 1 to 0, with a barrier after each. Blocks need the
- * gradients of all blocks, and the weights until all have read them. */
+/* By the workers: computes the gradients of the sums of layers last - 1 to 0, with a barrier after each. Each block
+ * reads the gradients of all blocks; and no weights may change before all blocks have read them. */
 template <int ROOM, int BLOCKS> __device__ void run_backward(const resident_net &net, int32_t last) {
   for (int32_t i = last; i > 0; i--) {
     const resident_layer l = net.layers[i], before = net.layers[i - 1];

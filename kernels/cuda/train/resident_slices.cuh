@@ -11,7 +11,7 @@ enum {
   QUADS = WORKING / ADDED /* quads of parameters whose leaves a block adds at a time */
 };
 
-/* What blocks share, in device memory. `leaves` and `changed` have the layout of weights in shared memory. */
+/* The data that blocks share, in device memory. `leaves` and `changed` have the layout of weights in shared memory. */
 struct together {
   int32_t slices;
   int32_t places;         /* floats of the weights in shared memory, a multiple of four */
@@ -23,7 +23,7 @@ struct together {
   uint32_t *hits;    /* of each slice */
   unsigned *arrived; /* the counter of the barrier */
   float *best;
-  double factor, best_loss; /* the smallest loss times factor before the first step */
+  double factor, best_loss; /* best_loss: the smallest loss times `factor` before the first step */
 };
 
 /* The bits of a parameter that is not yet written, a NaN. A parameter that is NaN is written as 0x7fffffff. */
@@ -170,7 +170,7 @@ __device__ float4 add_leaves(const float4 *leaves, int64_t apart, int32_t count)
   return sum;
 }
 
-/* By one warp: the loss and the hits of all slices. The losses of 32 slices are added by shuffles, then these sums. */
+/* By one warp: adds the losses and hits of all slices. Shuffles add the losses of 32 slices at a time, then these sums. */
 __device__ gconv_learn_outcome sum_slices(const together &of) {
   double sums = 0;
   uint32_t hits = 0;
@@ -244,7 +244,8 @@ __device__ bool change_parameters(const together &of, const run_of &run, const g
         of.best[own.number] = parameter;
       gconv_learn_update(&step, own.is_weight, sum[0], &parameter, &own.first, &own.second);
       store_shared_out(&changed[own.place], isnan(parameter) ? __uint_as_float(0x7fffffff) : parameter);
-      store_shared_out(&next[own.place], __uint_as_float(PENDING)); /* all blocks have read it before the barrier */
+      store_shared_out(&next[own.place],
+                       __uint_as_float(PENDING)); /* all blocks have read the old number before the barrier */
       run.parameters[own.number] = parameter;
       run.first[own.number] = own.first;
       run.second[own.number] = own.second;
@@ -255,7 +256,7 @@ __device__ bool change_parameters(const together &of, const run_of &run, const g
     }
     __syncthreads();
   }
-  __syncthreads(); /* blocks without quads need it, too: `loss` is then written */
+  __syncthreads(); /* `loss` is written now, in blocks without quads, too */
   *best_loss = loss * of.factor < *best_loss ? loss * of.factor : *best_loss;
   return isfinite(loss);
 }

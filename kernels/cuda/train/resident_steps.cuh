@@ -10,8 +10,9 @@ enum {
   STEP_THREADS = WORKING + 32 /* the last warp computes the losses of a step while the others go on */
 };
 
-/* Computes the gradients of weights, and updates them. All blocks need the weights of the last layer in the next step,
- * if it goes_on. They need those of the layers between for the gradients of inputs. */
+/* Computes the gradients of weights, and updates them. goes_on: there is a next step, in which all
+ * blocks need the weights of the last layer. They also need the weights of the layers between the first and the last, for
+ * the gradients of inputs. */
 template <bool FIRST, bool SECOND, int ROOM, int BLOCKS>
 __device__ void update(const resident_net &net, const gconv_learn_step &step, int32_t x, int32_t cases, bool goes_on) {
   const auto change = [&](float *w, bool is_weight, float gradient) {
@@ -38,7 +39,7 @@ __device__ __forceinline__ int32_t cases_of(const run_of &run, int32_t i) {
   return (int32_t)min((int64_t)run.batch, run.cases - (int64_t)i * run.batch);
 }
 
-/* The number of rows, of `count`, that belong to other blocks. */
+/* Returns how many of `count` rows belong to other blocks. */
 template <int BLOCKS> __device__ int32_t others_rows(int32_t count) {
   int32_t others = count;
   for (int32_t i = 0; i < own_rows<BLOCKS>(count); i++)
@@ -46,8 +47,8 @@ template <int BLOCKS> __device__ int32_t others_rows(int32_t count) {
   return others;
 }
 
-/* By one thread, after step i - 1 of the block: sets the bytes that it expects in step i, and tells the other blocks that it
- * is ready. */
+/* By one thread, after step i - 1 of its block: sets how many bytes the block expects in step i, and signals to the other
+ * blocks that it is ready. */
 template <int ROOM, int BLOCKS> __device__ void expect_others(const resident_net &net, int32_t i) {
   constexpr int CASES = ROOM / BLOCKS;
   const resident_layer &l = net.layers[net.count - 1];
@@ -177,7 +178,7 @@ __global__ void __launch_bounds__(STEP_THREADS, 1)
     store_array<BLOCKS>(net, net.second, run.second);
 }
 
-/* The losses and hits of steps from those of their cases: a warp a step. */
+/* sum_steps() adds the losses and hits of cases: a warp does one step. */
 enum { SUMMING = 8 /* warps of a block */ };
 __global__ void __launch_bounds__(32 * SUMMING)
     sum_steps(const __grid_constant__ resident_net net, run_of run, int32_t count) {

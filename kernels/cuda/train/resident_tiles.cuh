@@ -16,7 +16,7 @@ enum {
   SLICE_PITCH = PITCH<SLICE>
 };
 
-/* The first of the lane's four cases in a task of its warp. */
+/* Returns the first of the lane's four cases in a task of its warp. */
 __device__ __forceinline__ int32_t first_case(int32_t task) {
   return task % SLICE_GROUPS * 32 + 4 * column_of_lane<4>();
 }
@@ -99,7 +99,7 @@ __device__ void soften_slice(const resident_net &net, int32_t x_at, int32_t coun
   __syncthreads();
 }
 
-/* All layers forward, and the gradients of the sums of the last one. */
+/* Runs all layers forward, and computes the gradients of the last layer's sums. */
 __device__ void run_slice_forward(const resident_net &net, int32_t x_at, int32_t count) {
   for (int32_t i = 0; i < net.count; i++) {
     const resident_layer l = net.layers[i];
@@ -119,7 +119,7 @@ __device__ void run_slice_forward(const resident_net &net, int32_t x_at, int32_t
     soften_slice(net, x_at, count);
 }
 
-/* The gradient of the sums of the layer before `l`. A lane has four neighbouring inputs. */
+/* Computes the gradient of the sums of the layer before `l`. A lane has four neighbouring inputs. */
 __device__ void backward_tiles(const resident_layer &l, const resident_layer &before) {
   const int32_t tasks = (l.inputs + 15) / 16 * SLICE_GROUPS;
   for (int32_t task = warp_of(); task < tasks; task += WORKERS) {
@@ -147,7 +147,7 @@ __device__ void backward_tiles(const resident_layer &l, const resident_layer &be
   }
 }
 
-/* The gradients of the sums of all layers but the last. */
+/* Computes the gradients of the sums of all layers but the last. */
 __device__ void run_slice_backward(const resident_net &net) {
   for (int32_t i = net.count - 1; i > 0; i--) {
     const resident_layer l = net.layers[i], before = net.layers[i - 1];

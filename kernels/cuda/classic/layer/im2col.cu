@@ -10,7 +10,7 @@
 
 namespace {
 
-/* Where a sum is stored. Column `column` is pixel number first + column of all images. */
+/* Stores a sum, with bias and activation. Column `column` is pixel number first + column of all images. */
 struct store_output {
   gconv_layer_problem problem;
   const float *biases; /* of the group */
@@ -31,7 +31,7 @@ size_t prepared_matrix_floats(const gconv_layer_problem *problem) {
   return (size_t)(problem->groups * gconv_layer_taps(problem) * weights_pitch(problem));
 }
 
-/* The limit also counts the prepared weights. */
+/* Returns the columns of a chunk; 0 if none fit. The limit of the workspace also counts the prepared weights. */
 int64_t columns_of(const gconv_layer_problem *problem) {
   const size_t prepared = prepared_matrix_floats(problem) * sizeof(float);
   return prepared < problem->workspace_limit ? chunk_columns(problem, problem->workspace_limit - prepared) : 0;
