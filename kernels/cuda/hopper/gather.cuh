@@ -141,7 +141,8 @@ DEVICE void gather_patch(const uint32_t (&first)[HEIGHTS][2], uint32_t low, cons
       }
 }
 
-/* The sums of a tile of 64 outputs. If digits are joined, the second half has the sums of the low digits of the filters. */
+/* JOINED: one instruction multiplies both digits of the filters. SUMS: a thread's sums of a tile of 64 outputs. If JOINED,
+ * the second half has the sums of the filters' low digits. */
 template <int N> constexpr bool JOINED = N <= MOST_JOINED;
 template <int N> constexpr int SUMS = JOINED<N> ? N : N / 2;
 
@@ -194,8 +195,8 @@ DEVICE void multiply_tile(int32_t steps, const uint32_t (&first)[HEIGHTS][2], ui
 
 /* ---- Storing ---- */
 
-/* Stores a warp's part of 64 outputs, 16 rows of sums, through shared memory: up to 16 filters of 16 outputs at a time. Half
- * of the lanes store a filter each. With FOURS, four lanes store a filter. `there`: this lane's output (or its four outputs)
+/* Stores a warp's part of 64 outputs, 16 rows of sums, through shared memory: up to 16 filters of 16 outputs at a time. 16
+ * lanes store a filter. With FOURS, four lanes store a filter. `there`: this lane's output (or its four outputs)
  * exists. */
 template <int N, bool FOURS>
 DEVICE void store_rows(const arguments &a, const memory &m, float *out, int64_t plane, int32_t filters, bool there,

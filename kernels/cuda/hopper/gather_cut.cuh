@@ -30,7 +30,7 @@ enum : int32_t {
   EXCHANGE_FLOATS = 16 * 20 /* of a warp: 16 filters of 16 outputs */
 };
 
-/* Filters of an instruction; tiles of 64 outputs; and steps whose patches a warpgroup holds at a time. */
+/* filters: of an instruction. heights: tiles of 64 outputs. depth: steps whose patches a warpgroup holds at a time. */
 struct shape {
   int32_t filters, heights, depth;
 };
@@ -43,8 +43,8 @@ struct cut {
   int64_t tiles;                                 /* of all images */
   int32_t row_pairs, every, steps;               /* pairs of a filter row; samples from one pair to the next; steps */
   int32_t in_rows;                               /* input rows of a tile, for each channel */
-  int32_t pairs, pitch, raw_pitch; /* of such a row: pairs that are packed, pairs including those skipped, and floats */
-  int32_t buffers, raw_bytes, laid_bytes; /* of a plane */
+  int32_t pairs, pitch, raw_pitch;               /* of an input row: pairs that are packed; pairs, with padding; floats */
+  int32_t buffers, raw_bytes, laid_bytes; /* buffers of packed tiles; bytes of a raw tile; bytes of a plane of digits */
   double cycles;                          /* estimated, of the whole layer; infinite if the problem is not for this kernel */
 };
 
@@ -66,7 +66,7 @@ GCONV_BOTH int32_t pair_offset(const cut &c, const gconv_layer_problem *p, int32
   return 4 * (down * c.pitch + number % c.row_pairs * (2 / c.every));
 }
 
-/* Cuts tiles of so many columns. Returns false if a tile does not fit. */
+/* Cuts tiles of `columns` columns of outputs. Returns false if a tile does not fit. */
 inline bool cut_tile(cut &c, const gconv_layer_problem *p, int32_t columns) {
   c.tile_columns = columns;
   c.tile_rows = std::min(64 * c.of.heights / columns, p->out_height);
@@ -90,7 +90,7 @@ inline bool cut_tile(cut &c, const gconv_layer_problem *p, int32_t columns) {
   return false;
 }
 
-/* Estimates the cycles of the layer. An H200 took within 15% of this for 7 layers. There are rounds, in which each couple
+/* Estimates the cycles of the layer. An H200 took within 15% of this for 7 layers. In each round, each couple
  * makes a tile. Four layers with several tiles of filters took 5 to 6 us more than estimated. */
 inline void estimate(cut &c, const gconv_layer_problem *p) {
   const double processors = std::max(PROCESSORS / c.filter_tiles, 1), heights = c.of.heights, N = c.of.filters;

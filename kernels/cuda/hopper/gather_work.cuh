@@ -14,7 +14,7 @@ struct arguments {
   const float *in, *biases, *plain_weights;
   float *out;
   const uint8_t *weights;     /* in the order of prepare(): tiles of filters, steps, halves of 8 taps, digits, filters */
-  const float *filter_scales; /* of the results, filled up to whole tiles of filters */
+  const float *filter_scales; /* 1 / scale of each filter, filled up to whole tiles of filters */
   divisor across, down, raw_fours, pairs, in_rows;
   bool by_fours; /* rows of the input are aligned to 16 bytes, and, where every other pair is packed, pairs to 8 */
   bool whole;    /* rows of the output, and of tiles, are multiples of four, and aligned to 16 bytes */
@@ -29,7 +29,7 @@ struct head {
   uint64_t filters;
   uint32_t most[COUPLES][2],
       not_finite[COUPLES][2];         /* of the next tile: largest magnitude as bits; whether there is an infinity or NaN */
-  float scale[COUPLES][MOST_BUFFERS]; /* of the results */
+  float scale[COUPLES][MOST_BUFFERS]; /* 1 / scale of the tile in a buffer */
   uint32_t mending[COUPLES][MOST_BUFFERS];
 };
 static_assert(sizeof(head) <= HEAD_BYTES, "");

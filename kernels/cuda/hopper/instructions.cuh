@@ -46,7 +46,7 @@ DEVICE void barrier_wait(uint64_t *barrier, uint32_t parity) {
   barrier_wait(shared_address(barrier), parity);
 }
 
-/* Copies `bytes`, a multiple of 16, to shared memory, and reports that to the barrier. */
+/* Copies `bytes` bytes, a multiple of 16, to shared memory, and reports them to the barrier. */
 DEVICE void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
                "bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
@@ -54,15 +54,15 @@ DEVICE void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *barr
                : "memory");
 }
 
-/* The same to the memory of all blocks of a cluster that `blocks` has a bit of: to the same place, reported to the barrier
- * there. */
+/* Copies as bulk_copy() does, to all blocks of a cluster whose bit in `blocks` is set. Each block gets the bytes at the same
+ * place, and its own barrier counts them. */
 DEVICE void bulk_copy_to_all(void *to, const void *from, uint32_t bytes, uint64_t *barrier, uint16_t blocks) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
                "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
                "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(blocks)
                : "memory");
 }
-/* Arrives at the barrier at this place of another block of the cluster. */
+/* Arrives at a barrier of another block of the cluster, which is at the same place there. */
 DEVICE void barrier_arrive_there(uint64_t *barrier, uint32_t block) {
   asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
                "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(shared_address(barrier)),
@@ -74,7 +74,8 @@ DEVICE void cluster_wait() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/* Copies from shared to global memory. The thread may wait until all copies started before a commit are read, or done. */
+/* bulk_store() starts a copy from shared to global memory. bulk_store_commit() closes the thread's group of copies.
+ * bulk_store_read() waits until all groups have been read from shared memory, bulk_store_done() until they are done. */
 DEVICE void bulk_store(const void *to, uint32_t from, uint32_t bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
@@ -119,7 +120,7 @@ DEVICE uint32_t largest_of_warp(uint32_t number) {
 DEVICE void barrier_of(int32_t name, int32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");
 }
-/* Counts this warp at such a barrier, and goes on: others wait there. */
+/* Arrives at a barrier of barrier_of() without waiting. The other warps wait there. */
 DEVICE void barrier_pass(int32_t name, int32_t threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(name), "r"(threads) : "memory");
 }
@@ -163,8 +164,8 @@ template <int N> DEVICE void multiply_wait() {
 
 /* c = a * b, or c += a * b if `add`: 64 rows by 256 columns; the operands are 32 bytes deep, and both in shared memory. The
  * descriptors give their places (tensor_multiply.cuh). Thread 32 w + 4 g + t of the warpgroup holds rows 16 w + g and 16 w +
- * g + 8. c[4 j + i] is, for i = 0 and 1, columns 8 j + 2 t and 8 j + 2 t + 1 of the first row, for i = 2 and 3 those of the
- * second row. */
+ * g + 8. c[4 j + i] is, for i = 0 and 1, columns 8 j + 2 t and 8 j + 2 t + 1 of the first row, for i = 2 and 3 the same
+ * columns of the second row. */
 #define DEFINE_MULTIPLY(NAME, SHAPE, TAIL)                                                                                  \
   DEVICE void NAME(float(&c)[128], uint64_t a, uint64_t b, uint32_t add) {                                                  \
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\nwgmma.mma_async.sync.aligned." SHAPE " {" NUMBERS_TO_127   \
@@ -176,11 +177,12 @@ DEFINE_MULTIPLY(multiply_fp16, "m64n256k16.f32.f16.f16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_bf16, "m64n256k16.f32.bf16.bf16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
 
-/* The same with a in registers, for 2 * COUNT columns, where COUNT is the number of a thread's sums.
+/* c = a * b, or c += a * b if `add`, with a in registers, for 2 * COUNT columns. COUNT is the number of a thread's sums.
+ * a[0] is of the thread's first row, a[1] of its second row:
  *
- *              depth    a[0] has, of the thread's first row    a[1]                         a[2] and a[3]
- *     fp16     16       numbers 2 t and 2 t + 1                those of its second row      the numbers 8 further on
- *     tf32     8        number t                               that of its second row       the numbers 4 further on */
+ *              depth    a[0] and a[1] have          a[2] and a[3] have
+ *     fp16     16       numbers 2 t and 2 t + 1     the numbers 8 further on
+ *     tf32     8        number t                    the numbers 4 further on */
 #define DEFINE_MULTIPLY_HELD(NAME, COUNT, SHAPE, TAIL, NUMBERS, SUMS, A, B, ADD)                                            \
   DEVICE void NAME(float(&c)[COUNT], const uint32_t(&a)[4], uint64_t b, uint32_t add) {                                     \
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\nwgmma.mma_async.sync.aligned." SHAPE " {" NUMBERS       \
@@ -199,7 +201,7 @@ DEFINE_MULTIPLY_HELD(multiply_tf32, 32, "m64n64k8.f32.tf32.tf32", "", NUMBERS_TO
                      "%37")
 
 /* c += a * b of int8, exact in int32: 64 rows by 64 columns, 32 deep; c as above. a[0] has the numbers 4 t to 4 t + 3 of the
- * thread's first row, a[1] those of its second row; a[2] and a[3] have the numbers 16 further on. */
+ * thread's first row, a[1] has them of its second row. a[2] and a[3] have the numbers 16 further on. */
 #define INTEGERS_4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
 #define INTEGERS_16(i) INTEGERS_4(i), INTEGERS_4(i + 4), INTEGERS_4(i + 8), INTEGERS_4(i + 12)
 DEVICE void multiply_int8(int32_t (&c)[32], const uint32_t (&a)[4], uint64_t b) {

@@ -4,7 +4,7 @@
  * and steps.
  *
  * First, a kernel packs the input into planes of units, of 16-bit numbers or TF32, with zeros around the image
- * (pack_planes). Then the samples that a tile needs at one tap are, of each unit of channels, one piece of one plane. No
+ * (pack_planes). Then, for each unit of channels, the samples that a tile needs at one tap are one piece of one plane. No
  * patches are made; only in mode NARROW do units repeat samples, some S / stride times.
  *
  * A block of the multiplication has two warpgroups that multiply, and four more warps (multiply_layer()). Pieces of planes
@@ -15,7 +15,7 @@
  * tensor_points.cuh.)
  *
  * With two digits, a float32 v is high + low, each rounded to the precision u of a digit, so that |v - high - low| <= u^2
- * |v|. Of the four products of digits, that of the low digits is left out. For float16 (u = 2^-11), images and filters are
+ * |v|. Of the four products of digits, low times low is left out. For float16 (u = 2^-11), images and filters are
  * scaled by powers of two (scale.h).
  */
 #pragma once
@@ -63,9 +63,9 @@ DEVICE void begin(const arguments &a, const memory &m) {
   __syncthreads();
 }
 
-/* Warps 0 to 7 multiply and store. Lane 0 of warp 8 copies weights, that of warp 9 planes. Warps 10 and 11 find the places
- * of outputs. They need few registers: 40 leave 232 to each thread that multiplies, of which 128 are sums. JOINED:
- * is_joined(). It is a kernel of its own, since the others take up to 6% longer with more code in them. */
+/* Warps 0 to 7 multiply and store. Lane 0 of warp 8 copies weights, lane 0 of warp 9 copies planes. Warps 10 and 11 find the
+ * places of outputs. Warps 8 to 11 need few registers: 40 leave 232 to each thread that multiplies, of which 128 are sums.
+ * JOINED: is_joined(). Such layers have their own kernel, because its code would make the others up to 6% slower. */
 template <class E, int D, bool JOINED>
 __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_constant__ arguments a) {
 #ifdef HOPPER
@@ -161,18 +161,18 @@ inline std::vector<tap> taps_of(const cut &c, const gconv_layer_problem *p) {
   return taps;
 }
 
-/* Which weight of a step the i-th number is: row of the filter tile, unit, number in the unit. */
+/* The place of a number among the weights of a step: its row in the filter tile, its unit, and its number in the unit. */
 struct weight_place {
   int32_t row, unit, number;
 };
 
-/* The same for weights that stay in registers, 8 numbers for each thread (instructions.cuh). */
+/* Returns the place of the i-th number, for weights that stay in registers: 8 for each thread (instructions.cuh). */
 inline weight_place held_weight(int32_t i) {
   const int32_t thread = i / 8, pair = i % 8 / 2;
   return {thread / 32 * 16 + thread % 32 / 4 + pair % 2 * 8, pair / 2, thread % 4 * 2 + i % 2};
 }
 
-/* Writes 1 / scale of `count` filters, of which those after the last only fill up. */
+/* Writes 1 / scale of `count` filters. Filters after the layer's last one fill up a tile, and have the scale 1. */
 inline void scale_filters(const gconv_layer_problem *p, const float *weights, bool scaled, int32_t count, float *scales) {
   const int64_t taps = gconv_layer_taps(p);
   for (int32_t k = 0; k < count; k++) {
@@ -221,7 +221,7 @@ template <class Cut> const Cut &kept_cut(const gconv_layer_execution *e) {
   return ((const kept<Cut> *)e->state)->c;
 }
 
-/* The measured time of 15 layers on an H200, divided by the estimate of their cuts. The estimate itself is only exact in
+/* The measured time of 15 layers on an H200, divided by the estimate of their cuts. The estimate itself is only good for
  * comparing cuts. */
 constexpr double MEASURED = 1.35;
 
@@ -240,7 +240,7 @@ inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_
 
 /* ---- Weights that change ---- */
 
-/* Writes 1 / scale of each filter, a block a filter. */
+/* Writes 1 / scale of each filter. A block does one filter. */
 static __global__ void find_filter_scales(const float *weights, int64_t taps, float *scales) {
   __shared__ uint32_t largest;
   uint32_t most = 0;
@@ -267,7 +267,7 @@ static __global__ void prepare_digits(const float *weights, int64_t taps, const 
 template <class E, int D> struct product {
   static constexpr int32_t TOGETHER = TILE_UNITS * ROWS * E::U; /* numbers of a step of a filter tile */
 
-  /* After the weights: 1 / scale of each filter, then the steps. */
+  /* Returns the floats of the weights, of 1 / scale of each filter, and of the entries of the steps, in this order. */
   static size_t prepared_floats(const gconv_layer_problem *p) {
     const cut c = cut_problem(p, E::U, D);
     return (size_t)weight_bytes(c) / 4 + (size_t)p->filters + (size_t)c.steps;
@@ -356,8 +356,8 @@ template <class E, int D> struct product {
     a.biases = gconv_layer_biases(p, e->weights);
     a.plain_weights = e->weights;
     /* A filter is padded with weights of 0. A sample under padding alone lies beyond the filter's reach, and must not make
-     * an output NaN if it is infinite. `mixes`: there may be such samples. With one digit, and units of channels, they lie
-     * in rows after the filter's last one. */
+     * an output NaN if it is infinite. `mixes`: there may be such samples. With one digit, and units of channels, such
+     * samples lie in rows after the filter's last row. */
     const bool mixes = !has_own_scales(c) && (E::SCALED || c.how != WIDE || c.row_chunks * c.chunk_rows > p->rows);
     a.not_finite = mixes ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
     a.planes = (uint8_t *)e->workspace + scale_bytes(c, p);
@@ -400,7 +400,7 @@ template <class E, int D> struct product {
     const int64_t planes = (int64_t)c.groups * c.units * c.phases * c.variants;
     const dim3 pack_grid((unsigned)((c.positions + PACK_THREADS - 1) / PACK_THREADS), (unsigned)planes);
     CUDA_TRY(launch_behind(pack_planes<E, D>, pack_grid, PACK_THREADS, 0, stream, a));
-    /* If weights stay in shared memory, all items of a block must have the same filters. Their numbers go over the filters
+    /* If weights stay in shared memory, all items of a block must have the same filters. Numbers of items count filters
      * first (item_of()), so the distance of a block's items becomes a multiple of the number of different filters. */
     const int64_t different = (int64_t)a.filter_tiles.by * c.groups;
     int64_t grid = std::min<int64_t>(c.items, processors);
@@ -462,8 +462,8 @@ template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name
   return row;
 }
 
-/* The members of an algorithm that has no kernels, and calls another algorithm: ROW_OF(problem) says which one. To find it
- * takes longer than many a product takes. So a plan asks once, and keeps the answer in front of that algorithm's cut. */
+/* The members of an algorithm that has no kernels, and calls another algorithm: ROW_OF(problem) says which one. This
+ * takes longer than many products. So a plan asks once, and keeps the answer in front of the chosen algorithm's cut. */
 template <auto ROW_OF> struct chooser {
   typedef gconv_layer_algorithm algorithm;
   static const algorithm *row_of(const gconv_layer_problem *p) {
@@ -472,7 +472,7 @@ template <auto ROW_OF> struct chooser {
   static const algorithm *row_of(const gconv_layer_execution *e) {
     return *(const algorithm *const *)e->state; /* kept::row */
   }
-  /* Calls a function of that algorithm. */
+  /* Calls a function of the chosen algorithm. */
   template <auto MEMBER, class Of, class... More> static auto pass(const Of *of, More... more) {
     return (row_of(of)->*MEMBER)(of, more...);
   }

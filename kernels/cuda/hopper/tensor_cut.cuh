@@ -48,7 +48,7 @@ enum : int32_t {
                          reach beyond */
   MOST_SLOTS = 64,    /* of weights */
   LEAST_SLOTS = 4,
-  MOST_BUFFERS = 8, /* of planes, and 3 if weights do not stay */
+  MOST_BUFFERS = 8, /* of planes; 3 if weights do not stay in shared memory */
   SLOT_STEPS = 4,   /* at most */
   PROCESSORS = 132  /* for which a cut is made */
 };
@@ -78,31 +78,32 @@ enum : int32_t {
 
 struct flow {
   int32_t steps;            /* 0: the layer does not use this kernel; POINT_STEPS: filters of 1 x 1; FLOW_STEPS: others */
-  int32_t pairs;            /* of tiles of filters, one for each warpgroup, in a group; single tiles with two sets */
-  int32_t slots, halo;      /* slots of FLOW_TILE positions in the ring; those that a tile needs beyond its first */
+  int32_t pairs;            /* pairs of filter tiles of a group, a tile for each warpgroup; with two sets, single tiles */
+  int32_t slots, halo;      /* slots of FLOW_TILE positions in the ring; slots that a tile needs after its first */
   int32_t repeated, length; /* positions after the last slot that repeat the first ones; positions of a whole plane */
   /* For each step: at: the plane of its first unit, and (16 bits higher) the distance to the second, in units of 16 bytes;
-   * down: how many positions further on in a plane it is. */
+   * down: how many positions further on in its plane the first unit is. */
   uint32_t at[FLOW_STEPS], down[FLOW_STEPS];
 };
 
 struct cut {
   mode how;
   int32_t unit, digits;              /* U; digits of a float32 */
-  int32_t channels, filters, groups; /* of a group; groups */
+  int32_t channels, filters, groups; /* channels and filters of a group; number of groups */
 
   /* Positions: `strips` strips of `strip` output columns. A row of a strip has `pitch` positions, of which `columns` have
    * outputs; a strip has `rows` rows. A segment is one strip of one image, or all strips of all images. */
   int32_t strips, strip, columns, pitch, rows;
   int64_t segments, segment_tiles, tiles;
-  int64_t segment_positions, positions; /* of a strip of an image; of all strips, and what tiles reach beyond the last */
+  int64_t segment_positions,
+      positions; /* of a strip of an image; of all strips, and of what tiles reach beyond the last strip */
 
   /* A chunk is the part that is staged at a time: `chunk_units` units of channels (in NARROW and BAND: channels) by
    * chunk_rows filter rows; that is `planes` planes of `length` positions. There are channel_chunks by row_chunks of them.
    * Taps of a column (row) that are period_y (period_x) apart use the same phase, step_y rows (step_x columns) of positions
    * apart. */
   int32_t period_y, period_x, step_y, step_x;
-  int32_t units, phases; /* of all channels of a group; rows of phases that taps use */
+  int32_t units, phases; /* units of all channels of a group; phases of rows that taps use */
   int32_t phases_y,
       variants;     /* a unit has phases_y * variants planes; variants: in WIDE phases of x, in NARROW units of a row */
   int32_t row_taps; /* units of a filter row */
@@ -126,7 +127,7 @@ struct cut {
   double cycles; /* estimated, of the whole layer */
 };
 
-/* Returns whether the kernel finds the largest sample of each tile itself, and no pass before finds those of images. */
+/* Returns whether the kernel itself finds the largest sample of each tile, so that no pass before it searches the images. */
 inline bool has_own_scales(const cut &c) {
   return c.flow.steps == POINT_STEPS;
 }
@@ -137,7 +138,7 @@ inline int32_t ceil_div(int64_t a, int64_t b) {
 
 /* ---- Taps ---- */
 
-/* A tap of a chunk is a unit that outputs need: unit of channels and row, relative to the chunk; unit of the filter row. */
+/* A tap of a chunk is a unit that outputs need. unit: of channels; row: both in the chunk. part: unit of the filter row. */
 struct tap {
   int32_t unit, row, part;
   int32_t at; /* position in the planes */
@@ -175,7 +176,7 @@ inline void cut_positions(cut &c, const gconv_layer_problem *p, int32_t target) 
   c.strip = ceil_div(ceil_div(p->out_width, c.strips), wide) * wide;
   c.strips = ceil_div(p->out_width, c.strip);
   c.columns = c.strip / wide;
-  /* Zeros to the right of a row (below an image) can also be those to the left of the next row (above the next image). */
+  /* Zeros to the right of a row (below an image) can also serve on the left of the next row (above the next image). */
   const auto unshared = [](bool possible, int64_t pad, int64_t out, int64_t halo, int64_t in) {
     return halo - (possible ? std::clamp<int64_t>(std::min(pad, out + halo - pad - in), 0, halo) : 0);
   };
@@ -211,7 +212,7 @@ inline bool cut_chunk(cut &c, const gconv_layer_problem *p, int32_t units, int32
   return c.taps <= 4096;
 }
 
-/* Bytes of all planes of an execution. */
+/* Returns the bytes of all planes of an execution. */
 inline int64_t laid_bytes(const cut &c) {
   return (int64_t)c.digits * c.groups * c.units * c.phases * c.variants * c.positions * UNIT;
 }
@@ -276,15 +277,15 @@ inline void estimate(cut &c, const gconv_layer_problem *p) {
     c.cycles += (is_joined(c) ? 0 : (c.splits + 1) * 4 * outputs / 2000) + 4000;
 }
 
-/* Bytes at the start of the workspace that are zero when an execution begins: the largest sample of each image and group, a
- * flag of samples that are not finite and, if splits are joined, a word for each tile of sums. */
+/* Returns the bytes at the start of the workspace that are zero when an execution begins: for the largest sample of each
+ * image and group, a flag of samples that are not finite and, if splits are joined, a word for each tile of sums. */
 inline size_t zero_bytes(const cut &c, const gconv_layer_problem *p) {
   return ((size_t)p->images * p->groups + 1 + (is_joined(c) ? (size_t)sum_tiles(c) : 0)) * 4;
 }
 inline size_t scale_bytes(const cut &c, const gconv_layer_problem *p) {
   return (zero_bytes(c, p) + 255) / 256 * 256;
 }
-/* Of joined splits, the first one leaves its sums in memory; otherwise all do. */
+/* Returns the bytes for sums of splits. If splits are joined, only the first to be ready leaves its sums in memory. */
 inline size_t partial_bytes(const cut &c, const gconv_layer_problem *p) {
   return c.splits == 1  ? 0
          : is_joined(c) ? (size_t)sum_tiles(c) * ROWS * POSITIONS * sizeof(float)

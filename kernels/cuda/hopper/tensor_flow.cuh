@@ -23,7 +23,7 @@ namespace tensor {
 /* ---- Multiplying ---- */
 
 /* Multiplies all taps of the tile that begins at position `slot` of the ring. Products with low digits are small, and come
- * first: added to large sums, they would lose more bits, and take more power. add: to the sums so far. */
+ * first: added to large sums, they would lose more bits, and take more power. add: whether to add to the sums so far. */
 template <int D, int STEPS>
 DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], uint32_t planes, uint32_t slot, uint32_t add,
                           float (&sums)[64]) {
@@ -144,7 +144,7 @@ DEVICE void store_lines(const flow_outputs &o, int32_t lane, const float *kept) 
   }
 }
 
-/* The same if there is no tile before, or none after, or if there are fewer filters. */
+/* Stores the lines of a tile if there is no tile before it or after it, or if there are fewer than 16 filters. */
 DEVICE void store_edge(const flow_outputs &o, int32_t lane, const float *kept) {
   float *out = o.out + o.x;
   ROLLED_FOR (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane) {
@@ -186,7 +186,7 @@ DEVICE void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, 
     store_lines(o, lane, kept);
 }
 
-/* Computes those outputs again that a warp has stored for a tile and that are not finite. For samples that are not finite.
+/* Computes outputs of a tile again that a warp has stored and that are not finite. This is for samples that are not finite.
  */
 static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work, uint32_t tile) {
   __syncwarp(); /* other lanes have stored the values that are read here */
@@ -244,7 +244,7 @@ template <int D> DEVICE void flow_past(const arguments &a, const flow_memory &m,
     store_flow(a, o, lane, f, scale, kept, sums);
   }
   bulk_store_done();
-  /* After the loop: a call inside it would take its registers. */
+  /* This comes after the loop, because a call inside the loop would take registers from it. */
   if (!a.partial && *a.not_finite)
     for (uint32_t tile = work.first; tile < work.end; tile++)
       mend_flow(&a, work, tile);

@@ -16,7 +16,8 @@ struct flow_head {
   slot_barriers<FLOW_SLOTS> slots;
   float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
   /* For tiles with their own scales (tensor_points.cuh). most: the largest magnitude of each warp of each packing warpgroup
-   * in its last two slots; so_far: that of a tile so far, by packing warpgroup; not_finite: there was an infinity or NaN. */
+   * in its last two slots; so_far: the largest magnitude of a tile so far, from each packing warpgroup; not_finite: there
+   * was an infinity or NaN. */
   uint32_t most[2][2][4], so_far[2], not_finite;
 };
 static_assert(sizeof(flow_head) <= FLOW_HEAD_BYTES, "");
@@ -124,7 +125,7 @@ DEVICE void load_planes(const arguments &a, const flow_work &work, const flow_wa
     }
 }
 
-/* Writes them to the ring; a second time `again` bytes further on, if that is not 0. */
+/* Writes units to the ring. If `again` is not 0, writes them a second time, `again` bytes further on. */
 template <int D, int PLANES>
 DEVICE void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, int32_t again, float (&v)[PLANES][fp16::U]) {
   to += first * c.flow.length * UNIT;
@@ -137,7 +138,7 @@ DEVICE void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, 
     }
 }
 
-/* The work of the packing warpgroup. Samples of the next slot are loaded before those of this one are stored. */
+/* The work of the packing warpgroup. Samples of the next slot are loaded before this slot's samples are stored. */
 template <int D> DEVICE void fill_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
   const int32_t thread = threadIdx.x % GROUP, last = c.flow.slots * FLOW_TILE;

@@ -64,7 +64,7 @@ DEVICE void load_unit(const arguments &a, const place &at, int32_t group, int32_
       v[e] = __ldg(from + e);
     return;
   }
-  if (wide && left >= E::U) { /* the usual case, likewise */
+  if (wide && left >= E::U) { /* the usual case of WIDE */
     const bool there = inside && (uint32_t)column < (uint32_t)p.width;
     UNROLLED_FOR (int e = 0; e < E::U; e++)
       v[e] = there ? __ldg(from + e * plane) : 0.0f;

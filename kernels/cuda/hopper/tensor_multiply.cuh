@@ -34,7 +34,7 @@ DEVICE void copy_weights(const arguments &a, const memory &m) {
 }
 
 /* Copies the pieces of planes that a tile needs for a chunk. If the number of tiles is odd, the last second set has no tile.
- * Then it gets the pieces of tile 0, and nothing of it is stored (find_out_places()). */
+ * That set gets the pieces of tile 0, and nothing of it is stored (find_out_places()). */
 DEVICE void copy_chunk(const arguments &a, const item &it, int64_t tile, int32_t chunk, uint8_t *to, uint64_t *full) {
   const cut &c = a.c;
   const int32_t channel_chunk = chunk / c.row_chunks, first_row = (chunk - channel_chunk * c.row_chunks) * c.chunk_rows;
@@ -83,8 +83,8 @@ struct rings {
   bool weights_there = false; /* all weights, if they stay in shared memory */
 };
 
-/* What does not change during the work of a warpgroup: addresses in shared memory. Those of operands, and distances, are in
- * units of 16 bytes. */
+/* Addresses in shared memory, which do not change during the work of a warpgroup. Addresses of operands, and distances, are
+ * in units of 16 bytes. */
 struct places {
   uint32_t planes, weights, steps;             /* weights: the low half of a descriptor; steps: in bytes */
   uint32_t digit, buffer, slot;                /* distance from one digit, buffer or slot to the next */
@@ -106,9 +106,9 @@ DEVICE places places_of(const cut &c, const memory &m, int32_t consumer) {
   return p;
 }
 
-/* Multiplies a step. `entry` is from the table: where its first unit is in the planes and, 16 bits higher, how far on its
- * second one. Added to the address of the planes, it is the low half of a descriptor. Low digits of weights come first, then
- * low digits of samples, then only high ones. */
+/* Multiplies a step. `entry`, from the table, has the place of the step's first unit in the planes and, 16 bits higher, the
+ * distance to its second unit. Added to the address of the planes, it is the low half of a descriptor. Products with low
+ * digits of weights come first, then products with low digits of samples, then products of high digits. */
 template <class E, int D>
 DEVICE void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uint32_t entry, uint32_t add,
                           float (&sums)[128]) {
@@ -156,8 +156,8 @@ DEVICE void multiply_resident(const cut &c, const places &p, const item &it, rin
     barrier_arrive(done);
 }
 
-/* The same with weights that are copied some steps at a time. Slots and buffers are given back when the instructions that
- * read them have ended, one step later. */
+/* Adds up an item, with weights that are copied some steps at a time. Slots and buffers are given back when the instructions
+ * that read them have ended, one step later. */
 template <class E, int D>
 DEVICE void multiply_passing(const cut &c, const places &p, const item &it, rings &r, float (&sums)[128]) {
   constexpr uint32_t STEP = D * TILE_UNITS * ROWS * UNIT >> 4;

@@ -10,9 +10,9 @@
  *
  * Each tile has its own scale, so no pass over the input finds the largest sample first. A chunk is 64 channels. If there is
  * only one chunk, its weights stay in registers. If there are more (MANY), a warpgroup that multiplies a chunk loads the
- * weights of the next one meanwhile. The scale of a chunk then goes by the largest sample that the tile has shown so far. If
- * this chunk has a larger sample than the chunks before, the sums so far are multiplied by the power of two between both
- * scales. That changes no bit of them, unless it makes them smaller than any float; then they are too small to matter beside
+ * weights of the next one meanwhile. The scale of a chunk then follows from the largest sample of the tile so far. If this
+ * chunk has a larger sample than the chunks before, the sums so far are multiplied by the ratio of both scales, a power of
+ * two. That changes no bit of them, unless it makes them smaller than any float; then they are too small to matter beside
  * the new sums.
  */
 #pragma once
@@ -26,8 +26,8 @@ namespace tensor {
 /* The samples of a position in a chunk, 8 channels for each unit. */
 typedef float chunk_samples[2 * POINT_STEPS][fp16::U];
 
-/* Loads them; 0 where there is no input. The kernel's speed depends on how few instructions this and the next function take:
- * load_unit(), which takes any filter, made packing twice as long. */
+/* Loads the samples of a chunk; 0 where there is no input. The kernel's speed depends on how few instructions load_chunk()
+ * and largest_of_slot() take. With load_unit(), which supports any filter, packing took twice as long. */
 DEVICE void load_chunk(const arguments &a, const place &at, int32_t group, int32_t chunk, chunk_samples &v) {
   const gconv_layer_problem &p = a.problem;
   const int32_t row = at.row * p.stride_y - p.pad_top, column = at.column * p.stride_x - p.pad_left;
@@ -75,8 +75,8 @@ DEVICE uint32_t largest_of_slot(flow_head &h, int32_t own, int32_t odd, const ch
   return max(max(warps.x, warps.y), max(warps.z, warps.w));
 }
 
-/* Returns the largest magnitude of a tile so far, of which `most` is that of its chunk `chunk`. The packing warpgroups call
- * this one after the other, slot by slot. */
+/* Returns the largest magnitude of a tile so far. most: the largest magnitude of its chunk `chunk`. The packing warpgroups
+ * call this one after the other, slot by slot. */
 DEVICE uint32_t largest_so_far(flow_head &h, int32_t own, bool first, bool last, int32_t chunk, uint32_t most) {
   if (!first)
     barrier_of(3 + own, 2 * GROUP);
@@ -160,7 +160,7 @@ DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32
   __syncwarp();
 }
 
-/* Reports a slot to have been read by this warp. */
+/* Reports that this warp has read a slot. */
 DEVICE void give_back(const flow_memory &m, const ring &at) {
   __syncwarp();
   if (threadIdx.x % 32 == 0)
@@ -182,7 +182,7 @@ template <int D, bool MANY> DEVICE void points_past(const arguments &a, const fl
   chunk_weights<D> weights = load_weights<D>(from), next;
   ring r;
   for (uint32_t tile = work.first; tile < work.end; tile++) {
-    if (!is_own(tile)) { /* a slot is waited for nevertheless: a barrier tells only whether the last phase has ended */
+    if (!is_own(tile)) { /* wait for its slots nevertheless: a barrier only shows whether the last phase has ended */
       for (int32_t chunk = 0; chunk < chunks; chunk++) {
         m.h->slots.wait_full(r);
         give_back(m, r);
@@ -212,7 +212,7 @@ template <int D, bool MANY> DEVICE void points_past(const arguments &a, const fl
     }
     store_points(a, work.group, tile, first_row, f, scale, m.kept + threadIdx.x / 32 * (KEPT_BYTES / 4), sums);
   }
-  /* After the loop: a call inside it would take its registers. */
+  /* This comes after the loop, because a call inside the loop would take registers from it. */
   if (!a.partial && m.h->not_finite)
     for (uint32_t tile = work.first; tile < work.end; tile++)
       if (is_own(tile)) {

@@ -12,7 +12,7 @@ namespace tensor {
 /* ---- Infinite samples and NaN ---- */
 
 /* An infinity has no second digit. Times a weight 0 that only fills up a unit, it is NaN. So outputs that share its units
- * become something else than in float32. A flag tells of such inputs. Then outputs that are not finite are computed again,
+ * would differ from those in float32. A flag marks such inputs. Then outputs that are not finite are computed again,
  * one by one, in float32. */
 
 DEVICE bool is_finite(float v) {
@@ -37,7 +37,8 @@ static __device__ __noinline__ float plain_sum(const gconv_layer_problem &p, con
   return sum;
 }
 
-/* Checks what a warp has stored: 16 rows of the product for the positions of a tile. */
+/* Checks the outputs that a warp has stored: 16 rows of the product, for the positions of a tile. Computes those again that
+ * are not finite. */
 static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint32_t first, uint32_t end,
                                          int32_t first_row) {
   const gconv_layer_problem &p = a->problem;
@@ -59,10 +60,9 @@ static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint
 
 /* ---- Joined splits ---- */
 
-/* Of two splits of a tile, the first one to be ready leaves its sums in memory. The other one adds them to its own while it
- * stores; a + b is b + a. Returns false for the first one. A warpgroup calls it. `half` becomes the place of a thread's
- * sums.
- */
+/* Of two splits of a tile, the first to be ready leaves its sums in memory. The other split adds them to its own sums while
+ * it stores. Either may be first, because a + b is b + a. Returns false for the first split. A warpgroup calls it. `half`
+ * becomes the place of a thread's sums. */
 DEVICE bool meet_half(const arguments &a, const memory &m, int64_t tile, float4 **half, const float (&sums)[128]) {
   volatile uint32_t *before = m.barriers->before;
   const int32_t group = threadIdx.x / GROUP, barrier = 1 + group;
@@ -81,7 +81,7 @@ DEVICE bool meet_half(const arguments &a, const memory &m, int64_t tile, float4 
   if (first && threadIdx.x % GROUP == 0)
     atomicAdd(ready, 2);
   while (!first && *(volatile uint32_t *)ready != 4)
-    ; /* the first one is at work already, so this ends */
+    ; /* the first split is at work already, so this ends */
   __threadfence();
   return !first;
 }
@@ -108,7 +108,8 @@ DEVICE void find_out_places(const arguments &a, const item &it, int64_t tile, ou
   }
 }
 
-/* How the sums of a row become outputs: times `scale` (the filter's 1 / scale) and that of the image, plus `bias`. */
+/* How the sums of a row become outputs: times `scale` (1 / scale of the filter), times 1 / scale of the image, plus `bias`.
+ */
 struct finish {
   float scale, bias;
 };
@@ -142,8 +143,8 @@ template <bool PLAIN> DEVICE float finished(const arguments &a, float sum, const
   return a.straight(fmaf(sum * s.first, s.then, bias));
 }
 
-/* Floats between rows of 32 positions, chosen for different banks: for W = 1 in reading and in writing, for larger W in
- * reading. */
+/* Returns the floats between rows of 32 positions, chosen so that threads use different banks: for W = 1 when they read and
+ * write, for larger W when they read. */
 template <int W> __host__ __device__ constexpr int pitch_of() {
   return W == 1 ? 40 : 36;
 }
@@ -197,7 +198,7 @@ DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t f
       UNROLLED_FOR (int i = 0; i < 16; i++)
         y[i] = finished<true>(a, own[i], alike[i / 2 % 2], f[i / 2 % 2].bias);
     else
-      UNROLLED_FOR (int i = 0; i < 16; i++) { /* neighbours; the second row; 8 positions further on ... */
+      UNROLLED_FOR (int i = 0; i < 16; i++) { /* i counts two neighbours, then two rows, then groups of 8 positions */
         const int position = part * 32 + i / 4 * 8 + lane % 4 * 2 + i % 2, row = i / 2 % 2;
         const scales s = USUAL ? alike[row] : both_scales(f[row].scale, out_places[position].scale);
         y[i] = finished<false>(a, own[i], s, f[row].bias);
@@ -225,7 +226,7 @@ DEVICE void store(const arguments &a, const item &it, int64_t tile, int32_t filt
     store_parts<W, false, JOINED>(a, out, plane, filters, out_places, f, exchange, half, sums);
 }
 
-/* Makes an output of a sum. */
+/* Returns the output that a sum becomes. Computes the sum again if it is not finite. */
 DEVICE float finished_sum(const arguments &a, int32_t image, int32_t k, int32_t at, float sum) {
   if (!is_finite(sum)) {
     const int32_t row = at / a.problem.out_width;

@@ -89,8 +89,8 @@ enum : int {
   PACK_THREADS = 256                       /* of a block that packs planes */
 };
 
-/* An activation of two straight parts: values below 0 become at least `lowest`, and are then multiplied by `slope`. Of relu,
- * the lowest is not -infinity, because -infinity * 0 would be NaN. */
+/* An activation of two straight parts: values below 0 become at least `lowest`, and are then multiplied by `slope`. For
+ * relu, `lowest` is not -infinity, because -infinity * 0 would be NaN. */
 struct straight {
   float slope, lowest;
   DEVICE float operator()(float y) const {
@@ -98,7 +98,7 @@ struct straight {
   }
 };
 
-/* Returns whether an activation is not of that kind, and is applied after all is stored. */
+/* Returns whether an activation is curved. A curved one is applied after all sums are stored. */
 inline bool is_curved(const gconv_layer_problem *p) {
   return p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
 }
@@ -115,16 +115,16 @@ struct arguments {
   const float *in;
   uint8_t *planes; /* digits, groups, units, phases, variants, positions */
   float *out;
-  const uint8_t *weights;              /* in the order of prepare() */
-  const uint32_t *steps;               /* an entry for each step of a chunk (multiply_step()) */
-  const float *filter_scales;          /* 1 / scale of each filter; NULL without scaling */
-  const uint32_t *maxima;              /* of each group of each image, as bits; NULL without such scales */
+  const uint8_t *weights;     /* in the order of prepare() */
+  const uint32_t *steps;      /* an entry for each step of a chunk (multiply_step()) */
+  const float *filter_scales; /* 1 / scale of each filter; NULL without scaling */
+  const uint32_t *maxima;     /* largest magnitude of each group of each image, as bits; NULL without scales of images */
   const float *biases, *plain_weights; /* as the user gave them */
   const uint32_t *not_finite;          /* not 0 if a sample is not finite; NULL where that makes no difference */
   float *partial;    /* sums for finish_sums(): of each split, or, of a curved activation, `out`; or NULL */
   int32_t parts;     /* how many sums finish_sums() adds */
   float4 *halves;    /* of joined splits: the sums of the first one to be ready, as threads hold them; or NULL */
-  uint32_t *ready;   /* for each tile of those: the number of splits that are ready, plus 2 once the sums are there */
+  uint32_t *ready;   /* for each tile of joined splits: how many splits are ready, plus 2 once the sums are there */
   straight straight; /* the activation, unless it is applied by finish_sums() */
   divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
   int64_t digit_bytes; /* of all planes */
@@ -138,7 +138,7 @@ struct head {
   slot_barriers<MOST_BUFFERS> planes[CONSUMERS];
   slot_barriers<2> out_places[CONSUMERS];
   uint64_t turn[CONSUMERS];
-  uint32_t before[CONSUMERS]; /* of joined splits: not 0 if the other one was ready before this one */
+  uint32_t before[CONSUMERS]; /* of joined splits: not 0 if the other split was ready first */
 };
 static_assert(sizeof(head) <= HEAD_BYTES, "");
 
