@@ -31,8 +31,8 @@ typedef struct gconv_backprop_net {
   int32_t cases;
 } gconv_backprop_net;
 
-/* The offset of the parameters of layer l, from 1 on: its weights, a row for each neuron, then its biases. For l = layers +
- * 1, the number of all parameters. */
+/* Returns the offset of the parameters of layer l, from 1 on: its weights, a row for each neuron, then its biases. For l =
+ * layers + 1, returns the number of all parameters. */
 GCONV_BOTH int64_t gconv_backprop_parameters(const gconv_backprop_net *net, int32_t l) {
   int64_t at = 0;
   for (int32_t i = 1; i < l; i++)
@@ -40,7 +40,7 @@ GCONV_BOTH int64_t gconv_backprop_parameters(const gconv_backprop_net *net, int3
   return at;
 }
 
-/* The number of neurons of layers 1 .. l - 1; for l = layers + 1, of all layers. */
+/* Returns the number of neurons of layers 1 .. l - 1; for l = layers + 1, of all layers. */
 GCONV_BOTH int32_t gconv_backprop_neurons(const gconv_backprop_net *net, int32_t l) {
   int32_t at = 0;
   for (int32_t i = 1; i < l; i++)
@@ -52,7 +52,7 @@ GCONV_BOTH int32_t gconv_backprop_neurons(const gconv_backprop_net *net, int32_t
 extern "C" {
 #endif
 
-/* The name of a method, such as "thread-a-case", or NULL past the end. */
+/* Returns the name of a method, such as "thread-a-case", or NULL past the end. */
 const char *gconv_backprop_method_at(size_t index);
 
 /* A net in training by one method, on the GPU that is current when it is made; one thread at a time. */
@@ -66,13 +66,14 @@ typedef struct gconv_backprop_order {
   float rate;
 } gconv_backprop_order;
 
-/* GCONV_UNSUPPORTED: the method cannot run here, or the net is too large. Free with gconv_backprop_free(). */
+/* Makes a net in training. Returns GCONV_UNSUPPORTED if the method cannot run here, or if the net is too large. Free it with
+ * gconv_backprop_free(). */
 gconv_status gconv_backprop_create(const gconv_backprop_order *order, gconv_backprop **made);
 /* Trains `epochs` epochs. *milliseconds is their time on the GPU, by events. */
 gconv_status gconv_backprop_train(gconv_backprop *backprop, int epochs, double *milliseconds);
 /* Copies the parameters to the host. */
 gconv_status gconv_backprop_get(const gconv_backprop *backprop, float *parameters);
-/* NULL is allowed. */
+/* Frees a net in training. NULL is allowed. */
 void gconv_backprop_free(gconv_backprop *backprop);
 
 #ifdef __cplusplus

@@ -30,7 +30,7 @@ extern __shared__ __align__(16) float shared[];
 
 namespace {
 
-enum { BLOCKS = 1024, FEWEST_BLOCKS = 256, PARTIAL_BYTES = 32 << 20 }; /* the last: so that caches hold the gradients */
+enum { BLOCKS = 1024, FEWEST_BLOCKS = 256, PARTIAL_BYTES = 32 << 20 }; /* PARTIAL_BYTES: caches hold so much */
 
 /* transposed[c][k] = weights[k][c] */
 __global__ void transpose(const float *weights, int rows, int columns, float *transposed) {

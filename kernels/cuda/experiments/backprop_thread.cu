@@ -20,7 +20,7 @@
  *     dz[k]    | 0 1 2 ... 31 | 32 33 ... 63 | ...     lane i adds the products of cases i, i + 32, i + 64 ...
  *     y[c]     | 0 1 2 ... 31 | 32 33 ... 63 | ...     then 32 sums become one by a tree: 16, 8, 4, 2, 1
  *
- * The arithmetic of an epoch with N cases and W weights: forward N W multiply-adds, backward as many but for the first
+ * The arithmetic of an epoch with N cases and W weights: forward N W multiply-adds, backward as many, except in the first
  * layer, gradient N W. Two things bound it. There are only N threads; a GPU needs ten times as many to hide the latency of
  * memory. And each multiply-add reads a number of its own, or two for the gradient.
  */

@@ -21,7 +21,7 @@ extern "C" const gconv_rbf_method *gconv_rbf_method_at(size_t index) {
 
 struct gconv_rbf {
   gconv_rbf_order order;
-  size_t pitch; /* cases, padded to a multiple of 32; of gconv's own: columns, padded */
+  size_t pitch; /* cases, padded to a multiple of 32; for gconv's own kernels: columns, padded */
   float *x, *query, *out;
   double *norms;
   uint32_t *wanted, *members;
@@ -97,7 +97,7 @@ enum { BY_TEXTURE = 3, BY_LOCAL_MEMORY = 4 };
 
 /* ---- Extrema ---- */
 
-/* The smallest and the largest so far; of equal ones the first. */
+/* The smallest and the largest number so far. Of equal numbers, the first counts. */
 struct extrema {
   float smallest, largest;
   uint32_t at_smallest, at_largest;
@@ -115,7 +115,7 @@ __device__ void take(extrema &e, float small, uint32_t at_small, float large, ui
   }
 }
 
-/* The extrema of a block; its first thread gets them. */
+/* Finds the extrema of a block; its first thread gets them. */
 template <bool MIN, bool MAX> __device__ void reduce(extrema &e) {
   __shared__ extrema all[THREADS];
   all[threadIdx.x] = e;
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- The bound ---- */
 
-/* The sums are written where they are negative, which they are not: so that nothing of it is left out. */
+/* A sum is never negative, so nothing is written. The compiler does not know that, and leaves out no load. */
 __global__ void __launch_bounds__(THREADS) read_all(const float4 *x, size_t fours, float *out) {
   float sum = 0;
   for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < fours; i += (size_t)gridDim.x * THREADS) {
@@ -246,7 +246,7 @@ template <class T> gconv_status put(const T *from, size_t count, T **memory) {
   return GCONV_OK;
 }
 
-/* Where number k of case i stands. */
+/* Returns the place of number k of case i. */
 size_t place_of(const gconv_rbf *r, size_t i, size_t k) {
   switch (methods[r->order.method].kind == GCONV_RBF_ROW ? r->order.method : 0) {
   case 0:

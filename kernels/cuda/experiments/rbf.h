@@ -38,13 +38,14 @@ typedef struct gconv_rbf_method {
   gconv_rbf_kind kind;
 } gconv_rbf_method;
 
-/* NULL past the end. */
+/* Returns a method, or NULL past the end. */
 const gconv_rbf_method *gconv_rbf_method_at(size_t index);
 
 /* The memory of a method, on the GPU that is current when it is made; one thread at a time. */
 typedef struct gconv_rbf gconv_rbf;
 
-/* numbers: cases x columns in host memory, for extrema only cases; the query is case 0. Columns are a multiple of 4. */
+/* numbers: cases x columns in host memory; the query is case 0. For extrema, `cases` numbers. Columns are a multiple of 4.
+ */
 typedef struct gconv_rbf_order {
   size_t method, cases, columns;
   const float *numbers;
@@ -56,7 +57,7 @@ gconv_status gconv_rbf_create(const gconv_rbf_order *order, gconv_rbf **made);
 gconv_status gconv_rbf_run(gconv_rbf *rbf, int runs, double *milliseconds);
 /* Copies the row of case 0 to the host, or the indices of the smallest and the largest number. */
 gconv_status gconv_rbf_get(const gconv_rbf *rbf, float *row, uint32_t *where);
-/* NULL is allowed. */
+/* Frees what gconv_rbf_create() made. NULL is allowed. */
 void gconv_rbf_free(gconv_rbf *rbf);
 
 #ifdef __cplusplus

@@ -41,8 +41,8 @@ DEVICE void step(const gconv_feature_taps &taps, int c, int u, const Ahead &ahea
   }
 }
 
-/* middle(v): the sample of output v; ahead(c, u): that of number 8 c + u + 8; behind(c, u): that of number
- * -(8 c + u + 1). Samples are numbered from that of output 0 on. */
+/* middle(v) returns the sample of output v, ahead(c, u) sample number 8 c + u + 8, and behind(c, u) sample number
+ * -(8 c + u + 1). Number 0 is the sample of output 0. */
 template <bool ZERO, bool ONE, bool TWO, class Middle, class Ahead, class Behind>
 DEVICE void slide(const gconv_feature_taps &taps, Middle middle, Ahead ahead, Behind behind, sums<ZERO, ONE, TWO> *s) {
   float front[V], back[V];

@@ -34,7 +34,7 @@ __host__ DEVICE int32_t pass_columns(const gconv_feature_tiles &t, int32_t radiu
 
 /* A tile's place in the image. */
 struct tile_place {
-  int32_t y, x, end_y, end_x; /* the first row and column; those after the last */
+  int32_t y, x, end_y, end_x; /* the first row and column; the row and column after the last */
 };
 
 DEVICE tile_place place_of(const gconv_feature_tiles &t, int32_t tile) {
@@ -107,10 +107,10 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
 struct line {
   float *shared;
   int32_t lane, first; /* column of the plane */
-  int32_t apron;       /* floats of shared memory before those of column `first`, a multiple of V */
+  int32_t apron;       /* floats of shared memory before column `first`, a multiple of V */
 };
 
-/* The place of number `at` of the row in shared memory. There is a gap after each V floats. */
+/* Returns the place of number `at` of the row in shared memory. There is a gap after each V floats. */
 __host__ DEVICE int32_t spread(int32_t at) {
   return at + at / V;
 }
@@ -155,12 +155,13 @@ DEVICE void store(const line &l, const float *values, float *to, int32_t begin, 
 
 enum planes_made {
   SMOOTH, /* the Gaussian */
-  SLOPES, /* the derivatives of order 1 as well */
-  ALL,    /* those of order 2 as well */
+  SLOPES, /* the Gaussian and its derivatives of order 1 */
+  ALL,    /* the Gaussian and its derivatives of orders 1 and 2 */
   TENSOR  /* the Gaussian of each of three passes */
 };
 
-/* Where the results of a row go: those of its tile to features, those of the tile and its rim to planes that are kept. */
+/* Stores the results of a row: columns of its tile go to features, columns of the tile and its rim to planes that are kept.
+ */
 struct line_outputs {
   const line &l;
   int64_t in_feature, in_plane; /* the row's place in features, and in planes */
@@ -194,7 +195,7 @@ DEVICE void put_tensor(const line_outputs &w, const gconv_feature_tiles &t, cons
   w.put(out.tensor[1], yy);
 }
 
-/* Stores the Gaussian, or its difference to another feature. `values` may change. */
+/* Stores the Gaussian, alone, or subtracted from another feature, or plus the tile's origin. `values` may change. */
 DEVICE void put_smooth(const line_outputs &w, const gconv_feature_outputs &out, float origin, float (&values)[V]) {
   UNROLLED_FOR (int v = 0; v < V; v++) {
     const int32_t column = w.l.first + w.l.lane * V + v;
@@ -206,7 +207,7 @@ DEVICE void put_smooth(const line_outputs &w, const gconv_feature_outputs &out, 
   w.put(out.smooth, values);
 }
 
-/* Stores the features that are made of derivatives. `flat` has those of order 0 in y. */
+/* Stores the features that are made of derivatives. `flat` has the derivatives of order 0 in y. */
 template <int MADE>
 DEVICE void put_derivatives(const line_outputs &w, const gconv_feature_tiles &t, const gconv_feature_taps &taps,
                             const float *from, int64_t pass_floats, const gconv_feature_outputs &out,

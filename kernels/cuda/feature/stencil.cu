@@ -29,8 +29,8 @@ DEVICE float sample_at(const view &w, int32_t y, int32_t x) {
   return w.plane[y * w.pitch + x];
 }
 
-/* Number i of a line of `count` samples. Beyond its ends, it continues as gconv_feature_fill_linear() of src/feature does.
- */
+/* Returns number i of a line of `count` samples. Beyond its ends, the line continues as in gconv_feature_fill_linear() of
+ * src/feature. */
 template <class Line> DEVICE float extended(Line line, int32_t i, int32_t count) {
   if (i >= 0 && i < count)
     return line(i);

@@ -3,13 +3,13 @@
  * Cuts lines of float32 numbers into digits of 8 bits. Tensor cores of int8 compute sums of x y from them (rows_int8.cu).
  *
  * The numbers x of a line become integers X of 32 bits, x = 2^e (X + r). e is chosen so that the largest |X| is between 2^30
- * and 2^31, or a little below. The rest r is 1/2 at most, and 0 for numbers of at least 2^-6 of the largest, whose bits X
- * has all. Each X is cut into four digits of -128 .. 127:
+ * and 2^31, or a little below. The rest r is 1/2 at most. It is 0 for numbers of at least 2^-6 of the largest, because X
+ * has all of their bits. Each X is cut into four digits of -128 .. 127:
  *
  *     X = x1 256^3 + x2 256^2 + x3 256 + x4
  *
  * A product X Y is 16 products of digits xi yj. The 13 with i + j <= 6 are summed up exactly, as integers. Their sum is T. T
- * lacks the other three products, and those with r. Here x y stands for the sum over all columns:
+ * lacks the other three products, and the products with r. Here x y stands for the sum over all columns:
  *
  *     x y / 2^(ex + ey) - T  =  256 (x3 y4 + x4 y3) + x4 y4  +  r_x (Y + r_y)  +  X r_y
  *
@@ -46,7 +46,7 @@ namespace svm_digits {
  * has UNIT bytes a line. Tensor cores need this layout: 8 lines of 16 bytes are contiguous. */
 enum { DIGITS = 4, TILE = 64, PIECE_COLUMNS = 32, UNIT = 16, UNIT_BYTES = TILE * UNIT };
 enum { UNITS = PIECE_COLUMNS / UNIT * DIGITS, PIECE = UNITS * UNIT_BYTES };
-/* Up to so many columns, sums of 4 products of digits, each 2^14 at most, stay below 2^31. */
+/* Up to MOST_COLUMNS columns, sums of 4 products of digits, each 2^14 at most, stay below 2^31. */
 enum { MOST_COLUMNS = (1 << 15) - PIECE_COLUMNS };
 enum { CUT_LINES = 8, CUT_THREADS = 32 * CUT_LINES };
 constexpr uint32_t EVERY_128 = 0x80808080u, MOST_DIGITS = 0x7f7f7f7fu; /* 128 in each byte; the largest X of four digits */
@@ -56,7 +56,7 @@ struct bounds {
   float p, q, u, v, m, s;
 };
 
-/* What the multiplication needs of a line besides its digits. */
+/* The data of a line that the multiplication needs besides its digits. */
 struct __align__(16) line {
   double norm, scale; /* |x|^2 of the caller; 2^e */
   bounds most;
@@ -67,7 +67,7 @@ __device__ inline double power_of_two(int exponent) {
   return __hiloint2double((1023 + exponent) << 20, 0);
 }
 
-/* The least e for which four digits hold the largest number of a line. */
+/* Returns the least e for which four digits hold the largest number of a line. */
 __device__ inline int exponent_of(float largest) {
   if (largest == 0)
     return 0;
@@ -112,7 +112,7 @@ struct lengths {
   }
 };
 
-/* D of two lines, or of the maxima of many. float64 neither overflows nor underflows here. */
+/* Returns D of two lines, or of the maxima of many lines. float64 neither overflows nor underflows here. */
 __host__ __device__ inline double largest_difference(const bounds &x, const bounds &y, double columns) {
   const double xu = (double)x.u, yu = (double)y.u;
   const double digits = (double)x.p * (double)y.q + (double)x.q * (double)y.p;

@@ -16,7 +16,7 @@ using svm_digits::TILE;
 /* With more than MOST_UNSURE unsure values, the whole tile is recomputed. */
 enum { MOST_UNSURE = 128, MEND_THREADS = 128 };
 
-/* The number of unsure values in the tile of a block. */
+/* Returns the number of unsure values in the tile of a block. */
 __device__ inline uint32_t unsure_of(const uint32_t *unsure) {
   const uint4 four = ((const uint4 *)unsure)[blockIdx.x];
   return four.x + four.y + four.z + four.w;
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(MEND_THREADS, 8)
   }
 }
 
-/* Recomputes all values of a tile with more than MOST_UNSURE unsure ones, as rows.cu does. */
+/* Recomputes all values of a tile with more than MOST_UNSURE unsure values, as rows.cu does. */
 __global__ void __launch_bounds__(svm_tiles::THREADS, svm_tiles::blocks<false>())
     mend_tiles(gconv_svm_formula formula, uint32_t high, const uint32_t *unsure, gconv_svm_gpu_cases cases,
                const uint32_t *wanted, float *const *to, size_t row_count, const uint32_t *members, size_t count,

@@ -26,7 +26,7 @@ constexpr unsigned ALL = 0xffffffffu;
 
 /* ---- The best of a block ---- */
 
-/* An integer above 0 for each number; they sort as the numbers do. The caller passes neither -0 nor NaN. */
+/* Returns an integer above 0. These integers sort as their numbers do. The caller passes neither -0 nor NaN. */
 __device__ uint64_t key_of(double value) {
   const uint64_t bits = (uint64_t)__double_as_longlong(value);
   return bits >> 63 ? ~bits : bits | 1ull << 63;
@@ -73,7 +73,7 @@ struct shared {
   uint32_t counts[WARPS];
 };
 
-/* The best candidate of all warps. *of: the warp that it is from. */
+/* Returns the best candidate of all warps. *of: the warp that found it. */
 __device__ candidate best_of_block(const handed *best, uint32_t *of) {
   const int lane = threadIdx.x % WARP;
   const candidate own = lane < WARPS ? candidate{best[lane].key, best[lane].index} : candidate{0, NONE};
@@ -117,8 +117,8 @@ template <int PER> __device__ void read(const float *row, uint32_t pitch, double
   }
 }
 
-/* Steps until the gap is below `tolerance`, or `most` steps are done. Row k of K is rows + k * pitch. Returns the number of
- * steps. All threads of a block call it; v.b has the result after the next barrier. */
+/* Takes steps until the gap is below `tolerance`, or `most` steps are done. Row k of K is rows + k * pitch. Returns the
+ * number of steps. All threads of a block call it; v.b has the result after the next barrier. */
 template <int PER>
 __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch, uint32_t count, double (&F)[PER],
                           double tolerance, uint64_t most, shared &s) {
@@ -213,7 +213,8 @@ __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch,
   }
 }
 
-/* Calls take(k, n) for each k < count that moves(k), with n = 0, 1, 2 ... in the order of k. Returns how many there are. */
+/* Calls take(k, n) for each k < count for which moves(k) is true, with n = 0, 1, 2 ... in the order of k. Returns how many
+ * there are. */
 template <class Moves, class Take> __device__ uint32_t gather(uint32_t count, shared &s, Moves moves, Take take) {
   const uint32_t lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   uint32_t done = 0;
@@ -298,7 +299,7 @@ __device__ double largest_of_block(double own, double *extremes) {
   return own;
 }
 
-/* Subtracts from the gradients what the changes of b since `before` add to Kb, and copies b to `before`. */
+/* Subtracts K times the changes of b since `before` from the gradients, and copies b to `before`. */
 template <int PER>
 DEVICE void take_changes(const gconv_svm_gpu_machine &m, const variables &v, double *before, double (&g)[PER]) {
   for (uint32_t k = 0; k < m.count; k++) {

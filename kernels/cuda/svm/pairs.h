@@ -22,11 +22,11 @@ typedef struct gconv_svm_gpu_small {
   float *block;           /* scratch: the square of gconv_svm_padded(count) */
   const double *diagonal; /* this, low, high and F: gconv_svm_padded(count) numbers each */
   const double *low, *high, *F;
-  double *b; /* changed */
+  double *b; /* the variables, which the steps change */
   double tolerance;
   uint64_t most;
   const float **moved; /* the rows of the variables that changed, in their order */
-  double *by;          /* by how much they changed */
+  double *by;          /* by how much each of these variables changed */
   uint32_t *moved_count;
   uint64_t *steps;
 } gconv_svm_gpu_small;
@@ -36,21 +36,22 @@ typedef struct gconv_svm_gpu_machine {
   uint32_t count, pitch;  /* count <= GCONV_SVM_GPU_VARIABLES */
   const float *matrix;    /* count x pitch */
   const double *diagonal; /* of K; NULL: all are 1 */
-  uint32_t first;         /* variables with c = 1, 0 <= b <= first_cost; the others have c = -1, -second_cost <= b <= 0 */
+  uint32_t first; /* so many variables have c = 1, 0 <= b <= first_cost; the others have c = -1, -second_cost <= b <= 0 */
   double first_cost, second_cost;
   double *b, *g; /* the result, `count` numbers each; g = -Kb */
   double tolerance;
   uint64_t most; /* steps */
 } gconv_svm_gpu_machine;
 
-/* How a machine ended: the largest F of the variables that may grow, and the smallest of those that may shrink. */
+/* How a machine ended. largest: the largest F of the variables that may grow; smallest: the smallest F of those that may
+ * shrink. */
 typedef struct gconv_svm_gpu_end {
   double largest, smallest;
   uint64_t steps;
   uint32_t failed; /* 1: it did not converge */
 } gconv_svm_gpu_end;
 
-/* True if the current device has enough shared memory for problems of so many variables. */
+/* True if the current device has enough shared memory for problems of `variables` variables. */
 bool gconv_svm_gpu_solves(size_t variables);
 
 /* Takes the steps of gconv_svm_solve_small(), then writes `moved`, `by`, `moved_count` and `steps`. */

@@ -8,7 +8,7 @@
  * has these points for all rows. Many rows of many columns go to rows_int8.cu.
  *
  * Each sum is a chain of fused multiply-adds in float64 from the first column to the last. A product of two float32 numbers
- * is exact in float64, so a fused multiply-add rounds as the CPU's product and sum do, and all bytes are those of the CPU.
+ * is exact in float64, so a fused multiply-add rounds as the CPU's product and sum do, and all bytes equal the CPU's.
  */
 #include "../core/device.cuh"
 #include "rows.h"
@@ -86,7 +86,8 @@ __global__ void subtract(const float *const *rows, const double *by, const uint3
   g[p] = sum;
 }
 
-/* The order of add_products_body() in kernels/cpu/svm/rows.c, which gets at most GCONV_SVM_BLOCK vectors at a time. */
+/* Sums in the order of add_products_body() in kernels/cpu/svm/rows.c, which gets at most GCONV_SVM_BLOCK vectors at a time.
+ */
 __global__ void sum_class(const double *values, size_t pitch, size_t rows, const double *by_vector, size_t wide,
                           const uint32_t *begins, double *sums) {
   const size_t row = (size_t)blockIdx.x * blockDim.x + threadIdx.x, k = blockIdx.y, c = blockIdx.z;

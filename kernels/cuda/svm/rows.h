@@ -39,8 +39,8 @@ typedef struct gconv_svm_gpu_digits {
 
 /* True if digits are estimated to be faster for this shape. */
 bool gconv_svm_gpu_digits_pay(size_t rows, size_t count, size_t columns);
-/* Bytes of digits for `count` members and up to most_rows rows at a time. 0 if the current device has no kernel for them, or
- * none for this number of columns. */
+/* Returns the bytes of digits for `count` members and up to most_rows rows at a time. Returns 0 if the current device has no
+ * kernel for digits of this many columns. */
 size_t gconv_svm_gpu_digits_bytes(size_t count, size_t most_rows, size_t columns);
 /* Cuts the members into digits, and waits for the device. */
 cudaError_t gconv_svm_gpu_digits_make(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of the RBF kernel by tensor cores of int8, which multiply 28 times as fast as those of float64. Sums of x y are
- * integers, made of digits (digits.cuh). They differ a little from the sums in float64 that the exact family demands; nearly
- * all values e^(-gamma d) still round to the same float32. A value too close to the midpoint of two float32 numbers is
- * unsure, and is recomputed in float64. Three kernels run one after the other:
+ * Rows of the RBF kernel by tensor cores of int8, which multiply 28 times as fast as tensor cores of float64. Sums of x y
+ * are integers, made of digits (digits.cuh). They differ a little from the sums in float64 that the exact family demands;
+ * nearly all values e^(-gamma d) still round to the same float32. A value too close to the midpoint of two float32 numbers
+ * is unsure, and is recomputed in float64. Three kernels run one after the other:
  *
  *     multiply_digits    computes all values, stores NaN for unsure ones, and counts these for each tile
  *     mend_values        recomputes the unsure values, of tiles with up to MOST_UNSURE of them
@@ -90,7 +90,7 @@ DEVICE void copy(const work &w, block_memory &m, uint32_t rank) {
       uint8_t *to = m.stages[at.place];
       m.ring.wait_empty(at);
       barrier_expect(full, STAGE_BYTES + (step == 0 ? sizeof *m.lines : 0));
-      if (step == 0) { /* they replace the lines of the tile before the last one, which all warps have used */
+      if (step == 0) { /* these replace the lines of the last tile but one, which all warps have used */
         bulk_copy(m.lines[number % 2], w.row_lines + row * BLOCK_ROWS, BLOCK_ROWS * sizeof(line), full);
         bulk_copy(m.lines[number % 2] + BLOCK_ROWS, w.point_lines + point * TILE, TILE * sizeof(line), full);
       }
@@ -170,7 +170,7 @@ DEVICE void multiply(const work &w, block_memory &m, ring &at, sums &own, uint32
   multiply_wait<0>();
 }
 
-/* The maxima of the bounds of a tile's points. */
+/* Returns the maxima of the bounds of a tile's points. */
 DEVICE bounds largest_of(const line *points) {
   bounds most = points[threadIdx.x % 32].most;
   const bounds other = points[threadIdx.x % 32 + 32].most;

@@ -70,7 +70,8 @@ __device__ inline double power_of(int i) {
  * rounded t, and 2^-46 each of exponential() and of powers[]. So both round to the same float32, unless a value is within
  * 2^-42 of the midpoint of two float32 numbers, one in 65,000. Such a value is unsure. MARGIN, in units of a float64's last
  * bit, is 2^-40 to 2^-41 of a value. Unsure are also values near x = -87, where they become 0, and all values if gamma < 0.
- * MIDDLE and REST are of the 29 bits that float32 lacks. */
+ * A float64 has 29 bits that float32 lacks: REST masks them,
+ * and MIDDLE is their value at a midpoint. */
 enum { MARGIN = 1 << 12, MIDDLE = 1 << 28, REST = (1 << 29) - 1 };
 
 __device__ inline double quick_scale(double gamma) {
@@ -154,7 +155,7 @@ struct side {
   __device__ double norm(int i) const {
     return has(i) ? cases.norms[at(i)] : 0;
   }
-  /* The numbers of a case, or NULL after the last case. */
+  /* Returns the numbers of a case, or NULL after the last case. */
   __device__ const float *line(int i) const {
     return has(i) ? cases.numbers + at(i) * cases.pitch : NULL;
   }
