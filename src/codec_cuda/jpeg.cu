@@ -75,8 +75,8 @@ struct planes {
   bool halved_x, halved_y; /* Cb and Cr have half as many columns; half as many rows */
 };
 
-/* What row y of the image sees of a column of Cb or Cr: the nearest sample. If rows are halved, it is 3 times the nearest
- * sample plus the next one beyond. */
+/* Returns what row y of the image takes from a column of Cb or Cr: the nearest sample. If rows are halved, it is 3 times the
+ * nearest sample plus the second nearest. */
 __device__ int column(const planes &p, int part, int32_t y, int32_t column) {
   column = min(max(column, 0), p.columns - 1);
   int32_t row = p.halved_y ? y / 2 : y;
@@ -102,7 +102,7 @@ __device__ uint32_t clamp_level(int level) {
   return (uint32_t)min(max(level, 0), 255);
 }
 
-/* Four pixels a thread, which are 12 bytes. Fixed point of 16 bits, as in libjpeg (jdcolor.c). */
+/* Makes four pixels a thread: 12 bytes. Computes in fixed point with 16 bits, as libjpeg does (jdcolor.c). */
 __global__ void __launch_bounds__(256) make_pixels(const planes p, uint8_t *out, size_t out_row) {
   const int32_t first = 4 * (blockIdx.x * blockDim.x + threadIdx.x), y = blockIdx.y;
   if (first >= p.width)
@@ -141,17 +141,17 @@ struct request {
   request *next;
 };
 
-enum { MOST_FILES = 8 }; /* of a call: there are 7 engines at most so far */
+enum { MOST_FILES = 8 }; /* the most files of a call: GPUs have up to 7 engines so far */
 
 } // namespace
 
 struct gconv_gpu_decoder {
   nvjpegHandle_t handle;
   int device;
-  int files; /* of a call: one an engine */
+  int files; /* files of a call: one for each engine */
   /* Used by the thread that makes a call: `busy` guards them. */
   nvjpegJpegState_t state;
-  bool ready; /* the state */
+  bool ready; /* `state` is ready for a call */
   cudaStream_t stream;
   cudaEvent_t end;
   pthread_mutex_t lock; /* guards all below */
@@ -189,7 +189,7 @@ static int call(gconv_gpu_decoder *decoder, request *const *requests, int count)
   return error != 0 ? error : -(int)failure;
 }
 
-/* If a call of several files fails, each file gets a call of its own, which tells the files that nvJPEG refuses. */
+/* If a call of several files fails, each file gets a call of its own. So the files that nvJPEG refuses become known. */
 static void serve(gconv_gpu_decoder *decoder, request *const *requests, int count) {
   cudaSetDevice(decoder->device);
   int error = call(decoder, requests, count);
@@ -333,7 +333,8 @@ static gconv_status hold_to_known(gconv_gpu_decoder *decoder, gconv_gpu_memory *
   return GCONV_OK;
 }
 
-/* GPUs decode by different means. Results must not depend on that. */
+/* Checks that the decoder makes the pixels that the CPU makes. GPUs decode by different means; results must not depend on
+ * that. */
 static gconv_status check(gconv_gpu_decoder *decoder) {
   gconv_gpu_memory planes = {};
   void *room = NULL;
@@ -374,7 +375,8 @@ static gconv_status create(int device, gconv_gpu_decoder **result) {
   return GCONV_OK;
 }
 
-/* The decoder of a device belongs to the process, as its context does: to end one takes half as long as to start one. */
+/* Returns the decoder of a device, which lives as long as the process, as the device's context does: to end a decoder takes
+ * half as long as to start one. */
 gconv_status gconv_jpeg_start(int device, gconv_gpu_decoder **decoder) {
   enum { MOST_DEVICES = 64 };
   static pthread_mutex_t lock[MOST_DEVICES];

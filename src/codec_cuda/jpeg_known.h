@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A JPEG with known pixels, to compare the decoder of a GPU with libjpeg. It has gradients under noise, quality 75, and
- * colours of half as many columns and rows. A decoder that rounds in another way gets some of its 18432 samples wrong.
+ * chroma at half the columns and rows (4:2:0). A decoder that rounds in another way gets some of its 18432 samples wrong.
  */
 #pragma once
 

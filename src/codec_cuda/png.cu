@@ -195,7 +195,7 @@ static gconv_status fill(png_encoder *encoder, const png_job *job) {
   return GCONV_OK;
 }
 
-/* The result of the check of a device; neither right nor wrong: it is not known yet. */
+/* The result of the check of a device. If it is neither right nor wrong, it is not known yet. */
 typedef struct judgement {
   bool right, wrong;
   char why[200];
@@ -207,7 +207,7 @@ static gconv_status check_first(png_encoder *encoder, const png_job *job, judgem
   gconv_status status = fill_and_check(encoder, job, check);
   gconv_png_check_free(check);
   known->right = status == GCONV_OK;
-  known->wrong = status == GCONV_UNSUPPORTED; /* only what will not change is remembered */
+  known->wrong = status == GCONV_UNSUPPORTED; /* other failures may not come again, so they are not remembered */
   if (known->wrong)
     snprintf(known->why, sizeof known->why, "%s", gconv_last_error());
   return status;

@@ -10,7 +10,7 @@
 
 namespace {
 
-/* The bytes of block number `block` of a strip; 0 after the last block. */
+/* Returns the bytes of block number `block` of a strip; 0 after the last block. */
 __device__ uint32_t block_bytes(const png_job &job, uint32_t strip, uint32_t block) {
   const uint32_t size = rows_of(job, strip) * job.line, begin = block * BLOCK_BYTES;
   return begin < size ? min(size - begin, (uint32_t)BLOCK_BYTES) : 0;
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(FILTER_THREADS) filter_lines(const png_job job
     counts[i / LITERALS][i % LITERALS] = 0;
   __syncthreads();
   if (threadIdx.x == 0 && block == 0)
-    job.made[strip].size = !choice.matches; /* lay_out() replaces it by the size */
+    job.made[strip].size = !choice.matches; /* 1: the strip is made here; lay_out() replaces it by the size */
   if (choice.matches)
     return;
   uint8_t *out = job.lines + strip * job.strip_room + block * BLOCK_BYTES;
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(CODE_THREADS) describe_blocks(const png_job jo
 
 /* ---- Places ---- */
 
-/* The bit after `size` bytes that are stored, not coded, from bit `position` on. */
+/* Returns the bit behind `size` bytes that are stored, not coded, from bit `position` on. */
 __device__ uint64_t end_of_stored(uint64_t position, uint32_t size) {
   for (bool more = true; more; more = size > 0) {
     const uint32_t part = min(size, (uint32_t)STORED_BYTES);
@@ -162,7 +162,7 @@ __device__ gconv_png_strip lay_out_strip(const png_job &job, uint32_t strip) {
 
 enum { LAYOUT_THREADS = 256 };
 
-/* One block of threads for all strips. */
+/* Finds the places of all bits, and of all chunks. It is run by one block of threads for all strips. */
 __global__ void __launch_bounds__(LAYOUT_THREADS) lay_out(const png_job job) {
   for (uint32_t strip = threadIdx.x; strip < job.strips; strip += LAYOUT_THREADS) {
     gconv_png_strip made = {};
@@ -207,13 +207,13 @@ __device__ uint64_t put_stored_head(uint32_t *words, uint64_t position, uint32_t
 
 enum { PACK_THREADS = 1024, PACKED_BYTES = BLOCK_BYTES / PACK_THREADS };
 
-/* Puts bytes as they are. The thread that has a word of the target puts the whole word. */
+/* Puts bytes as they are. Each thread puts whole words of the target. */
 __device__ void copy_bytes(const uint8_t *bytes, uint32_t size, uint32_t *words, uint64_t position) {
   const uint64_t target = position / 8, first = target / 4, end = (target + size + 3) / 4;
   for (uint64_t word = first + threadIdx.x; word < end; word += PACK_THREADS) {
     uint32_t value = 0;
     for (uint32_t k = 0; k < 4; k++) {
-      const uint64_t from = 4 * word + k - target; /* what is before wraps around */
+      const uint64_t from = 4 * word + k - target; /* before the target, it wraps around */
       value |= from < size ? (uint32_t)bytes[from] << 8 * k : 0;
     }
     if (value)
@@ -234,7 +234,7 @@ __device__ void store_block(const uint8_t *bytes, uint32_t size, bool last, uint
   }
 }
 
-/* The sum of the values of all threads before this one. */
+/* Returns the sum of the values of all threads before this one. */
 __device__ uint32_t sum_before(uint32_t value) {
   __shared__ uint32_t of_warps[32];
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -306,7 +306,8 @@ __device__ void put_literals(const uint32_t *codes, const literals &own, uint32_
     atomicOr(next, (uint32_t)bits);
 }
 
-/* Puts a block. The first one of a strip also puts the head of the chunk, and the last one its end. */
+/* Puts a block of deflate. The first block of a strip also puts the head of the chunk. The last block of a strip also puts
+ * the mark between strips, unless the stream ends there. */
 __global__ void __launch_bounds__(PACK_THREADS) pack(const png_job job) {
   __shared__ uint32_t codes[LITERALS];
   const uint32_t index = blockIdx.x, strip = blockIdx.y, size = block_bytes(job, strip, index);
@@ -355,7 +356,7 @@ __global__ void __launch_bounds__(PACK_THREADS) pack(const png_job job) {
 
 enum { CRC_THREADS = 256, CRC_BYTES = 256 /* a multiple of 16 */, CRC_POLYNOMIAL = 0xedb88320 };
 
-/* Polynomials over two elements modulo that of CRC-32, the coefficient of 1 in the highest bit. */
+/* Multiplies polynomials over two elements, modulo the polynomial of CRC-32. The coefficient of 1 is in the highest bit. */
 __device__ uint32_t multiply_polynomials(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (int i = 0; i < 32; i++) {
@@ -366,9 +367,9 @@ __device__ uint32_t multiply_polynomials(uint32_t a, uint32_t b) {
   return product;
 }
 
-/* CRC-32 is linear. So each thread computes the checksum of some bytes, as if zeros followed to the end of the chunk, and
- * the exclusive or of all these is the checksum of the chunk. The threads put theirs into its place, which begins as zeros.
- * A checksum that begins with ones is the same as inverting the first four bytes. */
+/* CRC-32 is linear. So each thread computes the checksum of some bytes, as if zeros followed to the end of the chunk. The
+ * exclusive or of all these checksums is that of the chunk. Each thread puts its checksum into the place of the result,
+ * which begins as zeros. CRC-32 starts from ones, which is the same as inverting the first four bytes. */
 __global__ void __launch_bounds__(CRC_THREADS) put_crc(const png_job job) {
   __shared__ uint32_t table[256], powers[32]; /* x^(8 * 2^i) */
   const gconv_png_strip made = job.made[blockIdx.y];

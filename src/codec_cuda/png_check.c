@@ -10,14 +10,14 @@ enum {
   WIDTH = 200,
   HEIGHT = 360,
   NOISY_ROWS = 225, /* more than the first block of the first strip */
-  FLAT_ROW = 330,   /* from here on */
+  FLAT_ROW = 330,   /* rows are flat from here on */
   ROW = WIDTH * PIXEL,
 };
 
 struct gconv_png_check {
   gconv_image picture;
   gconv_png_strip_encoder *encoder;
-  uint8_t *chunk; /* with room for that of any strip */
+  uint8_t *chunk; /* room for the chunk of any strip */
   uint8_t pixels[HEIGHT * ROW], zeros[ROW];
 };
 
@@ -28,8 +28,8 @@ static uint32_t draw(uint32_t *seed) {
   return *seed >> 8;
 }
 
-/* Rows of noise of all levels; then a slope with noise whose levels are half as frequent as the level below; then flat rows.
- */
+/* Paints rows of noise of all levels; then a slope with noise, where each level of noise is half as frequent as the level
+ * below; then flat rows. */
 static void paint(uint8_t *pixels) {
   uint32_t seed = 1;
   for (int y = 0; y < HEIGHT; y++)

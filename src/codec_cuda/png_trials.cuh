@@ -14,21 +14,21 @@ namespace {
 
 /* The bits of a sample by one filter. */
 struct trial {
-  uint64_t literals, with; /* without and with matches */
+  uint64_t literals, with; /* bits without matches; bits with them */
 };
 
 /* A block of deflate. */
 struct png_block {
   uint64_t position; /* where its bits begin in the strip's chunk */
-  uint64_t weighted; /* of its bytes: the sum of each times the number of bytes from it to the end; for Adler-32 */
+  uint64_t weighted; /* for Adler-32: the sum of its bytes, each times the number of bytes from it to the end */
   uint32_t sum;      /* the sum of its bytes */
-  uint32_t bits;     /* of the block in all */
+  uint32_t bits;     /* all bits of the block */
   uint32_t description_bits;
   bool stored;
   uint32_t counts[LITERALS];
   uint32_t codes[LITERALS +
                  1]; /* the number of bits in the lowest COUNT_BITS bits, the bits above; the last is the end of the block */
-  uint32_t description[160]; /* of the codes: at most 512 bytes, and slack for whole words */
+  uint32_t description[160]; /* the description of the codes: at most 512 bytes, and slack for whole words */
 };
 
 /* An image, and the arrays that are made of it. Strips have rooms of equal size. */
@@ -55,7 +55,7 @@ __device__ uint32_t rows_of(const png_job &job, uint32_t strip) {
   return min(job.strip_rows, job.height - strip * job.strip_rows);
 }
 
-/* Byte x of line y of the image. */
+/* Returns byte x of line y of the image, filtered. */
 __device__ uint8_t filter_byte(const png_job &job, int filter, uint32_t y, uint32_t x) {
   if (x-- == 0)
     return (uint8_t)filter;
@@ -70,7 +70,7 @@ __device__ uint8_t filter_byte(const png_job &job, int filter, uint32_t y, uint3
   return (uint8_t)(own - gconv_png_predict(filter, left, up, corner));
 }
 
-/* Up to four bytes from byte x of line y on, as a word: the first byte is the lowest. */
+/* Returns up to four filtered bytes, from byte x of line y on, as a word: the first byte is the lowest. */
 __device__ uint32_t filter_bytes(const png_job &job, int filter, uint32_t y, uint32_t x, uint32_t count) {
   uint32_t four = 0;
 #pragma unroll
@@ -87,14 +87,14 @@ __device__ uint32_t filter_bytes(const png_job &job, int filter, uint32_t y, uin
 
 /* ---- Lengths of codes, by all threads of a block ---- */
 
-/* The sum of all lanes; the first lane gets it. */
+/* Adds the values of all lanes. Only the first lane gets the sum. */
 __device__ uint64_t sum_of_warp(uint64_t value) {
   for (int distance = 16; distance > 0; distance /= 2)
     value += __shfl_down_sync(0xffffffff, value, distance);
   return value;
 }
 
-/* What make_lengths() works in, in shared memory. */
+/* The workspace of make_lengths(), in shared memory. */
 struct length_room {
   gconv_huffman_room huffman;
   int used;
@@ -119,7 +119,7 @@ __device__ uint32_t make_lengths(const uint32_t *counts, int symbols, int longes
   }
   __syncthreads();
   if (thread == 0) {
-    for (int i = 0; room->used < 2; i++) /* two symbols at least, whose lengths are 1 in any order */
+    for (int i = 0; room->used < 2; i++) /* adds symbols until there are two: both get length 1, in any order */
       if (counts[i] == 0)
         room->huffman.sorted[room->used++] = (uint64_t)1 << 16 | (uint64_t)i;
     gconv_huffman_build(&room->huffman, room->used);
@@ -191,16 +191,16 @@ __device__ gconv_png_choice begin_choice(const png_job &job, uint32_t strip) {
   return gconv_png_choice_begin(literals);
 }
 
-/* What try_matches() works in. The places that were seen are no longer needed when lengths are made. */
+/* The workspace of try_matches(). `seen` is no longer needed when lengths are made. */
 union match_room {
   uint64_t seen[1 << HASH_BITS];
   length_room lengths;
 };
 
-/* The symbols that lines have been cut into. */
+/* Counts of the symbols into which lines were cut. */
 struct cuts {
-  uint32_t *counts, *distance_counts; /* in shared memory: of SYMBOLS and DISTANCE_SYMBOLS */
-  uint32_t extra_bits;                /* of each lane's matches */
+  uint32_t *counts, *distance_counts; /* in shared memory: [SYMBOLS]; [DISTANCE_SYMBOLS] */
+  uint32_t extra_bits;                /* extra bits of this lane's matches */
 };
 
 __device__ void count_match(cuts *c, uint32_t length, uint32_t distance) {
@@ -210,9 +210,9 @@ __device__ void count_match(cuts *c, uint32_t length, uint32_t distance) {
   c->extra_bits += length_extra + distance_extra;
 }
 
-/* Cuts bytes 0 .. stop - 1 as the CPU does one pixel after the other, by one warp. Each lane looks one pixel up, as if
- * all pixels before it were noted. That is so if they are no matches, or matches that end where the next pixel begins.
- * Pixels after another match, or after too many pixels of one slot, are looked up again. */
+/* Cuts bytes 0 .. stop - 1 by one warp. The CPU does the same, one pixel after the other. Each lane looks one pixel up, as
+ * if the pixels of all lanes before it were in the table. That is right if those pixels are no matches, or matches that end
+ * where the next pixel begins. Pixels behind a longer match, or behind too many pixels of one slot, are looked up again. */
 __device__ void cut_by_warp(uint64_t *seen, const gconv_png_lines &lines, uint32_t stop, cuts *c) {
   enum { MOST_BEFORE = 3 };
   const uint32_t all = 0xffffffff, lane = threadIdx.x, line = (uint32_t)lines.line, pixel_bytes = (uint32_t)lines.pixel;
@@ -318,7 +318,7 @@ __global__ void __launch_bounds__(TRIAL_THREADS) try_matches(const png_job job) 
 
 /* ---- The choice ---- */
 
-/* The choice for a strip whose trials are done. */
+/* Returns the choice for a strip whose trials are done. */
 __device__ gconv_png_choice choose(const png_job &job, uint32_t strip) {
   gconv_png_choice choice = begin_choice(job, strip);
   for (int turn = 0; turn < GCONV_PNG_FILTERS; turn++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * By how much two images differ.
+ * Finds by how much two images differ.
  *
  * Both are read by rows, some megabytes at a time, side by side. Threads then take parts of those rows. Samples become
- * float32 values that hold them exactly: levels, or, where one image has floats, fractions of white. All sums are float64
- * and go in a fixed order: the lanes of a row, then row after row. So results depend on neither threads nor memory.
+ * float32 values that hold them exactly: levels, or, if an image has floats, fractions of white. All sums are float64 and go
+ * in a fixed order: the lanes of a row, then row after row. So results depend on neither threads nor memory.
  */
 #include "base/arguments.h"
 #include "base/memory.h"
@@ -23,7 +23,7 @@ enum {
   WINDOW = GCONV_SSIM_WINDOW,
   HALO = WINDOW - 1, /* rows above a row that its windows need */
   ROWS_A_TURN = 16,
-  STRIP_BYTES = 4 << 20 /* of one image's rows that are in memory at a time, roughly */
+  STRIP_BYTES = 4 << 20 /* bytes of one image's rows that are in memory at a time, roughly */
 };
 
 /* ---- Both images ----------------------------------------------------------------------------------------------------- */
@@ -31,12 +31,12 @@ enum {
 /* One of the two images. Its rows are those of all planes, one after the other. */
 typedef struct side {
   const char *name;
-  gconv_row_reader *reader; /* owned; NULL: rows are in memory: */
+  gconv_row_reader *reader; /* owned; NULL: all rows are in memory, in `image` */
   const gconv_image *image;
-  gconv_image own;     /* that was read as a whole; owned */
+  gconv_image own;     /* an image that was read as a whole; owned */
   gconv_image header;  /* without pixels and metadata */
   uint8_t *window;     /* owned: rows of the strip, with HALO rows before them */
-  size_t row_bytes;    /* of the window, or of the image */
+  size_t row_bytes;    /* bytes from row to row, of the window or the image */
   const uint8_t *rows; /* the first row that the strip needs */
   gconv_status status; /* of reading the strip */
   char *why;           /* owned */
@@ -47,9 +47,9 @@ typedef struct comparing {
   gconv_threads *threads;
   bool own_threads;
   side sides[2];
-  double white;         /* in units of the values */
-  bool floats;          /* one has floats: values are fractions of white */
-  size_t samples, step; /* of a row; from a sample to the next of its channel */
+  double white;         /* white in units of the values */
+  bool floats;          /* an image has floats: values are fractions of white */
+  size_t samples, step; /* samples of a row; samples from one to the next of its channel */
   size_t planes;
   int32_t strip;           /* rows at a time */
   double known;            /* the largest difference before the strip */
@@ -58,11 +58,11 @@ typedef struct comparing {
   gconv_row_sums *results; /* owned: [strip] */
   uint8_t *shades;         /* owned: [strip][width]; NULL: no picture is wanted */
   gconv_row_writer *writer;
-  gconv_image picture; /* its header, then with rows of a strip, if they are no bytes */
+  gconv_image picture; /* the header of the picture */
   float *shade_values; /* owned: [2][width]: a row of the picture as floats, and as its type */
 
-  size_t plane;         /* of the strip: ... */
-  int32_t first, count; /* ... its rows */
+  size_t plane;         /* the plane of the current strip */
+  int32_t first, count; /* the first row of the current strip, and how many it has */
 } comparing;
 
 static gconv_status open_side(const gconv_compared *compared, const gconv_compare_options *options, side *s) {
@@ -126,7 +126,7 @@ static gconv_status check_shapes(const side *a, const side *b) {
 
 /* ---- Reading a strip ------------------------------------------------------------------------------------------------- */
 
-/* Rows of the strip, and those above it in the same plane, that its windows need. */
+/* Returns how many rows above the strip, in the same plane, its windows need. */
 static int32_t rows_above(const comparing *c) {
   return c->first < HALO ? c->first : HALO;
 }
@@ -140,7 +140,7 @@ static void read_side(void *context, size_t turn, int seat) {
     s->rows = (const uint8_t *)s->image->data + c->plane * s->image->plane_bytes + (size_t)(c->first - above) * s->row_bytes;
     return;
   }
-  if (above > 0) /* the last rows of the strip before, which had c->strip rows and may have had fewer above it */
+  if (above > 0) /* keeps the last rows of the strip before: that had c->strip rows, and maybe fewer above it */
     memmove(s->window,
             s->rows + (size_t)((c->first - c->strip < HALO ? c->first - c->strip : HALO) + c->strip - above) * s->row_bytes,
             (size_t)above * s->row_bytes);
@@ -199,7 +199,7 @@ static void compare_rows(void *context, size_t turn, int seat) {
 
 /* ---- Sums of many rows ----------------------------------------------------------------------------------------------- */
 
-/* Sums over a frame, or over all. */
+/* Sums over a frame, or over all frames. */
 typedef struct total {
   double absolute, squares, similarity;
   gconv_difference found;
@@ -222,7 +222,7 @@ static void add_row(const comparing *c, const gconv_row_sums *row, int32_t y, to
   t->found.channel = like->planar ? (int32_t)(c->plane % channels) : row->at % (int32_t)c->step;
 }
 
-/* The numbers that sums over `frames` frames come to. */
+/* Computes the result from sums over `frames` frames. */
 static gconv_difference finish(const comparing *c, const total *t, int32_t frames) {
   const gconv_image *like = &c->sides[0].header;
   gconv_difference found = t->found;
@@ -257,7 +257,7 @@ static gconv_status write_shades(comparing *c) {
 
 static gconv_status compare_strip(comparing *c, total *frame, total *all) {
   GCONV_TRY(read_strip(c));
-  c->known = frame->found.largest; /* that of a frame is never more than that of all */
+  c->known = frame->found.largest; /* the largest of a frame is never more than the largest of all */
   gconv_threads_run(c->threads, (size_t)((c->count - 1) / ROWS_A_TURN + 1), compare_rows, c);
   for (int32_t i = 0; i < c->count; i++) {
     add_row(c, &c->results[i], c->first + i, frame);
@@ -290,7 +290,7 @@ static gconv_status compare_planes(comparing *c, gconv_difference *result) {
 
 /* ---- The whole ------------------------------------------------------------------------------------------------------- */
 
-/* The picture has all planes, one below the other. */
+/* Begins the picture. It has all planes, one below the other. */
 static gconv_status begin_picture(comparing *c) {
   const gconv_image *like = &c->sides[0].header;
   const char *path = c->options->picture;

@@ -9,7 +9,7 @@ enum {
   WINDOW = GCONV_SSIM_WINDOW,
   HALO = WINDOW - 1,
   LANES = 8,      /* partial sums of a row */
-  COLUMNS = 1024, /* that are summed at a time: five arrays of them fit into a cache of 64 KB */
+  COLUMNS = 1024, /* columns that are summed at a time: five arrays of so many fit into a cache of 64 KB */
   MOMENTS = 5     /* a, b, a * a, b * b, a * b */
 };
 
@@ -37,7 +37,7 @@ void gconv_compare_load(gconv_type type, const void *row, double white, float *v
     widen_u16(row, values, samples);
 }
 
-/* The sums of |a - b| and its square, its maximum and how often it is not 0, in LANES parts. */
+/* Finds, in LANES parts, the sum of |a - b|, the sum of its square, its maximum, and how often it is not 0. */
 GCONV_INLINE void differ_body(const float *a, const float *b, size_t count, double (*lanes)[LANES]) {
   double absolute[LANES] = {0}, squares[LANES] = {0}, largest[LANES] = {0}, differing[LANES] = {0};
   for (size_t i = 0; i + LANES <= count; i += LANES)
@@ -57,8 +57,8 @@ GCONV_INLINE void differ_body(const float *a, const float *b, size_t count, doub
 }
 GCONV_VECTORIZED(differ, (const float *a, const float *b, size_t count, double (*lanes)[LANES]), (a, b, count, lanes))
 
-/* |a - b|, where samples that are the same, infinite or no number, differ by 0, and any others that are not finite by
- * infinity. */
+/* Returns |a - b|. Samples that are equal, infinite ones too, differ by 0, and so do two NaN. All others that are not finite
+ * differ by infinity. */
 static double difference(float a, float b) {
   if (a == b || (isnan(a) && isnan(b)))
     return 0;
@@ -123,7 +123,7 @@ GCONV_VECTORIZED(add_columns,
                   double *restrict moments),
                  (a, b, first, count, stride, moments))
 
-/* The sum of WINDOW columns that are `step` samples apart. */
+/* Returns the sum of WINDOW columns that are `step` samples apart. */
 GCONV_INLINE double add_window(const double *column, size_t step) {
   return column[0] + column[step] + column[2 * step] + column[3 * step] + column[4 * step] + column[5 * step] +
          column[6 * step];
@@ -171,8 +171,8 @@ double gconv_compare_similarity(const float *const *a, const float *const *b, si
 
 /* ---- The picture ----------------------------------------------------------------------------------------------------- */
 
-/* 0 for no difference; from 32 for one of 1/255 (of 1/65535, where samples are finer) on, each doubling is the same step, to
- * 255 for 1. */
+/* Returns 0 for no difference, and 32 for a difference of 1/255 (1/65535 if samples are finer). From there on, each doubling
+ * adds the same, up to 255 for a difference of 1. */
 static uint8_t shade(double fraction, double doublings) {
   if (fraction == 0)
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * By how much rows of two images differ: sums, and similarity.
+ * Compares rows of two images: sums of differences, and similarity.
  *
  * SSIM is that of Wang, Bovik, Sheikh and Simoncelli (2004) in the form of scikit-image's structural_similarity(): means,
  * variances and the covariance of uniform windows of 7 x 7 samples that lie inside the image, of each channel by itself,
@@ -17,17 +17,18 @@ enum { GCONV_SSIM_WINDOW = 7 }; /* rows and columns */
 typedef struct gconv_row_sums {
   double absolute, squares, largest, similarity;
   uint64_t differing;
-  int32_t at; /* the first sample that is off by `largest`; only known if that is more than what came before */
+  int32_t at; /* the first sample with the largest difference; only set if this is more than `known` */
 } gconv_row_sums;
 
 /* Makes `values` of the samples of a row: levels where white is 255 or 65535, fractions of white where it is 1. */
 void gconv_compare_load(gconv_type type, const void *row, double white, float *values, size_t samples);
 
-/* Fills *row but for `similarity`. `known`: the largest difference so far, above which the place is looked for. */
+/* Fills *row, except for `similarity`. `known`: the largest difference so far. Only for a larger one is the place looked
+ * for. */
 void gconv_compare_row(const float *a, const float *b, size_t count, double known, gconv_row_sums *row);
 
-/* The sum of SSIM over the windows whose last rows are a[GCONV_SSIM_WINDOW - 1] and b[GCONV_SSIM_WINDOW - 1]. From a sample
- * to the next of its channel there are `step`. `room` is for gconv_similarity_room(step) numbers. */
+/* Returns the sum of SSIM over the windows whose last rows are a[GCONV_SSIM_WINDOW - 1] and b[GCONV_SSIM_WINDOW - 1].
+ * `step`: samples from a sample to the next of its channel. `room` has place for gconv_similarity_room(step) numbers. */
 double gconv_compare_similarity(const float *const *a, const float *const *b, size_t samples, size_t step, double white,
                                 double *room);
 size_t gconv_similarity_room(size_t step);

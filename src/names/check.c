@@ -15,7 +15,7 @@
 
 /* ---- Where a result may lie ------------------------------------------------------------------------------------------- */
 
-/* The canonical name of the folder in which all results must lie. On the heap; NULL without memory. */
+/* Returns the canonical name of the folder in which all results must lie. On the heap; NULL without memory. */
 static char *root_of(const gconv_outputs *outputs) {
   return gconv_path_canonical(outputs->folder[0] ? outputs->folder : ".");
 }
@@ -68,7 +68,7 @@ gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *pat
 
 /* ---- Results that land on each other ------------------------------------------------------------------------------- */
 
-/* The path of the input that result `index` belongs to. */
+/* Returns the path of the input that result `index` belongs to. */
 static const char *input_of(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t index) {
   size_t i = 0;
   while (outputs->first[i + 1] <= index)
@@ -76,7 +76,7 @@ static const char *input_of(const gconv_inputs *inputs, const gconv_outputs *out
   return inputs->items[i].path;
 }
 
-/* The length of a path without its extension. */
+/* Returns the length of a path without its extension. */
 static size_t stem_length(const char *path) {
   const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
   return dot ? (size_t)(dot - path) : strlen(path);
@@ -216,7 +216,7 @@ gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks,
 
 /* ---- Folders ------------------------------------------------------------------------------------------------------- */
 
-/* The nearest folder around `folder` that exists. On the heap; NULL without memory. */
+/* Returns the nearest folder around `folder` that exists. On the heap; NULL without memory. */
 static char *nearest_folder(const char *folder) {
   struct stat status;
   char *nearest = strdup(folder);
@@ -309,13 +309,13 @@ static gconv_status drop_long(gconv_inputs *inputs, gconv_outputs *outputs, bool
 
 static gconv_status check_all(gconv_inputs *inputs, gconv_outputs *outputs) {
   GCONV_TRY(gconv_check_inputs(inputs));
-  bool array = inputs->count > 1 && outputs->paths.count == 1; /* of all inputs */
+  bool array = inputs->count > 1 && outputs->paths.count == 1; /* one array of all inputs */
   GCONV_TRY(gconv_check_outputs(outputs, array ? NULL : inputs));
   if (!outputs->first || !outputs->pattern || !outputs->folder)
     return gconv_fail(GCONV_BAD_ARGUMENT, "outputs: %s is NULL", outputs->first ? "pattern" : "first");
   if (outputs->paths.count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "outputs: there are none to check");
-  if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only one */
+  if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only result */
     return GCONV_OK;
   GCONV_TRY(drop_long(inputs, outputs, array));
   if (outputs->suffix) {

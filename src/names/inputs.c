@@ -64,7 +64,7 @@ static gconv_status find_results(gconv_search *search, const char *output) {
 /* Makes the key by which a file is known: its absolute path without "." and "..", on the heap; NULL without memory. A link
  * to the file, or to its folder, has another key. `here`: the working folder. */
 static char *make_key(const char *path, const char *here) {
-  if (strstr(path, "..")) /* which may lead through a link */
+  if (strstr(path, "..")) /* ".." may lead through a link */
     return gconv_path_canonical(path);
   char *key = strdup(path[0] == '/' ? "/" : here);
   char *whole = key ? realloc(key, strlen(key) + strlen(path) + 2) : NULL;

@@ -21,10 +21,11 @@
 
 #define NAME ".gconv-manifest"
 
-/* Longer lines are passed over: no run writes them, as its paths can be opened. Larger files are refused. */
+/* Lines longer than MOST_LINE are passed over: no run writes them, as the system opens no paths of that length. Files larger
+ * than MOST_BYTES are refused. */
 enum { MOST_LINE = 5 * PATH_MAX, MOST_BYTES = 1 << 30 };
 
-/* A line. */
+/* A line of a manifest. */
 typedef struct note {
   char *path, *relative; /* as they stand in the line: escaped, and the path from the manifest's folder on; owned */
   gconv_print result, input;
@@ -38,7 +39,7 @@ struct gconv_manifest {
   note *records; /* sorted by path once all are read; a result may have several */
   size_t count;
   int file;             /* -1: nothing is noted */
-  pthread_mutex_t lock; /* of the file */
+  pthread_mutex_t lock; /* guards `file` */
 };
 
 gconv_print gconv_print_of(const char *path) {
@@ -53,7 +54,7 @@ static bool equal(gconv_print a, gconv_print b) {
 
 /* ---- Lines --------------------------------------------------------------------------------------------------------- */
 
-/* A name as a line has it. For free(); NULL without memory. */
+/* Returns a name as lines have it, escaped. For free(); NULL without memory. */
 static char *escaped(const char *name) {
   char *text = malloc(2 * strlen(name) + 1), *out = text;
   for (; text && *name; name++) {
@@ -88,7 +89,8 @@ static bool parse_print(char **at, gconv_print *print) {
   return print->known;
 }
 
-/* Parses a line, which is changed, and holds the texts of the record. False if it is no whole record. */
+/* Parses a line into *record, whose texts are parts of the line. The line is changed. Returns false if it is no whole
+ * record. */
 static bool parse_line(char *line, note *record) {
   bool whole = parse_print(&line, &record->result) && parse_print(&line, &record->input) &&
                parse_field(&line, 16, UINT64_MAX, &record->job) && cut_field(&line);
@@ -315,12 +317,13 @@ static gconv_finding compare_origin(const gconv_manifest *manifest, const note *
                                                                                 : GCONV_FOUND_OTHER_INPUT;
 }
 
-/* Whether a record, or the end of the records, is one of this escaped path. */
+/* Returns whether `record`, which may be the end of the records, belongs to this escaped path. */
 static bool is_of(const gconv_manifest *manifest, const note *record, const char *path) {
   return record < manifest->records + manifest->count && strcmp(record->path, path) == 0;
 }
 
-/* Finds the first record of an escaped path. Where there is none, the record at its place, or NULL without any record. */
+/* Finds the first record of an escaped path. If there is none, returns the place where it would be; NULL if there are no
+ * records. */
 static const note *find(const gconv_manifest *manifest, const char *path) {
   const note *at = manifest->records, *end = manifest->count > 0 ? at + manifest->count : at;
   while (at < end) {
@@ -333,7 +336,7 @@ static const note *find(const gconv_manifest *manifest, const char *path) {
   return at;
 }
 
-/* The name of a result as the records have it: from the folder of the manifest on, escaped. */
+/* Returns the name of a result as the records have it: from the folder of the manifest on, escaped. */
 static char *name_of(const gconv_manifest *manifest, const char *path) {
   return escaped(path + strlen(manifest->folder));
 }

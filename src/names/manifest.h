@@ -15,19 +15,19 @@
 
 #include "names/texts.h"
 
-/* The content of a file. */
+/* A print of the content of a file. */
 typedef struct gconv_print {
   bool known; /* false: the file could not be read. Such prints equal no other */
   uint64_t bytes;
   uint32_t crc32;
 } gconv_print;
 
-/* The print of a file; unknown if the file cannot be read, or is no regular file. */
+/* Returns the print of a file; unknown if the file cannot be read, or is no regular file. */
 gconv_print gconv_print_of(const char *path);
 /* Looks up the result `path` of the input `relative`, whose content is `input`. Thread-safe. Reads the result. */
 gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char *path, const char *relative,
                                      gconv_print input);
-/* As gconv_manifest_open(). */
+/* Does what gconv_manifest_open() does, and leaves the text of a failure in gconv_last_error(). */
 gconv_status gconv_manifest_open_all(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, size_t *removed,
                                      gconv_manifest **manifest);
 /* Opens the manifest of a run without --resume, whose results lie among its inputs. It only records results, so that later

@@ -170,9 +170,8 @@ static void keep_filter(void *filter) {
   (void)filter; /* it belongs to the caller */
 }
 
-/* For each filter, whether another one has the same name. For free(); NULL without memory. There may be thousands of
- * filters.
- */
+/* Returns for each filter whether another filter has the same name. For free(); NULL without memory. There may be thousands
+ * of filters. */
 static bool *find_shared_names(const gconv_filters *filters) {
   bool *shared = calloc(filters->count, sizeof *shared), good = shared != NULL;
   void *first = NULL; /* a tree of the first filters of each name */
@@ -331,7 +330,7 @@ static gconv_status check_suffix(const struct namer *namer) {
                     namer->naming->output);
 }
 
-/* The values of all fields but {index} and {frame}, for results of this format. */
+/* Returns the values of all fields but {index} and {frame}, for results of this format. */
 static gconv_template_values values_of(const struct namer *namer, const gconv_format_info *format, size_t input,
                                        size_t result) {
   const char *stem = gconv_path_name(namer->inputs->items[input].relative), *dot = strrchr(stem, '.');

@@ -33,8 +33,8 @@ gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks
 
 /* ---- check.c: gconv_outputs_check() ---- */
 
-/* Before a result is written at `path`: refuses a place outside the folder of -o, to which a link may lead by now, and makes
- * missing folders, if outputs->make_folders. Thread-safe. */
+/* Called before a result is written at `path`. Refuses a place outside the folder of -o, to which a link may lead by now.
+ * Makes missing folders, if outputs->make_folders is set. Thread-safe. */
 gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *path);
 
 #endif

@@ -9,15 +9,15 @@
 
 /* ---- By their letters ---- */
 
-/* What stands behind the last slash; all of the path if it has no slash. A part of `path`. */
+/* Returns what stands behind the last slash; all of the path if it has no slash. The text is a part of `path`. */
 const char *gconv_path_name(const char *path);
-/* The length of a name without its extension. A dot at the beginning begins no extension. */
+/* Returns the length of a name without its extension. A dot at the beginning begins no extension. */
 size_t gconv_path_stem(const char *name);
-/* Texts on the heap; NULL without memory. */
+/* gconv_path_join() and gconv_path_folder() return texts on the heap; NULL without memory. */
 
-/* "folder/name"; just "name" if the folder is "". */
+/* Returns "folder/name"; just "name" if the folder is "". */
 char *gconv_path_join(const char *folder, const char *name);
-/* The folder of a path: "." if it has none. */
+/* Returns the folder of a path: "." if it has none. */
 char *gconv_path_folder(const char *path);
 /* Appends the parts of `rest` to the absolute path `real`, which has room for them. Parts ".." and "." are resolved by their
  * letters alone. */
@@ -25,8 +25,8 @@ void gconv_path_append(char *real, const char *rest);
 
 /* ---- By what lies there ---- */
 
-/* The path as one absolute name without links, "." and "..". Parts that do not exist yet are resolved by their letters. On
- * the heap; NULL without memory. */
+/* Returns the path as an absolute name without links, "." and "..". Parts that do not exist yet are resolved by their
+ * letters. On the heap; NULL without memory. */
 char *gconv_path_canonical(const char *path);
 
 /* Whether an input may be opened before its turn: a pipe can be read only once. */

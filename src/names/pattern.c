@@ -113,7 +113,7 @@ static gconv_status take_entries(matching *m, const char *folder, const char *pa
 static gconv_status expand(matching *m, const char *folder, const char *pattern) {
   size_t length = strcspn(pattern, "/");
   const char *rest = pattern[length] ? pattern + length + strspn(pattern + length, "/") : NULL;
-  if (pattern[0] == '/' || pattern[0] == '\0') /* at its beginning, or behind its last slash: of folders alone */
+  if (pattern[0] == '/' || pattern[0] == '\0') /* the first slash; or the end, which only folders match */
     return pattern[0] ? expand(m, "/", rest) : add_found(m, folder, "");
   if (is_fixed(pattern, length))
     return take_fixed(m, folder, pattern, length, rest);
@@ -124,7 +124,7 @@ static gconv_status expand(matching *m, const char *folder, const char *pattern)
   gconv_status status = part ? GCONV_OK : gconv_no_memory();
   if (any && status == GCONV_OK)
     status = note_folder(m, folder);
-  if (any && status == GCONV_OK) /* no folder; and ** at the end is all files */
+  if (any && status == GCONV_OK) /* ** may be no folder; at the end, it is all files */
     status = expand(m, folder, rest && rest[0] ? rest : "*");
   m->depth++;
   GCONV_THEN(status, take_entries(m, folder, part, any, pattern, rest));

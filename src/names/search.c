@@ -119,7 +119,7 @@ static bool matches_part(const char *pattern, size_t pattern_bytes, const char *
 /* Whether a pattern matches a path, part by part; ** stands for any parts, or none. Where parts differ, the last ** takes
  * one part more. */
 static bool matches_path(const char *pattern, const char *path) {
-  const char *behind = NULL, *taken = NULL; /* the pattern after the last **, and the path after what that takes */
+  const char *behind = NULL, *taken = NULL; /* the pattern behind the last **; the path behind its match */
   for (;;) {
     size_t part = strcspn(pattern, "/"), name = strcspn(path, "/");
     if (part == 2 && strncmp(pattern, "**", 2) == 0) {
@@ -170,7 +170,7 @@ bool gconv_search_has_results(const gconv_search *search, const struct stat *sta
   return search->has_results && search->results.st_dev == status->st_dev && search->results.st_ino == status->st_ino;
 }
 
-/* Notes that a folder was found. *first: it was not found before. */
+/* Notes that a folder was found. *first says whether it was not found before. */
 static gconv_status see(gconv_search *search, const struct stat *status, bool *first) {
   gconv_identity *key = malloc(sizeof *key);
   GCONV_NEED_MEMORY(key, "out of memory");
@@ -214,7 +214,7 @@ gconv_status gconv_search_entry(gconv_search *search, const char *path, bool fol
     return take_hidden(search, path, folder, matched, errno);
   if (S_ISREG(status.st_mode) && (matched || is_image_name(path)))
     return gconv_search_add(search, path, path + search->above, true);
-  if (!S_ISDIR(status.st_mode)) /* a pipe among them may never end */
+  if (!S_ISDIR(status.st_mode)) /* a pipe in the folder may never end */
     return skip(search, path, status.st_mode);
   if (!search->recursive)
     return GCONV_OK;
@@ -267,7 +267,7 @@ static gconv_status search_folders(gconv_search *search) {
   return status;
 }
 
-/* Orders paths as a search would find them that goes into each folder at once: '/' comes before all other letters. */
+/* Orders paths as if a search had gone into each folder as soon as it was found: '/' comes before all other letters. */
 static int compare_paths(const char *a, const char *b) {
   while (*a && *a == *b) {
     a++;

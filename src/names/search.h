@@ -48,7 +48,7 @@ gconv_status gconv_search_entry(gconv_search *search, const char *path, bool fol
 gconv_status gconv_search_noted(gconv_search *search, bool links);
 /* Notes in inputs->missed that a folder or file could not be looked at. The search goes on. */
 gconv_status gconv_search_miss(gconv_search *search, const char *path, int error);
-/* Whether a folder is the one of the results. */
+/* Returns whether a folder is the folder of the results. */
 bool gconv_search_has_results(const gconv_search *search, const struct stat *status);
 /* Lists the entries of a folder, sorted, with `hidden` the hidden ones too. If the folder cannot be read, *count is 0, and
  * inputs->missed says why. */

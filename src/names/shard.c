@@ -128,8 +128,9 @@ static uint64_t find_number(const char *path, size_t *begin, size_t *end) {
   return number;
 }
 
-/* The shard of an input, from 1 to `count`. The hash of the path without its number is a place on a circle of 2^64. The
- * number is added in steps of the golden ratio, which spread numbered files evenly. Each shard has a part of the circle. */
+/* Returns the shard of an input, from 1 to `count`. The hash of the path without its number is a place on a circle of 2^64.
+ * The number is added in steps of the golden ratio, which spread numbered files evenly. Each shard has a part of the
+ * circle. */
 static int shard_of(const char *relative, int count) {
   size_t begin, end;
   uint64_t number = find_number(relative, &begin, &end);

@@ -11,7 +11,7 @@ static bool is_doubled(const char *at, const char *end) {
   return (*at == '{' || *at == '}') && at + 1 < end && at[1] == *at;
 }
 
-/* The bytes before the first field; all bytes if there is no field. */
+/* Returns the bytes before the first field; all bytes if there is no field. */
 static size_t fixed_length(const char *template) {
   const char *at = template, *end = at + strlen(at);
   for (; at < end; at++)

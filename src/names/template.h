@@ -11,7 +11,7 @@
 typedef struct gconv_template_values {
   const char *stem;
   int stem_length;
-  const char *suffix; /* behind the stem; "" for none */
+  const char *suffix; /* stands behind the stem; "": none */
   const char *extension;
   int extension_length;
   const char *filter;
@@ -21,15 +21,15 @@ typedef struct gconv_template_values {
 
 /* Whether `output` has a field. An existing folder of that very name is no template. */
 bool gconv_template_is_one(const char *output);
-/* The path that `output` names if it is no template: doubled braces become single ones, except in the name of an existing
- * folder. Owned by the caller; NULL without memory. */
+/* Returns the path that `output` names if it is no template: doubled braces become single ones, except in the name of an
+ * existing folder. Owned by the caller; NULL without memory. */
 char *gconv_template_plain(const char *output);
 /* Whether the template has the field `name`. */
 bool gconv_template_has(const char *template, const char *name);
-/* A template without fields that names `path`: its braces are doubled. Owned by the caller; NULL without memory. */
+/* Makes a template without fields that names `path`: its braces are doubled. Owned by the caller; NULL without memory. */
 char *gconv_template_escape(const char *path);
-/* The folder before the first field of the template, in which all results lie: "", or with a slash at the end. Owned by the
- * caller; NULL without memory. */
+/* Returns the folder before the first field of the template, in which all results lie: "", or with a slash at the end. Owned
+ * by the caller; NULL without memory. */
 char *gconv_template_folder(const char *template);
 /* Writes `length` bytes of a template with the values of its fields. Returns NULL. If braces hold no field, returns their
  * place, and their length in *wrong. */

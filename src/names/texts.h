@@ -7,10 +7,10 @@
 #include "base/status.h"
 #include "gconv_jobs.h"
 
-/* Inside of this room, as in those below, a failure leaves its text in gconv_last_error(). This hands the text of a failure
- * over to a caller of gconv_jobs.h. Returns `status`. */
+/* Hands the text of a failure over to a caller of gconv_jobs.h, and returns `status`. Inside of this room, as in the rooms
+ * below, a failure leaves its text in gconv_last_error(). */
 gconv_status gconv_tell(gconv_status status, gconv_message *message);
-/* gconv_texts_add(), as a status: GCONV_NO_MEMORY if the text is NULL or there is no memory for the list. */
+/* Does gconv_texts_add(), and returns a status: GCONV_NO_MEMORY if the text is NULL or there is no memory for the list. */
 gconv_status gconv_texts_append(gconv_texts *texts, char *text);
 /* Orders two elements of gconv_texts.items, for qsort() and bsearch(). */
 int gconv_texts_compare(const void *a, const void *b);
@@ -27,7 +27,7 @@ void gconv_keys_sort(gconv_key *keys, size_t count);
 /* Frees the texts and the keys. NULL is allowed. */
 void gconv_keys_free(gconv_key *keys, size_t count);
 
-/* Fails in the calling function, which has a `message`, if a pointer is NULL. */
+/* Returns a failure from the calling function, which has a `message`, if the pointer is NULL. */
 #define GCONV_NEED_TOLD(pointer, message)                                                                                   \
   GCONV_TRY(gconv_tell(gconv_check_given(GCONV_POINTERS(pointer), #pointer, __func__), message))
 
