@@ -13,7 +13,7 @@
 /* ---- From float64 to float32 --------------------------------------------------------------------------------------- */
 
 bool gconv_fits_float(double number) {
-  return fabs(number) < 0x1.ffffffp127; /* halfway from the largest float to 2^128; NaN does not */
+  return fabs(number) < 0x1.ffffffp127; /* halfway from the largest float to 2^128; false for NaN */
 }
 
 static double rounding_error(double number) {
@@ -65,7 +65,7 @@ static void tell_lost(const gconv_table *table, size_t column) {
       table->path, name_column(table, column, name));
 }
 
-/* Says so where whole numbers are so large that even float64 may have made them one. */
+/* Warns of a column with one large number: float64 may have rounded different whole numbers to it. */
 static void tell_huge(const gconv_table *table, size_t column, const gconv_spread *s) {
   char name[120];
   if (s->most == s->least && fabs(s->most) >= 0x1p53 && table->cases > 1)
@@ -95,7 +95,7 @@ static gconv_status choose_origins(gconv_table *table) {
     if (is_lost(&spreads[c])) {
       const double most = spreads[c].most - spreads[c].least;
       const gconv_spread moved = {0, most, rounding_error(most), 0};
-      if (is_lost(&moved)) { /* near to 0 */
+      if (is_lost(&moved)) { /* an origin does not help: the differences are too small for float32 */
         tell_lost(table, c);
         continue;
       }
@@ -136,7 +136,7 @@ gconv_status gconv_table_see(gconv_table *table, size_t column, double number) {
   return GCONV_OK;
 }
 
-/* Sets the origins of a sparse table, whose columns are all known now. */
+/* Appends origins of 0 for the columns of a sparse table that the model does not know. */
 static gconv_status finish_origins(gconv_table *table) {
   const size_t known = table->origins ? table->options->like->count : 0;
   double *origins =
@@ -150,7 +150,7 @@ static gconv_status finish_origins(gconv_table *table) {
   return GCONV_OK;
 }
 
-/* Warns of sparse columns that float32 cannot tell apart. They get no origins, since absent entries are 0. */
+/* Warns of sparse columns whose numbers float32 cannot tell apart. They get no origins, since absent entries are 0. */
 static void tell_sparse(const gconv_table *table) {
   for (size_t c = 0; c < table->spread_count && !table->origins; c++)
     if (table->spreads[c].count == table->cases && is_lost(&table->spreads[c]))

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "column 3 (height)" */
+/* Writes "column 3 (height)", and returns `text`. */
 static const char *name_column(const gconv_csv *c, size_t index, char text[100]) {
   if (c->header && c->header[index][0])
     snprintf(text, 100, "column %zu (%.60s)", index + 1, c->header[index]);
@@ -16,7 +16,7 @@ static const char *name_column(const gconv_csv *c, size_t index, char text[100])
   return text;
 }
 
-/* How --label can name the column. */
+/* Writes the word by which --label names the column, and returns `text`. */
 static const char *address_column(const gconv_csv *c, size_t index, char text[100]) {
   if (c->header && c->header[index][0])
     snprintf(text, 100, "%.80s", c->header[index]);
@@ -135,8 +135,9 @@ static gconv_status read_row(gconv_csv *c) {
   return gconv_table_end_row(c->table, label);
 }
 
-/* True if a line above the table is a comment. "#N/A,1,2" is none, nor is "#,name,height", whose first column numbers the
- * rows. With blanks between fields, "# name height" may be both. */
+/* True if a line above the table is a comment. "#N/A,1,2" is not a comment. Nor is "#,name,height", whose first column
+ * numbers the rows. With blanks between fields, "# name height" is a comment that may also be a header
+ * (gconv_csv_try_comment()). */
 static bool is_comment(const gconv_csv *c) {
   const char *text = c->lines.text;
   const size_t length = strcspn(text, (char[]){c->separator, '\0'});

@@ -15,7 +15,7 @@ static bool is_field(const gconv_csv_field *f, const char *text) {
   return (size_t)(f->end - f->begin) == length && strncasecmp(text, f->begin, length) == 0;
 }
 
-/* True if the fields are the names of all columns of a model. Names may be numbers. */
+/* True if there is a field with the name of each column of the model. Names may be numbers. */
 static bool names_model(const gconv_csv *c) {
   const gconv_column_notes *like = c->table->options->like;
   size_t found = 0;
@@ -38,11 +38,12 @@ static bool is_header(gconv_csv *c) {
     if (label && kind == GCONV_FIELD_TEXT && is_field(&c->fields[i], label))
       return true;
   }
-  const bool labels = c->table->of_targets && c->count == 1 && !options->regression; /* texts may be these */
+  const bool labels = c->table->of_targets && c->count == 1 && !options->regression; /* the texts may be labels */
   return (texts && !numbers && !labels) || names_model(c);
 }
 
-/* True if the fields that are numbers are whole, *first, *first + *step ..., and at least `fewest`. *numbers: how many. */
+/* True if the numbers among the fields are *first, *first + *step ..., all whole, and there are at least `fewest`. *numbers
+ * counts them. */
 static bool is_counting(const gconv_csv *c, size_t fewest, size_t *numbers, double *first, double *step) {
   double before = 0, value;
   *numbers = 0;
@@ -226,7 +227,7 @@ static gconv_status add_first_name(gconv_csv *c) {
   return GCONV_OK;
 }
 
-/* Finds the columns of a model among those that do not number rows. */
+/* Finds the model's columns in the header, except in columns that number the rows. */
 static gconv_status match_names(gconv_csv *c) {
   const gconv_names names = {c->header + c->passed, c->width - c->passed};
   size_t label = c->label == SIZE_MAX ? SIZE_MAX : c->label - c->passed;
@@ -281,7 +282,7 @@ static bool are_names(const gconv_csv *c) {
          (first >= FIRST_YEAR || (numbers > 2 && step == 1 && (first == 0 || first == 1)));
 }
 
-/* The doubt about a first line whose label is a text above numbers, such as "2019,2020,label". */
+/* Returns the doubt about a first line whose label is a text above numbers, such as "2019,2020,label". */
 static gconv_doubt doubt_label(const gconv_csv *c) {
   const gconv_dataset_options *options = c->table->options;
   if (options->regression)
@@ -293,7 +294,8 @@ static gconv_doubt doubt_label(const gconv_csv *c) {
   return are_names(c) ? GCONV_DOUBT_YEARS : GCONV_DOUBT_NAME;
 }
 
-/* The doubt about a first line of numbers. It may be a header: pandas names columns 0, 1, 2 ..., and names may be years. */
+/* Returns the doubt about a first line of numbers. It may be a header: pandas names columns 0, 1, 2 ..., and names may be
+ * years. */
 static gconv_doubt doubt_count(const gconv_csv *c) {
   const gconv_dataset_options *options = c->table->options;
   size_t numbers;
@@ -305,7 +307,7 @@ static gconv_doubt doubt_count(const gconv_csv *c) {
   return is_known(options, &c->fields[c->label]) ? GCONV_NO_DOUBT : GCONV_SURE_HEADER;
 }
 
-/* The doubt about a first line in which is_header() found numbers. */
+/* Returns the doubt about a first line in which is_header() found numbers. */
 static gconv_doubt doubt_header(gconv_csv *c) {
   size_t others = 0; /* inputs that are not numbers */
   double value;

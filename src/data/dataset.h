@@ -17,8 +17,8 @@ typedef struct gconv_dataset_type {
    * Thread-safe. */
   gconv_status (*read)(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count, float *inputs,
                        float *targets);
-  /* Gets the entries of a case's input, in ascending columns, which the data set owns; and its target, unless that is NULL.
-   * False, or NULL in place of the function: cases are not sparse. */
+  /* Gets the entries of a case's input, in ascending order of columns, and its target (unless `target` is NULL). The data
+   * set owns the entries. Returns false if cases are not sparse. NULL in place of the function: cases are never sparse. */
   bool (*entries)(const gconv_dataset *dataset, size_t index, const gconv_entry **entries, size_t *count, float *target);
   /* Frees the data set with all that it owns. */
   void (*free)(gconv_dataset *dataset);
@@ -38,20 +38,22 @@ struct gconv_dataset {
                               gconv_dataset_free() the notes */
   bool varies;             /* the numbers of a case depend on the epoch */
   bool gaps;               /* type->read() yields NaN for numbers that are missing */
-  bool noted;              /* info.notes are those of a model */
+  bool noted;              /* info.notes were copied from a model */
   float *fills;            /* owned: the numbers that replace gaps, one for each column; NULL: no gaps */
 };
 
 /* For data sets with columns (columns.c): sets the notes and fills, from `like` or, if it is NULL, from the cases. */
 gconv_status gconv_dataset_note(gconv_dataset *data, const gconv_column_notes *like);
-/* Sets means, deviations and fills from the cases. */
+/* Computes means and deviations from the cases. */
 gconv_status gconv_dataset_measure(gconv_dataset *data);
+/* Sets the fills to the means; to NULL if there are no gaps. */
 gconv_status gconv_dataset_fill(gconv_dataset *data);
 
-/* The floats of a case's input, and of its target: 1 for the number of a class, or info.outputs; 0 without targets. */
+/* Returns the floats of a case's input. */
 static inline size_t gconv_dataset_input_floats(const gconv_dataset_info *info) {
   return (size_t)info->channels * (size_t)info->height * (size_t)info->width;
 }
+/* Returns the floats of a case's target: 1 for the number of a class, else info.outputs, which is 0 without targets. */
 static inline size_t gconv_dataset_target_floats(const gconv_dataset_info *info) {
   return info->class_count > 0 ? 1 : info->outputs;
 }

@@ -13,10 +13,10 @@
 
 typedef struct picture_set {
   gconv_dataset base;
-  gconv_pictures inputs, targets; /* targets: in pairs, as many as inputs */
+  gconv_pictures inputs, targets; /* targets: with pairs, one for each input; else empty */
   gconv_labels labels;
   size_t *classes; /* owned: the class of each image; NULL: no classes */
-  size_t *ends; /* owned: with patches, the number of the first case after those of each image; NULL: an image is a case */
+  size_t *ends;    /* owned, with patches: for each image, the number of its last case + 1; NULL: an image is a case */
   int32_t patch;
   bool augment;
   uint64_t seed;
@@ -24,7 +24,7 @@ typedef struct picture_set {
 
 /* ---- Cases --------------------------------------------------------------------------------------------------------- */
 
-/* The image of a case: the first one whose end is larger. */
+/* Returns the number of the image that a case is from: the first image whose end is larger than `index`. */
 static size_t picture_of(const gconv_dataset *dataset, size_t index) {
   const picture_set *set = (const picture_set *)dataset;
   if (!set->ends)

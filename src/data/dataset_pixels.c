@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES = 1 << 16, STRIP = 64 /* rows of features at a time, for each of the operation's steps */ };
+enum { VALUES = 1 << 16, STRIP = 64 /* rows of features that are computed at a time */ };
 
 /* The number of a class's pixels that are still to come, and how many of them become cases. */
 typedef struct draw {
@@ -26,14 +26,14 @@ typedef struct pixel_set {
   gconv_pictures inputs, masks;
   gconv_labels labels;
   gconv_palette palette; /* of the first mask with a palette */
-  uint8_t *colours;      /* owned: of the classes, or NULL */
+  uint8_t *colours;      /* owned: RGB of each class, or NULL */
   char *features;        /* owned */
   int32_t *classes;      /* owned, [VALUES]: the class of each number of a mask; -1: none */
   size_t *labelled;      /* owned: the number of each mask's pixels with a class */
-  draw *draws;           /* owned: of each class */
-  uint64_t seed;         /* of the draws */
+  draw *draws;           /* owned: one for each class */
+  uint64_t seed;         /* for the draws */
   gconv_store samples;   /* float32: the features of a case, one case after the other */
-  gconv_store targets;   /* float32: the number of the class of each */
+  gconv_store targets;   /* float32: the number of each case's class */
 } pixel_set;
 
 /* ---- Cases --------------------------------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static unsigned mask_at(const gconv_image *mask, int32_t y, int32_t x) {
   return mask->type == GCONV_U8 ? row[at] : ((const uint16_t *)(const void *)row)[at];
 }
 
-/* Counts the numbers in all masks: counts[v] pixels are v. */
+/* Counts the numbers in all masks: counts[v] pixels are v. Also counts the labelled pixels of each mask. */
 static gconv_status count_values(pixel_set *set, uint64_t *counts) {
   for (size_t i = 0; i < set->masks.count; i++) {
     gconv_image mask = {0};

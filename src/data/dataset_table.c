@@ -10,13 +10,13 @@
 
 typedef struct table_set {
   gconv_dataset base;
-  gconv_table inputs;  /* with labels or targets, unless they are in a file of their own */
-  gconv_table targets; /* of that file */
+  gconv_table inputs;  /* with labels or targets, unless these are in a file of their own */
+  gconv_table targets; /* the table in the file of targets; empty without such a file */
   gconv_signal signal; /* in place of a table of inputs */
   int32_t window, hop;
-  bool by_sample; /* each sample has a target; a window has that of its middle */
-  /* Owned; NULL unless rows were left out: for each case, its number in `inputs`, in `targets`, and the number of its row.
-   */
+  bool by_sample; /* each sample has a target; a window has the target of its middle sample */
+  /* Owned: a number for each case; NULL unless rows were left out. input_cases: the case's number in `inputs`. target_cases:
+   * its number in `targets`. rows: the number of its row. */
   size_t *input_cases, *target_cases, *rows;
 } table_set;
 
@@ -119,7 +119,7 @@ static size_t row_of(const gconv_table *table, size_t index) {
   return table->rows ? table->rows[index] : index;
 }
 
-/* Keeps the rows that were left out in neither file. */
+/* Keeps only the rows that neither file leaves out. */
 static gconv_status join_rows(table_set *set) {
   const gconv_table *inputs = &set->inputs, *targets = &set->targets;
   size_t *const lists[] = {malloc(inputs->cases * sizeof(size_t)), malloc(inputs->cases * sizeof(size_t)),

@@ -9,8 +9,9 @@ static bool is_count(double number) {
   return number >= 1 && number <= 1e9 && number == floor(number);
 }
 
-/* True if there are as many numbers as the first line says. Of a longer file, only the beginning is known. It is FANN's if
- * lines of inputs and of outputs alternate, or if lines differ in length, which they do in no table. */
+/* True if there are as many numbers as the first line says. If the file is longer than SHOWN bytes, only its beginning is
+ * known. Then it is taken for FANN's if lines of inputs and of outputs alternate, or if lines differ in length, because the
+ * lines of a table do not. */
 static bool recognise(const uint8_t *bytes, size_t size) {
   enum { SHOWN = 4096 /* bytes that are known */, MOST = 256 /* numbers of a line in them */ };
   double head[3], unused;
@@ -39,7 +40,7 @@ static bool recognise(const uint8_t *bytes, size_t size) {
 typedef struct reading {
   gconv_lines lines;
   gconv_row line; /* the numbers of the current line */
-  size_t at;      /* the next of them */
+  size_t at;      /* the index of the next number in `line` */
 } reading;
 
 /* Reads the next line with numbers, unless some are left. */

@@ -12,7 +12,7 @@
  * languages. */
 static const struct {
   const char *word;
-  bool has_sign; /* "-nan" is one, too */
+  bool has_sign; /* "-nan" is a missing number, too */
   bool may_be_name;
 } gaps[] = {{"NA", false, false},      {"NaN", true, false},       {"N/A", false, false},      {"null", false, false},
             {"?", false, false},       {"#N/A", false, false},     {"<NA>", false, false},     {"None", false, true},

@@ -14,8 +14,8 @@ typedef enum gconv_field {
 } gconv_field;
 
 /* Reads the decimal number begin .. end, such as "-1.5e-3", into *value. Blanks around it are allowed. *end must be
- * readable. A gap is an empty field, or a word of pandas, R, spreadsheets, SQL, Weka, Julia or printf() for one: NA, NaN,
- * null, #N/A, None, ? ... in upper or lower case. */
+ * readable. A gap is an empty field, or a word of pandas, R, spreadsheets, SQL, Weka, Julia or printf() for a missing
+ * number: NA, NaN, null, #N/A, None, ? ... in upper or lower case. */
 gconv_field gconv_field_read(const char *begin, const char *end, double *value);
 
 /* True if a gap is a word that may also be the name of a class: "None", "missing". */

@@ -26,7 +26,7 @@ static label *make_label(gconv_labels *labels, const char *begin, const char *en
   double value = 0;
   *is_number = gconv_field_read(begin, end, &value) == GCONV_FIELD_NUMBER;
   *is_fraction = *is_number && value != floor(value);
-  if (*is_number && fabs(value) < 0x1p53) { /* float64 cannot tell larger ones apart */
+  if (*is_number && fabs(value) < 0x1p53) { /* float64 cannot tell larger numbers apart */
     int length = snprintf(text, sizeof text, "%.*g", DIGITS, value == 0 ? 0.0 : value);
     if (strtod(text, NULL) != value) /* the library has the locale of the program */
       length = snprintf(text, sizeof text, "%.*g", ALL_DIGITS, value);

@@ -11,16 +11,16 @@ enum { GCONV_MOST_CLASSES = 1 << 16 };
 typedef struct gconv_labels {
   char **names; /* owned */
   size_t count;
-  bool known; /* no other class may come; if takes_others, others get the next numbers */
+  bool known; /* other names are errors; with takes_others, other names get the next numbers */
   bool takes_others;
   char **others; /* owned */
   size_t other_count;
-  bool all_numbers, fractions; /* all names are numbers; one of them is a fraction */
-  char *fraction;              /* owned: such a name */
+  bool all_numbers, fractions; /* all_numbers: all names are numbers; fractions: a name is a fraction */
+  char *fraction;              /* owned: the first name that is a fraction */
   void *tree;
 } gconv_labels;
 
-/* Sets the names of all classes, if they are known before. */
+/* Sets the names of all classes, if they are known before labels are read. */
 gconv_status gconv_labels_begin(gconv_labels *labels, const char *const *names, size_t count);
 
 /* Finds the number of the class begin .. end, or adds a class. Equal numbers are one class: 1, +1 and 1.0. *wrong is NULL,

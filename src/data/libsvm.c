@@ -89,7 +89,7 @@ static gconv_status add_entry(gconv_table *table, gconv_entry entry) {
   return GCONV_OK;
 }
 
-/* Handles a missing number. Its row can be left out, but the number has no mean, since absent values are 0. */
+/* Handles a missing number. Its row can be left out. The mean of the column cannot replace it, since absent values are 0. */
 static gconv_status miss(gconv_lines *lines, gconv_table *table, int shown, const char *word) {
   if (table->missing != GCONV_MISSING_DROP)
     return gconv_lines_fail(
@@ -98,7 +98,7 @@ static gconv_status miss(gconv_lines *lines, gconv_table *table, int shown, cons
   return GCONV_OK;
 }
 
-/* next: the least index that is allowed. */
+/* *next: the least index that is allowed. */
 static gconv_status read_entry(reading *r, const char *word, size_t length, uint64_t *next) {
   gconv_lines *lines = &r->lines;
   gconv_table *table = r->table;

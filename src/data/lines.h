@@ -12,8 +12,8 @@ typedef struct gconv_lines {
   gconv_source *source;
   bool quotes;   /* ends of lines between quotes (") are part of a line, as in CSV (RFC 4180) */
   char *text;    /* owned: the line, ended by a 0; the caller may change it */
-  size_t size;   /* of the text */
-  uint64_t line; /* its number, from 1 on */
+  size_t size;   /* bytes of `text` */
+  uint64_t line; /* the number of the line, from 1 on */
   /* private */
   const uint8_t *bytes; /* the bytes of the source that are not yet examined */
   size_t left, room;
@@ -24,7 +24,7 @@ typedef struct gconv_lines {
 /* Reads the next line; *found is false at the end of the text. Lines end by \n, \r\n or \r. GCONV_BAD_FILE if the file is
  * not a text. */
 gconv_status gconv_lines_next(gconv_lines *lines, bool *found);
-/* The same, but skips lines with blanks alone. */
+/* Reads the next line that has more than blanks; *found is false at the end of the text. */
 gconv_status gconv_lines_next_filled(gconv_lines *lines, bool *found);
 void gconv_lines_free(gconv_lines *lines);
 

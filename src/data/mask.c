@@ -29,7 +29,7 @@ static bool is_of_bools(const char *path) {
   return is;
 }
 
-/* Changes white, which is true, to 1. */
+/* If the mask is an array of bools, changes white (true) to 1. */
 static gconv_status count_bools(const char *path, gconv_image *mask) {
   if (mask->type != GCONV_U8 || !is_of_bools(path))
     return GCONV_OK;
@@ -39,7 +39,8 @@ static gconv_status count_bools(const char *path, gconv_image *mask) {
   return GCONV_OK;
 }
 
-/* Converts floats to u16 if they are whole numbers of this range: arrays of wide integers are read as floats. */
+/* Converts floats to u16: arrays of wide integers are read as floats. GCONV_BAD_FILE unless all are whole numbers of 0 ..
+ * 65535. */
 static gconv_status count_floats(const char *path, gconv_image *mask) {
   gconv_image made = {.type = GCONV_U16, .frames = 1, .height = mask->height, .width = mask->width, .channels = 1};
   GCONV_TRY(gconv_image_allocate(&made));

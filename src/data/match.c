@@ -64,7 +64,7 @@ static void tell_others(const gconv_table *table, const gconv_names *header, con
   free(text);
 }
 
-/* Moves the labels if the model has their column as an input: if one other column is left, it has the labels. */
+/* Called if the model has the column of labels as an input. If exactly one column is left, it has the labels. */
 static gconv_status move_label(const gconv_table *table, const gconv_names *header, const bool *taken, size_t *label) {
   size_t others = 0;
   for (size_t i = 0; i < header->count; i++)

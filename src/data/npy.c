@@ -21,7 +21,7 @@ typedef struct reading {
   size_t label; /* the column of labels; SIZE_MAX: none */
 } reading;
 
-/* Sets the shape of a case: 1 to 3 numbers; the others are 1. */
+/* Sets the shape of a case, of up to 3 dimensions. Dimensions that the array lacks become 1. */
 static void set_shape(const gconv_npy_header *header, int32_t shape[3]) {
   int first = 1, count = header->dimensions - first;
   shape[0] = shape[1] = shape[2] = 1;

@@ -13,7 +13,7 @@ typedef struct gconv_picture {
   uint64_t bytes;    /* of the file */
   gconv_image image; /* decoded, or empty */
   int users;         /* calls that read it now */
-  bool used;         /* since the last visit of the cache's hand */
+  bool used;         /* it was used since the last visit of the cache's hand (shrink()) */
 } gconv_picture;
 
 /* Zero-initialise, and call gconv_pictures_begin(), before first use. */
@@ -21,14 +21,15 @@ typedef struct gconv_pictures {
   gconv_picture *items;
   size_t count;
   bool gray;        /* gconv_pictures_get() converts to grey */
-  int32_t channels; /* of gconv_pictures_get(): 1 if all are grey, else 3, or as many as tensors have */
+  int32_t channels; /* of gconv_pictures_get(): 1 with `gray`; 3 if grey and RGB images are mixed; else as many as each image
+                       has */
   struct gconv_pictures_cache *cache;
 } gconv_pictures;
 
 /* Initialises an empty list. kept: the most bytes of decoded images in the cache. */
 gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray, uint64_t kept);
 
-/* The entries of a folder, sorted by name, without those whose names begin with a point. The caller frees each, and the
+/* Lists the entries of a folder, sorted by name, without names that begin with a point. The caller frees each entry, and the
  * list. */
 gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count);
 
@@ -38,12 +39,13 @@ gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size
 /* Call it after the last image: sets the channels. GCONV_BAD_FILE if images do not fit together. */
 gconv_status gconv_pictures_finish(gconv_pictures *pictures);
 
-/* Brings two lists, of these folders or files, into one order, by names without extensions; two files may have any names.
- * GCONV_BAD_FILE unless each image has a partner, of its own size. */
+/* Makes pairs of images with the same name (without extension): orders both lists alike. inputs_path and targets_path are
+ * their folders or files. Two files may have any names. GCONV_BAD_FILE unless each image has a partner, of the same size. */
 gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
                                  const char *targets_path);
 
-/* GCONV_BAD_FILE unless all have one size; or, with a patch, at least its side. */
+/* GCONV_BAD_FILE unless all images have the same size. If `patch` > 0, each must be at least `patch` high and wide
+ * instead. */
 gconv_status gconv_pictures_check_sizes(const gconv_pictures *pictures, int32_t patch);
 
 /* A part of an image, and how it is rotated. */

@@ -17,13 +17,13 @@ typedef enum gconv_random_use {
   GCONV_RANDOM_DRAW     /* of the cases of a class; stream: the class */
 } gconv_random_use;
 
-/* 64 random bits: number `index` of a stream. Each use has 2^56 streams. */
+/* Returns 64 random bits: number `index` of a stream. Each use has 2^56 streams. */
 uint64_t gconv_random_bits(uint64_t seed, gconv_random_use use, uint64_t stream, uint64_t index);
 
-/* In [0, 1), a multiple of 2^-53. */
+/* Returns a number in [0, 1), a multiple of 2^-53. */
 double gconv_random_uniform(uint64_t seed, gconv_random_use use, uint64_t stream, uint64_t index);
 
-/* A whole number in 0 .. count - 1, from 64 random bits; count is at least 1. */
+/* Returns a whole number in 0 .. count - 1, made of 64 random bits. count is at least 1. */
 size_t gconv_random_below(uint64_t bits, size_t count);
 
 /* Puts items[0 .. count - 1] into a random order (Fisher and Yates). */

@@ -13,7 +13,7 @@ typedef struct part {
   gconv_dataset base;
   const gconv_dataset *whole;
   size_t *cases; /* owned: the numbers of the cases in the whole, ascending */
-  size_t *rows;  /* owned: the numbers of their rows, if the whole left some out; or NULL */
+  size_t *rows;  /* owned: the number of each case's row, if the whole left rows out; or NULL */
 } part;
 
 static gconv_status read_part(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count, float *inputs,
@@ -57,12 +57,12 @@ static void free_part(gconv_dataset *dataset) {
 static const gconv_dataset_type type = {
     .read = read_part, .free = free_part, .class_of = class_of, .group_of = group_of, .digest = digest};
 
-/* The groups of cases by class, and those that are drawn. */
+/* The groups of cases, and which groups are drawn. */
 typedef struct drawing {
   size_t *groups; /* the group of each case, from 0 on */
   size_t *items;  /* of one class: its groups, in random order */
   size_t group_count;
-  bool *drawn; /* of each group */
+  bool *drawn; /* for each group: whether it is drawn */
 } drawing;
 
 static void number_groups(const gconv_dataset *dataset, drawing *d) {
@@ -74,7 +74,7 @@ static void number_groups(const gconv_dataset *dataset, drawing *d) {
   }
 }
 
-/* Draws among the groups in items[0 .. count). */
+/* Draws a fraction of the groups in items[0 .. count). Returns how many are drawn. */
 static size_t draw(drawing *d, size_t count, double fraction, uint64_t seed, uint64_t class) {
   gconv_random_shuffle(seed, GCONV_RANDOM_SPLIT, class, d->items, count);
   size_t wanted = (size_t)floor(fraction * (double)count + 0.5);
@@ -141,7 +141,8 @@ static gconv_status make_part(const gconv_dataset *whole, const drawing *d, bool
   return gconv_column_notes_copy(&whole->info.notes, &p->base.info.notes);
 }
 
-/* Sets the means and deviations of both parts to those of `first`, the part for training, unless a model has them. */
+/* Unless a model has means and deviations, computes them from `first`, the part for training, and copies them to `second`.
+ * Sets the fills of both parts. */
 static gconv_status note_parts(gconv_dataset *first, gconv_dataset *second) {
   if (first->info.notes.means && !first->noted) {
     GCONV_TRY(gconv_dataset_measure(first));

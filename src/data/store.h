@@ -5,19 +5,19 @@
 
 #include "base/status.h"
 
-enum { GCONV_STORE_MEMORY = 1 << 30 }; /* the most bytes in memory; larger stores are in a file */
+enum { GCONV_STORE_MEMORY = 1 << 30 }; /* bytes in memory, unless the store has another limit */
 
-/* Up to `limit` bytes are in memory. More are in a file without a name in $TMPDIR, or /tmp, which is mapped once all is
- * there. Zero-initialise before first use. */
+/* Up to `limit` bytes are in memory. A larger store is in a file without a name in $TMPDIR, or /tmp, which
+ * gconv_store_finish() maps. Zero-initialise before first use. */
 typedef struct gconv_store {
-  uint64_t size;  /* bytes that were appended */
+  uint64_t size;  /* bytes that were appended, without dropped ones */
   uint64_t limit; /* of bytes in memory; 0: GCONV_STORE_MEMORY */
   uint8_t *bytes; /* what is in memory: all, or what has not been written to the file yet; or the mapped file */
   size_t used;    /* of `bytes`, before the store is mapped */
   size_t room;
-  int file; /* number + 1; 0: there is none */
+  int file; /* the file's descriptor + 1; 0: there is no file */
   bool mapped;
-  size_t dropped; /* bytes before `bytes` */
+  size_t dropped; /* bytes in front of `bytes`, which gconv_store_drop() took off */
 } gconv_store;
 
 /* Appends bytes. GCONV_IO_ERROR, with the folder's name, if the file cannot be written. */

@@ -225,7 +225,7 @@ static bool are_classes(const gconv_table *table) {
   return true;
 }
 
-/* Converts such targets to labels: the number of the column with the 1, from 1 on. */
+/* Converts targets of one 1 and zeros to labels: the number of the column with the 1, from 1 on. */
 static gconv_status make_labels(gconv_table *table) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
   size_t outputs = table->outputs, number;
@@ -285,8 +285,7 @@ static gconv_status name_targets(gconv_table *table) {
   return finish_labels(table);
 }
 
-/* Moves inputs to targets: a table of targets alone is read as one of inputs. */
-/* Whether the first of several targets is 0, 1, 2 ... or 1, 2, 3 ... */
+/* True if the first of several targets counts the cases: 0, 1, 2 ... or 1, 2, 3 ... */
 static bool first_counts(const gconv_table *table) {
   const float *row = (const float *)(const void *)table->inputs.bytes;
   bool counts = table->columns > 1 && table->cases > 2 && (row[0] == 0 || row[0] == 1);
@@ -295,6 +294,7 @@ static bool first_counts(const gconv_table *table) {
   return counts;
 }
 
+/* Moves inputs to targets: a table of targets alone is read as if these were inputs. */
 static void move_targets(gconv_table *table) {
   if (first_counts(table))
     gconv_warn("%s: column 1 counts the rows, and is learned as a target: name the column of labels, or leave it out",

@@ -14,10 +14,10 @@ enum {
   GCONV_MOST_COLUMNS = 1 << 24 /* columns of a table */
 };
 
-/* What an empty field means. */
+/* What a missing number leads to: an error, the mean of its column, or a row that is left out. */
 typedef enum gconv_missing { GCONV_MISSING_ERROR, GCONV_MISSING_MEAN, GCONV_MISSING_DROP } gconv_missing;
 
-/* The numbers of a column. */
+/* The range of the numbers of a column. */
 typedef struct gconv_spread {
   double least, most, error; /* error: the largest rounding error of float32 */
   size_t count;
@@ -27,7 +27,7 @@ typedef struct gconv_spread {
 typedef enum gconv_doubt {
   GCONV_NO_DOUBT,
   GCONV_DOUBT_NAME,  /* its label is a text, and all other fields are numbers */
-  GCONV_DOUBT_YEARS, /* the same, and the numbers are years, or count the columns; or all fields are years */
+  GCONV_DOUBT_YEARS, /* its label is a text, and the other fields are years, or count the columns; or all fields are years */
   GCONV_DOUBT_COUNT, /* the fields are 0, 1, 2 ... */
   GCONV_SURE_HEADER
 } gconv_doubt;
@@ -59,17 +59,17 @@ typedef struct gconv_table {
   bool gaps;       /* numbers are missing */
   size_t *rows;    /* owned: the number of each case's row, from 0 on; NULL: no row was left out */
 
-  gconv_spread *spreads; /* owned: of the first columns of a sparse table */
+  gconv_spread *spreads; /* owned: one for each of the first columns of a sparse table */
   size_t spread_count;
 
   /* The current row. */
   gconv_row row, target;
   gconv_entry *entries; /* owned: of a sparse row, in place of `row` */
   size_t entry_count;
-  uint64_t line;                            /* its number in the file; 0: rows are not lines */
+  uint64_t line;                            /* the number of the row's line in the file; 0: rows are not lines */
   size_t missing_numbers;                   /* in the row */
   size_t dropped;                           /* rows that were left out */
-  uint64_t dropped_lines[GCONV_TOLD_LINES]; /* the numbers of the first of them, from 1 on */
+  uint64_t dropped_lines[GCONV_TOLD_LINES]; /* the numbers of the first lines (or rows) that were left out, from 1 on */
   gconv_doubt doubt;                        /* about the first row; `names` and `label` are then its fields */
 } gconv_table;
 
@@ -88,9 +88,9 @@ const gconv_table_syntax *gconv_table_syntax_at(size_t index);
 
 /* Reads the table at `path` into *table, whose first fields the caller has set. The caller frees it in any case. */
 gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table *table);
-/* The same for a source; errors call it `path`. */
+/* Reads the table from a source. Errors name source->name. */
 gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, gconv_table *table);
-/* The same of the array of a .npz that archive->member names, or the only one. */
+/* Reads a table from a .npz: the array that archive->member names, or the only array. */
 gconv_status gconv_table_read_archive(gconv_source *archive, gconv_table *table);
 void gconv_table_free(gconv_table *table);
 
@@ -102,7 +102,7 @@ typedef struct gconv_npz {
 /* Chooses the arrays of a .npz: those that `path` names, or that are named "X" and "y", "x_train" and "y_train", "data" and
  * "target" ..., or the only one. Reports the choice, and the arrays that are not used. */
 gconv_status gconv_npz_choose(const char *path, bool wants_targets, gconv_npz *npz);
-/* The same for an archive. */
+/* Chooses the arrays of a .npz that is open. */
 gconv_status gconv_npz_choose_of(gconv_source *archive, bool wants_targets, gconv_npz *npz);
 void gconv_npz_free(gconv_npz *npz);
 /* Opens the array that archive->member names, or the only one. *zip and *member must be zeros; the caller frees and closes
@@ -121,12 +121,13 @@ size_t gconv_table_entries(const gconv_table *table, size_t index, const gconv_e
 /* Writes case `index` to numbers[0 .. columns). */
 void gconv_table_get(const gconv_table *table, size_t index, float *numbers);
 
-/* Rounds the numbers of a complete table to float32. Columns that float32 cannot tell apart get an origin (columns.c). */
+/* Rounds the numbers of a complete table to float32. A column whose numbers float32 cannot tell apart gets an origin
+ * (columns.c). */
 gconv_status gconv_table_round(gconv_table *table);
 
-/* For sparse tables: updates the spread of a column. Before the first entry, copies the origins of options->like, which are
- * subtracted from entries. */
+/* For sparse tables: updates the spread of a column. */
 gconv_status gconv_table_see(gconv_table *table, size_t column, double number);
+/* For sparse tables, before the first entry: copies the origins of options->like, which are subtracted from entries. */
 gconv_status gconv_table_take_origins(gconv_table *table);
 
 /* ---- For syntaxes -------------------------------------------------------------------------------------------------- */
@@ -148,7 +149,7 @@ typedef struct gconv_names {
  * field of the labels, or SIZE_MAX; it changes if the model has that field as an input. GCONV_BAD_FILE lists both sides. */
 gconv_status gconv_table_match(const gconv_table *table, const gconv_names *header, size_t *label, size_t **order);
 
-/* True if all columns are inputs. Else one has the labels, which --label names. */
+/* True if all columns are inputs; else one column has the labels. */
 bool gconv_table_is_inputs(const gconv_table *table);
 
 /* True if a number is finite in float32, too. */

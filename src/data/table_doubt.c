@@ -32,7 +32,8 @@ static bool are_numbers(const gconv_labels *labels) {
   return are;
 }
 
-/* True if the first row counts 0, 1, 2 ... or years, and the next row does not continue. Rows of years do not count. */
+/* True if the first row counts 0, 1, 2 ... or years, and the second row does not go on with it. If the second row has the
+ * same step as the years in the first, both are cases. */
 static bool counts_alone(const gconv_table *table) {
   enum { FEWEST = 4, FEWEST_YEARS = 3 };
   const size_t fields = table->columns + (table->labelled ? 1 : table->outputs);
@@ -42,8 +43,8 @@ static bool counts_alone(const gconv_table *table) {
   return table->doubt == GCONV_DOUBT_COUNT && fields >= FEWEST && next[0] != (double)fields;
 }
 
-/* A class that occurs once, in the first line above numbers, is not a class. If other classes are rare, too, or if there are
- * no classes, a header must count years or 0, 1, 2 ... */
+/* With labels, the first row is a header if no other case has its label, and one of these is true: each other label recurs;
+ * all other labels are numbers; or the row counts years or 0, 1, 2 ... Without labels, it is a header if it counts. */
 static gconv_status is_header(const gconv_table *table, bool *is) {
   size_t first = 0;
   bool others_recur = false;
@@ -86,8 +87,8 @@ static gconv_status drop_first(gconv_table *table) {
   return GCONV_OK;
 }
 
-/* Whether the first of rows of three numbers is that of FANN's data, "CASES INPUTS OUTPUTS", which fann.c cannot tell from a
- * row where it does not see the end of the file. */
+/* True if the first row is the first line of FANN's data, "CASES INPUTS OUTPUTS", above rows of three numbers. fann.c cannot
+ * recognise this in long files, because it does not see their end. */
 static bool begins_fann(const gconv_table *table) {
   enum { NUMBERS = 3 };
   const double *row = (const double *)(const void *)table->inputs.bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the features of a picture are like those that a model learned: sums over some pixels of what was made. */
+/* Judges, by sums over some pixels, whether the features of a picture are like those that a model learned. */
 #include "base/status.h"
 #include "feature/feature.h"
 
@@ -14,7 +14,7 @@ struct gconv_feature_look {
   const gconv_column_notes *notes; /* the operation's */
   pthread_mutex_t lock;            /* rows may come from several threads */
   double pixels;
-  double *sums; /* owned: of each feature, of values and of squares, less the mean that the model knows */
+  double *sums; /* owned: two for each feature: over values less the model's mean, and over the squares of these */
 };
 
 gconv_feature_look *gconv_feature_look_begin(const gconv_column_notes *notes) {
@@ -57,8 +57,8 @@ static int compare(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* The median over features of how far values are from the model's mean, and of how much they vary, over the deviation that
- * the model knows. */
+/* Finds two medians over all features, in units of the model's deviations. *far: how far values are from the model's mean.
+ * *vary: the standard deviation of values. */
 static bool find_medians(const gconv_feature_look *look, double *far, double *vary) {
   double *both = malloc(2 * look->notes->count * sizeof *both);
   size_t count = 0;
@@ -81,7 +81,7 @@ static bool find_medians(const gconv_feature_look *look, double *far, double *va
 }
 
 static void judge(const gconv_feature_look *look) {
-  const double most = 8, least = 1.0 / 12; /* 12 bits in 16 make a sixteenth; floats of 0 to 255 make 255 */
+  const double most = 8, least = 1.0 / 12; /* 12 bits in 16 bits: a sixteenth; floats of 0 to 255: 255 */
   double far, vary;
   if (!find_medians(look, &far, &vary) || (far <= most && (vary >= least || vary == 0)))
     return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Features of pixels: what a list of them means, and how a tile of an image becomes them.
+ * Features of pixels: lists of features, and how the features of a tile of an image are computed.
  *
  * All features are made of planes: derivatives of the image smoothed by a Gaussian, of order 0 to 2 in y and x. Features of
  * one sigma and convention share a scale: the planes are computed once for all of them.
@@ -38,13 +38,13 @@ typedef struct gconv_scale {
   int32_t radius;
   float *taps[GCONV_SMOOTH_ORDERS]; /* owned by the list: radius + 1 each, from the middle on */
   unsigned planes;                  /* bit p: plane p is wanted */
-  int32_t rim;                      /* pixels on each side of a tile that the planes have, too */
+  int32_t rim;                      /* how many pixels the planes have beyond each side of a tile */
 } gconv_scale;
 
 typedef struct gconv_feature_work gconv_feature_work;
 typedef struct gconv_feature gconv_feature;
 
-/* The kinds, for devices that have kernels of their own for them. */
+/* The kinds of features: a device with its own kernels selects them by this. */
 typedef enum gconv_feature_form {
   GCONV_FEATURE_GAUSSIAN,
   GCONV_FEATURE_LOG,
@@ -63,9 +63,10 @@ typedef struct gconv_feature_kind {
   gconv_feature_form form;
   gconv_convention convention;
   unsigned planes;
-  double second;  /* not 0: it uses a second Gaussian, whose sigma is this times the first */
-  bool of_planes; /* the second Gaussian smooths what is made of planes, whose rim is its radius; else the image */
-  int32_t rim;    /* of the planes, otherwise */
+  double second;  /* not 0: the kind uses a second Gaussian, whose sigma is `second` times the first */
+  bool of_planes; /* the second Gaussian smooths what is made of planes, which need its radius as a rim; false: it smooths
+                     the image */
+  int32_t rim;    /* of the planes, unless of_planes */
   /* Makes rows of outputs of a tile: row y of output i begins at out[i] + y * pitch. */
   void (*make)(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch);
 } gconv_feature_kind;
@@ -77,10 +78,10 @@ struct gconv_feature {
   const gconv_feature_kind *kind;
   double sigma;
   size_t scale, second; /* numbers of scales; second: if the kind has one */
-  int32_t output;       /* its first channel, of those of one channel of the image */
+  int32_t output;       /* its first output, among the outputs for one channel of the image */
 };
 
-/* The features of a text. Zero-initialise before first use. */
+/* The features that a text names. Zero-initialise before first use. */
 typedef struct gconv_feature_list {
   gconv_feature *items; /* owned */
   size_t count;
@@ -91,7 +92,7 @@ typedef struct gconv_feature_list {
 } gconv_feature_list;
 
 gconv_status gconv_feature_list_read(const char *text, gconv_feature_list *list);
-/* The list as gconv_feature_list_read() reads it, for free(); NULL without memory. */
+/* Writes the list as a text that gconv_feature_list_read() reads; for free(). NULL: no memory. */
 char *gconv_feature_list_text(const gconv_feature_list *list);
 void gconv_feature_list_free(gconv_feature_list *list);
 
@@ -99,7 +100,7 @@ void gconv_feature_list_free(gconv_feature_list *list);
 
 enum { GCONV_TILE_HEIGHT = 32, GCONV_TILE_WIDTH = 512 };
 
-enum { GCONV_FEATURE_SPARE = 4 }; /* planes for what kinds of features make on their way */
+enum { GCONV_FEATURE_SPARE = 4 }; /* planes for intermediate results of features */
 
 /* A tile at work. Planes have one layout: the pixel at row y and column x of the tile is at plane[y * pitch + x], where y
  * and x may be negative, as far as the plane has a rim. */
@@ -123,7 +124,7 @@ gconv_status gconv_feature_work_begin(const gconv_feature_list *list, int32_t he
                                       gconv_feature_work *work);
 void gconv_feature_work_end(gconv_feature_work *work);
 
-/* Puts samples of a channel into row[0 .. count - 1]: those of row y of the image, columns x .. x + count - 1. */
+/* Puts samples of a channel into row[0 .. count - 1]: columns x .. x + count - 1 of row y of the image. */
 typedef void gconv_feature_source(const void *context, int32_t y, int32_t x, int32_t count, float *row);
 
 /* Computes all features of the tile whose place and size are set, of one channel. Row y of feature i begins at
@@ -131,22 +132,24 @@ typedef void gconv_feature_source(const void *context, int32_t y, int32_t x, int
 void gconv_feature_tile_make(gconv_feature_work *work, gconv_feature_source *source, const void *context, float *out,
                              size_t plane, size_t pitch);
 
-/* For kinds: smooths `from`, which has a rim of `rim` + scale->radius, in both directions, order 0, into `to`, with a rim.
- */
+/* For kinds: smooths `from` in both directions (order 0) into `to`. `from` has a rim of `rim` + scale->radius, and `to` of
+ * `rim`. */
 void gconv_feature_smooth(gconv_feature_work *work, const gconv_scale *scale, const float *from, int32_t rim, float *to);
 
 /* Fills the border pixels of a plane, as far as `rim`, from the pixels inside the image. */
 void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border border, int32_t rim, float *plane);
-/* The same, so that central differences are the one-sided ones of numpy.gradient() at the border. rim is at most 2. */
+/* Fills border pixels so that central differences at the border are the one-sided differences of numpy.gradient(). rim is at
+ * most 2. */
 void gconv_feature_fill_linear(const gconv_feature_work *work, int32_t rim, float *plane);
 
 /* ---- Whether a picture is like those that a model learned (expect.c) ---- */
 
-/* What is known of a picture so far. Notes, with means and deviations, must outlive it. NULL without memory. */
+/* The sums over the features of a picture. */
 typedef struct gconv_feature_look gconv_feature_look;
+/* The notes, with means and deviations, must outlive the result. NULL: no memory. */
 gconv_feature_look *gconv_feature_look_begin(const gconv_column_notes *notes);
-/* Takes features of `count` rows from `first` on, or of a part of them, of a picture that is `height` high; with the last
- * ones, warns if it is far from what the model learned. Thread-safe. NULL is allowed. */
+/* Adds features of rows first .. first + count - 1 (or of a part of these rows) of a picture that is `height` high. After
+ * the last rows, warns if the picture is far from what the model learned. Thread-safe. NULL is allowed. */
 void gconv_feature_look_add(gconv_feature_look *look, const gconv_image *made, int32_t first, int32_t count, int32_t height);
 void gconv_feature_look_end(gconv_feature_look *look);
 

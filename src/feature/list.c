@@ -36,14 +36,14 @@ const gconv_feature_info *gconv_feature_at(size_t index) {
 
 /* ---- Scales ----------------------------------------------------------------------------------------------------------- */
 
-/* The Gaussian's derivative of an order at x, but for a factor. */
+/* Returns the Gaussian's derivative of an order at x, up to a factor. */
 static double derivative_at(int order, double sigma, double x) {
   double square = sigma * sigma, bell = exp(-x * x / (2 * square));
   return order == 0 ? bell : order == 1 ? x / square * bell : (x * x / square - 1) / square * bell;
 }
 
-/* Taps as vigra::Kernel1D::initGaussianDerivative() has them: the mean of the window is taken off derivatives of order 2,
- * and the filter of order d makes d! of x^d / d!, so that derivatives of polynomials are right. */
+/* Sets taps as vigra::Kernel1D::initGaussianDerivative() does. In order 2, the mean of the window is subtracted. Then taps
+ * are scaled, so that order d makes 1 of x^d / d!: derivatives of polynomials are right. */
 static void fill_taps(gconv_scale *scale, int order) {
   const int32_t radius = scale->radius;
   double sum = 0, mean = 0;
@@ -73,7 +73,7 @@ static gconv_status make_scale(gconv_scale *scale) {
   return GCONV_OK;
 }
 
-/* The number of the scale of this sigma, which is a new one if there is none. */
+/* Finds the number of the scale with this convention and sigma, or adds one. */
 static gconv_status take_scale(gconv_feature_list *list, gconv_convention convention, double sigma, size_t *number) {
   for (*number = 0; *number < list->scale_count; ++*number)
     if (list->scales[*number].convention == convention && list->scales[*number].sigma == sigma)
@@ -115,7 +115,7 @@ static bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* The next word of text .. end; NULL: there is none. Its end goes to *text. */
+/* Returns the next word of *text .. end, and moves *text behind it. NULL: there is none. */
 static const char *next_word(const char **text, const char *end) {
   const char *begin = *text;
   while (begin < end && is_blank(*begin))
@@ -201,14 +201,14 @@ gconv_status gconv_feature_list_read(const char *text, gconv_feature_list *list)
   return status;
 }
 
-/* The shortest digits that are this number again. */
+/* Writes the shortest digits that are read as this number. */
 static void write_sigma(FILE *out, double sigma) {
   char digits[40];
   double again = 0;
   for (int precision = 1; precision <= 17; precision++) {
     snprintf(digits, sizeof digits, "%.*g", precision, sigma);
     for (char *at = digits; *at; at++)
-      *at = *at == ',' ? '.' : *at; /* in other locales */
+      *at = *at == ',' ? '.' : *at; /* in locales with a decimal comma */
     if (!gconv_number_read(digits, digits + strlen(digits), &again) && again == sigma)
       break;
   }

@@ -13,12 +13,12 @@ enum {
   GCONV_FIT_FEWEST_SAMPLES = 64 /* the fewest samples of a patch that are used */
 };
 
-/* A patch in the middle of a pair, of one channel, which is analysed beyond its sums. Row i of t is row i + top of x, and
- * likewise columns. */
+/* One channel of a patch in the middle of a pair. Its samples are kept, because some results do not follow from sums. Sample
+ * (i, j) of t is at the place of sample (i + top, j + left) of x. */
 typedef struct gconv_fit_patch {
   int32_t height, width, x_height, x_width;
   int32_t top, left;
-  double *x, *t, *counts; /* owned: x_height x x_width, with slack; height x width each */
+  double *x, *t, *counts; /* owned. x: x_height x x_width, with slack; t and counts: height x width each */
 } gconv_fit_patch;
 
 typedef struct gconv_fit_sums {
@@ -42,7 +42,7 @@ gconv_status gconv_fit_add_pair(gconv_fit *fit, gconv_threads *threads, const gc
 gconv_status gconv_fit_equations(const gconv_moments *moments, bool has_bias, double ridge, double *taps, double *bias,
                                  double *condition);
 
-/* The quality of these taps on the samples of the sums. */
+/* Returns the quality of these taps on the samples that were summed. */
 gconv_fit_quality gconv_fit_judge(const gconv_moments *moments, const double *taps, double bias);
 
 /* ---- patch.c ---- */

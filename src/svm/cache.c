@@ -45,7 +45,7 @@ static void enter(gconv_svm_cache *cache, uint32_t slot) {
   cache->newest = slot;
 }
 
-/* A slot for a row that is not in the cache: a free one, or that of the least recently used row. */
+/* Returns a slot for a row that is not in the cache: a free slot, or the slot of the least recently used row. */
 static uint32_t take_slot(gconv_svm_cache *cache) {
   if (cache->used < cache->slots)
     return (uint32_t)cache->used++;

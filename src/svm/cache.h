@@ -8,9 +8,9 @@
 /* Zero-initialise before first use. */
 typedef struct gconv_svm_cache {
   size_t count;                  /* rows of the matrix */
-  size_t slots, used;            /* slots; slots with a row */
-  uint32_t *slot_of, *member_of; /* owned: the slot of each row; the row of each slot */
-  uint32_t *newer, *older;       /* owned: the slots as a list, by their last use; its ends are `first` and `last` */
+  size_t slots, used;            /* used: slots that hold a row */
+  uint32_t *slot_of, *member_of; /* owned. slot_of: the slot of each row; member_of: the row of each slot */
+  uint32_t *newer, *older;       /* owned: the slots as a list, by their last use; its ends are `newest` and `oldest` */
   uint32_t newest, oldest;
 } gconv_svm_cache;
 

@@ -130,7 +130,7 @@ gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *ca
 
 /* ---- Scaling ---- */
 
-/* Sets the fills of gaps: the mean of each column over some cases. */
+/* Sets the numbers that fill gaps: the mean of each column over cases members[0 .. count). */
 static gconv_status find_fills(const gconv_svm_cases *cases, const size_t *members, size_t count, gconv_svm_range *range) {
   double *sums = calloc(cases->columns, sizeof *sums);
   size_t *left = calloc(cases->columns, sizeof *left), none = SIZE_MAX;

@@ -112,20 +112,20 @@ void gconv_svm_gpu_free(gconv_svm_gpu *gpu) {
 /* What a round copies to the device and back; offsets are the same on both sides. */
 struct parts {
   size_t numbers; /* diagonal, low, high, F, b: `working` doubles each, padded */
-  size_t by;      /* as many doubles: by how much variables changed */
-  size_t steps;   /* then the number of variables that changed */
-  size_t rows;    /* pointers */
+  size_t by;      /* doubles: by how much the variables changed */
+  size_t steps;   /* uint64_t: steps of the solver; then uint32_t: how many variables changed */
+  size_t rows;    /* pointers to the rows of the variables */
   size_t moved;   /* pointers to the rows of the variables that changed */
-  size_t columns; /* members */
+  size_t columns; /* uint32_t: the member of each variable */
   size_t bytes;
 };
 
 struct gconv_svm_gpu_matrix {
   gconv_svm_gpu *gpu;
   size_t count, padded, working, slots;
-  uint32_t *cases; /* owned: of members; also in `members` */
+  uint32_t *cases; /* owned: the case of each member; `members` has a copy in device memory */
   gconv_svm_gpu_room rows, members, g, block, round, digit_memory;
-  gconv_svm_gpu_digits digits; /* of members, if there are any */
+  gconv_svm_gpu_digits digits; /* the members cut into digits, if make_digits() does so */
   bool borrowed;               /* the rows are the lender's */
   parts at;
   uint8_t *staged; /* pinned host memory, at.bytes */

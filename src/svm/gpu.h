@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Support vector machines on a GPU (gpu.cu, gpu_machines.cu, gpu_values.cu). Results have the bytes of the CPU's. Functions
- * fail with GCONV_NO_MEMORY if the GPU has too little memory; the CPU can then do the same. */
+ * fail with GCONV_NO_MEMORY if the GPU has too little memory; the CPU can then do the work. */
 #ifndef GCONV_SVM_GPU_H
 #define GCONV_SVM_GPU_H
 
@@ -11,13 +11,14 @@
 
 GCONV_C_BEGIN
 
-/* The most steps for a problem of `count` variables: as in LIBSVM, but more for large ones, whose steps are faster here. */
+/* The most steps for a problem of `count` variables: as in LIBSVM, but more for large problems, since steps are faster
+ * here. */
 static inline uint64_t gconv_svm_most_steps(size_t count) {
   const uint64_t least = 10000000, each = 5000, most = 100000000 + 100 * (uint64_t)count;
   return each * count < least ? least : each * count < most ? each * count : most;
 }
 
-/* Cases in device memory, and a stream for the work on them. One thread at a time. */
+/* Cases in device memory, and a stream for the work on them. Only one thread may use them at a time. */
 typedef struct gconv_svm_gpu gconv_svm_gpu;
 
 /* Copies rows of `columns` numbers to the device. */
@@ -35,7 +36,7 @@ typedef struct gconv_svm_gpu_order {
   const size_t *members; /* indices of cases */
   size_t count;
   size_t working;               /* the most variables of a working set */
-  size_t slots;                 /* the least number of rows that fit; more if cache_bytes allows it, but at most count */
+  size_t slots;                 /* the fewest rows that must fit; if cache_bytes allows more, up to `count` rows fit */
   uint64_t cache_bytes;         /* 0: half of the free memory */
   gconv_svm_gpu_matrix *lender; /* a matrix whose rows are no longer needed; its memory is used if it suffices. Or NULL */
 } gconv_svm_gpu_order;
@@ -44,7 +45,7 @@ gconv_status gconv_svm_gpu_matrix_create(gconv_svm_gpu *gpu, const gconv_svm_gpu
                                          gconv_svm_gpu_matrix **matrix);
 /* NULL is allowed. */
 void gconv_svm_gpu_matrix_free(gconv_svm_gpu_matrix *matrix);
-/* The number of rows that fit. */
+/* Returns the number of rows that fit. */
 size_t gconv_svm_gpu_matrix_slots(const gconv_svm_gpu_matrix *matrix);
 /* Starts to compute the row of member members[k] in slot slots[k], for each k. */
 gconv_status gconv_svm_gpu_matrix_make(gconv_svm_gpu_matrix *matrix, const uint32_t *members, const uint32_t *slots,
@@ -57,7 +58,7 @@ typedef struct gconv_svm_gpu_working {
   size_t count;
   const uint32_t *members, *slots;
   const double *diagonal, *low, *high, *F;
-  double *b; /* changed */
+  double *b; /* the values of the variables, which are changed */
   double tolerance;
   uint64_t most, *steps;
 } gconv_svm_gpu_working;
@@ -70,19 +71,20 @@ gconv_status gconv_svm_gpu_matrix_subtract(gconv_svm_gpu_matrix *matrix, const u
 
 /* ---- Machines whose matrices fit whole ---- */
 
-/* A machine for two classes: the cases members[0 .. first) are of the first. */
+/* A machine for two classes: the cases members[0 .. first) are of the first class. */
 typedef struct gconv_svm_gpu_pair {
   const size_t *members;
   size_t count, first;
   double first_cost, second_cost;
   const double *diagonal;   /* of K */
   double *b, *g;            /* the results, `count` numbers each; g = -Kb */
-  double largest, smallest; /* the largest gradient of the variables that may grow, the smallest of those that may shrink */
+  double largest, smallest; /* largest: the largest gradient of variables that may grow; smallest: the smallest gradient of
+                               variables that may shrink */
   uint64_t steps;
   bool failed; /* true: it did not converge */
 } gconv_svm_gpu_pair;
 
-/* True if one block of threads can solve a problem of so many variables as a whole. */
+/* True if one block of threads can solve a problem of `variables` variables as a whole. */
 bool gconv_svm_gpu_takes(const gconv_svm_gpu *gpu, size_t variables);
 /* Solves `count` pairs, many at a time, and calls done(context, pair) after each. */
 gconv_status gconv_svm_gpu_solve_pairs(gconv_svm_gpu *gpu, gconv_svm_gpu_pair *pairs, size_t count, double tolerance,
@@ -91,14 +93,17 @@ gconv_status gconv_svm_gpu_solve_pairs(gconv_svm_gpu *gpu, gconv_svm_gpu_pair *p
 /* ---- Values ---- */
 
 /* A model whose support vectors are the cases of `gpu`. Class c has the vectors begins[c] .. begins[c + 1] - 1. by_vector:
- * `wide` coefficients for each vector. sums[(class * wide + k) * count + r] becomes the sum of the class for row r. */
+ * `wide` coefficients for each vector. */
 typedef struct gconv_svm_gpu_model {
   const uint32_t *begins;
   const double *by_vector;
   size_t classes, wide;
 } gconv_svm_gpu_model;
 
+/* Copies the classes and coefficients of a model to the device. */
 gconv_status gconv_svm_gpu_set_model(gconv_svm_gpu *gpu, const gconv_svm_gpu_model *model);
+/* Sums kernel values times coefficients over the vectors of each class: sums[(class * wide + k) * count + r] becomes the sum
+ * for row r, with coefficient k of each vector. */
 gconv_status gconv_svm_gpu_sum(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, double *sums);
 
 GCONV_C_END

@@ -15,7 +15,7 @@ typedef struct gconv_svm_gpu_room {
   size_t bytes;
 } gconv_svm_gpu_room;
 
-/* Cases in device memory, which the record owns. */
+/* Cases in device memory, which the struct owns. */
 typedef struct gconv_svm_gpu_own {
   gconv_svm_gpu_cases cases;
   gconv_svm_gpu_room numbers, norms;
@@ -27,18 +27,18 @@ struct gconv_svm_gpu {
   size_t columns;
   cudaStream_t stream;
   gconv_svm_gpu_own own;
-  /* Of values: */
+  /* For predictions (gpu_values.cu): */
   gconv_svm_gpu_own rows;
   gconv_svm_gpu_room begins, by_vector, values, sums;
   size_t classes, wide;
 };
 
-/* Makes `room` at least so many bytes; its contents are lost. */
+/* Enlarges `room` to `bytes` bytes if it is smaller; its contents are then lost. */
 gconv_status gconv_svm_gpu_need(const gconv_svm_gpu *gpu, size_t bytes, const char *what, gconv_svm_gpu_room *room);
 void gconv_svm_gpu_release(gconv_svm_gpu_room *room);
 /* Copies rows to the device. */
 gconv_status gconv_svm_gpu_put(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, gconv_svm_gpu_own *own);
-/* The free bytes of device memory. */
+/* Returns the free bytes of device memory; 0 if CUDA fails. */
 size_t gconv_svm_gpu_left(void);
 
 #endif

@@ -120,7 +120,7 @@ static void pair_turn(void *context, size_t turn, int seat) {
 }
 
 static gconv_status train_pairs_here(gconv_svm_training *t, size_t pairs, gconv_threads *threads) {
-  enum { A_THREAD = 4 }; /* with so many pairs a thread, a pair is trained by one thread; else all threads share each pair */
+  enum { A_THREAD = 4 }; /* with so many pairs for each thread, one thread trains a pair; else all threads share each pair */
   size_t all = threads ? (size_t)gconv_threads_count(threads) : 1;
   bool each = pairs >= A_THREAD * all;
   gconv_status status = GCONV_OK;
@@ -198,7 +198,7 @@ static gconv_status add_small(small_pairs *all, size_t pair) {
   return GCONV_OK;
 }
 
-/* Trains the pairs on the GPU: small ones many at a time, each by a block of threads; then the others, one by one. */
+/* Trains the pairs on the GPU: many small pairs at a time, each by a block of threads; then the large pairs, one by one. */
 static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
   small_pairs all = {.t = t};
   size_t count;

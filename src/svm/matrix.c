@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the kernel matrix. A cache keeps the most recently used ones; missing rows are computed many at a time. */
+/* Rows of the kernel matrix. A cache keeps the most recently used rows; missing rows are computed many at a time. */
 #include "base/memory.h"
 #include "device/device.h"
 #include "svm/cache.h"
@@ -17,13 +17,13 @@ struct gconv_svm_matrix {
   size_t count, padded;
   gconv_svm_cache cache;
   float *rows;         /* slots x padded */
-  bool borrowed;       /* `rows` belong to the matrix that this is a part of */
-  size_t *own_members; /* owned, of a part; else NULL */
-  double *scratch;     /* for each thread, the columns of a point */
+  bool borrowed;       /* `rows` belong to the matrix of which this one is a part */
+  size_t *own_members; /* owned: `members` of a part; else NULL */
+  double *scratch;     /* for each thread, room for the columns of a point */
   gconv_svm_row *missing;
   float **to;
   size_t missing_count;
-  uint32_t *slots, *absent;    /* the slots of the wanted rows; the rows that are not in the cache */
+  uint32_t *slots, *absent;    /* slots: the slots of the wanted rows; absent: which wanted rows are not in the cache */
   gconv_svm_gpu *gpu;          /* NULL: points, rows and scratch are on the CPU */
   gconv_svm_gpu_matrix *there; /* owned: the matrix on the GPU */
 };
@@ -31,7 +31,7 @@ struct gconv_svm_matrix {
 gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, double gamma, double coef0,
                                        double largest_norm) {
   static const gconv_svm_form forms[] = {GCONV_SVM_FORM_EXP, GCONV_SVM_FORM_DOT, GCONV_SVM_FORM_POWER, GCONV_SVM_FORM_TANH};
-  const double rounding = 2.3e-16, allowed = 1e-6; /* the rounding error of float64; the allowed error of the exponent */
+  const double rounding = 2.3e-16, allowed = 1e-6; /* rounding: the error of float64; allowed: the error of the exponent */
   return (gconv_svm_formula){.form = forms[kernel],
                              .degree = degree,
                              .gamma = gamma,
@@ -124,7 +124,7 @@ static gconv_status allocate_there(gconv_svm_matrix *m, size_t least, uint64_t b
 #endif
 }
 
-/* own: the matrix takes ownership of `members`. */
+/* own: `members` if the matrix takes ownership of them; else NULL. */
 static gconv_status create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
                            size_t count, size_t *own, const gconv_svm_place *place, gconv_svm_matrix **matrix) {
   gconv_svm_matrix *m = calloc(1, sizeof *m);
@@ -209,7 +209,7 @@ static void make_blocks(void *context, size_t turn, int seat) {
                  m->to);
 }
 
-/* Computes one half of all rows. K is symmetric, to the bit, so the other half is mirrored. */
+/* Computes a block of columns up to the diagonal, and mirrors it: K is symmetric, to the bit. */
 static void make_half(void *context, size_t turn, int seat) {
   gconv_svm_matrix *m = context;
   size_t block = m->padded / GCONV_SVM_BLOCK - 1 - turn; /* the longest first */

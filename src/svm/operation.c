@@ -16,7 +16,7 @@
 
 enum {
   PIXELS = 4096, /* pixels that are predicted at a time */
-  TURN = 512,    /* pixels of a thread at a time, in float32 */
+  TURN = 512,    /* pixels that a thread predicts at a time, in float32 */
   STRIP = 64     /* rows of a strip, as for features */
 };
 
@@ -29,13 +29,13 @@ typedef struct svm_operation {
 typedef struct svm_plan {
   gconv_plan base;
   const gconv_svm *model;
-  gconv_svm_lean form;   /* the model in float32, if it fits; else the following fields are used. All are owned */
-  uint8_t *works;        /* memory of each thread for TURN pixels */
-  float *rows;           /* PIXELS x columns; NULL in an outline */
-  int32_t *classes;      /* PIXELS; NULL in models with probabilities */
-  double *probabilities; /* PIXELS x classes; NULL in models without probabilities */
+  gconv_svm_lean form;   /* owned: the model in float32, if it fits; else zeros */
+  uint8_t *works;        /* owned, with `form`: memory of each thread for TURN pixels */
+  float *rows;           /* owned, without `form`: PIXELS x columns */
+  int32_t *classes;      /* owned, without `form`: PIXELS; NULL in models with probabilities */
+  double *probabilities; /* owned, without `form`: PIXELS x classes; NULL in models without probabilities */
 #ifdef GCONV_WITH_CUDA
-  gconv_svm_there *there; /* the model on a GPU */
+  gconv_svm_there *there; /* owned: the model on a GPU */
 #endif
 } svm_plan;
 
@@ -163,14 +163,14 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
 static gconv_status make_rows_there(gconv_plan *base, const gconv_image *window, bool there, int32_t window_row,
                                     int32_t first, int32_t count, gconv_image *out, gconv_timings *timings) {
   gconv_image rows = *window;
-  (void)there; /* the features before it decide */
+  (void)there; /* the stage of features decides */
   rows.data = (uint8_t *)window->data + (size_t)(first - window_row) * window->row_bytes;
   rows.height = count;
   return gconv_svm_there_make(((const svm_plan *)base)->there, &rows, out, timings);
 }
 #endif
 
-/* ---- Telling of it ---------------------------------------------------------------------------------------------------- */
+/* ---- Reports ---------------------------------------------------------------------------------------------------- */
 
 static void explain(const gconv_plan *base, FILE *text) {
   const gconv_svm_info *info = &((const svm_plan *)base)->model->info;
@@ -226,7 +226,8 @@ static gconv_status make_buffers(svm_plan *plan) {
                                                               : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
 }
 
-/* The time of a thread with AVX2 for a pixel. It decides whether starting a GPU pays (src/batch/worth.c). */
+/* Returns the time that a thread with AVX2 takes for a pixel. It decides whether a GPU is worth starting
+ * (src/batch/worth.c). */
 static double nanoseconds(const gconv_svm *model) {
   const double columns = (double)model->info.columns, vectors = (double)model->info.vector_count;
   return vectors * (gconv_svm_lean_fits(model) ? 0.5 + 0.06 * columns : 3 + 0.15 * columns);
@@ -274,7 +275,7 @@ static void free_operation(gconv_operation *base) {
 }
 
 static int32_t strip(const gconv_operation *operation, const gconv_plan_order *order) {
-  (void)operation, (void)order; /* on a GPU, the features before it choose more rows */
+  (void)operation, (void)order; /* on a GPU, the stage of features chooses more rows */
   return STRIP;
 }
 
@@ -314,7 +315,7 @@ static gconv_status make_stages(const gconv_svm *model, int32_t channels, const 
   GCONV_THEN(status, make_operation(model, &machine));
   if (status == GCONV_OK) {
     const gconv_layer layer = {.bank = &machine->same, .groups = machine->same.filters};
-    stages[1] = &machine->base; /* it lives as long as the chain, and so does its bank */
+    stages[1] = &machine->base; /* it lives as long as the chain; its bank is a part of it */
     status = gconv_operation_network(&layer, 1, options, &stages[2]);
   }
   GCONV_THEN(status, gconv_operation_chain(stages, 3, result));

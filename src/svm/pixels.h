@@ -11,7 +11,7 @@ GCONV_C_BEGIN
 
 /* A model in float32. Zero-initialise before first use. */
 typedef struct gconv_svm_lean {
-  gconv_svm_pixels machine; /* columns is 0 if a model does not fit; float64 then predicts */
+  gconv_svm_pixels machine; /* machine.columns is 0 if the model does not fit; float64 then predicts */
   float *points, *coefficients;
   uint32_t *begins;
 } gconv_svm_lean;
@@ -19,7 +19,7 @@ typedef struct gconv_svm_lean {
 /* True if a model fits: it has the RBF kernel, at most 9 classes and 64 columns, and coefficients so small that the values
  * of pairs are accurate to some 1e-3. The answer does not depend on the device. */
 bool gconv_svm_lean_fits(const gconv_svm *model);
-/* Makes the form of a model that fits. */
+/* Makes the form of a model. If the model does not fit, *form stays zeros. */
 gconv_status gconv_svm_lean_make(const gconv_svm *model, gconv_svm_lean *form);
 void gconv_svm_lean_free(gconv_svm_lean *form);
 
@@ -36,17 +36,17 @@ void gconv_svm_put_planes(const gconv_svm *model, const int32_t *classes, const 
 void gconv_svm_clear_planes(const gconv_svm *model, const float *from, size_t from_plane, size_t count, float *to,
                             size_t plane);
 
-/* gconv_svm_lean_bytes(): bytes of a thread's workspace for `count` pixels at a time. The other function predicts them;
- * column c of pixel i is from[c * from_plane + i]. */
+/* Returns the bytes of a thread's workspace for `count` pixels at a time. */
 size_t gconv_svm_lean_bytes(const gconv_svm *model, size_t count);
+/* Predicts `count` pixels to planes. Column c of pixel i is from[c * from_plane + i]. memory: a workspace. */
 gconv_status gconv_svm_lean_make_planes(const gconv_svm *model, const gconv_svm_lean *form, const float *from,
                                         size_t from_plane, size_t count, void *memory, float *to, size_t plane);
 
 #ifdef GCONV_WITH_CUDA
-/* The same for pixels in device memory (pixels_cuda.cu). One thread at a time. */
+/* A model that predicts pixels in device memory (pixels_cuda.cu). Only one thread may use it at a time. */
 typedef struct gconv_svm_there gconv_svm_there;
 
-/* The model and the form must outlive it. */
+/* The model and the form must outlive *there. */
 gconv_status gconv_svm_there_create(gconv_device *device, const gconv_svm *model, const gconv_svm_lean *form,
                                     gconv_svm_there **there);
 /* NULL is allowed. */

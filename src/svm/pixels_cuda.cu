@@ -21,7 +21,7 @@ struct gconv_svm_there {
   const gconv_svm *model;
   const gconv_svm_lean *form;
   gconv_timeline line;
-  gconv_svm_pixels machine; /* its arrays are in device memory, as all below */
+  gconv_svm_pixels machine; /* its arrays are in device memory, as are `arrays`, `sums` and `out` */
   gconv_svm_gpu_range range;
   void *arrays[6]; /* owned: points, coefficients, begins, rho, least, most */
   double *sums;    /* owned */
@@ -135,7 +135,7 @@ static gconv_status vote_piece(gconv_svm_there *there, const planes &p, size_t f
 
 /* A piece in host memory, and its parts. */
 struct host_piece {
-  double *sums, *values, *probabilities; /* sums: in float64 prediction, the columns as floats */
+  double *sums, *values, *probabilities; /* sums: if float64 predicts, the columns as floats */
   float *rows, *planes;
   int32_t *classes;
   size_t count;

@@ -16,7 +16,7 @@ enum { TURN_ROWS = GCONV_SVM_TOGETHER };
 /* The workspace of a thread. */
 typedef struct seat {
   double kernel[TURN_ROWS][GCONV_SVM_BLOCK];
-  double *scratch, *sums; /* the columns of a row; for each row of a turn, its sums for each row of coefficients */
+  double *scratch, *sums; /* scratch: the columns of a row; sums: a turn's rows x rows of coefficients */
 } seat;
 
 typedef struct predicting {
@@ -41,7 +41,7 @@ static void add_class(const gconv_svm *model, size_t class, const double *sums, 
     values[first + j - class - 1] += sums[j - 1];
 }
 
-/* Adds the vectors begin .. end - 1, which belong to one class. */
+/* Adds to the sums of each row: kernel values times coefficients of the vectors begin .. end - 1, which are of one class. */
 static void add_vectors(const predicting *p, seat *s, const gconv_svm_row *rows, size_t count, size_t begin, size_t end) {
   const gconv_svm *model = p->model;
   size_t wide = gconv_svm_coefficient_rows(model);
@@ -231,8 +231,8 @@ static void couple(size_t k, const double *r, double *Q, double *Qp, double *p) 
   }
 }
 
-/* Probabilities of classes from the values of pairs (Wu, Lin and Weng, 2004). scratch: class_count * (2 * class_count + 1)
- * numbers. */
+/* Computes probabilities of classes from the values of pairs (Wu, Lin and Weng, 2004). scratch: class_count * (2 *
+ * class_count + 1) numbers. */
 static void couple_pairs(const gconv_svm *model, const double *values, double *scratch, double *probabilities) {
   const double least = 1e-7;
   size_t k = model->info.class_count;

@@ -16,7 +16,7 @@ typedef struct targets {
   size_t count;
 } targets;
 
-/* -log likelihood of 1 / (1 + exp(a * value + b)). */
+/* Returns the negative log likelihood of 1 / (1 + exp(a * value + b)). */
 static double cost_of(const targets *t, double a, double b) {
   double cost = 0;
   for (size_t i = 0; i < t->count; i++) {
@@ -72,7 +72,7 @@ typedef struct fitting {
   size_t count, class_count;
   const char *const *names;
   gconv_device *device;
-  size_t wide; /* values of a case: one for each other class, by its number; 1 in regression */
+  size_t wide; /* values of a case: value j is of the pair with class j; 1 in regression */
   size_t *fold, *inside;
   double *values; /* count x wide */
 } fitting;
@@ -167,7 +167,8 @@ static gconv_status fit_pairs(const fitting *f, gconv_svm *model) {
   return GCONV_OK;
 }
 
-/* The mean of |error|, without errors beyond 5 standard deviations of the Laplace distribution with this mean. */
+/* Sets the spread of a regression: the mean of |error|, without errors beyond 5 standard deviations of the Laplace
+ * distribution with this mean. */
 static gconv_status fit_spread(const fitting *f, gconv_svm *model) {
   double mean = 0, sum = 0;
   size_t kept = 0;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-  WHOLE = 2048,            /* a problem of so many variables is one working set */
+  WHOLE = 2048,            /* a problem of up to so many variables is one working set */
   WORKING_BYTES = 1 << 28, /* the most bytes of the rows of a working set with more than LEAST variables */
   SHRINK_EVERY = 8         /* after so many rounds, the solver checks whether half of the variables have settled */
 };
@@ -29,10 +29,12 @@ typedef struct solving {
   gconv_svm_matrix *matrix;
   gconv_threads *threads;
   double *b;
-  size_t most;                /* the most variables of a working set */
-  double *g;                  /* -Kb of each member, padded: F = c + g */
-  double largest, smallest;   /* the largest F of the variables that may grow; the smallest of those that may shrink */
-  uint32_t *working, *before; /* the working sets of this round and of the last one, whose variables come first */
+  size_t most;              /* the most variables of a working set */
+  double *g;                /* -Kb of each member, padded: F = c + g */
+  double largest, smallest; /* largest: the largest F of variables that may grow; smallest: the smallest F of variables that
+                               may shrink */
+  uint32_t *working, *before; /* working: the working set of this round, ascending; before: the last working set, its worst
+                                 violators first */
   size_t count, before_count;
   uint8_t *taken; /* of each variable: it is in the working set */
   candidate *candidates;
@@ -69,7 +71,7 @@ static bool is_better(candidate a, candidate b) {
 static void select_best(candidate *items, size_t count, size_t want) {
   size_t low = 0, high = count;
   while (high - low > 1 && want > low && want < high) {
-    candidate pivot = items[low + (high - low - 1) / 2]; /* never the last one, so that neither part is empty */
+    candidate pivot = items[low + (high - low - 1) / 2]; /* never the last item, so that neither part is empty */
     size_t i = low, j = high - 1;
     for (;; i++, j--) {
       while (is_better(items[i], pivot))
@@ -96,7 +98,7 @@ static void take(solving *s, uint32_t variable) {
   }
 }
 
-/* Adds the worst violators to the working set: of the variables that may grow or, if `sign` is -1, that may shrink. */
+/* Adds up to `want` of the worst violators to the working set: variables that may grow or, if `sign` is -1, may shrink. */
 static void take_violators(solving *s, double sign, size_t want) {
   const gconv_svm_problem *p = s->problem;
   size_t count = 0;
@@ -137,7 +139,7 @@ static void choose_working_set(solving *s) {
   qsort(s->working, s->count, sizeof *s->working, compare_numbers);
 }
 
-/* Returns the gap, by which the conditions of the optimum are violated. */
+/* Returns the gap: by how much the conditions of the optimum are violated. */
 static double find_gap(solving *s) {
   const gconv_svm_problem *p = s->problem;
   s->largest = -(double)INFINITY;
@@ -204,7 +206,7 @@ static void update(solving *s) {
     gconv_svm_each(s->threads, (blocks + UPDATE_BLOCKS - 1) / UPDATE_BLOCKS, update_turn, s);
 }
 
-/* The gap of the small problem. */
+/* Returns the gap of the small problem. */
 static double small_gap(const gconv_svm_small *small) {
   double largest = -(double)INFINITY, smallest = (double)INFINITY;
   for (size_t k = 0; k < small->count; k++) {
@@ -309,11 +311,11 @@ static void release(solving *s) {
 
 static gconv_status optimize(solving *s, gconv_svm_solution *solution);
 
-/* A problem of the variables that have not settled. The others keep their values, which g accounts for. */
+/* A problem of the variables that have not settled. The other variables keep their values, which g accounts for. */
 typedef struct part {
   size_t count, members;
   uint32_t *variables, *member,
-      *of;         /* variables of the whole; members of the part; members of the whole for those of the part */
+      *of; /* variables: of the whole problem; member: of the part; of: the whole's member for each member of the part */
   double *numbers; /* c, low, high and b of the part */
   double *g;
 } part;

@@ -42,8 +42,9 @@ static inline bool gconv_svm_range_changes(const gconv_svm_range *range) {
 
 /* Reads all cases of a table. GCONV_BAD_ARGUMENT names the first number that is neither finite nor a gap. */
 gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *cases);
-/* Append to the cases: an entry of a row, and the end of the row; a dense row; a copy of a row. gconv_svm_cases_finish()
- * sets the pointers of rows[] and the norms, since the arrays move before. */
+/* gconv_svm_cases_entry() appends an entry to the current row, and gconv_svm_cases_end_row() ends the row.
+ * gconv_svm_cases_add() appends a dense row, gconv_svm_cases_copy_row() a copy of a row. Afterwards,
+ * gconv_svm_cases_finish() sets the pointers of rows[] and the norms: the arrays move while they grow. */
 gconv_status gconv_svm_cases_entry(gconv_svm_cases *cases, uint32_t column, float value);
 gconv_status gconv_svm_cases_end_row(gconv_svm_cases *cases);
 gconv_status gconv_svm_cases_add(gconv_svm_cases *cases, const float *row);
@@ -51,18 +52,18 @@ gconv_status gconv_svm_cases_copy_row(gconv_svm_cases *cases, const gconv_svm_ro
 void gconv_svm_cases_finish(gconv_svm_cases *cases);
 void gconv_svm_cases_free(gconv_svm_cases *cases);
 
-/* Finds the range of some cases. Their means fill gaps. */
+/* Finds the scaling of the cases members[0 .. count), and the means that fill their gaps. */
 gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *members, size_t count,
                                   gconv_svm_scaling scaling, gconv_svm_range *range);
 /* Makes scaled copies of cases. */
 gconv_status gconv_svm_range_cases(const gconv_svm_range *range, const gconv_svm_cases *from, gconv_svm_cases *to);
-/* Scale numbers of one column, and a dense row. */
+/* gconv_svm_range_column() scales numbers of one column, gconv_svm_range_row() a dense row. */
 void gconv_svm_range_column(const gconv_svm_range *range, size_t column, const float *from, size_t count, float *to);
 void gconv_svm_range_row(const gconv_svm_range *range, size_t columns, const float *from, float *to);
 void gconv_svm_range_free(gconv_svm_range *range);
 
-/* Deals members to folds: fold[k] for k < count. If class_count > 0, each fold gets its share of each class. stream: a
- * number for each use. */
+/* Deals members to folds: fold[k] for k < count. If class_count > 0, each fold gets its share of each class. stream: another
+ * number for each use, so that folds differ. */
 gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members, size_t count, size_t class_count,
                             size_t folds, uint64_t seed, uint64_t stream, size_t *fold);
 
@@ -76,7 +77,8 @@ typedef struct gconv_svm_watch {
   gconv_svm_progress now;
 } gconv_svm_watch;
 
-/* Report that another machine is complete, or the gap of one. Thread-safe; `watch` may be NULL. */
+/* gconv_svm_watch_done() reports that another machine is complete, gconv_svm_watch_gap() the gap of a machine. Thread-safe;
+ * `watch` may be NULL. */
 void gconv_svm_watch_done(gconv_svm_watch *watch);
 void gconv_svm_watch_gap(gconv_svm_watch *watch, double gap);
 
@@ -87,10 +89,11 @@ typedef struct gconv_svm_settings {
   bool own_cache;         /* the caller gave cache_bytes */
 } gconv_svm_settings;
 
-/* Checks options and sets defaults; gamma's depends on `columns`. GCONV_BAD_ARGUMENT names the option that is wrong. */
+/* Checks options and sets defaults. The default of gamma is 1 / columns. GCONV_BAD_ARGUMENT names the option that is
+ * wrong. */
 gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, gconv_svm_settings *settings);
 
-/* C times the weight of a class. */
+/* Returns C times the weight of a class. */
 double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_name);
 
 /* ---- Kernel values (matrix.c) ---- */
@@ -100,31 +103,34 @@ typedef struct gconv_svm_matrix gconv_svm_matrix;
 
 /* The place where machines are trained, and the memory for rows of a machine. */
 typedef struct gconv_svm_place {
-  gconv_threads *threads; /* of a machine; NULL: each machine has one thread */
+  gconv_threads *threads; /* they share the work on a machine; NULL: one thread trains it */
   gconv_svm_gpu *gpu;     /* has the cases; NULL: the CPU trains */
   uint64_t cache_bytes;   /* 0 on a GPU: as much as fits */
 } gconv_svm_place;
 
-/* members[0 .. count) are cases. least: the least number of rows that must fit. */
+/* Creates the matrix of the cases members[0 .. count). least: how many rows must fit at least. */
 gconv_status gconv_svm_matrix_create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
                                      size_t count, size_t least, const gconv_svm_place *place, gconv_svm_matrix **matrix);
 /* rows[k] = the row of member wanted[k]: `count` floats, padded to whole blocks. At most `least` different rows; valid until
  * the next call. */
 gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *matrix, const uint32_t *wanted, size_t count, const float **rows);
-/* The matrix of some members of another one. It may use the memory of the other, whose rows are lost, and can be computed
- * again once the part is freed. */
+/* Creates the matrix of some members of `whole`. It may use the memory of `whole`, whose rows are then lost. When the part
+ * is freed, `whole` can compute them again. */
 gconv_status gconv_svm_matrix_part(gconv_svm_matrix *whole, const uint32_t *members, size_t count, size_t least,
                                    gconv_svm_matrix **part);
-/* is_there(): true if the matrix is on a GPU. The solver then works on rows by the following functions: set the gradients g
- * of all members, which does nothing without a GPU; solve for a working set, whose variables belong to members wanted[], and
- * update g; subtract rows from g. */
+/* True if the matrix is on a GPU. The solver then uses the next three functions. They update the gradients g of all
+ * members. */
 bool gconv_svm_matrix_is_there(const gconv_svm_matrix *matrix);
+/* Sets the gradients. Does nothing without a GPU. */
 gconv_status gconv_svm_matrix_begin(gconv_svm_matrix *matrix, const double *g);
+/* Solves the problem of a working set, whose variables belong to members wanted[], and updates g. */
 gconv_status gconv_svm_matrix_solve(gconv_svm_matrix *matrix, const uint32_t *wanted, const gconv_svm_small *small,
                                     double tolerance, uint64_t most, uint64_t *steps, double *g);
+/* g -= sum over k of by[k] times the row of member wanted[k]. */
 gconv_status gconv_svm_matrix_subtract(gconv_svm_matrix *matrix, const uint32_t *wanted, const double *by, size_t count,
                                        double *g);
-/* K(x, x) from the norm of x or of a member, rounded to float32 as in the rows. */
+/* Return K(x, x), rounded to float32 as in the rows: gconv_svm_diagonal() from the norm of x, gconv_svm_matrix_diagonal() of
+ * a member. */
 double gconv_svm_diagonal(const gconv_svm_formula *formula, double norm);
 double gconv_svm_matrix_diagonal(const gconv_svm_matrix *matrix, size_t member);
 void gconv_svm_matrix_free(gconv_svm_matrix *matrix);
@@ -132,7 +138,7 @@ void gconv_svm_matrix_free(gconv_svm_matrix *matrix);
 /* Makes the formula of a kernel; `direct` follows from the largest norm. */
 gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, double gamma, double coef0,
                                        double largest_norm);
-/* Makes the points of some cases. */
+/* Makes points of the cases members[0 .. count), or of the first `count` cases if `members` is NULL. */
 gconv_status gconv_svm_points_make(const gconv_svm_cases *cases, const size_t *members, size_t count,
                                    gconv_svm_points *points);
 void gconv_svm_points_free(gconv_svm_points *points);
@@ -142,7 +148,8 @@ void gconv_svm_each(gconv_threads *threads, size_t turns, gconv_turn *turn, void
 
 /* ---- The solver (solve.c) ---- */
 
-/* Minimise b'Kb / 2 - c'b subject to sum b = 0 and low <= b <= high. Variable v belongs to row member[v] of the matrix. */
+/* The problem of a machine: minimise b'Kb / 2 - c'b subject to sum b = 0 and low <= b <= high. Variable v belongs to row
+ * member[v] of the matrix. */
 typedef struct gconv_svm_problem {
   size_t count, members;
   const uint32_t *member;
@@ -164,10 +171,10 @@ enum { GCONV_SVM_WORKING = 512 }; /* the most variables of a working set */
 /* Warns that a machine did not reach the conditions of its optimum. */
 void gconv_svm_warn_missed(double gap);
 /* Computes rho, the objective and the number of variables at their bounds, from b and from g = -Kb of each member; largest,
- * smallest: the last ones of the solver. */
+ * smallest: as the solver found them last. */
 void gconv_svm_conclude(const gconv_svm_problem *problem, const double *g, double largest, double smallest,
                         gconv_svm_solution *solution);
-/* The number of rows of the matrix that a problem needs at a time. */
+/* Returns how many variables a working set of a problem may have. So many rows of the matrix must fit. */
 size_t gconv_svm_working(size_t count, size_t members);
 gconv_status gconv_svm_solve(const gconv_svm_problem *problem, gconv_svm_matrix *matrix, gconv_threads *threads,
                              gconv_svm_solution *solution);
@@ -185,23 +192,23 @@ struct gconv_svm {
   gconv_svm_cases vectors;  /* support vectors, scaled, sorted by class */
   size_t *class_vectors;    /* owned: the number of vectors of each class; NULL in regression */
   double *coefficients;     /* owned: (class_count - 1) x vectors; in regression 1 x vectors */
-  double *rho;              /* owned: of each pair; in regression one */
-  double *prob_a, *prob_b;  /* owned: of each pair; NULL: no probabilities. In regression, prob_a is the spread */
+  double *rho;              /* owned: one for each pair; one in regression */
+  double *prob_a, *prob_b;  /* owned: one for each pair; NULL: no probabilities. In regression, prob_a is the spread */
   pthread_mutex_t lock;     /* guards the following fields, which the first prediction makes: */
   bool ready;
   gconv_svm_formula formula;
   gconv_svm_points points;  /* the support vectors */
   double *by_vector;        /* the coefficients, vectors x rows */
-  pthread_mutex_t gpu_lock; /* held during predictions on a GPU; the first one makes the following: */
+  pthread_mutex_t gpu_lock; /* held during predictions on a GPU; the first of them makes the following fields: */
   gconv_svm_gpu *gpu;       /* owned: the support vectors on `gpu_device`; NULL: not made yet */
   const gconv_device *gpu_device;
 };
 
 gconv_status gconv_svm_model_create(gconv_svm **model);
 
-/* The number of machines: pairs of classes, or 1. */
+/* Returns the number of machines: one for each pair of classes; 1 in regression. */
 size_t gconv_svm_machines(const gconv_svm *model);
-/* The number of rows of coefficients. */
+/* Returns the number of rows of coefficients. */
 size_t gconv_svm_coefficient_rows(const gconv_svm *model);
 /* Copies names of classes. */
 gconv_status gconv_svm_name_classes(gconv_svm *model, const char *const *names, size_t count);
@@ -219,7 +226,7 @@ gconv_status gconv_svm_read_source(gconv_source *source, gconv_svm **model);
 gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gconv_svm_cases *cases, const size_t *members,
                                    size_t count, const char *const *names, size_t class_count, gconv_device *device,
                                    gconv_svm *model);
-/* True if the device is a GPU that computes kernel values of this form. A GPU's tanh has other bits. */
+/* True if the device is a GPU that computes kernel values of this form. (On a GPU, tanh() has other bits.) */
 bool gconv_svm_is_there(const gconv_device *device, const gconv_svm_formula *formula);
 
 /* ---- Prediction (predict.c) ---- */
@@ -228,13 +235,13 @@ bool gconv_svm_is_there(const gconv_device *device, const gconv_svm_formula *for
 gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
                               double *values);
 /* Frees what the model has on a GPU. Call it before the device is closed, if the model is freed later. The next prediction
- * there copies it again. Only in builds with CUDA. */
+ * on a GPU copies the model again. Only in builds with CUDA. */
 void gconv_svm_leave_gpu(gconv_svm *model, const gconv_device *device);
-/* Computes classes and probabilities of rows from their values. Classes are those with the most votes or, with
- * probabilities, the most probable ones. Either may be NULL. */
+/* Computes classes and probabilities of rows from their values. A row gets the class with the most votes or, with
+ * `probabilities`, the most probable class. `classes` or `probabilities` may be NULL. */
 gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size_t count, int32_t *classes,
                               double *probabilities);
-/* The class with the most votes; of equal ones, the first. */
+/* Returns the class with the most votes; the first of them if several have as many. */
 size_t gconv_svm_vote(const double *values, size_t class_count, size_t *votes);
 /* ---- Probabilities (probability.c) ---- */
 

@@ -23,8 +23,8 @@ typedef struct gconv_svm_reading {
       coefficients;                       /* coefficients: vectors x rows of coefficients */
   gconv_svm_numbers least, most, colours; /* least, most: of columns; colours: red, green and blue of classes */
   bool has_scale, promises_notes;
-  size_t most_columns, named; /* the most columns; the number of classes with names */
-  char **names;               /* owned: of classes, from the notes */
+  size_t most_columns, named; /* most_columns: the largest number of columns so far; named: how many classes have a name */
+  char **names;               /* owned: the names of classes, from the notes */
   int32_t features;           /* features of a channel */
 } gconv_svm_reading;
 
@@ -36,9 +36,9 @@ typedef struct gconv_svm_reading {
 
 /* ---- text_words.c ---- */
 
-/* Reads the next word as a finite float64 number, and moves *at after it. False if it is none. */
+/* Reads the next word as a finite float64 number, and moves *at after it. False if it is not such a number. */
 bool gconv_svm_text_number(char **at, double *number);
-/* The same for whole numbers from 0 to `most`. */
+/* Reads the next word as a whole number from 0 to `most`, and moves *at after it. False if it is not such a number. */
 bool gconv_svm_text_count(char **at, uint64_t most, uint64_t *count);
 /* True if only blanks are left. */
 bool gconv_svm_text_is_end(const char *at);

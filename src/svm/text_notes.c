@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The name that put_name() wrote (text.c), for free(); NULL without memory. */
+/* Returns the name that put_name() wrote (text.c), for free(); NULL: no memory. */
 static char *copy_name(const char *at) {
   size_t length = strlen(at), used = 0;
   char *name = malloc(length + 1);
@@ -51,7 +51,8 @@ static gconv_status read_label(gconv_svm_reading *r, const char *at) {
     notes->array = grown;                                                                                                   \
   } while (0)
 
-/* "column I MEAN DEVIATION ORIGIN NAME"; memory grows with the lines, whatever number of columns the vectors have. */
+/* Reads "column I MEAN DEVIATION ORIGIN NAME". Memory grows with the lines that are read, not with the number of columns
+ * that the file claims. */
 static gconv_status read_column(gconv_svm_reading *r, char *at) {
   gconv_column_notes *notes = &r->model->notes;
   uint64_t index;
@@ -76,7 +77,7 @@ static gconv_status read_column(gconv_svm_reading *r, char *at) {
 }
 #undef GROW
 
-/* The text has empty names if there are no names, and zeros if there are no origins. */
+/* Removes names if all are empty, and origins if all are 0: this is how the text says that there are none. */
 static void settle_columns(gconv_column_notes *notes) {
   bool names = false, origins = false;
   for (size_t c = 0; c < notes->count; c++) {

@@ -92,7 +92,7 @@ static gconv_status warn_of_scales(const gconv_svm_settings *settings, const gco
   return GCONV_OK;
 }
 
-/* C and the tube of regression are in the unit of the targets, as in LIBSVM. Warns of values that do not fit the targets. */
+/* Warns if C or the tube of a regression do not fit the targets. Both are in the unit of the targets, as in LIBSVM. */
 static void warn_of_unit(const gconv_svm_settings *settings, const gconv_svm_cases *cases) {
   const gconv_svm_options *o = &settings->given;
   double sum = 0, squares = 0;
@@ -135,14 +135,13 @@ static size_t classes_of(const gconv_svm_settings *settings, const gconv_dataset
 /* Prepares the reports of progress for `folds` trainings. */
 static void begin_watch(gconv_svm_settings *settings, size_t class_count, size_t folds, gconv_svm_watch *watch) {
   const size_t machines = class_count > 0 ? class_count * (class_count - 1) / 2 : 1;
-  const size_t each = settings->given.probabilities ? 6 : 1; /* with 5 folds, from which the held-out cases come */
+  const size_t each = settings->given.probabilities ? 6 : 1; /* probabilities take 5 more trainings, with cases held out */
   watch->progress = settings->given.progress;
   watch->user = settings->given.user;
   watch->now = (gconv_svm_progress){machines * each * folds, 0, (double)NAN};
   settings->watch = watch;
 }
 
-/* Stores notes about the data set: the name of the column of targets and, for pixels, features and colours. */
 /* ---- All cases ---- */
 
 /* Trains a model on cases[members[0 .. count)], scaled and with probabilities as the options say. */
@@ -169,6 +168,8 @@ static gconv_status train_cases(const gconv_svm_settings *settings, const gconv_
   return status;
 }
 
+/* Stores notes about the data set: the name of the column of targets, notes about columns and, for pixels, features and
+ * colours. */
 static gconv_status note_data(const gconv_dataset_info *info, gconv_svm *model) {
   const size_t bytes = 3 * info->class_count;
   model->label = info->label && *info->label ? strdup(info->label) : NULL;
