@@ -21,7 +21,7 @@ GCONV_BOTH float gconv_power_of_two(int32_t n) {
  * is 0: so it is never denormal, and the product with 2^n is exact. There is no branch, so that loops become vector code. */
 GCONV_BOTH float gconv_exp_negative(float x) {
   float inside = x > -87.0f ? x : 0.0f;
-#ifdef __CUDA_ARCH__ /* the same numbers, without conversions, of which a GPU makes few at a time */
+#ifdef __CUDA_ARCH__ /* equal numbers without conversions, which are slow on a GPU */
   float shifted = inside * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f; /* 1.5 * 2^23: n is in the last bits */
   float power = __uint_as_float((__float_as_uint(shifted) << 23) + 0x3f800000u);
 #else
@@ -43,9 +43,9 @@ GCONV_BOTH float gconv_exp_negative(float x) {
   return x > -87.0f ? e : outside;
 }
 
-/* Returns a / b, rounded to nearest, for b from 1 to 2^60, and a that is 0 or from 2^-60 to 1, or any a from 0 to 1 if b is
- * 1; or NaN if one of them is. On a GPU these are the instructions of its own division, but for the branch to what deals
- * with other numbers. Without a branch, several quotients are under way at a time. */
+/* Returns a / b, rounded to nearest, or NaN if a or b is NaN. b must be from 1 to 2^60, and a must be 0 or from 2^-60 to 1;
+ * if b is 1, a may be any number from 0 to 1. A GPU's own division has these instructions, too, but also a branch for other
+ * numbers. Without the branch, a GPU computes several quotients at a time. */
 GCONV_BOTH float gconv_quotient(float a, float b) {
 #ifdef __CUDA_ARCH__
   float r;
@@ -58,14 +58,14 @@ GCONV_BOTH float gconv_quotient(float a, float b) {
 #endif
 }
 
-/* Where e is below 2^-60, 1 + e is 1. */
+/* Returns 1 / (1 + e^-v). Where e is below 2^-60, 1 + e is 1, so that gconv_quotient() allows any e. */
 GCONV_BOTH float gconv_sigmoid(float v) {
   float e = gconv_exp_negative(-fabsf(v));
   return gconv_quotient(v < 0 ? e : 1.0f, 1.0f + e);
 }
 
-/* tanh(v). Near 0, where 1 - e would cancel, it uses the odd series v - v^3/3 + 2v^5/15 - 17v^7/315, which is good to 2^-24
- * for |v| < 0.25. */
+/* Returns tanh(v). Near 0, where 1 - e would cancel, it uses the odd series v - v^3/3 + 2v^5/15 - 17v^7/315 ..., which is
+ * good to 2^-24 for |v| < 0.25. */
 GCONV_BOTH float gconv_tanh(float v) {
   float a = fabsf(v);
   float s = v * v, t = fmaf(s, 62.0f / 2835, -17.0f / 315);
@@ -77,9 +77,9 @@ GCONV_BOTH float gconv_tanh(float v) {
   return a >= 0.25f ? e : t;
 }
 
-/* Softmax over `count` values that are `distance` apart, in place: e^(v - largest), each divided by the sum of all in their
- * order. A NaN among them, or two infinities, make all of them NaN. Softmax is no activation of algorithms, as it needs all
- * filters of a place: it is a pass after the layer. */
+/* Replaces `count` values, which are `distance` apart, by their softmax: e^(v - largest), divided by the sum of all these
+ * powers in order. If one value is NaN or +infinity, or all are -infinity, all results are NaN. Algorithms do not compute
+ * softmax, as it needs the sums of all filters at a place: it is a pass after the layer. */
 GCONV_BOTH void gconv_softmax(float *values, int32_t count, int64_t distance) {
   float largest = values[0], sum = 0;
   for (int32_t k = 1; k < count; k++)
@@ -93,8 +93,8 @@ GCONV_BOTH void gconv_softmax(float *values, int32_t count, int64_t distance) {
     values[k * distance] /= sum;
 }
 
-/* What an activation makes of a sum; of softmax, which is a pass of its own, the sum itself. `slope` is that of leaky or
- * sigmoid. NaN stays NaN. */
+/* Returns the activation of a sum. For softmax, which is a pass of its own, returns the sum itself. Only leaky and sigmoid
+ * use `slope`. NaN stays NaN. */
 GCONV_BOTH float gconv_activated(gconv_activation activation, float slope, float v) {
   switch (activation) {
   case GCONV_ACTIVATION_RELU:

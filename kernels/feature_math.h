@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The formulas of features of pixels, compiled for host and device from one text and without contraction, so that both have
+/* The formulas of features of pixels. Host and device compile them from one text and without contraction, so that both have
  * the same bits. */
 #pragma once
 
@@ -8,19 +8,19 @@
 #include <math.h>
 #include <stddef.h>
 
-/* The magnitude of a gradient. */
+/* Returns the magnitude of a gradient. */
 GCONV_BOTH float gconv_feature_magnitude(float x, float y) {
   return sqrtf(x * x + y * y);
 }
 
-/* The eigenvalues of the matrix [a b; b c]. */
+/* Computes the eigenvalues of the matrix [a b; b c]. */
 GCONV_BOTH void gconv_feature_split(float a, float b, float c, float *large, float *small) {
   float middle = 0.5F * (a + c), half = 0.5F * (a - c), root = sqrtf(half * half + b * b);
   *large = middle + root;
   *small = middle - root;
 }
 
-/* The magnitude of Sobel's two derivatives at the sample *at; rows are `pitch` floats apart. */
+/* Returns the magnitude of Sobel's two derivatives at the sample *at. Rows are `pitch` floats apart. */
 GCONV_BOTH float gconv_feature_sobel(const float *at, ptrdiff_t pitch) {
   const float *up = at - pitch, *down = at + pitch;
   float dx = 0.25F * (up[1] - up[-1]) + 0.5F * (at[1] - at[-1]) + 0.25F * (down[1] - down[-1]);
@@ -28,7 +28,8 @@ GCONV_BOTH float gconv_feature_sobel(const float *at, ptrdiff_t pitch) {
   return sqrtf(0.5F * (dx * dx + dy * dy));
 }
 
-/* The eigenvalues of the second differences at the sample *at, as numpy.gradient() takes them twice. */
+/* Computes the eigenvalues of the matrix of second derivatives at the sample *at. A second derivative is numpy.gradient(),
+ * applied twice. */
 GCONV_BOTH void gconv_feature_bend(const float *at, ptrdiff_t pitch, float *large, float *small) {
   const float *up = at - pitch, *down = at + pitch, *up2 = up - pitch, *down2 = down + pitch;
   float yy = 0.25F * ((down2[0] - at[0]) - (at[0] - up2[0])), xx = 0.25F * ((at[2] - at[0]) - (at[0] - at[-2]));

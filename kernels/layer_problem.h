@@ -8,8 +8,8 @@
  *                                                         [q * stride_x - pad_left + s * dilation_x], sum)
  *   y[n][k][p][q] = activation(sum + bias[k])
  *
- * x is 0 outside the image, and taps there count as all others. The exact family computes exactly this, in this order, so
- * its bits are the same everywhere. Tensors are float32, N x C x H x W, without gaps.
+ * x is 0 outside the image, and taps that lie there take part in the sum, too. The exact family computes exactly this, in
+ * this order, so its bits are the same everywhere. Tensors are float32, N x C x H x W, without gaps.
  */
 #pragma once
 
@@ -28,10 +28,10 @@ typedef struct gconv_layer_problem {
   int32_t dilation_y, dilation_x;
   int32_t out_height, out_width; /* P, Q: rows below and columns right of the image follow from them */
   gconv_activation activation;
-  float slope;            /* of activation leaky, below 0; of sigmoid, what sum + bias is multiplied by */
+  float slope;            /* leaky multiplies sums below 0 by it, sigmoid all sums */
   gconv_math math;        /* the precision to which the algorithm may round factors; float32 unless asked for */
-  size_t workspace_limit; /* bytes that an algorithm may want as workspace, on the CPU for all threads together; on a GPU
-                             with state and prepared weights */
+  size_t workspace_limit; /* bytes that an algorithm may want as workspace; on the CPU, for all threads together; on a GPU,
+                             state and prepared weights count, too */
 } gconv_layer_problem;
 
 /* The weights of a problem: K x C/G x R x S, then K biases. After them, at gconv_layer_prepared(), is what the algorithm's

@@ -8,8 +8,8 @@
 
 #include <float.h>
 
-/* The gradient of a sum from that of its output: dy times the derivative of the activation, as y tells it. Leaky needs a
- * slope above 0. */
+/* Returns the gradient of a sum: dy, the gradient of its output, times the derivative of the activation. The derivative
+ * follows from y, the output. Leaky needs a slope above 0. */
 GCONV_BOTH float gconv_learn_slope(gconv_activation activation, float slope, float y, float dy) {
   switch (activation) {
   case GCONV_ACTIVATION_RELU:
@@ -42,13 +42,14 @@ GCONV_BOTH double gconv_learn_log(double y) {
   return (double)n * 0.69314718055994531 + 2.0 * u * sum;
 }
 
-/* The cross-entropy of a case, from the output of its class. Outputs below 2^-126 count as that. */
+/* Returns the cross-entropy of a case from y, the output of its class. If y is below 2^-126, 2^-126 takes its place. */
 GCONV_BOTH double gconv_learn_cross_entropy(float y) {
   return y >= FLT_MIN || y != y ? -gconv_learn_log((double)y) : 87.336544750553102;
 }
 
-/* The term of the loss, and its gradient, of an output that is off by d. `factor` is gconv_learn_factor(). For cross-entropy
- * they are no term, and the gradient of the output's sum. */
+/* d is an output minus its target. gconv_learn_loss_term() returns the output's term of the loss: for cross-entropy, 0.
+ * gconv_learn_loss_gradient() returns the gradient of the output: for cross-entropy, of the sum before softmax. `factor` is
+ * gconv_learn_factor(). */
 GCONV_BOTH double gconv_learn_loss_term(gconv_loss loss, double d) {
   switch (loss) {
   case GCONV_LOSS_SSE:
@@ -78,14 +79,15 @@ GCONV_BOTH float gconv_learn_loss_gradient(gconv_loss loss, float d, float facto
 
 /* ---- Optimisers ---- */
 
-/* The numbers of a step, which updates a parameter w by its gradient g and its two state variables. These begin as 0; in
- * rprop, `second` is the step, and begins as the rate. The caller computes the numbers in float64, and rounds them once. */
+/* The numbers of a step, which updates a parameter w by its gradient g and its state, `first` and `second`. The state begins
+ * as 0; in rprop, `second` is the size of the step, and begins as the rate. The caller computes these numbers in float64,
+ * and rounds them once. */
 typedef struct gconv_learn_step {
   gconv_optimizer optimizer;
-  float rate;        /* of adam: rate / (1 - beta1^t) */
-  float momentum;    /* of momentum */
-  float keep;        /* 1 - rate * weight decay; of weights alone */
-  float elimination; /* 2 * lambda / w0; of weights alone */
+  float rate;        /* the learning rate; for adam, divided by 1 - beta1^t */
+  float momentum;    /* the part of the last step that is kept: for momentum */
+  float keep;        /* 1 - rate * weight decay; biases do not use it */
+  float elimination; /* weight elimination, 2 * lambda / w0; biases do not use it */
   float scale;       /* 1 / w0 */
   float root;        /* of adam: 1 / sqrt(1 - beta2^t) */
 } gconv_learn_step;
@@ -121,8 +123,8 @@ GCONV_BOTH void gconv_learn_rprop(float g, float *w, float *first, float *second
   *w = g > 0 ? *w - size : g < 0 ? *w + size : *w;
 }
 
-/* One parameter; is_weight: it is no bias. First the gradient of weight elimination is added, then the weight decays, then
- * it goes its step. */
+/* Updates one parameter; `is_weight` is false for a bias. First the gradient of weight elimination is added, then the weight
+ * decays, then the optimiser changes it. */
 GCONV_BOTH void gconv_learn_update(const gconv_learn_step *step, bool is_weight, float g, float *w, float *first,
                                    float *second) {
   if (is_weight && step->elimination != 0) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Training by backpropagation, as its engines see it: a chain of layers, their parameters in one array, a loss; and the
- * order of every sum, so that all engines of the exact family yield the same bytes, whatever device, threads and vectors.
+ * Training by backpropagation, as its engines see it: a chain of layers, their parameters in one array, and a loss. The
+ * order of every sum is fixed, so that all engines of the exact family yield the same bytes, whatever device, threads and
+ * vectors.
  *
  * Numbers are float32 and operations are rounded once each, as they stand here; fmaf() is one operation. A step with N
  * cases:
@@ -9,32 +10,33 @@
  *   Forward. Layers are computed as layer_problem.h says: a chain of fmaf over c, r, s from +0, then + bias, then the
  *   activation (activation.h, also of softmax). Mean: mean.h. Residual: y = x + input.
  *
- *   Loss. Of a case, in float64: a chain over outputs, in the order k, p, q, of d * d, |d|, or, of cross-entropy, the one
- *   term -log y (gconv_learn_log() of learn_math.h), with d = y - t. The losses of the cases are summed by a tree.
+ *   Loss. With d = y - t, the loss of a case is a chain in float64 of d * d or |d| over outputs, in the order k, p, q. For
+ *   cross-entropy, it is the one term -log y (gconv_learn_log() of learn_math.h). The losses of the cases are summed by a
+ *   tree.
  *
  *   Weights of classes, if there are any: the loss of a case, and then each gradient of its outputs, is multiplied by the
  *   weight of its class.
  *
- *   Gradient of outputs. With f = float32(gconv_learn_factor()): sse: y - t; mse: (y - t) * f; mae: f, -f or 0; of
- *   cross-entropy with softmax, that of the sums: (y - t) * f.
+ *   Gradient of outputs. With f = float32(gconv_learn_factor()): sse: y - t; mse: (y - t) * f; mae: f, -f or 0;
+ *   cross-entropy with softmax: the gradient of the sums, (y - t) * f.
  *
  *   Gradient of sums, z: gconv_learn_slope() of learn_math.h. Softmax, unless with cross-entropy: s is a chain of fmaf(dy_k,
  *   y_k, s) over k from +0; dz_k = y_k * (dy_k - s).
  *
  *   Gradient of inputs. Of convolutions, in gather form: a chain of fmaf(w, dz, sum) from +0 over k of the input's group,
  *   then p, then q, of all outputs that the input takes part in; then + 0.0f, which makes a -0 a +0, so that products with
- *   zeros may be added or left out. Of a mean: dy / (rows * columns). Of a residual: dy.
+ *   zeros may be added or left out. Means have dy / (rows * columns), residuals dy.
  *
  *   Gradient of weights: the sum of dz * x over cases and places. It is made of chains of fmaf(x, dz, sum) from +0. The bias
- *   is a weight with x = 1. x is 0 outside the image, and counts as any other. Where a chain begins and ends:
- *   - in the dense tail (gconv_learn_tail()), a chain has GCONV_LEARN_SLICE cases in a row, the last one those that remain.
- *     The chains are summed by a tree;
+ *   is a weight with x = 1. x is 0 outside the image, and those zeros take part. Chains begin and end as follows:
+ *   - in the dense tail (gconv_learn_tail()), a chain has GCONV_LEARN_SLICE cases in a row, the last chain the cases that
+ *     remain. The chains are summed by a tree;
  *   - in the layers before the tail, the output rows of a case are cut into gconv_learn_bands() bands of
- *     gconv_learn_band_rows() rows, the last one having those that remain. A chain goes through the rows and columns of a
- *     band. The chains of a case are summed by a tree; then those of the cases are.
+ *     gconv_learn_band_rows() rows; the last band has the rows that remain. A chain goes through the rows and columns of a
+ *     band. The chains of a case are summed by a tree; then another tree sums the results of the cases.
  *
- *   Tree: neighbours are added in pairs, a[i] = a[2 i] + a[2 i + 1]; a last one without a neighbour stays as it is; and so
- * on until one is left.
+ *   Tree: neighbours are added in pairs, a[i] = a[2 i] + a[2 i + 1]; a last number without a neighbour stays as it is. This
+ *   repeats until one number is left.
  *
  *   Update: gconv_learn_update() of learn_math.h, for each parameter.
  */
@@ -53,10 +55,10 @@ enum { GCONV_LOSSES = GCONV_EACH_LOSS(GCONV_COUNTED) }; /* without the default *
 
 typedef struct gconv_learn_layer {
   gconv_layer_kind kind;
-  gconv_layer_problem problem; /* of one case; of a mean and a residual: channels, height, width, filters, out_height and
-                                  out_width alone */
+  gconv_layer_problem problem; /* of one case; a mean or residual only sets channels, height, width, filters,
+                                  out_height and out_width */
   size_t weights;              /* where K x C/G x R x S weights and K biases begin in the parameters */
-  size_t parameters;           /* how many these are together */
+  size_t parameters;           /* how many weights and biases there are */
 } gconv_learn_layer;
 
 typedef struct gconv_learn_net {
@@ -64,11 +66,11 @@ typedef struct gconv_learn_net {
   size_t count;
   gconv_loss loss;            /* never the default */
   bool classes;               /* the target of a case is the number of its class; else it has as many targets as outputs */
-  size_t parameters;          /* of all layers */
-  const float *class_weights; /* of each class, on the device that computes; NULL: all are 1 */
+  size_t parameters;          /* floats of the parameters of all layers */
+  const float *class_weights; /* a weight for each class, in memory of the device that computes; NULL: all are 1 */
 } gconv_learn_net;
 
-/* Floats of a case, into and out of a layer. */
+/* gconv_learn_in_floats(), gconv_learn_out_floats(): how many floats of a case go into a layer, and come out of it. */
 GCONV_BOTH size_t gconv_learn_in_floats(const gconv_learn_layer *layer) {
   return (size_t)layer->problem.channels * (size_t)layer->problem.height * (size_t)layer->problem.width;
 }
@@ -85,14 +87,14 @@ GCONV_BOTH size_t gconv_learn_target_floats(const gconv_learn_net *net) {
   return net->classes ? 1 : gconv_learn_outputs(net);
 }
 
-/* Whether each output of a convolution sees all of the input, and nothing outside. */
+/* Returns whether each output of a convolution depends on the whole input, and on nothing outside. */
 GCONV_BOTH bool gconv_learn_is_dense(const gconv_learn_layer *layer) {
   const gconv_layer_problem *p = &layer->problem;
   return layer->kind == GCONV_LAYER_CONV && p->out_height == 1 && p->out_width == 1 && p->pad_top == 0 && p->pad_left == 0 &&
          p->rows == p->height && p->columns == p->width && p->groups == 1;
 }
 
-/* The number of the first layer of the dense tail. From there on, all layers are dense, or residuals of one place. */
+/* Returns the number of the first layer of the dense tail: from this layer on, all are dense, or residuals of one place. */
 GCONV_BOTH size_t gconv_learn_tail(const gconv_learn_net *net) {
   size_t tail = net->count;
   while (tail > 0) {
@@ -116,8 +118,8 @@ GCONV_BOTH int32_t gconv_learn_band_rows(const gconv_layer_problem *problem) {
   return rows;
 }
 
-/* gconv_learn_loss_factor(): the factor of the summed losses. gconv_learn_factor(): the factor of the differences y - t in
- * gradients. For mse it is twice as large, as d^2 has the derivative 2 d; sse has 1/2 and 1. */
+/* gconv_learn_loss_factor() returns the factor of the summed losses. gconv_learn_factor() returns the factor of the
+ * differences y - t in gradients. For sse and mse, the second is twice the first, as d^2 has the derivative 2 d. */
 GCONV_BOTH double gconv_learn_loss_factor(const gconv_learn_net *net, size_t cases) {
   switch (net->loss) {
   case GCONV_LOSS_SSE:

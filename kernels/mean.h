@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mean of a plane, in an order that does not depend on threads, the same on every device: sample i is added to lane
- * i % GCONV_MEAN_LANES, in the order of i and in float64; then the upper half of the lanes is added to the lower half, lane
- * by lane, until one is left. It is divided by the number of samples and rounded to float32.
+ * The mean of a plane. The order of additions does not depend on threads or the device. Sample i is added to lane i %
+ * GCONV_MEAN_LANES, in the order of i and in float64. Then the upper half of the lanes is added to the lower half, lane by
+ * lane, until one lane is left. Its sum is divided by the number of samples and rounded to float32.
  */
 #pragma once
 
@@ -12,12 +12,12 @@
 
 enum { GCONV_MEAN_LANES = 256 };
 
-/* The last step, of the sum. */
+/* Returns the mean of `count` samples from their sum. */
 GCONV_BOTH float gconv_mean_of(double sum, int64_t count) {
   return (float)(sum / (double)count);
 }
 
-/* The whole, by one thread. */
+/* Returns the mean of `count` samples, by one thread. */
 static inline float gconv_mean(const float *samples, int64_t count) {
   double lanes[GCONV_MEAN_LANES] = {0};
   int64_t i = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one definition of the way from a sum of products to a stored sample, compiled for the host and for CUDA. Every
- * operation below is correctly rounded on both, so both yield the same bits.
+ * The one definition of how a sum of products becomes a stored sample, compiled for the host and for CUDA. Every operation
+ * below is correctly rounded on both, so both yield the same bits.
  *
  * Integer samples are convolved as levels (0 .. 255, 0 .. 65535), not as fractions of white. Integers are exact in float32.
  * So filters of integers and dyadic fractions give exact sums, and a result exactly half-way between two levels is rounded
@@ -22,8 +22,8 @@ typedef struct gconv_epilogue {
   bool absolute;                      /* |y| */
   bool center;                        /* y / 2 + middle: the range "signed" */
   float middle;                       /* half the level of white */
-  bool wrap;                          /* integers are y as gconv_cut_level() has it, in place of gconv_to_level() */
-  float alpha_scale, alpha_scale_low; /* for alpha that is kept: factor from input to output levels */
+  bool wrap;                          /* integer results are made by gconv_cut_level(), in place of gconv_to_level() */
+  float alpha_scale, alpha_scale_low; /* the factor from input to output levels, for alpha that is kept */
 } gconv_epilogue;
 
 /* Returns the response of one filter from its sum of products. */
@@ -35,8 +35,8 @@ GCONV_BOTH float gconv_response(float sum, float divisor, float bias) {
   return sum;
 }
 
-/* To combine responses, call gconv_combine_first() for filter 0, gconv_combine_next() for the others, and _last() at the
- * end. */
+/* To combine responses, call gconv_combine_first() for filter 0, gconv_combine_next() for the others, and
+ * gconv_combine_last() at the end. */
 GCONV_BOTH float gconv_combine_first(gconv_combine combine, float response) {
   return combine == GCONV_COMBINE_MAGNITUDE ? fmaf(response, response, 0.0f) : response;
 }
@@ -48,7 +48,7 @@ GCONV_BOTH float gconv_combine_next(gconv_combine combine, float combined, float
   case GCONV_COMBINE_SUM:
     return combined + response;
   case GCONV_COMBINE_MAX:
-  case GCONV_COMBINE_ARGMAX: /* whose caller keeps the number of the largest */
+  case GCONV_COMBINE_ARGMAX: /* its caller keeps the number of the filter with the largest response */
     return response > combined ? response : combined;
   case GCONV_COMBINE_NONE: /* these do not combine samples */
   case GCONV_COMBINE_STACK:
@@ -61,7 +61,7 @@ GCONV_BOTH float gconv_combine_last(gconv_combine combine, float combined) {
   return combine == GCONV_COMBINE_MAGNITUDE ? sqrtf(combined) : combined;
 }
 
-/* v * (scale + low) + offset */
+/* Returns v * (scale + low) + offset. */
 GCONV_BOTH float gconv_scale(float v, float scale, float low, float offset) {
   if (low != 0.0f)
     offset = fmaf(v, low, offset);
@@ -83,8 +83,9 @@ GCONV_BOTH bool gconv_is_plain(const gconv_epilogue *epilogue) {
   return epilogue->scale_low == 0.0f && !epilogue->absolute && !epilogue->center;
 }
 
-/* Rounds to an integer level in two steps: saturate, then round to nearest even. NaN becomes 0. Between 2^23 and 2^24 the
- * spacing of float32 is 1. So adding 2^23 rounds to an integer, which is then in the low bits. */
+/* gconv_to_level() rounds to an integer level in two steps. gconv_saturate() limits y to 0 .. white, NaN becoming 0, and
+ * adds 2^23. Between 2^23 and 2^24 the spacing of float32 is 1. So the addition rounds to the nearest integer, ties to even.
+ * gconv_level_bits() then takes this integer from the low bits. */
 GCONV_BOTH float gconv_saturate(float y, float white) {
   y = y > 0.0f ? y : 0.0f;
   y = y < white ? y : white;
@@ -104,8 +105,8 @@ GCONV_BOTH uint32_t gconv_to_level(float y, float white) {
   return gconv_level_bits(gconv_saturate(y, white));
 }
 
-/* Cuts a value towards 0, to an integer of 32 bits with a sign; 0 if it is none. Its low bits are the level of the range
- * "wrap", which is the CPU's alone. */
+/* Cuts a value towards 0, to an int32; returns 0 if it does not fit. Its low bits are the level of the range "wrap", which
+ * only the CPU has. */
 static inline uint32_t gconv_cut_level(float y) {
   return y > -2147483648.0f && y < 2147483648.0f ? (uint32_t)(int32_t)y : 0;
 }

@@ -13,12 +13,12 @@
 #include "gconv.h"
 #include "kernels/pixel.h"
 
-/* Taps that are integers times a power of two, as those of Sobel, Laplacian and binomials are. Their sums of u8 samples are
- * exact in float32: unit * positive * 255 and unit * negative * 255 bound them. So they may be added as integers, in any
- * order, and have the bits of the exact family. */
+/* Taps that are integers times a power of two, as in Sobel, Laplacian and binomials. Their sums of u8 samples are exact in
+ * float32: unit * positive * 255 and unit * negative * 255 bound them. So integers may be added in any order, and yield the
+ * bits of the exact family. */
 typedef struct gconv_integers {
   float unit;                 /* tap = integer * unit; 0 if taps are no such integers, or sums could reach 2^24 * unit */
-  int32_t least, largest;     /* of the integers */
+  int32_t least, largest;     /* the least and the largest integer */
   int32_t positive, negative; /* the sums of |integer| of taps above and below 0 */
 } gconv_integers;
 
@@ -27,16 +27,16 @@ GCONV_BOTH bool gconv_is_of_bytes(const gconv_integers *integers) {
   return integers->unit > 0 && integers->least >= -128 && integers->largest <= 127;
 }
 
-/* Special properties of the taps of a problem's filters. They are found once; algorithms use them to decide whether they
+/* Special properties of the taps of a problem's filters. They are found once. By them, algorithms decide whether they
  * pay. */
 typedef struct gconv_structure {
   int64_t nonzero_taps; /* of all filters together */
-  int64_t marks;        /* taps of -0, which are none: whatever lies there is left out */
+  int64_t marks;        /* taps of -0, which mark places without a tap: samples there are left out */
   int32_t rank;    /* pairs of a column and a row whose sum is the filter, except for the residual; 0: all taps are 0; */
                    /* GCONV_RANK_HIGH: more pairs than can save anything; GCONV_RANK_UNKNOWN: more than were looked for */
   double residual; /* sum |tap - sum of pairs| / sum |tap|, of the worst filter (gconv_factor() finds the pairs) */
   double growth;   /* sum over pairs of (sum |column|) * (sum |row|) / sum |tap|, of the worst filter; at least about 1 */
-  gconv_integers integers; /* bounds of all filters; the unit is the least, or 0 if a filter has none */
+  gconv_integers integers; /* bounds of all filters; the unit is the least of all, or 0 if a filter has none */
   float step; /* of one filter without such a unit, divisor and offset: its taps are the product of this and of integers from
                */
               /* 0 to 127, each rounded to float32, as those of a mean are; 0: they are not */
@@ -44,7 +44,7 @@ typedef struct gconv_structure {
   double gain;   /* sum |tap| / |divisor|, of the filter with the most; 0: all taps are 0, or nothing was found yet */
   double
       chain; /* the largest error of a chain of fmaf over the taps, relative to (sum |tap|) * max |x|, of the worst filter */
-  float box; /* what all taps of the only filter are; 0: they differ, or there are several filters */
+  float box; /* the value of all taps of the only filter; 0: they differ, or there are several filters */
 } gconv_structure;
 
 enum { GCONV_RANK_HIGH = -1, GCONV_RANK_UNKNOWN = -2 };
@@ -53,26 +53,26 @@ typedef struct gconv_problem {
   gconv_type in_type, out_type;
   int32_t images;   /* N */
   int32_t planes;   /* planes of an image that are convolved independently: C of a planar image, 1 of an interleaved one */
-  int32_t channels; /* interleaved samples of a pixel, 1 to 4 */
-  bool keep_alpha;  /* the last channel is not convolved: it is the sample at the anchor, scaled by alpha_scale */
+  int32_t channels; /* samples of a pixel that lie side by side, 1 to 4 */
+  bool keep_alpha;  /* the last channel is not convolved: its result is the sample at the anchor times alpha_scale */
   int32_t height, width;      /* H, W */
   int32_t filters;            /* K */
   int32_t rows, columns;      /* R, S */
-  int32_t anchor_y, anchor_x; /* the anchor, dilated: in pixels from the first tap */
+  int32_t anchor_y, anchor_x; /* pixels from the first tap to the anchor, with dilation */
   int32_t pad_top, pad_left;  /* pixels from the first tap of the first output to the image */
   int32_t stride_y, stride_x;
   int32_t dilation_y, dilation_x;
   int32_t out_height, out_width; /* P, Q */
   gconv_border border;
-  float border_level; /* of the constant border, in levels of the input; 0 for border zero */
+  float border_level; /* the level of border pixels, in levels of the input; 0 for border zero */
   gconv_epilogue epilogue;
-  size_t workspace_limit; /* bytes that an algorithm may want as workspace, state and prepared weights together; on the CPU,
-                             not counted */
+  size_t workspace_limit; /* bytes that an algorithm may want as workspace, state and prepared weights together; the CPU
+                             ignores it */
   int32_t block_width,
       block_height;    /* CUDA: threads of a block, for algorithms that have a choice; 0: the algorithm decides */
   int32_t grid_blocks; /* CUDA: most blocks of a grid, for algorithms whose blocks can stride; 0: the algorithm decides */
-  double
-      accuracy; /* the bound of a response, relative to (sum |tap|) * max |x|, that is half a level of the result; 0: any */
+  double accuracy; /* the largest error bound that `auto` takes, which is half a level of the result; relative to (sum |tap|)
+                      * max |x|; 0: any */
   gconv_structure structure;
 } gconv_problem;
 
@@ -101,14 +101,14 @@ GCONV_BOTH bool gconv_is_combined(const gconv_problem *problem) {
   return problem->epilogue.combine != GCONV_COMBINE_NONE && problem->epilogue.combine != GCONV_COMBINE_STACK;
 }
 
-/* Whether a tap is the mark of a place that is none. Algorithms that do not look for it multiply by 0, which matters where a
- * sample is not finite (gconv_algorithm.leaves_out_marks). */
+/* Returns whether a tap is a mark, -0: its place has no tap. Algorithms that do not look for marks multiply by 0, which
+ * matters where a sample is not finite (gconv_algorithm.leaves_out_marks). */
 GCONV_BOTH bool gconv_is_mark(float tap) {
   return tap == 0 && 1 / tap < 0;
 }
 
-/* Pixels of an input row with its borders, as far as the filters reach: from the first tap of the first output to the last
- * tap of the last. */
+/* Returns how many pixels of an input row, with its border pixels, the filters reach: from the first tap of the first output
+ * to the last tap of the last output. */
 GCONV_BOTH int64_t gconv_reach(const gconv_problem *problem) {
   return (int64_t)(problem->out_width - 1) * problem->stride_x + (int64_t)(problem->columns - 1) * problem->dilation_x + 1;
 }

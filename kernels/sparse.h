@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters as lists of the taps that are not 0: what sparse, on both devices, has after its weights. For each filter how
- * many there are, then all of them, then the row of each, then the column. Rows and columns are up to 2^24, which floats
- * hold. */
+/* Filters as lists of the taps that are not 0. The algorithm sparse has them after its weights, on both devices: the number
+ * of taps of each filter; then all taps; then the row of each tap; then the column of each. Rows and columns are at most
+ * 2^24, so that floats hold them. */
 #pragma once
 
 #include "kernels/problem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernel values of support vector machines, as all devices see them. */
+/* Types for the kernel functions of support vector machines, which all devices share. */
 #pragma once
 
 #include "base/both.h"
@@ -10,7 +10,7 @@
 
 enum { GCONV_SVM_BLOCK = 32 }; /* points of a block */
 
-/* The curvature K(x, x) + K(y, y) - 2 K(x, y) of a step, where it is not positive: as in LIBSVM. */
+/* Takes the place of a step's curvature, K(x, x) + K(y, y) - 2 K(x, y), where that is not positive: as in LIBSVM. */
 #define GCONV_SVM_LEAST_CURVATURE 1e-12
 
 typedef enum gconv_svm_form {
@@ -20,12 +20,12 @@ typedef enum gconv_svm_form {
   GCONV_SVM_FORM_TANH
 } gconv_svm_form;
 
-/* The kernel function, of x y or of |x - y|^2. */
+/* The kernel function: a function of the product x y or of |x - y|^2. */
 typedef struct gconv_svm_formula {
   gconv_svm_form form;
   int32_t degree;
   double gamma, coef0;
-  bool direct; /* |x - y|^2 is a sum of squared differences: computed from norms, it would cancel */
+  bool direct; /* |x - y|^2 is summed up from squared differences; computed from norms, it would lose digits */
 } gconv_svm_formula;
 
 /* A sparse row: the columns and values that are not 0. */
@@ -36,7 +36,7 @@ typedef struct gconv_svm_row {
   double norm; /* |x|^2 */
 } gconv_svm_row;
 
-/* count, rounded up to whole blocks. */
+/* Returns `count`, rounded up to whole blocks. */
 GCONV_BOTH size_t gconv_svm_padded(size_t count) {
   return (count + GCONV_SVM_BLOCK - 1) / GCONV_SVM_BLOCK * GCONV_SVM_BLOCK;
 }

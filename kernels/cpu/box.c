@@ -39,7 +39,7 @@ enum {
 
 /* ---- Columns ---- */
 
-/* The columns of the rows at hand, and what is known of the problem. Sums of few bytes have 16 bits: `narrow`. */
+/* The sums of all columns for the current output row, and facts about the problem. If `narrow`, sums have 16 bits. */
 typedef struct box_columns {
   const gconv_execution *execution;
   gconv_span span; /* pixels from the first tap of the first output to the last tap of the last */
@@ -47,10 +47,10 @@ typedef struct box_columns {
   void *sums;        /* of each sample of the span: uint16_t if narrow, else uint32_t */
   uint8_t *constant; /* a row of the border's constant, as wide as the image */
   uint32_t outside;  /* the sum of a column outside of the image, where the border is a constant */
-  bool levels;       /* sums times the tap only have to be rounded */
+  bool levels;       /* the epilogue only rounds: a level is sum * tap, rounded */
 } box_columns;
 
-/* Makes sums of 16 bits, and their differences, int16_t. */
+/* Returns whether the sums of columns, and differences of two sums, fit into int16_t. */
 static bool is_narrow(const gconv_problem *problem) {
   return problem->in_type == GCONV_U8 && problem->rows * 255 <= INT16_MAX;
 }
@@ -64,7 +64,7 @@ static bool is_narrow(const gconv_problem *problem) {
       for (size_t i = 0; i < count; i++)                                                                                    \
         ((to *)columns)[i] = (to)(((to *)columns)[i] + ((const from *)entering)[i]);                                        \
   } while (0)
-/* Samples of an input row enter the sums, and those of another leave. `leaving`: NULL if none do. */
+/* Adds the samples of the row `entering` to the sums, and subtracts those of the row `leaving`, unless it is NULL. */
 GCONV_INLINE void move_body(gconv_type type, bool narrow, const void *restrict entering, const void *restrict leaving,
                             size_t count, void *restrict columns) {
   if (narrow)
@@ -80,7 +80,7 @@ GCONV_VECTORIZED(move,
                   void *restrict columns),
                  (type, narrow, entering, leaving, count, columns))
 
-/* The samples of row y of the image, which may be outside. */
+/* Returns the samples of row y, which may be outside the image. */
 static const uint8_t *row_at(const box_columns *b, int64_t y) {
   y = gconv_border_index(b->execution->problem->border, y, b->execution->problem->height);
   return y == GCONV_OUTSIDE ? b->constant : gconv_input_row(b->execution, y);
@@ -99,7 +99,8 @@ static void move_inside(const box_columns *b, const uint8_t *entering, const uin
          sums_at(b, first));
 }
 
-/* Moves the columns outside of the image that have samples of pixels in the image: first .. end - 1 of the span. */
+/* Moves columns first .. end - 1 of the span, which are outside of the image. Columns whose border is the constant do not
+ * change. */
 static void move_outside(const box_columns *b, const uint8_t *entering, const uint8_t *leaving, int64_t first, int64_t end) {
   const gconv_problem *problem = b->execution->problem;
   const size_t channels = (size_t)problem->channels, pixel = channels * gconv_type_bytes(problem->in_type);
@@ -139,9 +140,9 @@ static void begin_columns(const box_columns *b) {
 /* ---- Along a row ---- */
 
 /* A running sum along a row, for each channel. entering[i] is added to the sum of sample i, and leaving[i] is subtracted.
- * last[c] is the sum of the pixel before the first; a run leaves the sum of its last pixel there. Functions write the sum
- * times the tap, `levels`: rounded to the type as gconv_to_level() does; else as a float. They take whole pixels. Floats are
- * written up to SLACK beyond `count`. */
+ * last[c] is the sum of the pixel before the first; a run leaves the sum of its last pixel there. The functions below write
+ * sum * tap, as a float, or, if `levels`, rounded to the type as gconv_to_level() does. They take whole pixels. Up to SLACK
+ * floats are written beyond `count`. */
 typedef struct box_run {
   const void *entering, *leaving; /* uint16_t if narrow, else uint32_t */
   bool narrow, levels;
@@ -163,8 +164,9 @@ static void run_plain(box_run *run, size_t channels, size_t count, float *to) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* Lane i of a vector of `lanes` is a sample of channel i % channels. moved[k] takes lane i from lane i - channels * 2^k;
- * before[i] is the lane that has the last sum of the channel that lane i of the next vector has. */
+/* Where lanes of a vector come from. Lane i is a sample of channel i % channels, counted from the vector's first channel.
+ * moved[k][i] is lane i - channels * 2^k. before[i] is the lane with the last sum of the channel that lane i of the next
+ * vector has. */
 typedef struct box_lanes {
   int32_t moved[4][16], before[16];
 } box_lanes;
@@ -182,7 +184,7 @@ static box_lanes lanes_of(int32_t channels, int32_t lanes) {
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define UNROLL _Pragma("GCC unroll 4")
 
-/* What enters less what leaves, of 16 samples. */
+/* Returns entering - leaving for 16 samples. */
 AVX512 GCONV_INLINE __m512i differences_avx512(const box_run *run, const bool narrow, size_t i) {
   if (!narrow)
     return _mm512_sub_epi32(_mm512_loadu_si512((const uint32_t *)run->entering + i),
@@ -192,7 +194,7 @@ AVX512 GCONV_INLINE __m512i differences_avx512(const box_run *run, const bool na
   return _mm512_cvtepi16_epi32(_mm256_sub_epi16(entering, leaving));
 }
 
-/* All but the run is constant where this is inlined. */
+/* channels, narrow and levels are constants where this is inlined. */
 AVX512 GCONV_INLINE void run_avx512_of(box_run *run, const int32_t channels, const bool narrow, const bool levels,
                                        size_t count, void *to) {
   const box_lanes lanes = lanes_of(channels, 16);
@@ -262,7 +264,8 @@ AVX2 GCONV_INLINE __m256i differences_avx2(const box_run *run, size_t i) {
   return _mm256_cvtepi16_epi32(_mm_sub_epi16(entering, leaving));
 }
 
-/* Unsigned: the upper and the lower 16 bits become floats as they are, and their sum is rounded once. */
+/* Converts unsigned integers: the upper and the lower 16 bits become floats without rounding, and their sum is rounded
+ * once. */
 AVX2 GCONV_INLINE __m256 floats_avx2(__m256i sum) {
   const __m256 high = _mm256_cvtepi32_ps(_mm256_srli_epi32(sum, 16));
   const __m256 low = _mm256_cvtepi32_ps(_mm256_and_si256(sum, _mm256_set1_epi32(65535)));
@@ -335,7 +338,7 @@ GCONV_INLINE void add_columns_body(bool narrow, const void *columns, size_t coun
 GCONV_VECTORIZED(add_columns, (bool narrow, const void *columns, size_t count, uint32_t *restrict sums),
                  (narrow, columns, count, sums))
 
-/* Sums up the first `count` columns, which are those under the first output, less those that enter with it. */
+/* Sums up the first `count` columns: all that lie under the first output, except those that enter with it. */
 static void begin_run(box_run *run, const void *columns, size_t channels, size_t count) {
   uint32_t sums[MULTIPLE] = {0};
   add_columns(run->narrow, columns, count, sums);
@@ -354,8 +357,8 @@ static bool can_round(void) {
 #endif
 }
 
-/* Makes and stores output row p. Columns are moved shortly before they enter the sums, unless `entering` is NULL: then they
- * have been moved. */
+/* Makes and stores output row p. Columns are moved shortly before they enter the sums. If `entering` is NULL, they have been
+ * moved already. */
 static void make_row(const box_columns *b, int32_t p, const uint8_t *entering, const uint8_t *leaving, float *sums) {
   const gconv_problem *problem = b->execution->problem;
   const int64_t channels = problem->channels, far = (problem->columns - 1) * channels;
@@ -391,7 +394,7 @@ static size_t column_floats(const gconv_problem *problem) {
   return gconv_round_up(FRONT + (size_t)gconv_reach(problem) * (size_t)problem->channels + SLACK, 16);
 }
 
-/* Columns, the sums of a piece, the places of border columns, a row of the constant. */
+/* Returns the bytes of columns, sums of a piece, places of border columns, and a row of the constant. */
 static size_t workspace_bytes(const gconv_problem *problem) {
   size_t words = column_floats(problem) + PIECE + SLACK;
   return words * sizeof(float) + (size_t)gconv_reach(problem) * sizeof(int64_t) + constant_bytes(problem);

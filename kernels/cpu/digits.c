@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * digits: what direct makes of bytes, from sums of integers, with the same bits.
+ * digits: computes direct for bytes by sums of integers, with the same bits.
  *
  * An instruction of AVX-512 VNNI multiplies four bytes of samples by four bytes of taps, and adds the products to a sum of
  * 32 bits, for 16 sums at once. So taps become integers of three digits:
  *
  *     tap = (65536 * third + 256 * second + first) / 2^shift, each digit in -128 .. 127
  *
- * A quad is four samples that lie under four taps of an output. A quad is made once, and several outputs use it:
+ * A quad is four samples that lie under four taps of an output. A quad is made once, and serves several outputs:
  *
  *     filter            quads                                       made for each   serve
  *     one row           4 samples of a row, a pixel apart           input row       1 output row
  *     2 or 3 rows       samples of 4 rows, one below the other      output tile     2 output rows
- *     one column        the same                                    4 input rows    4 output rows
+ *     one column        samples of 4 rows, one below the other      4 input rows    4 output rows
  *
  * The sum of integers differs from the sum of float32: taps are rounded to integers, and float32 rounds after each addition.
  * The filter alone gives a bound of the difference (digits_filter.c). A level is the sum, cut or rounded. Where one
  * level ends, the next begins. If the sum of integers is further than the bound from there, both sums have the same level.
- * Else the level is in doubt: it is made once more in float32, as direct makes it (mend). In noise, one sample in 2000 is in
+ * Else the level is in doubt: mend() computes it once more in float32, as direct does. In noise, one sample in 2000 is in
  * doubt.
  *
  * A window is flat if all samples under the filter are equal, as in a white sky. Its sum may lie right where a level begins:
  * scipy.ndimage cuts levels, and a mean of equal samples is their level. All flat windows would then be in doubt. So
  * digits_filter.c finds out whether float32 keeps the level of each flat window. If it does, the result is the sample
- * itself. In smooth areas, too, many sums are nearly integers. Where flat windows or doubts prevail, the samples of the next
- * rows are copied or made by floats without a sum of integers (digits_way).
+ * itself. In smooth areas, too, many sums are nearly integers. Where most windows are flat, the next rows are copied. Where
+ * most sums are in doubt, they are made by floats at once (digits_way).
  */
 #include "base/cpu.h"
 #include "base/memory.h"
@@ -47,8 +47,8 @@ enum {
   STEP = 64,    /* samples that are made at a time */
   FEW = 2,      /* samples in doubt, of STEP, that are made one by one */
   BLOCK = 4096, /* samples of an output row for which quads are kept, about */
-  LEAD = 64,    /* bytes before a row that may be read */
-  SLACK = 128,  /* after a row */
+  LEAD = 64,    /* bytes that vectors may read before a row */
+  SLACK = 128,  /* bytes that vectors may read after a row */
 };
 
 /* ---- The workspace ---- */
@@ -59,7 +59,8 @@ typedef struct digits_source {
   int32_t digits[GCONV_DIGITS][4];
 } digits_source;
 
-/* A ring of input rows with their borders; rings of their quads; sources; the columns of a span. */
+/* Sizes, and where the parts of the workspace begin: a ring of input rows with their borders at 0, then a ring of quads,
+ * sources, pointers to rows, ways, and the columns of a span. */
 typedef struct places {
   size_t block;                  /* samples of an output row that are made before the next block */
   size_t row, rows, quad, quads; /* bytes of a row and rows of the ring; bytes of a row of quads, and their number */
@@ -90,8 +91,8 @@ size_t gconv_digits_workspace(const gconv_problem *problem) {
   return places_of(problem).end;
 }
 
-/* How 64 samples of a tile are made. Those below them are first tried in the way that would have been best here: then flat
- * areas, and smooth ones, where most samples are in doubt, take no sums of integers. */
+/* How 64 samples of a tile are made. The 64 samples below are first tried in the way that would have been best here. So flat
+ * areas, and smooth areas, where most samples are in doubt, need no sums of integers. */
 typedef enum digits_way { BY_INTEGERS, BY_FLOATS, BY_COPIES } digits_way;
 
 typedef struct walk {
@@ -102,16 +103,16 @@ typedef struct walk {
   digits_source *sources;
   const uint8_t **rows; /* input rows of the tile: the sample under the first tap of the block's first output */
   gconv_span span;
-  size_t first, samples; /* of the block */
-  int64_t loaded, end;   /* input rows, counted from the first that the strip needs: those in the ring, and all */
-  int64_t top;           /* the first one of the tile; where it is in the ring, and where the tile's first quads are */
-  size_t row_slot, quad_slot;
-  int32_t p, count;       /* first output row of the tile, and how many are wanted */
-  uint8_t *ways;          /* a digits_way for every STEP samples of the block */
-  const uint8_t *next[4]; /* rows of the image that the next tile will load, about */
+  size_t first, samples;      /* the first sample of the block, and how many it has */
+  int64_t loaded, end;        /* input rows of the strip: how many have been loaded, and how many there are */
+  int64_t top;                /* the first input row of the tile, counted from the first of the strip */
+  size_t row_slot, quad_slot; /* where this row is in its ring, and the tile's first quads in theirs */
+  int32_t p, count;           /* first output row of the tile, and how many are wanted */
+  uint8_t *ways;              /* a digits_way for every STEP samples of the block */
+  const uint8_t *next[4];     /* rows of the image to prefetch: roughly those that the next tile will load */
 } walk;
 
-/* Input row i of the tile, and row i of its quads, in their rings. */
+/* row_at() returns input row i of the tile in its ring, and quads_at() row i of the tile's quads in their ring. */
 static uint8_t *row_at(const walk *w, size_t i) {
   size_t slot = w->row_slot + i;
   return w->memory + (slot < w->at.rows ? slot : slot - w->at.rows) * w->at.row + LEAD;
@@ -122,7 +123,7 @@ static uint8_t *quads_at(const walk *w, size_t i) {
   return w->memory + w->at.quads_at + (slot < w->at.quads ? slot : slot - w->at.quads) * w->at.quad + LEAD;
 }
 
-/* How many quads of a row vectors of results reach. */
+/* Returns how many quads of a row the vectors of results need. */
 static size_t quads_along(const walk *w) {
   const gconv_problem *problem = w->execution->problem;
   return gconv_round_up(w->samples, STEP) + (size_t)(problem->columns - 1) * (size_t)problem->channels;
@@ -130,7 +131,7 @@ static size_t quads_along(const walk *w) {
 
 /* ---- Quads ---- */
 
-/* Makes the quads of a row: quad i has bytes i, i + C, i + 2 C and i + 3 C. Begins 16 samples before the row. */
+/* Makes the quads of a row: quad i has bytes i, i + C, i + 2 C and i + 3 C. The first quad is number -16. */
 TARGET static void make_along(const uint8_t *row, int32_t channels, size_t samples, uint8_t *to) {
   uint8_t bytes_of[64];
   for (int i = 0; i < 64; i++)
@@ -142,8 +143,8 @@ TARGET static void make_along(const uint8_t *row, int32_t channels, size_t sampl
   }
 }
 
-/* Makes the quads of 64 samples of four rows. Bytes are interleaved by quarters of a vector. So the samples of each quarter
- * are brought there first. */
+/* Makes the quads of 64 samples of four rows. Instructions interleave bytes within each quarter of a vector. So the samples
+ * are first moved to the quarters where they are needed. */
 TARGET static void make_64_down(const uint8_t *const *rows, size_t i, uint8_t *to) {
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   __m512i row[4];
@@ -173,7 +174,7 @@ static void load_rows(walk *w) {
   }
 }
 
-/* Makes the quads of the tile. The quads of a column, but for the last ones, are there from the tile before. */
+/* Makes the quads of the tile. For a filter of one column, all but the last quads have been made for the tile before. */
 static void make_quads(walk *w) {
   const gconv_problem *problem = w->execution->problem;
   const size_t samples = quads_along(w);
@@ -187,7 +188,7 @@ static void make_quads(walk *w) {
 }
 
 /* Finds the rows of the image to prefetch while a tile is made. The processor predicts rows that are near each other by
- * itself. (gconv_expect_load() prefetches a row at once: columns take a tenth longer so.) */
+ * itself. (gconv_expect_load() would prefetch a row at once, with which filters of one column take a tenth longer.) */
 static void expect_rows(walk *w) {
   const gconv_execution *execution = w->execution;
   const gconv_problem *problem = execution->problem;
@@ -209,7 +210,7 @@ static void find_sources(walk *w) {
 
 /* ---- Doubt ---- */
 
-/* Packs levels of 32 bits, which saturate. */
+/* Packs levels of 32 bits to bytes, with saturation. */
 GCONV_INLINE TARGET __m512i pack(const __m512i *levels) {
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   __m512i low = _mm512_packs_epi32(levels[0], levels[1]), high = _mm512_packs_epi32(levels[2], levels[3]);
@@ -233,9 +234,9 @@ GCONV_INLINE TARGET void sum_floats(const walk *w, int32_t j, size_t x, __m512 *
   }
 }
 
-/* Makes bytes of 64 sums that the epilogue does not change, as pixel.h does: all are finite, and if they are cut, at least 0
- * and below 256. Sets a bit for each that is in doubt: it lies near an integer, or, if sums are rounded, half-way between
- * two.
+/* Converts 64 sums that the epilogue does not change to bytes, as pixel.h does. All sums are finite; if they are cut, they
+ * are at least 0 and below 256. Sets a bit in *doubt for each sum in doubt: near an integer, or, if sums are rounded, nearly
+ * half-way between two.
  */
 GCONV_INLINE TARGET __m512i levels_of_floats(const walk *w, const __m512 *sums, uint64_t *doubt) {
   const bool cut = w->execution->problem->epilogue.wrap;
@@ -250,8 +251,8 @@ GCONV_INLINE TARGET __m512i levels_of_floats(const walk *w, const __m512 *sums, 
   return pack(levels);
 }
 
-/* Returns which of 64 windows are flat in `rows` input rows, of those that `wanted` has a bit for. Most windows that are not
- * flat have another sample in the last corner. */
+/* Returns a bit for each of 64 windows that is flat in `rows` input rows, and has a bit in `wanted`. The last corner is
+ * looked at first: it differs from the first in most windows that are not flat. */
 TARGET static uint64_t find_flat(const walk *w, int32_t j, int32_t rows, size_t x, uint64_t wanted) {
   const gconv_problem *problem = w->execution->problem;
   const __m512i first = _mm512_loadu_si512(w->rows[j] + x);
@@ -267,7 +268,7 @@ TARGET static uint64_t find_flat(const walk *w, int32_t j, int32_t rows, size_t 
   return _mm512_mask_testn_epi8_mask(wanted, other, other);
 }
 
-/* Makes one level, as direct does. */
+/* Returns one level, as direct computes it. */
 TARGET static uint8_t level_of(const walk *w, int32_t j, size_t x) {
   const gconv_problem *problem = w->execution->problem;
   const float *taps = w->execution->weights;
@@ -300,7 +301,8 @@ TARGET static digits_way make_floats(const walk *w, int32_t j, size_t x) {
   return __builtin_popcountll(doubt) > FEW ? BY_FLOATS : BY_INTEGERS;
 }
 
-/* Makes the samples in doubt once more: `doubt` has a bit for each of 64. Returns the best way to make the samples below. */
+/* Computes the samples in doubt once more: bit i of `doubt` stands for sample x + i. Returns the best way to make the
+ * samples below. */
 TARGET static digits_way mend(const walk *w, int32_t j, size_t x, uint64_t doubt) {
   uint8_t *to = gconv_output_row(w->execution, 0, w->p + j) + w->first + x;
   const uint64_t flat = w->filter->keeps_doubts ? find_flat(w, j, w->execution->problem->rows, x, doubt) : 0;
@@ -314,12 +316,13 @@ TARGET static digits_way mend(const walk *w, int32_t j, size_t x, uint64_t doubt
   return flat == UINT64_MAX && w->filter->keeps_flat ? BY_COPIES : BY_INTEGERS;
 }
 
-/* Returns the way to make the tile below: copies if all rows of this one vote for it, floats if half of them do. */
+/* Returns the way to make the tile below: copies if all rows of this tile vote for copies, floats if half of them vote for
+ * floats. */
 static digits_way most_of(const int32_t *votes, int32_t rows) {
   return votes[BY_COPIES] == rows ? BY_COPIES : 2 * votes[BY_FLOATS] >= rows ? BY_FLOATS : BY_INTEGERS;
 }
 
-/* Mends a tile: doubt[j] has a bit for each of 64 samples of row j. */
+/* Mends 64 samples of each row of a tile: doubt[j] has their bits for row j. */
 TARGET __attribute__((noinline)) static void mend_tile(walk *w, size_t x, const uint64_t *doubt) {
   const size_t left = w->samples - x;
   const uint64_t here = left < STEP ? ((uint64_t)1 << left) - 1 : UINT64_MAX;
@@ -330,8 +333,8 @@ TARGET __attribute__((noinline)) static void mend_tile(walk *w, size_t x, const 
   w->ways[x / STEP] = (uint8_t)most_of(votes, w->count);
 }
 
-/* Makes 64 samples of a tile without integers, in the way that the tile above voted for. Returns false if they are to be
- * copied, but their windows are not flat. */
+/* Makes 64 samples of each row of a tile without integers, in the way that the tile above voted for. Returns false, and
+ * makes nothing, if the vote was for copies, but the windows are not flat. */
 TARGET __attribute__((noinline)) static bool make_otherwise(walk *w, size_t x) {
   uint8_t *way = &w->ways[x / STEP];
   const size_t left = w->samples - x;
@@ -353,7 +356,8 @@ TARGET __attribute__((noinline)) static bool make_otherwise(walk *w, size_t x) {
 
 /* ---- Sums ---- */
 
-/* Adds the products of 16 V samples of J output rows. sum[d][j * V + v] is that of digit d, row j of the tile, vector v. */
+/* Adds the products of 16 V samples of J output rows. sum[d][j * V + v] is the sum for digit d, row j of the tile and vector
+ * v. */
 GCONV_INLINE TARGET void add_digits(const digits_source *source, size_t x, const int digits, const int J, const int V,
                                     __m512i sum[GCONV_DIGITS][4]) {
   __m512i quads[4];
@@ -382,7 +386,7 @@ GCONV_INLINE TARGET void make_sums(const walk *w, size_t x, const int J, const i
   }
 }
 
-/* Makes a tile: J rows of the block, 64 samples at a time, V vectors of 16 side by side. */
+/* Makes a tile: J rows of the block, 64 samples at a time, with sums for V vectors of 16 side by side. */
 GCONV_INLINE TARGET void make_tile(walk *w, const int J, const int V) {
   const __m512i shift = _mm512_set1_epi32(w->filter->shift), up = _mm512_set1_epi32(32 - w->filter->shift);
   const __m512i width = _mm512_sllv_epi32(_mm512_set1_epi32(w->filter->width), up);
@@ -481,7 +485,7 @@ bool gconv_digits_execute(const gconv_execution *execution, const float *prepare
   return true;
 }
 
-#else /* other processors have no such instruction, or we do not use it */
+#else /* other processors have no such instruction, or gconv does not use it */
 
 size_t gconv_digits_workspace(const gconv_problem *problem) {
   (void)problem;

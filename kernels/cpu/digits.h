@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of bytes for direct, in integers, on processors that multiply bytes fast. digits.c says why the results have the bits
- * of float32 sums. */
+/* Makes sums of bytes for direct, in integers, on processors that multiply bytes fast. digits.c says why the results have
+ * the bits of float32 sums. */
 #pragma once
 
 #include "kernels/algorithm.h"
@@ -9,13 +9,13 @@
  */
 bool gconv_digits_fit(const gconv_problem *problem);
 
-/* Bytes of workspace. */
+/* Returns the bytes of workspace that gconv_digits_execute() needs. */
 size_t gconv_digits_workspace(const gconv_problem *problem);
 
-/* The number of floats that gconv_digits_prepare() writes. */
+/* Returns how many floats gconv_digits_prepare() writes. */
 size_t gconv_digits_floats(const gconv_problem *problem);
 
-/* Prepares the taps of a filter: weights as problem.h lays them out. */
+/* Prepares the taps of a filter. problem.h says how `weights` are laid out. */
 void gconv_digits_prepare(const gconv_problem *problem, const float *weights, float *prepared);
 
 /* Computes the output rows of the execution. Returns false, and writes nothing, if the taps or the layout of the output do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the filters of digits.c: taps as digits, error bounds, and the condition for a sum in doubt. */
+/* Makes the filters of digits.c: the digits of taps, error bounds, and the condition for a sum in doubt. */
 #include "kernels/cpu/digits_filter.h"
 #include "base/cpu.h"
 
@@ -10,10 +10,11 @@
 enum {
   MOST_TAP = 127 * 65536 + 127 * 256 + 127,
   MOST_SHIFT = 23,
-  MOST_FLAT = 8,     /* the most levels of flat windows that float32 computes */
-  MOST_COLUMNS = 7,  /* of a filter of several rows; with more, multiply-adds of float32 are as fast */
+  MOST_FLAT = 8,     /* up to so many levels, float32 computes flat windows that are in doubt */
+  MOST_COLUMNS = 7,  /* columns of a filter of several rows; with more, multiply-adds of float32 are as fast */
   MOST_LENGTH = 128, /* taps of a row or column: with more, so many samples are in doubt that floats are faster */
-  LEAST_CUT = 16,    /* taps, if results are truncated: most sums of smooth areas are in doubt, and floats are fast */
+  LEAST_CUT = 16,    /* taps of a filter whose results are truncated: with fewer, most sums of smooth areas are in doubt, and
+                        floats are fast */
 };
 
 static bool is_fitting_shape(const gconv_problem *problem) {
@@ -38,21 +39,22 @@ size_t gconv_digits_floats(const gconv_problem *problem) {
 
 /* The bounds of the sums of a filter, in levels. */
 typedef struct digits_bounds {
-  double above, below; /* the largest sum, and the negative of the least sum: both at least 0 */
+  double above, below; /* the largest sum, and minus the least sum; both are at least 0 */
   double largest;      /* the largest |tap| */
-  double error;        /* how far a result of float32 can be from the exact one */
+  double error;        /* the largest distance of a float32 result from the exact one */
 } digits_bounds;
 
-/* Returns the largest rounding error of float32 for numbers up to `largest`: half of the distance to the next number;
- * infinity beyond the range of float32. */
+/* Returns the largest rounding error of float32 for numbers up to `largest`: half of the distance between two neighbouring
+ * numbers there. Beyond the range of float32, returns infinity. */
 static double half_step(double largest) {
   int exponent;
   frexp(largest, &exponent);
   return largest < (double)FLT_MAX ? ldexp(1, exponent - 25) : INFINITY;
 }
 
-/* float32 rounds each partial sum. The epilogue rounds at most twice (gconv_scale). Four roundings are counted, because
- * partial results may slightly exceed the bounds of exact ones, where rounding errors can be twice as large. */
+/* Returns the bounds of a filter's sums. float32 rounds each partial sum. The epilogue rounds at most twice (gconv_scale).
+ * Four roundings are counted, because partial results may slightly exceed the bounds of exact ones, where rounding errors
+ * can be twice as large. */
 static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
   const double offset = fabs((double)problem->epilogue.offset), most = 255 * fabs(scale);
@@ -80,7 +82,7 @@ static bool is_level(const gconv_problem *problem, const float *weights, const d
   return !problem->epilogue.wrap || (stays && gconv_tap_count(problem) >= LEAST_CUT);
 }
 
-/* The largest shift with which taps have three digits, and sums 32 bits. */
+/* Returns the largest shift with which taps fit into three digits, and sums into 32 bits. */
 static int32_t shift_of(const digits_bounds *bounds) {
   int32_t shift = MOST_SHIFT;
   while (shift > 0 && (ldexp(bounds->largest, shift) > MOST_TAP - 1 ||
@@ -89,13 +91,13 @@ static int32_t shift_of(const digits_bounds *bounds) {
   return shift;
 }
 
-/* Tap number i, as an integer. */
+/* Returns tap number i as an integer. */
 static int32_t integer_of(const gconv_problem *problem, const float *taps, int64_t i, int32_t shift) {
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
   return (int32_t)lrint(ldexp((double)taps[i] * scale, shift));
 }
 
-/* How much the rounding of taps and of the offset can change a sum of integers. */
+/* Returns by how much the rounding of taps and of the offset can change a sum of integers. */
 static double rounding_of(const gconv_problem *problem, const float *taps, int32_t shift) {
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
   double above = 0, below = 0;
@@ -107,13 +109,13 @@ static double rounding_of(const gconv_problem *problem, const float *taps, int32
   return 255 * (above > below ? above : below) + 0.5;
 }
 
-/* Sets the conversion of sums to levels. A sum is in doubt if its distance to the next level is at most the errors of both
- * sums together. Returns false if too many sums would be in doubt. */
+/* Sets how sums become levels, and which are in doubt: a sum whose distance to the next level is at most the errors of the
+ * integer and the float32 sum together. Returns false if too many sums would be in doubt. */
 static bool set_doubt(const gconv_problem *problem, const float *taps, const digits_bounds *bounds,
                       gconv_digits_filter *filter) {
   const double error = ldexp(bounds->error, filter->shift) + rounding_of(problem, taps, filter->shift) + 1;
   const int32_t level = 1 << filter->shift;
-  if (!(2 * error <= level / 256)) /* too many; or the error is infinite, or NaN by a scale of 0 */
+  if (!(2 * error <= level / 256)) /* too many; or the error is infinite, or NaN because the scale is 0 */
     return false;
   const double offset = ldexp((double)problem->epilogue.offset, filter->shift);
   filter->width = 2 * (int32_t)ceil(error);
@@ -130,8 +132,8 @@ GCONV_DIGITS_TARGET static uint32_t flat_level(const gconv_problem *problem, con
   return gconv_digits_level(problem, sum);
 }
 
-/* Finds out whether flat windows in doubt keep their level. If not, returns false if more than MOST_FLAT levels of flat
- * windows are in doubt. */
+/* Sets keeps_doubts and keeps_flat. Returns false if a flat window in doubt may change its level, and more than MOST_FLAT
+ * levels of flat windows are in doubt. */
 static bool set_flat(const gconv_problem *problem, const float *taps, gconv_digits_filter *filter) {
   int64_t sum = 0;
   int32_t doubts = 0;
@@ -165,7 +167,7 @@ static void put_row(const gconv_problem *problem, const float *taps, int32_t lea
     to[i].sample = (4 * i - lead) * problem->channels;
 }
 
-/* Puts the taps of several rows. For row j of a tile, they lie j rows further down. */
+/* Puts the taps of a filter of several rows. For row j of a tile, they lie j rows further down. */
 static void put_rows(const gconv_problem *problem, const float *taps, int32_t shift, gconv_digits_taps *to) {
   const int32_t S = problem->columns;
   for (int32_t i = 0; i < gconv_digits_most_taps(problem); i++) {
@@ -195,11 +197,12 @@ static int32_t sort_taps(gconv_digits_taps *taps, int32_t count) {
   return tall;
 }
 
-/* Puts all taps. A row gets as many leading zeros as make the fewest gconv_digits_taps have a third digit. */
+/* Puts all taps. A filter of one row gets leading zeros: as many as leave the fewest gconv_digits_taps with a third
+ * digit. */
 static void put_taps(const gconv_problem *problem, const float *taps, gconv_digits_filter *filter, gconv_digits_taps *to) {
   const int32_t count = gconv_digits_most_taps(problem), leads = problem->rows == 1 ? 4 * count - problem->columns : 0;
   int32_t best = 0;
-  for (int32_t option = 0; option <= leads + 1; option++) { /* the last time: the best one */
+  for (int32_t option = 0; option <= leads + 1; option++) { /* the last turn uses the best option */
     const int32_t lead = option > leads ? best : option;
     memset(to, 0, (size_t)count * sizeof *to);
     if (problem->rows == 1)

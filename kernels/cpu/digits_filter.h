@@ -5,9 +5,9 @@
 #include "kernels/cpu/digits.h"
 #include "kernels/cpu/rows.h"
 
-enum { GCONV_DIGITS = 3 }; /* of a tap */
+enum { GCONV_DIGITS = 3 }; /* digits of a tap */
 
-/* For functions that only run where gconv_digits_fit(). */
+/* The target of functions that only run if gconv_digits_fit() is true. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define GCONV_DIGITS_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni,avx2,fma")))
 #else
@@ -23,32 +23,32 @@ typedef struct gconv_digits_taps {
 
 typedef struct gconv_digits_filter {
   int32_t count;       /* number of gconv_digits_taps; 0 if floats make all sums */
-  int32_t tall;        /* the first so many gconv_digits_taps have third digits other than 0 */
+  int32_t tall;        /* how many gconv_digits_taps, the first ones, have third digits other than 0 */
   int32_t shift;       /* sums are levels times 2^shift */
   int32_t start;       /* sums begin here: the offset, plus a half if levels are rounded, plus half the width of doubt */
-  int32_t width;       /* a sum is in doubt if its low `shift` bits are less */
+  int32_t width;       /* a sum is in doubt if its low `shift` bits are less than this */
   float clear;         /* a sum of float32 is in doubt if it is further than this from the middle of its level */
   bool keeps_doubts;   /* a flat window whose sum is in doubt has the level of its samples */
   bool keeps_flat;     /* every flat window has the level of its samples, and all their sums are in doubt */
 } gconv_digits_filter; /* the gconv_digits_taps follow in memory */
 
-/* Output rows of a tile. */
+/* Returns the output rows of a tile. */
 static inline int32_t gconv_digits_tile_rows(const gconv_problem *problem) {
   return problem->rows == 1 ? 1 : problem->rows <= 3 ? 2 : 4;
 }
 
-/* How many rows of quads a tile needs. */
+/* Returns how many rows of quads a tile needs. */
 static inline int32_t gconv_digits_groups(const gconv_problem *problem) {
   return problem->rows == 1 ? 1 : (problem->rows + gconv_digits_tile_rows(problem) - 1 + 3) / 4;
 }
 
-/* How many gconv_digits_taps a filter has, at most. Each has four neighbours of a row; or, of several rows, four taps one
- * below the other. */
+/* Returns how many gconv_digits_taps a filter has, at most. For a filter of one row, each has four neighbouring taps. For
+ * other filters, each has four taps one below the other. */
 static inline int32_t gconv_digits_most_taps(const gconv_problem *problem) {
   return problem->rows == 1 ? (problem->columns + 3) / 4 : gconv_digits_groups(problem) * problem->columns;
 }
 
-/* Whether the epilogue leaves a sum as it is. */
+/* Returns whether the epilogue leaves sums as they are. */
 static inline bool gconv_digits_keep_sums(const gconv_epilogue *e) {
   return e->scale == 1 && e->scale_low == 0 && e->offset == 0;
 }

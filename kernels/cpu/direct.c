@@ -10,8 +10,8 @@
  *
  * The additions of each sample have the order of the definition (r, then s), so the bits are those of the exact family.
  *
- * From bytes to bytes, filters of one row or column, and small ones, go another way to the same bits on processors that
- * multiply bytes fast (digits.c).
+ * On processors that multiply bytes fast, digits.c computes filters of one row or column, and small filters, from bytes to
+ * bytes. Its results have the same bits.
  */
 #include "kernels/cpu/digits.h"
 #include "kernels/cpu/rows.h"
@@ -22,7 +22,7 @@ static size_t tap_plane(const gconv_problem *problem) {
   return (size_t)problem->rows * (size_t)problem->columns;
 }
 
-/* Floats of the taps of all filters by columns, as tiles read them. Those of digits follow. */
+/* Returns the floats of the taps of all filters, by columns, as tiles read them. The floats of digits follow in memory. */
 static size_t tap_floats(const gconv_problem *problem) {
   return gconv_round_up((size_t)gconv_tap_count(problem), 16);
 }

@@ -5,8 +5,8 @@
  * A chain of float32 loses digits as it grows: a million products of one sign may be off by some percent. Here the product
  * of a tap and a sample is exact, as float64 holds 24 + 24 bits, and a sum of n of them is off by n * 2^-53. Then it is
  * rounded to float32, once. So results are as good as float32 can be, for filters of any size, and any stride, dilation and
- * border. It takes about twice as long as direct, row by row. `auto` takes it where the bounds of faster algorithms are too
- * large.
+ * border. It takes about twice as long as direct does where that goes row by row. `auto` takes it where the bounds of faster
+ * algorithms are too large.
  *
  * As products are exact, it does not matter whether a processor has fused multiply-adds: the bits are the same on all of
  * them, and on GPUs. They are not those of the exact family, whose chains are of float32.
@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-/* Vectors of the compiler, which become registers of whatever width the processor has. */
+/* These are vectors of the compiler. They become registers of whatever width the processor has. */
 enum { LANES = 8, SIDE = 4 }; /* LANES * SIDE sums in registers: a piece is a multiple of so many samples */
 typedef float floats __attribute__((vector_size(LANES * sizeof(float))));
 typedef double doubles __attribute__((vector_size(LANES * sizeof(double))));
@@ -68,7 +68,7 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* Measured: a tap takes twice as long as in a list of direct. */
+/* Measured: a tap takes twice as long as a tap of gconv_tile_list(). */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return gconv_tile_ms(problem, machine, 0, 2.0 * (double)problem->rows * problem->columns);
 }

@@ -13,16 +13,17 @@
  * to another lane and back. Filters of hundreds of pixels take tiles larger than L2. There the taps take most of the time,
  * and they need only one row at a time.
  *
- * A filter that spans more than half of the largest tile is cut into parts of equal size. The spectra of what lies under
- * each part, times the spectra of its taps, are added up, and transformed back once. So there is no limit to the size.
+ * A filter that spans more than half of the largest tile is cut into parts of equal size. For each part, the spectra of the
+ * samples under it are multiplied by the spectra of its taps. These products are added up, and transformed back once. So
+ * there is no limit to the size.
  *
  * No samples are shuffled: a vector holds neighbouring samples all the way, for any number of channels. Forward transforms
  * leave frequencies in digit-reversed order (decimation in frequency, radix 8); backward transforms read that order
  * (decimation in time). A tile is as wide as L2 allows, because the halo to its right is transformed, too.
  *
  * fft is not of the exact family; error_bound() states its error. An infinity or a NaN would spread over its columns, and
- * over those of the tile that shares its points. Such samples are left out of the transforms, and their products with the
- * taps are added afterwards.
+ * over the columns of the neighbour that shares its points. Such samples are left out of the transforms, and their products
+ * with the taps are added afterwards.
  */
 #include "base/memory.h"
 #include "kernels/cpu/rows.h"
@@ -34,19 +35,20 @@
 #define SAFE_LIMIT 0x1p96f /* samples up to this size go into transforms */
 
 enum {
-  LEAST_LOG = 5, /* of N */
-  MOST_LOG = 12,
-  LOG_IN_L2 = 8,
+  LEAST_LOG = 5,              /* N is at least 2^LEAST_LOG, */
+  MOST_LOG = 12,              /* and at most 2^MOST_LOG */
+  LOG_IN_L2 = 8,              /* tiles of up to 2^LOG_IN_L2 rows fit into L2 */
   UNIT = 64,                  /* the loops process multiples of so many samples */
   TILE_BYTES = 640 << 10,     /* of 1 MiB of L2 */
   WIDE_BLOCK = 1024,          /* samples; wider blocks gain nothing */
   PART = 1 << (MOST_LOG - 1), /* pixels that a part of a filter spans at most */
-  CHAIN = 256,                /* taps along a row that are added one after the other; the sums of chains are added then */
-  AHEAD = 4                   /* rows that are prefetched */
+  CHAIN = 256, /* taps along a row that are added one after the other; then the sums of these chains are added */
+  AHEAD = 4    /* rows that are prefetched */
 };
 
-/* Rows of spectra: from points to sums, which may be the same, and to which products are added if `add`. Their pitches are
- * the distances from real parts to imaginary parts. */
+/* The arguments of filter_rows(), which reads rows of spectra at `points` and writes their sums to `sums`. Both may be the
+ * same memory. If `add`, sums are added to those that are there. A pitch is the distance from real parts to imaginary
+ * parts. */
 typedef struct fft_rows {
   const float *points;
   size_t pitch;
@@ -62,7 +64,7 @@ typedef struct fft_rows {
 
 typedef struct parts {
   int32_t down, across;  /* how many there are */
-  int32_t rows, columns; /* taps of each, but of the last ones, which have those that remain */
+  int32_t rows, columns; /* taps of each part; the last parts have the taps that remain */
 } parts;
 
 static int32_t parts_along(int32_t taps, int32_t dilation) {
@@ -80,7 +82,7 @@ static parts parts_of(const gconv_problem *problem) {
   return p;
 }
 
-/* A part: number `index`, of the taps from row r, column s on. */
+/* Part number `index`: rows x columns taps, from row r, column s on. */
 typedef struct filter_part {
   size_t index;
   int32_t r, s, rows, columns;
@@ -95,13 +97,14 @@ static filter_part part_at(const gconv_problem *problem, const parts *p, int32_t
 
 /* ---- Sizes ---- */
 
-/* The rows and columns of the filter in a part. */
+/* Returns how many rows of the image the taps of a part span. */
 static int32_t extent_y(const gconv_problem *problem) {
   return (parts_of(problem).rows - 1) * problem->dilation_y + 1;
 }
 
-/* Nanoseconds a sample with columns of 2^log: transforms and moving samples, and the taps. Of one thread of the reference
- * CPU, by bench_cpu_kernels, as in tile.c: tiles are the same on all CPUs, and so are the bits. */
+/* Returns the nanoseconds a sample with columns of 2^log: for transforms and moving samples, and for the taps. They were
+ * measured by bench_cpu_kernels on one thread of the reference CPU (tile.c). All CPUs choose tiles by them, and so have the
+ * same bits. */
 static double pace_of(const gconv_problem *problem, int log) {
   static const double move[] = {0.48, 0.57, 0.82, 1.1, 1.7, 2.2, 5.5, 9}, tap = 0.045;
   double size = 1 << log, valid = size - extent_y(problem) + 1, height = problem->out_height;
@@ -112,8 +115,8 @@ static double pace_of(const gconv_problem *problem, int log) {
   return size * ceil(height / valid) / height * p.down * p.across * each;
 }
 
-/* The same, and how far tiles one above the other, each of which is one thread's, are from dividing evenly: one thread does
- * best with large tiles, several do with many. */
+/* Returns the pace, times the factor by which threads share the tiles unevenly. A thread takes whole rows of tiles. So one
+ * thread is fastest with large tiles, and several threads with many tiles. */
 static double price_of(const gconv_problem *problem, int log) {
   double valid = (1 << log) - extent_y(problem) + 1;
   double strips = valid < 1 ? 1 : (double)problem->images * problem->planes * ceil(problem->out_height / valid);
@@ -132,12 +135,12 @@ typedef struct sizes {
   int log;
   size_t tile, valid; /* rows of a tile, and rows of its result */
   size_t block;       /* samples of a row of the result: whole pixels, a multiple of 64 */
-  size_t halo;        /* further samples under the taps of a part */
+  size_t halo;        /* samples under the taps of a part beyond those of the block */
   size_t pitch;       /* floats from real parts to imaginary parts: an odd number of cache lines */
   parts parts;
-  bool whole;  /* there is one part */
-  size_t sums; /* the same distance where the parts are added up; 0 if there is one part */
-  size_t row;  /* floats of a row under the whole filter */
+  bool whole;  /* the filter is one part */
+  size_t sums; /* the pitch where the parts are added up; 0 if there is one part */
+  size_t row;  /* floats of an input row under the whole filter */
 } sizes;
 
 static sizes sizes_of(const gconv_problem *problem) {
@@ -174,7 +177,7 @@ static size_t prepared_floats(const gconv_problem *problem) {
   return 2 * tile + (size_t)p.down * (size_t)p.across * part_floats(&p, tile);
 }
 
-/* In place: x[k] becomes the sum over j of x[j] * exp(2 pi i j k / size), in float64. */
+/* Replaces x[k] by the sum over j of x[j] * exp(2 pi i j k / size), in float64. */
 static void transform_taps(double complex *x, size_t size) {
   for (size_t j = 0, reversed = 0; j < size; j++) {
     if (j < reversed) {
@@ -207,8 +210,8 @@ static size_t frequency_at(size_t position, size_t size) {
   return position / part + radix * frequency_at(position % part, part);
 }
 
-/* Transforms the taps of a part in float64, so that the error of a tap is one rounding. For correlation, these are the
- * conjugates of those for convolution. `column` has room for a tile. */
+/* Transforms the taps of a part in float64, so that the error of a tap is one rounding. The spectra for correlation are the
+ * conjugates of those for convolution: hence the sign in transform_taps(). `column` has room for a tile. */
 static void prepare_part(const gconv_problem *problem, const filter_part *it, const float *taps, size_t tile,
                          double complex *column, float *spectrum) {
   const size_t S = (size_t)it->columns;
@@ -245,7 +248,7 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
 
 /* ---- Execution ---- */
 
-/* Memory for a tile, the sums of the parts, and a row. */
+/* Returns the bytes of a tile, the sums of the parts, and a row. */
 static size_t workspace_bytes(const gconv_problem *problem) {
   sizes z = sizes_of(problem);
   return (z.tile * 2 * (z.pitch + z.sums) + z.row) * sizeof(float);
@@ -260,7 +263,7 @@ static bool are_unsafe(const float *samples, size_t count) {
   return unsafe;
 }
 
-/* Keeps only the unsafe samples, or only the others. Sets the rest to 0. */
+/* Keeps the unsafe samples, or, if `unsafe` is false, the other samples. Sets the rest to 0. */
 static void keep_only(bool unsafe, float *samples, size_t count) {
   for (size_t i = 0; i < count; i++)
     if (!(fabsf(samples[i]) <= SAFE_LIMIT) != unsafe)
@@ -274,8 +277,8 @@ static size_t pixels_of(const gconv_problem *problem, const sizes *z, size_t lef
   return rest < block ? rest : block;
 }
 
-/* Loads the input rows under a part, of the tile of output rows first .. end - 1, from pixel `left` on. They are zeros where
- * no tap needs them, and in place of unsafe samples. Returns whether there are unsafe samples. */
+/* Loads the input rows under a part, for the tile of output rows first .. end - 1, from pixel `left` on. Writes zeros where
+ * no tap needs samples, and in place of unsafe samples. Returns whether there are unsafe samples. */
 static bool load(const gconv_execution *execution, const sizes *z, const filter_part *it, int32_t first, int32_t end,
                  size_t left, float *points) {
   const gconv_problem *problem = execution->problem;
@@ -328,7 +331,8 @@ static void add_unsafe_row(const gconv_execution *execution, const sizes *z, int
   }
 }
 
-/* The same for all rows under the whole filter, which are loaded again into `row`. */
+/* Adds the products of the taps and all unsafe samples under the whole filter. Loads the input rows again, one by one, into
+ * `row`. */
 static void add_unsafe(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left, float *row,
                        float *points, size_t pitch) {
   const gconv_problem *problem = execution->problem;
@@ -355,8 +359,8 @@ static void store(const gconv_execution *execution, const sizes *z, int32_t firs
   }
 }
 
-/* Makes the spectra of the sums of output rows first .. end - 1, of the tiles at `left` and at its right. Returns whether
- * they leave out unsafe samples. */
+/* Makes the spectra of the sums of output rows first .. end - 1, for the tile at `left` and its neighbour on the right.
+ * Returns whether they leave out unsafe samples. */
 static bool make_spectra(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left,
                          float *points, float *sums) {
   const gconv_problem *problem = execution->problem;
@@ -416,19 +420,19 @@ static int32_t row_step(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  double narrow = gconv_cpu_fuses() ? 1 : 10; /* without vectors, which the paces are of */
+  double narrow = gconv_cpu_fuses() ? 1 : 10; /* paces were measured with vectors */
   double samples = gconv_problem_flop(problem) / (2.0 * (double)gconv_tap_count(problem));
   double strips = (double)problem->images * problem->planes * ceil((double)problem->out_height / row_step(problem));
   return gconv_cpu_ms(problem, machine, narrow * samples * pace_of(problem, choose_log(problem)) * 1e-6, strips);
 }
 
-/* Each of the 2 log2 N levels of butterflies adds independent errors to the root mean square of its values. Its sums,
- * products and twiddle factors are rounded, each with an error of 0.3 u to 0.4 u in the root mean square: some 0.8 u
- * together. The bound takes u. That root mean square is at most max |x| on the way to the spectrum, and (sum |tap|) * max
- * |x| on the way back. A chain of n taps between them has 2 n roundings of sums that grow, n / 9 u^2 together; n / 8 is
- * taken. What chains made is added by one rounding each. Such errors add as their squares do. The bound is 16 standard
- * deviations, which are never reached. A bound that holds for any input grows with N instead of the square root of log N,
- * and is a hundred times as large. */
+/* Returns the error bound, with u = 2^-24. Errors of roundings are independent, so their squares add. Each of the 2 log2 N
+ * levels of butterflies rounds sums, products and twiddle factors. Each of these errors is 0.3 u to 0.4 u times the root
+ * mean square of the level's values: some 0.8 u together. The bound takes u. The root mean square is at most max |x| on the
+ * way to the spectrum, and (sum |tap|) * max |x| on the way back. A chain of n taps between them has 2 n roundings of sums
+ * that grow: their squares add to n / 9 u^2. The bound takes n / 8. Each further chain adds one rounding. The bound is 16
+ * standard deviations, which are never reached. A bound that holds for any input grows with N instead of the square root of
+ * log N, and is a hundred times as large. */
 static double error_bound(const gconv_problem *problem) {
   const parts p = parts_of(problem);
   const double chains = (double)p.down * p.across * ceil((double)p.columns / CHAIN);

@@ -53,9 +53,10 @@ GCONV_INLINE TARGET void NAME(dft_8)(POINT *x) {
   }
 }
 
-/* One stage on one vector of columns: transforms of `radix` points that are `part` rows apart. Their twiddle factors follow
- * (forward) or come before (backward). `step` is the step of the factors w. `im` is the distance from a real part to its
- * imaginary part. Backward, the parts change places, which conjugates everything. */
+/* Runs one stage on one vector of columns: transforms of `radix` points that are `part` rows apart. Points are multiplied by
+ * twiddle factors after a forward transform, and before a backward one. `w` has `size` factors; a stage uses every step-th.
+ * `im` is the distance from a real part to its imaginary part. Backward, real and imaginary parts change places, which
+ * conjugates everything. */
 GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radix, size_t part, size_t size, const float *w,
                                      bool forward) {
   size_t step = size / ((size_t)radix * part);
@@ -85,7 +86,7 @@ GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radi
     }
 }
 
-/* All stages. `size` is a constant where this is inlined. */
+/* Runs all stages. `size` is a constant where this is inlined. */
 GCONV_INLINE TARGET void NAME(transform)(float *points, size_t pitch, size_t samples, size_t size, const float *w,
                                          bool forward) {
   const int first_radix = size % 7 == 1 ? 8 : size % 7 == 2 ? 2 : 4; /* powers of 8 are 1 modulo 7 */
@@ -120,7 +121,7 @@ static TARGET void NAME(transform_columns)(float *points, size_t pitch, size_t s
 
 enum { NAME(SIDE) = 4 }; /* vectors of points that filter_rows() makes at a time */
 
-/* Adds the products of S taps and the points under them to re and im, which begin as 0. */
+/* Sets re and im to the sum of the products of S taps and the points under them. */
 GCONV_INLINE TARGET void NAME(add_chain)(VECTOR *re, VECTOR *im, const float *from, size_t pitch, const float *taps,
                                          size_t S, size_t distance) {
   UNROLL for (int v = 0; v < NAME(SIDE); v++) re[v] = im[v] = ZERO;
@@ -138,8 +139,8 @@ GCONV_INLINE TARGET void NAME(add_chain)(VECTOR *re, VECTOR *im, const float *fr
   }
 }
 
-/* Every row: sum x becomes, or grows by, the sum over s of taps[row][s] * point[x + s * distance]. A chain has at most CHAIN
- * taps. Sums may take the place of points: a point is read before the sum in its place is written. */
+/* For every row, sum x becomes the sum over s of taps[row][s] * point[x + s * distance]; if rows->add, it grows by this sum.
+ * A chain has at most CHAIN taps. Sums may overwrite points, because each point is read before. */
 static TARGET void NAME(filter_rows)(const fft_rows *rows, size_t samples, size_t tile, const float *taps, size_t S,
                                      size_t distance) {
   const float *points = rows->points;

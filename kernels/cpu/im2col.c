@@ -16,13 +16,14 @@
 
 #include <string.h>
 
-enum { COLUMNS = 64 }; /* of a block: 4 vectors of 16 floats stay in registers as sums */
+enum { COLUMNS = 64 }; /* columns of a block: their sums, 4 vectors of 16 floats, stay in registers */
 
 static int64_t taps_of(const gconv_problem *problem) {
   return (int64_t)problem->rows * problem->columns;
 }
 
-/* Floats of an input row with its borders, as far as the filters reach. A vector may be read past the end. */
+/* Returns the floats of an input row with its borders, as far as the filters reach, and of a vector that may be read past
+ * the end. */
 static size_t floats_of_row(const gconv_problem *problem) {
   return gconv_round_up((size_t)gconv_reach(problem) * (size_t)problem->channels + 32, 16);
 }
@@ -31,7 +32,8 @@ static size_t sums_floats(const gconv_problem *problem) {
   return ((size_t)problem->out_width * (size_t)problem->channels + COLUMNS - 1) / COLUMNS * COLUMNS;
 }
 
-/* Fills the columns of the patch matrix for samples first .. first + COLUMNS - 1 of an output row, with zeros past its end.
+/* Fills the columns of the patch matrix for samples first .. first + COLUMNS - 1 of an output row. Columns past the end of
+ * the row become 0.
  */
 static void gather(const gconv_problem *problem, const float *rows, size_t row_floats, int64_t first, float *matrix) {
   int64_t channels = problem->channels, samples = (int64_t)problem->out_width * channels;
@@ -90,8 +92,8 @@ static const char *supports(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  double copying = 0.09 / problem->filters; /* for each tap, shared by all filters */
-  double pace = 0.031;                      /* of a tap, as in gconv_tile_ms() */
+  double copying = 0.09 / problem->filters; /* nanoseconds a tap, shared by all filters */
+  double pace = 0.031;                      /* nanoseconds a tap, as in gconv_tile_ms() */
   return gconv_tile_ms(problem, machine, 0, (double)taps_of(problem) * (1 + copying / pace));
 }
 

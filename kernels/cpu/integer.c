@@ -2,9 +2,9 @@
 /*
  * integer: u8 images and filters of small integers (Sobel, Laplacian, binomials), in 16-bit arithmetic.
  *
- * Taps are integers times a power of two. Their sums of bytes are exact in float32, so that any other way to add them has
- * the same bits (problem.h). Here an instruction multiplies two bytes by two taps and adds the products, for as many outputs
- * as a vector has words of 16 bits:
+ * Taps are integers times a power of two. Their sums of bytes are exact in float32, so that sums of integers have the same
+ * bits (problem.h). Here an instruction multiplies two bytes by two taps and adds the products, for as many outputs as a
+ * vector has words of 16 bits:
  *
  *     row a, from the first tap on      a0 a1 a2 a3 ..
  *     row b, from the second tap on     b0 b1 b2 b3 ..      interleaved: a0 b0 a1 b1 a2 b2 ..
@@ -13,9 +13,9 @@
  * The two taps may lie anywhere. Taps that are 0 are left out. direct needs two multiply-adds of float32 vectors for each
  * tap of as many outputs, and has to convert samples to floats and back.
  *
- * Sums wrap around modulo 2^16. They begin at `low`, the amount by which they can fall below 0. So the last one is in 0 ..
- * 65535 if all taps together weigh no more than 257. A sum of two products saturates at 32767, therefore no pair weighs more
- * than 128 on either side.
+ * Sums wrap around modulo 2^16. They begin at `low`, the amount by which they can fall below 0. So the complete sum is in 0
+ * .. 65535 if the absolute values of all taps sum up to no more than 257. A sum of two products saturates at 32767. So
+ * neither the positive nor the negative taps of a pair sum up to more than 128.
  *
  * A larger filter that is a column times a row goes in two steps: the sums along each row are kept, 16 bits each, and are
  * then added down the columns:
@@ -24,11 +24,11 @@
  *
  * Sums of sums are the same modulo 2^16, whatever wraps around in between, so that the steps need no other bounds.
  *
- * Results of u8 that need no more than a division by a power of two, |y| and rounding stay integers. So do those of the
- * range "wrap" that need no more than a division by an integer, and means: sums n of taps that are not negative, whose
- * levels are n times a factor below 1, rounded. Such a product is taken in integers where that is right for every n there
- * can be (find_quotient). Then taps may even be integers times any number, such as 1/9, whose sums are not exact in float32.
- * All others become float32, and go the way of all sums (rows.h).
+ * Three kinds of results stay integers. First, results of u8 that need no more than a division by a power of two, |y| and
+ * rounding. Second, results of the range "wrap" that need no more than a division by an integer. Third, means: sums n of
+ * taps that are not negative, whose levels are n times a factor below 1, rounded. That product is computed in integers if
+ * this is right for every possible n (find_quotient). Then taps may even be integers times any number, such as 1/9, whose
+ * sums are not exact in float32. All other results become float32, and go the way of all sums (rows.h).
  */
 #include "base/memory.h"
 #include "integer_levels.h"
@@ -53,14 +53,15 @@ typedef struct integer_pair {
 
 typedef struct integer_filter {
   float unit;
-  int32_t low, count; /* pairs; of a filter in two steps, those of its row */
-  int32_t down;       /* taps of its column that are not 0; 0: one step */
+  int32_t low, count; /* how far sums can fall below 0; pairs of taps, or, in two steps, of the row's taps */
+  int32_t down;       /* in two steps: taps of the column that are not 0; 0: one step */
   integer_quotient quotient;
   uint16_t fill[1];
-} integer_filter; /* its pairs follow; and, as the first taps of pairs, those of its column */
+} integer_filter; /* its pairs follow in memory; then the taps of its column, as the first taps of pairs */
 
-/* The cost of a filter in instructions for 64 samples. In one step: 8 for each pair of taps. In two steps: 8 for each pair
- * of the row, 4 for each tap of the column and a wait for L2, and some to keep the rows between the steps. */
+/* cost_of_one() and cost_of_two() return the cost of a filter in one and in two steps, in instructions for 64 samples. One
+ * step takes 8 for each pair of taps. Two steps take 8 for each pair of the row. Each tap of the column takes 4, and some
+ * for a wait for L2. Keeping the rows between the steps takes a few more. */
 static double cost_of_one(const gconv_problem *problem) {
   return 8 * ceil((double)problem->structure.nonzero_taps / problem->filters / 2);
 }
@@ -69,7 +70,7 @@ static double cost_of_two(const gconv_problem *problem) {
   return 8 * ceil(problem->columns / 2.0) + 6.0 * problem->rows + 8;
 }
 
-/* A filter of rank 1 is a column times a row. */
+/* Returns whether a filter is a column times a row, of rank 1, and two steps cost less. */
 static bool goes_in_two(const gconv_problem *problem) {
   return problem->filters == 1 && problem->structure.rank == 1 && cost_of_two(problem) < cost_of_one(problem);
 }
@@ -89,7 +90,7 @@ static const integer_pair *pairs_of(const integer_filter *filter) {
   return (const void *)(filter + 1);
 }
 
-/* Returns whether a pair stays within 16 bits with both taps. */
+/* Returns whether sums of two taps stay within 16 bits, so that they can form a pair. */
 static bool go_together(int32_t a, int32_t b) {
   int32_t above = (a > 0 ? a : 0) + (b > 0 ? b : 0), below = (a < 0 ? -a : 0) + (b < 0 ? -b : 0);
   return above <= MOST_PAIR_WEIGHT && below <= MOST_PAIR_WEIGHT;
@@ -143,7 +144,7 @@ static void prepare_filter(const gconv_problem *problem, const float *taps, floa
   clear_signs(filter, pairs);
 }
 
-/* The largest number that divides all integers of a row; 0 if they are 0. */
+/* Returns the largest number that divides all integers of a row, or 0 if they are all 0. */
 static int32_t divisor_of(const float *row, int32_t count, float unit) {
   int32_t divisor = 0;
   for (int32_t s = 0; s < count; s++)
@@ -155,8 +156,8 @@ static int32_t divisor_of(const float *row, int32_t count, float unit) {
   return divisor;
 }
 
-/* The same for a filter that is a column times a row. The row is the first one that is not 0, divided by its greatest common
- * divisor. */
+/* Does what prepare_filter() does, for a filter that is a column times a row. The row is the filter's first row that is not
+ * 0, divided by its greatest common divisor. */
 static void prepare_steps(const gconv_problem *problem, const float *taps, float unit, integer_filter *filter,
                           integer_pair *pairs) {
   const int32_t columns = problem->columns;
@@ -199,27 +200,28 @@ static gconv_status prepare(const gconv_problem *problem, const float *weights, 
 
 /* The arguments of the sums of one filter. */
 typedef struct integer_sum {
-  const uint8_t **sources; /* two of each pair: where the samples under the taps begin, for the current output row */
+  const uint8_t **sources; /* two for each pair: where the samples under the taps begin, for the current output row */
   int16_t *taps;
   size_t count;
-  bool down;    /* sources are rows of sums, one of each tap */
-  uint16_t low; /* what is added to the sums */
+  bool down;    /* sources are rows of sums, one for each tap */
+  uint16_t low; /* the sums begin at this number */
   float unit;
-  int shift; /* levels are sum / 2^shift, and become integers without floats; -1: they do not */
+  int shift; /* levels are sum / 2^shift, computed without floats; -1: floats are needed */
   bool absolute;
-  /* With `wrap`, levels are the low bits of sum * factor / 2^16 / 2^shift, cut to an integer; a factor of 0 is none: of the
-   * sum. */
+  /* With `wrap`, levels are the low bits of sum * factor / 2^16 / 2^shift, cut to an integer. If the factor is 0, they are
+   * the low bits of the sum. */
   bool wrap;
-  uint16_t factor, half; /* without `wrap`, a factor is that of an integer_quotient */
+  uint16_t factor, half; /* without `wrap`: of an integer_quotient, or 0 */
 } integer_sum;
 
 #define TEMPLATE "integer_template.h"
 #include "each_isa.h"
 
-/* The workspace: a ring of input rows with their borders, or, in two steps, of sums along them, and one input row; for each
- * filter, its sums of a piece and an integer_sum with its sources and taps; and the columns of a span. */
+/* Sizes, and where the parts of the workspace begin. At 0 is a ring of input rows with their borders. In two steps, the ring
+ * has sums along input rows, and `line` is one input row. For each filter follow its sums of a piece, and an integer_sum
+ * with its sources and taps. The columns of a span come last. */
 typedef struct places {
-  size_t row, ring_rows, piece, stride, pairs; /* bytes of a row; pixels and floats of a piece; of a filter */
+  size_t row, ring_rows, piece, stride, pairs; /* bytes of a row; pixels and floats of a piece; pairs of a filter */
   size_t line, sums, filters, sources, taps, columns, end;
 } places;
 
@@ -250,8 +252,8 @@ typedef struct walk {
   float *sums;
   integer_sum *filters;
   bool levels;       /* no filter needs floats */
-  bool two;          /* steps; filters[0] is the one down the columns */
-  integer_sum along; /* the other one */
+  bool two;          /* in two steps; filters[0] is the step down the columns */
+  integer_sum along; /* the step along rows */
 } walk;
 
 /* Returns the shift that leads from the sums of filter k to levels of u8, or -1 if a shift is not enough. */
@@ -262,13 +264,13 @@ static int shift_of_filter(const gconv_execution *execution, int32_t k, float un
   return exact ? shift_of(unit * execution->problem->epilogue.scale / divisor) : -1;
 }
 
-/* Finds how the range "wrap" makes levels of the sums of filter k. Without negative taps, a sum n is 0 .. `most`, and may be
- * divided by an integer d; other sums are taken as they are, or left to floats.
+/* Sets how sums of filter k become levels of the range "wrap". Without negative taps, a sum n is in 0 .. `most`, and may be
+ * divided by an integer d. Other sums are the levels, or are left to floats.
  *
  * With 2^b <= d < 2^(b+1), n / d becomes the upper part of n * f, where f is 2^(16+b) / d, rounded up, which has 16 bits.
- * Rounding adds `excess` / d to f, and thereby n * excess / (d * 2^(16+b)) to the quotient. A quotient lacks at least 1 / d
- * to the next integer, so it is right while n * excess < 2^(16+b). float32 rounds no quotient of such n and d up to an
- * integer, either: algorithms that divide floats have the same levels. */
+ * Rounding adds `excess` / d to f, and thereby n * excess / (d * 2^(16+b)) to the quotient. A quotient is at least 1 / d
+ * below the next integer, so it is right while n * excess < 2^(16+b). Nor does float32 round a quotient of such n and d up
+ * to an integer. So algorithms that divide floats have the same levels. */
 static void find_wrap(const gconv_execution *execution, int32_t k, const integer_filter *filter, integer_sum *sum) {
   const float divisor = gconv_divisors(execution->problem, execution->weights)[k];
   const bool scales = only_scales(execution, k) && filter->unit * execution->problem->epilogue.scale == 1;
@@ -319,7 +321,8 @@ static void begin_filters(walk *w, uint8_t *memory) {
   }
 }
 
-/* Divides a filter of two steps: its first pairs are the step along rows, whose sources stay where they are. */
+/* Divides a filter of two steps: its first pairs become the step along rows, the others the step down the columns. The
+ * sources along rows never change, as each input row is loaded to the same place. */
 static void begin_steps(walk *w) {
   const gconv_problem *problem = w->execution->problem;
   const size_t step = (size_t)problem->dilation_x * (size_t)problem->channels;
@@ -338,7 +341,8 @@ static void begin_steps(walk *w) {
     down->taps[i] = pairs[filter->count + i].taps;
 }
 
-/* Points the sources of all filters to the rows of an output row, the first of which is in slot `begin` of the ring. */
+/* Points the sources of all filters to the rows under an output row. The first of these rows is in slot `begin` of the
+ * ring. */
 static void find_sources(walk *w, size_t begin) {
   const gconv_problem *problem = w->execution->problem;
   const size_t step = (size_t)problem->dilation_x * (size_t)problem->channels, each = w->two ? 1 : 2;
@@ -354,7 +358,7 @@ static void find_sources(walk *w, size_t begin) {
   }
 }
 
-/* Points the sources to the rows of the next output row. */
+/* Points the sources to the rows under the next output row. */
 static void advance_sources(walk *w) {
   const size_t ring = w->at.ring_rows * w->at.row, each = w->two ? 1 : 2;
   for (int32_t k = 0; k < w->execution->problem->filters; k++) {
@@ -420,7 +424,7 @@ static gconv_status execute(const gconv_execution *execution) {
     begin_steps(&w);
   const gconv_span span =
       gconv_span_of(problem, -(int64_t)problem->pad_left, gconv_reach(problem), (void *)(memory + w.at.columns));
-  int64_t loaded = execution->first_row; /* all rows below have been in the ring, the next one goes into `slot` */
+  int64_t loaded = execution->first_row; /* rows before this one have been in the ring; this row goes into `slot` */
   size_t slot = 0;
   find_sources(&w, slot);
   for (int32_t p = execution->first_row; p < execution->end_row; p++) {
@@ -456,8 +460,9 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* Nanoseconds of the reference CPU (tile.c): to move a sample, to compute a level, and for two taps. They were measured
- * against direct on a machine with AVX2. Vectors of half the width, on CPUs without it, take three times as long. */
+/* load, store and pair are nanoseconds of the reference CPU (tile.c): to move a sample, to compute a level, and for two
+ * taps. They were measured against direct on a machine with AVX2. Vectors of half the width, on CPUs without it, take three
+ * times as long. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double load = 0.06, store = 0.1, pair = 0.013, slower = gconv_cpu_fuses() ? 1 : 3;
   const double rows = (double)problem->images * problem->planes * problem->out_height;

@@ -8,21 +8,21 @@
 
 enum { MOST_WEIGHT = 257 }; /* the largest sum of |integer|: 257 * 255 = 65535 */
 
-/* How a sum n becomes a level: it is the integer part of (n + half) * factor / 2^(16 + shift), and at most 255. With a
- * factor of 0, sums do not become levels in this way. */
+/* How a sum n becomes a level: the integer part of (n + half) * factor / 2^(16 + shift), but at most 255. A factor of 0 says
+ * that sums do not become levels in this way. */
 typedef struct integer_quotient {
   uint16_t factor, half, shift;
 } integer_quotient;
 
-/* True if the epilogue only multiplies, and its result is rounded to a level of u8. */
+/* Returns whether the epilogue only multiplies, and its result is rounded to a level of u8. */
 static bool rounds_product(const gconv_problem *problem) {
   const gconv_epilogue *e = &problem->epilogue;
   return problem->out_type == GCONV_U8 && e->combine == GCONV_COMBINE_NONE && e->offset == 0 && !e->center && !e->wrap &&
          e->scale > 0;
 }
 
-/* True if a quotient yields the level of n * by for each n of 0 .. most. error: the bound of float32's relative rounding
- * error of n * by, on which no level may depend. */
+/* Returns whether a quotient yields the level of n * by for each n of 0 .. most. `error` bounds the relative rounding error
+ * of n * by in float32; no level may depend on that error. */
 static bool is_right(integer_quotient q, double by, double error, int32_t most) {
   for (int32_t n = 0; n <= most; n++) {
     double value = n * by, level = rint(value);
@@ -53,8 +53,9 @@ static integer_quotient find_quotient(double by, double error, int32_t most) {
   return (integer_quotient){0};
 }
 
-/* Finds the quotient of a filter whose sums are exact up to the step (problem.h), or whose exact sums are divided. A chain
- * of float32 has at most one rounding a tap; steps, divisor, scale and the rest have fewer than eight. */
+/* Finds the quotient of a filter whose sums are integers times `step`, divided by `divisor`. `steps` is the sum of its
+ * integers. A chain of float32 has at most one rounding for each tap; steps, divisor, scale and the rest have fewer than
+ * eight. */
 static integer_quotient quotient_of(const gconv_problem *problem, double step, int32_t steps, double divisor) {
   const double roundings = (double)problem->rows * problem->columns + 8;
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
@@ -63,7 +64,7 @@ static integer_quotient quotient_of(const gconv_problem *problem, double step, i
   return find_quotient(step * scale / divisor, roundings * 0x1p-24, steps * 255);
 }
 
-/* Returns s if x is 2^-s for an s of 0 .. 8, else -1. With more, adding half a level would not fit into 16 bits. */
+/* Returns s if x is 2^-s for an s of 0 .. 8, else -1. With a larger s, adding half a level would not fit into 16 bits. */
 static int shift_of(float x) {
   for (int shift = 0; shift <= 8; shift++)
     if (x == ldexpf(1, -shift))

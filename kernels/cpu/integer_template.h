@@ -9,7 +9,7 @@
 #define LOAD_BYTES(p) _mm512_loadu_si512(p)
 #define STORE_BYTES(p, v) _mm512_storeu_si512(p, v)
 #define COUNT_OF(n) ((unsigned)(n))
-/* The low and the high halves of quarters, in the order of the samples. */
+/* FIRST_WORDS() and LAST_WORDS() bring the low and the high halves of quarters into the order of the samples. */
 #define FIRST_WORDS(low, high) _mm512_permutex2var_epi64(low, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), high)
 #define LAST_WORDS(low, high) _mm512_permutex2var_epi64(low, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), high)
 #define OR_BYTES(a, b) _mm512_or_si512(a, b)
@@ -38,7 +38,7 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, BYTES *words)
     UNROLL for (int v = 0; v < 2; v++) {
       BYTES a = LOAD_BYTES(s->sources[2 * t] + x + v * NAME(BYTES_OF));
       BYTES b = LOAD_BYTES(s->sources[2 * t + 1] + x + v * NAME(BYTES_OF));
-      KEEP(a); /* in registers: compilers would load them for each of the two halves */
+      KEEP(a); /* in registers: else compilers would load them for each of the two halves */
       KEEP(b);
       words[2 * v] = OF(add_epi16)(words[2 * v], OF(maddubs_epi16)(OF(unpacklo_epi8)(a, b), taps));
       words[2 * v + 1] = OF(add_epi16)(words[2 * v + 1], OF(maddubs_epi16)(OF(unpackhi_epi8)(a, b), taps));
@@ -46,7 +46,7 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, BYTES *words)
   }
 }
 
-/* The same of rows of sums, as NAME(keep_words) left them. */
+/* Does what NAME(add) does, for rows of sums that NAME(keep_words) wrote. */
 GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, size_t x, BYTES *words) {
   UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->low);
   for (size_t t = 0; t < s->count; t++) {
@@ -81,7 +81,7 @@ GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
   }
   if (s->absolute)
     level = OR_BYTES(level, OF(subs_epu16)(low, sum));
-  if (s->shift > 0) { /* to nearest even: half a level less a bit, and the bit that would be the lowest */
+  if (s->shift > 0) { /* rounds to nearest even: adds half a level, less a bit, and the lowest bit of the level */
     BYTES odd = AND_BYTES(OF(srli_epi16)(level, COUNT_OF(s->shift)), OF(set1_epi16)(1));
     BYTES half = OF(set1_epi16)((short)((1 << (s->shift - 1)) - 1));
     level = OF(srli_epi16)(OF(adds_epu16)(level, OF(add_epi16)(odd, half)), COUNT_OF(s->shift));
@@ -185,9 +185,9 @@ GCONV_INLINE TARGET void NAME(fill)(const integer_sum *s, const bool down, size_
     NAME(add)(s, x, words);
 }
 
-/* Makes the sums of a row along it, and keeps them as they are. */
+/* Makes the sums along a row, and writes them as words of 16 bits. */
 static TARGET void NAME(sum_along)(const integer_sum *sum, size_t samples, uint8_t *to) {
-  const integer_sum copy = *sum, *s = &copy; /* the compiler knows that what is stored does not change it */
+  const integer_sum copy = *sum, *s = &copy; /* a copy, so that the compiler knows that stores do not change it */
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
     NAME(fill)(s, false, x, words);
@@ -219,7 +219,7 @@ static TARGET void NAME(make_levels)(const integer_sum *sum, size_t first, size_
     NAME(make_levels_of)(sum, false, first, samples, to);
 }
 
-/* The same as integers of 16 bits, for the range "wrap". */
+/* Makes levels of 16 bits, for the range "wrap". */
 GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const bool down, size_t first, size_t samples,
                                              uint16_t *to) {
   const integer_sum copy = *sum, *s = &copy;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Four vectors of values become levels, for the loops that keep sums in registers. */
+/* Converts four vectors of values to levels, for the loops that keep sums in registers. */
 #ifndef GCONV_KERNELS_CPU_LEVELS_H
 #define GCONV_KERNELS_CPU_LEVELS_H
 
@@ -10,7 +10,8 @@
 #include <immintrin.h>
 
 /* Rounds 64 values to levels as gconv_to_level() does, by instructions that convert and saturate, and stores them. min()
- * keeps a NaN, which becomes the least integer, and then 0. Pack instructions work on quarters of a vector. */
+ * keeps a NaN, which becomes the least integer, and then 0. Pack instructions work on quarters of a vector, so the quarters
+ * are put in order afterwards. */
 __attribute__((target("avx512f,avx512bw"))) GCONV_INLINE void gconv_put_levels_avx512(gconv_type type, const __m512 *values,
                                                                                       uint8_t *to) {
   const __m512 white = _mm512_set1_ps(gconv_white(type));

@@ -4,7 +4,7 @@
  *
  * One output sample after the other, one tap after the other, by gconv_defined_sum(); border.h says where each tap reads.
  * Nothing is loaded ahead, and nothing is kept: R * S loads, border look-ups and fused multiply-adds for each output. It is
- * here to be read, and to compare the bits of the exact family with.
+ * here to be read, and as the standard with which the bits of the exact family are compared.
  */
 #include "kernels/algorithm.h"
 #include "kernels/cpu/rows.h"

@@ -72,8 +72,8 @@ gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t co
   return span;
 }
 
-/* Writes pixels i .. end - 1 of gconv_load_bytes(), which are outside. These are few, and they are written for each row: so
- * there is a loop for each number of channels, without what a vector loop would take before it. */
+/* Writes pixels i .. end - 1 of gconv_load_bytes(), which are outside the image. They are few, but written for each row. So
+ * there is a simple loop for each number of channels: preparing a vector loop would take longer. */
 GCONV_INLINE void load_columns_of(const int64_t channels, const gconv_problem *problem, const uint8_t *samples,
                                   const gconv_span *span, int64_t i, int64_t end, uint8_t *row) {
   for (; i < end; i++)
@@ -142,8 +142,8 @@ GCONV_INLINE void combine_next(gconv_combine how, float *restrict sums, const fl
     sums[i] = gconv_combine_next(how, sums[i], other[i]);
 }
 
-/* One specialisation for each way to combine. It goes filter by filter: a loop over the filters of each sample would not
- * become vector code, and takes ten times as long. */
+/* Combines the responses of all filters; compiled once for each way to combine. It goes filter by filter: a loop over the
+ * filters of each sample would not become vector code, and takes ten times as long. */
 GCONV_INLINE void combine_row(gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count) {
   for (size_t i = 0; i < count; i++)
     sums[i] = gconv_combine_first(how, sums[i]);
@@ -163,12 +163,13 @@ GCONV_INLINE void combine_body(gconv_combine how, float *restrict sums, size_t s
 GCONV_VECTORIZED(combine, (gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count),
                  (how, sums, stride, filters, count))
 
-/* Rounds finished values to levels, as gconv_to_level() does, by instructions that convert and saturate. min() keeps a NaN,
- * which becomes the least integer, and then 0. With `wrap`, cuts them as gconv_cut_level() does: what is no int32 becomes
- * the least one, whose low bits are 0. Returns how many values are done; fewer than a block are left. */
+/* pack_avx512() and pack_avx2() round finished values to levels, as gconv_to_level() does, by instructions that convert and
+ * saturate. min() keeps a NaN, which becomes the least integer, and then 0. With `wrap`, they cut values as
+ * gconv_cut_level() does: values that fit into no int32 become the least int32, whose low bits are 0. They return how many
+ * values are done; fewer than a block are left. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define AVX512 __attribute__((target("avx512f,avx512bw")))
-/* The low bits of a value, as a value. */
+/* Cuts values to integers, and returns their low bits as floats. */
 AVX512 GCONV_INLINE __m512 cut_avx512(__m512 value, float white) {
   return _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_cvttps_epi32(value), _mm512_set1_epi32((int)white)));
 }
@@ -219,7 +220,8 @@ AVX2 static size_t pack_avx2(gconv_type type, bool wrap, const float *values, si
 }
 #endif
 
-/* Two loops, the first in place: compilers would turn a single loop into blends of bytes. */
+/* Rounds values to levels in two loops, the first of them in place. A single loop would become slower code, with blends of
+ * bytes. */
 GCONV_INLINE void pack_singly(gconv_type type, float *restrict values, size_t count, uint8_t *restrict to) {
   float white = gconv_white(type);
   for (size_t i = 0; i < count; i++)
@@ -263,13 +265,13 @@ GCONV_INLINE void finish_body(const gconv_epilogue *epilogue, const float *value
 GCONV_VECTORIZED(finish, (const gconv_epilogue *epilogue, const float *values, size_t count, float *to),
                  (epilogue, values, count, to))
 
-/* Whether the epilogue changes values, before they are rounded. */
+/* Returns whether the epilogue changes values before they are rounded. */
 static bool changes(const gconv_epilogue *e) {
   return e->scale != 1.0f || e->scale_low != 0.0f || e->offset != 0.0f || e->absolute || e->center;
 }
 
-/* Puts values, which are destroyed, through the epilogue into adjacent samples. Skips an epilogue that changes nothing but
- * -0, which integers do not tell from +0. */
+/* Puts values through the epilogue, and stores them in adjacent samples. The values are destroyed. For integer samples, it
+ * skips an epilogue that changes nothing but -0. */
 static void emit(const gconv_epilogue *e, gconv_type type, float *values, size_t count, uint8_t *samples) {
   if (type == GCONV_F32) {
     finish(e, values, count, (float *)(void *)samples);
@@ -305,7 +307,7 @@ typedef struct pixel_range {
 static void store_values(const gconv_execution *execution, pixel_range pixels, float *values, uint8_t *to) {
   const gconv_problem *problem = execution->problem;
   int32_t channels = problem->channels, stored = channels - problem->keep_alpha;
-  if (gconv_is_dense(execution)) { /* alpha that is kept is stored over its place */
+  if (gconv_is_dense(execution)) { /* alpha that is kept is overwritten later */
     emit(&problem->epilogue, problem->out_type, values, (size_t)((pixels.end - pixels.first) * channels),
          to + pixels.first * execution->out_pixel);
     return;
@@ -335,7 +337,7 @@ void gconv_store_alpha(const gconv_execution *execution, int32_t k, int32_t p, s
   }
 }
 
-/* The level at row y, column x, channel c of the execution's image and plane. The place may be outside the image. */
+/* Returns the level at row y, column x, channel c of the execution's image and plane. The place may be outside the image. */
 static float sample_at(const gconv_execution *execution, int64_t y, int64_t x, int32_t c) {
   const gconv_problem *problem = execution->problem;
   y = gconv_border_index(problem->border, y, problem->height);
@@ -363,7 +365,7 @@ float gconv_defined_sum(const gconv_execution *execution, int32_t k, int64_t p, 
   return exact ? sum : (float)more;
 }
 
-/* Makes sums that are not finite anew, without what lies at places that are no taps. */
+/* Computes sums that are not finite once more, without the samples at places that are no taps. */
 static void mend_sums(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
                       size_t sums_stride) {
   for (int32_t k = 0; k < execution->problem->filters; k++)
@@ -374,7 +376,8 @@ static void mend_sums(const gconv_execution *execution, int32_t p, size_t first,
     }
 }
 
-/* Whether there is one filter, whose sums are responses as they are, and whose samples lie side by side. */
+/* Returns whether there is one filter without divisor and bias, no combination changes its responses, and its samples lie
+ * side by side. */
 static bool is_single(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   return problem->filters == 1 && !problem->keep_alpha && gconv_divisors(problem, execution->weights)[0] == 1.0f &&

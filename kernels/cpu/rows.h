@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows for the algorithms of the CPU: from samples of any type, with borders, to float32; and back through the epilogue. */
+/* Loads rows for the algorithms of the CPU: samples of any type, with borders, become float32. Stores rows: sums go through
+ * the epilogue and become samples. */
 #pragma once
 
 #include "kernels/algorithm.h"
@@ -16,7 +17,7 @@ static inline int64_t gconv_clamp(int64_t value, int64_t least, int64_t most) {
   return value < least ? least : value > most ? most : value;
 }
 
-/* Row `p` of the output of filter k, of the execution's image and plane. */
+/* Returns row `p` of the output of filter k, of the execution's image and plane. */
 static inline uint8_t *gconv_output_row(const gconv_execution *execution, int32_t k, int64_t p) {
   const gconv_target *target = &execution->out[k];
   return target->base + execution->image * target->image + execution->plane * target->plane + p * target->row;
@@ -28,7 +29,8 @@ static inline bool gconv_is_dense(const gconv_execution *execution) {
   return execution->out_pixel == channels * size && (channels == 1 || execution->out_channel == size);
 }
 
-/* Row `y` of the execution's image and plane, and the level of one of its samples. */
+/* gconv_input_row() returns row `y` of the execution's image and plane. gconv_level_at() returns the level of one of its
+ * samples. */
 static inline const uint8_t *gconv_input_row(const gconv_execution *execution, int64_t y) {
   return execution->in + execution->image * execution->in_image + execution->plane * execution->in_plane +
          y * execution->in_row;
@@ -46,21 +48,23 @@ static inline float gconv_level_at(gconv_type type, const void *samples, int64_t
 void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t first, int64_t step, int64_t count, float *row);
 
 /* `count` pixels of a row, from column `first` of the image on, some of which may be outside of it. Pixel i of the span is
- * in the image if left <= i < right. Else the border takes its sample from column columns[i], or, if that is GCONV_OUTSIDE,
- * is the border's constant. All rows of an image have the same span. */
+ * in the image if left <= i < right. Else it is a border pixel: its sample is in column columns[i], or is the border's
+ * constant if that is GCONV_OUTSIDE. All rows of an image have the same span. */
 typedef struct gconv_span {
   int64_t first, count, left, right;
-  int64_t *columns; /* `count` of them, the caller's memory; those of pixels in the image are not set */
+  int64_t *columns; /* `count` columns, in memory of the caller; not set for pixels in the image */
 } gconv_span;
 
-/* Finds the span, and fills columns[0 .. count). */
+/* Finds the span. Writes border pixels' columns to columns[0 .. count). */
 gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t count, int64_t *columns);
 
-/* As gconv_load_pixels(), as bytes, for u8 images whose border level is an integer, and with a step of 1. */
+/* Does what gconv_load_pixels() does with a step of 1, but writes bytes. The image is u8, and its border level an
+ * integer. */
 void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_span *span, uint8_t *row);
 
-/* Prefetches what gconv_load_pixels() with a step of 1 will read, and what gconv_store_samples() will write, unless rows are
- * so near each other that the processor predicts the next one by itself. */
+/* gconv_expect_load() prefetches the samples that gconv_load_pixels() will read with a step of 1. gconv_expect_store()
+ * prefetches those that gconv_store_samples() will write. Both do nothing if rows are so near each other that the processor
+ * predicts the next row by itself. */
 enum { GCONV_NEAR = 1024 }; /* bytes */
 void gconv_prefetch_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count);
 void gconv_prefetch_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count);
@@ -73,21 +77,22 @@ static inline void gconv_expect_store(const gconv_execution *execution, int32_t 
     gconv_prefetch_store(execution, p, first, count);
 }
 
-/* The sum of filter k for sample i of output row p by the definition, but in float64 if it need not be exact (reference.c).
+/* Returns the sum of filter k for sample i of output row p, computed as the definition says (reference.c). If it need not be
+ * `exact`, it is summed in float64.
  */
 float gconv_defined_sum(const gconv_execution *execution, int32_t k, int64_t p, int64_t i, bool exact);
 
-/* Puts the sums of output row p through the epilogue and stores them, and alpha that is kept. sums[k * sums_stride + i] is
- * the sum of filter k for sample i of the row (q * channels + c). The sums are destroyed. */
+/* Puts the sums of output row p through the epilogue, and stores them. Also stores alpha that is kept. sums[k * sums_stride
+ * + i] is the sum of filter k for sample i of the row (q * channels + c). The sums are destroyed. */
 void gconv_store_row(const gconv_execution *execution, int32_t p, float *sums, size_t sums_stride);
 
-/* The same for a part of the row: `count` samples from sample `first` on; both are whole pixels. sums[k * sums_stride] is
- * that of filter k for sample `first`. */
+/* Does what gconv_store_row() does for a part of the row: `count` samples from sample `first` on. Both are whole pixels.
+ * sums[k * sums_stride] is the sum of filter k for sample `first`. */
 void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
                          size_t sums_stride);
 
-/* Returns whether all that happens to the one filter's sums is that they are rounded to levels, which lie side by side. */
+/* Returns whether there is one filter, whose sums only have to be rounded to levels that lie side by side. */
 bool gconv_only_rounds(const gconv_execution *execution);
 
-/* Stores the alpha that is kept of `count` samples from sample `first` on, in the output of filter k, row p. */
+/* Stores alpha that is kept in row p of the output of filter k, for the pixels of `count` samples from sample `first` on. */
 void gconv_store_alpha(const gconv_execution *execution, int32_t k, int32_t p, size_t first, size_t count);

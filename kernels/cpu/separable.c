@@ -13,15 +13,15 @@
  * because there a tile shares its loads among 6 rows, and converts samples to floats as it loads them (tile.c). Along the
  * rows, a load serves the taps whose samples are whole vectors apart (tile.c). All pairs are added in one chain.
  *
- * Pixels outside of the image are few: what is under them is loaded into a chunk of floats first, and so are the last pixels
- * of a row, of which there are too few for a vector.
+ * Pixels outside of the image are few. They are first loaded into a chunk of floats. So are the last pixels of a row, if
+ * they are too few for a vector.
  *
  * separable is not of the exact family, because the order of additions differs. With a chain of R and one of r * S
  * roundings, the error of a response is at most residual + growth * gamma(R + r * S), relative to (sum |tap|) * max |x|.
  * Integer filters with integer factors (Sobel, binomials, boxes) still give exact sums of integer samples, if these stay
  * below 2^24.
  *
- * Long filters, and those whose chains would be off by more than half a level of the result, go by separable_long.c.
+ * separable_long.c takes long filters, and filters whose chains would be off by more than half a level of the result.
  */
 #include "base/memory.h"
 #include "kernels/cpu/rows.h"
@@ -33,24 +33,24 @@
 #include <string.h>
 
 enum {
-  CHUNK = GCONV_TILE_SAMPLES, /* floats of a row of the chunk, and what tiles may write beyond a row */
+  CHUNK = GCONV_TILE_SAMPLES, /* floats of a row of the chunk; also the most floats that tiles write beyond a row */
   PIECE = 512,                /* samples of a piece, about */
   LINE = 16,                  /* floats of a cache line */
-  BLOCK = 768 << 10,          /* bytes of the input rows under a band of a block */
+  BLOCK = 768 << 10,          /* bytes of input rows under the band of a block */
 };
 
 /* ---- Sizes ---- */
 
-/* Positions of samples in a row are counted from the one under the first tap of the first output on: its span. */
+/* Samples of a row are counted from the sample under the first tap of the first output on. */
 typedef struct sizes {
   size_t C, R, S, rank;
-  size_t pairs; /* of a column and a row, of all filters */
-  size_t band;  /* output rows that are made at a time, which are `apart` rows from each other */
+  size_t pairs; /* pairs of a column and a row, of all filters together */
+  size_t band;  /* output rows that are made at a time; they are `apart` rows from each other */
   size_t apart;
   size_t lines;   /* input rows under the taps of a band, dilation_y apart */
-  size_t halo;    /* samples under the taps of an output row, beyond as many as it has */
+  size_t halo;    /* how many more samples lie under the taps of a row of outputs than it has outputs */
   size_t outputs; /* samples of a piece of the result: whole pixels */
-  size_t piece;   /* the same, as if the stride were 1 */
+  size_t piece;   /* samples of a piece of the result, as if the stride were 1 */
   size_t block;   /* samples of the result whose bands are made one below the other, so that their input stays in L2 */
   size_t row;     /* floats of a row of the middle */
 } sizes;
@@ -75,23 +75,23 @@ static sizes sizes_of(const gconv_problem *problem) {
   return z;
 }
 
-/* A band at work: where its parts are in the workspace. */
+/* The current band, and where its parts are in the workspace. */
 typedef struct sweep {
   const gconv_execution *execution;
   const gconv_problem *problem;
   sizes z;
-  int32_t first; /* output row */
-  size_t count;  /* of output rows: z.band, or 1 */
+  int32_t first; /* first output row */
+  size_t count;  /* output rows: z.band, or 1 */
   bool levels;   /* sums only have to be rounded */
-  bool whole;    /* `rows` has all rows: those outside are rows of the border's level, as samples */
-  size_t lead;   /* floats before a row of the middle, so that what is added to it begins a cache line */
+  bool whole;    /* `rows` has all rows; rows outside the image point to `constant` */
+  size_t lead;   /* floats before a row of the middle, so that the samples after its halo begin a cache line */
   const void **rows;
   const float **sources, **chunk_rows;
   float *chunk, *middle, *sums; /* z.lines x CHUNK; z.pairs x z.band x z.row; filters x (z.piece + CHUNK) */
   uint8_t *constant;            /* a row of the border's level, if that is a sample; else NULL */
 } sweep;
 
-/* Lays the parts out in `memory`, which may be NULL. Returns the bytes of all, SIZE_MAX if that is too much. */
+/* Lays the parts out in `memory`, which may be NULL. Returns the bytes of all parts, or SIZE_MAX if they are too many. */
 static size_t lay_out(const gconv_problem *problem, uint8_t *memory, sweep *s) {
   const sizes z = sizes_of(problem);
   const size_t middle = gconv_product(4, (size_t[]){z.pairs, z.band, z.row, sizeof(float)});
@@ -131,12 +131,12 @@ static void fill_constant(sweep *s) {
 
 /* ---- Down the columns ---- */
 
-/* Floats of the factors of one filter: its columns, then its rows, in the order of gconv_factor_filters(). */
+/* Returns the factors of filter k: its columns, then its rows, in the order of gconv_factor_filters(). */
 static const float *factors_of(const sweep *s, size_t k) {
   return gconv_prepared(s->problem, s->execution->weights) + k * s->z.rank * (s->z.R + s->z.S);
 }
 
-/* The input row of line i of the band; it may be outside of the image. */
+/* Returns the input row of line i of the band. It may be outside of the image. */
 static int64_t line_at(const sweep *s, size_t i) {
   return (int64_t)s->first * s->problem->stride_y - s->problem->pad_top + (int64_t)i * s->problem->dilation_y;
 }
@@ -150,7 +150,8 @@ static void find_rows(sweep *s) {
   }
 }
 
-/* Applies all columns to rows of samples, from sample `first` of them on. The sums go to float `to` of the middle's rows. */
+/* Applies all columns of taps to rows of samples, from sample `first` on. Writes the sums to the middle's rows, from float
+ * `to` on. */
 static void add_columns(const sweep *s, gconv_type type, const void *const *rows, size_t first, size_t samples, size_t to) {
   const gconv_tile_column column = {.type = type, .rows = rows, .R = (int32_t)s->z.R, .count = (int32_t)s->count};
   for (size_t pair = 0; pair < s->z.pairs; pair++)
@@ -192,7 +193,8 @@ static void keep_halo(const sweep *s) {
 
 /* ---- Along the rows ---- */
 
-/* Applies all pairs of filter k along row j of the band. `samples`: of the piece, as if the stride were 1. */
+/* Applies the rows of all pairs of filter k along row j of the band. `samples` counts the samples of the piece, as if the
+ * stride were 1. */
 static void add_row(const sweep *s, size_t k, size_t j, size_t samples, float *sums) {
   const sizes *z = &s->z;
   const size_t distance = (size_t)s->problem->dilation_x * z->C, stride = (size_t)s->problem->stride_x;
@@ -212,7 +214,8 @@ static void add_row(const sweep *s, size_t k, size_t j, size_t samples, float *s
     memmove(sums + q * z->C, sums + q * stride * z->C, z->C * sizeof *sums);
 }
 
-/* The same for the only filter, and stores the row. Returns false and does nothing if there is no such loop. */
+/* Does what add_row() does for the only filter, rounds the sums to levels, and stores them. Returns false and does nothing
+ * if there is no such loop. */
 static bool add_levels(const sweep *s, size_t j, size_t first, size_t samples) {
   const sizes *z = &s->z;
   const gconv_type type = s->problem->out_type;
@@ -252,8 +255,8 @@ static void make_piece(const sweep *s, size_t first, size_t count, bool is_first
   }
 }
 
-/* Makes all bands of samples first .. end - 1, from output row c on, of those that are z.apart from each other. The last
- * band is moved up so that it has all rows: some rows are made twice, which takes less time than single ones. */
+/* Makes samples first .. end - 1 of the output rows c, c + z.apart, c + 2 * z.apart ..., band by band. The last band is
+ * moved up so that it has all rows. Some rows are then made twice, which takes less time than making rows one by one. */
 static void make_block(sweep *s, int32_t c, size_t first, size_t end) {
   const int32_t apart = (int32_t)s->z.apart, rows = (s->execution->end_row - c - 1) / apart + 1;
   s->count = rows < (int32_t)s->z.band ? 1 : s->z.band;

@@ -6,12 +6,12 @@
  *      | . . |  R + 95 rows              . . . . . . . .  96 rows              . . . . . . . .
  *      | . . |  --- R taps down --->     . . m m . . . .  --- S taps along -> . . y y . . . .
  *
- * A chunk is so narrow that its rows stay in L2, whatever R is. The middle has the columns of the image, and one outside of
- * it. The border then continues the middle, as it would continue the image: columns outside are never computed, which for
- * filters larger than the image are most of them.
+ * A chunk is so narrow that its rows stay in L2, whatever R is. The middle has the columns of the image, and one column
+ * outside of it. The border then continues the middle, as it would continue the image. So columns outside are never
+ * computed; for filters larger than the image, these are most columns.
  *
- * A chain of float32 ends after CHAIN taps, and what chains made is added in float64. So each direction has CHAIN + 1
- * roundings, whatever its length: a mean of equal numbers is that number.
+ * A chain of float32 ends after CHAIN taps, and the sums of chains are added in float64. So each direction has CHAIN + 1
+ * roundings, whatever its length. For example, the mean of equal numbers is that number.
  */
 #include "kernels/cpu/separable_long.h"
 #include "base/cpu.h"
@@ -22,12 +22,12 @@
 #include <string.h>
 
 enum {
-  SHORT = 512,   /* rows and columns of filters that separable.c does by itself, if they are accurate enough */
+  SHORT = 512,   /* the most rows and columns of filters that separable.c computes by itself, if that is accurate enough */
   CHAIN = 32,    /* taps of a chain */
   CHUNK = 64,    /* floats of a row of a chunk of columns */
   PIECE = 512,   /* samples of a row of the result that are made at a time */
   GROUP = 96,    /* output rows of a group; a multiple of GCONV_TILE_ROWS */
-  MOST = 1 << 23 /* floats of the middle and the sums of a group: fewer rows where the image is very wide */
+  MOST = 1 << 23 /* floats of the middle and the sums of a group; if the image is very wide, a group has fewer rows */
 };
 
 bool gconv_separable_is_long(const gconv_problem *problem) {
@@ -47,8 +47,8 @@ typedef struct sizes {
   size_t group;      /* output rows */
   size_t lines;      /* input rows under the taps of a group */
   size_t middle;     /* floats of a row of the middle: the image's columns, one outside, and what tiles write beyond */
-  size_t samples;    /* of an output row, as if the stride were 1 */
-  size_t reach, row; /* floats of a row under the taps of all of them; floats of a row of sums */
+  size_t samples;    /* samples of an output row, as if the stride were 1 */
+  size_t reach, row; /* floats of a row under the taps of an output row; floats of a row of sums */
 } sizes;
 
 static sizes sizes_of(const gconv_problem *problem) {
@@ -68,21 +68,21 @@ static sizes sizes_of(const gconv_problem *problem) {
   return z;
 }
 
-/* The sums of some rows of a piece: of one chain, and of all so far. */
+/* The sums of some rows of a piece: of the current chain, and of all chains before. */
 typedef struct chains {
   float one[GCONV_TILE_ROWS * PIECE];
   double all[GCONV_TILE_ROWS * PIECE];
 } chains;
 
-/* One group: where its parts are in the workspace. */
+/* The current group, and where its parts are in the workspace. */
 typedef struct group {
   const gconv_execution *execution;
   sizes z;
-  int32_t first; /* output row */
-  size_t count;  /* of them */
+  int32_t first; /* first output row */
+  size_t count;  /* output rows */
   chains *chains;
-  const float **lines;                  /* to the rows of the chunk */
-  const float **sources;                /* of a chain */
+  const float **lines;                  /* the rows of the chunk */
+  const float **sources;                /* the samples under each tap of a chain */
   float *chunk, *middle, *under, *sums; /* lines x CHUNK; rank x group x middle; rank x reach; K x group x row */
 } group;
 
@@ -106,7 +106,7 @@ static group group_of(const gconv_execution *execution) {
   return g;
 }
 
-/* Columns of R taps, then rows of S taps, of filter k. */
+/* Returns the factors of filter k: columns of R taps, then rows of S taps. */
 static const float *factors_of(const group *g, size_t k) {
   return gconv_prepared(g->execution->problem, g->execution->weights) + k * g->z.rank * (g->z.R + g->z.S);
 }
@@ -144,7 +144,7 @@ static void load_chunk(const group *g, int64_t x, int64_t count) {
     gconv_load_pixels(g->execution, top + (int64_t)i, x, 1, count, g->chunk + i * CHUNK);
 }
 
-/* Applies a column of taps to `rows` rows of the chunk, from row j of the group on. */
+/* Applies a column of taps to the chunk, for `rows` rows of the group from row j on. */
 static void add_down(const group *g, const float *taps, size_t j, size_t rows) {
   const size_t step = (size_t)g->execution->problem->stride_y, apart = (size_t)g->execution->problem->dilation_y;
   const int64_t no_shift = 0;
@@ -194,7 +194,7 @@ static void continue_row(const gconv_problem *problem, const float *middle, floa
   }
 }
 
-/* Applies taps s .. s + count - 1 of the row of pair i to the piece from sample x on. */
+/* Applies taps s .. s + count - 1 of the row of pair i to the samples of the piece, which begins at sample x. */
 static void add_along(const group *g, const float *taps, size_t i, size_t s, size_t count, size_t x, size_t samples) {
   const size_t distance = (size_t)g->execution->problem->dilation_x * g->z.C;
   const float *from = g->under + i * g->z.reach + x + s * distance;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One direction of separable filters that are symmetric or antisymmetric: Gaussians and their derivatives. */
+/* Computes one direction of separable filters that are symmetric or antisymmetric: Gaussians and their derivatives. */
 #pragma once
 
 #include <stddef.h>
@@ -12,13 +12,13 @@ enum {
 
 /* Up to three filters of one radius that are applied to the same samples. Sample x of row y is at in[y * in_pitch + x], and
  * its neighbours are `step` floats apart: 1 along a row, in_pitch along a column. taps[d] has radius + 1 taps, from the
- * middle one outwards. With s[k] the sample k steps ahead of the one at work:
+ * middle one outwards. If s[k] is the sample that lies k steps after the current one, the sums are:
  *
  *     orders 0 and 2: taps[0] * s[0], then, for k from 1 on, fmaf(taps[k], s[k] + s[-k], sum)
  *     order 1:        0, then, for k from 1 on, fmaf(taps[k], s[k] - s[-k], sum)
  *
- * The same bits follow for any kind of vector. `width` is rounded up to a multiple of GCONV_SMOOTH_WIDTH: the samples and
- * outputs there must exist, whatever their values are. Orders whose out[] is NULL are left out. */
+ * So the bits are the same for any kind of vector. `width` is rounded up to a multiple of GCONV_SMOOTH_WIDTH. The further
+ * samples and outputs must exist, whatever their values are. An order whose out[] is NULL is left out. */
 typedef struct gconv_smoothing {
   const float *in;
   size_t in_pitch, step;

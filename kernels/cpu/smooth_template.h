@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The loops of smooth.h for one kind of vector (each_isa.h). Which orders are wanted is constant where this is inlined. */
+/* The loops of smooth.h for one kind of vector (each_isa.h). zero, one and two say which orders are wanted. They are
+ * constants where functions are inlined. */
 
 enum { NAME(SIDE) = 2 }; /* vectors side by side, so that no sum waits for the one before it */
 
@@ -62,8 +63,9 @@ GCONV_INLINE TARGET void NAME(smooth_place)(const gconv_smoothing *s, const floa
   NAME(smooth_end)(s, at, &n, zero, one, two);
 }
 
-/* Two rows that are smoothed in y: what is ahead of the upper one was ahead of the lower one a step before, and what is
- * behind the lower one was behind the upper one. So half as many samples are loaded. */
+/* Smooths two neighbouring rows in y together. In each step, the lower row needs a new sample ahead; the upper row takes the
+ * one that the lower row had in the step before. Likewise, the lower row takes the sample behind that the upper row had. So
+ * half as many samples are loaded. */
 GCONV_INLINE TARGET void NAME(smooth_pair)(const gconv_smoothing *s, const float *in, size_t at, bool zero, bool one,
                                            bool two) {
   NAME(smooth_sums) upper, lower;

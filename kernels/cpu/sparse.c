@@ -4,13 +4,13 @@
  *
  * Some filters are mostly zeros: motion blur is a line of taps in a square of zeros; so is the rim of a ring; a filter with
  * holes (a-trous) uses a fraction of its frame. Each filter becomes a list of taps with their places. The list is applied to
- * one output row after the other. That is 2 flop for each sample and tap that is not 0, but a vector load for each
- * multiply-add; direct shares a load among up to 6 rows. So sparse is the fastest if fewer than about half of the taps are
- * not 0.
+ * one output row after the other. That is 2 flop for each sample and tap that is not 0, but also a vector load for each
+ * multiply-add, while direct shares a load among up to 6 rows. So sparse is the fastest if more than about half of the taps
+ * are 0.
  *
  * The results have the bits of the exact family. A tap of 0 would add 0 * x, which is +0 or -0 if x is finite. That changes
- * no sum but -0 (after an underflow), which it would make +0; the offset of the epilogue, which is never -0, makes the two
- * equal. If the rows of a band hold an infinity or a NaN, 0 * x is not 0. Such bands use all taps.
+ * only a sum of -0 (after an underflow), which would become +0. The epilogue then makes both equal, as its offset is never
+ * -0. If the rows of a band hold an infinity or a NaN, 0 * x is not 0. Such bands use all taps.
  */
 #include "kernels/sparse.h"
 #include "tile.h"

@@ -4,7 +4,7 @@
 
 typedef VECTOR NAME(sums)[GCONV_TILE_ROWS][VECTORS];
 
-/* As many samples as a vector has floats, from sample x on. The type is a constant where this is inlined. */
+/* Loads as many samples as a vector has floats, from sample x on. The type is a constant where this is inlined. */
 GCONV_INLINE TARGET VECTOR NAME(load)(gconv_type type, const void *samples, int64_t x) {
   if (type == GCONV_U8)
     return LOAD_U8((const uint8_t *)samples + x);
@@ -13,8 +13,8 @@ GCONV_INLINE TARGET VECTOR NAME(load)(gconv_type type, const void *samples, int6
   return LOAD((const float *)samples + x);
 }
 
-/* Adds one input row to the sums of output rows lo .. hi, which are constants where this is inlined. tap points to the tap
- * (r, s = 0) of output row 0; that of output row i is i rows higher in the filter. */
+/* Adds one input row to the sums of output rows lo .. hi, which are constants where this is inlined. `tap` points to the tap
+ * of output row 0 in the filter's first column. Output row i uses the tap i rows higher in the filter. */
 GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, gconv_type type, const void *row, size_t first, const int64_t *offsets,
                                     const float *tap, int32_t R, int32_t S, int lo, int hi) {
   for (int32_t s = 0; s < S; s++, tap += R) {
@@ -31,8 +31,9 @@ GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, gconv_type type, const void 
   }
 }
 
-/* Input row y is used by the output rows y - R + 1 .. y of 0 .. 5: first more and more, then all six, then fewer and fewer.
- * With fewer than 6 rows of taps there is no middle: if `few`, R is a constant below 6. */
+/* Adds all input rows. Input row y belongs to the output rows y - R + 1 .. y, as far as they are in 0 .. 5: first more and
+ * more rows, then all six, then fewer and fewer. If there are fewer than 6 rows of taps, there is no middle. Then `few` is
+ * true, and R is a constant. */
 #define STEP(y, lo, hi) NAME(step)(sum, type, rows[y], x, offsets, taps + (y), R, S, lo, hi)
 
 GCONV_INLINE TARGET void NAME(steps)(NAME(sums) sum, gconv_type type, const void *const *rows, const int64_t *offsets,
@@ -61,7 +62,8 @@ GCONV_INLINE TARGET void NAME(tile)(gconv_type type, const void *const *rows, si
   }
 }
 
-/* A function for each height up to 5, and one for the others, each for one type. `along`: filters have several columns. */
+/* A function for each height up to 5, and one for all other heights, each for one type. `along` is true if filters have
+ * several columns. */
 #define SIZE(id, type, R_, few, along)                                                                                      \
   static TARGET __attribute__((noinline)) void NAME(tile_##id)(const void *const *rows, size_t first,                       \
                                                                const int64_t *offsets, const float *taps, int32_t R,        \
@@ -88,12 +90,13 @@ SIZES(u16, GCONV_U16, false)
 #undef SIZE
 
 #if LANES == 16
-/* A filter of one row shares no loads among rows, and most of its loads cross a cache line, which takes as long as two. So
- * the samples under every second tap are picked of two vectors that lie on cache lines: that keeps other units busy. */
+/* Adds the taps of a filter of one row. It shares no loads among rows, and most of its loads cross a cache line, which takes
+ * as long as two loads. So the samples under every second tap are picked from two vectors that lie on cache lines. Other
+ * units of the processor do this. */
 GCONV_INLINE TARGET void NAME(add_across)(VECTOR *sum, const float *begin, const int64_t *offsets, const float *taps,
                                           int32_t S) {
   const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const float *line = NULL; /* where the vectors of `a` lie */
+  const float *line = NULL; /* where the vectors of `a` are from */
   VECTOR a[VECTORS + 1];
   UNROLL for (int v = 0; v <= VECTORS; v++) a[v] = ZERO;
   for (int32_t s = 0; s < S; s++) {
@@ -136,7 +139,7 @@ static TARGET void NAME(tile_rows)(const float *const *rows, size_t first, const
   NAME(sizes_all)[R <= 5 ? R : 0]((const void *const *)rows, first, offsets, taps, R, S, samples, sums, stride);
 }
 
-/* One row of sums, with as many vectors as make GCONV_TILE_SAMPLES, so that additions need not wait for each other. */
+/* Makes one row of sums, with several vectors at a time, so that additions need not wait for each other. */
 GCONV_INLINE TARGET void NAME(list)(gconv_type type, const void *const *sources, size_t first, const float *taps,
                                     size_t count, size_t samples, float *sums) {
   enum { SIDE = GCONV_TILE_SAMPLES / LANES < 8 ? GCONV_TILE_SAMPLES / LANES : 8 };
@@ -172,8 +175,8 @@ static TARGET void NAME(tile_columns)(const gconv_tile_column *c, size_t first, 
     NAME(list)(GCONV_F32, c->rows, first, taps, (size_t)c->R, samples, sums);
 }
 
-/* Taps that are `period` apart use the same vectors, `shift` vectors apart. A vector is loaded once and used for all their
- * sums. `count` taps, `side` sums; both are constants where this is inlined. */
+/* Taps that are `period` apart use the same vectors, `shift` vectors apart. A vector is loaded once and used for the sums of
+ * all these taps. There are `count` taps and `side` vectors of sums; both are constants where this is inlined. */
 GCONV_INLINE TARGET void NAME(add_alike)(VECTOR *sum, const float *x, const float *taps, size_t period, int count, int shift,
                                          int side) {
   VECTOR t[4];
@@ -212,7 +215,7 @@ GCONV_INLINE TARGET void NAME(add_along)(const gconv_tile_lines *lines, size_t x
   UNROLL for (int v = 0; v < side; v++) STORE(sums + x + v * LANES, sum[v]);
 }
 
-/* 12 vectors at a time, then 4 or, for the narrowest vectors, 1. */
+/* Makes 12 vectors at a time, then 4 or, if a vector is one float, 1. */
 GCONV_INLINE TARGET void NAME(add_lines)(const gconv_tile_lines *lines, size_t samples, size_t period, int shift,
                                          float *sums) {
   enum { REST = LANES == 1 ? 1 : 4 };

@@ -53,7 +53,8 @@ static size_t row_pointers(const gconv_problem *problem, const gconv_layout *lay
   return (size_t)(layout->band - 1) * (size_t)layout->step + (size_t)problem->rows;
 }
 
-/* Whether rows of floats can be used where they are: the ring is then for the pieces at the left and right end alone. */
+/* Returns whether rows of floats can be used where they are. Then only the pieces at the left and right end need the
+ * ring. */
 static bool is_in_place(const gconv_problem *problem) {
   return problem->in_type == GCONV_F32 && problem->stride_x == 1;
 }
@@ -86,16 +87,16 @@ typedef struct walk {
   gconv_window window;
   const gconv_problem *problem;
   float *ring, *constant;
-  const float **rows;  /* in the ring */
-  const float **lines; /* in the image, or to the constant row */
+  const float **rows;  /* rows in the ring */
+  const float **lines; /* rows in the image, or the constant row */
   bool in_place;
-  size_t inside, beyond; /* samples of the block: the pieces from `inside` to `beyond` use `lines` */
+  size_t inside, beyond; /* pieces from sample `inside` to `beyond` of the block use `lines` */
   bool *flags;           /* for each row of the ring: whether it is finite */
   bool check_finite;
   int64_t first_row;  /* output row j of the class is first_row + j * classes */
-  int64_t loaded;     /* all lattice rows below this one have been in the ring */
-  size_t slot;        /* of the ring, in which row `loaded` is put */
-  size_t shift;       /* floats before a row: those after a border on the left begin a cache line */
+  int64_t loaded;     /* all lattice rows before this row have been in the ring */
+  size_t slot;        /* the slot of the ring for lattice row `loaded` */
+  size_t shift;       /* floats before a row, so that the samples after the left border begin a cache line */
   size_t first_pixel; /* first output pixel of the block */
   size_t pixels;
 } walk;
@@ -114,13 +115,14 @@ static bool is_finite(const float *row, size_t count) {
   return sum == 0.0f;
 }
 
-/* The image's row of a lattice row; it may be outside. */
+/* Returns the row of the image of a lattice row. It may be outside. */
 static int64_t row_of(const walk *w, int64_t lattice) {
   const gconv_problem *problem = w->problem;
   return w->first_row * problem->stride_y - problem->pad_top + lattice * problem->dilation_y;
 }
 
-/* Converts a lattice row into the ring; if rows are used in place, only what lies under the other pieces. */
+/* Converts a lattice row into the ring. If some pieces use rows in place, only converts the samples under the other
+ * pieces. */
 static void load(walk *w, int64_t lattice) {
   const gconv_problem *problem = w->problem;
   const gconv_layout *layout = &w->window.layout;
@@ -146,7 +148,7 @@ static void load(walk *w, int64_t lattice) {
   }
 }
 
-/* Finds the pieces under which all samples are those of the image, with some to spare on both sides. */
+/* Finds the pieces that only use samples of the image, with some to spare on both sides. */
 static void find_inside(walk *w) {
   const size_t channels = (size_t)w->problem->channels, piece = w->window.layout.piece, width = w->pixels * channels;
   const int64_t left = ((int64_t)w->first_pixel - w->problem->pad_left) * w->problem->channels;
@@ -161,7 +163,7 @@ static void find_inside(walk *w) {
   }
 }
 
-/* Points to lattice rows `top` and those after it where they are, so that sample 0 of the block has the index 0. */
+/* Points `lines` to lattice rows `top`, top + 1 ... in the image, so that sample 0 of the block has the index 0. */
 static void find_lines(walk *w, int64_t top) {
   const int64_t left = ((int64_t)w->first_pixel - w->problem->pad_left) * w->problem->channels;
   for (size_t i = 0; i < row_pointers(w->problem, &w->window.layout); i++) {
@@ -173,8 +175,8 @@ static void find_lines(walk *w, int64_t top) {
 
 enum { FORESEEN_STEP = 8 }; /* if output rows are further apart than this, most rows between them are not needed */
 
-/* Prefetches what the next band will load for the columns of this piece. Memory handles a prefetch for each piece better
- * than one for the whole band. */
+/* Prefetches the rows that the next band will load, in the columns of this piece. A prefetch for each piece is faster than
+ * one for the whole band. */
 static void expect_next(const walk *w) {
   const gconv_problem *problem = w->problem;
   const gconv_layout *layout = &w->window.layout;

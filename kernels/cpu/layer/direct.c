@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct: the definition, blocked over filters and pixels; neighbouring pixels are neighbours in vectors.
+ * direct: the definition, blocked over filters and pixels. Neighbouring pixels are neighbours in vectors.
  *
  * A tile is F filters times V vectors of neighbouring pixels. Its sums stay in registers from the first tap to the last. For
  * each tap, V vectors of the input and F weights are loaded for F * V multiply-adds:
@@ -13,9 +13,9 @@
  * borders. All filters are applied to one tile after the other, so the tile's window of the input stays in the L1 or L2
  * cache. The weights are read in the order in which prepare() wrote them.
  *
- * If rows of outputs do not fill vectors, they are joined. Pixels p * pitch + q of the staged input are neighbours across
- * the ends of rows, too; the reach_x sums between one row and the next are dropped. For 56 x 56 pixels and a 3 x 3 filter, 2
- * in 58 sums are dropped; separate rows would waste 8 in 64.
+ * If rows of outputs do not fill vectors, they are joined: the sums of pixels p * pitch + q are computed without gaps,
+ * across the ends of rows. The reach_x sums between one row and the next belong to no output, and are dropped. For 56 x 56
+ * pixels and a 3 x 3 filter, 2 in 58 sums are dropped; separate rows would waste 8 in 64.
  *
  * It is slower than gemm for many channels and small images: with 7 x 7 pixels, a quarter of the lanes is wasted.
  */
@@ -24,39 +24,40 @@
 #include <string.h>
 
 enum {
-  MOST_FILTERS = 8,        /* of a tile */
-  MOST_VECTORS = 6,        /* of a tile */
-  MOST_LANES = 16,         /* of a vector */
+  MOST_FILTERS = 8,        /* filters of a tile */
+  MOST_VECTORS = 6,        /* vectors of a tile */
+  MOST_LANES = 16,         /* floats of a vector */
   STAGED_FLOATS = 1 << 17, /* 512 KiB: half of an L2 cache */
   CACHE_LINE = 16,         /* floats */
-  WINDOW_FLOATS = 4 << 10, /* of the input that a run of tiles reads: 16 KiB */
-  LEAST_TASKS = 8,         /* where the problem is large enough */
-  LEAST_PIXELS = 192,      /* of a task's band, where the image has more */
-  REFERENCE_FILTERS = 4,   /* of the largest tile of the reference CPU, and its vectors */
-  REFERENCE_VECTORS = 3,
+  WINDOW_FLOATS = 4 << 10, /* floats of the input that a run of tiles reads: 16 KiB */
+  LEAST_TASKS = 8,         /* if the problem is large enough */
+  LEAST_PIXELS = 192,      /* outputs of a task's band, if the image has more */
+  REFERENCE_FILTERS = 4,   /* the largest tile of the reference CPU has so many filters, */
+  REFERENCE_VECTORS = 3,   /* and so many vectors */
 };
 
 typedef struct walk walk;
 
-/* out[f * pitch + i] = biases[f] + the sum over all taps for the pixels i = 0 .. V * lanes - 1 at x. */
+/* Computes out[f * pitch + i] = biases[f] + the sum over all taps, for F filters f and the pixels i = 0 .. V * lanes - 1 at
+ * x. */
 typedef void tile_function(const walk *w, const float *x, const float *weights, const float *biases, float *out,
                            int64_t pitch);
 
 typedef struct tile_set {
-  int lanes, filters;                                       /* of a vector; of the largest tile */
+  int lanes, filters;                                       /* floats of a vector; filters of the largest tile */
   tile_function *tiles[MOST_FILTERS + 1][MOST_VECTORS + 1]; /* [F][V]; NULL if there are too few registers */
 } tile_set;
 
-/* One task: some output rows of an image, some filters of a group. */
+/* A task: some output rows of an image, some filters of a group. */
 struct walk {
   const gconv_layer_problem *problem;
   gconv_layer_stage stage;
   const tile_set *set;
   int32_t channels, taps; /* C / G and R * S */
-  const int64_t *offsets; /* of the taps */
-  const float *weights;   /* of the task's first filter, prepared */
+  const int64_t *offsets; /* where each tap reads */
+  const float *weights;   /* prepared; from the task's first filter on */
   const float *biases;
-  float *out;  /* of the first filter, first row */
+  float *out;  /* from the task's first filter and row on */
   float *sums; /* MOST_FILTERS x MOST_VECTORS x MOST_LANES, for tiles that cross the end of a row */
 };
 
@@ -70,7 +71,7 @@ typedef struct run {
 #define TEMPLATE "layer/direct_template.h"
 #include "../each_isa.h"
 
-/* ---- Filters in blocks of about equal size: `larger` of size + 1, then the rest of size ---- */
+/* ---- Filters in blocks of about equal size: the first `larger` blocks have size + 1 filters, the others `size` ---- */
 
 typedef struct blocks {
   int32_t count, size, larger;
@@ -97,7 +98,7 @@ static blocks blocks_of_group(const gconv_layer_problem *problem) {
   return blocks_of(problem->filters / problem->groups, OF_THIS_PROCESSOR(&tiles)->filters);
 }
 
-/* Cuts bands as high as fit into the staging, but lower if there would be too few tasks; then parts of filters. */
+/* Cuts bands as high as the staging has room for, or lower if there would be too few tasks. Then cuts parts of filters. */
 static cut cut_of(const gconv_layer_problem *problem) {
   int64_t others = (int64_t)problem->images * problem->groups;
   gconv_layer_stage stage = gconv_layer_stage_of(problem, 0, MOST_LANES);
@@ -123,7 +124,8 @@ static size_t tasks(const gconv_layer_problem *problem) {
 
 /* ---- From tiles to the output ---- */
 
-/* Copies the sums of F filters for `count` pixels of the run, from pixel `start` on, without the sums between rows. */
+/* Copies the sums of F filters for `count` pixels of the run to the output, from pixel `start` on. Leaves out the sums
+ * between rows. */
 static void store_pieces(const walk *w, const run *r, int64_t start, int64_t count, int F, int64_t pitch) {
   int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
   for (int64_t i = start; i < start + count;) {
@@ -142,7 +144,7 @@ static int most_vectors(const walk *w, int F) {
   return w->set->tiles[F][MOST_VECTORS] ? MOST_VECTORS : 3;
 }
 
-/* One tile of F filters. `r` has the output of the first of them. */
+/* Makes a tile of F filters. r->out is the output of the first filter. */
 static void make_tile(const walk *w, const run *r, const float *weights, const float *biases, int64_t start, int F, int V) {
   int64_t n = (int64_t)V * w->set->lanes, row = start / r->pitch, q = start % r->pitch;
   int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
@@ -158,8 +160,9 @@ static void make_tile(const walk *w, const run *r, const float *weights, const f
   }
 }
 
-/* One block of F filters, for pixels from .. end - 1 of the run. If the last tile would reach beyond the end of the run, it
- * is moved back to end there, over pixels that are done already. Only a run shorter than a vector is exceeded. */
+/* Makes a block of F filters, for pixels from .. end - 1 of the run. If the last tile would reach beyond the end of the run,
+ * it is moved back to end there, and makes some pixels again. A tile reaches beyond only if the run is shorter than a
+ * vector. */
 static void make_block(const walk *w, const run *r, const float *weights, const float *biases, int F, int64_t from,
                        int64_t end) {
   int64_t lanes = w->set->lanes, fitting = gconv_clamp(r->length / lanes, 1, most_vectors(w, F));
@@ -172,13 +175,14 @@ static void make_block(const walk *w, const run *r, const float *weights, const 
   }
 }
 
-/* `count` blocks of F filters each, from filter k of the task on, for all pixels of the run. It takes as many pixels at a
- * time as have a window that stays in the L1 cache, so that outputs are written in long pieces; but at least one tile. */
+/* Makes `count` blocks of F filters each, from filter k of the task on, for all pixels of the run. It takes many pixels at a
+ * time, so that outputs are written in long pieces, but only so many that their window stays in the L1 cache; at least one
+ * tile. */
 static void make_blocks(const walk *w, run r, int32_t k, int F, int32_t count) {
   int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width, depth = (int64_t)w->channels * w->taps;
   int64_t tile = (int64_t)most_vectors(w, F) * w->set->lanes;
   int64_t window =
-      (int64_t)w->channels * w->problem->rows * w->stage.phases_x; /* about the floats of the window of one pixel */
+      (int64_t)w->channels * w->problem->rows * w->stage.phases_x; /* floats of the window of one pixel, roughly */
   int64_t step = gconv_clamp(WINDOW_FLOATS / window / tile, 1, r.length) * tile;
   r.out += k * plane;
   for (int64_t from = 0; from < r.length; from += step) {
@@ -189,7 +193,7 @@ static void make_blocks(const walk *w, run r, int32_t k, int F, int32_t count) {
   }
 }
 
-/* All filters of blocks first .. end - 1, for one run. */
+/* Makes the filters of blocks first .. end - 1, for one run. */
 static void make_run(const walk *w, run r, const blocks *b, int32_t first, int32_t end) {
   int32_t larger = (int32_t)gconv_clamp(b->larger, first, end), start = block_start(b, first);
   if (larger > first)
@@ -198,7 +202,7 @@ static void make_run(const walk *w, run r, const blocks *b, int32_t first, int32
     make_blocks(w, r, block_start(b, larger) - start, b->size, end - larger);
 }
 
-/* Takes rows separately or joined, whichever needs fewer vectors. */
+/* Makes rows separately or joined, whichever needs fewer vectors. */
 static void make_rows(const walk *w, const float *x, int32_t rows, const blocks *b, int32_t first, int32_t end) {
   int64_t width = w->problem->out_width, joined = (rows - 1) * w->stage.pitch + width, lanes = w->set->lanes;
   run r = {x, w->out, joined, width, w->stage.pitch};
@@ -268,8 +272,8 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
-/* A tap of a tile takes a cycle for each multiply-add, or for each load, most of which cross a cache line; or 4 cycles if a
- * sum waits for itself. */
+/* A tap of a tile takes the longest of three times: a cycle for each multiply-add; the loads, some cycles each, as most of
+ * them cross a cache line; and 4 cycles, the latency of a sum. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double vector = GCONV_REFERENCE_LANES;
   blocks b = blocks_of(problem->filters / problem->groups, REFERENCE_FILTERS);
@@ -280,13 +284,13 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
   double waits = fmax(fmax(F * V, F + 1.7 * V), 4) / (F * V);
   double apart = ceil((double)problem->out_width / vector) * c.band_rows;
   double joined = ceil(((c.band_rows - 1.0) * (double)stage.pitch + problem->out_width) / vector);
-  double lanes = fmin(apart, joined) * vector / ((double)c.band_rows * problem->out_width); /* a pixel's */
+  double lanes = fmin(apart, joined) * vector / ((double)c.band_rows * problem->out_width); /* lanes for each pixel */
   double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
   double rate =
       problem->rows * problem->columns == 1 ? 0.85 : 0.96; /* part of the peak, measured; 1 x 1 finds nothing in L1 */
   double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / rate;
   double staged = (double)problem->images * problem->channels * problem->height * problem->width * c.parts;
-  double moving_ns = outputs * 0.1 + (problem->stride_x > CACHE_LINE ? staged * 3 : 0); /* each from a line of its own */
+  double moving_ns = outputs * 0.1 + (problem->stride_x > CACHE_LINE ? staged * 3 : 0); /* each in a line of its own */
   return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
 }
 

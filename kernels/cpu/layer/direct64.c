@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct64: the definition with sums in float64, for filters of so many taps that a chain of float32 loses digits, as those
- * that see a whole picture.
+ * direct64: the definition with sums in float64. It is for filters of so many taps that a chain of float32 loses digits,
+ * such as filters as large as a picture.
  *
  * The product of a weight and a sample is exact, and a sum of n of them is off by n * 2^-53. It is rounded to float32 once,
- * before the bias. A row of weights is multiplied by neighbouring samples, so products of LANES of them are added side by
- * side; the lanes are added at the end, in their order. So results are the same on all processors. One task is one output
- * plane.
+ * before the bias. A row of weights is multiplied by neighbouring samples, so LANES products are added side by side. The
+ * lanes are added at the end, in their order. So results are the same on all processors. One task is one output plane.
  */
 #include "base/cpu.h"
 #include "kernels/activation.h"
@@ -14,7 +13,7 @@
 
 enum { LANES = 16 };
 
-/* lanes[i % LANES] += weights[i] * samples[i * step] */
+/* Adds weights[i] * samples[i * step] to lanes[i % LANES]. */
 GCONV_VECTOR_LOOP(add_row,
                   (const float *restrict weights, const float *restrict samples, int64_t count, int64_t step,
                    double *restrict lanes),
@@ -27,7 +26,8 @@ GCONV_VECTOR_LOOP(add_row,
     lanes[i % LANES] += (double)weights[i] * (double)samples[i * step];
 }
 
-/* The first tap that lies at 0 or after, and the first that lies at `size` or after, of `count` taps from `at` on. */
+/* The first of `count` taps lies at `at`, the next ones `dilation` apart. first_inside() returns the number of the first tap
+ * that lies at 0 or after; first_behind(), of the first that lies at `size` or after; or `count`, if there is none. */
 static int64_t first_inside(int64_t at, int64_t dilation, int64_t count) {
   int64_t first = at >= 0 ? 0 : (-at + dilation - 1) / dilation;
   return first < count ? first : count;
@@ -74,7 +74,7 @@ static size_t tasks(const gconv_layer_problem *problem) {
   return (size_t)problem->images * (size_t)problem->filters;
 }
 
-/* Long rows go at some eighth of the rate of float32, short ones as the definition does. */
+/* Long rows of taps take some 8 times as long as in float32; short rows take as long as in reference.c. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   double slower = problem->columns >= LANES && problem->dilation_x == 1 ? 8 : 220;
   return machine->launch_ms + gconv_layer_flop(problem) / 2 / (machine->fma_per_ms / slower);

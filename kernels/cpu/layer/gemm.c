@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gemm: the layer as a product of matrices, weights (K x C R S) by patches (C R S x pixels), without making the matrix of
- * patches. Neighbouring filters are neighbours in vectors.
+ * gemm: the layer as a product of two matrices, weights (K x C R S) and patches (C R S x pixels). The matrix of patches is
+ * never made. Neighbouring filters are neighbours in vectors.
  *
  * A tile is N neighbouring pixels of a row times V = 2 vectors of filters, with its sums in registers. For each tap, V
  * vectors of weights and N samples, each spread over a vector, are loaded for N * V multiply-adds:
@@ -10,9 +10,9 @@
  *   AVX-512    14      2 of 16  28 + 2 + 1 of 32      16        28
  *   AVX2       6       2 of 8   12 + 2 + 1 of 16      8         12
  *
- * A row of pixels is cut into tiles of about equal width. Narrower tiles are as fast, so rows may have any length; but the
- * filters should fill the vectors. Samples are read from their places in the staged input (stage.h). So the patches are only
- * an arrangement of addresses.
+ * A row of pixels is cut into tiles of about equal width. Narrower tiles are as fast, so rows may have any length. The
+ * filters, however, should fill the vectors. Samples are read from their places in the staged input (stage.h). So the
+ * patches are only an arrangement of addresses.
  *
  * Where a layer yields one pixel of each image, as a dense layer does, the images of a batch are the pixels of a row. Then
  * [pixel][filter] is the output itself, and nothing is transposed.
@@ -29,16 +29,16 @@
 
 enum {
   VECTORS = GCONV_PRODUCT_VECTORS,
-  PANEL_FLOATS = 24 << 10, /* of the weights that are used for all pixels: 96 KiB */
-  SUMS_FLOATS = 64 << 10,  /* of a task: 256 KiB */
+  PANEL_FLOATS = 24 << 10, /* floats of the weights that stay in L2 for all pixels: 96 KiB */
+  SUMS_FLOATS = 64 << 10,  /* floats of the sums of a task: 256 KiB */
   LEAST_TASKS = 8,
-  LEAST_PIXELS = 96,    /* of a task, if the image has so many: each uses a panel once */
+  LEAST_PIXELS = 96,    /* pixels of a task, if the image has so many: each uses a panel once */
   LONG_ROW = 1024,      /* rows of more pixels are cut into pieces, if nothing is staged */
-  PIECE = 256,          /* pixels of a piece, about: its samples stay in the L2 cache for all filters */
-  REFERENCE_PIXELS = 6, /* of the widest tile of the reference CPU */
+  PIECE = 256,          /* pixels of a piece, roughly: its samples stay in the L2 cache for all filters */
+  REFERENCE_PIXELS = 6, /* pixels of the widest tile of the reference CPU */
 };
 
-/* ---- Blocks of filters have VECTORS vectors; the last of a group may have fewer ---- */
+/* ---- Blocks of filters have VECTORS vectors; the last block of a group may have fewer ---- */
 
 static int32_t vectors_of_group(const gconv_layer_problem *problem) {
   return (int32_t)gconv_divide_up(problem->filters / problem->groups, gconv_product_here()->lanes);
@@ -54,12 +54,12 @@ static int vectors_of_block(const gconv_layer_problem *problem, int32_t block) {
 
 /* ---- Dense layers ---- */
 
-/* True if the output of an image is one pixel, and all taps lie inside the image. */
+/* Returns whether the output of an image is one pixel, and all taps lie inside the image. */
 static bool is_dense(const gconv_layer_problem *problem) {
   return problem->out_height == 1 && problem->out_width == 1 && gconv_layer_stage_of_any_step(problem, 1).in_place;
 }
 
-/* True if the samples under the taps of all channels are contiguous. Then one loop treats them as one channel. */
+/* Returns whether the samples under the taps of all channels are contiguous. Then one loop treats them as one channel. */
 static bool is_flat(const gconv_layer_problem *problem) {
   return is_dense(problem) && problem->rows == problem->height && problem->columns == problem->width;
 }
@@ -67,7 +67,7 @@ static bool is_flat(const gconv_layer_problem *problem) {
 static gconv_layer_stage stage_of(const gconv_layer_problem *problem, int32_t rows) {
   gconv_layer_stage stage = gconv_layer_stage_of_any_step(problem, rows);
   if (is_dense(problem))
-    stage.step = problem->channels * stage.channel; /* from an image to the next */
+    stage.step = problem->channels * stage.channel; /* floats from an image to the next */
   return stage;
 }
 
@@ -75,13 +75,13 @@ static gconv_layer_stage stage_of(const gconv_layer_problem *problem, int32_t ro
 
 typedef struct cut {
   bool dense;                 /* the images are the pixels of a row, which is cut into pieces */
-  int32_t bands, band_rows;   /* rows of a band; the last may have fewer */
-  int32_t pieces, piece;      /* columns of a piece; the last may have fewer. Several pieces only if a band is one row */
-  int32_t parts, part_blocks; /* blocks of a part; the last may have fewer */
-  int32_t channels;           /* of a panel */
+  int32_t bands, band_rows;   /* output rows of a band; the last band may have fewer */
+  int32_t pieces, piece;      /* columns of a piece; the last may have fewer. Only bands of one row have several pieces */
+  int32_t parts, part_blocks; /* blocks of a part; the last part may have fewer */
+  int32_t channels;           /* channels of a panel */
 } cut;
 
-/* Pieces of a row of `images` pixels. */
+/* Returns the number of pieces of a row of `images` pixels. */
 static int32_t pieces_of_images(int32_t images) {
   int64_t least = gconv_divide_up(images, PIECE);
   return (int32_t)(least < LEAST_TASKS ? gconv_clamp(gconv_divide_up(images, LEAST_PIXELS), 1, LEAST_TASKS) : least);
@@ -123,7 +123,7 @@ static size_t tasks(const gconv_layer_problem *problem) {
   return images * (size_t)problem->groups * (size_t)c.bands * (size_t)c.pieces * (size_t)c.parts;
 }
 
-/* One task. */
+/* A task: some columns of some output rows of an image, for some blocks of filters. */
 typedef struct walk {
   const gconv_layer_problem *problem;
   cut cut;
@@ -134,7 +134,7 @@ typedef struct walk {
   int32_t first_row, rows, first_column, columns, first_block, end_block;
 } walk;
 
-/* Applies a panel to all pixels of the band. x is its first channel. */
+/* Applies a panel to all pixels of the band. x is the samples of the panel's first channel. */
 static void add_panel(const walk *w, const gconv_panel *p, const float *x, float *sums, int V) {
   int64_t width = w->columns, rows = w->rows;
   if (w->stage.pitch == width * w->stage.step) { /* rows are neighbours, too */
@@ -145,8 +145,8 @@ static void add_panel(const walk *w, const gconv_panel *p, const float *x, float
     gconv_product_row(w->set, p, x, width, V, sums);
 }
 
-/* True if the samples of a piece are copied to be contiguous. Without that, each tile of a 1 x 1 filter would read as many
- * pages of memory as there are channels. */
+/* Returns whether the samples of a piece are copied, so that they are contiguous. Without the copy, each tile of a 1 x 1
+ * filter would read as many pages of memory as there are channels. */
 static bool is_packed(const gconv_layer_problem *problem, const cut *c, const gconv_layer_stage *stage) {
   return c->pieces > 1 && !c->dense && stage->step == 1 && problem->rows * problem->columns == 1;
 }
@@ -157,7 +157,7 @@ static const float *pack(const walk *w, const float *x, int32_t channels) {
   return w->staged;
 }
 
-/* Applies all taps of the task's filters. weights: those of the group, prepared; in: the group's first channel. */
+/* Applies all taps of the task's filters. `weights` are the group's prepared weights, `in` is the group's first channel. */
 static void add_channels(const walk *w, const float *weights, const float *in) {
   const gconv_layer_problem *problem = w->problem;
   int32_t channels = problem->channels / problem->groups;
@@ -194,7 +194,8 @@ static void add_channels(const walk *w, const float *weights, const float *in) {
 
 /* ---- From sums to the output ---- */
 
-/* biases and out are those of the group's first filter; out is at the task's first pixel. */
+/* Stores the sums of a task with biases and activation. `biases` begins with the group's first filter. `out` is the output
+ * of the group's first filter at the task's first pixel. */
 static void finish(const walk *w, const float *biases, float *out) {
   int64_t filters = w->problem->filters / w->problem->groups, lanes = w->set->lanes;
   int64_t pixels = (int64_t)w->rows * w->columns, plane = (int64_t)w->problem->out_height * w->problem->out_width;
@@ -210,7 +211,8 @@ static void finish(const walk *w, const float *biases, float *out) {
   }
 }
 
-/* The same for a dense layer, whose output is [image][filter]; out is at the task's first image. */
+/* Stores the sums of a dense layer, whose output is [image][filter]. `out` is the output of the group's first filter for the
+ * task's first image. */
 static void finish_dense(const walk *w, const float *biases, float *out) {
   const int64_t filters = w->problem->filters / w->problem->groups, width = VECTORS * w->set->lanes;
   const float *sums = w->sums;
@@ -283,7 +285,7 @@ static size_t prepared_floats(const gconv_layer_problem *problem) {
 }
 
 /* Writes the weights in the order in which blocks read them: for each block, tap after tap, the weights of its filters, and
- * 0 where it has fewer. */
+ * zeros in place of missing filters. */
 static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   int64_t depth = gconv_layer_taps(problem), filters = problem->filters / problem->groups;
   int64_t lanes = gconv_product_here()->lanes;
@@ -301,11 +303,11 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
 /* A tap of a tile takes a cycle for each multiply-add or load, and at least 4 cycles, the latency of a multiply-add. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
-  double width = is_dense(problem) ? problem->images : problem->out_width; /* of the rows that tiles divide */
+  double width = is_dense(problem) ? problem->images : problem->out_width; /* pixels of the rows that are cut into tiles */
   double vectors = ceil((double)problem->filters / problem->groups / GCONV_REFERENCE_LANES);
   double N = width / ceil(width / REFERENCE_PIXELS), V = vectors > 1 ? 2 : 1;
   double waits = fmax(fmax(N * V, N + V + 1), 4) / (N * V);
-  double lanes = vectors * GCONV_REFERENCE_LANES * problem->groups / problem->filters; /* per filter, with padding */
+  double lanes = vectors * GCONV_REFERENCE_LANES * problem->groups / problem->filters; /* for each filter, with padding */
   double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / 0.97;
   double moving_ns = outputs * (0.1 + 0.1 * fmin(1, outputs / (1 << 21))); /* slower if they leave the caches */
   return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);

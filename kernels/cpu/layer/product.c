@@ -22,7 +22,7 @@ void gconv_product_row(const gconv_product *product, const gconv_panel *panel, c
   }
 }
 
-/* A square of sums that is not full: it is transposed into a buffer, and its valid part is copied. */
+/* Transposes a square of sums that is not full: into a buffer, of which the valid part is copied. */
 static void turn_part(const gconv_product *product, const float *from, int64_t stride, int64_t pixels, const float *biases,
                       int64_t filters, float *to, int64_t plane) {
   enum { LANES = GCONV_PRODUCT_LANES };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The definition in layer_problem.h, one to one. The exact family is compared with it. One task is one output plane. It is
- * slow, and never the fastest. */
+/* The definition in layer_problem.h, one to one. It is slow, but the exact family is compared with it. One task is one
+ * output plane. */
 #include "kernels/activation.h"
 #include "kernels/layer_algorithm.h"
 

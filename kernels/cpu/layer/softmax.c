@@ -26,7 +26,7 @@ GCONV_VECTOR_LOOP(softmax, (float *y, int64_t pitch, int64_t filters, int64_t co
       y[k * pitch + i] /= sum[i];
 }
 
-/* One place whose values are neighbours: as of a dense layer. */
+/* Computes softmax of one place whose values are neighbours, as in a dense layer. */
 GCONV_VECTOR_LOOP(softmax_one, (float *y, int64_t filters), (y, filters)) {
   float largest = y[0], sum = 0;
   for (int64_t k = 1; k < filters; k++)

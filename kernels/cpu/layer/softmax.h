@@ -3,5 +3,6 @@
 
 #include <stdint.h>
 
-/* Softmax of `count` places, in place: gconv_softmax() of each, with its bits. Value k of place i is y[k * pitch + i]. */
+/* Replaces the values of `count` places by their softmax, with the bits of gconv_softmax(). Value k of place i is y[k *
+ * pitch + i]. */
 void gconv_softmax_rows(float *y, int64_t pitch, int64_t filters, int64_t count);

@@ -60,7 +60,7 @@ void gconv_layer_stage_offsets(const gconv_layer_stage *stage, const gconv_layer
     }
 }
 
-/* A row of a phase: to[i] = row[first + i * stride] for 0 <= i < count, or 0 outside the image. */
+/* Makes a row of a phase: to[i] = row[first + i * stride] for 0 <= i < count, or 0 outside the image. */
 static void stage_row(const float *row, int64_t width, int64_t first, int64_t stride, float *to, int64_t count) {
   int64_t from = first < 0 ? (-first + stride - 1) / stride : 0;
   int64_t end = first < width ? (width - first + stride - 1) / stride : 0;
@@ -79,7 +79,7 @@ static void stage_row(const float *row, int64_t width, int64_t first, int64_t st
       to[i] = row[stride * i];
 }
 
-/* Phase (a, b) of one channel. */
+/* Makes phase (a, b) of one channel. */
 static void stage_phase(const gconv_layer_stage *stage, const gconv_layer_problem *problem, const float *in, int32_t a,
                         int32_t b, int32_t first, int32_t rows, float *to) {
   int64_t top = (int64_t)a * problem->dilation_y % problem->stride_y - problem->pad_top;
@@ -104,7 +104,8 @@ const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_
   return to;
 }
 
-/* Where the activation is a constant, the compiler makes vector code of the text that all devices share. */
+/* The activation is a constant where this is inlined. So the compiler makes vector code of the text that all devices
+ * share. */
 GCONV_INLINE void activate_body(float *values, size_t count, gconv_activation activation, float slope) {
   const gconv_layer_problem problem = {.activation = activation, .slope = slope};
   for (size_t i = 0; i < count; i++)
@@ -126,7 +127,7 @@ void gconv_layer_activate(const gconv_layer_problem *problem, float *values, siz
     functions[problem->activation](values, count, problem->slope);
 }
 
-/* Full blocks of filters have one of two sizes, for which the compiler makes code without remainders. */
+/* Blocks of 32 or 16 filters have code of their own, without remainders. */
 GCONV_INLINE void finish_row(const gconv_layer_problem *problem, const float *restrict sums, const float *restrict biases,
                              int64_t count, float *restrict out) {
   for (int64_t f = 0; f < count; f++)

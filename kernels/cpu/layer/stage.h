@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A layer's input in the form that the tiles of the CPU's algorithms need: borders are there, and neighbouring outputs read
- * neighbouring floats, for any stride.
+ * A layer's input in the form that the tiles of the CPU's algorithms need. It has its border pixels, and neighbouring
+ * outputs read neighbouring floats, for any stride.
  *
  * With stride 2, for example, a tap uses either the even or the odd columns of the padded image; the same holds for rows. So
  * the padded image is divided into phases. Phase (a, b) has the rows and columns that the taps with r = a and s = b use.
@@ -21,34 +21,35 @@ typedef struct gconv_layer_stage {
   int32_t phases_y, phases_x;
   int32_t reach_y, reach_x; /* rows and columns of a phase from the output's position to the farthest tap */
   int64_t pitch;            /* floats from a row of a phase to the next: Q + reach_x, or W if nothing is copied */
-  int64_t phase;            /* from one phase to the next */
-  int64_t channel;          /* from one channel to the next */
-  int64_t step;             /* from the samples of an output to those of its neighbour: 1, but in place the stride */
+  int64_t phase;            /* floats from one phase to the next */
+  int64_t channel;          /* floats from one channel to the next */
+  int64_t step;             /* floats from the samples of an output to those of its neighbour: 1; in place, the stride */
   bool in_place;            /* the input can be used as it is, as no tap is outside the image */
 } gconv_layer_stage;
 
-/* Returns the layout for bands of `rows` output rows. It is in place only if the stride is 1 and these have `least_width`
- * pixels, because tiles would read beyond narrower ones. */
+/* Returns the layout for bands of `rows` output rows. It is in place only if the stride is 1 and the rows have at least
+ * `least_width` pixels: tiles would read beyond narrower rows. */
 gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32_t rows, int32_t least_width);
 
-/* The same for algorithms that load the samples of each output by themselves: it is in place with any stride and width. */
+/* Returns the layout for algorithms that load the samples of each output one by one. If no tap is outside the image, it is
+ * in place with any stride and width. */
 gconv_layer_stage gconv_layer_stage_of_any_step(const gconv_layer_problem *problem, int32_t rows);
 
 /* Returns the floats of a workspace for `channels` staged channels, with slack; 0 if in place. */
 size_t gconv_layer_stage_floats(const gconv_layer_stage *stage, int64_t channels);
 
-/* offsets[r * S + s], which take gconv_layer_offset_floats() floats of a workspace */
+/* gconv_layer_stage_offsets() fills offsets[r * S + s], which take gconv_layer_offset_floats() floats of a workspace. */
 static inline size_t gconv_layer_offset_floats(const gconv_layer_problem *problem) {
   return ((size_t)problem->rows * (size_t)problem->columns * 2 + 15) / 16 * 16;
 }
 void gconv_layer_stage_offsets(const gconv_layer_stage *stage, const gconv_layer_problem *problem, int64_t *offsets);
 
-/* Stages the channels that begin at `in`, for output rows first .. first + rows - 1. Returns where they are: in `to`, or, in
- * place, in `in`. */
+/* Stages the channels that begin at `in`, for output rows first .. first + rows - 1. Returns `to`, where they are then, or,
+ * in place, a pointer into `in`. */
 const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_layer_problem *problem, const float *in,
                                     int64_t channels, int32_t first, int32_t rows, float *to);
 
-/* Applies the activation to sums with their biases, in place. */
+/* Replaces `values`, sums to which biases were added, by their activation. Leaves them as they are if it is softmax. */
 void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count);
 
 /* For a layer whose outputs are [row][filter]: adds the biases of `count` neighbouring filters to the sums of `rows` rows,
@@ -56,11 +57,11 @@ void gconv_layer_activate(const gconv_layer_problem *problem, float *values, siz
 void gconv_layer_finish(const gconv_layer_problem *problem, const float *sums, int64_t pitch, const float *biases,
                         int64_t count, int64_t rows, float *out);
 
-/* For cost(): the vectors of the reference CPU (tile.h), which has AVX2. */
+/* For cost(): floats of a vector of the reference CPU (tile.h), which has AVX2. */
 enum { GCONV_REFERENCE_LANES = 8 };
 
-/* For cost(): the milliseconds of so many multiplications, counted as those that fill the processor, of `moving_ns`
- * nanoseconds of one thread of the reference CPU, and of staging the input; and of storing an output that is too large for
- * caches. */
+/* For cost(): returns the milliseconds of a layer. It adds the time of so many multiplications at the peak of the processor,
+ * `moving_ns` nanoseconds of one thread of the reference CPU, staging the input, and storing outputs that caches do not
+ * keep. */
 double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,
                           double moving_ns);

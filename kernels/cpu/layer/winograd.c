@@ -18,11 +18,11 @@
 enum {
   POINTS = GCONV_WINOGRAD_POINTS,
   VECTORS = GCONV_PRODUCT_VECTORS,
-  BAND_FLOATS = 128 << 10, /* of points and sums of a band: 512 KiB */
-  LEAST_TILES = 28,        /* of a band, if the image has more: a filter is used so often */
+  BAND_FLOATS = 128 << 10, /* floats of points and sums of a band: 512 KiB */
+  LEAST_TILES = 28,        /* tiles of a band, if the image has more: each filter is used so often */
   LEAST_TASKS = 8,
-  PART_BLOCKS = 2,     /* of a task, at least: points are made again for each part of the filters */
-  STAGED_CHANNELS = 8, /* at a time */
+  PART_BLOCKS = 2,     /* blocks of a task, at least: points are made again for each part of the filters */
+  STAGED_CHANNELS = 8, /* channels that are staged at a time */
 };
 
 typedef struct transforms {
@@ -36,7 +36,7 @@ typedef struct transforms {
 /* ---- Tasks: images, groups, bands of rows of tiles, parts of a group's filters ---- */
 
 typedef struct cut {
-  int64_t channels, filters, blocks; /* of a group */
+  int64_t channels, filters, blocks; /* how many a group has */
   int64_t tiles_x, tiles_y;
   int64_t bands, band_rows; /* rows of tiles */
   int64_t parts, part_blocks;
@@ -79,7 +79,7 @@ static gconv_layer_problem tile_problem(const gconv_layer_problem *problem, cons
   return tiles;
 }
 
-/* One task. */
+/* A task: some rows of tiles of an image, some blocks of filters. */
 typedef struct walk {
   const gconv_layer_problem *problem;
   cut cut;
@@ -89,7 +89,8 @@ typedef struct walk {
   float *points, *sums, *outputs, *staged;
 } walk;
 
-/* Sets the parts of a workspace: points [16][C][tiles], sums [16][tiles][filters], outputs [pixel][filter], staging. */
+/* Divides a workspace into points [16][C][tiles], sums [16][tiles][filters], outputs [pixel][filter] and staging. Returns
+ * its bytes. If `w` is not NULL, sets its pointers. */
 static size_t divide_workspace(const gconv_layer_problem *problem, const cut *c, const gconv_layer_stage *stage, float *base,
                                walk *w) {
   int64_t block = (int64_t)VECTORS * gconv_product_here()->lanes, tiles = c->band_rows * c->tiles_x;
@@ -127,7 +128,7 @@ static void make_points(const walk *w, const gconv_layer_stage *stage, const gco
 
 /* ---- From points to outputs ---- */
 
-/* Sums [16][tiles][V * lanes] to outputs [pixel][V * lanes]. */
+/* Converts sums [16][tiles][V * lanes] to outputs [pixel][V * lanes]. */
 static void make_outputs(const walk *w, int V) {
   void (*transform)(const float *, int64_t, float *const *) = OF_THIS_PROCESSOR(&transforms)->output;
   int64_t lanes = w->product->lanes, pitch = V * lanes, width = w->problem->out_width;
@@ -144,7 +145,7 @@ static void make_outputs(const walk *w, int V) {
       }
 }
 
-/* One block of filters. biases and out are those of its first filter; out is at the band's first row. */
+/* Makes a block of filters. `biases` and `out` begin with the block's first filter, `out` with the band's first row. */
 static void make_block(const walk *w, const float *weights, int V, const float *biases, int64_t filters, float *out) {
   int64_t lanes = w->product->lanes, plane = (int64_t)w->problem->out_height * w->problem->out_width, offset = 0;
   int64_t rows = gconv_clamp(w->problem->out_height - 2 * w->first_row, 0, 2 * w->rows);
@@ -167,7 +168,7 @@ static int vectors_of_block(const cut *c, int64_t block) {
 
 /* ---- The descriptor ---- */
 
-/* Floats of the prepared filters of a group: [block][point][channel][V * lanes]. */
+/* Returns the floats of the prepared filters of a group: [block][point][channel][V * lanes]. */
 static int64_t group_floats(const cut *c) {
   int64_t lanes = gconv_product_here()->lanes;
   return gconv_divide_up(c->filters, lanes) * lanes * POINTS * c->channels;
@@ -227,8 +228,9 @@ static gconv_status execute(const gconv_layer_execution *e) {
   return GCONV_OK;
 }
 
-/* Multiply-adds as in gemm. A point of a tile and channel, and a sum of a tile and filter, take 0.12 ns to make and use. A
- * point of a filter takes 0.2 ns from the L3 cache, once for each band, if the filters do not fit into the L2 cache. */
+/* Multiply-adds take as long as in gemm. A point of a tile and channel, and a sum of a tile and filter, take 0.12 ns to make
+ * and use. A point of a filter takes 0.2 ns from the L3 cache, once for each band, if the filters do not fit into the L2
+ * cache. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double lanes = GCONV_REFERENCE_LANES;
   cut c = cut_for(problem, GCONV_REFERENCE_LANES);

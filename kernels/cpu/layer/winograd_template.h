@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The transforms of winograd.c for one kind of vector (each_isa.h). */
 
-/* B' d of four rows, or of four columns. */
+/* Multiplies four rows, or four columns, by B': once for each turn of B' d B. */
 GCONV_INLINE TARGET void NAME(turn_input)(VECTOR *a, VECTOR *b, VECTOR *c, VECTOR *d) {
   VECTOR first = *a - *c, second = *b + *c, third = *c - *b, fourth = *b - *d;
   *a = first;
@@ -11,7 +11,7 @@ GCONV_INLINE TARGET void NAME(turn_input)(VECTOR *a, VECTOR *b, VECTOR *c, VECTO
 }
 
 /* Writes point i of tile j to to[i * point + j], for j < count. Up to LANES - 1 more tiles are read and written. offsets[4 *
- * y + x] is the place of sample (y, x) of tile 0; those of the next tiles follow. */
+ * y + x] is where sample (y, x) of tile 0 lies; the same samples of the next tiles follow. */
 static TARGET void NAME(transform_input)(const float *from, const int64_t *offsets, int64_t count, float *to,
                                          int64_t point) {
   for (int64_t j = 0; j < count; j += LANES) {
@@ -23,7 +23,7 @@ static TARGET void NAME(transform_input)(const float *from, const int64_t *offse
   }
 }
 
-/* A' M A for a vector of filters: points at from[i * point], outputs (a, b) to to[2 * a + b]. */
+/* Computes A' M A for a vector of filters. Point i is at from[i * point]. Output (a, b) goes to to[2 * a + b]. */
 static TARGET void NAME(transform_output)(const float *from, int64_t point, float *const *to) {
   VECTOR half[2][4];
   UNROLL for (int x = 0; x < 4; x++) {

@@ -30,7 +30,7 @@ typedef struct found {
   size_t index;
 } found;
 
-/* The largest value of all lanes; of equal values, the one with the lowest index. */
+/* Returns the largest value of all lanes. Of equal values, it takes the one with the lowest index. */
 GCONV_INLINE found largest(const wide *value, const wide_bits *index) {
   double values[LANES];
   int64_t indices[LANES];
@@ -45,7 +45,7 @@ GCONV_INLINE found largest(const wide *value, const wide_bits *index) {
 
 #define CHOOSE(mask, a, b) ((((wide_bits)(a)) & (mask)) | (((wide_bits)(b)) & ~(mask)))
 
-/* Updates F for a step of t at i and -t at j. *best: the largest F of the variables that may grow. */
+/* Updates F after b[i] grew by t and b[j] shrank by t. Sets *best to the largest F of the variables that may grow. */
 GCONV_VECTOR_LOOP(step, (const gconv_svm_small *p, size_t padded, size_t i, size_t j, double t, found *best),
                   (p, padded, i, j, t, best)) {
   const float *at_i = p->rows[i], *at_j = p->rows[j];
@@ -65,7 +65,8 @@ GCONV_VECTOR_LOOP(step, (const gconv_svm_small *p, size_t padded, size_t i, size
   *best = largest(&most, &where);
 }
 
-/* *best: the largest gain among the variables that may shrink. *gap: the largest F[i] - F[k] among them. */
+/* Sets *best to the largest gain of the variables k that may shrink, and *gap to the largest F[i] - F[k] of these
+ * variables. */
 GCONV_VECTOR_LOOP(find_partner, (const gconv_svm_small *p, size_t padded, size_t i, double *gap, found *best),
                   (p, padded, i, gap, best)) {
   const float *at_i = p->rows[i];
@@ -96,7 +97,7 @@ GCONV_VECTOR_LOOP(find_partner, (const gconv_svm_small *p, size_t padded, size_t
     *gap = gaps[l] > *gap ? gaps[l] : *gap;
 }
 
-/* Updates `up` and `down` of variable k. */
+/* Sets `up` and `down` of variable k. */
 static void note(const gconv_svm_small *p, size_t k) {
   p->up[k] = p->b[k] < p->high[k] ? 0 : -(double)INFINITY;
   p->down[k] = p->b[k] > p->low[k] ? 0 : (double)INFINITY;

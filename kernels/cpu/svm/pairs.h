@@ -8,10 +8,10 @@
  *
  *     F = c - Kb, the negative gradient     t = (F[i] - F[j]) / (K[i][i] + K[j][j] - 2 K[i][j])
  *
- * i has the largest F of the variables that may grow. j promises the largest decrease of the objective among those that may
- * shrink, (F[i] - F[j])^2 / (K[i][i] + K[j][j] - 2 K[i][j]). This choice is LIBSVM's (Fan, Chen and Lin, "Working set
+ * i has the largest F of the variables that may grow. Of the variables that may shrink, j promises the largest decrease of
+ * the objective, (F[i] - F[j])^2 / (K[i][i] + K[j][j] - 2 K[i][j]). This choice is LIBSVM's (Fan, Chen and Lin, "Working set
  * selection using second order information for training support vector machines", 2005). Of equal candidates, the first is
- * taken. SMO is of Platt, "Fast training of support vector machines using sequential minimal optimization", 1999.
+ * taken. SMO was invented by Platt, "Fast training of support vector machines using sequential minimal optimization", 1999.
  */
 #pragma once
 
@@ -21,13 +21,13 @@
 /* All arrays have gconv_svm_padded(count) numbers, aligned to 64 bytes. Numbers from `count` on are undefined. */
 typedef struct gconv_svm_small {
   size_t count;
-  const float *const *rows; /* of kernel values: `padded` numbers each, aligned to 32 bytes */
-  double *diagonal;         /* of K */
+  const float *const *rows; /* rows of K, aligned to 32 bytes */
+  double *diagonal;         /* the diagonal of K */
   const double *low, *high;
-  double *b, *F;     /* changed */
+  double *b, *F;     /* the variables, and the negative gradient; both are updated */
   double *up, *down; /* scratch */
 } gconv_svm_small;
 
-/* Steps until the gap is below `tolerance`, or `most` steps are done. The gap is the largest F of the variables that may
- * grow less the smallest F of those that may shrink. Returns the number of steps. */
+/* Takes steps until the gap is below `tolerance`, or `most` steps are done. Returns the number of steps. The gap is the
+ * largest F of the variables that may grow, minus the smallest F of the variables that may shrink. */
 uint64_t gconv_svm_solve_small(const gconv_svm_small *problem, double tolerance, uint64_t most);

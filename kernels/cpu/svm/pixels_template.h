@@ -4,7 +4,7 @@
 
 enum { NAME(ACROSS) = 2, NAME(DOWN) = 4, NAME(WIDTH) = 2 * LANES };
 
-/* The squared distances of `down` support vectors from the pixels of a tile. */
+/* Computes the squared distances of `down` support vectors from the pixels of a tile. */
 GCONV_INLINE TARGET void NAME(svm_distances)(const float *points, size_t columns, const float *in, size_t pitch, int down,
                                              float *out) {
   VECTOR sum[NAME(DOWN)][NAME(ACROSS)];

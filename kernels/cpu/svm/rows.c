@@ -6,10 +6,11 @@
  *     for each k: for v < 8: sum[v] += points[column of k][v] * value of k
  *
  * The eight sums stay in registers and do not wait for each other. Zeros of a row cost nothing, since the row does not have
- * them. All rows are computed for a block before the next block, so its numbers stay in the cache. Threads share the blocks.
+ * them. All rows are computed for one block before the next block begins, so the numbers of a block stay in the cache.
+ * Threads share the blocks.
  *
- * Each point has its own lane, so its sum has the order of the columns whatever the vector's width. A product of two float32
- * numbers is exact in float64; elsewhere products and sums are rounded one by one, so that processors without fused
+ * Each point has its own lane, so its sum has the order of the columns, whatever the width of vectors. A product of two
+ * float32 numbers is exact in float64; elsewhere products and sums are rounded one by one, so that processors without fused
  * multiply-adds have the same bits.
  */
 #include "rows.h"
@@ -18,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Vectors of the compiler: each takes as many registers as the processor needs for it. */
+/* These are vectors of the compiler: each takes as many registers as the processor needs for it. */
 typedef double wide __attribute__((vector_size(32), may_alias));
 typedef int64_t wide_bits __attribute__((vector_size(32), may_alias));
 typedef float narrow __attribute__((vector_size(16), may_alias));
@@ -69,9 +70,9 @@ GCONV_INLINE void differences(const double *block, const double *whole, size_t c
 
 /* ---- Kernel values from sums ---- */
 
-/* e^x for x <= 0, by the method of gconv_exp_negative() (kernels/activation.h). The relative error is below 2^-46. Below
- * -87, where float32 has no normal number, the result is 0. x = n ln 2 + f: adding 1.5 * 2^52 to x / ln 2 rounds it to the
- * integer n, which is then in the last bits of the sum. */
+/* Replaces x by e^x, for x <= 0, by the method of gconv_exp_negative() (kernels/activation.h). The relative error is below
+ * 2^-46. Below -87, where float32 has no normal number, the result is 0. x = n ln 2 + f: adding 1.5 * 2^52 to x / ln 2
+ * rounds it to the integer n, which is then in the last bits of the sum. */
 GCONV_INLINE void exponentials(wide *x) {
   const double magic = 6755399441055744.0;
   UNROLL for (int v = 0; v < VECTORS; v++) {
@@ -196,8 +197,8 @@ void gconv_svm_row_wide(const gconv_svm_formula *formula, const gconv_svm_points
   row_wide(formula, points, row, first_block, blocks, scratch, out);
 }
 
-/* Four rows at a time, in parts of 512 numbers: `f` is loaded and stored once for four rows, and its part stays in the
- * cache. */
+/* Subtracts four rows at a time, in parts of 512 numbers. So `f` is loaded and stored once for four rows, and its part stays
+ * in the cache. */
 GCONV_VECTOR_LOOP(subtract_rows,
                   (const float *const *rows, const double *by, size_t row_count, size_t first, size_t end, double *f),
                   (rows, by, row_count, first, end, f)) {
@@ -223,7 +224,7 @@ void gconv_svm_subtract_rows(const float *const *rows, const double *by, size_t 
   subtract_rows(rows, by, row_count, first, end, f);
 }
 
-/* A sum of products in four partial sums, which are added at the end. */
+/* Returns a sum of products. It has four partial sums, which are added at the end. */
 GCONV_INLINE double dot_product(const double *values, const double *coefficients, size_t count) {
   wide sum = {0}, value, coefficient;
   double lanes[LANES], rest = 0;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The gradient of weights reads so many floats of staged gradients at a time, so that they stay in the L1 cache. */
+/* Floats of staged gradients that the gradient of weights reads at a time, so that they stay in the L1 cache. */
 enum { OUTER_FLOATS = 4096 };
 
 /* ---- Workspace ---- */
@@ -34,7 +34,7 @@ static void *marks_of(const gconv_learn_conv *conv, float *workspace) {
   return channels_of(conv, workspace) + padded(conv->by_channel) + padded(conv->of_taps);
 }
 
-/* The stage of the input for output rows first .. first + rows - 1. */
+/* Returns the staged input for output rows first .. first + rows - 1. */
 static const float *stage_input(const gconv_learn_conv *conv, const float *x, int32_t first, int32_t rows, float *staged) {
   if (conv->is_staged)
     return x + first * conv->stage.pitch;
@@ -43,14 +43,15 @@ static const float *stage_input(const gconv_learn_conv *conv, const float *x, in
 
 /* ---- Products without zeros ---- */
 
-/* The operand b of a gather: channels of samples, and the taps over them. */
+/* The sizes of a gather's operand b, channels of samples, and of the taps over them. */
 typedef struct field {
-  int64_t channels, channel, pitch; /* of b */
-  int64_t rows, columns;            /* of sums */
+  int64_t channels, channel, pitch; /* channels of b; floats from one channel to the next, and from one row */
+  int64_t rows, columns;            /* rows and columns of sums */
   int64_t tap_rows, tap_columns, dilation_y, reach_x;
 } field;
 
-/* marks[block][row][channel]: true if a sample that the taps of the block read in this row is not 0. b is at the first tap.
+/* Sets marks[block][row][channel] to whether a sample that the taps of the block read in this row is not 0. `b` points to
+ * the first tap's samples.
  */
 static void mark_blocks(const field *f, const float *b, bool *marks) {
   int64_t rows = f->rows + (f->tap_rows - 1) * f->dilation_y;
@@ -61,7 +62,7 @@ static void mark_blocks(const field *f, const float *b, bool *marks) {
   }
 }
 
-/* Lists the first tap of each row of taps whose samples are marked. */
+/* Lists the first tap of each row of taps over marked samples. Returns their number. */
 static int64_t list_taps(const field *f, const bool *marks, int64_t *parts) {
   int64_t count = 0, tap = 0;
   for (int64_t c = 0; c < f->channels; c++)
@@ -72,8 +73,8 @@ static int64_t list_taps(const field *f, const bool *marks, int64_t *parts) {
   return count;
 }
 
-/* out[i][row][column] for i < count; rows are gconv_learn_padded(columns) floats apart. Rows of taps over zeros are left
- * out. If the weights are finite, that changes at most the sign of a sum of 0. */
+/* Computes out[i][row][column] for i < count. Rows of `out` are gconv_learn_padded(columns) floats apart. Rows of taps over
+ * zeros are left out. If the weights are finite, that changes at most the sign of a sum of 0. */
 static void gather_blocks(gconv_gather *gather, const field *f, int64_t count, const float *b, void *marks, float *out) {
   int64_t pitch = gconv_learn_padded(f->columns), *parts = marks;
   bool *marked = (bool *)(parts + f->channels * f->tap_rows);
@@ -98,7 +99,8 @@ static field field_of(const gconv_layer_problem *p, int64_t channels, int64_t ch
                  p->columns, p->dilation_y, (int64_t)(p->columns - 1) * p->dilation_x};
 }
 
-/* True if products with 0 may be left out: weights are finite, and no bias is -0, which would show the sign of a sum of 0.
+/* Returns whether products with 0 may be left out: weights are finite, and no bias is -0. With a bias of -0, the result
+ * would show the sign of a sum of 0.
  */
 static bool may_skip(const gconv_learn_conv *conv, const float *own) {
   for (size_t i = conv->weights; i < conv->parameters; i++)
@@ -140,7 +142,7 @@ void gconv_learn_conv_forward(const gconv_learn_conv *conv, const float *own, co
 
 /* ---- The gradient of inputs ---- */
 
-/* Copies dz into the middle of zeros. */
+/* Copies dz into its stage, with zeros around it. */
 static void stage_gradient(const gconv_learn_conv *conv, const float *dz, float *staged) {
   const gconv_layer_problem *p = &conv->problem;
   memset(staged, 0, ((size_t)conv->channel * (size_t)p->filters + GCONV_STAGE_SLACK) * sizeof *staged);
@@ -150,8 +152,8 @@ static void stage_gradient(const gconv_learn_conv *conv, const float *dz, float 
              (size_t)p->out_width * sizeof *dz);
 }
 
-/* Stores the sums of a phase as gradients of inputs. x and dx: the first channel of the group. Sums of channels are `pitch`
- * floats apart, sums of rows row_pitch. */
+/* Stores the sums of a phase as gradients of inputs. `x` and `dx` begin with the group's first channel. Sums of channels are
+ * `pitch` floats apart, sums of rows `row_pitch`. */
 static void store_phase(const gconv_learn_conv *conv, const gconv_learn_phase *phase, const float *sums, int64_t pitch,
                         int64_t row_pitch, const gconv_layer_problem *before, const float *x, float *dx) {
   const gconv_layer_problem *p = &conv->problem;
@@ -206,7 +208,7 @@ void gconv_learn_conv_inputs(const gconv_learn_conv *conv, const float *panels, 
 /* ---- The gradient of weights ---- */
 
 /* Transposes the gradients of a band to [place][filter]. If products with zeros are left out, rows have the pitch of the
- * stage, and zeros around them. */
+ * stage, with zeros between and around them. */
 static void transpose_gradient(const gconv_learn_conv *conv, const float *dz, int32_t first, int64_t rows,
                                float *transposed) {
   const gconv_layer_problem *p = &conv->problem;
@@ -216,7 +218,7 @@ static void transpose_gradient(const gconv_learn_conv *conv, const float *dz, in
   if (filters < conv->group_filters)
     memset(transposed, 0, (size_t)(rows * conv->gradient_pitch * pitch) * sizeof *transposed);
   memset(transposed - conv->gradient_before * pitch, 0, (size_t)(conv->gradient_before * pitch) * sizeof *transposed);
-  if (conv->skips_weights) /* whole vectors; the next row, or zeros, overwrite the surplus */
+  if (conv->skips_weights) /* whole vectors; the surplus is overwritten by the next row, or by zeros */
     places = (places + TRANSPOSED - 1) / TRANSPOSED * TRANSPOSED;
   dz += (int64_t)first * p->out_width;
   for (int64_t row = 0; row < rows; row += step, dz += step * p->out_width) {
@@ -229,12 +231,13 @@ static void transpose_gradient(const gconv_learn_conv *conv, const float *dz, in
     memset(transposed, 0, (size_t)(conv->stage.reach_y * conv->stage.pitch * pitch) * sizeof *transposed);
 }
 
-/* Rows of outputs whose gradients fit into the L1 cache. */
+/* Returns how many rows of outputs have gradients that fit into the L1 cache. */
 static int64_t outer_rows(const gconv_learn_conv *conv) {
   return larger(OUTER_FLOATS / (conv->gradient_pitch * conv->group_filters * conv->problem.groups), 1);
 }
 
-/* The gradient of a group's weights, with vectors of filters. transposed: gradients [place][filter] of all groups. */
+/* Computes the gradient of a group's weights, with vectors of filters. `transposed` has the gradients [place][filter] of all
+ * groups. */
 static void weights_by_filters(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *transposed,
                                float *gradient) {
   const gconv_layer_problem *p = &conv->problem;
@@ -253,9 +256,9 @@ static void weights_by_filters(const gconv_learn_conv *conv, const float *staged
   }
 }
 
-/* True if no product of a sample and a gradient has bits below the smallest float, 2^-149. Then all sums are multiples of
- * 2^-149, and none is rounded to -0. The last bit of a float is 2^-23 times its first bit. So the product of the first bits
- * of the least sample and the least gradient must be at least 2^(-149 + 2 * 23) = 2^-103. */
+/* Returns whether no product of a sample and a gradient has bits below the smallest float, 2^-149. Then all sums are
+ * multiples of 2^-149, and none is rounded to -0. The last bit of a float is 2^-23 times its first bit. So the product of
+ * the first bits of the least sample and the least gradient must be at least 2^(-149 + 2 * 23) = 2^-103. */
 static bool is_above_least(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *transposed) {
   const gconv_layer_problem *p = &conv->problem;
   float x = INFINITY;
@@ -279,9 +282,9 @@ static bool same_taps(tap_rows a, tap_rows b) {
   return a.first == b.first && a.end == b.end;
 }
 
-/* The gradient of a group's weights, from the samples that are not 0. Gradients must be finite. Samples at the border are
- * also multiplied by the zeros around the gradients, and an infinite sample times 0 is NaN. So if a sum is not finite, or
- * may be -0, the whole group is computed again. */
+/* Computes the gradient of a group's weights from the samples that are not 0. Gradients must be finite. Samples at the
+ * border are also multiplied by the zeros around the gradients, and an infinite sample times 0 is NaN. So if a sum is not
+ * finite, or may be -0, the whole group is computed again. */
 static void weights_of_nonzero(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *transposed,
                                int32_t *list, float *gradient) {
   const gconv_layer_problem *p = &conv->problem;
@@ -310,7 +313,7 @@ static void weights_of_nonzero(const gconv_learn_conv *conv, const float *staged
     weights_by_filters(conv, staged, rows, transposed, gradient);
 }
 
-/* The gradient of a group's weights, with vectors of channels. */
+/* Computes the gradient of a group's weights, with vectors of channels. */
 static void weights_by_channels(const gconv_learn_conv *conv, const float *staged, int64_t rows, const float *transposed,
                                 float *workspace, float *gradient) {
   const gconv_layer_problem *p = &conv->problem;
@@ -348,7 +351,7 @@ void gconv_learn_conv_weights(const gconv_learn_conv *conv, const float *x, cons
   const float *staged = stage_input(conv, x, first, (int32_t)rows, workspace);
   transpose_gradient(conv, dz, first, rows, transposed);
   gconv_learn_sum_rows(transposed, rows * conv->gradient_pitch, pitch, biases);
-  /* If a sum of gradients is finite, so is each gradient. */
+  /* If a sum of gradients is finite, each gradient is. */
   const bool skips = conv->skips_weights && gconv_learn_finite(biases, pitch);
   for (int32_t g = 0; g < p->groups; g++) {
     const float *of_group = staged + g * channels * conv->stage.channel, *dz_of_group = transposed + g * conv->group_filters;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What conv_prepare.c and conv.c share. */
+/* Constants and functions that conv_prepare.c and conv.c share. */
 #pragma once
 
 #include "conv.h"
 
 enum {
-  TRANSPOSED = 16, /* a multiple of the places that are transposed at a time */
+  TRANSPOSED = 16, /* a multiple of the number of places that are transposed at a time */
   BLOCK = 32       /* columns of a block; a row of taps is left out there if all samples under it are 0 */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is decided once about a convolution in training: phases, stages, which products with zeros are left out, and the
- * layouts of weights. */
+/* Prepares the training of a convolution: decides once on phases, stages, products with zeros that are left out, and layouts
+ * of weights. */
 #include "base/status.h"
 #include "conv_parts.h"
 #include "kernels/learn_problem.h"
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With fewer filters, finding zeros takes longer than multiplying them. */
+/* With fewer filters than this, finding zeros takes longer than multiplying them. */
 enum { LEAST_FILTERS = 4 };
 
 /* ---- Phases ---- */
 
-/* The taps along an axis that reach the inputs y = first + j * stride. Input j gets output j + shift[i] through tap[i]. In
- * the order of outputs. */
+/* The taps along an axis that reach the inputs y = first + j * stride. Input j takes part in output j + shift[i] through
+ * tap[i]. Taps are in the order of outputs. */
 typedef struct axis_phase {
   int32_t first, inputs, count;
   int32_t *tap, *shift; /* room for all taps */
@@ -32,7 +32,7 @@ static void fill_axis(axis_phase *a, int32_t size, int32_t taps, int32_t stride,
   }
 }
 
-/* Taps read the gradient at -before .. end - 1. The stage has zeros around the gradient for that. */
+/* Taps read the gradient at -before .. end - 1. Therefore, the stage has zeros around the gradient. */
 typedef struct reach {
   int64_t before, end;
 } reach;
@@ -59,7 +59,7 @@ static bool prepare_blocks(gconv_learn_conv *conv, int64_t filters, int64_t rows
   return true;
 }
 
-/* Fills the tables of a phase. The stage must be known. */
+/* Fills the tables of a phase. The sizes of the stage must be set before. */
 static gconv_status fill_phase(gconv_learn_conv *conv, const axis_phase *y, const axis_phase *x, gconv_learn_phase *phase) {
   const gconv_layer_problem *p = &conv->problem;
   size_t filters = (size_t)(p->filters / p->groups), taps = (size_t)y->count * (size_t)x->count;
@@ -135,7 +135,7 @@ static gconv_status prepare_by_channels(gconv_learn_conv *conv) {
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, lanes = gconv_learn_padded(1);
   int64_t rows = gconv_learn_band_rows(p);
   conv->group_channels = gconv_learn_padded(channels);
-  /* Compares the vectors that are multiplied for a tap. By channels, the stage is transposed first, hence the factor 2. */
+  /* Compares how many vectors are multiplied for a tap. With channels, the stage is transposed first, hence the factor 2. */
   conv->by_channels = 2 * filters * conv->group_channels < channels * conv->group_filters && channels >= lanes;
   if (!conv->by_channels)
     return GCONV_OK;
@@ -253,7 +253,7 @@ void gconv_learn_conv_give(const gconv_learn_conv *conv, const float *own, float
     memcpy(plain, own + conv->weights + g * pitch, (size_t)filters * sizeof *own);
 }
 
-/* Each group has its phases, each of them [filter][taps of the phase][channel]. */
+/* Writes the phases of each group, each phase as [filter][tap of the phase][channel]. */
 void gconv_learn_conv_transpose(const gconv_learn_conv *conv, const float *own, float *panels) {
   const gconv_layer_problem *p = &conv->problem;
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, plane = (int64_t)p->rows * p->columns;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { BLOCK = 256 }; /* numbers of a row that softmax is differentiated for at a time */
+enum { BLOCK = 256 }; /* columns for which softmax is differentiated at a time */
 
 /* ---- Activations ---- */
 
@@ -94,7 +94,7 @@ void gconv_learn_normalize_each(float *x, size_t count, const float *mean, const
   normalize_each(x, count, mean, std);
 }
 
-/* SUMMED sums at a time stay in registers. */
+/* Sums that stay in registers at a time. */
 enum { SUMMED = 16 };
 
 GCONV_VECTOR_LOOP(sum_rows, (const float *g, int64_t count, int64_t pitch, float *restrict sums), (g, count, pitch, sums)) {
@@ -127,8 +127,8 @@ void gconv_learn_add(const float *first, float *second, size_t count) {
 
 /* ---- Losses ---- */
 
-/* Adds the terms of output i to the losses of all cases, and computes its gradients. Targets are `step` apart; with
- * `classes` they are numbers of classes. `loss` and `classes` are constants where this is inlined. */
+/* Adds the terms of output i to the losses of all cases, and computes its gradients. Targets are `step` apart; if `classes`
+ * is true, they are numbers of classes. `loss` and `classes` are constants where this is inlined. */
 GCONV_INLINE void output_body(const float *restrict y, const float *restrict targets, int64_t step, float i, int64_t cases,
                               float factor, double *restrict losses, float *restrict dy, gconv_loss loss, bool classes) {
   for (int64_t n = 0; n < cases; n++) {
@@ -156,7 +156,8 @@ typedef void output_function(const float *, const float *, int64_t, float, int64
 static output_function *const outputs_of[2][1 + GCONV_LOSSES] = {{GCONV_EACH_LOSS(OF_TARGETS)},
                                                                  {GCONV_EACH_LOSS(OF_CLASSES)}};
 
-/* Marks the cases whose output i is larger than own[n], the output of their class, or as large and before it. */
+/* Marks the cases n whose output i is larger than own[n], the output of their class. An output before that of the class is
+ * marked if it is as large, too. */
 GCONV_VECTOR_LOOP(mark,
                   (const float *restrict y, const float *restrict classes, const float *restrict own, float i, int64_t cases,
                    float *restrict missed),
@@ -167,8 +168,8 @@ GCONV_VECTOR_LOOP(mark,
   }
 }
 
-/* The number of cases, up to GCONV_LEARN_SLICE, whose largest output is that of their class; of equal ones, the first
- * counts. */
+/* Returns for how many of up to GCONV_LEARN_SLICE cases the largest output is the output of their class. Of equal outputs,
+ * the first counts. */
 static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const float *classes, int64_t cases) {
   float own[GCONV_LEARN_SLICE], missed[GCONV_LEARN_SLICE] = {0};
   size_t hits = 0;
@@ -195,7 +196,7 @@ static void weigh(const gconv_learn_net *net, int64_t pitch, const float *target
 size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pitch, const float *targets, int64_t cases,
                           float factor, double *losses, float *dy) {
   int64_t outputs = (int64_t)gconv_learn_outputs(net);
-  float unused[GCONV_LEARN_SLICE] = {0}; /* gradients, if dy is NULL */
+  float unused[GCONV_LEARN_SLICE] = {0}; /* takes the gradients if dy is NULL */
   output_function *function = outputs_of[net->classes][net->loss];
   memset(losses, 0, (size_t)cases * sizeof *losses);
   if (!net->classes && cases == 1 && pitch == 1) { /* many outputs of one case: they are neighbours */

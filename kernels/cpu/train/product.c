@@ -4,22 +4,22 @@
 
 #include <string.h>
 
-/* The most rows, vectors and shapes of tiles; the most rows of a tile of gconv_learn_outer_listed(). */
+/* The most rows, vectors and shapes of tiles. MOST_LISTED: the most rows of a tile of gconv_learn_outer_listed(). */
 enum { MOST_ROWS = 8, MOST_VECTORS = 6, MOST_SHAPES = 3, MOST_LISTED = 9 };
 
 typedef void gather_tile(const gconv_gather *gather, const float *a, const float *b, float *out);
 typedef void outer_tile(const gconv_outer *outer, const int64_t *offsets, const float *x, const float *g, float *sums);
 typedef void listed_tile(const gconv_listed *listed, const int64_t *offsets, const float *x, const float *g, float *sums);
 
-/* The largest tile of a kind: the most rows and vectors. */
+/* A kind of tiles: the most rows and vectors that they have. */
 typedef struct tile_shape {
   int rows, vectors;
 } tile_shape;
 
 /* The functions of a kind of processor, one for each tile of N rows times V vectors up to the shapes. */
 typedef struct tile_set {
-  int lanes;                      /* of a vector */
-  tile_shape shapes[MOST_SHAPES]; /* of gather, in ascending order of vectors; outer has the first one */
+  int lanes;                      /* floats of a vector */
+  tile_shape shapes[MOST_SHAPES]; /* for gather, in ascending order of vectors; outer uses the first shape */
   gather_tile *gather[MOST_ROWS + 1][MOST_VECTORS + 1];
   outer_tile *outer[MOST_ROWS + 1][MOST_VECTORS + 1];
   listed_tile *listed[MOST_LISTED + 1][3];
@@ -41,13 +41,13 @@ int64_t gconv_learn_padded(int64_t count) {
   return gconv_divide_up(count, lanes) * lanes;
 }
 
-/* The loads of tiles of this shape for a row of a: vectors, spread factors, and offsets. */
+/* Returns how many loads tiles of a shape need for a row of `a`: vectors, spread factors, and offsets. */
 static int64_t loads_of(const tile_shape *shape, int64_t rows, int64_t vectors) {
   int64_t across = gconv_divide_up(vectors, shape->vectors), down = gconv_divide_up(rows, shape->rows);
   return down * vectors + across * (rows + down);
 }
 
-/* The shape with the fewest loads. */
+/* Returns the shape with the fewest loads. */
 static tile_shape choose_shape(const tile_set *set, int64_t rows, int64_t vectors) {
   const tile_shape *best = &set->shapes[0];
   for (int i = 1; i < MOST_SHAPES && set->shapes[i].rows > 0; i++)
@@ -81,12 +81,12 @@ static cut cut_product(int64_t rows, int64_t vectors, const tile_shape *shape) {
   return (cut){down, across, down.count * across.count};
 }
 
-/* N rows from n on; V vectors from v on. */
+/* A tile: N rows from n on, V vectors from v on. */
 typedef struct tile {
   int64_t n, N, v, V;
 } tile;
 
-/* Tile number i: down each column of tiles, then the next column. */
+/* Returns tile number i. Tiles are numbered down a column of tiles, then down the next column. */
 static tile tile_at(const cut *c, int64_t i) {
   const int64_t across = i / c->down.count, down = i - across * c->down.count;
   const int64_t n = begin_of_part(&c->down, down), v = begin_of_part(&c->across, across);

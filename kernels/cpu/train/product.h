@@ -19,61 +19,64 @@
 enum { GCONV_LEARN_SLACK = 48 }; /* floats after the last one that gather may read of b, and outer may write */
 
 typedef struct gconv_gather {
-  const float *a; /* count rows of a_pitch floats */
+  const float *a; /* one row of a_pitch floats for each offset */
   int64_t a_pitch;
   const int64_t *offsets;
   int64_t count;
   int64_t out_pitch;    /* a multiple of the lanes, at least the computed columns */
-  const int64_t *parts; /* if not NULL: r takes `count` values from each of these on */
+  const int64_t *parts; /* if not NULL: r takes `count` values from parts[0] on, then `count` from parts[1] on ... */
   int64_t part_count;
 } gconv_gather;
 
 typedef struct gconv_outer {
-  const int64_t *offsets; /* one for each row of the result */
-  int64_t rows, x_pitch;  /* of x: m takes `columns` neighbours of each row */
+  const int64_t *offsets; /* an offset for each row of the result */
+  int64_t rows, x_pitch;  /* rows of x, and their pitch: m takes `columns` neighbours of each row */
   int64_t columns;
   int64_t g_pitch;   /* floats from g[m] to g[m + 1]: a multiple of the lanes */
   int64_t g_gap;     /* floats of g between rows */
   int64_t out_pitch; /* floats of a row of the result: a multiple of the lanes */
-  bool begins;       /* sums begin at 0, not at what is in memory */
+  bool begins;       /* sums begin at 0; else they are added to those in memory */
 } gconv_outer;
 
-/* sums[i][k] += sum over the m of an ascending list of x[m] * g[m - offsets[i]][k] */
+/* The operands of gconv_learn_outer_listed(): sums[i][k] += sum over the m of an ascending list of x[m] * g[m -
+ * offsets[i]][k]. */
 typedef struct gconv_listed {
   const int32_t *list;
   int64_t count;
   int64_t g_pitch, out_pitch;
 } gconv_listed;
 
-/* count, rounded up to whole vectors of this processor. */
+/* Returns `count`, rounded up to whole vectors of this processor. */
 int64_t gconv_learn_padded(int64_t count);
 
 /* Computes out[i * out_pitch + m] for i < rows and m < columns, with columns rounded up to whole vectors. */
 void gconv_learn_gather(const gconv_gather *gather, int64_t rows, int64_t columns, const float *b, float *out);
 
-/* Computes sums[i * out_pitch + k] for i < count and k < filters, with filters rounded up to whole vectors. */
+/* gconv_learn_outer() and gconv_learn_outer_listed() compute sums[i * out_pitch + k] for i < count and k < filters, with
+ * filters rounded up to whole vectors. */
 void gconv_learn_outer(const gconv_outer *outer, int64_t count, int64_t filters, const float *x, const float *g,
                        float *sums);
 
 void gconv_learn_outer_listed(const gconv_listed *listed, const int64_t *offsets, int64_t count, int64_t filters,
                               const float *x, const float *g, float *sums);
 
-/* Lists the m < count where x[m] is not 0, and returns their number. Reads up to GCONV_LEARN_SLACK floats after x; the list
- * has room for as many more. */
+/* Lists the m < count where x[m] is not 0, and returns their number. It may read GCONV_LEARN_SLACK floats after x. The list
+ * must have room for count + GCONV_LEARN_SLACK numbers. */
 int64_t gconv_learn_list(const float *x, int64_t count, int32_t *list);
 
-/* marks[i]: true if any x[i * pitch + m], m < count, is not 0. A count of less than a vector is rounded up to a vector. */
+/* Sets marks[i] to whether any x[i * pitch + m], m < count, is not 0. If `count` is less than a vector, it is rounded up to
+ * a vector. */
 void gconv_learn_mark(const float *x, int64_t rows, int64_t pitch, int64_t count, bool *marks);
 
-/* True if any sums[i * pitch + k], i < rows, k < columns, is 0. */
+/* Returns whether any sums[i * pitch + k], i < rows, k < columns, is 0. */
 bool gconv_learn_any_zero(const float *sums, int64_t rows, int64_t pitch, int64_t columns);
 
-/* The least abs(x[i]) that is not 0; infinity if there is none. */
+/* Returns the least abs(x[i]) that is not 0, or infinity if there is none. */
 float gconv_learn_least(const float *x, int64_t count);
 
-/* True if no x[i] is infinite or NaN. */
+/* Returns whether no x[i] is infinite or NaN. */
 bool gconv_learn_finite(const float *x, int64_t count);
 
-/* to[f * to_pitch + i] = from[i * from_pitch + f] for i < rows and f < columns. */
+/* Sets to[f * to_pitch + i] = from[i * from_pitch + f] for i < rows and f < columns. */
 void gconv_learn_transpose(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to,
                            int64_t to_pitch);

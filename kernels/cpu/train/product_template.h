@@ -56,7 +56,7 @@ GCONV_INLINE TARGET void NAME(listed)(const gconv_listed *p, const int64_t *offs
   const int64_t g_pitch = p->g_pitch;
   UNROLL for (int i = 0; i < N; i++) {
     from[i] = g - offsets[i] * g_pitch;
-    __asm__("" : "+r"(from[i])); /* else compilers compute it again in the loop */
+    __asm__("" : "+r"(from[i])); /* else compilers would compute it again in the loop */
     UNROLL for (int v = 0; v < V; v++) sum[i][v] = LOAD(sums + i * p->out_pitch + v * LANES);
   }
   for (const int32_t *m = p->list, *end = m + p->count; m < end; m++) {
@@ -124,7 +124,8 @@ static TARGET bool NAME(any_zero)(const float *sums, int64_t rows, int64_t pitch
                                                                       const float *x, const float *g, float *sums) {        \
     NAME(listed)(p, offsets, x, g, sums, N, V);                                                                             \
   }
-/* Tiles of N rows and 1 or 2 vectors; those of 3 vectors; and their rows in tables. */
+/* TILES(): tiles of N rows and 1 or 2 vectors; WIDE_GATHER(), WIDE_OUTER(): of 3 vectors. Macros with ROW make rows of
+ * tables. */
 #define TILES(N) GATHER_TILE(N, 1) GATHER_TILE(N, 2) OUTER_TILE(N, 1) OUTER_TILE(N, 2)
 #define WIDE_GATHER(N) GATHER_TILE(N, 3)
 #define WIDE_OUTER(N) OUTER_TILE(N, 3)
@@ -135,7 +136,7 @@ static TARGET bool NAME(any_zero)(const float *sums, int64_t rows, int64_t pitch
 #define OUTER_ROW(N) ROW(outer, N)
 #define WIDE_OUTER_ROW(N) WIDE_ROW(outer, N)
 #define LISTED_ROW(N) ROW(listed, N)
-/* A row alone has tiles of up to 6 vectors. */
+/* Tiles of one row have up to 6 vectors. */
 #define LONGEST_GATHER [1][4] = NAME(gather_1_4), [1][5] = NAME(gather_1_5), [1][6] = NAME(gather_1_6)
 GATHER_TILE(1, 4)
 GATHER_TILE(1, 5)
