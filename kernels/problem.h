@@ -71,8 +71,7 @@ typedef struct gconv_problem {
   int32_t block_width,
       block_height;    /* CUDA: threads of a block, for algorithms that have a choice; 0: the algorithm decides */
   int32_t grid_blocks; /* CUDA: most blocks of a grid, for algorithms whose blocks can stride; 0: the algorithm decides */
-  double accuracy; /* the largest error bound that `auto` takes, which is half a level of the result; relative to (sum |tap|)
-                      * max |x|; 0: any */
+  double accuracy; /* errors up to which `auto` takes algorithms: half a level, relative to (sum |tap|) * max |x|; 0: any */
   gconv_structure structure;
 } gconv_problem;
 
