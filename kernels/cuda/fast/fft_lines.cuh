@@ -44,9 +44,9 @@ template <int P_, int Q_> struct line_shape {
 struct line_arguments {
   tiling t;
   int32_t first_pair;        /* first pair of the batch */
-  int32_t columns;           /* that lie together: those of a block of filter_lines(), whose lines may have another length */
-  const float2 *twists_y;    /* of columns: exp(-2 pi i j 2^k / N) at k * Q * 16 + j, then those of the second pass */
-  const float2 *twists_x;    /* the same of rows */
+  int32_t columns;           /* that lie together: as many as a block of filter_lines() has */
+  const float2 *twists_y;    /* of columns: exp(-2 pi i j 2^k / N) at k * Q * 16 + j, then twists of the second pass */
+  const float2 *twists_x;    /* of rows, in the same order */
   const float2 *spectrum;    /* of the filter, in the order of columns_order() */
   int32_t k;                 /* number of the filter */
   float2 *points, *filtered; /* of the batch: results of the rows; results of the columns, maybe in the same place */
@@ -122,7 +122,8 @@ DEVICE int any_index(gconv_border border, int i, int size) {
   return (unsigned)i < (unsigned)size ? i : far_index(border, i, size);
 }
 
-/* Loads one part of the points x, x + STEP .. of row y. The tile may lie inside the image or outside. */
+/* Loads the real parts (PART 0) or imaginary parts (PART 1) of the points x, x + STEP .. of row y. The tile may lie inside
+ * the image or outside. */
 template <class In, int STEP, int PART, int N>
 DEVICE void load_anywhere(const arguments &a, const real_tile &tile, int y, int x, float2 (&points)[N]) {
   const gconv_problem &problem = a.problem;
@@ -288,7 +289,8 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
 
 /* ---- Sums that are not finite ---- */
 
-/* Computes the outputs of spoilt pairs again. Grid: x counts rows, of which there may be more; y pairs of tiles. */
+/* Computes the outputs of spoilt pairs again. Grid: x counts rows, and blocks stride over further rows; y pairs
+ * of tiles. */
 __global__ void __launch_bounds__(LINE_THREADS) mend_lines(const __grid_constant__ line_arguments a) {
   __shared__ tile_pair pair;
   if (!a.spoilt[blockIdx.y])

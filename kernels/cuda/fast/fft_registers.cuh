@@ -56,7 +56,7 @@ template <int N, int SIGN> DEVICE float2 times_root(float2 a, int e) {
     return make_float2(-a.x, -a.y);
   if (4 * e == 3 * N)
     return make_float2(a.y, -a.x);
-  constexpr float root = 0.70710678118654752f; /* of a half */
+  constexpr float root = 0.70710678118654752f; /* the square root of a half */
   if (8 * e == N)
     return make_float2((a.x - a.y) * root, (a.x + a.y) * root);
   if (8 * e == 3 * N)
@@ -119,7 +119,7 @@ template <int SIGN, int N> DEVICE void transform_points(float2 (&x)[N]) {
 
 enum { BACKWARD = 1, FORWARD = -1 }; /* the signs */
 
-/* How many powers w, w^2, w^4 .. are stored for a twist of N points. */
+/* Returns how many powers w, w^2, w^4 .. are stored for a twist of N points. */
 __host__ __device__ constexpr int powers_of_twist(int N) {
   return N > 16 ? 5 : N > 8 ? 4 : N > 4 ? 3 : 2;
 }
@@ -137,8 +137,8 @@ template <int SIGN, int N> DEVICE void twist_points(const float2 (&powers)[power
 
 /* ---- Twists and spectra, made on the device once for a plan ---- */
 
-/* They are computed in float64, so that their error is one rounding. They follow the definition instead of a fast transform:
- * filters are smaller than tiles, and this takes 0.1 ms to 63 x 63 taps, 9 to 18 ms at 1023 x 1023. */
+/* Twists and spectra are computed in float64, so that their error is one rounding. Spectra follow the definition instead of
+ * a fast transform: filters are smaller than tiles, and this takes 0.1 ms to 63 x 63 taps, 9 to 18 ms at 1023 x 1023. */
 
 /* The order in which a transform leaves a line of P * Q * S points: at position (k1 * Q + k2) * S + k3 is frequency k1 + P *
  * (k2 + Q * k3). */
@@ -204,7 +204,7 @@ __global__ void make_twists(int size, int step_j, int step_k, float2 *to) {
   to[threadIdx.x * step_j + blockIdx.x * step_k] = make_float2((float)w.x, (float)w.y);
 }
 
-/* Bytes for the spectra of rows, on the device. */
+/* Returns the bytes for the spectra of rows, on the device. */
 inline size_t row_spectra_bytes(const gconv_problem *problem, line_order x) {
   return (size_t)problem->rows * (size_t)size_of(x) * sizeof(double2);
 }

@@ -8,7 +8,7 @@
 namespace {
 
 /* How all samples are cut into tiles. Two tiles share points: a sample of one is the real part of a point, a sample of the
- * other its imaginary part. Taps are real, so h * (a + ib) = h * a + i (h * b): the tiles do not mix, but for rounding. */
+ * other its imaginary part. Taps are real, so h * (a + ib) = h * a + i (h * b): the tiles do not mix, except by rounding. */
 struct cutting {
   int32_t height, width;    /* of a tile, in points */
   int32_t valid_y, valid_x; /* rows and columns of a tile that are stored, before striding */
@@ -26,7 +26,7 @@ struct tiling : arguments, cutting {
 /* A tile: where its samples are in the input and in the output. */
 struct real_tile {
   const uint8_t *in; /* the plane, from the first sample of the tile's channel on */
-  uint8_t *out;      /* the same in the output */
+  uint8_t *out;      /* the output's plane, from the first sample of this channel on */
   int32_t top, left; /* place of its first point in the image */
   int32_t p, q;      /* its first output pixel */
 };
@@ -74,7 +74,7 @@ template <class In> DEVICE float level_at(const In *sample) {
   return level_of(__ldg(sample));
 }
 
-/* Returns whether so many rows of both tiles, from row y on, and so many columns lie inside the image. */
+/* Returns whether `rows` rows of both tiles, from row y on, and `columns` columns lie inside the image. */
 DEVICE bool lie_inside(const gconv_problem &problem, const tile_pair &pair, int y, int rows, int columns) {
   const int top = pair.first.top + y, other = pair.second.top + y, left = pair.first.left, other_left = pair.second.left;
   return min(min(top, other), min(left, other_left)) >= 0 && max(top, other) + rows <= problem.height &&
@@ -134,7 +134,7 @@ template <int N> DEVICE void finish_points(const tiling &t, int k, float2 *befor
   }
 }
 
-/* Stores points of row y that are STEP columns apart, from column x on: those that are outputs. x may be negative. PART 0
+/* Stores points of row y that are STEP columns apart, from column x on, if they are outputs. x may be negative. PART 0
  * stores the real parts, PART 1 the imaginary parts. */
 template <class Out, int STEP, int PART, int N>
 DEVICE void store_part(const tiling &t, int k, const real_tile &tile, int y, int x, const float2 (&points)[N]) {
@@ -186,7 +186,7 @@ template <int N> DEVICE void check_sums(const float2 (&sums)[N], float *check) {
     *check = fmaf(sums[i].x, 0.0f, fmaf(sums[i].y, 0.0f, *check));
 }
 
-/* Computes outputs of row y of both tiles by the definition, and stores them: those of columns x, x + step ... */
+/* Computes and stores the outputs in columns x, x + step ... of row y of both tiles, by the definition. */
 DEVICE void mend_row(const tiling &t, const tile_pair &pair, int y, int x, int step) {
   const auto sum_of = [&](const real_tile &tile, int k) {
     return defined_sum(t, t.weights, k, tile.in, tile.top + y, tile.left + t.first_x + x, 0);

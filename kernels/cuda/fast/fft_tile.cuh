@@ -69,7 +69,8 @@ template <int A> __device__ position tile_order(int64_t index, line_order, line_
 
 /* ---- From memory ---- */
 
-/* The places of two tiles in the image: the row of each row, the element of each column, or GCONV_OUTSIDE. */
+/* Where two tiles lie in the image. rows: the image's row for each row of a tile. columns: the sample in the image's row for
+ * each column of a tile. GCONV_OUTSIDE: there is none. */
 template <int A> struct places { int rows[2][tile_shape<A>::SIZE], columns[2][tile_shape<A>::SIZE]; };
 
 template <int A> __device__ void find_places(const gconv_problem &problem, const tile_pair &pair, places<A> &found) {
@@ -230,7 +231,7 @@ DEVICE void leave_rows(const tile_arguments &a, int k, const tile_pair &pair, co
   store_points<8>(a.t, k, pair, y, j - a.t.first_x, points);
 }
 
-/* A thread computes its outputs again. It is not inlined, because it would take registers of the kernel. */
+/* A thread computes its outputs again. This is a call, because inlined code would take registers from the kernel. */
 template <int A> __device__ __noinline__ void mend_rows(const tiling &t, const tile_pair &pair) {
   for (int y = threadIdx.x / 8; y < t.valid_y; y += 4 * A)
     mend_row(t, pair, y, (int)threadIdx.x % 8 - t.first_x, 8);

@@ -100,8 +100,8 @@ DEVICE void store_directly(const cut &a, const origin &at, const thread_place &m
   }
 }
 
-/* Otherwise sums go through shared memory, in the order of the output: rows of groups, each V times all phases. After each
- * group, SKEW floats stay unused, so that groups use all banks. */
+/* Returns the place of exchanged sum `i` in shared memory. There, sums have the order of the output: rows of groups, each V
+ * times all phases. After each group, SKEW floats stay unused, so that groups use all banks. */
 DEVICE int32_t skewed(const cut &a, int32_t i) {
   return i + (int32_t)__umulhi(i, a.group_inverse) * SKEW;
 }
@@ -122,7 +122,7 @@ DEVICE void exchange(const cut &a, const thread_place &my, const float (&sums)[V
   }
 }
 
-/* One warp stores a row of `length` sums, which begin at number `first` of those exchanged. */
+/* One warp stores a row of `length` exchanged sums, from number `first` on. */
 DEVICE void store_row(const cut &a, const origin &at, int32_t first, int32_t length, const float *sums, float divisor,
                       float bias, uint8_t *row) {
   const int32_t lane = threadIdx.x % 32;
@@ -156,7 +156,7 @@ template <int V> __device__ void store_filters(const cut &a, const origin &at, i
   }
 }
 
-/* Combines the sums into `values` instead. `values` has the layout of the sums; each thread has its own. */
+/* Combines the sums into `values`. `values` has the layout of the sums; each thread has its own. */
 __device__ void combine_filters(const cut &a, int32_t first, const float *sums, float *values) {
   const gconv_problem &problem = a.problem;
   const gconv_combine combine = problem.epilogue.combine;
@@ -298,7 +298,7 @@ const char *supports(const gconv_problem *problem) {
   return NULL;
 }
 
-/* The rate is that measured on an H200, a part of the peak. It is lower where sums are exchanged before they are stored. The
+/* Takes the part of the peak that was measured on an H200. It is lower where sums are exchanged before they are stored. The
  * time is at least that of the memory. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const bool exchanged = gconv_is_combined(problem) || problem->channels > 1 || problem->dilation_x > 1;

@@ -53,8 +53,8 @@ struct cut : arguments {
   int32_t tap_floats, sample_floats, value_floats;
 
   /* Storing. Sums that cannot be stored directly are exchanged in shared memory. */
-  int32_t exchange_pitch; /* floats that the places of a tile take there, for each warp of filters */
-  int32_t exchange_at;    /* where that is: after the samples if they are still needed, otherwise over them */
+  int32_t exchange_pitch; /* floats of the exchanged sums of a tile, for each warp of filters */
+  int32_t exchange_at;    /* where exchanged sums begin: after the samples if these are still needed, otherwise over them */
   uint32_t group_inverse; /* 2^32 / (V * phases), rounded up */
   bool fours, plain;      /* outputs can be stored four at a time; the epilogue is only scale and offset */
 };
@@ -68,7 +68,7 @@ inline int32_t outputs_each(int32_t filters_each) {
   return filters_each >= 4 ? 8 : 16;
 }
 
-/* Instructions of a thread for a tap. */
+/* Returns the instructions of a thread for a tap. */
 inline double tap_instructions(int32_t filters_each) {
   return filters_each * outputs_each(filters_each) + 4 + filters_each / 4.0;
 }
@@ -162,7 +162,8 @@ inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t
   a.tiles = (int64_t)problem.images * problem.planes * a.row_tiles * a.column_tiles * a.phase_tiles * a.filter_blocks;
 }
 
-/* Instructions of all tiles, for multiplying, staging and storing. A warp counts in full even if some of its lanes are idle.
+/* Returns the instructions of all tiles, for multiplying, staging and storing. A warp counts in full even if some of its
+ * lanes are idle.
  */
 inline double cut_cost(const cut &a, const filter_cut &filters) {
   const gconv_problem &problem = a.problem;

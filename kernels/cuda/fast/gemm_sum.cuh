@@ -160,7 +160,7 @@ template <int F> DEVICE void load_taps(const float *from, float (&taps)[F]) {
 }
 
 /* Adds a row of `columns` taps, with samples in windows: see the head of gemm.cu. If there are enough registers, the taps of
- * the next position are loaded meanwhile. Those after the last are never used. */
+ * the next position are loaded meanwhile. Taps that are loaded after the last position are never used. */
 template <int F, int V>
 DEVICE void slide_row(const float *taps, int32_t tap_pitch, int32_t columns, const float *samples, int32_t window_pitch,
                       float (&sums)[F][V]) {
@@ -190,7 +190,8 @@ DEVICE void slide_row(const float *taps, int32_t tap_pitch, int32_t columns, con
   }
 }
 
-/* The same for outputs that share no samples: output v of a thread is `groups` samples further on. */
+/* Adds a row of taps for outputs that share no samples: from one output of a thread to the next, there are `groups` samples.
+ */
 template <int F, int V>
 DEVICE void stride_row(const cut &a, const float *taps, int32_t columns, const float *samples, float (&sums)[F][V]) {
   const int32_t groups = a.groups, phase_pitch = a.problem.channels * a.phase_pitch;

@@ -14,13 +14,14 @@
  *
  * A sum begins as the bits of the float 3 * 2^22. Integers that are added to the bits are added to the float, as long as
  * they are below 2^22. So a multiply-add divides a finished sum by a power of two and rounds it to the nearest level, ties
- * to even; that level is in the low bits. Where sums are levels, they begin with 0. All other epilogues are those of direct.
+ * to even; that level is in the low bits. Where sums are levels, they begin with 0. All other epilogues are done as in
+ * direct.
  *
- * Patches are bound by the L2 cache and memory: 85% of what the cache can do. More rows in a patch would read less twice,
- * but take registers; there have to be 24 warps on a multiprocessor to hide the latency of loads.
+ * Patches are bound by the L2 cache and memory: they reach 85% of the cache's rate. More rows in a patch would read less
+ * twice, but take registers; there have to be 24 warps on a multiprocessor to hide the latency of loads.
  *
- * All others: the tensor cores, one digit a tap (toeplitz.cu). dp4a has a quarter of the rate of multiply-adds: 5 x 5 takes
- * 10 of them, which is slower.
+ * Larger filters use the tensor cores, one digit a tap (toeplitz.cu). dp4a has a quarter of the rate of multiply-adds: 5 x 5
+ * takes 10 of them, which is slower.
  */
 #include "direct_slide.cuh"
 #include "kernels/factor.h"
@@ -36,7 +37,7 @@ enum {
 template <int F> struct integer_arguments : sliding_arguments<K, F> {
   /* The taps of a row as bytes; and the same for samples that begin at byte 1 of a word. */
   uint32_t taps_of_row[F][K][2];
-  float exact[F];           /* from integers to the sums of direct */
+  float exact[F];           /* factor from integers to the sums of direct */
   int start;                /* of a sum: START, or 0 where sums are levels */
   bool rounds;              /* levels are sums times a power of two, rounded, or their magnitude */
   float share, start_share; /* from sums to rounded levels, which begin with START again */
@@ -114,12 +115,12 @@ DEVICE void store_integers(const integer_arguments<F> &a, const int (&first)[V],
 
 /* ---- Patches ---- */
 
-/* The V neighbouring samples of a row that a thread makes, and where it finds the words on either side of those below them.
- * Most come from the neighbouring lanes. */
+/* The V neighbouring samples of a row that a thread makes. It also needs the input words on either side of them, most of
+ * which neighbouring lanes have loaded. */
 struct patch_place {
   int first;
   bool left, right; /* no lane has that word: it is loaded */
-  bool ends;        /* the window reaches beyond the row, or both words are to be loaded: sample by sample */
+  bool ends;        /* the window reaches beyond the row, or no lane has either word: samples are loaded one by one */
 };
 
 /* Sample number `i` of the window of a thread, which may lie beyond the row. */
@@ -129,7 +130,7 @@ DEVICE uint32_t sample_beside(const gconv_problem &problem, const beyond &across
   return at < 0 ? (uint32_t)problem.border_level : row[at * C + sample % C];
 }
 
-/* The input rows of a patch: of each, the window of a thread, in words. */
+/* The input rows of a patch: the thread's window of each row, in words. */
 template <int C, int V> struct patch_rows {
   using shape = window<K, C, V>;
   static constexpr int N = ROWS + K - 1, LAST = shape::WORDS - 1;
@@ -228,14 +229,14 @@ __global__ void __launch_bounds__(SLIDE_THREADS, PLAIN ? 6 : 4) integers(const _
 
 /* ---- Launching ---- */
 
-/* The frame as find_frame() has it, whose middle column lies at the output, so that threads load what is aligned. */
+/* Returns the frame (as find_frame() does) whose middle column lies at the output, so that threads load aligned words. */
 frame middle_frame(const gconv_problem *problem) {
   const int32_t shift = K / 2 - problem->pad_left;
   const bool fits = problem->rows <= K && shift >= 0 && shift + problem->columns <= K;
   return {fits && problem->out_width <= problem->width ? K : 0, shift};
 }
 
-/* Sets the integers of filters first .. first + F - 1, and what leads from their sums to levels. */
+/* Sets the integers of filters first .. first + F - 1, and the factors from their sums to levels. */
 template <int F> void set_integers(const gconv_execution *execution, int32_t first, int32_t shift, integer_arguments<F> *a) {
   const gconv_problem *problem = execution->problem;
   const gconv_epilogue *e = &problem->epilogue;
@@ -296,7 +297,7 @@ template <int C> void launch_integers(const gconv_execution *execution, int32_t 
 void (*const launchers[4])(const gconv_execution *, int32_t) = {launch_integers<1>, launch_integers<2>, launch_integers<3>,
                                                                 launch_integers<4>};
 
-/* Returns whether patches take the problem, as far as that is known before the samples are. */
+/* Returns whether patches take the problem, as far as this is known before the execution. */
 bool has_patches(const gconv_problem *problem) {
   const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x != 1;
   const bool combined = gconv_is_combined(problem) && problem->filters > 1;

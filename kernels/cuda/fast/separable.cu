@@ -32,8 +32,8 @@ namespace walk {
 /* ---- The shape of a problem ---- */
 
 constexpr int COUNTS[] = {2, 3, 4, 5, 9}; /* GROUPS of the instances */
-/* Chunks that are compiled as constants, by COUNTS. They are those of the largest square filters, on planes, and on three
- * and four interleaved channels; and 4 for wider ones of few rows. */
+/* Numbers of chunks that are compiled as constants, by COUNTS. They suit the largest square filters on planes, and on three
+ * and four interleaved channels. 4 suits wider filters of few rows. */
 constexpr int FIXED = 3;
 constexpr int FIXED_CHUNKS[][FIXED] = {{2, 3, 4}, {2, 4, 5}, {3, 6, 7}, {3, 7, 9}, {5, 13, 17}};
 constexpr int WALKS = sizeof COUNTS / sizeof *COUNTS;
@@ -78,7 +78,7 @@ inline int pitch_of(const gconv_problem *problem) {
   return pitch_for(warps_of(COUNTS[walk_of(problem)]), row_chunks(problem));
 }
 
-/* Bytes of shared memory: fragments, steps, and offsets of singles. */
+/* Returns the bytes of shared memory, for fragments, steps, and offsets of singles. */
 inline size_t shared_bytes(const gconv_problem *problem) {
   return (size_t)(fragment_words(problem) + (SLOTS * ROWS + 1) * pitch_of(problem)) * sizeof(uint4);
 }
@@ -98,10 +98,10 @@ inline bool takes(const gconv_problem *problem) {
 
 /* ---- Weights ---- */
 
-/* Writes the fragments of a filter. First for each turn those of T, high parts, then low parts: lane 4g + t has rows 2g and
- * 2g + 1, and columns 4t to 4t + 3 in the order in which a lane reads samples. Then for each group of eight output rows,
- * from the last that 16 input rows reach, the matrix of the column, high parts and low parts: lane 4g + t has output row g,
- * and input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Returns the factor that undoes the scale of the taps. */
+/* Writes the fragments of a filter. First, for each turn, come fragments of T, high parts, then low parts: lane 4g + t has
+ * rows 2g and 2g + 1, and columns 4t to 4t + 3 in the order in which a lane reads samples. Then for each group of eight
+ * output rows, from the last that 16 input rows reach, the matrix of the column, high parts and low parts: lane 4g + t has
+ * output row g, and input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Returns the factor that undoes the scale of the taps. */
 inline float write_filter(const gconv_problem *problem, const float *factors, __half *to, digit_writer *writer) {
   const int R = problem->rows, S = problem->columns, chunks = row_chunks(problem), eights = COUNTS[walk_of(problem)] + 1;
   const float *column = factors, *row = factors + R;
@@ -130,8 +130,8 @@ inline float write_filter(const gconv_problem *problem, const float *factors, __
 /* ---- Launching ---- */
 
 /* Returns the steps of a block's pieces, if `blocks` blocks share the image, such that the longest share is short. It is
- * about an equal share of all steps; each track counts with its lead. A share that begins inside a track takes as many steps
- * more, which are not counted: nearly all shares do. */
+ * about an equal share of all steps; each track counts with its lead. A share that begins inside a track takes the lead's
+ * steps once more. These are not counted, because nearly all shares begin so. */
 inline int32_t fair_piece(const walk_arguments &a, int64_t blocks) {
   const int64_t equal = (int64_t)(a.steps + a.lead) * a.tracks / blocks, sharing = blocks - (int64_t)a.rounds * a.tracks;
   int64_t best = 0, least = INT64_MAX;
@@ -299,7 +299,7 @@ size_t prepared_floats(const gconv_problem *problem) {
   return header_floats(problem) + (size_t)problem->filters * filter_words(problem) * 4;
 }
 
-/* Writes all filters. `factors` are those of factor.h. */
+/* Writes all filters. factors: from gconv_factor_filters(). */
 void write_filters(const gconv_problem *problem, const float *factors, float *prepared) {
   const auto write = walk::takes(problem) ? walk::write_filter : write_filter;
   const size_t filters = (size_t)problem->filters, factor_floats = gconv_factor_floats(problem) / filters;
@@ -375,7 +375,8 @@ double right_work(const gconv_problem *problem) {
   return carried + launched_filters(problem) * pairs_of(problem) * (25 + products / 8);
 }
 
-/* The same for the kernel downwards. Tensor cores do products 4 times as fast, and all else takes as long as 4 products. */
+/* The cost of a sample in the kernel downwards. Tensor cores do products 4 times as fast; all else takes as long as 4
+ * products. */
 double down_work(const gconv_problem *problem) {
   return 4 + 3.0 * (walk::CHUNK * walk::row_chunks(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1)) / 4;
 }

@@ -42,8 +42,8 @@ template <int BYTES, bool WIDE> DEVICE void copy_row(uint8_t *to, const uint8_t 
   }
 }
 
-/* Copies a row of a unit from input row `source`, or fills it with the level of the border, which must be as fast:
- * with a zero border, blocks at the top and at the bottom have many such rows, and all others wait for them. */
+/* Copies a row of a unit from input row `source`, or fills it with the level of the border. Filling must be as fast as
+ * copying: with a zero border, blocks at the top and at the bottom fill many rows, and all other blocks wait for them. */
 template <class In, bool WIDE>
 DEVICE void fetch_row(const separable_arguments &a, uint8_t *to, const uint8_t *from, int source, int words, int stride) {
   using word = typename splitting<In>::word;
@@ -120,7 +120,7 @@ template <int C> DEVICE uint4 split_levels(const uint8_t *, const uint2 (&raw)[4
   return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-/* 11 bits and 5 bits, both exact */
+/* For u16: the upper 11 bits and the lower 5 bits, both exact. */
 template <int C> DEVICE uint4 split_levels(const uint16_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t high[2], low[2];
   UNROLLED_FOR (int i = 0; i < 2; i++) {
@@ -149,7 +149,7 @@ DEVICE uint4 split_levels(const float *, const float4 (&raw)[4][C], int c, int j
   return words;
 }
 
-/* Converts the raw copy to the split one. Each thread converts what it has copied itself. Returns whether all values of f32,
+/* Converts the raw copy to split words. Each thread converts what it has copied itself. Returns whether all values of f32,
  * scaled, are at most LARGEST_LEVEL. Units of many words are read pixel by pixel, because registers are few. */
 template <class In, int C>
 DEVICE bool convert_channels(const separable_arguments &a, const tile &t, uint8_t *to, float scale) {

@@ -6,7 +6,7 @@
 
 namespace {
 
-/* Turns the sums of filter k of the launch into responses, and combines them with those of the filters before. */
+/* Turns the sums of filter k of the launch into responses, and combines them with the responses of earlier filters. */
 DEVICE void respond(const separable_arguments &a, const float (&sums)[AT_ONCE][4], float unscale, int k,
                     float (&values)[AT_ONCE][4]) {
   const gconv_problem &problem = a.problem;
@@ -33,7 +33,7 @@ DEVICE void finish(const gconv_problem &problem, float (&values)[AT_ONCE][4]) {
   }
 }
 
-/* The same if the epilogue is only scale and offset. */
+/* Finishes sums if the epilogue is only scale and offset. */
 DEVICE void finish_plain(const float (&sums)[AT_ONCE][4], float scale, float offset, float (&values)[AT_ONCE][4]) {
   UNROLLED_FOR (int i = 0; i < 4 * AT_ONCE; i++)
     values[i / 4][i % 4] = fmaf(sums[i / 4][i % 4], scale, offset);
@@ -148,7 +148,7 @@ __device__ __noinline__ void write_part(const separable_arguments &a, tile t, te
   }
 }
 
-/* The same for the usual case: all of it is inside, and each thread has the same word of each row. */
+/* write_part() for the usual case: all pixels are inside, and each thread has the same word of each row. */
 template <class Word>
 DEVICE void write_dense(const separable_arguments &a, const tile &t, const team &who, int column, int columns) {
   const int bytes = a.problem.channels * sample_bytes(a.problem.out_type), size = (int)sizeof(Word);

@@ -43,7 +43,7 @@ constexpr float LARGEST_SCALE = 0x1p126f;
 
 struct separable_arguments : arguments {
   const float *weights;   /* of the plan */
-  const uint4 *fragments; /* of the first filter of this launch; for each pair, those of the column, then those of the row */
+  const uint4 *fragments; /* of this launch's first filter; for each pair: fragments of the column, then of the row */
   int32_t fragment_words; /* words of 16 bytes, for all pairs of a filter */
   int32_t filters, pairs; /* filters of this launch; pairs of a filter */
   int32_t first_filter;
@@ -54,7 +54,7 @@ struct separable_arguments : arguments {
   int32_t segment, segments, row_blocks; /* output columns of a block; blocks side by side; blocks one below the other */
   int32_t split, raw, stage, stage_row, taps, rings, sources; /* places and lengths in shared memory, in bytes */
   const float *unscales;                                      /* of the filters: factors from products to responses */
-  float unscale;                                              /* that of the first filter */
+  float unscale;                                              /* the factor of the first filter */
   int32_t
       rows_at_once; /* rows that the threads of a strip store at once, in whole words; 0 if the words do not divide evenly */
   bool plain;       /* the epilogue is only scale and offset */

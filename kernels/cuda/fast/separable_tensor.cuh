@@ -91,9 +91,9 @@ DEVICE void multiply_columns(const uint4 *taps, int chunks, const uint8_t *x, co
   }
 }
 
-/* The fragments of the matrix of a row. First come those for pairs of groups that begin at an even one, then those for pairs
- * that begin at an odd one. The tensor cores want four registers from a multiple of four on, so pairs of the window always
- * begin at an even group. */
+/* The fragments of the matrix of a row. First come fragments for pairs of groups that begin at an even group, then
+ * fragments for pairs that begin at an odd group. The tensor cores want four registers from a multiple of four on, so pairs
+ * of the window always begin at an even group. */
 template <int GROUPS> struct row_fragments { static constexpr int EVEN = (GROUPS + 1) / 2, ODD = GROUPS / 2 + 1; };
 
 /* Multiplies the window and the matrix of a row. Adds the result to the sums of AT_ONCE groups of outputs. */
@@ -202,7 +202,8 @@ __device__ void load_fragments(const separable_arguments &a, const tile &t, int 
 }
 
 /* One warp's part of a step. It takes AT_ONCE groups of columns from pixel `first` on through both directions, and stages
- * the results. MANY: all pairs of all filters, with windows in shared memory; otherwise one pair, with it in registers. */
+ * the results. MANY: all pairs of all filters, with windows in shared memory; otherwise one pair, with its window in
+ * registers. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 DEVICE void advance(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split, window<GROUPS> &w,
                     int first, float unscale, bool plain) {
@@ -292,8 +293,8 @@ template <class In> constexpr int bound_of(int groups) {
 }
 
 /* Block: a warp for each strip and convolved channel. Grid: segments side by side, then blocks of strips one below the
- * other, then planes of all images. While a warp computes a step, the next is copied. Then the warp converts that one, and
- * starts to copy the one after it. */
+ * other, then planes of all images. While a warp computes a step, the next is copied. Then the warp converts the next step,
+ * and starts to copy the step after it. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid_constant__ separable_arguments a) {
   constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* outputs are so many columns after the inputs */

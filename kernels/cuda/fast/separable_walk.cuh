@@ -23,8 +23,7 @@
  * must not appear where the filter does not reach.
  *
  * The block copies input rows to shared memory two steps ahead, with the halo that the filter needs beside them, borders
- * included. The taps of interleaved channels are that many samples apart; apart from that, only the ends of rows have to
- * know of channels.
+ * included. The taps of C interleaved channels are C samples apart; otherwise, channels matter only at the ends of rows.
  *
  * To 17 rows, large images are bound by memory. There blocks process low pieces, and the device starts a block when another
  * ends. Otherwise there are as many blocks as the device holds. They process equal shares of the image, so that all end at
@@ -137,7 +136,7 @@ DEVICE void store_whole(const walk_arguments &a, const float (&sums)[OUTPUTS][4]
       *(float2 *)(to + 4 * CHUNK * out) = {fmaf(sums[out][i], factor, offset), fmaf(sums[out][i + 2], factor, offset)};
 }
 
-/* The same at the end of rows. Only `left` samples, from the first on, are inside the output. */
+/* Stores 8 finished rows at the end of rows. Only `left` samples, from the first on, are inside the output. */
 DEVICE void store_end(const walk_arguments &a, const float (&sums)[OUTPUTS][4], float factor, uint8_t *to, int left) {
   const float offset = a.problem.epilogue.offset;
   UNROLLED_FOR (int i = 0; i < 4; i++)
@@ -146,8 +145,8 @@ DEVICE void store_end(const walk_arguments &a, const float (&sums)[OUTPUTS][4], 
         ((float *)(to + i % 2 * a.out_row))[CHUNK * out + i / 2] = fmaf(sums[out][i], factor, offset);
 }
 
-/* The same, sample by sample: if some are outside the output, or need more than a factor and an offset. Not inlined, because
- * its registers would be taken from the whole kernel. */
+/* Stores finished sums sample by sample, if some are outside the output, or need more than a factor and an offset. It is a
+ * call, because inlined code would take registers from the whole kernel. */
 __device__ __noinline__ void store_each(const walk_arguments &a, block_place at, int row, int sample, float back,
                                         const float *sums) {
   ROLLED_FOR (int i = 0; i < OUTPUTS * 4; i++) {
@@ -205,7 +204,7 @@ DEVICE bool any_lost(const float (&sums)[OUTPUTS][4]) {
   return lost;
 }
 
-/* Makes the factors of a step from its samples. If these need a smaller scale, what was summed up before is brought to it.
+/* Makes the factors of a step from its samples. If these need a smaller scale, earlier sums are brought to it.
  * Returns false if a sample is not finite: all sums that the step adds to are lost. */
 template <int CHUNKS, int N>
 DEVICE bool find_factors(const walk_arguments &a, int chunks, int pitch, int lane, const uint4 *taps, const uint4 *samples,
@@ -263,8 +262,9 @@ template <int GROUPS, int CHUNKS> DEVICE void walk_down(const walk_arguments &a,
   const own_words<WARPS, CHUNKS> own(lane, chunks);
   const int step_words = ROWS * own.pitch, first = at.first + warp * SPAN;
   float sums[GROUPS + 1][OUTPUTS][4] = {};
-  float scale = NO_SCALE;                /* the scale of the samples; it only becomes smaller */
-  float factor = a.plain ? a.factor : 0; /* from sums to outputs; 0 if one factor is not enough. Until scales, sums are 0. */
+  float scale = NO_SCALE; /* the scale of the samples; it only becomes smaller */
+  float factor =
+      a.plain ? a.factor : 0; /* from sums to outputs; 0 if one factor is not enough. Sums are 0 before a scale. */
   int redo_begin = at.rows, redo_end = 0, lost_until = INT32_MIN, slot = 0;
   int p = -ABOVE; /* a step takes the input rows from p + ABOVE on, and finishes the output rows from p - 8 to p + 7 */
   const uint8_t *from =
@@ -301,7 +301,7 @@ template <int GROUPS, int CHUNKS> DEVICE void walk_down(const walk_arguments &a,
   __syncthreads();
 }
 
-/* Words of the taps of a filter. They are before the samples in shared memory. */
+/* Returns the words of the taps of a filter, which are before the samples in shared memory. */
 __host__ __device__ constexpr int fragment_words(int groups, int chunks) {
   return (2 * chunks + groups + 1) * LANES;
 }

@@ -17,7 +17,7 @@ enum {
 };
 constexpr float NO_SCALE = 0x1p127f; /* the scale while all samples are 0: larger than all that scale_for() returns */
 
-/* The warps of a block, side by side; and how many blocks at least a multiprocessor has registers for. */
+/* warps_of(): the warps of a block, side by side. BLOCKS: a multiprocessor has registers for at least so many blocks. */
 __host__ __device__ constexpr int warps_of(int groups) {
   return groups > 5 ? 4 : 8;
 }
@@ -32,7 +32,7 @@ struct walk_arguments : arguments {
   int32_t left;           /* from a block's first output to its first input sample: a multiple of 4 */
   int32_t reach;          /* samples of an input row that outputs need, counted from sample 0 */
   int32_t samples;        /* of an output row */
-  int32_t across, tracks; /* A track is the samples of a block in all rows of a plane: side by side; in all images. */
+  int32_t across, tracks; /* tracks side by side; tracks of all images. A track: the samples of a block in all rows */
   int32_t steps, lead;    /* of a track: steps of ROWS output rows; steps to begin, of which one is for the first copies */
   int32_t rounds, piece;  /* pieces of each track that whole blocks process, and steps of a piece; the rest is shared */
   float unscale, divisor, bias; /* unscale: factor from sums to responses */
@@ -63,7 +63,7 @@ DEVICE int single_place(const block_place &at, int i) {
   return i < 4 * at.inner ? i : i + 4 * (at.outer - at.inner);
 }
 
-/* Finds which words lie inside the row, and where singles come from. Those with the level of the border are written to
+/* Finds which words lie inside the row, and where singles come from. Singles with the level of the border are written to
  * shared memory here, and stay there. */
 DEVICE void find_singles(const walk_arguments &a, block_place &at) {
   const gconv_problem &problem = a.problem;
@@ -84,8 +84,8 @@ DEVICE void find_singles(const walk_arguments &a, block_place &at) {
   at.live = __syncthreads_or(live);
 }
 
-/* The words of an input row that a block needs; and from a row to the next in shared memory, 4 more than a multiple of 8, so
- * that the 8 lanes that are served at a time, of two rows, use different banks. */
+/* words_for(): the words of an input row that a block needs. pitch_for(): the words from a row to the next in shared memory,
+ * 4 more than a multiple of 8. So the 8 lanes of two rows that are served at a time use different banks. */
 __host__ __device__ constexpr int words_for(int warps, int chunks) {
   return (warps * SPAN + CHUNK * (chunks - 1)) / 4;
 }
@@ -124,7 +124,7 @@ DEVICE int64_t word_offset(const walk_arguments &a, const block_place &at, int w
   return ((int64_t)at.first + a.left + 4 * word) * 4;
 }
 
-/* Starts to copy the singles of a row of the warp, and those of its next row if BOTH. `from` is the input row. */
+/* Starts to copy the singles of a row of the warp and, if BOTH, of its next row. `from` is the input row. */
 template <bool BOTH>
 DEVICE void fetch_singles(const walk_arguments &a, const block_place &at, int lane, uint4 *row, const uint8_t *from) {
   ROLLED_FOR (int i = lane; i < at.singles; i += LANES) {
@@ -168,7 +168,7 @@ DEVICE void fetch(const walk_arguments &a, const block_place &at, const own_word
   } else {
     UNROLLED_FOR (int row = 0; row < ROWS; row += 2 * WARPS, from += 2 * WARPS * a.in_row) {
       const uint8_t *from_second = from + a.in_row - own.words * 16;
-      if (at.singles == 0) { /* the rule: a loop without questions */
+      if (at.singles == 0) { /* the usual case: all words lie inside the row */
 #pragma unroll(CHUNKS > 0 ? 8 : 1)
         for (int i = 0; i < 2 * own.words; i += LANES)
           if (own.has(i))

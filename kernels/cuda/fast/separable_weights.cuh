@@ -8,7 +8,7 @@
 
 namespace {
 
-/* Rows from the first tap to the last. */
+/* Returns the rows from the first tap to the last. */
 int reach_y(const gconv_problem *problem) {
   return (problem->rows - 1) * problem->dilation_y;
 }
@@ -34,7 +34,7 @@ int chunks_of(const gconv_problem *problem) {
   return (reach_y(problem) + STRIP - 1) / STRIP + 1;
 }
 
-/* 16-byte words of the fragments of a pair. */
+/* Returns the 16-byte words of the fragments of a pair. */
 int pair_words(const gconv_problem *problem) {
   int groups = GROUP_COUNTS[size_of(problem)];
   return (chunks_of(problem) * 2 + (groups + 1) / 2 + groups / 2 + 1) * LANES;
@@ -48,17 +48,17 @@ int convolved_channels(const gconv_problem *problem) {
   return problem->channels - (problem->keep_alpha ? 1 : 0);
 }
 
-/* Filters of one launch: all if they are combined, otherwise one. */
+/* Returns the filters of one launch: all if they are combined, otherwise one. */
 int launched_filters(const gconv_problem *problem) {
   return gconv_is_combined(problem) ? problem->filters : 1;
 }
 
-/* Pairs of a filter. A filter of zeros has one pair, of zeros. */
+/* Returns the pairs of a filter. A filter of zeros has one pair, of zeros. */
 int pairs_of(const gconv_problem *problem) {
   return problem->structure.rank > 0 ? problem->structure.rank : 1;
 }
 
-/* Returns whether windows are in shared memory: those of several pairs, and those too large for registers. */
+/* Returns whether windows are in shared memory: if there are several pairs, or if windows are too large for registers. */
 bool is_shared(const gconv_problem *problem) {
   return launched_filters(problem) * pairs_of(problem) > 1 || GROUP_COUNTS[size_of(problem)] > 9;
 }
@@ -91,7 +91,8 @@ size_t lay_out(const gconv_problem *problem, int strips, separable_arguments *a)
 
 /* ---- Weights ---- */
 
-/* Floats in front of the fragments: the factors of the sums of each filter, then the number of digits of the taps, 1 or 2.
+/* Returns the floats in front of the fragments: the factors of the sums of each filter, then the number of digits of the
+ * taps, 1 or 2.
  */
 size_t header_floats(const gconv_problem *problem) {
   return ((size_t)problem->filters + 1 + 3) / 4 * 4;
@@ -136,7 +137,7 @@ bool find_exponents(const float *first, int first_count, const float *second, in
   return true;
 }
 
-/* Where a float16 is written: first its high part, and `distance` float16 further on its low part. */
+/* Writes a tap as two float16: its high part, and `distance` float16 further on its low part. */
 struct digit_writer {
   bool low_needed;
 
@@ -214,8 +215,8 @@ float write_filter(const gconv_problem *problem, const float *factors, __half *t
 
 /* ---- Precision ---- */
 
-/* A tap and a level, in two digits each, are off by 2^-22. Their product without that of the low digits is off by as much
- * again. Numbers too small for float16 add less than one more of these. Tensor cores truncate: each addition is off by less
+/* A tap and a level, in two digits each, are off by 2^-22. Their product leaves out the product of the low digits, another
+ * 2^-22. Numbers too small for float16 add less than 2^-22. Tensor cores truncate: each addition is off by less
  * than 2^-23 of the largest sum. There are at most n additions for n taps that are not 0, and for each of 3 products of 16
  * rows or columns 4 additions to the sums before. */
 double direction_bound(double taps, double products) {

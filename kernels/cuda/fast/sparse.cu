@@ -36,8 +36,8 @@ struct listed_tap {
   int32_t offset; /* of the sample that the tap is multiplied with, in floats of the tile */
 };
 
-/* The launch does filters first .. first + filters - 1. The list has the taps of one filter after those of the other;
- * ends[f] is where those of filter f end. */
+/* The launch does filters first .. first + filters - 1. The list has the taps filter by filter; ends[f] is where the
+ * taps of filter f end. */
 enum { MOST_FILTERS = 64 };
 template <int MOST> struct sparse_arguments : arguments {
   tile_shape shape;
@@ -53,7 +53,7 @@ DEVICE void add_tap(float tap, int offset, const float *tile, const int (&places
     sums[i] = fmaf(tap, tile[places[i] + offset], sums[i]);
 }
 
-/* Adds all taps of a filter, zeros that are taps too. For tiles with samples that are not finite. */
+/* Adds all taps of a filter, including taps of 0. This is for tiles with samples that are not finite. */
 DEVICE void add_all_taps(const gconv_problem &problem, int pitch, const float *taps, const float *tile,
                          const int (&places)[OUTPUTS], float (&sums)[OUTPUTS]) {
   ROLLED_FOR (int r = 0; r < problem.rows; r++)
@@ -222,7 +222,7 @@ static gconv_status execute(const gconv_execution *execution) {
 
 static const char *supports(const gconv_problem *problem) {
   tile_shape shape;
-  /* The problem tells the number of taps of all filters together, not of each. So this check is stricter than need be for
+  /* The problem has the number of taps of all filters together, not of each. So this check is stricter than need be for
    * several filters. */
   if (problem->structure.nonzero_taps > MANY_TAPS &&
       (gconv_is_combined(problem) || (int64_t)problem->rows * problem->columns > MANY_TAPS))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiled: what it adds to classic/tiled_classic.cu is that a thread makes a strip of V = 16 neighbouring outputs of a row.
+ * tiled: as classic/tiled_classic.cu, but each thread makes a strip of V = 16 neighbouring outputs of a row.
  *
  *     the tile that a block reads                     a thread
  *     +---------------------------------+
@@ -11,8 +11,8 @@
  *     +---------------------------------+                     y1 = t0 x1 + t1 x2 + ..
  *
  * It loads windows of V + 15 samples into registers: 8 loads of 16 bytes for 16 x 16 multiply-adds, half of what shared
- * memory delivers in that time; the classic has a load for each. Taps are kernel parameters; of filters with more taps than
- * these hold, from 90 x 90 on, they come from memory. So the rate of multiply-adds is the limit, for any size of the filter.
+ * memory delivers in that time; the classic has a load for each. Taps are kernel parameters. If there are too many,
+ * from 90 x 90 on, they come from memory. So the rate of multiply-adds is the limit, for any size of the filter.
  * While the tile is filled, borders are resolved and integers become floats.
  *
  * This is the exact algorithm for large filters. `direct`, whose sums slide through registers, needs no tile and is faster
@@ -269,7 +269,8 @@ static gconv_status launch_strips(const gconv_execution *execution, dim3 block, 
   return GCONV_OK;
 }
 
-/* Runs all filters. Each launch gets as many as fit into its parameters; all, if those that must be together do not fit. */
+/* Runs all filters. Each launch gets as many filters as fit into its parameters. If filters that must be together do not
+ * fit, one launch gets all filters, with their taps in memory. */
 template <class In> static gconv_status run_strips(const gconv_execution *execution, dim3 block, const strip_shape *shape) {
   const gconv_problem *problem = execution->problem;
   int64_t taps = (int64_t)tap_pitch(problem) * problem->rows;

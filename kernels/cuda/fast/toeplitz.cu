@@ -92,12 +92,12 @@ bool has_colours(const gconv_problem *problem) {
          !problem->keep_alpha && shape_of(problem).words > 1 && s.walks && s.words == 1;
 }
 
-/* Floats before the bands: header and scalings, rounded up. */
+/* Returns the floats before the bands: header and scalings, rounded up. */
 size_t front_floats(const gconv_problem *problem) {
   return HEADER_FLOATS + ((size_t)problem->filters * (sizeof(scaling) / sizeof(float)) + 15) / 16 * 16;
 }
 
-/* Floats of the bands of all filters. Those for one colour follow them. */
+/* Returns the floats of the bands of all filters. The bands for one colour follow them. */
 size_t band_floats(const gconv_problem *problem) {
   return (size_t)problem->filters * shape_of(problem).bands * MOST_DIGITS * 2 * LANES;
 }
@@ -133,7 +133,7 @@ struct grid_of_taps {
   double quantum;
 };
 
-/* Integers of 8 bits keep their unit: then the sums are those of the exact family (integer.cu). */
+/* Integers of 8 bits keep their unit, so that the sums equal those of the exact family (integer.cu). */
 grid_of_taps find_grid(const gconv_problem *problem, const float *taps) {
   if (gconv_is_of_bytes(&problem->structure.integers))
     return {1, gconv_find_integers(taps, (int64_t)problem->rows * problem->columns).unit};
@@ -356,8 +356,9 @@ gconv_status execute(const gconv_execution *execution) {
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
-/* Cycles of a quarter of a multiprocessor for a tile of all filters, measured on an H200: products of 32 bytes, and the
- * other work, which filters of u16 share. It counts three digits unless taps are integers: they are not known here. */
+/* Returns the cycles of a quarter of a multiprocessor for a tile of all filters, measured on an H200: products of 32 bytes,
+ * and the other work, which filters of u16 share. It counts three digits unless taps are integers: they are not known here.
+ */
 double tile_cycles(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(has_colours(problem) ? &colour : problem);
@@ -384,8 +385,8 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 /* A tap of three digits is off by half a quantum, 1.004 * 2^-24 of the largest tap, and so of sum |tap|. A tap of one digit
  * is off by two roundings of its own. Sums of digits are exact. 18 is more than all other errors together: the roundings of
  * at most four conversions, each of a sum of at most twice sum |tap| * max |x|; as many multiply-adds; the quantum, and the
- * product with it; and 256 quanta that plain results lose. These quanta are two of 2^-24, since the largest tap alone has
- * 2^23 of them, at 255 levels. */
+ * product with it; and 256 quanta that plain results lose. 256 quanta are 2 units of 2^-24, since the largest tap alone
+ * has 2^23 quanta, times 255 levels. */
 double error_bound(const gconv_problem *problem) {
   return (1.01 * problem->rows * problem->columns + 18) * 0x1p-24;
 }

@@ -15,7 +15,7 @@ enum { CHUNK = 16 /* bytes loaded at once */, MOST_DIGITS = 3 };
 /* The factors from the sum of a filter, in quanta, to its response. */
 struct scaling {
   float multiplier; /* the quantum, divided by the divisor if that is a power of two */
-  float divisor;    /* otherwise the divisor */
+  float divisor;    /* 1 if it is part of the multiplier, otherwise the divisor of the filter */
   float bias;
 };
 
@@ -39,8 +39,8 @@ struct banded_arguments : arguments {
 /* ---- Products ---- */
 
 /* c += a * b: sixteen windows of 32 bytes, eight outputs. Lane 4 g + t has bytes 4 t .. 4 t + 3 of windows g and g + 8 (a0,
- * a1) and of output g (b), and the bytes 16 further on (a2, a3, d). Its sums are those of window g, outputs 2 t and 2 t + 1,
- * then those of window g + 8. */
+ * a1) and of output g (b), and the bytes 16 further on (a2, a3, d). Its sums are outputs 2 t and 2 t + 1 of window g, then
+ * of window g + 8. */
 DEVICE void multiply(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b, uint32_t d) {
 #if __CUDA_ARCH__ >= 800
   asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -76,8 +76,8 @@ struct row_source {
   int *places;    /* places of their samples in a row, or GCONV_OUTSIDE */
 };
 
-/* Finds what THREADS threads, a warp or the block, stage of rows of so many chunks. `places` has room for all samples at the
- * border. The threads must synchronise before they stage. */
+/* Finds what THREADS threads, a warp or the block, stage of rows of `chunks` chunks. `places` has room for all samples at
+ * the border. The threads must synchronise before they stage. */
 template <class In, int THREADS>
 DEVICE row_source make_source(const banded_arguments &a, const uint8_t *in, int first, int chunks, int *places) {
   constexpr int N = CHUNK / sizeof(In);
@@ -152,8 +152,8 @@ DEVICE outlet make_outlet(const banded_arguments &a, const uint8_t *in, uint8_t 
   return {in, out, tile + 4 * (int)(threadIdx.x % LANES), a.samples};
 }
 
-/* Joins the sums of the digits in float32. SMALL: there are one or three; then the two lowest fit into one int32. (An index
- * such as N > 2 is 1 where it is used, and lies inside the array elsewhere.) */
+/* Joins the sums of the digits in float32. SMALL: there are one or three digits; then the two lowest fit into one int32. (An
+ * index such as N > 2 is 1 where it is used, and lies inside the array elsewhere.) */
 template <bool SMALL, int N> DEVICE float join(const int (&sums)[N][4], int i) {
   static_assert(!SMALL || N != 2);
   float sum = (float)sums[N - 1][i];
@@ -254,15 +254,15 @@ struct plain_outlet {
     return saturate_four(level);
   }
 
-  /* Turns outputs 2 t, 2 t + 1 of windows g and g + 8 into four neighbours: of window g for the even lane of two, of g + 8
-   * for the odd one. */
+  /* Turns outputs 2 t, 2 t + 1 of windows g and g + 8 into four neighbours: of window g in an even lane, of window
+   * g + 8 in an odd lane. */
   DEVICE uint32_t exchange(uint32_t bytes) const {
     return __byte_perm(bytes, __shfl_xor_sync(~0u, bytes, 1), chosen);
   }
 };
 
-/* Combines the responses of filter k with those before, which are in `values`. Returns true if all filters are combined;
- * then y is the result. */
+/* Combines the responses of filter k with earlier responses, which are in `values`. Returns true if all filters are
+ * combined; then y is the result. */
 DEVICE bool combine(const gconv_problem &problem, int k, float (&y)[4], float *values) {
   const gconv_combine how = problem.epilogue.combine;
   float before[4] = {};

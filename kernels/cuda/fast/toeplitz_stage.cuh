@@ -6,7 +6,7 @@
 
 namespace {
 
-/* Floats of a warp's stage of so many rows: sums, then the same number of combined values, if there are any. */
+/* Returns the floats of a warp's stage of `rows` rows: sums, then as many combined values, if there are any. */
 DEVICE int stage_floats(const banded_arguments &a, int rows) {
   return rows * TILE * (a.combined ? 2 : 1);
 }
@@ -15,7 +15,7 @@ DEVICE int stage_floats(const banded_arguments &a, int rows) {
 template <int P> struct windows {
   uint32_t byte[P][4];
 
-  /* Loads them from a staged row. `from` is the lane's first sample. */
+  /* Loads the words from a staged row. `from` is the lane's first sample. */
   DEVICE explicit windows(const uint8_t *from) {
     UNROLLED_FOR (int i = 0; i < 4; i++) {
       const uint8_t *at = from + P * (HALF * (i % 2) + 16 * (i / 2));
@@ -45,12 +45,12 @@ template <class In, int D> struct stager {
   /* Blocks of a multiprocessor. The compiler takes no more registers than so many blocks leave it. */
   static constexpr int BLOCKS = D == 1 ? (P == 1 ? 7 : 6) : P == 1 ? 3 : 4;
 
-  /* Rows that are staged for a filter of so many rows. The last few may be read, but are not used. */
+  /* Returns how many rows are staged for a filter of `rows` rows. The last few may be read, but are not used. */
   static __host__ __device__ int staged_rows(int rows) {
     return (WARPS - 1) * Y + (rows + 2 * Y - 2) / Y * Y;
   }
 
-  /* Bytes for the places of samples. */
+  /* Returns the bytes for the places of samples. */
   static __host__ __device__ int place_bytes(int words) {
     return pitch_of(X, words, P) / P * (int)sizeof(int);
   }

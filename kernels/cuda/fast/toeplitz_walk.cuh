@@ -7,8 +7,9 @@
  * cache in each step.
  *
  * All products have 32 bytes, in four words of windows. The words are loaded into the registers where the multiplication
- * wants them. If windows have 16 bytes (W = 1), a product takes those of two input rows; the first is an even row of the
- * step. So a filter has bands of two rows for even output rows of the step, and others for odd ones, with zeros at the ends:
+ * wants them. If windows have 16 bytes (W = 1), a product takes windows of two input rows; the first is an even row
+ * of the step. So a filter has bands of two rows for even output rows of the step, and other bands for odd output rows, with
+ * zeros at the ends:
  *
  *     output row 0, on input rows (0, 1) (2, 3): rows of taps (0, 1) (2, .)     output row 1, on the same: (., 0) (1, 2)
  *
@@ -58,7 +59,7 @@ template <int R, int W, int D, int PITCH> struct products {
   /* Adds the products from the groups at the addresses group[] + offset, where this lane's windows are. */
   template <int N> DEVICE void add(const uint32_t (&group)[N], int offset, int (&sums)[Y][D][4]) const {
     UNROLLED_FOR (int q = 0; q * TWO < R + Y - 1; q++) {
-      uint32_t x[4]; /* windows g and g + 8 of 16 bytes, then those of the next 16 bytes or of the next row */
+      uint32_t x[4]; /* windows g and g + 8 of 16 bytes, then both of the next 16 bytes or of the next row */
       UNROLLED_FOR (int i = 0; i < 4; i++) {
         const int row = q * TWO + (W == 1 ? i / 2 : 0);
         x[i] = load_word(group[row / Y] + offset + row % Y * PITCH + HALF * (i % 2) + (W == 1 ? 0 : 16 * (i / 2)));
@@ -139,7 +140,7 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
     return f;
   }
 
-  /* Starts to stage the next group at the address `to`, if there is one. `own` is that of this lane's first chunk. */
+  /* Starts to stage the next group at the address `to`, if there is one. `own` is the address of this lane's first chunk. */
   DEVICE void fetch(feed &f, uint32_t to, uint32_t own) const {
     const int step = Y * a.problem.dilation_y;
     if ((unsigned)f.y < (unsigned)f.end) {

@@ -53,7 +53,7 @@ template <int N> DEVICE void find_pixels(const direct_arguments &a, int64_t tile
   }
 }
 
-/* Steps through the taps, with the distance of their samples from those of the first tap. */
+/* Steps through the taps, with the distance of a tap's samples from the samples of the first tap. */
 struct tap_walk {
   int r, s;
   int64_t channel, row, at; /* distances of the channel, the row of taps, and the tap */

@@ -37,7 +37,7 @@ template <int C_, int R_, int STRIDE_, int HIGH_, int FIT_> struct shape {
  * a second job. */
 struct division {
   int32_t tiles, filters;      /* blocks of threads; filters of a job */
-  int32_t jobs, parts;         /* jobs that are not divided; parts of each of the others */
+  int32_t jobs, parts;         /* jobs that are not divided; parts of each divided job */
   int32_t part_filters, count; /* filters of a part; blocks of the grid */
 };
 
@@ -62,7 +62,7 @@ template <int N, class F> DEVICE void for_each(const F &f) {
   for_each(std::make_integer_sequence<int, N>(), f);
 }
 
-/* Returns from[COLUMN], or 0. Written so because a condition in C++ becomes eight instructions. */
+/* Returns from[COLUMN] if it is `there`, else 0. In C++, the condition would become eight instructions. */
 template <int COLUMN> DEVICE float load_if(bool there, const float *from) {
   float v;
   asm("{\n.reg .pred there;\nsetp.ne.b32 there, %2, 0;\nmov.f32 %0, 0f00000000;\n@there ld.global.nc.f32 %0, [%1 + %3];\n}"
@@ -162,7 +162,8 @@ template <int HIGH> DEVICE column find_column(const small_arguments &a, int64_t 
   return {a.out + begin * p.out_width + left, first + number / WIDE < a.threads && left < p.out_width};
 }
 
-/* HIGH outputs, one below the other, are a word of shared memory, AT bytes after an address. */
+/* put_word() writes HIGH outputs, one below the other, as a word of shared memory, AT bytes after an address. get_word()
+ * reads them. */
 template <int AT, int HIGH> DEVICE void put_word(uint32_t to, const float (&y)[HIGH]) {
   if constexpr (HIGH == 4)
     asm volatile("st.shared.v4.f32 [%0 + %1], {%2, %3, %4, %5};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]), "f"(y[2]),
@@ -185,7 +186,7 @@ template <int AT, int HIGH> DEVICE void get_word(uint32_t from, float (&y)[HIGH]
     asm volatile("ld.shared.f32 %0, [%1 + %2];" : "=f"(y[0]) : "r"(from), "n"(AT) : "memory");
 }
 
-/* The same as walk(), for any rows and (CURVED) any activation. Lanes that store 16 bytes to unaligned places, or single
+/* walk() for rows of any alignment and (CURVED) any activation. Lanes that store 16 bytes to unaligned places, or single
  * floats 16 bytes apart, take two to three times as long. So a warp exchanges its outputs through shared memory, and
  * neighbouring lanes store neighbours. `put` and `get` are where the lane writes and reads there. */
 template <class S, bool RELU, bool CURVED>

@@ -10,11 +10,11 @@
  * costs 64 multiply-adds and four loads of four numbers.
  *
  * A gathered sample takes some 8 instructions and serves M multiply-adds. So tiles are as high as there are filters: 32, 64
- * or 128. gemm is the fastest with at least as many filters; tiled and direct are with few.
+ * or 128. gemm is the fastest with at least 32 filters; with few, tiled and direct are.
  *
  * Sums in order cannot be split. So blocks are small, 128 threads, and four of them share a multiprocessor: 132
- * multiprocessors should all have the same number of blocks. Where tiles of 8 x 4 sums a thread do that better, those are
- * taken.
+ * multiprocessors should all have the same number of blocks. Where tiles of 8 x 4 sums a thread share the work better, they
+ * are taken.
  *
  * Each sum adds its taps in the order of the definition, one after the other: the exact family.
  */
@@ -62,8 +62,8 @@ template <int M, int V> __host__ __device__ constexpr int stage_floats() {
   return SLICE * (M + positions_of<M, V>() + 4);
 }
 
-/* Returns the anchor of an output in the channels of a group. Positions past the last get one for which all taps are outside
- * the image. */
+/* Returns the anchor of an output in the channels of a group. Positions past the last get an anchor for which all taps are
+ * outside the image. */
 DEVICE anchor anchor_of(const gemm_arguments &a, int64_t position, int32_t group) {
   const gconv_layer_problem &p = a.problem;
   if (position >= a.positions)
@@ -225,7 +225,7 @@ int64_t positions_of(const gconv_layer_problem *problem) {
   return (int64_t)problem->images * problem->out_height * problem->out_width;
 }
 
-/* Returns the filters of a tile. Few of them should only fill it up. */
+/* Returns the filters of a tile, so that few of them only fill it up. */
 int32_t tile_of(const gconv_layer_problem *problem) {
   const int32_t filters = problem->filters / problem->groups;
   return filters <= 32 ? 32 : filters <= 64 || (filters > 128 && filters <= 192) ? 64 : TALL;
@@ -250,7 +250,7 @@ size_t prepared_floats(const gconv_layer_problem *problem) {
 }
 
 /* Writes weights by groups, tiles, taps, filters of a tile; then the offsets of the taps. Taps that fill the last slice up
- * have weights of -0 outside the image: a sum keeps its bits if -0 is added to it, and -0 would become 0 if 0 was. */
+ * have weights of -0 outside the image: adding -0 keeps the bits of any sum, but adding 0 would turn -0 into 0. */
 gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   const int64_t taps = gconv_layer_taps(problem), all = slices_of(problem) * SLICE, high = tile_of(problem);
   const int64_t filters = problem->filters / problem->groups, count = (int64_t)weight_floats(problem);
@@ -326,7 +326,7 @@ const char *supports(const gconv_layer_problem *problem) {
   return NULL;
 }
 
-/* Counts the blocks of the busiest multiprocessor, which does so many multiply-adds at the part of the peak that was
+/* Counts the multiply-adds in the blocks of the busiest multiprocessor. It does them at a part of the peak that was
  * measured: less if there are few blocks, if tiles are low, or if a block is soon done. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const int64_t units = (int64_t)machine->units;

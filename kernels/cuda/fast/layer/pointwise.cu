@@ -21,7 +21,7 @@
 
 namespace {
 
-constexpr int PIXELS = 128, THREADS = 256, WARPS = THREADS / 32, FEW = 8; /* filters, of a layer of few */
+constexpr int PIXELS = 128, THREADS = 256, WARPS = THREADS / 32, FEW = 8; /* FEW: the most filters of make_few() */
 
 /* Copies the weights of all layers to shared memory, where the filters of a channel are neighbours, filled up with zeros. */
 DEVICE void bring_weights(const arguments_of_layers &a, float *shared) {
@@ -63,7 +63,7 @@ DEVICE void take_out(const arguments_of_layers &a, int filters, const float *fro
   }
 }
 
-/* Softmax, and the numbers of the largest outputs, where they are asked for. A thread has a pixel. */
+/* Applies softmax, and finds the number of the largest output, if they are asked for. A thread has a pixel. */
 DEVICE void conclude(const arguments_of_layers &a, int filters, float *values, float *out, int64_t first) {
   const int64_t pixel = first + threadIdx.x;
   if ((int)threadIdx.x >= PIXELS)
@@ -73,7 +73,7 @@ DEVICE void conclude(const arguments_of_layers &a, int filters, float *values, f
     gconv_softmax(values, filters, PIXELS);
   if (!a.argmax || pixel >= a.pixels)
     return;
-  float largest = values[0], lost = values[0] * 0.0f; /* 0, or NaN: gconv_combine_values() */
+  float largest = values[0], lost = values[0] * 0.0f; /* 0, or NaN if a value is not finite, as in gconv_combine_values() */
   int label = 0;
   for (int k = 1; k < filters; k++) {
     const float value = values[k * PIXELS];
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(THREADS, 3) pointwise(const __grid_constant__ 
   bring_weights(a, shared);
   ROLLED_FOR (int64_t tile = blockIdx.x; tile < a.tiles * a.images; tile += gridDim.x) {
     const int64_t image = tile / a.tiles, first = tile % a.tiles * PIXELS;
-    __syncthreads(); /* what the tile before left was read */
+    __syncthreads(); /* the values of the tile before have been read */
     bring_pixels(a, a.in + image * a.in_image, first, shared + a.buffers[0]);
     __syncthreads();
     ROLLED_FOR (int i = 0; i < a.count; i++) {
@@ -202,7 +202,8 @@ gconv_status execute(const gconv_layer_execution *e) {
   return GCONV_OK;
 }
 
-/* Whole tiles, at least one for each multiprocessor, at a part of the peak. A layer of few filters is bound by its loads. */
+/* Counts whole tiles, at least one for each multiprocessor, at a part of the peak. A layer of few filters is bound by its
+ * loads. */
 double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   const double tiles = (double)p->images * (double)divide_up((int64_t)p->height * p->width, PIXELS);
   const double pixels = fmax(tiles, machine->units) * PIXELS;

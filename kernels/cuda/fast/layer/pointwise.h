@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Several layers of filters of 1 x 1 in one kernel (pointwise.cu): what lies between them never leaves a multiprocessor. */
+/* Several layers of filters of 1 x 1 in one kernel (pointwise.cu): results between them never leave a multiprocessor. */
 #pragma once
 
 #include "kernels/layer_problem.h"
@@ -16,7 +16,7 @@ typedef struct gconv_pointwise {
   int64_t pixels; /* of a plane that are computed */
   int32_t images, count;
   bool softmax; /* over the outputs of a place */
-  bool argmax;  /* `out` gets the number of the largest output of each place, of equal ones the first, or NaN */
+  bool argmax;  /* `out` gets the number of the largest output of each place (the first of equal outputs), or NaN */
   const gconv_layer_problem *layers[GCONV_POINTWISE_LAYERS]; /* in memory of the host */
   const float *weights[GCONV_POINTWISE_LAYERS];              /* as layer_problem.h has them */
 } gconv_pointwise;
@@ -25,10 +25,10 @@ typedef struct gconv_pointwise {
 extern "C" {
 #endif
 
-/* NULL, or what keeps layers from being one kernel. */
+/* Returns NULL, or why the layers cannot be one kernel. */
 const char *gconv_pointwise_obstacle(const gconv_layer_problem *const *layers, int32_t count);
 
-/* Starts it on the stream, a cudaStream_t. cudaGetLastError() tells of failures. */
+/* Starts the kernel on the stream, a cudaStream_t. cudaGetLastError() returns its failure. */
 void gconv_pointwise_execute(const gconv_pointwise *work, void *stream);
 
 #ifdef __cplusplus

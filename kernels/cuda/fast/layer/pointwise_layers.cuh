@@ -14,7 +14,7 @@ namespace {
 
 struct layer {
   int32_t channels, filters, padded; /* padded: filters, rounded up to a multiple of 8 */
-  int32_t weights;                   /* floats of shared memory before them; biases stand after them */
+  int32_t weights;                   /* floats of shared memory before the weights; biases follow */
   gconv_activation activation;
   float slope;
   const float *from; /* weights, then biases */
@@ -26,7 +26,7 @@ struct arguments_of_layers {
   int64_t in_plane, in_image, out_plane, out_image, pixels, tiles; /* tiles: of an image */
   int32_t images, count;
   bool softmax, argmax;
-  int32_t buffers[2]; /* floats of shared memory before them */
+  int32_t buffers[2]; /* floats of shared memory before each buffer */
   layer layers[GCONV_POINTWISE_LAYERS];
 };
 

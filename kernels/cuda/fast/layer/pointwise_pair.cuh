@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two layers of filters of 1 x 1, of few channels and few outputs: what a dense network over features of pixels is. A thread
- * has P pixels with all their channels in registers. It goes over the filters of the first layer one by one: what each
- * yields goes at once into the sums of the outputs. So nothing lies between the layers, and no thread waits for others.
+ * Two layers of filters of 1 x 1, of few channels and few outputs, such as a dense network over features of pixels. A thread
+ * has P pixels with all their channels in registers. It goes over the filters of the first layer one by one, and adds each
+ * result at once to the sums of the outputs. So nothing is stored between the layers, and no thread waits for others.
  *
  *     shared memory, for each filter of the first layer: | C weights | bias | the second layer's weights of it, OUTS |
  *

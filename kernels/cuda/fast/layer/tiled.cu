@@ -17,7 +17,7 @@
  * have a loop of their own, without counting.
  *
  * What is in shared memory at a time is a stage: some channels, or, of large filters, some rows of the filters of a channel.
- * There are two, if they fit: the next one is copied while this one is used.
+ * There are two stages, if they fit: the next stage is copied while the present stage is used.
  *
  * It is the fastest exact one for filters of few channels, and for large filters on small images, which do thousands of
  * multiply-adds for each sample. If images are so small that tiles of 32 x 16 stay half empty, direct or gemm are faster.
@@ -30,8 +30,8 @@
 namespace {
 
 constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
-/* Floats of a stage, 4 bytes each: so that as many blocks as registers allow are on a multiprocessor; for larger ones; and
- * for those of which there is but one. */
+/* Floats of a stage, from which find_stage() takes the least that fit one row of the filters. With the first number, a
+ * multiprocessor holds as many blocks as registers allow; with the last number, a block has one stage only. */
 constexpr int STAGE_FLOATS[] = {3584, 6144, 12288};
 constexpr int TAPS = 32; /* that a stage has at least, if it can */
 
@@ -42,10 +42,11 @@ struct tiled_arguments : block_arguments {
   int32_t rows;                 /* of the tile of a channel */
   int32_t pitch, plane, floats; /* floats of a row of the tile, of a channel, and of a stage */
   int32_t ahead;                /* stages that are fetched before they are used: 1 or 0 */
-  int32_t shift; /* columns that a tile begins earlier, so that sixteen bytes are copied at a time; -1: four are */
+  int32_t shift; /* columns that a tile begins earlier, to copy 16 bytes at a time; -1: 4 bytes are copied at a time */
 };
 
-/* Rows of the tile that N steps need for so many rows of a filter, and floats of a row. */
+/* tile_rows(): the rows of a tile that N steps need for `filter_rows` rows of a filter. tile_pitch(): floats of such a row.
+ */
 int64_t tile_rows(const gconv_layer_problem *problem, int N, int filter_rows) {
   return (int64_t)(N * WARPS - 1) * problem->stride_y + (int64_t)(filter_rows - 1) * problem->dilation_y + 1;
 }
@@ -56,7 +57,7 @@ int64_t tile_pitch(const gconv_layer_problem *problem) {
   return (needed + 3 + 3) / 4 * 4; /* up to 3 columns before */
 }
 
-/* The part of a stage that a number stands for. */
+/* A stage: its first channel `c` and its channels, its first filter row `r` and its rows. */
 struct stage {
   int c, channels, r, rows;
 };
@@ -91,7 +92,7 @@ DEVICE void fetch(const tiled_arguments &a, const stage &of, const float *in, co
     copy_async<16>(to + a.channels * a.plane + i, from + i);
 }
 
-/* Adds the taps of a row of the filters. x: the sample of the first one; step: floats from a pixel of the thread to the
+/* Adds the taps of a row of the filters. x: the sample of the first tap; step: floats from a pixel of the thread to the
  * next. S: columns of a filter whose taps are neighbours; 0: any. */
 template <int F, int N, int S>
 DEVICE void add_filter_row(const gconv_layer_problem &problem, float (&sums)[F][N], const float *weights, const float *x,
@@ -182,13 +183,13 @@ int steps_of(const gconv_layer_problem *problem) {
   return N;
 }
 
-/* Floats of so many rows of the filters of a channel, with what they need of it. */
+/* Returns the floats of `filter_rows` rows of a channel's filters, and of the samples that they need. */
 int64_t part_floats(const gconv_layer_problem *problem, int N, int filter_rows) {
   return tile_rows(problem, N, filter_rows) * tile_pitch(problem) +
          (int64_t)filter_rows * problem->columns * block_filters(problem);
 }
 
-/* Sets what a stage is; false if not even a row of the filters fits. */
+/* Sets the channels and rows of a stage. Returns false if not even one row of the filters fits. */
 bool find_stage(const gconv_layer_problem *problem, int N, tiled_arguments *a) {
   int64_t most = 0;
   for (int64_t floats : STAGE_FLOATS)
