@@ -154,12 +154,13 @@ enum : int64_t {
   MOST_COLUMNS = 1 << 28 /* so that indices fit into 32 bits */
 };
 
-/* Floats for one column: its patch and its sums. */
+/* Returns the floats for one column: for its patch and its sums. */
 int64_t column_floats(const gconv_problem *problem) {
   return taps_of(problem) + problem->filters;
 }
 
-/* Columns of a chunk, a multiple of COLUMN_STEP, such that patches and sums fit into the workspace. 0 if none fit. */
+/* Returns the columns of a chunk, a multiple of COLUMN_STEP, whose patches and sums fit into the workspace; 0 if none fit.
+ */
 int64_t columns_of(const gconv_problem *problem) {
   const int64_t most = (int64_t)problem->workspace_limit / (column_floats(problem) * (int64_t)sizeof(float));
   const int64_t fitting = (most < MOST_COLUMNS ? most : (int64_t)MOST_COLUMNS) / COLUMN_STEP * COLUMN_STEP;

@@ -45,7 +45,7 @@ DEVICE void combine(const arguments &a, const float *weights, const tile &sums, 
   }
 }
 
-/* The sum of filter k at the place of this thread's column. All threads of a block call this together. */
+/* Returns the sum of filter k at the place of this thread's column. All threads of a block call this together. */
 template <class In>
 DEVICE float multiply(const arguments &a, const float *weights, const place &at, int64_t first_k, tile &taps,
                       tile &patches) {

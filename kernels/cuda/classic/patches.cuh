@@ -39,7 +39,7 @@ DEVICE place place_of(const arguments &a, int64_t sample, uint8_t **pixel) {
   return at;
 }
 
-/* Entry ((r, s), i): the input sample under tap (r, s) for the output at a place. */
+/* Returns entry ((r, s), i): the input sample under tap (r, s) for the output at a place. */
 template <class In> DEVICE float patch_entry(const arguments &a, const place &at, int64_t r, int64_t s) {
   const gconv_problem &problem = a.problem;
   return sample_at<In>(problem, at.in, a.in_row, at.p * problem.stride_y - problem.pad_top + r * problem.dilation_y,

@@ -18,7 +18,7 @@
 
 namespace {
 
-/* Pass 1. */
+/* Pass 1: makes the middle. */
 template <class In> __global__ void filter_columns(const __grid_constant__ parameters a) {
   const gconv_problem &problem = a.problem;
   const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, rank = problem.structure.rank;
@@ -41,7 +41,7 @@ template <class In> __global__ void filter_columns(const __grid_constant__ param
   }
 }
 
-/* The sum of filter k for output row j of the band, column q and channel c. */
+/* Returns the sum of filter k for output row j of the band, column q and channel c. */
 DEVICE float filter_row(const parameters &a, int64_t j, int64_t q, int32_t c, int32_t k) {
   const gconv_problem &problem = a.problem;
   const int64_t rank = problem.structure.rank;
@@ -59,7 +59,7 @@ DEVICE float filter_row(const parameters &a, int64_t j, int64_t q, int32_t c, in
   return (float)sum;
 }
 
-/* Pass 2. */
+/* Pass 2: makes the outputs. */
 template <class In, class Out> __global__ void filter_rows(const __grid_constant__ parameters a) {
   const gconv_problem &problem = a.problem;
   const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, q = i / problem.channels;

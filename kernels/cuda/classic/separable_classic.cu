@@ -24,7 +24,7 @@
 
 namespace {
 
-/* Pass 1. */
+/* Pass 1: makes the middle. */
 template <class In> __global__ void filter_rows(const __grid_constant__ parameters a) {
   const gconv_problem &problem = a.problem;
   const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, rank = problem.structure.rank;
@@ -47,7 +47,7 @@ template <class In> __global__ void filter_rows(const __grid_constant__ paramete
   }
 }
 
-/* The sum of filter k; `column` is the sample of the middle under the first tap, of the filter's first pair. */
+/* Returns the sum of filter k; `column` is the sample of the middle under the first tap, of the filter's first pair. */
 DEVICE float filter_column(const parameters &a, const float *column, int32_t k) {
   const gconv_problem &problem = a.problem;
   const int64_t rank = problem.structure.rank;
@@ -59,7 +59,7 @@ DEVICE float filter_column(const parameters &a, const float *column, int32_t k) 
   return sum;
 }
 
-/* Pass 2. */
+/* Pass 2: makes the outputs. */
 template <class In, class Out> __global__ void filter_columns(const __grid_constant__ parameters a) {
   const gconv_problem &problem = a.problem;
   const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, q = i / problem.channels;

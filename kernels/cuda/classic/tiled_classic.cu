@@ -40,7 +40,7 @@ template <class In> DEVICE void fill(const parameters &a, const place &at, int64
       tile[y * a.columns + x] = sample_at<In>(a.problem, at.in, a.in_row, top + y, left + x, at.c);
 }
 
-/* The sum of filter k; `corner` is the sample under its first tap. */
+/* Returns the sum of filter k; `corner` is the sample under its first tap. */
 DEVICE float sum_of_filter(const parameters &a, const float *corner, int32_t k) {
   const gconv_problem &problem = a.problem;
   const float *tap = a.weights + (int64_t)k * problem.rows * problem.columns;
@@ -87,7 +87,7 @@ int64_t tile_bytes(const gconv_problem *problem, dim3 block) {
   return rows > most || columns > most ? INT64_MAX : rows * columns * (int64_t)sizeof(float);
 }
 
-/* The block that the user asked for, or 32 x 16; with fewer rows if its tile would not fit into shared memory. */
+/* Returns the block that the user asked for, or 32 x 16; it has fewer rows if its tile would not fit into shared memory. */
 dim3 choose_block(const gconv_problem *problem) {
   const int64_t most = (int64_t)shared_limit();
   dim3 block = block_for(problem, 1024, BLOCK_WIDTH, BLOCK_HEIGHT);
@@ -106,7 +106,7 @@ template <class In, class Out> void launch(const gconv_execution *execution) {
                         (int32_t)reach_of(block.y, problem->stride_y, problem->rows, problem->dilation_y),
                         (int32_t)reach_of(block.x, problem->stride_x, problem->columns, problem->dilation_x)};
   auto *kernel = convolve<In, Out>;
-  if (bytes > 48 << 10) /* more than any kernel may use unasked; a failure is that of the launch */
+  if (bytes > 48 << 10) /* more than any kernel may use unasked; if this fails, the launch fails */
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
   kernel<<<grid_of(problem, block), block, bytes, (cudaStream_t)execution->stream>>>(a);
 }

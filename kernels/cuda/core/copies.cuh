@@ -9,7 +9,7 @@
 
 namespace {
 
-/* The address of an object in shared memory, as instructions take it. */
+/* Returns the address of an object in shared memory, as instructions take it. */
 DEVICE uint32_t shared_address(const void *p) {
   return (uint32_t)__cvta_generic_to_shared(p);
 }

@@ -18,7 +18,7 @@ inline int device_attribute(cudaDeviceAttr attribute, int otherwise) {
   return value;
 }
 
-/* The major compute capability: 8 for 8.6; 0 if there is no device. */
+/* Returns the major compute capability: 8 for 8.6; 0 if there is no device. */
 inline int capability() {
   return device_attribute(cudaDevAttrComputeCapabilityMajor, 0);
 }
@@ -27,7 +27,7 @@ inline int multiprocessors() {
   return device_attribute(cudaDevAttrMultiProcessorCount, 1);
 }
 
-/* The most shared memory that a block may use, once its kernel is allowed to. */
+/* Returns the most bytes of shared memory that a block may use after allow_shared(). */
 inline size_t shared_limit() {
   return (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 64 << 10);
 }

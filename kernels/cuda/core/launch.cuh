@@ -56,7 +56,7 @@ inline unsigned blocks_for(int64_t count, int64_t block, int64_t most) {
   return (unsigned)(blocks < most ? blocks : most);
 }
 
-/* The block size that the user asked for, if it has at most `most` threads. Otherwise `width` x `height`. */
+/* Returns the block size that the user asked for, if it has at most `most` threads. Otherwise `width` x `height`. */
 inline dim3 block_for(const gconv_problem *problem, int most, int width, int height) {
   int hinted = problem->block_width * problem->block_height;
   if (hinted == 0 || hinted > most)
@@ -122,7 +122,7 @@ inline int64_t channels_of(const gconv_problem *problem) { /* of all planes of a
   return (int64_t)problem->images * problem->planes * problem->channels;
 }
 
-/* The output samples of a filter. */
+/* Returns the output samples of a filter, of all images. */
 inline int64_t samples_of(const gconv_problem *problem) {
   return channels_of(problem) * problem->out_height * problem->out_width;
 }

@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(TILE_THREADS) multiply(const product m, const 
   int at = 0;
   for (int64_t first = 0; first < m.depth; first += TILE_DEPTH, at ^= 1) {
     keep_slice(&buffers[at], next);
-    __syncthreads(); /* this slice is stored, and all threads have used the one before */
+    __syncthreads(); /* this slice is stored, and all threads have used the slice before */
     load_slice(&next, a, b, m, first + TILE_DEPTH);
     const product_buffer &here = buffers[at];
     if (m.depth - first >= TILE_DEPTH) {

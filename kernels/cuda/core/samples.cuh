@@ -11,7 +11,7 @@ namespace {
 
 /* ---- Where samples are ---- */
 
-/* What each kernel needs to know of an execution. Passed by value. */
+/* The data of an execution that each kernel needs. They are passed by value. */
 struct arguments {
   gconv_problem problem;
   const uint8_t *in;
@@ -58,7 +58,7 @@ struct place {
   const uint8_t *in;
 };
 
-/* The level at row y, column x, channel c of a plane. The place may be outside the image. */
+/* Returns the level at row y, column x, channel c of a plane. The place may be outside the image. */
 template <class In>
 __device__ float sample_at(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t y, int64_t x, int c) {
   y = gconv_border_index(problem.border, y, problem.height);
@@ -119,7 +119,7 @@ DEVICE float level_of_bits(uint32_t bits) {
   return __uint_as_float(bits) - 8388608.0f;
 }
 
-/* A sample as a float. */
+/* Returns a sample as a float. */
 DEVICE float level_of(float sample) {
   return sample;
 }

@@ -35,7 +35,7 @@ DEVICE filler filler_of(const tile_shape &shape) {
   return {id / LANES < warps ? id / LANES : shape.rows, warps, id % LANES};
 }
 
-/* The place of sample t within its tile row. */
+/* Returns the place of sample t within its tile row. */
 DEVICE int place_in_row(const tile_shape &shape, int t) {
   return t % shape.piles * shape.pile + t / shape.piles;
 }

@@ -17,7 +17,7 @@
 
 namespace {
 
-/* a / b, rounded up. */
+/* Returns a / b, rounded up. */
 inline int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }

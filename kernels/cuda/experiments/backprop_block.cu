@@ -12,13 +12,13 @@
  *
  * Forward, thread k reads row k of the weights, one number at a time. Neighbouring threads would read numbers that are a row
  * apart. So the weights are also kept transposed, and neighbouring threads read neighbouring numbers. Backward, thread c
- * reads column c: the weights as they are have its numbers next to those of thread c + 1.
+ * reads column c: in the weights as they are, its numbers lie next to the numbers of thread c + 1.
  *
  * The gradient is a sum over all cases, and thus over blocks. Each block has a partial gradient in global memory, to which
  * it adds dz[k] * y[c] of each of its cases; its threads share the weights. At the end the B partial gradients are added
  * (method.cuh). One gradient for all blocks would need atomics, whose order, and so rounding, changes with each run.
  *
- * The arithmetic of an epoch is that of thread-a-case. Three things bound it. A case reads all weights twice, and reads and
+ * An epoch has the same arithmetic as in thread-a-case. Three things bound it. A case reads all weights twice, and reads and
  * writes a partial gradient: 4 numbers for 3 multiply-adds. Blocks wait at each __syncthreads(). A layer narrower than the
  * widest leaves threads idle: in the last layer of 64-63-26, 26 of 64 work.
  */
@@ -48,7 +48,8 @@ __device__ void add_gradient(const float *in, int inputs, const float *dz, int o
     gradient[(int64_t)outputs * inputs + k] += dz[k];
 }
 
-/* transposed: the transposed weights of each layer, at the same offsets as in the parameters. */
+/* Adds the gradients of the block's cases to its partial gradient. transposed: the transposed weights of each layer, at the
+ * same offsets as in the parameters. */
 __global__ void take_cases(gconv_backprop_net net, const float *inputs, const float *targets, const float *parameters,
                            const float *transposed, float *partials) {
   const int64_t all = gconv_backprop_parameters(&net, net.layers + 1);

@@ -44,7 +44,7 @@ __global__ void differentiate(const float *y, int count, float *dz, float *db) {
   db[own] += dz[own];
 }
 
-/* y and dz of one case, and the gradient. */
+/* Returns the floats for y and dz of one case, and for the gradient. */
 int64_t workspace(const gconv_backprop_net &net) {
   return 2 * (int64_t)gconv_backprop_neurons(&net, net.layers + 1) + gconv_backprop_parameters(&net, net.layers + 1);
 }

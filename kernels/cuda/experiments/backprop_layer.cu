@@ -33,7 +33,7 @@ namespace {
 enum { TILE = 16, SLICES = 32 };
 typedef float tile[TILE][TILE]; /* a warp stores two rows of it, 32 neighbouring words, one in each bank */
 
-/* Element (row, column) of a matrix, or 0 outside. */
+/* Returns element (row, column) of a matrix, or 0 outside. */
 __device__ __forceinline__ float load(const float *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   return row < rows && column < columns ? matrix[row * columns + column] : 0.0f;
 }
@@ -86,7 +86,7 @@ __global__ void backward(const float *dz, const float *weights, const float *x, 
     dx[n * inputs + c] = sum * slope_of(x[n * inputs + c]);
 }
 
-/* The partial gradient of slice blockIdx.z, which has `slice` cases. */
+/* Computes the partial gradient of slice blockIdx.z, which has `slice` cases. */
 __global__ void find_gradient(const float *x, const float *dz, int64_t cases, int64_t slice, int64_t inputs, int64_t outputs,
                               int64_t all, float *partials) {
   __shared__ tile dzs, xs;

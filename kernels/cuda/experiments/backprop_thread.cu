@@ -30,7 +30,7 @@ namespace {
 
 enum { CASES = 64, WARPS = 8 }; /* of a block */
 
-/* y and dz: neurons of all layers from 1 on x cases. */
+/* Takes cases forward and back. y and dz have a row of cases for each neuron, of all layers from 1 on. */
 __global__ void take_cases(gconv_backprop_net net, const float *inputs, const float *targets, const float *parameters,
                            float *y, float *dz) {
   const int64_t cases = net.cases, own = (int64_t)blockIdx.x * CASES + threadIdx.x;
@@ -73,7 +73,7 @@ __global__ void take_cases(gconv_backprop_net net, const float *inputs, const fl
   }
 }
 
-/* A warp for each parameter: the sum over all cases, and the step. */
+/* A warp for each parameter sums over all cases, and takes the step. */
 __global__ void sum_over_cases(gconv_backprop_net net, const float *inputs, const float *y, const float *dz, float rate,
                                float *parameters) {
   const int64_t cases = net.cases, own = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;

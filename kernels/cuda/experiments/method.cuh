@@ -8,7 +8,7 @@
 
 #include <cuda_runtime.h>
 
-/* What a method works on; arrays are in device memory. */
+/* The data that a method works on. Arrays are in device memory. */
 struct gconv_backprop_run {
   gconv_backprop_net net;
   const float *inputs, *targets; /* cases x neurons; neurons x cases if the method is by_neuron */
@@ -32,7 +32,7 @@ extern const gconv_backprop_method gconv_backprop_thread, gconv_backprop_block, 
 
 namespace {
 
-/* The derivative of the sigmoid at z, from y = sigmoid(z). */
+/* Returns the derivative of the sigmoid at z, from y = sigmoid(z). */
 __device__ __forceinline__ float slope_of(float y) {
   return y * (1.0f - y);
 }

@@ -129,7 +129,7 @@ template <bool MIN, bool MAX> __device__ void reduce(extrema &e) {
   }
 }
 
-/* Four numbers at a time; each block leaves its extrema. */
+/* Stores the extrema of each block. Threads take four numbers at a time. */
 template <bool MIN, bool MAX>
 __global__ void __launch_bounds__(THREADS) find_parts(const float4 *g, size_t fours, float *values, uint32_t *places) {
   extrema e = {INFINITY, -INFINITY, UINT32_MAX, UINT32_MAX};

@@ -44,8 +44,7 @@ const gconv_rbf_method *gconv_rbf_method_at(size_t index);
 /* The memory of a method, on the GPU that is current when it is made; one thread at a time. */
 typedef struct gconv_rbf gconv_rbf;
 
-/* numbers: cases x columns in host memory; the query is case 0. For extrema, `cases` numbers. Columns are a multiple of 4.
- */
+/* numbers: cases x columns in host memory; the query is case 0. Columns are a multiple of 4. Extrema are of all numbers. */
 typedef struct gconv_rbf_order {
   size_t method, cases, columns;
   const float *numbers;

@@ -15,8 +15,8 @@
  *
  * Speed: K * K * V fused multiply-adds for V + (K - 1) * C samples loaded. Most of the samples are in the L1 cache, where
  * the neighbours' loads have put them. Taps are kernel parameters. A multiply-add takes its tap as an operand from a uniform
- * register. There are 63 of these. All taps of a filter to 7 x 7 stay there. Of larger filters, the others are loaded again
- * for each row, two by an instruction.
+ * register. There are 63 uniform registers, which hold all taps of a filter to 7 x 7. Of larger filters, further taps are
+ * loaded again for each row, two by an instruction.
  *
  * Floats are bound by memory bandwidth to K = 5. At K = 7 they reach three quarters of it, and warps wait for loads in half
  * of their time (ncu, H200). All else is bound by the rate of instructions. For K = 15, three of four are multiply-adds of
@@ -232,8 +232,8 @@ inline bool find_exponent(const float *taps, int count, int *e) {
   return whole;
 }
 
-/* The output rows of a thread, such that there are as many sliding blocks as the user asked for, or as close to that as
- * possible. The blocks for the ends of rows do not count. */
+/* Returns the output rows of a thread, such that there are as many sliding blocks as the user asked for, or as close to that
+ * as possible. The blocks for the ends of rows do not count. */
 inline int32_t hinted_strip(const gconv_problem *problem, int64_t blocks_of_a_row, int64_t strips_of_a_block) {
   const int64_t rows_of_blocks = problem->grid_blocks / blocks_of_a_row;
   const int64_t strips = (rows_of_blocks < 1 ? 1 : rows_of_blocks) * strips_of_a_block;

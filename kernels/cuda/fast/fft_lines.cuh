@@ -75,7 +75,7 @@ template <int SIGN, int N> DEVICE void twist(const float2 *twists, int step, flo
   twist_points<SIGN>(powers, points);
 }
 
-/* The second pass, in place, on the points j, j + 16 .. of part k1. `task` is k1 * 16 + j. */
+/* Does the second pass, in place, on the points j, j + 16 .. of part k1. `task` is k1 * 16 + j. */
 template <class Line, int PITCH, int SIGN> DEVICE void pass_middle(float2 *line, const float2 *twists, int task) {
   float2 points[Line::Q], *at = line + PITCH * (task / 16 * Line::PART + task % 16);
   const float2 *factors = twists + Line::FIRST_TWISTS + task % 16;
@@ -90,7 +90,7 @@ template <class Line, int PITCH, int SIGN> DEVICE void pass_middle(float2 *line,
     at[GROUP * PITCH * i] = points[i];
 }
 
-/* The second pass, on all rows of a block. */
+/* Does the second pass on all rows of a block. */
 template <class Line, int SIGN> DEVICE void pass_middle_of_rows(float2 *lines, const float2 *twists) {
   ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::Q);
@@ -144,7 +144,7 @@ DEVICE void load_line(const arguments &a, const tile_pair &pair, int width, int 
   load_anywhere<In, STEP, 1>(a, pair.second, y, x, points);
 }
 
-/* The first pass, on the points j, j + STEP .. of row y. */
+/* Does the first pass on the points j, j + STEP .. of row y. */
 template <class Line> DEVICE void enter_part(const line_arguments &a, const tile_pair &pair, int y, int j, float2 *line) {
   constexpr int STEP = Line::SIZE / Line::P;
   float2 points[Line::P], *at = line + j + j / 16;
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
 
 /* ---- Columns ---- */
 
-/* The last pass forward, the product, and the first pass back, on points 16 * m .. 16 * m + 15. */
+/* Does the last pass forward, the product, and the first pass back, on points 16 * m .. 16 * m + 15. */
 template <int PITCH, int FACTORS> DEVICE void multiply_part(const float2 *spectrum, float2 *at) {
   float2 points[16], factors[16];
   UNROLLED_FOR (int i = 0; i < 16; i++)
@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
 
 /* ---- Rows back ---- */
 
-/* The last pass, on the points j, j + STEP .. of row y. Stores them in the image. */
+/* Does the last pass on the points j, j + STEP .. of row y. Stores them in the image. */
 template <class Line>
 DEVICE void leave_part(const line_arguments &a, const tile_pair &pair, int y, int j, const float2 *line, float *check) {
   constexpr int STEP = Line::SIZE / Line::P;

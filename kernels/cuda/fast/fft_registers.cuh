@@ -173,7 +173,7 @@ template <class Tap> DEVICE double2 transform_taps(const Tap &tap_at, int count,
   return sum;
 }
 
-/* rows[r * size + f]: the spectra of the rows of a filter. Grid: x counts f, y counts r. */
+/* Makes the spectra of the rows of a filter, rows[r * size + f]. Grid: x counts f, y counts r. */
 __global__ void transform_filter_rows(const float *taps, int columns, int dilation, int size, double2 *rows) {
   int f = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
   const auto tap_at = [&](int n) { return make_double2(taps[(int64_t)r * columns + n], 0); };

@@ -118,7 +118,7 @@ template <int A, int SIGN> DEVICE void twist(const float2 *twists, int j, float2
   twist_points<SIGN>(powers, points);
 }
 
-/* The second pass forward, or the first pass back, for four rows from `top` on: 8 neighbouring points at a time. */
+/* Does the second pass forward, or the first pass back, for four rows from `top` on: 8 neighbouring points at a time. */
 template <int A, int SIGN> DEVICE void pass_rows(float2 *tile, int top, int lane) {
   using shape = tile_shape<A>;
   UNROLLED_FOR (int task = lane; task < 4 * A; task += 32) {
@@ -148,7 +148,7 @@ DEVICE void enter_rows(const arguments &a, const tile_pair &pair, bool inside, c
   pass_rows<A, FORWARD>(tile, top, lane);
 }
 
-/* The first pass forward, or the last pass back, for 8 columns: A points that are 8 rows apart. */
+/* Does the first pass forward, or the last pass back, for 8 columns: A points that are 8 rows apart. */
 template <int A, int SIGN> DEVICE void pass_columns(const float2 *twists, float2 *columns, int lane) {
   using shape = tile_shape<A>;
   ROLLED_FOR (int j = lane / 8; j < 8; j += 4) {
@@ -165,8 +165,9 @@ template <int A, int SIGN> DEVICE void pass_columns(const float2 *twists, float2
   }
 }
 
-/* The second pass of columns, their product with the spectrum of filter k, and the first inverse pass. where: the offset of
- * the lane's values in the spectra. With several filters, the first one stores the transformed tile for the others. */
+/* Does the second pass of columns, their product with the spectrum of filter k, and the first inverse pass. where: the
+ * offset of the lane's values in the spectra. With several filters, the transformed tile is stored at the first filter, for
+ * the next filters. */
 template <int A> DEVICE void multiply_columns(const tile_arguments &a, int k, int where, float2 *columns, int lane) {
   using shape = tile_shape<A>;
   const float4 *spectrum = a.spectra + (int64_t)k * (shape::SIZE * shape::SIZE / 2) + where;
@@ -240,7 +241,7 @@ template <int A> __device__ __noinline__ void mend_rows(const tiling &t, const t
 /* ---- The kernel ---- */
 
 /* A block processes pairs of tiles, one after the other. Warp w has rows 4 * w .. 4 * w + 3, the same number of rows N / 2
- * further down, and columns 8 * w .. 8 * w + 7. So a warp can store its rows and load those of the next tiles without
+ * further down, and columns 8 * w .. 8 * w + 7. So a warp can store its rows and load rows of the next tiles without
  * waiting for other warps, except at the border of the image. */
 template <int A>
 __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)

@@ -249,7 +249,7 @@ template <int F, int V, bool SLIDING> void launch_tiles(const cut &a, cudaStream
   multiply_tiles<F, V, SLIDING><<<blocks_for(a.tiles, 1, blocks), (unsigned)threads, bytes, stream>>>(a);
 }
 
-/* each: filters of a thread. */
+/* Launches the kernel for `each` filters of a thread. */
 template <bool SLIDING> void launch_filters(int32_t each, const cut &a, cudaStream_t stream) {
   each == 8   ? launch_tiles<8, 8, SLIDING>(a, stream)
   : each == 4 ? launch_tiles<4, 8, SLIDING>(a, stream)

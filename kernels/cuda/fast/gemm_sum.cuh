@@ -190,8 +190,7 @@ DEVICE void slide_row(const float *taps, int32_t tap_pitch, int32_t columns, con
   }
 }
 
-/* Adds a row of taps for outputs that share no samples: from one output of a thread to the next, there are `groups` samples.
- */
+/* Adds a row of taps for outputs that share no samples. The outputs of a thread are `groups` samples apart. */
 template <int F, int V>
 DEVICE void stride_row(const cut &a, const float *taps, int32_t columns, const float *samples, float (&sums)[F][V]) {
   const int32_t groups = a.groups, phase_pitch = a.problem.channels * a.phase_pitch;

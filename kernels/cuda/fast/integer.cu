@@ -35,7 +35,7 @@ enum {
 };
 
 template <int F> struct integer_arguments : sliding_arguments<K, F> {
-  /* The taps of a row as bytes; and the same for samples that begin at byte 1 of a word. */
+  /* The taps of a row as bytes: for samples that begin at byte 0 of a word, and at byte 1. */
   uint32_t taps_of_row[F][K][2];
   float exact[F];           /* factor from integers to the sums of direct */
   int start;                /* of a sum: START, or 0 where sums are levels */
@@ -123,7 +123,7 @@ struct patch_place {
   bool ends;        /* the window reaches beyond the row, or no lane has either word: samples are loaded one by one */
 };
 
-/* Sample number `i` of the window of a thread, which may lie beyond the row. */
+/* Returns sample number `i` of the window of a thread. The sample may lie beyond the row. */
 template <int C, int V>
 DEVICE uint32_t sample_beside(const gconv_problem &problem, const beyond &across, const uint8_t *row, int first, int i) {
   const int sample = first - window<K, C, V>::LEFT + i + 12, x = sample / C - 12 / C, at = across.index(x);
@@ -186,7 +186,7 @@ template <int C, int V> struct patch_rows {
 };
 
 /* Makes a patch of `rows` rows, ROWS at most, from row `top` on. INSIDE: it has all rows, and its input is inside the image,
- * but for the ends of rows. */
+ * except at the ends of rows. */
 template <int C, int V, int F, bool PLAIN, bool INSIDE>
 DEVICE void make_patch(const integer_arguments<F> &a, const uint8_t *in, uint8_t *out, const patch_place &at, int top,
                        int rows) {

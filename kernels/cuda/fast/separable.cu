@@ -365,9 +365,9 @@ const char *supports(const gconv_problem *problem) {
   return NULL;
 }
 
-/* The cost of a sample in the kernel to the right, measured on an H200 in multiply-adds of float32: to load and store it,
- * more if channels are separated; to exchange it between the two directions, for each pair; and its products, which tensor
- * cores do 8 times as fast. */
+/* Returns the cost of a sample in the kernel to the right, measured on an H200 in multiply-adds of float32: to load and
+ * store it, more if channels are separated; to exchange it between the two directions, for each pair; and its products,
+ * which tensor cores do 8 times as fast. */
 double right_work(const gconv_problem *problem) {
   const bool bytes = problem->in_type == GCONV_U8;
   double carried = (bytes ? 30 : 70) * (problem->channels == 1 ? 1 : bytes ? 1.6 : 2.4);
@@ -375,8 +375,8 @@ double right_work(const gconv_problem *problem) {
   return carried + launched_filters(problem) * pairs_of(problem) * (25 + products / 8);
 }
 
-/* The cost of a sample in the kernel downwards. Tensor cores do products 4 times as fast; all else takes as long as 4
- * products. */
+/* Returns the cost of a sample in the kernel downwards. Tensor cores do products 4 times as fast; all else takes as long as
+ * 4 products. */
 double down_work(const gconv_problem *problem) {
   return 4 + 3.0 * (walk::CHUNK * walk::row_chunks(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1)) / 4;
 }

@@ -39,8 +39,8 @@ DEVICE void finish_plain(const float (&sums)[AT_ONCE][4], float scale, float off
     values[i / 4][i % 4] = fmaf(sums[i / 4][i % 4], scale, offset);
 }
 
-/* gconv_saturate() in fewer instructions: these minimum and maximum operations return the number if the other operand is
- * NaN. */
+/* Does gconv_saturate() in fewer instructions: these minimum and maximum operations return the number if the other operand
+ * is NaN. */
 DEVICE uint32_t level_bits(float y, float white) {
   return __float_as_uint(fminf(fmaxf(y, 0.0f), white) + 8388608.0f);
 }

@@ -61,7 +61,7 @@ struct separable_arguments : arguments {
   bool dense;       /* output pixels are neighbours, in aligned words */
 };
 
-/* What all threads of a block share: its place, and its rows and columns. */
+/* The data that all threads of a block share: its place, and its rows and columns. */
 struct tile {
   const uint8_t *in;
   uint8_t *out;

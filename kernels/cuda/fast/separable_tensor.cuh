@@ -201,8 +201,8 @@ __device__ void load_fragments(const separable_arguments &a, const tile &t, int 
     ((uint4 *)(t.shared + a.rings))[i] = make_uint4(0, 0, 0, 0);
 }
 
-/* One warp's part of a step. It takes AT_ONCE groups of columns from pixel `first` on through both directions, and stages
- * the results. MANY: all pairs of all filters, with windows in shared memory; otherwise one pair, with its window in
+/* Does one warp's part of a step. It takes AT_ONCE groups of columns from pixel `first` on through both directions, and
+ * stages the results. MANY: all pairs of all filters, with windows in shared memory; otherwise one pair, with its window in
  * registers. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 DEVICE void advance(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split, window<GROUPS> &w,

@@ -46,8 +46,8 @@ struct factors {
   uint32_t h[OUTPUTS][4], l[OUTPUTS][4];
 };
 
-/* The first product, for 16 rows. `x` points to the lane's first four samples. Returns false, for the whole warp, if a
- * number is too large for float16. */
+/* Computes the first product, for 16 rows. `x` points to the lane's first four samples. Returns false, for the whole warp,
+ * if a number is too large for float16. */
 template <int CHUNKS>
 DEVICE bool make_rows(int chunks, int pitch, const uint4 *taps, const float4 *x, float scale, factors &f) {
   float y[2][OUTPUTS][4] = {}; /* groups of 8 rows by chunks */
@@ -79,8 +79,8 @@ DEVICE bool make_rows(int chunks, int pitch, const uint4 *taps, const float4 *x,
   return !__any_sync(~0u, max(most & 0xffff, most >> 16) >= 0x7c00); /* infinite or NaN */
 }
 
-/* The second product. The sums of group e come from group e - 2, since a step goes down two groups. The last two groups are
- * finished by this. */
+/* Computes the second product. The sums of group e come from group e - 2, since a step goes down two groups. The last two
+ * groups are finished by this. */
 template <int GROUPS> DEVICE void add_columns(const uint4 *taps, const factors &f, float (&sums)[GROUPS + 1][OUTPUTS][4]) {
   UNROLLED_FOR (int e = GROUPS; e >= 0; e--) {
     const uint4 b = taps[e * LANES];

@@ -16,8 +16,8 @@
  * While the tile is filled, borders are resolved and integers become floats.
  *
  * This is the exact algorithm for large filters. `direct`, whose sums slide through registers, needs no tile and is faster
- * for small ones. The classic does what strips cannot do: strides along rows, dilations of more than 32 samples, and tiles
- * that do not fit into shared memory, from some 180 x 180 on. Taps are added in the order r, s of the exact family.
+ * for small filters. The classic does what strips cannot do: strides along rows, dilations of more than 32 samples, and
+ * tiles that do not fit into shared memory, from some 180 x 180 on. Taps are added in the order r, s of the exact family.
  */
 #include "../core/tile.cuh"
 
@@ -228,7 +228,7 @@ static bool shape_strips(const gconv_problem *problem, dim3 block, int64_t most,
  * parameters had before CUDA 12.1, for MANY_TAPS, which fit into the 32 KB since then, and for more. */
 enum { FEW_TAPS = 800, MANY_TAPS = 8000 };
 
-/* Floats from one row of taps to the next. The number is even, because constants are read in pairs. */
+/* Returns the floats from one row of taps to the next. The number is even, because constants are read in pairs. */
 static int32_t tap_pitch(const gconv_problem *problem) {
   return (problem->columns + 1) / 2 * 2;
 }

@@ -14,13 +14,13 @@
  *                               . . c b a . . .   ...
  *
  * Sixteen such windows, eight samples apart, are the 16 x 16 or 16 x 32 matrix that mma.sync multiplies by a band. So a warp
- * makes 128 neighbouring samples of a row, of all channels. The tensor cores take bytes as they are: those of u8 pass
- * through shared memory unchanged. A u16 sample is taken apart into two bytes, 256 * high + low.
+ * makes 128 neighbouring samples of a row, of all channels. The tensor cores take bytes as they are: samples of u8
+ * pass through shared memory unchanged. A u16 sample is taken apart into two bytes, 256 * high + low.
  *
  * A tap is a multiple of a quantum: an integer of one or three digits of base 256, each -128 to 127. Each digit has its own
  * band and its own int32 sum. All sums are exact, and are joined at the end. One digit suffices for integer filters (Sobel,
  * boxes, binomials), and for any real number times small integers. All other filters are rounded to 24 bits of their largest
- * tap, and take three digits; two would be too coarse. So the error bound is that of a chain of float32 additions.
+ * tap, and take three digits; two would be too coarse. So the error bound equals that for a chain of float32 additions.
  *
  * Speed (u8): R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes; small ones in pairs.
  * For 7 x 7 taps of three digits on one channel, that is 12 instructions of 6 cycles on an H200; float32 takes 49 * 4 of 1.
@@ -267,7 +267,7 @@ template <int R, int W, int D, int C, bool PLAIN> void launch_walk(const gconv_e
   kernel<<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 
-/* Bytes of shared memory for the staging kernel. */
+/* Returns the bytes of shared memory for the staging kernel. */
 template <class In> int64_t staged_bytes(const gconv_problem *problem) {
   using large = stager<In, 1>;
   shape s = shape_of(problem);
@@ -357,8 +357,7 @@ gconv_status execute(const gconv_execution *execution) {
 }
 
 /* Returns the cycles of a quarter of a multiprocessor for a tile of all filters, measured on an H200: products of 32 bytes,
- * and the other work, which filters of u16 share. It counts three digits unless taps are integers: they are not known here.
- */
+ * and the other work, which filters of u16 share. Counts three digits unless taps are integers: digits are unknown here. */
 double tile_cycles(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(has_colours(problem) ? &colour : problem);

@@ -3,7 +3,7 @@
  * toeplitz, small filters and u8: a warp goes down a strip, Y = 4 rows in each step.
  *
  * The input rows are in a ring in shared memory, in groups of Y: the NEED = 2 or 3 groups that a step spans, and AHEAD = 2
- * more that are being copied. The bands of a single filter stay in registers; those of several filters are read from the L1
+ * more that are being copied. The bands of a single filter stay in registers. Bands of several filters are read from the L1
  * cache in each step.
  *
  * All products have 32 bytes, in four words of windows. The words are loaded into the registers where the multiplication
@@ -95,8 +95,8 @@ DEVICE void store_word(uint32_t shared, uint32_t word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
 }
 
-/* A warp goes down a strip of TILE samples (C = 1), or of TILE pixels whose colours it divides (C = 3). R, W and D are those
- * of products. */
+/* A warp goes down a strip of TILE samples (C = 1), or of TILE pixels whose colours it divides (C = 3). R, W and D are as in
+ * struct products. */
 template <int R, int W, int D, int C, bool PLAIN> struct walker {
   static_assert(C == 1 || (W == 1 && PLAIN));
   static constexpr int PITCH = pitch_of(1, W, C), CHUNKS = PITCH / CHUNK; /* bytes and chunks of a row of the ring */
@@ -167,7 +167,7 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
   }
 
   /* Divides the rows of a group in units of four pixels: LANES units of a row at a time, then the remaining units of all
-   * rows. The addresses are those of this lane's unit of the first row. */
+   * rows. The addresses are of this lane's unit in the first row. */
   static DEVICE void divide(uint32_t from, uint32_t to) {
     constexpr int LEFT = PLANE / 4 - LANES;
     const int lane = threadIdx.x % LANES, row = lane / LEFT, further = LANES + lane % LEFT - lane;
@@ -204,7 +204,7 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
   DEVICE void walk(const outlet &to, int top_row, int rows) const {
     const int filters = a.problem.filters, dilation = a.problem.dilation_y;
     const int lane = threadIdx.x % LANES, windows = OUTPUTS * (lane / 4) + 4 * (lane % 4);
-    /* What the lane reads of a row of the ring: its windows, or the unit that it divides. */
+    /* The data that the lane reads of a row of the ring: its windows, or the unit that it divides. */
     const int own = keep(lead + (C == 1 ? windows : 12 * lane)), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
     const uint32_t begin = keep(shared_address(memory) + own), to_chunk = keep(chunk - own);
     const uint32_t to_unit = keep(4 * lane - windows); /* in a plane, from the windows to that unit */

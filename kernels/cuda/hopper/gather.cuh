@@ -78,7 +78,7 @@ template <int EVERY> DEVICE void pack(const arguments &a, const uint8_t *raw, in
   }
 }
 
-/* The work of the warpgroup that packs the tiles of a couple. */
+/* Does the work of the warpgroup that packs the tiles of a couple. */
 DEVICE void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
   const cut &c = a.c;
   uint8_t *raw = tiles_of(c, m, couple);
@@ -265,7 +265,7 @@ static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t fi
   }
 }
 
-/* The work of the warpgroup that multiplies the tiles of a couple. */
+/* Does the work of the warpgroup that multiplies the tiles of a couple. */
 template <int N, int HEIGHTS, int DEPTH> DEVICE void multiply_tiles(const arguments &a, const memory &m, int32_t couple) {
   const cut &c = a.c;
   const gconv_layer_problem &p = a.problem;

@@ -116,7 +116,7 @@ DEVICE uint32_t largest_of_warp(uint32_t number) {
   return number;
 }
 
-/* A barrier for some warps of the block. */
+/* Waits at barrier `name` for `threads` threads, which are some warps of the block. */
 DEVICE void barrier_of(int32_t name, int32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");
 }

@@ -152,7 +152,7 @@ inline std::vector<tap> taps_of(const cut &c, const gconv_layer_problem *p) {
     return taps;
   }
   list_taps(c, taps.data());
-  if (c.taps % TILE_UNITS) { /* a last tap alone is paired with the one before it, or with itself, in a row after the
+  if (c.taps % TILE_UNITS) { /* a last tap alone is paired with the tap before it, or with itself, in a row after the
                                 filter: zeros */
     taps[c.taps] = taps[c.taps - 1];
     taps[c.taps - 1] = taps[std::max(c.taps - 2, 0)];

@@ -265,8 +265,8 @@ inline void estimate(cut &c, const gconv_layer_problem *p) {
   const double copying = (double)c.split_chunks *
                          (c.sets * c.digits * c.plane_bytes + (c.resident ? 0 : c.steps / c.slot_steps * c.slot_bytes)) / 20;
   /* Two cases of slow stores. If strips end within 32 bytes of memory, two tiles far apart write to these bytes, which took
-   * twice as long. If rows begin within 32 bytes, each group of eight of BAND is stored to two such pieces, which took 1.4
-   * times as long. */
+   * twice as long. If rows begin within 32 bytes, each group of eight of BAND is stored to two pieces of 32 bytes, which
+   * took 1.4 times as long. */
   const bool ragged = p->out_width % 8 != 0, torn = c.strips > 1 && (c.strip % 8 != 0 || ragged);
   const double storing = 4 * outputs / (double)c.items * c.splits / (torn ? 8 : c.how == BAND && ragged ? 12 : 17);
   const double item =
@@ -366,7 +366,7 @@ inline cut cut_planes(const gconv_layer_problem *p, int32_t unit, int32_t digits
 enum : int32_t {
   FLOW_HEAD_BYTES = 640,             /* for barriers and scales */
   LINE = 32,                         /* floats: 128 bytes */
-  KEPT_PITCH = LINE + FLOW_TILE + 8, /* sums of a filter: the rest of a line from the tile before, and those of a tile */
+  KEPT_PITCH = LINE + FLOW_TILE + 8, /* sums of a filter: the rest of a line from the tile before, and the sums of a tile */
   KEPT_BYTES = 16 * KEPT_PITCH * 4   /* of a warp */
 };
 

@@ -205,7 +205,7 @@ static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work
 
 /* ---- The kernel ---- */
 
-/* The work of a warpgroup that multiplies. */
+/* Does the work of a warpgroup that multiplies. */
 template <int D> DEVICE void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
   const int32_t consumer = threadIdx.x / GROUP, thread = threadIdx.x % GROUP;
@@ -225,7 +225,7 @@ template <int D> DEVICE void flow_past(const arguments &a, const flow_memory &m,
     multiply_flow(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, 0, sums);
     /* This overlaps with the last multiplications. */
     const int32_t now = thread_now(), lane = now % 32;
-    const int32_t warp = __shfl_sync(UINT32_MAX, now / 32, 0); /* tells the compiler that it is the same for all lanes */
+    const int32_t warp = __shfl_sync(UINT32_MAX, now / 32, 0); /* shows the compiler that all lanes have the same `warp` */
     float *kept = m.kept + warp * (KEPT_BYTES / 4);
     const flow_outputs o = flow_outputs_of(a, work, tile, warp);
     const float scale = m.h->scales[r.place];

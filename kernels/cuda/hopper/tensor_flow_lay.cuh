@@ -138,7 +138,7 @@ DEVICE void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, 
     }
 }
 
-/* The work of the packing warpgroup. Samples of the next slot are loaded before this slot's samples are stored. */
+/* Does the work of the packing warpgroup. Samples of the next slot are loaded before this slot's samples are stored. */
 template <int D> DEVICE void fill_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
   const int32_t thread = threadIdx.x % GROUP, last = c.flow.slots * FLOW_TILE;

@@ -89,8 +89,8 @@ DEVICE uint32_t largest_so_far(flow_head &h, int32_t own, bool first, bool last,
   return most;
 }
 
-/* The work of the two packing warpgroups: each packs every other slot. While one of them waits for its samples, the other
- * one packs. */
+/* Does the work of the two packing warpgroups: each packs every other slot. While one of them waits for its samples, the
+ * other one packs. */
 template <int D, bool MANY> DEVICE void fill_points(const arguments &a, const flow_memory &m, const flow_work &work) {
   const int32_t thread = threadIdx.x % GROUP, own = threadIdx.x / GROUP - CONSUMERS, chunks = MANY ? a.c.chunks : 1;
   const uint32_t count = (work.end - work.first) * chunks;
@@ -167,7 +167,7 @@ DEVICE void give_back(const flow_memory &m, const ring &at) {
     barrier_arrive(&m.h->slots.empty[at.place]);
 }
 
-/* The work of a warpgroup that multiplies. */
+/* Does the work of a warpgroup that multiplies. */
 template <int D, bool MANY> DEVICE void points_past(const arguments &a, const flow_memory &m, const flow_work &work) {
   constexpr int CHUNK = POINT_STEPS * D * GROUP; /* words of weights, each of 16 bytes */
   const cut &c = a.c;

@@ -236,8 +236,8 @@ DEVICE float finished_sum(const arguments &a, int32_t image, int32_t k, int32_t 
 }
 
 /* Adds the splits in their order, with bias and activation, for V neighbouring outputs at a time, and computes those again
- * that are not finite. Curved activations without splits come here, too, in place. Neighbours are of one filter: `plane` and
- * `count`, its outputs and those of all filters and images, are multiples of V. */
+ * that are not finite. Curved activations without splits come here, too, in place. Neighbours are of one filter: `plane`
+ * (the outputs of a filter) and `count` (the outputs of all filters and images) are multiples of V. */
 template <int V>
 static __global__ void __launch_bounds__(256)
     finish_sums(const __grid_constant__ arguments a, int64_t plane, int64_t count) {

@@ -102,7 +102,7 @@ struct straight {
 inline bool is_curved(const gconv_layer_problem *p) {
   return p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
 }
-/* `later`: the activation is applied later. */
+/* Returns the activation's two parts, or the identity if it is applied `later`. */
 inline straight straight_of(const gconv_layer_problem *p, bool later) {
   const bool relu = p->activation == GCONV_ACTIVATION_RELU && !later;
   return {relu ? 0 : p->activation == GCONV_ACTIVATION_LEAKY && !later ? p->slope : 1, relu ? -FLT_MAX : -HUGE_VALF};
@@ -181,7 +181,7 @@ struct item {
   int32_t filter_tile, group, split, first_chunk, end_chunk;
 };
 
-/* Numbers count tiles of filters first, then groups, splits, and tiles of positions. */
+/* Returns an item. Numbers count tiles of filters first, then groups, splits, and tiles of positions. */
 DEVICE item item_of(const arguments &a, uint32_t number) {
   item it;
   uint32_t rest = a.filter_tiles.divide(number);
@@ -217,8 +217,8 @@ DEVICE uint32_t position_of(const arguments &a, int64_t tile) {
   return segment * (uint32_t)a.c.segment_positions + ((uint32_t)tile - segment * a.segment_tiles.by) * POSITIONS;
 }
 
-/* Returns the end of the positions that a tile may store: those of its own segment. Positions of the next segment are stored
- * by the first tile of that segment, with the scale of that image. */
+/* Returns the end of the positions that a tile may store, which is the end of its own segment. Positions of the next segment
+ * are stored by the first tile of that segment, with the scale of that image. */
 DEVICE uint32_t end_of(const arguments &a, int64_t tile) {
   return a.c.segments > 1 ? (a.segment_tiles.divide((uint32_t)tile) + 1) * (uint32_t)a.c.segment_positions : UINT32_MAX;
 }

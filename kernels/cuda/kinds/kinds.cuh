@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the steps between the products of layers share on a GPU: a thread makes a number of a tensor. */
+/* Helpers of the steps between the products of layers. A thread makes a number of a tensor. */
 #pragma once
 
 #include "kernels/layer_planes.h"
@@ -8,7 +8,7 @@
 
 enum { THREADS = 256, MOST_BLOCKS = 1 << 20 };
 
-/* Blocks for `count` numbers, a thread each. Kernels stride over the rest. */
+/* Returns the blocks for `count` numbers, a thread each. Kernels stride over the rest. */
 static inline unsigned blocks_for(int64_t count) {
   const int64_t blocks = (count - 1) / THREADS + 1;
   return (unsigned)(blocks < MOST_BLOCKS ? blocks : (int64_t)MOST_BLOCKS);

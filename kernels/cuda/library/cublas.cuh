@@ -75,7 +75,7 @@ struct cublas_state {
   void *stream; /* that it works on */
 };
 
-/* cuBLAS asks for 32 MiB on Hopper. If the limit is smaller than four times that, it gets a quarter of the limit. */
+/* Returns the workspace of cuBLAS: the 32 MiB that it asks for on Hopper, but at most a quarter of the limit. */
 size_t cublas_workspace_bytes(size_t limit) {
   size_t recommended = (size_t)32 << 20, quarter = limit / 4 / 256 * 256;
   return recommended < quarter ? recommended : quarter;

@@ -32,7 +32,7 @@ gconv_status launch_finish(const gconv_layer_execution *e) {
   return GCONV_OK;
 }
 
-/* The bound of a sum of rounded products in any order. For TF32, both factors of a product are cut to 10 bits. */
+/* Returns the bound of a sum of rounded products in any order. For TF32, both factors of a product are cut to 10 bits. */
 double library_bound(const gconv_layer_problem *problem) {
   const double bound = gconv_rounding_bound((double)gconv_layer_taps(problem) + 2);
   return problem->math == GCONV_MATH_TF32 ? bound + 0x1p-9 * 1.01 : bound;

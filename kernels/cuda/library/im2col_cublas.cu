@@ -20,7 +20,7 @@ struct chunking {
   int64_t plane, images, pixels, pitch;
 };
 
-/* `pitch` is 0 if not even 128 columns fit. */
+/* Returns the chunks of a problem. `pitch` is 0 if not even 128 columns fit. */
 chunking chunking_of(const gconv_layer_problem *problem) {
   const size_t bytes = problem->workspace_limit - cublas_workspace_bytes(problem->workspace_limit);
   const int64_t pitch = chunk_columns(problem, bytes), plane = (int64_t)problem->out_height * problem->out_width;

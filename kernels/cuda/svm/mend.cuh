@@ -22,7 +22,7 @@ __device__ inline uint32_t unsure_of(const uint32_t *unsure) {
   return four.x + four.y + four.z + four.w;
 }
 
-/* x y, by a warp: the sum of 32 partial sums, each a chain. */
+/* Returns x y, by a warp: the sum of 32 partial sums, each a chain. */
 __device__ inline double dot(const float *x, const float *y, size_t pitch) {
   double sum = 0;
   UNROLLED_8_FOR(size_t c = threadIdx.x % 32; c < pitch / 4; c += 32) {
@@ -37,7 +37,7 @@ __device__ inline double dot(const float *x, const float *y, size_t pitch) {
   return sum;
 }
 
-/* x y as one chain, from the first column to the last. Products of float32 are exact in float64. */
+/* Returns x y as one chain, from the first column to the last. Products of float32 are exact in float64. */
 __device__ inline double chain(const float *x, const float *y, size_t pitch) {
   double sum = 0;
   UNROLLED_2_FOR (size_t first = 0; first < pitch; first += 32) {
@@ -49,8 +49,9 @@ __device__ inline double chain(const float *x, const float *y, size_t pitch) {
   return sum;
 }
 
-/* The value of a row and a point, by a warp. dot() differs from chain() by at most 2^-53 |x| |y| for each fused multiply-add
- * and each sum. If both ends of this interval round to the same float32, that is the value. Else chain() decides. */
+/* Returns the value of a row and a point, by a warp. dot() differs from chain() by at most 2^-53 |x| |y| for each fused
+ * multiply-add and each sum. If both ends of this interval round to the same float32, that is the value. Else chain()
+ * decides. */
 __device__ inline float mend(const gconv_svm_formula &formula, const gconv_svm_gpu_cases &cases, size_t row, size_t point) {
   const double row_norm = cases.norms[row], point_norm = cases.norms[point];
   const float *x = cases.numbers + row * cases.pitch, *y = cases.numbers + point * cases.pitch;

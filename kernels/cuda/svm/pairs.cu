@@ -41,7 +41,7 @@ struct candidate {
   uint32_t index;
 };
 
-/* The maximum over a warp; all threads get it. */
+/* Returns the maximum over a warp to all its threads. */
 __device__ unsigned largest_of_warp(unsigned value) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_max_sync(ALL, value);
@@ -52,7 +52,7 @@ __device__ unsigned largest_of_warp(unsigned value) {
 #endif
 }
 
-/* The best candidate of a warp; all threads get it. */
+/* Returns the best candidate of a warp to all its threads. */
 __device__ candidate best_of_warp(candidate own) {
   const unsigned high = largest_of_warp((unsigned)(own.key >> 32));
   const unsigned low = largest_of_warp((unsigned)(own.key >> 32) == high ? (unsigned)own.key : 0u);
@@ -238,7 +238,7 @@ template <class Moves, class Take> __device__ uint32_t gather(uint32_t count, sh
   return done;
 }
 
-/* The arrays of `count` variables in `memory`. */
+/* Returns the arrays of `count` variables in `memory`. */
 __device__ variables place(double *memory, uint32_t count) {
   const uint32_t padded = (uint32_t)gconv_svm_padded(count);
   return {memory, memory + padded, memory + 2 * padded, memory + 3 * padded};
@@ -285,7 +285,7 @@ template <int PER> __global__ void __launch_bounds__(THREADS) solve_small(gconv_
 
 /* ---- Whole machines ---- */
 
-/* The maximum over the block; all threads get it. */
+/* Returns the maximum over the block to all its threads. */
 __device__ double largest_of_block(double own, double *extremes) {
   for (int distance = WARP / 2; distance > 0; distance /= 2) {
     const double other = __shfl_xor_sync(ALL, own, distance);

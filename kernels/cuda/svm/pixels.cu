@@ -46,7 +46,7 @@ DEVICE float part_of(const float4 &v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-/* C and W are multiples of 4. */
+/* Computes sums. A thread has P pixels of up to C columns, and up to W coefficients. C and W are multiples of 4. */
 template <int C, int P, int W>
 __global__ void __launch_bounds__(THREADS) sum_pixels(const __grid_constant__ machine_arguments a) {
   const gconv_svm_pixels &m = a.machine;
@@ -121,7 +121,7 @@ template <int W> void launch_wide(const machine_arguments &a, cudaStream_t strea
     launch<GCONV_SVM_PIXEL_COLUMNS, 2, W>(a, stream);
 }
 
-/* One thread a pixel. */
+/* A thread has a pixel. */
 __global__ void count_votes(int classes, const double *rho, const double *sums, size_t count, size_t pitch, float *out,
                             size_t plane) {
   const size_t pixel = (size_t)blockIdx.x * THREADS + threadIdx.x;

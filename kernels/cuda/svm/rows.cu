@@ -116,8 +116,8 @@ __global__ void sum_class(const double *values, size_t pitch, size_t rows, const
   sums[(c * wide + k) * pitch + row] = sum;
 }
 
-/* The dynamic shared memory of a kernel on the current device. It exceeds the default limit, so the limit is raised at the
- * first call for each device. If that fails, the launch returns the error. */
+/* Returns the dynamic shared memory of a kernel on the current device. It exceeds the default limit, so the limit is raised
+ * at the first call for each device. If that fails, the launch returns the error. */
 template <auto KERNEL> int ring_bytes() {
   static std::atomic<uint64_t> allowed{0}; /* a bit for each device */
   int device = 0;

@@ -46,7 +46,7 @@ size_t gconv_svm_gpu_digits_bytes(size_t count, size_t most_rows, size_t columns
 cudaError_t gconv_svm_gpu_digits_make(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases,
                                       const uint32_t *members, size_t count, size_t most_rows, void *memory,
                                       cudaStream_t stream, gconv_svm_gpu_digits *digits);
-/* As gconv_svm_gpu_rows(), by digits of the same members. row_count is at most digits->most_rows. */
+/* Does gconv_svm_gpu_rows() by digits of the members. row_count is at most digits->most_rows. */
 void gconv_svm_gpu_rows_by_digits(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases, const uint32_t *wanted,
                                   float *const *rows, size_t row_count, const uint32_t *members,
                                   const gconv_svm_gpu_digits *digits, cudaStream_t stream);

@@ -73,8 +73,8 @@ DEVICE uint32_t rank_in_cluster() {
   return rank;
 }
 
-/* The producer, one thread: copies the points of its own block, and a share of the rows to both blocks. Clusters begin with
- * different columns, so that they do not read the same lines of the L2 cache at the same time. */
+/* The producer, which is one thread, copies the points of its own block, and a share of the rows to both blocks. Clusters
+ * begin with different columns, so that they do not read the same lines of the L2 cache at the same time. */
 DEVICE void copy(const work &w, block_memory &m, uint32_t rank) {
   const uint32_t share = rank * SHARE;
   const size_t tile_bytes = (size_t)w.steps * PIECE;
@@ -120,7 +120,8 @@ struct sums {
       UNROLLED_FOR (int i = 0; i < TILE / 2; i++)
         c[w][i] = 0;
   }
-  /* T / 256^2, as float64. An integer of 64 bits is converted by its halves of 32 bits, each the mantissa of a float64. */
+  /* Returns T / 256^2, as float64. An integer of 64 bits is converted by its halves of 32 bits, each the mantissa of a
+   * float64. */
   DEVICE double at(int i) const {
     const int64_t low = (int64_t)c[4][i] + (int64_t)c[3][i] * 256 + (int64_t)c[2][i] * 65536 + (int64_t)c[1][i] * 16777216;
     const uint64_t all = (uint64_t)low + ((uint64_t)(uint32_t)c[0][i] << 32);
@@ -292,7 +293,7 @@ template <auto KERNEL> bool allow(int bytes) {
   return cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) == cudaSuccess;
 }
 
-/* The configuration of multiply_digits() for one cluster. It points to *cluster. */
+/* Returns the configuration of multiply_digits() for one cluster. It points to *cluster. */
 cudaLaunchConfig_t find_launch(cudaLaunchAttribute *cluster) {
   cudaLaunchConfig_t config = {};
   cluster->id = cudaLaunchAttributeClusterDimension;

@@ -20,7 +20,7 @@ enum { THREADS = 128, ROWS = 64, POINTS = 64, LINES = ROWS + POINTS };
 enum { STAGES = 3, DEEP = 32, PITCH = DEEP + 4, STAGE = LINES * PITCH, RING_BYTES = STAGES * STAGE * 4 };
 enum { POWERS = 64 };
 
-/* Blocks of a multiprocessor: as many as its registers suffice for. */
+/* Returns the blocks of a multiprocessor: as many as its registers suffice for. */
 template <bool DIRECT> constexpr int blocks() {
 #if __CUDA_ARCH__ >= 900
   return DIRECT ? 3 : 4;
@@ -54,7 +54,7 @@ __device__ inline double exponential(double x) {
   return inside ? e * __longlong_as_double((long long)power) : 0.0;
 }
 
-/* powers[i] = 2^(-i / POWERS). */
+/* Returns powers[i] = 2^(-i / POWERS). */
 __device__ inline double power_of(int i) {
   return exponential(i * (-0.6931471805599453 / POWERS));
 }
@@ -116,8 +116,8 @@ __device__ inline double raise(const gconv_svm_formula &formula, double x) {
   return power;
 }
 
-/* The values of a row at two points. DIRECT, which is formula.direct: sums are of squared differences; only for the form
- * EXP. powers: for exponentials_as_floats(), or NULL to use exponential(). */
+/* Computes the values of a row at two points. DIRECT, which is formula.direct: sums are of squared differences; only for the
+ * form EXP. powers: for exponentials_as_floats(), or NULL to use exponential(). */
 template <bool DIRECT, class Value>
 __device__ void finish(const gconv_svm_formula &formula, const double (&point_norms)[2], double row_norm,
                        const double (&sums)[2], const double *powers, Value (&values)[2]) {

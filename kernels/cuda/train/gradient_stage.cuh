@@ -54,7 +54,7 @@ struct stage_source {
   int32_t filter, filters, channel, channels; /* the first filter, how many; the first channel, how many */
 };
 
-/* The part of a stage that a chunk fills. */
+/* Returns the part of a stage that a chunk fills. */
 DEVICE chunk filled_of(const staging &a, chunk of) {
   return {of.p0, a.whole ? a.rows : of.rows, of.q0, a.whole ? a.columns : of.columns};
 }
@@ -82,7 +82,7 @@ DEVICE void load_gradients(const staging &a, stage_source source, chunk of, int3
   }
 }
 
-/* The samples under a chunk. */
+/* Returns the samples under a chunk. */
 DEVICE planes_part samples_of(const staging &a, stage_source source, chunk of) {
   const gconv_layer_problem &p = a.p;
   const chunk all = filled_of(a, of);

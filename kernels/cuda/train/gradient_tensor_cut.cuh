@@ -74,7 +74,7 @@ inline cut cut_of(const gconv_layer_problem &p) {
   return c;
 }
 
-/* The cut for multiply_by_warpgroups(): a block has 64 filters, and a warp three taps of 16 columns. */
+/* Returns the cut for multiply_by_warpgroups(): a block has 64 filters, and a warp three taps of 16 columns. */
 inline cut cut_for_warpgroups(const gconv_layer_problem &p) {
   const int32_t taps = cut_of(p).taps;
   return {taps, 3 / taps, 8, 1, true};

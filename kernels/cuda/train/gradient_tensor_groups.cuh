@@ -92,7 +92,8 @@ DEVICE void add_stage_by_warpgroups(int32_t steps, uint64_t gradients, uint64_t 
     }
 }
 
-/* The descriptor of the first two quads at an address: quads are 64 units of 16 bytes apart, groups of 8 filters 8 units. */
+/* Returns the descriptor of the first two quads at an address: quads are 64 units of 16 bytes apart, groups of 8 filters 8
+ * units. */
 DEVICE uint64_t descriptor_of_quads(const float *at) {
   return shared_address(at) >> 4 | (uint64_t)BLOCK_FILTERS << 16 | (uint64_t)8 << 32;
 }

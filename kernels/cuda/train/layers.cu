@@ -22,7 +22,7 @@ __device__ float target_of(const gconv_learn_net &net, const float *targets, int
   return net.classes ? (targets[n] == (float)i ? 1.0f : 0.0f) : targets[n * outputs + i];
 }
 
-/* The weight of the class of case n. A product with 1 keeps its bits. */
+/* Returns the weight of the class of case n. A product with 1 keeps its bits. */
 __device__ float weight_of(const gconv_learn_net &net, const float *targets, int64_t n) {
   return net.class_weights ? net.class_weights[(size_t)targets[n]] : 1.0f;
 }
@@ -53,7 +53,8 @@ __global__ void find_losses(gconv_learn_net net, const float *y, const float *ta
   }
 }
 
-/* Losses of many outputs: one block a case. Its threads compute the terms, and one thread adds them in their order. */
+/* Finds losses of many outputs, with one block for each case. Its threads compute the terms, and one thread adds them in
+ * their order. */
 __global__ void __launch_bounds__(THREADS) find_long_losses(gconv_learn_net net, const float *y, const float *targets,
                                                             int64_t outputs, double *losses, uint32_t *hits) {
   enum { TERMS = 2048 };
@@ -112,7 +113,7 @@ __global__ void __launch_bounds__(1024)
     *stop = 1;
 }
 
-/* Four numbers at a time, then the rest. */
+/* A thread differentiates four numbers at a time; then some threads do the rest. */
 __global__ void differentiate_each(gconv_layer_problem p, const float *y, float *dy, int64_t count) {
   FOR_OWN (i, count / 4) {
     const float4 ys = ((const float4 *)y)[i], dys = ((const float4 *)dy)[i];

@@ -31,10 +31,10 @@ typedef struct gconv_learn_own {
   gconv_learn_tap *taps; /* in device memory: C / G x R x S, and one for the bias; NULL without weights */
 } gconv_learn_own;
 
-/* The taps of a filter in the order c, r, s, for the host. */
+/* Lists the taps of a filter in the order c, r, s, in host memory. */
 void gconv_learn_make_taps(const gconv_layer_problem *problem, gconv_learn_tap *taps);
 
-/* x = the cases `numbers` of a data set. */
+/* Copies the cases with these numbers from a data set to x. */
 void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cases, int64_t floats, float *x,
                            cudaStream_t stream);
 /* Computes y from x by a layer with weights, without softmax. */

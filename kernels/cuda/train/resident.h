@@ -3,7 +3,7 @@
  * Training of small dense networks in the shared memory of multiprocessors, which holds the weights, the optimiser's arrays
  * and all values of a batch. One kernel takes many steps. A batch of one slice (GCONV_LEARN_SLICE cases) is trained by one
  * block or a cluster of four. With several slices, blocks compute the gradients of slices, wait for each other, and update
- * the parameters together. The order of all sums is that of kernels/learn_problem.h.
+ * the parameters together. All sums have the order of kernels/learn_problem.h.
  */
 #pragma once
 

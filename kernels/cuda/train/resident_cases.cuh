@@ -54,7 +54,7 @@ __device__ __forceinline__ void add_outputs(const resident_layer &l, float *cons
     }
 }
 
-/* Softmax of cases n and n + 1, in place. */
+/* Does softmax for cases n and n + 1, in place. */
 __device__ __forceinline__ void soften(const resident_layer &l, float *const (&y)[2]) {
   float largest[2] = {-INFINITY, -INFINITY}, sums[2] = {};
   for (int32_t k = lane_of(); k < l.outputs; k += 32)
@@ -73,7 +73,7 @@ __device__ __forceinline__ void soften(const resident_layer &l, float *const (&y
       y[m][k] = y[m][k] / sums[m];
 }
 
-/* The gradient of a sum of the last layer, from its output y and d = y - target. */
+/* Returns the gradient of a sum of the last layer, from its output y and d = y - target. */
 __device__ __forceinline__ float sum_gradient(const resident_net &net, const resident_layer &l, float factor, float y,
                                               float d) {
   const float dy = output_gradient(net, factor, d);

@@ -107,7 +107,7 @@ template <int BLOCKS> __device__ __forceinline__ int32_t block_of_cluster() {
   return (int32_t)rank;
 }
 
-/* A barrier of all threads of a cluster, or of the block. It takes some 700 cycles. */
+/* Waits for all threads of the cluster, or of the block. A barrier of a cluster takes some 700 cycles. */
 template <int BLOCKS> __device__ __forceinline__ void sync_cluster() {
 #if __CUDA_ARCH__ >= 900
   if (BLOCKS > 1) {
@@ -119,7 +119,7 @@ template <int BLOCKS> __device__ __forceinline__ void sync_cluster() {
   __syncthreads();
 }
 
-/* A barrier of the workers of a block. */
+/* Waits for the workers of the block. */
 __device__ __forceinline__ void sync_workers() {
   asm volatile("bar.sync 1, %0;" ::"n"(32 * WORKERS) : "memory");
 }
@@ -230,12 +230,12 @@ __device__ void begin_block(const resident_net &net, const float *block, int32_t
   begin_floats(block, net.rows * net.pitch, to, first);
 }
 
-/* The number of the parameter of output k and input c; input l.inputs is the bias. */
+/* Returns the number of the parameter of output k and input c; input l.inputs is the bias. */
 __device__ __forceinline__ int64_t parameter_of(const resident_layer &l, int32_t k, int32_t c) {
   return l.weights + (c < l.inputs ? k * l.inputs + c : l.inputs * l.outputs + k);
 }
 
-/* Rows of weights in shared memory: one for each output or, in a layer by cases, one for each input and one of biases. */
+/* Returns the rows of weights in shared memory: one for each output; in a layer by cases, for each input and for biases. */
 __device__ __forceinline__ int32_t weight_rows(const resident_layer &l) {
   return l.by_cases ? l.inputs + 1 : l.outputs;
 }

@@ -273,12 +273,12 @@ template <int ROOM> __device__ float target_of(const resident_net &net, int32_t 
   return !net.classes ? target : target == (float)k ? 1.0f : 0.0f;
 }
 
-/* The gradient of an output from d = output - target; for cross-entropy, the gradient of its sum. */
+/* Returns the gradient of an output from d = output - target; for cross-entropy, the gradient of its sum. */
 __device__ __forceinline__ float output_gradient(const resident_net &net, float factor, float d) {
   return gconv_learn_loss_gradient(net.loss, d, factor);
 }
 
-/* The loss of case n, whose outputs are y[k * apart]. For cross-entropy it is the output of the class, from which
+/* Returns the loss of case n, whose outputs are y[k * apart]. For cross-entropy it is the output of the class, from which
  * loss_from() computes the loss. */
 template <int ROOM>
 __device__ double loss_source(const resident_net &net, int32_t x_at, int32_t n, const float *y, int32_t apart) {

@@ -29,7 +29,7 @@ struct together {
 /* The bits of a parameter that is not yet written, a NaN. A parameter that is NaN is written as 0x7fffffff. */
 constexpr uint32_t PENDING = 0xffffffff;
 
-/* A barrier of all blocks, number `round`, from 1 on. What they wrote before is visible after it. */
+/* Waits for all blocks, at barrier number `round`, from 1 on. All that blocks wrote before is visible afterwards. */
 __device__ void sync_grid(const together &of, unsigned round) {
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -89,7 +89,7 @@ __device__ void await_parameters(const together &of, int32_t i) {
   }
 }
 
-/* The number of the parameter in each place. */
+/* Sets numbers[i] to the number of the parameter in place i, or to -1. */
 __global__ void number_places(const __grid_constant__ resident_net net, int32_t places, int32_t *numbers) {
   for (int32_t i = (int32_t)threadIdx.x; i < places; i += (int32_t)blockDim.x)
     numbers[i] = -1;
@@ -139,7 +139,8 @@ __device__ __forceinline__ float4 add(float4 a, float4 b) {
   return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
-/* The sum of up to GCONV_RESIDENT_SLICES / ADDED leaves by a tree, in groups of four; levels[b] is the sum of 2^b groups. */
+/* Returns the sum of up to GCONV_RESIDENT_SLICES / ADDED leaves by a tree, in groups of four; levels[b] is the sum of 2^b
+ * groups. */
 __device__ float4 add_leaves(const float4 *leaves, int64_t apart, int32_t count) {
   float4 levels[4] = {}, sum = {};
   const int32_t groups = (count + 3) / 4;
@@ -194,7 +195,7 @@ struct own_parameter {
   float first, second;
 };
 
-/* The thread's parameter in the QUADS quads from `first` on. */
+/* Returns the thread's parameter in the QUADS quads from `first` on. */
 __device__ own_parameter find_own(const together &of, const run_of &run, int32_t first) {
   const int32_t place = 4 * first + (int32_t)threadIdx.x;
   const int32_t number = threadIdx.x < 4 * QUADS && place < of.places ? of.numbers[place] : -1;

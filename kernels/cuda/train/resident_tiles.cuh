@@ -77,7 +77,7 @@ __device__ __forceinline__ void differentiate(const resident_net &net, int32_t x
   store_cases(shared + l.dz + k * SLICE_PITCH + n, gradients);
 }
 
-/* Softmax and its gradients. A lane has a case; several warps share its outputs. */
+/* Computes softmax and its gradients. A lane has a case; several warps share its outputs. */
 __device__ void soften_slice(const resident_net &net, int32_t x_at, int32_t count) {
   const resident_layer &l = net.layers[net.count - 1];
   constexpr int32_t SHARES = WORKERS / SLICE_GROUPS;

@@ -20,7 +20,7 @@ using tensor_encoder = CUresult (*)(CUtensorMap *, CUtensorMapDataType, cuuint32
                                     const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
                                     CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
-/* The driver's function that makes maps; NULL if the driver is too old. */
+/* Returns the driver's function that makes maps, or NULL if the driver is too old. */
 inline tensor_encoder find_tensor_encoder() {
   void *encode = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;

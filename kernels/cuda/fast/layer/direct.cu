@@ -158,7 +158,7 @@ gconv_status prepare_either(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
-/* Counts instructions: one for each multiply-add, the others of a tap, and 1500 of a thread besides its taps. An H200
+/* Counts instructions: multiply-adds, other instructions of a tap, and 1500 of a thread besides its taps. An H200
  * reaches 0.62 of its peak. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   if (const small::part part = small::find_part(problem); part.launch)

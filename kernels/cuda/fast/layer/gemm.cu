@@ -124,7 +124,7 @@ template <int COUNT> DEVICE void load_fours(const float *from, int apart, float 
     load_four(from + i / 4 * apart, v + i);
 }
 
-/* Multiplies eight taps. Weights and samples of a tap are loaded while the one before is multiplied. */
+/* Multiplies eight taps. Weights and samples of a tap are loaded while the tap before is multiplied. */
 template <int M, int V> DEVICE void multiply_slice(const float *slice, float (&sums)[ALONG][V]) {
   constexpr int N = positions_of<M, V>();
   const float *weights = slice + filter_place<M>(), *samples = slice + SLICE * M + output_place<M, V>();
@@ -241,7 +241,7 @@ int64_t slices_of(const gconv_layer_problem *problem) {
 size_t weight_floats(const gconv_layer_problem *problem) {
   return (size_t)((int64_t)problem->groups * tiles_of(problem) * slices_of(problem) * SLICE * tile_of(problem));
 }
-/* Offsets are read some slices ahead. */
+/* Returns the number of offsets. They are read some slices ahead. */
 int64_t offset_count(const gconv_layer_problem *problem) {
   return (slices_of(problem) + STAGES - 1) * SLICE;
 }

@@ -7,7 +7,7 @@
  *
  * A block keeps the weights, and goes from tile to tile of 128 pixels. What a layer yields stays in shared memory, in two
  * buffers in turn. In a layer of many filters, a warp has 8 filters of all pixels, a thread 4 pixels of them: 32
- * multiply-adds for 3 loads of 16 bytes, of which those of weights are the same for all lanes. In a layer of up to 8
+ * multiply-adds for 3 loads of 16 bytes. Loads of weights are the same for all lanes. In a layer of up to 8
  * filters, a thread has 4 filters of a pixel.
  *
  * Two layers of few channels and outputs have a kernel of their own (pointwise_pair.cuh): 20 channels to 64 to 3, a network

@@ -4,7 +4,7 @@
  * has P pixels with all their channels in registers. It goes over the filters of the first layer one by one, and adds each
  * result at once to the sums of the outputs. So nothing is stored between the layers, and no thread waits for others.
  *
- *     shared memory, for each filter of the first layer: | C weights | bias | the second layer's weights of it, OUTS |
+ *     shared memory, for each filter of the first layer: | C weights | bias | its OUTS weights in the second layer |
  *
  * For each of these filters, P (C + OUTS) multiply-adds take (C + OUTS + 1) / 4 loads of 16 bytes, the same for all lanes.
  */
@@ -33,7 +33,7 @@ template <int C, int OUTS> DEVICE void bring_pair(const arguments_of_layers &a, 
   }
 }
 
-/* Softmax as gconv_softmax() makes it, of values in registers. */
+/* Does gconv_softmax() on values in registers. */
 template <int OUTS> DEVICE void soften(float (&v)[OUTS], int count) {
   float largest = v[0], sum = 0;
   UNROLLED_FOR (int k = 1; k < OUTS; k++)

@@ -45,8 +45,7 @@ struct tiled_arguments : block_arguments {
   int32_t shift; /* columns that a tile begins earlier, to copy 16 bytes at a time; -1: 4 bytes are copied at a time */
 };
 
-/* tile_rows(): the rows of a tile that N steps need for `filter_rows` rows of a filter. tile_pitch(): floats of such a row.
- */
+/* tile_rows() returns the rows of a tile that N steps need for `filter_rows` rows of a filter, tile_pitch() their floats. */
 int64_t tile_rows(const gconv_layer_problem *problem, int N, int filter_rows) {
   return (int64_t)(N * WARPS - 1) * problem->stride_y + (int64_t)(filter_rows - 1) * problem->dilation_y + 1;
 }
@@ -238,8 +237,8 @@ const char *supports(const gconv_layer_problem *problem) {
   return find_stage(problem, steps_of(problem), &a) ? NULL : "filters or strides whose tile exceeds 48 KB";
 }
 
-/* As the cost of direct, but for whole tiles, without checks. Each row of a tile that a warp loads takes as long as 15
- * instructions. One or two blocks do not keep a multiprocessor busy. */
+/* Estimates as cost() of direct does, but for whole tiles, without checks. Each row of a tile that a warp loads takes as
+ * long as 15 instructions. One or two blocks do not keep a multiprocessor busy. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const int steps = steps_of(problem);
   tiled_arguments a;

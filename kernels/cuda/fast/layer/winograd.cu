@@ -31,7 +31,7 @@ tiling tiling_of(const gconv_layer_problem *problem) {
   return t;
 }
 
-/* B' d, for four columns or rows. */
+/* Replaces d by B' d, for four columns or rows (winograd.h). */
 DEVICE void transform(float &a, float &b, float &c, float &d) {
   const float first = a - c, second = b + c, third = c - b, fourth = b - d;
   a = first, b = second, c = third, d = fourth;
