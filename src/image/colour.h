@@ -11,9 +11,9 @@
 
 #include "gconv.h"
 
-/* Y' = 0.299 R + 0.587 G + 0.114 B (BT.601) of the samples as stored: the exact sum, rounded to the nearest level (ties to
- * even). For f32, the sum is taken in float from left to right. Alpha is copied. `out` has one channel, or two with alpha.
- * Images that are grey already are copied: channels - alpha is 1 or 3. */
+/* Computes grey from the samples as stored: Y' = 0.299 R + 0.587 G + 0.114 B (BT.601), the exact sum, rounded to the nearest
+ * level (ties to even). For f32, the sum is taken in float from left to right. Alpha is copied. `out` has one channel, or
+ * two with alpha. Images that are grey already are copied: channels - alpha is 1 or 3. */
 void gconv_colour_grey_row(gconv_type type, int channels, bool alpha, const void *in, void *out, size_t pixels);
 
 /* Writes the same grey of RGB or RGBA samples as fractions of white, not rounded to levels: the exact sum divided by white
@@ -28,8 +28,8 @@ void gconv_colour_linear_row(gconv_type type, int channels, bool alpha, const vo
 /* Applies the sRGB curve: linear light becomes sRGB, 1 is white. Alpha is copied. Results are not rounded to levels. */
 void gconv_colour_srgb_row(int channels, bool alpha, const float *in, float *out, size_t pixels);
 
-/* Y = 0.2126 R + 0.7152 G + 0.0722 B (BT.709) of linear light, in float from left to right. Alpha is copied. Images that are
- * grey already are copied: channels - alpha is 1 or 3. */
+/* Computes grey from linear light: Y = 0.2126 R + 0.7152 G + 0.0722 B (BT.709), in float from left to right. Alpha is
+ * copied. Images that are grey already are copied: channels - alpha is 1 or 3. */
 void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float *out, size_t pixels);
 
 /* Rows of interleaved pixels, for gconv_colour_mix_rows(). */
@@ -39,7 +39,7 @@ typedef struct gconv_colour_rows {
   size_t pixels, rows;
   const void *in;
   void *out;                  /* does not overlap `in` */
-  size_t in_bytes, out_bytes; /* from row to row */
+  size_t in_bytes, out_bytes; /* bytes from row to row */
 } gconv_colour_rows;
 /* Makes channel c the sum over d of mixing[c][d] times channel d. The sum is taken in float32 in the order of d, or in
  * integers where the result is equal. For integer types, the sum is rounded to nearest even and saturated. With `wrap`, it

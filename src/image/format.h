@@ -43,7 +43,7 @@ typedef struct gconv_reader {
   char lost[200];        /* names of metadata that no image has a place for: gconv_reader_lose(); "": there are none */
   const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   gconv_threads *shared; /* NULL, or threads: one of them reads the rows; set after gconv_reader_open() */
-  bool again, strip;     /* gconv_read_options */
+  bool again, strip;     /* as in gconv_read_options */
   uint64_t max_pixels;   /* the most pixels of a frame; gconv_reader_open() checks this before any row is read */
   bool used;             /* pixels were asked for, as rows or as a file for a GPU: only then are warnings given */
   bool left_out;         /* some metadata were left out, and gconv_reader_has_room() added a note */
@@ -57,13 +57,13 @@ typedef struct gconv_reader {
 /* How the rows of an image reach their writer, and where it writes. */
 enum {
   GCONV_IN_PARTS = 1, /* write_rows() is called for some rows at a time */
-  GCONV_TO_PIPE = 2   /* to a sink that cannot seek */
+  GCONV_TO_PIPE = 2   /* the sink cannot seek */
 };
 
 /* An image being written. */
 typedef struct gconv_writer {
   const gconv_format *format;
-  const char *name; /* of the file, for error texts */
+  const char *name; /* the file's name, for error texts */
   gconv_sink *sink;
   bool grows;                         /* add_frame() may add frames to those of the header */
   const gconv_image *header;          /* shape, type, alpha and metadata; its pixels are not looked at */
@@ -182,11 +182,12 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
  * complete. After a failure, nothing is read any more. */
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
 
-/* GCONV_TOO_LARGE if all frames together are more than `max_pixels`, GCONV_UNSUPPORTED if they are not alike. */
+/* Fails with GCONV_TOO_LARGE if all frames together are more than `max_pixels`, with GCONV_UNSUPPORTED if they are not
+ * alike. */
 gconv_status gconv_reader_check_whole(const gconv_reader *reader);
 
-/* GCONV_TOO_LARGE if `frames` frames have more pixels than pictures in a file of so few bytes can have: a few hundred bytes
- * may ask for gigabytes of one colour. A pipe is checked only if open() has read it as a whole. */
+/* Fails with GCONV_TOO_LARGE if `frames` frames have more pixels than pictures in a file of this size can have: a few
+ * hundred bytes may ask for gigabytes of one colour. A pipe is checked only if open() has read it as a whole. */
 gconv_status gconv_reader_check_expansion(const gconv_reader *reader, int32_t frames);
 
 /* Says whether another image follows, when all rows were read; its rows are read next. *more is false if the reader is not
@@ -255,19 +256,19 @@ gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_
  * text: "a PNG". */
 gconv_status gconv_format_state(size_t bytes, const char *what, void **state);
 
-/* The rows of all frames, and of all planes of each. Only the header counts. */
+/* Returns the number of rows of all frames; of a planar image, of all planes. Only the header counts. */
 int64_t gconv_image_row_count(const gconv_image *image);
-/* The bytes of all samples of one frame, of all its planes. */
+/* Returns the bytes of all samples of one frame, with all its planes. */
 double gconv_image_frame_bytes(const gconv_image *image);
 
 /* Returns what is wrong with the ICC profile of `image`, or NULL. Its colours, grey or RGB, must be those of the image. With
  * `whole`, it is also checked for damage. */
 const char *gconv_icc_fault(const gconv_image *image, bool whole);
 
-/* Finds damage without decoding, because the decoders of GPUs do not report it. Returns whether a JPEG file, of one scan,
- * ends with its end mark, and whether its coded data have no marks but those for restarts, in their order, if the file
- * announces restarts. This does not find damage that changes codes but no marks, or files that were cut and got an end mark.
- */
+/* Finds damage without decoding, because the decoders of GPUs do not report it. Returns true if a JPEG file of one scan ends
+ * with its end mark, and its coded data have no marks but those for restarts. If the file announces restarts, their marks
+ * must be in order. This does not find damage that changes codes but no marks, or files that were cut and got an end
+ * mark. */
 bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size);
 
 /* Finds the end mark of a JPEG file whose coded data begin at `at`. *end becomes the position behind it; 0: there is
@@ -276,7 +277,7 @@ gconv_status gconv_jpeg_find_end(const gconv_source *source, uint64_t at, uint64
 
 /* Returns the bytes of all elements of a .npy file whose header was read. */
 size_t gconv_npy_bytes(const gconv_reader *reader);
-/* gconv_format.take_planes of arrays. */
+/* Does gconv_format.take_planes for arrays. */
 void gconv_npy_take_planes(gconv_reader *reader, int32_t planes);
 
 /* Reverses the bytes of each item, in place; item_bytes is 1, 2, 4 or 8. */

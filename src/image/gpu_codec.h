@@ -32,7 +32,7 @@ typedef struct gconv_png_strip {
   int32_t first_row, rows;
 } gconv_png_strip;
 
-/* Makes PNG of one image at a time, all of one shape. */
+/* Makes PNGs of images of one shape, one image at a time. */
 typedef struct gconv_gpu_png {
   size_t bytes;                  /* bytes of GPU memory that it holds */
   const gconv_png_strip *strips; /* on the host: the strips of the image that was encoded last, from the top */
@@ -83,7 +83,7 @@ const gconv_gpu_codec *gconv_gpu_codec_of(const char *device);
  * afterwards. GCONV_UNSUPPORTED says why a GPU does not decode it: GPUs take JPEGs of 8 bits, sequential, in one scan, in
  * colour (YCbCr), that EXIF does not turn. */
 gconv_status gconv_row_reader_jpeg(gconv_row_reader *reader, void **jpeg, size_t *size);
-/* Whether the header allows gconv_row_reader_jpeg(), which may still find that the data are damaged. */
+/* Returns whether the header allows gconv_row_reader_jpeg(), which may still find that the data are damaged. */
 bool gconv_row_reader_may_be_jpeg(const gconv_row_reader *reader);
 
 /* The next rows of an image: as samples, or as the bytes that encode them in the file. */
@@ -97,8 +97,8 @@ typedef struct gconv_part {
   uint32_t adler; /* with bytes: Adler-32 of their rows as they are filtered; used if count > 0 */
 } gconv_part;
 
-/* As gconv_row_writer_write(). Bytes are for PNG of level 1 alone: IDAT chunks of whole strips, gconv_row_writer_step() rows
- * each but for the last. */
+/* Does gconv_row_writer_write() for a part. Parts that are bytes are for PNG of level 1 alone: IDAT chunks of whole strips,
+ * gconv_row_writer_step() rows each but for the last strip. */
 gconv_status gconv_row_writer_write_part(gconv_row_writer *writer, const gconv_part *part);
 
 /* A receiver of results. They come from a device in parts. */

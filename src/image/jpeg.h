@@ -19,7 +19,7 @@
 
 #include <jpeglib.h>
 
-enum { GCONV_JPEG_EXIF = JPEG_APP0 + 1 /* of EXIF, and of XMP */ };
+enum { GCONV_JPEG_EXIF = JPEG_APP0 + 1 /* the segment of EXIF, and of XMP */ };
 
 /* The prefixes of segments of EXIF and XMP. Their sizes count the final 0, as segments have it. */
 static const char gconv_jpeg_exif[] = "Exif\0", gconv_jpeg_xmp[] = "http://ns.adobe.com/xap/1.0/";
@@ -28,10 +28,10 @@ typedef struct jpeg_session {
   struct jpeg_error_mgr errors; /* libjpeg knows the session by this first member */
   jmp_buf failed;
   gconv_status status; /* the error, after a jump */
-  const char *name;    /* of the file */
+  const char *name;    /* the file's name */
   gconv_reader *reader;
   gconv_writer *writer;
-  gconv_image header; /* of the current image; the reader has that of the first */
+  gconv_image header; /* header of the current image; the reader has that of the first */
   int32_t image;      /* number of the current image, from 0 */
   int32_t row;        /* next row of the current image to be read */
   uint64_t data;      /* position of the coded data of the first image, behind the head of its first scan */

@@ -10,7 +10,7 @@
 
 enum { STRIP = 32 }; /* rows of a turn */
 
-/* Rows that are looked at, spread over threads. */
+/* The rows to look at, which threads share. */
 typedef struct looking {
   gconv_look *look;
   const gconv_image *image;

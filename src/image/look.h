@@ -11,23 +11,23 @@ GCONV_C_BEGIN
 
 /* What to look for in an image, and what was found there. Set `numbers` and `colours`; begin the other fields with zeros. */
 typedef struct gconv_look {
-  bool numbers;     /* look for NaN and infinities; only f32 has such */
-  bool colours;     /* look for transparent pixels beside opaque ones of another colour; only images with alpha have such */
+  bool numbers;     /* look for NaN and infinities; only f32 has them */
+  bool colours;     /* look for transparent pixels beside opaque ones of another colour; only images with alpha have them */
   uint64_t samples; /* samples that were looked at */
   uint64_t nans;    /* samples that are NaN */
   uint64_t infinities; /* samples that are infinite */
   int bleeds;          /* 1: some transparent pixels beside opaque ones have another colour */
 } gconv_look;
 
-/* Looks at the rows of `image` from `first` on; those before were looked at before. An opaque image costs a look at its
- * alpha, one without alpha nothing. */
+/* Looks at the rows of `image` from `first` on; earlier calls have looked at those before. Of an opaque image, only alpha is
+ * looked at for colours. An image without alpha costs nothing there. */
 void gconv_look_at(gconv_look *look, const gconv_image *image, int32_t first, gconv_threads *threads);
 
-/* Adds what another look found. */
+/* Adds to *sum what another look found. */
 void gconv_look_add(gconv_look *sum, const gconv_look *other);
 
-/* Warns of NaN and infinities that become black or white, once a run, of the image at `path`. NULL: each time, of an image
- * of the caller. */
+/* Warns, once a run, of NaN and infinities of the image at `path` that become black or white. If `path` is NULL, the image
+ * is the caller's, and each call warns. */
 void gconv_look_warn_of_numbers(const gconv_look *look, const char *path);
 
 GCONV_C_END

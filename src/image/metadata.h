@@ -10,7 +10,7 @@
 
 GCONV_C_BEGIN
 
-/* Gives `to` the metadata of `from`, which keeps owning them: `to` is not to be freed. */
+/* Gives `to` the metadata of `from`, which still owns them: `to` must not be freed. */
 void gconv_metadata_lend(gconv_image *to, const gconv_image *from);
 
 /* Removes the metadata from the image without freeing them: another image owns them by now. */

@@ -93,7 +93,8 @@ GCONV_INLINE void mix_floats_body(const mixer *m, gconv_type type, const void *r
 GCONV_VECTORIZED(mix_floats, (const mixer *m, gconv_type type, const void *restrict in, float *restrict sums),
                  (m, type, in, sums))
 
-/* The definitions of kernels/pixel.h: gconv_cut_level(), and gconv_to_level(), where adding 2^23 rounds to nearest even. */
+/* cut() and round_level() do what gconv_cut_level() and gconv_to_level() of kernels/pixel.h define. Adding 2^23 rounds to
+ * nearest even. */
 GCONV_INLINE uint32_t cut(float y) {
   return y > -2147483648.0f && y < 2147483648.0f ? (uint32_t)(int32_t)y : 0;
 }

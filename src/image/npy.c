@@ -11,7 +11,7 @@
 enum { PIECE = 1024 }; /* elements that are converted at a time, on the stack */
 
 typedef struct npy_state {
-  gconv_npy_header file;    /* while reading */
+  gconv_npy_header file;    /* header of the file that is read */
   bool lost;                /* a number was rounded to float32 */
   uint8_t *frame;           /* for writing an interleaved image of several frames: C planes of the current frame */
   int32_t frame_rows;       /* rows of the frame so far */

@@ -39,7 +39,7 @@ typedef struct png_session {
   bool has_code;       /* the file has a cICP chunk, which is `code` */
   uint8_t code[4];     /* primaries, curve, matrix, range */
 
-  gconv_image header; /* of the current image; the reader has that of the first */
+  gconv_image header; /* header of the current image; the reader has that of the first */
   int32_t image;      /* number of the current image, from 0 */
   int32_t row;        /* next row of the current image to be read */
   uint64_t begin;     /* position of the current image in the source */
@@ -319,7 +319,7 @@ static void close_png(gconv_reader *reader) {
   destroy_png(session);
 }
 
-/* gconv_read_options.palette: rows will be the numbers of a palette. */
+/* Does gconv_read_options.palette: rows will be the numbers of a palette. */
 static gconv_status take_palette(gconv_reader *reader, gconv_palette *palette) {
   png_session *session = reader->state;
   png_colorp colours = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The writing half of the PNG format, png_write.c, for its row in the table: see gconv_format. */
+/* The functions of png_write.c, for the row of PNG: see gconv_format. */
 #ifndef GCONV_IMAGE_PNG_H
 #define GCONV_IMAGE_PNG_H
 

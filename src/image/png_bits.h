@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing the bits of deflate, and joining codes before they are written. */
+/* Writes the bits of deflate, and joins codes before they are written. */
 #ifndef GCONV_IMAGE_PNG_BITS_H
 #define GCONV_IMAGE_PNG_BITS_H
 

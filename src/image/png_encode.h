@@ -8,7 +8,7 @@
 
 /* What all strips of an image have in common. */
 typedef struct gconv_png_shape {
-  size_t row_bytes, pixel; /* pixel: 1, 2, 3, 4, 6 or 8 bytes */
+  size_t row_bytes, pixel; /* bytes of a row; bytes of a pixel: 1, 2, 3, 4, 6 or 8 */
   size_t strip_rows;       /* the most rows of a strip */
   bool swap;               /* samples have two bytes, and this machine's order is not the file's */
   int level;               /* 0 to 9; GCONV_PNG_FAST_LEVEL is our own deflate, the others are zlib's */

@@ -8,10 +8,10 @@
 /* The names of the chunks that gconv_png_take_chunk() knows, each with a 0 behind it. */
 #define GCONV_PNG_METADATA_CHUNKS "eXIf\0tEXt\0zTXt\0iTXt\0"
 
-/* Whether a chunk of this type has metadata that are kept. */
+/* Returns whether a chunk of this type has metadata that are kept. */
 bool gconv_png_is_metadata(const char *type, const uint8_t *data, size_t size);
 
-/* Copies into the reader's header what a chunk of this type has of metadata. A chunk that is damaged gets a note. */
+/* Copies the metadata of a chunk into the reader's header. If the chunk is damaged, adds a note. */
 gconv_status gconv_png_take_chunk(gconv_reader *reader, const char *type, const uint8_t *data, size_t size);
 
 /* Goes through the chunks behind the first IDAT chunk of an image. The `idat_bytes` of its data come next in the source,

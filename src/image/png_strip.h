@@ -18,7 +18,7 @@
 enum {
   GCONV_PNG_CHUNK_HEAD = 8,  /* length and type */
   GCONV_PNG_CHUNK_TAIL = 4,  /* CRC */
-  GCONV_PNG_STREAM_HEAD = 2, /* of zlib; only the first strip has it */
+  GCONV_PNG_STREAM_HEAD = 2, /* head of the zlib stream; only the first strip has it */
   GCONV_PNG_FAST_LEVEL = 1,
 };
 

@@ -71,7 +71,7 @@ bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
 }
 
 size_t gconv_row_reader_bytes(const gconv_row_reader *rows) {
-  enum { BUFFERS = 2 << 20 }; /* of the file, and rows read ahead */
+  enum { BUFFERS = 2 << 20 }; /* buffers of the file, and of rows read ahead */
   const gconv_reader *reader = &rows->reader;
   size_t factors[] = {gconv_image_row_bytes(&reader->header), (size_t)gconv_image_row_count(gconv_row_reader_header(rows))};
   return BUFFERS + reader->bytes + (reader->orientation > 1 ? gconv_product(2, factors) : 0);
@@ -277,7 +277,7 @@ static gconv_status make_room(gconv_image *image, int32_t frames, int32_t *room)
   return GCONV_OK;
 }
 
-/* Of a file whose images come one by one: reads those behind the first, as further frames. */
+/* Reads the images behind the first as further frames. Called for files whose images come one by one. */
 static gconv_status read_others(gconv_row_reader *rows, gconv_image *image) {
   int32_t room = image->frames;
   for (bool more;; image->frames++) {

@@ -102,7 +102,7 @@ struct gconv_row_writer {
   gconv_writer writer;
   gconv_write_options options;
   gconv_image header; /* the caller's header; its metadata are only borrowed, but for `exif` */
-  void *exif;         /* owned: with the size of this image; or NULL */
+  void *exif;         /* owned: EXIF with the size of this image; or NULL */
   int64_t rows_left;
   bool frames_differ; /* then rows_left is that of the current frame */
 };

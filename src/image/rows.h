@@ -16,11 +16,11 @@ typedef struct gconv_row_writer gconv_row_writer;
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **reader);
 /* Returns all of the image but its pixels, as the file has it, before EXIF orientation. Valid until the reader is closed. */
 const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
-/* Whether rows can be read as the file has them, upright and in bounded memory. False for interlaced PNG, PFM, .npy in
- * Fortran order, and photos that EXIF turns: those are for gconv_image_read(). */
+/* Returns whether rows can be read as the file has them, upright and in bounded memory. False for interlaced PNG, PFM, .npy
+ * in Fortran order, and photos that EXIF turns: those are for gconv_image_read(). */
 bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
-/* About how many bytes reading takes besides the rows: a progressive JPEG is decoded as a whole, and a photo that EXIF turns
- * is copied. */
+/* Returns about how many bytes reading takes besides the rows: a progressive JPEG is decoded as a whole, and a photo that
+ * EXIF turns is copied. */
 size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
 /* gconv_row_reader_held_bytes() returns how many bytes the reader holds from the beginning, with the metadata.
  * gconv_row_reader_metadata_bytes() returns how many of these are metadata; every result gets a copy of the metadata. */
@@ -70,17 +70,17 @@ gconv_status gconv_write_options_check(const gconv_write_options *options);
  * must outlive the writer. */
 gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
                                    gconv_row_writer **writer);
-/* About how many bytes writing an image like `header` takes in proportion to the picture, besides its rows and some strips.
- * The options have a format. `in_parts`: the rows do not come all at once. */
+/* Returns about how many bytes writing an image like `header` takes in proportion to the picture, besides its rows and some
+ * strips. The options have a format. `in_parts`: the rows do not come all at once. */
 double gconv_row_writer_bytes(const gconv_write_options *options, const gconv_image *header, bool in_parts, bool to_pipe);
-/* How many rows are best written at a time: multiples of this number, and the last rows of the image, are taken without a
- * copy and compressed by all threads. Any other number is right, too. */
+/* Returns how many rows are best written at a time: multiples of this number, and the last rows of the image, are taken
+ * without a copy and compressed by all threads. Any other number is right, too. */
 int32_t gconv_row_writer_step(const gconv_row_writer *writer);
 /* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless `count` is 1 to the number of rows
  * missing. */
 gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
-/* Whether rows may be written in any order, by gconv_row_writer_write_at(): those of planar images to a .npy file that is no
- * pipe. */
+/* Returns whether rows may be written in any order, by gconv_row_writer_write_at(): rows of a planar image to a .npy file
+ * that is no pipe. */
 bool gconv_row_writer_is_free(const gconv_row_writer *writer);
 /* Writes `count` rows of plane `plane` (of all frames) from `row` on. Every row must be written once, and none by
  * gconv_row_writer_write(). */

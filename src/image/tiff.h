@@ -34,7 +34,7 @@ extern gconv_libtiff gconv_tiff;
 
 /* A file as one thread has it open: libtiff's handle, and where it reads or writes. */
 typedef struct gconv_tiff_file {
-  const char *name; /* for error texts */
+  const char *name; /* the file's name, for error texts */
   TIFF *handle;
   const gconv_source *source; /* for reading: it can go back */
   gconv_sink *sink;           /* for writing: it can seek; NULL: the file is made in `memory` */
@@ -58,8 +58,8 @@ static inline uint64_t gconv_tiff_most_claimed(uint64_t file_bytes) {
   return file_bytes < UINT64_MAX / 2 / GCONV_TIFF_MOST_SHARED ? always + GCONV_TIFF_MOST_SHARED * file_bytes : UINT64_MAX;
 }
 
-/* Opens the file. Its `name` and its `source` or `sink` are set, all else is 0. The mode is "r", "w" or, for BigTIFF, "w8".
- * gconv_tiff_close() must follow in any case. */
+/* Opens the file. Its `name` and its `source` or `sink` are set, all else is 0. The mode is "rm" (m: without mapping the
+ * file), "w" or, for BigTIFF, "w8". gconv_tiff_close() must follow in any case. */
 gconv_status gconv_tiff_open(gconv_tiff_file *file, const char *mode);
 /* Frees all; a file being written is not complete then. */
 void gconv_tiff_close(gconv_tiff_file *file);

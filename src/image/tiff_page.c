@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a page of a TIFF holds, by its tags, and how it is read. */
+/* Finds by its tags what a page of a TIFF holds, and how it is read. */
 #include "base/nodata.h"
 #include "image/directory.h"
 #include "image/metadata.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening TIFF: which pages a file has, and what the first one carries besides pixels. */
+/* Opens TIFF: finds which pages a file has, and what the first one carries besides pixels. */
 #include "base/nodata.h"
 #include "base/threads.h"
 #include "image/directory.h"
@@ -300,8 +300,8 @@ static gconv_status read_icc(const gconv_tiff_reading *s, gconv_reader *reader) 
   return GCONV_OK;
 }
 
-/* How many samples a description of ImageJ or tifffile promises; 0: it does not say. Both programs may write one directory
- * for many images that lie one behind the other. */
+/* Returns how many samples a description of ImageJ or tifffile promises; 0: it does not say. Both programs may write one
+ * directory for many images that lie one behind the other. */
 static double promised_samples(const gconv_tiff_page *page, const char *text) {
   double samples = 1;
   const char *images = strstr(text, "\nimages=");

@@ -16,7 +16,7 @@ typedef enum fate {
   ELSEWHERE, /* EXIF, XMP, ICC profile, resolution, description: read in other files of this folder */
   PLACE,     /* kept where width and height stay */
   LAYOUT,    /* kept where the shape stays */
-  NUMBER,    /* that stands for no data: kept where the result has one */
+  NUMBER,    /* the number that stands for no data: kept where the result has one */
   NAME       /* kept */
 } fate;
 

@@ -67,7 +67,7 @@ static gconv_status load(const char *name) {
 /* ---- Reading ---- */
 
 typedef struct reading {
-  uint8_t *bytes; /* of the file */
+  uint8_t *bytes; /* all bytes of the file */
   size_t size;
   bool animated;
   int64_t first; /* the first frame that is wanted, from 0 */
