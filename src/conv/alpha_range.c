@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The ranges abs and signed where alpha is filtered: colours are mapped, and alpha is not. The convolution yields responses
- * in levels of the input, without an epilogue, and the same epilogue as everywhere (kernels/pixel.h) follows here. So
+/* Applies the ranges abs and signed to images whose alpha is filtered: colours are mapped, alpha is not. The convolution
+ * yields responses in levels of the input, without an epilogue. The usual epilogue (kernels/pixel.h) follows here. So
  * colours have the bits that they have without alpha. */
 #include "conv/plan.h"
 

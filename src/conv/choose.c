@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which algorithm solves a problem. */
+/* Chooses the algorithm that solves a problem. */
 #include "conv/plan.h"
 #include "operation/pick.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The taps of a filter that the algorithm works on: what was measured are filters without zeros. */
+/* Returns how many taps of a filter the algorithm multiplies. Filters without zeros were measured; sparse skips zeros. */
 static double working_taps(const gconv_problem *problem, const gconv_algorithm *row) {
   double taps = (double)problem->rows * problem->columns, nonzero = (double)problem->structure.nonzero_taps;
   return strcmp(row->info.name, "sparse") == 0 ? fmax(nonzero / problem->filters, 1) : taps;

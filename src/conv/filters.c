@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plain filters as an operation: copies of them, with the options. */
+/* Makes operations of plain filters: copies of the filters and of the options. */
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "conv/plan.h"
@@ -38,7 +38,7 @@ static int32_t larger(int32_t a, int32_t b) {
   return a > b ? a : b;
 }
 
-/* Puts a filter into a larger frame of places that are no taps, anchor on anchor. */
+/* Puts a filter into a larger frame, so that its anchor is at the given place. The places around it are no taps. */
 static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t columns, int32_t anchor_row,
                                  int32_t anchor_column) {
   const size_t count = (size_t)rows * (size_t)columns; /* at most MOST_FRAMED_TAPS */
@@ -59,8 +59,8 @@ static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t col
   return GCONV_OK;
 }
 
-/* Taps that filters may have together once they have one frame: that of a column of 20000 taps and a row of 20000 would take
- * 3.2 GB. */
+/* The most taps that filters may have together when they get one frame. For a column of 20000 taps and a row of 20000, it
+ * would take 3.2 GB. */
 enum { MOST_FRAMED_TAPS = 1 << 24 };
 
 static gconv_status check_frame(const gconv_filters *filters, int64_t rows, int64_t columns) {
@@ -74,7 +74,7 @@ static gconv_status check_frame(const gconv_filters *filters, int64_t rows, int6
       filters->count, (long long)rows, (long long)columns, MOST_FRAMED_TAPS);
 }
 
-/* Gives all filters the smallest frame that holds each of them with its anchor at one place. */
+/* Gives all filters one frame, with one place for the anchor: the smallest that holds each filter. */
 static gconv_status align_filters(gconv_filters *filters) {
   int32_t above = 0, below = 0, before = 0, behind = 0;
   for (size_t k = 0; k < filters->count; k++) {
@@ -95,7 +95,7 @@ static gconv_status align_filters(gconv_filters *filters) {
 static void free_operation(gconv_operation *base) {
   gconv_filter_operation *operation = (gconv_filter_operation *)base;
   gconv_filters_free(&operation->filters);
-  free((char *)operation->options.algorithm); /* copies of its own */
+  free((char *)operation->options.algorithm); /* the operation's own copies */
   free((char *)operation->options.without);
   free(operation);
 }
@@ -105,7 +105,7 @@ static size_t count_outputs(const gconv_operation *base) {
   return operation->options.combine == GCONV_COMBINE_NONE ? operation->filters.count : 1;
 }
 
-/* The copies, what they were copied from, and the weights of a plan that is only looked at. */
+/* Returns the bytes of the filters: of the copies, of the originals, and of the weights of an outline. */
 static double held_bytes(const gconv_operation *base) {
   const gconv_filters *filters = &((const gconv_filter_operation *)base)->filters;
   double taps = 0;
@@ -126,7 +126,7 @@ static const char *lacks(const gconv_operation *base, const char *device) {
   return gconv_device_has(device, name, gconv_algorithm_at) ? NULL : name;
 }
 
-/* Whether all algorithms of this name, on any device, are of the exact family. */
+/* Returns whether all algorithms of this name, on any device, are of the exact family. */
 static bool is_exact(const char *name) {
   const gconv_algorithm_info *algorithm;
   for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
@@ -135,7 +135,8 @@ static bool is_exact(const char *name) {
   return true;
 }
 
-/* A list, separated by commas, of the algorithms that the user left out and of all that are not exact. NULL without memory.
+/* Returns a list, separated by commas, of the algorithms that the user left out and of all that are not exact. Returns NULL
+ * without memory.
  */
 static char *name_inexact(const char *without) {
   const gconv_algorithm_info *algorithm;

@@ -11,7 +11,7 @@
 
 /* ---- Making one ------------------------------------------------------------------------------------------------------ */
 
-/* Finds a column and a row for each filter, if all have them as exactly as float32 tells. */
+/* Finds a column and a row for each filter, if every filter is their product up to the precision of float32. */
 static gconv_status find_factors(gconv_hole_summer *summer) {
   const double most_residual = 0x1p-23;
   const gconv_problem *problem = &summer->pass->problem;
@@ -69,7 +69,7 @@ void gconv_hole_summer_free(gconv_hole_summer *summer) {
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------ */
 
-/* Three numbers a column: what is there, times its weight; its weight; and how many samples are no data. */
+/* Three numbers for each column: the weighted sum of samples, the sum of weights, and how many samples are no data. */
 typedef struct triple {
   double *value, *weight, *gone;
 } triple;
@@ -100,7 +100,7 @@ GCONV_INLINE double level(gconv_type type, const void *row, size_t i) {
                              : (double)((const float *)row)[i];
 }
 
-/* Adds the row below the taps to columns begin .. end - 1 of `to`, times `tap`. */
+/* A row of the image below the taps. add_typed() adds columns begin .. end - 1 of it, times `tap`, to `to`. */
 typedef struct source_row {
   const void *samples; /* NULL: outside of the image */
   const uint8_t *marks;
@@ -139,14 +139,13 @@ static void clear(const triple *t, size_t begin, size_t end) {
   memset(t->gone + begin, 0, bytes);
 }
 
-/* A row of taps, and the columns below its first place. */
+/* A row of taps, and which columns lie below it at the first place. */
 typedef struct tap_row {
   const float *taps;
   size_t count, first, stride, dilation;
 } tap_row;
 
-/* Adds the columns below the taps to PLACES places from q on, in registers. If there are no holes, weights are those of
- * taps.
+/* Adds the columns below the taps to PLACES places from q on, in registers. If there are no holes, the taps are the weights.
  */
 GCONV_INLINE void add_places(const triple *from, const tap_row *row, size_t q, size_t stride, bool holes, const triple *to) {
   double value[PLACES], weight[PLACES], gone[PLACES];
@@ -168,7 +167,7 @@ GCONV_INLINE void add_places(const triple *from, const tap_row *row, size_t q, s
   memcpy(to->gone + q, gone, sizeof gone);
 }
 
-/* Adds them to places 0 .. count - 1, and to some behind, which do not count. */
+/* Adds the columns below the taps to places 0 .. count - 1, and to some unused places behind them. */
 GCONV_INLINE void add_taps_body(const triple *from, const tap_row *row, bool holes, size_t count, const triple *to) {
   for (size_t q = 0; q < count; q += PLACES)
     if (row->stride > 1)
@@ -197,7 +196,7 @@ static source_row find_row(const gconv_hole_summer *s, int64_t y, size_t plane, 
   return row;
 }
 
-/* Whether the row of the image has no data. */
+/* Returns whether some samples of the row are no data. */
 static bool has_holes(const source_row *row, int32_t width) {
   bool any = false;
   for (size_t x = 0; row->samples && x < (size_t)width && !any; x++)
@@ -205,7 +204,7 @@ static bool has_holes(const source_row *row, int32_t width) {
   return any;
 }
 
-/* The states and sums of places 0 .. count - 1, of which all is added up. */
+/* Computes the states and sums of places 0 .. count - 1 from what was added up. */
 static void conclude(const triple *of, size_t count, const double *ends, double *sums, uint8_t *states) {
   for (size_t q = 0; q < count; q++) {
     bool gone = of->gone[q] > 0, mends = ends[1] != 0 && of->weight[q] != 0;

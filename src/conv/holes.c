@@ -26,7 +26,7 @@ static bool is_alpha_plane(const gconv_image *image, size_t plane) {
   return image->planar && image->alpha && plane % (size_t)image->channels == (size_t)image->channels - 1;
 }
 
-/* ---- Finding them ---------------------------------------------------------------------------------------------------- */
+/* ---- Finding samples of no data --------------------------------------------------------------------------------------- */
 
 typedef struct finding {
   const gconv_filter_plan *plan;
@@ -36,7 +36,7 @@ typedef struct finding {
   int found;     /* changed atomically */
 } finding;
 
-/* Marks of an input's row; alpha is a number always. */
+/* Marks the samples of no data in a row of the input. Returns whether there are any. Alpha is never no data. */
 static bool mark_row(const gconv_image *like, const gconv_image *in, size_t plane, size_t y, uint8_t *marks) {
   size_t samples = samples_of(like), channels = (size_t)like->channels;
   bool any = gconv_nodata_mark(like, row_at(in, plane, y), samples, marks);
@@ -59,7 +59,8 @@ static void look_at_row(void *context, size_t turn, int seat) {
     __atomic_store_n(&f->found, 1, __ATOMIC_RELAXED);
 }
 
-/* From marks of the input to those of what is convolved, which has other channels after the stage before. */
+/* Converts marks of a row of the input to marks of the convolved image, which may have other channels after the stage
+ * before. */
 static void convert_marks(const finding *f, const uint8_t *from, uint8_t *to) {
   const gconv_image *like = &f->plan->base.like, *convolved = &f->plan->convolved;
   size_t channels = (size_t)like->channels, made = (size_t)convolved->channels;
@@ -90,7 +91,7 @@ static void fill_row(void *context, size_t turn, int seat) {
   convert_marks(f, marks, f->holes->marks + plane * f->holes->plane + y * f->holes->row);
 }
 
-/* Makes the rows that are convolved, and the marks. */
+/* Fills holes->filled and holes->marks. */
 static gconv_status fill(finding *f) {
   gconv_holes *holes = f->holes;
   const gconv_options *options = &f->plan->options;
@@ -136,7 +137,7 @@ void gconv_holes_free(const gconv_filter_plan *plan, gconv_holes *holes) {
 
 /* ---- Results --------------------------------------------------------------------------------------------------------- */
 
-/* Rows of an output, and what they are made of. */
+/* Some rows of an output, and what is needed to compute their samples again. */
 typedef struct mending {
   const gconv_filter_plan *plan;
   const gconv_pass *pass;
@@ -147,14 +148,14 @@ typedef struct mending {
   gconv_image *image;
   uint8_t *results;
   gconv_hole_summer summer;
-  int32_t first_filter, filters; /* that make the output */
+  int32_t first_filter, filters; /* the filters that make the output */
   uint8_t *seats;                /* a workspace for each thread */
   size_t seat_bytes;
 } mending;
 
 /* A thread's workspace. */
 typedef struct seat {
-  uint32_t *counts; /* marks below the taps of a row of results, summed up from the left, for each channel */
+  uint32_t *counts; /* how many columns to the left have marks below the taps of a row of results, for each channel */
   double *doubles;
   gconv_hole_row row;
 } seat;
@@ -184,8 +185,8 @@ static seat seat_of(const mending *m, int number) {
   return s;
 }
 
-/* counts[x * channels + c] = how many columns left of x have a mark of channel c in the rows first .. first + taps of a
- * plane. Returns whether there is one. */
+/* Sets counts[x * channels + c] to how many columns left of x have a mark of channel c, in the rows of a plane that lie
+ * below the taps, from row `top` on. Returns whether there is any mark. */
 static bool count_columns(const mending *m, size_t plane, int64_t top, uint32_t *counts) {
   const gconv_problem *problem = &m->pass->problem;
   size_t samples = m->holes->row, channels = m->convolved->planar ? 1 : (size_t)m->convolved->channels;
@@ -206,7 +207,7 @@ static bool count_columns(const mending *m, size_t plane, int64_t top, uint32_t 
   return any;
 }
 
-/* Whether columns below the taps of column q have marks; where taps reach beyond the image, any column counts. */
+/* Returns whether columns below the taps of column q have marks. If taps reach beyond the image, all columns count. */
 static bool touches(const mending *m, const uint32_t *counts, int64_t q, size_t channel) {
   const gconv_problem *problem = &m->pass->problem;
   size_t channels = m->convolved->planar ? 1 : (size_t)m->convolved->channels, width = (size_t)problem->width;
@@ -226,11 +227,11 @@ static void put(const gconv_image *image, void *row, size_t i, double value) {
     ((float *)row)[i] = (float)value;
 }
 
-/* A row of results: of some channels of an interleaved image, or of a plane. */
+/* A row of results: channels `channel` .. end - 1 of an interleaved image, or a row of a plane. */
 typedef struct result_row {
-  int32_t frame, y; /* y: of the image at hand */
+  int32_t frame, y; /* y: the row in mending.image */
   int32_t channel, end;
-  size_t plane; /* of the image */
+  size_t plane; /* the plane in mending.image */
 } result_row;
 
 static void mend_sample(const mending *m, const result_row *at, const gconv_hole_row *row, int32_t channel, int64_t q) {
@@ -243,12 +244,12 @@ static void mend_sample(const mending *m, const result_row *at, const gconv_hole
     return;
   if (state == GCONV_SAMPLE_NO_DATA) {
     m->results[(at->plane * (size_t)image->height + (size_t)at->y) * samples_of(image) + i] = 1;
-    value = image->type == GCONV_F32 ? (double)NAN : 0; /* so that later stages pass it over */
+    value = image->type == GCONV_F32 ? (double)NAN : 0; /* so that later stages skip it */
   }
   put(image, row_at(image, at->plane, (size_t)at->y), i, value);
 }
 
-/* The places begin .. end - 1 of a row that have marks below their taps, or lie between such. */
+/* Finds the shortest range of places, begin .. end - 1, that has all places of a row with marks below their taps. */
 static void find_span(const mending *m, const uint32_t *counts, size_t channel, int32_t *begin, int32_t *end) {
   *begin = 0;
   *end = m->image->width;
@@ -309,7 +310,7 @@ static gconv_status mend_rows(mending *m, gconv_image *image, uint8_t **results)
   return GCONV_OK;
 }
 
-/* Output number k of the pass. */
+/* Mends output number k of the pass. */
 static gconv_status mend_output(mending *m, size_t k, gconv_image *image, uint8_t **results) {
   const gconv_problem *problem = &m->pass->problem;
   bool combined = gconv_is_combined(problem);
@@ -342,8 +343,8 @@ gconv_status gconv_holes_mend(const gconv_filter_plan *plan, gconv_holes *holes,
 /* ---- No data in results ---------------------------------------------------------------------------------------------- */
 
 typedef struct setting {
-  const gconv_image *like, *out; /* its header has the number */
-  const uint8_t *results;        /* NULL: none is no data */
+  const gconv_image *like, *out; /* its header has the number that stands for no data */
+  const uint8_t *results;        /* marks of results that are no data; NULL: there are none */
   uint8_t *rows;                 /* marks of a row for each thread */
   uint64_t chances;              /* changed atomically */
 } setting;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Watching plain filters: which responses were clamped (operation/losses.h). */
+/* Watches plain filters: estimates how many responses were clamped (operation/losses.h). */
 #include "operation/losses.h"
 #include "conv/plan.h"
 #include "conv/verify.h"
@@ -7,8 +7,9 @@
 
 #include <math.h>
 
-/* Multiply-adds for a row of places, and for all rows of an output: well below 1 ms, but for filters of thousands of taps.
- * At most MOST_COMPUTED responses of a row are computed, of the black ones and of the white ones. */
+/* ROW_WORK: multiply-adds for a row of places; ALL_WORK: for all rows of an output. They take well below 1 ms, except for
+ * filters of thousands of taps. In a row, at most MOST_COMPUTED responses are computed for black places, and as many for
+ * white places. */
 enum { ROW_WORK = 4096, ALL_WORK = 1 << 18, MOST_COMPUTED = 16 };
 
 /* A row of places in an output. */
@@ -17,7 +18,7 @@ typedef struct place_row {
   const gconv_scope *scope;  /* NULL: the whole output */
   const gconv_image *stored; /* rows of the output, from `first` on */
   int32_t first, frame, y;
-  int32_t left, width; /* of the part */
+  int32_t left, width; /* columns of the scope, or of the whole output */
   int columns;
   int32_t colours;
 } place_row;
@@ -81,7 +82,7 @@ static void watch_output(const gconv_expected *expected, const gconv_scope *scop
   }
 }
 
-/* Whether samples of the outputs can have been clamped. */
+/* Returns whether samples of the outputs can have been clamped, and the plan is watched. */
 static bool can_lose(const gconv_filter_plan *plan) {
   return plan->base.losses && plan->options.output_type != GCONV_F32 && plan->options.range != GCONV_RANGE_MINMAX &&
          plan->options.range != GCONV_RANGE_WRAP;
@@ -93,7 +94,8 @@ static double sum_of(const gconv_filter *filter) {
   return found.sum;
 }
 
-/* The factor by which output `output` multiplies even areas; of several filters, the largest. */
+/* Returns the factor by which output `output` multiplies areas of one colour. If responses of several filters are combined,
+ * it is the largest factor, or, for combine sum, the sum of the factors. */
 static double gain_of(const gconv_filter_plan *plan, size_t output) {
   const gconv_filters *filters = plan->filters;
   double most = 0, all = 0;

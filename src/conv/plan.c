@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making plans of filters. */
+/* Makes plans of filters. */
 #include "conv/plan.h"
 #include "base/memory.h"
 #include "base/nodata.h"
@@ -18,7 +18,7 @@ static int32_t larger(int32_t a, int32_t b) {
 
 /* ---- Passes ---- */
 
-/* The header of the outputs of a pass. */
+/* Returns the header of the outputs of a pass. */
 static gconv_image output_header(const gconv_filter_plan *plan, const gconv_pass *pass, gconv_type type) {
   const gconv_image *in = &plan->convolved;
   const gconv_problem *problem = &pass->problem;
@@ -40,7 +40,7 @@ static gconv_image output_header(const gconv_filter_plan *plan, const gconv_pass
   return header;
 }
 
-/* Lets the algorithm write what it wants to have after the weights. */
+/* Lets the algorithm write its prepared weights after the weights. */
 static gconv_status prepare_weights(gconv_pass *pass) {
   const gconv_problem *problem = &pass->problem;
   size_t plain = (size_t)gconv_weight_floats(problem);
@@ -59,14 +59,14 @@ static gconv_status prepare_weights(gconv_pass *pass) {
   return pass->algorithm->prepare ? pass->algorithm->prepare(problem, pass->weights, pass->weights + plain) : GCONV_OK;
 }
 
-/* How often the errors of the single responses may add up where responses are combined. */
+/* Returns how many times the error of one response the error of combined responses may be. */
 static double combined_errors(const gconv_problem *problem) {
   gconv_combine combine = problem->epilogue.combine;
   return combine == GCONV_COMBINE_SUM ? problem->filters : combine == GCONV_COMBINE_MAGNITUDE ? sqrt(problem->filters) : 1;
 }
 
-/* The bound of a response, relative to (sum |tap|) * max |x|, that is half a level of the result. Filters that amplify are
- * held to half a level of their own range. Floats have no levels: there it is the 2^-14th part, a quarter of a level of u8.
+/* Returns the error of a response that is half a level of the result, relative to (sum |tap|) * max |x|. For filters that
+ * amplify, it is half a level of their own range. Floats have no levels: for them, it is 2^-14, a 64th of a level of u8.
  */
 static double accuracy_of(const gconv_filter_plan *plan, const gconv_problem *problem) {
   gconv_type type = plan->options.output_type;
@@ -85,11 +85,11 @@ static gconv_status make_pass(gconv_filter_plan *plan, const gconv_filter *filte
     gconv_ask_for_levels(plan->convolved.type, &core);
   gconv_pass *pass = &plan->passes[plan->pass_count];
   GCONV_TRY(gconv_problem_create(&plan->convolved, filters, count, &core, &pass->problem, &pass->weights));
-  plan->pass_count++; /* from here on, it is freed with the plan */
+  plan->pass_count++; /* from here on, the pass is freed with the plan */
   GCONV_TRY(gconv_find_structure(&pass->problem, pass->weights, &pass->problem.structure));
   pass->problem.accuracy = accuracy_of(plan, &pass->problem);
   const gconv_problem *problem = &pass->problem;
-  /* Offsets of filters are in levels of the inputs, which a stage before may have changed. */
+  /* Offsets of filters are in levels of the input. A stage before may have given the convolved image other levels. */
   float *biases = pass->weights + gconv_tap_count(problem) + problem->filters;
   for (size_t k = 0; k < count; k++)
     biases[k] =
@@ -162,8 +162,8 @@ static void fill_info(gconv_filter_plan *plan) {
     info->bytes += gconv_pixel_bytes(&plan->raw_outputs[i]);
 }
 
-/* Whether a filter adds up neighbours: its sum is not 0, as that of filters for which alpha can be multiplied into the
- * colours, and a tap beside the anchor is not 0. */
+/* Returns whether a filter mixes colours of neighbours: its sum is not 0, and a tap beside the anchor is not 0. Only for
+ * filters whose sum is not 0 can alpha be multiplied into the colours. */
 static bool adds_up(const gconv_filter *filter) {
   double sum = 0, magnitude = 0;
   bool beside = false;
@@ -184,7 +184,7 @@ static bool bleeds(const gconv_filter_plan *plan) {
   return any && plan->base.like.alpha && !plan->base.like.planar && plan->options.alpha == GCONV_ALPHA_KEEP;
 }
 
-/* All that is decided, before anything is prepared for it. */
+/* Makes all decisions of a plan: stages, problems and algorithms. Prepares nothing yet. */
 static gconv_status decide(gconv_filter_plan *plan) {
   const gconv_image *like = &plan->base.like;
   plan->before = gconv_needs_before(like, &plan->options);
@@ -205,10 +205,11 @@ static gconv_status decide(gconv_filter_plan *plan) {
 
 /* ---- Rounding ---- */
 
-/* A bound of so many half levels is an error, unless the user named the algorithm; above one, it is a warning. */
+/* A bound above so many half levels is an error, unless the user named the algorithm. A bound above one half level is a
+ * warning. */
 static const double MOST_HALF_LEVELS = 8;
 
-/* "3.5 levels of u8", or "0.001 of the largest" of floats. */
+/* Writes a bound as text: "3.5 levels of u8", or, for floats, "0.001 of the largest there can be". */
 static void tell_bound(const gconv_filter_plan *plan, double half_levels, char text[64]) {
   gconv_type type = plan->options.output_type;
   if (type == GCONV_F32)
@@ -217,7 +218,7 @@ static void tell_bound(const gconv_filter_plan *plan, double half_levels, char t
     snprintf(text, 64, "%.3g levels of %s", half_levels / 2, gconv_type_name(type));
 }
 
-/* Tells of an algorithm that was named though it does not leave out places that are no taps. */
+/* Warns if the user named an algorithm that does not leave out places that are no taps. */
 static void warn_of_marks(const gconv_pass *pass) {
   if (!gconv_leaves_out_marks(pass->algorithm, &pass->problem))
     gconv_warn_once(
@@ -251,7 +252,7 @@ static gconv_status check_rounding(const gconv_filter_plan *plan, gconv_plan_ext
   return GCONV_OK;
 }
 
-/* Prepares what only executions need: prepared weights and buffers. */
+/* Makes what only executions need: prepared weights and buffers. */
 static gconv_status prepare(gconv_filter_plan *plan) {
   gconv_device *device = plan->base.device;
   for (size_t i = 0; i < plan->pass_count; i++)
@@ -259,7 +260,7 @@ static gconv_status prepare(gconv_filter_plan *plan) {
   return plan->run_type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
 }
 
-/* Says so where no data become a number that data may be as well. */
+/* Warns if the number for no data becomes one that data may have, too. */
 static void warn_of_nodata(const gconv_plan *base) {
   const gconv_image *like = &base->like, *out = &base->outputs[0];
   char before[GCONV_NODATA_BYTES], after[GCONV_NODATA_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks of a plan before it decides anything. */
+/* Checks the image, filters and options of a plan, before the plan decides anything. */
 #include "conv/plan.h"
 
 #include <float.h>
@@ -52,9 +52,9 @@ static gconv_status check_border(const gconv_image *like, const gconv_options *o
   return GCONV_OK;
 }
 
-/* A border of a constant has that number in each colour and in alpha. alpha premultiply divides colours by alpha, and linear
- * light bends colours by a curve, but not alpha. Then only two constants keep their colour: 0, black that is transparent,
- * and 1, white that is opaque. */
+/* A constant border has its number in each colour and in alpha. The option alpha premultiply divides colours by alpha.
+ * Linear light changes colours by a curve, but not alpha. With either, only two constants keep their colour: 0, transparent
+ * black, and 1, opaque white. */
 static gconv_status check_border_of_alpha(const gconv_image *like, const gconv_options *options) {
   double value = options->border_value;
   bool alpha = like->alpha && !like->planar && options->alpha != GCONV_ALPHA_DROP;
@@ -82,7 +82,7 @@ static gconv_status check_offset(const gconv_image *like, const gconv_filters *f
     return GCONV_OK;
   for (size_t k = 0; k < filters->count; k++) {
     const gconv_filter *filter = &filters->items[k];
-    double sums[2] = {0, 0}; /* of negative and positive taps: what black and white can make of them at most */
+    double sums[2] = {0, 0}; /* sums of negative and of positive taps: bounds of the responses to an image in 0 .. 1 */
     for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
       double tap = (double)filter->taps[i] / (double)filter->divisor * options->scale;
       sums[tap > 0] += tap;
@@ -97,7 +97,7 @@ static gconv_status check_offset(const gconv_image *like, const gconv_filters *f
   return GCONV_OK;
 }
 
-/* Whether the filter sums to 0 but for rounding. */
+/* Returns whether the filter sums to 0, apart from rounding. */
 static bool sums_to_zero(const gconv_filter *filter) {
   double sum = 0, magnitude = 0;
   for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
@@ -121,7 +121,8 @@ static gconv_status check_premultiply(const gconv_image *like, const gconv_filte
   return GCONV_OK;
 }
 
-/* Which of the channels of a stack are alphas is not known to the stage that redoes the sRGB curve. */
+/* Refuses a stack with an alpha for each filter in linear light: the stage that applies the sRGB curve does not know which
+ * channels are alphas. */
 static gconv_status check_stack(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
   if (options->combine == GCONV_COMBINE_STACK && filters->count > 1 && options->linear && like->alpha &&
       options->alpha == GCONV_ALPHA_FILTER)

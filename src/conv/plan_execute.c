@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Executes plans: the stages on the host around the work of the device, for whole images and for some rows. */
+/* Executes plans, for whole images and for some rows: the work of the device, and the stages on the host before and after
+ * it. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "conv/holes.h"
@@ -10,16 +11,18 @@
 
 #include <stdlib.h>
 
-/* The images between the stages: what is convolved, and the raw outputs. Where there is no stage, they are the caller's. */
+/* The images between the stages: the convolved image, and the raw outputs. Without a stage, they are the images of the
+ * caller. */
 typedef struct middle_images {
   gconv_image in;
   gconv_image *outputs;
-  bool watched;          /* `in` has the pixels that the outputs are made of ... */
-  int32_t in_row, first; /* ... and these are the first rows of both */
-  gconv_holes holes;     /* of the input */
+  bool watched;          /* `in` has the pixels from which the outputs are made */
+  int32_t in_row, first; /* the row of the image with which `in` begins; the row with which outputs begin */
+  gconv_holes holes;     /* samples of no data of the input */
 } middle_images;
 
-/* For whole images, or for some rows of the outputs and those of the input that these need. */
+/* Prepares the images between the stages, for whole images, or for some rows of the outputs and the rows of the input that
+ * they need. */
 static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
                                    middle_images *middle) {
   *middle = (middle_images){.in = *in, .outputs = plan->after ? NULL : outputs};
@@ -47,8 +50,8 @@ static gconv_status begin_middle(const gconv_filter_plan *plan, const gconv_imag
   return status;
 }
 
-/* Makes the outputs if `status`, that of all before, is no failure, and frees what lay between. Outputs get the metadata of
- * `in`; NULL: they are rows, and get none. */
+/* Runs the stage after, if `status`, the outcome so far, is no failure. Frees the images between the stages. Outputs get the
+ * metadata of `in`, unless it is NULL, as for rows. */
 static gconv_status end_middle(const gconv_filter_plan *plan, gconv_status status, const gconv_image *in,
                                middle_images *middle, gconv_image *outputs, gconv_timings *timings) {
   double start = gconv_now_ms();
@@ -89,7 +92,7 @@ static gconv_status execute(gconv_plan *base, const gconv_plan_input *input, gco
     status = plan->run_type->execute_jpeg(plan->run, input->jpeg, input->jpeg_bytes, middle.outputs, timings);
   else if (status == GCONV_OK)
     status = plan->run_type->execute(plan->run, &middle.in, middle.outputs, timings);
-  if (status == GCONV_OK && !input->jpeg) /* of a JPEG, the pixels are not here */
+  if (status == GCONV_OK && !input->jpeg) /* the pixels of a JPEG are not here */
     middle.watched = true;
   return end_middle(plan, status, input->image, &middle, outputs, timings);
 }
@@ -129,7 +132,7 @@ static gconv_status check_jpeg(const gconv_plan *base, const gconv_image *header
   return GCONV_OK;
 }
 
-/* Whether results come as they leave the device, in rows that its slabs hold. */
+/* Returns whether results need no work on the host, and their rows fit into a slab. */
 static bool can_come_in_parts(const gconv_filter_plan *plan) {
   const size_t most = (size_t)1 << 19; /* bytes of a row */
   for (size_t i = 0; i < plan->base.output_count; i++) {
@@ -179,7 +182,7 @@ static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image
 
 /* ---- Which rows ---- */
 
-/* Filters that reach further are not worth a window. */
+/* For filters that reach over more rows, a window of the input saves too little. */
 enum { MOST_REACH = 1 << 16 };
 
 static int32_t row_step(const gconv_plan *base) {
@@ -211,18 +214,18 @@ static void include_row(int64_t row, int32_t *begin, int32_t *end) {
     *end = (int32_t)row + 1;
 }
 
-/* Adds the rows that stand for the rows first .. last, all of them above the image or all below. */
+/* Adds the rows of the image that the border uses for rows first .. last, which are all above the image or all below. */
 static void include_outside(const gconv_problem *problem, int64_t first, int64_t last, int32_t *begin, int32_t *end) {
   int64_t height = problem->height;
-  for (int64_t y = first; y <= last && y < first + 2 * height; y++) { /* then borders repeat themselves */
+  for (int64_t y = first; y <= last && y < first + 2 * height; y++) { /* beyond that, borders repeat themselves */
     int64_t row = gconv_border_index(problem->border, y, height);
     if (row != GCONV_OUTSIDE)
       include_row(row, begin, end);
   }
 }
 
-/* Adds the rows that a problem reads for output rows first .. last: those inside, from end to end, and those that stand for
- * rows outside, above and below. */
+/* Adds the rows that a problem reads for output rows first .. last: the rows inside the image, and the rows that the border
+ * uses for rows above and below it. */
 static void include_problem(const gconv_problem *problem, int64_t first, int64_t last, int32_t *begin, int32_t *end) {
   int64_t height = problem->height, top = first * problem->stride_y - problem->pad_top;
   int64_t bottom = last * problem->stride_y - problem->pad_top + (int64_t)(problem->rows - 1) * problem->dilation_y;
@@ -245,27 +248,28 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
     int64_t beyond = ((int64_t)first + count + step - 1) / step * step; /* tiles are made whole */
     include_problem(&pass->problem, first, beyond - 1, begin, end);
   }
-  if (*begin >= *end) /* nothing but constant border: any row will do */
+  if (*begin >= *end) /* only the border's constant is read: any row will do */
     *begin = 0, *end = 1;
 }
 
 /* ---- The table ---- */
 
-/* Copies the weights to new memory, followed by those that an algorithm prepares. */
+/* Returns the bytes of weights. If an algorithm prepares weights, both are in new memory, and the old memory exists for a
+ * while. */
 static double weight_bytes(const gconv_pass *pass) {
   size_t prepared = pass->algorithm->prepared_floats ? pass->algorithm->prepared_floats(&pass->problem) : 0;
   return ((double)gconv_weight_floats(&pass->problem) * (prepared > 0 ? 2 : 1) + (double)prepared) * sizeof(float);
 }
 
-/* Stages on the host have copies in float32 of what they read and write. */
+/* Adds up the memory that executions need. Stages on the host have copies of what they read and write, in float32. */
 static void find_need(const gconv_plan *base, gconv_need *need) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  const double A_THREAD = 1 << 20; /* what it takes besides the workspace */
+  const double A_THREAD = 1 << 20; /* bytes of a thread besides its workspace */
   need->fixed = ((double)base->info.workspace_bytes + A_THREAD) * gconv_threads_count(base->device->threads);
   for (size_t i = 0; i < plan->pass_count; i++)
     need->fixed += weight_bytes(&plan->passes[i]);
   need->image = plan->before ? gconv_pixel_bytes(&plan->convolved) : 0;
-  if (base->like.has_nodata) /* a copy, and marks of both sides */
+  if (base->like.has_nodata) /* a copy of the input, and marks of the input and of the results */
     need->image += 2 * gconv_pixel_bytes(&base->like) + gconv_pixel_bytes(&plan->convolved);
   for (size_t i = 0; i < base->output_count && base->like.has_nodata; i++)
     need->image += gconv_pixel_bytes(&base->outputs[i]);

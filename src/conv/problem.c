@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What follows from the options of a user: problems and their weights. */
+/* Makes problems and their weights from the options of a user. */
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "conv/plan.h"
 
 /* Limits of sizes along one axis. They keep sums and products of a few sizes within 64 bits. Explicit padding may be at most
- * MOST_PADDING times the span of image and filter; beyond, all outputs would be alike. */
+ * MOST_PADDING times the span of image and filter: outputs that only see padding are all alike. */
 enum { LARGEST_EXTENT = 1 << 30, MOST_PADDING = 16 };
 
-/* Most threads of a block on any GPU. */
+/* The most threads that a block has on any GPU. */
 enum { LARGEST_BLOCK = 1024 };
 
 static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
@@ -103,7 +103,7 @@ static gconv_status resolve_axis(const gconv_options *options, const char *axis,
         "a padding of %d (%s): beyond %lld pixels, the filter sees nothing of the image; more than %lld are refused",
         before > after ? before : after, axis, (long long)extent - 1, (long long)(MOST_PADDING * (size + extent)));
   bool same = options->padding == GCONV_PADDING_SAME;
-  int64_t reach = (int64_t)size + before + after - extent; /* pixels between the first place of the filter and the last */
+  int64_t reach = (int64_t)size + before + after - extent; /* pixels from the first place of the filter to the last */
   *dilated_anchor = anchor * dilation;
   *pad = same ? *dilated_anchor : before;
   count = same ? ((int64_t)size - 1) / stride + 1 : reach < 0 ? 0 : reach / stride + 1;
@@ -121,12 +121,12 @@ static gconv_status resolve_axis(const gconv_options *options, const char *axis,
 
 /* ---- Taps that lie outside the image at every output ---- */
 
-/* The taps along one axis that are needed: first .. first + count - 1. */
+/* The taps along one axis that are needed: numbers first .. first + count - 1. */
 typedef struct span {
   int32_t first, count;
 } span;
 
-/* Finds the taps that lie on the image at some output, and those between them and the anchor, whose position is kept. */
+/* Finds the taps that lie on the image at some output. Taps between them and the anchor are kept, too. */
 static span find_span(int32_t size, int32_t outputs, int32_t stride, int32_t dilation, int32_t pad, int32_t dilated_anchor,
                       int32_t taps) {
   int64_t anchor = dilated_anchor / dilation, least = pad - (int64_t)(outputs - 1) * stride; /* of tap * dilation */
@@ -171,8 +171,8 @@ static bool is_line_of_marks(const float *tap, int64_t count, int64_t step) {
   return count == 0;
 }
 
-/* Whether the first row (side 0), last row (1), first column (2) or last column (3) of the taps that are kept are marks in
- * all filters. */
+/* Returns whether a row or column at the rim of the needed taps has only marks, in all filters. `side` is 0 for the first
+ * row, 1 for the last row, 2 for the first column, 3 for the last column. */
 static bool is_rim(const gconv_filter *filters, size_t count, bool flip, const span *down, const span *across, int side) {
   for (size_t k = 0; k < count; k++) {
     const gconv_filter *f = &filters[k];
@@ -186,8 +186,8 @@ static bool is_rim(const gconv_filter *filters, size_t count, bool flip, const s
   return true;
 }
 
-/* Leaves out rows and columns at the rim that are no taps in any of the filters, but for those up to the anchor: so the
- * identity, whatever its size, is one tap, and takes no NaN from beside it. No padding becomes negative. */
+/* Leaves out rows and columns at the rim that have no taps in any of the filters. The anchor's row and column stay. So the
+ * identity, whatever its size, is one tap, and no NaN beside it spoils its result. No padding becomes negative. */
 static void trim(const gconv_filter *filters, size_t count, bool flip, gconv_problem *problem, span *down, span *across) {
   const span all_down = *down, all_across = *across;
   int32_t anchor_row = problem->anchor_y / problem->dilation_y, anchor_column = problem->anchor_x / problem->dilation_x;

@@ -11,7 +11,7 @@ void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image
   gconv_combine combine = problem->epilogue.combine;
   const gconv_image *like = &outputs[0];
   int64_t size = (int64_t)gconv_type_bytes(like->type), colours = problem->channels - problem->keep_alpha;
-  bool split = like->planar && !in->planar; /* channels of a pixel become planes: a stack of more than 4 */
+  bool split = like->planar && !in->planar; /* channels of a pixel become planes: a stack of more than 4 channels */
   int64_t channel = split ? (int64_t)like->plane_bytes : size;
   *execution = (gconv_execution){
       .problem = problem,
@@ -29,7 +29,7 @@ void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image
   for (int64_t k = 0; k < problem->filters; k++) {
     const gconv_image *output = &outputs[combine == GCONV_COMBINE_NONE ? k : 0];
     int64_t plane = (int64_t)output->plane_bytes;
-    int64_t stacked = in->planar ? plane * in->channels : colours * channel; /* from a filter to the next */
+    int64_t stacked = in->planar ? plane * in->channels : colours * channel; /* bytes from a filter to the next */
     targets[k] = (gconv_target){.base = (uint8_t *)output->data + (combine == GCONV_COMBINE_STACK ? k * stacked : 0),
                                 .image = output->planar ? plane * output->channels : plane,
                                 .plane = plane,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Execution of the passes of a plan on a kind of device: a small table of functions (run_cpu.c, run_cuda.cu). */
+/* Executes the passes of a plan on a kind of device: a small table of functions (run_cpu.c, run_cuda.cu). */
 #ifndef GCONV_CONV_RUN_H
 #define GCONV_CONV_RUN_H
 
@@ -9,44 +9,48 @@
 
 GCONV_C_BEGIN
 
-/* One problem of a plan and how it is solved. A plan has one pass for all its filters, or, where filters of different sizes
- * have outputs of their own, a pass a filter. */
+/* One problem of a plan and how it is solved. A plan has one pass for all its filters. If filters of different sizes have
+ * outputs of their own, each filter has a pass. */
 typedef struct gconv_pass {
   gconv_problem problem;
   float *weights; /* owned by the plan */
   size_t weight_count;
   const gconv_algorithm *algorithm;
   size_t workspace_bytes;
-  size_t first_output; /* the outputs of the pass are outputs[first_output ..], one or K */
+  size_t first_output; /* the pass has outputs[first_output ..]: one, or K */
 } gconv_pass;
 
 typedef struct gconv_run_type {
-  /* Takes the memory that executing the passes will need: *run, freed by release(). `outputs` are headers of what execute()
-   * will write, of all passes. GCONV_NO_MEMORY says how much there is and how much it takes. */
+  /* Takes the memory that executing the passes will need. release() frees *run. `outputs` are headers of the outputs of all
+   * passes, which execute() will write. GCONV_NO_MEMORY comes with a text: how much memory there is, and how much is
+   * needed. */
   gconv_status (*prepare)(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
                           void **run);
-  /* Convolves `in` into outputs (images in host memory, their pixels allocated), adding to upload, kernel and download. */
+  /* Convolves `in` into outputs, images in host memory whose pixels are allocated. Adds to upload_ms, kernel_ms and
+   * download_ms of `timings`. */
   gconv_status (*execute)(void *run, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
   void (*release)(void *run);
 
-  /* gconv_plan_measure() of what is on the device. `outputs` have pixels, and get the results. */
+  /* Does gconv_plan_measure() for the work of the device. `outputs` have pixels, and get the results. */
   gconv_status (*measure)(void *run, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
 
-  /* The output rows from `first` on alone, as many as `outputs` have, which begin with it; or NULL if the device makes
-   * images as a whole. `in` begins with row in_row. `first` is a multiple of the row_step() of every pass's algorithm. */
+  /* Makes some output rows: as many as `outputs` have, which begin with row `first`. `in` begins with row in_row. `first` is
+   * a multiple of the row_step() of every pass's algorithm. NULL: the device only makes whole images. */
   gconv_status (*execute_rows)(void *run, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                gconv_timings *timings);
 
-  /* gconv_plan_execute_jpeg(), by the decoder that was started; NULL: there is none for this type. */
+  /* Does gconv_plan_execute_jpeg(), by the device's decoder, which was started. NULL: this kind of device has no decoder. */
   gconv_status (*execute_jpeg)(void *run, const void *jpeg, size_t size, gconv_image *outputs, gconv_timings *timings);
-  /* gconv_plan_execute_parts(), of results that it allows: of an image, or, if there is one, of a JPEG. NULL: no results
-   * come in parts. */
+  /* Does gconv_plan_execute_parts() for results that can come in parts: from the image `in`, or, if `jpeg` is not NULL, from
+   * that JPEG. NULL: no results come in parts. */
   gconv_status (*execute_parts)(void *run, const gconv_image *in, const void *jpeg, size_t size, const gconv_taker *taker,
                                 gconv_timings *timings);
-  /* gconv_plan_held_bytes(), and gconv_plan_png_bytes() of results like this, or 0; NULL: 0. */
+  /* held_bytes() and png_bytes() do gconv_plan_held_bytes() and, for results like `output`, gconv_plan_png_bytes(). NULL:
+   * 0. */
   size_t (*held_bytes)(const void *run);
   size_t (*png_bytes)(const gconv_image *output);
-  /* As execute(), from and to memory of the device, on a stream of the caller. NULL: that is memory of the host. */
+  /* Does what execute() does, from and to memory of the device, on a stream of the caller. NULL: the device uses memory of
+   * the host. */
   gconv_status (*execute_device)(void *run, const gconv_image *in, const gconv_image *outputs, void *stream);
 } gconv_run_type;
 
@@ -55,11 +59,11 @@ extern const gconv_run_type gconv_run_type_cpu;
 extern const gconv_run_type gconv_run_type_cuda;
 #endif
 
-/* How many outputs a pass has. */
+/* Returns how many outputs a pass has. */
 size_t gconv_pass_outputs(const gconv_pass *pass);
 
-/* Describes where the samples of `in` and `outputs` (the pass's own) are: all of an execution but workspace, part and
- * stream. `targets` has room for one a filter. */
+/* Fills an execution with where the samples of `in` and of the pass's `outputs` are. Leaves out its workspace, part and
+ * stream. `targets` has room for one target a filter. */
 void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image *outputs, gconv_target *targets,
                 gconv_execution *execution);
 

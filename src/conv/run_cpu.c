@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPU: strips of output rows, spread over the threads. */
+/* Executes passes on the CPU: threads take strips of output rows. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "conv/run.h"
@@ -7,17 +7,17 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Bytes between the workspaces of two threads. The processor fetches ahead, beyond the rows that a thread reads: if another
- * thread writes there, fft is up to 7 times as slow. */
+/* Bytes between the workspaces of two threads. The processor prefetches data beyond the rows that a thread reads. If another
+ * thread writes there, fft takes up to 7 times as long. */
 enum { THREAD_GAP = 512 << 10 };
 
-/* What executing the passes of a plan needs. */
+/* The memory for executing the passes of a plan. */
 typedef struct cpu_run {
   gconv_threads *threads;
   const gconv_pass *passes;
   size_t count;
-  uint8_t *workspace;     /* of all threads */
-  size_t workspace_bytes; /* of each */
+  uint8_t *workspace;     /* the workspaces of all threads */
+  size_t workspace_bytes; /* bytes of a thread's workspace, with the gap */
   gconv_target *targets;  /* room for the outputs of a pass */
 } cpu_run;
 
@@ -32,7 +32,7 @@ static void release(void *memory) {
 
 static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
                             void **result) {
-  (void)outputs; /* they are written where they are */
+  (void)outputs; /* they are written in place */
   cpu_run *run;
   GCONV_NEW(run, 1, "no memory for a plan");
   run->threads = device->threads;
@@ -63,16 +63,16 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
   return GCONV_OK;
 }
 
-/* Output rows of a pass cut into turns: strips of every plane of every image. */
+/* The output rows of a pass, cut into turns: each turn is a strip of a plane of an image. */
 typedef struct strip_job {
   const cpu_run *run;
   const gconv_algorithm *algorithm;
   gconv_execution execution;
   int32_t first, end;  /* output rows that are wanted */
-  int32_t rows;        /* of a strip */
-  size_t strips;       /* of a plane */
+  int32_t rows;        /* rows of a strip */
+  size_t strips;       /* strips of a plane */
   atomic_int *failure; /* the first status that was not GCONV_OK */
-  atomic_llong *busy;  /* nanoseconds of all threads */
+  atomic_llong *busy;  /* nanoseconds that all threads worked */
 } strip_job;
 
 static void execute_strip(void *context, size_t turn, int thread) {
@@ -94,8 +94,9 @@ static void execute_strip(void *context, size_t turn, int thread) {
     atomic_compare_exchange_strong(strips->failure, &none, (int)status);
 }
 
-/* Rows of a strip of `count` output rows: about four strips a thread, yet so high that the rows above a strip, which it
- * loads again, are few beside its own; and as many strips for each thread. */
+/* Returns the rows of a strip, of `count` output rows. There are about four strips a thread, and as many for each thread.
+ * But strips are so high that the further rows under the filter, which a strip loads again, are few compared with its own
+ * rows. */
 static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads) {
   const int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
   const int64_t most = (wanted + planes - 1) / planes;
@@ -107,13 +108,15 @@ static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threa
   return (int32_t)((count + strips - 1) / strips);
 }
 
-/* The same for an algorithm that makes `step` rows at a time, and loads what these need whatever the strip. */
+/* Returns the rows of a strip for an algorithm that makes `step` rows at a time. The height of strips does not change what
+ * it loads. */
 static int32_t step_rows(int32_t step, int32_t count, int threads) {
   int32_t steps = count / step / (8 * threads);
   return step * (steps < 1 ? 1 : steps);
 }
 
-/* A part of an image, seen as the whole: row y of the image is where the result + y * row_bytes points. */
+/* Returns where row 0 of the image would be, if `part` has its rows from first_row on: row y is at the result + y *
+ * row_bytes. */
 static uint8_t *seen_whole(const void *part, int32_t first_row, int64_t row_bytes) {
   return (uint8_t *)((uintptr_t)part - (uintptr_t)(first_row * row_bytes));
 }
@@ -135,7 +138,7 @@ static void execute_pass(const cpu_run *run, const gconv_pass *pass, const gconv
   gconv_threads_run(run->threads, turns, execute_strip, &strips);
 }
 
-/* As execute_rows(); by default, `end` is that of each pass. */
+/* Makes output rows first .. end - 1 of all passes, or fewer if a pass has fewer. */
 static gconv_status run_passes(const cpu_run *run, const gconv_image *in, int32_t in_row, const gconv_image *outputs,
                                int32_t first, int32_t end, atomic_llong *busy) {
   atomic_int failure = GCONV_OK;
@@ -147,8 +150,8 @@ static gconv_status run_passes(const cpu_run *run, const gconv_image *in, int32_
   return status == GCONV_OK ? GCONV_OK : gconv_fail((gconv_status)status, "the convolution failed on the CPU");
 }
 
-/* The threads may serve other plans as well: so kernel_ms is the time that they worked on this one, divided by their
- * number. */
+/* The threads may serve other plans at the same time. So kernel_ms is the time that they worked on this plan, divided by
+ * their number. */
 static gconv_status execute_rows(void *memory, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                  gconv_timings *timings) {
   const cpu_run *run = memory;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Passes on a GPU: buffers, weights and results there. Host code only; the kernels are in kernels/cuda. */
+/* Executes passes on a GPU, and keeps the buffers, weights and results there. Host code only; the kernels are in
+ * kernels/cuda. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "conv/run.h"
@@ -14,29 +15,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What executing the passes of a plan needs: buffers on the device, and a stream. */
+/* What is needed to execute the passes of a plan: buffers on the device, and a stream. */
 struct cuda_run {
   gconv_device *device;
   const gconv_pass *source; /* the plan's passes */
   gconv_pass *passes;       /* copies, whose weights are on the device */
   size_t count;
   gconv_timeline timeline;
-  gconv_image in;       /* shape of the input, its pixels on the device */
-  gconv_image *outputs; /* likewise, of all passes */
+  gconv_image in;       /* the input, with its pixels on the device */
+  gconv_image *outputs; /* the outputs of all passes, with their pixels on the device */
   size_t output_count;
-  uint8_t *output_memory; /* of all outputs, one after the other */
+  uint8_t *output_memory; /* the pixels of all outputs, one output after the other */
   void *workspace;
-  size_t bytes;                 /* of all that, and of the filters */
-  gconv_gpu_memory decoding;    /* of a file that is decoded here; empty until one is */
-  void **states;                /* of the passes, as acquire() made them */
+  size_t bytes;                 /* bytes of all these, and of the filters */
+  gconv_gpu_memory decoding;    /* memory for decoding JPEGs; empty until the first */
+  void **states;                /* the states of the passes, made by acquire() */
   gconv_target *targets;        /* room for the outputs of a pass */
   const gconv_gpu_codec *codec; /* NULL: this build has none */
-  gconv_gpu_png *encoder;       /* of results like the first; NULL until one is wanted */
-  bool without_encoder;         /* there is no memory for one */
+  gconv_gpu_png *encoder;       /* for results like the first output; NULL until a PNG is wanted */
+  bool without_encoder;         /* there is no memory for an encoder */
 };
 
-/* Sets the distances of an image on the device, where every row begins at a multiple of 16 bytes, the widest access; returns
- * its bytes, rounded up to 256, or SIZE_MAX if they cannot be counted. */
+/* Sets row_bytes and plane_bytes of an image on the device. Every row begins at a multiple of 16 bytes, the widest access.
+ * Returns the bytes of the image, rounded up to 256, or SIZE_MAX if that overflows. */
 static size_t lay_out(gconv_image *image) {
   size_t bytes;
   image->row_bytes = (gconv_dense_row_bytes(image) + 15) / 16 * 16;
@@ -70,7 +71,7 @@ static void release(void *memory) {
   free(run);
 }
 
-/* The shape of the input of a problem, as gconv_bind() reads it back. */
+/* Returns the shape of the input of a problem. */
 static gconv_image input_shape(const gconv_problem *problem) {
   gconv_image image = {};
   image.type = problem->in_type;
@@ -82,7 +83,7 @@ static gconv_image input_shape(const gconv_problem *problem) {
   return image;
 }
 
-/* Memory that the run keeps. */
+/* Allocates memory that the run keeps. */
 static gconv_status take(cuda_run *run, size_t bytes, const char *what, void **memory) {
   GCONV_TRY(gconv_cuda_allocate(run->device, bytes, what, memory));
   run->bytes += bytes;
@@ -100,7 +101,7 @@ static gconv_status upload_weights(cuda_run *run) {
   return GCONV_OK;
 }
 
-/* An execution of a pass without samples. */
+/* Returns an execution of a pass without samples. */
 static gconv_execution bare_execution(const cuda_run *run, size_t pass) {
   gconv_execution execution = {};
   execution.problem = &run->passes[pass].problem;
@@ -123,7 +124,7 @@ static gconv_status acquire_states(cuda_run *run) {
   return GCONV_OK;
 }
 
-/* Gives outputs shaped like `headers` a place. The outputs of a pass lie at equal distances, as kernels expect. */
+/* Allocates outputs like `headers`. The outputs of a pass lie at equal distances, as kernels expect. */
 static gconv_status make_outputs(cuda_run *run, const gconv_image *headers) {
   size_t total = 0;
   for (size_t i = 0; i < run->output_count; i++) {
@@ -181,7 +182,7 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
   } else {
     memcpy(run->passes, passes, count * sizeof *passes);
     for (size_t i = 0; i < count; i++)
-      run->passes[i].weights = NULL; /* the host's are no memory to free */
+      run->passes[i].weights = NULL; /* release() must not free the host's weights */
     status = fill_run(run, outputs);
   }
   if (status != GCONV_OK) {
@@ -223,7 +224,7 @@ static gconv_status convolve(cuda_run *run) {
   return convolve_images(run, &run->in, run->outputs, run->timeline.stream);
 }
 
-/* From the image on the device to the outputs. */
+/* Convolves the image on the device, and downloads the outputs. */
 static gconv_status convolve_and_download(cuda_run *run, gconv_image *outputs, gconv_timings *timings) {
   gconv_slabs *slabs = (gconv_slabs *)run->device->state;
   GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
@@ -246,7 +247,7 @@ static gconv_status execute(void *memory, const gconv_image *in, gconv_image *ou
   return gconv_timeline_add(&run->timeline, BEGIN, UPLOADED, &timings->upload_ms);
 }
 
-/* Timed by the host: other files share the call. */
+/* Decodes a JPEG to the input. The host measures the time, as the call may decode other files, too. */
 static gconv_status decode(cuda_run *run, const void *jpeg, size_t size, gconv_timings *timings) {
   double start = gconv_now_ms();
   gconv_gpu_decoder *decoder = gconv_device_decoder(run->device);
@@ -264,12 +265,12 @@ static gconv_status execute_jpeg(void *memory, const void *jpeg, size_t size, gc
 
 /* ---- From and to memory of the device ---- */
 
-/* Whether kernels can work there: at multiples of their widest access. */
+/* Returns whether kernels can read and write an image: its rows begin at multiples of their widest access. */
 static bool is_aligned(const gconv_image *image) {
   return ((uintptr_t)image->data | image->row_bytes | image->plane_bytes) % 16 == 0;
 }
 
-/* Whether the caller's outputs of a pass lie as kernels expect: at equal distances. */
+/* Returns whether the caller's outputs of a pass are aligned, and lie at equal distances, as kernels expect. */
 static bool are_alike(const gconv_image *outputs, size_t count) {
   for (size_t i = 0; i < count; i++) {
     const gconv_image *o = &outputs[i];
@@ -300,7 +301,7 @@ static gconv_status execute_device(void *memory, const gconv_image *in, const gc
 
 /* ---- To a taker ---- */
 
-/* Makes the encoder, once, if its memory is a small part of what is left: plans to come need some. */
+/* Makes the encoder, once, if its memory is a small part of the memory that is left. Later plans need some, too. */
 static gconv_status make_encoder(cuda_run *run) {
   const size_t least_left = 8;
   size_t available = 0, total = 0;
@@ -313,7 +314,7 @@ static gconv_status make_encoder(cuda_run *run) {
   return gconv_fail(GCONV_NO_MEMORY, "little memory is left");
 }
 
-/* Whether the run makes PNG of an output. */
+/* Returns whether the GPU makes a PNG of an output. */
 static bool encodes(cuda_run *run, const gconv_taker *taker, size_t output) {
   if (!taker->png || run->without_encoder || png_bytes(&run->outputs[0]) == 0)
     return false;
@@ -324,7 +325,7 @@ static bool encodes(cuda_run *run, const gconv_taker *taker, size_t output) {
   return run->encoder && gconv_image_same_shape(&run->outputs[0], &run->outputs[output]);
 }
 
-/* Queues what makes PNG of an output, if that is the GPU's, after what is in the stream. */
+/* If the GPU makes a PNG of an output, queues this work in the stream. */
 static gconv_status encode(cuda_run *run, const gconv_taker *taker, size_t output) {
   GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
   if (encodes(run, taker, output))
@@ -332,13 +333,13 @@ static gconv_status encode(cuda_run *run, const gconv_taker *taker, size_t outpu
   return gconv_timeline_mark(&run->timeline, ENCODED);
 }
 
-/* Waits for that, asleep: others' images may be before it. */
+/* Waits for encode(). The thread sleeps, as images of other threads may come first on the GPU. */
 static gconv_status await_encoding(const cuda_run *run, gconv_timings *timings) {
   CUDA_TRY(cudaEventSynchronize(run->timeline.events[ENCODED]));
   return gconv_timeline_add(&run->timeline, CONVOLVED, ENCODED, &timings->encode_ms);
 }
 
-/* From the image on the device to parts for the taker. */
+/* Convolves the image on the device, and sends the results to the taker in parts. */
 static gconv_status convolve_and_send(cuda_run *run, const gconv_taker *taker, gconv_timings *timings) {
   GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
   GCONV_TRY(convolve(run));
@@ -374,7 +375,8 @@ static gconv_status execute_parts(void *memory, const gconv_image *in, const voi
 
 /* ---- Measuring ---- */
 
-/* Copies of a run's input and outputs, so that rotating through them leaves no cache anything of the last time. */
+/* Copies of a run's input and outputs. Measuring goes through them in turn, so that no cache has the data of the last
+ * time. */
 enum { MOST_COPIES = 64 };
 static const size_t ROTATED_BYTES = (size_t)256 << 20; /* several times the largest L2 */
 

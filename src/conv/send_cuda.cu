@@ -11,7 +11,7 @@ namespace {
 struct rows {
   const gconv_way *way;
   size_t row_bytes;
-  const void *above; /* the samples above the next row, where the taker has not had them; else NULL */
+  const void *above; /* the samples above the next row, if the taker has not had them; else NULL */
 };
 
 void take_rows(void *user, const uint8_t *bytes, size_t size) {
@@ -36,7 +36,7 @@ gconv_status send_some_rows(const gconv_way *way, const gconv_image *device, int
                               take_rows, &r, way->stream, way->waited_ms);
 }
 
-/* Rows that follow some which came as bytes: the filter of the first wants the one above. */
+/* Sends rows that follow rows sent as bytes. The first row comes with the row above, which PNG's filters need. */
 gconv_status send_rows_below(const gconv_way *way, const gconv_image *device, int32_t first, int32_t count) {
   void *above;
   const size_t bytes = gconv_dense_row_bytes(device);
@@ -52,7 +52,7 @@ gconv_status send_rows_below(const gconv_way *way, const gconv_image *device, in
 
 /* ---- PNG ---- */
 
-/* A run of strips that were made, of which the bytes up to `position` have been taken. */
+/* Finished strips in a row. The taker has had their bytes up to `position`. */
 struct chunks {
   const gconv_way *way;
   const gconv_png_strip *next, *end;
@@ -83,7 +83,7 @@ gconv_status send_chunks(const gconv_way *way, const uint8_t *made, const gconv_
 
 } // namespace
 
-/* ---- All of it ---- */
+/* ---- Whole results ---- */
 
 gconv_status gconv_send_rows(const gconv_way *way, const gconv_image *device) {
   return send_some_rows(way, device, 0, (int32_t)gconv_all_rows(device), NULL);

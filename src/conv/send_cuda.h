@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends a result from a GPU to a gconv_taker: as rows, or as the PNG that the GPU has made of them. */
+/* Sends a result from a GPU to a gconv_taker: as rows, or as a PNG that the GPU has made. */
 #ifndef GCONV_CONV_SEND_CUDA_H
 #define GCONV_CONV_SEND_CUDA_H
 
 #include "device/transfer_cuda.h"
 #include "image/gpu_codec.h"
 
-/* The connection to a taker. */
+/* What is needed to send a result to a taker. */
 typedef struct gconv_way {
   gconv_slabs *slabs;
   const gconv_taker *taker;
   size_t output;
-  int32_t step; /* rows for the taker at a time */
+  int32_t step; /* the taker gets so many rows at a time */
   cudaStream_t stream;
-  double *waited_ms; /* grows by the time in which the taker waited */
+  double *waited_ms; /* the time in which the taker waited is added here */
 } gconv_way;
 
-/* Sends rows of an interleaved image, with the gaps that they have on the device. A row must fit into a slab. */
+/* Sends all rows of an interleaved image, with the gaps that they have on the device. A row must fit into a slab. */
 gconv_status gconv_send_rows(const gconv_way *way, const gconv_image *device);
 
-/* Sends the strips that a codec has made of the image, and rows in place of strips that it has not made. The stream's work
- * must be complete. */
+/* Sends the strips of a PNG that a codec has made. In place of strips that it has not made, sends rows. All work in the
+ * stream must be complete. */
 gconv_status gconv_send_png(const gconv_way *way, const gconv_gpu_png *png, const gconv_image *device);
 
 #endif

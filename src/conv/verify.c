@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verification: the convolution and all that follows it once more in float64, one tap after the other, with the error that
- * is allowed at each sample. Only the stage before (grey, linear light, premultiplication) is taken as it is.
+ * Verification: computes the convolution and all steps after it once more in float64, one tap after the other, together with
+ * the error that is allowed at each sample. It does not check the stage before (grey, linear light, premultiplication), but
+ * takes its result.
  */
 #include "conv/verify.h"
 #include "base/memory.h"
@@ -24,28 +25,28 @@ static void widen(limits *all, limits by) {
   *all = (limits){fmin(all->low, by.low), fmax(all->high, by.high), fmax(all->allowed, by.allowed)};
 }
 
-/* Everything that a row of the comparison needs. */
+/* Everything that comparing a row needs. */
 typedef struct row_check {
   const gconv_filter_plan *plan;
   const gconv_pass *pass;
-  const gconv_image *in;  /* as convolved */
-  const gconv_image *out; /* the output that is compared, number k of the pass */
+  const gconv_image *in;  /* the convolved image */
+  const gconv_image *out; /* the output that is compared: number k of the pass */
   int32_t k;
-  double largest;              /* max |x| of the finite samples of the input, in levels, the border's constant included */
-  bool finite;                 /* whether all samples of the input are */
+  double largest;              /* max |x| of the finite samples of the input and of the border's constant, in levels */
+  bool finite;                 /* whether all samples of the input are finite */
   double *tap_sums;            /* sum |tap| of each filter */
-  limits frame;                /* minmax: the limits of the frame */
-  int32_t in_row;              /* the row of the image that is the first of `in` */
-  const gconv_holes *holes;    /* of `in`; NULL: there are none */
-  const gconv_hole_row *known; /* sums of a row, of one channel; NULL: they are computed */
+  limits frame;                /* for minmax: the limits of the frame */
+  int32_t in_row;              /* the row of the image with which `in` begins */
+  const gconv_holes *holes;    /* where `in` has no data; NULL: nowhere */
+  const gconv_hole_row *known; /* the sums of a row of one channel; NULL: sums are computed */
 } row_check;
 
-/* Roundings of the epilogue: each of its few operations is off by u = 2^-24 relative to its result. */
+/* The error of the epilogue, relative to its result: each of its few operations is off by u = 2^-24. */
 static const double EPILOGUE = 8 * 0x1p-24;
 
 /* ---- Responses in float64 ---- */
 
-/* The level at (y, x), inside or outside. */
+/* Returns the level at (y, x), which may be outside the image. */
 static double sample_at(const row_check *check, int32_t frame, int64_t y, int64_t x, int32_t c) {
   const gconv_problem *problem = &check->pass->problem;
   y = gconv_border_index(problem->border, y, problem->height);
@@ -55,7 +56,7 @@ static double sample_at(const row_check *check, int32_t frame, int64_t y, int64_
   return gconv_sample_at(check->in, frame, c, y - check->in_row, x);
 }
 
-/* Whether no data lie at (y, x), inside or outside. */
+/* Returns whether the sample at (y, x) is no data. The place may be outside the image. */
 static bool is_hole(const row_check *check, int32_t frame, int64_t y, int64_t x, int32_t c) {
   const gconv_problem *problem = &check->pass->problem;
   y = gconv_border_index(problem->border, y, problem->height);
@@ -63,7 +64,7 @@ static bool is_hole(const row_check *check, int32_t frame, int64_t y, int64_t x,
   return y != GCONV_OUTSIDE && x != GCONV_OUTSIDE && gconv_holes_at(check->holes, check->in, frame, c, y - check->in_row, x);
 }
 
-/* The state of the sum of filter k, by the samples of no data under its taps. */
+/* Returns the state of the sum of filter k, by the samples of no data under its taps. */
 static gconv_sample_state state_of_sum(const row_check *check, int32_t k, int32_t frame, int64_t p, int64_t q, int32_t c) {
   const gconv_problem *problem = &check->pass->problem;
   const float *tap = check->pass->weights + (int64_t)k * problem->rows * problem->columns;
@@ -108,7 +109,7 @@ static expectation response(const row_check *check, int32_t k, int32_t frame, in
     sum = check->known->sums[(int64_t)(k - check->known->first) * check->known->width + q];
   double divisor = (double)gconv_divisors(problem, check->pass->weights)[k];
   double bias = (double)gconv_biases(problem, check->pass->weights)[k];
-  double reach = check->tap_sums[k] * check->largest; /* what a sum in float32 may grow to */
+  double reach = check->tap_sums[k] * check->largest; /* the largest sum that float32 may reach */
   /* Floats below FLT_MIN have fewer bits. So a rounding may be off by FLT_TRUE_MIN, and a transform may lose a response. */
   double taps = (double)problem->rows * (double)problem->columns;
   double least = check->pass->algorithm->spreads ? (double)FLT_MIN : (taps + 4) * (double)FLT_TRUE_MIN * (1 + fabs(divisor));
@@ -119,7 +120,7 @@ static expectation response(const row_check *check, int32_t k, int32_t frame, in
   return (expectation){value, bound + EPILOGUE * (fabs(sum / divisor) + fabs(bias))};
 }
 
-/* The expected response of filter `number`, or of all filters if they are combined. */
+/* Returns the expected response of filter `number`, or of all filters if they are combined. */
 static expectation combined_response(const row_check *check, int32_t number, int32_t frame, int64_t p, int64_t q,
                                      int32_t c) {
   const gconv_problem *problem = &check->pass->problem;
@@ -157,7 +158,7 @@ static double srgb(double linear) {
   return copysign(v, linear);
 }
 
-/* Scale, offset and abs; then the sRGB curve, which is none for an alpha that is filtered as a channel. */
+/* Applies scale, offset and abs; then the sRGB curve, except to an alpha that is filtered as a channel. */
 static expectation finish_sample(const gconv_options *options, expectation v, bool alpha) {
   v.value = v.value * options->scale + options->offset;
   v.allowed = v.allowed * fabs(options->scale) + EPILOGUE * (fabs(v.value) + fabs(options->offset));
@@ -172,7 +173,7 @@ static expectation finish_sample(const gconv_options *options, expectation v, bo
 }
 
 static expectation divide_by_alpha(expectation colour, expectation alpha) {
-  if (alpha.value - alpha.allowed <= 0) /* whether it is divided at all hangs on rounding: nothing can be said */
+  if (alpha.value - alpha.allowed <= 0) /* rounding decides whether it is divided at all: any result is allowed */
     return (expectation){0, alpha.value + alpha.allowed <= 0 ? 0 : INFINITY};
   double least = alpha.value - alpha.allowed;
   expectation quotient = {colour.value / alpha.value, 0};
@@ -180,7 +181,7 @@ static expectation divide_by_alpha(expectation colour, expectation alpha) {
   return quotient;
 }
 
-/* Where a sample of the output comes from: the filter and channel that made it. */
+/* The filter and the channel from which a sample of the output is made. */
 typedef struct sample_origin {
   int32_t k, channel;
   bool kept_alpha;
@@ -195,7 +196,7 @@ static sample_origin origin_of(const row_check *check, int32_t channel) {
                          stacked && !alpha ? channel % in_channels : channel, alpha};
 }
 
-/* The state of an output sample, by the samples of no data under its anchor and under the taps of its filters. */
+/* Returns the state of an output sample, by the samples of no data under its anchor and under the taps of its filters. */
 static gconv_sample_state state_of_sample(const row_check *check, int32_t frame, int64_t p, int64_t q, int32_t channel) {
   const gconv_problem *problem = &check->pass->problem;
   sample_origin origin = origin_of(check, channel);
@@ -214,7 +215,8 @@ static gconv_sample_state state_of_sample(const row_check *check, int32_t frame,
   return worst;
 }
 
-/* What an output sample should be, before range minmax or signed and before its type: white is 1. */
+/* Returns what an output sample should be, before range minmax or signed, and before it is converted to its type. White is
+ * 1. */
 static expectation expect(const row_check *check, int32_t frame, int64_t p, int64_t q, int32_t channel) {
   const gconv_problem *problem = &check->pass->problem;
   const gconv_options *options = &check->plan->options;
@@ -238,7 +240,8 @@ static double saturate(double level, double white) {
   return level > white ? white : level > 0 ? level : 0;
 }
 
-/* Brings the expectation to levels: both ends of what is allowed are saturated, then each may be rounded by half a level. */
+/* Converts an expectation to levels. Both ends of the allowed range are saturated, and then half a level is allowed for
+ * rounding. */
 static expectation round_and_saturate(expectation v, double white) {
   double value = v.value * white, allowed = v.allowed * white + EPILOGUE * white;
   expectation stored = {saturate(value, white), 0};
@@ -247,8 +250,8 @@ static expectation round_and_saturate(expectation v, double white) {
   return stored;
 }
 
-/* The level of the range wrap. Where v may be cut to one level or the next, both are allowed, unless one of them is 0 and
- * the other one white: then nothing can be said. */
+/* Converts an expectation to a level of the range wrap. If v may be cut to one level or the next, both are allowed. But if
+ * these are white and 0, any level is allowed. */
 static expectation cut_and_wrap(expectation v, double white) {
   double value = v.value * white, allowed = v.allowed * white + EPILOGUE * white;
   double least = trunc(value - allowed), most = trunc(value + allowed);
@@ -258,7 +261,7 @@ static expectation cut_and_wrap(expectation v, double white) {
   return (expectation){first + (most - least) / 2, 0.5};
 }
 
-/* Minmax or signed, then the levels of the output with their rounding. */
+/* Applies the range minmax or signed, and converts to levels of the output with their rounding. */
 static expectation store(const row_check *check, expectation v, bool colour) {
   gconv_range range = check->plan->options.range;
   gconv_type type = check->out->type;
@@ -293,7 +296,7 @@ static gconv_expectation expect_sample(const void *context, const gconv_sample_p
                          0};
   expectation v = store(check, expect(check, at->frame, at->y, at->x, at->channel), colour);
   if (!isfinite(got) && !check->finite && !check->pass->algorithm->info.exact)
-    v.allowed = INFINITY; /* algorithms that do not take taps one by one may carry what is not finite further */
+    v.allowed = INFINITY; /* algorithms that do not take taps one by one may spread infinities and NaN */
   return v;
 }
 
@@ -313,7 +316,7 @@ static void find_row_limits(void *context, size_t turn, int seat) {
       if (state_of_sample(job->check, job->frame, (int64_t)turn, q, c) == GCONV_SAMPLE_NO_DATA)
         continue;
       expectation v = expect(job->check, job->frame, (int64_t)turn, q, c);
-      if (isfinite(v.value) && isfinite((float)v.value)) /* the range is that of the finite */
+      if (isfinite(v.value) && isfinite((float)v.value)) /* minmax is the range of finite values */
         widen(&row, (limits){v.value, v.value, isinf(v.allowed) ? 0 : v.allowed});
     }
   job->rows[turn] = row;
@@ -331,7 +334,7 @@ static gconv_status find_limits(row_check *check, int32_t frame) {
   return GCONV_OK;
 }
 
-/* The distance of the rows that the budget of multiply-adds for an output allows. */
+/* Returns the distance between rows that are compared, by the budget of multiply-adds for an output. */
 static size_t choose_step(const row_check *check, double budget) {
   const gconv_problem *problem = &check->pass->problem;
   double taps = (double)gconv_tap_count(problem) / (gconv_is_combined(problem) ? 1 : problem->filters);
@@ -340,8 +343,8 @@ static size_t choose_step(const row_check *check, double budget) {
   return step > 1 ? (size_t)ceil(step) : 1;
 }
 
-/* The largest finite |x| of a row; *finite becomes false if there are others. Without their signs, floats are ordered as the
- * integers of their bits are, infinities and NaN above all: the loop becomes vector code. */
+/* Returns the largest finite |x| of a row. Sets *finite to false if an x is not finite. Without signs, floats have the order
+ * of their bits as integers, with infinities and NaN last. So the loop becomes vector code. */
 static float largest_of_row(const uint8_t *row, int64_t samples, bool *finite) {
   uint32_t most = 0, others = 0, infinity = UINT32_C(0x7f800000);
   for (int64_t i = 0; i < samples; i++) {
@@ -357,7 +360,8 @@ static float largest_of_row(const uint8_t *row, int64_t samples, bool *finite) {
   return largest;
 }
 
-/* The largest finite |sample|, or for integers the largest there can be; *finite tells whether there are others. */
+/* Returns the largest finite |sample| of an image; for integers, the level of white. Sets *finite to whether all samples are
+ * finite. */
 static double largest_level(const gconv_image *image, bool *finite) {
   *finite = true;
   if (image->type != GCONV_F32)
@@ -430,7 +434,7 @@ gconv_expected *gconv_expected_make(const gconv_filter_plan *plan, const gconv_p
                                 .out = &plan->base.outputs[pass->first_output + (size_t)k],
                                 .k = k,
                                 .finite = true,
-                                .tap_sums = calloc((size_t)pass->problem.filters, sizeof(double))}; /* no bound is wanted */
+                                .tap_sums = calloc((size_t)pass->problem.filters, sizeof(double))}; /* no bound is needed */
   if (expected->check.tap_sums)
     return expected;
   free(expected);

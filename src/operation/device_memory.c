@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Executions on memory of the device: arrays of the caller, seen as images. */
+/* Executes plans on arrays of the caller in device memory, by treating them as images. */
 #include "base/arguments.h"
 #include "base/status.h"
 #include "operation/operation.h"
@@ -22,7 +22,7 @@ static gconv_status check_shape(const gconv_array *array, const gconv_image *hea
   return array->data ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "%s has no data", what);
 }
 
-/* True if the stride of an axis is `expected`, or does not matter because the axis has length 1. */
+/* Returns whether the stride of an axis is `expected`, or does not matter because the axis has length 1. */
 static bool steps_by(const gconv_array *array, int axis, int64_t expected) {
   return array->shape[axis] == 1 || array->stride[axis] == expected;
 }
@@ -86,7 +86,7 @@ gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, 
   if (!plan->type->execute_device)
     return gconv_fail(GCONV_UNSUPPORTED, "this operation knows no memory of devices");
   GCONV_TRY(see_image(in, &plan->like, "the input", &image));
-  bool on_gpu = strcmp(plan->info.device, "cpu") != 0; /* work may be in a stream, or in a graph, with this plan's memory */
+  bool on_gpu = strcmp(plan->info.device, "cpu") != 0; /* work in a stream or a graph may still use this plan's memory */
   GCONV_TRY(gconv_plan_enter(plan, on_gpu, &own));
   gconv_status status = see_outputs(own, &image, outputs, output_count);
   GCONV_THEN(status, own->type->execute_device(own, &image, own->arrays, stream));

@@ -8,7 +8,8 @@
 
 /* ---- Plans ---- */
 
-/* The plan that makes the outputs: of a chain, that of its last stage; of a part of the image, that of what is done there.
+/* Returns the plan that makes the outputs. For a chain, it is the plan of the last stage; for an operation in a part of the
+ * image, the plan of that operation.
  */
 static gconv_plan *last_of(gconv_plan *plan) {
   while (plan->last)
@@ -28,14 +29,15 @@ void gconv_plan_set_scope(gconv_plan *whole, gconv_scope *scope) {
   plan->scope = plan->scope ? plan->scope : scope;
 }
 
-/* Responses of a flat image differ by rounding alone. */
+/* Responses of a flat image only differ by rounding; such an image may well have one colour. */
 bool gconv_losses_are_of_one_colour(const gconv_losses *l) {
   const double rounding = 1e-3;
   bool differ = l->high - l->low > rounding * fmax(fabs(l->high), fabs(l->low));
   return !l->in_scope && l->places > 0 && (l->black == l->places || l->white == l->places) && differ;
 }
 
-/* How much of an output was lost; one colour alone is worse than any share. */
+/* Returns how bad the losses of an output are: the share of samples that were clamped, plus 1 if the output is of one
+ * colour. */
 static double weight_of(const gconv_losses *l) {
   return l->places > 0 ? (l->below + l->above) / l->places + gconv_losses_are_of_one_colour(l) : 0;
 }
@@ -61,7 +63,7 @@ int64_t gconv_loss_row(int64_t all, int rows, int number) {
   return all <= rows ? number : (2 * (int64_t)number + 1) * all / (2 * rows);
 }
 
-/* A number in [0, 1) that follows from the two, and looks like chance (splitmix64). */
+/* Returns a number in [0, 1) that follows from `a` and `b`, and looks random (splitmix64). */
 static double chance(uint64_t a, uint64_t b) {
   uint64_t z = a * UINT64_C(0x9e3779b97f4a7c15) + b + 1;
   z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -76,7 +78,8 @@ int64_t gconv_loss_column(int64_t width, int columns, int number, int64_t row) {
 
 /* ---- Rows ---- */
 
-/* Of `count` places of one colour, computes up to row->most responses. Returns the share that was clamped. */
+/* Computes responses at up to row->most of `count` places of one colour. Returns the share of these places that were
+ * clamped. */
 static double share_of_clamped(const gconv_loss_row_source *row, const int *places, int count, bool white,
                                gconv_losses *losses) {
   int computed = count < row->most ? count : row->most, clamped = 0;
@@ -90,7 +93,7 @@ static double share_of_clamped(const gconv_loss_row_source *row, const int *plac
   return computed > 0 ? (double)clamped / computed : 0;
 }
 
-/* Where samples are not known, any place may be black or white. */
+/* If the stored samples are not known, each place may be black, and may be white. */
 void gconv_losses_add_row(const gconv_loss_row_source *row, gconv_losses *losses) {
   int black[GCONV_LOSS_COLUMNS], white[GCONV_LOSS_COLUMNS], blacks = 0, whites = 0, places = 0;
   for (int i = 0; i < row->places; i++) {

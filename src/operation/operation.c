@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations and their users: the caller that made one, and the plans of it. */
+/* Makes and frees plans, and counts the users of an operation: the caller that made it, and its plans. */
 #include "operation/operation.h"
 #include "base/arguments.h"
 #include "base/nodata.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Choosing one of the algorithms of a table, whatever they solve. */
+/* Chooses an algorithm from a table, for filters as well as layers. */
 #ifndef GCONV_OPERATION_PICK_H
 #define GCONV_OPERATION_PICK_H
 
@@ -7,32 +7,33 @@
 
 #include <stdio.h>
 
-/* A row of the table, as far as choosing goes. */
+/* What choosing needs to know of an algorithm, a row of the table. */
 typedef struct gconv_candidate {
   const gconv_algorithm_info *info;
   const char *(*available)(void); /* as in gconv_algorithm */
-  bool library, classic;          /* as in gconv_layer_algorithm; as in gconv_algorithm */
+  bool library, classic;          /* library: as in gconv_layer_algorithm; classic: as in gconv_algorithm */
   const char *obstacle;           /* why it cannot solve the problem; NULL: it can */
   double price;                   /* milliseconds */
-  double bound, accuracy; /* of its error, and what is half a level of the result, in one unit; accuracy 0: any bound */
-  char told[160];         /* of the price: "estimated at 3 ms" */
+  double bound, accuracy; /* bound of its error, and half a level of the result, in one unit; accuracy 0: any bound */
+  char told[160];         /* the price in words: "estimated at 3 ms" */
 } gconv_candidate;
 
 enum { GCONV_MOST_CANDIDATES = 48 };
 
-/* Whether devices called "cpu" or "cuda:1" have an algorithm of this name. All have "auto", and NULL. */
+/* Returns whether devices called `device`, such as "cpu" or "cuda:1", have an algorithm of this name. Returns true for
+ * "auto" and NULL. */
 bool gconv_device_has(const char *device, const char *name, const gconv_algorithm_info *(*at)(size_t index));
 
-/* Sets price and told: the milliseconds that the model estimates, times `ratio`, what was measured over what was estimated,
- * as `source` found (1 says nothing). An algorithm outside the exact family costs 5% more, as the same bits everywhere are
- * worth something. */
+/* Sets price and told. The price is `model`, the estimate in milliseconds, times `ratio`: measured time over estimate, as
+ * `source` found. A ratio of 1 is not mentioned in `told`. An algorithm outside the exact family costs 5% more, as equal
+ * bits everywhere are worth something. */
 void gconv_candidate_price(gconv_candidate *candidate, double model, double ratio, const char *source);
 
-/* The candidate of `device` that is called `wanted`, or, for "auto", the cheapest one that can solve the problem, can be
- * used on this device, is no classic and not made of a library, and is not in `without`, names with commas between (may be
- * NULL). Among these, "auto" only takes one whose bound is above its accuracy if all are, and then that of the least bound.
- * A line for each that was looked at is written to `reasons`. GCONV_BAD_ARGUMENT for names that no candidate of any device
- * has, GCONV_UNSUPPORTED with the obstacle. */
+/* Sets *picked to the candidate of `device` that is called `wanted`. For "auto", it is the cheapest candidate that can solve
+ * the problem and be used on this device. "auto" takes no classic, no algorithm of a library, and none that is in `without`,
+ * names with commas between (may be NULL). Candidates whose bound is above their accuracy are taken only if all are; then
+ * the one with the least bound is. Writes a line to `reasons` for each candidate that was looked at. Fails with
+ * GCONV_BAD_ARGUMENT if no candidate of any device has the name, and with GCONV_UNSUPPORTED and the obstacle. */
 gconv_status gconv_pick(const gconv_candidate *candidates, size_t count, const char *device, const char *wanted,
                         const char *without, FILE *reasons, size_t *picked);
 

@@ -5,8 +5,8 @@
  *   before: no alpha, grey, mixed channels, linear light, premultiplied alpha
  *   after:  division by alpha, scale and offset, abs, the sRGB curve, minmax or signed range, the type of the output
  *
- * Without them, the convolution itself reads the image and writes the outputs, and nothing is copied. If a stage after is
- * needed, the convolution yields raw responses in f32, and all else happens here.
+ * Without these stages, the convolution itself reads the image and writes the outputs, and nothing is copied. If the stage
+ * after is needed, the convolution yields raw responses in f32, and everything after them happens here.
  */
 #ifndef GCONV_OPERATION_STAGES_H
 #define GCONV_OPERATION_STAGES_H
@@ -14,23 +14,25 @@
 #include "base/threads.h"
 #include "gconv.h"
 
-/* Return whether images like `like` need a stage before, and one after. */
+/* gconv_needs_before() returns whether images like `like` need the stage before, and gconv_needs_after() whether they need
+ * the stage after. */
 bool gconv_needs_before(const gconv_image *like, const gconv_options *options);
 bool gconv_needs_after(const gconv_image *like, const gconv_options *options);
 
-/* *header = the image that is convolved, without pixels: `like` after the stage before. GCONV_BAD_ARGUMENT for images that
- * cannot become grey. */
+/* Sets *header to the header of the image that is convolved: `like` after the stage before. Fails with GCONV_BAD_ARGUMENT if
+ * an image cannot become grey. */
 gconv_status gconv_before_header(const gconv_image *like, const gconv_options *options, gconv_image *header);
 
 /* Runs the stage before on a whole image, or on some of its rows. *out becomes an image like `header` with as many rows as
- * `in`, for gconv_image_free(); on failure it has no pixels. */
+ * `in`; free it with gconv_image_free(). On failure it has no pixels. */
 gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *options, const gconv_image *header,
                               const gconv_image *in, gconv_image *out);
 
 /* Returns the options of the convolution between the stages. */
 gconv_options gconv_core_options(const gconv_image *like, const gconv_options *options);
 
-/* Runs the stage after: raw responses (f32; destroyed) become the finished output of the same shape. */
+/* Runs the stage after. Raw responses in f32 become the finished output, which has the same shape. The responses are
+ * destroyed. */
 gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *options, gconv_image *raw, gconv_image *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans that several threads execute at once: each execution has a plan to itself, with its workspace. */
+/* Lets several threads execute a plan at once: each execution gets a plan of its own, with its own workspace. */
 #include "operation/operation.h"
 
-/* Whether others like the plan can be made, and nothing of it counts beyond an execution. */
+/* Returns whether further plans like this one can be made, and nothing in it must be kept from one execution to the next. */
 static bool repeats(const gconv_plan *plan) {
   return plan->operation->type->repeats && !plan->losses && gconv_plan_passes(plan) == 1;
 }
