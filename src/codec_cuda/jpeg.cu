@@ -70,8 +70,8 @@ namespace {
 struct planes {
   const uint8_t *data[3];
   size_t pitch[3];
-  int32_t width, height;   /* of Y and the image */
-  int32_t columns, rows;   /* of Cb and Cr */
+  int32_t width, height;   /* size of Y and the image */
+  int32_t columns, rows;   /* size of Cb and Cr */
   bool halved_x, halved_y; /* Cb and Cr have half as many columns; half as many rows */
 };
 
@@ -87,8 +87,9 @@ __device__ int column(const planes &p, int part, int32_t y, int32_t column) {
   return 3 * *near + p.data[part][beyond * p.pitch[part] + column];
 }
 
-/* Cb or Cr of a pixel, interpolated and rounded as libjpeg's "fancy upsampling" does (jdsample.c): weights 3 and 1 along
- * each axis that is halved, halves rounded up and down in turn. Images of up to 2 columns of colour are not interpolated. */
+/* Returns Cb or Cr of a pixel, interpolated and rounded as libjpeg's "fancy upsampling" does (jdsample.c): weights 3 and 1
+ * along each axis that is halved, halves rounded up and down in turn. Images of up to 2 columns of colour are not
+ * interpolated. */
 __device__ int colour(const planes &p, int part, int32_t y, int32_t x) {
   if (!p.halved_x)
     return p.halved_y ? (column(p, part, y, x) + 1 + y % 2) >> 2 : column(p, part, y, x);
@@ -137,7 +138,7 @@ struct request {
   size_t size;
   nvjpeg_image target;
   bool done;
-  int error; /* of nvJPEG, or cudaError_t as a negative number */
+  int error; /* error of nvJPEG, or cudaError_t as a negative number */
   request *next;
 };
 

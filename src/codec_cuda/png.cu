@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PNG made by a GPU: the same bytes that src/image/png_encode.c makes at level 1.
+ * Makes PNG on a GPU, with the same bytes that src/image/png_encode.c makes at level 1.
  *
  * Nearly all strips of photos are coded without matches. They take row filters, histograms, prefix codes and the packing of
  * bits. A GPU does that in a fraction of a millisecond, where a processor takes 40 ms for a 4K image. Whether a strip is
@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A gconv_gpu_png, with what this file keeps of it. */
+/* A gconv_gpu_png, and what this file adds to it. */
 struct png_encoder : gconv_gpu_png {
   png_job job;
-  void *memory;            /* of the device: the arrays of the job */
+  void *memory;            /* device memory with the arrays of the job */
   gconv_png_strip *pinned; /* the strips of the job, in host memory */
 };
 

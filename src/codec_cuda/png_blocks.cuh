@@ -20,7 +20,7 @@ __device__ uint32_t block_bytes(const png_job &job, uint32_t strip, uint32_t blo
 
 enum { FILTER_THREADS = 512, WARPS = FILTER_THREADS / 32 };
 
-/* Filters the lines of a block, and counts its bytes. Four bytes a thread at a time. */
+/* Filters the lines of a block, and counts its bytes. A thread takes four bytes at a time. */
 __global__ void __launch_bounds__(FILTER_THREADS) filter_lines(const png_job job) {
   __shared__ uint32_t counts[WARPS][LITERALS];
   __shared__ uint64_t weighted[WARPS];
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(LAYOUT_THREADS) lay_out(const png_job job) {
 
 /* ---- Bits ---- */
 
-/* Puts up to 32 bits into words that began as zeros. Other threads may put theirs into the same words. */
+/* Puts up to 32 bits into words that began as zeros. Other threads may put bits into the same words. */
 __device__ void or_bits(uint32_t *words, uint64_t position, uint32_t bits) {
   const uint64_t both = (uint64_t)bits << position % 32;
   if ((uint32_t)both)
@@ -270,7 +270,7 @@ struct literals {
     }
   }
 
-  /* The code of literal i; 0 after the last one. */
+  /* Returns the code of literal i; 0 after the last one. */
   __device__ uint32_t code(const uint32_t *codes, uint32_t i) const {
     const uint32_t code = codes[fours[i / 4] >> 8 * (i % 4) & 0xff];
     return i < count ? code : 0;

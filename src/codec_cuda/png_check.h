@@ -12,7 +12,7 @@
 #include "image/gpu_codec.h"
 
 enum {
-  GCONV_PNG_CHECK_ROWS = 250, /* of a strip, fewer than gconv_png_strip_rows() */
+  GCONV_PNG_CHECK_ROWS = 250, /* rows of a strip: fewer than gconv_png_strip_rows() yields */
   GCONV_PNG_CHECK_STRIPS = 2,
 };
 
@@ -32,7 +32,8 @@ const gconv_image *gconv_png_check_picture(const gconv_png_check *check);
 /* Makes the chunk of strip `number`, and sets *strip except for `offset`. The next call overwrites the chunk. */
 const uint8_t *gconv_png_check_chunk(gconv_png_check *check, gconv_png_strip *strip, size_t number);
 
-/* GCONV_UNSUPPORTED unless the strips are those of the picture, and `chunks`, of `size` bytes, holds them. */
+/* Fails with GCONV_UNSUPPORTED unless the strips, and their chunks in `chunks`, of `size` bytes, are those that the CPU
+ * makes. */
 gconv_status gconv_png_check_strips(gconv_png_check *check, const gconv_png_strip *strips, const uint8_t *chunks,
                                     size_t size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decides for each strip which row filter it gets, and whether it is coded with matches. Some rows, the sample of the strip,
- * are filtered by each filter, and their bits are counted, as png_encode.c does it. A block of threads has a strip and a
- * filter.
+ * are filtered by each filter, and their bits are counted, as png_encode.c does it. Each block of threads takes one strip
+ * and one filter.
  */
 #pragma once
 

@@ -34,12 +34,12 @@ typedef struct side {
   gconv_row_reader *reader; /* owned; NULL: all rows are in memory, in `image` */
   const gconv_image *image;
   gconv_image own;     /* an image that was read as a whole; owned */
-  gconv_image header;  /* without pixels and metadata */
+  gconv_image header;  /* the image's header, without pixels and metadata */
   uint8_t *window;     /* owned: rows of the strip, with HALO rows before them */
   size_t row_bytes;    /* bytes from row to row, of the window or the image */
   const uint8_t *rows; /* the first row that the strip needs */
-  gconv_status status; /* of reading the strip */
-  char *why;           /* owned */
+  gconv_status status; /* the result of reading the strip */
+  char *why;           /* its error text; owned */
 } side;
 
 typedef struct comparing {
@@ -52,7 +52,7 @@ typedef struct comparing {
   size_t samples, step; /* samples of a row; samples from one to the next of its channel */
   size_t planes;
   int32_t strip;           /* rows at a time */
-  double known;            /* the largest difference before the strip */
+  double known;            /* the largest difference of the frame, before the strip */
   float *values;           /* owned: [seats][2][WINDOW][samples] */
   double *rooms;           /* owned: [seats][gconv_similarity_room()] */
   gconv_row_sums *results; /* owned: [strip] */

@@ -15,7 +15,7 @@
 
 /* ---- Results among the inputs -------------------------------------------------------------------------------------- */
 
-/* The path without "./" in front. */
+/* Returns the path without "./" in front. */
 static const char *plain_path(const char *path) {
   while (strncmp(path, "./", 2) == 0)
     path += 2;
@@ -65,7 +65,7 @@ gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_o
 
 /* The files that lie at the paths of results: an earlier run made them. */
 struct earlier {
-  gconv_identity *known; /* sorted */
+  gconv_identity *known; /* their identities, sorted */
   size_t count;
   size_t *dropped;
 };
@@ -101,7 +101,7 @@ static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folder
     const char *file = inputs->items[i].file;
     size_t length = (size_t)(gconv_path_name(file) - file);
     if (!inputs->items[i].found || (last[0] && strncmp(last, file, length) == 0 && gconv_path_name(last) == last + length))
-      continue; /* it lies in the folder of the one before */
+      continue; /* it lies in the folder of the input before */
     char *own = gconv_path_folder(file);
     status = gconv_texts_append(folders, own ? gconv_path_canonical(own) : NULL);
     free(own);

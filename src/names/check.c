@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of the named results before the work begins: whether they can be written, and do no harm. */
+/* Checks the named results before the work begins: whether they can be written, and do no harm. */
 #include "base/folders.h"
 #include "base/memory.h"
 #include "names/outputs.h"

@@ -65,7 +65,7 @@ static bool is_folder(const char *path) {
   return (path[0] && path[strlen(path) - 1] == '/') || gconv_is_folder(path);
 }
 
-/* "png jpg jpeg ...": all extensions that can be written. */
+/* Writes all extensions that can be written: "png jpg jpeg ...". */
 static void list_extensions(char *text, size_t size) {
   const gconv_format_info *format;
   size_t used = 0;

@@ -154,8 +154,8 @@ static gconv_status add_matches(gconv_search *search, const gconv_texts *found) 
   return status == GCONV_OK ? gconv_search_noted(search, true) : status;
 }
 
-/* The length of the folders of `pattern` before its first wildcard. Below them, the folders of results mirror those of the
- * inputs. */
+/* Returns the length of the folders of `pattern` before its first wildcard. Below them, the folders of results mirror those
+ * of the inputs. */
 static size_t fixed_length(const char *pattern) {
   size_t length = strcspn(pattern, "*?[");
   while (length > 0 && pattern[length - 1] != '/')

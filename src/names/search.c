@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The search of folders. Each folder is searched once, whatever names lead to it: so links that lead to each other end.
- * Links are followed after all real folders. So a folder has its real name if that name is found, and else the name of the
- * first link. At the end, the inputs are sorted as if each folder had been searched at the place of its name.
+ * Searches folders. Each folder is searched once, whatever names lead to it: so links that lead to each other end. Links are
+ * followed after all real folders. So a folder has its real name if that name is found, and else the name of the first link.
+ * At the end, the inputs are sorted as if each folder had been searched at the place of its name.
  */
 #include "names/search.h"
 #include "base/file.h"
@@ -54,7 +54,7 @@ static bool is_image_name(const char *name) {
   return format && format->reads;
 }
 
-/* Whether the name has the extension of an image format that gconv does not read. */
+/* Returns whether the name has the extension of an image format that gconv, or a build of it, does not read. */
 static bool is_unread_name(const char *name) {
   static const char *const extensions[] = {"tif", "tiff", "webp", "bmp", "gif", "heic", "heif", "avif", "jxl",
                                            "jp2", "j2k",  "svg",  "exr", "hdr", "psd",  "dng",  "cr2",  "cr3",
@@ -323,7 +323,7 @@ gconv_status gconv_search_noted(gconv_search *search, bool links) {
 
 /* ---- A folder that was named ---------------------------------------------------------------------------------------- */
 
-/* "png, jpg, ...": the usual extensions of the formats that can be read. */
+/* Writes the usual extensions of the formats that can be read: "png, jpg, ...". */
 static void list_extensions(char *text, size_t size) {
   const gconv_format_info *format;
   size_t used = 0;

@@ -14,18 +14,18 @@ typedef struct gconv_search {
   gconv_inputs *inputs;
   bool recursive;
   bool has_results;    /* the folder of the results exists */
-  struct stat results; /* that folder, which is not searched */
+  struct stat results; /* the folder of the results, which is not searched */
   size_t next;
   bool *excluded;     /* of each pattern of inputs->exclude, whether it left something out; owned */
   size_t above;       /* paths that are found have so many letters before their relative name */
   gconv_texts links;  /* links to folders: they are searched after all real folders */
   void *seen;         /* a tree of gconv_identity: folders of this input that were found */
   size_t unread;      /* number of files of image formats that gconv cannot read */
-  char *first_unread; /* the first of them; owned */
+  char *first_unread; /* path of the first such file; owned */
   struct {
     char name[24]; /* ".txt", "without an extension", "pipe" */
     size_t count;
-  } kinds[GCONV_MOST_KINDS]; /* of files that are passed over; the last row counts all further kinds */
+  } kinds[GCONV_MOST_KINDS]; /* kinds of files that are passed over; the last row counts all further kinds */
 } gconv_search;
 
 /* ---- search.c ---- */
@@ -36,7 +36,7 @@ gconv_status gconv_search_add(gconv_search *search, const char *path, const char
 void gconv_input_free(gconv_input *input);
 /* Begins the search for one name of the user. Paths that it finds have `above` letters before their relative name. */
 void gconv_search_begin(gconv_search *search, size_t above);
-/* Ends that search, and frees what it alone needed. */
+/* Ends the search for that name, and frees what this search alone needed. */
 void gconv_search_end(gconv_search *search);
 /* Adds the images of a folder, with `recursive` those of its sub-folders too, sorted by name. GCONV_BAD_ARGUMENT if it has
  * none. */

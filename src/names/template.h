@@ -15,7 +15,7 @@ typedef struct gconv_template_values {
   const char *extension;
   int extension_length;
   const char *filter;
-  size_t index, index_count; /* from 1 */
+  size_t index, index_count; /* number of the result, from 1; number of all results */
   size_t frame, frame_count;
 } gconv_template_values;
 
