@@ -65,8 +65,10 @@ static bool is_narrow(const gconv_problem *problem) {
         ((to *)columns)[i] = (to)(((to *)columns)[i] + ((const from *)entering)[i]);                                        \
   } while (0)
 /* Adds the samples of the row `entering` to the sums, and subtracts those of the row `leaving`, unless it is NULL. */
-GCONV_INLINE void move_body(gconv_type type, bool narrow, const void *restrict entering, const void *restrict leaving,
-                            size_t count, void *restrict columns) {
+GCONV_VECTOR_LOOP(move,
+                  (gconv_type type, bool narrow, const void *restrict entering, const void *restrict leaving, size_t count,
+                   void *restrict columns),
+                  (type, narrow, entering, leaving, count, columns)) {
   if (narrow)
     MOVE(uint8_t, uint16_t);
   else if (type == GCONV_U8)
@@ -75,10 +77,6 @@ GCONV_INLINE void move_body(gconv_type type, bool narrow, const void *restrict e
     MOVE(uint16_t, uint32_t);
 }
 #undef MOVE
-GCONV_VECTORIZED(move,
-                 (gconv_type type, bool narrow, const void *restrict entering, const void *restrict leaving, size_t count,
-                  void *restrict columns),
-                 (type, narrow, entering, leaving, count, columns))
 
 /* Returns the samples of row y, which may be outside the image. */
 static const uint8_t *row_at(const box_columns *b, int64_t y) {
@@ -327,7 +325,8 @@ enum { MULTIPLE = 48 }; /* of 1, 2, 3 and 4 channels */
     for (size_t j = 0; j < MULTIPLE; j++)                                                                                   \
   sums[j] += ((const type *)columns)[i + j]
 /* Adds columns i, i + MULTIPLE ... to sums[i], for all i < MULTIPLE. Columns after the last multiple are left. */
-GCONV_INLINE void add_columns_body(bool narrow, const void *columns, size_t count, uint32_t *restrict sums) {
+GCONV_VECTOR_LOOP(add_columns, (bool narrow, const void *columns, size_t count, uint32_t *restrict sums),
+                  (narrow, columns, count, sums)) {
   size_t i = 0;
   if (narrow)
     ADD(uint16_t);
@@ -335,8 +334,6 @@ GCONV_INLINE void add_columns_body(bool narrow, const void *columns, size_t coun
     ADD(uint32_t);
 }
 #undef ADD
-GCONV_VECTORIZED(add_columns, (bool narrow, const void *columns, size_t count, uint32_t *restrict sums),
-                 (narrow, columns, count, sums))
 
 /* Sums up the first `count` columns: all that lie under the first output, except those that enter with it. */
 static void begin_run(box_run *run, const void *columns, size_t channels, size_t count) {

@@ -15,7 +15,8 @@ enum { CACHE_LINE = 64 };
 /* ---- Loading ---- */
 
 /* Converts `count` samples to levels. */
-GCONV_INLINE void widen_body(gconv_type type, const void *samples, size_t count, float *restrict levels) {
+GCONV_VECTOR_LOOP(widen, (gconv_type type, const void *samples, size_t count, float *restrict levels),
+                  (type, samples, count, levels)) {
   if (type == GCONV_U8)
     for (size_t i = 0; i < count; i++)
       levels[i] = ((const uint8_t *)samples)[i];
@@ -25,8 +26,6 @@ GCONV_INLINE void widen_body(gconv_type type, const void *samples, size_t count,
   else
     memcpy(levels, samples, count * sizeof *levels);
 }
-GCONV_VECTORIZED(widen, (gconv_type type, const void *samples, size_t count, float *restrict levels),
-                 (type, samples, count, levels))
 
 /* Writes pixels i .. end - 1 of gconv_load_pixels() one by one: for borders, and for steps. */
 static void load_singly(const gconv_problem *problem, const void *samples, int64_t first, int64_t step, int64_t i,
@@ -130,11 +129,10 @@ void gconv_prefetch_store(const gconv_execution *execution, int32_t p, int64_t f
       __builtin_prefetch(gconv_output_row(execution, k, p) + byte, 1, 3);
 }
 
-GCONV_INLINE void respond_body(float *restrict sums, size_t count, float divisor, float bias) {
+GCONV_VECTOR_LOOP(respond, (float *restrict sums, size_t count, float divisor, float bias), (sums, count, divisor, bias)) {
   for (size_t i = 0; i < count; i++)
     sums[i] = gconv_response(sums[i], divisor, bias);
 }
-GCONV_VECTORIZED(respond, (float *restrict sums, size_t count, float divisor, float bias), (sums, count, divisor, bias))
 
 /* Combines sums[i] with other[i]. */
 GCONV_INLINE void combine_next(gconv_combine how, float *restrict sums, const float *restrict other, size_t count) {
@@ -152,7 +150,8 @@ GCONV_INLINE void combine_row(gconv_combine how, float *restrict sums, size_t st
   for (size_t i = 0; i < count; i++)
     sums[i] = gconv_combine_last(how, sums[i]);
 }
-GCONV_INLINE void combine_body(gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count) {
+GCONV_VECTOR_LOOP(combine, (gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count),
+                  (how, sums, stride, filters, count)) {
   if (how == GCONV_COMBINE_MAGNITUDE)
     combine_row(GCONV_COMBINE_MAGNITUDE, sums, stride, filters, count);
   else if (how == GCONV_COMBINE_SUM)
@@ -160,8 +159,6 @@ GCONV_INLINE void combine_body(gconv_combine how, float *restrict sums, size_t s
   else
     combine_row(GCONV_COMBINE_MAX, sums, stride, filters, count);
 }
-GCONV_VECTORIZED(combine, (gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count),
-                 (how, sums, stride, filters, count))
 
 /* pack_avx512() and pack_avx2() round finished values to levels, as gconv_to_level() does, by instructions that convert and
  * saturate. min() keeps a NaN, which becomes the least integer, and then 0. With `wrap`, they cut values as
@@ -257,13 +254,12 @@ static void pack(gconv_type type, bool wrap, float *values, size_t count, uint8_
     pack_singly(GCONV_U16, values + i, count - i, to + 2 * i);
 }
 
-GCONV_INLINE void finish_body(const gconv_epilogue *epilogue, const float *values, size_t count, float *to) {
+GCONV_VECTOR_LOOP(finish, (const gconv_epilogue *epilogue, const float *values, size_t count, float *to),
+                  (epilogue, values, count, to)) {
   const gconv_epilogue local = *epilogue; /* a copy, so that the compiler knows that it does not change */
   for (size_t i = 0; i < count; i++)
     to[i] = gconv_finish(values[i], &local);
 }
-GCONV_VECTORIZED(finish, (const gconv_epilogue *epilogue, const float *values, size_t count, float *to),
-                 (epilogue, values, count, to))
 
 /* Returns whether the epilogue changes values before they are rounded. */
 static bool changes(const gconv_epilogue *e) {

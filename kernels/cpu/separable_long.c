@@ -117,12 +117,11 @@ static void begin_chains(chains *c, size_t rows) {
   memset(c->all, 0, rows * PIECE * sizeof *c->all);
 }
 
-GCONV_INLINE void add_chain_body(chains *c, size_t rows, size_t samples) {
+GCONV_VECTOR_LOOP(add_chain, (chains * c, size_t rows, size_t samples), (c, rows, samples)) {
   for (size_t j = 0; j < rows; j++)
     for (size_t x = j * PIECE; x < j * PIECE + samples; x++)
       c->all[x] += (double)c->one[x];
 }
-GCONV_VECTORIZED(add_chain, (chains * c, size_t rows, size_t samples), (c, rows, samples))
 
 static void round_chains(const chains *c, size_t row, size_t samples, float *to) {
   for (size_t x = 0; x < samples; x++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Making banks: limits, memory, and numbers from files. */
-#ifndef GCONV_BANK_BANK_H
-#define GCONV_BANK_BANK_H
+#pragma once
 
 #include "base/element.h"
 #include "base/file.h"
@@ -48,5 +47,3 @@ gconv_status gconv_bank_check(const gconv_bank *bank);
 
 /* Writes numbers as float32, lowest byte first. */
 gconv_status gconv_bank_write_floats(gconv_sink *sink, const float *numbers, size_t count);
-
-#endif

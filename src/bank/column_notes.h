@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The notes of a model about the columns of its table. */
-#ifndef GCONV_COLUMN_NOTES_H
-#define GCONV_COLUMN_NOTES_H
+#pragma once
 
 #include "gconv_learn.h"
 
@@ -9,5 +8,3 @@
 gconv_status gconv_column_notes_copy(const gconv_column_notes *notes, gconv_column_notes *copy);
 /* Frees the arrays and zeroes. */
 void gconv_column_notes_free(gconv_column_notes *notes);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading values of the JSON of a network. Each function leaves what it sets as it is if the key is not there. A failure
  * names the file and the layer. */
-#ifndef GCONV_BANK_JSON_PART_H
-#define GCONV_BANK_JSON_PART_H
+#pragma once
 
 #include "base/status.h"
 
@@ -49,5 +48,3 @@ void gconv_json_drop_keys(const gconv_json_part *part, const char *const *keys);
 static inline bool gconv_json_put(json_t *object, const char *key, json_t *value) {
   return json_object_set_new(object, key, value) == 0;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * What files and texts say of each kind of layers. A kind is a row of GCONV_EACH_LAYER_KIND (gconv.h) and a record in a file
  * of its own, kind_<name>.c, which does not compile before it has every field. src/layer/kind.h has what a kind computes.
  */
-#ifndef GCONV_BANK_KIND_H
-#define GCONV_BANK_KIND_H
+#pragma once
 
 #include "bank/json_part.h"
 #include "gconv_learn.h"
@@ -58,5 +57,3 @@ const char *gconv_layer_bare_names(char *text, size_t size);
 /* The layer with all that its bank says: its padding is never the default one, strides and dilations are at least 1, and
  * groups are 0 where nothing sets them. */
 gconv_layer gconv_layer_settled(const gconv_layer *layer);
-
-#endif

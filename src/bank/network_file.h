@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The file of a network, with what a checkpoint adds to it: gconv_network_read() and gconv_network_write() are these without
  * extras. docs/filter-formats.md describes the file. */
-#ifndef GCONV_BANK_NETWORK_FILE_H
-#define GCONV_BANK_NETWORK_FILE_H
+#pragma once
 
 #include "bank/safetensors.h"
 #include "gconv_learn.h"
@@ -81,5 +80,3 @@ gconv_status gconv_network_of_json(const char *where, const char *text, gconv_ne
 
 /* Writes that text, for free(). GCONV_BAD_ARGUMENT if a text of the network is not UTF-8, or not a JSON object. */
 gconv_status gconv_network_to_json(const gconv_network *network, char **text);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An ONNX model on its way to a network. network_onnx.c follows the chain of its nodes. Each kind of layers has the table of
  * operators that make such layers (kind.h), with functions of network_onnx_graph.c. */
-#ifndef GCONV_BANK_NETWORK_ONNX_H
-#define GCONV_BANK_NETWORK_ONNX_H
+#pragma once
 
 #include "bank/kind.h"
 #include "bank/network_file.h"
@@ -79,5 +78,3 @@ gconv_status gconv_onnx_read_floats(gconv_onnx_graph *graph, const gconv_onnx_no
  * of them, as NumPy's broadcasting has it. */
 gconv_status gconv_onnx_read_added(gconv_onnx_graph *graph, const gconv_onnx_node *node, int input, size_t axes,
                                    int64_t count, float **numbers);
-
-#endif

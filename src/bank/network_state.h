@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Weights of a PyTorch nn.Sequential on their way to a network: network_state_modules.c finds the modules that have tensors,
  * network_state_items.c reads the text that says what these do not, and network_state.c puts both together. */
-#ifndef GCONV_BANK_NETWORK_STATE_H
-#define GCONV_BANK_NETWORK_STATE_H
+#pragma once
 
 #include "bank/kind.h"
 #include "bank/network_file.h"
@@ -83,5 +82,3 @@ gconv_status gconv_state_read(gconv_bank_file *file, const gconv_state_module *m
 
 /* Parses an item up to the next comma. *text is moved after it; it is NULL after the last. `number` is for errors. */
 gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_item *item);
-
-#endif

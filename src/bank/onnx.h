@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ONNX models, for banks (onnx.c) and networks (network_onnx.c). onnx_model.c reads the model, onnx_node.c its nodes with
  * their attributes, and onnx_tensor.c the numbers of tensors. Numbers of fields and types are those of onnx.proto. */
-#ifndef GCONV_BANK_ONNX_H
-#define GCONV_BANK_ONNX_H
+#pragma once
 
 #include "bank/protobuf.h"
 #include "bank/syntax.h"
@@ -187,5 +186,3 @@ bool gconv_onnx_is_input(const gconv_onnx_model *model, const char *name);
 
 /* The model of an open file whose syntax is ONNX. */
 const gconv_onnx_model *gconv_onnx_model_of(const gconv_bank_file *file);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Short names for tables of operators of ONNX. Only .c files include it. */
-#ifndef GCONV_BANK_ONNX_ROWS_H
-#define GCONV_BANK_ONNX_ROWS_H
+#pragma once
 
 #include "bank/network_onnx.h"
 
@@ -33,5 +32,3 @@ enum {
   { NULL, GCONV_ONNX_AN_INT, 0, 0, GCONV_ONNX_READ, 0 }
 
 typedef const gconv_onnx_rule rules[];
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of protocol buffers that ONNX needs (protobuf.dev, "Encoding"). A message is a sequence of fields; each is a tag,
  * which is number * 8 + wire type, and a value. Nothing is recursive here: the caller opens a message within a message. */
-#ifndef GCONV_BANK_PROTOBUF_H
-#define GCONV_BANK_PROTOBUF_H
+#pragma once
 
 #include "base/file.h"
 
@@ -46,5 +45,3 @@ gconv_status gconv_message_text(const gconv_message_reader *message, const gconv
  * 1], and counts all. */
 gconv_status gconv_message_integers(const gconv_message_reader *message, const gconv_field_value *field, size_t limit,
                                     int64_t *numbers, size_t *count);
-
-#endif

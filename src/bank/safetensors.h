@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* safetensors beyond banks: tensors by their exact names, the texts of __metadata__, and writing any tensors. */
-#ifndef GCONV_BANK_SAFETENSORS_H
-#define GCONV_BANK_SAFETENSORS_H
+#pragma once
 
 #include "bank/syntax.h"
 
@@ -55,5 +54,3 @@ gconv_status gconv_safetensors_read_tensor(gconv_bank_file *file, size_t index, 
 /* Writes a whole file: tensors of 8 bytes a number first, so that all are aligned, else in their order. `metadata`, an
  * object of texts, may be NULL. GCONV_BAD_ARGUMENT if a name or text is not UTF-8, or two names are equal. */
 gconv_status gconv_safetensors_write(gconv_sink *sink, const gconv_tensor *tensors, size_t count, json_t *metadata);
-
-#endif

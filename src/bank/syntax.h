@@ -2,8 +2,7 @@
 /* The interface of a syntax of bank files. Each syntax is one file (text.c npy.c npz.c safetensors.c onnx.c) and one row in
  * the table of syntaxes.c. A syntax lists the entries of a file, and reads one of them. Choosing an entry is the same for
  * all syntaxes (file.c). */
-#ifndef GCONV_BANK_SYNTAX_H
-#define GCONV_BANK_SYNTAX_H
+#pragma once
 
 #include "bank/bank.h"
 #include "base/npy_header.h"
@@ -64,5 +63,3 @@ gconv_status gconv_bank_syntax_by_name(const char *name, const gconv_bank_syntax
 const gconv_bank_syntax *gconv_bank_syntax_find(const char *name, const uint8_t *bytes, size_t size);
 /* Returns the syntax that the extension of `path` names, or NULL. */
 const gconv_bank_syntax *gconv_bank_syntax_by_path(const char *path);
-
-#endif

@@ -4,8 +4,7 @@
  * fails with GCONV_BAD_ARGUMENT and the name of the argument. Functions without a status return NULL, 0 or false instead.
  * tests/api/arguments.py gives each function each wrong argument.
  */
-#ifndef GCONV_BASE_ARGUMENTS_H
-#define GCONV_BASE_ARGUMENTS_H
+#pragma once
 
 #include "base/both.h"
 #include "base/status.h"
@@ -59,4 +58,3 @@ gconv_status gconv_filter_check(const gconv_filter *filter);
 gconv_status gconv_filters_check(const gconv_filters *filters);
 
 GCONV_C_END
-#endif

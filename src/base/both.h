@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For code that is compiled for the host and for CUDA from the same text, so that both do the same. */
-#ifndef GCONV_BASE_BOTH_H
-#define GCONV_BASE_BOTH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ GCONV_BOTH unsigned gconv_lowest_bit(uint64_t value) {
   return (unsigned)__builtin_ctzll(value);
 #endif
 }
-
-#endif

@@ -2,8 +2,7 @@
 /* Small files that store what was measured on this machine. They are in $GCONV_CACHE, otherwise in gconv below
  * $XDG_CACHE_HOME, otherwise in .cache/gconv below $HOME. They may be deleted at any time, shared by machines, or damaged. A
  * file that cannot be read counts as missing; a file that cannot be written is no failure. */
-#ifndef GCONV_BASE_CACHE_H
-#define GCONV_BASE_CACHE_H
+#pragma once
 
 #include "base/both.h"
 
@@ -24,4 +23,3 @@ char *gconv_cache_read(const char *name);
 bool gconv_cache_write(const char *name, const char *text);
 
 GCONV_C_END
-#endif

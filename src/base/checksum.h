@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The checksums of PNG and zlib, by the fastest code available: that of ISA-L, or zlib's if gconv was built without ISA-L.
  */
-#ifndef GCONV_BASE_CHECKSUM_H
-#define GCONV_BASE_CHECKSUM_H
+#pragma once
 
 #include "base/both.h"
 #include "gconv.h"
@@ -31,4 +30,3 @@ uint64_t gconv_fnv1a(uint64_t hash, const void *bytes, size_t size);
 gconv_status gconv_file_checksum(const char *path, uint64_t *bytes, uint32_t *crc32);
 
 GCONV_C_END
-#endif

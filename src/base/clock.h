@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The clock for measuring times. */
-#ifndef GCONV_BASE_CLOCK_H
-#define GCONV_BASE_CLOCK_H
+#pragma once
 
 #include "base/both.h"
 
@@ -11,5 +10,3 @@ GCONV_C_BEGIN
 double gconv_now_ms(void);
 
 GCONV_C_END
-
-#endif

@@ -7,8 +7,7 @@
  * target; one is chosen at run time. Besides the width, this matters for speed: fmaf() and a shift by a variable are one
  * instruction in the first two; in the last, fmaf() is a library call.
  */
-#ifndef GCONV_BASE_CPU_H
-#define GCONV_BASE_CPU_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -76,5 +75,3 @@ const char *gconv_isa_name(gconv_isa isa);
   GCONV_INLINE void name##_body parameters;                                                                                 \
   GCONV_VECTORIZED(name, parameters, arguments)                                                                             \
   GCONV_INLINE void name##_body parameters
-
-#endif

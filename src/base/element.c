@@ -121,8 +121,9 @@ GCONV_INLINE double level_of(float sample, double unit) {
   return fabs(2 * level - twice) <= fabs(twice) * near ? twice / 2 : level;
 }
 
-GCONV_INLINE void make_shorts_body(const float *samples, size_t count, double unit, uint16_t *shorts,
-                                   gconv_elements_made *made) {
+GCONV_VECTOR_LOOP(make_shorts,
+                  (const float *samples, size_t count, double unit, uint16_t *shorts, gconv_elements_made *made),
+                  (samples, count, unit, shorts, made)) {
   uint32_t outside = 0, nans = 0, given = 0, stored = 0;
   for (size_t i = 0; i < count; i++) {
     double level = level_of(samples[i], unit);
@@ -135,11 +136,10 @@ GCONV_INLINE void make_shorts_body(const float *samples, size_t count, double un
   }
   *made = (gconv_elements_made){outside, nans, given != 0, stored != 0};
 }
-GCONV_VECTORIZED(make_shorts, (const float *samples, size_t count, double unit, uint16_t *shorts, gconv_elements_made *made),
-                 (samples, count, unit, shorts, made))
 
 /* IEEE binary16, rounded to nearest even. Below 2^-14, its steps are 2^-24 wide. */
-GCONV_INLINE void make_halves_body(const float *samples, size_t count, uint16_t *halves, gconv_elements_made *made) {
+GCONV_VECTOR_LOOP(make_halves, (const float *samples, size_t count, uint16_t *halves, gconv_elements_made *made),
+                  (samples, count, halves, made)) {
   const uint32_t infinite = 0x7f800000, too_large = 0x477ff000 /* 65520: halfway from the largest half to 2^16 */,
                  least_normal = 0x38800000 /* 2^-14 */, bias = 112u << 23;
   uint32_t outside = 0, given = 0, stored = 0;
@@ -157,8 +157,6 @@ GCONV_INLINE void make_halves_body(const float *samples, size_t count, uint16_t 
   }
   *made = (gconv_elements_made){outside, 0, given != 0, stored != 0};
 }
-GCONV_VECTORIZED(make_halves, (const float *samples, size_t count, uint16_t *halves, gconv_elements_made *made),
-                 (samples, count, halves, made))
 
 gconv_elements_made gconv_elements_make(char kind, const float *samples, size_t count, double unit, uint16_t *elements) {
   const size_t most = 1 << 20; /* at a time: sums have 32 bits */

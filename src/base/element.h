@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers of all types as bytes of files. */
-#ifndef GCONV_BASE_ELEMENT_H
-#define GCONV_BASE_ELEMENT_H
+#pragma once
 
 #include "base/file.h"
 
@@ -53,5 +52,3 @@ gconv_elements_made gconv_elements_make(char kind, const float *samples, size_t 
 
 /* Stores the bits of `value` as 4 bytes, the lowest first. */
 void gconv_element_store(float value, uint8_t at[4]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of files that are written decide the format: a name that promises another one than the writer has is refused. */
-#ifndef GCONV_BASE_ENDING_H
-#define GCONV_BASE_ENDING_H
+#pragma once
 
 #include "gconv.h"
 
@@ -9,5 +8,3 @@
  * between. `what` is what is written: "a filter"; `advice`, or "", what writes the other format. Extensions that nobody
  * knows, and names without one, promise nothing; nor does "-". */
 gconv_status gconv_check_ending(const char *path, const char *own, const char *what, const char *advice);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes in and out. A source can be inspected before it is read. A sink replaces a file completely or not at all. */
-#ifndef GCONV_BASE_FILE_H
-#define GCONV_BASE_FILE_H
+#pragma once
 
 #include "base/status.h"
 
@@ -148,5 +147,3 @@ gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t mos
 /* From now on, writing to a pipe without a reader ends the process by SIGPIPE, unless it ignores that, as it ends other
  * programs. By default it is a failure. */
 void gconv_end_process_when_unread(void);
-
-#endif

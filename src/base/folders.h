@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GCONV_BASE_FOLDERS_H
-#define GCONV_BASE_FOLDERS_H
+#pragma once
 
 #include "base/status.h"
 
@@ -10,5 +9,3 @@ bool gconv_is_folder(const char *path);
 /* Makes the missing folders of `path`, up to its last '/'. mode: of the folders, before the umask. GCONV_IO_ERROR names the
  * folder that cannot be made; its parents may then exist. */
 gconv_status gconv_make_folders(const char *path, unsigned mode);
-
-#endif

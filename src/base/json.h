@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON that the program prints: valid and complete, whatever bytes are in the names that it tells. */
-#ifndef GCONV_BASE_JSON_H
-#define GCONV_BASE_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@ json_t *gconv_json_number(double number);
 /* Writes `json` and a line feed. `flags` are jansson's. Control characters beyond ASCII, which terminals would obey, are
  * escaped, as those of ASCII are. Returns false without memory, or if `json` is NULL: then nothing is written. */
 bool gconv_json_print(FILE *out, const json_t *json, size_t flags);
-
-#endif

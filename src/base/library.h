@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared libraries that are loaded when they are first needed. They are large, and the program must run without them. */
-#ifndef GCONV_BASE_LIBRARY_H
-#define GCONV_BASE_LIBRARY_H
+#pragma once
 
 #include "base/both.h"
 
@@ -28,4 +27,3 @@ typedef struct gconv_library {
 const char *gconv_library_load(gconv_library *library);
 
 GCONV_C_END
-#endif

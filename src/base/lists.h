@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is made of the lists of the public headers, such as GCONV_EACH_LOSS. A row of a list has a name and a value. */
-#ifndef GCONV_BASE_LISTS_H
-#define GCONV_BASE_LISTS_H
+#pragma once
 
 /* How many rows a list has: GCONV_EACH_LOSS(GCONV_COUNTED). */
 #define GCONV_COUNTED(name, value) +1
@@ -12,5 +11,3 @@
 
 /* "|sse|mse": the names in one text, with a bar before each. */
 #define GCONV_BARRED(name, value) "|" name
-
-#endif

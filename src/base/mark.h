@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Marks by which files are known as results of gconv, so that a later run may replace them though they lie among inputs. */
-#ifndef GCONV_BASE_MARK_H
-#define GCONV_BASE_MARK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ bool gconv_is_marked(const char *path);
 
 /* Whether the file system of an open file takes marks: the file has an empty one then. */
 bool gconv_takes_marks(int file);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory, and arithmetic on sizes. */
-#ifndef GCONV_BASE_MEMORY_H
-#define GCONV_BASE_MEMORY_H
+#pragma once
 
 #include "base/both.h"
 #include "base/status.h"
@@ -67,4 +66,3 @@ char *gconv_format_text(const char *format, ...) GCONV_PRINTF(1, 2);
 bool gconv_close_text(FILE *stream, char **text);
 
 GCONV_C_END
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of no data: those that equal a number by which a file names places where nothing was measured. */
-#ifndef GCONV_BASE_NODATA_H
-#define GCONV_BASE_NODATA_H
+#pragma once
 
 #include "base/both.h"
 #include "gconv.h"
@@ -32,4 +31,3 @@ bool gconv_nodata_mark(const gconv_image *image, const void *row, size_t samples
 void gconv_nodata_store(const gconv_image *image, void *row, size_t i);
 
 GCONV_C_END
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The header of NumPy's .npy files, format versions 1, 2 and 3: magic, version, and a Python dict that describes the data.
  */
-#ifndef GCONV_BASE_NPY_HEADER_H
-#define GCONV_BASE_NPY_HEADER_H
+#pragma once
 
 #include "base/file.h"
 
@@ -35,5 +34,3 @@ size_t gconv_npy_header_format(const gconv_npy_header *header, uint8_t bytes[GCO
 /* Writes a header of version 1. As in NumPy, padding makes the elements begin at a multiple of 64 bytes. `items` is ignored.
  */
 gconv_status gconv_npy_header_write(gconv_sink *sink, const gconv_npy_header *header);
-
-#endif

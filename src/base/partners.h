@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of files in two folders that belong together: before and after, image and mask, a result and what was expected. */
-#ifndef GCONV_BASE_PARTNERS_H
-#define GCONV_BASE_PARTNERS_H
+#pragma once
 
 #include "base/status.h"
 
@@ -19,5 +18,3 @@ gconv_status gconv_partners_find(const char *const *a, size_t a_count, const cha
 
 /* The length of a path without the extension of its last part. */
 size_t gconv_stem_length(const char *path);
-
-#endif

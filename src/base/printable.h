@@ -4,8 +4,7 @@
  * to a terminal: they set its title, move its cursor or hide earlier text. So all code that prints such a text, or writes it
  * into a text for people, uses a function of this header.
  */
-#ifndef GCONV_BASE_PRINTABLE_H
-#define GCONV_BASE_PRINTABLE_H
+#pragma once
 
 #include "base/both.h"
 #include "gconv.h"
@@ -28,4 +27,3 @@ char *gconv_printable_copy(const char *text, size_t length);
 void gconv_print(FILE *out, const char *format, ...) GCONV_PRINTF(2, 3);
 
 GCONV_C_END
-#endif

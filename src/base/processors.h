@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The number of processors that this process may use. gconv_threads_allowed() is public. */
-#ifndef GCONV_BASE_PROCESSORS_H
-#define GCONV_BASE_PROCESSORS_H
+#pragma once
 
 /* The processors that this process may run on (affinity and the quotas of control groups counted), at least 1. */
 int gconv_processor_count(void);
@@ -11,5 +10,3 @@ int gconv_processor_count(void);
  * /proc/self/cgroup. They are mounted below `root`, as version 2, or as version 1 with a folder for each controller. Files
  * that cannot be read limit nothing. */
 int gconv_quota_processors(const char *groups, const char *root, int most);
-
-#endif

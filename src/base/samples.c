@@ -136,7 +136,7 @@ static gconv_status read_bytes(gconv_samples *s, size_t most, uint8_t *bytes, si
 }
 
 /* Sets *largest to the largest of the numbers without their signs, as bits: those of NaN are above those of infinity. */
-GCONV_INLINE void find_largest_body(const float *numbers, size_t count, uint32_t *largest) {
+GCONV_VECTOR_LOOP(find_largest, (const float *numbers, size_t count, uint32_t *largest), (numbers, count, largest)) {
   uint32_t all = 0;
   for (size_t i = 0; i < count; i++) {
     uint32_t bits;
@@ -146,7 +146,6 @@ GCONV_INLINE void find_largest_body(const float *numbers, size_t count, uint32_t
   }
   *largest = all;
 }
-GCONV_VECTORIZED(find_largest, (const float *numbers, size_t count, uint32_t *largest), (numbers, count, largest))
 
 /* Counts numbers up to the first that is not finite. */
 static size_t count_finite(const float *numbers, size_t count) {

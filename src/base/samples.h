@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of a signal, as they come: those of a .npy file, or raw ones without a header. */
-#ifndef GCONV_BASE_SAMPLES_H
-#define GCONV_BASE_SAMPLES_H
+#pragma once
 
 #include "base/element.h"
 #include "base/file.h"
@@ -34,5 +33,3 @@ void gconv_samples_close(gconv_samples *samples);
  * *got = 0 only at the end, which must be that of a sample of all channels. Numbers before one that is not finite are
  * still read; then GCONV_BAD_FILE names it. */
 gconv_status gconv_samples_read(gconv_samples *samples, size_t most, float *numbers, size_t *got);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How failures are reported. Every function that can fail ends with `return gconv_fail(GCONV_..., "what, where, remedy")`.
  */
-#ifndef GCONV_BASE_STATUS_H
-#define GCONV_BASE_STATUS_H
+#pragma once
 
 #include "base/both.h"
 #include "gconv.h"
@@ -77,5 +76,3 @@ GCONV_C_END
     (pointer) = calloc(count, sizeof *(pointer));                                                                           \
     GCONV_NEED_MEMORY(pointer, __VA_ARGS__);                                                                                \
   } while (0)
-
-#endif

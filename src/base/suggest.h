@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the known name that the user may have meant by an unknown one, or the program that does what gconv does not. */
-#ifndef GCONV_BASE_SUGGEST_H
-#define GCONV_BASE_SUGGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ void gconv_suggest(gconv_suggestion *best, const char *word, const char *name);
 /* What gconv does not do, and users ask for: "a median is no convolution ...: vips median ... do it". NULL for other words.
  * Case does not matter, nor '_' and '-'. Static storage. */
 const char *gconv_elsewhere(const char *word);
-
-#endif

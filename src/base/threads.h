@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A pool of threads, for loops whose iterations are independent. An iteration is called a turn. */
-#ifndef GCONV_BASE_THREADS_H
-#define GCONV_BASE_THREADS_H
+#pragma once
 
 #include "base/both.h"
 #include "base/status.h"
@@ -41,4 +40,3 @@ typedef gconv_status gconv_errand(void *context);
 gconv_status gconv_threads_do(gconv_threads *threads, gconv_errand *errand, void *context);
 
 GCONV_C_END
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* UTF-8, as RFC 3629 has it. */
-#ifndef GCONV_BASE_UTF8_H
-#define GCONV_BASE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@ size_t gconv_utf8_bytes(const char *text, size_t size);
 
 /* Returns whether all of text[0 .. size) are such characters. */
 bool gconv_utf8_is_whole(const char *text, size_t size);
-
-#endif

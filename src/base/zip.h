@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Zip archives, of which NumPy's .npz is one: members that are stored or deflated, zip64 included. */
-#ifndef GCONV_BASE_ZIP_H
-#define GCONV_BASE_ZIP_H
+#pragma once
 
 #include "base/file.h"
 
@@ -44,5 +43,3 @@ bool gconv_zip_is_array(const gconv_zip_member *member, size_t *length);
 /* Finds the array called `name`, with or without .npy, or, if that is NULL, the only one. GCONV_BAD_ARGUMENT lists those
  * that there are. */
 gconv_status gconv_zip_find_array(const gconv_source *archive, const gconv_zip *zip, const char *name, size_t *index);
-
-#endif

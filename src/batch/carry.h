@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The ways of a group, from its files to its results. */
-#ifndef GCONV_BATCH_CARRY_H
-#define GCONV_BATCH_CARRY_H
+#pragma once
 
 #include "batch/run.h"
 
@@ -39,5 +38,3 @@ gconv_status gconv_worker_process(gconv_worker *worker, size_t number);
 
 /* Orders the inputs, and divides them into groups. */
 gconv_status gconv_groups_make(gconv_run *run);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory that images take, and what follows from it: whether an image goes whole or by rows, and how many go together.
  */
-#ifndef GCONV_BATCH_COST_H
-#define GCONV_BATCH_COST_H
+#pragma once
 
 #include "batch/run.h"
 
@@ -60,5 +59,3 @@ enum { GCONV_MOST_WINDOWS = 3 };
 gconv_depth gconv_strip_depth(int threads, int32_t writer_step, int32_t strip, uint64_t strip_bytes);
 /* Bytes that a plan for rows, or its outline, takes with so many writers and threads. */
 double gconv_strip_bytes(const gconv_plan *plan, size_t writers, int threads);
-
-#endif

@@ -11,8 +11,7 @@
  *   4. No worker waits for a GPU that is not needed. A GPU or decoder that is not ready when all images are done is left to
  *      the end of the process.
  */
-#ifndef GCONV_BATCH_DEVICES_H
-#define GCONV_BATCH_DEVICES_H
+#pragma once
 
 #include "batch/worth.h"
 
@@ -48,5 +47,3 @@ bool gconv_devices_decode(gconv_devices *devices, int worker);
 /* Closes all devices, after all workers have ended and all plans are freed. Fills the fields of *summary about the device;
  * NULL is allowed. */
 void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary);
-
-#endif

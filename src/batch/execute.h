@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The device of a group, its plan, and the execution of the plan. */
-#ifndef GCONV_BATCH_EXECUTE_H
-#define GCONV_BATCH_EXECUTE_H
+#pragma once
 
 #include "batch/run.h"
 
@@ -25,5 +24,3 @@ gconv_status gconv_group_execute(gconv_group *group);
 
 /* gconv_plan_explain(), and, of a plan on a GPU, what else the GPU does for the images: *text, for free(). */
 gconv_status gconv_batch_explain(const gconv_batch *batch, const gconv_plan *plan, char **text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of a group: reading the pixels of its items, and writing their results. */
-#ifndef GCONV_BATCH_FILES_H
-#define GCONV_BATCH_FILES_H
+#pragma once
 
 #include "batch/run.h"
 
@@ -44,5 +43,3 @@ gconv_status gconv_group_add_rows(const gconv_group *group, size_t n, gconv_row_
 void gconv_group_drop_file(gconv_group *group, size_t n, gconv_row_writer **writer, gconv_status status);
 /* Ends the one array, if there is one: it appears if all is `good`. */
 gconv_status gconv_array_close(gconv_run *run, bool good);
-
-#endif

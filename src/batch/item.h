@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Items: which of their results are wanted, what becomes of each result, and what is reported. */
-#ifndef GCONV_BATCH_ITEM_H
-#define GCONV_BATCH_ITEM_H
+#pragma once
 
 #include "batch/run.h"
 
@@ -37,5 +36,3 @@ void gconv_report_add_verification(gconv_report *sum, const gconv_verification *
 void gconv_warn_of_look(const gconv_batch *batch, const char *path, const gconv_look *look);
 /* Warns, once a run, of responses of the image at `path` that were clamped. */
 void gconv_warn_of_losses(const gconv_batch *batch, const char *path, const gconv_losses *losses);
-
-#endif

@@ -7,8 +7,7 @@
  * open reader has: so workers cannot wait for each other forever. All open readers together have at most an eighth of the
  * budget, or one reader alone has more.
  */
-#ifndef GCONV_BATCH_MEMORY_H
-#define GCONV_BATCH_MEMORY_H
+#pragma once
 
 #include "gconv.h"
 
@@ -66,5 +65,3 @@ void gconv_holding_open(gconv_holding *holding, double bytes);
 bool gconv_holding_settle(gconv_holding *holding, uint64_t bytes, bool bounded);
 /* After a group: gives back all but the kept pixels. */
 void gconv_holding_give_back(gconv_holding *holding);
-
-#endif

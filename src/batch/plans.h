@@ -5,8 +5,7 @@
  * are freed, or the worker waits until others give theirs back. So a group fails only if there is too little memory for it
  * alone.
  */
-#ifndef GCONV_BATCH_PLANS_H
-#define GCONV_BATCH_PLANS_H
+#pragma once
 
 #include "operation/operation.h"
 
@@ -32,5 +31,3 @@ gconv_status gconv_plans_take(gconv_plans *plans, const gconv_plan_request *requ
 void gconv_plans_give(gconv_plans *plans, gconv_plan *plan);
 /* Frees all idle plans, when memory is short. */
 void gconv_plans_clear(gconv_plans *plans);
-
-#endif

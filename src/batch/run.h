@@ -6,8 +6,7 @@
  * Each block of fields names the file that writes it. All other files only read these fields. Frames that are carried one by
  * one are groups of their own: frames.c sums them up in the group of their input.
  */
-#ifndef GCONV_BATCH_RUN_H
-#define GCONV_BATCH_RUN_H
+#pragma once
 
 #include "base/threads.h"
 #include "batch/devices.h"
@@ -176,5 +175,3 @@ static inline bool gconv_worker_is_on_cpu(const gconv_worker *worker) {
 static inline bool gconv_worker_is_on_gpu(const gconv_worker *worker) {
   return worker->device && worker->device != worker->cpu;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * CPU, and so is its decoder. The work is estimated in milliseconds of one thread, from headers and options alone. Numbers
  * of threads and workers, memory and timing do not count, as results may depend on the kind of device.
  */
-#ifndef GCONV_BATCH_WORTH_H
-#define GCONV_BATCH_WORTH_H
+#pragma once
 
 #include "operation/operation.h"
 
@@ -35,5 +34,3 @@ typedef struct gconv_worth {
 /* Finds what devices can do for a batch. `looks`: also whether a GPU is worth its start, for which up to 32 headers of the
  * inputs are read. */
 gconv_worth gconv_worth_find(const gconv_batch *batch, bool looks);
-
-#endif

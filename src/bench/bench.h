@@ -6,8 +6,7 @@
  *
  * Functions that return a gconv_status leave the text of a failure in gconv_last_error().
  */
-#ifndef GCONV_BENCH_H
-#define GCONV_BENCH_H
+#pragma once
 
 #include "base/status.h"
 #include "bench/profile.h"
@@ -333,5 +332,3 @@ gconv_status gconv_bench_print_end(const gconv_bench *bench);
 gconv_status gconv_bench_check_plot(const char *file);
 /* Draws the rows. `axes`: of an experiment, what gnuplot is told of them; NULL: by settings->plot_kind. */
 gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes);
-
-#endif

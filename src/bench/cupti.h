@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of NVIDIA's CUPTI that profile.c uses, declared here so that building does not need CUPTI. Only CUDA 12.6 and
  * later have the range profiler. */
-#ifndef GCONV_BENCH_CUPTI_H
-#define GCONV_BENCH_CUPTI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -165,5 +164,3 @@ typedef struct cupti_decode {
   CALL(RangeProfilerPopRange, cupti_profiler)                                                                               \
   CALL(RangeProfilerStop, cupti_stop)                                                                                       \
   CALL(RangeProfilerDecodeData, cupti_decode)
-
-#endif

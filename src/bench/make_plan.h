@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes an operation and a plan of it in one call. */
-#ifndef GCONV_BENCH_MAKE_PLAN_H
-#define GCONV_BENCH_MAKE_PLAN_H
+#pragma once
 
 #include "gconv.h"
 
@@ -25,5 +24,3 @@ static inline gconv_status gconv_plan_layers(gconv_device *device, const gconv_i
   gconv_operation_free(operation);
   return status;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * What the multiprocessors of a GPU do while a piece of work runs, by the counters of the hardware. NVIDIA's library CUPTI
  * reads them; it is loaded when it is needed, from CUDA 12.6 on.
  */
-#ifndef GCONV_BENCH_PROFILE_H
-#define GCONV_BENCH_PROFILE_H
+#pragma once
 
 #include "base/status.h"
 
@@ -36,5 +35,3 @@ gconv_status gconv_profiler_run(gconv_profiler *profiler, gconv_status (*work)(v
 
 /* NULL is allowed. */
 void gconv_profiler_close(gconv_profiler *profiler);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Banks that a command line names: cmd_bank.c, and bank_info.c. */
-#ifndef GCONV_CLI_BANK_H
-#define GCONV_CLI_BANK_H
+#pragma once
 
 #include "cli/command.h"
 #include "gconv_learn.h"
@@ -37,5 +36,3 @@ gconv_status gconv_network_describe(const char *path, json_t **json);
 
 /* Reads one bank, or several plain filters stacked into one, into *bank, which must be empty. */
 gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank);
-
-#endif

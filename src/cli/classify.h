@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of gconv classify share. */
-#ifndef GCONV_CLI_CLASSIFY_H
-#define GCONV_CLI_CLASSIFY_H
+#pragma once
 
 #include "base/file.h"
 #include "cli/evaluation.h"
@@ -64,5 +63,3 @@ void gconv_classify_print_json(FILE *out, const gconv_confusion *found, const gc
 
 int gconv_classify_network(gconv_classifying *c);
 int gconv_classify_svm(gconv_classifying *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A subcommand: one file cmd_NAME.c, with its record, its rows and its descriptor; one row in commands.def. */
-#ifndef GCONV_CLI_COMMAND_H
-#define GCONV_CLI_COMMAND_H
+#pragma once
 
 #include "cli/common.h"
 
@@ -109,5 +108,3 @@ int gconv_tally_end(const gconv_tally *tally);
 
 /* GCONV_BAD_ARGUMENT, as -i says it, if `path` is no file or folder, FILE:MEMBER, or "-". */
 gconv_status gconv_check_is_there(const char *path);
-
-#endif

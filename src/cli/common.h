@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What several commands share: the beginning of their records, rows of options, words of values, and devices. */
-#ifndef GCONV_CLI_COMMON_H
-#define GCONV_CLI_COMMON_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -98,5 +97,3 @@ void gconv_device_tell(const gconv_common *common, const gconv_chosen_device *ch
 
 /* Why it is the CPU, where any device will do and there is no other. */
 #define GCONV_WHY_NO_GPU "there is no GPU that can be used"
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What gconv compare compares: cmd_compare.c pairs it by compare_pairs.c, and reports by compare_report.c. */
-#ifndef GCONV_CLI_COMPARE_H
-#define GCONV_CLI_COMPARE_H
+#pragma once
 
 #include "base/json.h"
 #include "cli/command.h"
@@ -65,5 +64,3 @@ json_t *gconv_compare_describe(const gconv_difference *found);
 
 /* Prints all pairs as one JSON document. False, and an error was printed, if memory runs out. */
 bool gconv_compare_print_json(const gconv_comparison *c);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What gconv knows of its documentation: words that have a meaning there, headings, and the algorithms of GPUs. CMake makes
  * the tables of docs/ (CMakeLists.txt). */
-#ifndef GCONV_CLI_DOCUMENTED_H
-#define GCONV_CLI_DOCUMENTED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ bool gconv_documented_print_algorithm(const char *word);
 
 /* Why an algorithm that the documentation has is not in this build; NULL of any other word. */
 const char *gconv_documented_lack(const char *algorithm);
-
-#endif

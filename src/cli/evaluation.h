@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What gconv classify --evaluate finds: cases that were taken for wrong classes, and the page of --report. */
-#ifndef GCONV_CLI_EVALUATION_H
-#define GCONV_CLI_EVALUATION_H
+#pragma once
 
 #include "cli/predict.h"
 
@@ -48,5 +47,3 @@ gconv_status gconv_evaluation_write(const char *path, const gconv_evaluation_pag
 /* Makes a small picture, RGB in u8, of one frame of an image of any type: each pixel is the mean of `step` x `step`. White
  * is 1. */
 gconv_status gconv_evaluation_shrink(const gconv_image *image, int32_t step, gconv_image *small);
-
-#endif

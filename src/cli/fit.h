@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv fit: cmd_fit.c does it, fit_report.c tells of it. */
-#ifndef GCONV_CLI_FIT_H
-#define GCONV_CLI_FIT_H
+#pragma once
 
 #include "cli/command.h"
 #include "cli/pairs.h"
@@ -32,5 +31,3 @@ typedef struct gconv_fitting {
 
 /* Prints what the fit came to, for people, or as JSON; false without memory. */
 bool gconv_fit_report(const gconv_fitting *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Signals that shall end the program, for commands that have something to save first. */
-#ifndef GCONV_CLI_INTERRUPT_H
-#define GCONV_CLI_INTERRUPT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void gconv_interrupt_tell(void);
 
 /* Ends the program as the signal would have done, where one was caught. */
 void gconv_interrupt_end(void);
-
-#endif

@@ -10,8 +10,7 @@
  *   digest.c     what tells it from other jobs
  *   cmd_filter.c the work, and the command
  */
-#ifndef GCONV_CLI_JOB_H
-#define GCONV_CLI_JOB_H
+#pragma once
 
 #include "cli/common.h"
 #include "cli/timings.h"
@@ -161,5 +160,3 @@ char *gconv_job_describe_settings(const gconv_job_settings *settings);
  * the program, the coefficients of the filters or of the layers' banks (with the geometry that their files have), and the
  * options that change results. Where it is computed, and by how many threads, has no part in it. GCONV_NO_MEMORY. */
 gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the options of the main job come to. Its rows are in job_options.c; gconv classify, which makes maps by the main job,
  * has some of them, too, and its record begins with this one. */
-#ifndef GCONV_CLI_JOB_SETTINGS_H
-#define GCONV_CLI_JOB_SETTINGS_H
+#pragma once
 
 #include "cli/common.h"
 #include "cli/rows.h"
@@ -97,5 +96,3 @@ gconv_status gconv_job_settings_take_words(gconv_job_settings *settings, const g
 
 /* Checks what the options of the main job come to together, and settles device and threads. */
 gconv_status gconv_job_settings_finish(gconv_job_settings *settings);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What gconv train, svm and classify share: cases as options name them, and what is told of them. */
-#ifndef GCONV_CLI_LEARN_H
-#define GCONV_CLI_LEARN_H
+#pragma once
 
 #include "cli/common.h"
 #include "cli/predict.h"
@@ -95,5 +94,3 @@ void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion);
 /* The same as JSON: {"accuracy": ..., "left_out": [rows that are no cases], "classes": [...], "confusion": [[...]], "iou":
  * [...], "f1": [...]}. */
 json_t *gconv_data_confusion_json(const gconv_confusion *confusion);
-
-#endif

@@ -5,8 +5,7 @@
  * limit meanwhile: an allocation beyond it fails as if the machine had no more, whoever asks for it. That ends before a run
  * begins its threads.
  */
-#ifndef GCONV_CLI_MEMORY_LIMIT_H
-#define GCONV_CLI_MEMORY_LIMIT_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -22,5 +21,3 @@ void gconv_memory_limit_end(void);
 
 /* Returns `status`. Where the limit may be the cause of it, gconv_last_error() tells what to do about that. */
 gconv_status gconv_memory_limit_explain(uint64_t memory, gconv_status status);
-
-#endif

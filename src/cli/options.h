@@ -4,8 +4,7 @@
  * and checks the value, prints --help, completes words, and tells --resume whether the value changes results. A new option
  * is a field of the command's record, its row, and the code that uses the field.
  */
-#ifndef GCONV_CLI_OPTIONS_H
-#define GCONV_CLI_OPTIONS_H
+#pragma once
 
 #include "base/status.h"
 #include "gconv_jobs.h"
@@ -213,5 +212,3 @@ void gconv_options_print(FILE *out, const gconv_option *table);
 
 /* Prints what `gconv help NAME` says besides: synonyms, and the drawing. */
 void gconv_option_print_more(FILE *out, const gconv_option *option);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A picture with the classes of its pixels drawn over it, for reports. */
-#ifndef GCONV_CLI_OVERLAY_H
-#define GCONV_CLI_OVERLAY_H
+#pragma once
 
 #include "gconv.h"
 
@@ -22,5 +21,3 @@ unsigned gconv_overlay_number(const gconv_image *image, int32_t y, int32_t x);
 /* Puts the picture, the truth, the prediction and the errors into a page of HTML, side by side and small. A picture that
  * cannot be read any more is left out. */
 void gconv_overlay_put(FILE *out, const gconv_overlay *overlay);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pages of HTML without outside parts, for --report: what those of several commands share. */
-#ifndef GCONV_CLI_PAGE_H
-#define GCONV_CLI_PAGE_H
+#pragma once
 
 #include "base/memory.h"
 #include "cli/common.h"
@@ -30,5 +29,3 @@ gconv_status gconv_page_check(const char *path, const gconv_texts *read);
 
 /* Writes what put() prints into a file, whole or not at all. */
 gconv_status gconv_page_write(const char *path, void (*put)(FILE *out, const void *context), const void *context);
-
-#endif

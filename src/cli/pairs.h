@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of two folders that belong together: before and after, or what is to be compared. */
-#ifndef GCONV_CLI_PAIRS_H
-#define GCONV_CLI_PAIRS_H
+#pragma once
 
 #include "cli/common.h"
 
@@ -16,5 +15,3 @@ typedef struct gconv_matched {
  * earlier run, and left out; NULL: none are. Not `by_name`: the first file of each side are the only pair. */
 gconv_status gconv_pairs_find(const gconv_inputs *a, const gconv_inputs *b, bool by_name, const char *suffix,
                               gconv_matched **pairs, size_t *count);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv classify, of networks and support vector machines that name the class of each pixel. */
-#ifndef GCONV_CLI_PIXELS_H
-#define GCONV_CLI_PIXELS_H
+#pragma once
 
 #include "cli/classify.h"
 #include "cli/job_settings.h"
@@ -15,5 +14,3 @@ typedef struct gconv_classify_settings {
 /* Makes maps of classes of the inputs, as the main job does, and compares them with masks if that is asked for. The first
  * word is the model; with --evaluate, a second one names the masks. Returns what the program ends with. */
 int gconv_classify_pixels(gconv_classify_settings *settings, const gconv_texts *words);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a network makes of cases. */
-#ifndef GCONV_CLI_PREDICT_H
-#define GCONV_CLI_PREDICT_H
+#pragma once
 
 #include "gconv_jobs.h"
 #include "gconv_learn.h"
@@ -73,5 +72,3 @@ void gconv_confusion_free(gconv_confusion *confusion);
 
 /* The first of the largest. */
 size_t gconv_predict_best(const float *outputs, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of numbers as a file, or for a pipe: CSV, .npy, or raw float32. */
-#ifndef GCONV_CLI_ROWS_H
-#define GCONV_CLI_ROWS_H
+#pragma once
 
 #include "base/file.h"
 #include "cli/options.h"
@@ -37,4 +36,3 @@ gconv_status gconv_rows_field(gconv_sink *sink, bool terminal, const char *text)
 
 /* As "%.9g", with which every float32 keeps its bits; much faster for most numbers. Returns the number of letters. */
 enum { GCONV_NUMBER_LETTERS = 32 };
-#endif

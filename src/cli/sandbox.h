@@ -5,8 +5,7 @@
  * Where the kernel lacks it, nothing happens. Reading is not restricted. Threads that were started before keep their rights,
  * so that a command calls these functions before it opens a device.
  */
-#ifndef GCONV_CLI_SANDBOX_H
-#define GCONV_CLI_SANDBOX_H
+#pragma once
 
 #include "cli/common.h"
 
@@ -27,5 +26,3 @@ void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outp
 
 /* When results are written: removes the folders that gconv_sandbox_outputs() made, if they are empty. */
 void gconv_sandbox_tidy(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of gconv svm share. */
-#ifndef GCONV_CLI_SVM_H
-#define GCONV_CLI_SVM_H
+#pragma once
 
 #include "cli/learn.h"
 #include "gconv_classify.h"
@@ -84,5 +83,3 @@ gconv_status gconv_svm_write_plot(const gconv_svm_run *run, const gconv_svm_grid
 
 /* Cross-validates over C and gamma, prints a table, or puts it into *json, and sets the best in run->options. */
 gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json);
-
-#endif

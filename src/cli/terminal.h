@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Everything said on standard error goes through here, so that messages and the progress line do not mix. */
-#ifndef GCONV_CLI_TERMINAL_H
-#define GCONV_CLI_TERMINAL_H
+#pragma once
 
 #include "gconv.h"
 
@@ -47,5 +46,3 @@ void gconv_end_when_unread(const char *output);
 /* From now on nothing is said: for a signal handler, after which the failures of other threads are no news.
  * Async-signal-safe. */
 void gconv_say_no_more(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* --timings: where the time of each image went, and of all together. */
-#ifndef GCONV_CLI_TIMINGS_H
-#define GCONV_CLI_TIMINGS_H
+#pragma once
 
 #include "gconv_jobs.h"
 
@@ -30,5 +29,3 @@ void gconv_timings_report(gconv_timings_total *total, const gconv_report *report
 
 /* Prints the summary in the same manner. */
 void gconv_timings_end(const gconv_timings_total *total, const gconv_batch_summary *summary);
-
-#endif

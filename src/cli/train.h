@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A run of gconv train, as its reports tell of it. */
-#ifndef GCONV_CLI_TRAIN_H
-#define GCONV_CLI_TRAIN_H
+#pragma once
 
 #include "cli/learn.h"
 
@@ -66,5 +65,3 @@ void gconv_train_draw(FILE *out, const gconv_training_run *run, bool inside);
 /* Write a file whole or not at all. */
 gconv_status gconv_train_write_plot(const gconv_training_run *run, const char *path);
 gconv_status gconv_train_write_report(const gconv_training_run *run, const char *path);
-
-#endif

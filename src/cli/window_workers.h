@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The workers of --windows: from the samples of a signal to rows of numbers. */
-#ifndef GCONV_CLI_WINDOW_WORKERS_H
-#define GCONV_CLI_WINDOW_WORKERS_H
+#pragma once
 
 #include "base/samples.h"
 #include "cli/rows.h"
@@ -71,5 +70,3 @@ gconv_status gconv_window_make_group(const gconv_window_run *w, int32_t count, g
 
 /* Does the work. If the system refuses to start a thread, those that it has started do it; this one is the first. */
 gconv_status gconv_window_run_workers(gconv_window_run *w);
-
-#endif

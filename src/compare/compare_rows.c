@@ -16,17 +16,15 @@ enum {
 /* ---- Rows of float values -------------------------------------------------------------------------------------------- */
 
 /* scale: 257 turns levels of u8 into those of u16. */
-GCONV_INLINE void widen_u8_body(const uint8_t *in, float *out, size_t count, float scale) {
+GCONV_VECTOR_LOOP(widen_u8, (const uint8_t *in, float *out, size_t count, float scale), (in, out, count, scale)) {
   for (size_t i = 0; i < count; i++)
     out[i] = (float)in[i] * scale;
 }
-GCONV_VECTORIZED(widen_u8, (const uint8_t *in, float *out, size_t count, float scale), (in, out, count, scale))
 
-GCONV_INLINE void widen_u16_body(const uint16_t *in, float *out, size_t count) {
+GCONV_VECTOR_LOOP(widen_u16, (const uint16_t *in, float *out, size_t count), (in, out, count)) {
   for (size_t i = 0; i < count; i++)
     out[i] = (float)in[i];
 }
-GCONV_VECTORIZED(widen_u16, (const uint16_t *in, float *out, size_t count), (in, out, count))
 
 void gconv_compare_load(gconv_type type, const void *row, double white, float *values, size_t samples) {
   if (white == 1)
@@ -38,7 +36,7 @@ void gconv_compare_load(gconv_type type, const void *row, double white, float *v
 }
 
 /* Finds, in LANES parts, the sum of |a - b|, the sum of its square, its maximum, and how often it is not 0. */
-GCONV_INLINE void differ_body(const float *a, const float *b, size_t count, double (*lanes)[LANES]) {
+GCONV_VECTOR_LOOP(differ, (const float *a, const float *b, size_t count, double (*lanes)[LANES]), (a, b, count, lanes)) {
   double absolute[LANES] = {0}, squares[LANES] = {0}, largest[LANES] = {0}, differing[LANES] = {0};
   for (size_t i = 0; i + LANES <= count; i += LANES)
     for (size_t k = 0; k < LANES; k++) {
@@ -55,7 +53,6 @@ GCONV_INLINE void differ_body(const float *a, const float *b, size_t count, doub
     lanes[3][k] = differing[k];
   }
 }
-GCONV_VECTORIZED(differ, (const float *a, const float *b, size_t count, double (*lanes)[LANES]), (a, b, count, lanes))
 
 /* Returns |a - b|. Samples that are equal, infinite ones too, differ by 0, and so do two NaN. All others that are not finite
  * differ by infinity. */
@@ -99,8 +96,10 @@ void gconv_compare_row(const float *a, const float *b, size_t count, double know
 /* ---- SSIM ------------------------------------------------------------------------------------------------------------ */
 
 /* moments[m * stride + i] = the sum over WINDOW rows of moment m at column `first` + i. */
-GCONV_INLINE void add_columns_body(const float *const *a, const float *const *b, size_t first, size_t count, size_t stride,
-                                   double *restrict moments) {
+GCONV_VECTOR_LOOP(add_columns,
+                  (const float *const *a, const float *const *b, size_t first, size_t count, size_t stride,
+                   double *restrict moments),
+                  (a, b, first, count, stride, moments)) {
   for (size_t i = 0; i < count; i++) {
     double sum_a = 0, sum_b = 0, sum_aa = 0, sum_bb = 0, sum_ab = 0;
     for (size_t r = 0; r < WINDOW; r++) {
@@ -118,10 +117,6 @@ GCONV_INLINE void add_columns_body(const float *const *a, const float *const *b,
     moments[4 * stride + i] = sum_ab;
   }
 }
-GCONV_VECTORIZED(add_columns,
-                 (const float *const *a, const float *const *b, size_t first, size_t count, size_t stride,
-                  double *restrict moments),
-                 (a, b, first, count, stride, moments))
 
 /* Returns the sum of WINDOW columns that are `step` samples apart. */
 GCONV_INLINE double add_window(const double *column, size_t step) {
@@ -130,8 +125,10 @@ GCONV_INLINE double add_window(const double *column, size_t step) {
 }
 
 /* similarity[i] = SSIM of the window whose first column is moments[i]. */
-GCONV_INLINE void find_similarity_body(const double *restrict moments, size_t stride, size_t step, size_t count, double c1,
-                                       double c2, double *restrict similarity) {
+GCONV_VECTOR_LOOP(find_similarity,
+                  (const double *restrict moments, size_t stride, size_t step, size_t count, double c1, double c2,
+                   double *restrict similarity),
+                  (moments, stride, step, count, c1, c2, similarity)) {
   const double samples = WINDOW * WINDOW, unbiased = samples / (samples - 1);
   for (size_t i = 0; i < count; i++) {
     double a = add_window(moments + i, step) / samples, b = add_window(moments + stride + i, step) / samples;
@@ -142,10 +139,6 @@ GCONV_INLINE void find_similarity_body(const double *restrict moments, size_t st
     similarity[i] = ((2 * a * b + c1) * (2 * covariance + c2)) / ((a * a + b * b + c1) * (variances + c2));
   }
 }
-GCONV_VECTORIZED(find_similarity,
-                 (const double *restrict moments, size_t stride, size_t step, size_t count, double c1, double c2,
-                  double *restrict similarity),
-                 (moments, stride, step, count, c1, c2, similarity))
 
 size_t gconv_similarity_room(size_t step) {
   return (MOMENTS + 1) * (COLUMNS + HALO * step);

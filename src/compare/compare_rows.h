@@ -6,8 +6,7 @@
  * variances and the covariance of uniform windows of 7 x 7 samples that lie inside the image, of each channel by itself,
  * with the divisor 48 of samples in place of 49; K1 is 0.01, K2 0.03.
  */
-#ifndef GCONV_COMPARE_COMPARE_ROWS_H
-#define GCONV_COMPARE_COMPARE_ROWS_H
+#pragma once
 
 #include "gconv.h"
 
@@ -36,5 +35,3 @@ size_t gconv_similarity_room(size_t step);
 /* Draws a row of the picture of differences: the largest of each pixel's channels. Equal is 0, one level is 32. Each
  * doubling from there on is the same step, up to 255 for white. One level is 1/255, or 1/65535 where samples are finer. */
 void gconv_compare_draw_row(const float *a, const float *b, size_t pixels, size_t channels, double white, uint8_t *out);
-
-#endif

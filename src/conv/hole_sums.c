@@ -168,7 +168,8 @@ GCONV_INLINE void add_places(const triple *from, const tap_row *row, size_t q, s
 }
 
 /* Adds the columns below the taps to places 0 .. count - 1, and to some unused places behind them. */
-GCONV_INLINE void add_taps_body(const triple *from, const tap_row *row, bool holes, size_t count, const triple *to) {
+GCONV_VECTOR_LOOP(add_taps, (const triple *from, const tap_row *row, bool holes, size_t count, const triple *to),
+                  (from, row, holes, count, to)) {
   for (size_t q = 0; q < count; q += PLACES)
     if (row->stride > 1)
       add_places(from, row, q, row->stride, holes, to);
@@ -177,8 +178,6 @@ GCONV_INLINE void add_taps_body(const triple *from, const tap_row *row, bool hol
     else
       add_places(from, row, q, 1, false, to);
 }
-GCONV_VECTORIZED(add_taps, (const triple *from, const tap_row *row, bool holes, size_t count, const triple *to),
-                 (from, row, holes, count, to))
 
 static source_row find_row(const gconv_hole_summer *s, int64_t y, size_t plane, size_t channel) {
   const gconv_problem *problem = &s->pass->problem;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Computes sums of a row of results in float64, without the samples of no data (holes.h). */
-#ifndef GCONV_CONV_HOLE_SUMS_H
-#define GCONV_CONV_HOLE_SUMS_H
+#pragma once
 
 #include "conv/holes.h"
 
@@ -43,5 +42,3 @@ size_t gconv_hole_workspace(const gconv_hole_summer *summer);
 /* Makes the sums and states of row p at places begin .. end - 1, for channel `channel` of plane `plane`. */
 void gconv_hole_sum_row(const gconv_hole_summer *summer, int64_t p, size_t plane, size_t channel, int32_t begin, int32_t end,
                         double *workspace, gconv_hole_row *row);
-
-#endif

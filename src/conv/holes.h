@@ -13,8 +13,7 @@
  * float64 on the host, by verify.c. So these results do not depend on the device and the algorithm. All other results have
  * the same bits as if there were no samples of no data.
  */
-#ifndef GCONV_CONV_HOLES_H
-#define GCONV_CONV_HOLES_H
+#pragma once
 
 #include "conv/plan.h"
 
@@ -47,5 +46,3 @@ gconv_status gconv_holes_mend(const gconv_filter_plan *plan, gconv_holes *holes,
 /* After all stages, stores the number for no data in results that are no data. Warns if other results equal this number by
  * chance. */
 gconv_status gconv_holes_set(const gconv_filter_plan *plan, const gconv_holes *holes, const gconv_image *outputs);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Plain filters as an operation: the records of operations and plans, and the functions that files of this room share. */
-#ifndef GCONV_CONV_PLAN_H
-#define GCONV_CONV_PLAN_H
+#pragma once
 
 #include "conv/run.h"
 #include "operation/operation.h"
@@ -92,5 +91,3 @@ gconv_type gconv_filter_output_type(const gconv_options *options, gconv_type inp
 
 /* Fails with GCONV_BAD_ARGUMENT if filters and options cannot be used on the image (plan_check.c). */
 gconv_status gconv_filter_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options);
-
-#endif

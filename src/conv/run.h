@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Executes the passes of a plan on a kind of device: a small table of functions (run_cpu.c, run_cuda.cu). */
-#ifndef GCONV_CONV_RUN_H
-#define GCONV_CONV_RUN_H
+#pragma once
 
 #include "base/both.h"
 #include "device/device.h"
@@ -68,4 +67,3 @@ void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image
                 gconv_execution *execution);
 
 GCONV_C_END
-#endif

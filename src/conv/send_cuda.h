@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sends a result from a GPU to a gconv_taker: as rows, or as a PNG that the GPU has made. */
-#ifndef GCONV_CONV_SEND_CUDA_H
-#define GCONV_CONV_SEND_CUDA_H
+#pragma once
 
 #include "device/transfer_cuda.h"
 #include "image/gpu_codec.h"
@@ -22,5 +21,3 @@ gconv_status gconv_send_rows(const gconv_way *way, const gconv_image *device);
 /* Sends the strips of a PNG that a codec has made. In place of strips that it has not made, sends rows. All work in the
  * stream must be complete. */
 gconv_status gconv_send_png(const gconv_way *way, const gconv_gpu_png *png, const gconv_image *device);
-
-#endif

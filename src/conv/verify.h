@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Computes in float64 what an output should be: verifies whole outputs, or returns single samples. */
-#ifndef GCONV_CONV_VERIFY_H
-#define GCONV_CONV_VERIFY_H
+#pragma once
 
 #include "conv/hole_sums.h"
 
@@ -36,5 +35,3 @@ gconv_sample_state gconv_expected_sample(const gconv_expected *expected, const g
 
 /* Returns the sample before it is clamped and rounded, where white is 1; NaN for no data. Not for the range minmax. */
 double gconv_expected_response(const gconv_expected *expected, int32_t frame, int64_t y, int64_t x, int32_t channel);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CSV in three files: csv_fields.c splits lines, csv_header.c finds the columns, csv.c reads rows. */
-#ifndef GCONV_DATA_CSV_H
-#define GCONV_DATA_CSV_H
+#pragma once
 
 #include "data/field.h"
 #include "data/table.h"
@@ -61,5 +60,3 @@ gconv_status gconv_csv_begin(gconv_csv *c, bool *header);
 gconv_status gconv_csv_begin_rows(gconv_csv *c, bool *header);
 
 void gconv_csv_free_header(gconv_csv *c);
-
-#endif

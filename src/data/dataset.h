@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of gconv_dataset. Each kind is a table of functions, as formats and syntaxes are. Its own struct begins with a
  * gconv_dataset. dataset.c has what all kinds share. */
-#ifndef GCONV_DATA_DATASET_H
-#define GCONV_DATA_DATASET_H
+#pragma once
 
 #include "gconv_learn.h"
 
@@ -74,5 +73,3 @@ gconv_status gconv_dataset_open_windows(const gconv_dataset_options *options, gc
 gconv_status gconv_dataset_open_classes(const gconv_dataset_options *options, gconv_dataset **dataset);
 gconv_status gconv_dataset_open_pixels(const gconv_dataset_options *options, gconv_dataset **dataset);
 gconv_status gconv_dataset_open_pairs(const gconv_dataset_options *options, gconv_dataset **dataset);
-
-#endif

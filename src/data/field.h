@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fields of tables: numbers, and the words of other programs for missing numbers. */
-#ifndef GCONV_DATA_FIELD_H
-#define GCONV_DATA_FIELD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ bool gconv_field_may_be_name(const char *begin, const char *end);
 
 /* True if the field is 1 to 3 digits, the mark, and 3 digits: "1,234". The mark may separate thousands or fractions. */
 bool gconv_field_is_like_thousands(const char *begin, const char *end, char mark);
-
-#endif

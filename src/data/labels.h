@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Labels: the names of classes, and their numbers. */
-#ifndef GCONV_DATA_LABELS_H
-#define GCONV_DATA_LABELS_H
+#pragma once
 
 #include "gconv_learn.h"
 
@@ -42,5 +41,3 @@ void gconv_labels_forget_first(gconv_labels *labels);
 uint64_t gconv_labels_digest(const gconv_labels *labels, uint64_t hash);
 
 void gconv_labels_free(gconv_labels *labels);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads texts line by line, and rows of numbers in them. */
-#ifndef GCONV_DATA_LINES_H
-#define GCONV_DATA_LINES_H
+#pragma once
 
 #include "base/file.h"
 
@@ -41,5 +40,3 @@ gconv_status gconv_row_add(gconv_row *row, double number);
 
 /* Appends all numbers of a line, which have blanks, commas or semicolons between them. Gaps (field.h) become NaN. */
 gconv_status gconv_lines_numbers(gconv_lines *lines, gconv_row *row);
-
-#endif

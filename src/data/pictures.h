@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A list of image files, from which parts are read as floats, with a cache of decoded images. */
-#ifndef GCONV_DATA_PICTURES_H
-#define GCONV_DATA_PICTURES_H
+#pragma once
 
 #include "gconv.h"
 
@@ -62,5 +61,3 @@ gconv_status gconv_pictures_get(const gconv_pictures *pictures, size_t index, gc
 uint64_t gconv_pictures_digest(const gconv_pictures *pictures, uint64_t hash);
 
 void gconv_pictures_free(gconv_pictures *pictures);
-
-#endif

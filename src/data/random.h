@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Random numbers without a state: each is a function of a seed and two numbers. Philox 4x32 with 10 rounds
  * (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011). */
-#ifndef GCONV_DATA_RANDOM_H
-#define GCONV_DATA_RANDOM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ size_t gconv_random_below(uint64_t bits, size_t count);
 
 /* Puts items[0 .. count - 1] into a random order (Fisher and Yates). */
 void gconv_random_shuffle(uint64_t seed, gconv_random_use use, uint64_t stream, size_t *items, size_t count);
-
-#endif

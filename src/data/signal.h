@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Signals: a sequence of samples, of one channel or several. */
-#ifndef GCONV_DATA_SIGNAL_H
-#define GCONV_DATA_SIGNAL_H
+#pragma once
 
 #include "base/samples.h"
 #include "data/store.h"
@@ -20,5 +19,3 @@ gconv_status gconv_signal_read(const char *path, const char *syntax, gconv_signa
 void gconv_signal_get(const gconv_signal *signal, size_t first, size_t count, float *numbers);
 
 void gconv_signal_free(gconv_signal *signal);
-
-#endif

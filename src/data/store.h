@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A growing array of bytes, which may be larger than memory. */
-#ifndef GCONV_DATA_STORE_H
-#define GCONV_DATA_STORE_H
+#pragma once
 
 #include "base/status.h"
 
@@ -34,5 +33,3 @@ uint64_t gconv_store_digest(const gconv_store *store, uint64_t hash);
 
 /* Frees all and zeroes the store. */
 void gconv_store_free(gconv_store *store);
-
-#endif

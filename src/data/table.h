@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables: rows of numbers, each with a label or with targets. A syntax is a file (csv.c libsvm.c fann.c letters.c npy.c) and
  * a row in the table of table_syntaxes.c; it fills a gconv_table row by row. */
-#ifndef GCONV_DATA_TABLE_H
-#define GCONV_DATA_TABLE_H
+#pragma once
 
 #include "base/zip.h"
 #include "data/dataset.h"
@@ -169,5 +168,3 @@ gconv_status gconv_table_resolve_doubt(gconv_table *table);
 
 /* Frees the names of the columns and of the labels (columns.c). */
 void gconv_table_free_names(gconv_table *table);
-
-#endif

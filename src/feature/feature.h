@@ -5,8 +5,7 @@
  * All features are made of planes: derivatives of the image smoothed by a Gaussian, of order 0 to 2 in y and x. Features of
  * one sigma and convention share a scale: the planes are computed once for all of them.
  */
-#ifndef GCONV_FEATURE_FEATURE_H
-#define GCONV_FEATURE_FEATURE_H
+#pragma once
 
 #include "base/both.h"
 #include "gconv_classify.h"
@@ -154,4 +153,3 @@ void gconv_feature_look_add(gconv_feature_look *look, const gconv_image *made, i
 void gconv_feature_look_end(gconv_feature_look *look);
 
 GCONV_C_END
-#endif

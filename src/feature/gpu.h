@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Features on a GPU: a band of rows at a time, in memory of the device (features_cuda.cu). */
-#ifndef GCONV_FEATURE_GPU_H
-#define GCONV_FEATURE_GPU_H
+#pragma once
 
 #include "base/both.h"
 #include "feature/feature.h"
@@ -63,4 +62,3 @@ static inline double gconv_feature_gpu_bytes(const gconv_feature_list *list, con
 #endif
 
 GCONV_C_END
-#endif

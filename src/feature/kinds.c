@@ -8,56 +8,48 @@
 
 /* ---- Rows of numbers -------------------------------------------------------------------------------------------------- */
 
-GCONV_INLINE void add_body(const float *a, const float *b, float *out, int32_t count) {
+GCONV_VECTOR_LOOP(add, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count)) {
   for (int32_t i = 0; i < count; i++)
     out[i] = a[i] + b[i];
 }
-GCONV_VECTORIZED(add, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count))
 
-GCONV_INLINE void raise_body(const float *a, float b, float *out, int32_t count) {
+GCONV_VECTOR_LOOP(raise, (const float *a, float b, float *out, int32_t count), (a, b, out, count)) {
   for (int32_t i = 0; i < count; i++)
     out[i] = a[i] + b;
 }
-GCONV_VECTORIZED(raise, (const float *a, float b, float *out, int32_t count), (a, b, out, count))
 
-GCONV_INLINE void subtract_body(const float *a, const float *b, float *out, int32_t count) {
+GCONV_VECTOR_LOOP(subtract, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count)) {
   for (int32_t i = 0; i < count; i++)
     out[i] = a[i] - b[i];
 }
-GCONV_VECTORIZED(subtract, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count))
 
-GCONV_INLINE void multiply_body(const float *a, const float *b, float *out, int32_t count) {
+GCONV_VECTOR_LOOP(multiply, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count)) {
   for (int32_t i = 0; i < count; i++)
     out[i] = a[i] * b[i];
 }
-GCONV_VECTORIZED(multiply, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count))
 
-GCONV_INLINE void measure_body(const float *a, const float *b, float *out, int32_t count) {
+GCONV_VECTOR_LOOP(measure, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count)) {
   for (int32_t i = 0; i < count; i++)
     out[i] = gconv_feature_magnitude(a[i], b[i]);
 }
-GCONV_VECTORIZED(measure, (const float *a, const float *b, float *out, int32_t count), (a, b, out, count))
 
 /* The eigenvalues of the matrices [a b; b c], the larger one first. */
-GCONV_INLINE void split_body(const float *a, const float *b, const float *c, float *large, float *small, int32_t count) {
+GCONV_VECTOR_LOOP(split, (const float *a, const float *b, const float *c, float *large, float *small, int32_t count),
+                  (a, b, c, large, small, count)) {
   for (int32_t i = 0; i < count; i++)
     gconv_feature_split(a[i], b[i], c[i], &large[i], &small[i]);
 }
-GCONV_VECTORIZED(split, (const float *a, const float *b, const float *c, float *large, float *small, int32_t count),
-                 (a, b, c, large, small, count))
 
-GCONV_INLINE void sobel_body(const float *at, size_t pitch, float *out, int32_t count) {
+GCONV_VECTOR_LOOP(sobel, (const float *at, size_t pitch, float *out, int32_t count), (at, pitch, out, count)) {
   for (int32_t i = 0; i < count; i++)
     out[i] = gconv_feature_sobel(at + i, (ptrdiff_t)pitch);
 }
-GCONV_VECTORIZED(sobel, (const float *at, size_t pitch, float *out, int32_t count), (at, pitch, out, count))
 
-GCONV_INLINE void bend_body(const float *at, size_t pitch, float *large, float *small, int32_t count) {
+GCONV_VECTOR_LOOP(bend, (const float *at, size_t pitch, float *large, float *small, int32_t count),
+                  (at, pitch, large, small, count)) {
   for (int32_t i = 0; i < count; i++)
     gconv_feature_bend(at + i, (ptrdiff_t)pitch, &large[i], &small[i]);
 }
-GCONV_VECTORIZED(bend, (const float *at, size_t pitch, float *large, float *small, int32_t count),
-                 (at, pitch, large, small, count))
 
 /* ---- Kinds ------------------------------------------------------------------------------------------------------------ */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays in brackets, and the text around them, for array.c. */
-#ifndef GCONV_FILTER_ARRAY_LITERAL_H
-#define GCONV_FILTER_ARRAY_LITERAL_H
+#pragma once
 
 #include "filter/text.h"
 
@@ -28,5 +27,3 @@ gconv_status gconv_matrix_make(const char *where, int64_t rows, int64_t columns,
 
 /* Reads the array whose bracket is next. */
 gconv_status gconv_array_brackets(gconv_text *text, gconv_matrix *matrix);
-
-#endif

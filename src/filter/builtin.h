@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Built-in filters. Each is a descriptor in builtin_smooth.c, builtin_edge.c or builtin_fixed.c, and a row in builtins.def.
  * Its parameters are declared once, in the descriptor; parsing, errors and help follow from that. */
-#ifndef GCONV_FILTER_BUILTIN_H
-#define GCONV_FILTER_BUILTIN_H
+#pragma once
 
 #include "filter/filter.h"
 
@@ -95,5 +94,3 @@ gconv_status gconv_plane_begin_gaussian(const gconv_builtin *self, const gconv_a
 #define BUILTIN(name) extern const gconv_builtin gconv_builtin_##name;
 #include "filter/builtins.def"
 #undef BUILTIN
-
-#endif

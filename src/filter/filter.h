@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Making filters: limits, and lists that grow. */
-#ifndef GCONV_FILTER_FILTER_H
-#define GCONV_FILTER_FILTER_H
+#pragma once
 
 #include "base/arguments.h"
 
@@ -27,5 +26,3 @@ bool gconv_filter_find_shipped(const char *name, char path[PATH_MAX]);
 /* Warns if sum(taps) / divisor is nearly, but not quite, 1 or 0: probably the taps have too few digits. `where` is the file.
  */
 void gconv_filter_warn_rounded(const char *where, const gconv_filter *filter);
-
-#endif

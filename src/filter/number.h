@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers as people write them in filters, independent of the program's locale. */
-#ifndef GCONV_FILTER_NUMBER_H
-#define GCONV_FILTER_NUMBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ enum { GCONV_NUMBER_BYTES = 32 };
 
 /* Writes 9 significant digits, enough to tell every float32, with a '.' in every locale. Returns `text`. */
 char *gconv_number_write(float value, char text[GCONV_NUMBER_BYTES]);
-
-#endif

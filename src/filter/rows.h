@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of numbers, one row a line, all of one length. Plain and vips matrices are made of them. */
-#ifndef GCONV_FILTER_ROWS_H
-#define GCONV_FILTER_ROWS_H
+#pragma once
 
 #include "filter/text.h"
 
@@ -21,5 +20,3 @@ typedef struct gconv_numbers {
 
 /* Appends a number; GCONV_TOO_LARGE beyond GCONV_FILTER_MAX_TAPS. `where` starts the error text. */
 gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *where);
-
-#endif

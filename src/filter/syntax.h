@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The interface of a syntax of filter files. Each syntax is one file (matrix.c vips.c imagemagick.c opencv.c array.c npy.c)
  * and one row in the table of syntaxes.c. */
-#ifndef GCONV_FILTER_SYNTAX_H
-#define GCONV_FILTER_SYNTAX_H
+#pragma once
 
 #include "filter/filter.h"
 
@@ -44,5 +43,3 @@ gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax 
 /* Fails, and says what can be done, if the content is of a kind that is not read as a filter: MATLAB's binary .mat, an
  * image, an archive, a format of networks. */
 gconv_status gconv_refuse_foreign(const gconv_content *content);
-
-#endif

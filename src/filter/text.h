@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Text with numbers: fields in lines. Each field knows its place, for error texts. */
-#ifndef GCONV_FILTER_TEXT_H
-#define GCONV_FILTER_TEXT_H
+#pragma once
 
 #include "filter/syntax.h"
 
@@ -53,5 +52,3 @@ gconv_status gconv_field_number(const gconv_text *text, const gconv_field *field
 /* Fails with "<name>:<line>:<column>: <formatted text>". */
 gconv_status gconv_field_fail(const gconv_text *text, const gconv_field *field, gconv_status status, const char *format, ...)
     GCONV_PRINTF(4, 5);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of gconv_fit_add() and gconv_fit_solve() share. */
-#ifndef GCONV_FIT_FIT_H
-#define GCONV_FIT_FIT_H
+#pragma once
 
 #include "fit/moments.h"
 #include "gconv_learn.h"
@@ -50,5 +49,3 @@ gconv_fit_quality gconv_fit_judge(const gconv_moments *moments, const double *ta
 /* Sets the fields that follow from taps and patches: correlation, nonlinear, shift, rim. result->taps and ->fitted must be
  * set. */
 gconv_status gconv_fit_look(const gconv_fit *fit, gconv_threads *threads, gconv_fit_result *result);
-
-#endif

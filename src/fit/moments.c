@@ -35,8 +35,8 @@ struct gconv_moments_work {
 /* A vector of half of the lanes. GCC keeps sums in registers only if they are vectors. */
 typedef double half __attribute__((vector_size(LANES / 2 * sizeof(double)), aligned(sizeof(double))));
 
-GCONV_INLINE void dots_body(const double *restrict f, const double *restrict g, size_t stride, size_t count,
-                            double *restrict results) {
+GCONV_VECTOR_LOOP(dots, (const double *f, const double *g, size_t stride, size_t count, double *results),
+                  (f, g, stride, count, results)) {
   half low[SHIFTS] = {{0}}, high[SHIFTS] = {{0}};
   size_t whole = count / LANES * LANES;
   for (size_t i = 0; i < whole; i += LANES) {
@@ -56,8 +56,6 @@ GCONV_INLINE void dots_body(const double *restrict f, const double *restrict g, 
     results[k] = sum;
   }
 }
-GCONV_VECTORIZED(dots, (const double *f, const double *g, size_t stride, size_t count, double *results),
-                 (f, g, stride, count, results))
 
 void gconv_dots(const double *f, const double *g, size_t stride, size_t count, double results[4]) {
   dots(f, g, stride, count, results);

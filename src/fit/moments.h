@@ -13,8 +13,7 @@
  * A thread sums all rows for its distances, always in the same order: so results depend neither on the number of threads nor
  * on the width of vectors.
  */
-#ifndef GCONV_FIT_MOMENTS_H
-#define GCONV_FIT_MOMENTS_H
+#pragma once
 
 #include "base/memory.h"
 #include "base/threads.h"
@@ -63,5 +62,3 @@ double gconv_moments_product(const gconv_moments *moments, size_t a, size_t b);
 
 /* results[k] = the sum over i < count of f[i] * g[k * stride + i], for k = 0 .. 3. */
 void gconv_dots(const double *f, const double *g, size_t stride, size_t count, double results[4]);
-
-#endif

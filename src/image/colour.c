@@ -136,17 +136,15 @@ GCONV_INLINE float srgb_of(float light) {
   return (float)copysign(sample, (double)light);
 }
 
-GCONV_INLINE void linear_all_body(const float *in, float *out, size_t samples) {
+GCONV_VECTOR_LOOP(linear_all, (const float *in, float *out, size_t samples), (in, out, samples)) {
   for (size_t i = 0; i < samples; i++)
     out[i] = linear_of(in[i]);
 }
-GCONV_VECTORIZED(linear_all, (const float *in, float *out, size_t samples), (in, out, samples))
 
-GCONV_INLINE void srgb_all_body(const float *in, float *out, size_t samples) {
+GCONV_VECTOR_LOOP(srgb_all, (const float *in, float *out, size_t samples), (in, out, samples)) {
   for (size_t i = 0; i < samples; i++)
     out[i] = srgb_of(in[i]);
 }
-GCONV_VECTORIZED(srgb_all, (const float *in, float *out, size_t samples), (in, out, samples))
 
 static float linear_of_u8[256], linear_of_u16[65536];
 

@@ -6,8 +6,7 @@
  * counts alpha, which is the last channel if `alpha` is set. `in` and `out` do not overlap, unless they are the same pointer
  * and the samples have the same size. Rows need only the alignment of their samples.
  */
-#ifndef GCONV_IMAGE_COLOUR_H
-#define GCONV_IMAGE_COLOUR_H
+#pragma once
 
 #include "gconv.h"
 
@@ -61,5 +60,3 @@ void gconv_colour_to_float_row(gconv_type type, const void *in, float *out, size
 /* Converts floats to stored samples: v * 255 or v * 65535 in float, rounded to nearest even, saturated. NaN becomes 0. f32
  * stays as it is. */
 void gconv_colour_from_float_row(gconv_type type, const float *in, void *out, size_t samples);
-
-#endif

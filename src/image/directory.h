@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the entries of TIFF directories as they are in the file, for tags that libtiff does not know. EXIF is laid out like
  * a small TIFF. The file may be damaged or made to do harm: each position and size is checked. */
-#ifndef GCONV_IMAGE_DIRECTORY_H
-#define GCONV_IMAGE_DIRECTORY_H
+#pragma once
 
 #include "image/format.h"
 
@@ -74,5 +73,3 @@ static inline void gconv_put_number(uint8_t *to, uint64_t number, size_t bytes, 
 static inline size_t gconv_tiff_entry_bytes(const gconv_tiff_origin *from) {
   return 4 + 2 * from->wide;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * The block may be damaged, so it is read with checks. What is kept is copied to its old position in the block: the notes of
  * cameras hold positions in the block, so nothing may move.
  */
-#ifndef GCONV_IMAGE_EXIF_H
-#define GCONV_IMAGE_EXIF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ const char *gconv_exif_read(const uint8_t *block, size_t size, uint8_t *copy, si
 /* Writes the size of the image into the entries for width and height, if the block has them. gconv_exif_read() made the
  * block. */
 void gconv_exif_set_size(uint8_t *block, size_t size, int32_t width, int32_t height);
-
-#endif

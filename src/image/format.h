@@ -7,8 +7,7 @@
  * huge image need not be in memory at once. A format that cannot go by rows (interlaced PNG, PFM from the bottom up) does
  * the work at its first row.
  */
-#ifndef GCONV_IMAGE_FORMAT_H
-#define GCONV_IMAGE_FORMAT_H
+#pragma once
 
 #include "base/element.h"
 #include "base/file.h"
@@ -282,5 +281,3 @@ void gconv_npy_take_planes(gconv_reader *reader, int32_t planes);
 
 /* Reverses the bytes of each item, in place; item_bytes is 1, 2, 4 or 8. */
 void gconv_swap_bytes(void *items, size_t count, size_t item_bytes);
-
-#endif

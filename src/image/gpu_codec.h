@@ -6,8 +6,7 @@
  * A JPEG file is decoded on the GPU to the same pixels as by the CPU. A PNG is made on the GPU as strips (png_strip.h), with
  * the same bytes as by the CPU. The GPU leaves strips to the CPU where rows in them repeat each other.
  */
-#ifndef GCONV_IMAGE_GPU_CODEC_H
-#define GCONV_IMAGE_GPU_CODEC_H
+#pragma once
 
 #include "base/both.h"
 #include "image/rows.h"
@@ -113,4 +112,3 @@ typedef struct gconv_taker {
 } gconv_taker;
 
 GCONV_C_END
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Prefix codes of deflate (RFC 1951, 3.2.2): lengths from counts, codes from lengths. */
-#ifndef GCONV_IMAGE_HUFFMAN_H
-#define GCONV_IMAGE_HUFFMAN_H
+#pragma once
 
 #include "base/both.h"
 
@@ -85,5 +84,3 @@ GCONV_BOTH uint16_t gconv_huffman_reverse(unsigned code, int length) {
   return (uint16_t)reversed;
 #endif
 }
-
-#endif

@@ -9,8 +9,7 @@
  * Calls of libjpeg may longjmp(). As in png.c, each such call is made in a step: a function that has all it needs in its
  * session.
  */
-#ifndef GCONV_IMAGE_JPEG_H
-#define GCONV_IMAGE_JPEG_H
+#pragma once
 
 #include "image/format.h"
 
@@ -72,5 +71,3 @@ gconv_status gconv_jpeg_start(gconv_writer *writer);
 gconv_status gconv_jpeg_write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
 gconv_status gconv_jpeg_finish(gconv_writer *writer);
 void gconv_jpeg_end(gconv_writer *writer);
-
-#endif

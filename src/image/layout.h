@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Images in memory: their headers, parts of them, and arrays of four dimensions, N x C x H x W and N x H x W x C. */
-#ifndef GCONV_IMAGE_LAYOUT_H
-#define GCONV_IMAGE_LAYOUT_H
+#pragma once
 
 #include "base/both.h"
 #include "gconv.h"
@@ -30,4 +29,3 @@ void gconv_header_to_nchw(gconv_image *header);
 void gconv_header_to_nhwc(gconv_image *header);
 
 GCONV_C_END
-#endif

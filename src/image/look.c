@@ -19,7 +19,8 @@ typedef struct looking {
 
 /* ---- NaN and infinities ---- */
 
-GCONV_INLINE void count_row_body(const float *row, size_t samples, uint64_t *nans, uint64_t *infinities) {
+GCONV_VECTOR_LOOP(count_row, (const float *row, size_t samples, uint64_t *nans, uint64_t *infinities),
+                  (row, samples, nans, infinities)) {
   const uint32_t infinite = 0x7f800000;
   size_t no_numbers = 0, infinite_numbers = 0;
   for (size_t i = 0; i < samples; i++) {
@@ -32,8 +33,6 @@ GCONV_INLINE void count_row_body(const float *row, size_t samples, uint64_t *nan
   *nans += no_numbers;
   *infinities += infinite_numbers;
 }
-GCONV_VECTORIZED(count_row, (const float *row, size_t samples, uint64_t *nans, uint64_t *infinities),
-                 (row, samples, nans, infinities))
 
 /* ---- Colours of transparent pixels ---- */
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks at samples before they are filtered: for NaN and infinities, which integers cannot hold, and for colours of
  * transparent pixels, which nobody sees. */
-#ifndef GCONV_IMAGE_LOOK_H
-#define GCONV_IMAGE_LOOK_H
+#pragma once
 
 #include "base/both.h"
 #include "gconv.h"
@@ -31,4 +30,3 @@ void gconv_look_add(gconv_look *sum, const gconv_look *other);
 void gconv_look_warn_of_numbers(const gconv_look *look, const char *path);
 
 GCONV_C_END
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What images carry besides pixels: EXIF, XMP and a comment, with the ICC profile and the resolution. */
-#ifndef GCONV_IMAGE_METADATA_H
-#define GCONV_IMAGE_METADATA_H
+#pragma once
 
 #include "base/both.h"
 #include "gconv.h"
@@ -43,4 +42,3 @@ void gconv_metadata_note(char *note, size_t size, const char *format, va_list ar
 gconv_status gconv_metadata_settle(gconv_image *header, int *orientation, char *note, size_t size);
 
 GCONV_C_END
-#endif

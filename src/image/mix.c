@@ -51,7 +51,7 @@ static void fill(mixer *m, const float mixing[4][4], int channels, bool integers
 }
 
 /* The mix_... functions mix BLOCK samples. `in` points to the first of them. */
-GCONV_INLINE void mix_u8_body(const mixer *m, const uint8_t *restrict in, uint8_t *restrict out) {
+GCONV_VECTOR_LOOP(mix_u8, (const mixer *m, const uint8_t *restrict in, uint8_t *restrict out), (m, in, out)) {
   uint16_t sums[BLOCK] = {0};
   for (int d = 0; d < DISTANCES; d++)
     for (int i = 0; m->used[d] && i < BLOCK; i++)
@@ -59,16 +59,14 @@ GCONV_INLINE void mix_u8_body(const mixer *m, const uint8_t *restrict in, uint8_
   for (int i = 0; i < BLOCK; i++)
     out[i] = (uint8_t)sums[i];
 }
-GCONV_VECTORIZED(mix_u8, (const mixer *m, const uint8_t *restrict in, uint8_t *restrict out), (m, in, out))
 
-GCONV_INLINE void mix_u16_body(const mixer *m, const uint16_t *restrict in, uint16_t *restrict out) {
+GCONV_VECTOR_LOOP(mix_u16, (const mixer *m, const uint16_t *restrict in, uint16_t *restrict out), (m, in, out)) {
   uint16_t sums[BLOCK] = {0};
   for (int d = 0; d < DISTANCES; d++)
     for (int i = 0; m->used[d] && i < BLOCK; i++)
       sums[i] = (uint16_t)(sums[i] + (uint32_t)m->integers[d][i] * in[i + d - (MOST - 1)]);
   memcpy(out, sums, sizeof sums);
 }
-GCONV_VECTORIZED(mix_u16, (const mixer *m, const uint16_t *restrict in, uint16_t *restrict out), (m, in, out))
 
 GCONV_INLINE void add_levels(gconv_type type, const float *weights, const void *in, int from, float *restrict sums) {
   for (int i = 0; i < BLOCK; i++)
@@ -80,7 +78,8 @@ GCONV_INLINE void add_levels(gconv_type type, const float *weights, const void *
       sums[i] = fmaf(weights[i], ((const float *)in)[i + from], sums[i]);
 }
 
-GCONV_INLINE void mix_floats_body(const mixer *m, gconv_type type, const void *restrict in, float *restrict sums) {
+GCONV_VECTOR_LOOP(mix_floats, (const mixer *m, gconv_type type, const void *restrict in, float *restrict sums),
+                  (m, type, in, sums)) {
   memset(sums, 0, BLOCK * sizeof *sums);
   for (int d = 0; d < DISTANCES; d++)
     if (m->used[d] && type == GCONV_U8)
@@ -90,8 +89,6 @@ GCONV_INLINE void mix_floats_body(const mixer *m, gconv_type type, const void *r
     else if (m->used[d])
       add_levels(GCONV_F32, m->weights[d], in, d - (MOST - 1), sums);
 }
-GCONV_VECTORIZED(mix_floats, (const mixer *m, gconv_type type, const void *restrict in, float *restrict sums),
-                 (m, type, in, sums))
 
 /* cut() and round_level() do what gconv_cut_level() and gconv_to_level() of kernels/pixel.h define. Adding 2^23 rounds to
  * nearest even. */
@@ -104,7 +101,8 @@ GCONV_INLINE uint32_t round_level(float y, float white) {
   return (uint32_t)(int32_t)((y + 8388608.0f) - 8388608.0f);
 }
 
-GCONV_INLINE void put_body(gconv_type type, bool wrap, const float *restrict sums, void *restrict out) {
+GCONV_VECTOR_LOOP(put, (gconv_type type, bool wrap, const float *restrict sums, void *restrict out),
+                  (type, wrap, sums, out)) {
   const float white = type == GCONV_U8 ? 255.0f : 65535.0f;
   uint32_t levels[BLOCK];
   for (int i = 0; i < BLOCK; i++)
@@ -115,7 +113,6 @@ GCONV_INLINE void put_body(gconv_type type, bool wrap, const float *restrict sum
     else
       ((uint16_t *)out)[i] = (uint16_t)levels[i];
 }
-GCONV_VECTORIZED(put, (gconv_type type, bool wrap, const float *restrict sums, void *restrict out), (type, wrap, sums, out))
 
 static void mix_block(const mixer *m, gconv_type type, bool wrap, bool integers, const void *in, void *out) {
   float sums[BLOCK];

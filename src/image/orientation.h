@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The eight orientations of EXIF: how a stored image must be rotated and mirrored to stand upright. */
-#ifndef GCONV_IMAGE_ORIENTATION_H
-#define GCONV_IMAGE_ORIENTATION_H
+#pragma once
 
 #include "gconv.h"
 
@@ -11,5 +10,3 @@ void gconv_orient_header(gconv_image *image, int orientation);
 /* Rotates the frames of an interleaved image upright, as `orientation` (1 to 8) demands. After a failure, GCONV_NO_MEMORY,
  * it is unchanged. */
 gconv_status gconv_orient(gconv_image *image, int orientation);
-
-#endif

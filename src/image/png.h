@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The functions of png_write.c, for the row of PNG: see gconv_format. */
-#ifndef GCONV_IMAGE_PNG_H
-#define GCONV_IMAGE_PNG_H
+#pragma once
 
 #include "image/format.h"
 
@@ -11,5 +10,3 @@ gconv_status gconv_png_write_part(gconv_writer *writer, const gconv_part *part);
 int32_t gconv_png_row_step(const gconv_writer *writer);
 gconv_status gconv_png_finish(gconv_writer *writer);
 void gconv_png_end(gconv_writer *writer);
-
-#endif

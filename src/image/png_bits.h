@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes the bits of deflate, and joins codes before they are written. */
-#ifndef GCONV_IMAGE_PNG_BITS_H
-#define GCONV_IMAGE_PNG_BITS_H
+#pragma once
 
 #include "base/both.h"
 #include "base/cpu.h"
@@ -59,5 +58,3 @@ GCONV_INLINE void put_joined(bit_writer *writer, joined codes) {
 GCONV_INLINE void put_packed(bit_writer *writer, uint32_t packed) {
   put_joined(writer, join((joined){0}, packed));
 }
-
-#endif

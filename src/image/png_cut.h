@@ -3,8 +3,7 @@
  * Deflate's constants, finding matches, describing codes: compiled for the host (png_deflate.c) and for CUDA
  * (codec_cuda/png.cu).
  */
-#ifndef GCONV_IMAGE_PNG_CUT_H
-#define GCONV_IMAGE_PNG_CUT_H
+#pragma once
 
 #include "image/huffman.h"
 #include "image/png_bits.h"
@@ -178,5 +177,3 @@ GCONV_BOTH void put_codes(const uint16_t *symbols, size_t count, const uint8_t *
 GCONV_BOTH bool stored_is_shorter(uint64_t position, uint64_t bits, size_t size) {
   return (position % 8 + bits) / 8 > size;
 }
-
-#endif

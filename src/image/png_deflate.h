@@ -7,8 +7,7 @@
  * what matters: colour channels vary together. A prefix code of single bytes cannot use this, but a copy of an equal pixel
  * from the rows before can.
  */
-#ifndef GCONV_IMAGE_PNG_DEFLATE_H
-#define GCONV_IMAGE_PNG_DEFLATE_H
+#pragma once
 
 #include "base/both.h"
 #include "base/status.h"
@@ -63,5 +62,3 @@ size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *li
 uint64_t gconv_png_deflate_try_literals(gconv_png_deflater *deflater, const gconv_png_lines *lines);
 /* Returns about how many bits the first block of the lines would take with matches. */
 uint64_t gconv_png_deflate_try_matches(gconv_png_deflater *deflater, const gconv_png_lines *lines);
-
-#endif

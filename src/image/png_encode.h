@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes the strips of a PNG on the CPU, one at a time: filtered, compressed, and framed as an IDAT chunk. */
-#ifndef GCONV_IMAGE_PNG_ENCODE_H
-#define GCONV_IMAGE_PNG_ENCODE_H
+#pragma once
 
 #include "base/both.h"
 #include "image/png_strip.h"
@@ -45,4 +44,3 @@ size_t gconv_png_frame_chunk(uint8_t *chunk, const char *type, size_t size);
 void gconv_png_put_be32(uint8_t *bytes, uint32_t value);
 
 GCONV_C_END
-#endif

@@ -19,8 +19,9 @@ GCONV_INLINE void filter_with(int filter, const uint8_t *restrict row, const uin
 }
 
 /* Calls filter_with() with a constant for the filter, so that the loop has no branch. */
-GCONV_INLINE void filter_row_body(int filter, const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel,
-                                  uint8_t *out) {
+GCONV_VECTOR_LOOP(filter_row,
+                  (int filter, const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out),
+                  (filter, row, above, bytes, pixel, out)) {
   if (filter == GCONV_PNG_SUB)
     filter_with(GCONV_PNG_SUB, row, above, bytes, pixel, out);
   else if (filter == GCONV_PNG_UP)
@@ -30,10 +31,6 @@ GCONV_INLINE void filter_row_body(int filter, const uint8_t *row, const uint8_t 
   else
     filter_with(GCONV_PNG_PAETH, row, above, bytes, pixel, out);
 }
-
-GCONV_VECTORIZED(filter_row,
-                 (int filter, const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out),
-                 (filter, row, above, bytes, pixel, out))
 
 void gconv_png_filter_row(int filter, const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out) {
   if (filter == GCONV_PNG_NONE) {
@@ -151,18 +148,17 @@ GCONV_INLINE void unfilter_serial(int filter, const uint8_t *in, const uint8_t *
   }
 }
 
-GCONV_INLINE void add_above_body(const uint8_t *restrict in, const uint8_t *restrict above, size_t bytes,
-                                 uint8_t *restrict out) {
+GCONV_VECTOR_LOOP(add_above, (const uint8_t *in, const uint8_t *above, size_t bytes, uint8_t *out),
+                  (in, above, bytes, out)) {
   for (size_t i = 0; i < bytes; i++)
     out[i] = (uint8_t)(in[i] + above[i]);
 }
 
-GCONV_VECTORIZED(add_above, (const uint8_t *in, const uint8_t *above, size_t bytes, uint8_t *out), (in, above, bytes, out))
-
 /* Compiled for each kind of processor, although four bytes need no wide vectors: SSE2 instructions are slow in the state in
  * which ISA-L leaves the registers. */
-GCONV_INLINE void unfilter_row_body(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel,
-                                    uint8_t *out) {
+GCONV_VECTOR_LOOP(unfilter_row,
+                  (int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out),
+                  (filter, in, above, bytes, pixel, out)) {
   if (filter == GCONV_PNG_SUB)
     unfilter_serial(GCONV_PNG_SUB, in, above, bytes, pixel, out);
   else if (filter == GCONV_PNG_AVERAGE)
@@ -170,10 +166,6 @@ GCONV_INLINE void unfilter_row_body(int filter, const uint8_t *in, const uint8_t
   else
     unfilter_serial(GCONV_PNG_PAETH, in, above, bytes, pixel, out);
 }
-
-GCONV_VECTORIZED(unfilter_row,
-                 (int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out),
-                 (filter, in, above, bytes, pixel, out))
 
 void gconv_png_unfilter_row(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out) {
   if (filter == GCONV_PNG_NONE)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The row filters of PNG (specification, clause 9), with vector code. */
-#ifndef GCONV_IMAGE_PNG_FILTER_H
-#define GCONV_IMAGE_PNG_FILTER_H
+#pragma once
 
 #include "base/both.h"
 
@@ -44,5 +43,3 @@ void gconv_png_filter_row(int filter, const uint8_t *row, const uint8_t *above, 
 
 /* Undoes gconv_png_filter_row(): `in` holds the differences, `out` gets the samples of the row. */
 void gconv_png_unfilter_row(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out);
-
-#endif

@@ -6,8 +6,7 @@
  * file again from its beginning, and reports what is wrong. (ISA-L accepts incomplete prefix codes, which zlib refuses: such
  * a file is read if its checksums are right.)
  */
-#ifndef GCONV_IMAGE_PNG_INFLATE_H
-#define GCONV_IMAGE_PNG_INFLATE_H
+#pragma once
 
 #include "image/format.h"
 
@@ -28,5 +27,3 @@ size_t gconv_png_inflate_bytes(const gconv_image *header);
 
 /* NULL is allowed. */
 void gconv_png_inflate_close(gconv_png_inflate *inflate);
-
-#endif

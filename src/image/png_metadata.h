@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* EXIF, XMP and comments in PNG: in eXIf, tEXt, zTXt and iTXt chunks, and in the "raw profiles" of ImageMagick. */
-#ifndef GCONV_IMAGE_PNG_METADATA_H
-#define GCONV_IMAGE_PNG_METADATA_H
+#pragma once
 
 #include "image/format.h"
 
@@ -21,5 +20,3 @@ gconv_status gconv_png_look_ahead(gconv_reader *reader, size_t idat_bytes, bool 
 
 /* Writes EXIF, XMP and the comment of the header. */
 gconv_status gconv_png_write_metadata(gconv_writer *writer);
-
-#endif

@@ -4,8 +4,7 @@
  * for the host (png_encode.c) and for CUDA (codec_cuda/png.cu), so that both make the same bytes of an image. The other
  * headers that both sides share are png_filter.h, huffman.h, png_deflate.h, png_cut.h and png_bits.h.
  */
-#ifndef GCONV_IMAGE_PNG_STRIP_H
-#define GCONV_IMAGE_PNG_STRIP_H
+#pragma once
 
 #include "base/both.h"
 #include "image/png_deflate.h"
@@ -110,5 +109,3 @@ GCONV_BOTH void gconv_png_choice_take(gconv_png_choice *choice, int filter, bool
     choice->matches = matches;
   }
 }
-
-#endif

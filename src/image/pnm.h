@@ -6,8 +6,7 @@
  *   pnm_write.c   writing
  *   pnm.c         reading, and the rows of the formats
  */
-#ifndef GCONV_IMAGE_PNM_H
-#define GCONV_IMAGE_PNM_H
+#pragma once
 
 #include "image/format.h"
 
@@ -31,5 +30,3 @@ gconv_status gconv_pnm_read_header(gconv_reader *reader, int *kind, uint32_t *ma
 gconv_status gconv_pnm_start(gconv_writer *writer);
 gconv_status gconv_pnm_write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
 gconv_status gconv_pnm_add_frame(gconv_writer *writer);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads and writes images by rows, from the top, so that they need not be in memory at once. The rows of a planar image are
  * those of all its planes, one plane after the other. */
-#ifndef GCONV_IMAGE_ROWS_H
-#define GCONV_IMAGE_ROWS_H
+#pragma once
 
 #include "base/both.h"
 #include "gconv.h"
@@ -103,4 +102,3 @@ gconv_status gconv_row_writer_commit(gconv_row_writer *writer);
 void gconv_row_writer_discard(gconv_row_writer *writer); /* NULL is allowed */
 
 GCONV_C_END
-#endif

@@ -15,8 +15,7 @@
  * libtiff is loaded when the first TIFF is read or written. It depends on so many libraries that linking to it would make
  * every start of the program 3 ms longer.
  */
-#ifndef GCONV_IMAGE_TIFF_H
-#define GCONV_IMAGE_TIFF_H
+#pragma once
 
 #include "image/format.h"
 
@@ -159,5 +158,3 @@ gconv_status gconv_tiff_add_frame(gconv_writer *writer);
 int32_t gconv_tiff_row_step(const gconv_writer *writer);
 gconv_status gconv_tiff_finish(gconv_writer *writer);
 void gconv_tiff_end(gconv_writer *writer);
-
-#endif

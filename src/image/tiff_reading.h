@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A TIFF that is being read: tiff_read.c opens it and turns its pages, tiff_decode.c decodes their pixels. */
-#ifndef GCONV_IMAGE_TIFF_READING_H
-#define GCONV_IMAGE_TIFF_READING_H
+#pragma once
 
 #include "image/tiff.h"
 
@@ -67,5 +66,3 @@ gconv_status gconv_tiff_turn_to(gconv_tiff_reading *s, gconv_tiff_seat *its, con
 
 /* Begins to read page number `at`, from its first row on. */
 gconv_status gconv_tiff_begin_page(gconv_tiff_reading *s, int32_t at);
-
-#endif

@@ -7,8 +7,7 @@
  * gconv_image.tags has the tags as records, in the byte order of this machine. The first record is the shape of the image
  * that the tags describe.
  */
-#ifndef GCONV_IMAGE_TIFF_TAGS_H
-#define GCONV_IMAGE_TIFF_TAGS_H
+#pragma once
 
 #include "image/directory.h"
 #include "image/tiff.h"
@@ -31,5 +30,3 @@ void gconv_tiff_know_tags(gconv_tiff_file *file);
 /* Sets tags of a page being written: those of the header's tags that are true of the header. At the first page, warnings say
  * what is left out. *description says whether the description was set. */
 gconv_status gconv_tiff_write_tags(gconv_tiff_file *file, const gconv_image *header, bool first, bool *description);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the pixels of a padded tensor come from, compiled for host and device from one text. */
-#ifndef GCONV_LAYER_BORDER_H
-#define GCONV_LAYER_BORDER_H
+#pragma once
 
 #include "kernels/border.h"
 #include "layer/network.h"
@@ -47,5 +46,3 @@ GCONV_BOTH int64_t gconv_padding_row(const gconv_padding_job *job, int64_t y) {
 GCONV_BOTH int64_t gconv_padding_column(const gconv_padding_job *job, int64_t x) {
   return gconv_border_index(job->border, job->first_column + x, job->width);
 }
-
-#endif

@@ -7,8 +7,7 @@
  * zeros, which stand for pixels of the mean colour. If mean and std were folded, a zero would stand for black, and the bias
  * would have to change from place to place. Also, w * (1 / std) rounds differently from (x - mean) / std.
  */
-#ifndef GCONV_LAYER_INPUT_H
-#define GCONV_LAYER_INPUT_H
+#pragma once
 
 #include "layer/network.h"
 
@@ -39,5 +38,3 @@ GCONV_BOTH float gconv_combine_values(gconv_combine combine, const float *values
   }
   return combine == GCONV_COMBINE_ARGMAX ? (float)(largest % filters) + lost : gconv_combine_last(combine, sum);
 }
-
-#endif

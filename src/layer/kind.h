@@ -3,8 +3,7 @@
  * What each kind of layers computes. A kind is a row of GCONV_EACH_LAYER_KIND (gconv.h) and a record in a file of its own,
  * kind_<name>.c, which does not compile before it has every field. src/bank/kind.h has what files and texts say of a kind.
  */
-#ifndef GCONV_LAYER_KIND_H
-#define GCONV_LAYER_KIND_H
+#pragma once
 
 #include "bank/kind.h"
 #include "base/both.h"
@@ -89,4 +88,3 @@ gconv_status gconv_layer_resolve_bare(const gconv_layer *layer, const char *wher
                                       gconv_step *step);
 
 GCONV_C_END
-#endif

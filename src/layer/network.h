@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Networks as an operation: what it and its plans hold, and what a device does for them (network_cpu.c, network_cuda.cu). */
-#ifndef GCONV_LAYER_NETWORK_H
-#define GCONV_LAYER_NETWORK_H
+#pragma once
 
 #include "device/device.h"
 #include "kernels/layer_algorithm.h"
@@ -175,5 +174,4 @@ gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -102,13 +102,11 @@ GCONV_NORMALIZE_ROW(normalize_u16, uint16_t)
 GCONV_NORMALIZE_ROW(normalize_f32, float)
 
 /* Neighbouring floats, of which 1 is white: dividing by that changes nothing. */
-GCONV_INLINE void normalize_plain_body(const float *restrict from, int32_t width, float mean, float std,
-                                       float *restrict to) {
+GCONV_VECTOR_LOOP(normalize_plain, (const float *restrict from, int32_t width, float mean, float std, float *restrict to),
+                  (from, width, mean, std, to)) {
   for (int32_t x = 0; x < width; x++)
     to[x] = (from[x] - mean) / std;
 }
-GCONV_VECTORIZED(normalize_plain, (const float *restrict from, int32_t width, float mean, float std, float *restrict to),
-                 (from, width, mean, std, to))
 
 /* A plane of the tensor, with zeros where it has rows that the image has not. */
 static void convert_plane(void *context, size_t turn, int thread) {

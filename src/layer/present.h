@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From the maps that a network yields to its outputs: pictures, whole or some rows at a time. */
-#ifndef GCONV_LAYER_PRESENT_H
-#define GCONV_LAYER_PRESENT_H
+#pragma once
 
 #include "base/threads.h"
 #include "layer/tone.h"
@@ -67,5 +66,4 @@ void gconv_presenter_watch(const gconv_presenter *presenter, const gconv_image *
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How the values of maps become samples of pictures: of a whole picture, or of its rows, once all have been surveyed. */
-#ifndef GCONV_LAYER_TONE_H
-#define GCONV_LAYER_TONE_H
+#pragma once
 
 #include "gconv.h"
 
@@ -56,5 +55,4 @@ void gconv_tone_put(gconv_type type, gconv_curve curve, const gconv_planes *from
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -10,8 +10,7 @@
  * options, version, name of the result from the folder of the manifest on, gconv_input.relative. In names, tabs, line ends
  * and backslashes are written \t, \n and \\.
  */
-#ifndef GCONV_NAMES_MANIFEST_H
-#define GCONV_NAMES_MANIFEST_H
+#pragma once
 
 #include "names/texts.h"
 
@@ -37,5 +36,3 @@ gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_mani
 bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path);
 /* Notes that a result is finished. Thread-safe. After GCONV_IO_ERROR nothing more is noted, without further errors. */
 gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input);
-
-#endif

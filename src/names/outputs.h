@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The results: their names, and whether they may lie where they are named. */
-#ifndef GCONV_NAMES_OUTPUTS_H
-#define GCONV_NAMES_OUTPUTS_H
+#pragma once
 
 #include "names/paths.h"
 
@@ -36,5 +35,3 @@ gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks
 /* Called before a result is written at `path`. Refuses a place outside the folder of -o, to which a link may lead by now.
  * Makes missing folders, if outputs->make_folders is set. Thread-safe. */
 gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Paths, and the files and folders that lie there. */
-#ifndef GCONV_NAMES_PATHS_H
-#define GCONV_NAMES_PATHS_H
+#pragma once
 
 #include "names/texts.h"
 
@@ -44,4 +43,3 @@ typedef struct gconv_identity {
 bool gconv_path_identify(const char *path, gconv_identity *identity);
 /* Orders two identities, for qsort(), bsearch() and tsearch(). */
 int gconv_identity_compare(const void *a, const void *b);
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The search for inputs in folders and by patterns. inputs.c runs it for each name that the user gave. */
-#ifndef GCONV_NAMES_SEARCH_H
-#define GCONV_NAMES_SEARCH_H
+#pragma once
 
 #include "names/paths.h"
 
@@ -62,5 +61,3 @@ bool gconv_search_excludes(gconv_search *search, const char *path);
 /* Adds the files that match, sorted. With `recursive`, folders that match are searched. GCONV_BAD_ARGUMENT if nothing is
  * found. */
 gconv_status gconv_search_pattern(gconv_search *search, const char *pattern);
-
-#endif

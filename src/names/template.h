@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Braces in the argument of -o: {stem} is a field of a template, {{ and }} are braces of a name. */
-#ifndef GCONV_NAMES_TEMPLATE_H
-#define GCONV_NAMES_TEMPLATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ char *gconv_template_folder(const char *template);
  * place, and their length in *wrong. */
 const char *gconv_template_expand(FILE *out, const char *part, size_t length, const gconv_template_values *values,
                                   size_t *wrong);
-
-#endif

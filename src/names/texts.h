@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages, lists of texts, and checks of the arguments of gconv_jobs.h (base/arguments.h has those of gconv.h). */
-#ifndef GCONV_NAMES_TEXTS_H
-#define GCONV_NAMES_TEXTS_H
+#pragma once
 
 #include "base/arguments.h"
 #include "base/status.h"
@@ -38,5 +37,3 @@ gconv_status gconv_check_inputs(const gconv_inputs *inputs);
 /* Fails if a path is missing, or if the outputs do not tell which paths belong to each input. `inputs` is NULL if all
  * results go into one array. */
 gconv_status gconv_check_outputs(const gconv_outputs *outputs, const gconv_inputs *inputs);
-
-#endif

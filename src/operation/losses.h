@@ -6,8 +6,7 @@
  * device, and changes no kernel. It costs some 2,000 places an output; of large filters, fewer. The places follow from the
  * shape of the output alone: the estimate is the same for any number of threads, strips and devices of the exact family.
  */
-#ifndef GCONV_OPERATION_LOSSES_H
-#define GCONV_OPERATION_LOSSES_H
+#pragma once
 
 #include "base/both.h"
 #include "operation/operation.h"
@@ -67,4 +66,3 @@ typedef struct gconv_loss_row_source {
 void gconv_losses_add_row(const gconv_loss_row_source *row, gconv_losses *losses);
 
 GCONV_C_END
-#endif

@@ -7,8 +7,7 @@
  * An operation says what becomes of images; it is immutable, knows no device, and is shared by threads. A plan is an
  * operation prepared for inputs of one shape on one device.
  */
-#ifndef GCONV_OPERATION_OPERATION_H
-#define GCONV_OPERATION_OPERATION_H
+#pragma once
 
 #include "base/both.h"
 #include "image/gpu_codec.h"
@@ -298,4 +297,3 @@ static inline const char *gconv_family(bool exact) {
 }
 
 GCONV_C_END
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Chooses an algorithm from a table, for filters as well as layers. */
-#ifndef GCONV_OPERATION_PICK_H
-#define GCONV_OPERATION_PICK_H
+#pragma once
 
 #include "base/status.h"
 
@@ -36,5 +35,3 @@ void gconv_candidate_price(gconv_candidate *candidate, double model, double rati
  * GCONV_BAD_ARGUMENT if no candidate of any device has the name, and with GCONV_UNSUPPORTED and the obstacle. */
 gconv_status gconv_pick(const gconv_candidate *candidates, size_t count, const char *device, const char *wanted,
                         const char *without, FILE *reasons, size_t *picked);
-
-#endif

@@ -226,14 +226,13 @@ static bool is_alpha_plane(const gconv_image *image, int64_t plane) {
   return image->planar && image->alpha && plane % image->channels == image->channels - 1;
 }
 
-GCONV_INLINE void scale_all_body(float *row, size_t samples, float scale, float offset, bool absolute) {
+GCONV_VECTOR_LOOP(scale_all, (float *row, size_t samples, float scale, float offset, bool absolute),
+                  (row, samples, scale, offset, absolute)) {
   for (size_t i = 0; i < samples; i++) {
     float v = fmaf(row[i], scale, offset);
     row[i] = absolute ? fabsf(v) : v;
   }
 }
-GCONV_VECTORIZED(scale_all, (float *row, size_t samples, float scale, float offset, bool absolute),
-                 (row, samples, scale, offset, absolute))
 
 /* The same where alpha is filtered: it is scaled as the colours are, but the range is for colours alone. */
 static void scale_filtered_alpha(const after_job *after, float *row, size_t pixels) {

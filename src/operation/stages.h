@@ -8,8 +8,7 @@
  * Without these stages, the convolution itself reads the image and writes the outputs, and nothing is copied. If the stage
  * after is needed, the convolution yields raw responses in f32, and everything after them happens here.
  */
-#ifndef GCONV_OPERATION_STAGES_H
-#define GCONV_OPERATION_STAGES_H
+#pragma once
 
 #include "base/threads.h"
 #include "gconv.h"
@@ -34,5 +33,3 @@ gconv_options gconv_core_options(const gconv_image *like, const gconv_options *o
 /* Runs the stage after. Raw responses in f32 become the finished output, which has the same shape. The responses are
  * destroyed. */
 gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *options, gconv_image *raw, gconv_image *out);
-
-#endif

@@ -6,8 +6,7 @@
  * whether it has fused multiply-adds. `gconv tune` measures a machine and writes a file for the user. As long as the file is
  * there, auto follows it, too. There is one file for each device. It is read when the first price is needed.
  */
-#ifndef GCONV_OPERATION_TUNING_H
-#define GCONV_OPERATION_TUNING_H
+#pragma once
 
 #include "gconv.h"
 
@@ -83,5 +82,3 @@ bool gconv_tuning_parse(const gconv_device *device, const char *text, gconv_tuni
 
 /* Returns the text of a file; release it with free(). Returns NULL without memory. */
 char *gconv_tuning_print(const gconv_device *device, const gconv_tuning *tuning);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Compares outputs with the values that they should have in float64. The operation says what these values are, and how far
  * off an output may be. */
-#ifndef GCONV_OPERATION_VERIFY_H
-#define GCONV_OPERATION_VERIFY_H
+#pragma once
 
 #include "base/threads.h"
 #include "operation/operation.h"
@@ -35,5 +34,3 @@ double gconv_sample_at(const gconv_image *image, int32_t frame, int32_t channel,
 /* Compares a frame. Replaces *result if the frame is worse: a mismatch is worse than a match, and a larger error than a
  * smaller one. May fail with GCONV_NO_MEMORY. */
 gconv_status gconv_compare_frame(const gconv_comparison *comparison, int32_t frame, gconv_verification *result);
-
-#endif

@@ -174,7 +174,7 @@ GCONV_INLINE void blend_type(gconv_type type, gconv_type mask, const pixels *p) 
     blend_samples(type, GCONV_F32, p);
 }
 
-GCONV_INLINE void blend_pixels_body(gconv_type type, gconv_type mask, const pixels *p) {
+GCONV_VECTOR_LOOP(blend_pixels, (gconv_type type, gconv_type mask, const pixels *p), (type, mask, p)) {
   if (type == GCONV_U8)
     blend_type(GCONV_U8, mask, p);
   else if (type == GCONV_U16)
@@ -182,7 +182,6 @@ GCONV_INLINE void blend_pixels_body(gconv_type type, gconv_type mask, const pixe
   else
     blend_type(GCONV_F32, mask, p);
 }
-GCONV_VECTORIZED(blend_pixels, (gconv_type type, gconv_type mask, const pixels *p), (type, mask, p))
 
 /* Rows of a result. `out` has the inner operation's rows within the rectangle, and becomes their blend with `in`. */
 typedef struct blend {

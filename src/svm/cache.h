@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A cache of rows of a matrix with a fixed number of slots. It evicts the least recently used row. */
-#ifndef GCONV_SVM_CACHE_H
-#define GCONV_SVM_CACHE_H
+#pragma once
 
 #include "base/status.h"
 
@@ -22,5 +21,3 @@ void gconv_svm_cache_forget(gconv_svm_cache *cache);
 size_t gconv_svm_cache_take(gconv_svm_cache *cache, const uint32_t *wanted, size_t count, uint32_t *slots,
                             uint32_t *missing);
 void gconv_svm_cache_free(gconv_svm_cache *cache);
-
-#endif

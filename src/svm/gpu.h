@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Support vector machines on a GPU (gpu.cu, gpu_machines.cu, gpu_values.cu). Results have the bytes of the CPU's. Functions
  * fail with GCONV_NO_MEMORY if the GPU has too little memory; the CPU can then do the work. */
-#ifndef GCONV_SVM_GPU_H
-#define GCONV_SVM_GPU_H
+#pragma once
 
 #include "base/both.h"
 #include "base/status.h"
@@ -107,4 +106,3 @@ gconv_status gconv_svm_gpu_set_model(gconv_svm_gpu *gpu, const gconv_svm_gpu_mod
 gconv_status gconv_svm_gpu_sum(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, double *sums);
 
 GCONV_C_END
-#endif

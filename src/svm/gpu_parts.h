@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of support vector machines on a GPU share. */
-#ifndef GCONV_SVM_GPU_PARTS_H
-#define GCONV_SVM_GPU_PARTS_H
+#pragma once
 
 #include "device/cuda_error.h"
 #include "device/device.h"
@@ -40,5 +39,3 @@ void gconv_svm_gpu_release(gconv_svm_gpu_room *room);
 gconv_status gconv_svm_gpu_put(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, gconv_svm_gpu_own *own);
 /* Returns the free bytes of device memory; 0 if CUDA fails. */
 size_t gconv_svm_gpu_left(void);
-
-#endif

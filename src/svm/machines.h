@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The machines of a model. */
-#ifndef GCONV_SVM_MACHINES_H
-#define GCONV_SVM_MACHINES_H
+#pragma once
 
 #include "svm/svm.h"
 
@@ -25,5 +24,3 @@ typedef struct gconv_svm_training {
 
 /* Trains all machines on the device, or on the CPU if the device cannot. Sets the solutions; the caller frees their b. */
 gconv_status gconv_svm_train_machines(gconv_svm_training *training, size_t machines, gconv_device *device);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Support vector machines over many pixels: the form of models for kernels/svm_pixels.h, and its prediction from planes. */
-#ifndef GCONV_SVM_PIXELS_H
-#define GCONV_SVM_PIXELS_H
+#pragma once
 
 #include "base/both.h"
 #include "kernels/svm_pixels.h"
@@ -57,4 +56,3 @@ gconv_status gconv_svm_there_make(gconv_svm_there *there, const gconv_image *in,
 #endif
 
 GCONV_C_END
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Support vector machines: what their files share. */
-#ifndef GCONV_SVM_SVM_H
-#define GCONV_SVM_SVM_H
+#pragma once
 
 #include "base/both.h"
 #include "base/file.h"
@@ -253,4 +252,3 @@ gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, con
 /* ---- Training (train.c) ---- */
 
 GCONV_C_END
-#endif

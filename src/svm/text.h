@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading the text of models: text_read.c reads LIBSVM's part, text_notes.c the notes of gconv after it. */
-#ifndef GCONV_SVM_TEXT_H
-#define GCONV_SVM_TEXT_H
+#pragma once
 
 #include "data/lines.h"
 #include "svm/svm.h"
@@ -50,5 +49,3 @@ gconv_status gconv_svm_text_line(gconv_svm_reading *r, bool *found);
 
 /* Reads the lines after the support vectors. */
 gconv_status gconv_svm_text_notes(gconv_svm_reading *r);
-
-#endif

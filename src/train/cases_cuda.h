@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The cases of data sets on a GPU. A data set that fits, and is the same in each epoch, is held on the GPU. Of others, all
  * threads of the host read the cases of a step while the GPU works on the step before. */
-#ifndef GCONV_TRAIN_CASES_CUDA_H
-#define GCONV_TRAIN_CASES_CUDA_H
+#pragma once
 
 #include "train/engine.h"
 
@@ -54,5 +53,3 @@ gconv_status gconv_cuda_cases_load(gconv_cuda_cases *own, const gconv_learn_case
 /* Reads cases 0 .. count - 1, and starts to copy them to the device. If the next gconv_cuda_cases_load() asks for the same
  * cases, it uses them; if not, or if reading failed, it reads by itself. */
 void gconv_cuda_cases_prepare(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t count);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An engine computes losses and gradients, and updates weights, on one device. The trainer calls it. It owns the parameters
  * while they are trained. */
-#ifndef GCONV_TRAIN_ENGINE_H
-#define GCONV_TRAIN_ENGINE_H
+#pragma once
 
 #include "device/device.h"
 #include "kernels/learn_math.h"
@@ -91,6 +90,4 @@ extern const gconv_engine_type gconv_engine_cuda;
 #endif
 #ifdef __cplusplus
 }
-#endif
-
 #endif

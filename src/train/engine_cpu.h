@@ -9,8 +9,7 @@
  * A network with both parts is computed chunk by chunk: all cases of a chunk forward through the first part, then its slices
  * forward and backward through the tail, then all its cases backward through the first part.
  */
-#ifndef GCONV_TRAIN_ENGINE_CPU_H
-#define GCONV_TRAIN_ENGINE_CPU_H
+#pragma once
 
 #include "kernels/cpu/train/conv.h"
 #include "kernels/cpu/train/dense.h"
@@ -121,5 +120,3 @@ static inline bool wakes_threads(const gconv_cpu_engine *e, size_t cases) {
 
 /* Runs the cases forward; learns: also backward, and stores the sum of their gradients (pass_cpu.c). */
 gconv_status gconv_engine_cpu_pass(gconv_cpu_engine *e, const gconv_learn_cases *cases, bool learns, gconv_learn_sums *sums);
-
-#endif

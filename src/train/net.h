@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Converts a network of files and callers to the form that engines train: the shapes of all layers, and the parameters in
  * one array. */
-#ifndef GCONV_TRAIN_NET_H
-#define GCONV_TRAIN_NET_H
+#pragma once
 
 #include "gconv_learn.h"
 #include "kernels/learn_problem.h"
@@ -20,5 +19,3 @@ void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, g
 
 /* Copies the network, with biases for all banks, into *copy, which must be empty. */
 gconv_status gconv_network_copy(const gconv_network *network, gconv_network *copy);
-
-#endif

@@ -5,8 +5,7 @@
  * 180 degrees, and with inputs and outputs exchanged. The order of the sums of exact algorithms is that of
  * kernels/learn_problem.h.
  */
-#ifndef GCONV_TRAIN_PLANS_CUDA_H
-#define GCONV_TRAIN_PLANS_CUDA_H
+#pragma once
 
 #include "kernels/cuda/train/layers.h"
 #include "kernels/layer_algorithm.h"
@@ -43,5 +42,3 @@ gconv_status gconv_learn_plans_place(const gconv_learn_plans *plans, const float
 /* Computes `out`, for as many images as the plan was made for. */
 gconv_status gconv_learn_plan_run(const gconv_learn_plans *plans, const gconv_learn_plan *plan, const float *in, float *out,
                                   cudaStream_t stream);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of training: what a checkpoint stores, and what follows from the arguments. */
-#ifndef GCONV_TRAIN_TRAINER_H
-#define GCONV_TRAIN_TRAINER_H
+#pragma once
 
 #include "train/engine.h"
 #include "train/net.h"
@@ -114,5 +113,3 @@ gconv_learn_step gconv_training_step(const gconv_training_options *options, uint
 const char *gconv_optimizer_name(gconv_optimizer optimizer);
 const char *gconv_schedule_name(gconv_schedule schedule);
 const char *gconv_loss_name(gconv_loss loss);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sums of many arrays by the tree of kernels/learn_problem.h, leaf after leaf, with memory for one array a level. */
-#ifndef GCONV_TRAIN_TREE_H
-#define GCONV_TRAIN_TREE_H
+#pragma once
 
 #include "base/status.h"
 
@@ -25,5 +24,3 @@ void gconv_tree_push(gconv_tree *tree);
 
 /* The sum of all leaves, at least one. It is valid until the next push. The tree is then empty. */
 const float *gconv_tree_sum(gconv_tree *tree);
-
-#endif
