@@ -22,8 +22,9 @@
  *
  * Arithmetic: 2 K R S flop a sample. Bytes: R S floats are written and read again, which is 8 R S bytes a sample, and 8 K
  * bytes of sums. At 7 x 7 with one filter that is 400 bytes; direct moves 8. With few filters, memory is the bound: an H200
- * moves 4200 bytes a nanosecond, hence some 10 samples. With K filters, each float of the matrix serves 2 K flop. From some
- * 32 filters on, the multiply-adds take longer than the memory. That is why networks are computed like this.
+ * moves 4200 bytes a nanosecond, so it does some 10 samples in this time. With K filters, each float of the matrix serves 2
+ * K flop. From some 32 filters on, the multiply-adds take longer than the memory. That is why networks are computed like
+ * this.
  *
  * The patch matrix is R * S times as large as the output. So it is made in chunks of n samples; a chunk may be many rows or
  * a part of one. Large chunks, up to the workspace, are the fastest. Chunks so small that matrix and sums stay in the L2
@@ -74,7 +75,7 @@ struct product {
 
 /* ---- Few filters ---- */
 
-/* A thread computes one column of the sums of filters first .. first + F - 1, as far as there are so many. */
+/* A thread computes one column of the sums of filters first .. first + F - 1, some of which may not exist. */
 template <int F> __global__ void multiply_few(const product m, int64_t first) {
   const int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   float sums[F] = {};

@@ -15,7 +15,7 @@ namespace {
 
 enum { LANES = 32 }; /* threads of a warp */
 
-/* Finds how many blocks of a kernel fit on a multiprocessor. First allows the kernel as much shared memory as it wants. */
+/* Finds how many blocks of a kernel fit on a multiprocessor. First allows the kernel all the shared memory of a block. */
 template <auto KERNEL> cudaError_t find_blocks(int threads, size_t bytes, int *blocks) {
   cudaFuncAttributes attributes = {};
   cudaError_t error = cudaFuncGetAttributes(&attributes, KERNEL);

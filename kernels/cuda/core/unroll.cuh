@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What shortens the code of kernels: functions that are always inlined, loops, divisions, and four floats at a time.
+/* Helpers that shorten the code of kernels: functions that are always inlined, loops, divisions, and four floats at a time.
  * UNROLLED_FOR is a loop of constant length that is unrolled, so that arrays that it indexes stay in registers.
  * UNROLLED_2_FOR, UNROLLED_4_FOR and UNROLLED_8_FOR are loops of any length, of which as many rounds are unrolled.
  * ROLLED_FOR is a loop that is not unrolled.

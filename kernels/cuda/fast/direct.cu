@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * direct: multiply and add, tap by tap, in the order of the definition (r, then s). This is the exact family. There are
- * several kernels; each takes problems that the ones before it cannot take.
+ * several kernels; each takes problems that the kernels before it cannot take.
  *
- * patch (direct_slide.cuh): 3 x 3 and 5 x 5 on planes of floats (one channel), which are bound by memory, and small images
- * of one channel to 7 x 7, which are bound by latency. Floats need windows that begin at multiples of four samples, as with
+ * patch (direct_slide.cuh): 3 x 3 and 5 x 5 on planes of floats (one channel); these are bound by memory. Also small images
+ * of one channel, to 7 x 7; these are bound by latency. Floats need windows that begin at multiples of four samples, as with
  * the usual padding of K / 2; otherwise they slide. A thread loads all of its rows at once.
  *
  * slide (direct_slide.cuh): squares to 17 x 17, and for integers any filter to 17 x 17; without stride and dilation. Sums

@@ -19,8 +19,8 @@
  * loaded again for each row, two by an instruction.
  *
  * Floats are bound by memory bandwidth to K = 5. At K = 7 they reach three quarters of it, and warps wait for loads in half
- * of their time (ncu, H200). All else is bound by the rate of instructions. For K = 15, three of four are multiply-adds of
- * outputs. Most others load taps, or make the K - 1 input rows before a strip.
+ * of their time (ncu, H200). All else is bound by the rate of instructions. For K = 15, three of four instructions are
+ * multiply-adds of outputs. Most other instructions load taps, or make the K - 1 input rows before a strip.
  *
  * Integers are convolved in units of 2^-149. A float below 2^-126 is an integer in that unit. So a byte in a register, with
  * zeros around it, already is the float of its level. A result that is multiplied back to the unit is rounded to the nearest
@@ -195,8 +195,8 @@ __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ s
 /* The frame: a square of K x K taps into which a filter is put. The filter's first row is the first row of the frame, its
  * first column is column `shift`. The other taps are zeros. Zeros change no sum of integers, since these sums are never -0.
  * Floats may be infinite, so their frame has the size of the filter. Integers are loaded in groups of four. All threads load
- * at multiples of four only if the frame's middle column is a multiple of four samples from the output, so the frame may
- * have to be wider. */
+ * at multiples of four only if the frame's middle column is a multiple of four samples from the output. So some frames must
+ * be wider. */
 struct frame {
   int32_t size; /* K; 0: there is no frame */
   int32_t shift;

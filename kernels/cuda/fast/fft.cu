@@ -7,7 +7,7 @@
  * The work hardly depends on the filter: some 70 instructions a sample, times N * N / ((N - R + 1) * (N - S + 1)) for the
  * part of the tile that is lost. direct takes R * S multiply-adds. On an H200, fft overtakes it at 11 x 11.
  *
- * There are two engines, and the one with less work is taken. For filters to some 55 x 55, and for larger ones on small
+ * There are two engines, and the engine with less work is taken. For filters to some 55 x 55, and for larger ones on small
  * images, tiles of 64 to 160 points a side are in the shared memory of a block (fft_tile.cuh). For larger filters, tiles of
  * 512 to 4096 points a side are in device memory, and single lines of them in shared memory (fft_lines.cuh). This file holds
  * the choice, the launches and the descriptor.
@@ -354,10 +354,11 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 }
 
 /*
- * The bound is statistical, like that of the CPU's fft. Each of the 2 log2 (points of a tile) levels of butterflies, the
- * product and the rounded spectrum add errors of some 0.8 u to the root mean square of their values, which is at most max
- * |x| on the way to the spectrum, and (sum |tap|) * max |x| on the way back; the bound counts u. Independent errors add as
- * their squares do. The bound is 16 standard deviations of the result. A bound that holds for any input would be useless
+ * The bound is statistical, like the bound of the CPU's fft. Errors come from 2 log2 (points of a tile) levels of
+ * butterflies, from the product and from the rounded spectrum. Each adds some 0.8 u, relative to the root mean square of its
+ * values; the bound counts u. That root mean square is at most max |x| on the way to the spectrum, and (sum |tap|) * max |x|
+ * on the way back. Independent errors add
+ * as their squares do. The bound is 16 standard deviations of the result. A bound that holds for any input would be useless
  * (docs/algorithms.md).
  */
 double error_bound(const gconv_problem *problem) {

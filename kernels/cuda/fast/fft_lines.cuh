@@ -10,8 +10,8 @@
  * A line of N = P * Q * 16 points is transformed in three passes, in place: P points that are Q * 16 apart, twist, Q points
  * that are 16 apart, twist, 16 neighbours. The way back has the opposite order.
  *
- * Speed: 48 bytes a point, which holds two samples. At the bandwidth of an H200 that is 175 G samples a second, of which 130
- * were reached, not counting what is lost at the edges of tiles.
+ * Speed: 48 bytes a point, which holds two samples. At the bandwidth of an H200 that is 175 G samples a second; 130 G were
+ * reached. What is lost at the edges of tiles is not counted.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* separable: columns times rows, in one kernel, on tensor cores. Float images and filters of rank 0 or 1 that are not
- * combined, of at most 65 rows and some 257 samples of a row, are processed from top to bottom (walk::takes(),
- * separable_walk.cuh), everything else from left to right (separable_tensor.cuh). */
+/* separable: columns times rows, in one kernel, on tensor cores. There are two kernels. separable_walk.cuh goes from top to
+ * bottom. It takes float images and filters of rank 0 or 1 that are not combined, of at most 65 rows and some 257 samples of
+ * a row (walk::takes()). separable_tensor.cuh goes from left to right, and takes all other problems. */
 #include "base/status.h"
 #include "separable_walk.cuh"
 #include "separable_weights.cuh"

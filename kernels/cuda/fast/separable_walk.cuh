@@ -19,8 +19,8 @@
  * A number is two float16, as in separable_tensor.cuh. Each warp has its own scale of the samples. It seeks one in the first
  * step that is not all 0. If a scale is too large, an infinity appears in Y. Then the warp searches the samples of the step,
  * takes a smaller scale, multiplies its sums by the quotient, and makes Y again. If a sample is not finite, the warp
- * computes its 32 samples by the definition, from the first 16 rows with a sum that is not finite to the last: 0 * infinity
- * must not appear where the filter does not reach.
+ * computes its 32 samples by the definition, from the first 16 rows with a sum that is not finite to the last such rows.
+ * Otherwise 0 * infinity would appear where the filter does not reach.
  *
  * The block copies input rows to shared memory two steps ahead, with the halo that the filter needs beside them, borders
  * included. The taps of C interleaved channels are C samples apart; otherwise, channels matter only at the ends of rows.

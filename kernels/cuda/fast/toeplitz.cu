@@ -22,12 +22,13 @@
  * boxes, binomials), and for any real number times small integers. All other filters are rounded to 24 bits of their largest
  * tap, and take three digits; two would be too coarse. So the error bound equals that for a chain of float32 additions.
  *
- * Speed (u8): R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes; small ones in pairs.
- * For 7 x 7 taps of three digits on one channel, that is 12 instructions of 6 cycles on an H200; float32 takes 49 * 4 of 1.
- * In the kernel, each takes 7.2, and all other work some 70 (tile_cycles()). It beats float32 from 5 x 5 on.
+ * Speed (u8): R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes; small windows in
+ * pairs. For 7 x 7 taps of three digits on one channel, that is 12 instructions of 6 cycles on an H200; float32 takes 49 * 4
+ * of 1 cycle. In the kernel, a product takes 7.2 cycles, and all other work some 70 cycles (tile_cycles()). It beats float32
+ * from 5 x 5 on.
  *
- * Two kernels: toeplitz_walk.cuh for small filters of bytes, which divides the colours of RGB if the epilogue is plain, and
- * toeplitz_stage.cuh for all others. The host makes the bands.
+ * There are two kernels. toeplitz_walk.cuh takes small filters on bytes; if the epilogue is plain, it divides the colours of
+ * RGB. toeplitz_stage.cuh takes all other problems. The host makes the bands.
  *
  * It refuses strides, which drop half of the neighbours or more, floats, which are not bytes, and sizes as in supports().
  */

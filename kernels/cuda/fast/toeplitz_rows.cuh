@@ -153,7 +153,7 @@ DEVICE outlet make_outlet(const banded_arguments &a, const uint8_t *in, uint8_t 
 }
 
 /* Joins the sums of the digits in float32. SMALL: there are one or three digits; then the two lowest fit into one int32. (An
- * index such as N > 2 is 1 where it is used, and lies inside the array elsewhere.) */
+ * index such as N > 2 is 1 where it is used. Elsewhere it is 0, which lies inside the array.) */
 template <bool SMALL, int N> DEVICE float join(const int (&sums)[N][4], int i) {
   static_assert(!SMALL || N != 2);
   float sum = (float)sums[N - 1][i];

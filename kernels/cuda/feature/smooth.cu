@@ -3,8 +3,8 @@
  * Smoothing in y, then in x, with all derivatives that are wanted, and the features that follow from them at once.
  *
  * In y, the lanes of a warp have neighbouring columns, and each has V rows of its own; samples come through the caches. In
- * x, a warp has 256 outputs of a row, each lane V neighbours; a row of a pass is copied to shared memory, with a gap after
- * each V floats, so that the lanes, which are V apart, read different banks. Outputs go through shared memory, too, so that
+ * x, a warp has 256 outputs of a row, each lane V neighbours; a row of a pass is copied to shared memory. A gap after each V
+ * floats lets lanes, which are V floats apart, read different banks. Outputs go through shared memory, too, so that
  * they are stored in order.
  *
  * For each tap of all three orders, a pixel takes 16 additions and multiply-adds, and some 1.3 loads. The multiply-adds

@@ -57,7 +57,7 @@ inline int32_t shared_bytes(const cut &c) {
          COUPLES * (c.raw_bytes + c.buffers * 2 * c.laid_bytes);
 }
 
-/* Returns how many bytes, in a plane, the samples of pair `number` of a filter are after those of the first pair. */
+/* Returns the distance in a plane, in bytes, from the samples of a filter's first pair to the samples of pair `number`. */
 GCONV_BOTH int32_t pair_offset(const cut &c, const gconv_layer_problem *p, int32_t number) {
   const int32_t row = number / c.row_pairs, channel = row / p->rows;
   if (channel >= p->channels)

@@ -4,9 +4,9 @@
  * digits, 22 bits together, and three products of digits make one product (tensor.cuh). At best a third of 990 TFLOP/s. This
  * is the fastest algorithm if there is enough to multiply.
  *
- * The digits have a range of 2^-24 to 2^16. So inputs are scaled by the largest magnitude of their image and group, which
- * takes a pass over the input, and filters by their own largest magnitude. Numbers more than 2^17 times smaller than the
- * largest lose bits. Therefore the error bound is relative to the largest number.
+ * The digits have a range of 2^-24 to 2^16. So inputs are scaled by the largest magnitude of their image and group; to find
+ * it takes a pass over the input. Filters are scaled by their own largest magnitude. Numbers more than 2^17 times smaller
+ * than the largest lose bits. Therefore the error bound is relative to the largest number.
  *
  * Some layers have their own kernels where these are estimated to be faster: first layers, with few channels (gather.cuh);
  * filters of 1 x 1 (tensor_points.cuh); few taps with many filters (tensor_flow.cuh). The first two need no pass over the

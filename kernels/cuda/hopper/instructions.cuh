@@ -164,7 +164,7 @@ template <int N> DEVICE void multiply_wait() {
 
 /* c = a * b, or c += a * b if `add`: 64 rows by 256 columns; the operands are 32 bytes deep, and both in shared memory. The
  * descriptors give their places (tensor_multiply.cuh). Thread 32 w + 4 g + t of the warpgroup holds rows 16 w + g and 16 w +
- * g + 8. c[4 j + i] is, for i = 0 and 1, columns 8 j + 2 t and 8 j + 2 t + 1 of the first row, for i = 2 and 3 the same
+ * g + 8. c[4 j] and c[4 j + 1] are columns 8 j + 2 t and 8 j + 2 t + 1 of the first row. c[4 j + 2] and c[4 j + 3] are these
  * columns of the second row. */
 #define DEFINE_MULTIPLY(NAME, SHAPE, TAIL)                                                                                  \
   DEVICE void NAME(float(&c)[128], uint64_t a, uint64_t b, uint32_t add) {                                                  \

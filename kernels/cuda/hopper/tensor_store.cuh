@@ -169,9 +169,9 @@ DEVICE void store_rows(float *out, int64_t plane, int32_t filters, const out_pla
 }
 
 /* Finishes and stores a warp's 16 rows of sums, which have the layout of instructions.cuh, through shared memory, 32
- * positions at a time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one
- * before, and there should be few. USUAL: all filters exist, and all positions have one scale. JOINED: `half` is added,
- * from meet_half(). */
+ * positions at a time. One warp of a scheduler does this while another multiplies; so each instruction waits for the
+ * instruction before, and there should be few of them. USUAL: all filters exist, and all positions have one scale. JOINED:
+ * `half` is added, from meet_half(). */
 template <int W, bool USUAL, bool JOINED>
 DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters, const out_place *out_places,
                         const finish (&f)[2], float *exchange, const float4 *half, const float (&sums)[128]) {

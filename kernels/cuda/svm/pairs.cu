@@ -6,8 +6,8 @@
  * its bounds are in shared memory. A step reads two rows of K, in vectors of 2 or 4 floats.
  *
  * i and j are the best candidates of the block. Each is found by comparing integers that sort as the float64 values do: a
- * warp reduces the upper 32 bits, then the lower ones, then the index, with one instruction each. Then each warp reduces the
- * results of all warps, so a choice takes one barrier, and a step takes two.
+ * warp reduces the upper 32 bits, then the lower 32 bits, then the index, with one instruction each. Then each warp reduces
+ * the results of all warps, so a choice takes one barrier, and a step takes two.
  *
  * Operations on each variable have the order of the CPU, and the lowest index of equal candidates is taken. So each step,
  * and the result, has the bits of the CPU.

@@ -39,7 +39,7 @@ enum {
   STAGE_BYTES = 3 * PIECE,
   SHARE = 2 * PIECE / BLOCKS,           /* bytes of the rows' digits that a block copies to both */
   WEIGHTS = 5,                          /* values of i + j */
-  STAGGER = 5,                          /* each item begins so many pieces further than the last one */
+  STAGGER = 5,                          /* pieces by which an item begins further on than the item before */
   FEWEST_COLUMNS = RING * PIECE_COLUMNS /* with fewer, lines of a tile might be overwritten while they are read */
 };
 /* If a larger part of all values is unsure, float64 is as fast. On an H200, an unsure value takes as long as 100 others, and

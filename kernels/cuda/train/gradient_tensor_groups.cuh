@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The gradient of a convolution's weights by Hopper's warpgroups (wgmma), which multiply twice as fast as single warps. As
- * in gradient_tensor.cu, each number becomes two of tf32, tensor cores sum the products of 16 places, these sums are added
+ * in gradient_tensor.cu, each number becomes two of tf32. Tensor cores sum the products of 16 places. These sums are added
  * as float32, and each block stores a leaf.
  *
  *     an instruction: 64 columns x 64 filters x 8 places        a warp: 3 taps of 16 columns, and 64 filters

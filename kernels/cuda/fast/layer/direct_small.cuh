@@ -323,7 +323,7 @@ inline void prepare(const part &found, const gconv_layer_problem *p, const float
   }
 }
 
-/* Estimates milliseconds: of multiply-adds at the part of the peak that an H200 reached, or of storing, which takes 1.5
+/* Estimates milliseconds: of multiply-adds at the part of the peak that an H200 reached, or of storing. Storing takes 1.5
  * times as long if rows of outputs are not aligned to 32 bytes. With strided columns, lanes' samples are not adjacent; that
  * costs as much as reading the input twice. */
 inline double cost(const part &found, const gconv_layer_problem *p, const gconv_machine *machine) {

@@ -19,8 +19,9 @@
  * What is in shared memory at a time is a stage: some channels, or, of large filters, some rows of the filters of a channel.
  * There are two stages, if they fit: the next stage is copied while the present stage is used.
  *
- * It is the fastest exact one for filters of few channels, and for large filters on small images, which do thousands of
- * multiply-adds for each sample. If images are so small that tiles of 32 x 16 stay half empty, direct or gemm are faster.
+ * It is the fastest exact algorithm for filters of few channels. It also is for large filters on small images, which do
+ * thousands of multiply-adds for each sample. If images are so small that tiles of 32 x 16 stay half empty, direct or gemm
+ * are faster.
  */
 #include "../../core/planes.cuh"
 #include "../../core/weights.cuh"
