@@ -10,15 +10,16 @@
 #include <string.h>
 
 enum {
-  GOOD_TILE = 96,    /* pixels: tiles are not zoomed beyond this, */
-  GOOD_SHEET = 1600, /* and sheets are not zoomed beyond this on each side */
+  GOOD_TILE = 96,    /* pixels: tiles are not zoomed beyond this */
+  GOOD_SHEET = 1600, /* pixels: sheets are not zoomed beyond this, on any side */
   BACKGROUND = 24,
   ZERO = 128,
   RANGE = 127 /* the levels between ZERO and the largest weight */
 };
 static const double good_aspect = 4.0 / 3; /* of a sheet: width / height */
 
-/* In pixels, or in tiles if stated. Filters are arranged in rows, and so are the channels of a filter. */
+/* The layout of a sheet, in pixels where nothing else is said. Filters are arranged in rows, and so are the channels of a
+ * filter. */
 typedef struct layout {
   int64_t zoom, tile_gap, filter_gap;
   int64_t tile_width, tile_height;
@@ -100,7 +101,7 @@ static uint8_t level(float weight, double most) {
   return (uint8_t)(most > 0 ? lrint(ZERO + RANGE * ((double)weight / most)) : ZERO);
 }
 
-/* Draws one channel, or all channels in colour, at x, y. A pixel has `planes` of them. */
+/* Draws one channel, or three in colour, at x, y. */
 static void draw_tile(const gconv_bank *bank, const layout *l, const float *weights, double most, int64_t y, int64_t x,
                       gconv_image *image) {
   const size_t planes = (size_t)image->channels, plane = (size_t)bank->rows * (size_t)bank->columns;

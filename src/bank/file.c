@@ -30,7 +30,7 @@ static gconv_status find_syntax(gconv_bank_file *file, const char *syntax) {
       file->path);
 }
 
-/* A source that cannot move to any place, such as a pipe, is read completely. */
+/* Opens the source. A source that cannot move to any place, such as a pipe, is read completely. */
 static gconv_status open_source(gconv_bank_file *file, const char *path) {
   GCONV_TRY(gconv_source_open(path, &file->source));
   file->source.name = file->path;
@@ -46,7 +46,7 @@ static gconv_status open_source(gconv_bank_file *file, const char *path) {
   return status;
 }
 
-/* Returns NULL, with the error set, without memory. */
+/* Returns NULL, and sets the error, if there is no memory. */
 static gconv_bank_file *make_file(const char *name) {
   gconv_bank_file *file = calloc(1, sizeof *file);
   if (file && (file->path = strdup(name))) {
@@ -144,7 +144,7 @@ static bool is_called(const gconv_bank_entry *entry, const char *name, bool exac
   return false;
 }
 
-/* Counts the entries of this name, or, without a name, those that are banks. *index is the first of them. */
+/* Counts the entries of this name or, if it is NULL, the entries that are banks. *index: the first of these. */
 static size_t count_matches(const gconv_bank_file *file, const char *name, bool exactly, size_t *index) {
   size_t count = 0;
   for (size_t i = file->count; i-- > 0;) {

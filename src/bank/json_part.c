@@ -8,7 +8,7 @@
 
 enum { SHOWN_BYTES = 60 /* of a text of the file, in an error text */ };
 
-/* "layer 3: ", or "" for the whole. */
+/* Writes "layer 3: ", or "" for the whole network. */
 static void name_layer(const gconv_json_part *p, char text[32]) {
   text[0] = '\0';
   if (p->layer > 0)
@@ -92,7 +92,8 @@ gconv_status gconv_json_take_text(const gconv_json_part *p, const char *key, cha
   return GCONV_OK;
 }
 
-/* *list is the list of a key, or NULL if there is none, and *items an array with an item of `size` bytes for each of its. */
+/* Finds the list of a key; *list is NULL if the key is absent. Allocates *items, with `size` bytes for each item of the
+ * list. */
 static gconv_status find_list(const gconv_json_part *p, const char *key, size_t count, size_t size, const json_t **list,
                               void *items) {
   const json_t *value = json_object_get(p->json, key);

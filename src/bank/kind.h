@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What files and texts say of each kind of layers. A kind is a row of GCONV_EACH_LAYER_KIND (gconv.h) and a record in a file
- * of its own, kind_<name>.c, which does not compile before it has every field. src/layer/kind.h has what a kind computes.
+ * How each kind of layers is read from files and texts, written, and checked. A kind is a row of GCONV_EACH_LAYER_KIND
+ * (gconv.h) and a record in a file of its own, kind_<name>.c, which does not compile before it has every field.
+ * src/layer/kind.h has what a kind computes.
  */
 #pragma once
 
@@ -18,21 +19,21 @@ typedef struct gconv_layer_shape {
 
 typedef struct gconv_layer_form {
   const char *name;
-  bool has_bank; /* it has weights and biases; without, it has a word of its own in texts, which is its name */
-  int modules;   /* how many modules of an nn.Sequential it is, where texts describe one: 1, or 0 for what is none */
+  bool has_bank;           /* the kind has weights and biases; else its name is a word of texts */
+  int modules;             /* how many modules of PyTorch's nn.Sequential such a layer is: 1, or 0 */
   const char *const *keys; /* of its object in JSON, with "kind"; ends with NULL */
-  /* Reads the fields from JSON, and puts them into an object that has its "kind"; false without memory. */
+  /* take() reads the fields from JSON. put() adds them to an object that has its "kind"; false: no memory. */
   gconv_status (*take)(const gconv_json_part *part, gconv_layer *layer);
   bool (*put)(const gconv_layer *layer, json_t *object);
   /* Fails unless the fields are in their ranges, and the bank, if there is one, is whole. `where` begins the text. */
   gconv_status (*check)(const gconv_layer *layer, const char *where);
-  /* Makes *at, the shape of the layer's input, that of its output. `first` is the shape of the network's input. Fails with
-   * GCONV_BAD_ARGUMENT, in words about the layer, if it does not take this input. */
+  /* Changes *at from the shape of the layer's input to the shape of its output. `first` is the shape of the network's input.
+   * Fails with GCONV_BAD_ARGUMENT, in words about the layer, if it does not take this input. */
   gconv_status (*follow)(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at);
-  const struct gconv_onnx_operator *operators; /* of ONNX that make such layers; ends with a type of NULL */
+  const struct gconv_onnx_operator *operators; /* operators of ONNX that make such layers; ends with a type of NULL */
 } gconv_layer_form;
 
-/* The record of a kind, all of its fields in this order. */
+/* Defines the record of a kind, with all fields in this order. */
 #define GCONV_LAYER_FORM(name, has_bank, modules, keys, take, put, check, follow, operators)                                \
   const gconv_layer_form gconv_layer_form_##name = {#name, has_bank, modules, keys, take, put, check, follow, operators}
 
@@ -40,20 +41,21 @@ typedef struct gconv_layer_form {
 GCONV_EACH_LAYER_KIND(GCONV_ROW)
 #undef GCONV_ROW
 
-/* The record of a kind that is one. */
+/* Returns the record of a kind, which must be valid. */
 const gconv_layer_form *gconv_layer_form_of(gconv_layer_kind kind);
 
-/* The fields of kinds that have none: nothing is read, nothing is written, and all must be 0. */
+/* For kinds without fields: gconv_layer_take_bare() reads nothing, gconv_layer_put_bare() writes nothing, and
+ * gconv_layer_check_bare() fails if the layer has a bank, an activation or a border. */
 gconv_status gconv_layer_take_bare(const gconv_json_part *part, gconv_layer *layer);
 bool gconv_layer_put_bare(const gconv_layer *layer, json_t *object);
 gconv_status gconv_layer_check_bare(const gconv_layer *layer, const char *where);
 
-/* Fails unless the kind is one, and its fields are right. */
+/* Fails unless the kind is valid, and its fields are right. */
 gconv_status gconv_layer_check(const gconv_layer *layer, const char *where);
 
-/* "mean or residual": the kinds without a bank, for texts. */
+/* Writes the names of the kinds without a bank, "mean or residual", and returns `text`. */
 const char *gconv_layer_bare_names(char *text, size_t size);
 
-/* The layer with all that its bank says: its padding is never the default one, strides and dilations are at least 1, and
- * groups are 0 where nothing sets them. */
+/* Returns the layer with its defaults replaced by what its bank says: the padding is never GCONV_LAYER_DEFAULT, and strides
+ * and dilations are at least 1. Groups are 0 if nothing sets them. */
 gconv_layer gconv_layer_settled(const gconv_layer *layer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolutions, dense layers among them: how their fields are read, written, checked and settled. kind_conv_onnx.c has their
+/* Convolutions, including dense layers: how their fields are read, written, checked and settled. kind_conv_onnx.c has their
  * operators of ONNX. */
 #include "bank/bank.h"
 #include "bank/network_file.h"
@@ -180,7 +180,8 @@ static gconv_status check(const gconv_layer *layer, const char *where) {
   return GCONV_OK;
 }
 
-/* Height and width depend on the padding, which src/layer resolves: they are not known after it. */
+/* Follows the channels. Height and width depend on the padding, which src/layer resolves: they are not known after a
+ * convolution. */
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at) {
   const gconv_bank *bank = layer->bank;
   const int32_t groups = gconv_layer_settled(layer).groups, parts = groups > 0 ? groups : 1, got = at->channels;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes of ONNX models that become convolutions: Conv with what pads it, Gemm, MatMul, and what is folded into them. */
+/* Nodes of ONNX models that become convolutions: Conv with a Pad before it, Gemm and MatMul. Add and BatchNormalization are
+ * folded into them. */
 #include "bank/onnx_rows.h"
 #include "base/memory.h"
 
@@ -14,7 +15,7 @@ static gconv_bank *bank_of(gconv_onnx_graph *g, const gconv_layer *layer) {
 
 /* ---- Pad ---- */
 
-/* The border of a Pad, by its attribute `mode` and its input of a constant. */
+/* Sets the border of a Pad from its attribute `mode` and its constant value. */
 static gconv_status take_mode(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   static const struct {
     const char *mode;
@@ -54,7 +55,7 @@ static gconv_status take_mode(gconv_onnx_graph *g, const gconv_onnx_node *n) {
                                      : gconv_onnx_fail_node(n, GCONV_BAD_FILE, "pads by what is no finite number");
 }
 
-/* PyTorch writes a Conv2d whose padding_mode is none of zeros as a Pad of height and width, and a Conv without pads. */
+/* PyTorch writes a Conv2d whose padding_mode is not zeros as a Pad of height and width, and a Conv without pads. */
 static gconv_status make_pad(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_onnx_integers pads;
   bool given;
@@ -89,7 +90,7 @@ static gconv_status take_pads(gconv_onnx_graph *g, const gconv_onnx_node *n, gco
 
 /* ---- Conv ---- */
 
-/* How many outputs an axis has; 0 where its size is not known, or too small. */
+/* Returns how many outputs an axis has; 0 if its size is not known, or too small. */
 static int64_t outputs_of(int64_t size, int32_t taps, int32_t stride, int32_t dilation, int64_t pads, bool same) {
   int64_t extent = (int64_t)(taps - 1) * dilation + 1;
   if (size <= 0)
@@ -109,7 +110,7 @@ static gconv_status take_geometry(const gconv_onnx_node *n, const gconv_bank *sh
   return GCONV_OK;
 }
 
-/* Gives a layer its bank, of numbers that it takes over. */
+/* Gives a layer its bank, which takes ownership of `numbers`. */
 static gconv_status set_weights(gconv_onnx_graph *g, gconv_layer *layer, gconv_bank_shape shape, float *numbers) {
   gconv_bank *bank = bank_of(g, layer);
   gconv_status status = gconv_bank_check_shape(g->model->file->path, shape);
@@ -127,13 +128,13 @@ static gconv_status set_weights(gconv_onnx_graph *g, gconv_layer *layer, gconv_b
   return GCONV_OK;
 }
 
-/* Gives the last layer the biases that a node has as its input number 2. */
+/* Gives the layer the biases in input number 2 of the node, if there are any. */
 static gconv_status take_biases(gconv_onnx_graph *g, const gconv_onnx_node *n, gconv_layer *layer) {
   gconv_bank *bank = bank_of(g, layer);
   return gconv_onnx_has_input(n, 2) ? gconv_onnx_read_floats(g, n, 2, "biases", bank->filters, &bank->biases) : GCONV_OK;
 }
 
-/* Settles how many channels there are before a layer that takes `channels`. */
+/* Fails unless a layer that takes `channels` gets as many. If the model does not say how many it gets, these are taken. */
 static gconv_status check_channels(gconv_onnx_graph *g, const gconv_onnx_node *n, int64_t channels) {
   if (g->channels == 0)
     g->channels = channels;
@@ -177,7 +178,7 @@ static gconv_status make_conv(gconv_onnx_graph *g, const gconv_onnx_node *n) {
 
 /* ---- Gemm and MatMul: a dense layer is a convolution of its whole input ---- */
 
-/* How `features` lie in the image that a dense layer gets. */
+/* Finds the height and width of the image that a dense layer gets as `features` numbers. */
 static gconv_status check_features(gconv_onnx_graph *g, const gconv_onnx_node *n, int64_t features) {
   if (g->channels == 0) { /* the first layer, of a model whose input has no shape */
     g->height = g->width = 1;
@@ -186,7 +187,7 @@ static gconv_status check_features(gconv_onnx_graph *g, const gconv_onnx_node *n
   if (g->network->channels == 0)
     g->network->channels = g->channels <= INT32_MAX ? (int32_t)g->channels : 0;
   if (features == g->channels && (g->height == 0 || g->width == 0))
-    g->height = g->width = 1; /* for all inputs that the model takes */
+    g->height = g->width = 1; /* this is so for every input that the model takes */
   if (g->height > 0 && g->width > 0 && g->height <= INT32_MAX / g->width && features / g->channels == g->height * g->width &&
       features % g->channels == 0)
     return GCONV_OK;
@@ -196,7 +197,7 @@ static gconv_status check_features(gconv_onnx_graph *g, const gconv_onnx_node *n
                               features, g->channels, g->height, g->width);
 }
 
-/* Turns weights of features x outputs into those of outputs x features, in new memory. */
+/* Transposes weights from features x outputs to outputs x features, in new memory. */
 static gconv_status turn_weights(float **numbers, int64_t outputs, int64_t features) {
   void *memory = NULL;
   GCONV_TRY(gconv_allocate((size_t)(outputs * features) * sizeof(float), "the weights of a layer", &memory));
@@ -253,7 +254,7 @@ static gconv_status make_matmul(gconv_onnx_graph *g, const gconv_onnx_node *n) {
 
 /* ---- What is folded into the layer before ---- */
 
-/* Biases of a MatMul or Conv before it, or the graph's input. */
+/* Adds biases to the Conv, Gemm or MatMul before it, or (as a residual layer) the graph's input. */
 static gconv_status make_add(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   const gconv_layer *layer = gconv_network_open_layer(g->network);
   const bool first = gconv_onnx_has_input(n, 0) && strcmp(n->inputs[0], g->at) == 0;

@@ -15,7 +15,7 @@ static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *fi
                     first->channels, first->height, first->width, at->channels, at->height, at->width);
 }
 
-/* Both must have one shape, else one of them is broadcast. */
+/* What is added must have the same shape on both sides: ONNX would broadcast another shape. */
 gconv_status gconv_onnx_add_input(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_layer *layer;
   const gconv_onnx_value *v = g->input;
@@ -29,6 +29,6 @@ gconv_status gconv_onnx_add_input(gconv_onnx_graph *g, const gconv_onnx_node *n)
   return gconv_network_append(g->network, n->file->path, &(gconv_layer){.kind = GCONV_LAYER_RESIDUAL}, false, &layer);
 }
 
-/* Add is an operator of convolutions, too, which have biases: kind_conv_onnx.c has it. */
+/* This kind has no table of operators: its operator, Add, is in kind_conv_onnx.c, because it also adds biases. */
 GCONV_LAYER_FORM(residual, false, 0, GCONV_KEYS("kind"), gconv_layer_take_bare, gconv_layer_put_bare, gconv_layer_check_bare,
                  follow, gconv_layer_no_operators);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of the kinds of layers, and what kinds without a bank share. */
+/* The table of the kinds of layers, their names and checks. */
 #include "bank/kind.h"
 #include "bank/network_onnx.h"
 #include "base/lists.h"

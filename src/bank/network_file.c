@@ -60,7 +60,7 @@ const gconv_tensor *gconv_network_extras_find(const gconv_network_extras *extras
 
 /* ---- Checks ---- */
 
-/* Sizes depend on the image: channels alone are followed. */
+/* Checks that a layer fits the channels before it. Sizes depend on the image, and are not checked. */
 static gconv_status check_layer(const char *where, gconv_status status, const gconv_network *network, size_t i,
                                 gconv_layer_shape *at) {
   const gconv_layer *layer = &network->layers[i];
@@ -159,7 +159,7 @@ static gconv_status read_layer(gconv_bank_file *file, size_t i, gconv_bank *bank
   return status == GCONV_OK ? status : gconv_fail_in(status, "%s", file->path);
 }
 
-/* The number of the layer whose tensor, l<i>.weight or l<i>.bias, has this name; SIZE_MAX if it is none. */
+/* Returns the number of the layer whose tensor, l<i>.weight or l<i>.bias, has this name; SIZE_MAX if no layer's has. */
 static size_t layer_of(const char *name) {
   char wanted[NAME_BYTES];
   const size_t digits = *name == 'l' ? strspn(name + 1, "0123456789") : 0,
@@ -170,7 +170,8 @@ static size_t layer_of(const char *name) {
   return strcmp(name, wanted) == 0 ? layer : SIZE_MAX;
 }
 
-/* Fails if there are tensors of layers that the network has not, and tells of others, but for those of a checkpoint. */
+/* Fails if there are tensors of layers that the network does not have. Warns of other tensors, except those of a
+ * checkpoint. */
 static gconv_status check_taken(const gconv_bank_file *file, const gconv_network *network) {
   size_t others = 0, first = 0;
   for (size_t i = 0; i < file->count; i++) {
@@ -234,7 +235,7 @@ static gconv_status read_network(gconv_bank_file *file, gconv_network *network, 
   return extras ? read_extras(file, extras) : GCONV_OK;
 }
 
-/* Takes over the file, which was opened with `status`. */
+/* Reads and closes the file, which was opened with `status`. */
 static gconv_status read_file(gconv_bank_file *file, gconv_status status, gconv_network *network,
                               gconv_network_extras *extras) {
   gconv_network made = {0};

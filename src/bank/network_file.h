@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of a network, with what a checkpoint adds to it: gconv_network_read() and gconv_network_write() are these without
- * extras. docs/filter-formats.md describes the file. */
+/* The file of a network, with what a checkpoint adds to it: gconv_network_read() and gconv_network_write() read and write it
+ * without these extras. docs/filter-formats.md describes the file. */
 #pragma once
 
 #include "bank/safetensors.h"
@@ -13,21 +13,21 @@ enum { GCONV_NETWORK_MAX_LAYERS = 4096 };
 
 /* What a checkpoint has besides the network. Zero-initialise before reading. */
 typedef struct gconv_network_extras {
-  gconv_tensor *tensors; /* those whose names begin with GCONV_EXTRA_PREFIX; of what was read, owned */
+  gconv_tensor *tensors; /* their names begin with GCONV_EXTRA_PREFIX; owned, if they were read */
   size_t count;
-  char *json; /* a JSON object, the entry "gconv-checkpoint" of __metadata__, or NULL; of what was read, owned */
+  char *json; /* a JSON object, the entry "gconv-checkpoint" of __metadata__, or NULL; owned, if it was read */
 } gconv_network_extras;
 
 /* Frees what was read, and zeroes. NULL is allowed. */
 void gconv_network_extras_free(gconv_network_extras *extras);
 
-/* The extra tensor called `name`, or NULL. */
+/* Returns the extra tensor called `name`, or NULL. */
 const gconv_tensor *gconv_network_extras_find(const gconv_network_extras *extras, const char *name);
 
-/* Reads into *network and *extras, which must be empty. `extras` may be NULL: then they are passed over. */
+/* Reads into *network and *extras, which must be empty. If `extras` is NULL, extras are skipped. */
 gconv_status gconv_network_file_read(const char *path, gconv_network *network, gconv_network_extras *extras);
 
-/* The same for a file whose bytes are in memory. `name` is for error texts. */
+/* Reads a file whose bytes are in memory. `name` is for error texts. */
 gconv_status gconv_network_file_read_bytes(const char *name, uint8_t *bytes, size_t size, gconv_network *network,
                                            gconv_network_extras *extras);
 
@@ -38,23 +38,24 @@ gconv_status gconv_network_file_write(const char *path, const gconv_network *net
  * that are finite. `where` begins the text. */
 gconv_status gconv_network_check(const char *where, gconv_status status, const gconv_network *network);
 
-/* The same for a network of a caller: its arrays, kinds and numbers are checked first. */
+/* Checks a network that a caller made: its arrays, kinds and numbers first, then as gconv_network_check(). */
 gconv_status gconv_network_check_given(const gconv_network *network);
 
-/* Appends a layer to a network whose arrays have room for the most, and gives it its bank, if it has one. Fails at the
- * limit. */
+/* Appends a layer to a network whose arrays have room for GCONV_NETWORK_MAX_LAYERS, and gives it its bank, if it has one.
+ * Fails at the limit. */
 gconv_status gconv_network_append(gconv_network *network, const char *where, const gconv_layer *layer, bool has_bank,
                                   gconv_layer **added);
-/* The last layer, if it has a bank and no activation yet; else NULL. */
+/* Returns the last layer if it has a bank and no activation yet; else NULL. */
 gconv_layer *gconv_network_open_layer(const gconv_network *network);
 
-/* Fails unless a function would fill an empty network. */
+/* Fails unless `network`, which `function` is about to fill, is empty. */
 gconv_status gconv_network_check_empty(const char *function, const gconv_network *network);
 
 /* ---- Models of other programs ---- */
 
-/* Append layers to *network, which is empty but for its arrays, from an ONNX model, and from weights of a state_dict, with
- * the text that gconv_network_import() takes. On failure the caller frees it. */
+/* gconv_network_of_onnx() appends the layers of an ONNX model to *network, which is empty except for its arrays.
+ * gconv_network_of_state() appends layers with the weights of a state_dict; net is the text that gconv_network_import()
+ * takes. On failure the caller frees *network. */
 gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network);
 gconv_status gconv_network_of_state(gconv_bank_file *file, const char *net, gconv_network *network);
 
@@ -69,14 +70,15 @@ void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, 
 enum { GCONV_ACTIVATIONS = GCONV_ACTIVATION_SOFTMAX + 1 };
 extern const char *const gconv_activation_words[GCONV_ACTIVATIONS];
 /* Finds the activation that the word begin .. end names, which may have a slope behind a sign: "leaky=0.1", "leaky:0.1".
- * *sign is NULL if there is none. */
+ * *sign: the place of the sign; NULL: there is none. */
 bool gconv_activation_find(const char *begin, const char *end, gconv_activation *activation, const char **sign);
-/* Whether gconv_layer.slope is of this activation. */
+/* True if the activation uses gconv_layer.slope. */
 bool gconv_activation_has_slope(gconv_activation activation);
 
 /* Fills *network, which is empty, from the text of __metadata__["gconv"]. Its banks stay empty. On failure the caller frees
  * it. */
 gconv_status gconv_network_of_json(const char *where, const char *text, gconv_network *network);
 
-/* Writes that text, for free(). GCONV_BAD_ARGUMENT if a text of the network is not UTF-8, or not a JSON object. */
+/* Writes the text of __metadata__["gconv"], for free(). GCONV_BAD_ARGUMENT if a text of the network is not UTF-8, or not a
+ * JSON object. */
 gconv_status gconv_network_to_json(const gconv_network *network, char **text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks of models that other programs wrote. */
+/* Makes networks of models that other programs wrote. */
 #include "bank/network_file.h"
 #include "base/arguments.h"
 
@@ -24,7 +24,7 @@ static gconv_status import(gconv_bank_file *file, const char *net, gconv_network
   return gconv_network_of_state(file, net, network);
 }
 
-/* Readers append layers to a network that has room for the most. */
+/* Imports into a network with room for GCONV_NETWORK_MAX_LAYERS layers: readers append layers. */
 static gconv_status import_whole(gconv_bank_file *file, const char *net, gconv_network *network) {
   network->layers = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->layers);
   network->banks = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->banks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the file of a network says besides weights: JSON in the entry "gconv" of __metadata__. Keys that are not known here
- * are kept in gconv_network.others, and written again: those of layers as {"layers": [{...}, ...]}. */
+ * are kept in gconv_network.others, and written again: keys of layers as {"layers": [{...}, ...]}. */
 #include "bank/kind.h"
 #include "bank/network_file.h"
 #include "base/lists.h"
@@ -45,7 +45,7 @@ static gconv_status take_layer(const gconv_json_part *p, gconv_layer *layer, gco
   return GCONV_OK;
 }
 
-/* Of layers, only unknown keys stay in the JSON, and none of them if no layer has any. */
+/* Reads the layers. In the JSON, only their unknown keys stay; without unknown keys, "layers" is removed. */
 static gconv_status take_layers(const gconv_json_part *whole, gconv_network *network) {
   json_t *layers = json_object_get(whole->json, "layers");
   size_t count = json_array_size(layers), left = 0;
@@ -99,7 +99,7 @@ static gconv_status take_input(const gconv_json_part *p, gconv_network *network)
   return GCONV_OK;
 }
 
-/* The colours of the classes, each three numbers from 0 to 255. */
+/* Reads the colours of the classes, each three numbers from 0 to 255. */
 static gconv_status take_palette(const gconv_json_part *p, gconv_network *network) {
   const json_t *palette = json_object_get(p->json, "palette");
   if (!palette || json_is_null(palette))
@@ -118,7 +118,7 @@ static gconv_status take_palette(const gconv_json_part *p, gconv_network *networ
                                 "its 'palette' is no list of colours, [R, G, B] from 0 to 255, one a class");
 }
 
-/* Of the columns of the table that it was trained on: {"names": [...], "means": [...] ...}. */
+/* Reads notes about the columns of the table that the network was trained on: {"names": [...], "means": [...] ...}. */
 static gconv_status take_notes(const gconv_json_part *whole, gconv_network *network) {
   const gconv_json_part p = {whole->where, 0, json_object_get(whole->json, "columns")};
   gconv_column_notes *notes = &network->notes;
@@ -133,7 +133,7 @@ static gconv_status take_notes(const gconv_json_part *whole, gconv_network *netw
   return gconv_json_take_list(&p, "origins", count, false, &notes->origins, &found);
 }
 
-/* A number of 64 bits; those that JSON's integers here cannot hold are a text of digits. */
+/* Reads a number of 64 bits. If it is too large for integers of JSON here, the file has a text of digits. */
 static gconv_status take_seed(const gconv_json_part *p, uint64_t *seed) {
   const json_t *value = json_object_get(p->json, "seed");
   const char *text = json_string_value(value);
@@ -187,7 +187,7 @@ gconv_status gconv_network_of_json(const char *where, const char *text, gconv_ne
   return status;
 }
 
-/* ---- Writing: what is NULL by lack of memory makes all of it NULL ---- */
+/* ---- Writing: if a part is NULL for lack of memory, the whole is NULL ---- */
 
 static json_t *make_layers(const gconv_network *network, const json_t *others) {
   const json_t *kept = json_object_get(others, "layers");
@@ -268,7 +268,7 @@ static json_t *make_notes(const gconv_column_notes *notes) {
   return NULL;
 }
 
-/* Takes `trained` over. */
+/* Takes ownership of `trained`. */
 static json_t *make_all(const gconv_network *network, json_t *trained, json_t *others) {
   json_t *input =
       json_pack("{s:i, s:i, s:i}", "channels", network->channels, "height", network->height, "width", network->width);

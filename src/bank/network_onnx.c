@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A whole ONNX model as a network, if its nodes are a chain from the graph's input to its output: each takes what the one
- * before it makes. A table has all operators that are read, with the opsets and the attributes that are understood. Whatever
- * has no row there is refused by its name. */
+/* A whole ONNX model as a network, if its nodes are a chain from the graph's input to its output: each node takes what the
+ * node before it makes. A table has all operators that are read, with the opsets and the attributes that are understood.
+ * Operators without a row are refused by name. */
 #include "bank/onnx_rows.h"
 #include "base/lists.h"
 #include "base/memory.h"
@@ -43,7 +43,8 @@ static gconv_status make_tanh(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   return activate(g, n, GCONV_ACTIVATION_TANH, 0);
 }
 
-/* A layer has softmax over its channels. From opset 13 on, that is one axis; before, all axes from `axis` on are one. */
+/* A layer has softmax over its channels. From opset 13 on, softmax is over one axis; before, over all axes from `axis` on
+ * together. */
 static gconv_status make_softmax(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   const bool one_axis = g->model->opset >= 13, images = g->layout == GCONV_ONNX_IMAGES;
   const int64_t axis = gconv_onnx_integer_of(n, "axis", one_axis ? -1 : 1), axes = images ? 4 : 2;
@@ -75,7 +76,8 @@ static gconv_status make_dropout(gconv_onnx_graph *g, const gconv_onnx_node *n) 
   return GCONV_OK;
 }
 
-/* To N x features, for each input that the model takes: 0 is the size of that axis, -1 what is left. */
+/* Takes a Reshape to N x features, if it is one for every input of the model. In its shape, 0 keeps the size of an axis, and
+ * -1 is the size that is left. */
 static gconv_status make_reshape(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_onnx_integers shape;
   bool given;
@@ -94,8 +96,8 @@ static gconv_status make_reshape(gconv_onnx_graph *g, const gconv_onnx_node *n) 
   return GCONV_OK;
 }
 
-/* After a mean, it drops the axes of height and width. Without axes, it drops all of size 1: of one image its batch, too.
- */
+/* Takes a Squeeze that drops height and width after a mean. If it does not name its axes, it drops all axes of size 1, also
+ * the batch if that is one image. */
 static gconv_status make_squeeze(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_onnx_integers axes;
   bool given;
@@ -123,7 +125,7 @@ static rules reshape = {INT("allowzero", 14, NEWEST), END};
 static rules dropout = {FLOAT("ratio", 1, 11), INT("seed", 12, NEWEST), NEEDED("is_test", 1, 6),
                         INTS("consumed_inputs", 1, 5), END};
 
-/* Those that make no layer: activations, what changes the shape alone, and what does nothing. */
+/* Operators that make no layer: activations, those that only change the shape, and those that do nothing. */
 static const gconv_onnx_operator others[] = {
     {"Relu", 1, 1, 1, ANY, make_relu, none, 0},
     {"LeakyRelu", 1, 1, 1, ANY, make_leaky, alpha, 0},
@@ -139,14 +141,14 @@ static const gconv_onnx_operator others[] = {
     {0},
 };
 
-/* The operators that make layers, kind by kind, and the others. */
+/* The tables of operators: one for each kind of layers, then `others`. */
 enum { TABLES = GCONV_EACH_LAYER_KIND(GCONV_COUNTED) + 1 };
 
 static const gconv_onnx_operator *table_at(size_t i) {
   return i < TABLES - 1 ? gconv_layer_form_of((gconv_layer_kind)i)->operators : others;
 }
 
-/* The row of a node's operator, or NULL. */
+/* Returns the row of a node's operator, or NULL. */
 static const gconv_onnx_operator *find_operator(const gconv_onnx_node *n) {
   for (size_t i = 0; i < TABLES && n->type && gconv_onnx_is_standard(n); i++)
     for (const gconv_onnx_operator *o = table_at(i); o->type; o++)
@@ -159,7 +161,7 @@ static bool is_read(const gconv_onnx_model *m, const gconv_onnx_operator *op) {
   return op && m->opset >= op->since;
 }
 
-/* ---- What is not known, all at once ---- */
+/* ---- Unknown operators, all in one error ---- */
 
 typedef struct unknown {
   const gconv_onnx_graph *graph;
@@ -167,7 +169,7 @@ typedef struct unknown {
   size_t kinds;
 } unknown;
 
-/* "MaxPool", "com.microsoft.FusedConv", "Add of opset 6". */
+/* Writes "MaxPool", "com.microsoft.FusedConv", or "Add of opset 6". */
 static void name_operator(const gconv_onnx_graph *g, const gconv_onnx_node *n, char *text, size_t size) {
   const gconv_onnx_operator *op = find_operator(n);
   char *type = gconv_printable_copy(n->type ? n->type : "(no type)", SHOWN_BYTES);
@@ -200,7 +202,7 @@ static gconv_status note_unknown(void *context, const gconv_onnx_node *n) {
   return GCONV_OK;
 }
 
-/* The names of all operators that are read, for a text. */
+/* Lists the names of all operators that are read. */
 static void list_operators(char *text, size_t size) {
   size_t used = 0;
   for (size_t i = 0; i < TABLES; i++)
@@ -224,7 +226,7 @@ static gconv_status check_operators(const gconv_onnx_graph *g) {
 
 /* ---- The chain ---- */
 
-/* What a row says of the node's inputs, outputs and attributes. */
+/* Fails unless the node's inputs, outputs and attributes are as the row of its operator says. */
 static gconv_status check_node(const gconv_onnx_graph *g, const gconv_onnx_node *n, const gconv_onnx_operator *op) {
   static const char *const layouts[] = {[IMAGES] = "images, N x C x H x W",
                                         [ROWS] = "rows, N x features",
@@ -284,7 +286,7 @@ static gconv_status find_input(gconv_onnx_graph *g) {
   return GCONV_OK;
 }
 
-/* What the input's type and shape say. Numbers are computed in float32, whatever they are in the model. */
+/* Takes type and shape of the model's input. gconv computes in float32, whatever the type is. */
 static gconv_status take_input(gconv_onnx_graph *g) {
   const gconv_onnx_value *v = g->input;
   const char *path = g->model->file->path;

@@ -10,27 +10,27 @@
 /* The layouts of tensors on the chain. They are bits, so that an operator can accept several. */
 typedef enum gconv_onnx_layout {
   GCONV_ONNX_IMAGES = 1,   /* N x C x H x W */
-  GCONV_ONNX_ROWS = 2,     /* N x features: C x H x W of them, in this order */
-  GCONV_ONNX_SQUEEZED = 4, /* as rows, or, of N = 1, one list of features */
-  GCONV_ONNX_UNSAID = 8    /* the model's input, of which it says no shape */
+  GCONV_ONNX_ROWS = 2,     /* N x features, which are C x H x W in this order */
+  GCONV_ONNX_SQUEEZED = 4, /* as rows; or, if N is 1, one list of features */
+  GCONV_ONNX_UNSAID = 8    /* the model's input, if the model does not say its shape */
 } gconv_onnx_layout;
 
 typedef struct gconv_onnx_graph {
   const gconv_onnx_model *model;
-  const gconv_onnx_value *input; /* the only one that is no initialiser */
+  const gconv_onnx_value *input; /* the only input that is no initialiser */
   gconv_network *network;
-  char *at; /* the name of what the node before makes; owned */
+  char *at; /* owned: the name of the tensor that the last node made */
   gconv_onnx_layout layout;
-  int64_t batch, channels, height, width; /* of that; 0 where it is not known */
-  gconv_layer pad;                        /* the pads and border of a Pad, for the Conv that must follow it ... */
-  bool padded;                            /* ... where there is one */
-  uint64_t claimed;                       /* numbers that were read, all together */
+  int64_t batch, channels, height, width; /* of the tensor `at`; 0: not known */
+  gconv_layer pad;                        /* if `padded`: the pads and border of a Pad */
+  bool padded;                            /* the last node was a Pad: a Conv must follow */
+  uint64_t claimed;                       /* how many numbers were read, of all tensors together */
 } gconv_onnx_graph;
 
-/* Makes of a node what the network needs: a layer, or a change to the last one. */
+/* Makes of a node what the network needs: a layer, or a change to the last layer. */
 typedef gconv_status gconv_onnx_maker(gconv_onnx_graph *graph, const gconv_onnx_node *node);
 
-/* An operator, from the opset on that has it as it is read here. */
+/* An operator, as it is from opset `since` on. */
 typedef struct gconv_onnx_operator {
   const char *type; /* NULL ends a table */
   uint64_t since;
@@ -46,21 +46,21 @@ enum {
   GCONV_ONNX_HAS_FURTHER = 4   /* it has further outputs, which nothing needs */
 };
 extern const gconv_onnx_operator gconv_onnx_conv_operators[];
-/* Of kinds that no operator makes by itself. */
+/* The table of kinds that have no operators. */
 extern const gconv_onnx_operator gconv_layer_no_operators[];
 
 gconv_status gconv_onnx_no_memory(const gconv_onnx_graph *graph);
 
-/* A layer that adds the input of the model, for an Add (kind_residual.c). */
+/* Appends a layer that adds the input of the model, for an Add (kind_residual.c). */
 gconv_status gconv_onnx_add_input(gconv_onnx_graph *graph, const gconv_onnx_node *node);
-/* Whether each channel is one number for every input that the model takes. */
+/* True if each channel is one number (height and width are 1), for every input that the model takes. */
 bool gconv_onnx_is_one_pixel(const gconv_onnx_graph *graph);
 
 /* Reads the integers of an attribute or, where it has none, of an input: a list of axes, shapes or pads. *given is false if
- * the node has neither. Fails if they are no constants, or more than are kept. */
+ * the node has neither. Fails if they are not constant, or more than GCONV_ONNX_INTEGERS. */
 gconv_status gconv_onnx_read_list(gconv_onnx_graph *graph, const gconv_onnx_node *node, const char *name, int input,
                                   gconv_onnx_integers *list, bool *given);
-/* Whether they are axes 2 and 3 of four; negative ones count from the last. */
+/* True if the list is axes 2 and 3 of four; negative numbers count from the last axis. */
 bool gconv_onnx_are_height_and_width(const gconv_onnx_integers *axes);
 
 /* Finds input number `input` of a node, a constant of floating-point numbers. */
@@ -71,10 +71,10 @@ uint64_t gconv_onnx_count_numbers(const gconv_onnx_tensor *tensor);
  * longer than the file is large. */
 gconv_status gconv_onnx_read_numbers(gconv_onnx_graph *graph, const gconv_onnx_node *node, const gconv_onnx_tensor *tensor,
                                      float **numbers);
-/* The same of input number `input`: a list of `count` numbers. */
+/* Reads the numbers of input number `input`, which must be a list of `count`. */
 gconv_status gconv_onnx_read_floats(gconv_onnx_graph *graph, const gconv_onnx_node *node, int input, const char *what,
                                     int64_t count, float **numbers);
-/* Reads what is added to a tensor of `axes` dimensions, of which number 1 are the channels: `count` numbers, or one for all
- * of them, as NumPy's broadcasting has it. */
+/* Reads what a node adds to a tensor of `axes` dimensions, where dimension 1 is the channels: a number for each of `count`
+ * channels, or one for all, broadcast as NumPy does. */
 gconv_status gconv_onnx_read_added(gconv_onnx_graph *graph, const gconv_onnx_node *node, int input, size_t axes,
                                    int64_t count, float **numbers);

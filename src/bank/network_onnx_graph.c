@@ -14,7 +14,7 @@ bool gconv_onnx_is_one_pixel(const gconv_onnx_graph *g) {
   return g->height == 1 && g->width == 1;
 }
 
-enum { MOST_USES = 64 /* of all weights, by the size of the file */ };
+enum { MOST_USES = 64 /* the most numbers that are read, for each byte of the file */ };
 
 /* ---- Constants ---- */
 

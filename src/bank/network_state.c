@@ -19,12 +19,12 @@ typedef struct state {
   gconv_network *network;
   int64_t channels;      /* after the last layer; 0 before the first */
   bool flat;             /* the last layer was dense */
-  bool told;             /* that the numbers of modules do not count all of them */
+  bool told;             /* a warning said that the numbers of modules do not count all of them */
   uint64_t position;     /* the number that the next module has */
-  gconv_layer waiting;   /* with the activation that stands among the steps */
+  gconv_layer waiting;   /* it has the activation that a step in `steps` applies */
   double epsilon;        /* of BatchNorm2d after the last layer; below 0: not given */
-  bool told_epsilon;     /* which one is taken then */
-  gconv_net_step *steps; /* owned: those that follow the last module with tensors, and have not been taken */
+  bool told_epsilon;     /* a warning named the epsilon that is taken by default */
+  gconv_net_step *steps; /* owned: steps after the last module with tensors that have not been taken yet */
   size_t step_count;
 } state;
 
@@ -59,7 +59,7 @@ static gconv_status shape_dense(const state *s, const gconv_state_module *m, con
   return GCONV_OK;
 }
 
-/* Weights of a ConvTranspose2d are inputs x outputs x rows x columns, and have the names of a Conv2d's. */
+/* Refuses a ConvTranspose2d. Its weights are inputs x outputs x rows x columns, and have the names of a Conv2d's weights. */
 static gconv_status check_conv(const state *s, const gconv_state_module *m, const gconv_bank_entry *entry,
                                const gconv_net_item *item) {
   const uint64_t *shape = entry->shape, channels = (uint64_t)s->channels;
@@ -76,7 +76,8 @@ static gconv_status check_conv(const state *s, const gconv_state_module *m, cons
   return GCONV_OK;
 }
 
-/* With "same", PyTorch pads filters of even sizes more at the end than at the beginning. With a stride, it has no "same". */
+/* With "same", PyTorch pads filters of even sizes more at the end than at the beginning. With a stride, PyTorch has no
+ * "same". */
 static gconv_status settle_padding(const state *s, const gconv_state_module *m, gconv_bank_shape shape, gconv_layer *layer) {
   if (layer->padding != GCONV_LAYER_SAME || (shape.rows % 2 == 1 && shape.columns % 2 == 1))
     return GCONV_OK;
@@ -155,7 +156,7 @@ void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, 
   }
 }
 
-/* Adds a layer that leaves each channel as it is, for what could not be folded into a layer before. */
+/* Adds a layer that leaves each channel as it is, for a BatchNorm2d that cannot be folded into the layer before. */
 static gconv_status add_identity(state *s, int64_t channels) {
   const gconv_layer layer = {.padding = GCONV_LAYER_VALID,
                              .stride_y = 1,
@@ -176,7 +177,8 @@ static gconv_status add_identity(state *s, int64_t channels) {
   return GCONV_OK;
 }
 
-/* It is folded into the layer before it, unless an activation or the like stands between. */
+/* Folds a BatchNorm2d into the layer before it. If an activation or another step is between, folds it into an identity
+ * layer. */
 static gconv_status add_normalization(state *s, const gconv_state_module *m) {
   static const struct {
     gconv_state_part part;
@@ -208,7 +210,7 @@ static gconv_status add_normalization(state *s, const gconv_state_module *m) {
 
 /* ---- Steps without weights ---- */
 
-/* Takes the first step of those that wait. */
+/* Takes the first waiting step. */
 static gconv_status take_step(state *s) {
   const gconv_net_step step = s->steps[0];
   gconv_layer *layer = gconv_network_open_layer(s->network);
@@ -229,12 +231,12 @@ static gconv_status take_step(state *s) {
   return GCONV_OK;
 }
 
-/* How many modules of an nn.Sequential a step is. */
+/* Returns how many modules of an nn.Sequential a step is. */
 static uint64_t modules_of(gconv_net_step step) {
   return step.does == GCONV_NET_LAYER ? (uint64_t)gconv_layer_form_of(step.kind)->modules : 1;
 }
 
-/* How many modules the waiting steps are. */
+/* Returns how many modules the waiting steps are. *flatten: a Flatten is among them. */
 static uint64_t count_steps(const state *s, bool *flatten) {
   uint64_t count = 0;
   *flatten = false;
@@ -268,8 +270,8 @@ static gconv_status take_steps_before(state *s, const gconv_state_module *m) {
   return GCONV_OK;
 }
 
-/* Takes all steps that stand before weights. PyTorch needs a Flatten between maps and a dense layer, which need not be
- * named. */
+/* Takes all steps before a module with weights. PyTorch needs a Flatten between maps and a dense layer; --net may leave it
+ * out. */
 static gconv_status take_all_steps(state *s, const gconv_state_module *m, bool padded) {
   const bool dense = gconv_state_is_dense(s->file, m);
   const uint64_t gap = m->number - s->position;
@@ -316,7 +318,8 @@ static gconv_status add_normalizations(state *s, size_t *next) {
   return GCONV_OK;
 }
 
-/* Each item of a layer takes the next weights. What normalises stands where its number says, among the steps between. */
+/* Each item of a layer takes the next module with weights. The number of a BatchNorm2d says where it is among the steps
+ * between. */
 static gconv_status add_items(state *s, const char *text) {
   size_t next = 0, number = 1;
   for (; text; number++) {

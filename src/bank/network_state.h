@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Weights of a PyTorch nn.Sequential on their way to a network: network_state_modules.c finds the modules that have tensors,
- * network_state_items.c reads the text that says what these do not, and network_state.c puts both together. */
+ * network_state_items.c reads the text of --net, which says what tensors do not, and network_state.c puts both together. */
 #pragma once
 
 #include "bank/kind.h"
 #include "bank/network_file.h"
 
-/* A step that may follow a layer with weights. All but some kinds of layers (gconv_layer_form.modules) are modules of an
- * nn.Sequential, with numbers. */
+/* A step that may follow a layer with weights. Steps are numbered modules of an nn.Sequential, except some kinds of layers
+ * (gconv_layer_form.modules). */
 typedef struct gconv_net_step {
   enum {
     GCONV_NET_ACTIVATION,
     GCONV_NET_NOTHING, /* dropout, identity: it does nothing in a run */
     GCONV_NET_FLATTEN,
-    GCONV_NET_LAYER /* one without a bank */
+    GCONV_NET_LAYER /* a layer without a bank */
   } does;
-  gconv_layer_kind kind; /* of a layer */
+  gconv_layer_kind kind; /* for GCONV_NET_LAYER */
 } gconv_net_step;
 
 enum { GCONV_NET_STEPS = 8 /* of an item, at most */ };
@@ -23,10 +23,10 @@ enum { GCONV_NET_STEPS = 8 /* of an item, at most */ };
 /* An item of the text, between commas: a layer with weights and what stands after it, or a step without weights. */
 typedef struct gconv_net_item {
   bool weights;          /* it is a layer with weights */
-  gconv_layer layer;     /* how they are applied; without a bank, and the activation is that of its step */
+  gconv_layer layer;     /* how the weights are applied; it has no bank, and a step applies its activation */
   int32_t rows, columns; /* that a dense layer sees; 0: not given */
   double epsilon;        /* of a BatchNorm2d after it; below 0: not given */
-  bool padded;           /* a module of its own pads its input */
+  bool padded;           /* a separate module pads the layer's input */
   bool shaped;           /* it has a word that only convolutions have */
   gconv_net_step steps[GCONV_NET_STEPS];
   size_t count;
@@ -35,11 +35,11 @@ typedef struct gconv_net_item {
 /* The kinds of tensors of a module. */
 typedef enum gconv_state_part {
   GCONV_STATE_WEIGHT,
-  GCONV_STATE_LENGTH, /* g and v of weight normalisation: weight = g * v / |v| */
+  GCONV_STATE_LENGTH, /* g of weight normalisation: weight = g * v / |v|; GCONV_STATE_DIRECTION is v */
   GCONV_STATE_DIRECTION,
   GCONV_STATE_MEAN,
   GCONV_STATE_VARIANCE,
-  GCONV_STATE_COUNTED, /* batches of the training */
+  GCONV_STATE_COUNTED, /* how many batches the training had */
   GCONV_STATE_BIAS,
   GCONV_STATE_PARTS
 } gconv_state_part;
@@ -54,9 +54,9 @@ typedef struct gconv_state_modules {
   gconv_bank_file *file;
   gconv_state_module *items; /* owned; in ascending order */
   size_t count;
-  bool counts;    /* the numbers count all modules, those without tensors, too */
+  bool counts;    /* the numbers count all modules, also those without tensors */
   uint64_t first; /* the number of the first module, whether it has tensors or not */
-  bool own;       /* they are called l<i>, as gconv does, which counts layers alone */
+  bool own;       /* tensors are called l<i>, as in files of gconv, which number only layers */
 } gconv_state_modules;
 
 /* Finds the modules of a file. Each is a layer with weights or a BatchNorm2d, and all tensors belong to one. Free the items,
@@ -66,19 +66,20 @@ gconv_status gconv_state_find(gconv_bank_file *file, gconv_state_modules *module
 /* "state.safetensors: tensor '0.weight' ..." */
 gconv_status gconv_state_fail(const gconv_bank_file *file, const gconv_state_module *module, const char *format, ...)
     GCONV_PRINTF(3, 4);
-/* The name of the tensor by which a module is known in texts. */
+/* Returns the name of the tensor that stands for a module in error texts. */
 const char *gconv_state_name(const gconv_bank_file *file, const gconv_state_module *module);
 
-/* The entry of a tensor that the module has. */
+/* Returns the entry of a tensor that the module has. */
 const gconv_bank_entry *gconv_state_entry(const gconv_bank_file *file, const gconv_state_module *module,
                                           gconv_state_part part);
 bool gconv_state_is_normalization(const gconv_state_module *module);
-/* For layers: the tensor that has the weights, and whether they are those of a Linear. */
+/* For layers: returns the part that has the weights. */
 gconv_state_part gconv_state_source(const gconv_state_module *module);
+/* For layers: true if the weights are those of a Linear. */
 bool gconv_state_is_dense(const gconv_bank_file *file, const gconv_state_module *module);
 /* Reads `count` numbers, for gconv_release(); without such a tensor, all are `otherwise`. */
 gconv_status gconv_state_read(gconv_bank_file *file, const gconv_state_module *module, gconv_state_part part, int64_t count,
                               float otherwise, float **numbers);
 
-/* Parses an item up to the next comma. *text is moved after it; it is NULL after the last. `number` is for errors. */
+/* Parses an item up to the next comma. Moves *text behind it; to NULL after the last item. `number` is for errors. */
 gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_item *item);

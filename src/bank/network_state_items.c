@@ -34,7 +34,7 @@ static bool add_step(gconv_net_item *item, gconv_net_step step) {
   return true;
 }
 
-/* An item has one activation at most. */
+/* Takes an activation. An item has at most one. */
 static bool take_activation(const char *word, gconv_net_item *item) {
   gconv_layer *layer = &item->layer;
   const char *end = word + strlen(word), *sign;
@@ -51,7 +51,7 @@ static bool take_activation(const char *word, gconv_net_item *item) {
   return gconv_activation_has_slope(found) && stop > sign + 1 && *stop == '\0' && isfinite(layer->slope);
 }
 
-/* By the names of borders, and those that padding_mode of PyTorch has for them. */
+/* Takes a border, by its name here, or by its name in PyTorch's padding_mode. */
 static bool take_border(const char *word, gconv_layer *layer) {
   static const struct {
     const char *word;
@@ -67,8 +67,8 @@ static bool take_border(const char *word, gconv_layer *layer) {
   return false;
 }
 
-/* Words that stand for a step without weights: what does nothing, and layers without a bank, which are items by themselves.
- */
+/* Takes a word for a step without weights: a module that does nothing, flatten, or a layer without a bank, which is an item
+ * by itself. */
 static bool take_step(const char *word, gconv_net_item *item) {
   const bool nothing = strcmp(word, "dropout") == 0 || strcmp(word, "identity") == 0;
   const char *name;
@@ -82,7 +82,7 @@ static bool take_step(const char *word, gconv_net_item *item) {
   return false;
 }
 
-/* Words that only convolutions have. */
+/* Takes a word that only convolutions have. */
 static bool take_shape(const char *word, gconv_layer *layer) {
   int32_t a, b;
   if (take_border(word, layer))
@@ -130,7 +130,7 @@ static bool take_word(const char *word, gconv_net_item *item) {
 
 /* ---- Items ---- */
 
-/* Without weights there is no layer that could have an activation, a stride or a padding. */
+/* True if the item has no activation, stride or padding: an item without weights has no layer for them. */
 static bool is_plain(const gconv_net_item *item) {
   return item->layer.activation == GCONV_ACTIVATION_NONE && item->layer.padding == GCONV_LAYER_SAME && !item->shaped &&
          item->rows == 0;

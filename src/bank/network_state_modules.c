@@ -27,7 +27,7 @@ static const struct ending {
                {"parametrizations.weight.original1", GCONV_STATE_DIRECTION}};
 enum { ENDINGS = sizeof endings / sizeof *endings };
 
-/* A tensor whose name ends as that of a module's part. */
+/* A tensor of a module, found by the ending of its name. */
 typedef struct found {
   uint64_t number; /* of the module */
   gconv_state_part part;
@@ -63,7 +63,7 @@ static const char *entry_name(const gconv_bank_file *file, size_t index) {
   return file->entries[index].name;
 }
 
-/* Names tensors that are not understood, all that a text has room for. */
+/* Fails with the names of tensors that are not understood, LISTED of them at most. */
 static gconv_status fail_unknown(const gconv_bank_file *file, const size_t *unknown, size_t count) {
   char list[LISTED * (SHOWN_BYTES + 4) + 1] = "", more[40] = "";
   for (size_t i = 0, used = 0; i < count && i < LISTED; i++)
@@ -79,7 +79,7 @@ static gconv_status fail_unknown(const gconv_bank_file *file, const size_t *unkn
       file->path, list, more);
 }
 
-/* Finds what tensors there are of modules, in *list, for free(). */
+/* Lists the tensors of modules in *list, for free(). */
 static gconv_status find_tensors(const gconv_bank_file *file, found **list, size_t *count) {
   const size_t all = file->count;
   size_t *unknown = calloc(all + 1, sizeof *unknown), unknowns = 0;
@@ -135,7 +135,7 @@ static gconv_status make_modules(const found *list, size_t count, gconv_state_mo
 
 /* ---- Modules ---- */
 
-/* Weights, if it has any; each module has some tensor. */
+/* Returns the name of the weights or, if the module has none, of another of its tensors. */
 const char *gconv_state_name(const gconv_bank_file *file, const gconv_state_module *m) {
   size_t i = 0;
   while (i < GCONV_STATE_PARTS - 1 && !m->entries[i])
@@ -217,7 +217,7 @@ gconv_status gconv_state_read(gconv_bank_file *file, const gconv_state_module *m
     return GCONV_OK;
   uint64_t all = 1;
   const gconv_bank_entry *entry = gconv_state_entry(file, m, p);
-  const int32_t most = p == GCONV_STATE_LENGTH ? 4 : 1; /* of lengths, the axes after the first have size 1 */
+  const int32_t most = p == GCONV_STATE_LENGTH ? 4 : 1; /* lengths may have 4 axes: those after the first have size 1 */
   for (int32_t d = 0; d < entry->dimensions && d < most; d++)
     all *= entry->shape[d];
   if (!gconv_safetensors_is_floating(file, m->entries[p] - 1) || entry->dimensions < 1 || entry->dimensions > most ||

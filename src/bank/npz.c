@@ -8,21 +8,21 @@
 
 typedef struct npz_state {
   gconv_zip zip;
-  size_t *members; /* [file->count]: of each entry; owned */
+  size_t *members; /* owned, [file->count]: the member of each entry */
 } npz_state;
 
 static bool recognise(const uint8_t *bytes, size_t size) {
   return gconv_zip_sniff(bytes, size);
 }
 
-/* Opens a member, and reads the header of its array. `source` is to be closed in any case. */
+/* Opens a member, and reads the header of its array. The caller closes `source` in any case. */
 static gconv_status begin_array(gconv_bank_file *file, size_t member, gconv_source *source, gconv_npy_header *header) {
   const npz_state *state = file->state;
   GCONV_TRY(gconv_zip_open_member(&file->source, &state->zip.members[member], file->path, source));
   return gconv_npy_header_read(source, header);
 }
 
-/* Adds a member; one that cannot be read is listed as such. */
+/* Adds an entry for a member. If the member cannot be read, the entry's obstacle says so. */
 static gconv_status add_member(gconv_bank_file *file, size_t member) {
   npz_state *state = file->state;
   gconv_source source = {.file = -1};

@@ -60,7 +60,7 @@ static void free_conv(conv *c) {
     free(c->input[i]);
 }
 
-/* The kind of a type of nodes; NULL if it is not in the table. */
+/* Returns the kind of a type of nodes; NULL if it is not in the table. */
 static const kind *find_kind(const char *type) {
   for (size_t i = 0; type && i < sizeof kinds / sizeof *kinds; i++)
     if (strcmp(kinds[i].type, type) == 0)
@@ -114,7 +114,7 @@ static const char *find_obstacle(const gconv_onnx_model *m, const conv *c, const
                "bfloat16";
 }
 
-/* A node is known by its name, its output, and its weights. */
+/* Names an entry: a node has its own name, and the names of its output and its weights. */
 static bool name_entry(const conv *c, gconv_bank_entry *entry) {
   const char *names[3] = {c->name, c->output, c->input[WEIGHTS]};
   char *copies[3] = {NULL, NULL, NULL};
@@ -143,7 +143,7 @@ static int compare_files(const void *a, const void *b) {
   return (x->number > y->number) - (x->number < y->number);
 }
 
-/* *bytes: the size of all files of external tensors; each file counts once. */
+/* Adds up the sizes of all files of external tensors in *bytes; each file counts once. */
 static gconv_status sum_files(const gconv_bank_file *file, double *bytes) {
   const gconv_onnx_model *m = gconv_onnx_model_of(file);
   size_t count = 0;

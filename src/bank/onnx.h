@@ -8,7 +8,7 @@
 
 /* Newer versions may change what an operator means: models that need them are refused. */
 enum { GCONV_ONNX_NEWEST_IR = 14, GCONV_ONNX_NEWEST_OPSET = 28 };
-enum { GCONV_ONNX_INPUTS = 6, GCONV_ONNX_INTEGERS = 8 /* of a node and of an attribute that are kept */ };
+enum { GCONV_ONNX_INPUTS = 6, GCONV_ONNX_INTEGERS = 8 /* the most of a node, and of an attribute, that are kept */ };
 
 /* TensorProto.DataType */
 enum {
@@ -43,7 +43,7 @@ typedef struct gconv_onnx_tensor {
 /* The integers of a small tensor, such as axes. */
 typedef struct gconv_onnx_integers {
   int64_t numbers[GCONV_ONNX_INTEGERS];
-  size_t count; /* of all, also those that are not kept */
+  size_t count; /* of all integers, also those that are not kept */
 } gconv_onnx_integers;
 
 /* Returns "float16" and so on; "" for types without a name here. */
@@ -52,17 +52,20 @@ const char *gconv_onnx_type_name(int64_t type);
 /* Whether numbers of this type are read as weights: FLOAT, DOUBLE, FLOAT16, BFLOAT16. */
 bool gconv_onnx_is_floating(int64_t type);
 
-/* Collects what is known of a tensor from `message`. The name is empty if it has none. Free it even after a failure. */
+/* Reads all but the numbers of a tensor from `message`. A tensor without a name gets an empty one. Free it even after a
+ * failure. */
 gconv_status gconv_onnx_tensor_find(const gconv_message_reader *message, const gconv_field_value *field,
                                     gconv_onnx_tensor *tensor);
 
 /* Fails if the tensor, of a type that is read, has too few bytes for `count` numbers. */
 gconv_status gconv_onnx_tensor_check(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, uint64_t count);
 
-/* Looks at the file of an external tensor, once: sets tensor->file. What is wrong with it, reading tells. */
+/* Looks at the file of an external tensor, once: sets tensor->file. It does not fail: reading the numbers reports what is
+ * wrong. */
 void gconv_onnx_tensor_look(gconv_bank_file *file, gconv_onnx_tensor *tensor);
 
-/* Bytes that are passed over to read its numbers: of its message, and of its file, if that was looked at. */
+/* Returns how many bytes are gone through to read the numbers: of the message and, after gconv_onnx_tensor_look(), of the
+ * file. */
 double gconv_onnx_tensor_bytes(const gconv_onnx_tensor *tensor);
 
 /* Reads its `count` numbers, after the check. */
@@ -97,8 +100,8 @@ typedef struct gconv_onnx_node {
   const gconv_bank_file *file;
   char *type, *name, *domain, *overload, *output, *inputs[GCONV_ONNX_INPUTS]; /* owned; each may be NULL */
   char *further;                                                              /* the first output after `output`; owned */
-  int input_count;                                                            /* all, also those that are not kept */
-  gconv_onnx_attribute *attributes;                                           /* owned */
+  int input_count;                  /* of all inputs, also those that are not kept */
+  gconv_onnx_attribute *attributes; /* owned */
   size_t attribute_count;
   uint64_t at, end; /* of its message in the file */
 } gconv_onnx_node;
@@ -106,8 +109,8 @@ typedef struct gconv_onnx_node {
 /* The allowed values of an attribute. */
 typedef enum gconv_onnx_use {
   GCONV_ONNX_READ,   /* any: it is read, or changes nothing in a run */
-  GCONV_ONNX_FIXED,  /* one; others are refused */
-  GCONV_ONNX_NEEDED, /* one, and it must be there, as the operator's default is another */
+  GCONV_ONNX_FIXED,  /* one value; others are refused */
+  GCONV_ONNX_NEEDED, /* one value, which must be there, as the operator's default is another */
 } gconv_onnx_use;
 
 /* The rule of an operator's attribute. An attribute without a rule is refused. */
@@ -127,20 +130,22 @@ void gconv_onnx_node_free(gconv_onnx_node *node);
 gconv_status gconv_onnx_fail_node(const gconv_onnx_node *node, gconv_status status, const char *format, ...)
     GCONV_PRINTF(3, 4);
 
-/* Whether its operator is one of the standard. */
+/* True if the node's operator is of the standard, ai.onnx. */
 bool gconv_onnx_is_standard(const gconv_onnx_node *node);
 
 /* Fails unless each attribute has a rule, and the node keeps all rules of this opset. */
 gconv_status gconv_onnx_check_attributes(const gconv_onnx_node *node, const gconv_onnx_rule *rules, uint64_t opset);
 
-/* The attribute of this name, or NULL; its integer, or its number, or `otherwise`. */
+/* Returns the attribute of this name, or NULL. */
 const gconv_onnx_attribute *gconv_onnx_find_attribute(const gconv_onnx_node *node, const char *name);
+/* Return the integer or the number of an attribute; `otherwise` if the node does not have it. */
 int64_t gconv_onnx_integer_of(const gconv_onnx_node *node, const char *name, int64_t otherwise);
 float gconv_onnx_number_of(const gconv_onnx_node *node, const char *name, float otherwise);
 bool gconv_onnx_has_input(const gconv_onnx_node *node, int input);
 
-/* Checks the attributes of a Conv node, and reads them into a bank that has its shape. */
+/* The rules of the attributes of a Conv. */
 extern const gconv_onnx_rule gconv_onnx_conv_rules[];
+/* Checks strides, pads, dilations and groups of a Conv node, and reads them into a bank that has its shape. */
 gconv_status gconv_onnx_read_geometry(const gconv_onnx_node *node, gconv_bank *bank);
 
 /* ---- Models ---- */
@@ -175,14 +180,14 @@ gconv_status gconv_onnx_model_follow(const gconv_onnx_model *model, gconv_onnx_t
 /* Frees all but the file. */
 void gconv_onnx_model_free(gconv_onnx_model *model);
 
-/* Fails if it is newer than what is known here, or has what is not read. */
+/* Fails if the model is newer than this code knows, or has parts that are not read. */
 gconv_status gconv_onnx_model_check(const gconv_onnx_model *model);
 
-/* The initialiser or Constant of this name, or NULL. */
+/* Returns the initialiser or Constant of this name, or NULL. */
 gconv_onnx_tensor *gconv_onnx_find_tensor(const gconv_onnx_model *model, const char *name);
 
-/* Whether an input of the model has this name. */
+/* True if an input of the model has this name. */
 bool gconv_onnx_is_input(const gconv_onnx_model *model, const char *name);
 
-/* The model of an open file whose syntax is ONNX. */
+/* Returns the model of an open file whose syntax is ONNX. */
 const gconv_onnx_model *gconv_onnx_model_of(const gconv_bank_file *file);

@@ -111,7 +111,7 @@ static gconv_status take_type(void *context, const gconv_message_reader *inside,
     return GCONV_OK;
   if (part->number == 1)
     return gconv_message_each(gconv_message_inside(inside, part), take_tensor_type, context);
-  if (part->number != 6) /* a denotation; others are sequences, maps and the like */
+  if (part->number != 6) /* 6: a denotation; other numbers: sequences, maps and the like */
     ((gconv_onnx_value *)context)->type = -1;
   return GCONV_OK;
 }

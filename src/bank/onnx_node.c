@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes of ONNX models with their attributes, and what is known of attributes: a table has a rule for each. */
+/* Nodes of ONNX models with their attributes. A table has a rule for each attribute that is known. */
 #include "bank/onnx.h"
 #include "base/memory.h"
 #include "base/printable.h"
@@ -11,11 +11,11 @@
 
 enum { INPUT = 1, OUTPUT = 2, NAME = 3, OP_TYPE = 4, ATTRIBUTE = 5, DOMAIN = 7, OVERLOAD = 8 };     /* NodeProto */
 enum { A_NAME = 1, A_F = 2, A_I = 3, A_S = 4, A_T = 5, A_INTS = 8, A_TYPE = 20, A_REFERENCE = 21 }; /* AttributeProto */
-enum { SHOWN_BYTES = 80, MOST_TEXT = 1024 /* of a text that is kept: all that are known are shorter */ };
+enum { SHOWN_BYTES = 80, MOST_TEXT = 1024 /* of a text that is kept: all known texts are shorter */ };
 
 /* ---- Reading ---- */
 
-/* The AttributeType of the values in a field; 0: the field has no value. */
+/* Returns the AttributeType of the values in a field; 0: the field has no value. */
 static unsigned kind_of_field(uint32_t number) {
   static const uint8_t kinds[] = {[2] = 1, [3] = 2,  [4] = 3,   [5] = 4,   [6] = 5,   [7] = 6,   [8] = 7,
                                   [9] = 8, [10] = 9, [11] = 10, [14] = 13, [15] = 14, [22] = 11, [23] = 12};
@@ -32,7 +32,7 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
   switch (part->number) {
   case A_NAME:
     return gconv_message_text(inside, part, &a->name);
-  case A_S: /* a longer one is data of an operator that is not known here */
+  case A_S: /* a longer text is data of an operator that is not known here */
     return part->value > MOST_TEXT ? GCONV_OK : gconv_message_text(inside, part, &a->text);
   case A_F:
     if (part->wire == GCONV_WIRE_FIXED32)
@@ -62,7 +62,7 @@ static gconv_status add_attribute(gconv_onnx_node *n, const gconv_message_reader
   return gconv_message_each(gconv_message_inside(inside, part), take_attribute_field, &attributes[n->attribute_count++]);
 }
 
-/* Outputs that are left out have an empty name. */
+/* Keeps the name of the first output, and of the first further output that is not left out: names of those are empty. */
 static gconv_status take_output(gconv_onnx_node *n, const gconv_message_reader *inside, const gconv_field_value *part) {
   if (!n->output)
     return gconv_message_text(inside, part, &n->output);
@@ -213,7 +213,7 @@ const gconv_onnx_rule gconv_onnx_conv_rules[] = {
     RULE(NULL, GCONV_ONNX_AN_INT),
 };
 
-/* Integers of an attribute, and where the bank has them. Of pads, first come all beginnings, then all ends. */
+/* Integers of an attribute, and where the bank has them. Pads have all beginnings first, then all ends. */
 #define PLACE(field) offsetof(gconv_bank, field)
 static const struct key {
   const char *name;

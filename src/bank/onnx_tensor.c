@@ -41,7 +41,7 @@ bool gconv_onnx_is_floating(int64_t type) {
   return type == GCONV_ONNX_FLOAT || type == GCONV_ONNX_FLOAT16 || type == GCONV_ONNX_DOUBLE || type == GCONV_ONNX_BFLOAT16;
 }
 
-/* Raw bytes of all types have the lowest byte first. */
+/* Returns the format of numbers in raw bytes, which have the lowest byte first. */
 static gconv_element raw_element(const gconv_onnx_tensor *tensor) {
   size_t bytes = tensor->type == GCONV_ONNX_DOUBLE ? 8 : tensor->type == GCONV_ONNX_FLOAT ? 4 : 2;
   return (gconv_element){tensor->type == GCONV_ONNX_BFLOAT16 ? 'B' : 'f', bytes, false};
@@ -317,7 +317,7 @@ gconv_status gconv_onnx_tensor_read(gconv_bank_file *file, const gconv_onnx_tens
 
 /* ---- Integers ---- */
 
-/* Of BOOL, raw bytes are one a number; in lists, both types are varints. */
+/* The state of reading integers. In raw bytes, a BOOL has 1 byte, and an INT64 has 8; in lists, both are varints. */
 typedef struct integer_reading {
   const gconv_onnx_tensor *tensor;
   gconv_onnx_integers *list;

@@ -12,7 +12,7 @@ typedef enum gconv_wire {
   GCONV_WIRE_FIXED32 = 5
 } gconv_wire;
 
-/* A message within a source: bytes at .. end; `at` is the next. */
+/* A message within a source: bytes at .. end - 1. `at` is the next byte. */
 typedef struct gconv_message_reader {
   gconv_source *source; /* it can move to any place */
   uint64_t at, end;

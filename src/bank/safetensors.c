@@ -53,7 +53,7 @@ typedef struct header {
   json_t *json;
   uint64_t data;          /* the place in the file where the data begin */
   tensor *tensors;        /* one for each entry of the file, in the same order */
-  const tensor **by_name; /* the same, sorted */
+  const tensor **by_name; /* the tensors, sorted by name */
 } header;
 
 static gconv_status read_size(gconv_bank_file *file, uint64_t *size) {
@@ -198,7 +198,7 @@ static gconv_status sort_names(const gconv_bank_file *file, header *h) {
   return GCONV_OK;
 }
 
-/* The name of a bias: what comes before "weight" in the name of its weights, and "bias". */
+/* The name of a bias: the first `stem` bytes of the name of its weights, then "bias". */
 typedef struct bias_name {
   const char *weight;
   size_t stem;
@@ -414,7 +414,8 @@ gconv_status gconv_safetensors_read_tensor(gconv_bank_file *file, size_t index, 
 
 /* ---- Writing a bank ---- */
 
-/* Returns "x.weight" for "x" and "x.weight", and "weight" for "". The same for "bias". */
+/* Returns "x.weight" for "x" and "x.weight", and "weight" for "", if `part` is "weight". If it is "bias", returns "x.bias"
+ * or "bias". */
 static char *make_name(const char *name, const char *part) {
   size_t length = strlen(name), stem = length >= 6 && strcmp(name + length - 6, "weight") == 0 ? length - 6 : length;
   bool dot = stem > 0 && name[stem - 1] != '.';

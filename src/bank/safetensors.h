@@ -10,7 +10,8 @@ typedef enum gconv_tensor_type { GCONV_TENSOR_F32, GCONV_TENSOR_F64, GCONV_TENSO
 
 enum { GCONV_TENSOR_DIMENSIONS = 4 };
 
-/* A named array. Who makes one for writing owns what it points to; of one that was read, gconv_tensor_free() frees it. */
+/* A named array. A tensor for writing points to memory of the caller. A tensor that was read owns its memory, which
+ * gconv_tensor_free() frees. */
 typedef struct gconv_tensor {
   char *name;
   gconv_tensor_type type;
@@ -19,10 +20,10 @@ typedef struct gconv_tensor {
   void *data; /* float, double or uint64_t, the last dimension fastest */
 } gconv_tensor;
 
-/* The product of the shape: 1 without dimensions. The shape must fit into memory. */
+/* Returns the product of the shape: 1 without dimensions. The shape must fit into memory. */
 size_t gconv_tensor_items(const gconv_tensor *tensor);
 
-/* Bytes of a number: 4 or 8. */
+/* Returns the bytes of a number: 4 or 8. */
 size_t gconv_tensor_item_bytes(const gconv_tensor *tensor);
 
 /* Frees name and data and zeroes the tensor. NULL is allowed. */
@@ -30,16 +31,16 @@ void gconv_tensor_free(gconv_tensor *tensor);
 
 /* ---- Reading: of a gconv_bank_file whose syntax is safetensors ---- */
 
-/* The name of an entry, byte by byte as the file has it. Its bytes may be commands to a terminal. */
+/* Returns the name of an entry, byte by byte as the file has it. Its bytes may be commands to a terminal. */
 const char *gconv_safetensors_name(const gconv_bank_file *file, size_t index);
 
 /* Finds the entry with just this name; false if there is none. */
 bool gconv_safetensors_find(const gconv_bank_file *file, const char *name, size_t *index);
 
-/* The text called `key` of __metadata__; NULL if there is none. Valid until the file is closed. */
+/* Returns the text called `key` of __metadata__; NULL if there is none. Valid until the file is closed. */
 const char *gconv_safetensors_metadata(const gconv_bank_file *file, const char *key);
 
-/* Whether the numbers of an entry can be read as float32. */
+/* True if the numbers of an entry can be read as float32. */
 bool gconv_safetensors_is_floating(const gconv_bank_file *file, size_t index);
 
 /* Reads an entry of a floating-point type as float32; `floats` must have room for as many as its shape says. */

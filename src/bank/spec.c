@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From what a user writes, PATH or PATH:NAME, to a bank. */
+/* Opens and reads the bank that a user names as PATH or PATH:NAME. */
 #include "bank/syntax.h"
 #include "base/arguments.h"
 #include "base/npy_header.h"
@@ -72,7 +72,7 @@ static bool is_npy_bank(gconv_source *source) {
          (header.dimensions > 4 || (header.dimensions == 4 && header.shape[1] != 1));
 }
 
-/* Returns the same of a member of an archive of NumPy. */
+/* Returns is_npy_bank() of a member of an archive of NumPy. */
 static bool is_member_bank(gconv_source *archive, const gconv_zip_member *member) {
   gconv_source source = {.file = -1};
   size_t length;
@@ -82,7 +82,7 @@ static bool is_member_bank(gconv_source *archive, const gconv_zip_member *member
   return is;
 }
 
-/* Returns the same of the array that is named in an archive of NumPy, or, without a name, of any of them. */
+/* Returns is_npy_bank() of the array `name` of an archive of NumPy; without a name, whether any array is a bank. */
 static bool is_npz_bank(gconv_source *archive, const char *name) {
   gconv_zip zip;
   size_t index = 0;
@@ -95,7 +95,7 @@ static bool is_npz_bank(gconv_source *archive, const char *name) {
   return is;
 }
 
-/* Returns whether a file exists and holds a bank; of an archive of NumPy, under this name, which may be NULL. */
+/* Returns whether a file exists and holds a bank. In an archive of NumPy, `name` is the array; NULL: any array. */
 static bool is_bank_file(const char *path, const char *name) {
   gconv_source source;
   const uint8_t *bytes;

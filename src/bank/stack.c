@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MOST_GROWTH = 64 }; /* weights of the bank, by the taps of the filters that it is made of */
+enum { MOST_GROWTH = 64 }; /* the most weights of a bank, for each tap of its filters */
 #define MOST_LEVEL 255.0F  /* offsets of filters are in 255ths; biases are for samples in [0, 1] */
 
 /* Taps before and after the anchor, along one axis. */
@@ -18,7 +18,7 @@ static void extend(reach *all, int32_t size, int32_t anchor) {
   all->behind = size - 1 - anchor > all->behind ? size - 1 - anchor : all->behind;
 }
 
-/* Returns the least size whose centre, size / 2, has so much before and after it. */
+/* Returns the smallest size that has enough taps before and after its centre, size / 2. */
 static int32_t size_around(reach all) {
   return all.before > all.behind ? 2 * all.before : 2 * all.behind + 1;
 }
@@ -46,7 +46,8 @@ static gconv_status fill(const gconv_filters *filters, gconv_bank *bank) {
   return gconv_bank_check_finite("the stacked filters", GCONV_BAD_ARGUMENT, bank);
 }
 
-/* All filters of a bank have one size: a long column and a long row would make a bank of large planes, mostly zeros. */
+/* Fails if the bank would be mostly zeros: all its filters have one size, so a long column and a long row need large
+ * planes. */
 static gconv_status check_growth(gconv_bank_shape shape, uint64_t taps) {
   const uint64_t most = MOST_GROWTH * taps + (1 << 24), weights = gconv_bank_shape_weights(shape);
   if (weights <= most)

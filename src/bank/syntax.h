@@ -13,7 +13,7 @@ typedef struct gconv_bank_syntax {
   const char *extension; /* ".safetensors" */
   /* Returns whether a file that begins with these bytes (4096, or the whole file) has this syntax. */
   bool (*recognise)(const uint8_t *bytes, size_t size);
-  /* Reads the contents of the file, and adds an entry for each. On failure the caller closes. */
+  /* Reads the contents of the file, and adds an entry for each. On failure the caller closes the file. */
   gconv_status (*open)(gconv_bank_file *file);
   /* Reads an entry without obstacle into an empty bank. On failure the caller frees the bank. */
   gconv_status (*read)(gconv_bank_file *file, size_t index, gconv_bank *bank);
@@ -47,19 +47,19 @@ gconv_status gconv_bank_file_open_bytes(const char *name, uint8_t *bytes, size_t
 /* Adds an empty entry; it is valid until the next is added. */
 gconv_status gconv_bank_file_add(gconv_bank_file *file, gconv_bank_entry **entry);
 
-/* Returns why a tensor of this shape is no bank, as the end of a sentence; NULL if it is one. */
+/* Returns why a tensor of this shape is no bank, as the end of a sentence; NULL: it is a bank. */
 const char *gconv_bank_shape_obstacle(int32_t dimensions, const uint64_t *shape);
 
-/* For arrays of NumPy: fills kind, shape, type and obstacle of an entry; reads the elements after the header into an empty
- * bank. */
+/* For arrays of NumPy: fills kind, shape, type and obstacle of an entry. */
 void gconv_bank_describe_npy(const gconv_npy_header *header, gconv_bank_entry *entry);
+/* For arrays of NumPy: reads the elements after the header into an empty bank. */
 gconv_status gconv_bank_load_npy(gconv_source *source, const gconv_npy_header *header, gconv_bank *bank);
 
 /* Finds the syntax called `name`. GCONV_BAD_ARGUMENT lists the known names. */
 gconv_status gconv_bank_syntax_by_name(const char *name, const gconv_bank_syntax **syntax);
 
-/* Returns the syntax of a file with this name that begins with these bytes: the one that recognises them, otherwise the one
- * with the extension. NULL if there is none. */
+/* Returns the syntax of a file with this name that begins with these bytes: the syntax that recognises them, else the syntax
+ * of the extension, unless that is text. NULL: there is none. */
 const gconv_bank_syntax *gconv_bank_syntax_find(const char *name, const uint8_t *bytes, size_t size);
 /* Returns the syntax that the extension of `path` names, or NULL. */
 const gconv_bank_syntax *gconv_bank_syntax_by_path(const char *path);

@@ -8,15 +8,15 @@
 /* One execution of a step that pads. Rows and columns are counted in the layer's whole input, where the first is 0. */
 typedef struct gconv_padding_job {
   gconv_border border;
-  float outside;           /* where the border says a constant */
+  float outside;           /* the constant of border constant */
   int32_t height, width;   /* of the whole input */
-  int32_t in_rows;         /* of it that are there, from row in_first on */
-  int32_t rows, columns;   /* that are made ... */
-  int64_t in_first, first; /* ... from row `first` on ... */
-  int32_t first_column;    /* ... and from this column on, which is outside or 0 */
+  int32_t in_rows;         /* rows of the input that are in memory, from row in_first on */
+  int32_t rows, columns;   /* of the padded tensor, as far as it is made */
+  int64_t in_first, first; /* the first row that is in memory; the first row that is made */
+  int32_t first_column;    /* the first column that is made, which is outside or 0 */
 } gconv_padding_job;
 
-/* As row `at` of the network's output is made. */
+/* Returns the job of an execution that makes the network's output from row `at` on. */
 static inline gconv_padding_job gconv_padding_job_of(const gconv_network_plan *network, const gconv_step *step, int64_t at) {
   const gconv_layer_problem *p = &step->problem, *whole = &step->whole;
   gconv_padding_job job = {step->border,
@@ -34,8 +34,8 @@ static inline gconv_padding_job gconv_padding_job_of(const gconv_network_plan *n
   return job;
 }
 
-/* Which of the rows that are there row y of what is made shows; GCONV_OUTSIDE if it has the constant. By bands of rows, that
- * is so of rows, too, that no output needs. */
+/* Returns the row in memory of which row y of the padded tensor is a copy; GCONV_OUTSIDE: row y has the constant. In bands
+ * of rows, rows that no output needs have it, too. */
 GCONV_BOTH int64_t gconv_padding_row(const gconv_padding_job *job, int64_t y) {
   int64_t row = gconv_border_index(job->border, job->first + y, job->height);
   if (row == GCONV_OUTSIDE || row < job->in_first || row >= job->in_first + job->in_rows)
@@ -43,6 +43,7 @@ GCONV_BOTH int64_t gconv_padding_row(const gconv_padding_job *job, int64_t y) {
   return row - job->in_first;
 }
 
+/* Returns the column of which column x of the padded tensor is a copy, or GCONV_OUTSIDE. */
 GCONV_BOTH int64_t gconv_padding_column(const gconv_padding_job *job, int64_t x) {
   return gconv_border_index(job->border, job->first_column + x, job->width);
 }

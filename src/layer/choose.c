@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which algorithm solves a layer, and for how many images at a time. */
+/* Chooses the algorithm that solves a layer, and for how many images at a time. */
 #include "layer/network.h"
 #include "operation/pick.h"
 #include "operation/tuning.h"
@@ -14,12 +14,12 @@ const char *gconv_math_name(gconv_math math) {
 /* How an algorithm would solve a layer. */
 typedef struct layer_candidate {
   gconv_layer_problem
-      problem;        /* of one execution: as many images as its workspace allows, its math the one that it is for */
+      problem;        /* of one execution: as many images as its workspace allows, and the math that it computes in */
   double estimate_ms; /* of all images */
 } layer_candidate;
 
-/* On the CPU, each thread has a workspace. It counts as four of them, however many there are: choices do not depend on that.
- */
+/* Returns the bytes of workspace. On the CPU, each thread has one; four are counted, so that choices do not depend on the
+ * number of threads. */
 static size_t workspace_of(const gconv_device *device, const gconv_layer_algorithm *row,
                            const gconv_layer_problem *problem) {
   const size_t counted = device->type == &gconv_device_type_cpu ? 4 : 1;
@@ -27,11 +27,10 @@ static size_t workspace_of(const gconv_device *device, const gconv_layer_algorit
   return bytes > SIZE_MAX / counted ? SIZE_MAX : bytes * counted;
 }
 
-/* Makes the problem one of the most images for which the workspace suffices, in equal parts of all. False if it does not
- * even for one. */
+/* Cuts the problem to as many images as the workspace allows, in equal parts of all images. False if not even one fits. */
 static bool fit_batch(const gconv_device *device, const gconv_layer_algorithm *row, gconv_layer_problem *problem) {
   const int32_t all = problem->images;
-  int64_t fits = 0, fails = (int64_t)all + 1; /* the first question is that of all */
+  int64_t fits = 0, fails = (int64_t)all + 1; /* all images are tried first */
   for (; fails - fits > 1; problem->images = (int32_t)(fits + (fails - fits) / 2))
     if (workspace_of(device, row, problem) <= problem->workspace_limit)
       fits = problem->images;
@@ -44,8 +43,8 @@ static bool fit_batch(const gconv_device *device, const gconv_layer_algorithm *r
   return true;
 }
 
-/* --math allows rounding but does not demand it: an algorithm that cannot use it works in float32: where an algorithm has no
- * use for it, it works in true float32. */
+/* Fits the problem to an algorithm. Returns why the algorithm cannot solve it, or NULL. --math allows rounding but does not
+ * demand it: an algorithm that cannot use it works in true float32. */
 static const char *fit(const gconv_device *device, const gconv_layer_algorithm *row, gconv_layer_problem *problem) {
   const char *obstacle = row->supports(problem);
   if (obstacle && problem->math != GCONV_MATH_FP32) {
@@ -57,9 +56,9 @@ static const char *fit(const gconv_device *device, const gconv_layer_algorithm *
   return obstacle;
 }
 
-/* Sets *priced, the problem by which auto chooses: of whole images, however many rows are made at a time, and of
- * step->chosen_for of them, or as many of these as the workspace allows. An algorithm that is asked for by name need not be
- * able to solve that. */
+/* Returns why an algorithm cannot solve the step, or NULL. Sets *priced, the problem by which auto chooses: it has whole
+ * images, even if few rows are made at a time; and it has step->chosen_for images, or as many as the workspace allows. An
+ * algorithm that is asked for by name need not be able to solve *priced. */
 static const char *find_obstacle(const gconv_device *device, const gconv_layer_algorithm *row, const gconv_step *step,
                                  bool named, gconv_layer_problem *priced, gconv_layer_problem *problem) {
   *priced = step->whole;
@@ -94,7 +93,7 @@ static void set_price(const gconv_prices *prices, const gconv_layer_algorithm *r
 }
 
 /* The bound of a sum, relative to sum |w * x|, that auto accepts in float32: half a level of u8. Chains of more than some
- * 33,000 products may be off by more; then they are added in float64. */
+ * 33,000 products may be off by more; then auto takes an algorithm that adds in float64. */
 static const double ACCURACY = 0.5 / 255;
 
 gconv_status gconv_layer_check_rounding(const gconv_step *step, bool is_auto) {

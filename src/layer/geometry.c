@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From what a user asks of a layer to the problem that algorithms see. */
+/* Makes the problem that algorithms solve from what a user asks of a layer. */
 #include "bank/kind.h"
 #include "base/memory.h"
 #include "layer/kind.h"
@@ -59,7 +59,7 @@ static gconv_status resolve_axis(axis *a, const char *where) {
   case GCONV_LAYER_FULL:
     a->before = a->after = (int32_t)(extent - 1);
     break;
-  case GCONV_LAYER_DEFAULT: /* which is resolved before */
+  case GCONV_LAYER_DEFAULT: /* gconv_layer_settled() has replaced it */
   case GCONV_LAYER_VALID:
   case GCONV_LAYER_EXPLICIT:
     break;

@@ -30,7 +30,7 @@ typedef struct gconv_field {
 
 typedef struct gconv_verified_layer {
   const gconv_step *step;
-  const gconv_field *in, *input; /* of the layer, and of the first layer */
+  const gconv_field *in, *input; /* in: input of the layer; input: input of the first layer */
   gconv_field *out;
 } gconv_verified_layer;
 
@@ -44,29 +44,30 @@ typedef enum gconv_layer_rows {
 } gconv_layer_rows;
 
 typedef struct gconv_layer_work {
-  /* Algorithms solve it (kernels/layer_algorithms.def), and products of their own train it: it has no forward(), backward()
-   * and gpu. */
+  /* Algorithms solve it (kernels/layer_algorithms.def), and training has products of its own for it: the record has no
+   * forward(), backward() and gpu. */
   bool by_algorithms;
   bool needs_input; /* it takes the input of the first layer, too */
-  /* Resolves the layer: all of the step but algorithm and weights. `where` is for errors: "layer 2". */
+  /* Resolves the layer: fills all of the step except algorithm and weights. `where` is for errors: "layer 2". */
   gconv_status (*resolve)(const gconv_layer *layer, const char *where, const gconv_layer_input *in, gconv_step *step);
   gconv_layer_rows rows;
-  /* Writes how it is computed. pads: the step before, which pads the input, or NULL. */
+  /* Writes how the layer is computed. pads: the step before, which pads the input, or NULL. */
   void (*explain)(const gconv_step *step, const gconv_step *pads, FILE *text);
   /* Computes plane number `plane` of the output in float64, and how far off a correct program may be. */
   void (*verify)(const gconv_verified_layer *layer, size_t plane);
-  /* Makes plane number `plane` of the output, in running and in training; and dx from dz in training, of one case. */
+  /* forward() makes plane number `plane` of the output, in runs and in training. backward() makes dx from dz of one case, in
+   * training. */
   void (*forward)(const gconv_layer_planes *planes, size_t plane);
   void (*backward)(const gconv_layer_problem *problem, const float *dz, float *dx);
   const gconv_layer_gpu *gpu;
 } gconv_layer_work;
 
-/* The record of a kind, all of its fields in this order. */
+/* Defines the record of a kind, with all fields in this order. */
 #define GCONV_LAYER_WORK(name, by_algorithms, needs_input, resolve, rows, explain, verify, forward, backward, gpu)          \
   const gconv_layer_work gconv_layer_work_##name = {by_algorithms, needs_input, resolve,  rows, explain,                    \
                                                     verify,        forward,     backward, gpu}
 
-/* What a record has in place of a function or of `gpu`. A kind that cannot do a thing says so, and is refused by name. */
+/* Values of a record in place of a function or of `gpu`: the kind cannot do this. If it is asked to, an error names it. */
 #define GCONV_BY_ALGORITHMS NULL
 #define GCONV_CANNOT_BE_TRAINED NULL
 #define GCONV_NOT_ON_A_GPU NULL
@@ -81,7 +82,8 @@ GCONV_EACH_LAYER_KIND(GCONV_LAYER_WORK_ROW)
 
 const gconv_layer_work *gconv_layer_work_of(gconv_layer_kind kind);
 
-/* resolve() of convolutions, and of kinds whose shapes gconv_layer_form.follow() says. */
+/* gconv_layer_resolve_conv() is resolve() of convolutions, gconv_layer_resolve_bare() of kinds whose shapes follow from
+ * gconv_layer_form.follow(). */
 gconv_status gconv_layer_resolve_conv(const gconv_layer *layer, const char *where, const gconv_layer_input *in,
                                       gconv_step *step);
 gconv_status gconv_layer_resolve_bare(const gconv_layer *layer, const char *where, const gconv_layer_input *in,

@@ -62,8 +62,8 @@ static double activate(const gconv_layer_problem *problem, double v) {
   return v;
 }
 
-/* The error after the activation: multiplied by its steepest slope, plus its own error, which is a rounding or that of exp
- * in activation.h. */
+/* Returns the error after the activation: `allowed` times its steepest slope, plus its own error, which is a rounding or the
+ * error of exp in activation.h. */
 static double activate_error(const gconv_layer_problem *problem, double allowed, double v) {
   switch (problem->activation) {
   case GCONV_ACTIVATION_LEAKY:
@@ -112,7 +112,7 @@ static sums sum_at(const gconv_verified_layer *job, int32_t n, int32_t k, int32_
   return s;
 }
 
-/* The largest |x|, with its error, of the channels that filter k of image n sees. */
+/* Returns the largest |x|, with its error, of the channels that filter k of image n sees. */
 static double largest_of(const gconv_verified_layer *job, int32_t n, int32_t k) {
   const gconv_layer_problem *problem = &job->step->problem;
   int32_t channels = problem->channels / problem->groups, group = k / (problem->filters / problem->groups);

@@ -43,7 +43,8 @@ static gconv_status check_count(const char *what, int32_t count, int32_t channel
                     channels == 1 ? "" : "s");
 }
 
-/* Counts fit the channels. `stored` is the type of the samples in the file, before they became grey. */
+/* Fails unless the options fit the input, such as the counts of means and deviations. `stored` is the type of the samples in
+ * the file, before they became grey. */
 static gconv_status check_options(const gconv_network_options *options, const gconv_input *input, gconv_type stored) {
   if (options->mean)
     GCONV_TRY(check_count("means", options->mean_count, input->channels));
@@ -57,7 +58,7 @@ static gconv_status check_options(const gconv_network_options *options, const gc
   return GCONV_OK;
 }
 
-/* Tells once of images of another size than the network was made for. Rows of tables are no images. */
+/* Warns once if images have another size than the network was made for. Rows of tables are no images. */
 static void tell_size(const gconv_image *like, const gconv_network_operation *operation) {
   bool *told = (bool *)&operation->told;
   if ((operation->height <= 1 && operation->width <= 1) ||
@@ -72,7 +73,7 @@ static void tell_size(const gconv_image *like, const gconv_network_operation *op
 
 /* ---- Creation ---- */
 
-/* C of each, or NULL if none are given. */
+/* Copies a number for each channel. If `numbers` is NULL, *copy stays as it is. */
 static gconv_status copy_numbers(const float *numbers, int32_t count, int32_t channels, float **copy) {
   if (!numbers)
     return GCONV_OK;
@@ -84,7 +85,7 @@ static gconv_status copy_numbers(const float *numbers, int32_t count, int32_t ch
   return GCONV_OK;
 }
 
-/* The channels of an image that the first layer gets. */
+/* Returns how many channels of an image the first layer gets. */
 static int32_t taken_channels(const gconv_image *like, const gconv_network_operation *operation) {
   const gconv_layer *first = &operation->layers[0];
   bool alpha = like->alpha && like->channels > 1;
@@ -120,7 +121,7 @@ bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image) {
          image->plane_bytes == row * (size_t)input->height;
 }
 
-/* `input` has the shape of the layer's input, without what pads it. */
+/* `input` has the shape of the layer's input before padding. */
 static void fill_info(gconv_step *step, const gconv_layer_problem *input) {
   const gconv_layer_problem *problem = &step->problem;
   gconv_layer_problem all = step->whole;
@@ -157,8 +158,8 @@ static gconv_layer_shape shape_of(const gconv_image *image) {
   return (gconv_layer_shape){.channels = image->channels, .height = image->height, .width = image->width};
 }
 
-/* Resolves layer number `index`, whose input is a tensor of the network's `out` header; which becomes that of its output.
- * Its steps are appended. */
+/* Resolves layer number `index`, and appends its steps. network->out is the header of its input, and becomes the header of
+ * its output. */
 static gconv_status resolve_layer(gconv_network_plan *network, const gconv_layer *layer, size_t index,
                                   const gconv_network_options *options, const gconv_image *first) {
   gconv_step pads = {0}, *step;
@@ -187,12 +188,12 @@ static gconv_status resolve_layer(gconv_network_plan *network, const gconv_layer
   return GCONV_OK;
 }
 
-/* The shape of the input of a step's layer, which a step before may pad. */
+/* Returns the problem with the input of a step's layer before padding. */
 static const gconv_layer_problem *unpadded(const gconv_network_plan *network, const gconv_step *step) {
   return step > network->steps && step[-1].pads ? &step[-1].whole : &step->whole;
 }
 
-/* Decides how it is solved. */
+/* Chooses the algorithm of a step, and fills its info. */
 static gconv_status make_step(gconv_network_plan *network, gconv_step *step, const gconv_layer *layer,
                               const gconv_network_options *options, const char *wanted, FILE *reasons) {
   if (step->pads || !gconv_layer_work_of(step->kind)->by_algorithms) {
@@ -210,7 +211,7 @@ static gconv_status make_step(gconv_network_plan *network, gconv_step *step, con
 }
 
 #ifdef GCONV_WITH_CUDA
-/* The estimate for one kernel of all layers: the tensors between layers cost nothing. */
+/* Returns the estimate for one kernel of all layers: the tensors between layers cost nothing. */
 static double merged_ms(const gconv_network_plan *network, const gconv_prices *prices) {
   const gconv_step *first = &network->steps[0], *last = &network->steps[network->count - 1];
   const double pixels = (double)last->images * last->whole.out_height * last->whole.out_width;
@@ -220,7 +221,7 @@ static double merged_ms(const gconv_network_plan *network, const gconv_prices *p
   return fmax(sums / (0.4 * prices->machine.fma_per_ms), bytes / (0.7 * prices->machine.bytes_per_ms));
 }
 
-/* Layers of filters of 1 x 1 become one kernel on a GPU, where that is expected to be faster, or is asked for. */
+/* Merges layers of filters of 1 x 1 into one kernel on a GPU, if that is expected to be faster, or is asked for. */
 static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options,
                         bool any_algorithm, FILE *reasons) {
   const gconv_layer_algorithm *row = &gconv_layer_algorithm_cuda_pointwise;
@@ -260,7 +261,7 @@ static void make_combination(gconv_network_plan *network, gconv_combine combine)
   const gconv_step *last = &network->steps[network->count - 1];
   network->filters = last->problem.filters;
   network->combine = combine;
-  if (network->by_channel) { /* N * C images of K channels are N of C * K */
+  if (network->by_channel) { /* N * C images of K channels are N images of C * K */
     network->out.channels *= network->input.channels;
     network->out.frames = network->input.images;
   }
@@ -270,7 +271,8 @@ static void make_combination(gconv_network_plan *network, gconv_combine combine)
   network->out.channels /= network->combined;
 }
 
-/* Bytes of the tensors of one image: the input, the two buffers between layers, which take turns, and the output. */
+/* Returns the bytes of the tensors of one image: the input, the two buffers between layers, which take turns, and the
+ * output. */
 static double tensor_bytes(const gconv_network_plan *network) {
   const gconv_step *steps = network->steps;
   double in = 4.0 * network->input.channels * network->input.height * network->input.width, between[2] = {0, 0}, out = 0;
@@ -282,9 +284,9 @@ static double tensor_bytes(const gconv_network_plan *network) {
   return in + between[0] + between[1] + out;
 }
 
-/* Images that are put together in any number get the algorithms that are best for a number that follows from the shape of
- * one. On the CPU that is one, as times grow with the number. A GPU is filled by many small images only: there it is a full
- * batch, of as many as fit into FULL_BATCH bytes of tensors; a single small image is done soon all the same. */
+/* Sets how many images algorithms are chosen for. If batches may have any size, the number follows from the shape of one
+ * image. On the CPU it is 1, as times grow with the number. A GPU is filled only by many small images: there it is a full
+ * batch, as many as fit into FULL_BATCH bytes of tensors, up to 64. */
 static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
   static const double FULL_BATCH = 256 << 20;
   const int32_t most = network->base.device->type == &gconv_device_type_cpu ? 1 : 64;
@@ -326,7 +328,7 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   return status;
 }
 
-/* The whole of it, for people. */
+/* Fills the info of the plan from the infos of its layers. */
 static void fill_plan_info(gconv_network_plan *network) {
   const gconv_layer_info *first = &network->steps[network->steps[0].pads].info;
   const gconv_image *like = &network->base.like, *out = &network->out;

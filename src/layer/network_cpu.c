@@ -14,8 +14,8 @@
 
 typedef struct cpu_run {
   const gconv_network_plan *network;
-  float *input;     /* the tensor, where the image is not one; NULL until it is needed */
-  float *middle[2]; /* what lies between layers, in turn, and before what is combined; NULL where nothing does */
+  float *input;     /* the input tensor, if the image is none itself; NULL until it is needed */
+  float *middle[2]; /* the tensors between layers, in turn, and before combining; NULL: not needed */
   uint8_t *workspace;
   size_t workspace_bytes; /* of each thread */
 } cpu_run;
@@ -39,7 +39,7 @@ static gconv_status allocate_floats(size_t count, const char *what, float **floa
   return GCONV_OK;
 }
 
-/* Output of step i, unless it is the network's: middle[i % 2]. */
+/* True if step i writes the network's output; other steps write middle[i % 2]. */
 static bool is_last(const gconv_network_plan *network, size_t i) {
   return i + 1 == network->count && network->combine == GCONV_COMBINE_NONE;
 }
@@ -83,7 +83,7 @@ static gconv_status prepare(const gconv_network_plan *network, void **result) {
 typedef struct input_job {
   const gconv_input *input;
   const gconv_image *in;
-  int64_t first; /* the row of `in` that the tensor's first is; it may lie outside */
+  int64_t first; /* the row of `in` that the tensor begins with; it may lie outside */
   float *to;
 } input_job;
 
@@ -101,14 +101,14 @@ static void normalize_u8(const uint8_t *from, ptrdiff_t step, int32_t width, con
 GCONV_NORMALIZE_ROW(normalize_u16, uint16_t)
 GCONV_NORMALIZE_ROW(normalize_f32, float)
 
-/* Neighbouring floats, of which 1 is white: dividing by that changes nothing. */
+/* Normalises neighbouring floats. Their white is 1, so they are not divided by it. */
 GCONV_VECTOR_LOOP(normalize_plain, (const float *restrict from, int32_t width, float mean, float std, float *restrict to),
                   (from, width, mean, std, to)) {
   for (int32_t x = 0; x < width; x++)
     to[x] = (from[x] - mean) / std;
 }
 
-/* A plane of the tensor, with zeros where it has rows that the image has not. */
+/* Makes a plane of the tensor, with zeros in rows that the image does not have. */
 static void convert_plane(void *context, size_t turn, int thread) {
   const input_job *job = context;
   const gconv_input *input = job->input;
@@ -139,7 +139,7 @@ static void convert_plane(void *context, size_t turn, int thread) {
   }
 }
 
-/* The tensor that the first layer sees: the image's own pixels, or what is made of them. */
+/* Sets *tensor to what the first layer sees: the image's own pixels, or run->input, made of them. */
 static gconv_status make_tensor(cpu_run *run, const gconv_image *in, int64_t in_row, int64_t first, const float **tensor) {
   const gconv_network_plan *network = run->network;
   const gconv_input *input = &network->input;
@@ -205,7 +205,7 @@ static void make_plane(void *context, size_t turn, int thread) {
   job->work->forward(&job->planes, turn);
 }
 
-/* A part of a plane of a padded tensor: its rows are copied, with what lies before and after them. */
+/* Rows of a plane of a padded tensor that a thread makes at a time. */
 enum { PADDED_ROWS = 32 };
 
 typedef struct padded_planes {
@@ -246,7 +246,7 @@ static void pad_rows(void *context, size_t turn, int thread) {
   }
 }
 
-/* Row `first` of the network's output is made. */
+/* Pads the input of a layer, for the network's output from row `first` on. */
 static void execute_padding(const cpu_run *run, const gconv_step *step, int64_t first, const float *in, float *out) {
   padded_planes job = {gconv_padding_job_of(run->network, step, first), in, out, 0};
   job.parts = (size_t)((job.how.rows - 1) / PADDED_ROWS + 1);
@@ -254,7 +254,8 @@ static void execute_padding(const cpu_run *run, const gconv_step *step, int64_t 
   gconv_threads_run(run->network->base.device->threads, planes * job.parts, pad_rows, &job);
 }
 
-/* Row `first` of the network's output is made. By rows, the input has more rows than those that are added to. */
+/* Executes a layer without an algorithm, for the network's output from row `first` on. By rows, `input` has more rows than
+ * the layer. */
 static void execute_plain(const cpu_run *run, const gconv_step *step, const float *input, int64_t first, const float *in,
                           float *out) {
   const gconv_network_plan *network = run->network;
@@ -317,7 +318,7 @@ typedef struct combine_job {
   size_t parts; /* of a plane */
 } combine_job;
 
-/* A part of a plane of the output. */
+/* Combines a part of a plane of the output. */
 static void combine_part(void *context, size_t turn, int thread) {
   const combine_job *job = context;
   const gconv_network_plan *network = job->network;
@@ -374,7 +375,7 @@ static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row,
 
 static gconv_status measure(void *memory, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                             double *milliseconds) {
-  (void)warm; /* nothing is rotated */
+  (void)warm; /* buffers are not rotated */
   cpu_run *run = memory;
   const float *tensor;
   GCONV_TRY(make_tensor(run, in, 0, 0, &tensor));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Layers on a GPU. The image is uploaded as it is, and becomes float32 there; layers pass their results to each other
- * through two buffers in turn, and only the last one's come back.
+ * through two buffers in turn, and only the last layer's results come back.
  */
 #include "device/guest_cuda.h"
 #include "device/timeline_cuda.h"
@@ -15,11 +15,11 @@
 struct network_run {
   const gconv_network_plan *network;
   gconv_timeline timeline;
-  void *buffers[2]; /* tensor i, that of the input being number 0, is in buffers[i % 2]; raw pixels are in buffers[1] */
+  void *buffers[2]; /* tensor i is in buffers[i % 2], where tensor 0 is the input; raw pixels are in buffers[1] */
   size_t bytes[2];
-  void *kept; /* the input of the first layer, in place of buffers[0], where residual wants it later; else NULL */
+  void *kept; /* the input of the first layer, in place of buffers[0], if a later layer needs it; else NULL */
   void *workspace;
-  float *normal;   /* of layers in one kernel, where pixels are normalised: means, then deviations */
+  float *normal;   /* means, then deviations, if layers in one kernel normalise pixels */
   float **weights; /* of the steps */
   void **states;   /* of the steps, as acquire() made them */
 };
@@ -52,7 +52,7 @@ static size_t image_bytes(const gconv_image *image) {
   return gconv_dense_row_bytes(image) * gconv_all_rows(image);
 }
 
-/* An image of this shape on the device, without gaps. */
+/* Returns an image of this shape on the device, without gaps. */
 static gconv_image on_device(const gconv_image *shape, void *pixels) {
   gconv_image image = *shape;
   image.data = pixels;
@@ -61,7 +61,7 @@ static gconv_image on_device(const gconv_image *shape, void *pixels) {
   return image;
 }
 
-/* Whether pixels become a tensor by being uploaded. */
+/* True if uploaded pixels are the tensor already. */
 static bool uploads_tensor(const gconv_network_plan *network) {
   gconv_image raw = on_device(&network->seen, NULL);
   return !network->by_rows && gconv_input_is_tensor(&network->input, &raw);
@@ -74,20 +74,21 @@ static bool needs_input(const gconv_network_plan *network) {
   return false;
 }
 
-/* Where the tensor that the first layer sees is made. */
+/* Returns the buffer for the tensor that the first layer sees. */
 static void *input_buffer(const network_run *run) {
   return run->kept ? run->kept : run->buffers[0];
 }
 
-/* The number of the tensor that the last layer makes, and that of the output. */
+/* Returns the number of the tensor that the last layer makes. */
 static size_t made_tensor(const gconv_network_plan *network) {
   return network->merged ? 1 : network->count;
 }
-/* Whether one kernel makes classes. */
+/* True if the kernel of all layers also makes classes. */
 static bool merges_argmax(const gconv_network_plan *network) {
   return network->merged && network->combine == GCONV_COMBINE_ARGMAX;
 }
 
+/* Returns the number of the tensor that is the output. */
 static size_t last_tensor(const gconv_network_plan *network) {
   return made_tensor(network) + (network->combine != GCONV_COMBINE_NONE && !merges_argmax(network));
 }
@@ -101,7 +102,7 @@ static gconv_status allocate_buffers(network_run *run) {
   const gconv_network_plan *network = run->network;
   const gconv_step *first = &network->steps[0];
   size_t workspace = 0;
-  gconv_image most = network->seen; /* that is uploaded at a time */
+  gconv_image most = network->seen; /* what is uploaded at a time */
   if (network->input.rows < most.height)
     most.height = network->input.rows;
   const size_t input = gconv_step_in_floats(first) * (size_t)first->images * sizeof(float);
@@ -127,15 +128,15 @@ struct route {
   const float *in;
   float *out;
   cudaStream_t stream;
-  const gconv_image *planes; /* NULL, or: of layers in one kernel, what they take in place of `in`: planes of samples that
-                                are not normalised yet, in memory of the device */
+  const gconv_image *planes; /* in place of `in`, for layers in one kernel: planes in memory of the device, whose samples are
+                                not normalised yet; or NULL */
 };
 
 static float *tensor_of(const network_run *run, const route &way, size_t tensor) {
   return tensor == last_tensor(run->network) ? way.out : tensor == 0 ? (float *)way.in : (float *)run->buffers[tensor % 2];
 }
 
-/* Within the run's own buffers. */
+/* Returns the route within the run's own buffers. */
 static route own_route(const network_run *run) {
   return {(const float *)input_buffer(run), (float *)run->buffers[last_tensor(run->network) % 2], run->timeline.stream,
           NULL};
@@ -166,7 +167,7 @@ static gconv_status prepare_step(network_run *run, size_t i) {
   return GCONV_OK;
 }
 
-/* Means and deviations, where layers in one kernel normalise their input. */
+/* Uploads means and deviations, if layers in one kernel normalise their input. */
 static gconv_status prepare_normal(network_run *run) {
   const gconv_input *input = &run->network->input;
   const size_t bytes = (size_t)input->channels * sizeof(float);
@@ -214,7 +215,7 @@ static gconv_status prepare(const gconv_network_plan *network, void **result) {
 
 /* ---- From an image to a tensor ---- */
 
-/* From `pixels`, which lie without gaps, to the input's buffer. */
+/* Converts `pixels`, which lie without gaps, to floats in the input's buffer. */
 template <class Sample>
 static gconv_status convert_as(const network_run *run, const void *pixels, int32_t in_rows, int64_t first_row,
                                cudaStream_t stream) {
@@ -250,7 +251,7 @@ static gconv_status convert(const network_run *run, const void *pixels, int32_t 
   }
 }
 
-/* Pixels to the input's buffer, as the first layer sees them; the upload is timed by itself. */
+/* Uploads pixels, and makes the first layer's input of them. The upload is timed by itself. */
 static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_row, int64_t first) {
   const gconv_network_plan *network = run->network;
   gconv_slabs *slabs = (gconv_slabs *)network->base.device->state;
@@ -275,7 +276,7 @@ static gconv_status run_padding(const network_run *run, const route &way, size_t
   return GCONV_OK;
 }
 
-/* Layers without algorithms, for the output's row `first` on. */
+/* Runs a layer without an algorithm, for the output's row `first` on. */
 static gconv_status run_plain(const network_run *run, const route &way, size_t i, int64_t first) {
   const gconv_network_plan *network = run->network;
   const gconv_step *step = &network->steps[i];
@@ -286,7 +287,7 @@ static gconv_status run_plain(const network_run *run, const route &way, size_t i
                                way.in,
                                (int64_t)network->input.rows * width,
                                tensor_of(run, way, i + 1)};
-  if (network->by_rows) { /* the input has more rows than those that are added to */
+  if (network->by_rows) { /* the network's input has more rows than this layer */
     int64_t at = first * step->out_band.scale - step->out_band.shift;
     planes.input += (at - (first * network->in_band.scale - network->in_band.shift)) * width;
   }
@@ -310,7 +311,7 @@ static gconv_status run_step(const network_run *run, const route &way, size_t i)
   return GCONV_OK;
 }
 
-/* All layers in one kernel: of the input's tensor, or of planes of other distances, which may have fewer rows. */
+/* Runs all layers in one kernel, on the input's tensor or on way.planes, which may have other distances and fewer rows. */
 static gconv_status run_merged(const network_run *run, const route &way) {
   const gconv_network_plan *network = run->network;
   const gconv_step *last = &network->steps[network->count - 1];
@@ -341,7 +342,7 @@ static gconv_status run_merged(const network_run *run, const route &way) {
   return GCONV_OK;
 }
 
-/* Makes rows zero of all planes that step i yields. */
+/* Sets rows begin .. end - 1 of all planes that step i yields to zero. */
 static gconv_status clear_rows(const network_run *run, size_t i, int32_t begin, int32_t end) {
   const gconv_step *step = &run->network->steps[i];
   size_t row = (size_t)step->problem.out_width * sizeof(float),
@@ -423,7 +424,7 @@ static bool is_without_gaps(const gconv_image *image) {
   return image->row_bytes == dense.row_bytes && image->plane_bytes == dense.plane_bytes;
 }
 
-/* As upload(), of pixels that are in memory of the device. Layers in one kernel take planes as they are. */
+/* As upload(), but pixels are in memory of the device. Layers in one kernel take planes as they are. */
 static gconv_status take(network_run *run, const gconv_image *in, int64_t in_row, int64_t first, route *way) {
   const gconv_network_plan *network = run->network;
   const int64_t first_row = first * network->in_band.scale - network->in_band.shift - in_row;
@@ -454,7 +455,7 @@ static gconv_status execute_there(void *memory, const gconv_image *in, int64_t i
   return read_timings(&run->timeline, timings);
 }
 
-/* Makes the first layer's input of the caller's pixels, unless they are that. */
+/* Makes the first layer's input of the caller's pixels, unless they are the input already. */
 static gconv_status begin_at(network_run *run, const gconv_image *in, route *way) {
   const gconv_network_plan *network = run->network;
   const bool tensor = uploads_tensor(network);
@@ -484,13 +485,13 @@ static gconv_status execute_device(void *memory, const gconv_image *in, const gc
 
 /* ---- Measuring ---- */
 
-/* Each of the two buffers is taken from several in turn, so that no cache holds anything of the last time. */
+/* Each of the two buffers has several copies, which are used in turn, so that no cache holds data of the last run. */
 enum { MOST_COPIES = 64 };
 static const size_t ROTATED_BYTES = (size_t)256 << 20; /* several times the largest L2 */
 
 struct rotation {
   int count[2];
-  void *copies[2][MOST_COPIES]; /* the first is the run's own */
+  void *copies[2][MOST_COPIES]; /* copies[b][0] is the run's own buffer */
 };
 
 static gconv_status make_copies(network_run *run, bool warm, rotation *turns) {
@@ -526,7 +527,7 @@ static gconv_status measure(void *memory, const gconv_image *in, const gconv_ima
   GCONV_TRY(upload(run, in, 0, 0));
   rotation turns = {};
   gconv_status status = make_copies(run, warm, &turns);
-  if (status == GCONV_OK) { /* first, as longer chains write over their input */
+  if (status == GCONV_OK) { /* before the runs, as longer chains overwrite their input */
     status = run_steps(run, own_route(run), 0);
     if (status == GCONV_OK)
       status = download(run, out);

@@ -252,7 +252,7 @@ static gconv_status execute_device(gconv_plan *plan, const gconv_image *in, gcon
   gconv_network_plan *network = (gconv_network_plan *)plan;
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: make one for whole images");
-  if (!network->type->execute_device) /* a CPU's is memory of the host */
+  if (!network->type->execute_device) /* a CPU's memory is the host's */
     return run_whole(network, in, outputs, &(gconv_timings){0});
   if (network->grays || gconv_presenter_presents(&network->presenter))
     return gconv_fail(GCONV_UNSUPPORTED, "grey and pictures are made on the host: execute from memory of the host");

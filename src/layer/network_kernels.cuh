@@ -12,14 +12,14 @@
 /* The pixels of an image without gaps, and what they become: C planes of each of N images. Sample i of a plane of the tensor
  * is pixel i + first of the image; 0 where there is none. */
 struct conversion {
-  int64_t plane, pixels, first; /* of the tensor; of the image */
+  int64_t plane, pixels, first; /* plane: samples of a plane of the tensor; pixels: of an image */
   int32_t channels, file_channels;
   bool planar;
   float white;
   float mean, std;
 };
 
-/* One channel: blockIdx.y is the image. */
+/* Normalises one channel. blockIdx.y is the image. */
 template <class Sample>
 __global__ static void normalize(conversion c, int32_t channel, const Sample *from, float *to, int32_t images) {
   for (int32_t n = (int32_t)blockIdx.y; n < images; n += (int32_t)gridDim.y) {

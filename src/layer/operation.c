@@ -30,7 +30,8 @@ static void free_operation(gconv_operation *base) {
   free(operation);
 }
 
-/* Pictures are as many as the last bank has filters: what stands after it keeps the channels. */
+/* Returns the number of outputs. There are as many pictures as the last bank has filters, since layers after it keep the
+ * channels. */
 static size_t count_outputs(const gconv_operation *base) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   const gconv_bank *last = NULL;
@@ -39,7 +40,7 @@ static size_t count_outputs(const gconv_operation *base) {
   return operation->options.presentation == GCONV_PRESENT_PICTURES && last ? (size_t)last->filters : 1;
 }
 
-/* The banks are the caller's, but in memory as long. */
+/* Returns the bytes of the banks: they are the caller's, but stay in memory as long as the operation. */
 static double held_bytes(const gconv_operation *base) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   double weights = 0;
@@ -80,7 +81,7 @@ static const gconv_operation_type image_type = {.name = "a network",
                                                 .of_photos = true,
                                                 .shares = true};
 
-/* Copies for free(): NULL of NULL, and without memory. */
+/* Return copies for free(); NULL if the argument is NULL, or for lack of memory. */
 static const char *copy_text(const char *text) {
   return text ? strdup(text) : NULL;
 }
@@ -136,7 +137,7 @@ static gconv_status check_numbers(const char *what, const float *numbers, int32_
   return GCONV_OK;
 }
 
-/* What follows from the options alone; the number of channels is known once there are images. */
+/* Checks what follows from the options alone. The number of channels is known only when there are images. */
 static gconv_status check_options(const gconv_network_options *o) {
   const bool labels = o->presentation == GCONV_PRESENT_LABELS || o->presentation == GCONV_PRESENT_CLASSES;
   GCONV_TRY(check_numbers("mean", o->mean, o->mean_count, false));
@@ -166,7 +167,7 @@ static gconv_status check(const gconv_layer *layers, size_t count, const gconv_n
   return check_options(options);
 }
 
-/* `network`: of which the layers are; or NULL. */
+/* network: the network that has the layers; or NULL. */
 static gconv_status make_operation(const gconv_layer *layers, size_t count, const gconv_network_options *options,
                                    const gconv_network *network, gconv_operation **result) {
   static const gconv_network_options defaults;

@@ -9,7 +9,7 @@
 
 /* ---- What lies where ---- */
 
-/* As many columns as make the sheet about square; without a gap at its end, if that can be had with it. */
+/* Returns how many columns make the sheet about square and, if possible, leave no empty places in its last row. */
 static int32_t mosaic_columns(int32_t count, int32_t height, int32_t width) {
   double square = sqrt((double)count * (height + GCONV_MOSAIC_GAP) / (width + GCONV_MOSAIC_GAP)), off = 1.5;
   int32_t columns = (int32_t)ceil(square), full = 0;
@@ -55,7 +55,7 @@ static gconv_status make_colours(gconv_presenter *p, int32_t labels) {
   return GCONV_OK;
 }
 
-/* A pixel for each class. */
+/* Sets p->colours to the pixels of the classes. */
 static gconv_status make_values(gconv_presenter *p, const gconv_network_options *options, int32_t filters) {
   const bool wide = p->tone.type == GCONV_U16;
   if (p->tone.type == GCONV_F32)
@@ -77,12 +77,12 @@ static gconv_status make_values(gconv_presenter *p, const gconv_network_options 
   return GCONV_OK;
 }
 
-/* Whether pixels stand for the filters that respond most. */
+/* True if pixels stand for the filters that respond most. */
 static bool has_labels(const gconv_presenter *p) {
   return p->kind == GCONV_PRESENT_LABELS || p->kind == GCONV_PRESENT_CLASSES;
 }
 
-/* One picture like the input. */
+/* Prepares one picture like the input. */
 static gconv_status make_image(gconv_presenter *p, const gconv_image *maps, const gconv_image *in, gconv_combine combine) {
   const int32_t colours = in->channels - (in->alpha && in->channels > 1);
   bool whole = maps->channels == in->channels, fits = whole || maps->channels == colours;
@@ -168,7 +168,7 @@ gconv_image gconv_presenter_header(const gconv_presenter *p, int32_t frames) {
 
 /* ---- A tile ---- */
 
-/* The planes of a tile, in maps of all rows or of some. */
+/* Returns the planes of a tile, in maps of all rows or of some. */
 static gconv_planes planes_of(const gconv_presenter *p, const gconv_image *maps, int32_t frame, int32_t tile) {
   gconv_planes from = {.count = p->planes, .height = maps->height, .width = maps->width};
   for (int32_t c = 0; c < from.count; c++) {
@@ -178,7 +178,8 @@ static gconv_planes planes_of(const gconv_presenter *p, const gconv_image *maps,
   return from;
 }
 
-/* Where no filter is the largest (NaN), there is no class: 0, which is black in colours. */
+/* Puts the pixels of labels on a picture. Where no filter is the largest (NaN), there is no class: the pixel is 0, or
+ * black. */
 static void put_labels(const gconv_presenter *p, const gconv_planes *from, gconv_image *picture) {
   size_t bytes = (size_t)p->channels * gconv_type_bytes(p->tone.type);
   bool lost = false;
@@ -210,7 +211,7 @@ static void put(const gconv_presenter *p, const gconv_planes *from, gconv_curve 
     gconv_tone_put(p->tone.type, curve, from, picture, top, left);
 }
 
-/* The frame of a picture, as a picture. */
+/* Returns a frame of a picture, as a picture. */
 static gconv_image frame_of(const gconv_image *picture, int32_t frame) {
   gconv_image one = *picture;
   one.frames = 1;
@@ -234,9 +235,9 @@ typedef struct painting {
   gconv_presenter *p;
   const gconv_image *maps;
   gconv_image *outputs;
-  int32_t first;      /* by rows: the row of the tiles that the first of the maps is ... */
-  int32_t first_tile; /* ... and the first tile */
-  atomic_bool failed; /* for want of memory */
+  int32_t first;      /* by rows: the row of the tiles that the maps begin with */
+  int32_t first_tile; /* by rows: the first tile that is painted */
+  atomic_bool failed; /* memory was lacking */
 } painting;
 
 static gconv_status paint(const painting *job, int32_t frame, int32_t tile) {
@@ -340,8 +341,8 @@ typedef struct place_row {
   const gconv_planes *planes;
   gconv_curve curve;
   int columns;
-  int64_t at; /* the row, of all */
-  int32_t y;  /* the same, in the planes */
+  int64_t at; /* the row, counted over all frames */
+  int32_t y;  /* the row within the planes */
 } place_row;
 
 static double value_at(const void *context, int place) {
@@ -354,7 +355,7 @@ static double value_at(const void *context, int place) {
 
 static double level_at(const void *context, int place) {
   const place_row *row = context;
-  double value = value_at(row, place); /* what lies within half a level of an end is stored as that */
+  double value = value_at(row, place); /* values within half a level of an end are stored as that end */
   return value <= 0 ? 0 : value >= 1 ? (double)INT32_MAX : 1;
 }
 

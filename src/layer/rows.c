@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Networks by rows: every layer gets a problem of the rows that some rows of the last one's output need. It has no padding
- * above: rows outside the tensor are there, as zeros, which is what the problem reads there anyway; so one problem, with one
- * set of prepared weights, is that of all bands, at the edges as within. The outputs of a layer that lie outside its whole
- * output are what the next sees as padding: they are set to zero again, because the bias has made them nonzero. Where a
- * border is none of zeros, a step before the layer's pads by it; then rows outside what that step yields are of no output.
+ * Networks by rows: every layer gets a problem of the rows that some rows of the network's output need. The problem has no
+ * padding above: rows outside the tensor are stored as zeros, which padding would be, too. So one problem, with one set of
+ * prepared weights, fits all bands, at the edges as within. Outputs of a layer outside its whole output are padding of the
+ * next layer: they are set to zero, because the bias has made them nonzero. If a border is not zeros, a step before the
+ * layer pads; rows outside of what that step yields are not used.
  *
- * Rows begin at multiples of an even number, so that tiles of winograd, which are two rows high, lie alike whatever it is.
+ * Bands have an even number of rows, so that tiles of winograd, which are two rows high, have the same places for bands of
+ * any height.
  */
 #include "layer/kind.h"
 
 enum { ROW_STEP = 2, MOST_ROWS = 1 << 28 };
 
-/* Finds the rows of a step's input that `rows` rows of its output need, and makes the problem one of these. */
+/* Finds the rows of a step's input that `rows` rows of its output need, and cuts the problem to them. */
 static gconv_status cut_step(gconv_step *step, gconv_band out, int64_t rows, gconv_band *in, int64_t *in_rows) {
   gconv_layer_problem *problem = &step->problem;
   *in = (gconv_band){out.scale * problem->stride_y, out.shift * problem->stride_y + problem->pad_top};

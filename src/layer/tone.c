@@ -8,7 +8,7 @@
 
 /* ---- What is known of the values ---- */
 
-/* A sample of the values, sorted, is enough to tell where all but a hundredth of them lie on either side. */
+/* A sorted sample of the values tells the limits within which all values lie, but a hundredth on either side. */
 enum { TAIL = 100 };
 
 bool gconv_tone_surveys(const gconv_tone *tone) {
@@ -35,7 +35,7 @@ void gconv_survey_free(gconv_survey *survey) {
 static void add_limits(gconv_survey *survey, const float *values, int64_t count) {
   float least = INFINITY, most = -INFINITY;
   for (int64_t i = 0; i < count; i++) {
-    bool finite = fabsf(values[i]) <= FLT_MAX; /* not so of NaN */
+    bool finite = fabsf(values[i]) <= FLT_MAX; /* false for NaN */
     least = finite && values[i] < least ? values[i] : least;
     most = finite && values[i] > most ? values[i] : most;
   }
@@ -43,7 +43,8 @@ static void add_limits(gconv_survey *survey, const float *values, int64_t count)
   survey->high = most > survey->high ? most : survey->high;
 }
 
-/* Of values first .. first + count - 1 of all, those at equal distances, as many as fit, which are finite. */
+/* Adds values first .. first + count - 1 of all to the sample: only values at equal distances, as many as fit, and only if
+ * they are finite. */
 static void add_sample(gconv_survey *survey, const float *values, int64_t first, int64_t count) {
   double step = survey->all > GCONV_SURVEY_SAMPLE ? (double)survey->all / GCONV_SURVEY_SAMPLE : 1;
   int64_t i = (int64_t)((double)first / step) - 1; /* rounding may have moved it by one */
@@ -71,9 +72,9 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The limits without the lowest and the highest hundredth of the values, so that a few outliers at borders do not make a map
- * flat. Maps that reach as far to both sides of 0, within a factor of 4, have it in the
- * middle, as mid-grey. The limits of all, where nothing else would be left. */
+/* Finds limits without the lowest and the highest hundredth of the values, so that a few outliers at borders do not make a
+ * map flat. If a map reaches about as far to both sides of 0 (within a factor of 4), 0 is in the middle, as mid-grey. If
+ * these limits are equal, *low and *high keep the limits of all values. */
 static void find_common_limits(const gconv_survey *survey, float *low, float *high) {
   if (survey->count == 0)
     return;
@@ -106,7 +107,7 @@ gconv_curve gconv_tone_curve(const gconv_tone *tone, gconv_survey *survey) {
 
 /* ---- Samples ---- */
 
-/* Saturated, to nearest even: beyond 2^52 the spacing of doubles is 1. NaN becomes 0. */
+/* Saturates, and rounds to nearest even: beyond 2^52 the spacing of doubles is 1. NaN becomes 0. */
 static inline int32_t to_level(double v, double white) {
   v = v * white;
   v = v > 0 ? v : 0;
@@ -123,7 +124,7 @@ double gconv_tone_value(gconv_curve c, float v) {
   return bend(c, v);
 }
 
-/* A row of one plane to every `step`-th sample. */
+/* put_u8(), put_u16() and put_f32() put a row of one plane into every `step`-th sample. */
 static void put_u8(gconv_curve c, const float *from, int32_t width, uint8_t *to, ptrdiff_t step) {
   for (int32_t x = 0; x < width; x++)
     to[x * step] = (uint8_t)to_level(bend(c, from[x]), 255);

@@ -30,23 +30,23 @@ typedef struct gconv_survey {
 
 enum { GCONV_SURVEY_SAMPLE = 1 << 15, GCONV_SURVEY_BYTES = 4 * GCONV_SURVEY_SAMPLE }; /* values that are kept */
 
-/* Whether the curve depends on the values. */
+/* True if the curve depends on the values. */
 bool gconv_tone_surveys(const gconv_tone *tone);
 
-/* For pictures of `count` planes. GCONV_NO_MEMORY. */
+/* Begins a survey of a picture of `count` planes. */
 gconv_status gconv_survey_begin(int32_t count, int32_t height, int32_t width, gconv_survey *survey);
-/* Adds rows of all planes, from `first` on. What comes of it does not depend on how the rows are divided. */
+/* Adds rows of all planes, from `first` on. The result does not depend on how the rows are divided. */
 void gconv_survey_add(gconv_survey *survey, const gconv_planes *rows, int32_t first);
 void gconv_survey_free(gconv_survey *survey);
 
-/* The curve of a picture. With minmax, one without two different values becomes 0. `survey` is of all its values; it is
- * looked at only if the tone needs one. */
+/* Returns the curve of a picture. With minmax, a picture without two different values becomes 0. `survey` has all values of
+ * the picture; it is used only if the tone needs it. */
 gconv_curve gconv_tone_curve(const gconv_tone *tone, gconv_survey *survey);
 
-/* A value on the curve: where 1 is white, neither clamped nor rounded. */
+/* Returns a value on the curve, where 1 is white. It is neither clamped nor rounded. */
 double gconv_tone_value(gconv_curve curve, float value);
 
-/* A row of `width` values to every `step`-th sample of `row`, from sample `first` on. */
+/* Puts a row of `width` values into every `step`-th sample of `row`, from sample `first` on. */
 void gconv_tone_put_row(gconv_type type, gconv_curve curve, const float *from, int32_t width, void *row, size_t first,
                         ptrdiff_t step);
 /* Puts planes into the first channels of an interleaved picture, the first pixel at (top, left). */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verification: a network once more in float64, with the error that is allowed at each value of each layer. Errors of the
- * layers before are carried on: by sum |weight| * error through a convolution, by the steepest slope through an activation.
+ * Verification: computes a network once more in float64, with the error that is allowed at each value of each layer. Errors
+ * of the layers before are carried on: by sum |weight| * error through a convolution, by the steepest slope through an
+ * activation.
  */
 #include "operation/verify.h"
 #include "base/memory.h"
@@ -68,9 +69,9 @@ static void pad_field(const gconv_network_plan *network, const gconv_step *step,
   }
 }
 
-/* With errors of the values up to e, each output is off by a factor of e^(2e) at most. The exponents v - largest are
- * rounded, which for the sum counts by the weight of each; the exponential has the error that activation.h says, and is 0
- * below e^-87. */
+/* Applies softmax at one place. With errors of the values up to e, each output is off by a factor of e^(2e) at most. The
+ * exponents v - largest are rounded; in the sum, each rounding counts by the weight of its exponential. The exponential has
+ * the error that activation.h says, and is 0 below e^-87. */
 static void normalise_place(gconv_field *f, size_t first, size_t count, size_t distance) {
   double largest = f->value[first], error = f->allowed[first], sum = 0, rounded = 0;
   for (size_t k = 1; k < count; k++) {
@@ -105,7 +106,7 @@ static void verify_plane(void *context, size_t turn, int thread) {
   gconv_layer_work_of(job->step->kind)->verify(job, turn);
 }
 
-/* Replaces the input of the step by its output. `input` is that of the first. */
+/* Replaces the input of the step by its output. `input`: the input of the first step. */
 static gconv_status apply_step(const gconv_network_plan *network, const gconv_step *step, const gconv_field *input,
                                gconv_field *tensor) {
   gconv_field out;
@@ -127,7 +128,7 @@ static gconv_status apply_step(const gconv_network_plan *network, const gconv_st
 
 /* ---- Combining ---- */
 
-/* The expected combination of `count` values from i on, `distance` apart. */
+/* Returns the expected combination of `count` values from i on, `distance` apart. */
 static double combine_at(const gconv_network_plan *network, const gconv_field *tensor, size_t i, size_t distance,
                          double *allowed) {
   double value = tensor->value[i], error = tensor->allowed[i];
@@ -155,8 +156,8 @@ static double combine_at(const gconv_network_plan *network, const gconv_field *t
   return value;
 }
 
-/* The answer of argmax: the number of the largest value; an answer whose value, with errors, reaches that of the largest is
- * as good. */
+/* Returns the expected answer of argmax: the number of the largest value, or `got` if its value, with errors, reaches the
+ * largest. */
 static double argmax_at(const gconv_network_plan *network, const gconv_field *tensor, size_t i, size_t distance,
                         double got) {
   int32_t best = 0;
