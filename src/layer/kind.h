@@ -67,7 +67,7 @@ typedef struct gconv_layer_work {
   const gconv_layer_work gconv_layer_work_##name = {by_algorithms, needs_input, resolve,  rows, explain,                    \
                                                     verify,        forward,     backward, gpu}
 
-/* Values of a record in place of a function or of `gpu`: the kind cannot do this. If it is asked to, an error names it. */
+/* Values in place of a function or of `gpu`: algorithms do this, or the kind cannot do it. Then an error names the kind. */
 #define GCONV_BY_ALGORITHMS NULL
 #define GCONV_CANNOT_BE_TRAINED NULL
 #define GCONV_NOT_ON_A_GPU NULL

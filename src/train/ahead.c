@@ -15,7 +15,7 @@ enum { EPOCHS = 256, ARRAYS = 4 };
 static const gconv_learn_array arrays[ARRAYS] = {GCONV_LEARN_PARAMETERS, GCONV_LEARN_BEST, GCONV_LEARN_FIRST,
                                                  GCONV_LEARN_SECOND};
 
-/* The number of the engine's arrays that steps change. */
+/* Returns how many of the engine's arrays steps change. */
 static size_t changed(const gconv_trainer *t) {
   return t->options.optimizer == GCONV_OPTIMIZER_SGD ? 2 : t->options.optimizer == GCONV_OPTIMIZER_MOMENTUM ? 3 : 4;
 }

@@ -78,7 +78,7 @@ gconv_status fill_stage(gconv_cuda_cases *own, const gconv_learn_cases *cases, s
   const size_t stage = own->turn % GCONV_CUDA_STAGES, at = own->room * own->in;
   float *staged = own->staged[stage], *arrived = own->arrived[stage];
   own->ahead.count = 0;
-  CUDA_TRY(cudaEventSynchronize(own->there[stage])); /* of a batch that was read ahead, but not used */
+  CUDA_TRY(cudaEventSynchronize(own->there[stage])); /* a batch that was read ahead, but not used, may still be copied */
   CUDA_TRY(cudaEventSynchronize(own->copied[stage]));
   GCONV_TRY(read_cases(own, cases, first, count, staged, staged + at));
   CUDA_TRY(cudaMemcpyAsync(arrived, staged, count * own->in * sizeof *staged, cudaMemcpyHostToDevice, own->copying));
@@ -142,7 +142,7 @@ void drop(gconv_held_cases *held) {
   *held = {};
 }
 
-/* *worth: the data set is the same in each epoch, and takes at most half of the free memory. */
+/* Sets *worth: whether the data set is the same in each epoch, and takes at most half of the free memory. */
 gconv_status is_worth_holding(const gconv_cuda_cases *own, const gconv_dataset *data, bool *worth) {
   size_t available = 0, total = 0;
   CUDA_TRY(cudaMemGetInfo(&available, &total));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cases of data sets on a GPU. A data set that fits, and is the same in each epoch, is held on the GPU. Of others, all
- * threads of the host read the cases of a step while the GPU works on the step before. */
+/* The cases of data sets on a GPU. A data set that fits, and is the same in each epoch, is held on the GPU. For other data
+ * sets, all threads of the host read the cases of a step while the GPU works on the step before. */
 #pragma once
 
 #include "train/engine.h"
@@ -24,13 +24,13 @@ typedef struct gconv_ahead_cases {
 
 typedef struct gconv_cuda_cases {
   const gconv_engine_order *order;
-  size_t in, target, room;                /* floats of a case's input and target; the most cases at a time */
-  float *mean, *std;                      /* in device memory; NULL: 0, 1 */
+  size_t in, target, room; /* in, target: floats of a case's input and target; room: the most cases at a time */
+  float *mean, *std;       /* in device memory; NULL: 0, 1 */
   gconv_held_cases held[GCONV_CUDA_HELD]; /* for training, and for validation */
-  size_t *numbers;                        /* in device memory: those of gconv_cuda_cases_begin() */
-  size_t numbers_room, in_order;          /* in_order: so many of them are 0, 1, 2 ... */
+  size_t *numbers;                        /* in device memory: the cases' numbers, of gconv_cuda_cases_begin() */
+  size_t numbers_room, in_order;          /* in_order: how many of `numbers` are 0, 1, 2 ... */
   float *staged[GCONV_CUDA_STAGES];       /* pinned: inputs, then targets, of `room` cases */
-  float *arrived[GCONV_CUDA_STAGES];      /* in device memory: the same, copied while earlier steps run */
+  float *arrived[GCONV_CUDA_STAGES];      /* in device memory: `staged`, copied while earlier steps run */
   cudaEvent_t there[GCONV_CUDA_STAGES];   /* recorded when `arrived` is complete */
   cudaEvent_t copied[GCONV_CUDA_STAGES];  /* recorded when both buffers of a stage may be written again */
   size_t turn;
@@ -38,7 +38,7 @@ typedef struct gconv_cuda_cases {
   cudaStream_t stream, copying;
 } gconv_cuda_cases;
 
-/* `order` must outlive it. Free with gconv_cuda_cases_free(), on failure too. */
+/* `order` must outlive *made. Free with gconv_cuda_cases_free(), on failure too. */
 gconv_status gconv_cuda_cases_make(const gconv_engine_order *order, size_t room, cudaStream_t stream,
                                    gconv_cuda_cases *made);
 void gconv_cuda_cases_free(gconv_cuda_cases *cases);

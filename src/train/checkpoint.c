@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Checkpoints: the file of a network with the weights of the last step, and with the state of training. Its extra tensors
  * are the best weights, the two arrays of the optimiser, and the last weights for scaled targets. Its JSON has the state,
- * the options that must be the same, and a checksum of all this. */
+ * the options that must be the same when training continues, and a checksum of all this. */
 #include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/checksum.h"
@@ -47,7 +47,7 @@ static uint64_t add_json(uint64_t hash, const json_t *json) {
   return hash;
 }
 
-/* The checksum of the setting, the state and the arrays, of `count` floats each: 16 hexadecimal digits. */
+/* Writes the checksum of the setting, the state and the arrays (`count` floats each) as 16 hexadecimal digits. */
 static void sum_up(const json_t *json, const float *const floats[TENSORS], size_t count, char text[24]) {
   uint64_t hash = add_json(GCONV_FNV1A_BASIS, json_object_get(json, "setting"));
   hash = add_json(hash, json_object_get(json, "state"));
@@ -60,7 +60,7 @@ static void sum_up(const json_t *json, const float *const floats[TENSORS], size_
 
 /* ---- Writing ---- */
 
-/* The digest of a data set, 16 hexadecimal digits; "none" if there is no data set, or no digest. */
+/* Returns the digest of a data set, 16 hexadecimal digits; "none" if there is no data set, or no digest. */
 static json_t *digest_of(const gconv_dataset *data) {
   char text[24] = "none";
   if (data && data->type->digest)
@@ -82,7 +82,8 @@ static json_t *describe_weights(const gconv_trainer *t) {
   return list;
 }
 
-/* The options and data that must be the same when training is continued. The number of epochs matters only to schedules. */
+/* Returns the options and data that must be the same when training continues. The number of epochs matters only to
+ * schedules. */
 static json_t *describe_setting(const gconv_trainer *t) {
   const gconv_training_options *o = &t->options;
   const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
@@ -274,7 +275,8 @@ static const float *find_floats(const gconv_trainer *t, const char *path, const 
   return NULL;
 }
 
-/* Checkpoints of version 1 have neither last weights besides those of the network nor a checksum. */
+/* Sets the engine's arrays. In checkpoints of version 1, the last weights are those of the network, and there is no
+ * checksum. */
 static gconv_status set_arrays(gconv_trainer *t, const char *path, const gconv_learn_net *net, const gconv_network *network,
                                const gconv_network_extras *extras, const json_t *json) {
   const bool old = get_whole(json, "version") == 1;

@@ -15,8 +15,8 @@ typedef struct gconv_engine_order {
   const float *mean, *std; /* a number for each channel of the input; NULL: 0, 1 */
   size_t batch;            /* the most cases of a step */
   uint64_t memory;         /* of gconv_training_options */
-  bool exact;              /* sums must be those of kernels/learn_problem.h, to the bit */
-  gconv_math math;         /* if not: of gconv_training_options */
+  bool exact;              /* sums must be as in kernels/learn_problem.h, to the bit */
+  gconv_math math;         /* if not exact: as in gconv_training_options */
 } gconv_engine_order;
 
 /* Some cases of a data set. */
@@ -28,8 +28,8 @@ typedef struct gconv_learn_cases {
   bool in_order; /* numbers[i] is i */
 } gconv_learn_cases;
 
-/* The result of cases: the sum of their losses, without gconv_learn_loss_factor(), and the number of cases that got their
- * class. */
+/* The results of some cases. loss: the sum of their losses, without gconv_learn_loss_factor(); hits: how many cases got
+ * their class. */
 typedef struct gconv_learn_sums {
   double loss;
   size_t hits;
@@ -52,7 +52,7 @@ typedef struct gconv_engine_type {
   void (*free)(void *engine);
   void (*set)(void *engine, gconv_learn_array array, const float *values);
   void (*get)(const void *engine, gconv_learn_array array, float *values);
-  /* keep(): copies the parameters to GCONV_LEARN_BEST. is_finite(): true if all parameters are finite. */
+  /* keep() copies the parameters to GCONV_LEARN_BEST. is_finite() is true if all parameters are finite. */
   void (*keep)(void *engine);
   bool (*is_finite)(const void *engine);
   /* Computes the losses and the gradient of at most order.batch cases. Engines with start() have NULL here and in update().
@@ -64,14 +64,14 @@ typedef struct gconv_engine_type {
   gconv_status (*evaluate)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
   /* Starts at least one of `count` steps. Step i has at most order.batch cases, from i * order.batch on; if a batch has all
    * cases of the data, each step has them. A step whose loss is not finite changes nothing, and is the last one. Before a
-   * step whose loss times gconv_learn_loss_factor() is below `best`, the engine does keep(). The next call must be
+   * step whose loss times gconv_learn_loss_factor() is below `best`, the engine calls keep(). The next call must be
    * prepare(), await() or free(); the caller can do other work before. NULL: steps are taken one by one, by backward() and
    * update(). */
   gconv_status (*start)(void *engine, const gconv_learn_cases *cases, const gconv_learn_step *steps, size_t count,
                         double best);
-  /* Waits for these steps. *taken: their number; sums[i]: the result of step i, before its update. */
+  /* Waits for the steps that start() started. *taken: their number; sums[i]: the result of step i, before its update. */
   gconv_status (*await)(void *engine, gconv_learn_sums *sums, size_t *taken);
-  /* True if the sums are those of kernels/learn_problem.h, to the bit. NULL: always. */
+  /* True if the sums are as in kernels/learn_problem.h, to the bit. NULL: always. */
   bool (*is_exact)(const void *engine);
   /* Writes how the engine computes the network, and why: part of a sentence, without a full stop. NULL: there is one way. */
   void (*explain)(const void *engine, FILE *text);

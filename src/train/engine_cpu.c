@@ -288,7 +288,7 @@ static gconv_status update(void *state, const gconv_learn_step *step) {
   return GCONV_OK;
 }
 
-/* "layers 1 to 3", "layer 4" */
+/* Writes "layers 1 to 3", or "layer 4". */
 static void name_layers(size_t first, size_t last, FILE *text) {
   if (first == last)
     fprintf(text, "layer %zu", first);

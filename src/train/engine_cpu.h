@@ -17,8 +17,8 @@
 #include "train/tree.h"
 
 enum {
-  GCONV_CPU_LEAST_TASKS = 8,    /* of a step, if it has as many cases or slices */
-  GCONV_CPU_SMALL = 1 << 16,    /* parameters of a network whose gradients are added quickly */
+  GCONV_CPU_LEAST_TASKS = 8,    /* of a step, at least, if it has as many cases or slices */
+  GCONV_CPU_SMALL = 1 << 16,    /* a network with so many parameters at most adds its gradients quickly */
   GCONV_CPU_LEAST_WORK = 400000 /* multiplications of a step that are worth waking other threads for */
 };
 
@@ -27,7 +27,7 @@ typedef struct gconv_cpu_layer {
   const gconv_learn_layer *layer;
   gconv_learn_conv conv;   /* before the tail */
   gconv_learn_dense dense; /* in the tail */
-  size_t at, parameters;   /* 0 of layers without weights */
+  size_t at, parameters;   /* offset and number of its parameters; number 0: no weights */
   size_t panel;            /* offset of its transposed weights */
   size_t value;            /* before the tail: offset of its input in the values of a case */
   size_t bands;
@@ -41,8 +41,8 @@ typedef struct gconv_cpu_seat {
   float *slice;             /* the inputs of all layers of the tail, and the last output */
   float *transposed;        /* the gradient of a slice, transposed */
   float *inputs, *targets;  /* of a slice, as the data set has them */
-  gconv_tree cases, slices; /* of a task */
-  gconv_tree bands;         /* of a case */
+  gconv_tree cases, slices; /* sums of a task */
+  gconv_tree bands;         /* sums of a case */
 } gconv_cpu_seat;
 
 typedef struct gconv_cpu_engine {
@@ -50,12 +50,12 @@ typedef struct gconv_cpu_engine {
   const gconv_learn_net *net;
   gconv_cpu_layer *layers;
   size_t tail;       /* the first layer of the tail */
-  size_t first, all; /* the number of parameters before the tail, and of all */
+  size_t first, all; /* first: parameters before the tail; all: all parameters */
   float *arrays[GCONV_LEARN_ARRAYS];
   float *panels;          /* transposed weights */
   size_t in, out, target; /* floats of a case: of the input, the output, the target */
   size_t values;          /* floats of a case before the tail */
-  size_t last_value;      /* offset of the last output before the tail in them */
+  size_t last_value;      /* offset of the last output before the tail in the values of a case */
   size_t features;        /* floats of a case's input of the tail */
   size_t largest;         /* floats of the largest gradient of a case, and of a slice */
   bool mixed;             /* there are layers before the tail, and a tail */
@@ -64,8 +64,8 @@ typedef struct gconv_cpu_engine {
   size_t seats;
   gconv_cpu_seat *seat;
   size_t case_tasks, slice_tasks;                        /* the number of partial sums */
-  float **case_sums, **slice_sums;                       /* the first ones are parts of the gradient */
-  gconv_tree case_chunks, slice_chunks;                  /* of several chunks */
+  float **case_sums, **slice_sums;                       /* [0] of each is a part of the gradient */
+  gconv_tree case_chunks, slice_chunks;                  /* sums of several chunks */
   float *chunk_values, *chunk_gradients, *chunk_targets; /* of a network with both parts */
   double *losses;
   size_t losses_room;
@@ -95,18 +95,18 @@ static inline bool yields_rows(const gconv_learn_layer *layer) {
   return layer->parameters > 0 && layer->problem.activation != GCONV_ACTIVATION_SOFTMAX;
 }
 
-/* True if about half of its output is 0. */
+/* True if about half of the layer's output is 0. */
 static inline bool yields_zeros(const gconv_learn_layer *layer) {
   return layer->parameters > 0 && layer->problem.activation == GCONV_ACTIVATION_RELU;
 }
 
-/* The most tasks of a pass. Many tasks balance the work: 15,360 cases are 120 slices, which 8 tasks of 16 would split into
- * 64 and 56. But each task has a sum of gradients, so their memory limits them. */
+/* Returns the most tasks of a pass. Many tasks balance the work: 15,360 cases are 120 slices, which 8 tasks of 16 would
+ * split into 64 and 56. But each task has a sum of gradients, so their memory limits them. */
 static inline size_t most_tasks(const gconv_cpu_engine *e) {
   return larger(GCONV_CPU_LEAST_TASKS, (e->all <= GCONV_CPU_SMALL ? 16 : 4) * e->seats);
 }
 
-/* The cases or slices of a task, a power of two, if there are `count`. */
+/* Returns how many cases or slices a task has, a power of two, if a pass has `count`. */
 static inline size_t task_size(const gconv_cpu_engine *e, size_t count) {
   size_t wanted = most_tasks(e), size = 1;
   while (count > wanted * size)

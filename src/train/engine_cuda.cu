@@ -22,25 +22,25 @@ namespace {
 enum {
   MOST_STEPS = 64,  /* the most steps that are started at a time */
   BUFFERS = 3,      /* of gradients of values: one is read, one is written, a gradient of parameters may read the third */
-  EVALUATED = 1024, /* cases of an evaluation at a time, if their values take at most this memory: */
+  EVALUATED = 1024, /* cases of an evaluation at a time; fewer if their values exceed EVALUATED_BYTES */
   EVALUATED_BYTES = 256 << 20,
-  LEAVES_BYTES = 256 << 20 /* of chains of gradients at a time */
+  LEAVES_BYTES = 256 << 20 /* memory for chains of gradients at a time */
 };
 
 struct engine {
   gconv_engine_order order;
   const gconv_learn_net *net;
-  gconv_learn_net weighted; /* the same, with weights of classes in device memory */
+  gconv_learn_net weighted; /* a copy of *net, with weights of classes in device memory */
   gconv_learn_own *layers;
   cudaStream_t stream, beside; /* `beside` computes losses during the backward pass, which does not need them */
   cudaStream_t weights;        /* computes gradients of parameters during those of inputs */
-  cudaEvent_t forward, found;  /* the outputs are computed; the losses are computed */
+  cudaEvent_t forward, found;  /* forward: the outputs are computed; found: the losses are computed */
   cudaEvent_t ready;           /* what another stream waits for is computed */
   cudaEvent_t used[BUFFERS];   /* gradients[i] was read for a gradient of parameters */
   void **owned;                /* device memory */
   size_t owned_count;
   float *arrays[GCONV_LEARN_ARRAYS];
-  uint8_t *are_weights; /* of each parameter */
+  uint8_t *are_weights; /* for each parameter: 1 if it is a weight */
   size_t room;          /* the most cases at a time */
   float **values;       /* inputs of each layer, and the last output, in device memory; the array is in host memory */
   float *gradients[BUFFERS], *targets;
@@ -48,17 +48,17 @@ struct engine {
   double *losses;
   uint32_t *hits;
   size_t losses_room;
-  gconv_learn_outcome *outcomes; /* of MOST_STEPS steps, or of those of a resident kernel; pinned host memory */
-  gconv_learn_outcome *many;     /* the same in device memory, for a kernel of many steps, which would wait for the bus */
+  gconv_learn_outcome *outcomes; /* one for each step that is started; pinned host memory */
+  gconv_learn_outcome *many;     /* in device memory: a kernel of many steps would wait for the bus to `outcomes` */
   uint32_t *stop, *bad; /* stop: a loss is not finite, device memory; bad: a parameter is not finite, pinned host memory */
   gconv_cuda_cases cases;
   gconv_learn_plans plans;
   gconv_learn_tensor **tensors; /* of each layer; NULL: its gradient is computed by chains; the array is in host memory */
   gconv_resident *resident;     /* NULL: the network is not resident */
   const gconv_held_cases *arranged; /* the cases that the resident network has already, in their order; or NULL */
-  /* Of the steps that run: */
+  /* For the steps that run: */
   size_t started;
-  gconv_learn_cases rest; /* the later cases of their pass */
+  gconv_learn_cases rest; /* the cases of the pass after these steps */
   double best, factor;    /* if loss * factor of the first step is below `best`, the parameters before it are the best */
 };
 
@@ -110,14 +110,15 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
   return GCONV_OK;
 }
 
-/* False for sums of few numbers or filters, which are as fast by chains. */
+/* True if tensor cores may compute the gradient of a layer. False for sums of few numbers or filters, which are as fast by
+ * chains. */
 bool wants_tensor(const engine *e, const gconv_learn_own *own) {
   const gconv_layer_problem *p = &own->layer.problem;
   return own->layer.parameters && !own->in_tail && !e->order.exact &&
          ((p->filters / p->groups >= 16 && gconv_layer_taps(p) >= 27) || e->order.math != GCONV_MATH_FP32);
 }
 
-/* Cases whose chains are computed at a time: a power of two; in the tail, of slices. */
+/* Returns how many cases' chains are computed at a time: a power of two; in the tail, a power of two slices. */
 size_t chunk_of(const gconv_learn_own *own) {
   const size_t unit = own->in_tail ? GCONV_LEARN_SLICE : 1;
   size_t cases = unit;
@@ -373,8 +374,8 @@ void find_losses(engine *e, size_t count, size_t at, cudaStream_t stream) {
                           stream);
 }
 
-/* The gradient of a layer's parameters. Cases are taken in chunks: the chains of a chunk are summed by a tree, then the
- * chunks. */
+/* Computes the gradient of a layer's parameters. Cases are taken in chunks: the chains of a chunk are summed by a tree, then
+ * the chunks. */
 void find_gradient(engine *e, const gconv_learn_own *own, const float *x, const float *dz, size_t count) {
   const gconv_learn_layer *layer = &own->layer;
   float *gradient = e->arrays[GCONV_LEARN_GRADIENT] + layer->weights;
@@ -398,7 +399,7 @@ void find_gradient(engine *e, const gconv_learn_own *own, const float *x, const 
     gconv_learn_cuda_tree(e->chunk_sums, 1, (int64_t)chunks, floats, gradient, e->weights);
 }
 
-/* Starts the gradient of layer i's parameters, from gradients[from], in a stream of its own. */
+/* Starts to compute the gradient of layer i's parameters, from gradients[from], in a stream of its own. */
 gconv_status start_parameters(engine *e, size_t i, int from, size_t count) {
   const gconv_learn_own *own = &e->layers[i];
   if (!own->layer.parameters)
@@ -414,7 +415,7 @@ gconv_status start_parameters(engine *e, size_t i, int from, size_t count) {
   return GCONV_OK;
 }
 
-/* Backward through the layers. Each reads a buffer of gradients, and writes the next one. */
+/* Runs backward through the layers. Each layer reads a buffer of gradients, and writes the next buffer. */
 gconv_status run_backward(engine *e, size_t count) {
   int from = 0;
   gconv_learn_cuda_outputs(&e->weighted, e->values[e->net->count], e->targets, (int64_t)count,
@@ -544,7 +545,7 @@ gconv_status start(void *state, const gconv_learn_cases *cases, const gconv_lear
   if (!resident)
     CUDA_TRY(cudaMemsetAsync(e->stop, 0, sizeof *e->stop, e->stream));
   const bool single = resident && e->order.batch <= GCONV_LEARN_SLICE && best > -INFINITY;
-  if (single) /* its kernel keeps no best parameters: those before the step are kept until its loss is known */
+  if (single) /* its kernel keeps no best parameters: the parameters before the step are kept until its loss is known */
     copy_array(e, GCONV_LEARN_PARAMETERS, GCONV_LEARN_GRADIENT);
   if (resident)
     GCONV_TRY(take_resident(e, cases, held, steps, count, best));

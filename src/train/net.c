@@ -101,7 +101,7 @@ static gconv_status check_outputs(const gconv_learn_net *net, const gconv_datase
   return GCONV_OK;
 }
 
-/* A file of few bytes can ask for millions of columns. */
+/* Fails if a dense layer has too many inputs: a file of few bytes can ask for millions of columns. */
 static gconv_status check_dense(const gconv_learn_net *net) {
   size_t tail = gconv_learn_tail(net), inputs = tail < net->count ? gconv_learn_in_floats(&net->layers[tail]) : 0;
   if (inputs <= MOST_DENSE_INPUTS)

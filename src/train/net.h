@@ -13,7 +13,8 @@ gconv_status gconv_learn_net_make(const gconv_network *network, const gconv_data
 /* NULL is allowed. */
 void gconv_learn_net_free(gconv_learn_net *net);
 
-/* Copies the weights of the network to parameters, and back. Filters of layers with `flip` are rotated by 180 degrees. */
+/* gconv_learn_net_take() copies the weights of the network to parameters, gconv_learn_net_give() copies them back. Filters
+ * of layers with `flip` are rotated by 180 degrees. */
 void gconv_learn_net_take(const gconv_learn_net *net, const gconv_network *network, float *parameters);
 void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, gconv_network *network);
 

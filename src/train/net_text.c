@@ -90,7 +90,7 @@ static const char *end_of_word(const reader *r) {
   return end;
 }
 
-/* The end of what an error quotes: the word, or one character if there is no word. */
+/* Returns the end of what an error quotes: the word, or one character if there is no word. */
 static const char *end_of_sign(const reader *r) {
   const char *end = end_of_word(r);
   return end > r->at || !*end ? end : end + 1;
@@ -109,7 +109,7 @@ static int find_word(const char *begin, const char *end, const char *const *name
   return -1;
 }
 
-/* ": did you mean conv?", or "". */
+/* Compares the word begin .. end with the names. *best becomes the most similar name. */
 static void suggest(const char *begin, const char *end, const char *const *names, int count, gconv_suggestion *best) {
   char word[64];
   size_t length = (size_t)(end - begin);
@@ -336,7 +336,7 @@ static gconv_status shape_dense(const reader *r, const spec *s, const gconv_laye
   return GCONV_OK;
 }
 
-/* The outputs along an axis of `size`; 0 if the size is not known. */
+/* Finds the number of outputs along an axis of `size`; 0 if the size is not known. */
 static gconv_status shape_axis(const reader *r, const spec *s, int32_t size, int32_t taps, int32_t *outputs) {
   int64_t extent = (int64_t)(taps - 1) * s->dilation + 1;
   if (extent > LARGEST_EXTENT)
@@ -370,7 +370,7 @@ static gconv_status shape_conv(const reader *r, const spec *s, const gconv_layer
   return GCONV_OK;
 }
 
-/* The bound of random weights: He's before relu and leaky, else Glorot's. */
+/* Returns the bound of random weights: He's before relu and leaky, else Glorot's. */
 static double bound_of(const spec *s, const gconv_bank *bank) {
   double plane = s->dense ? 1 : (double)bank->rows * bank->columns;
   double in = (double)bank->channels * bank->rows * bank->columns, out = (double)bank->filters / s->groups * plane;

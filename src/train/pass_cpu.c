@@ -28,7 +28,7 @@ typedef struct pass {
   char error[1024];
 } pass;
 
-/* Stores the first failure of a task, with its text. */
+/* True if a task can go on. Stores the first failure, with its text. */
 static bool keeps_on(pass *p, gconv_status status) {
   if (status == GCONV_OK)
     return true;
@@ -72,8 +72,8 @@ static gconv_status read_cases(const pass *p, size_t first, size_t count, float 
 /* ---- Before the tail: a case --------------------------------------------------------------------------------------------
  */
 
-/* The output of layer i and its layout: that of the next layer's input, or without gaps for the last layer before the tail.
- */
+/* Returns the output of layer i. *layout: the layout of the next layer's input or, for the last layer before the tail, a
+ * layout without gaps. */
 static float *output_of(const gconv_cpu_engine *e, size_t i, float *values, gconv_learn_layout *layout) {
   const gconv_cpu_layer *next = &e->layers[i + 1];
   bool is_input = i + 1 < e->tail;
@@ -81,7 +81,7 @@ static float *output_of(const gconv_cpu_engine *e, size_t i, float *values, gcon
   return values + (is_input ? next->value : e->last_value);
 }
 
-/* A layer without weights. `input` is that of the network. */
+/* Runs a layer without weights forward. `input`: the input of the network. */
 static void forward_planes(const gconv_learn_layer *layer, const float *x, const float *input, float *y) {
   const gconv_layer_problem *problem = &layer->problem;
   const gconv_layer_planes planes = {problem, 1, x, input, (int64_t)problem->height * problem->width, y};
@@ -107,7 +107,7 @@ static void forward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values) 
   }
 }
 
-/* The last output before the tail. */
+/* Returns the last output before the tail. */
 static float *features_of(const gconv_cpu_engine *e, float *values) {
   return values + e->last_value;
 }
@@ -137,10 +137,10 @@ static void backward_inputs(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, co
     gconv_layer_work_of(own->layer->kind)->backward(&own->layer->problem, dz, dx);
 }
 
-/* Backward through the layers before the tail, from the gradient of their output in gradients[0] of the seat. */
+/* Runs a case backward through the layers before the tail, from the gradient of their output in gradients[0] of the seat. */
 static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values, float *leaf) {
   float *dz = s->gradients[0], *dx = s->gradients[1];
-  bool of_sums = e->tail == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* the loss yields these */
+  bool of_sums = e->tail == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* then dz is of sums */
   for (size_t i = e->tail; i-- > 0;) {
     const gconv_cpu_layer *own = &e->layers[i];
     const float *x = values + own->value;
@@ -161,7 +161,7 @@ static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values,
   }
 }
 
-/* The memory for the next leaf of a task with `count` leaves. */
+/* Returns the memory for the next leaf of a task with `count` leaves. */
 static float *next_leaf(gconv_tree *tree, size_t count, float *sum) {
   return count == 1 ? sum : gconv_tree_leaf(tree);
 }
@@ -204,7 +204,7 @@ static void whole_cases(void *context, size_t turn, int number) {
     store_sum(&s->cases, count, e->case_sums[turn]);
 }
 
-/* Tasks of a network with both parts: some cases, forward, and later backward. */
+/* Tasks of a network with both parts: cases_forward() runs some cases forward, and cases_backward() later backward. */
 static void cases_forward(void *context, size_t turn, int number) {
   pass *p = context;
   gconv_cpu_engine *e = p->e;
@@ -245,7 +245,7 @@ static void add_inputs(const slice_of *slice, size_t channels, const float *x, f
       y[c * GCONV_LEARN_PITCH + n] = x[c * GCONV_LEARN_PITCH + n] + slice->inputs[n * slice->pitch + c];
 }
 
-/* Forward through the tail. Returns the outputs. */
+/* Runs a slice forward through the tail. Returns the outputs. */
 static float *forward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_of *slice) {
   float *x = s->slice;
   size_t features = gconv_learn_in_floats(&e->net->layers[e->tail]);
@@ -263,8 +263,8 @@ static float *forward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_
   return x;
 }
 
-/* Backward through the tail, from the gradient of the outputs y in gradients[0] of the seat. If there are layers before the
- * tail, the gradient of its input is stored in e->chunk_gradients. */
+/* Runs a slice backward through the tail, from the gradient of the outputs y in gradients[0] of the seat. If there are
+ * layers before the tail, the gradient of its input is stored in e->chunk_gradients. */
 static void backward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_of *slice, const float *y, float *leaf) {
   float *dz = s->gradients[0], *dx = s->gradients[1];
   int64_t cases = (int64_t)slice->count;

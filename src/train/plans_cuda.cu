@@ -43,8 +43,8 @@ bool takes(const gconv_layer_algorithm *row, const gconv_layer_problem *problem,
          (!row->source_count || row->source_count(problem) > 0) && workspace_of(row, problem) <= WORKSPACE_BYTES;
 }
 
-/* The algorithm that is estimated to be the fastest; NULL: none supports the problem. It may round products only if the
- * order allows it. */
+/* Returns the algorithm that is estimated to be the fastest; NULL: none supports the problem. It may round products only if
+ * the order allows it. */
 const gconv_layer_algorithm *choose(const gconv_engine_order *order, gconv_layer_problem *problem) {
   const gconv_machine *machine = &order->device->machine;
   const gconv_layer_algorithm *best = NULL, *row;
@@ -67,8 +67,8 @@ const gconv_layer_algorithm *choose(const gconv_engine_order *order, gconv_layer
 
 /* ---- Where weights come from ---- */
 
-/* The parameter that is weight i of a plan; inputs: of the gradient of inputs, whose filters are rotated. Forward plans have
- * weights, then biases, in the order of the parameters. */
+/* Returns the number of the parameter that is weight i of a plan. inputs: a plan for the gradient of inputs, whose filters
+ * are rotated. Forward plans have weights, then biases, in the order of the parameters. */
 int32_t parameter_of(const gconv_learn_own *own, bool inputs, int64_t i) {
   const gconv_layer_problem *p = &own->layer.problem; /* K filters of C / G channels; rotated, C filters of K / G */
   const int64_t first = (int64_t)own->layer.weights;
@@ -91,12 +91,12 @@ gconv_status prepare_numbers(const gconv_learn_plan *plan, size_t numbered, int3
 }
 
 /* Finds the copies of each weight by preparing numbers in place of weights, twice. Prepared values that differ by MARK are
- * copies, equal ones are constants. *copies is false for an algorithm that does not only copy. */
+ * copies, equal values are constants. *copies is false for an algorithm that does not only copy. */
 gconv_status find_sources(const gconv_learn_plan *plan, const gconv_learn_own *own, bool inputs, int32_t *sources,
                           int32_t *constants, bool *copies) {
   const size_t weights = own->layer.parameters - (size_t)own->layer.problem.filters;
   const size_t numbered = inputs ? weights : own->layer.parameters;
-  if (plan->again_count) { /* the weights are copies; prepare_again() makes the prepared ones */
+  if (plan->again_count) { /* the weights are copies; prepare_again() makes the prepared weights */
     *copies = true;
     GCONV_TRY(prepare_numbers(plan, 0, 0, constants));
     for (size_t i = 0; i < plan->floats; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions of training that the algorithms for layers compute (kernels/layer_algorithm.h): layers forward and, with a
- * stride of 1, the gradient of their inputs. That is a convolution of the gradient of their sums with the filters rotated by
- * 180 degrees, and with inputs and outputs exchanged. The order of the sums of exact algorithms is that of
+ * stride of 1, the gradient of their inputs. This gradient is a convolution of the gradient of their sums with the filters
+ * rotated by 180 degrees, and with inputs and outputs exchanged. Exact algorithms add in the order of
  * kernels/learn_problem.h.
  */
 #pragma once
@@ -16,17 +16,17 @@ typedef struct gconv_learn_plan {
   const gconv_layer_algorithm *algorithm; /* NULL: there is no plan */
   gconv_layer_problem problem;
   void *state;
-  size_t at, floats;         /* offset and number of its weights, in those of all plans */
-  size_t again, again_count; /* offset of what prepare_again() needs, in all sources; 0: there is none */
+  size_t at, floats;         /* offset and number of its weights, in the weights of all plans */
+  size_t again, again_count; /* offset, in all sources, and length of what prepare_again() needs; length 0: nothing */
 } gconv_learn_plan;
 
 /* The plans of all layers. */
 typedef struct gconv_learn_plans {
-  gconv_learn_plan *forward, *inputs; /* of each layer */
+  gconv_learn_plan *forward, *inputs; /* one for each layer */
   size_t count, floats, again, workspace_bytes;
   /* In device memory. The prepared weights of an algorithm are copies of weights, and constants: */
   float *weights;
-  int32_t *sources; /* the parameter that each is a copy of; -1: a constant. Then what prepare_again() needs */
+  int32_t *sources; /* for each weight, the parameter that it copies; -1: a constant. Then what prepare_again() needs */
   void *workspace;  /* of the plan that runs */
 } gconv_learn_plans;
 

@@ -17,7 +17,7 @@
 typedef struct scaled_set {
   gconv_dataset base;
   const gconv_dataset *whole;
-  const gconv_target_scale *scales; /* the trainer's */
+  const gconv_target_scale *scales; /* the trainer owns them */
 } scaled_set;
 
 static void scale_targets(const scaled_set *set, size_t cases, float *targets) {
@@ -86,7 +86,8 @@ static gconv_status sum_targets(const gconv_dataset *data, size_t room, size_t *
   return GCONV_OK;
 }
 
-/* Targets that a new network yields anyway are not scaled: -1 to 1, 0 and 1, or standardised ones. */
+/* Chooses the scale of an output. Targets that a new network yields anyway are not scaled: -1 to 1, 0 and 1, or standardised
+ * targets. */
 static gconv_target_scale choose(const sums *s, size_t cases) {
   const double n = (double)cases, moved = s->moved / n, variance = s->squares / n - moved * moved;
   const double mean = s->first + moved, deviation = variance > 0 ? sqrt(variance) : 0;
@@ -96,7 +97,7 @@ static gconv_target_scale choose(const sums *s, size_t cases) {
   return (gconv_target_scale){mean, constant ? 1 : deviation};
 }
 
-/* The smallest and the largest output of the last layer. */
+/* Finds the smallest and the largest output of the last layer. */
 static void find_limits(const gconv_learn_layer *last, double *least, double *most) {
   *least = -(double)INFINITY, *most = (double)INFINITY;
   switch (last->problem.activation) {
@@ -182,7 +183,7 @@ gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_da
 
 /* ---- The weights of the last layer ---- */
 
-/* Changes the weights and bias of each output y to those of factor * y + offset; back: the reverse. */
+/* Changes the weights and bias of each output y so that it becomes factor * y + offset; back: the reverse. */
 static void move_weights(const gconv_learn_net *net, const gconv_target_scale *scales, bool back, float *parameters) {
   const gconv_learn_layer *last = &net->layers[net->count - 1];
   const size_t outputs = (size_t)last->problem.filters, taps = last->parameters / outputs - 1;

@@ -118,7 +118,7 @@ static void add_number(json_t *json, const char *key, double value) {
     json_object_set_new(json, key, json_real(value));
 }
 
-/* The options and the course of training as JSON; NULL without memory. */
+/* Returns the options and the course of training as JSON; NULL: no memory. */
 static char *describe(const gconv_trainer *t, bool last) {
   const gconv_training_options *o = &t->options;
   const gconv_training_state *s = &t->state;

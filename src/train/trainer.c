@@ -146,7 +146,7 @@ static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   return finite ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "the network has a weight that is not finite");
 }
 
-/* Stores the text of the choice of the device and algorithms, and the reason. */
+/* Stores and reports a text that says which device and algorithms are used, and why. */
 static gconv_status explain(gconv_trainer *t, gconv_device *device) {
   size_t size;
   FILE *text = open_memstream(&t->chosen, &size);

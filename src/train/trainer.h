@@ -32,7 +32,7 @@ enum { GCONV_TRAINER_STEPS = 1024 }; /* the most steps that an engine is asked f
 
 /* The state before some steps. */
 typedef struct gconv_ahead_start {
-  float *arrays; /* owned: copies of the engine's */
+  float *arrays; /* owned: copies of the engine's arrays */
   double best_loss;
   uint64_t epochs, steps; /* done */
 } gconv_ahead_start;
@@ -40,11 +40,11 @@ typedef struct gconv_ahead_start {
 /* For full batches without validation: the engine takes the steps of several epochs at a time, and they are reported one by
  * one (ahead.c). */
 typedef struct gconv_ahead {
-  size_t taken, told;          /* steps that were taken, whose sums are in the trainer; steps that were reported */
-  bool finite;                 /* their losses and parameters are finite; false after other steps */
+  size_t taken, told;          /* taken: steps whose sums are in the trainer; told: how many of these were reported */
+  bool finite;                 /* the losses and parameters of these steps are finite; false after other steps */
   bool at_work;                /* the engine runs steps that await() has to wait for */
   bool never;                  /* the engine takes one step at a time, or training diverges */
-  gconv_ahead_start now, next; /* before the steps that were taken; before those that run */
+  gconv_ahead_start now, next; /* now: before the steps that were taken; next: before the steps that run */
 } gconv_ahead;
 
 /* A target is offset + factor * learned target. */
@@ -57,8 +57,8 @@ struct gconv_trainer {
   gconv_network network;          /* a copy, with the weights that training began with */
   gconv_learn_net net;
   const gconv_dataset *data, *validation;
-  gconv_target_scale *scales;          /* owned: of each output; NULL: targets are learned as they are */
-  gconv_dataset *scaled, *scaled_also; /* owned: the data and the validation with scaled targets */
+  gconv_target_scale *scales;          /* owned: one for each output; NULL: targets are learned as they are */
+  gconv_dataset *scaled, *scaled_also; /* owned: `data` and `validation` with scaled targets */
   char *save_to;                       /* owned: a path, or NULL */
   double saved_ms;                     /* when the last checkpoint was written */
   float *class_weights;                /* owned: net.class_weights, or NULL */
@@ -69,22 +69,22 @@ struct gconv_trainer {
   size_t *order; /* owned: the cases in the order of the current epoch */
   size_t *next;  /* owned: the order of epoch `next_epoch`, unless that is 0; or NULL */
   uint64_t next_epoch;
-  gconv_learn_step steps[GCONV_TRAINER_STEPS]; /* to be taken */
-  gconv_learn_sums sums[GCONV_TRAINER_STEPS];  /* their results */
+  gconv_learn_step steps[GCONV_TRAINER_STEPS]; /* the steps to be taken */
+  gconv_learn_sums sums[GCONV_TRAINER_STEPS];  /* the results of the steps */
   gconv_training_state state;
   gconv_ahead ahead;
 };
 
 /* True if the next step may be taken together with others, or is taken already. */
 bool gconv_ahead_goes(const gconv_trainer *trainer);
-/* Returns the next step, and takes several if it is not taken yet. */
+/* Gets the sums of the next step. If it is not taken yet, takes several steps. */
 gconv_status gconv_ahead_step(gconv_trainer *trainer, gconv_learn_sums *sums);
-/* Sets the engine's arrays to those after the step that was reported last. Call it before reading them. */
+/* Sets the engine's arrays to their values after the step that was reported last. Call it before reading the arrays. */
 gconv_status gconv_ahead_settle(gconv_trainer *trainer);
 void gconv_ahead_free(gconv_ahead *ahead);
 
 /* Copies to the network: classes of the data, the name of their column, notes about the other columns, features and colours
- * (trained.c). GCONV_BAD_ARGUMENT if it has different ones. */
+ * (trained.c). GCONV_BAD_ARGUMENT if the network has others. */
 gconv_status gconv_network_take_data(gconv_network *network, const gconv_dataset_info *info);
 
 /* Sets the network's mean and standard deviation of each channel to those of the cases (normalize.c). */
@@ -93,9 +93,10 @@ gconv_status gconv_network_normalize(gconv_network *network, const gconv_dataset
 /* Finds the scales of targets (scaled.c). *scales: an array for free(), or NULL if targets are not scaled. Warns of targets
  * that the last layer cannot yield. */
 gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_dataset *data, gconv_target_scale **scales);
-/* A data set with scaled targets; `whole` and `scales` must outlive it. */
+/* Makes a data set with scaled targets; `whole` and `scales` must outlive it. */
 gconv_status gconv_dataset_scale(const gconv_dataset *whole, const gconv_target_scale *scales, gconv_dataset **made);
-/* Converts parameters that yield scaled targets to those of a network; and back, unless the network was just made. */
+/* gconv_target_scales_give() converts parameters that yield scaled targets to parameters of a network.
+ * gconv_target_scales_take() converts them back, unless the network was just made. */
 void gconv_target_scales_give(const gconv_learn_net *net, const gconv_target_scale *scales, float *parameters);
 void gconv_target_scales_take(const gconv_learn_net *net, const gconv_target_scale *scales, const gconv_network *network,
                               float *parameters);
@@ -103,13 +104,14 @@ void gconv_target_scales_take(const gconv_learn_net *net, const gconv_target_sca
 /* Restores a trainer that was just created from a checkpoint (checkpoint.c). */
 gconv_status gconv_trainer_restore(gconv_trainer *trainer, const char *path);
 
-/* Options (training_options.c). check(): GCONV_BAD_ARGUMENT if one is wrong. The others: options with their defaults for so
- * many cases; step `number`, from 1 on, after so many whole epochs. */
+/* Checks options (training_options.c). GCONV_BAD_ARGUMENT names the option that is wrong. */
 gconv_status gconv_training_check(const gconv_training_options *options);
+/* Returns the options with their defaults, for a data set of `cases` cases. */
 gconv_training_options gconv_training_resolve(const gconv_training_options *given, size_t cases);
+/* Returns the numbers of step `number`, counted from 1, after `epoch` whole epochs. */
 gconv_learn_step gconv_training_step(const gconv_training_options *options, uint64_t epoch, uint64_t number);
 
-/* Names in files. */
+/* Return the names that files have for these values. */
 const char *gconv_optimizer_name(gconv_optimizer optimizer);
 const char *gconv_schedule_name(gconv_schedule schedule);
 const char *gconv_loss_name(gconv_loss loss);

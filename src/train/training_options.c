@@ -105,7 +105,7 @@ gconv_training_options gconv_training_resolve(const gconv_training_options *give
 
 /* ---- Steps ---- */
 
-/* base^exponent, by squaring: the same on all machines. */
+/* Returns base^exponent, by squaring: the result is the same on all machines. */
 static double power(double base, uint64_t exponent) {
   double result = 1;
   for (; exponent > 0; exponent >>= 1, base *= base)
@@ -114,9 +114,9 @@ static double power(double base, uint64_t exponent) {
   return result;
 }
 
-/* (1 + cos(pi share)) / 2 for share from 0 to 1. Libraries round cosines differently, but a seed must give the same result
- * on every machine. So the cosine is computed as -sin(y) with y = pi (share - 1/2), by the Taylor polynomial of degree 21.
- * Its truncation error is below (pi / 2)^23 / 23! = 2e-18, rounding errors are at most 3e-16. */
+/* Returns (1 + cos(pi share)) / 2 for share from 0 to 1. Libraries round cosines differently, but a seed must give the same
+ * result on every machine. So the cosine is computed as -sin(y) with y = pi (share - 1/2), by the Taylor polynomial of
+ * degree 21. Its truncation error is below (pi / 2)^23 / 23! = 2e-18, rounding errors are at most 3e-16. */
 static double falling_cosine(double share) {
   double y = 3.14159265358979323846 * (share - 0.5), square = y * y, sum = 1;
   for (int k = 20; k >= 2; k -= 2)
