@@ -18,7 +18,7 @@ size_t gconv_bank_weights(const gconv_bank *bank) {
   return (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
 }
 
-/* Returns whether the product of the factors is at most `limit`. None of them is 0. */
+/* Returns whether the product of the factors is at most `limit`. No factor is 0. */
 static bool fits(const uint64_t factors[4], uint64_t limit) {
   for (int i = 0; i < 4; i++)
     limit /= factors[i];

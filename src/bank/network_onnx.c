@@ -66,7 +66,7 @@ static gconv_status make_nothing(gconv_onnx_graph *g, const gconv_onnx_node *n) 
   return GCONV_OK;
 }
 
-/* Dropout does nothing, unless it is told to train. */
+/* Takes a Dropout, which does nothing unless it is in training mode. */
 static gconv_status make_dropout(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   gconv_onnx_integers training;
   bool given;

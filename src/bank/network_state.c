@@ -35,7 +35,7 @@ static gconv_status add_layer(state *s, const gconv_layer *layer) {
   return gconv_network_append(s->network, s->file->path, layer, gconv_layer_form_of(layer->kind)->has_bank, &added);
 }
 
-/* A Linear layer of K x (C * rows * columns) weights is a convolution of its whole input. */
+/* Finds the shape of a Linear layer's bank: K x (C * rows * columns) weights are a convolution of the whole input. */
 static gconv_status shape_dense(const state *s, const gconv_state_module *m, const gconv_bank_entry *entry,
                                 const gconv_net_item *item, gconv_bank_shape *shape) {
   const uint64_t features = entry->shape[1], given = (uint64_t)item->rows * (uint64_t)item->columns;

@@ -145,7 +145,7 @@ const gconv_onnx_attribute *gconv_onnx_find_attribute(const gconv_onnx_node *n, 
   return NULL;
 }
 
-/* A number that is 0 need not be in the file. */
+/* If the attribute has no number in the file, it is 0. */
 int64_t gconv_onnx_integer_of(const gconv_onnx_node *n, const char *name, int64_t otherwise) {
   const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, name);
   return a ? a->integers.numbers[0] : otherwise;

@@ -162,7 +162,7 @@ static bool lies_below(const char *path, const char *folder) {
   return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* Finds the real path of the external file, in `real`, and what the system knows of it. */
+/* Finds the real path of the external file, in `real`, and its `struct stat`. */
 static gconv_status resolve(const gconv_bank_file *file, const char *location, char real[PATH_MAX], struct stat *status) {
   char folder[PATH_MAX];
   if (!file->folder)

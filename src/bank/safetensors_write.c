@@ -31,8 +31,8 @@ void gconv_tensor_free(gconv_tensor *tensor) {
 
 /* ---- The header ---- */
 
-/* Adds a tensor to the header. *end is the end of the data so far. Returns false without memory, or for a name that is not
- * UTF-8 or is there already. */
+/* Adds a tensor to the header. *end is the end of the data so far. Returns false if there is no memory, or if the name is
+ * not UTF-8, or is there already. */
 static bool describe(json_t *root, const gconv_tensor *tensor, uint64_t *end) {
   static const char *const types[] = {"F32", "F64", "U64"};
   json_t *shape = json_array();

@@ -21,10 +21,10 @@ typedef struct gconv_dataset_type {
   bool (*entries)(const gconv_dataset *dataset, size_t index, const gconv_entry **entries, size_t *count, float *target);
   /* Frees the data set with all that it owns. */
   void (*free)(gconv_dataset *dataset);
-  /* The class of a case; NULL if there are no classes. */
+  /* Returns the class of a case. NULL: there are no classes. */
   size_t (*class_of)(const gconv_dataset *dataset, size_t index);
-  /* The number of the picture that a case is from, ascending with cases. A split keeps the cases of a picture together.
-   * NULL: cases are independent. */
+  /* Returns the number of the picture that a case is from, ascending with cases. A split keeps the cases of a picture
+   * together. NULL: cases are independent. */
   size_t (*group_of)(const gconv_dataset *dataset, size_t index);
   /* Continues a hash (base/checksum.h) with what identifies this data set: its numbers and classes. For images, whose pixels
    * would take too long, the names, shapes and sizes of their files. NULL: there is no digest. */
@@ -60,7 +60,7 @@ static inline size_t gconv_dataset_target_floats(const gconv_dataset_info *info)
 /* True if cases are sparse rows. */
 bool gconv_dataset_is_sparse(const gconv_dataset *dataset);
 
-/* The bytes of memory for one table, signal or list of decoded images of a data set, at least 1. */
+/* Returns the bytes of memory for one table, signal or list of decoded images of a data set, at least 1. */
 static inline uint64_t gconv_dataset_part(const gconv_dataset_options *options) {
   enum { PARTS = 4, DEFAULT_PART = 1 << 30 };
   uint64_t part = options->memory / PARTS;

@@ -143,7 +143,7 @@ static gconv_status join_rows(table_set *set) {
   return count > 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "%s: every row, or its target, was left out", inputs->path);
 }
 
-/* Reads the file of targets, and compares its cases with those of the inputs. */
+/* Reads the file of targets, and checks that it has a target for each case of the inputs. */
 static gconv_status open_targets(table_set *set, const gconv_dataset_options *options, size_t cases, size_t samples) {
   if (!options->targets || options->unlabelled)
     return GCONV_OK;

@@ -66,7 +66,7 @@ static void trim(const char **begin, const char **end) {
     (*end)--;
 }
 
-/* The row of `gaps` for a field without blanks at its ends; SIZE_MAX: none. */
+/* Returns the row of `gaps` for a field without blanks at its ends; SIZE_MAX: none. */
 static size_t find_gap(const char *begin, const char *end) {
   const bool has_sign = *begin == '-' || *begin == '+';
   for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++)

@@ -42,7 +42,7 @@ static gconv_status add_bytes(gconv_lines *lines, const uint8_t *bytes, size_t c
   return GCONV_OK;
 }
 
-/* The number of bytes before the end of the line; `count` if the line does not end in them. */
+/* Returns the number of bytes before the end of the line; `count` if the line does not end in them. */
 static size_t find_end(const gconv_lines *lines, const uint8_t *bytes, size_t count, bool *quoted) {
   for (size_t i = 0; i < count; i++)
     if (lines->quotes && bytes[i] == '"')

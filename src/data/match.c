@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "a, b, c ...": the names that are not passed over, for free(); NULL without memory. *shown: their number. */
+/* Returns "a, b, c ...", the names that are not passed over, for free(); NULL: no memory. *shown: their number. */
 static char *list_names(char *const *names, size_t count, const bool *passed_over, size_t *shown) {
   enum { MOST_SHOWN = 20 };
   char *text = NULL;
@@ -46,7 +46,7 @@ static bool are_same(const gconv_names *header, const gconv_column_notes *like, 
   return header->count - (label < header->count) == like->count;
 }
 
-/* Returns how many fields have this name; *field: one of them. */
+/* Returns how many fields have this name; *field: the first of these. */
 static size_t find_field(const gconv_names *header, const char *name, size_t *field) {
   size_t count = 0;
   for (size_t i = 0; i < header->count; i++)

@@ -26,7 +26,7 @@ gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray, uint64_t 
 
 /* ---- Finding ------------------------------------------------------------------------------------------------------- */
 
-/* True if the extension of the name is that of a format that can be read. */
+/* True if the extension of the name belongs to a format that can be read. */
 static bool is_picture_name(const char *name) {
   const gconv_format_info *format = gconv_format_by_path(name);
   return format && format->reads;

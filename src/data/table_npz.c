@@ -40,7 +40,7 @@ static const gconv_zip_member *find_member(const gconv_zip *zip, const char *wor
   return NULL;
 }
 
-/* The part of the data set that an array of inputs belongs to; PARTS: the array is not inputs. */
+/* Returns the part of the data set that an array of inputs belongs to; PARTS: the array is not inputs. */
 static size_t find_part(const gconv_zip_member *member) {
   for (size_t p = 0; p < PARTS; p++)
     for (size_t w = 0; w < INPUT_WORDS; w++)

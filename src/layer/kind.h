@@ -12,7 +12,7 @@
 
 GCONV_C_BEGIN
 
-/* The input of a layer, N x C x H x W, and of the first layer. */
+/* The shape of the input of a layer, N x C x H x W, and of the first layer's input. */
 typedef struct gconv_layer_input {
   int32_t images;
   gconv_layer_shape shape, first;

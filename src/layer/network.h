@@ -164,7 +164,7 @@ gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
 gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,
                                       double *milliseconds);
 
-/* The plans of an operation of layers, and its fill_plan(). */
+/* gconv_network_plan_type: plans of operations of layers. gconv_network_fill() is their fill_plan(). */
 extern const gconv_plan_type gconv_network_plan_type;
 gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 

@@ -139,7 +139,7 @@ static int32_t row_step(const gconv_plan *plan) {
   return network->by_rows ? network->out.height : 0;
 }
 
-/* A mosaic has a pass for each row of tiles, with the gap below it. */
+/* Returns the number of passes. A mosaic has a pass for each row of tiles, with the gap below it. */
 static size_t passes(const gconv_plan *plan) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
   const gconv_presenter *presenter = &network->presenter;
@@ -163,12 +163,12 @@ static gconv_status begin_pass(gconv_plan *plan, size_t number) {
   return GCONV_OK;
 }
 
-/* The row of the maps from which row `row` of the outputs is made, in the current pass. */
+/* Returns the row of the maps from which row `row` of the outputs is made, in the current pass. */
 static int32_t map_row_of(const gconv_network_plan *network, int32_t row) {
   return row - network->base.pass.first;
 }
 
-/* The input rows that `count` output rows from `first` on need. For the gap below tiles, any row will do. */
+/* Finds the input rows that `count` output rows from `first` on need. For the gap below tiles, any row will do. */
 static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
   int64_t at = map_row_of(network, first) * network->in_band.scale - network->in_band.shift;

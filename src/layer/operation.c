@@ -96,7 +96,7 @@ static const uint16_t *copy_values(const uint16_t *values, size_t count) {
   return copy ? memcpy(copy, values, count * sizeof *values) : NULL;
 }
 
-/* Replaces all pointers by copies, or, without memory, by NULL. */
+/* Replaces all pointers by copies; by NULL if there is no memory. */
 static gconv_status own_options(gconv_network_options *options) {
   const gconv_network_options given = *options;
   options->algorithm = copy_text(given.algorithm);

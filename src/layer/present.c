@@ -101,7 +101,7 @@ static gconv_status make_image(gconv_presenter *p, const gconv_image *maps, cons
 
 gconv_status gconv_presenter_make(const gconv_network_options *options, const gconv_image *maps, int32_t filters,
                                   const gconv_image *in, gconv_presenter *p) {
-  bool colour = maps->channels == 3 * filters; /* channel c * K + k is that of filter k */
+  bool colour = maps->channels == 3 * filters; /* channel c * K + k belongs to filter k */
   *p = (gconv_presenter){.kind = options->presentation, .tone = options->tone, .height = maps->height, .width = maps->width};
   p->tiles = p->columns = p->planes = p->plane_step = 1;
   switch (p->kind) {

@@ -28,7 +28,7 @@ typedef struct gconv_presenter {
   gconv_curve *curves;    /* owned, [tiles]: by rows, after the first pass */
 } gconv_presenter;
 
-/* Decides how `maps` (their header) become outputs; `filters` are those of the last bank, and `in` is the header of the
+/* Decides how `maps` (their header) become outputs; `filters`: how many the last bank has, and `in` is the header of the
  * input. The caller calls gconv_presenter_free() in any case. GCONV_UNSUPPORTED if the maps are no picture. */
 gconv_status gconv_presenter_make(const gconv_network_options *options, const gconv_image *maps, int32_t filters,
                                   const gconv_image *in, gconv_presenter *presenter);

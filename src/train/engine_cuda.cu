@@ -33,7 +33,7 @@ struct engine {
   gconv_learn_net weighted; /* a copy of *net, with weights of classes in device memory */
   gconv_learn_own *layers;
   cudaStream_t stream, beside; /* `beside` computes losses during the backward pass, which does not need them */
-  cudaStream_t weights;        /* computes gradients of parameters during those of inputs */
+  cudaStream_t weights;        /* computes gradients of parameters while those of inputs run */
   cudaEvent_t forward, found;  /* forward: the outputs are computed; found: the losses are computed */
   cudaEvent_t ready;           /* what another stream waits for is computed */
   cudaEvent_t used[BUFFERS];   /* gradients[i] was read for a gradient of parameters */
@@ -458,7 +458,7 @@ gconv_status begin(engine *e, const gconv_learn_cases *cases, size_t losses, con
   return gconv_cuda_cases_begin(&e->cases, cases, held);
 }
 
-/* Computes the gradient of cases first .. first + count - 1, and their losses as those of step `step`. */
+/* Computes the gradient of cases first .. first + count - 1, and stores their losses for step `step`. */
 gconv_status find_gradients(engine *e, const gconv_learn_cases *cases, size_t first, size_t count, size_t step) {
   GCONV_TRY(run_forward(e, cases, first, count));
   CUDA_TRY(cudaEventRecord(e->forward, e->stream));

@@ -181,7 +181,7 @@ void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, g
 
 /* ---- Copies ---- */
 
-/* *copy = a copy of `bytes` bytes; NULL if `from` is NULL. False without memory. */
+/* *copy = a copy of `bytes` bytes; NULL if `from` is NULL. False: no memory. */
 static bool copy_bytes(const void *from, size_t bytes, void *copy) {
   void *memory = NULL;
   if (from) {

@@ -290,7 +290,7 @@ static void note_best(gconv_trainer *t, double loss) {
   t->state.best_epoch = t->state.epochs + 1;
 }
 
-/* True for a full batch without validation. The loss of a step is then that of the weights before it. */
+/* True for a full batch without validation. A step then yields the loss of the weights before it. */
 static bool judges_before_step(const gconv_trainer *t) {
   return !t->validation && is_full(t);
 }
@@ -440,7 +440,7 @@ static void save_in_time(gconv_trainer *t) {
   t->saved_ms = gconv_now_ms();
 }
 
-/* Reports an epoch that was interrupted: its loss is that of the cases so far. */
+/* Reports an epoch that was interrupted: its loss is of the cases so far. */
 static void tell_part(const gconv_trainer *t, gconv_epoch *epoch) {
   *epoch = t->state.last;
   epoch->chosen = t->chosen;

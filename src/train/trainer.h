@@ -87,7 +87,7 @@ void gconv_ahead_free(gconv_ahead *ahead);
  * (trained.c). GCONV_BAD_ARGUMENT if the network has others. */
 gconv_status gconv_network_take_data(gconv_network *network, const gconv_dataset_info *info);
 
-/* Sets the network's mean and standard deviation of each channel to those of the cases (normalize.c). */
+/* Computes mean and standard deviation of each channel over the cases, and stores them in the network (normalize.c). */
 gconv_status gconv_network_normalize(gconv_network *network, const gconv_dataset *data);
 
 /* Finds the scales of targets (scaled.c). *scales: an array for free(), or NULL if targets are not scaled. Warns of targets
