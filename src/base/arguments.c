@@ -17,7 +17,7 @@ gconv_status gconv_check_given(const void *const *pointers, size_t count, const 
 }
 
 gconv_status gconv_check_value(const char *what, int64_t value, int64_t least, int64_t most) {
-  if (value > INT32_MAX && most <= INT32_MAX) /* enumerations have no sign for some compilers: -1 came as 4294967295 */
+  if (value > INT32_MAX && most <= INT32_MAX) /* for some compilers, enumerations have no sign: -1 arrives as 4294967295 */
     value = (int32_t)value;
   if (value >= least && value <= most)
     return GCONV_OK;
@@ -37,13 +37,13 @@ gconv_status gconv_check_palette(const gconv_palette *palette) {
 
 /* ---- Images ---- */
 
-/* A room above has gconv_type_bytes(). 0 for what is no type. */
+/* Returns the bytes of a sample, or 0 if the type is none. (gconv_type_bytes() is in a room above.) */
 static size_t sample_bytes(const gconv_image *image) {
   return (unsigned)image->type <= GCONV_F32 ? (size_t)1 << image->type : 0;
 }
 
-/* The bytes of a row without gaps, and how many planes an image has: interleaved frames, or channels of frames. Both are
- * products of two numbers below 2^31, and of at most 4. */
+/* row_bytes() returns the bytes of a row without gaps. count_planes() returns the number of planes: interleaved frames, or
+ * channels of all frames. No result overflows: it is a product of two numbers below 2^31, and of at most 4. */
 static size_t row_bytes(const gconv_image *image) {
   return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * sample_bytes(image);
 }
@@ -91,20 +91,20 @@ gconv_status gconv_check_pixels(const gconv_image *image, const char *what) {
   return GCONV_OK;
 }
 
-/* The number of bytes from the first to the last one of an image with pixels. */
+/* Returns the number of bytes from the first to the last byte of an image with pixels. */
 static uintptr_t reach(const gconv_image *image) {
   return (uintptr_t)((count_planes(image) - 1) * image->plane_bytes + (size_t)(image->height - 1) * image->row_bytes +
                      row_bytes(image));
 }
 
-/* Whether all rows of an image begin at multiples of `distance` after its first. */
+/* Returns whether all rows of an image begin at multiples of `distance` after the first row. */
 static bool steps_by(const gconv_image *image, size_t distance) {
   return (image->height == 1 || image->row_bytes == distance) &&
          (count_planes(image) == 1 || image->plane_bytes % distance == 0);
 }
 
-/* Whether two images share a byte. Rows of one may lie in gaps between those of the other: that is seen where both have the
- * same distance from row to row. */
+/* Returns whether two images share a byte. Rows of one image may lie in gaps between rows of the other. This is recognised
+ * if both have the same distance from row to row; else the result is true. */
 static bool overlap(const gconv_image *a, const gconv_image *b) {
   uintptr_t at = (uintptr_t)a->data, bt = (uintptr_t)b->data;
   if (at >= bt + reach(b) || bt >= at + reach(a))
@@ -112,7 +112,7 @@ static bool overlap(const gconv_image *a, const gconv_image *b) {
   size_t distance = a->height > 1 ? a->row_bytes : b->row_bytes;
   if (!steps_by(a, distance) || !steps_by(b, distance) || row_bytes(a) > distance || row_bytes(b) > distance)
     return true;
-  size_t behind = (size_t)(bt >= at ? (bt - at) % distance : distance - 1 - (at - bt - 1) % distance); /* of b's row */
+  size_t behind = (size_t)(bt >= at ? (bt - at) % distance : distance - 1 - (at - bt - 1) % distance); /* from a's row */
   return behind < row_bytes(a) || distance - behind < row_bytes(b);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For code that is compiled for the host and for CUDA from the same text, so that both do the same. */
+/* Macros for code that is compiled for the host and for CUDA from one text, so that both do the same. */
 #pragma once
 
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #define GCONV_BOTH static inline __attribute__((always_inline))
 #endif
 
-/* The number of the highest bit of `value`, which is not 0. */
+/* Returns the number of the highest bit of `value`, which must not be 0. */
 GCONV_BOTH unsigned gconv_highest_bit(uint32_t value) {
 #ifdef __CUDA_ARCH__
   return 31 - (unsigned)__clz((int)value);
@@ -28,7 +28,7 @@ GCONV_BOTH unsigned gconv_highest_bit(uint32_t value) {
 #endif
 }
 
-/* The number of the lowest bit of `value`, which is not 0. */
+/* Returns the number of the lowest bit of `value`, which must not be 0. */
 GCONV_BOTH unsigned gconv_lowest_bit(uint64_t value) {
 #ifdef __CUDA_ARCH__
   return (unsigned)__ffsll((long long)value) - 1;

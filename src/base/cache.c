@@ -44,9 +44,9 @@ bool gconv_cache_write(const char *name, const char *text) {
   struct stat status;
   bool done = false;
   if (path) {
-    gconv_make_folders(path, 0700); /* for the user alone; if it fails, opening the file does */
+    gconv_make_folders(path, 0700); /* for the user alone; if this fails, opening the file fails, too */
     bool regular =
-        lstat(path, &status) != 0 || S_ISREG(status.st_mode); /* anything else would be written into, or lead elsewhere */
+        lstat(path, &status) != 0 || S_ISREG(status.st_mode); /* a pipe would be written to; a link leads elsewhere */
     done = regular && gconv_file_write(path, text, strlen(text)) == GCONV_OK;
   }
   free(path);

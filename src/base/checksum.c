@@ -25,8 +25,9 @@ uint32_t gconv_adler32(uint32_t adler, const void *bytes, size_t size) {
 #endif
 }
 
-/* The lower half is 1 + the sum of the bytes; the upper half is the sum of all lower halves so far; both modulo 65521. In
- * the second run, each lower half is larger by that of the first run, minus the 1 that each begins with. */
+/* The lower half of an Adler-32 is 1 + the sum of the bytes. The upper half is the sum of all lower halves so far. Both are
+ * modulo 65521. If the second run follows the first, each of its lower halves is larger by the lower half of the first run,
+ * minus 1. */
 uint32_t gconv_adler32_combine(uint32_t first, uint32_t second, uint64_t second_size) {
   const uint64_t modulus = GCONV_ADLER_MODULUS;
   uint64_t shift = ((first & 0xffff) + modulus - 1) % modulus;

@@ -6,7 +6,7 @@
 
 GCONV_C_BEGIN
 
-/* Milliseconds of a clock that never goes backwards. */
+/* Returns the milliseconds of a clock that never goes backwards. */
 double gconv_now_ms(void);
 
 GCONV_C_END

@@ -4,8 +4,8 @@
  *
  * GCONV_VECTORIZED(name, (parameters), (arguments)) defines `static void name(parameters)` from an always-inline function
  * name_body(parameters). The function is compiled three times, for AVX-512, for AVX2 with FMA and BMI2, and for the plain
- * target; one is chosen at run time. Besides the width, this matters for speed: fmaf() and a shift by a variable are one
- * instruction in the first two; in the last, fmaf() is a library call.
+ * target; one is chosen at run time. The width of vectors is one reason for the speed. The other is that fmaf(), and a shift
+ * by a variable, are one instruction in the first two. For the plain target, fmaf() is a library call.
  */
 #pragma once
 
@@ -15,11 +15,13 @@
 
 typedef enum gconv_isa { GCONV_ISA_PLAIN, GCONV_ISA_AVX2, GCONV_ISA_AVX512 } gconv_isa;
 
-/* Returns the best kind that this processor has. $GCONV_ISA ("plain", "avx2", "avx512") lowers it, so that tests reach each.
+/* Returns the best kind of instructions that this processor has. $GCONV_ISA ("plain", "avx2", "avx512") lowers it, so that
+ * tests reach each kind.
  */
 gconv_isa gconv_cpu_isa(void);
 
-/* Whether fmaf() is an instruction. Where it is not, as on x86 before AVX2, it is a call that takes a hundred times as long.
+/* Returns whether fmaf() is an instruction. On x86 before AVX2 it is not: there it is a call that takes a hundred times as
+ * long.
  */
 static inline bool gconv_cpu_fuses(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -30,10 +32,11 @@ static inline bool gconv_cpu_fuses(void) {
 }
 
 /* Returns whether this processor has instructions of 512 bits that multiply bytes in fours and add them up (VNNI), and that
- * pick bytes from a vector (VBMI); and $GCONV_ISA is not set: with "avx512", tests reach what does without them. */
+ * pick bytes from a vector (VBMI). Returns false if $GCONV_ISA is set: with "avx512", tests reach the code that does without
+ * these instructions. */
 bool gconv_cpu_dots(void);
 
-/* "avx512", "avx2" or "plain" */
+/* Returns "avx512", "avx2" or "plain". */
 const char *gconv_isa_name(gconv_isa isa);
 
 #if defined(__x86_64__) && defined(__GNUC__)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* IEEE binary16. */
+/* Returns the value of an IEEE binary16. */
 static double half_value(uint16_t bits) {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
   double magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
@@ -55,7 +55,7 @@ float gconv_element_read(gconv_element element, const uint8_t *at) {
   return (float)bits;
 }
 
-/* The number at `at`, in float64. Whole numbers beyond 2^53 are rounded. */
+/* Returns the number at `at`, in float64. Whole numbers beyond 2^53 are rounded. */
 static double read_double(gconv_element element, const uint8_t *at) {
   uint64_t bits = gconv_bytes_number(at, element.bytes, element.big_endian);
   uint64_t sign = UINT64_C(1) << (8 * element.bytes - 1);
@@ -85,7 +85,7 @@ void gconv_elements_convert(gconv_element element, const uint8_t *bytes, size_t 
 /* Reads elements into one of the two arrays; the other is NULL. */
 static gconv_status read_elements(gconv_source *source, gconv_element element, size_t count, const char *what, float *floats,
                                   double *doubles) {
-  enum { CHUNK_BYTES = 8192 }; /* on the stack of any thread that reads */
+  enum { CHUNK_BYTES = 8192 }; /* on the stack, which may be small */
   uint8_t chunk[CHUNK_BYTES];
   const size_t most = CHUNK_BYTES / element.bytes;
   for (size_t done = 0; done < count;) {
@@ -114,8 +114,9 @@ gconv_status gconv_elements_read_doubles(gconv_source *source, gconv_element ele
 
 /* ---- Writing ---- */
 
-/* The level that a fraction of white stands for. The fraction was rounded to float32, so a level that was a multiple of 1/2
- * is not quite one: it is made one again, as ties are rounded to even. Where the unit is 1, numbers stay as they are. */
+/* Returns the level of a sample, which is a fraction of white: sample * unit. The fraction was rounded to float32, so a
+ * level that was a multiple of 1/2 is not quite one. It is made one again, because ties must be rounded to even. If the unit
+ * is 1, numbers stay as they are. */
 GCONV_INLINE double level_of(float sample, double unit) {
   double level = (double)sample * unit, twice = rint(2 * level), near = unit == 1 ? 0 : 0x1p-23;
   return fabs(2 * level - twice) <= fabs(twice) * near ? twice / 2 : level;
@@ -137,7 +138,7 @@ GCONV_VECTOR_LOOP(make_shorts,
   *made = (gconv_elements_made){outside, nans, given != 0, stored != 0};
 }
 
-/* IEEE binary16, rounded to nearest even. Below 2^-14, its steps are 2^-24 wide. */
+/* Converts samples to IEEE binary16, rounded to nearest even. Below 2^-14, its steps are 2^-24 wide. */
 GCONV_VECTOR_LOOP(make_halves, (const float *samples, size_t count, uint16_t *halves, gconv_elements_made *made),
                   (samples, count, halves, made)) {
   const uint32_t infinite = 0x7f800000, too_large = 0x477ff000 /* 65520: halfway from the largest half to 2^16 */,
@@ -159,7 +160,7 @@ GCONV_VECTOR_LOOP(make_halves, (const float *samples, size_t count, uint16_t *ha
 }
 
 gconv_elements_made gconv_elements_make(char kind, const float *samples, size_t count, double unit, uint16_t *elements) {
-  const size_t most = 1 << 20; /* at a time: sums have 32 bits */
+  const size_t most = 1 << 20; /* samples at a time, as sums have 32 bits */
   gconv_elements_made all = {0}, some;
   for (size_t done = 0; done < count;) {
     size_t now = count - done < most ? count - done : most;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of all types as bytes of files. */
+/* Converts numbers of all types from and to bytes of files. */
 #pragma once
 
 #include "base/file.h"
 
 typedef struct gconv_element {
   char kind;    /* 'f' IEEE 754 floating point, 'B' bfloat16, 'u' unsigned, 'i' signed integer, 'b' bool: a byte */
-  size_t bytes; /* 1, 2, 4 or 8; 2 at least for 'f', just 2 for 'B' */
+  size_t bytes; /* 1, 2, 4 or 8; for 'f', at least 2; for 'B', only 2 */
   bool big_endian;
 } gconv_element;
 
@@ -14,18 +14,18 @@ typedef struct gconv_element {
  * is 0, or 1 for any byte but 0. */
 float gconv_element_read(gconv_element element, const uint8_t *at);
 
-/* gconv_element_read() of `count` elements, one after the other. */
+/* Does gconv_element_read() for `count` elements without gaps. */
 void gconv_elements_convert(gconv_element element, const uint8_t *bytes, size_t count, float *numbers);
 
-/* Returns the unsigned number that `count` bytes are, at most 8. */
+/* Returns the unsigned number of `count` bytes, at most 8. */
 uint64_t gconv_bytes_number(const uint8_t *bytes, size_t count, bool big_endian);
 
-/* The level of white in images of this type: what a sample is divided by where white is 1. */
+/* Returns the level of white in images of this type. Samples are divided by it if white is to be 1. */
 static inline double gconv_level_of_white(gconv_type type) {
   return type == GCONV_U8 ? 255 : type == GCONV_U16 ? 65535 : 1;
 }
 
-/* Whether numbers in memory begin with their most significant byte. */
+/* Returns whether numbers in memory begin with their most significant byte. */
 static inline bool gconv_host_is_big_endian(void) {
   return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 }
@@ -34,20 +34,19 @@ static inline bool gconv_host_is_big_endian(void) {
 gconv_status gconv_elements_read(gconv_source *source, gconv_element element, size_t count, const char *what,
                                  float *numbers);
 
-/* The same as float64. */
+/* Reads the next `count` elements of the source as float64. */
 gconv_status gconv_elements_read_doubles(gconv_source *source, gconv_element element, size_t count, const char *what,
                                          double *numbers);
 
-/* How samples were changed in reading. */
+/* How samples were changed when elements were made of them. */
 typedef struct gconv_elements_made {
-  uint64_t
-      out_of_range;   /* samples beyond the range of the type: int16 has its nearest value then, float16 an infinite one */
-  uint64_t nans;      /* that became 0 */
-  bool given, stored; /* whether a sample, and whether an element, is not 0 */
+  uint64_t out_of_range; /* samples beyond the range of the type: int16 gets its nearest value, float16 an infinite one */
+  uint64_t nans;         /* NaN that became 0 */
+  bool given, stored;    /* whether a sample, and whether an element, is not 0 */
 } gconv_elements_made;
 
-/* Makes elements of 2 bytes, in the host's order, of samples: int16 (kind 'i') of samples times `unit`, or float16 (kind
- * 'f') of the samples themselves, rounded to nearest even. NaN becomes 0 in int16. */
+/* Makes elements of 2 bytes, in the host's order: int16 (kind 'i') from samples times `unit`, or float16 (kind 'f') from the
+ * samples themselves. Rounds to nearest even. NaN becomes 0 in int16. */
 gconv_elements_made gconv_elements_make(char kind, const float *samples, size_t count, double unit, uint16_t *elements);
 
 /* Stores the bits of `value` as 4 bytes, the lowest first. */

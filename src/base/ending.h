@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of files that are written decide the format: a name that promises another one than the writer has is refused. */
+/* Refuses names of outputs that promise another format than the one that is written. */
 #pragma once
 
 #include "gconv.h"
 
-/* GCONV_BAD_ARGUMENT if the extension of `path` is known as that of a format that is not among `own`, extensions with blanks
- * between. `what` is what is written: "a filter"; `advice`, or "", what writes the other format. Extensions that nobody
- * knows, and names without one, promise nothing; nor does "-". */
+/* Fails with GCONV_BAD_ARGUMENT if the extension of `path` is known, but not among `own`, extensions with blanks between.
+ * `what` is written, such as "a filter". `advice` says how to write the other format, or is "". Unknown extensions, names
+ * without an extension, and "-" promise nothing. */
 gconv_status gconv_check_ending(const char *path, const char *own, const char *what, const char *advice);

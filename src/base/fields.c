@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts are written with the options of the command line. Callers of the library read the names of fields instead. */
+/* Texts name options of the command line. For callers of the library, this file replaces options by names of fields. */
 #include "base/fields.h"
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ void gconv_name_options(void) {
   names_options = true;
 }
 
-/* Phrases whose words for callers are others, and no longer. */
+/* Phrases, and what callers read in their place, which must not be longer. */
 static const struct {
   const char *option, *field;
 } others[] = {
@@ -31,16 +31,17 @@ static const struct {
     {"with --raw", "in syntax"},
 };
 
-/* Words after an option that are its value. */
+/* Words that are the value of an option if they stand after it. */
 static const char values[] = " _NAME N abs deflate drop magnitude mean minmax mosaic none npy premultiply same signed ";
 
-/* The bytes of the word that the text begins with: up to a blank, a comma, a full stop that is no part of a name ... */
+/* Returns the bytes of the word at the beginning of the text: up to a blank, a comma, a full stop that is no part of a name
+ * ... */
 static size_t word_bytes(const char *text) {
   size_t bytes = strcspn(text, " ,.:;)'");
   return text[bytes] == '.' && text[bytes + 1] > ' ' ? bytes + 1 : bytes;
 }
 
-/* Whether the text goes on with a blank and a value. */
+/* Returns whether the text begins with a blank and a value. */
 static bool is_value(const char *text) {
   char word[16];
   size_t length = text[0] == ' ' ? word_bytes(text + 1) : 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts are written with options of the command line, such as --max-pixels. In what callers of the library read (the last
- * error, messages, warnings), the fields stand in their place: 'max_pixels'.
+ * Texts name options of the command line, such as --max-pixels. In texts for callers of the library (the last error,
+ * messages, warnings), fields take the place of options: 'max_pixels'.
  */
 #pragma once
 
-/* From now on options stay in texts: for the program, at its beginning. */
+/* Lets texts keep options from now on. The program calls it at its beginning. */
 void gconv_name_options(void);
 
-/* Replaces options by fields, unless options shall stay; no text becomes longer. A text may begin with a path: an option at
- * its beginning stays in any case. */
+/* Replaces options by fields, unless gconv_name_options() was called. No text becomes longer. An option at the beginning of
+ * a text always stays, as it may be a path. */
 void gconv_name_fields(char *text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes in and out. A source can be inspected before it is read. A sink replaces a file completely or not at all. */
+/* Reads and writes bytes. A source can be inspected before it is read. A sink replaces a file completely or not at all. */
 #pragma once
 
 #include "base/status.h"
@@ -8,90 +8,94 @@
 
 typedef struct gconv_source {
   const char *name;   /* the path, or "standard input"; owned by the caller of gconv_source_open() */
-  const char *member; /* the MEMBER of PATH:MEMBER, a part of `name`; NULL: none was named */
+  const char *member; /* MEMBER of PATH:MEMBER, which is a part of `name`; NULL: none was named */
   int file;
   uint8_t *buffer; /* bytes read ahead: buffer[begin .. end) */
   size_t begin, end;
   uint64_t position;  /* bytes handed out so far */
-  uint64_t size;      /* of a regular file; UINT64_MAX where it is not known */
-  uint64_t max_bytes; /* that may be taken into memory as a whole, where a format needs that; 0: any number */
-  /* Of gconv_source_of_function(). */
+  uint64_t size;      /* bytes of a regular file; UINT64_MAX: not known */
+  uint64_t max_bytes; /* the most bytes that may be read into memory at once, if a format needs all of them; 0: no limit */
+  /* For gconv_source_of_function(). */
   gconv_status (*fill)(void *state, void *bytes, size_t size, size_t *got);
   void (*finish)(void *state);
   void *state;
 } gconv_source;
 
-/* Opens `path`; "-" is standard input. Folders are refused. The source is closed by gconv_source_close() in any case. */
+/* Opens `path`; "-" is standard input. Folders are refused. Call gconv_source_close(), on failure too. */
 gconv_status gconv_source_open(const char *path, gconv_source *source);
 void gconv_source_close(gconv_source *source);
 
-/* The length of PATH in PATH:MEMBER, which ends at the first ':' after the name of a file, or after "-". It is all of
- * `spec` if that names a file or folder itself, or if there is no such ':'. */
+/* Returns the length of PATH in PATH:MEMBER. PATH ends at the first ':' that follows the name of a file, or "-". If `spec`
+ * itself names a file or folder, or has no such ':', PATH is all of it. */
 size_t gconv_member_split(const char *spec);
 
-/* As gconv_source_open(), of PATH or PATH:MEMBER. */
+/* Opens PATH or PATH:MEMBER, as gconv_source_open() does. */
 gconv_status gconv_source_open_member(const char *spec, gconv_source *source);
 
-/* As gconv_source_open(). A file that gzip compressed is read as what it holds. */
+/* Opens `path`, as gconv_source_open() does. If gzip compressed the file, the source has the decompressed bytes. */
 gconv_status gconv_source_open_unzipped(const char *path, gconv_source *source);
 
-/* A source of bytes that are in memory and stay the caller's; it is not closed. `name` is for error texts. */
+/* Makes a source of bytes in memory, which the caller keeps. It is not closed. `name` is for error texts. */
 void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_source *source);
 
-/* A source of bytes that fill() yields: up to `size` of them, and *got = 0 only at the end. gconv_source_close() calls
- * finish(), which frees the state, and is needed in any case. */
+/* Makes a source of the bytes that fill() yields: up to `size` bytes at a time, and *got = 0 only at the end. Call
+ * gconv_source_close(), on failure too; it calls finish(), which frees the state. */
 gconv_status gconv_source_of_function(const char *name,
                                       gconv_status (*fill)(void *state, void *bytes, size_t size, size_t *got),
                                       void (*finish)(void *state), void *state, gconv_source *source);
 
-/* Shows up to `wanted` (at most 4096) next bytes at *bytes without consuming them. *got is smaller only at the end. */
+/* Sets *bytes to the next bytes, without consuming them: up to `wanted`, which is at most 4096. *got is smaller only at the
+ * end. */
 gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_t **bytes, size_t *got);
 
 /* Reads up to `wanted` bytes. *got is smaller only at the end. Large reads (from 4096 bytes on) go directly into `bytes`. */
 gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted, size_t *got);
 
-/* Reads what is there, 1 to `wanted` bytes, and waits only if there is nothing. *got = 0 only at the end. */
+/* Reads the bytes that are there, 1 to `wanted`. Waits only if there are none. *got = 0 only at the end. */
 gconv_status gconv_source_read_some(gconv_source *source, void *bytes, size_t wanted, size_t *got);
 
-/* Waits until that does not have to wait, for `milliseconds` at most. Returns whether it came to that. True for sources
- * that cannot tell, such as those of what gzip compressed. */
+/* Waits until gconv_source_read_some() need not wait, but for `milliseconds` at most. Returns false if the time ran out
+ * first. Returns true for sources that cannot tell, such as compressed files. */
 bool gconv_source_wait(const gconv_source *source, int milliseconds);
 
-/* Reads exactly `wanted` bytes. If there are fewer: GCONV_BAD_FILE "...: the file ends too early, in <what>". */
+/* Reads exactly `wanted` bytes. If there are fewer, fails with GCONV_BAD_FILE "...: the file ends too early, in <what>". */
 gconv_status gconv_source_read_exactly(gconv_source *source, void *bytes, size_t wanted, const char *what);
 
-/* Moves to a position up to the end, back or ahead. Returns false on a pipe or standard input, which cannot move. */
+/* gconv_source_rewind() moves to a position up to the end, back or ahead. gconv_source_can_rewind() returns whether the
+ * source can move: a pipe and standard input cannot. */
 bool gconv_source_can_rewind(const gconv_source *source);
 gconv_status gconv_source_rewind(gconv_source *source, uint64_t position);
 
-/* Passes over `count` bytes. GCONV_BAD_FILE if there are fewer. */
+/* Skips `count` bytes. Fails with GCONV_BAD_FILE if there are fewer. */
 gconv_status gconv_source_skip(gconv_source *source, uint64_t count);
-/* Reads up to `wanted` bytes at a position, of a source that can go back. *got is smaller only at the end. The position of
+/* Reads up to `wanted` bytes at a position, from a source that can move. *got is smaller only at the end. The position of
  * the source does not change. Several threads may call it at the same time. */
 gconv_status gconv_source_read_at(const gconv_source *source, uint64_t position, void *bytes, size_t wanted, size_t *got);
 
 /* Returns the buffered bytes, and reads more if there are none. *got = 0 only at the end. Valid until the next call. */
 gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got);
 
-/* Reads the rest of the source into memory for gconv_release(), followed by a 0 byte. GCONV_TOO_LARGE above `limit` bytes.
+/* Reads the rest of the source into memory, followed by a 0 byte; free it with gconv_release(). Fails with GCONV_TOO_LARGE
+ * above `limit` bytes.
  */
 gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t **bytes, size_t *size);
 
-/* Reads all bytes of the file, from its beginning, into memory for gconv_release(). The position of the source does not
- * change. GCONV_UNSUPPORTED if it is not a regular file. */
+/* Reads all bytes of the file, from its beginning, into memory; free it with gconv_release(). The position of the source
+ * does not change. Fails with GCONV_UNSUPPORTED if it is not a regular file. */
 gconv_status gconv_source_copy(const gconv_source *source, uint8_t **bytes, size_t *size);
 
 /* ---- Sinks ---- */
 
-/* How many files this process may have open at a time (ulimit -n), without those that any process needs. At least 1. */
+/* Returns how many files this process may open at a time (ulimit -n), besides those that every process has open. At least
+ * 1. */
 int32_t gconv_files_allowed(void);
 
 typedef struct gconv_sink gconv_sink;
 
 /* Opens a temporary file beside `path`, which gconv_sink_commit() renames to `path`. "-" is standard output. Symbolic links
  * are followed: the file that they name is replaced. If `path` exists and is not a regular file (/dev/null, a pipe), it is
- * written directly. The mode is that of the replaced file, but for its set-user-ID, set-group-ID and sticky bits; that of a
- * new file is 0666 without the umask. The temporary file is locked (flock) as long as it exists under its own name. */
+ * written directly. The file gets the mode of the replaced file, without set-user-ID, set-group-ID and sticky bits. A new
+ * file gets 0666 without the umask. The temporary file is locked (flock) as long as it has its temporary name. */
 gconv_status gconv_sink_open(const char *path, gconv_sink **sink);
 
 /* Writes with a buffer. After a failure, only gconv_sink_discard() may be called. */
@@ -100,50 +104,51 @@ gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size);
 /* Writes text of any length, as printf() makes it. */
 gconv_status gconv_sink_print(gconv_sink *sink, const char *format, ...) GCONV_PRINTF(2, 3);
 
-/* Writes what is in the buffer, for a reader of a pipe that waits for it. */
+/* Writes the bytes in the buffer, for a reader of a pipe that waits for them. */
 gconv_status gconv_sink_flush(gconv_sink *sink);
 
 /* Returns the number of bytes given to gconv_sink_write() so far. */
 uint64_t gconv_sink_position(const gconv_sink *sink);
 
-/* Returns whether bytes can be written in any order. That needs a regular file that does not appear before it is committed.
+/* Returns whether bytes can be written in any order: the sink must be a regular file that does not appear before it is
+ * committed.
  */
 bool gconv_sink_can_seek(const gconv_sink *sink);
-/* Asks the file system for space for a file of `bytes`, so that a full disk fails early, with GCONV_IO_ERROR. Does nothing
- * if the file system cannot tell. */
+/* Asks the file system for space for a file of `bytes` bytes. So if the disk is full, it fails early, with GCONV_IO_ERROR.
+ * Does nothing if the file system cannot tell. */
 gconv_status gconv_sink_reserve(gconv_sink *sink, uint64_t bytes);
 /* Writes bytes at a position of the file. Bytes that are never written are 0. */
 gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void *bytes, size_t size);
 
-/* Lets gconv_sink_commit() rename the file to another path, of the same file system. For sinks that can seek. */
+/* Lets gconv_sink_commit() rename the file to another path on the same file system. For sinks that can seek. */
 gconv_status gconv_sink_rename(gconv_sink *sink, const char *path);
 /* Reads back `size` bytes that were written at a position. */
 gconv_status gconv_sink_read_at(gconv_sink *sink, uint64_t position, void *bytes, size_t size);
 
-/* Writes the rest, closes, and renames. With keep_existing, GCONV_EXISTS if a file of that name exists by now. The sink is
- * freed in any case. After a failure, the file at `path` is as it was before. */
+/* Writes the rest, closes the file, and renames it. With keep_existing, fails with GCONV_EXISTS if a file of that name
+ * exists by now. Frees the sink, on failure too. After a failure, the file at `path` is as it was before. */
 gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing);
 
-/* The end of a file that was written by steps: commits it if `status`, theirs, is GCONV_OK, and discards it otherwise.
- * Returns the failure, if there is one. */
+/* Ends a file that was written in several steps: commits it if `status`, the outcome of these steps, is GCONV_OK, and
+ * discards it otherwise. Returns the failure, if there is one. */
 gconv_status gconv_sink_end(gconv_sink *sink, gconv_status status);
 
-/* Writes a file of these bytes, whole or not at all. */
+/* Writes a file of these bytes, completely or not at all. */
 gconv_status gconv_file_write(const char *path, const void *bytes, size_t size);
 
 /* Drops what was written, and frees the sink. NULL is allowed. */
 void gconv_sink_discard(gconv_sink *sink);
 
-/* Returns "<folder>/.<name>.gconv-", for free(). The temporary file for `path` has this name and GCONV_TEMPORARY_LETTERS
- * letters and digits after it. NULL without memory. */
+/* Returns "<folder>/.<name>.gconv-", with which the name of the temporary file for `path` begins. GCONV_TEMPORARY_LETTERS
+ * letters and digits follow there. Release it with free(). Returns NULL without memory. */
 char *gconv_temporary_beginning(const char *path);
 enum { GCONV_TEMPORARY_LETTERS = 6 };
 
-/* Removes what processes that are gone left of files that were to become paths[0 .. count). Files of a process that is still
- * at work are locked, and stay. Of each folder, `most` entries are looked at. *removed counts. GCONV_NO_MEMORY; a folder
- * that cannot be read or written is passed over. */
+/* Removes temporary files for paths[0 .. count) that dead processes have left. Files of a running process are locked, and
+ * stay. Looks at `most` entries of each folder. Sets *removed to how many files it removed. Skips folders that it cannot
+ * read or write. May fail with GCONV_NO_MEMORY. */
 gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t most, size_t *removed);
 
-/* From now on, writing to a pipe without a reader ends the process by SIGPIPE, unless it ignores that, as it ends other
- * programs. By default it is a failure. */
+/* From now on, writing to a pipe without a reader ends the process by SIGPIPE, as in other programs, unless the process
+ * ignores this signal. By default, such a write is a failure. */
 void gconv_end_process_when_unread(void);

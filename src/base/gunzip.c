@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sources of what gzip compressed. */
+/* Sources that decompress files of gzip. */
 #include "base/file.h"
 
 #include <stdlib.h>

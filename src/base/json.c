@@ -39,7 +39,8 @@ json_t *gconv_json_number(double number) {
   return isfinite(number) ? json_real(number) : json_null();
 }
 
-/* U+0080 to U+009F are the bytes c2 80 to c2 9f. DEL is a byte of its own. */
+/* Writes `text`, and escapes control characters beyond those of ASCII that JSON escapes: U+0080 to U+009F, which are the
+ * bytes c2 80 to c2 9f, and DEL, one byte. */
 static void put_escaped(FILE *out, const char *text) {
   for (const char *at = text; *at; at++) {
     bool control = (unsigned char)at[0] == 0xc2 && (unsigned char)at[1] < 0xa0;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unfinished files of processes that were killed: how they are named, and their removal.
+ * Names temporary files, and removes those of processes that were killed.
  *
  * A process that writes a temporary file holds a lock on it (flock), from the creation of the file until it has its final
  * name. The kernel releases the lock when the process ends, in whatever way. So a file that is not locked is a leftover, and
  * a locked file is being written: by a plain run, another shard, or another job in the same folder.
  *
- * A process number in the name would not do: numbers are reused, differ between containers, and mean nothing to another host
- * that shares the folder. Nor would the time of the last change: clocks differ between hosts and jump, and a slow result may
- * take hours. NFS and most cluster file systems share locks among hosts. If a file system has no locks, nothing is removed,
- * and a warning says so. If an administrator has made locks local to each host (local_lock of NFS, localflock of Lustre), a
- * host cannot see the locks of others. There, as for the lock of the manifest, jobs of several hosts must not make the same
- * results at the same time; --shard keeps results apart.
+ * A process number in the name would not help: numbers are reused, differ between containers, and mean nothing to another
+ * host that shares the folder. The time of the last change would not help, either: clocks differ between hosts and jump, and
+ * a slow result may take hours. NFS and most cluster file systems share locks among hosts. If a file system has no locks,
+ * nothing is removed, and a warning says so. An administrator can make locks local to each host (local_lock of NFS,
+ * localflock of Lustre). Then a host cannot see the locks of other hosts. There, jobs of several hosts must not make the
+ * same results at the same time; the lock of the manifest has the same limit. --shard keeps results apart.
  */
 #include "base/file.h"
 #include "base/memory.h"
@@ -32,7 +32,8 @@ char *gconv_temporary_beginning(const char *path) {
   return gconv_format_text("%.*s.%.200s.gconv-", (int)(name - path), path, name);
 }
 
-/* Returns the beginning of the names of temporary files for `path`. They are in the folder of the file that a link leads to.
+/* Returns the beginning of the names of temporary files for `path`. If `path` is a link, they are in the folder of the file
+ * to which it leads.
  */
 static char *beginning_of(const char *path) {
   char *target = realpath(path, NULL);
@@ -45,7 +46,7 @@ static int compare(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Returns the length of `name` without the letters at the end of a temporary name, or 0 if it does not end like one. */
+/* Returns the length of `name` without the letters at its end, or 0 if it does not end like a temporary name. */
 static size_t length_without_letters(const char *name) {
   size_t length = strlen(name);
   for (int i = 0; i < GCONV_TEMPORARY_LETTERS; i++, length--)
@@ -54,9 +55,9 @@ static size_t length_without_letters(const char *name) {
   return length;
 }
 
-/* Removes the file `name` of a folder if its process is gone. `path`: of the folder, "" or with a slash at the end. The file
- * is locked while it is removed. If a process has just created the file but not locked it yet, its lock fails, and it
- * creates another file. */
+/* Removes the file `name` of a folder if its process is gone. Returns whether it did. `path` is the folder's path, "" or
+ * with a slash at its end. The file is locked while it is removed. If a process has just created the file but not locked it
+ * yet, its lock fails, and it creates another file. */
 static bool remove_abandoned(int folder, const char *path, const char *name) {
   struct stat status;
   int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -73,7 +74,7 @@ static bool remove_abandoned(int folder, const char *path, const char *name) {
   return removed;
 }
 
-/* Removes the entry `name` of a folder if it begins with one of the texts, which are sorted, and is a leftover. */
+/* Removes the entry `name` of a folder if it begins with one of the texts, and is a leftover. The texts are sorted. */
 static gconv_status remove_entry(int folder, const char *path, const char *name, char **texts, size_t count,
                                  size_t *removed) {
   size_t length = name[0] == '.' ? length_without_letters(name) : 0;
@@ -98,7 +99,7 @@ static gconv_status clean_folder(const char *path, char **texts, size_t count, s
   return status;
 }
 
-/* Cleans each folder once. The texts are sorted, so those of one folder follow each other. */
+/* Cleans each folder once. The texts are sorted, so that the texts of one folder follow each other. */
 static gconv_status clean_folders(char **texts, size_t count, size_t most, size_t *removed) {
   char *folder = NULL;
   gconv_status status = GCONV_OK;

@@ -16,7 +16,8 @@ static void *open_first(gconv_library *library) {
       library->trouble[0] = '\0';
       return handle;
     }
-    /* If a library exists but one that it needs does not, the message begins with the name of the missing one. */
+    /* If a library exists, but another library that it needs does not, the message begins with the name of the missing
+     * library. */
     const char *said = dlerror();
     bool absent = !said || (strncmp(said, *file, strlen(*file)) == 0 && strstr(said, "No such file"));
     if (!absent && library->trouble[0] == '\0')

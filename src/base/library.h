@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared libraries that are loaded when they are first needed. They are large, and the program must run without them. */
+/* Loads shared libraries when they are first needed. They are large, and the program must run without them. */
 #pragma once
 
 #include "base/both.h"
@@ -12,7 +12,7 @@ GCONV_C_BEGIN
 /* A function of a library, and where to store its address. */
 typedef struct gconv_symbol {
   const char *name;
-  void *address; /* of a pointer to a function */
+  void *address; /* the address of a pointer to a function */
 } gconv_symbol;
 
 typedef struct gconv_library {

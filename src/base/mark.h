@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Marks by which files are known as results of gconv, so that a later run may replace them though they lie among inputs. */
+/* Marks files as results of gconv, so that a later run may replace them even if they lie among inputs. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Marks a file as it is now, by an extended attribute. Nothing happens where the file system has none. */
+/* Marks a file with its present content, by an extended attribute. Does nothing if the file system has no such
+ * attributes. */
 void gconv_mark(const char *path);
 
-/* Whether a file has a mark, and has not changed since. */
+/* Returns whether a file has a mark, and has not changed since it was marked. */
 bool gconv_is_marked(const char *path);
 
-/* Whether the file system of an open file takes marks: the file has an empty one then. */
+/* Returns whether the file system of an open file takes marks. If so, the file has an empty mark afterwards. */
 bool gconv_takes_marks(int file);

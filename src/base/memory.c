@@ -102,7 +102,7 @@ size_t gconv_room(size_t needed) {
 
 bool gconv_close_text(FILE *stream, char **text) {
   bool whole =
-      fclose(stream) == 0; /* fclose() does not report it if the text could not be shortened to its length, and is lost */
+      fclose(stream) == 0; /* if the text could not be shortened to its length, it is lost, but fclose() does not fail */
   if (whole && *text)
     return true;
   free(*text);

@@ -28,7 +28,7 @@ char *gconv_nodata_write(double value, char text[GCONV_NODATA_BYTES]) {
   }
   for (int digits = 9; digits <= 17; digits += 8) {
     snprintf(text, GCONV_NODATA_BYTES, "%.*g", digits, value);
-    char *comma = strchr(text, ','); /* of the locale */
+    char *comma = strchr(text, ','); /* a decimal comma of the locale */
     if (comma)
       *comma = '.';
     if (gconv_nodata_read(text, &again) && again == value)
@@ -44,7 +44,7 @@ bool gconv_nodata_same(const gconv_image *a, const gconv_image *b) {
          (!a->has_nodata || a->nodata == b->nodata || (isnan(a->nodata) && isnan(b->nodata)));
 }
 
-/* Whether a sample of this type can have the value. */
+/* Returns whether a sample of this type can have the value. */
 static bool is_sample(gconv_type type, double value) {
   return type == GCONV_F32 || (value >= 0 && value <= gconv_level_of_white(type) && value == floor(value));
 }

@@ -11,7 +11,7 @@ enum {
   PREFIX_BYTES = 10,   /* magic, version, and the length in 2 bytes (version 1); 2 more in versions 2 and 3 */
   DICT_BYTES = 65536,  /* NumPy itself refuses more than 10,000 */
   DESCR_BYTES = 32,    /* longest descr of a known element type */
-  WRITTEN_BYTES = 256, /* a dict with 8 dimensions of 20 digits, and padding */
+  WRITTEN_BYTES = 256, /* room for a dict with 8 dimensions of 20 digits, and for padding */
 };
 
 static const uint8_t magic[MAGIC_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -23,9 +23,9 @@ bool gconv_npy_sniff(const uint8_t *bytes, size_t size) {
 /* ---- The dict: {'descr': '<f4', 'fortran_order': False, 'shape': (480, 640, 3), } in any order of keys ---- */
 
 typedef struct parser {
-  const char *name; /* of the file */
+  const char *name; /* the name of the file */
   const char *text, *at, *end;
-  bool texts; /* arrays of texts are taken */
+  bool texts; /* arrays of texts are accepted */
 } parser;
 
 static gconv_status fail_expected(const parser *p, const char *expected) {
@@ -107,7 +107,7 @@ static gconv_status parse_shape(parser *p, gconv_npy_header *header) {
   return GCONV_OK;
 }
 
-/* "<U12" or "|S5": the number is that of characters. */
+/* Reads a type of texts: "<U12" or "|S5", where the number counts characters. */
 static bool parse_text_type(const char *descr, gconv_npy_header *header) {
   enum { MOST_DIGITS = 6 };
   const size_t digits = descr[0] && descr[1] ? strspn(descr + 2, "0123456789") : 0;
@@ -123,7 +123,7 @@ static bool parse_text_type(const char *descr, gconv_npy_header *header) {
   return true;
 }
 
-/* "<f4": byte order, kind, bytes. */
+/* Reads a type, such as "<f4": byte order, kind, bytes. */
 static gconv_status parse_type(parser *p, gconv_npy_header *header) {
   skip_space(p);
   if (p->at < p->end && *p->at == '[')

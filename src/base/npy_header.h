@@ -8,8 +8,8 @@
 enum { GCONV_NPY_DIMENSIONS = 8 };
 
 typedef struct gconv_npy_header {
-  char kind;         /* 'f' floating point, 'u' unsigned, 'i' signed integer, 'b' bool; of texts, 'U' UTF-32 or 'S' bytes */
-  size_t item_bytes; /* of an element: 1, 2, 4 or 8; of a text, all that it has room for */
+  char kind;         /* 'f' floating point, 'u' unsigned, 'i' signed integer, 'b' bool; for texts, 'U' UTF-32 or 'S' bytes */
+  size_t item_bytes; /* bytes of an element: 1, 2, 4 or 8; for a text, all bytes that it has room for */
   bool big_endian;   /* false for single bytes */
   bool fortran_order;
   int dimensions; /* 0 (a single number) to GCONV_NPY_DIMENSIONS */
@@ -17,14 +17,14 @@ typedef struct gconv_npy_header {
   size_t items; /* the product of shape; items * item_bytes fits in size_t */
 } gconv_npy_header;
 
-/* Whether a file that begins with these bytes (6 are enough) is a .npy file. */
+/* Returns whether a file that begins with these bytes (6 are enough) is a .npy file. */
 bool gconv_npy_sniff(const uint8_t *bytes, size_t size);
 
-/* Reads the header. The elements follow in the source. GCONV_BAD_FILE says what is wrong with the header. GCONV_UNSUPPORTED
- * names element types that are not listed above (objects, records, strings, complex numbers), and shapes with more
+/* Reads the header. The elements follow in the source. Fails with GCONV_BAD_FILE if the header is wrong. Fails with
+ * GCONV_UNSUPPORTED for other types of elements (objects, records, strings, complex numbers), and for shapes with more
  * dimensions. */
 gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *header);
-/* The same, and arrays of texts are read, too. */
+/* Does what gconv_npy_header_read() does, but also reads headers of arrays of texts. */
 gconv_status gconv_npy_header_read_texts(gconv_source *source, gconv_npy_header *header);
 
 /* Makes a header as gconv_npy_header_write() writes it. Returns its bytes. */

@@ -34,7 +34,7 @@ static int compare_stems(const void *a, const void *b) {
   return order_stems(a, b);
 }
 
-/* Pairs as they are found, with the name that each is sorted by. */
+/* A pair, with the name by which pairs are sorted. */
 typedef struct found {
   const char *name;
   gconv_partners partners;
@@ -49,7 +49,7 @@ static void add(matching *m, const name *a, const name *b) {
   m->items[m->count++] = (found){(a ? a : b)->text, {a ? a->number : GCONV_ALONE, b ? b->number : GCONV_ALONE}};
 }
 
-/* Adds a pair, and takes its names off their lists. */
+/* Adds a pair, and removes its names from their lists. */
 static void add_pair(matching *m, name *a, name *b) {
   add(m, a, b);
   a->text = b->text = NULL;
@@ -63,7 +63,7 @@ static void keep_lonely(name_list *list) {
   list->count = kept;
 }
 
-/* Both lists are sorted by name. */
+/* Adds pairs of equal names. Both lists are sorted by name. */
 static void pair_names(matching *m, name_list *a, name_list *b) {
   for (size_t i = 0, k = 0; i < a->count && k < b->count;) {
     int order = strcmp(a->items[i].text, b->items[k].text);
@@ -74,7 +74,7 @@ static void pair_names(matching *m, name_list *a, name_list *b) {
   }
 }
 
-/* How many names of a list that is sorted by stem share the stem of items[i]. */
+/* Returns how many names, from items[i] on, have the stem of items[i]. The list is sorted by stem. */
 static size_t count_stem(const name_list *list, size_t i) {
   size_t count = 1;
   while (i + count < list->count && order_stems(&list->items[i], &list->items[i + count]) == 0)
@@ -82,7 +82,7 @@ static size_t count_stem(const name_list *list, size_t i) {
   return count;
 }
 
-/* Sorts both lists by stem. */
+/* Sorts both lists by stem, and adds pairs of equal stems. */
 static void pair_stems(matching *m, name_list *a, name_list *b) {
   qsort(a->items, a->count, sizeof *a->items, compare_stems);
   qsort(b->items, b->count, sizeof *b->items, compare_stems);
@@ -113,7 +113,7 @@ static int order_found(const void *a, const void *b) {
   return strcmp(((const found *)a)->name, ((const found *)b)->name);
 }
 
-/* The names, sorted. */
+/* Returns the names, sorted. */
 static name_list list_names(const char *const *names, size_t count) {
   name_list list = {.items = calloc(count + 1, sizeof *list.items), .count = count};
   for (size_t i = 0; list.items && i < count; i++)

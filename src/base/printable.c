@@ -24,7 +24,7 @@ char *gconv_printable_copy(const char *text, size_t length) {
   return copy;
 }
 
-/* The format, with blanks in place of ends of lines, for free(). */
+/* Returns the format with blanks in place of ends of lines; release it with free(). */
 static char *join_lines(const char *format) {
   char *copy = strdup(format);
   for (char *at = copy ? strchr(copy, '\n') : NULL; at; at = strchr(at, '\n'))
@@ -32,8 +32,8 @@ static char *join_lines(const char *format) {
   return copy;
 }
 
-/* The same text is made twice, with the ends of lines of the format and with blanks in their place. Both have the same
- * length, and where they differ, the end of a line is one of the format. */
+/* Makes the text twice: with the format's ends of lines, and with blanks in their place. Both texts have the same length.
+ * Where they differ, the end of a line is from the format, not from an argument. */
 void gconv_print(FILE *out, const char *format, ...) {
   va_list arguments, again;
   char *joined = join_lines(format), *lines = NULL, *text = NULL;

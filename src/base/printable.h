@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts for people. File names, names in files and messages of other libraries may have any bytes. Some bytes are commands
- * to a terminal: they set its title, move its cursor or hide earlier text. So all code that prints such a text, or writes it
- * into a text for people, uses a function of this header.
+ * Makes texts safe to print for people. File names, names in files and messages of other libraries may have any bytes. Some
+ * bytes are commands to a terminal: they set its title, move its cursor or hide earlier text. So all code that prints such a
+ * name or message, or writes it into a text for people, uses a function of this header.
  */
 #pragma once
 
@@ -18,12 +18,12 @@ GCONV_C_BEGIN
  * stays as it is. Other bytes that are not UTF-8, such as those of names in Latin-1, stay. NULL is allowed. */
 void gconv_make_printable(char *text);
 
-/* Returns a printable copy of the first `length` bytes of `text`, or fewer if it ends before, for free(); NULL without
- * memory. */
+/* Returns a printable copy of the first `length` bytes of `text`, or of fewer if it ends before; release it with free().
+ * Returns NULL without memory. */
 char *gconv_printable_copy(const char *text, size_t length);
 
-/* Prints as fprintf() does, and makes the arguments printable, as above. Ends of lines in `format` stay, those in arguments
- * do not: so a name can never begin a line of its own. */
+/* Prints as fprintf() does, and makes the arguments printable, as above. Ends of lines in `format` stay; ends of lines in
+ * arguments do not. So a name can never begin a line of its own. */
 void gconv_print(FILE *out, const char *format, ...) GCONV_PRINTF(2, 3);
 
 GCONV_C_END

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Reads the first numbers of a file, up to `count`. Returns how many there are. */
+/* Reads up to `count` numbers at the beginning of a file. Returns how many it read. */
 static int read_numbers(const char *folder, const char *name, int count, long long *numbers) {
   char path[PATH_MAX + 32];
   snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -23,7 +23,8 @@ static int read_numbers(const char *folder, const char *name, int count, long lo
   return read;
 }
 
-/* The quota is some microseconds of processors in a period of so many. "max", or -1 in version 1, is no quota. */
+/* Returns the processors that the quota of a group allows, rounded up, but at most `most`. A quota is microseconds of
+ * processor time in each period, which is in microseconds, too. "max", or -1 in version 1, is no quota. */
 static int bound_by(const char *folder, bool version_1, int most) {
   long long quota[2];
   int read = version_1 ? read_numbers(folder, "cpu.cfs_quota_us", 1, &quota[0]) +
@@ -35,8 +36,9 @@ static int bound_by(const char *folder, bool version_1, int most) {
   return whole < most ? (int)whole : most;
 }
 
-/* Returns the least of `most` and of what the group, and those above it up to the mounted one, allow. In a container, the
- * list may name a group that is not visible there; then the mounted group is the container's own. */
+/* Returns the least of `most` and the processors that the quotas of the group, and of all groups above it up to the mounted
+ * group, allow. In a container, the list may name a group that is not visible there. Then the mounted group is the
+ * container's own. */
 static int bound_by_all(const char *mount, const char *group, bool version_1, int most) {
   char folder[PATH_MAX];
   size_t shortest = strlen(mount);
@@ -82,7 +84,7 @@ int gconv_quota_processors(const char *groups, const char *root, int most) {
 }
 
 int gconv_processor_count(void) {
-  static atomic_int quota; /* 0: not read yet. It is read once, because every reader of a file asks for it */
+  static atomic_int quota; /* 0: not read yet. It is read once, as gconv_processor_count() is called often */
   cpu_set_t set;
   CPU_ZERO(&set);
   long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- What they are --------------------------------------------------------------------------------------------------- */
+/* ---- Types and opening ------------------------------------------------------------------------------------------------ */
 
 typedef struct raw_type {
   const char *name;
   gconv_element element;
-  float unit; /* what samples are divided by */
+  float unit; /* samples are divided by it */
 } raw_type;
 
 static const raw_type raw_types[] = {
@@ -27,7 +27,7 @@ static const raw_type *find_type(const char *name, size_t length) {
   return NULL;
 }
 
-/* "f32le:2". NULL in *type for "npy". */
+/* Reads a syntax such as "f32le:2". Sets *type to NULL for "npy". */
 static gconv_status parse_syntax(const char *syntax, const raw_type **type, int32_t *channels) {
   size_t length = strcspn(syntax, ":");
   *type = find_type(syntax, length);
@@ -45,7 +45,7 @@ static gconv_status parse_syntax(const char *syntax, const raw_type **type, int3
   return GCONV_OK;
 }
 
-/* By the extension: "recording.f32le". */
+/* Returns the type by the extension, as in "recording.f32le". */
 static const raw_type *type_of_path(const char *path) {
   const char *dot = strrchr(path, '.');
   return dot ? find_type(dot + 1, strlen(dot + 1)) : NULL;
@@ -121,7 +121,8 @@ static gconv_status check_end(const gconv_samples *s) {
   return s->rest_bytes == 0 && s->read % (uint64_t)s->channels == 0 ? GCONV_OK : fail_cut(s);
 }
 
-/* Reads bytes of at least one number and at most `most`, after those of a number that was cut. *got counts numbers. */
+/* Reads the bytes of at least one number and at most `most`; bytes of a number that was cut come first. *got counts
+ * numbers. */
 static gconv_status read_bytes(gconv_samples *s, size_t most, uint8_t *bytes, size_t *got) {
   size_t have = s->rest_bytes, some = 1;
   memcpy(bytes, s->rest, have);
@@ -135,7 +136,7 @@ static gconv_status read_bytes(gconv_samples *s, size_t most, uint8_t *bytes, si
   return GCONV_OK;
 }
 
-/* Sets *largest to the largest of the numbers without their signs, as bits: those of NaN are above those of infinity. */
+/* Sets *largest to the bits of the largest number, without signs. The bits of NaN are above those of infinity. */
 GCONV_VECTOR_LOOP(find_largest, (const float *numbers, size_t count, uint32_t *largest), (numbers, count, largest)) {
   uint32_t all = 0;
   for (size_t i = 0; i < count; i++) {
@@ -147,7 +148,7 @@ GCONV_VECTOR_LOOP(find_largest, (const float *numbers, size_t count, uint32_t *l
   *largest = all;
 }
 
-/* Counts numbers up to the first that is not finite. */
+/* Returns how many numbers come before the first that is not finite. */
 static size_t count_finite(const float *numbers, size_t count) {
   uint32_t largest;
   size_t first = 0;
@@ -165,7 +166,7 @@ static gconv_status fail_not_finite(const gconv_samples *s) {
 }
 
 static gconv_status read_numbers(gconv_samples *s, size_t most, float *numbers, size_t *got) {
-  enum { CHUNK_BYTES = 8192 }; /* on the stack of any thread that reads */
+  enum { CHUNK_BYTES = 8192 }; /* on the stack, which may be small */
   uint8_t chunk[CHUNK_BYTES];
   const gconv_element element = s->element;
   if (element.kind == 'f' && element.bytes == sizeof(float) && element.big_endian == gconv_host_is_big_endian())
@@ -179,7 +180,7 @@ static gconv_status read_numbers(gconv_samples *s, size_t most, float *numbers, 
 
 gconv_status gconv_samples_read(gconv_samples *s, size_t most, float *numbers, size_t *got) {
   *got = 0;
-  if (!s->type) { /* what follows the array is no part of it */
+  if (!s->type) { /* bytes after the array are no part of it */
     uint64_t left = s->count * (uint64_t)s->channels - s->read;
     most = left < most ? (size_t)left : most;
     if (most == 0)

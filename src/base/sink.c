@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outputs: written beside the target, and renamed when complete. */
+/* Writes outputs: each to a file beside its target, which is renamed when it is complete. */
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -25,18 +25,18 @@ enum { BUFFER_BYTES = 262144, UNFINISHED_SLOTS = 4096, MOST_TRIES = 100 };
 
 struct gconv_sink {
   char *path;      /* the final path, with links resolved; "-" for standard output */
-  char *temporary; /* the file that is written; NULL if that is `path` itself */
-  int slot;        /* in `unfinished`, or -1 */
+  char *temporary; /* the file that is written; NULL: `path` itself is written */
+  int slot;        /* its number in `unfinished`, or -1 */
   int file;
-  bool replaces; /* a file, whose mode the new one gets */
+  bool replaces; /* it replaces a file, whose mode it gets */
   mode_t mode;
   size_t used;
   uint64_t position;
   uint8_t *buffer;
 };
 
-/* The temporary names of all open sinks, for a signal handler. The handler may run at any moment. So each slot is one atomic
- * pointer, and after `ending` is set, the text after it is not freed. */
+/* The temporary names of all open sinks, for a signal handler, which may run at any moment. So each slot is one atomic
+ * pointer. After `ending` is set, names are no longer freed. */
 static _Atomic(const char *) unfinished[UNFINISHED_SLOTS];
 static atomic_int creating; /* threads that may have made a file that is not in `unfinished` yet */
 static atomic_bool ending;  /* no more files may be made */
@@ -64,7 +64,7 @@ static int remember_unfinished(const char *name) {
 static void free_sink(gconv_sink *sink) {
   if (sink->slot >= 0) {
     atomic_store(&unfinished[sink->slot], NULL);
-    if (atomic_load(&ending)) { /* in this order: the handler may have read the slot before */
+    if (atomic_load(&ending)) { /* after the slot was emptied: the handler may have read it before */
       atomic_store(&unfinished[sink->slot], sink->temporary);
       sink->temporary = NULL;
     }
@@ -85,13 +85,13 @@ void gconv_sink_discard(gconv_sink *sink) {
   free_sink(sink);
 }
 
-/* Appends random letters and digits to a temporary name, so that no other file is likely to have it. */
+/* Replaces the end of a temporary name by random letters and digits, so that other files are unlikely to have the name. */
 static void draw_letters(char *name) {
   static const char all[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   static atomic_uint drawn;
   uint8_t numbers[GCONV_TEMPORARY_LETTERS];
   char *letters = name + strlen(name) - GCONV_TEMPORARY_LETTERS;
-  if (getrandom(numbers, sizeof numbers, 0) != (ssize_t)sizeof numbers) { /* a system without it: count from our number on */
+  if (getrandom(numbers, sizeof numbers, 0) != (ssize_t)sizeof numbers) { /* without it, counts from the process number */
     unsigned number = atomic_fetch_add(&drawn, 1) + 1009 * (unsigned)getpid();
     memset(numbers, 0, sizeof numbers);
     memcpy(numbers, &number, sizeof number);
@@ -101,8 +101,8 @@ static void draw_letters(char *name) {
 }
 
 /* Creates a new file, and holds a lock on it as long as it is open. The lock tells gconv_remove_leftovers() that the file is
- * being written. If that function has locked or removed the file before, the file counts as existing already. On file
- * systems without locks, gconv_remove_leftovers() removes nothing. Returns -1 with errno on failure. */
+ * being written. If that function has locked or removed the file before, this fails with EEXIST. On file systems without
+ * locks, gconv_remove_leftovers() removes nothing. Returns -1 with errno on failure. */
 static int create_locked(const char *name, mode_t mode) {
   struct stat status;
   int file = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -117,8 +117,8 @@ static int create_locked(const char *name, mode_t mode) {
   return -1;
 }
 
-/* Creates the temporary file and stores its name in one step: signals are blocked in this thread, and a handler in another
- * thread waits. Returns -1 with errno on failure. */
+/* Creates the temporary file and stores its name. No signal handler can run in between: signals are blocked in this thread,
+ * and a handler in another thread waits. Returns -1 with errno on failure. */
 static int create_temporary(gconv_sink *sink) {
   sigset_t all, before;
   int file = -1, error = EINTR;
@@ -147,8 +147,8 @@ static gconv_status fail_to_create(const gconv_sink *sink, int error) {
 }
 
 /* Creates and opens "<folder>/.<name>.gconv-XXXXXX". A new file gets the mode that the umask leaves. A file that replaces
- * another is private until it is finished. Then it gets the mode of the other, without the set-user-ID and set-group-ID
- * bits, which were given to the old content. */
+ * another is private until it is finished. Then it gets the mode of the replaced file, without the set-user-ID and
+ * set-group-ID bits, which were given to the old content. */
 static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced) {
   char *beginning = gconv_temporary_beginning(sink->path);
   sink->temporary = beginning ? gconv_format_text("%sXXXXXX", beginning) : NULL;
@@ -165,8 +165,8 @@ static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced
   return fail_to_create(sink, error);
 }
 
-/* Opens an existing pipe or device. follows: its path is a link to something without a name, such as /dev/stdout. If a
- * regular file has taken its place meanwhile, it is refused: it would be overwritten, not replaced. */
+/* Opens an existing pipe or device. `follows`: its path is a link to something without a name, such as /dev/stdout. If a
+ * regular file has taken its place meanwhile, fails: the file would be overwritten, not replaced. */
 static gconv_status open_special(gconv_sink *sink, const char *path, bool follows) {
   struct stat status;
   sink->file = open(sink->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | (follows ? 0 : O_NOFOLLOW));
@@ -192,14 +192,14 @@ static gconv_status open_path(gconv_sink *sink, const char *path) {
   bool is_pipe =
       !target && errno == ENOENT && stat(path, &status) == 0; /* /dev/stdout is a link to something without a name */
   if (!target && !is_pipe && errno == ENOENT && lstat(path, &link_status) == 0 &&
-      S_ISLNK(link_status.st_mode)) /* or it came meanwhile */
+      S_ISLNK(link_status.st_mode)) /* if lstat() finds no link, the file came into being meanwhile */
     return gconv_fail(GCONV_IO_ERROR, "%s: is a symbolic link to a file that does not exist: name that file", path);
   sink->path = target ? target : strdup(path);
   GCONV_NEED_MEMORY(sink->path, "no memory for a file name");
   bool exists = stat(sink->path, &status) == 0;
   if (exists && S_ISDIR(status.st_mode))
     return gconv_fail(GCONV_IO_ERROR, "%s: is a folder: name the file to write", path);
-  if (exists && S_ISREG(status.st_mode) && access(sink->path, W_OK) != 0) /* a rename would not ask for that */
+  if (exists && S_ISREG(status.st_mode) && access(sink->path, W_OK) != 0) /* rename() would not check this */
     return gconv_fail(GCONV_IO_ERROR, "%s: cannot be replaced: %s: make it writable (chmod u+w), or name another file", path,
                       strerror(errno));
   if (!exists || S_ISREG(status.st_mode))
@@ -238,8 +238,8 @@ void gconv_end_process_when_unread(void) {
   atomic_store(&ends_when_unread, true);
 }
 
-/* As write(), but a pipe without a reader returns EPIPE without a signal. This thread blocks SIGPIPE, and removes it if it
- * is pending. */
+/* Does what write() does, but for a pipe without a reader, fails with EPIPE and without a signal. This thread blocks SIGPIPE
+ * meanwhile, and removes the signal if it is pending. */
 static ssize_t write_unkilled(int file, const void *bytes, size_t size) {
   sigset_t pipe, before, pending;
   if (atomic_load_explicit(&ends_when_unread, memory_order_relaxed))
@@ -259,7 +259,7 @@ static ssize_t write_unkilled(int file, const void *bytes, size_t size) {
   return count;
 }
 
-/* position: in the file; -1: after the last write. */
+/* Writes all bytes at a position in the file; -1: after the last write. */
 static gconv_status write_all(gconv_sink *sink, off_t position, const uint8_t *bytes, size_t size) {
   while (size > 0) {
     size_t most = size < SSIZE_MAX ? size : SSIZE_MAX;
@@ -359,7 +359,7 @@ gconv_status gconv_sink_read_at(gconv_sink *sink, uint64_t position, void *bytes
 }
 
 static gconv_status rename_to_path(gconv_sink *sink, bool keep_existing) {
-  if (keep_existing) { /* link() fails where the name exists, rename() would replace it */
+  if (keep_existing) { /* link() fails if the name exists; rename() would replace the file */
     if (link(sink->temporary, sink->path) == 0) {
       unlink(sink->temporary);
       return GCONV_OK;
@@ -373,8 +373,8 @@ static gconv_status rename_to_path(gconv_sink *sink, bool keep_existing) {
 }
 
 /* A network file system may report a full disk only when a file is closed. The temporary file must stay locked until it has
- * its final name. So a copy of the descriptor is closed, which reports the error, too. If no descriptor is free for a copy,
- * fsync() reports it, but takes longer. */
+ * its final name. So a copy of the descriptor is closed, which also reports the error. If no descriptor is free for a copy,
+ * fsync() reports the error, but takes longer. */
 static gconv_status finish_temporary(gconv_sink *sink) {
   if (sink->replaces && fchmod(sink->file, sink->mode) != 0) { /* some file systems have no modes; the data matter more */
   }

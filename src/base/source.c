@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inputs: files and standard input, which can be inspected before they are read. */
+/* Reads inputs: files and standard input, which can be inspected before they are read. */
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -33,7 +33,7 @@ gconv_status gconv_source_open(const char *path, gconv_source *source) {
   return GCONV_OK;
 }
 
-/* Whether the first `length` characters name a file, or standard input. */
+/* Returns whether the first `length` characters name a file, or standard input. */
 static bool is_file(const char *spec, size_t length) {
   struct stat status;
   if (length == 1 && spec[0] == '-')
@@ -91,12 +91,12 @@ gconv_status gconv_source_of_function(const char *name,
   return status; /* on failure, too, gconv_source_close() calls finish() */
 }
 
-/* Whether all bytes are in the buffer, which is the caller's. */
+/* Returns whether it is a source of gconv_source_of_bytes(): all bytes are in the buffer, which belongs to the caller. */
 static bool is_of_bytes(const gconv_source *source) {
   return source->file < 0 && !source->fill;
 }
 
-/* One read(2), repeated after signals. *got = 0 at the end. */
+/* Reads once by read(2), which is repeated after signals. *got = 0 at the end. */
 static gconv_status read_some(gconv_source *source, void *bytes, size_t size, size_t *got) {
   ssize_t count;
   *got = 0;
@@ -142,7 +142,7 @@ gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_
   return GCONV_OK;
 }
 
-/* Reads more into the buffer, which is empty. *got = 0 at the end. */
+/* Fills the buffer, which is empty. *got = 0 at the end. */
 static gconv_status refill(gconv_source *source, size_t *got) {
   *got = 0;
   if (is_of_bytes(source))
@@ -162,7 +162,7 @@ gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted,
       done += take(source, to, wanted - done);
       continue;
     }
-    if (!is_of_bytes(source)) /* the buffer, which is empty, no longer has what is before the position */
+    if (!is_of_bytes(source)) /* the buffer is empty, and no longer has the bytes before the position */
       source->begin = source->end = 0;
     GCONV_TRY(read_some(source, to, wanted - done, &count));
     done += count;
@@ -188,7 +188,7 @@ bool gconv_source_wait(const gconv_source *source, int milliseconds) {
   struct pollfd file = {.fd = source->file, .events = POLLIN};
   if (source->begin < source->end || source->file < 0)
     return true;
-  return poll(&file, 1, milliseconds) != 0; /* a failure is told by reading */
+  return poll(&file, 1, milliseconds) != 0; /* if it failed, reading reports why */
 }
 
 gconv_status gconv_source_read_exactly(gconv_source *source, void *bytes, size_t wanted, const char *what) {
@@ -204,7 +204,7 @@ bool gconv_source_can_rewind(const gconv_source *source) {
 }
 
 gconv_status gconv_source_rewind(gconv_source *source, uint64_t position) {
-  uint64_t ahead = position - source->position; /* these wrap around to huge numbers, if they are negative */
+  uint64_t ahead = position - source->position; /* negative numbers wrap around to huge ones */
   uint64_t back = source->position - position;
   if (is_of_bytes(source)) {
     source->begin = (size_t)position;

@@ -25,7 +25,7 @@ gconv_status gconv_fail(gconv_status status, const char *format, ...) {
   return status;
 }
 
-/* Appends what there is room for; of strncat(), the compilers of Ubuntu warn that it may truncate. */
+/* Appends as much of `more` as there is room for. With strncat(), compilers of Ubuntu would warn that it may truncate. */
 static void append(char text[TEXT_BYTES], const char *more) {
   size_t length = strlen(text), bytes = strnlen(more, TEXT_BYTES - 1 - length);
   memcpy(text + length, more, bytes);
@@ -85,7 +85,7 @@ void gconv_remark(const char *format, ...) {
 
 /* ---- Once a run ---- */
 
-/* Kinds of warnings, and how often each came up. Later kinds than fit are warned of each time. */
+/* Kinds of warnings, and how often each came up. If there are more kinds than fit, later kinds warn each time. */
 enum { MOST_KINDS = 32 };
 static struct {
   const char *kind;

@@ -13,12 +13,14 @@ GCONV_C_BEGIN
 /* Sets this thread's last error to the formatted text. Returns `status`. */
 gconv_status gconv_fail(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
 
-/* Sets it to `text`, cut where it is too long: for a failure of another thread. Returns `status`. */
+/* Sets this thread's last error to `text`, which is cut if it is too long. It is for failures of other threads. Returns
+ * `status`. */
 gconv_status gconv_set_error(gconv_status status, const char *text);
-/* GCONV_NO_MEMORY: "out of memory". */
+/* Fails with GCONV_NO_MEMORY and "out of memory". */
 gconv_status gconv_no_memory(void);
 
-/* Puts "<formatted text>: " in front of this thread's last error, to say which part of the program failed. Returns `status`.
+/* Puts "<formatted text>: " in front of this thread's last error, which then says which part of the program failed. Returns
+ * `status`.
  */
 gconv_status gconv_fail_in(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
 
@@ -26,19 +28,19 @@ gconv_status gconv_fail_in(gconv_status status, const char *format, ...) GCONV_P
 void gconv_warn(const char *format, ...) GCONV_PRINTF(1, 2);
 void gconv_remark(const char *format, ...) GCONV_PRINTF(1, 2);
 
-/* Whether there is such a function: else a warning that is dear to find out need not be. */
+/* Returns whether gconv_set_log() was given a function. If not, code need not spend time on finding out whether to warn. */
 bool gconv_log_is_heard(void);
 
 /* Warns once a run. `kind` says in a few words what is lost, such as "metadata left out"; it must be static text. The first
  * warning of a kind goes to the function of gconv_set_log(), and later ones are only counted: call it once for each image
- * that is concerned. Thread-safe. */
+ * with this loss. Thread-safe. */
 void gconv_warn_once(const char *kind, const char *format, ...) GCONV_PRINTF(2, 3);
 
 /* Begins a run: all kinds are new again. gconv_batch_run() calls it. */
 void gconv_warnings_begin(void);
 
-/* Sums up the kinds that came up more than once, such as "metadata left out: 12 images, clamped: 3 images"; "" if there is
- * none. The text is cut where `size` bytes do not hold it. */
+/* Writes the kinds that came up more than once, with their counts, such as "metadata left out: 12 images, clamped: 3
+ * images"; "" if there is none. If `size` bytes do not hold the text, it is cut. */
 void gconv_warnings_sum(char *text, size_t size);
 
 GCONV_C_END
@@ -50,11 +52,12 @@ GCONV_C_END
       return gconv_try_status;                                                                                              \
   } while (0)
 
-/* A step of a function that frees something at its end: `status` becomes the result of `expression`, which is only evaluated
- * if all steps before it were GCONV_OK. */
+/* A step of a function that must free something at its end. If `status` is GCONV_OK, evaluates `expression`, and sets
+ * `status` to the result. Otherwise does nothing. */
 #define GCONV_THEN(status, expression) ((status) = (status) == GCONV_OK ? (expression) : (status))
 
-/* Writes what follows `format`, the last named argument of the calling function, into text[0 .. size) by that format. */
+/* Formats the arguments after `format`, the last named argument of the calling function, and writes them into text[0 ..
+ * size). */
 #define GCONV_FORMAT(text, size, format)                                                                                    \
   do {                                                                                                                      \
     va_list gconv_arguments;                                                                                                \
@@ -70,7 +73,8 @@ GCONV_C_END
       return gconv_fail(GCONV_NO_MEMORY, __VA_ARGS__);                                                                      \
   } while (0)
 
-/* Lets `pointer` point to `count` new items, all of zeros, for free(), with GCONV_NEED_MEMORY(). */
+/* Lets `pointer` point to `count` new items of zeros, which are released with free(). Without memory, returns as
+ * GCONV_NEED_MEMORY() does. */
 #define GCONV_NEW(pointer, count, ...)                                                                                      \
   do {                                                                                                                      \
     (pointer) = calloc(count, sizeof *(pointer));                                                                           \

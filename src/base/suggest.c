@@ -7,14 +7,15 @@
 #include <string.h>
 #include <strings.h>
 
-/* In letters. Words below SHORT are hit by one mistake, others by two: with more, it is another word. */
+/* Lengths in letters. A word with fewer letters than SHORT may have one mistake, a longer word two. With more mistakes, it
+ * is another word. */
 enum { LONGEST = 63, SHORTEST_BEGINNING = 3, VERY_SHORT = 6, SHORT = 8 };
 
 /* ---- Elsewhere ---- */
 
 #define IS_NOT_HERE " is not here: gconv convolves images with filters"
 
-/* What is asked for, by words with blanks around each, and who does it. */
+/* Words that users try, with blanks around each, and a text that says who does this. */
 static const struct {
   const char *words, *text;
 } others[] = {
@@ -52,7 +53,7 @@ static const struct {
      ". OpenCV, scikit-image and networks do it; gconv applies the layers of a network (gconv help bank)"},
 };
 
-/* Whether `word`, without '_' and '-' and in any case, stands in the list. */
+/* Returns whether `word` is in the list. Case does not matter, nor '_' and '-'. */
 static bool is_listed(const char *words, const char *word) {
   char key[LONGEST + 3] = " ";
   size_t used = 1;
@@ -82,7 +83,7 @@ static bool same(char a, char b) {
 /* Returns Levenshtein's distance, where two swapped neighbours are one mistake (optimal string alignment). Both words have
  * at most LONGEST letters. */
 static size_t distance(const char *a, const char *b) {
-  uint8_t rows[LONGEST + 1][LONGEST + 1]; /* small, as it is on the stack */
+  uint8_t rows[LONGEST + 1][LONGEST + 1]; /* small, because it is on the stack */
   size_t length_a = strlen(a), length_b = strlen(b);
   for (size_t i = 0; i <= length_a; i++)
     rows[i][0] = (uint8_t)i;
@@ -99,7 +100,7 @@ static size_t distance(const char *a, const char *b) {
   return rows[length_a][length_b];
 }
 
-/* Whether a word of the language that is near to the name is not it. */
+/* Returns whether a word that is near to a name is probably another word of the language, not this name with a mistake. */
 static bool is_another_word(const char *word, const char *name) {
   enum { LONGEST_ENDING = 3 }; /* "training" for "train" */
   size_t length = strlen(word), changed = 0;

@@ -14,11 +14,12 @@ typedef struct round {
   void *context;
   size_t turns;
   atomic_size_t next;  /* the next turn to begin */
-  int seated;          /* threads that work on it */
+  int seated;          /* threads that work on this round */
   struct round *later; /* the next call */
 } round;
 
-/* A child after fork() has none of its parent's helpers: it knows that by the number of forks that led to it. */
+/* The number of forks that led to this process. After fork(), a child has none of its parent's helpers, and recognises this
+ * by the number. */
 static atomic_uint forks;
 static pthread_once_t watching_forks = PTHREAD_ONCE_INIT;
 
@@ -31,20 +32,20 @@ static void watch_forks(void) {
 }
 
 struct gconv_threads {
-  unsigned born;                /* the number of forks by then */
-  pthread_mutex_t lock;         /* guards all fields below that are not atomic */
+  unsigned born;                /* the number of forks when the pool was made */
+  pthread_mutex_t lock;         /* protects all fields below that are not atomic */
   pthread_cond_t work, changed; /* work: for idle helpers; changed: for callers that wait for a seat or for the end */
   round *first, *last;          /* calls, the oldest first */
   atomic_int unattended;        /* rounds that have turns left, but no thread that works on them */
-  int idle;                     /* helpers that wait */
+  int idle;                     /* helpers that wait for work */
   bool quit;
-  cpu_set_t processors;   /* those with a thread at work */
-  int *seats, free_seats; /* seats[0 .. free_seats - 1] are those that are free */
+  cpu_set_t processors;   /* processors with a thread at work */
+  int *seats, free_seats; /* seats[0 .. free_seats - 1] are the free seats */
   int count;              /* number of all seats */
   pthread_t helpers[];    /* [count - 1] */
 };
 
-/* ---- Seats; call these functions with the lock ---- */
+/* ---- Seats. These functions are called with the lock held ---- */
 
 static bool has_turns(const round *r) {
   return atomic_load_explicit(&r->next, memory_order_relaxed) < r->turns;
@@ -87,10 +88,10 @@ static void stand_up(gconv_threads *pool, round *r, int seat) {
  *
  * Linux in a virtual machine may wake a helper on the processor where its caller works, though another processor is idle. It
  * leaves both threads there for tens of milliseconds. So a helper that finds another thread of its pool at work on its
- * processor moves to a processor that has none. It has no seat meanwhile: nobody waits for it. */
+ * processor moves to a processor that has none. Meanwhile it has no seat, so that nobody waits for it. */
 
-/* Marks the processor of the calling thread as one with a thread at work, and returns it; -1 if it is marked already. Call
- * it with the lock. */
+/* Marks the processor of the calling thread as one with a thread at work, and returns its number, or -1 if it is marked
+ * already. Called with the lock held. */
 static int mark_processor(gconv_threads *pool) {
   int here = sched_getcpu();
   if (here < 0 || here >= CPU_SETSIZE || CPU_ISSET(here, &pool->processors))
@@ -104,7 +105,7 @@ static void unmark_processor(gconv_threads *pool, int processor) {
     CPU_CLR(processor, &pool->processors);
 }
 
-/* The next processor after the caller's own that is allowed and has no mark; -1: there is none. */
+/* Returns the next processor after the caller's own that is allowed and has no mark, or -1 if there is none. */
 static int find_free_processor(const gconv_threads *pool, const cpu_set_t *allowed) {
   int here = sched_getcpu();
   for (int i = 1; here >= 0 && i < CPU_SETSIZE; i++) {
@@ -115,8 +116,8 @@ static int find_free_processor(const gconv_threads *pool, const cpu_set_t *allow
   return -1;
 }
 
-/* Marks a processor and has the calling helper work there. Returns it; -1: all are marked, and the helper stays. Call it
- * with the lock, which is let go while the helper moves. */
+/* Marks a processor, moves the calling helper there, and returns the processor. If all are marked, the helper stays, and -1
+ * is returned. Called with the lock held, which is released while the helper moves. */
 static int settle(gconv_threads *pool) {
   cpu_set_t allowed, one;
   int processor = mark_processor(pool);
@@ -130,7 +131,7 @@ static int settle(gconv_threads *pool) {
   CPU_ZERO(&one);
   CPU_SET(processor, &one);
   if (sched_setaffinity(0, sizeof one, &one) == 0)
-    sched_setaffinity(0, sizeof allowed, &allowed); /* the system may move it on from there */
+    sched_setaffinity(0, sizeof allowed, &allowed); /* from there, the system may move the helper again */
   pthread_mutex_lock(&pool->lock);
   return processor;
 }
@@ -156,7 +157,7 @@ static void attend(gconv_threads *pool, round *r) {
   stand_up(pool, r, seat);
 }
 
-/* The round that a helper is to attend; NULL: none. */
+/* Returns the round on which a helper should work, or NULL. */
 static round *find_work(const gconv_threads *pool) {
   return pool->free_seats > 0 ? neediest(pool) : NULL;
 }
@@ -227,7 +228,7 @@ gconv_status gconv_threads_create(int count, gconv_threads **result) {
 }
 
 void gconv_threads_free(gconv_threads *pool) {
-  if (!pool || gconv_threads_inherited(pool)) /* helpers are the parent's, and nobody knows who had the lock */
+  if (!pool || gconv_threads_inherited(pool)) /* the helpers are the parent's, and the lock may have been held at the fork */
     return;
   pthread_mutex_lock(&pool->lock);
   pool->quit = true;

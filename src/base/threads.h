@@ -9,24 +9,25 @@
 
 GCONV_C_BEGIN
 
-/* Makes a pool of `count` threads; gconv_threads_allowed(count) may reduce the number. The callers of gconv_threads_run()
- * count, so count - 1 threads are started. 0: one thread for each processor. */
+/* Makes a pool of `count` threads; gconv_threads_allowed(count) may reduce the number. The caller of gconv_threads_run()
+ * works, too, so only count - 1 threads are started. If `count` is 0, there is one thread for each processor. */
 gconv_status gconv_threads_create(int count, gconv_threads **threads);
-/* NULL is allowed. */
+/* Ends the threads, and frees the pool. NULL is allowed. */
 void gconv_threads_free(gconv_threads *threads);
 
-/* Starts a thread that blocks all signals but those of its own faults: signals are for the threads of the caller. */
+/* Starts a thread that blocks all signals except those of its own faults. So threads of the caller get signals. Returns
+ * false if it cannot be started. */
 bool gconv_thread_start(pthread_t *thread, void *(*function)(void *), void *argument);
 
-/* Whether this is a child, and the pool is its parent's, from before fork(). gconv_threads_free() leaves such a pool as it
- * is, and gconv_threads_run() has the caller do all turns. */
+/* Returns whether this process is a child after fork(), and the pool was made by its parent. gconv_threads_free() leaves
+ * such a pool as it is, and gconv_threads_run() does all turns in the caller's thread. */
 bool gconv_threads_inherited(const gconv_threads *threads);
 
-/* Returns how many threads the pool has, the callers' one among them. */
+/* Returns how many threads the pool has, including the caller's. */
 int gconv_threads_count(const gconv_threads *threads);
 
-/* A turn: `turn` is 0 .. turns - 1. `seat` is 0 .. count - 1. Turns that run at the same time have different seats, so the
- * seat selects the workspace. */
+/* A turn. `turn` is 0 .. turns - 1, and `seat` is 0 .. count - 1. Turns that run at the same time have different seats, so
+ * the seat selects the workspace. */
 typedef void gconv_turn(void *context, size_t turn, int seat);
 
 /* Calls function(context, turn, seat) once for each turn, and returns when all are done. Turns begin in order. Several
@@ -35,7 +36,7 @@ typedef void gconv_turn(void *context, size_t turn, int seat);
 void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
 /* Calls errand(context) once, as a turn, and returns its status. If it fails, its error text becomes the last error of the
- * caller, whichever thread took the turn. */
+ * caller, even if another thread took the turn. */
 typedef gconv_status gconv_errand(void *context);
 gconv_status gconv_threads_do(gconv_threads *threads, gconv_errand *errand, void *context);
 

@@ -11,7 +11,7 @@ size_t gconv_utf8_bytes(const char *text, size_t size) {
   for (size_t i = 1; i < bytes; i++)
     if ((at[i] & 0xc0) != 0x80)
       return 0;
-  bool longer = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90); /* than it needs to be */
+  bool longer = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90); /* has more bytes than needed */
   bool surrogate = at[0] == 0xed && at[1] >= 0xa0, above = at[0] == 0xf4 && at[1] >= 0x90;
   return longer || surrogate || above ? 0 : bytes;
 }

@@ -5,10 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the bytes of the character at text[0 .. size), 1 to 4; 0 if there is none: bytes that no character begins with or
- * that end too early, characters in more bytes than they need, surrogates, and numbers above U+10FFFF. `size` is at least 1.
+/* Returns how many bytes the first character of text[0 .. size) has: 1 to 4. `size` must be at least 1. Returns 0 if there
+ * is no valid character: it begins with a wrong byte, ends too early, has more bytes than it needs, is a surrogate, or is
+ * above U+10FFFF.
  */
 size_t gconv_utf8_bytes(const char *text, size_t size);
 
-/* Returns whether all of text[0 .. size) are such characters. */
+/* Returns whether text[0 .. size) consists of valid characters. */
 bool gconv_utf8_is_whole(const char *text, size_t size);

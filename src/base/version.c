@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The version of the library and what it was built with, both as CMakeLists.txt knows them. */
+/* Returns the version of the library, and names of what it was built with. CMakeLists.txt defines both. */
 #include "gconv.h"
 
 const char *gconv_version(void) {

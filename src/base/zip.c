@@ -11,17 +11,17 @@
 #include <zlib.h>
 
 enum {
-  END_BYTES = 22,            /* the record at the end, before a comment ... */
-  MOST_COMMENT = UINT16_MAX, /* ... of this length at most */
-  LOCATOR_BYTES = 20,        /* of zip64, before the record at the end ... */
-  END64_BYTES = 56,          /* ... which tells where this one is */
-  ENTRY_BYTES = 46,          /* of the directory, before name, extra fields and comment */
-  LOCAL_BYTES = 30,          /* before the bytes of a member, and before name and extra fields */
-  EXTRA64 = 1,               /* the extra field of zip64 */
+  END_BYTES = 22,            /* the record at the end; a comment may follow */
+  MOST_COMMENT = UINT16_MAX, /* the most bytes of this comment */
+  LOCATOR_BYTES = 20,        /* the locator of zip64, before the record at the end */
+  END64_BYTES = 56,          /* the record of zip64, to which the locator points */
+  ENTRY_BYTES = 46,          /* an entry of the directory, before its name, extra fields and comment */
+  LOCAL_BYTES = 30,          /* the header before a member, before its name and extra fields */
+  EXTRA64 = 1,               /* the number of zip64's extra field */
   MOST_DIRECTORY = 64 << 20,
-  MOST_DEFLATED = 1032, /* a byte becomes so many at most: more are promised by damaged archives alone */
-  INPUT_BYTES = 32768,  /* of a member that are inflated at a time */
-  LISTED = 12           /* names in an error text */
+  MOST_DEFLATED = 1032, /* the most bytes that deflate makes of one; an archive that promises more is damaged */
+  INPUT_BYTES = 32768,  /* bytes of a member that are inflated at a time */
+  LISTED = 12           /* the most names in an error text */
 };
 
 static uint64_t number(const uint8_t *bytes, size_t count) {
@@ -33,7 +33,7 @@ static bool has_magic(const uint8_t *bytes, char a, char b) {
 }
 
 bool gconv_zip_sniff(const uint8_t *bytes, size_t size) {
-  return size >= 4 && (has_magic(bytes, 3, 4) || has_magic(bytes, 5, 6)); /* the latter is empty */
+  return size >= 4 && (has_magic(bytes, 3, 4) || has_magic(bytes, 5, 6)); /* the second begins an empty archive */
 }
 
 static gconv_status fail_damaged(const gconv_source *archive, const char *what) {
@@ -54,7 +54,7 @@ typedef struct place {
   uint64_t count, size, offset;
 } place;
 
-/* Replaces what the record at `end` has no room for by what zip64 says, if it is there. */
+/* If there is a record of zip64, replaces the numbers of the record at `end` by its larger ones. */
 static gconv_status find_place64(gconv_source *archive, uint64_t end, place *found) {
   uint8_t locator[LOCATOR_BYTES], record[END64_BYTES];
   if (end < LOCATOR_BYTES)
@@ -69,7 +69,7 @@ static gconv_status find_place64(gconv_source *archive, uint64_t end, place *fou
   return GCONV_OK;
 }
 
-/* Finds the record at the end, after which there may be a comment. */
+/* Finds the record at the end of the archive. A comment may follow it. */
 static gconv_status find_place(gconv_source *archive, place *found) {
   size_t tail = archive->size < END_BYTES + MOST_COMMENT ? (size_t)archive->size : END_BYTES + MOST_COMMENT;
   void *memory = NULL;
@@ -90,7 +90,8 @@ static gconv_status find_place(gconv_source *archive, place *found) {
   return status;
 }
 
-/* Takes the numbers that did not fit into an entry from its extra field of zip64, where they stand in this order. */
+/* Reads the numbers that did not fit into an entry from its extra field of zip64, where they stand in the order of
+ * `wide`. */
 static bool take_extra64(const uint8_t *extra, size_t size, gconv_zip_member *member) {
   uint64_t *const wide[] = {&member->size, &member->stored_size, &member->offset};
   for (size_t at = 0; at + 4 <= size; at += 4 + (size_t)number(extra + at + 2, 2)) {
@@ -119,7 +120,7 @@ static char *printable(const uint8_t *text, size_t length) {
   return copy;
 }
 
-/* Parses the entry at *at, and goes after it. */
+/* Parses the entry at *at, and moves *at behind it. */
 static gconv_status parse_entry(const gconv_source *archive, const uint8_t **at, const uint8_t *end,
                                 gconv_zip_member *member) {
   const uint8_t *e = *at;
@@ -150,7 +151,7 @@ static gconv_status parse_directory(const gconv_source *archive, const uint8_t *
   for (const gconv_zip_member *member; zip->count < count;) {
     member = &zip->members[zip->count];
     GCONV_TRY(parse_entry(archive, &at, bytes + size, &zip->members[zip->count++]));
-    if (left < LOCAL_BYTES || left - LOCAL_BYTES < member->stored_size) /* few bytes would be read again and again */
+    if (left < LOCAL_BYTES || left - LOCAL_BYTES < member->stored_size) /* else few bytes could be read many times */
       return fail_damaged(archive, "its members are larger together than the archive");
     left -= LOCAL_BYTES + member->stored_size;
   }
@@ -170,7 +171,7 @@ gconv_status gconv_refuse_torch(const char *spec) {
                     length, spec, stem, name, dot ? (int)(dot - name) : stem, name);
 }
 
-/* A file of torch.save() is an archive without arrays: programs in it make tensors of the other members. */
+/* Refuses files of torch.save(). They are archives without arrays: a program in them makes tensors of the other members. */
 static gconv_status refuse_pickles(const gconv_source *archive, const gconv_zip *zip) {
   static const char ending[] = "/data.pkl";
   for (size_t i = 0; i < zip->count; i++) {
@@ -213,9 +214,9 @@ void gconv_zip_free(gconv_zip *zip) {
 typedef struct unpacking {
   gconv_source *archive;
   const char *name;
-  z_stream inflater; /* of deflated ones */
+  z_stream inflater; /* for deflated members */
   bool deflated, ended;
-  uint64_t stored_left, left; /* bytes in the archive; of the content */
+  uint64_t stored_left, left; /* bytes that are left in the archive, and of the content */
   uint32_t crc32, expected;
   uint8_t input[INPUT_BYTES];
 } unpacking;
@@ -259,7 +260,7 @@ static gconv_status inflate_some(unpacking *u, uint8_t *bytes, size_t wanted, si
   return GCONV_OK;
 }
 
-/* gconv_source.fill: of the content, and, with its last byte, the checks. */
+/* Yields the content, as gconv_source.fill(). After the last byte, checks the checksum. */
 static gconv_status fill(void *state, void *bytes, size_t size, size_t *got) {
   unpacking *u = state;
   size_t wanted = size < u->left ? size : (size_t)u->left;
@@ -297,7 +298,7 @@ static gconv_status check_member(const gconv_zip_member *member, const char *nam
   return GCONV_OK;
 }
 
-/* Goes to the bytes of the member, after its local header. */
+/* Moves the archive to the bytes of the member, after its local header. */
 static gconv_status go_to_bytes(gconv_source *archive, const gconv_zip_member *member) {
   uint8_t local[LOCAL_BYTES];
   GCONV_TRY(read_at(archive, member->offset, local, sizeof local, "a member is missing"));

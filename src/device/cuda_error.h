@@ -6,7 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-/* Clears the error. Fails with CUDA's text, the expression and its place. */
+/* Clears the error, and fails. The text has CUDA's text, the expression and its place. */
 gconv_status gconv_cuda_failure(cudaError_t error, const char *expression, const char *file, int line);
 
 /* Returns from the calling function if a CUDA call fails. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The decoder of JPEG files that a device has, if a codec offers one. */
+/* Starts the JPEG decoder of a device, if a codec offers one. */
 #include "device/decoder.h"
 #include "device/device.h"
 

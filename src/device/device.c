@@ -37,7 +37,8 @@ bool gconv_device_at(size_t index, gconv_device_info *info) {
   return false;
 }
 
-/* "cuda:1" is number 1 of the type "cuda"; "cuda" is number 0. NULL for anything else. */
+/* Returns the type of a device, and sets *index to its number: "cuda:1" is number 1 of the type "cuda", and "cuda" is number
+ * 0. Returns NULL for other names. */
 static const gconv_device_type *parse_name(const char *name, int *index) {
   for (size_t t = 0; t < TYPES; t++) {
     size_t length = strlen(types[t]->name);
@@ -56,7 +57,8 @@ static const gconv_device_type *parse_name(const char *name, int *index) {
   return NULL;
 }
 
-/* The first usable GPU, or else the CPU with a remark about why. */
+/* Returns the first usable GPU. If there is none, returns the CPU, with a remark for each GPU that says why it is not
+ * used. */
 static const gconv_device_type *choose(int *index, gconv_device_info *info) {
 #ifdef GCONV_WITH_CUDA
   for (*index = 0; gconv_device_type_cuda.describe(*index, info); ++*index)
@@ -117,7 +119,7 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **res
 
 bool gconv_gpu_may_be_there(void) {
 #ifdef GCONV_WITH_CUDA
-  static const char *const nodes[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"}; /* the driver's, WSL's, Tegra's */
+  static const char *const nodes[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"}; /* of the driver, WSL, Tegra */
   for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
     if (access(nodes[i], F_OK) == 0)
       return true;
@@ -134,7 +136,7 @@ bool gconv_device_is_gpu_open(void) {
 }
 
 void gconv_device_close(gconv_device *device) {
-  if (!device || gconv_threads_inherited(device->threads)) /* a child of fork() has no GPU and no threads to end */
+  if (!device || gconv_threads_inherited(device->threads)) /* a child of fork() has no GPU, and no threads to end */
     return;
   if (device->type->close)
     device->type->close(device);

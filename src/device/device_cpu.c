@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPU: what it is, and how fast. */
+/* Describes the CPU, and measures how fast it is. */
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/memory.h"
@@ -50,7 +50,7 @@ static gconv_status open_cpu(gconv_device *device) {
 
 /* ---- The machine ---- */
 
-/* A copy of `bytes`, cut into parts that threads take in turn. */
+/* A copy of `bytes` bytes. Threads take its parts in turn. */
 typedef struct copy_job {
   uint8_t *to;
   const uint8_t *from;
@@ -85,7 +85,7 @@ static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, d
   return status;
 }
 
-/* 12 chains of vectors keep two units of a latency of 4 or 5 cycles busy, and leave registers for two constants. */
+/* 12 chains of vectors keep two units busy, whose latency is 4 or 5 cycles. They leave registers for two constants. */
 enum { CHAINS_AVX512 = 12 * 16, CHAINS = 12 * 8 };
 typedef struct spin {
   int64_t turns;
@@ -107,7 +107,7 @@ GCONV_VECTOR_LOOP(spin_narrow, (spin * work), (work)) {
   spin_chains(work, CHAINS);
 }
 
-/* Stores the sums where the compiler cannot see that nobody reads them, so that it keeps the loop. */
+/* Runs the chains of a thread. It stores a sum of all in a volatile variable, so that the compiler keeps the loop. */
 static void spin_turn(void *context, size_t turn, int thread) {
   const spin *work = context;
   spin own = *work;
@@ -129,10 +129,10 @@ static double time_spin(gconv_device *device, spin *work) {
   return gconv_now_ms() - start;
 }
 
-/* Doubles the turns until they take some milliseconds. A build without optimisation needs a hundredth of the turns for that.
+/* Doubles the turns until they take some milliseconds, as a build without optimisation needs only a hundredth of the turns.
  */
 static gconv_status measure_fma(gconv_device *device, double *count, double *milliseconds) {
-  const int runs = 8; /* the first wake the wide units */
+  const int runs = 8; /* in the first, wide units wake up */
   const double enough_ms = 2;
   spin work = {.turns = 5000};
   do {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs through the CUDA runtime: opening them, and their memory. */
+/* Opens GPUs through the CUDA runtime, and allocates their memory. */
 #include "device/cuda_error.h"
 #include "device/device.h"
 #include "device/guest_cuda.h"
@@ -7,7 +7,7 @@
 
 /* ---- Opening ---- */
 
-/* The rates of the data sheet, except for the bandwidth: copies reach some 87% of it. */
+/* Reads the rates of the data sheet. The bandwidth is 87% of it, which copies reach. */
 static gconv_status read_machine(int index, gconv_machine *machine) {
   int multiprocessors, clock_khz, memory_khz, bus_bits;
   CUDA_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, index));
@@ -21,7 +21,7 @@ static gconv_status read_machine(int index, gconv_machine *machine) {
   return GCONV_OK;
 }
 
-/* Here, so that the first image does not pay for it. */
+/* Starts the GPU now, so that the first image need not wait for it. */
 static gconv_status start(const gconv_device *device) {
   const cudaError_t error = gconv_cuda_enter(device->index);
   if (error == cudaErrorMemoryAllocation) {
@@ -79,7 +79,7 @@ gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorith
     return gconv_cuda_failure(error, algorithm, __FILE__, __LINE__);
   if (status == GCONV_OK || status == GCONV_UNSUPPORTED)
     return status == GCONV_OK ? status : gconv_fail(status, "the algorithm %s failed on %s", algorithm, device->info.name);
-  return gconv_fail_in(status, "the algorithm %s on %s", algorithm, device->info.name); /* it left a text */
+  return gconv_fail_in(status, "the algorithm %s on %s", algorithm, device->info.name); /* execute() left a text */
 }
 
 extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Properties of GPUs from CUDA's driver. */
+/* Asks CUDA's driver for properties of GPUs. */
 #include "device/device.h"
 
 #include <cuda_runtime_api.h>
@@ -7,9 +7,9 @@
 
 /* ---- Starting ---- */
 
-/* The driver is started by the first call that asks it something, a context by the first that needs one: each takes about
- * 100 ms. */
-static bool begun; /* CUDA was asked for its devices, and that has not failed; atomic */
+/* The first call that asks the driver something starts the driver. The first call that needs a context makes one. Each takes
+ * about 100 ms. */
+static bool begun; /* CUDA was asked for its devices, and this call has not failed; atomic */
 
 static cudaError_t count_devices(int *count) {
   __atomic_store_n(&begun, true, __ATOMIC_RELEASE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver keeps a stack of contexts for each thread. cudaSetDevice() would start the caller's GPU to go back to it, even
- * where nobody has used it. */
+/* This file uses the driver's stack of contexts, which each thread has. cudaSetDevice() would not do: to go back to the
+ * caller's GPU, it would start this GPU, even if nobody has used it. */
 #include "device/guest_cuda.h"
 
 #include <cuda.h>
@@ -34,7 +34,7 @@ static const driver &get_driver() {
 
 /* ---- Guests ---- */
 
-/* Finds the context that the runtime works in. It is kept for the process, as the runtime itself keeps it. */
+/* Finds the context in which the runtime works. It is kept until the process ends, as the runtime keeps it, too. */
 static CUresult find_context(int device, CUcontext *context) {
   enum { MOST = 64 };
   static CUcontext contexts[MOST]; /* atomic */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Being a guest on a GPU: code of the caller, such as PyTorch's, finds its own GPU the current one again. */
+/* Uses a GPU as a guest: when it is done, the caller's GPU is the current one again, as callers such as PyTorch expect. */
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-/* Makes GPU number `device` the current one of the thread, and the one before the current one again; each leave() belongs to
- * the last enter(). The first enter() starts the GPU, and may fail; no later one does. */
+/* gconv_cuda_enter() makes GPU number `device` the current one of the thread. gconv_cuda_leave() makes the GPU before it the
+ * current one again; each belongs to the last gconv_cuda_enter(). Only the first gconv_cuda_enter() of a GPU, which starts
+ * it, may fail. */
 cudaError_t gconv_cuda_enter(int device);
 void gconv_cuda_leave(void);
 
-/* For its lifetime, the thread is a guest on a GPU that was started. */
+/* As long as it exists, the thread is a guest on a GPU, which was started before. */
 struct gconv_cuda_guest {
   explicit gconv_cuda_guest(int device) {
     gconv_cuda_enter(device);

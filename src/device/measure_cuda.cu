@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures an idle GPU: copies, its rate of fused multiply-adds, and the time of an empty launch. */
+/* Measures an idle GPU: the times of copies, its rate of fused multiply-adds, and the time of an empty launch. */
 #include "device/device.h"
 #include "device/guest_cuda.h"
 #include "device/timeline_cuda.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 
 /* 8 independent chains for each thread hide the latency of 4 cycles, even with few threads. The result is stored only if it
- * has a value that it never has; the compiler cannot know that. */
+ * is -1. It never is, but the compiler cannot know this, and keeps the loop. */
 enum { CHAINS = 8, TURNS = 4096, THREADS = 256, BLOCKS_AN_SM = 8 };
 
 __global__ static void spin(float factor, float *never) {
@@ -30,8 +30,8 @@ __global__ static void spin(float factor, float *never) {
 
 __global__ static void do_nothing() {}
 
-/* Returns the fastest of `runs` runs of what `launch` puts into the stream, after as many runs to warm up, because clocks
- * rise slowly. */
+/* Sets *milliseconds to the fastest of `runs` runs of the work that `launch` puts into the stream. As many runs go before to
+ * warm up, because clocks rise slowly. */
 template <class Launch>
 static gconv_status time_launches(const gconv_timeline *line, int runs, Launch launch, double *milliseconds) {
   *milliseconds = HUGE_VAL;

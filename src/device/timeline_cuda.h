@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stream of work on a GPU, and the moments in it that are timed: for a plan, a network, or a measurement. */
+/* A stream of work on a GPU, with events for the moments that are timed: for a plan, a network, or a measurement. */
 #pragma once
 
 #include "device/cuda_error.h"
@@ -11,7 +11,8 @@ struct gconv_timeline {
   cudaEvent_t events[MOMENTS];
 };
 
-/* Makes a timeline on the current device. The caller zeroes *line before, and calls gconv_timeline_free() in any case. */
+/* Makes a timeline on the current device. The caller sets *line to zeros before, and calls gconv_timeline_free(), on failure
+ * too. */
 static inline gconv_status gconv_timeline_make(gconv_timeline *line) {
   CUDA_TRY(cudaStreamCreateWithFlags(&line->stream, cudaStreamNonBlocking));
   for (int i = 0; i < MOMENTS; i++)
@@ -28,7 +29,7 @@ static inline void gconv_timeline_free(gconv_timeline *line) {
   cudaGetLastError();
 }
 
-/* Marks the moment when all work that is in the stream now is done. */
+/* Marks the moment when all work that is now in the stream is done. */
 static inline gconv_status gconv_timeline_mark(const gconv_timeline *line, gconv_moment moment) {
   CUDA_TRY(cudaEventRecord(line->events[moment], line->stream));
   return GCONV_OK;
@@ -43,7 +44,7 @@ static inline gconv_status gconv_timeline_add(const gconv_timeline *line, gconv_
   return GCONV_OK;
 }
 
-/* Returns the time of the work that `enqueue` puts into the stream. `enqueue` returns a status. */
+/* Sets *milliseconds to the time of the work that `enqueue` puts into the stream. `enqueue` returns a status. */
 template <class Work>
 static gconv_status gconv_timeline_time(const gconv_timeline *line, Work enqueue, double *milliseconds) {
   *milliseconds = 0;

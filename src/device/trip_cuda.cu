@@ -14,7 +14,7 @@ struct buffers {
   void *in, *out; /* on the device */
 };
 
-/* Pins both sides, or none. */
+/* Pins the memory of both sides; on failure, of none. */
 gconv_status pin(const gconv_trip *trip) {
   CUDA_TRY(cudaHostRegister(const_cast<void *>(trip->from), trip->from_bytes, cudaHostRegisterDefault));
   const cudaError_t error = cudaHostRegister(trip->to, trip->to_bytes, cudaHostRegisterDefault);

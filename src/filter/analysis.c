@@ -8,13 +8,12 @@
 
 enum {
   MAX_ANALYSED = 512 * 512, /* largest filter in taps: takes half a second at rank 512 */
-  MAX_SWEEPS = 40           /* of Jacobi's method, which needs about 10 */
+  MAX_SWEEPS = 40           /* sweeps of Jacobi's method, which needs about 10 */
 };
 
 /* ---- Symmetry ---- */
 
-/* Returns whether tap (r, s) equals `sign` times its mirror image everywhere: mirrored top to bottom (by rows), or left to
- * right. */
+/* Returns whether each tap equals `sign` times its mirror image. `by_rows`: mirrored top to bottom; else left to right. */
 static bool is_mirrored(const gconv_filter *f, bool by_rows, float sign) {
   for (int32_t r = 0; r < f->rows; r++)
     for (int32_t s = 0; s < f->columns; s++) {
@@ -30,11 +29,11 @@ static bool is_mirrored(const gconv_filter *f, bool by_rows, float sign) {
  * values (Hestenes 1958; Golub and Van Loan, 8.6.3). ---- */
 
 typedef struct vectors {
-  double *values; /* count vectors of `length` */
+  double *values; /* `count` vectors of `length` numbers */
   size_t count, length;
 } vectors;
 
-/* Four partial sums, so that they need not wait for each other. */
+/* Returns the product a . b. It has four partial sums, so that additions need not wait for each other. */
 static double dot(const double *a, const double *b, size_t length) {
   double sums[4] = {0, 0, 0, 0};
   size_t i = 0;
@@ -46,7 +45,7 @@ static double dot(const double *a, const double *b, size_t length) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-/* Rotates a and b, of squared lengths aa and bb, so that a . b becomes 0. */
+/* Rotates a and b so that their product, which is ab, becomes 0. Updates their squared lengths, *aa and *bb. */
 static void orthogonalise(double *restrict a, double *restrict b, double *aa, double *bb, double ab, size_t length) {
   double zeta = (*bb - *aa) / (2 * ab);
   double tangent = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta));
@@ -60,10 +59,10 @@ static void orthogonalise(double *restrict a, double *restrict b, double *aa, do
   *bb += tangent * ab;
 }
 
-/* Rotates each pair that needs it. Returns false if none did. `squares` holds the squared lengths. Vectors shorter than
- * `negligible` (squared) no longer count as singular values. */
+/* Rotates all pairs that are not orthogonal. Returns false if there was none. `squares` are the squared lengths. Pairs whose
+ * squared lengths are both at most `negligible` are left alone. */
 static bool sweep(const vectors *v, double *squares, double negligible) {
-  const double orthogonal = 1e-9; /* limit of the cosine; the error that it leaves in a singular value is its square */
+  const double orthogonal = 1e-9; /* the limit of the cosine; it leaves an error of its square in a singular value */
   bool turned = false;
   for (size_t p = 0; p + 1 < v->count; p++)
     for (size_t q = p + 1; q < v->count; q++) {
@@ -84,11 +83,11 @@ static int32_t count_rank(const vectors *v, double *squares, double relative) {
   double largest = 0;
   for (int i = 0; i < MAX_SWEEPS; i++) {
     largest = 0;
-    for (size_t p = 0; p < v->count; p++) { /* computed anew, because updates lose digits */
+    for (size_t p = 0; p < v->count; p++) { /* computed again, because updates lose digits */
       squares[p] = dot(v->values + p * v->length, v->values + p * v->length, v->length);
       largest = fmax(largest, squares[p]);
     }
-    double limit = relative * sqrt(largest) / 1000; /* far below what counts, even for 512 of them together */
+    double limit = relative * sqrt(largest) / 1000; /* far below singular values that count, even for 512 together */
     if (!sweep(v, squares, limit * limit))
       break;
   }
@@ -98,7 +97,8 @@ static int32_t count_rank(const vectors *v, double *squares, double relative) {
   return rank;
 }
 
-/* The taps as vectors along the longer side, divided by the largest, so that no square overflows or underflows. */
+/* Fills the vectors with taps along the longer side. Taps are divided by the largest, so that no square overflows or
+ * underflows. */
 static void fill_vectors(const gconv_filter *f, bool by_rows, vectors *v) {
   double largest = 0;
   for (size_t i = 0; i < v->count * v->length; i++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An array as programs in Python, NumPy, MATLAB or C have it, or print it:
+ * Reads an array as it stands in programs in Python, NumPy, MATLAB or C, or as they print it:
  *
  *   k = np.array([[0, -1, 0], [-1, 5, -1], [0, -1, 0]], dtype=np.float32) / 9
  *   [0 -1 0; -1 5 -1; 0 -1 0]
  *   static const float k[3][3] = {{0, -1.f, 0}, {-1, 5, -1}, {0, -1, 0}};
  *   ones(3) / 9        np.ones((3, 3)) / 9        [1 2 1]' * [1 0 -1] / 8        np.outer([1, 2, 1], [1, 0, -1])
  *
- * There may be an assignment before it, and a ';' after it. All is computed in float64 from left to right, and rounded to
- * float32 once. What programs do not agree on, and what might change the array in other ways, is refused.
+ * There may be an assignment before the array, and a ';' after it. Everything is computed in float64 from left to right, and
+ * rounded to float32 once. An expression is refused if programs do not agree on it, or if it has other operations.
  */
 #include "filter/array_literal.h"
 #include "filter/builtin.h"
@@ -22,7 +22,7 @@
 /* Limits of a text's functions and operations: short texts could make large arrays. */
 enum {
   MOST_STEPS = 64,       /* parentheses, functions and operations */
-  MOST_NUMBERS = 1 << 28 /* that are computed: four times those of the largest array */
+  MOST_NUMBERS = 1 << 28 /* numbers that are computed: four times as many as the largest array has */
 };
 
 typedef struct effort {
@@ -43,7 +43,7 @@ static bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* Whether a number is next, and no sign or point alone. */
+/* Returns whether a number is next. A sign or point alone is no number. */
 static bool starts_number(const gconv_text *text) {
   const char *at = text->at;
   for (int i = 0; i < 2 && at < text->end && *at && strchr("+-.", *at); i++)
@@ -71,14 +71,14 @@ static void skip_assignment(gconv_text *text) {
 
 /* ---- Functions ------------------------------------------------------------------------------------------------------ */
 
-/* The functions of other programs. */
+/* What a function of another program does. */
 typedef enum function {
   UNKNOWN,
   SAME,    /* their first argument, as it is */
-  ONES,    /* as MATLAB: ones(3) is 3 x 3 */
+  ONES,    /* ones of MATLAB: ones(3) is 3 x 3 */
   VECTORS, /* ones of NumPy: np.ones(3) is a vector of 3 */
   OUTER,   /* the outer product of two vectors */
-  FSPECIAL /* MATLAB's, which are built in here */
+  FSPECIAL /* fspecial of MATLAB, whose filters are built in here */
 } function;
 
 static const struct {
@@ -113,7 +113,8 @@ static const struct {
     {"fspecial", FSPECIAL},
 };
 
-/* Takes the name of a function and the '(' after it, or '(' alone. Leaves *text unchanged if that is not next. */
+/* Takes the name of a function and the '(' after it, or '(' alone. If neither is next, leaves *text unchanged and returns
+ * UNKNOWN. */
 static function take_function(gconv_text *text) {
   gconv_text ahead = *text;
   gconv_array_skip_space(&ahead);
@@ -173,7 +174,7 @@ static gconv_status read_sizes(gconv_text *text, bool vectors, int32_t *rows, in
   if ((round && !gconv_array_take(text, ")")) || (square && !gconv_array_take(text, "]")))
     return gconv_array_fail(text, round ? "expected a ')'" : "expected a ']'");
   if (comma && !second && !round && !square)
-    text->at--; /* of another argument */
+    text->at--; /* the comma before another argument */
   return GCONV_OK;
 }
 
@@ -188,7 +189,7 @@ static gconv_status read_ones(gconv_text *text, bool vectors, gconv_matrix *resu
 
 /* ---- MATLAB's fspecial ---- */
 
-/* Says what fspecial('NAME', ...) is called here: parameters and defaults are the same, in the same order. */
+/* Fails, and says how to write fspecial('NAME', ...) here. Parameters and defaults are the same, in the same order. */
 static gconv_status explain_fspecial(gconv_text *text) {
   char name[32], value[64], spec[256];
   size_t length = 0, used;
@@ -253,7 +254,7 @@ static gconv_status exchange_axes(const gconv_text *text, gconv_matrix *m) {
   return GCONV_OK;
 }
 
-/* Makes *a the outer product of two vectors, whatever way they lie. */
+/* Makes *a the outer product of two vectors. Each may be a row or a column. */
 static gconv_status multiply_vectors(const gconv_text *text, gconv_matrix *a, const gconv_matrix *b) {
   gconv_matrix product;
   size_t rows = count_of(a), columns = count_of(b);
@@ -266,7 +267,7 @@ static gconv_status multiply_vectors(const gconv_text *text, gconv_matrix *a, co
   return GCONV_OK;
 }
 
-/* *a = *a * *b, which is a number times an array, or a column times a row. */
+/* Multiplies *a by *b. One must be a number, or *a a column and *b a row. May exchange the two. */
 static gconv_status multiply(const gconv_text *text, gconv_matrix *a, gconv_matrix *b) {
   if (is_scalar(a) && !is_scalar(b)) {
     gconv_matrix number = *a;
@@ -329,7 +330,7 @@ static gconv_status read_number(gconv_text *text, gconv_matrix *result) {
   return GCONV_OK;
 }
 
-/* Both arguments of np.outer(). */
+/* Reads both arguments of np.outer(). */
 static gconv_status read_outer(gconv_text *text, effort *spent, gconv_matrix *result) {
   gconv_matrix second = {0};
   GCONV_TRY(read_expression(text, spent, result));
@@ -367,7 +368,7 @@ static gconv_status read_primary(gconv_text *text, effort *spent, gconv_matrix *
   return gconv_array_fail(text, expected);
 }
 
-/* A factor, and what may be after it without a space: ' or .T. */
+/* Reads a factor, and each ' or .T that follows without a space. */
 static gconv_status read_factor(gconv_text *text, effort *spent, gconv_matrix *result) {
   bool transposed = false;
   GCONV_TRY(read_primary(text, spent, result));
@@ -443,7 +444,7 @@ bool gconv_array_begins(const gconv_content *content) {
   return false;
 }
 
-/* Returns whether there is a bracket outside of comments, which no other text syntax has, or an array without one. */
+/* Returns whether there is a bracket outside of comments, which no other text syntax has, or an array without brackets. */
 static bool recognise(const gconv_content *content) {
   gconv_text text = gconv_text_begin(content);
   for (gconv_array_skip_space(&text); text.at < text.end; gconv_array_skip_space(&text))

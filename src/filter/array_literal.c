@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays in brackets. Rows have brackets of their own, or end at a ';' or at the end of a line. */
+/* Reads arrays in brackets. Rows have brackets of their own, or end at a ';' or at the end of a line. */
 #include "filter/array_literal.h"
 #include "base/memory.h"
 
@@ -12,8 +12,8 @@ typedef struct array {
   double *values;
   size_t used;
   int32_t rows, columns;
-  int32_t count;   /* of numbers in this row */
-  bool after_item; /* in this row, and no comma since */
+  int32_t count;   /* numbers in the current row */
+  bool after_item; /* an item was read in this row, and no comma after it */
 } array;
 
 static bool starts_comment(const gconv_text *text) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays in brackets, and the text around them, for array.c. */
+/* Reads arrays in brackets, and parts of the text around them, for array.c. */
 #pragma once
 
 #include "filter/text.h"
@@ -16,14 +16,14 @@ bool gconv_array_skip_space(gconv_text *text);
 /* Skips space, and `word` if it is next. Returns whether it was. */
 bool gconv_array_take(gconv_text *text, const char *word);
 
-/* Fails with GCONV_BAD_FILE, the place, what stands there, and `what`. */
+/* Fails with GCONV_BAD_FILE. The text has the place, what stands there, and `what`. */
 gconv_status gconv_array_fail(const gconv_text *text, const char *what);
 
-/* Reads a number of a program, up to a separator, a bracket, or one of `ends`. In C it may end with f. */
+/* Reads a number as programs write it, up to a separator, a bracket, or one of `ends`. It may end with f, as in C. */
 gconv_status gconv_array_number(gconv_text *text, const char *ends, double *value);
 
-/* Makes a matrix whose values are not set. GCONV_TOO_LARGE beyond the limits of a filter. */
+/* Makes a matrix whose values are not set. Fails with GCONV_TOO_LARGE beyond the limits of a filter. */
 gconv_status gconv_matrix_make(const char *where, int64_t rows, int64_t columns, gconv_matrix *matrix);
 
-/* Reads the array whose bracket is next. */
+/* Reads an array. Its opening bracket must be next. */
 gconv_status gconv_array_brackets(gconv_text *text, gconv_matrix *matrix);

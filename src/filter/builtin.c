@@ -45,7 +45,7 @@ const gconv_builtin *gconv_builtin_find(const char *spec) {
   return NULL;
 }
 
-/* The next letter that counts, in lower case, from *at on, which is left after it; 0 at the end of a name. */
+/* Returns the next letter in lower case, and moves *at behind it. Skips '_' and '-'. Returns 0 at the end of a name. */
 static int next_letter(const char **at) {
   while (**at == '_' || **at == '-')
     (*at)++;
@@ -58,7 +58,7 @@ static bool are_alike(const char *a, const char *b) {
     if ((letter = next_letter(&a)) != next_letter(&b))
       return false;
   while (letter != 0);
-  return *a != ' '; /* blanks part the names of a row, and are in no spec */
+  return *a != ' '; /* blanks separate the names in `also`, and are in no spec */
 }
 
 static bool is_like_any(const char *spec, const char *names) {
@@ -137,7 +137,7 @@ static gconv_status read_number(const gconv_builtin *builtin, const gconv_parame
   return GCONV_OK;
 }
 
-/* One number, or two with an x between them. */
+/* Reads one number, or two with an x between them. */
 static gconv_status read_pair(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
   const char *begin = value.begin + (length_of(value) > 2 && strncmp(value.begin, "0x", 2) == 0 ? 2 : 0); /* hexadecimal */
   const char *x = memchr(begin, 'x', (size_t)(value.end - begin));
@@ -182,7 +182,7 @@ static gconv_status fail_unknown_parameter(const gconv_builtin *builtin, piece n
                     word, parameters);
 }
 
-/* Reads one "name=value", or "value" where there is one parameter only. */
+/* Reads one "name=value"; or "value", if the filter has only one parameter. */
 static gconv_status read_argument(const gconv_builtin *builtin, piece text, gconv_argument *arguments) {
   const char *equals = memchr(text.begin, '=', (size_t)length_of(text));
   if (!equals && builtin->parameters[0].name && !builtin->parameters[1].name && !arguments[0].given) {
@@ -247,7 +247,7 @@ static const gconv_argument *argument_of(const gconv_builtin *builtin, const gco
   return NULL;
 }
 
-/* A size without a sigma gets the sigma of fspecial, which is small, whatever the size. */
+/* Warns if a size is given without a sigma: sigma is then that of fspecial, which is small for any size. */
 static void tell_sigma(const gconv_builtin *builtin, const gconv_argument *arguments) {
   const gconv_parameter *p = NULL, *of_size = NULL;
   const gconv_argument *size = argument_of(builtin, arguments, "size", &of_size);
@@ -265,7 +265,7 @@ static void tell_sigma(const gconv_builtin *builtin, const gconv_argument *argum
 gconv_status gconv_builtin_make(const gconv_builtin *builtin, const char *spec, gconv_filters *list) {
   gconv_argument arguments[GCONV_PARAMETERS] = {{0}};
   size_t first = list->count;
-  char name[256 + 32], full[256 + 32]; /* with the name of this table, whatever it was called */
+  char name[256 + 32], full[256 + 32]; /* with the name in this table, in place of the name that the user wrote */
   snprintf(full, sizeof full, "%s%s", builtin->name, spec + strcspn(spec, ":"));
   if (strlen(spec) >= 256)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has more than %zu characters of parameters", builtin->name, (size_t)255);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Built-in filters. Each is a descriptor in builtin_smooth.c, builtin_edge.c or builtin_fixed.c, and a row in builtins.def.
- * Its parameters are declared once, in the descriptor; parsing, errors and help follow from that. */
+ * Its parameters are declared once, in the descriptor: parsing, errors and help follow from them. */
 #pragma once
 
 #include "filter/filter.h"
@@ -18,28 +18,28 @@ typedef struct gconv_parameter {
   const char *name; /* NULL ends the parameters */
   gconv_parameter_kind kind;
   const char *standard; /* the default, in the notation of the user */
-  double min, max;      /* limits of a number, of each of a pair, or of each side of a size; inclusive */
+  double min, max;      /* limits of a number, of both numbers of a pair, or of both sides of a size; inclusive */
   const char *choices;  /* words separated by blanks */
 } gconv_parameter;
 
 /* The value of a parameter. */
 typedef struct gconv_argument {
   bool given;
-  double number;         /* of a number; of a pair: down */
-  double across;         /* of a pair */
-  int32_t rows, columns; /* of a size; 0 for "auto" */
-  int choice;            /* of a choice: 0 is the first */
+  double number;         /* a number, or the first number of a pair, down */
+  double across;         /* the second number of a pair */
+  int32_t rows, columns; /* a size; 0 for "auto" */
+  int choice;            /* the number of a choice: 0 is the first */
 } gconv_argument;
 
 typedef struct gconv_builtin gconv_builtin;
 struct gconv_builtin {
   const char *name, *help;
   const char *also; /* other names of the same filter, with blanks between; NULL: none */
-  bool gradient;    /* two derivatives; where the filter is alone, their magnitude is meant */
+  bool gradient;    /* it is two derivatives, whose magnitude is meant if there is no other filter */
   gconv_parameter parameters[GCONV_PARAMETERS + 1];
   /* Appends the filter. The arguments are in the order of the parameters. */
   gconv_status (*make)(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list);
-  int32_t side;       /* of fixed taps */
+  int32_t side;       /* rows, and columns, of fixed taps */
   const int8_t *taps; /* side * side, by rows; NULL if they are computed */
 };
 
@@ -64,30 +64,32 @@ typedef struct gconv_plane {
   double *values; /* owned; all 0 at the beginning */
 } gconv_plane;
 
-/* Begins a plane, after checking the size. After success, finish or drop it. */
+/* Checks the size, and begins a plane. After success, call gconv_plane_finish() or gconv_plane_drop(). */
 gconv_status gconv_plane_begin(const gconv_builtin *self, int32_t rows, int32_t columns, gconv_plane *plane);
 /* Frees the plane. */
 void gconv_plane_drop(gconv_plane *plane);
 /* Appends the plane, rounded once to float32, and frees it. */
 gconv_status gconv_plane_finish(gconv_plane *plane, gconv_filters *list);
 
-/* Distance of row r, or of column s, from the middle of a plane. Has halves if the size is even. */
+/* gconv_plane_y() and gconv_plane_x() return the distance of row r, and of column s, from the middle of a plane. If the size
+ * is even, it has halves. */
 static inline double gconv_plane_y(const gconv_plane *plane, int32_t r) {
   return r - (plane->rows - 1) / 2.0;
 }
 static inline double gconv_plane_x(const gconv_plane *plane, int32_t s) {
   return s - (plane->columns - 1) / 2.0;
 }
-/* Divides by the sum. */
+/* Divides all values by their sum. */
 void gconv_plane_normalise(gconv_plane *plane);
-/* Fills the plane with a Gaussian of sum 1, of these standard deviations down and across. Values below 2^-52 of its peak
+/* Fills the plane with a Gaussian of sum 1, with the standard deviations `down` and `across`. Values below 2^-52 of its peak
  * become 0, as in fspecial. */
 void gconv_plane_fill_gaussian(gconv_plane *plane, double down, double across);
 
-/* Returns the side that holds a Gaussian of this width to 3 sigma: 2 * ceil(3 * sigma) + 1. */
+/* Returns the side of a filter that holds a Gaussian up to 3 sigma: 2 * ceil(3 * sigma) + 1. */
 int32_t gconv_side_of_sigma(double sigma);
 
-/* Begins a plane of the size that was given; of sides from the pair `sigma` if there is none, or it is "auto". */
+/* Begins a plane of the size `size`. If the size is "auto", or only sigma was given, the sides follow from the pair
+ * `sigma`. */
 gconv_status gconv_plane_begin_gaussian(const gconv_builtin *self, const gconv_argument *size, const gconv_argument *sigma,
                                         gconv_plane *plane);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters for edges and textures that are computed. Where MATLAB's fspecial has the filter, formula and defaults are the
+/* Filters for edges and textures whose taps are computed. If MATLAB's fspecial has a filter, formula and defaults are the
  * same. */
 #include "filter/builtin.h"
 
@@ -8,7 +8,8 @@
 #define MAX_SIDE GCONV_FILTER_MAX_SIDE
 static const double pi = 3.14159265358979323846;
 
-/* 4 / (alpha + 1) * [a/4 (1-a)/4 a/4; (1-a)/4 -1 (1-a)/4; ...], times `factor`, plus `centre` in the middle. */
+/* Makes 4 / (a + 1) * [a/4 (1-a)/4 a/4; (1-a)/4 -1 (1-a)/4; a/4 (1-a)/4 a/4], where a is alpha, times `factor`, plus
+ * `centre` in the middle. */
 static gconv_status make_laplacian_like(const gconv_builtin *self, double alpha, double factor, double centre,
                                         gconv_filters *list) {
   double corner = factor * alpha / (alpha + 1), side = factor * (1 - alpha) / (alpha + 1);
@@ -43,7 +44,7 @@ const gconv_builtin gconv_builtin_unsharp = {
     .make = make_unsharp,
 };
 
-/* 1 + amount at the anchor, minus amount times the Gaussian. */
+/* Makes 1 + amount at the anchor, minus amount times the Gaussian. */
 static gconv_status make_usm(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   const gconv_argument *sigma = &arguments[1];
   double amount = arguments[2].number;
@@ -66,7 +67,7 @@ const gconv_builtin gconv_builtin_usm = {
     .make = make_usm,
 };
 
-/* The Gaussian times (x^2 + y^2 - 2 sigma^2) / sigma^4, minus its mean, so that the sum is 0. */
+/* Makes the Gaussian times (x^2 + y^2 - 2 sigma^2) / sigma^4, minus the mean, so that the sum is 0. */
 static gconv_status make_log(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   const gconv_argument *size = &arguments[0], *sigma = &arguments[1];
   double variance = sigma->number * sigma->number, sum = 0;
@@ -122,7 +123,7 @@ const gconv_builtin gconv_builtin_dog = {
     .make = make_dog,
 };
 
-/* OpenCV's getGaborKernel(ksize, sigma, theta, lambd, gamma, psi): it counts y upwards and x to the left. */
+/* Makes OpenCV's getGaborKernel(ksize, sigma, theta, lambd, gamma, psi), which counts y upwards and x to the left. */
 static gconv_status make_gabor(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   double sigma = arguments[1].number, theta = arguments[2].number * pi / 180, lambda = arguments[3].number;
   double gamma = arguments[4].number, psi = arguments[5].number * pi / 180;

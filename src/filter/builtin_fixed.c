@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters of fixed small integers, for correlation. The response of an x filter is positive where the image becomes brighter
- * to the right, that of a y filter where it becomes brighter downwards, as in OpenCV. fspecial('sobel') and
- * fspecial('prewitt') respond to brightness upwards; they are the negatives of sobel_y and prewitt_y. */
+ * to the right. The response of a y filter is positive where it becomes brighter downwards. OpenCV has the same signs.
+ * MATLAB's fspecial('sobel') and fspecial('prewitt') are the negatives of sobel_y and prewitt_y: they are positive where the
+ * image becomes brighter upwards. */
 #include "base/memory.h"
 #include "filter/builtin.h"
 
@@ -77,7 +78,7 @@ FIXED(emboss, "relief", 3, "relief lit from the top left; sum 1",
 
 /* ---- Pairs ---- */
 
-/* The filters NAME_x and NAME_y. */
+/* Appends the filters NAME_x and NAME_y. */
 static gconv_status make_pair(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   for (int i = 0; i < 2; i++) {
     char name[16];
@@ -107,7 +108,7 @@ PAIR(sobel);
 #define DIRECTIONS "n ne e se s sw w nw"
 enum { DIRECTION_COUNT = 8 };
 
-/* Direction number d, clockwise from north: the three 5s are on that side of the rim. */
+/* Appends the filter of direction d, clockwise from north: the three 5s are on this side of the rim. */
 static gconv_status add_kirsch(int d, const char *direction, gconv_filters *list) {
   static const int rim[DIRECTION_COUNT] = {1, 2, 5, 8, 7, 6, 3, 0}; /* places n, ne, e, ... of a 3 x 3 */
   gconv_filter *filter;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters that smooth: all taps are at least 0, and their sum is 1. Where MATLAB's fspecial has the filter, formula and
- * defaults are the same. */
+/* Filters that smooth: all taps are at least 0, and their sum is 1. If MATLAB's fspecial has a filter, formula and defaults
+ * are the same. */
 #include "filter/builtin.h"
 
 #include <float.h>
@@ -63,7 +63,8 @@ const gconv_builtin gconv_builtin_gaussian = {
     .make = make_gaussian,
 };
 
-/* Number k of the n numbers in a row of Pascal's triangle, divided by their sum 2^(n - 1). Exact in float64 while n <= 54.
+/* Returns number k of the row of Pascal's triangle that has n numbers, divided by their sum, 2^(n - 1). It is exact in
+ * float64 while n <= 54.
  */
 static double binomial_tap(int32_t n, int32_t k) {
   double value = 1;
@@ -91,19 +92,20 @@ const gconv_builtin gconv_builtin_binomial = {
 
 /* ---- disk: the share of each pixel that lies inside a circle ---- */
 
-/* The integral of sqrt(r^2 - x^2) from 0 to x, 0 <= x <= r. */
+/* Returns the integral of sqrt(r^2 - t^2) for t from 0 to x, where 0 <= x <= r. */
 static double circle_integral(double x, double r) {
   return (x * sqrt(r * r - x * x) + r * r * asin(x / r)) / 2;
 }
 
-/* The area of the circle of radius r around 0 that lies in 0 .. a, 0 .. b; odd in a and b. */
+/* Returns the area of the rectangle 0 .. a, 0 .. b that lies inside the circle of radius r around 0. It changes its sign
+ * with a, and with b. */
 static double corner_area(double a, double b, double r) {
   double sign = (a < 0) == (b < 0) ? 1 : -1;
   a = fmin(fabs(a), r);
   b = fmin(fabs(b), r);
   if (a * a + b * b <= r * r)
     return sign * a * b;
-  double x = sqrt(r * r - b * b); /* from there on the circle is below b */
+  double x = sqrt(r * r - b * b); /* right of x, the circle is below b */
   return sign * (b * x + circle_integral(a, r) - circle_integral(x, r));
 }
 
@@ -144,10 +146,11 @@ const gconv_builtin gconv_builtin_disk = {
 /* ---- motion: a line of a given length, one pixel wide, drawn soft (fspecial) ---- */
 
 typedef struct line {
-  double half, cosine, sine; /* of its length; of its direction, 0 <= angle < 180 degrees */
+  double half, cosine, sine; /* half the length, less a pixel; cosine and sine of the direction, 0 <= angle < 180 degrees */
 } line;
 
-/* Returns how much of pixel (x, y) the line from the origin covers: 1 minus the distance to it, but at least 0. */
+/* Returns how much of pixel (x, y) the line around the origin covers: 1 minus the pixel's distance from the line, but at
+ * least 0. */
 static double line_weight(const line *l, double x, double y) {
   double across = y * l->cosine - x * l->sine;
   if (hypot(x, y) >= l->half && fabs(across) <= 1) { /* beyond the end of the line: the distance to the end point */

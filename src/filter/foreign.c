@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files given as filters that are of a kind that is not read. Each kind is recognised, so that the error can help. */
+/* Recognises files that are given as filters, but are of another kind, so that the error can help. */
 #include "base/element.h"
 #include "base/zip.h"
 #include "filter/text.h"
@@ -24,25 +24,25 @@ static const foreign kinds[] = {
     {START("\xFF\xD8\xFF"), "a JPEG image, not a filter", "give images with -i"},
 };
 
-/* A pickle of Python, of protocol 2 to 5, as torch.save() wrote it before PyTorch 1.6. */
+/* Returns whether the file is a pickle of Python, of protocol 2 to 5, as torch.save() wrote it before PyTorch 1.6. */
 static bool is_pickle(const gconv_content *content) {
   return content->size > 2 && content->bytes[0] == 0x80 && content->bytes[1] >= 2 && content->bytes[1] <= 5;
 }
 
-/* u64le N, then N bytes of JSON. */
+/* Returns whether the file begins as safetensors do: u64le N, then N bytes of JSON. */
 static bool is_safetensors(const gconv_content *content) {
   return content->size > 9 && content->bytes[8] == '{' && gconv_bytes_number(content->bytes, 8, false) <= content->size - 8;
 }
 
-/* A protobuf whose first field is ir_version = a small number, then a string or a graph. This is enough to tell it from
- * text. */
+/* Returns whether the file is a protobuf whose first field, ir_version, is a small number, and whose next field is a string
+ * or a graph. No text begins like this. */
 static bool is_onnx(const gconv_content *content) {
   const uint8_t *bytes = content->bytes;
   return content->size > 4 && bytes[0] == 0x08 && bytes[1] > 0 && bytes[1] < 32 &&
          (bytes[2] == 0x12 || bytes[2] == 0x1A || bytes[2] == 0x22 || bytes[2] == 0x3A || bytes[2] == 0x42);
 }
 
-/* Text whose first word, after comments, is "gconv-bank". */
+/* Returns whether the file is text whose first word, after comments, is "gconv-bank". */
 static bool is_bank(const gconv_content *content) {
   gconv_text text = gconv_text_begin(content);
   gconv_field field = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The plain matrix: rows of numbers, as MATLAB's dlmwrite and save -ascii, numpy.savetxt, and people write it. */
+/* Reads the plain matrix: rows of numbers, as MATLAB's dlmwrite and save -ascii, numpy.savetxt, and people write it. */
 #include "filter/rows.h"
 
 static bool recognise(const gconv_content *content) {

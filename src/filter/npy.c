@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy's .npy: R x S is one filter; K x R x S, and K x 1 x R x S, are K filters. */
+/* Reads NumPy's .npy: R x S is one filter; K x R x S, and K x 1 x R x S, are K filters. */
 #include "base/element.h"
 #include "base/npy_header.h"
 #include "filter/syntax.h"
@@ -41,7 +41,7 @@ static gconv_status read_shape(const char *name, const gconv_npy_header *header,
   return gconv_filter_check_size(name, rows, columns);
 }
 
-/* Reads filter k. Element (k, r, s) is at its place in C or Fortran order. */
+/* Reads filter k. Elements (k, r, s) are in C order or in Fortran order. */
 static gconv_status read_filter(const gconv_content *content, const gconv_npy_header *header, const uint8_t *elements,
                                 const shape *size, size_t k, gconv_filter *filter) {
   for (size_t r = 0; r < size->rows; r++)

@@ -11,7 +11,7 @@
 /* The least magnitude that rounds to infinity in float32: halfway from the largest float, (2 - 2^-23) * 2^127, to 2^128. */
 #define FLOAT_OVERFLOW 0x1.ffffffp127
 
-/* The C locale, made once and kept until the process ends, so that a host program may set any other. */
+/* The C locale, made once and kept until the process ends. So a host program may set any other locale. */
 static locale_t c_locale;
 static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
 
@@ -23,7 +23,7 @@ static bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* Whether the text names a value that is not finite: "nan", "-inf", "Infinity". */
+/* Returns whether the text names a value that is not finite: "nan", "-inf", "Infinity". */
 static bool names_no_number(const char *begin, const char *end) {
   if (begin < end && (*begin == '-' || *begin == '+'))
     begin++;
@@ -32,7 +32,8 @@ static bool names_no_number(const char *begin, const char *end) {
          (length == 8 && strncasecmp(begin, "infinity", 8) == 0);
 }
 
-/* Reads a decimal or hexadecimal number. strtod_l() does the rounding; white space, "nan" and "inf" are refused before. */
+/* Reads a decimal or hexadecimal number. strtod_l() rounds it. White space, "nan" and "inf", which strtod_l() would accept,
+ * are refused before. */
 static const char *read_simple(const char *begin, const char *end, double *value) {
   const char *digit = begin < end && (*begin == '-' || *begin == '+') ? begin + 1 : begin;
   if (digit < end && *digit == '.')

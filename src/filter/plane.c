@@ -39,14 +39,14 @@ void gconv_plane_normalise(gconv_plane *plane) {
     plane->values[i] /= sum;
 }
 
-/* The exponent of a Gaussian, 0 at the sample nearest to the centre. nearest: the squared distance of that sample. */
+/* Returns the exponent of a Gaussian. It is 0 at the sample nearest to the centre, whose squared distance is `nearest`. */
 static double exponent(double nearest, double y, double x, double sigma) {
   return (nearest - x * x - y * y) / (2 * sigma * sigma);
 }
 
 void gconv_plane_fill_gaussian(gconv_plane *plane, double down, double across) {
   double least_y = gconv_plane_y(plane, plane->rows / 2), least_x = gconv_plane_x(plane, plane->columns / 2);
-  double near_y = least_y * least_y, near_x = least_x * least_x; /* the square of 0, or of 1/2 where a side is even */
+  double near_y = least_y * least_y, near_x = least_x * least_x; /* the square of 0, or of 1/2 if a side is even */
   for (size_t i = 0; i < plane->count; i++) {
     double y = gconv_plane_y(plane, (int32_t)(i / (size_t)plane->columns));
     double x = gconv_plane_x(plane, (int32_t)(i % (size_t)plane->columns));

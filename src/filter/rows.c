@@ -37,15 +37,16 @@ gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *
   return GCONV_OK;
 }
 
-/* Warns of text that others read differently. "1 2; 3 4" on one line is two rows in MATLAB, but one row here, because some
- * people separate "1; 2; 3". "0,5 0,25" is two numbers for people who write decimal commas. */
+/* Warns of text that other programs or people read differently. "1 2; 3 4" on one line is two rows in MATLAB, but one row
+ * here, because some people write "1; 2; 3". "0,5 0,25" is four numbers here, but two for people who write decimal
+ * commas. */
 static void warn_mixed(const gconv_text *text, size_t line, const char *separator) {
   gconv_warn("%s:%zu: '%s' and other separators are mixed; both separate the numbers of one row here: write one row a line, "
              "and decimal points, not commas",
              text->name, line, separator);
 }
 
-/* Reads one row. *width is its length; if it is not 0, the row must have this length. */
+/* Reads one row, and sets *width to its length. If *width was not 0, the row must have this length. */
 static gconv_status read_row(gconv_text *text, int32_t *width, gconv_numbers *numbers) {
   int32_t count = 0, semicolons = 0, commas = 0;
   gconv_field field;
@@ -91,7 +92,7 @@ static bool has_empty_line(const char *at, const char *end) {
   return false;
 }
 
-/* Warns of an empty line: matrices one below the other are meant as several filters, but are read as one. */
+/* Warns of an empty line: the user may mean several filters, one below the other, but they are read as one. */
 static void warn_empty_line(const gconv_text *text, size_t line, int32_t rows) {
   gconv_warn("%s:%zu: an empty line ends no filter: all %d rows are one; several go into an ImageMagick or .npy file, as "
              "gconv make writes one",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From what a user writes to filters. It is tried in this order: a file, a built-in name, an inline kernel, a shipped file,
- * another name of a built-in. */
+/* Makes filters from what a user writes. It may be, in this order: a file, a built-in name, an inline kernel, a shipped
+ * file, another name of a built-in filter. */
 #include "base/arguments.h"
 #include "base/file.h"
 #include "base/folders.h"
@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The folder of filters beside the running program, as installed, or as a link in the folder of a build; "" if there is
- * none. */
+/* The folder of filters near the running program: where an installation has it, or a link in the folder of a build. "":
+ * there is none. */
 static char folder_near_program[PATH_MAX];
 
 static void find_folder_near_program(void) {
@@ -55,8 +55,8 @@ const char *gconv_filter_folder(void) {
 
 /* ---- Files ---- */
 
-/* Returns whether `path` should be opened as a file: it exists and is no folder, or an error prevents looking; then opening
- * reports the error. */
+/* Returns whether `path` should be opened as a file: it exists and is no folder. Also returns true if stat() fails for
+ * another reason than a missing file, as opening the file then reports the error. */
 static bool is_file(const char *path) {
   struct stat status;
   if (strcmp(path, "-") == 0)
@@ -66,7 +66,7 @@ static bool is_file(const char *path) {
   return errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG;
 }
 
-/* Returns whether it is FILE:NAME, an array of an archive of NumPy. */
+/* Returns whether `spec` is FILE:NAME, an array of an archive of NumPy. */
 static bool is_member(const char *spec) {
   gconv_source source;
   const uint8_t *bytes;
@@ -79,7 +79,8 @@ static bool is_member(const char *spec) {
   return is;
 }
 
-/* "sobel_x" of "filters/sobel_x.txt" and of "archive.npz:sobel_x"; for free(), NULL without memory. */
+/* Returns "sobel_x" for "filters/sobel_x.txt" and for "archive.npz:sobel_x"; release it with free(). Returns NULL without
+ * memory. */
 static char *stem_of(const char *path) {
   const char *member = path + gconv_member_split(path);
   if (*member == ':')
@@ -99,7 +100,7 @@ static gconv_status parse_content(const gconv_content *content, const char *synt
   return found->parse(content, list);
 }
 
-/* Reads the one array of an archive that is wanted. */
+/* Reads the wanted array of an archive. */
 static gconv_status read_member(gconv_source *archive, gconv_content *content) {
   gconv_zip zip;
   gconv_source member = {.file = -1};
@@ -170,7 +171,7 @@ static void suggest_shipped(gconv_suggestion *best, const char *word) {
   closedir(folder);
 }
 
-/* Says that a file hides another filter of the same name, because the user may not know of the file. */
+/* Says that a file hides another filter with the same name. The user may not know of the file. */
 static void remark_shadow(const char *spec) {
   char shipped[PATH_MAX];
   if (gconv_builtin_find(spec))
@@ -203,12 +204,13 @@ static gconv_status read_inline(const char *spec, const gconv_syntax *syntax, gc
   return status == GCONV_BAD_FILE ? GCONV_BAD_ARGUMENT : status;
 }
 
-/* ---- All of them ---- */
+/* ---- Any spec ---- */
 
-/* Names of what is not one filter alone, and what they may mean. The other names of a built-in filter are in its row. */
+/* Words that no filter has as a name, and the filters that they may mean. Other names of a built-in filter are in its
+ * descriptor. */
 static const struct {
   const char *word, *name; /* the filter to try */
-  const char *unclear;     /* or the filters that the word means */
+  const char *unclear;     /* or a text: the filters that the word may mean */
 } others[] = {
 #define BLUR "gaussian:sigma=2, the Gaussian (ImageMagick's -blur), or average:size=5, the mean of a box (OpenCV's blur)"
     {"blur", NULL, BLUR},
@@ -222,7 +224,7 @@ static const struct {
     {"compass", "kirsch", NULL},
 };
 
-/* The explanation of an ambiguous word; NULL for other words. */
+/* Returns the explanation of an ambiguous word, or NULL for other words. */
 static const char *find_unclear(const char *word) {
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strcasecmp(others[i].word, word) == 0)
@@ -241,7 +243,8 @@ static void suggest(const char *word, gconv_suggestion *best) {
   suggest_shipped(best, word);
 }
 
-/* The length of what looks like the name of a file in FILE or FILE:NAME, by a short ending of letters and digits; else 0. */
+/* Returns the length of FILE in FILE or FILE:NAME, if it looks like the name of a file, with a short ending of letters and
+ * digits. Else returns 0. */
 static size_t file_length(const char *spec) {
   enum { LONGEST_ENDING = 11 }; /* safetensors */
   size_t length = strcspn(spec, ":"), ending = 0;
@@ -252,7 +255,7 @@ static size_t file_length(const char *spec) {
   return file ? length : 0;
 }
 
-/* Of FILE:NAME, where there is such a file: says what is wrong with it, or that it has no names. */
+/* Fails for FILE:NAME if there is such a file: says what is wrong with it, or that its filters have no names. */
 static gconv_status fail_member(const char *spec, size_t length) {
   gconv_filters read = {0};
   char *path = strndup(spec, length);
@@ -320,8 +323,8 @@ static gconv_status read_spec(const char *spec, const char *syntax, gconv_filter
   return builtin ? gconv_builtin_make(builtin, spec, list) : fail_unknown(spec);
 }
 
-/* The list may have been made by the caller, just as long as its items. gconv_filters_add() counts on more room: that for
- * the next power of two. */
+/* Makes the room that gconv_filters_add() expects: for the next power of two of items. A list that the caller made may only
+ * have room for its items. */
 static gconv_status make_room(gconv_filters *list) {
   size_t room = 1, bytes;
   while (room < list->count)

@@ -7,13 +7,13 @@
 
 /* A whole file in memory. */
 typedef struct gconv_content {
-  const char *name; /* for error texts: the path */
-  uint8_t *bytes;   /* size bytes, and a 0 after them */
+  const char *name; /* the path, for error texts */
+  uint8_t *bytes;   /* `size` bytes, and a 0 after them */
   size_t size;
 } gconv_content;
 
 typedef struct gconv_syntax {
-  const char *name; /* as gconv_filters_read takes it */
+  const char *name; /* as gconv_filters_read() takes it */
   const char *help; /* one line */
   /* Returns whether the content has the shape of this syntax. Several syntaxes may return true for one file; then the user
    * must choose. This must be fast: numbers need not be checked. */
@@ -25,7 +25,7 @@ typedef struct gconv_syntax {
 extern const gconv_syntax gconv_syntax_matrix, gconv_syntax_vips, gconv_syntax_imagemagick, gconv_syntax_opencv,
     gconv_syntax_array, gconv_syntax_npy;
 
-/* Returns whether the first line of a text could be that of a vips matrix: 2 to 4 numbers. The first two are width and
+/* Returns whether the first line of a text could begin a vips matrix: it has 2 to 4 numbers. The first two are width and
  * height: positive integers written with digits only ("3", not "3.0"), within the limits of a filter. */
 bool gconv_vips_promises(const gconv_content *content, int32_t *width, int32_t *height);
 
@@ -33,13 +33,15 @@ bool gconv_vips_promises(const gconv_content *content, int32_t *width, int32_t *
  * distinguishes an array on the command line from a name. */
 bool gconv_array_begins(const gconv_content *content);
 
-/* Finds the syntax called `name`. GCONV_BAD_ARGUMENT lists the known names. */
+/* Finds the syntax called `name`. If there is none, fails with GCONV_BAD_ARGUMENT, and lists the known names. */
 gconv_status gconv_syntax_by_name(const char *name, const gconv_syntax **syntax);
 
-/* Finds the syntax of the content: the one that a line "# syntax: NAME" states before the first number, otherwise the only
- * one that recognises it. GCONV_BAD_FILE if two do. GCONV_UNSUPPORTED names a known format that is not read. */
+/* Finds the syntax of the content. npy and opencv are recognised by their first bytes. Otherwise it is the syntax that a
+ * line "# syntax: NAME" states before the first number; or array, if that recognises the content; or the only syntax that
+ * does. Fails with GCONV_BAD_FILE if two do. If none does, it is matrix, whose errors help. Fails with GCONV_UNSUPPORTED,
+ * and names the format, if it is known but not read. */
 gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax **syntax);
 
-/* Fails, and says what can be done, if the content is of a kind that is not read as a filter: MATLAB's binary .mat, an
- * image, an archive, a format of networks. */
+/* Fails, and says what the user can do, if the content is of another known kind: MATLAB's binary .mat, an image, an archive,
+ * a format of networks. */
 gconv_status gconv_refuse_foreign(const gconv_content *content);

@@ -14,7 +14,7 @@ const char *gconv_filter_syntax_at(size_t index) {
   return index < SYNTAXES ? syntaxes[index]->name : NULL;
 }
 
-/* "matrix, vips, imagemagick, npy" */
+/* Returns the names of all syntaxes: "matrix, vips, imagemagick ..." */
 static const char *list_names(char text[NAMES_BYTES]) {
   text[0] = '\0';
   for (size_t i = 0; i < SYNTAXES; i++) {

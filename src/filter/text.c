@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 24 }; /* of a field, in an error text */
+enum { SHOWN_BYTES = 24 }; /* bytes of a field that an error text shows */
 
 gconv_text gconv_text_begin(const gconv_content *content) {
   const char *text = (const char *)content->bytes;
@@ -38,7 +38,7 @@ static bool is_comment(char c) {
   return c == '#' || c == '%';
 }
 
-/* Skips blanks, and a comma or semicolon if a field was before it. */
+/* Skips blanks, and one comma or semicolon if a field is before it. */
 static void skip_separator(gconv_text *text) {
   for (; text->at < text->end; text->at++) {
     bool separates = is_punctuation(*text->at) && text->after_field;

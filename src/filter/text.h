@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Text with numbers: fields in lines. Each field knows its place, for error texts. */
+/* Reads text with numbers: lines of fields. Each field knows its place, for error texts. */
 #pragma once
 
 #include "filter/syntax.h"
 
 /* A position in a text. Lines end with \n, \r\n or a lone \r, and count from 1. */
 typedef struct gconv_text {
-  const char *name; /* of the file */
+  const char *name; /* the name of the file */
   const char *at, *end;
   const char *line_start;
   size_t line;
@@ -26,7 +26,7 @@ gconv_text gconv_text_begin(const gconv_content *content);
 gconv_status gconv_text_check(const gconv_content *content);
 
 /* Reads the next field of this line. Fields are separated by blanks, or by one comma or semicolon and blanks. A comment (#
- * or %) ends the line. Returns false at the end; then `field` is empty, at the place after the last field. */
+ * or %) ends the line. At the end of the line, returns false, and *field is an empty field after the last one. */
 bool gconv_text_field(gconv_text *text, gconv_field *field);
 
 /* Goes to the next line. Returns false if there is none. */
@@ -41,7 +41,7 @@ gconv_field gconv_text_place(const gconv_text *text);
 /* Returns whether the field is this word. */
 bool gconv_field_is(const gconv_field *field, const char *word);
 
-/* Whether a line ends at this character. */
+/* Returns whether a line ends at this character. */
 static inline bool gconv_ends_line(char c) {
   return c == '\n' || c == '\r';
 }

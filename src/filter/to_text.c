@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes a filter as a file that gconv reads again, exact to the last bit. */
+/* Writes filters as text that gconv reads back exactly, to the last bit. */
 #include "base/arguments.h"
 #include "base/ending.h"
 #include "base/file.h"
@@ -17,7 +17,7 @@ static void write_rows(FILE *out, const gconv_filter *filter) {
   const float *tap = filter->taps;
   for (int32_t r = 0; r < filter->rows; r++)
     for (int32_t s = 0; s < filter->columns; s++) {
-      fputs(gconv_number_write(*tap++ + 0.0f, number), out); /* no -0 */
+      fputs(gconv_number_write(*tap++ + 0.0f, number), out); /* -0 becomes 0 */
       fputc(s + 1 < filter->columns ? ' ' : '\n', out);
     }
 }
@@ -33,13 +33,13 @@ static void write_header(FILE *out, const gconv_filter *filter, const gconv_synt
     fprintf(out, "%dx%d+%d+%d:\n", filter->columns, filter->rows, filter->anchor_column, filter->anchor_row);
 }
 
-/* Writes the filters as a text of one syntax, and states the syntax if `state_syntax`. Only ImageMagick's has a mark between
- * filters. */
+/* Writes the filters as a text of one syntax, and states the syntax if `state_syntax`. Several filters need the syntax of
+ * ImageMagick, which alone has a mark between filters. */
 static gconv_status write_text(const gconv_filter *filters, size_t count, const gconv_syntax *syntax, bool state_syntax,
                                char **text, size_t *size) {
   char *buffer = NULL;
   FILE *out = open_memstream(&buffer, size);
-  if (out && state_syntax) /* first, so that a name cannot be taken for it */
+  if (out && state_syntax) /* the first line, so that no name of a filter can be taken for it */
     fprintf(out, "# syntax: %s\n", syntax->name);
   for (size_t i = 0; out && i < count; i++) {
     if (i > 0)
@@ -55,7 +55,7 @@ static gconv_status write_text(const gconv_filter *filters, size_t count, const 
   return GCONV_OK;
 }
 
-/* Chooses the simplest syntax that holds all of the filter. */
+/* Chooses the simplest syntax that can express everything in the filter. */
 static gconv_status choose_syntax(const gconv_filter *filter, const gconv_syntax **syntax) {
   bool scaled = filter->divisor != 1 || filter->offset != 0;
   bool centred = filter->anchor_row == filter->rows / 2 && filter->anchor_column == filter->columns / 2;
@@ -80,7 +80,7 @@ gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text) {
     *text = plain;
     return GCONV_OK;
   }
-  free(plain); /* two syntaxes recognise the text, so it must state its own */
+  free(plain); /* two syntaxes recognise the text, so it must state which is meant */
   return write_text(filter, 1, syntax, true, text, &size);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The matrix of libvips (.mat, .con): a line "width height [scale [offset]]", then height rows of width numbers. A response
- * is sum / scale + offset. */
+/* Reads the matrix of libvips (.mat, .con): a line "width height [scale [offset]]", then height rows of width numbers. A
+ * response is sum / scale + offset. */
 #include "filter/number.h"
 #include "filter/rows.h"
 
@@ -11,7 +11,7 @@ typedef struct header {
   double scale, offset;
 } header;
 
-/* Reads a positive integer of few digits, and nothing else. */
+/* Reads a positive integer of few digits. Returns false for anything else. */
 static bool read_size(const gconv_field *field, int32_t *size) {
   return field->end - field->begin <= MAX_DIGITS && gconv_count_read(field->begin, field->end, size) && *size > 0;
 }
@@ -39,7 +39,7 @@ static gconv_status read_header(gconv_text *text, header *h) {
   return GCONV_OK;
 }
 
-/* As read_header(), but without setting the last error. */
+/* Checks the first line as read_header() does, but sets no last error. */
 bool gconv_vips_promises(const gconv_content *content, int32_t *width, int32_t *height) {
   gconv_text text = gconv_text_begin(content);
   gconv_field field;
