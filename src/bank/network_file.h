@@ -18,7 +18,7 @@ typedef struct gconv_network_extras {
   char *json; /* a JSON object, the entry "gconv-checkpoint" of __metadata__, or NULL; owned, if it was read */
 } gconv_network_extras;
 
-/* Frees what was read, and zeroes. NULL is allowed. */
+/* Frees what was read, and zeroes *extras. NULL is allowed. */
 void gconv_network_extras_free(gconv_network_extras *extras);
 
 /* Returns the extra tensor called `name`, or NULL. */

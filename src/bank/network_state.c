@@ -89,7 +89,7 @@ static gconv_status settle_padding(const state *s, const gconv_state_module *m, 
   return GCONV_OK;
 }
 
-/* weight = g * v / |v|, where |v| is taken over all of a filter. */
+/* Makes weight = g * v / |v|, where |v| is taken over a whole filter. */
 static gconv_status apply_length(state *s, const gconv_state_module *m, gconv_bank *bank) {
   const size_t taps = (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
   float *lengths = NULL;

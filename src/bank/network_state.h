@@ -63,7 +63,7 @@ typedef struct gconv_state_modules {
  * also after a failure. */
 gconv_status gconv_state_find(gconv_bank_file *file, gconv_state_modules *modules);
 
-/* "state.safetensors: tensor '0.weight' ..." */
+/* Fails with an error that begins "state.safetensors: tensor '0.weight' ". */
 gconv_status gconv_state_fail(const gconv_bank_file *file, const gconv_state_module *module, const char *format, ...)
     GCONV_PRINTF(3, 4);
 /* Returns the name of the tensor that stands for a module in error texts. */

@@ -261,7 +261,7 @@ static gconv_status read_onnx(gconv_bank_file *file, size_t index, gconv_bank *b
   return read_biases(file, c, bank);
 }
 
-/* The file begins with ir_version, a small number, then a text, a number, or the graph. */
+/* True if the file begins with ir_version, a small number, then a text, a number, or the graph. */
 static bool recognise(const uint8_t *bytes, size_t size) {
   return size > 4 && bytes[0] == 0x08 && bytes[1] > 0 && bytes[1] < 32 &&
          memchr("\x12\x1A\x22\x28\x32\x3A\x42", bytes[2], 7);

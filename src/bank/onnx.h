@@ -126,7 +126,7 @@ typedef struct gconv_onnx_rule {
 gconv_status gconv_onnx_node_read(gconv_message_reader message, gconv_onnx_node *node);
 void gconv_onnx_node_free(gconv_onnx_node *node);
 
-/* "model.onnx: node 'Pad_3' (Pad) ..." */
+/* Fails with an error that begins "model.onnx: node 'Pad_3' (Pad) ". */
 gconv_status gconv_onnx_fail_node(const gconv_onnx_node *node, gconv_status status, const char *format, ...)
     GCONV_PRINTF(3, 4);
 

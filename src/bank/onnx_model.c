@@ -244,7 +244,7 @@ gconv_status gconv_onnx_model_read(gconv_onnx_model *m, gconv_onnx_taker *take, 
   if (!m->graph)
     return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: it has no graph", m->file->path);
   if (m->opset == 0 && m->ir < 3)
-    m->opset = 1; /* such old files do not say it */
+    m->opset = 1; /* files as old as this do not say it */
   if (m->input_count > 0)
     qsort(m->inputs, m->input_count, sizeof *m->inputs, compare_values);
   return sort_tensors(m);

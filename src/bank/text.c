@@ -130,7 +130,7 @@ static gconv_bank_shape shape_of(const header *h) {
                             (uint64_t)h->value[SIZE][1]};
 }
 
-/* Values that are left out are 1; padding is 0. */
+/* Sets strides, dilations and groups, which are 1 if left out, and padding, which is then 0. */
 static gconv_status take_geometry(const char *where, const header *h, gconv_bank *bank) {
   for (int i = STRIDE; i < WORDS; i++)
     bank->has_geometry |= h->seen[i];

@@ -100,7 +100,7 @@ static gconv_status keep_header(gconv_csv *c) {
   return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", c->table->path);
 }
 
-/* For headers in comments: numpy.savetxt() writes "# a,b,label". */
+/* Takes the last comment for a header if it names columns: numpy.savetxt() writes "# a,b,label". */
 gconv_status gconv_csv_try_comment(gconv_csv *c) {
   char *const line = c->lines.text;
   if (!c->comment || strchr(c->comment, '"'))
@@ -201,7 +201,8 @@ static bool has_no_name(const char *name) {
   return name[0] == '\0' || strncmp(name, "Unnamed: 0", 10) == 0;
 }
 
-/* A first column without a name is an index if the first row has a whole number there, or a text. */
+/* Finds the first columns that number the rows. A first column without a name does so if the first row has a whole number
+ * there, or a text. */
 static gconv_status find_index(gconv_csv *c) {
   double value;
   const size_t others = 1 + (c->label != SIZE_MAX), most = c->width < others ? 0 : c->width - others;
@@ -217,7 +218,7 @@ static gconv_status find_index(gconv_csv *c) {
   return GCONV_OK;
 }
 
-/* R's write.table() names all columns but the first, which numbers the rows. */
+/* Adds an empty name for the first column: R's write.table() names all columns but the first, which numbers the rows. */
 static gconv_status add_first_name(gconv_csv *c) {
   char *name = strdup("");
   GCONV_NEED_MEMORY(name, "%s: no memory for its header", c->table->path);

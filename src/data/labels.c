@@ -28,7 +28,7 @@ static label *make_label(gconv_labels *labels, const char *begin, const char *en
   *is_fraction = *is_number && value != floor(value);
   if (*is_number && fabs(value) < 0x1p53) { /* float64 cannot tell larger numbers apart */
     int length = snprintf(text, sizeof text, "%.*g", DIGITS, value == 0 ? 0.0 : value);
-    if (strtod(text, NULL) != value) /* the library has the locale of the program */
+    if (strtod(text, NULL) != value) /* snprintf() and strtod() have the same locale */
       length = snprintf(text, sizeof text, "%.*g", ALL_DIGITS, value);
     begin = text;
     end = text + length;

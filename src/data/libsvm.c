@@ -127,7 +127,7 @@ static gconv_status read_entry(reading *r, const char *word, size_t length, uint
     return miss(lines, table, shown, word);
   GCONV_TRY(gconv_table_see(table, (size_t)index, value));
   const double origin = table->origins && index > 0 && index <= table->options->like->count ? table->origins[index - 1] : 0;
-  return add_entry(table, (gconv_entry){(uint32_t)index - 1, (float)(value - origin)}); /* 0 becomes UINT32_MAX */
+  return add_entry(table, (gconv_entry){(uint32_t)index - 1, (float)(value - origin)}); /* index 0: UINT32_MAX */
 }
 
 /* scikit-learn may say in a comment whether indices count from 0 or 1. */

@@ -27,7 +27,7 @@ gconv_status gconv_lines_next(gconv_lines *lines, bool *found);
 gconv_status gconv_lines_next_filled(gconv_lines *lines, bool *found);
 void gconv_lines_free(gconv_lines *lines);
 
-/* "FILE:LINE: <formatted text>", as GCONV_BAD_FILE. */
+/* Fails with GCONV_BAD_FILE and the error "FILE:LINE: <formatted text>". */
 gconv_status gconv_lines_fail(const gconv_lines *lines, const char *format, ...) GCONV_PRINTF(2, 3);
 
 /* A growing row of numbers. Zero-initialise before first use; items is for free(). */

@@ -69,7 +69,7 @@ typedef struct gconv_table {
   size_t missing_numbers;                   /* in the row */
   size_t dropped;                           /* rows that were left out */
   uint64_t dropped_lines[GCONV_TOLD_LINES]; /* the numbers of the first lines (or rows) that were left out, from 1 on */
-  gconv_doubt doubt;                        /* about the first row; `names` and `label` are then its fields */
+  gconv_doubt doubt;                        /* whether the first row is a header; `names` and `label` are then its fields */
 } gconv_table;
 
 typedef struct gconv_table_syntax {
@@ -82,7 +82,7 @@ typedef struct gconv_table_syntax {
 extern const gconv_table_syntax gconv_table_syntax_csv, gconv_table_syntax_libsvm, gconv_table_syntax_fann,
     gconv_table_syntax_letters, gconv_table_syntax_npy;
 
-/* NULL past the end. */
+/* Returns the syntax number `index`; NULL past the end. */
 const gconv_table_syntax *gconv_table_syntax_at(size_t index);
 
 /* Reads the table at `path` into *table, whose first fields the caller has set. The caller frees it in any case. */

@@ -67,7 +67,7 @@ static const gconv_zip_member *find_targets(const gconv_zip *zip, const gconv_zi
   return found;
 }
 
-/* "x_train is taken for inputs, and y_train for targets; not used: x_test, y_test". */
+/* Reports "x_train is taken for the inputs, and y_train for the targets; not used: x_test, y_test". */
 static void tell_choice(const char *path, const gconv_zip *zip, const gconv_zip_member *inputs,
                         const gconv_zip_member *targets) {
   char others[400] = "";

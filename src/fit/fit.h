@@ -9,7 +9,7 @@ enum {
   GCONV_FIT_PATCHES = 4,        /* the most patches that are kept */
   GCONV_FIT_PATCH_SIDE = 128,   /* of `after`, in pixels */
   GCONV_FIT_PATCH_MARGIN = 64,  /* further pixels of `before` on each side: the largest shift that can be found */
-  GCONV_FIT_FEWEST_SAMPLES = 64 /* the fewest samples of a patch that are used */
+  GCONV_FIT_FEWEST_SAMPLES = 64 /* with fewer samples, a patch is not analysed */
 };
 
 /* One channel of a patch in the middle of a pair. Its samples are kept, because some results do not follow from sums. Sample

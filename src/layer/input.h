@@ -23,8 +23,8 @@ GCONV_BOTH float gconv_normalize(float level, float white, float mean, float std
       to[x] = gconv_normalize((float)from[x * step], white, mean, std);                                                     \
   }
 
-/* Combines `count` values that are `distance` apart. For argmax, the result is the number of the filter among `filters`, and
- * NaN where a value is NaN or infinite: then none is the largest. */
+/* Combines `count` values that are `distance` apart. For argmax, the result is the number of the filter among `filters`. It
+ * is NaN if a value is NaN or infinite, as no value is then the largest. */
 GCONV_BOTH float gconv_combine_values(gconv_combine combine, const float *values, int32_t count, int64_t distance,
                                       int32_t filters) {
   float sum = gconv_combine_first(combine, values[0]), lost = values[0] * 0.0f; /* 0, or NaN */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Adds the input of the network, as the first layer sees it. */
+/* Residual layers: they add the input of the network, as the first layer sees it. */
 #include "layer/kind.h"
 
 #include <math.h>

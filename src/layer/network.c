@@ -51,7 +51,7 @@ static gconv_status check_options(const gconv_network_options *options, const gc
   if (options->std)
     GCONV_TRY(check_count("standard deviations", options->std_count, input->channels));
   for (int32_t c = 0; options->mean && c < options->mean_count; c++)
-    if (stored != GCONV_F32 && fabsf(options->mean[c]) > 1) /* meant in levels, and far from any sample */
+    if (stored != GCONV_F32 && fabsf(options->mean[c]) > 1) /* given in levels, it seems: no sample is near */
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "a mean of %g, but of %s images 0 is black and 1 is white: for level L give L / %g",
                         (double)options->mean[c], gconv_type_name(stored), (double)gconv_white(stored));

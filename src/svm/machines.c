@@ -85,7 +85,8 @@ static gconv_status train_pair(const gconv_svm_training *t, size_t pair) {
   return status;
 }
 
-/* Regression has two variables a case: one grows if the target is above the tube, the other shrinks if it is below. */
+/* Trains the machine of a regression. It has two variables a case: one grows if the target is above the tube, the other
+ * shrinks if it is below. */
 static gconv_status train_regression(const gconv_svm_training *t) {
   size_t cases = t->count, count = 2 * cases;
   const double tube = t->settings->given.tube, cost = t->settings->given.cost;

@@ -109,7 +109,7 @@ typedef struct making {
   const gconv_image *in, *out;
   int32_t in_row;
   size_t across;      /* turns of a row */
-  atomic_bool failed; /* no memory */
+  atomic_bool failed; /* memory was lacking */
 } making;
 
 static void make_turn(void *context, size_t turn, int seat) {
