@@ -89,7 +89,7 @@ typedef struct gconv_learn_step {
   float keep;        /* 1 - rate * weight decay; biases do not use it */
   float elimination; /* weight elimination, 2 * lambda / w0; biases do not use it */
   float scale;       /* 1 / w0 */
-  float root;        /* of adam: 1 / sqrt(1 - beta2^t) */
+  float root;        /* for adam: 1 / sqrt(1 - beta2^t) */
 } gconv_learn_step;
 
 #define GCONV_ADAM_BETA1 0.9

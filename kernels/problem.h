@@ -32,14 +32,15 @@ GCONV_BOTH bool gconv_is_of_bytes(const gconv_integers *integers) {
 typedef struct gconv_structure {
   int64_t nonzero_taps; /* of all filters together */
   int64_t marks;        /* taps of -0, which mark places without a tap: samples there are left out */
-  int32_t rank;    /* pairs of a column and a row whose sum is the filter, except for the residual; 0: all taps are 0; */
-                   /* GCONV_RANK_HIGH: more pairs than can save anything; GCONV_RANK_UNKNOWN: more than were looked for */
+  /* How many pairs of a column and a row have the filter as their sum, except for the residual. 0: all taps are 0;
+   * GCONV_RANK_HIGH: more pairs than can save anything; GCONV_RANK_UNKNOWN: more than were looked for. */
+  int32_t rank;
   double residual; /* sum |tap - sum of pairs| / sum |tap|, of the worst filter (gconv_factor() finds the pairs) */
   double growth;   /* sum over pairs of (sum |column|) * (sum |row|) / sum |tap|, of the worst filter; at least about 1 */
   gconv_integers integers; /* bounds of all filters; the unit is the least of all, or 0 if a filter has none */
-  float step; /* of one filter without such a unit, divisor and offset: its taps are the product of this and of integers from
-               */
-              /* 0 to 127, each rounded to float32, as those of a mean are; 0: they are not */
+  /* If there is one filter, without such a unit, divisor and offset: its taps are step times integers from 0 to 127, each
+   * rounded to float32, as the taps of a mean are. 0: they are not. */
+  float step;
   int32_t steps; /* the sum of these integers */
   double gain;   /* sum |tap| / |divisor|, of the filter with the most; 0: all taps are 0, or nothing was found yet */
   double

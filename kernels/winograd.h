@@ -16,9 +16,9 @@
 
 #include "kernels/layer_problem.h"
 
-enum { GCONV_WINOGRAD_POINTS = 16 }; /* of a transformed tile */
+enum { GCONV_WINOGRAD_POINTS = 16 }; /* points of a transformed tile */
 
-/* to[i * stride] = (G g G')[i / 4][i % 4] of a filter, computed in double and rounded once. */
+/* Sets to[i * stride] = (G g G')[i / 4][i % 4] for a filter g. It is computed in double and rounded once. */
 static inline void gconv_winograd_filter(const float *g, float *to, int64_t stride) {
   double half[4][3];
   for (int s = 0; s < 3; s++) {

@@ -3,14 +3,14 @@
  * box: means and sums over a rectangle of any size, whose taps are all the same, by running sums of integers.
  *
  * The sum of the R samples under the filter is kept for each column of the image. From one output row to the next, the
- * samples of one input row enter these sums, and those of another leave. Along the row, a running sum of S columns does the
- * same: one column enters, one leaves. So an output costs two additions and two subtractions, whatever R and S are.
+ * samples of one input row enter these sums, and samples of another row leave. Along the row, a running sum of S columns
+ * does the same: one column enters, one leaves. So an output costs two additions and two subtractions, whatever R and S are.
  *
  *     columns[x] += row below[x] - row above[x]
  *     sum[x] = sum[x - 1] + columns[x + S - 1] - columns[x - 1]
  *
  * Integers do not drift: a sum is exact, wherever a thread began. It is rounded to float32, multiplied by the tap, and goes
- * the way of all sums (rows.h). The bits are not those of the exact family, whose chain of additions rounds more often.
+ * the way of all sums (rows.h). The bits differ from the exact family's, whose chain of additions rounds more often.
  *
  * Along a row, each sum needs the one before. A vector of differences d is therefore summed up in a few steps, each of which
  * adds the vector to itself, moved by 1, 2, 4 ... pixels:
@@ -44,7 +44,7 @@ typedef struct box_columns {
   const gconv_execution *execution;
   gconv_span span; /* pixels from the first tap of the first output to the last tap of the last */
   bool narrow;
-  void *sums;        /* of each sample of the span: uint16_t if narrow, else uint32_t */
+  void *sums;        /* the sum of each sample of the span: uint16_t if narrow, else uint32_t */
   uint8_t *constant; /* a row of the border's constant, as wide as the image */
   uint32_t outside;  /* the sum of a column outside of the image, where the border is a constant */
   bool levels;       /* the epilogue only rounds: a level is sum * tap, rounded */
@@ -318,7 +318,7 @@ static void run_along(box_run *run, int32_t channels, size_t count, void *to) {
   run_plain(run, (size_t)channels, count, to);
 }
 
-enum { MULTIPLE = 48 }; /* of 1, 2, 3 and 4 channels */
+enum { MULTIPLE = 48 }; /* a multiple of 1, 2, 3 and 4 channels */
 
 #define ADD(type)                                                                                                           \
   for (; i + MULTIPLE <= count; i += MULTIPLE)                                                                              \

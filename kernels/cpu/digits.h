@@ -5,7 +5,8 @@
 
 #include "kernels/algorithm.h"
 
-/* True if gconv_digits_execute() may be faster for this problem on this processor. If not, do not call the other functions.
+/* Returns whether gconv_digits_execute() may be faster for this problem on this processor. If not, do not call the other
+ * functions.
  */
 bool gconv_digits_fit(const gconv_problem *problem);
 

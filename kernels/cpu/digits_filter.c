@@ -74,7 +74,7 @@ static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
   return bounds;
 }
 
-/* True if results are levels of 0 to 255, rounded, or truncated without wrapping around. */
+/* Returns whether results are levels of 0 to 255, rounded, or truncated without wrapping around. */
 static bool is_level(const gconv_problem *problem, const float *weights, const digits_bounds *bounds) {
   if (gconv_divisors(problem, weights)[0] != 1 || gconv_biases(problem, weights)[0] != 0)
     return false;

@@ -22,7 +22,7 @@ enum { LANES = 8, SIDE = 4 }; /* LANES * SIDE sums in registers: a piece is a mu
 typedef float floats __attribute__((vector_size(LANES * sizeof(float))));
 typedef double doubles __attribute__((vector_size(LANES * sizeof(double))));
 
-/* sums[x] = sum over r, s of taps[r][s] * rows[r][offsets[s] + first + x], for all x < samples. */
+/* Sets sums[x] to the sum over r, s of taps[r][s] * rows[r][offsets[s] + first + x], for all x < samples. */
 GCONV_VECTOR_LOOP(add_taps,
                   (const float *const *rows, const int64_t *offsets, const float *taps, int32_t R, int32_t S, size_t first,
                    size_t samples, float *sums),

@@ -39,7 +39,7 @@ enum {
   MOST_LOG = 12,              /* and at most 2^MOST_LOG */
   LOG_IN_L2 = 8,              /* tiles of up to 2^LOG_IN_L2 rows fit into L2 */
   UNIT = 64,                  /* the loops process multiples of so many samples */
-  TILE_BYTES = 640 << 10,     /* of 1 MiB of L2 */
+  TILE_BYTES = 640 << 10,     /* bytes of a tile; L2 has 1 MiB */
   WIDE_BLOCK = 1024,          /* samples; wider blocks gain nothing */
   PART = 1 << (MOST_LOG - 1), /* pixels that a part of a filter spans at most */
   CHAIN = 256, /* taps along a row that are added one after the other; then the sums of these chains are added */

@@ -14,7 +14,7 @@ GCONV_INLINE TARGET POINT NAME(minus)(POINT a, POINT b) {
   return (POINT){a.re - b.re, a.im - b.im};
 }
 
-/* a * (w[0] + i w[1]) */
+/* Returns a * (w[0] + i w[1]). */
 GCONV_INLINE TARGET POINT NAME(turn)(POINT a, const float *w) {
   VECTOR c = SPREAD(w), s = SPREAD(w + 1);
   return (POINT){ADD_PRODUCT(-a.im, s, a.re * c), ADD_PRODUCT(a.re, s, a.im * c)};

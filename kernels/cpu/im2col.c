@@ -52,7 +52,7 @@ static void gather(const gconv_problem *problem, const float *rows, size_t row_f
     }
 }
 
-/* sums[0 .. COLUMNS - 1] = the row of taps times the matrix. */
+/* Sets sums[0 .. COLUMNS - 1] to the row of taps times the matrix. */
 GCONV_VECTOR_LOOP(multiply, (const float *restrict taps, int64_t count, const float *restrict matrix, float *restrict sums),
                   (taps, count, matrix, sums)) {
   float sum[COLUMNS] = {0};

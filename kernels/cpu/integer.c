@@ -47,7 +47,7 @@ enum {
 /* ---- Preparation: the taps of a filter in pairs ---- */
 
 typedef struct integer_pair {
-  int32_t row[2], column[2]; /* of the two taps */
+  int32_t row[2], column[2]; /* where the two taps are in the filter */
   int16_t taps;              /* the first in the low byte, the second in the high byte; 0 if there is none */
 } integer_pair;
 

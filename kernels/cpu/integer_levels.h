@@ -39,7 +39,7 @@ static bool is_right(integer_quotient q, double by, double error, int32_t most) 
 /* Finds the quotient for sums n of 0 .. `most` whose level is n * by, for a factor `by` below 1. */
 static integer_quotient find_quotient(double by, double error, int32_t most) {
   int exponent;
-  const double fraction = frexp(by, &exponent); /* of 1/2 .. 1 */
+  const double fraction = frexp(by, &exponent); /* from 1/2 to 1 */
   for (int option = 0; option < 4 && by < 1 && exponent > -16 && most > 0; option++) {
     double factor = fraction * 65536, half = 0.5 / by;
     factor = option & 1 ? floor(factor) : ceil(factor);

@@ -11,7 +11,7 @@
  * If `samples` is no multiple of it, it is rounded up: so many floats are written, and read from every source. */
 enum { GCONV_TILE_ROWS = 6, GCONV_TILE_SAMPLES = 64 };
 
-/* sums[i * stride + x] = sum over r, s of taps[s * R + r] * rows[i + r][offsets[s] + first + x], for all i <
+/* Sets sums[i * stride + x] = sum over r, s of taps[s * R + r] * rows[i + r][offsets[s] + first + x], for all i <
  * GCONV_TILE_ROWS, x < samples. Taps are added by rows: all s of r = 0 first. Note that they are stored by columns. */
 void gconv_tile_rows(const float *const *rows, size_t first, const int64_t *offsets, const float *taps, int32_t R, int32_t S,
                      size_t samples, float *sums, size_t stride);
@@ -23,11 +23,11 @@ typedef struct gconv_tile_column {
   int32_t R, count; /* rows of sums: GCONV_TILE_ROWS or 1 */
 } gconv_tile_column;
 
-/* sums[i * stride + x] = sum over r of taps[r] * rows[i + r][first + x], for all i < count, x < samples. */
+/* Sets sums[i * stride + x] = sum over r of taps[r] * rows[i + r][first + x], for all i < count, x < samples. */
 void gconv_tile_columns(const gconv_tile_column *columns, size_t first, const float *taps, size_t samples, float *sums,
                         size_t stride);
 
-/* sums[x] = sum over t of taps[t] * sources[t][x], for all x < samples. */
+/* Sets sums[x] = sum over t of taps[t] * sources[t][x], for all x < samples. */
 void gconv_tile_list(const float *const *sources, const float *taps, size_t count, size_t samples, float *sums);
 
 /* Taps along `count` rows: line i has the taps taps[i * length ..]. Their samples are `distance` apart, from sources[i]
@@ -38,10 +38,11 @@ typedef struct gconv_tile_lines {
   size_t count, length, distance;
 } gconv_tile_lines;
 
-/* sums[x] = sum over i, s of taps[i * length + s] * sources[i][x + s * distance], for all x < samples. The order depends on
- * the length of the processor's vectors, and the plain target uses no fmaf(). So this is not of the exact family. Returns
- * false and writes nothing in two cases. First, no two taps of a line are whole vectors apart; then gconv_tile_list() is as
- * fast. Second, the distance is neither a power of two that divides a vector's length, nor three times such a power. */
+/* Sets sums[x] = sum over i, s of taps[i * length + s] * sources[i][x + s * distance], for all x < samples. The order
+ * depends on the length of the processor's vectors, and the plain target uses no fmaf(). So this is not of the exact family.
+ * Returns false and writes nothing in two cases. First, no two taps of a line are whole vectors apart; then
+ * gconv_tile_list() is as fast. Second, the distance is neither a power of two that divides a vector's length, nor three
+ * times such a power. */
 bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums);
 
 /* Makes the sums of one line in the order of its taps, and rounds them to levels of u8 or u16 as gconv_to_level() does.
@@ -53,8 +54,8 @@ bool gconv_tile_levels(const gconv_tile_lines *line, gconv_type type, size_t sam
  * room for R x S pointers. */
 void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources);
 
-/* The layout of the window of direct, separable and sparse: bands of GCONV_TILE_ROWS rows, and a ring that takes 384 KiB of
- * an L2 cache of 1 MiB. The rest is for the image. */
+/* Returns the layout of the window for direct, direct64 and sparse: bands of GCONV_TILE_ROWS rows, and a ring that takes 384
+ * KiB of an L2 cache of 1 MiB. The rest is for the image. */
 gconv_layout gconv_tile_layout(const gconv_problem *problem);
 
 /* Executes an algorithm with this layout, by make_piece(); see gconv_walk(). */

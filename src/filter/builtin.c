@@ -247,7 +247,7 @@ static const gconv_argument *argument_of(const gconv_builtin *builtin, const gco
   return NULL;
 }
 
-/* Warns if a size is given without a sigma: sigma is then that of fspecial, which is small for any size. */
+/* Warns if a size is given without a sigma: then sigma has the default of fspecial, which is small for any size. */
 static void tell_sigma(const gconv_builtin *builtin, const gconv_argument *arguments) {
   const gconv_parameter *p = NULL, *of_size = NULL;
   const gconv_argument *size = argument_of(builtin, arguments, "size", &of_size);

@@ -65,7 +65,7 @@ struct walk {
 typedef struct run {
   const float *x;
   float *out;
-  int64_t length, width, pitch; /* of each `pitch` pixels, the first `width` are outputs */
+  int64_t length, width, pitch; /* the first `width` of each `pitch` pixels are outputs */
 } run;
 
 #define TEMPLATE "layer/direct_template.h"

@@ -237,7 +237,7 @@ static void fill_offsets(const walk *w) {
     w->offsets[i] = i;
 }
 
-/* The workspace: offsets of taps, sums, the staged channels of a panel. */
+/* Returns the floats of sums in the workspace, which has offsets of taps, sums, and the staged channels of a panel. */
 static size_t sums_floats(const cut *c) {
   return (size_t)c->part_blocks * VECTORS * (size_t)gconv_product_here()->lanes * (size_t)c->band_rows * (size_t)c->piece;
 }

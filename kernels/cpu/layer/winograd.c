@@ -84,7 +84,7 @@ typedef struct walk {
   const gconv_layer_problem *problem;
   cut cut;
   const gconv_product *product;
-  int64_t first_row, rows, tiles; /* of tiles */
+  int64_t first_row, rows, tiles; /* rows of tiles; all tiles in these rows */
   int64_t point;                  /* floats from one point of a tile to the next: C x tiles, and a vector of slack */
   float *points, *sums, *outputs, *staged;
 } walk;

@@ -23,7 +23,7 @@ typedef struct gconv_learn_layout {
 
 /* A phase of the gradient of inputs. */
 typedef struct gconv_learn_phase {
-  int32_t first_y, first_x, rows, columns; /* of the inputs in the phase: every stride-th row and column */
+  int32_t first_y, first_x, rows, columns; /* the inputs in the phase: every stride-th row and column */
   int32_t taps;
   int32_t *tap;     /* owned: the taps r * S + s, in the order of p and q */
   int64_t *offsets; /* owned: K / G * taps places in the staged gradient */
