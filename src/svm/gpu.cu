@@ -78,6 +78,7 @@ gconv_status gconv_svm_gpu_create(gconv_device *device, const gconv_svm_formula 
   *made = NULL;
   GCONV_NEED_MEMORY(gpu, "no memory for a support vector machine");
   gpu->device = device;
+  gpu->index = device->index;
   gpu->formula = *formula;
   gpu->columns = columns;
   gconv_cuda_guest guest(device->index);
@@ -94,7 +95,7 @@ gconv_status gconv_svm_gpu_create(gconv_device *device, const gconv_svm_formula 
 void gconv_svm_gpu_free(gconv_svm_gpu *gpu) {
   if (!gpu)
     return;
-  gconv_cuda_guest guest(gpu->device->index);
+  gconv_cuda_guest guest(gpu->index);
   if (gpu->stream)
     cudaStreamSynchronize(gpu->stream);
   gconv_svm_gpu_room *rooms[] = {&gpu->own.numbers, &gpu->own.norms, &gpu->rows.numbers, &gpu->rows.norms,
@@ -202,7 +203,7 @@ gconv_status gconv_svm_gpu_matrix_create(gconv_svm_gpu *gpu, const gconv_svm_gpu
   m->count = order->count;
   m->padded = gconv_svm_padded(order->count);
   m->working = order->working;
-  gconv_cuda_guest guest(gpu->device->index);
+  gconv_cuda_guest guest(gpu->index);
   const gconv_status status = fill(m, order);
   if (status == GCONV_OK)
     *made = m;
@@ -214,7 +215,7 @@ gconv_status gconv_svm_gpu_matrix_create(gconv_svm_gpu *gpu, const gconv_svm_gpu
 void gconv_svm_gpu_matrix_free(gconv_svm_gpu_matrix *m) {
   if (!m)
     return;
-  gconv_cuda_guest guest(m->gpu->device->index);
+  gconv_cuda_guest guest(m->gpu->index);
   cudaStreamSynchronize(m->gpu->stream);
   if (!m->borrowed)
     gconv_svm_gpu_release(&m->rows);
@@ -246,7 +247,7 @@ static cudaError_t send(const gconv_svm_gpu_matrix *m, size_t from, size_t to) {
 gconv_status gconv_svm_gpu_matrix_make(gconv_svm_gpu_matrix *m, const uint32_t *members, const uint32_t *slots,
                                        size_t count) {
   uint8_t *device = (uint8_t *)m->round.memory;
-  gconv_cuda_guest guest(m->gpu->device->index);
+  gconv_cuda_guest guest(m->gpu->index);
   for (size_t first = 0; first < count;) {
     const size_t some = std::min(count - first, m->working);
     uint32_t *wanted = (uint32_t *)(m->staged + m->at.columns);
@@ -267,7 +268,7 @@ gconv_status gconv_svm_gpu_matrix_make(gconv_svm_gpu_matrix *m, const uint32_t *
 }
 
 gconv_status gconv_svm_gpu_matrix_begin(gconv_svm_gpu_matrix *m, const double *g) {
-  gconv_cuda_guest guest(m->gpu->device->index);
+  gconv_cuda_guest guest(m->gpu->index);
   CUDA_TRY(cudaMemcpyAsync(m->g.memory, g, m->padded * sizeof *g, cudaMemcpyHostToDevice, m->gpu->stream));
   CUDA_TRY(cudaStreamSynchronize(m->gpu->stream));
   return GCONV_OK;
@@ -290,7 +291,7 @@ gconv_status gconv_svm_gpu_matrix_solve(gconv_svm_gpu_matrix *m, const gconv_svm
   double *numbers = (double *)(m->staged + m->at.numbers);
   uint32_t *columns = (uint32_t *)(m->staged + m->at.columns);
   const float **rows = (const float **)(m->staged + m->at.rows);
-  gconv_cuda_guest guest(m->gpu->device->index);
+  gconv_cuda_guest guest(m->gpu->index);
   const double *from[] = {w->diagonal, w->low, w->high, w->F, w->b};
   for (size_t i = 0; i < 5; i++)
     memcpy(numbers + i * padded, from[i], bytes);
@@ -329,7 +330,7 @@ gconv_status gconv_svm_gpu_matrix_solve(gconv_svm_gpu_matrix *m, const gconv_svm
 gconv_status gconv_svm_gpu_matrix_subtract(gconv_svm_gpu_matrix *m, const uint32_t *slots, const double *by, size_t count,
                                            double *g) {
   const uint32_t some = (uint32_t)count;
-  gconv_cuda_guest guest(m->gpu->device->index);
+  gconv_cuda_guest guest(m->gpu->index);
   memcpy(m->staged + m->at.by, by, count * sizeof *by);
   memcpy(m->staged + m->at.steps + sizeof(uint64_t), &some, sizeof some);
   const float **rows = (const float **)(m->staged + m->at.moved);

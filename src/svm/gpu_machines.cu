@@ -134,7 +134,7 @@ gconv_status solve_some(gconv_svm_gpu *gpu, gconv_svm_gpu_pair *pairs, size_t co
 } // namespace
 
 bool gconv_svm_gpu_takes(const gconv_svm_gpu *gpu, size_t variables) {
-  gconv_cuda_guest guest(gpu->device->index);
+  gconv_cuda_guest guest(gpu->index);
   return gconv_svm_gpu_solves(variables);
 }
 
@@ -143,7 +143,7 @@ gconv_status gconv_svm_gpu_solve_pairs(gconv_svm_gpu *gpu, gconv_svm_gpu_pair *p
   enum { AT_A_TIME = 4096 };
   batch b = {};
   gconv_status status = GCONV_OK;
-  gconv_cuda_guest guest(gpu->device->index);
+  gconv_cuda_guest guest(gpu->index);
   const size_t room = gconv_svm_gpu_left() / 2 / sizeof(float);
   for (size_t first = 0; first < count && status == GCONV_OK;) {
     size_t some = 1, floats = floats_of(&pairs[first]);

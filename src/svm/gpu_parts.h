@@ -21,7 +21,8 @@ typedef struct gconv_svm_gpu_own {
 } gconv_svm_gpu_own;
 
 struct gconv_svm_gpu {
-  gconv_device *device;
+  gconv_device *device; /* may be closed before the struct is freed, so that freeing does not use it */
+  int index;            /* the device's */
   gconv_svm_formula formula;
   size_t columns;
   cudaStream_t stream;

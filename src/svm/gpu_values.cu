@@ -6,7 +6,7 @@
 
 gconv_status gconv_svm_gpu_set_model(gconv_svm_gpu *gpu, const gconv_svm_gpu_model *model) {
   const size_t vectors = gpu->own.cases.count;
-  gconv_cuda_guest guest(gpu->device->index);
+  gconv_cuda_guest guest(gpu->index);
   gpu->classes = model->classes;
   gpu->wide = model->wide;
   GCONV_TRY(gconv_svm_gpu_need(gpu, (model->classes + 1) * sizeof(uint32_t), "the classes", &gpu->begins));
@@ -23,7 +23,7 @@ gconv_status gconv_svm_gpu_sum(gconv_svm_gpu *gpu, const gconv_svm_row *rows, si
   enum { VALUES = 1 << 26 }; /* kernel values at a time */
   const size_t vectors = std::max<size_t>(gpu->own.cases.count, 1), arrays = gpu->classes * gpu->wide;
   const size_t part = std::max<size_t>(std::min<size_t>(VALUES / vectors, count), 1);
-  gconv_cuda_guest guest(gpu->device->index);
+  gconv_cuda_guest guest(gpu->index);
   GCONV_TRY(gconv_svm_gpu_need(gpu, vectors * part * sizeof(double), "kernel values", &gpu->values));
   GCONV_TRY(gconv_svm_gpu_need(gpu, arrays * part * sizeof(double), "sums", &gpu->sums));
   for (size_t first = 0; first < count; first += part) {

@@ -99,7 +99,7 @@ static gconv_status values_here(const gconv_svm *model, gconv_threads *threads, 
 /* Copies the support vectors to the GPU, unless they are there. */
 static gconv_status bring_model(gconv_svm *model, gconv_device *device) {
   const size_t classes = model->info.type == GCONV_SVM_C_SVC ? model->info.class_count : 1;
-  if (model->gpu && model->gpu_device == device)
+  if (model->gpu && model->gpu_device == device && model->gpu_index == device->index)
     return GCONV_OK;
   gconv_svm_gpu_free(model->gpu);
   model->gpu = NULL;
@@ -115,6 +115,7 @@ static gconv_status bring_model(gconv_svm *model, gconv_device *device) {
   GCONV_THEN(status, gconv_svm_gpu_set_model(model->gpu, &there));
   if (status == GCONV_OK) {
     model->gpu_device = device;
+    model->gpu_index = device->index;
   } else {
     gconv_svm_gpu_free(model->gpu);
     model->gpu = NULL;

@@ -196,11 +196,12 @@ struct gconv_svm {
   pthread_mutex_t lock;     /* guards the following fields, which the first prediction makes: */
   bool ready;
   gconv_svm_formula formula;
-  gconv_svm_points points;  /* the support vectors */
-  double *by_vector;        /* the coefficients, vectors x rows */
-  pthread_mutex_t gpu_lock; /* held during predictions on a GPU; the first of them makes the following fields: */
-  gconv_svm_gpu *gpu;       /* owned: the support vectors on `gpu_device`; NULL: not made yet */
-  const gconv_device *gpu_device;
+  gconv_svm_points points;        /* the support vectors */
+  double *by_vector;              /* the coefficients, vectors x rows */
+  pthread_mutex_t gpu_lock;       /* held during predictions on a GPU; the first of them makes the following fields: */
+  gconv_svm_gpu *gpu;             /* owned: the support vectors on `gpu_device`; NULL: not made yet */
+  const gconv_device *gpu_device; /* may be closed, and another device may then have its address: gpu_index differs */
+  int gpu_index;                  /* the GPU's number */
 };
 
 gconv_status gconv_svm_model_create(gconv_svm **model);
