@@ -95,7 +95,7 @@ gconv_status gconv_json_take_text(const gconv_json_part *p, const char *key, cha
 /* Finds the list of a key; *list is NULL if the key is absent. Allocates *items, with `size` bytes for each item of the
  * list. */
 static gconv_status find_list(const gconv_json_part *p, const char *key, size_t count, size_t size, const json_t **list,
-                              void *items) {
+                              void **items) {
   const json_t *value = json_object_get(p->json, key);
   const size_t length = json_array_size(value);
   *list = NULL;
@@ -104,15 +104,16 @@ static gconv_status find_list(const gconv_json_part *p, const char *key, size_t 
   if (length == 0 || length > INT32_MAX || (count > 0 && length != count))
     return count == 0 ? gconv_json_fail(p, GCONV_BAD_FILE, "its '%s' is no list of one or more", key)
                       : gconv_json_fail(p, GCONV_BAD_FILE, "its '%s' is no list of %zu", key, count);
-  void *made = calloc(length, size);
-  memcpy(items, &made, sizeof made);
+  *items = calloc(length, size);
   *list = value;
-  return made ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
+  return *items ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
 }
 
 gconv_status gconv_json_take_texts(const gconv_json_part *p, const char *key, size_t count, char ***texts, size_t *found) {
   const json_t *list;
-  GCONV_TRY(find_list(p, key, count, sizeof **texts, &list, texts));
+  void *items = NULL;
+  GCONV_TRY(find_list(p, key, count, sizeof **texts, &list, &items));
+  *texts = items ? items : *texts;
   for (*found = 0; *found < json_array_size(list); ++*found) {
     const char *text = json_string_value(json_array_get(list, *found));
     if (!text)
