@@ -10,7 +10,8 @@
 enum {
   MOST_TAP = 127 * 65536 + 127 * 256 + 127,
   MOST_SHIFT = 23,
-  MOST_FLAT = 8,     /* up to so many levels, float32 computes flat windows that are in doubt */
+  MOST_FLAT = 8,     /* levels whose flat windows are in doubt, and computed again in float32; if there are more, and their
+                        levels may change (set_flat()), floats make all sums of the filter */
   MOST_COLUMNS = 7,  /* columns of a filter of several rows; with more, multiply-adds of float32 are as fast */
   MOST_LENGTH = 128, /* taps of a row or column: with more, so many samples are in doubt that floats are faster */
   LEAST_CUT = 16,    /* taps of a filter whose results are truncated: with fewer, most sums of smooth areas are in doubt, and
@@ -52,9 +53,9 @@ static double half_step(double largest) {
   return largest < (double)FLT_MAX ? ldexp(1, exponent - 25) : INFINITY;
 }
 
-/* Returns the bounds of a filter's sums. float32 rounds each partial sum. The epilogue rounds at most twice (gconv_scale).
- * Four roundings are counted, because partial results may slightly exceed the bounds of exact ones, where rounding errors
- * can be twice as large. */
+/* Returns the bounds of a filter's sums. float32 rounds each partial sum, and the epilogue rounds at most twice
+ * (gconv_scale). These two are counted double: a value may slightly exceed the bound, and beyond a power of two a rounding
+ * error is twice as large. */
 static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
   const double offset = fabs((double)problem->epilogue.offset), most = 255 * fabs(scale);
@@ -132,8 +133,8 @@ GCONV_DIGITS_TARGET static uint32_t flat_level(const gconv_problem *problem, con
   return gconv_digits_level(problem, sum);
 }
 
-/* Sets keeps_doubts and keeps_flat. Returns false if a flat window in doubt may change its level, and more than MOST_FLAT
- * levels of flat windows are in doubt. */
+/* Looks at the flat windows of all 256 levels. Sets keeps_doubts and keeps_flat (digits_filter.h). Returns false if more
+ * than MOST_FLAT of them are in doubt, and float32 yields for at least one of these another level than its samples have. */
 static bool set_flat(const gconv_problem *problem, const float *taps, gconv_digits_filter *filter) {
   int64_t sum = 0;
   int32_t doubts = 0;
@@ -150,7 +151,7 @@ static bool set_flat(const gconv_problem *problem, const float *taps, gconv_digi
   return kept || doubts <= MOST_FLAT;
 }
 
-/* Puts a tap into a byte of each of its digits. */
+/* Splits a tap into digits of 8 bits. Puts each digit into byte number `byte` of taps->digits[digit][row]. */
 static void put_tap(gconv_digits_taps *taps, int32_t row, int32_t byte, int32_t tap) {
   for (int32_t digit = 0; digit < GCONV_DIGITS; digit++) {
     int32_t low = (int8_t)(tap & 255); /* -128 .. 127 */
@@ -197,8 +198,8 @@ static int32_t sort_taps(gconv_digits_taps *taps, int32_t count) {
   return tall;
 }
 
-/* Puts all taps. A filter of one row gets leading zeros: as many as leave the fewest gconv_digits_taps with a third
- * digit. */
+/* Puts all taps. A filter of one row may begin with zeros. Their number is chosen so that the fewest gconv_digits_taps need
+ * a third digit. */
 static void put_taps(const gconv_problem *problem, const float *taps, gconv_digits_filter *filter, gconv_digits_taps *to) {
   const int32_t count = gconv_digits_most_taps(problem), leads = problem->rows == 1 ? 4 * count - problem->columns : 0;
   int32_t best = 0;

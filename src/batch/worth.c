@@ -16,7 +16,8 @@ static const double WORTH_GPU_MS = 3000, WORTH_DECODER_MS = 15000;
  * as measured there. */
 static const double PNG_NS = 1.2, JPEG_NS = 2.2;
 
-enum { MOST_HEADERS = 32 }; /* a sample tells enough of thousands of images */
+/* Headers to look at: so many, spread over the inputs, tell enough of thousands of images. */
+enum { MOST_HEADERS = 32 };
 
 /* ---- What a GPU may do ---------------------------------------------------------------------------------------------- */
 

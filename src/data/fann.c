@@ -13,7 +13,9 @@ static bool is_count(double number) {
  * known. Then it is taken for FANN's if lines of inputs and of outputs alternate, or if lines differ in length, because the
  * lines of a table do not. */
 static bool recognise(const uint8_t *bytes, size_t size) {
-  enum { SHOWN = 4096 /* bytes that are known */, MOST = 256 /* numbers of a line in them */ };
+  /* SHOWN: bytes that are known. MOST: if the first line of inputs is longer than these, there must be more than so many
+   * inputs. */
+  enum { SHOWN = 4096, MOST = 256 };
   double head[3], unused;
   const size_t first = gconv_first_numbers(bytes, size, 0, head, 3);
   size_t total = first, count = 0, lines = 1;

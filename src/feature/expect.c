@@ -14,7 +14,8 @@ struct gconv_feature_look {
   const gconv_column_notes *notes; /* the operation's */
   pthread_mutex_t lock;            /* rows may come from several threads */
   double pixels;
-  double *sums; /* owned: two for each feature: over values less the model's mean, and over the squares of these */
+  double *sums; /* owned; two for each feature: the sum of (value - the model's mean), and the sum of the squares of these
+                   differences */
 };
 
 gconv_feature_look *gconv_feature_look_begin(const gconv_column_notes *notes) {
@@ -81,7 +82,9 @@ static bool find_medians(const gconv_feature_look *look, double *far, double *va
 }
 
 static void judge(const gconv_feature_look *look) {
-  const double most = 8, least = 1.0 / 12; /* 12 bits in 16 bits: a sixteenth; floats of 0 to 255: 255 */
+  /* Outside of these, samples are probably in another unit: 12 bits stored in 16 make features 1/16 as strong, floats of 0
+   * to 255 make them 255 times as strong. */
+  const double most = 8, least = 1.0 / 12;
   double far, vary;
   if (!find_medians(look, &far, &vary) || (far <= most && (vary >= least || vary == 0)))
     return;

@@ -42,8 +42,8 @@ static void skip_input(j_decompress_ptr read, long size) {
   }
 }
 
-/* Each scan of a progressive file covers the whole image, and may have only a few bytes. A malicious file has thousands.
- * Encoders make about ten; the format can use a few dozen. */
+/* Each scan of a progressive file covers the whole image, and may have only a few bytes. A malicious file has thousands of
+ * scans. Encoders make about ten; the format can use a few dozen. */
 static void check_scans(j_common_ptr info) {
   enum { MAX_SCANS = 100 };
   jpeg_session *session = (jpeg_session *)info->err;

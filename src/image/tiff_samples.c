@@ -78,7 +78,8 @@ static void copy_samples(const uint8_t *row, size_t count, size_t bytes, size_t 
       memcpy(out + i * step * 4, row + i * 4, 4);
 }
 
-/* Samples of 1 to 15 bits, the highest bit first, scaled to 255 or 65535, but for indices of a palette. */
+/* Unpacks samples of 1 to 15 bits, the highest bit first. Scales them to 0 .. 255 or 0 .. 65535, except indices of a
+ * palette. */
 static void unpack_bits(const gconv_tiff_page *page, const uint8_t *row, size_t count, size_t step, void *out) {
   uint32_t most = (UINT32_C(1) << page->bits) - 1, window = 0, white = page->bits <= 8 ? UINT8_MAX : UINT16_MAX;
   bool scaled = page->colour != GCONV_TIFF_PALETTE && page->colour != GCONV_TIFF_INDICES;
@@ -97,7 +98,7 @@ static void unpack_bits(const gconv_tiff_page *page, const uint8_t *row, size_t 
   }
 }
 
-/* Whether `value` is not exactly the number of the file that stands at `at`. */
+/* Returns whether `value` differs from the file's number at `at`, from which it was converted. */
 static bool is_rounded(const gconv_tiff_page *page, const uint8_t *at, float value) {
   if (page->format == SAMPLEFORMAT_IEEEFP) {
     double exact;

@@ -48,7 +48,7 @@ typedef struct state {
   size_t seat_count, slot_count;
   size_t row_bytes;
   int32_t strip_rows;
-  int32_t row;   /* of the page: rows written, or held */
+  int32_t row;   /* rows of the page that are written, without those held */
   int32_t page;  /* pages that are complete */
   uint8_t *held; /* rows of a strip that is not complete */
   int32_t held_rows;
@@ -56,7 +56,7 @@ typedef struct state {
   /* The strips being compressed. */
   const uint8_t *rows;
   size_t stride;
-  int32_t first, count; /* strip of the page; rows */
+  int32_t count; /* of their rows */
 } state;
 
 /* ---- A page's tags ---- */
@@ -85,7 +85,7 @@ static void set_icc(TIFF *handle, const gconv_image *header) {
 /* XMP, EXIF and the comment, of the first page. */
 static gconv_status set_metadata(state *s) {
   const gconv_image *header = s->writer->header;
-  gconv_image description = {0}; /* its comment */
+  gconv_image description = {0}; /* only its field `comment` is used */
   TIFF *handle = s->file.handle;
   if (header->xmp && header->xmp_bytes <= UINT32_MAX)
     gconv_tiff.TIFFSetField(handle, TIFFTAG_XMLPACKET, (uint32_t)header->xmp_bytes, header->xmp);

@@ -29,7 +29,7 @@ void gconv_plan_set_scope(gconv_plan *whole, gconv_scope *scope) {
   plan->scope = plan->scope ? plan->scope : scope;
 }
 
-/* Responses of a flat image only differ by rounding; such an image may well have one colour. */
+/* False for flat images, whose responses differ by rounding only: one colour is then the right result, not a loss. */
 bool gconv_losses_are_of_one_colour(const gconv_losses *l) {
   const double rounding = 1e-3;
   bool differ = l->high - l->low > rounding * fmax(fabs(l->high), fabs(l->low));

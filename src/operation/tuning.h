@@ -19,7 +19,7 @@ typedef struct gconv_tuning_row {
   int32_t channels; /* channels of an interleaved pixel; 1 for planes */
   double samples;   /* samples of the outputs of all filters */
   double taps;      /* taps of a filter: R * S */
-  double ratio;     /* milliseconds measured / estimated; not used by gconv_tuning_ratio() */
+  double ratio;     /* milliseconds measured / estimated; gconv_tuning_ratio() ignores that of `like` */
   /* Whether the algorithm is for layers. Then the type is f32, `channels` is gconv_tuning_layer_class(), samples are N * K *
    * P * Q, and taps are C / G * R * S. */
   bool layer;
@@ -77,7 +77,7 @@ double gconv_tuning_ratio(const gconv_tuning *tuning, const gconv_tuning_row *li
 /* ---- The file ---- */
 
 /* Reads the text of a file. Returns false, with the reason in `why`, if it cannot be the file of this device, or there is no
- * memory for a copy of it. Without memory for rows, there are none. */
+ * memory for a copy of it. If there is no memory for the rows alone, returns true, and tuning->count is 0. */
 bool gconv_tuning_parse(const gconv_device *device, const char *text, gconv_tuning *tuning, const char **why);
 
 /* Returns the text of a file; release it with free(). Returns NULL without memory. */

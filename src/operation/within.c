@@ -146,8 +146,9 @@ typedef struct pixels {
   size_t channels, count;
 } pixels;
 
-/* At weight 0 the output has the bits of the input, at white those of the result. Integer samples get them from the sum;
- * floats are copied. Both types are constants wherever this is inlined. */
+/* At weight 0 the output has the bits of the input, at white those of the result. For integers the weighted sum already
+ * yields exactly these bits. For floats it does not, so at weight 0 the input is copied, and at white the result is left as
+ * it is. Both types are constants wherever this is inlined. */
 GCONV_INLINE void blend_samples(gconv_type type, gconv_type mask, const pixels *p) {
   const double white = gconv_level_of_white(mask);
   for (size_t i = 0, k = 0; i < p->count; i++) {
@@ -190,7 +191,8 @@ typedef struct blend {
   int32_t in_row, out_row; /* rows of the image that `in` and `out` begin at */
 } blend;
 
-/* The same for images in which a number stands for no data. A blend with such a sample is no data, too. */
+/* Blends as blend_samples() does, for images in which a number stands for no data. If the weight is not 0, and the input or
+ * the result is no data, so is the blend. */
 static void blend_around_nodata(const gconv_image *image, gconv_type mask, const pixels *p) {
   const double white = gconv_level_of_white(mask);
   for (size_t i = 0, k = 0; i < p->count; i++)

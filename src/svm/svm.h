@@ -76,8 +76,8 @@ typedef struct gconv_svm_watch {
   gconv_svm_progress now;
 } gconv_svm_watch;
 
-/* gconv_svm_watch_done() reports that another machine is complete, gconv_svm_watch_gap() the gap of a machine. Thread-safe;
- * `watch` may be NULL. */
+/* gconv_svm_watch_done() reports that one more machine is trained. gconv_svm_watch_gap() reports by how much the machine at
+ * work still misses the conditions of its optimum. Thread-safe; `watch` may be NULL. */
 void gconv_svm_watch_done(gconv_svm_watch *watch);
 void gconv_svm_watch_gap(gconv_svm_watch *watch, double gap);
 
@@ -110,8 +110,8 @@ typedef struct gconv_svm_place {
 /* Creates the matrix of the cases members[0 .. count). least: how many rows must fit at least. */
 gconv_status gconv_svm_matrix_create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
                                      size_t count, size_t least, const gconv_svm_place *place, gconv_svm_matrix **matrix);
-/* rows[k] = the row of member wanted[k]: `count` floats, padded to whole blocks. At most `least` different rows; valid until
- * the next call. */
+/* Sets rows[k] to the row of member wanted[k], for k < count. A row has a float for each member of the matrix, and is padded
+ * to whole blocks. `count` is at most the matrix's `least`. The pointers are valid until the next call. */
 gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *matrix, const uint32_t *wanted, size_t count, const float **rows);
 /* Creates the matrix of some members of `whole`. It may use the memory of `whole`, whose rows are then lost. When the part
  * is freed, `whole` can compute them again. */
@@ -134,7 +134,7 @@ double gconv_svm_diagonal(const gconv_svm_formula *formula, double norm);
 double gconv_svm_matrix_diagonal(const gconv_svm_matrix *matrix, size_t member);
 void gconv_svm_matrix_free(gconv_svm_matrix *matrix);
 
-/* Makes the formula of a kernel; `direct` follows from the largest norm. */
+/* Makes the formula of a kernel. Its field `direct` is set for RBF if norms up to largest_norm would lose digits. */
 gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, double gamma, double coef0,
                                        double largest_norm);
 /* Makes points of the cases members[0 .. count), or of the first `count` cases if `members` is NULL. */
@@ -169,8 +169,9 @@ enum { GCONV_SVM_WORKING = 512 }; /* the most variables of a working set */
 
 /* Warns that a machine did not reach the conditions of its optimum. */
 void gconv_svm_warn_missed(double gap);
-/* Computes rho, the objective and the number of variables at their bounds, from b and from g = -Kb of each member; largest,
- * smallest: as the solver found them last. */
+/* Computes rho, the objective and the number of variables at their bounds, from b and from g = -Kb of each member. `largest`
+ * is the largest F = c + g of the variables that may still grow, `smallest` the smallest F of those that may still shrink,
+ * as the solver found them last. */
 void gconv_svm_conclude(const gconv_svm_problem *problem, const double *g, double largest, double smallest,
                         gconv_svm_solution *solution);
 /* Returns how many variables a working set of a problem may have. So many rows of the matrix must fit. */
@@ -200,7 +201,8 @@ struct gconv_svm {
   double *by_vector;              /* the coefficients, vectors x rows */
   pthread_mutex_t gpu_lock;       /* held during predictions on a GPU; the first of them makes the following fields: */
   gconv_svm_gpu *gpu;             /* owned: the support vectors on `gpu_device`; NULL: not made yet */
-  const gconv_device *gpu_device; /* may be closed, and another device may then have its address: gpu_index differs */
+  const gconv_device *gpu_device; /* only compared, never used: the device may be closed, and another one may lie at its
+                                     address. So gpu_index is compared, too */
   int gpu_index;                  /* the GPU's number */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct: the definition, blocked over filters and pixels. Neighbouring pixels are neighbours in vectors.
+ * direct: sums tap by tap, as the definition of a layer does (reference.c), but for several filters and pixels at a time.
+ * The lanes of a vector are neighbouring pixels of a row.
  *
  * A tile is F filters times V vectors of neighbouring pixels. Its sums stay in registers from the first tap to the last. For
  * each tap, V vectors of the input and F weights are loaded for F * V multiply-adds:
@@ -10,12 +11,12 @@
  *   AVX2       4        3 of 8   12 + 3 + 1 of 16      7         12
  *
  * So the multiply-adds are the limit, for any size of filter. The input is staged (stage.h), which resolves strides and
- * borders. All filters are applied to one tile after the other, so the tile's window of the input stays in the L1 or L2
- * cache. The weights are read in the order in which prepare() wrote them.
+ * borders. For some pixels at a time, the sums of many filters are made before the next pixels follow. So the input under
+ * these pixels stays in the L1 or L2 cache. The weights are read in the order in which prepare() wrote them.
  *
- * If rows of outputs do not fill vectors, they are joined: the sums of pixels p * pitch + q are computed without gaps,
- * across the ends of rows. The reach_x sums between one row and the next belong to no output, and are dropped. For 56 x 56
- * pixels and a 3 x 3 filter, 2 in 58 sums are dropped; separate rows would waste 8 in 64.
+ * If rows of outputs do not fill vectors, the rows are joined: a vector may begin at the end of one staged row and go on in
+ * the next. (Staged rows are `pitch` floats apart.) The reach_x sums between one row and the next belong to no output, and
+ * are dropped. For 56 x 56 pixels and a 3 x 3 filter, 2 in 58 sums are dropped; separate rows would waste 8 in 64.
  *
  * It is slower than gemm for many channels and small images: with 7 x 7 pixels, a quarter of the lanes is wasted.
  */
@@ -61,11 +62,12 @@ struct walk {
   float *sums; /* MOST_FILTERS x MOST_VECTORS x MOST_LANES, for tiles that cross the end of a row */
 };
 
-/* Neighbouring pixels: `length` pixels from x on. Their outputs are contiguous, except at the ends of rows of `pitch`. */
+/* A run: `length` neighbouring staged pixels from x on. Of each `pitch` pixels, only the first `width` are outputs; in `out`
+ * they lie without gaps. */
 typedef struct run {
   const float *x;
   float *out;
-  int64_t length, width, pitch; /* the first `width` of each `pitch` pixels are outputs */
+  int64_t length, width, pitch;
 } run;
 
 #define TEMPLATE "layer/direct_template.h"
@@ -290,7 +292,8 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
       problem->rows * problem->columns == 1 ? 0.85 : 0.96; /* part of the peak, measured; 1 x 1 finds nothing in L1 */
   double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / rate;
   double staged = (double)problem->images * problem->channels * problem->height * problem->width * c.parts;
-  double moving_ns = outputs * 0.1 + (problem->stride_x > CACHE_LINE ? staged * 3 : 0); /* each in a line of its own */
+  /* With a stride of more than a cache line, each staged sample comes from a line of its own. */
+  double moving_ns = outputs * 0.1 + (problem->stride_x > CACHE_LINE ? staged * 3 : 0);
   return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
 }
 

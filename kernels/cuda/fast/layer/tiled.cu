@@ -13,8 +13,8 @@
  *
  * A thread has a pixel of each of N steps, 4 rows apart, and F filters. So a warp reads 32 neighbouring samples of a row.
  * For each tap, a thread does N loads from shared memory, F / 4 loads of four weights, and F * N multiply-adds, and has
- * nothing to check. 64 multiply-adds of a warp take 16 cycles of a multiprocessor; its 8 loads take 8. Filters of 3 columns
- * have a loop of their own, without counting.
+ * nothing to check. With F = 16 and N = 4, these are 64 multiply-adds, which take a multiprocessor 16 cycles for a warp, and
+ * 8 loads, which take 8. For filters of 3 columns (not dilated), the loop over columns is unrolled.
  *
  * What is in shared memory at a time is a stage: some channels, or, of large filters, some rows of the filters of a channel.
  * There are two stages, if they fit: the next stage is copied while the present stage is used.
@@ -31,8 +31,8 @@
 namespace {
 
 constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
-/* Floats of a stage, from which find_stage() takes the least that fit one row of the filters. With the first number, a
- * multiprocessor holds as many blocks as registers allow; with the last number, a block has one stage only. */
+/* Possible sizes of a stage, in floats. find_stage() takes the first in which a stage with one row of the filters fits. With
+ * the first size, a multiprocessor holds as many blocks as registers allow; with the last, a block has one stage only. */
 constexpr int STAGE_FLOATS[] = {3584, 6144, 12288};
 constexpr int TAPS = 32; /* that a stage has at least, if it can */
 
@@ -42,11 +42,13 @@ struct tiled_arguments : block_arguments {
   int32_t filter_rows;          /* of a stage: all, unless it has one channel */
   int32_t rows;                 /* of the tile of a channel */
   int32_t pitch, plane, floats; /* floats of a row of the tile, of a channel, and of a stage */
-  int32_t ahead;                /* stages that are fetched before they are used: 1 or 0 */
+  int32_t ahead; /* 1: the next stage is fetched while this one is used; 0: there is room for one stage only, or only one is
+                    needed */
   int32_t shift; /* columns that a tile begins earlier, to copy 16 bytes at a time; -1: 4 bytes are copied at a time */
 };
 
-/* tile_rows() returns the rows of a tile that N steps need for `filter_rows` rows of a filter, tile_pitch() their floats. */
+/* tile_rows() returns how many input rows a tile needs for N steps and `filter_rows` rows of a filter, tile_pitch() how many
+ * floats each of them has. */
 int64_t tile_rows(const gconv_layer_problem *problem, int N, int filter_rows) {
   return (int64_t)(N * WARPS - 1) * problem->stride_y + (int64_t)(filter_rows - 1) * problem->dilation_y + 1;
 }
@@ -238,8 +240,9 @@ const char *supports(const gconv_layer_problem *problem) {
   return find_stage(problem, steps_of(problem), &a) ? NULL : "filters or strides whose tile exceeds 48 KB";
 }
 
-/* Estimates as cost() of direct does, but for whole tiles, without checks. Each row of a tile that a warp loads takes as
- * long as 15 instructions. One or two blocks do not keep a multiprocessor busy. */
+/* Counts instructions, as cost() in direct.cu does. But half-empty tiles cost as much as full ones, and taps need no check
+ * for the border. Each row of a tile that a warp loads takes as long as 15 instructions. One or two blocks do not keep a
+ * multiprocessor busy. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const int steps = steps_of(problem);
   tiled_arguments a;
