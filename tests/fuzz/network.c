@@ -26,7 +26,9 @@ static void check_network(const gconv_network *network) {
 
 static gconv_status import(uint8_t *bytes, size_t size, gconv_network *network) {
   gconv_bank_file *file = NULL;
-  gconv_network made = {0};
+  gconv_network made = {.layers = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *made.layers), /* as network_import.c does */
+                        .banks = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *made.banks)};
+  demand(made.layers && made.banks);
   gconv_status status = gconv_bank_file_open_bytes("input", bytes, size, FUZZ_SUBJECT, &file);
   if (status == GCONV_OK)
     status = strcmp(FUZZ_SUBJECT, "onnx") == 0 ? gconv_network_of_onnx(file, &made)
