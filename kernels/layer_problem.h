@@ -36,6 +36,9 @@ typedef struct gconv_layer_problem {
 
 /* The weights of a problem: K x C/G x R x S, then K biases. After them, at gconv_layer_prepared(), is what the algorithm's
  * prepare() wrote, aligned to 64 bytes. */
+GCONV_BOTH int64_t gconv_layer_plane(const gconv_layer_problem *problem) { /* Returns the samples of an input channel. */
+  return (int64_t)problem->height * problem->width;
+}
 GCONV_BOTH int64_t gconv_layer_taps(const gconv_layer_problem *problem) { /* Returns the taps of one filter. */
   return (int64_t)(problem->channels / problem->groups) * problem->rows * problem->columns;
 }

@@ -7,9 +7,9 @@
  * Columns are divided into blocks, so narrow that the ring stays in L2 for any width of the image and any height of the
  * filter. A block is divided into pieces, so narrow that the sums stay in L1. Strides and dilations are resolved here:
  *
- *  - Output rows p, p + classes, p + 2 * classes ... form a class. Its input rows form a lattice: they are dilation_y apart.
- *    For the j-th output row of a class, tap row r uses lattice row j * step + r. Each class is processed by itself.
- *    (classes = dilation_y / g and step = stride_y / g, where g is the greatest common divisor of stride_y and dilation_y.)
+ *  - Let g be the greatest common divisor of stride_y and dilation_y, classes = dilation_y / g and step = stride_y / g.
+ *    Output rows p, p + classes, p + 2 * classes ... form a class. The input rows of a class are dilation_y apart, and form
+ * a lattice. For the j-th output row of a class, tap row r uses lattice row j * step + r. Each class is made by itself.
  *  - Columns that are stride_x apart are neighbours in the ring, in a run called a phase. There is a phase for each column
  *    modulo stride_x that a tap needs. So tap column s finds the samples of neighbouring outputs side by side, from
  *    offsets[s] on.
@@ -27,7 +27,7 @@ typedef struct gconv_layout {
   size_t phases;    /* phases of a row of the ring */
   size_t phase;     /* floats of a phase, with GCONV_WINDOW_SLACK readable floats past the last sample needed */
   size_t row;       /* floats of a row of the ring */
-  size_t ring_rows; /* band - 1 + R, or R */
+  size_t ring_rows; /* band - 1 + R */
 } gconv_layout;
 
 enum { GCONV_WINDOW_SLACK = 64 };
@@ -55,8 +55,8 @@ typedef void gconv_make_piece(const gconv_window *window);
  * phase. */
 int32_t gconv_tap_period(int32_t stride, int32_t dilation);
 
-/* Returns how many floats of a phase taps reach beyond the block's samples: those of (S - 1) * dilation_x / stride_x
- * pixels. */
+/* Returns by how many floats the taps reach beyond the last sample of a block, within a phase: (S - 1) * dilation_x /
+ * stride_x pixels. */
 size_t gconv_window_halo(const gconv_problem *problem);
 
 /* Chooses the layout: bands of `band` rows, and a ring of about ring_bytes. */

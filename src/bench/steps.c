@@ -32,7 +32,7 @@ static const chapter chapters[] = {
      GCONV_F32,
      {{"tiled", "3 strips"}, {"fft", "5 spectra"}, {"separable-classic", "6 two passes"}, {"separable", "7 tensor cores"}}},
     {"bytes and whole numbers: Sobel",
-     "sobel_x",
+     "sobel_x:", /* with the colon, also where a file has this name */
      GCONV_U8,
      {{"direct-classic", "1 a thread an output"},
       {"direct", "8 bytes as floats"},

@@ -116,7 +116,7 @@ static sums sum_at(const gconv_verified_layer *job, int32_t n, int32_t k, int32_
 static double largest_of(const gconv_verified_layer *job, int32_t n, int32_t k) {
   const gconv_layer_problem *problem = &job->step->problem;
   int32_t channels = problem->channels / problem->groups, group = k / (problem->filters / problem->groups);
-  int64_t plane = (int64_t)problem->height * problem->width, count = channels * plane;
+  int64_t plane = gconv_layer_plane(problem), count = channels * plane;
   int64_t first = ((int64_t)n * problem->channels + (int64_t)group * channels) * plane;
   double largest = 0;
   for (int64_t i = first; i < first + count; i++)

@@ -5,10 +5,6 @@
 
 #include <math.h>
 
-static int64_t plane_of(const gconv_layer_problem *problem) {
-  return (int64_t)problem->height * problem->width;
-}
-
 static void explain(const gconv_step *step, const gconv_step *pads, FILE *text) {
   (void)step;
   (void)pads;
@@ -17,7 +13,7 @@ static void explain(const gconv_step *step, const gconv_step *pads, FILE *text) 
 
 /* Sums are float64: what they lose is far below the rounding of the result. */
 static void verify(const gconv_verified_layer *layer, size_t plane) {
-  const size_t count = (size_t)plane_of(&layer->step->problem);
+  const size_t count = (size_t)gconv_layer_plane(&layer->step->problem);
   double sum = 0, allowed = 0, magnitude = 0;
   for (size_t i = plane * count; i < (plane + 1) * count; i++) {
     sum += layer->in->value[i];
@@ -30,12 +26,12 @@ static void verify(const gconv_verified_layer *layer, size_t plane) {
 }
 
 static void forward(const gconv_layer_planes *planes, size_t plane) {
-  const int64_t count = plane_of(planes->problem);
+  const int64_t count = gconv_layer_plane(planes->problem);
   planes->y[plane] = gconv_mean(planes->x + (int64_t)plane * count, count);
 }
 
 static void backward(const gconv_layer_problem *problem, const float *dz, float *dx) {
-  const int64_t count = plane_of(problem);
+  const int64_t count = gconv_layer_plane(problem);
   for (int64_t i = 0; i < problem->channels * count; i++)
     dx[i] = dz[i / count] / (float)count;
 }

@@ -5,10 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static int64_t plane_of(const gconv_layer_problem *problem) {
-  return (int64_t)problem->height * problem->width;
-}
-
 static void explain(const gconv_step *step, const gconv_step *pads, FILE *text) {
   (void)step;
   (void)pads;
@@ -16,7 +12,7 @@ static void explain(const gconv_step *step, const gconv_step *pads, FILE *text) 
 }
 
 static void verify(const gconv_verified_layer *layer, size_t plane) {
-  const size_t count = (size_t)plane_of(&layer->step->problem);
+  const size_t count = (size_t)gconv_layer_plane(&layer->step->problem);
   const gconv_field *in = layer->in, *input = layer->input, *out = layer->out;
   for (size_t i = plane * count; i < (plane + 1) * count; i++) {
     out->value[i] = in->value[i] + input->value[i];
@@ -26,7 +22,7 @@ static void verify(const gconv_verified_layer *layer, size_t plane) {
 }
 
 static void forward(const gconv_layer_planes *planes, size_t plane) {
-  const int64_t count = plane_of(planes->problem), at = (int64_t)plane * count;
+  const int64_t count = gconv_layer_plane(planes->problem), at = (int64_t)plane * count;
   const float *x = planes->x + at, *input = planes->input + (int64_t)plane * planes->input_plane;
   float *y = planes->y + at;
   for (int64_t i = 0; i < count; i++)
@@ -34,7 +30,7 @@ static void forward(const gconv_layer_planes *planes, size_t plane) {
 }
 
 static void backward(const gconv_layer_problem *problem, const float *dz, float *dx) {
-  memcpy(dx, dz, (size_t)problem->channels * (size_t)plane_of(problem) * sizeof *dx);
+  memcpy(dx, dz, (size_t)problem->channels * (size_t)gconv_layer_plane(problem) * sizeof *dx);
 }
 
 GCONV_LAYER_WORK(residual, false, true, gconv_layer_resolve_bare, GCONV_ROWS_AFTER_NO_STEP, explain, verify, forward,

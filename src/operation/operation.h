@@ -36,8 +36,8 @@ typedef struct gconv_plan_order {
   gconv_plan_extent extent;
 } gconv_plan_order;
 
-/* Work that a plan on a GPU leaves to the host: before the convolution, for which the host needs the decoded pixels; and
- * after it. */
+/* Stages that a plan on a GPU leaves to the host: GCONV_HOST_BEFORE the convolution, which need the decoded pixels on the
+ * host; GCONV_HOST_AFTER the convolution. */
 enum { GCONV_HOST_BEFORE = 1, GCONV_HOST_AFTER = 2 };
 
 /* The part of an image in which an operation counts (within.c). */
@@ -77,11 +77,11 @@ typedef struct gconv_operation_type {
   int (*host_stages)(const gconv_operation *operation);
 
   bool batches;   /* several images of one shape are faster as the frames of one image */
-  bool of_photos; /* with `batches`: each result gets the metadata of its input, so each image is executed alone */
+  bool of_photos; /* even with `batches`, each image is executed alone: its result gets its metadata */
   /* NULL, or: how many rows of results a chain makes at a time, because results are much larger than inputs. This is done
    * for images of one frame. order->like is the input of the chain. */
   int32_t (*strip)(const gconv_operation *operation, const gconv_plan_order *order);
-  bool minds_nodata; /* samples of no data are no numbers to it: gconv_image.nodata */
+  bool minds_nodata; /* samples of the value gconv_image.nodata are treated as missing */
   bool repeats;      /* further plans can be made while one is in use: the operation owns all that they need */
   bool shares;       /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
 } gconv_operation_type;
@@ -124,9 +124,10 @@ struct gconv_plan_type {
   gconv_status (*execute)(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings);
 
   /* By rows: gconv.h describes gconv_plan_row_step() and the functions after it. `window` has pixels, rows of an image like
-   * plan->like. The outputs have pixels, rows of images like plan->outputs, and one height. Output rows lie in plan->pass.
+   * plan->like. The outputs have pixels: rows of images like plan->outputs, as many of each. Output rows lie in plan->pass.
    * `passes` and `begin_pass`: NULL where one pass makes all rows. */
-  bool leaves_out; /* an output may have no pixels: then it is not wanted. In a survey, `outputs` has one, without pixels */
+  bool leaves_out; /* an output may have no pixels: then it is not wanted. In a survey, `outputs` is one image without pixels
+                    */
   size_t (*passes)(const gconv_plan *plan);
   gconv_status (*begin_pass)(gconv_plan *plan, size_t number); /* sets plan->pass */
   int32_t (*row_step)(const gconv_plan *plan);
@@ -169,11 +170,11 @@ struct gconv_plan_type {
 /* The first member of every plan. */
 struct gconv_plan {
   const gconv_plan_type *type;
-  const gconv_operation *operation; /* one of its users */
+  const gconv_operation *operation; /* the plan is one of its users */
   gconv_device *device;
   gconv_image like;     /* header of the inputs */
   gconv_image *outputs; /* owned: headers, each of a whole output */
-  gconv_image *arrays;  /* owned: room for as many views of arrays */
+  gconv_image *arrays;  /* owned: output_count headers, to see a caller's arrays as images */
   size_t output_count;
   gconv_plan_info info;
   gconv_plan_pass pass; /* the one that was begun, by rows */
@@ -232,14 +233,15 @@ gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, c
                                 int32_t rows, gconv_plan **plan);
 
 /* What memory images like `like` will take, told before there is a plan, by an outline on `device`: a CPU will do. `rows` as
- * for gconv_plan_create(): the numbers of whole images do not depend on it. */
+ * for gconv_plan_create(); need->image and need->verify do not depend on it. */
 gconv_status gconv_operation_find_need(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
                                        int32_t rows, gconv_need *need);
 
 /* By rows, some outputs want the input to be read several times: pictures that are stretched, whose values are surveyed
- * first; and mosaics, a pass for each row of tiles. Begin each pass, in their order, and let gconv_plan_execute_rows() make
- * its rows: strips begin at pass.first and multiples of gconv_plan_row_step() after it, and need the input from its top
- * again. In a pass that surveys, no outputs are made: gconv_plan_execute_rows() gets NULL for them. */
+ * first; and mosaics, a pass for each row of tiles. Begin the passes in their order. In each, read the input from its top
+ * again, and call gconv_plan_execute_rows() until the rows of the pass are made. Strips begin at pass.first, and at
+ * multiples of gconv_plan_row_step() after it. In a pass that surveys, no outputs are made: gconv_plan_execute_rows() gets
+ * NULL for them. */
 size_t gconv_plan_passes(const gconv_plan *plan);
 gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_pass *pass);
 
@@ -285,7 +287,8 @@ gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, cons
 gconv_status gconv_plan_hold(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
                              double budget, gconv_verification *result);
 
-/* Allocates *image (empty) as the header says, or checks that it has that shape. `what` is for the error: "output 2". */
+/* Allocates *image as the header says if it is empty; else checks that it has that shape. `what` is for the error: "output
+ * 2". */
 gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);
 
 /* Fills plan->info with what follows from the shapes, and with the names of its algorithm and arithmetic. */

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What is wrong raises an exception that says so, and never crashes."""
 import array
+import os
+import pathlib
+import tempfile
 import unittest
 
 from helper import gconv, np
@@ -95,6 +98,18 @@ class BadOptions(unittest.TestCase):
                        [["a"]], [[1j]], np.zeros((0, 3)), np.zeros((2, 0, 3)), 5, {}, {1}, b"sobel", "a\0b", np.zeros((2, 2), "M8[s]")):
             with self.assertRaises(ValueError, msg=repr(kernel)):
                 gconv.filter(image, kernel)
+
+    def test_built_in_kernels_are_not_taken_from_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            before = os.getcwd()
+            os.chdir(folder)
+            try:
+                for name in ("log", "sobel_x"):
+                    pathlib.Path(name).write_text("1 2\n")
+                    self.assertEqual(gconv.read_filters(name)[0].taps.shape, (1, 2))  # a file of this name comes first
+                    self.assertNotEqual(getattr(gconv.kernels, name)().taps.shape, (1, 2))
+            finally:
+                os.chdir(before)
 
     def test_exceptions_are_those_of_python_too(self):
         for error, also in ((gconv.ArgumentError, ValueError), (gconv.FormatError, ValueError), (gconv.FileError, OSError),

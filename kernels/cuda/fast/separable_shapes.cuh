@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* separable to the right: the shapes and numbers that its parts share. Downwards takes split() and LARGEST_LEVEL. */
+/* The shapes and numbers of the kernel whose warps go to the right. Begin with separable_tensor.cuh, which explains it. The
+ * kernel whose blocks go downwards (separable_walk.cuh) uses only split() and LARGEST_LEVEL of this file. */
 #pragma once
 
 #include "../core/launch.cuh"
@@ -18,13 +19,13 @@ enum {
   STRIP = 16,            /* output rows of a warp, and of a product; also input rows of a chunk */
   GROUP = 8,             /* columns of a product */
   AT_ONCE = 4,           /* groups that a warp processes together */
-  UNITS = 8,             /* four input rows of a step are cut into so many units side by side, each copied by one thread */
-  PITCH = 4 * UNITS + 2, /* 16-byte words of 4 split rows; 2 more, so that lanes that read 4 rows use different banks */
+  UNITS = 8,             /* of a step: a thread copies a unit, 4 rows by PIXELS columns; UNITS lie side by side */
+  PITCH = 4 * UNITS + 2, /* 16-byte words of 4 rows as float16, and 2 more: lanes that read 4 rows use other banks */
   ALIGNMENT = 4,         /* the first input column of a block is a multiple of this, so that whole words can be copied */
 };
 
-/* How samples become float16. A unit is 4 rows by PIXELS columns; a word has a row of it, for a channel. Split into float16,
- * a unit takes four words of 16 bytes for each channel. */
+/* How samples become float16. A `word` holds one row of a unit, of one channel. Split into float16, a unit takes four words
+ * of 16 bytes for each channel. */
 template <class In> struct splitting {
   static constexpr int PIXELS = sizeof(In) == 1 ? 8 : 4, DIGITS = sizeof(In) == 1 ? 1 : 2;
   using word = std::conditional_t<sizeof(In) == 4, float4, uint2>;
@@ -33,10 +34,11 @@ template <class In> __host__ __device__ constexpr int step_of() {
   return UNITS * splitting<In>::PIXELS;
 }
 
-/* Levels of integers are multiplied by this in float16. Then a level below 2048 is its own bit pattern. */
+/* Levels of integers are multiplied by this in float16. Then the bits of the float16, read as an integer, are the level,
+ * for levels below 2048. */
 constexpr float INTEGER_SCALE = 0x1p-24f;
-/* To the right, levels of f32 are scaled to at most this; downwards, they begin there. So the first direction with taps of
- * up to 2^9 in sum keeps products below 2^15. */
+/* The kernel to the right scales levels of f32 to at most this. In the kernel downwards, the scale that a warp begins with
+ * does. If the taps of the first direction sum to at most 2^9, its results then stay below 2^15, which float16 holds. */
 constexpr float LARGEST_LEVEL = 64;
 constexpr uint32_t LARGEST_BITS = 0x5400; /* 64 as float16 */
 constexpr float LARGEST_SCALE = 0x1p126f;
@@ -75,7 +77,8 @@ struct tile {
 struct team {
   int32_t strip, channel, lane;
   int32_t member, count;
-  int32_t word[4]; /* offsets of the lane's split words, in bytes, for groups whose swizzle is 0 .. 3 */
+  int32_t word[4]; /* offsets of the lane's split words, in bytes, word[i] for groups whose words are permuted by i:
+                      swizzle_of() */
 };
 
 template <class In> DEVICE team make_team(const separable_arguments &a) {

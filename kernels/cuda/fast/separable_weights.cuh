@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* separable to the right: the shape of a problem, and its columns and rows as matrices. On the host. Downwards shares
- * exponents, writer and taps. */
+/* The kernel whose warps go to the right: the shape of a problem, and its columns and rows as matrices. This runs on the
+ * host. The kernel whose blocks go downwards also uses find_exponents(), digit_writer and tap_at(). */
 #pragma once
 
 #include "kernels/factor.h"
@@ -8,7 +8,7 @@
 
 namespace {
 
-/* Returns the rows from the first tap to the last. */
+/* Returns by how many rows the last tap lies below the first. */
 int reach_y(const gconv_problem *problem) {
   return (problem->rows - 1) * problem->dilation_y;
 }
@@ -137,7 +137,7 @@ bool find_exponents(const float *first, int first_count, const float *second, in
   return true;
 }
 
-/* Writes a tap as two float16: its high part, and `distance` float16 further on its low part. */
+/* Writes a tap as two float16: the high part to to[0], the low part to to[distance]. */
 struct digit_writer {
   bool low_needed;
 
@@ -156,8 +156,8 @@ double tap_at(const float *factor, int count, int dilation, int offset, int expo
   return ldexp((double)factor[offset / dilation], exponent);
 }
 
-/* Writes the matrix of a column, chunk by chunk: 32 lanes of high parts, then of low parts. Lane 4g + t has rows g and g + 8
- * of the matrix. Its columns are 4t .. 4t + 3, in the order in which X is in shared memory. */
+/* Writes the matrix of a column, chunk by chunk: 32 lanes of high parts, then of low parts. Lane 4g + t has columns
+ * 4t .. 4t + 3 of rows g and g + 8, in the order in which the input samples lie in shared memory: split_words(). */
 void write_column(const gconv_problem *problem, const float *column, int exponent, __half *to, digit_writer *writer) {
   for (int chunk = 0; chunk < chunks_of(problem); chunk++)
     for (int lane = 0; lane < LANES; lane++)
@@ -168,8 +168,8 @@ void write_column(const gconv_problem *problem, const float *column, int exponen
       }
 }
 
-/* Writes half of a fragment of the matrix of a row, for group m of the window. Lane 4g + t has column g and rows 2t, 2t + 1.
- */
+/* Writes the numbers that group m of the window is multiplied by: 8 rows of the matrix of a filter's row, half a fragment.
+ * Lane 4g + t has column g and rows 2t, 2t + 1. */
 void write_group(const gconv_problem *problem, const float *row, int exponent, int m, __half *to, digit_writer *writer) {
   int shift = -problem->pad_left - left_of(problem), groups = GROUP_COUNTS[size_of(problem)];
   for (int lane = 0; lane < LANES; lane++)
@@ -181,7 +181,8 @@ void write_group(const gconv_problem *problem, const float *row, int exponent, i
     }
 }
 
-/* Writes the fragments that row_fragments describes. */
+/* Writes the fragments of a row's matrix, first for pairs of groups that begin at an even group, then for pairs that begin
+ * at an odd one: row_fragments in separable_tensor.cuh says why. */
 void write_row(const gconv_problem *problem, const float *row, int exponent, __half *to, digit_writer *writer) {
   int groups = GROUP_COUNTS[size_of(problem)];
   for (int first = 0; first >= -1; first--)

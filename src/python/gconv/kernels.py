@@ -29,7 +29,7 @@ def _make(name, parameters, help_text):
     def make(*values, **named):
         given = signature.bind_partial(*values, **named).arguments
         text = ",".join(f"{words[key]}={_text(value)}" for key, value in given.items() if value is not None)
-        filters = read_filters(f"{name}:{text}" if text else name)
+        filters = read_filters(f"{name}:{text}")  # with the colon, also where a file has the filter's name
         return filters[0] if len(filters) == 1 else Filters(filters, filters.gradient)
 
     signature = inspect.Signature([inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
