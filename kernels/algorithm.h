@@ -11,8 +11,7 @@ typedef struct gconv_target {
 } gconv_target;
 
 /* One call of an algorithm: where the samples are. Addresses are of the device's memory; distances are in bytes. On CUDA,
- * rows of input and output begin at multiples of 16 bytes, unless filters are stacked as channels of one interleaved
- * output. */
+ * rows of input and output begin at multiples of 16 bytes, unless filters are stacked as channels of one output. */
 typedef struct gconv_execution {
   const gconv_problem *problem;
   const float *weights;      /* taps, divisors, biases, and what prepare() wrote (problem.h) */

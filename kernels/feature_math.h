@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The formulas of features of pixels. Host and device compile them from one text and without contraction, so that both have
- * the same bits. */
+/* The formulas of features of pixels. Host and device compile them from one text without contraction: so both have the same
+ * bits. */
 #pragma once
 
 #include "base/both.h"
@@ -28,8 +28,8 @@ GCONV_BOTH float gconv_feature_sobel(const float *at, ptrdiff_t pitch) {
   return sqrtf(0.5F * (dx * dx + dy * dy));
 }
 
-/* Computes the eigenvalues of the matrix of second derivatives at the sample *at. A second derivative is numpy.gradient(),
- * applied twice. */
+/* Computes the eigenvalues of the matrix of second derivatives at the sample *at. A second derivative is numpy.gradient()
+ * twice. */
 GCONV_BOTH void gconv_feature_bend(const float *at, ptrdiff_t pitch, float *large, float *small) {
   const float *up = at - pitch, *down = at + pitch, *up2 = up - pitch, *down2 = down + pitch;
   float yy = 0.25F * ((down2[0] - at[0]) - (at[0] - up2[0])), xx = 0.25F * ((at[2] - at[0]) - (at[0] - at[-2]));

@@ -17,8 +17,7 @@ typedef struct gconv_layer_planes {
   float *y;
 } gconv_layer_planes;
 
-/* Both functions start kernels on `stream`, a cudaStream_t, and return at once. If they fail, cudaGetLastError() says
- * why. */
+/* Both functions start kernels on `stream`, a cudaStream_t, and return at once. cudaGetLastError() returns failures. */
 typedef struct gconv_layer_gpu {
   void (*forward)(const gconv_layer_planes *planes, void *stream);
   /* In training: computes dx, the gradient of x, from dz, the gradient of y. NULL: the layer cannot be trained on a GPU. */

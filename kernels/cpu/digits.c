@@ -15,10 +15,9 @@
  *     one column        samples of 4 rows, one below the other      4 input rows    4 output rows
  *
  * The sum of integers differs from the sum of float32: taps are rounded to integers, and float32 rounds after each addition.
- * The filter alone gives a bound of the difference (digits_filter.c). A level is the sum, cut or rounded. Where one
- * level ends, the next begins. If the sum of integers is further than the bound from there, both sums have the same level.
- * Else the level is in doubt: mend() computes it once more in float32, as direct does. In noise, one sample in 2000 is in
- * doubt.
+ * The filter alone gives a bound of the difference (digits_filter.c). A level is the sum, cut or rounded. Where one level
+ * ends, the next begins. If the sum of integers is further than the bound from there, both sums have the same level. Else
+ * the level is in doubt: mend() computes it once more in float32, as direct does. In noise, one sample in 2000 is in doubt.
  *
  * A window is flat if all samples under the filter are equal, as in a white sky. Its sum may lie right where a level begins:
  * scipy.ndimage cuts levels, and a mean of equal samples is their level. All flat windows would then be in doubt. So

@@ -245,8 +245,7 @@ static bool is_cmyk(const jpeg_session *session) {
   return session->read.jpeg_color_space == JCS_CMYK || session->read.jpeg_color_space == JCS_YCCK;
 }
 
-/* Returns why the decoders of GPUs cannot take the file, or NULL. They know only the common ratios of chroma
- * subsampling. */
+/* Returns why the decoders of GPUs cannot take the file, or NULL. They know only the common ratios of chroma subsampling. */
 static const char *find_obstacle(jpeg_session *session) {
   struct jpeg_decompress_struct *read = &session->read;
   const jpeg_component_info *parts = read->comp_info;

@@ -168,8 +168,7 @@ static void lose_text(gconv_reader *reader, const char *what, const char *name) 
   gconv_reader_lose(reader, text);
 }
 
-/* `name`: "exif", "xmp", or "APP1", which is either. EXIF and XMP may begin with the prefix that they have in
- * a JPEG. */
+/* `name`: "exif", "xmp", or "APP1", which is either. EXIF and XMP may begin with the prefix that they have in a JPEG. */
 static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, const char *name) {
   static const char exif[] = "Exif\0", xmp[] = "http://ns.adobe.com/xap/1.0/";
   size_t size, skipped = 0;

@@ -260,8 +260,7 @@ gconv_status gconv_reader_look(gconv_reader *reader) {
   return GCONV_OK;
 }
 
-/* Looks behind an image from a pipe, at bytes that have come already. It does not wait: the pipe may stay
- * open. */
+/* Looks behind an image from a pipe, at bytes that have come already. It does not wait: the pipe may stay open. */
 static void look_at_pipe(gconv_reader *reader) {
   const gconv_source *source = reader->source;
   if (reader->end > 0 && !gconv_source_can_rewind(source) && source->end > source->begin)

@@ -135,10 +135,9 @@ struct gconv_plan_type {
   gconv_status (*execute_rows)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                gconv_image *outputs, gconv_timings *timings);
 
-  /* By rows on a GPU, as a stage of a chain whose results stay there. make_rows_there() makes `count` rows in memory
-   * of the device, and sets *out to an image of them. The plan owns that memory, and reuses it in the next call. The
-   * window is in memory of the host or, with `there`, of the device. That of execute_rows_there() is in memory of the
-   * device. */
+  /* By rows on a GPU, as a stage of a chain whose results stay there. make_rows_there() makes `count` rows in memory of the
+   * device, and sets *out to an image of them. The plan owns that memory, and reuses it in the next call. The window is in
+   * memory of the host or, with `there`, of the device. That of execute_rows_there() is in memory of the device. */
   gconv_status (*make_rows_there)(gconv_plan *plan, const gconv_image *window, bool there, int32_t window_row, int32_t first,
                                   int32_t count, gconv_image *out, gconv_timings *timings);
   gconv_status (*execute_rows_there)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,

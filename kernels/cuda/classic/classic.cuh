@@ -37,8 +37,8 @@ DEVICE place begin_channel(const arguments &a, int64_t z, uint8_t **pixel) {
   return {0, 0, (int32_t)(z - number * a.problem.channels), plane.in};
 }
 
-/* Stores an output sample: alpha that is kept, or the response of each filter, whose sum is sum_of(k). `pixel` is the output
- * pixel of filter 0. */
+/* Stores an output sample: kept alpha, or the response of each filter. sum_of(k) returns the sum of filter k. `pixel` is the
+ * output pixel of filter 0. */
 template <class In, class Out, class Sum>
 DEVICE void store_sample(const arguments &a, const float *weights, const place &at, uint8_t *pixel, Sum sum_of) {
   if (a.problem.keep_alpha && at.c == a.problem.channels - 1)

@@ -10,7 +10,7 @@ enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 8, CONSTANT_TAPS = 7936 }; /* constants 
 
 template <int TAPS> struct parameters : arguments {
   const float *weights;
-  float taps[TAPS]; /* K x R x S; or one that is not used, where `weights` alone has the taps */
+  float taps[TAPS]; /* K x R x S taps, if TAPS > 1; otherwise kernels read `weights` */
 };
 
 template <class Sum, class In, int TAPS> DEVICE float sum_of_filter(const parameters<TAPS> &a, const place &at, int32_t k) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct64: direct-classic with sums in float64, for filters of which float32 would lose digits.
+ * direct64: direct-classic with sums in float64, for filters whose sums would lose digits in float32.
  *
  * A thread makes one output sample, tap by tap. The product of a tap and a sample is exact, and a sum of n of them is off by
  * n * 2^-53; it is rounded to float32 once. Taps are added in the order of the definition, so direct64 of the CPU has the

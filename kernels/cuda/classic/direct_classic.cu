@@ -35,8 +35,8 @@ gconv_status execute(const gconv_execution *execution) {
   });
 }
 
-/* 25 instructions a tap are an early guess, a third of what was counted. `auto` never takes a classic algorithm; direct uses
- * this cost for problems that it leaves to the classic one. */
+/* Counts 25 instructions for a tap: an early guess, a third of what was counted. `auto` never takes a classic algorithm;
+ * direct uses this cost for problems that it leaves to the classic one. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return classic_ms(problem, machine, 25.0 * problem->rows * problem->columns + 60);
 }

@@ -22,9 +22,8 @@
  *
  * Arithmetic: 2 K R S flop a sample. Bytes: R S floats are written and read again, which is 8 R S bytes a sample, and 8 K
  * bytes of sums. At 7 x 7 with one filter that is 400 bytes; direct moves 8. With few filters, memory is the bound: an H200
- * moves 4200 bytes a nanosecond, so it does some 10 samples in this time. With K filters, each float of the matrix serves 2
- * K flop. From some 32 filters on, the multiply-adds take longer than the memory. That is why networks are computed like
- * this.
+ * moves 4200 bytes a nanosecond, and so computes some 10 samples a nanosecond. With K filters, each float of the matrix
+ * serves 2 K flop. From some 32 filters on, multiply-adds take longer than the memory: so networks are computed like this.
  *
  * The patch matrix is R * S times as large as the output. So it is made in chunks of n samples; a chunk may be many rows or
  * a part of one. Large chunks, up to the workspace, are the fastest. Chunks so small that matrix and sums stay in the L2
@@ -39,8 +38,8 @@ namespace {
 /* ---- The kernels before and after the product ---- */
 
 /* A thread writes the entries of one column, for some rows of taps. Neighbouring threads write neighbouring floats.
- * `patches` has RS rows of `pitch` floats, of which `columns` are filled, from sample `first` on. Grid: x counts columns, y
- * rows of taps. */
+ * `patches` has RS rows of `pitch` floats, of which `columns` are filled, from sample `first` on. Grid: x columns, y rows of
+ * taps. */
 template <class In>
 __global__ void make_patches(const __grid_constant__ arguments a, int64_t first, int32_t columns, int32_t pitch,
                              float *patches) {
@@ -160,8 +159,8 @@ int64_t column_floats(const gconv_problem *problem) {
   return taps_of(problem) + problem->filters;
 }
 
-/* Returns the columns of a chunk, a multiple of COLUMN_STEP, whose patches and sums fit into the workspace; 0 if none fit.
- */
+/* Returns the columns of a chunk, a multiple of COLUMN_STEP, whose patches and sums fit into the workspace, or 0.
+ * */
 int64_t columns_of(const gconv_problem *problem) {
   const int64_t most = (int64_t)problem->workspace_limit / (column_floats(problem) * (int64_t)sizeof(float));
   const int64_t fitting = (most < MOST_COLUMNS ? most : (int64_t)MOST_COLUMNS) / COLUMN_STEP * COLUMN_STEP;
@@ -202,8 +201,8 @@ const char *supports(const gconv_problem *problem) {
   return columns_of(problem) == 0 ? "32 columns of its patch matrix would exceed the workspace" : NULL;
 }
 
-/* Patches and sums are written and read again, samples are read and written. A chunk takes three launches. Tiles multiply
- * their padding, too. */
+/* Counts the bytes of patches and sums, written and read again, and of samples, read and written. A chunk takes three
+ * launches. Tiles multiply their padding, too. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double filters = problem->filters <= FEW ? problem->filters : (problem->filters - 1) / TILE * TILE + TILE;
   const double samples = (double)samples_of(problem), chunks = samples / (double)columns_of(problem) + 1;

@@ -16,9 +16,10 @@
  * Arithmetic: 2 K R S flop an output. Bytes: as direct, for the patches do not leave the multiprocessor; im2col, which
  * writes them to memory, has 8 R S more. An entry is made once for 16 filters, and read 16 times from shared memory.
  *
- * The bound: two reads of shared memory for each multiply-add, so an eighth of the peak; and with fewer than 16 filters, the
- * rows of the tile that no filter owns do their part in vain: with one filter, 15 of 16. So this way is for many filters.
- * Kernels with more sums in the registers of a thread read less for each (classic/im2col.cu has 4 x 4, fast/gemm.cu 8 x 8).
+ * The bound: each multiply-add takes two reads of shared memory, so the kernel reaches an eighth of the peak. With fewer
+ * than 16 filters, some rows of the tile have no filter, and their work is wasted: with one filter, 15 of 16. So this way is
+ * for many filters. Kernels with more sums in a thread's registers read less (classic/im2col.cu has 4 x 4, fast/gemm.cu 8 x
+ * 8).
  *
  * One thread adds the products of a sum in the order of the definition, so this is the exact family.
  */
@@ -33,8 +34,8 @@ enum { TILE = 16 };
  * need no padding; with it, the last word of the second row would share the bank of the first word stored. */
 typedef float tile[TILE][TILE];
 
-/* Combines the sums of an output by TILE filters, from first_k on, into one value. The threads of the first row call this.
- */
+/* Combines the sums of an output by TILE filters, from first_k on, into one value. Threads of the first row call this.
+ * */
 DEVICE void combine(const arguments &a, const float *weights, const tile &sums, int column, int64_t first_k, float *value) {
   const gconv_problem &problem = a.problem;
   for (int64_t k = first_k; k < first_k + TILE && k < problem.filters; k++) {
@@ -82,7 +83,7 @@ __global__ void __launch_bounds__(TILE *TILE)
       const int64_t k = first_k + row;
       const float sum = multiply<In>(a, weights, at, first_k, taps, patches);
       if (gconv_is_combined(&problem)) {
-        taps[row][column] = sum; /* from all filters to the first row */
+        taps[row][column] = sum; /* the threads of the first row read the sums of all filters */
         __syncthreads();
         if (row == 0)
           combine(a, weights, taps, column, first_k, &value);
@@ -108,7 +109,7 @@ gconv_status execute(const gconv_execution *execution) {
   });
 }
 
-/* Tiles of 16 filters; an entry of the patches takes some 30 instructions, a product as long as eight multiply-adds. */
+/* Counts whole tiles of 16 filters. An entry of the patches takes some 30 instructions, a product eight multiply-adds. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double tiles = (problem->filters - 1) / TILE + 1, taps = (double)taps_of(problem);
   return classic_ms(problem, machine, 16 * tiles / problem->filters * (8 * taps + 30 * taps / 16 + 60));

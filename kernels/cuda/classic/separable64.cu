@@ -98,8 +98,7 @@ const char *supports(const gconv_problem *problem) {
   return obstacle ? obstacle : band_obstacle(problem, middle_of(problem));
 }
 
-/* Estimates as separable-classic does, whose taps take 25 and 4 instructions. Here both passes check borders, and sums are
- * float64. */
+/* Estimates as separable-classic does, whose taps take 25 and 4 instructions. Here both passes check borders, in float64. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return passes_ms(problem, machine, 30.0 * ((double)problem->columns + problem->rows));
 }

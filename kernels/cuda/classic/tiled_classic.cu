@@ -15,9 +15,8 @@
  * at 31 x 31. Borders and types of samples are resolved on the way into the tile, once a sample and no longer once a tap.
  *
  * The bound: each multiply-add reads a sample from shared memory, 4 bytes. A multiprocessor gets 128 bytes a cycle from
- * there, 32 samples, and could do 128 multiply-adds. So this kernel reaches a quarter of the peak at most.
- * A thread that makes several outputs can use a sample several times, once it is in a register: that is what
- * fast/tiled.cu does.
+ * there, 32 samples, and could do 128 multiply-adds. So this kernel reaches a quarter of the peak at most. A thread that
+ * makes several outputs can use a sample several times, once it is in a register: that is what fast/tiled.cu does.
  *
  * The 32 threads of a warp have neighbouring columns, so they read 32 neighbouring samples, which lie in different banks of
  * shared memory. With stride 2, two threads share a bank, and wait for each other.
@@ -106,7 +105,7 @@ template <class In, class Out> void launch(const gconv_execution *execution) {
                         (int32_t)reach_of(block.y, problem->stride_y, problem->rows, problem->dilation_y),
                         (int32_t)reach_of(block.x, problem->stride_x, problem->columns, problem->dilation_x)};
   auto *kernel = convolve<In, Out>;
-  if (bytes > 48 << 10) /* more than any kernel may use unasked; if this fails, the launch fails */
+  if (bytes > 48 << 10) /* more needs permission; if this call fails, the launch fails, too */
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
   kernel<<<grid_of(problem, block), block, bytes, (cudaStream_t)execution->stream>>>(a);
 }
@@ -120,8 +119,8 @@ const char *supports(const gconv_problem *problem) {
   return fits ? NULL : "its tile would not fit in the shared memory of the GPU";
 }
 
-/* 30 a sample of the tile and 5 a tap are early guesses, a third of what was counted. `auto` never takes a classic by its
- * own name; tiled and direct use this cost for problems that they leave to the classic. */
+/* Counts 30 instructions for a sample of the tile and 5 for a tap. These are early guesses, a third of what was counted.
+ * `auto` never takes a classic by its own name; tiled and direct use this cost for problems that they leave to it. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const dim3 block = choose_block(problem);
   const double filled = (double)tile_bytes(problem, block) / sizeof(float) / (block.x * block.y);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiles of some channels of an image in shared memory, plane by plane, with zeros outside the image: for layers, forward and
- * in learning. */
+/* Tiles of some channels of an image in shared memory, plane by plane, with zeros outside the image. For layers, in
+ * learning, too. */
 #pragma once
 
 #include "copies.cuh"
 
 namespace {
 
-/* A part of some channels of height x width samples each, the first of which is at `image`: rows x columns from (top, left)
- * on, which may lie outside. */
+/* A part of an image: rows x columns samples of each channel, from (top, left) on; some may lie outside. A channel has
+ * height x width samples, and the first channel begins at `image`. */
 struct planes_part {
   const float *image;
   int32_t height, width, channels, top, left, rows, columns;
@@ -50,8 +50,8 @@ DEVICE void copy_columns(const planes_part &part, const planes_copy &copy, int32
   }
 }
 
-/* Starts to copy a part to shared memory. WIDTH: 1, or 4, where the image, `left`, all widths and distances are multiples of
- * sixteen bytes. */
+/* Starts to copy a part to shared memory. WIDTH: 4 if the image, `left`, all widths and distances are multiples of 16 bytes,
+ * else 1. */
 template <int WIDTH> DEVICE void copy_planes(const planes_part &part, const planes_copy &copy) {
   int32_t first = 0;
   for (; first + 64 * WIDTH <= part.columns; first += 64 * WIDTH)

@@ -34,8 +34,8 @@ DEVICE uint32_t saturate_four(const int32_t (&level)[4]) {
   return low;
 }
 
-/* Stores four finished values from sample `first` on, which is a multiple of four. At the end of a row, only `count` of them
- * are stored. */
+/* Stores four finished values from sample `first` on, a multiple of four. At the end of a row, only `count` of them are
+ * stored. */
 template <class Out> DEVICE void store_four(const float (&y)[4], Out *row, int first, int count) {
   using word = decltype(pack_four(y, Out()));
   if (count >= 4) {

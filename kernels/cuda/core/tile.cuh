@@ -119,8 +119,7 @@ DEVICE void fill_tile(const arguments &a, const tile_shape &shape, const uint8_t
 /* ---- From sums to values ---- */
 
 /* Finishes the sums of filter number `filter`. If filters are combined, it only collects them until the last one. Returns
- * whether `values` are ready to be stored. The conditions are the same for all values, so each is tested once, not for every
- * value. */
+ * whether `values` are ready to be stored. The conditions are the same for all values, so each is tested only once. */
 template <int N>
 DEVICE bool take_sums(const gconv_problem &problem, const float *weights, int filter, int filters, float (&sums)[N],
                       float (&values)[N]) {

@@ -32,7 +32,7 @@ int64_t filters_of_group(const gconv_layer_problem *problem) {
   return problem->filters / problem->groups;
 }
 
-/* Returns the block size, of 4, 8, 12 and 16, that takes the fewest blocks, and then the fewest zeros. */
+/* Returns the filters of a block, 4, 8, 12 or 16: with the fewest blocks, and then the fewest zeros. */
 int block_filters(const gconv_layer_problem *problem) {
   int64_t filters = filters_of_group(problem), blocks = divide_up(filters, 16);
   return (int)(divide_up(divide_up(filters, blocks), 4) * 4);

@@ -58,8 +58,8 @@ const char *gconv_backprop_method_at(size_t index);
 /* A net in training by one method, on the GPU that is current when it is made; one thread at a time. */
 typedef struct gconv_backprop gconv_backprop;
 
-/* The parts of a net, which gconv_backprop_create() copies. Inputs are cases x widths[0], targets cases x widths[layers], in
- * host memory. */
+/* The parts of a net, in host memory, which gconv_backprop_create() copies. Inputs: cases x widths[0]; targets: cases x
+ * widths[layers]. */
 typedef struct gconv_backprop_order {
   size_t method;
   gconv_backprop_net net;

@@ -39,7 +39,7 @@ __global__ void transpose(const float *weights, int rows, int columns, float *tr
     transposed[own % columns * rows + own / columns] = weights[own];
 }
 
-/* Adds dz[k] * in[c] for each weight, and dz[k] for each bias. A thread has the same weights in each call, so no barrier is
+/* Adds dz[k] * in[c] for each weight, and dz[k] for each bias. A thread has the same weights in each call: no barrier is
  * needed. */
 __device__ void add_gradient(const float *in, int inputs, const float *dz, int outputs, float *gradient) {
   for (int i = threadIdx.x; i < outputs * inputs; i += blockDim.x)

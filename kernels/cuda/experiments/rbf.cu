@@ -28,7 +28,7 @@ struct gconv_rbf {
   float **rows;
   void *digit_memory;
   gconv_svm_gpu_digits digits;
-  float *partial_values; /* of blocks: the smallest, then the largest */
+  float *partial_values; /* the smallest number of each block, then the largest of each */
   uint32_t *partial_places, *where;
   cudaTextureObject_t texture;
   cudaEvent_t begin, end;
@@ -55,7 +55,7 @@ __device__ float add_difference(float4 x, float4 q, float sum) {
   return fmaf(d, d, fmaf(c, c, fmaf(b, b, fmaf(a, a, sum))));
 }
 
-/* Makes the value of a thread's case i; number k of the case, or group of four, is load(i, k). */
+/* Computes the kernel value of a thread's case i. load(i, k) returns number k of the case, or its k-th group of four. */
 template <class Number, class Load> __device__ void make_value(const row_arguments &a, const Number *query, Load load) {
   const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
   float sum = 0;
@@ -91,7 +91,7 @@ __global__ void by_local_memory(row_arguments a) {
   make_value(a, own, [&](size_t i, int k) { return ((const float4 *)a.x)[k * a.pitch + i]; });
 }
 
-/* The first methods, in their order. */
+/* The kernels of the first methods, in the order of `methods`. */
 void (*const row_kernels[])(row_arguments) = {by_rows, by_columns, by_fours, by_texture, by_local_memory};
 enum { BY_TEXTURE = 3, BY_LOCAL_MEMORY = 4 };
 

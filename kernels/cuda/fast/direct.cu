@@ -3,12 +3,12 @@
  * direct: multiply and add, tap by tap, in the order of the definition (r, then s). This is the exact family. There are
  * several kernels; each takes problems that the kernels before it cannot take.
  *
- * patch (direct_slide.cuh): 3 x 3 and 5 x 5 on planes of floats (one channel); these are bound by memory. Also small images
- * of one channel, to 7 x 7; these are bound by latency. Floats need windows that begin at multiples of four samples, as with
- * the usual padding of K / 2; otherwise they slide. A thread loads all of its rows at once.
+ * patch (direct_slide.cuh): 3 x 3 and 5 x 5 on planes of floats (one channel), which are bound by memory; and filters to 7 x
+ * 7 on small images of one channel, which are bound by latency. Windows of floats must begin at multiples of four samples,
+ * as with the usual padding of K / 2; otherwise slide takes them. A thread loads all of its rows at once.
  *
- * slide (direct_slide.cuh): squares to 17 x 17, and for integers any filter to 17 x 17; without stride and dilation. Sums
- * slide down the rows in registers.
+ * slide (direct_slide.cuh): square filters to 17 x 17, and on integers any filter to 17 x 17; without stride and dilation.
+ * Sums slide down the rows in registers.
  *
  * tiled takes the others, or direct-classic if tiled refuses: larger filters, filters of floats that are not square, two
  * channels, strides, dilations, and responses that are combined (except the magnitude of a pair).
@@ -33,8 +33,8 @@ template <class In, int K, int C> constexpr int slide_width() {
   return sizeof(In) == 4 && C == 1 && (K <= 3 || K == 5 || K == 11 || K == 13) ? 8 : 4;
 }
 
-/* The patches of an instance. width: their outputs of a row. blocks: blocks of a multiprocessor that leave enough registers.
- */
+/* The patches of an instance. width: outputs of a row. blocks: so many of a multiprocessor that registers suffice.
+ * */
 struct patch_shape {
   int width, rows, blocks; /* 0 rows: there is no such instance */
 };

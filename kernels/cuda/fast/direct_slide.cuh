@@ -15,7 +15,7 @@
  *
  * Speed: K * K * V fused multiply-adds for V + (K - 1) * C samples loaded. Most of the samples are in the L1 cache, where
  * the neighbours' loads have put them. Taps are kernel parameters. A multiply-add takes its tap as an operand from a uniform
- * register. There are 63 uniform registers, which hold all taps of a filter to 7 x 7. Of larger filters, further taps are
+ * register. There are 63 uniform registers, which hold all taps of a filter to 7 x 7. The other taps of a larger filter are
  * loaded again for each row, two by an instruction.
  *
  * Floats are bound by memory bandwidth to K = 5. At K = 7 they reach three quarters of it, and warps wait for loads in half
@@ -67,8 +67,8 @@ template <class In, int K, int C, int V> struct patch_row {
   }
 };
 
-/* Floats: of the first and the last group of four, only what is needed is loaded, because the number of rows is limited by
- * registers. */
+/* For floats. Of the first and the last group of four, only the samples under the windows are loaded: this saves registers,
+ * which limit the number of rows. */
 template <int K, int C, int V> struct patch_row<float, K, C, V> {
   using shape = window<K, C, V>;
   static constexpr int BEGIN = shape::FIRST, END = shape::FIRST + V + (K - 1) * C;
@@ -195,8 +195,8 @@ __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ s
 /* The frame: a square of K x K taps into which a filter is put. The filter's first row is the first row of the frame, its
  * first column is column `shift`. The other taps are zeros. Zeros change no sum of integers, since these sums are never -0.
  * Floats may be infinite, so their frame has the size of the filter. Integers are loaded in groups of four. All threads load
- * at multiples of four only if the frame's middle column is a multiple of four samples from the output. So some frames must
- * be wider. */
+ * at multiples of four only if the frame's middle column is a multiple of four samples from the output: so some frames are
+ * wider. */
 struct frame {
   int32_t size; /* K; 0: there is no frame */
   int32_t shift;
@@ -217,8 +217,8 @@ inline frame find_frame(const gconv_problem *problem) {
 
 /* Finds the exponent e by which taps for integers are scaled. The largest tap times 2^e is below 2^127, and at least 2^125
  * unless e = 149, the most that is needed. Returns whether all taps times 2^e are whole numbers. Then the product of a tap
- * and a level is a whole number of units of 2^-149: no part of it is below the smallest float, and sums are rounded as with
- * unscaled taps. */
+ * and a level is a whole number of units of 2^-149: no part of it is below the smallest float, and sums are rounded as
+ * without scaling. */
 inline bool find_exponent(const float *taps, int count, int *e) {
   float largest = 0;
   for (int i = 0; i < count; i++)
@@ -280,7 +280,7 @@ inline bool slides(const gconv_execution *execution, frame square) {
   const int64_t samples = (int64_t)problem->out_width * problem->channels, margin = 2 * square.size * problem->channels;
   bool shape = square.size > 0 && problem->stride_y == 1 && problem->stride_x == 1 && problem->dilation_y == 1 &&
                problem->dilation_x == 1;
-  const int vain = 3; /* at least the rows that row_reader fetches in vain: AHEAD; along rows, a margin */
+  const int vain = 3; /* rows that row_reader may fetch in vain, at most (AHEAD); along rows, a margin */
   bool near = is_near(problem->height, problem->pad_top, problem->out_height, square.size, vain) &&
               is_near(problem->width, problem->pad_left + square.shift, problem->out_width, square.size, vain);
   /* In narrower images, the ends of rows would be most of the work. */
@@ -331,7 +331,7 @@ template <int K, int C, int V, int F> void find_inner(sliding_arguments<K, F> *a
   const gconv_problem *problem = &a->problem;
   const int64_t before = (int64_t)problem->pad_left * C + shape::FIRST; /* from the window to its first output */
   const int64_t last = (int64_t)problem->width * C + before -
-                       4 * shape::WORDS; /* the last output from which a thread's window ends inside the row */
+                       4 * shape::WORDS; /* the last output with which a thread can begin: its window ends inside the row */
   const int64_t begin = before <= 0 ? 0 : (before + V - 1) / V * V;
   int64_t end = last < 0 ? 0 : last / V * V + V;
   end = end > a->samples / V * V ? a->samples / V * V : end;
@@ -401,7 +401,8 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
     a.strip = hinted_strip(problem, a.across * planes, block.y);
   else if (a.across > 0 && !SWEEPS)
     a.strip = (int32_t)choose_strip(problem->out_height, K + 1, a.across * planes,
-                                    at_a_time * block.y); /* K - 1 rows before a strip, and the time of 2 to begin with */
+                                    at_a_time *
+                                        block.y); /* the lead: K - 1 rows before a strip, and the time of 2 rows to begin */
   const dim3 grid((unsigned)divide(&a, block));
   slide<In, K, C, V, F, PLAIN, BY_FOUR><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of direct for squares share: reading input rows into registers as floats, sliding down them, finishing
- * sums, and the samples at the ends of rows, which no sliding thread makes. */
+/* What the kernels of direct for square filters share: reading input rows into registers as floats, sliding down them,
+ * finishing sums, and making the samples at the ends of rows, which no sliding thread makes. */
 #pragma once
 
 #include "../core/store.cuh"
@@ -25,8 +25,8 @@ template <int K, int F> struct sliding_arguments : arguments {
   float taps[F][K * K];
 };
 
-/* The samples of an input row that a thread reads, in groups of four. They begin FIRST samples before the first one that it
- * needs. If the filter is centred (pad_left = K / 2), that is LEFT samples before its first output. */
+/* The samples of an input row that a thread reads, in groups of four. They begin FIRST samples before the first sample that
+ * the thread needs. If the filter is centred (pad_left = K / 2), that is LEFT samples before its first output. */
 template <int K, int C, int V> struct window {
   static constexpr int PAD = K / 2 * C;
   static constexpr int LEFT = (PAD + 3) / 4 * 4;
@@ -140,7 +140,7 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
 
 /* ---- Output rows ---- */
 
-/* Alpha that is kept of output pixel (p, q), as kept_alpha() computes it. */
+/* Returns the kept alpha of output pixel (p, q), as kept_alpha() does. */
 template <class In, int C>
 __device__ float near_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int p, int q) {
   int y = near_index(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
@@ -180,8 +180,7 @@ DEVICE void store_any(const sliding_arguments<K, F> &a, const float *first, cons
   BY_TYPE(problem.out_type, Type, store_four(y, (Type *)out, sample, 4));
 }
 
-/* Plain epilogues: y = sum * scale + offset, after the magnitude if there are two sums. The output has the type of the
- * input. */
+/* Plain epilogues: y = sum * scale + offset, after the magnitude if there are two sums. Input and output have one type. */
 template <int F> DEVICE float plain_sum(float first, float second) {
   return F == 1 ? first : sqrtf(fmaf(second, second, fmaf(first, first, 0.0f)));
 }
@@ -221,8 +220,8 @@ DEVICE void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V
   store_words(words, row + sample);
 }
 
-/* Finishes and stores V samples of output row `p`. PLAIN: the epilogue is only scale and offset, after the magnitude of two.
- * If not PLAIN, the epilogue is tested for each row, which costs little where rows have many taps. */
+/* Finishes and stores V samples of output row `p`. PLAIN: the epilogue is only scale and offset, after the magnitude of two
+ * sums. If not PLAIN, the epilogue is tested for each row, which costs little where rows have many taps. */
 template <class In, int K, int C, int V, int F, bool PLAIN>
 DEVICE void store_sums(const sliding_arguments<K, F> &a, const float (&first)[V], const float (&second)[V],
                        const uint8_t *in, uint8_t *out, int p, int sample) {
@@ -279,8 +278,8 @@ template <int K, int F> DEVICE void store_plain_one(const sliding_arguments<K, F
   *out = (uint8_t)min(max(level, 0), 255);
 }
 
-/* Rows of a window that are loaded at once for samples at the ends of rows: one to K = 3, all K of 4 and 5. Above, as many
- * as fit into the registers that an instance has for its sliding threads. */
+/* How many rows of a window are loaded at once for a sample at the end of a row: one for K up to 3, all for K = 4 and 5. For
+ * larger K, as many as fit into the registers that an instance has for its sliding threads. */
 template <int K> constexpr int end_rows = K <= 3 ? 1 : K <= 5 ? K : (has_spare_registers<K> ? 36 : 20) / K;
 
 /* Makes one output sample at the end of a row. Its window may reach outside. ROWS input rows are loaded at once. For a

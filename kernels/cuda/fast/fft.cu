@@ -62,8 +62,8 @@ bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
 struct tile_engine {
   line_order order; /* of rows and of columns */
   size_t shared;
-  int threads, blocks; /* threads of a block; blocks of a multiprocessor, of an H200's size */
-  double work;         /* time of a sample of a tile, except `back`; as multiply-adds that an H200 makes meanwhile */
+  int threads, blocks; /* threads of a block; blocks that a multiprocessor of an H200 runs at a time */
+  double work;         /* time of a sample of a tile, except `back`, in multiply-adds that an H200 makes meanwhile */
   double back; /* the time of a sample in the inverse transform of rows, which only computes the rows that are stored */
   void (*kernel)(tile_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
@@ -82,7 +82,7 @@ struct line_engine {
   line_order order;
   int twists, rows, columns, column_threads; /* see line_shape */
   size_t rows_shared, columns_shared;
-  double work; /* of a sample of tiles with such lines, see tile_engine */
+  double work; /* time of a sample of a tile with such lines, as in tile_engine */
   void (*enter)(line_arguments), (*filter)(line_arguments), (*leave)(line_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
@@ -123,8 +123,7 @@ size_t kept_times(const gconv_problem *problem) {
 }
 
 /* Returns the time of the last round, as a part of a whole round. A block alone on a multiprocessor is fast, but not as fast
- * as all together: 1024 x 1024 samples of u8 took 12.7, 15.8, 17.8 and 21.5 us with one to four blocks of the smallest
- * tiles. */
+ * as all together: 1024 x 1024 samples of u8 took 12.7, 15.8, 17.8 and 21.5 us with 1 to 4 blocks of the smallest tiles. */
 double last_round(int64_t pairs, int blocks) {
   const double busy = (double)((pairs - 1) / multiprocessors() + 1), alone = 0.4;
   return pairs > 0 ? (busy + alone) / (blocks + alone) : 0;
@@ -178,7 +177,7 @@ bool solve(const gconv_problem *problem, solution *best) {
   *best = {};
   const auto all_work = [](const solution &s) { return s.work + s.launches * LAUNCH_WORK; };
   const auto keep_better = [&](bool possible, const solution &candidate) {
-    if (possible && (best->work == 0 || all_work(candidate) < all_work(*best))) /* work is above 0 for all solutions */
+    if (possible && (best->work == 0 || all_work(candidate) < all_work(*best))) /* 0: there is no best one yet */
       *best = candidate;
   };
   solution s;
@@ -341,7 +340,7 @@ const char *supports(const gconv_problem *problem) {
 }
 
 /* Tiles in shared memory are bound by instructions. Tiles in device memory are bound by its bandwidth, of which they reach
- * 0.75. For launches, see LAUNCH_WORK; 0.5 is the time of the host. */
+ * 0.75. The host takes as long as half a launch. For launches, see LAUNCH_WORK. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   solution s;
   if (!solve(problem, &s))
@@ -357,9 +356,8 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
  * The bound is statistical, like the bound of the CPU's fft. Errors come from 2 log2 (points of a tile) levels of
  * butterflies, from the product and from the rounded spectrum. Each adds some 0.8 u, relative to the root mean square of its
  * values; the bound counts u. That root mean square is at most max |x| on the way to the spectrum, and (sum |tap|) * max |x|
- * on the way back. Independent errors add
- * as their squares do. The bound is 16 standard deviations of the result. A bound that holds for any input would be useless
- * (docs/algorithms.md).
+ * on the way back. The squares of independent errors add up. The bound is 16 standard deviations of the result. A bound that
+ * holds for any input would be useless (docs/algorithms.md).
  */
 double error_bound(const gconv_problem *problem) {
   solution s;

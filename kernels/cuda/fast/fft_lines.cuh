@@ -11,7 +11,7 @@
  * that are 16 apart, twist, 16 neighbours. The way back has the opposite order.
  *
  * Speed: 48 bytes a point, which holds two samples. At the bandwidth of an H200 that is 175 G samples a second; 130 G were
- * reached. What is lost at the edges of tiles is not counted.
+ * reached. Samples at the edges of tiles, which are lost, are not counted.
  */
 #pragma once
 
@@ -25,15 +25,15 @@ namespace {
 enum { LINE_THREADS = 256, LINE_BLOCKS = 3 }; /* threads of a block, blocks of a multiprocessor */
 enum { BLOCK_POINTS = 4096, GROUP = 17 };     /* points of a block; 16 points of a line and the gap after them */
 
-/* A line in shared memory. Its gaps let points 16 apart use different banks, and neighbours, too. */
+/* A line in shared memory. Its gaps put points that are 16 apart into different banks, and neighbours, too. */
 template <int P_, int Q_> struct line_shape {
   static constexpr int P = P_, Q = Q_, S = 16, SIZE = P * Q * S;
   static constexpr int LENGTH = SIZE / 16 * GROUP;
-  static constexpr int PART = LENGTH / P;                            /* distance from k1 to k1 + 1 */
-  static constexpr int ROW = LENGTH + 8;                             /* from a row to the next: half of the banks on */
-  static constexpr int ROWS = BLOCK_POINTS / SIZE;                   /* rows of a block at a time */
-  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8;               /* columns of a block at a time, interleaved */
-  static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2); /* 34 KB */
+  static constexpr int PART = LENGTH / P; /* distance from the points of k1 to the points of k1 + 1 */
+  static constexpr int ROW = LENGTH + 8;  /* distance from a row to the next, which begins half of the banks further on */
+  static constexpr int ROWS = BLOCK_POINTS / SIZE;                            /* rows of a block at a time */
+  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8;                        /* columns of a block at a time, interleaved */
+  static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2);          /* 34 KB */
   static constexpr size_t COLUMNS_SHARED = COLUMNS * LENGTH * sizeof(float2); /* 34, 68, 68, 136 KB */
   static constexpr int COLUMN_THREADS = SIZE == 4096 ? 512 : 256;
   static constexpr int COLUMN_BLOCKS = SIZE == 4096 ? 1 : 3;
@@ -44,7 +44,7 @@ template <int P_, int Q_> struct line_shape {
 struct line_arguments {
   tiling t;
   int32_t first_pair;        /* first pair of the batch */
-  int32_t columns;           /* that lie together: as many as a block of filter_lines() has */
+  int32_t columns;           /* columns that lie together, those of a block of filter_lines() */
   const float2 *twists_y;    /* of columns: exp(-2 pi i j 2^k / N) at k * Q * 16 + j, then twists of the second pass */
   const float2 *twists_x;    /* of rows, in the same order */
   const float2 *spectrum;    /* of the filter, in the order of columns_order() */
@@ -54,8 +54,8 @@ struct line_arguments {
   int32_t *spoilt;           /* of each pair of the batch: whether a sum is not finite */
 };
 
-/* The order of a spectrum is that in which the threads of filter_lines() read it. Columns are stored as enter_lines() leaves
- * them: position 16 * m + i of a row is column i * (N / 16) + m. */
+/* A spectrum is stored in the order in which the threads of filter_lines() read it. Columns are stored as enter_lines()
+ * leaves them: position 16 * m + i of a row is column i * (N / 16) + m. */
 template <int COLUMNS> __device__ position columns_order(int64_t index, line_order y, line_order x) {
   int c = (int)(index % COLUMNS), sixteenth = size_of(x) / 16;
   index /= COLUMNS;
@@ -104,7 +104,7 @@ template <class Line, int SIGN> DEVICE void pass_middle_of_rows(float2 *lines, c
  * / 16th column of a row, from column m on. */
 struct stored_place {
   int row, m;    /* row of the block, first column */
-  int64_t first; /* place of column m; the next column is N / 16 * height points further on */
+  int64_t first; /* place of column m; the thread's next column is N / 16 * height points further on */
 };
 
 /* Assigns places to threads so that neighbouring threads write neighbouring points: first across the columns that lie
@@ -289,8 +289,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
 
 /* ---- Sums that are not finite ---- */
 
-/* Computes the outputs of spoilt pairs again. Grid: x counts rows, and blocks stride over further rows; y pairs
- * of tiles. */
+/* Computes the outputs of spoilt pairs again. Grid: x counts rows, and blocks stride over further rows; y pairs of tiles. */
 __global__ void __launch_bounds__(LINE_THREADS) mend_lines(const __grid_constant__ line_arguments a) {
   __shared__ tile_pair pair;
   if (!a.spoilt[blockIdx.y])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Discrete Fourier transforms of a few points, in the registers of a thread, in natural order. The passes of fft consist of
- * them. Then the factors of fft: twiddle factors (twists), and the spectra of filters. */
+ * them. Below stand the factors of fft: twiddle factors (twists), and the spectra of filters. */
 #pragma once
 
 #include "../core/launch.cuh"
@@ -138,7 +138,7 @@ template <int SIGN, int N> DEVICE void twist_points(const float2 (&powers)[power
 /* ---- Twists and spectra, made on the device once for a plan ---- */
 
 /* Twists and spectra are computed in float64, so that their error is one rounding. Spectra follow the definition instead of
- * a fast transform: filters are smaller than tiles, and this takes 0.1 ms to 63 x 63 taps, 9 to 18 ms at 1023 x 1023. */
+ * a fast transform: filters are smaller than tiles. This takes 0.1 ms for up to 63 x 63 taps, 9 to 18 ms for 1023 x 1023. */
 
 /* The order in which a transform leaves a line of P * Q * S points: at position (k1 * Q + k2) * S + k3 is frequency k1 + P *
  * (k2 + Q * k3). */
@@ -182,7 +182,7 @@ __global__ void transform_filter_rows(const float *taps, int columns, int dilati
 }
 
 /* Makes the spectrum in the order ORDER. It is divided by the points of a tile, so that no transform has to scale. Grid: x
- * counts points. */
+ * points. */
 template <order ORDER>
 __global__ void transform_filter_columns(const double2 *rows, int count, int dilation, line_order y, line_order x,
                                          float2 *spectrum) {

@@ -61,7 +61,7 @@ struct tile_arguments {
   float2 *combined;      /* with combined filters: memory for the combined values of each block's tile */
 };
 
-/* The order of a spectrum is that in which the threads of multiply_columns() read it. */
+/* A spectrum is stored in the order in which the threads of multiply_columns() read it. */
 template <int A> __device__ position tile_order(int64_t index, line_order, line_order) {
   int point = (int)index % 2, lane = (int)index / 2 % 32, i = (int)index / 64 % 4, m = (int)index / 256 % (A / 4);
   return {8 * (4 * m + lane / 8) + 2 * i + point, (int)index / (64 * A) * 8 + lane % 8};

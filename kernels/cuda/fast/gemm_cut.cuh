@@ -15,7 +15,7 @@ enum : int32_t {
   SHARED_BYTES = 46 * 1024,    /* of a block, without asking the driver for more */
   STAGING_INSTRUCTIONS = 20,   /* for staging 32 samples */
   STORING_INSTRUCTIONS = 60,   /* for storing 128 samples */
-  STARTING_INSTRUCTIONS = 400, /* of a warp for each tile, mostly waiting for what is staged */
+  STARTING_INSTRUCTIONS = 400, /* of a warp for each tile: the time in which it mostly waits for staged data */
   ENOUGH_TILES = 1024,         /* tiles that keep a large GPU busy evenly */
   SKEW = 4                     /* unused floats after each group of sums that are exchanged */
 };
@@ -28,7 +28,7 @@ struct cut : arguments {
 
   int64_t tiles; /* planes of all images * row_tiles * column_tiles * phase_tiles * filter_blocks */
   int64_t row_tiles, column_tiles, phase_tiles;
-  int32_t filter_tiles, filter_blocks; /* blocks over which the tiles of filters are spread; 1 if responses are combined */
+  int32_t filter_tiles, filter_blocks; /* tiles of filters; blocks over which they are spread, 1 if responses are combined */
   int32_t filter_warps;                /* warps side by side, each with other filters */
   int32_t rows, phases, groups;        /* of a tile */
   int32_t passes;     /* tiles one below the other that a block stages together, and then processes one by one */
@@ -106,7 +106,7 @@ inline int64_t lay_out(cut &a, int32_t V, bool sliding) {
                                                                                  : a.chunk_columns;
   a.in_phases = sliding ? a.phases : a.tap_phases * problem.channels;
   int64_t phase_floats = V * (int64_t)a.groups + (a.chunk_columns - 1) / a.tap_phases;
-  if (sliding) { /* the 32 lanes that stage neighbours write V * window_pitch / 32 times round the banks */
+  if (sliding) { /* the pitch lets 32 lanes that stage neighbouring samples write to different banks */
     a.window_pitch = pad_to_bank(a.groups + divide_up(a.chunk_columns, V), 32 / V, 64 / V);
     phase_floats = (int64_t)V * a.window_pitch;
   }
@@ -162,9 +162,8 @@ inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t
   a.tiles = (int64_t)problem.images * problem.planes * a.row_tiles * a.column_tiles * a.phase_tiles * a.filter_blocks;
 }
 
-/* Returns the instructions of all tiles, for multiplying, staging and storing. A warp counts in full even if some of its
- * lanes are idle.
- */
+/* Returns the instructions of all tiles, for multiplying, staging and storing. A warp counts in full even if lanes are idle.
+ * */
 inline double cut_cost(const cut &a, const filter_cut &filters) {
   const gconv_problem &problem = a.problem;
   const int32_t V = outputs_each(filters.each), warps = MOST_WARPS / filters.warps * filters.warps;
@@ -193,7 +192,7 @@ inline cut cut_problem(const gconv_problem *problem, const filter_cut &filters) 
   a.phases = a.out_phases < places ? a.out_phases : places;
   a.sample_step = step;
   a.phase_skip = sliding ? 0 : (int64_t)(problem->dilation_x - 1) * problem->channels;
-  /* Values that are combined over several tiles of filters are held for one pass only. With strides, passes were slower. */
+  /* Values combined over several tiles of filters are held for one pass only. With strides, several passes were slower. */
   const int32_t most_passes = !sliding || (gconv_is_combined(problem) && filters.tiles > 1) ? 1 : 8;
   double best_cost = HUGE_VAL;
   for (int32_t rows = 1; rows <= places / a.phases; rows++)

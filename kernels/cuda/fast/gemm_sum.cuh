@@ -10,7 +10,7 @@ namespace {
 
 /* ---- Places ---- */
 
-/* The place of a tile: the planes of its input and output, its first row, output of a phase, and phase. */
+/* The place of a tile: the planes of its input and output, its first row, first output within a phase, and first phase. */
 struct origin {
   const uint8_t *in;
   uint8_t *out;
@@ -83,7 +83,7 @@ template <class In> __device__ __noinline__ float border_sample(const gconv_prob
 }
 
 /* One warp stages `count` samples of an input row from number `first` on, in their order. `row` is NULL for a row outside
- * the image. DENSE: no sample is left out, so they follow each other. Several loads are under way at a time. */
+ * the image. DENSE: no sample is left out between them. Several loads are under way at a time. */
 template <class In, int V, bool SLIDING, bool DENSE>
 DEVICE void stage_row(const cut &a, const In *row, int64_t first, uint32_t count, float *to) {
   constexpr int AHEAD = DENSE ? 8 : 2;
@@ -147,8 +147,7 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
 
 /* ---- Multiplying ---- */
 
-/* Loads the F taps of a thread at one position. They are the same for all threads of a warp, so a load of four is one
- * access. */
+/* Loads the F taps of a thread at one position. They are the same for a whole warp, so a load of four is one access. */
 template <int F> DEVICE void load_taps(const float *from, float (&taps)[F]) {
   if constexpr (F >= 4) {
     UNROLLED_FOR (int k = 0; k < F; k += 4)

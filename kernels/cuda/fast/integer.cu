@@ -14,8 +14,8 @@
  *
  * A sum begins as the bits of the float 3 * 2^22. Integers that are added to the bits are added to the float, as long as
  * they are below 2^22. So a multiply-add divides a finished sum by a power of two and rounds it to the nearest level, ties
- * to even; that level is in the low bits. Where sums are levels, they begin with 0. All other epilogues are done as in
- * direct.
+ * to even; that level is in the low bits. Where sums are levels already, they begin with 0. All other epilogues are done as
+ * in direct.
  *
  * Patches are bound by the L2 cache and memory: they reach 85% of the cache's rate. More rows in a patch would read less
  * twice, but take registers; there have to be 24 warps on a multiprocessor to hide the latency of loads.
@@ -39,8 +39,8 @@ template <int F> struct integer_arguments : sliding_arguments<K, F> {
   uint32_t taps_of_row[F][K][2];
   float exact[F];           /* factor from integers to the sums of direct */
   int start;                /* of a sum: START, or 0 where sums are levels */
-  bool rounds;              /* levels are sums times a power of two, rounded, or their magnitude */
-  float share, start_share; /* from sums to rounded levels, which begin with START again */
+  bool rounds;              /* a level is a sum times a power of two, rounded, or the magnitude of that */
+  float share, start_share; /* a rounded level, on top of START again, is the sum as a float * share + start_share */
 };
 
 /* Returns c + the products of four bytes and four signed bytes. */
@@ -50,7 +50,8 @@ DEVICE int add_four(uint32_t samples, uint32_t taps, int c) {
   return sum;
 }
 
-/* Gathers K bytes, C apart, from byte `first` of a row on. All but `words` are constants. The fourth byte may be any. */
+/* Gathers K bytes, C apart, from byte `first` of a row on. All but `words` are constants. The fourth byte of the result is
+ * not used. */
 template <int C, int WORDS> DEVICE uint32_t gather(const uint32_t (&words)[WORDS], int first) {
   const int begin = first / 4;
   uint32_t gathered = words[begin];
@@ -119,7 +120,7 @@ DEVICE void store_integers(const integer_arguments<F> &a, const int (&first)[V],
  * which neighbouring lanes have loaded. */
 struct patch_place {
   int first;
-  bool left, right; /* no lane has that word: it is loaded */
+  bool left, right; /* the thread loads that word, because no lane has it */
   bool ends;        /* the window reaches beyond the row, or no lane has either word: samples are loaded one by one */
 };
 
@@ -215,7 +216,7 @@ __global__ void __launch_bounds__(SLIDE_THREADS, PLAIN ? 6 : 4) integers(const _
   }
   const int lane = threadIdx.x % 32, asked = (blockIdx.x * blockDim.x + threadIdx.x) * V, first = min(asked, a.end - V);
   const int top = (blockIdx.y * blockDim.y + threadIdx.y) * ROWS, source = top - problem.pad_top;
-  if (top >= problem.out_height) /* for all lanes of a warp */
+  if (top >= problem.out_height) /* true for all lanes of a warp, or for none */
     return;
   patch_place at = {first, lane == 0, lane == 31 || first + V >= a.end, false};
   at.ends = first == 0 || first + V + 4 > problem.width * C || (at.left && at.right);
@@ -337,8 +338,7 @@ const gconv_algorithm *leaves_to(const gconv_problem *problem) {
   return has_patches(problem) ? NULL : &gconv_algorithm_cuda_toeplitz;
 }
 
-/* The cost of patches: a launch, the time in which its first and last blocks wait for memory, and the bytes. Measured on an
- * H200. */
+/* The cost of patches, measured on an H200: a launch, in which the first and last blocks wait for memory, and the bytes. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   if (!has_patches(problem))
     return gconv_algorithm_cuda_toeplitz.cost(problem, machine);

@@ -48,8 +48,8 @@ inline int walk_of(const gconv_problem *problem) {
   return i;
 }
 
-/* Returns the products for an output along the row, each of a chunk of 16 samples, with `shift` zeros before its taps. The
- * number is rounded up to a compiled one, if there is one. */
+/* Returns how many products an output takes along the row, each of a chunk of 16 samples, with `shift` zeros before the
+ * taps. The number is rounded up to the next of FIXED_CHUNKS, if there is one. */
 inline int chunks_with(const gconv_problem *problem, int64_t shift) {
   const int64_t reach = (int64_t)(problem->columns - 1) * problem->dilation_x * problem->channels + shift;
   const int64_t chunks = (reach + CHUNK - 1) / CHUNK + 1;
@@ -59,8 +59,8 @@ inline int chunks_with(const gconv_problem *problem, int64_t shift) {
   return chunks > MOST_CHUNKS ? MOST_CHUNKS + 1 : (int)chunks;
 }
 
-/* Returns the zeros before the taps of a row. With them, windows begin at multiples of 8 samples, which is faster for
- * memory; or of 4 samples, if that takes fewer products. */
+/* Returns the number of zeros before the taps of a row. With them, windows begin at multiples of 8 samples, which memory
+ * reads faster; or at multiples of 4, if that takes fewer products. */
 inline int32_t shift_of(const gconv_problem *problem) {
   const int32_t before = (int32_t)((int64_t)problem->pad_left * problem->channels % 8), eight = (8 - before) % 8;
   return chunks_with(problem, eight) > chunks_with(problem, eight % 4) ? eight % 4 : eight;
@@ -83,7 +83,7 @@ inline size_t shared_bytes(const gconv_problem *problem) {
   return (size_t)(fragment_words(problem) + (SLOTS * ROWS + 1) * pitch_of(problem)) * sizeof(uint4);
 }
 
-/* Returns which of FIXED_CHUNKS the problem has along the row, or FIXED if it has more. */
+/* Returns which of FIXED_CHUNKS the problem has along the row, or FIXED if its number is not among them. */
 inline int fixed_of(const gconv_problem *problem) {
   const int(&chunks)[FIXED] = FIXED_CHUNKS[walk_of(problem)];
   return (int)(std::find(chunks, chunks + FIXED, row_chunks(problem)) - chunks);
@@ -98,7 +98,7 @@ inline bool takes(const gconv_problem *problem) {
 
 /* ---- Weights ---- */
 
-/* Writes the fragments of a filter. First, for each turn, come fragments of T, high parts, then low parts: lane 4g + t has
+/* Writes the fragments of a filter. First, for each chunk, come fragments of T, high parts, then low parts: lane 4g + t has
  * rows 2g and 2g + 1, and columns 4t to 4t + 3 in the order in which a lane reads samples. Then for each group of eight
  * output rows, from the last that 16 input rows reach, the matrix of the column, high parts and low parts: lane 4g + t has
  * output row g, and input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Returns the factor that undoes the scale of the taps. */
@@ -129,9 +129,9 @@ inline float write_filter(const gconv_problem *problem, const float *factors, __
 
 /* ---- Launching ---- */
 
-/* Returns the steps of a block's pieces, if `blocks` blocks share the image, such that the longest share is short. It is
- * about an equal share of all steps; each track counts with its lead. A share that begins inside a track takes the lead's
- * steps once more. These are not counted, because nearly all shares begin so. */
+/* Returns the steps of a piece, if `blocks` blocks share the image, so that the longest share is short. That is about an
+ * equal share of all steps; each track counts with its lead. A share that begins inside a track takes the lead's steps once
+ * more. These are not counted, because nearly all shares begin so. */
 inline int32_t fair_piece(const walk_arguments &a, int64_t blocks) {
   const int64_t equal = (int64_t)(a.steps + a.lead) * a.tracks / blocks, sharing = blocks - (int64_t)a.rounds * a.tracks;
   int64_t best = 0, least = INT64_MAX;
@@ -155,7 +155,7 @@ inline int64_t share_out(walk_arguments &a, int groups, int64_t most) {
     a.rounds = (a.steps - 1) / a.piece + 1;
     return (int64_t)a.rounds * a.tracks;
   }
-  a.rounds = (int32_t)((blocks - 1) / a.tracks); /* one block for the rest, or more */
+  a.rounds = (int32_t)((blocks - 1) / a.tracks); /* so that at least one block is left for the rest */
   a.piece = fair_piece(a, blocks);
   return blocks;
 }
@@ -208,8 +208,8 @@ launcher *const instances[WALKS][FIXED + 1] = {{launch<2, 2>, launch<2, 3>, laun
 
 /* ---- To the right: separable_tensor.cuh ---- */
 
-/* Returns the strips of a block: at most as many as there are, and as shared memory holds. If possible, two blocks share the
- * shared memory of a multiprocessor. */
+/* Returns the strips of a block: no more than there are, and no more than shared memory holds. If possible, two blocks share
+ * the shared memory of a multiprocessor. */
 int strips_of(const gconv_problem *problem) {
   static const int most[] = {8, 4, 4, 4}; /* by channels: 8 to 16 warps */
   separable_arguments unused;
@@ -222,7 +222,7 @@ int strips_of(const gconv_problem *problem) {
   return strips;
 }
 
-/* Returns the output columns of a block, which begins with 2 steps, and with groups before its first output. */
+/* Returns the output columns of a block. Before its first output, a block takes 2 steps and the groups of a window. */
 int segment_of(const gconv_problem *problem, int groups, int64_t rows_of_blocks, int64_t blocks_at_a_time) {
   const int step = step_of_type(problem->in_type), lead = (groups - 1) * GROUP + 2 * step;
   const int64_t steps = ((int64_t)problem->out_width - 1) / step + 1;
@@ -333,7 +333,7 @@ gconv_status execute(const gconv_execution *execution) {
 
 /* ---- The descriptor ---- */
 
-/* See direction_bound(). */
+/* Adds up direction_bound() of both directions. */
 double error_bound(const gconv_problem *problem) {
   const bool walks = walk::takes(problem);
   const double rank = walks ? 1 : problem->structure.rank;
@@ -375,8 +375,8 @@ double right_work(const gconv_problem *problem) {
   return carried + launched_filters(problem) * pairs_of(problem) * (25 + products / 8);
 }
 
-/* Returns the cost of a sample in the kernel downwards. Tensor cores do products 4 times as fast; all else takes as long as
- * 4 products. */
+/* Returns the cost of a sample in the kernel downwards. Tensor cores do products 4 times as fast; all else takes 4
+ * products. */
 double down_work(const gconv_problem *problem) {
   return 4 + 3.0 * (walk::CHUNK * walk::row_chunks(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1)) / 4;
 }

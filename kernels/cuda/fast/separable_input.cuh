@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* separable to the right: copies input from global to shared memory, and converts it there to float16 in the order of the
- * tensor cores. Downwards takes the largest magnitudes and scale_for(). */
+ * tensor cores. The kernel downwards uses the functions for the largest magnitude and scale_for() of this file. */
 #pragma once
 
 #include "../core/copies.cuh"
@@ -33,7 +33,8 @@ __device__ __noinline__ void fetch_edge(const separable_arguments &a, tile t, in
   }
 }
 
-/* Starts to copy a row of a unit, a word for each channel. WIDE: words are at multiples of their size, otherwise of 4. */
+/* Starts to copy a row of a unit, a word for each channel. WIDE: words begin at multiples of their size; otherwise at
+ * multiples of 4 bytes. */
 template <int BYTES, bool WIDE> DEVICE void copy_row(uint8_t *to, const uint8_t *from, int words, int stride) {
   ROLLED_FOR (int i = 0; i < words; i++, to += stride, from += BYTES) {
     copy_async<WIDE ? BYTES : 4, true>(to, from);
@@ -63,7 +64,7 @@ DEVICE void fetch_row(const separable_arguments &a, uint8_t *to, const uint8_t *
 
 template <class In, bool WIDE> DEVICE void fetch_units(const separable_arguments &a, const tile &t, int column, int end) {
   constexpr int PIXELS = splitting<In>::PIXELS, BYTES = PIXELS * sizeof(In);
-  const int C = a.problem.channels, stride = t.quads * UNITS * BYTES; /* from a raw word to the next of the unit */
+  const int C = a.problem.channels, stride = t.quads * UNITS * BYTES; /* bytes from a raw word of a unit to the next */
   ROLLED_FOR (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x) {
     const int x = column + (int)(unit % UNITS) * PIXELS;
     const int4 rows = ((const int4 *)(t.shared + a.sources))[unit / UNITS];
@@ -107,8 +108,8 @@ DEVICE uint32_t larger_pair(uint32_t most, uint32_t pair) {
 #endif
 }
 
-/* Makes word j of channel c. For u8: columns 2j and 2j + 1, four rows of each. For other types: column j, high parts, then
- * low parts. */
+/* Makes word j of channel c. u8: columns 2j and 2j + 1, four rows of each. Other types: column j, high parts, then low
+ * parts. */
 template <int C> DEVICE uint4 split_levels(const uint8_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t words[4];
   UNROLLED_FOR (int i = 0; i < 4; i++) {
@@ -120,7 +121,7 @@ template <int C> DEVICE uint4 split_levels(const uint8_t *, const uint2 (&raw)[4
   return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-/* For u16: the upper 11 bits and the lower 5 bits, both exact. */
+/* For u16: the upper 11 bits, then the lower 5 bits, both exact in float16. */
 template <int C> DEVICE uint4 split_levels(const uint16_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t high[2], low[2];
   UNROLLED_FOR (int i = 0; i < 2; i++) {
@@ -216,7 +217,7 @@ DEVICE float scale_for(uint32_t largest) {
   return exponent == 128 ? 0.0f : __uint_as_float((uint32_t)(127 + 4 - max(exponent, -122)) << 23);
 }
 
-/* Returns a scale for the largest of all threads' `most`, or 0 if one is not finite. */
+/* Returns the scale for the largest `most` of all threads of the block, or 0 if one of them is not finite. */
 __device__ float new_scale(float most) {
   __shared__ uint32_t largest;
   if (threadIdx.x == 0)

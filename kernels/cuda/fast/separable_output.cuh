@@ -39,8 +39,8 @@ DEVICE void finish_plain(const float (&sums)[AT_ONCE][4], float scale, float off
     values[i / 4][i % 4] = fmaf(sums[i / 4][i % 4], scale, offset);
 }
 
-/* Does gconv_saturate() in fewer instructions: these minimum and maximum operations return the number if the other operand
- * is NaN. */
+/* Does gconv_saturate() in fewer instructions: if one operand of fminf() or fmaxf() is NaN, they return the other
+ * operand. */
 DEVICE uint32_t level_bits(float y, float white) {
   return __float_as_uint(fminf(fmaxf(y, 0.0f), white) + 8388608.0f);
 }
@@ -119,7 +119,8 @@ __device__ __noinline__ void stage_alpha(const separable_arguments &a, tile t, t
   }
 }
 
-/* Returns the place of channel c of a pixel of the output, in any layout; NULL for alpha that is there already. */
+/* Returns the place of channel c of a pixel of the output, in any layout; NULL for the alpha of stacked responses, which the
+ * first filter alone stores. */
 DEVICE uint8_t *place_of_sample(const arguments &a, uint8_t *pixel, int c, bool first) {
   const bool alpha = a.problem.keep_alpha && c == a.problem.channels - 1;
   if (alpha && !first && a.problem.epilogue.combine == GCONV_COMBINE_STACK)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * separable, to the right: all that separable_walk.cuh leaves. First down the columns, then along the rows, on tensor cores.
+ * separable, to the right: all problems that separable_walk.cuh does not take. The kernel filters down the columns, then
+ * along the rows, on tensor cores.
  *
- * A filter of rank r is the sum of r columns times rows (factor.h): r * (R + S) multiply-adds a sample instead of R *
- * S. Even so, to keep up with 4 TB/s of memory, a filter of 31 x 31 would need all multiply-adds of a GPU of 60 TFLOP/s.
+ * A filter of rank r is the sum of r columns times rows (factor.h): r * (R + S) multiply-adds a sample instead of R * S.
+ * Even so, to keep up with a memory of 4 TB/s, a filter of 31 x 31 would need all multiply-adds of a GPU of 60 TFLOP/s.
  * Tensor cores have ten times as many, for products of matrices. A filter along one direction is such a product: 16 output
  * rows by 8 columns are T (16 x k) * X (k x 8). T has the column of the filter on its diagonals; k is 16 + R - 1, rounded
  * up.
@@ -59,7 +60,7 @@ DEVICE void multiply(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2, ui
 
 /* ---- The two directions ---- */
 
-/* The last products of columns, as the left factor of the next product. */
+/* The last results of multiply_columns(), as the left factor of multiply_rows(). */
 template <int GROUPS> struct window { uint32_t high[GROUPS - 1 + AT_ONCE][2], low[GROUPS - 1 + AT_ONCE][2]; };
 
 /* Multiplies the matrix of a column and AT_ONCE groups of X. This gives the new groups of the window. `x` is the lane's word
@@ -103,7 +104,7 @@ DEVICE void multiply_rows(const uint4 *taps, const window<GROUPS> &w, float (&su
   const int lane = threadIdx.x % LANES;
   UNROLLED_FOR (int i = 0; i < EVEN + ODD; i++) {
     const uint4 pair = taps[i * LANES + lane];
-    const int m = i < EVEN ? 2 * i : 2 * (i - EVEN) - 1; /* the fragment's first group; one of two may not exist */
+    const int m = i < EVEN ? 2 * i : 2 * (i - EVEN) - 1; /* first of the fragment's groups; one may not exist */
     UNROLLED_FOR (int j = i < EVEN ? 0 : 1; j < AT_ONCE; j += 2) {
       const auto add = [&](const auto &groups, uint32_t first, uint32_t second) {
         const auto &one = groups[m < 0 ? j : j + m];
@@ -202,7 +203,7 @@ __device__ void load_fragments(const separable_arguments &a, const tile &t, int 
 }
 
 /* Does one warp's part of a step. It takes AT_ONCE groups of columns from pixel `first` on through both directions, and
- * stages the results. MANY: all pairs of all filters, with windows in shared memory; otherwise one pair, with its window in
+ * stages the results. MANY: all pairs of all filters, with windows in shared memory; else one pair, its window in
  * registers. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 DEVICE void advance(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split, window<GROUPS> &w,
@@ -236,8 +237,8 @@ DEVICE void advance(const separable_arguments &a, const tile &t, const team &who
   stage(a, t, who, values, first);
 }
 
-/* Finds a new scale when the old one is too large for the step at `column`, and copies that step again. Returns 0 if a value
- * is not finite. */
+/* Finds a new scale when the scale is too large for the step at `column`, and copies the step again. Returns 0 if a value is
+ * not finite. */
 __device__ __noinline__ float find_scale(const separable_arguments &a, tile t, float before, int column, int end) {
   await_all_copies();
   fetch<float>(a, t, column, end);
@@ -297,7 +298,7 @@ template <class In> constexpr int bound_of(int groups) {
  * and starts to copy the step after it. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid_constant__ separable_arguments a) {
-  constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* outputs are so many columns after the inputs */
+  constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* LAG: outputs are so many columns behind the inputs */
   extern __shared__ uint4 memory[];
   const tile t = make_tile(a, (uint8_t *)memory);
   const team who = make_team<In>(a);

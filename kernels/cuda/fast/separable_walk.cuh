@@ -53,7 +53,7 @@ DEVICE bool make_rows(int chunks, int pitch, const uint4 *taps, const float4 *x,
   float y[2][OUTPUTS][4] = {}; /* groups of 8 rows by chunks */
 #pragma unroll(CHUNKS > 0 ? CHUNKS + OUTPUTS : 1)
   for (int s = 0; s < chunks + OUTPUTS - 1; s++) {
-    uint4 parts[2]; /* of samples: high, then low */
+    uint4 parts[2]; /* of the samples: high parts, then low parts */
     UNROLLED_FOR (int i = 0; i < 2; i++) {
       const float4 four = x[8 * i * pitch + 4 * s];
       split(scale * four.x, scale * four.y, parts[i].x, parts[i].z);
@@ -76,11 +76,11 @@ DEVICE bool make_rows(int chunks, int pitch, const uint4 *taps, const float4 *x,
       split(y[i / 2][out][i % 2 * 2], y[i / 2][out][i % 2 * 2 + 1], f.h[out][i], f.l[out][i]);
       most = larger_pair(most, f.h[out][i]);
     }
-  return !__any_sync(~0u, max(most & 0xffff, most >> 16) >= 0x7c00); /* infinite or NaN */
+  return !__any_sync(~0u, max(most & 0xffff, most >> 16) >= 0x7c00); /* no number is infinite or NaN */
 }
 
-/* Computes the second product. The sums of group e come from group e - 2, since a step goes down two groups. The last two
- * groups are finished by this. */
+/* Computes the second product. The sums of group e come from group e - 2, since a step goes down two groups. This finishes
+ * the last two groups. */
 template <int GROUPS> DEVICE void add_columns(const uint4 *taps, const factors &f, float (&sums)[GROUPS + 1][OUTPUTS][4]) {
   UNROLLED_FOR (int e = GROUPS; e >= 0; e--) {
     const uint4 b = taps[e * LANES];
@@ -101,7 +101,7 @@ __device__ __noinline__ float suitable_scale(const float *samples, int row_float
   for (int i = threadIdx.x % LANES; i < width; i += LANES)
     for (int row = 0; row < ROWS; row++)
       most = larger_magnitude(most, samples[row * row_floats + i]);
-  uint32_t largest = __float_as_uint(most) & 0x7fffffffu; /* and of all lanes: */
+  uint32_t largest = __float_as_uint(most) & 0x7fffffffu; /* of this lane; the maximum of all lanes follows */
   for (int distance = LANES / 2; distance > 0; distance /= 2)
     largest = max(largest, __shfl_xor_sync(~0u, largest, distance));
   return largest == 0 ? NO_SCALE : scale_for(largest);
@@ -117,7 +117,7 @@ DEVICE void set_scale(const walk_arguments &a, float next, float &scale, float &
 
 /* ---- Output ---- */
 
-/* Makes a sample of a sum, without scales, and stores it at any place. */
+/* Turns a sum (without scales) into a sample, and stores it. */
 DEVICE void store_sample(const walk_arguments &a, const block_place &at, int row, int sample, float sum) {
   const gconv_problem &problem = a.problem;
   const int C = problem.channels, q = sample / C, c = sample - q * C, p = at.out_row + row;
@@ -277,7 +277,7 @@ template <int GROUPS, int CHUNKS> DEVICE void walk_down(const walk_arguments &a,
   ROLLED_FOR (; p - 8 < at.rows; p += ROWS, from += ROWS * a.in_row, to += ROWS * a.out_row) {
     await_copies<SLOTS - 2>();
     __syncthreads();
-    if (p + AHEAD - 8 < at.rows) /* there is such a step */
+    if (p + AHEAD - 8 < at.rows) /* the step that is fetched exists */
       fetch(a, at, own, warp, at.slots + (slot == 0 ? (SLOTS - 1) * step_words : slot - step_words), p + ABOVE + AHEAD,
             from);
     commit_copies();

@@ -34,7 +34,7 @@ struct walk_arguments : arguments {
   int32_t samples;        /* of an output row */
   int32_t across, tracks; /* tracks side by side; tracks of all images. A track: the samples of a block in all rows */
   int32_t steps, lead;    /* of a track: steps of ROWS output rows; steps to begin, of which one is for the first copies */
-  int32_t rounds, piece;  /* pieces of each track that whole blocks process, and steps of a piece; the rest is shared */
+  int32_t rounds, piece;  /* pieces of a track that have their own block; steps of a piece */
   float unscale, divisor, bias; /* unscale: factor from sums to responses */
   float factor;                 /* plain: factor from sums to output samples, without the offset */
   bool plain;                   /* the epilogue is only scale and offset, and outputs are floats in rows of aligned pairs */
@@ -45,7 +45,7 @@ struct block_place {
   const uint8_t *in; /* the planes, from row 0 on */
   uint8_t *out;
   uint4 *slots;                     /* in shared memory */
-  int32_t *offsets;                 /* of singles in an input row, in bytes; -1: outside */
+  int32_t *offsets;                 /* offset of each single in an input row, in bytes; -1: outside */
   int32_t first;                    /* first output sample of the block */
   int32_t in_row, out_row;          /* numbers of the first input row and output row */
   int32_t inside_begin, inside_end; /* steps that begin between these rows have all of their rows inside the image */
@@ -94,8 +94,8 @@ __host__ __device__ constexpr int pitch_for(int warps, int chunks) {
 }
 
 /* The words of a step that a thread copies: words `lane` + i of every two rows of its warp, where i is a multiple of LANES.
- * The rows are taken as one after the other, because their words, 72 at 31 x 31, are no multiple of LANES. CHUNKS is 0 if
- * the number is not known at compile time. */
+ * The words of both rows are numbered in one sequence, because a row's words, 72 at 31 x 31, are no multiple of LANES.
+ * CHUNKS is 0 if the number is not known at compile time. */
 template <int WARPS, int CHUNKS> struct own_words {
   int lane, words, pitch;
 

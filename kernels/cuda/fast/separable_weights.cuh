@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel whose warps go to the right: the shape of a problem, and its columns and rows as matrices. This runs on the
- * host. The kernel whose blocks go downwards also uses find_exponents(), digit_writer and tap_at(). */
+/* For the kernel whose warps go to the right, on the host: the shape of a problem, and its columns and rows as matrices. The
+ * kernel whose blocks go downwards also uses find_exponents(), digit_writer and tap_at(). */
 #pragma once
 
 #include "kernels/factor.h"
@@ -91,15 +91,13 @@ size_t lay_out(const gconv_problem *problem, int strips, separable_arguments *a)
 
 /* ---- Weights ---- */
 
-/* Returns the floats in front of the fragments: the factors of the sums of each filter, then the number of digits of the
- * taps, 1 or 2.
- */
+/* Returns the floats before the fragments: the factor of each filter's sums, then the number of digits of the taps, 1 or 2.
+ * */
 size_t header_floats(const gconv_problem *problem) {
   return ((size_t)problem->filters + 1 + 3) / 4 * 4;
 }
 
-/* The powers of two that scale the taps of the two directions, in the order of processing. They are as large as float16
- * allows. */
+/* The powers of two, as large as float16 allows, that scale the taps of the two directions, in the order of processing. */
 struct exponents {
   int first, second;
 };
@@ -168,8 +166,8 @@ void write_column(const gconv_problem *problem, const float *column, int exponen
       }
 }
 
-/* Writes the numbers that group m of the window is multiplied by: 8 rows of the matrix of a filter's row, half a fragment.
- * Lane 4g + t has column g and rows 2t, 2t + 1. */
+/* Writes the factors of group m of the window: 8 rows of the matrix of a filter's row, which are half a fragment. Lane 4g +
+ * t has column g and rows 2t, 2t + 1. */
 void write_group(const gconv_problem *problem, const float *row, int exponent, int m, __half *to, digit_writer *writer) {
   int shift = -problem->pad_left - left_of(problem), groups = GROUP_COUNTS[size_of(problem)];
   for (int lane = 0; lane < LANES; lane++)
@@ -191,8 +189,8 @@ void write_row(const gconv_problem *problem, const float *row, int exponent, __h
         write_group(problem, row, exponent, m + half, to + 2 * half, writer);
 }
 
-/* Writes the fragments of the filter's pairs. All pairs have the same product of scales. Returns the factor that undoes it.
- */
+/* Writes the fragments of the filter's pairs. All have the same product of scales. Returns the factor that undoes it.
+ * */
 float write_filter(const gconv_problem *problem, const float *factors, __half *to, digit_writer *writer) {
   const int R = problem->rows, S = problem->columns, rank = problem->structure.rank;
   const float *columns = factors, *rows = factors + rank * R;
@@ -217,9 +215,9 @@ float write_filter(const gconv_problem *problem, const float *factors, __half *t
 /* ---- Precision ---- */
 
 /* A tap and a level, in two digits each, are off by 2^-22. Their product leaves out the product of the low digits, another
- * 2^-22. Numbers too small for float16 add less than 2^-22. Tensor cores truncate: each addition is off by less
- * than 2^-23 of the largest sum. There are at most n additions for n taps that are not 0, and for each of 3 products of 16
- * rows or columns 4 additions to the sums before. */
+ * 2^-22. Numbers too small for float16 add less than 2^-22. Tensor cores truncate: each addition is off by less than 2^-23
+ * of the largest sum. n taps that are not 0 take at most n additions. Each of the 3 products of 16 rows or columns takes 4
+ * more, to the earlier sums. */
 double direction_bound(double taps, double products) {
   return 4 * 0x1p-22 + (taps + 1 + 12 * products) * 0x1p-23;
 }

@@ -178,8 +178,8 @@ DEVICE void make_strips(const strip_arguments<MOST> &a, const tile_place &at, co
   }
 }
 
-/* Grid: x counts tiles along a row, y rows of tiles, z planes of all images. A block strides over what lies beyond the grid.
- */
+/* Grid: x tiles along a row, y rows of tiles, z planes of all images. A block strides over what lies beyond the grid.
+ * */
 template <class In, int MOST>
 __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant__ strip_arguments<MOST> a) {
   extern __shared__ float4 memory[];
@@ -235,7 +235,7 @@ static int32_t tap_pitch(const gconv_problem *problem) {
 
 /* Chooses the block of `strips`: the size that the user asked for, unless it is smaller than a warp, which cannot fill a
  * tile; otherwise 8 strips across, or a multiple of the piles near that. The rows are a multiple of eight, and make up 256
- * threads. There are fewer rows if the tile would not fit. Returns false if there is none. */
+ * threads. There are fewer rows if the tile would not fit. Returns false if no block has a tile that fits. */
 static bool find_strips(const gconv_problem *problem, dim3 *block, strip_shape *shape) {
   int64_t most = (int64_t)shared_limit(), piles = (int64_t)problem->channels * problem->dilation_x;
   int32_t hinted = problem->block_width * problem->block_height;

@@ -22,15 +22,15 @@
  * boxes, binomials), and for any real number times small integers. All other filters are rounded to 24 bits of their largest
  * tap, and take three digits; two would be too coarse. So the error bound equals that for a chain of float32 additions.
  *
- * Speed (u8): R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes; small windows in
- * pairs. For 7 x 7 taps of three digits on one channel, that is 12 instructions of 6 cycles on an H200; float32 takes 49 * 4
- * of 1 cycle. In the kernel, a product takes 7.2 cycles, and all other work some 70 cycles (tile_cycles()). It beats float32
- * from 5 x 5 on.
+ * Speed (u8): R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes; a product takes two
+ * small windows. For 7 x 7 taps of three digits on one channel, that is 12 instructions of 6 cycles on an H200; float32
+ * takes 49 * 4 of 1 cycle. In the kernel, a product takes 7.2 cycles, and all other work some 70 cycles (tile_cycles()). It
+ * beats float32 from 5 x 5 on.
  *
  * There are two kernels. toeplitz_walk.cuh takes small filters on bytes; if the epilogue is plain, it divides the colours of
  * RGB. toeplitz_stage.cuh takes all other problems. The host makes the bands.
  *
- * It refuses strides, which drop half of the neighbours or more, floats, which are not bytes, and sizes as in supports().
+ * It refuses strides, which drop half of the neighbours or more, floats, which are not bytes, and the sizes in supports().
  */
 #include "../core/launch.cuh"
 #include "kernels/factor.h"
@@ -156,8 +156,8 @@ int8_t digit_of(int32_t integer, int32_t digit) {
 
 /* Adds a byte to row `row` of column g of a band, for digit d of row r of the filter. Bands are stored as [row / 32][r][d]
  * [lane][word]: lane 4 g + t has rows 4 t .. 4 t + 3 of column g in its first word, and the rows 16 further on in its
- * second. Windows of 16 bytes use bands of two rows of the filter, for e = 0 and 1: [e][(r + e) / 2][d][lane][(r + e) % 2].
- */
+ * second. Windows of 16 bytes use bands of two filter rows, for e = 0 and 1: [e][(r + e) / 2][d][lane][(r + e) % 2].
+ * */
 void add_byte(const shape *s, int64_t digits, int64_t r, int64_t d, int64_t row, int64_t g, uint32_t byte, uint32_t *bands) {
   const int64_t lane = 4 * g + row % 16 / 4;
   if (s->words > 1)
@@ -180,7 +180,7 @@ void write_bands(const gconv_problem *problem, const shape *s, const float *taps
   }
 }
 
-/* Makes the scaling of a filter. The divisor becomes part of it if that is exact. */
+/* Makes the scaling of a filter. The divisor becomes part of the multiplier if that is exact. */
 scaling make_scaling(double quantum, float divisor, float bias) {
   int exponent;
   bool power = fabsf(frexpf(divisor, &exponent)) == 0.5f;
@@ -358,7 +358,7 @@ gconv_status execute(const gconv_execution *execution) {
 }
 
 /* Returns the cycles of a quarter of a multiprocessor for a tile of all filters, measured on an H200: products of 32 bytes,
- * and the other work, which filters of u16 share. Counts three digits unless taps are integers: digits are unknown here. */
+ * and the other work, which filters of u16 share. Counts three digits unless taps are integers: their number is unknown. */
 double tile_cycles(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(has_colours(problem) ? &colour : problem);

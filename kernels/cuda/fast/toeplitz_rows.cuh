@@ -9,7 +9,7 @@
 namespace {
 
 enum { WARPS = 4 };                                         /* of a block */
-enum { OUTPUTS = 8, TILE = 16 * OUTPUTS, HALF = TILE / 2 }; /* of a window, of a warp, of half of its windows */
+enum { OUTPUTS = 8, TILE = 16 * OUTPUTS, HALF = TILE / 2 }; /* outputs of a window, a warp, half a warp */
 enum { CHUNK = 16 /* bytes loaded at once */, MOST_DIGITS = 3 };
 
 /* The factors from the sum of a filter, in quanta, to its response. */
@@ -73,11 +73,11 @@ struct row_source {
   const uint8_t *in;
   int first;      /* first sample of the first chunk */
   int begin, end; /* of the chunks at a border */
-  int *places;    /* places of their samples in a row, or GCONV_OUTSIDE */
+  int *places;    /* where the samples of these chunks lie in a row, or GCONV_OUTSIDE */
 };
 
-/* Finds what THREADS threads, a warp or the block, stage of rows of `chunks` chunks. `places` has room for all samples at
- * the border. The threads must synchronise before they stage. */
+/* Finds the chunks that THREADS threads, a warp or the block, stage of rows of `chunks` chunks. `places` has room for all
+ * samples at the border. The threads must synchronise before they stage. */
 template <class In, int THREADS>
 DEVICE row_source make_source(const banded_arguments &a, const uint8_t *in, int first, int chunks, int *places) {
   constexpr int N = CHUNK / sizeof(In);
@@ -152,8 +152,8 @@ DEVICE outlet make_outlet(const banded_arguments &a, const uint8_t *in, uint8_t 
   return {in, out, tile + 4 * (int)(threadIdx.x % LANES), a.samples};
 }
 
-/* Joins the sums of the digits in float32. SMALL: there are one or three digits; then the two lowest fit into one int32. (An
- * index such as N > 2 is 1 where it is used. Elsewhere it is 0, which lies inside the array.) */
+/* Joins the sums of the digits in float32. SMALL: there are one or three digits; then the two lowest fit into one int32.
+ * (The index N > 2 is 1 where it is used; in other instances it is 0, so that it lies inside the array.) */
 template <bool SMALL, int N> DEVICE float join(const int (&sums)[N][4], int i) {
   static_assert(!SMALL || N != 2);
   float sum = (float)sums[N - 1][i];
@@ -220,7 +220,7 @@ template <int N> DEVICE void store_bytes(const uint32_t (&words)[N], uint8_t *at
         at[i] = (uint8_t)(words[i / 4] >> 8 * (i % 4));
 }
 
-/* Returns the same value, but the compiler keeps it in a register instead of computing it again. */
+/* Returns `value`. The compiler keeps the result in a register instead of computing it again. */
 DEVICE uint32_t keep(uint32_t value) {
   return __shfl_sync(~0u, value, threadIdx.x % LANES);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* toeplitz, all other filters: a block stages the input of its tiles in shared memory once, before the first product. */
+/* toeplitz, all filters but those of toeplitz_walk.cuh: a block stages the input of its tiles in shared memory once, before
+ * the first product. */
 #pragma once
 
 #include "toeplitz_rows.cuh"

@@ -177,7 +177,7 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
       divide_unit(from + row * PITCH + 12 * further, to + row * C * PLANE + 4 * further);
   }
 
-  /* Makes up to Y rows of plain results from the rows in group[], as products do. The first is at `at`, which advances. */
+  /* Makes up to Y rows of plain results from the rows in group[], as products do. The first goes to `at`, which advances. */
   template <int N>
   DEVICE void make_rows(const product &p, const uint32_t (&group)[N], const plain_outlet &to, int rows, uint8_t *&at) const {
     uint32_t words[Y][C];
@@ -204,7 +204,7 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
   DEVICE void walk(const outlet &to, int top_row, int rows) const {
     const int filters = a.problem.filters, dilation = a.problem.dilation_y;
     const int lane = threadIdx.x % LANES, windows = OUTPUTS * (lane / 4) + 4 * (lane % 4);
-    /* The data that the lane reads of a row of the ring: its windows, or the unit that it divides. */
+    /* What the lane reads of a row of the ring: its windows, or the unit that it divides. */
     const int own = keep(lead + (C == 1 ? windows : 12 * lane)), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
     const uint32_t begin = keep(shared_address(memory) + own), to_chunk = keep(chunk - own);
     const uint32_t to_unit = keep(4 * lane - windows); /* in a plane, from the windows to that unit */

@@ -29,7 +29,7 @@ DEVICE float sample_at(const view &w, int32_t y, int32_t x) {
   return w.plane[y * w.pitch + x];
 }
 
-/* Returns number i of a line of `count` samples. Beyond its ends, the line continues as in gconv_feature_fill_linear() of
+/* Returns sample i of a line of `count`. Beyond its ends, the line continues as in gconv_feature_fill_linear() of
  * src/feature. */
 template <class Line> DEVICE float extended(Line line, int32_t i, int32_t count) {
   if (i >= 0 && i < count)
@@ -64,7 +64,7 @@ template <class Make> DEVICE void each_pixel(const gconv_feature_tiles &t, const
 __global__ void __launch_bounds__(LANES *WARPS)
     make_edges(const __grid_constant__ gconv_feature_tiles t, const float *kept, float *out) {
   each_pixel(t, kept, [&](const view &w, int32_t y, int32_t x) {
-    float patch[3][3]; /* the border is symmetric: so near, it repeats the last samples */
+    float patch[3][3]; /* the border is symmetric: beside the image, it repeats the last sample */
     UNROLLED_FOR (int i = 0; i < 3; i++)
       UNROLLED_FOR (int j = 0; j < 3; j++)
         patch[i][j] = sample_at(w, min(max(y + i - 1, 0), t.height - 1), min(max(x + j - 1, 0), t.width - 1));

@@ -36,7 +36,7 @@ template <int FLOATS> DEVICE void fetch(const arguments &a, const tile &at, int3
   }
 }
 
-/* Finds the largest finite magnitude of the samples that this thread has copied, and whether some are not finite. */
+/* Finds the largest finite magnitude of the samples that this thread has copied, and whether some samples are not finite. */
 DEVICE void see(const arguments &a, const uint8_t *raw, uint32_t *most, uint32_t *not_finite) {
   const int32_t count = a.problem.channels * a.c.in_rows * (a.c.raw_pitch / 4);
   uint32_t largest = 0;
@@ -196,8 +196,7 @@ DEVICE void multiply_tile(int32_t steps, const uint32_t (&first)[HEIGHTS][2], ui
 /* ---- Storing ---- */
 
 /* Stores a warp's part of 64 outputs, 16 rows of sums, through shared memory: up to 16 filters of 16 outputs at a time. 16
- * lanes store a filter. With FOURS, four lanes store a filter. `there`: this lane's output (or its four outputs)
- * exists. */
+ * lanes store a filter. With FOURS, four lanes store a filter. `there`: this lane's output (or its four outputs) exists. */
 template <int N, bool FOURS>
 DEVICE void store_rows(const arguments &a, const memory &m, float *out, int64_t plane, int32_t filters, bool there,
                        float scale, float *exchange, const float (&sums)[SUMS<N>]) {
@@ -327,7 +326,7 @@ DEVICE void load_filters(const arguments &a, const memory &m, int32_t thread, in
   }
   for (int32_t i = thread; i < c.of.filters; i += threads)
     m.finish[i] = make_float2(a.filter_scales[first + i], first + i < a.problem.filters ? a.biases[first + i] : 0.0f);
-  for (int32_t i = thread; i < c.steps * STEP_PAIRS; i += threads) /* of a step: pairs t and t + 4 side by side */
+  for (int32_t i = thread; i < c.steps * STEP_PAIRS; i += threads) /* in a step, pairs t and t + 4 are neighbours */
     m.offsets[i] = (uint32_t)pair_offset(c, &a.problem, i / STEP_PAIRS * STEP_PAIRS + i % 2 * 4 + i % STEP_PAIRS / 2);
 }
 
@@ -381,7 +380,7 @@ struct layer {
     float *scales = prepared + (size_t)weight_bytes(c) / 4 * (size_t)c.filter_tiles;
     const int32_t N = c.of.filters, of_step = 2 * N * STEP_PAIRS;
     scale_filters(p, weights, true, N * c.filter_tiles, scales);
-    for (int32_t i = 0; i < c.filter_tiles * c.steps * of_step; i++) { /* 8 taps, filters, halves of a step, steps */
+    for (int32_t i = 0; i < c.filter_tiles * c.steps * of_step; i++) { /* i counts 8 taps, filters, halves, steps */
       const int32_t step = i / of_step, tap = i % of_step / 8 / N * 8 + i % 8, k = step / c.steps * N + i / 8 % N;
       const int32_t pair = step % c.steps * STEP_PAIRS + tap / 2, row = pair / c.row_pairs;
       const int32_t channel = row / p->rows, s = pair % c.row_pairs * 2 + tap % 2;

@@ -43,7 +43,7 @@ struct cut {
   int64_t tiles;                                 /* of all images */
   int32_t row_pairs, every, steps;               /* pairs of a filter row; samples from one pair to the next; steps */
   int32_t in_rows;                               /* input rows of a tile, for each channel */
-  int32_t pairs, pitch, raw_pitch;               /* of an input row: pairs that are packed; pairs, with padding; floats */
+  int32_t pairs, pitch, raw_pitch;               /* of an input row: packed pairs; pairs with padding; floats when raw */
   int32_t buffers, raw_bytes, laid_bytes; /* buffers of packed tiles; bytes of a raw tile; bytes of a plane of digits */
   double cycles;                          /* estimated, of the whole layer; infinite if the problem is not for this kernel */
 };

@@ -16,8 +16,8 @@
  * has the parity of its round: the first round ends phase 0 of `full`. An empty slot of the first round has not been read by
  * anybody; there, producers ask for the phase before phase 0, which counts as ended.
  *
- * tensor.cuh has rings of weights, planes, and places of outputs; tensor_flow.cuh and tensor_points.cuh of packed samples;
- * gather.cuh of packed tiles. The consumers are always two warpgroups.
+ * tensor.cuh has rings of weights, planes, and places of outputs; tensor_flow.cuh and tensor_points.cuh have rings of packed
+ * samples; gather.cuh has rings of packed tiles. The consumers are always two warpgroups.
  */
 #pragma once
 
@@ -37,7 +37,7 @@ struct ring {
 /* The barriers of a ring, in shared memory. */
 template <int MOST> struct slot_barriers {
   uint64_t full[MOST], empty[MOST];
-  /* One thread calls it, and barrier_init_done() after it. `producers`, `consumers`: how often a slot is arrived at. */
+  /* One thread calls it, and barrier_init_done() after it. `producers`, `consumers`: how many of them arrive at a slot. */
   DEVICE void begin(int count, uint32_t producers, uint32_t consumers) {
     for (int i = 0; i < count; i++) {
       barrier_init(&full[i], producers);

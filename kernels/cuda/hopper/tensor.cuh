@@ -65,7 +65,7 @@ DEVICE void begin(const arguments &a, const memory &m) {
 
 /* Warps 0 to 7 multiply and store. Lane 0 of warp 8 copies weights, lane 0 of warp 9 copies planes. Warps 10 and 11 find the
  * places of outputs. Warps 8 to 11 need few registers: 40 leave 232 to each thread that multiplies, of which 128 are sums.
- * JOINED: is_joined(). Such layers have their own kernel, because its code would make the others up to 6% slower. */
+ * JOINED: is_joined(). Such layers have their own kernel: its code would make other layers up to 6% slower. */
 template <class E, int D, bool JOINED>
 __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_constant__ arguments a) {
 #ifdef HOPPER
@@ -152,8 +152,8 @@ inline std::vector<tap> taps_of(const cut &c, const gconv_layer_problem *p) {
     return taps;
   }
   list_taps(c, taps.data());
-  if (c.taps % TILE_UNITS) { /* a last tap alone is paired with the tap before it, or with itself, in a row after the
-                                filter: zeros */
+  if (c.taps % TILE_UNITS) { /* an odd last tap gets a partner: the tap before it, or itself, in a row after the filter,
+                                where weights are 0 */
     taps[c.taps] = taps[c.taps - 1];
     taps[c.taps - 1] = taps[std::max(c.taps - 2, 0)];
     taps[c.taps - 1].row = p->rows;
@@ -193,7 +193,7 @@ GCONV_BOTH void write_digits(const float *weights, int64_t taps, int32_t source,
                              int32_t together, typename E::number *to) {
   float w = source < 0 ? 0.0f : weights[source];
   if (E::SCALED && source >= 0)
-    w /= scales[source / taps]; /* powers of two: exact */
+    w /= scales[source / taps]; /* scales are powers of two, so this is exact */
   to += i / together * D * together + i % together;
   for (int digit = 0; digit < D; digit++)
     to[digit * together] = E::round(w, &w);
@@ -204,7 +204,7 @@ inline const char *available() {
   return capability() == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
 }
 
-/* The state of a plan: the algorithm that a chooser has chosen, or NULL, and the cut. */
+/* The state of a plan: the algorithm that a chooser has chosen (otherwise NULL), and the cut. */
 template <class Cut> struct kept {
   const gconv_layer_algorithm *row; /* the first member: chooser reads it without knowing Cut */
   Cut c;
@@ -221,7 +221,7 @@ template <class Cut> const Cut &kept_cut(const gconv_layer_execution *e) {
   return ((const kept<Cut> *)e->state)->c;
 }
 
-/* The measured time of 15 layers on an H200, divided by the estimate of their cuts. The estimate itself is only good for
+/* The measured time of 15 layers on an H200, divided by the estimates of their cuts. An estimate alone is only good for
  * comparing cuts. */
 constexpr double MEASURED = 1.35;
 
@@ -249,7 +249,7 @@ static __global__ void find_filter_scales(const float *weights, int64_t taps, fl
   if (threadIdx.x == 0)
     largest = 0;
   __syncthreads();
-  atomicMax(&largest, most); /* of whole numbers: the order does not matter */
+  atomicMax(&largest, most); /* bits sort as the magnitudes do */
   __syncthreads();
   if (threadIdx.x == 0)
     scales[blockIdx.x] = power_of_two(-gconv_scale_exponent(largest));
@@ -355,9 +355,9 @@ template <class E, int D> struct product {
     a.maxima = E::SCALED && !has_own_scales(c) ? (const uint32_t *)e->workspace : NULL;
     a.biases = gconv_layer_biases(p, e->weights);
     a.plain_weights = e->weights;
-    /* A filter is padded with weights of 0. A sample under padding alone lies beyond the filter's reach, and must not make
-     * an output NaN if it is infinite. `mixes`: there may be such samples. With one digit, and units of channels, such
-     * samples lie in rows after the filter's last row. */
+    /* A filter is padded with weights of 0. A sample that only padding multiplies lies beyond the filter's reach, and must
+     * not make an output NaN if it is infinite. `mixes`: there may be such samples. With one digit, and units of channels,
+     * they lie in rows after the filter's last row. */
     const bool mixes = !has_own_scales(c) && (E::SCALED || c.how != WIDE || c.row_chunks * c.chunk_rows > p->rows);
     a.not_finite = mixes ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
     a.planes = (uint8_t *)e->workspace + scale_bytes(c, p);
@@ -429,8 +429,8 @@ template <class E, int D> struct product {
 
   /* Each number is rounded to D digits of precision u = 2^-11 (bf16: 2^-8). For D = 2, the product of the low digits is left
    * out. An instruction adds exact products and the sum so far, aligned to the largest, and cuts off what is below some
-   * 2^-24 of it. Measured on an H200, with positive products throughout, an instruction loses 2^-24.5 of the sum. The bound
-   * counts 2^-22. */
+   * 2^-24 of it. On an H200, with positive products throughout, an instruction loses 2^-24.5 of the sum. The bound counts
+   * 2^-22. */
   static double error_bound(const gconv_layer_problem *p) {
     const cut c = cut_problem(p, E::U, D);
     const double u = sizeof(typename E::number) == 2 && !E::SCALED ? 0x1p-8 : 0x1p-11;
@@ -462,8 +462,8 @@ template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name
   return row;
 }
 
-/* The members of an algorithm that has no kernels, and calls another algorithm: ROW_OF(problem) says which one. This
- * takes longer than many products. So a plan asks once, and keeps the answer in front of the chosen algorithm's cut. */
+/* The members of an algorithm that has no kernels, and calls another algorithm: ROW_OF(problem) says which one. This takes
+ * longer than many products. So a plan calls ROW_OF once, and keeps the answer in front of the chosen algorithm's cut. */
 template <auto ROW_OF> struct chooser {
   typedef gconv_layer_algorithm algorithm;
   static const algorithm *row_of(const gconv_layer_problem *p) {

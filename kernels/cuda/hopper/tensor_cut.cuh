@@ -14,7 +14,7 @@
  * Units that neighbouring outputs need at one tap are adjacent in a plane. The positions of a plane are rows of `pitch`
  * units. In strided layers, rows of the input (in WIDE, columns, too) that are equal modulo the stride form a phase, which
  * is a plane of its own. So each tap is an offset in a plane, for any stride and dilation. For one tap, a tile of 256
- * positions needs the 256 units that are this offset further on. They are an operand of the multiplication as they are.
+ * positions needs the 256 units that are this offset further on. These units already are an operand of the multiplication.
  * Positions after the last column of a row are computed and dropped.
  */
 #pragma once
@@ -38,14 +38,14 @@ enum : int32_t {
   POSITIONS = 256, /* of a tile */
   ROWS = 64,       /* filters of a tile; in BAND, U times the number of filters */
   UNIT = 16,       /* bytes */
-  TILE_UNITS = 2,  /* units of a step, that is, of an instruction for each product of digits */
+  TILE_UNITS = 2,  /* units of a step: of one instruction for each product of digits */
   CONSUMERS = 2,   /* warpgroups of a block that multiply */
   SHARED_BYTES = 227 * 1024,
   HEAD_BYTES = 2048,                                /* for barriers */
   OUT_PLACE_BYTES = 2 * CONSUMERS * POSITIONS * 16, /* for the places of outputs of this tile and the next */
   EXCHANGE_BYTES = CONSUMERS * 4 * 16 * 40 * 4,
-  SLACK_BYTES = 4096, /* compute-sanitizer's memcheck takes the two units of an operand for adjacent, and the last would
-                         reach beyond */
+  SLACK_BYTES = 4096, /* for compute-sanitizer's memcheck, which takes the two units of an operand for adjacent: the last
+                         would end beyond memory */
   MOST_SLOTS = 64,    /* of weights */
   LEAST_SLOTS = 4,
   MOST_BUFFERS = 8, /* of planes; 3 if weights do not stay in shared memory */
@@ -246,7 +246,7 @@ inline bool cut_memory(cut &c) {
   return true;
 }
 
-/* Returns whether the multiplying kernel itself adds the splits (meet_half()), not a kernel after it. */
+/* Returns whether the multiplying kernel itself adds the splits (meet_half()). Otherwise a kernel after it does. */
 inline bool is_joined(const cut &c) {
   return c.splits == 2;
 }
@@ -256,8 +256,8 @@ inline int64_t sum_tiles(const cut &c) {
   return (int64_t)ceil_div(c.tiles, c.sets) * c.sets * c.filter_tiles * c.groups;
 }
 
-/* Estimates cycles: packing planes, then waves of items. Uses bytes a cycle of the whole device and of a block, measured on
- * an H200. */
+/* Estimates cycles: packing planes, then waves of items. The rates, in bytes a cycle of the whole device or of a block, were
+ * measured on an H200. */
 inline void estimate(cut &c, const gconv_layer_problem *p) {
   const double processors = PROCESSORS, outputs = (double)p->images * p->filters * p->out_height * p->out_width;
   const double inputs = (double)p->images * p->channels * p->height * p->width;
@@ -285,7 +285,7 @@ inline size_t zero_bytes(const cut &c, const gconv_layer_problem *p) {
 inline size_t scale_bytes(const cut &c, const gconv_layer_problem *p) {
   return (zero_bytes(c, p) + 255) / 256 * 256;
 }
-/* Returns the bytes for sums of splits. If splits are joined, only the first to be ready leaves its sums in memory. */
+/* Returns the bytes for sums of splits. If splits are joined, only the first that is ready leaves its sums in memory. */
 inline size_t partial_bytes(const cut &c, const gconv_layer_problem *p) {
   return c.splits == 1  ? 0
          : is_joined(c) ? (size_t)sum_tiles(c) * ROWS * POSITIONS * sizeof(float)
@@ -330,8 +330,7 @@ inline cut cut_nothing(const gconv_layer_problem *p, int32_t unit, int32_t digit
   return c;
 }
 
-/* Returns the cut of a problem with planes in memory that has the least estimated time. Its `cycles` are infinite if there
- * is none. */
+/* Returns the cut with planes in memory that has the least estimated time. Its `cycles` are infinite if there is none. */
 inline cut cut_planes(const gconv_layer_problem *p, int32_t unit, int32_t digits) {
   cut best = {}, c = cut_nothing(p, unit, digits);
   best.cycles = HUGE_VAL;
@@ -375,8 +374,7 @@ inline size_t flow_bytes(const cut &c) {
 }
 
 /* Lists the taps of each step, two by two. They are in two planes at one row, or in one plane at two rows, so that their
- * distance is the same wherever the ring begins again. Returns the number of steps. A tap that does not exist has row
- * p->rows. */
+ * distance is the same wherever the ring begins again. Returns the number of steps. A missing tap has row p->rows. */
 inline int32_t list_flow_taps(const cut &c, const gconv_layer_problem *p, tap *taps) {
   int32_t count = 0;
   const int32_t units = c.chunk_units * c.row_taps;
@@ -446,7 +444,7 @@ inline void cut_flow(cut &best, mode how, cut c, const gconv_layer_problem *p) {
   if (c.unit != 8 || p->math == GCONV_MATH_BF16 || c.planes > 64 || list_flow_taps(c, p, NULL) > 2 * c.steps ||
       (how == WIDE ? p->rows * p->columns > 1 : c.filters <= ROWS))
     return;
-  double limit = best.cycles + (how == WIDE ? 10000 : 3500); /* cycles of launching the kernels that are not needed then */
+  double limit = best.cycles + (how == WIDE ? 10000 : 3500); /* cycles to launch kernels that a flow does not need */
   for (int32_t target : {0, 128, 64, 32}) {
     if (how == WIDE && target > 0)
       break; /* strips are of no use */

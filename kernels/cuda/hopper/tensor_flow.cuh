@@ -123,16 +123,15 @@ DEVICE void store_tile(const arguments &a, const flow_outputs &o, int32_t lane, 
     }
 }
 
-/* Returns how many floats of the line are before the tile's first output, for the k-th filter. They belong to the tile
- * before. */
+/* Returns how many floats of the line belong to the tile before: those before this tile's first output, for the k-th
+ * filter. */
 DEVICE int32_t before_in_line(const flow_outputs &o, int32_t k) {
   return o.alone ? 0
                  : (int32_t)(((uint32_t)((uintptr_t)o.out / sizeof(float)) + (uint32_t)o.x + k * (uint32_t)o.plane) % LINE);
 }
 
 /* Stores whole lines of 16 filters whose outputs continue from tile to tile. Each line includes what the tile before has
- * left. The addresses of a copy are the same for all lanes: if each lane had its own, the warp would take 100 cycles for
- * each. */
+ * left. The addresses of a copy are the same for all lanes: if they differed, the warp would take 100 cycles for each. */
 DEVICE void store_lines(const flow_outputs &o, int32_t lane, const float *kept) {
   const uint32_t from = shared_address(kept);
   const float *to = o.out + o.x;
@@ -186,8 +185,8 @@ DEVICE void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, 
     store_lines(o, lane, kept);
 }
 
-/* Computes outputs of a tile again that a warp has stored and that are not finite. This is for samples that are not finite.
- */
+/* Computes outputs of a warp's tile again that are not finite. It is called if some samples are not finite.
+ * */
 static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work, uint32_t tile) {
   __syncwarp(); /* other lanes have stored the values that are read here */
   const flow_outputs o = flow_outputs_of(*a, work, tile, threadIdx.x / 32);

@@ -16,8 +16,8 @@ struct flow_head {
   slot_barriers<FLOW_SLOTS> slots;
   float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
   /* For tiles with their own scales (tensor_points.cuh). most: the largest magnitude of each warp of each packing warpgroup
-   * in its last two slots; so_far: the largest magnitude of a tile so far, from each packing warpgroup; not_finite: there
-   * was an infinity or NaN. */
+   * in its last two slots; so_far: the largest magnitude of a tile so far, as each packing warpgroup knows it; not_finite:
+   * there was an infinity or NaN. */
   uint32_t most[2][2][4], so_far[2], not_finite;
 };
 static_assert(sizeof(flow_head) <= FLOW_HEAD_BYTES, "");

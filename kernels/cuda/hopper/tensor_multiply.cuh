@@ -80,7 +80,7 @@ DEVICE uint64_t descriptor(uint32_t low) {
 
 struct rings {
   ring buffer, slot;
-  bool weights_there = false; /* all weights, if they stay in shared memory */
+  bool weights_there = false; /* all weights have arrived, to stay in shared memory */
 };
 
 /* Addresses in shared memory, which do not change during the work of a warpgroup. Addresses of operands, and distances, are
@@ -124,9 +124,9 @@ DEVICE void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uin
   multiply_commit();
 }
 
-/* Adds up an item, with weights that stay in shared memory. The time of a step besides its instructions decides whether
- * tensor cores wait. So all weights are waited for only once. The warpgroup waits once a chunk, for all but its last step;
- * after that, it gives back the buffer of the chunk before. */
+/* Adds up an item, with weights that stay in shared memory. Tensor cores wait if a step takes long besides its
+ * multiplications. So the warpgroup waits only once for all weights, and once a chunk for all steps but the last; after
+ * that, it gives back the buffer of the chunk before. */
 template <class E, int D>
 DEVICE void multiply_resident(const cut &c, const places &p, const item &it, rings &r, float (&sums)[128]) {
   if (!r.weights_there)

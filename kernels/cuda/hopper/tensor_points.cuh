@@ -12,8 +12,8 @@
  * only one chunk, its weights stay in registers. If there are more (MANY), a warpgroup that multiplies a chunk loads the
  * weights of the next one meanwhile. The scale of a chunk then follows from the largest sample of the tile so far. If this
  * chunk has a larger sample than the chunks before, the sums so far are multiplied by the ratio of both scales, a power of
- * two. That changes no bit of them, unless it makes them smaller than any float; then they are too small to matter beside
- * the new sums.
+ * two. That changes no bit of the sums, unless it makes them smaller than any float; then they are too small to matter
+ * beside the new sums.
  */
 #pragma once
 
@@ -129,8 +129,8 @@ template <int D> DEVICE chunk_weights<D> load_weights(const uint4 *from) {
 }
 
 /* Finishes and stores a warp's sums of a tile, whose positions are the outputs of all images, one after the other. They go
- * through shared memory, so that an instruction stores 512 bytes of a filter. `row`: the warp's first filter in the group.
- */
+ * through shared memory: an instruction stores 512 bytes of a filter. `row`: the warp's first filter in the group.
+ * */
 DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32_t row, const finish (&f)[2], float scale,
                          float *kept, const float (&sums)[64]) {
   const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
@@ -182,7 +182,7 @@ template <int D, bool MANY> DEVICE void points_past(const arguments &a, const fl
   chunk_weights<D> weights = load_weights<D>(from), next;
   ring r;
   for (uint32_t tile = work.first; tile < work.end; tile++) {
-    if (!is_own(tile)) { /* wait for its slots nevertheless: a barrier only shows whether the last phase has ended */
+    if (!is_own(tile)) { /* wait for its slots, too: a barrier only shows whether the last phase has ended */
       for (int32_t chunk = 0; chunk < chunks; chunk++) {
         m.h->slots.wait_full(r);
         give_back(m, r);

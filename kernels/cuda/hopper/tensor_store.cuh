@@ -11,9 +11,9 @@ namespace tensor {
 
 /* ---- Infinite samples and NaN ---- */
 
-/* An infinity has no second digit. Times a weight 0 that only fills up a unit, it is NaN. So outputs that share its units
- * would differ from those in float32. A flag marks such inputs. Then outputs that are not finite are computed again,
- * one by one, in float32. */
+/* An infinity has no second digit. Multiplied by a weight 0 that only fills up a unit, it becomes NaN. So outputs that share
+ * its units would differ from outputs in float32. A flag marks such inputs. Then outputs that are not finite are computed
+ * again, one by one, in float32. */
 
 DEVICE bool is_finite(float v) {
   return (__float_as_uint(v) & 0x7f800000) != 0x7f800000;
@@ -37,8 +37,8 @@ static __device__ __noinline__ float plain_sum(const gconv_layer_problem &p, con
   return sum;
 }
 
-/* Checks the outputs that a warp has stored: 16 rows of the product, for the positions of a tile. Computes those again that
- * are not finite. */
+/* Checks the outputs that a warp has stored: 16 rows of the product, for the positions of a tile. Computes outputs that are
+ * not finite again. */
 static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint32_t first, uint32_t end,
                                          int32_t first_row) {
   const gconv_layer_problem &p = a->problem;
@@ -60,9 +60,9 @@ static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint
 
 /* ---- Joined splits ---- */
 
-/* Of two splits of a tile, the first to be ready leaves its sums in memory. The other split adds them to its own sums while
- * it stores. Either may be first, because a + b is b + a. Returns false for the first split. A warpgroup calls it. `half`
- * becomes the place of a thread's sums. */
+/* Of two splits of a tile, the split that is ready first leaves its sums in memory. The other split adds them to its own
+ * sums while it stores. Either may be first, because a + b is b + a. Returns false for the first split. A warpgroup calls
+ * it. `half` becomes the place of a thread's sums. */
 DEVICE bool meet_half(const arguments &a, const memory &m, int64_t tile, float4 **half, const float (&sums)[128]) {
   volatile uint32_t *before = m.barriers->before;
   const int32_t group = threadIdx.x / GROUP, barrier = 1 + group;
@@ -81,7 +81,7 @@ DEVICE bool meet_half(const arguments &a, const memory &m, int64_t tile, float4 
   if (first && threadIdx.x % GROUP == 0)
     atomicAdd(ready, 2);
   while (!first && *(volatile uint32_t *)ready != 4)
-    ; /* the first split is at work already, so this ends */
+    ; /* the other split is storing its sums already, so this ends */
   __threadfence();
   return !first;
 }
@@ -108,8 +108,8 @@ DEVICE void find_out_places(const arguments &a, const item &it, int64_t tile, ou
   }
 }
 
-/* How the sums of a row become outputs: times `scale` (1 / scale of the filter), times 1 / scale of the image, plus `bias`.
- */
+/* How a row's sums become outputs: times `scale` (1 / scale of the filter), times 1 / scale of the image, plus `bias`.
+ * */
 struct finish {
   float scale, bias;
 };
@@ -235,8 +235,8 @@ DEVICE float finished_sum(const arguments &a, int32_t image, int32_t k, int32_t 
   return gconv_activate(&a.problem, sum + __ldg(a.biases + k));
 }
 
-/* Adds the splits in their order, with bias and activation, for V neighbouring outputs at a time, and computes those again
- * that are not finite. Curved activations without splits come here, too, in place. Neighbours are of one filter: `plane`
+/* Adds the splits in their order, with bias and activation, for V neighbouring outputs at a time, and computes outputs that
+ * are not finite again. Curved activations without splits come here, too, in place. Neighbours are of one filter: `plane`
  * (the outputs of a filter) and `count` (the outputs of all filters and images) are multiples of V. */
 template <int V>
 static __global__ void __launch_bounds__(256)

@@ -59,7 +59,7 @@ struct bf16 : sixteen_bits<__nv_bfloat162> { /* two digits are not enough */
   static constexpr multiplication *multiply = multiply_bf16;
 };
 
-struct tf32 { /* one digit: what rounding leaves is not asked for */
+struct tf32 { /* one digit: nobody asks for the remainder */
   static constexpr int U = 4;
   static constexpr bool SCALED = false;
   typedef uint32_t number;
@@ -98,7 +98,7 @@ struct straight {
   }
 };
 
-/* Returns whether an activation is curved. A curved one is applied after all sums are stored. */
+/* Returns whether an activation is curved. A curved activation is applied after all sums are stored. */
 inline bool is_curved(const gconv_layer_problem *p) {
   return p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
 }
@@ -121,9 +121,9 @@ struct arguments {
   const uint32_t *maxima;     /* largest magnitude of each group of each image, as bits; NULL without scales of images */
   const float *biases, *plain_weights; /* as the user gave them */
   const uint32_t *not_finite;          /* not 0 if a sample is not finite; NULL where that makes no difference */
-  float *partial;    /* sums for finish_sums(): of each split, or, of a curved activation, `out`; or NULL */
+  float *partial;    /* for finish_sums(): the sums of each split, or `out` if the activation is curved; or NULL */
   int32_t parts;     /* how many sums finish_sums() adds */
-  float4 *halves;    /* of joined splits: the sums of the first one to be ready, as threads hold them; or NULL */
+  float4 *halves;    /* joined splits: the sums of the split that was ready first, as threads hold them; or NULL */
   uint32_t *ready;   /* for each tile of joined splits: how many splits are ready, plus 2 once the sums are there */
   straight straight; /* the activation, unless it is applied by finish_sums() */
   divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
@@ -143,7 +143,7 @@ struct head {
 static_assert(sizeof(head) <= HEAD_BYTES, "");
 
 /* The place of the output of a position, for the first filter of its image. `scale` is 1 / scale of the image. `room` is how
- * many outputs may be stored from there on, and 0 if there is none. */
+ * many outputs may be stored from there on; 0: the position has no output. */
 struct out_place {
   int64_t at;
   float scale;

@@ -3,9 +3,9 @@
  * cudnn: NVIDIA's library for deep learning, for comparison, in float32 or, if asked for, TF32.
  *
  * cuDNN gets the tensors as they are. A kernel of ours then adds bias and activation, in place. cuDNN itself finds its
- * fastest algorithm, once, by running them (cudnnFind...) with all the workspace that is allowed. Algorithms that multiply
- * matrices are allowed, since their sums have a bound in any order; Winograd and FFT are not. cuDNN's padding is the same on
- * both sides. Problems with other padding are refused.
+ * fastest algorithm, once, by running all of them (cudnnFind...) with all the workspace that is allowed. Algorithms that
+ * multiply matrices are allowed, since their sums have a bound in any order; Winograd and FFT are not. cuDNN's padding is
+ * the same on both sides. Problems with other padding are refused.
  */
 #include "base/library.h"
 #include "finish.cuh"
@@ -193,7 +193,7 @@ gconv_status acquire(const gconv_layer_execution *e, void **result) {
   CUDNN_TRY(SetStream(state->handle, (cudaStream_t)e->stream));
   GCONV_TRY(describe(e->problem, state.get()));
   GCONV_TRY(measure(e, state.get()));
-  cudaGetLastError(); /* forget the errors of algorithms that cuDNN tried in vain */
+  cudaGetLastError(); /* clear the errors of algorithms that failed in the trial */
   if (state->workspace_bytes > 0)
     CUDA_TRY(cudaMalloc(&state->workspace, state->workspace_bytes));
   *result = state.release();

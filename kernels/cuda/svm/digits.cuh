@@ -49,7 +49,7 @@ enum { UNITS = PIECE_COLUMNS / UNIT * DIGITS, PIECE = UNITS * UNIT_BYTES };
 /* Up to MOST_COLUMNS columns, sums of 4 products of digits, each 2^14 at most, stay below 2^31. */
 enum { MOST_COLUMNS = (1 << 15) - PIECE_COLUMNS };
 enum { CUT_LINES = 8, CUT_THREADS = 32 * CUT_LINES };
-constexpr uint32_t EVERY_128 = 0x80808080u, MOST_DIGITS = 0x7f7f7f7fu; /* 128 in each byte; the largest X of four digits */
+constexpr uint32_t EVERY_128 = 0x80808080u, MOST_DIGITS = 0x7f7f7f7fu; /* 128 in each byte; the largest X with four digits */
 
 /* The six numbers of a line that bound E and D, or their maxima over many lines. */
 struct bounds {
@@ -58,7 +58,7 @@ struct bounds {
 
 /* The data of a line that the multiplication needs besides its digits. */
 struct __align__(16) line {
-  double norm, scale; /* |x|^2 of the caller; 2^e */
+  double norm, scale; /* |x|^2, as the caller gives it; 2^e */
   bounds most;
   float *to; /* rows only: where their values are stored */
 };
@@ -75,7 +75,7 @@ __device__ inline int exponent_of(float largest) {
   return (double)largest * power_of_two(-exponent) > MOST_DIGITS ? exponent + 1 : exponent;
 }
 
-/* The sums that bounds follow from: of one lane, or of all. */
+/* The sums from which bounds follow, of one lane or of all lanes. */
 struct lengths {
   double whole = 0, rest = 0, rest_sum = 0; /* X^2, r^2, |r| */
   int32_t third = 0, fourth = 0;            /* x3^2, x4^2 */

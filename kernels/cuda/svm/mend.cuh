@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recomputes unsure kernel values in float64 (rows_int8.cu). A value is unsure if the bound of its sum by digits allows two
- * float32 results; it is NaN until it is recomputed. `unsure` has four numbers for each tile of TILE rows and TILE points:
- * their sum is the number of unsure values of the tile.
+ * Recomputes unsure kernel values in float64 (rows_int8.cu). A value is unsure if the error bound of its sum by digits
+ * allows two float32 results. It is NaN until it is recomputed. `unsure` has four numbers for each tile of TILE rows and
+ * TILE points: their sum is the number of unsure values of the tile.
  */
 #pragma once
 
@@ -50,8 +50,8 @@ __device__ inline double chain(const float *x, const float *y, size_t pitch) {
 }
 
 /* Returns the value of a row and a point, by a warp. dot() differs from chain() by at most 2^-53 |x| |y| for each fused
- * multiply-add and each sum. If both ends of this interval round to the same float32, that is the value. Else chain()
- * decides. */
+ * multiply-add and each sum. If both ends of this interval round to one float32, that is the value. Else chain() finds
+ * it. */
 __device__ inline float mend(const gconv_svm_formula &formula, const gconv_svm_gpu_cases &cases, size_t row, size_t point) {
   const double row_norm = cases.norms[row], point_norm = cases.norms[point];
   const float *x = cases.numbers + row * cases.pitch, *y = cases.numbers + point * cases.pitch;

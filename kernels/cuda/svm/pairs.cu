@@ -35,7 +35,7 @@ __device__ double value_of(uint64_t key) {
   return __longlong_as_double((long long)(key >> 63 ? key & ~(1ull << 63) : ~key));
 }
 
-/* A variable that may be chosen. The best one has the largest key and, of equal keys, the lowest index. Key 0: none. */
+/* A variable that may be chosen. The best has the largest key and, of equal keys, the lowest index. Key 0: there is none. */
 struct candidate {
   uint64_t key;
   uint32_t index;
@@ -213,8 +213,8 @@ __device__ uint64_t solve(const variables &v, const float *rows, uint32_t pitch,
   }
 }
 
-/* Calls take(k, n) for each k < count for which moves(k) is true, with n = 0, 1, 2 ... in the order of k. Returns how many
- * there are. */
+/* Calls take(k, n) for each k < count for which moves(k) is true, with n = 0, 1, 2 ... in the order of k. Returns their
+ * number. */
 template <class Moves, class Take> __device__ uint32_t gather(uint32_t count, shared &s, Moves moves, Take take) {
   const uint32_t lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   uint32_t done = 0;
@@ -337,7 +337,7 @@ __global__ void __launch_bounds__(THREADS) solve_machines(const gconv_svm_gpu_ma
   gconv_svm_gpu_end end = {0, 0, 0, 0};
   bool ended = false; /* no more steps */
   for (;;) {
-    double largest = -(double)INFINITY, smallest = -(double)INFINITY; /* the maxima of F and of -F */
+    double largest = -(double)INFINITY, smallest = -(double)INFINITY; /* the largest F, the largest -F */
     UNROLLED_FOR (int e = 0; e < PER; e++) {
       const uint32_t k = own<PER>::at(e);
       F[e] = k < m.count ? (k < m.first ? 1.0 : -1.0) + g[e] : 0;

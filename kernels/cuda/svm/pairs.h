@@ -43,7 +43,7 @@ typedef struct gconv_svm_gpu_machine {
   uint64_t most; /* steps */
 } gconv_svm_gpu_machine;
 
-/* How a machine ended. largest: the largest F of the variables that may grow; smallest: the smallest F of those that may
+/* How a machine ended. largest: the largest F of variables that may grow; smallest: the smallest F of variables that may
  * shrink. */
 typedef struct gconv_svm_gpu_end {
   double largest, smallest;

@@ -146,7 +146,7 @@ __global__ void clear_planes(const float *in, size_t in_plane, int columns, size
   const size_t pixel = (size_t)blockIdx.x * THREADS + threadIdx.x;
   if (pixel >= count)
     return;
-  float lost = 0; /* or NaN */
+  float lost = 0; /* NaN if a column is not finite */
   for (int c = 0; c < columns; c++)
     lost += in[(size_t)c * in_plane + pixel] * 0.0f;
   for (int k = 0; k < classes && lost != 0; k++)

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(THREADS, blocks<DIRECT>())
                          });
 }
 
-/* The support vectors are the rows of a tile and the rows are its points, so that a vector's values are contiguous. */
+/* Here a tile's rows are support vectors, and its points are the rows of cases, so that a vector's values are contiguous. */
 template <bool DIRECT>
 __global__ void __launch_bounds__(THREADS, blocks<DIRECT>())
     make_values(gconv_svm_formula formula, uint32_t high, gconv_svm_gpu_cases vectors, gconv_svm_gpu_cases rows,
@@ -86,8 +86,8 @@ __global__ void subtract(const float *const *rows, const double *by, const uint3
   g[p] = sum;
 }
 
-/* Sums in the order of add_products_body() in kernels/cpu/svm/rows.c, which gets at most GCONV_SVM_BLOCK vectors at a time.
- */
+/* Sums in the order of add_products_body() in kernels/cpu/svm/rows.c, which gets up to GCONV_SVM_BLOCK vectors at a time.
+ * */
 __global__ void sum_class(const double *values, size_t pitch, size_t rows, const double *by_vector, size_t wide,
                           const uint32_t *begins, double *sums) {
   const size_t row = (size_t)blockIdx.x * blockDim.x + threadIdx.x, k = blockIdx.y, c = blockIdx.z;

@@ -120,8 +120,7 @@ struct sums {
       UNROLLED_FOR (int i = 0; i < TILE / 2; i++)
         c[w][i] = 0;
   }
-  /* Returns T / 256^2, as float64. An integer of 64 bits is converted by its halves of 32 bits, each the mantissa of a
-   * float64. */
+  /* Returns T / 256^2, as float64. A 64-bit integer is converted by its halves, each the mantissa of a float64. */
   DEVICE double at(int i) const {
     const int64_t low = (int64_t)c[4][i] + (int64_t)c[3][i] * 256 + (int64_t)c[2][i] * 65536 + (int64_t)c[1][i] * 16777216;
     const uint64_t all = (uint64_t)low + ((uint64_t)(uint32_t)c[0][i] << 32);

@@ -69,9 +69,8 @@ __device__ inline double power_of(int i) {
  * The relative errors of exponential() and of this function add up to less than 2^-42: 2^-44.5 of the series, 2^-45 of the
  * rounded t, and 2^-46 each of exponential() and of powers[]. So both round to the same float32, unless a value is within
  * 2^-42 of the midpoint of two float32 numbers, one in 65,000. Such a value is unsure. MARGIN, in units of a float64's last
- * bit, is 2^-40 to 2^-41 of a value. Unsure are also values near x = -87, where they become 0, and all values if gamma < 0.
- * A float64 has 29 bits that float32 lacks: REST masks them,
- * and MIDDLE is their value at a midpoint. */
+ * bit, is 2^-40 to 2^-41 of a value. Values near x = -87, where they become 0, are unsure, too, and so are all values if
+ * gamma < 0. A float64 has 29 bits that float32 lacks: REST masks them, and MIDDLE is their value at a midpoint. */
 enum { MARGIN = 1 << 12, MIDDLE = 1 << 28, REST = (1 << 29) - 1 };
 
 __device__ inline double quick_scale(double gamma) {

@@ -42,7 +42,7 @@ struct gradient_arguments : staging {
   int32_t of_row;        /* pieces of a row of a filter */
   int32_t pieces, tiles; /* pieces of a block; blocks for all pieces of a filter */
   int32_t blocks;        /* for all filters of a group */
-  int32_t copying;       /* warps that copy: the last ones of a block */
+  int32_t copying;       /* how many of a block's warps copy: the last warps */
   int32_t bands, band_rows;
 };
 
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(FILTERS == 8 ? 128 : MOST_THREADS, BLOCKS)
 
 /* ---- Launching ---- */
 
-/* The least number from `floats` on that is `wanted` modulo 32. */
+/* Returns the least number from `floats` on that is `wanted` modulo 32. */
 int32_t padded(int32_t floats, int32_t wanted) {
   return floats + ((wanted - floats) % 32 + 32) % 32;
 }
@@ -248,8 +248,8 @@ template <class Kernel> bool takes_boxes(gradient_arguments *a, tile_kind kind, 
   return true;
 }
 
-/* Starts the kernel. BOXED: the copy engine copies. Returns false if the copy engine or the GPU does not support the layer.
- */
+/* Starts the kernel. BOXED: the copy engine copies. Returns false if the copy engine or GPU does not support the layer.
+ * */
 template <int TAPS, int FILTERS, int SHIFT, bool BOXED, bool STRIDED = false>
 bool start(gradient_arguments a, dim3 grid, int64_t cases, cudaStream_t stream) {
   const auto kernel = sum_weights<TAPS, FILTERS, SHIFT, STRIDED>;

@@ -17,10 +17,9 @@
  *     a quad: four neighbouring places of a row                 pieces, some filters, and some of the places
  *
  * The 16 columns of an instruction are one tap of sixteen channels. If there are fewer channels, some columns are of
- * neighbouring rows of the filter. Tables
- * in shared memory have the offsets of quads and pieces. Blocks share the images and rows. Each block stores its sums as a
- * leaf, in the order of warps and registers, so that stores are contiguous. A second kernel sums the leaves, and stores the
- * gradient in the order of parameters.
+ * neighbouring rows of the filter. Tables in shared memory have the offsets of quads and pieces. Blocks share the images and
+ * rows. Each block stores its sums as a leaf, in the order of warps and registers, so that stores are contiguous. A second
+ * kernel sums the leaves, and stores the gradient in the order of parameters.
  */
 #include "../core/device.cuh"
 #include "gradient_tensor_groups.cuh"

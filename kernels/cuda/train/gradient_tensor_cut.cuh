@@ -13,7 +13,7 @@ namespace {
 
 enum : int {
   WARPS = 8,                /* the most of a block */
-  PROCESSORS = 132,         /* that work is cut for, on any GPU: so all GPUs have the same sums */
+  PROCESSORS = 132,         /* multiprocessors to cut the work for, on any GPU: so all GPUs have the same sums */
   STEP = 16,                /* places that are added at a time */
   QUADS = STEP / 4,         /* of a step */
   LANES = 16,               /* pieces of a group */
@@ -25,7 +25,7 @@ enum : int {
   WARPGROUPS = 3,               /* of a block */
   GROUP_WARPS = 4 * WARPGROUPS, /* of a block */
   BLOCK_FILTERS = 64,           /* of a block */
-  PAIR_CYCLES = 3 * 32          /* that three products of 64 x 64 x 8 take on a multiprocessor */
+  PAIR_CYCLES = 3 * 32          /* time of three products of 64 x 64 x 8 on a multiprocessor */
 };
 
 struct gradient_arguments : staging {
@@ -149,7 +149,7 @@ inline int reads_of_gradients(const gradient_arguments &a) {
   return reads_of(words);
 }
 
-/* Returns the floats after the tables in which warps add their sums. */
+/* Returns how many floats, after the tables, warps need to add their sums. */
 inline int32_t sum_floats(const cut &c, const gradient_arguments &a) {
   return a.warps_m * a.warps_n * (a.warps_k / 2) * 32 * c.groups * c.taps * c.filters * 4;
 }
@@ -161,8 +161,7 @@ inline int32_t shared_bytes(const cut &c, const gradient_arguments &a) {
   return (int32_t)sizeof(float) * (a.tables + std::max(a.stages * a.floats + rest_floats(c, a), sum_floats(c, a)));
 }
 
-/* Chooses the pitches with the fewest bank conflicts. Returns an estimate of the cycles that a multiprocessor takes for a
- * stage. */
+/* Chooses the pitches with the fewest bank conflicts. Returns the estimated cycles of a stage on a multiprocessor. */
 inline double set_pitches(const cut &c, gradient_arguments *a) {
   const gconv_layer_problem &p = a->p;
   const int32_t reach = (a->columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1 + a->shift;

@@ -64,8 +64,8 @@ DEVICE float store_rests(const gradient_arguments &a, quad_share own, const floa
   return sum;
 }
 
-/* Adds a stage. `gradients` and `rests` are descriptors, in units of 16 bytes: 64 for a quad of all filters. x: the thread's
- * first sample. */
+/* Adds a stage. `gradients` and `rests` are descriptors, in units of 16 bytes: 64 for a quad of all filters. x: the first
+ * sample. */
 template <int TAPS, int GROUPS>
 DEVICE void add_stage_by_warpgroups(int32_t steps, uint64_t gradients, uint64_t rests, const float *x, const quad *quads,
                                     warp_sums<8, TAPS, GROUPS> &sums) {
@@ -92,8 +92,7 @@ DEVICE void add_stage_by_warpgroups(int32_t steps, uint64_t gradients, uint64_t 
     }
 }
 
-/* Returns the descriptor of the first two quads at an address: quads are 64 units of 16 bytes apart, groups of 8 filters 8
- * units. */
+/* Returns the descriptor of the first two quads at an address: quads are 64 x 16 bytes apart, groups of 8 filters 8 x 16. */
 DEVICE uint64_t descriptor_of_quads(const float *at) {
   return shared_address(at) >> 4 | (uint64_t)BLOCK_FILTERS << 16 | (uint64_t)8 << 32;
 }

@@ -53,8 +53,8 @@ __global__ void find_losses(gconv_learn_net net, const float *y, const float *ta
   }
 }
 
-/* Finds losses of many outputs, with one block for each case. Its threads compute the terms, and one thread adds them in
- * their order. */
+/* Finds losses of many outputs, one block for each case. Its threads compute the terms; one thread adds them in their
+ * order. */
 __global__ void __launch_bounds__(THREADS) find_long_losses(gconv_learn_net net, const float *y, const float *targets,
                                                             int64_t outputs, double *losses, uint32_t *hits) {
   enum { TERMS = 2048 };

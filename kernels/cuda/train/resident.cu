@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values and gradients of a layer are [output][case] in shared memory. Weights are [output][input], with the bias after the
- * inputs. A step has four parts, with a barrier of the block between them:
+ * Trains small dense networks in shared memory. There, values and gradients of a layer are [output][case]. Weights are
+ * [output][input], with the bias after the inputs. A step has four parts, with a barrier of the block between them:
  *
  *   1. forward, layer by layer; then the copy of the next step's inputs begins
  *   2. softmax, and the gradient of the sums of the last layer
@@ -11,9 +11,8 @@
  * Shared memory delivers one number a lane to one warp a cycle, while four warps multiply. So each number is used several
  * times. In 1 and 3, a lane has 1, 2 or 4 neighbouring cases, and its warp some outputs, whose weights all lanes share. In
  * 4, the lanes of a warp are a table of outputs and inputs. In 1 and 3 with several slices, the lanes are a table of outputs
- * and cases. Rows
- * of values begin at odd multiples of 16 bytes, so that lanes that read one column of neighbouring rows have no bank
- * conflicts. Only loops of multiply-adds are unrolled: a step is so short that fetching its instructions counts.
+ * and cases. Rows of values begin at odd multiples of 16 bytes, so that lanes that read one column of neighbouring rows have
+ * no bank conflicts. Only loops of multiply-adds are unrolled: a step is so short that fetching its instructions counts.
  *
  * One slice. On GPUs with clusters, four blocks take the steps together. A step of a network 64-63-26 with 32 cases is bound
  * by latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a softmax and an update run one after the other. So
@@ -21,8 +20,8 @@
  *
  *   - Each block computes some outputs of the first layers for all cases, and sends them to the block of the case.
  *   - Each block computes all outputs of the last layer for its cases, and sends the gradients of their sums to all blocks.
- *   - Each block then does 3 and 4 for its outputs, and updates their weights. The weights of the
- *     last layer are sent to all blocks. They arrive together with the outputs of the next step.
+ *   - Each block then does 3 and 4 for its outputs, and updates their weights. It sends the weights of the last layer to all
+ *     blocks. They arrive together with the outputs of the next step.
  *
  * Numbers are sent without a barrier of the cluster: the receiver counts the bytes that arrive. One more warp computes the
  * losses while the others go on.
@@ -52,8 +51,8 @@ int32_t row_of(int32_t floats) { /* rounded up to an odd multiple of four */
 }
 
 /* Lays a network out in shared memory for up to `cases` cases. by_cases: blocks share the cases of the last layer. arrays:
- * how many arrays the optimiser has. twice: there is room for the next inputs, too. Returns false if the layout takes more
- * than `bytes`. */
+ * how many arrays the optimiser has. twice: there is room for the next inputs, too. Returns false if that takes more than
+ * `bytes`. */
 bool lay_out(const gconv_learn_net *net, size_t cases, bool by_cases, int arrays, bool twice, int64_t bytes,
              resident_net *made) {
   *made = {};
@@ -122,7 +121,7 @@ struct gconv_resident {
   float *arranged; /* blocks of inputs and targets */
   size_t arranged_steps;
   gconv_learn_outcome *of_cases; /* of arranged_steps steps */
-  int32_t *numbers;              /* this and the following: see struct together */
+  int32_t *numbers;              /* this and the next fields are for struct together */
   float *leaves, *changed;
   double *losses;
   uint32_t *hits;

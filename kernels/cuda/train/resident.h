@@ -47,6 +47,6 @@ typedef struct gconv_resident_run {
 } gconv_resident_run;
 
 /* Starts `count` steps. outcomes[i] is the result of step i. A step whose loss is not finite changes nothing, and is the
- * last one. */
+ * last. */
 gconv_status gconv_resident_start(gconv_resident *resident, const gconv_resident_run *run, const gconv_learn_step *steps,
                                   size_t count, cudaStream_t stream);

@@ -141,8 +141,8 @@ template <int BLOCKS> __device__ __forceinline__ void store(bool alone, float *a
 
 /* Numbers are sent to other blocks without a barrier of the cluster: an mbarrier of the receiver counts the bytes. The
  * receiver says how many bytes it expects, and waits for them. `arrival` is the address of the mbarrier, `phase` the number
- * of earlier waits. Before a block sends bytes of the next phase, it must know that the receiver has finished the present
- * one. */
+ * of earlier waits. Before a block sends bytes of the next phase, it must know that the receiver has ended the present
+ * phase. */
 enum { ARRIVED_OUTPUTS, ARRIVED_GRADIENTS, ARRIVALS };
 
 __device__ __forceinline__ uint32_t arrival_of(const resident_net &net, int32_t which) {

@@ -51,8 +51,7 @@ __device__ __forceinline__ void apply_slopes(const resident_layer &l, const floa
   });
 }
 
-/* Stores outputs of a layer, of cases from n on. If the next layer is by cases, the block of the case needs them; else all
- * blocks do. */
+/* Stores outputs of a layer, of cases from n on. If the next layer is by cases, the case's block needs them; else all do. */
 template <int N, int ROOM, int BLOCKS>
 __device__ __forceinline__ void store_outputs(const resident_net &net, bool by_cases, float *at, int32_t n,
                                               const float (&values)[N]) {
@@ -172,8 +171,8 @@ __device__ void backward(const resident_net &net, const resident_layer &l, const
 }
 
 /* The lane's place in a table of 1 or 4 rows. Reading 16 bytes a lane from shared memory takes half the time if lanes i and
- * i ^ 1 read the same bytes, or if lanes i and i ^ 2 do. So in a table of four rows, i and i ^ 1 share a column, i and i ^ 2
- * a row. */
+ * i ^ 1 read the same bytes, or if lanes i and i ^ 2 do. So in a table of 4 rows, i and i ^ 1 share a column, i and i ^ 2 a
+ * row. */
 template <int ROWS> __device__ __forceinline__ int32_t row_of_lane() {
   static_assert(ROWS == 1 || ROWS == 4, "bits 0 and 4 of the lane");
   return ROWS == 1 ? 0 : (lane_of() & 1) + (lane_of() >> 3 & 2);
@@ -331,8 +330,7 @@ __device__ double sum_losses(double *losses, int32_t count) {
 
 /* ---- All layers, except one by cases ---- */
 
-/* True if parts of `size` outputs keep at least half of the warps busy. Larger parts do more work for each number that is
- * read. */
+/* True if parts of `size` outputs keep at least half of the warps busy. Larger parts do more work for each number read. */
 template <int BLOCKS> __device__ __forceinline__ bool are_many(const resident_layer &l, int32_t size) {
   return (own_rows<BLOCKS>(l.outputs) + size - 1) / size >= WORKERS / 2;
 }

@@ -23,7 +23,7 @@ struct together {
   uint32_t *hits;    /* of each slice */
   unsigned *arrived; /* the counter of the barrier */
   float *best;
-  double factor, best_loss; /* best_loss: the smallest loss times `factor` before the first step */
+  double factor, best_loss; /* best_loss: the smallest loss * factor of earlier calls */
 };
 
 /* The bits of a parameter that is not yet written, a NaN. A parameter that is NaN is written as 0x7fffffff. */
@@ -139,8 +139,7 @@ __device__ __forceinline__ float4 add(float4 a, float4 b) {
   return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
-/* Returns the sum of up to GCONV_RESIDENT_SLICES / ADDED leaves by a tree, in groups of four; levels[b] is the sum of 2^b
- * groups. */
+/* Sums up to GCONV_RESIDENT_SLICES / ADDED leaves by a tree, in groups of four; levels[b] is the sum of 2^b groups. */
 __device__ float4 add_leaves(const float4 *leaves, int64_t apart, int32_t count) {
   float4 levels[4] = {}, sum = {};
   const int32_t groups = (count + 3) / 4;

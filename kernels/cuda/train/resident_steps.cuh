@@ -10,9 +10,8 @@ enum {
   STEP_THREADS = WORKING + 32 /* the last warp computes the losses of a step while the others go on */
 };
 
-/* Computes the gradients of weights, and updates them. goes_on: there is a next step, in which all
- * blocks need the weights of the last layer. They also need the weights of the layers between the first and the last, for
- * the gradients of inputs. */
+/* Computes the gradients of weights, and updates them. goes_on: there is a next step, in which all blocks need the weights
+ * of the last layer and, for the gradients of inputs, of the layers between the first and the last. */
 template <bool FIRST, bool SECOND, int ROOM, int BLOCKS>
 __device__ void update(const resident_net &net, const gconv_learn_step &step, int32_t x, int32_t cases, bool goes_on) {
   const auto change = [&](float *w, bool is_weight, float gradient) {

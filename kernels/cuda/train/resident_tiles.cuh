@@ -21,8 +21,8 @@ __device__ __forceinline__ int32_t first_case(int32_t task) {
   return task % SLICE_GROUPS * 32 + 4 * column_of_lane<4>();
 }
 
-/* Computes the outputs of a layer, 4 K at a time by a warp. Calls use(output, first case, values) for each output of a lane.
- */
+/* Computes a layer's outputs, 4 K at a time by a warp. Calls use(output, first case, values) for each output of a lane.
+ * */
 template <int K, class Use> __device__ void forward_tiles(const resident_layer &l, int32_t x_at, int32_t y_at, Use use) {
   const int32_t tasks = (l.outputs + 4 * K - 1) / (4 * K) * SLICE_GROUPS;
   for (int32_t task = warp_of(); task < tasks; task += WORKERS) {
@@ -60,8 +60,7 @@ template <int K, class Use> __device__ void forward_tiles(const resident_layer &
   }
 }
 
-/* Stores the gradients of the last layer's sums (its outputs before activation), of output k and four cases; not for
- * softmax. */
+/* Stores the gradients of the last layer's sums (outputs before activation), of output k and four cases; not for softmax. */
 __device__ __forceinline__ void differentiate(const resident_net &net, int32_t x_at, int32_t count, int32_t k, int32_t n,
                                               const float (&values)[4]) {
   const resident_layer &l = net.layers[net.count - 1];

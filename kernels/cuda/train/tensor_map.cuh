@@ -9,7 +9,7 @@
 
 namespace {
 
-/* N x C x H x W floats; a box of `columns` x `rows` x `channels` of one image. */
+/* A tensor of N x C x H x W floats. A box has `columns` x `rows` x `channels` of one image. */
 struct boxed_tensor {
   const float *data;
   int64_t images, channels, height, width;
@@ -32,7 +32,7 @@ inline tensor_encoder find_tensor_encoder() {
 #endif
   if (error == cudaSuccess && found == cudaDriverEntryPointSuccess)
     return (tensor_encoder)encode;
-  cudaGetLastError(); /* no failure */
+  cudaGetLastError(); /* an old driver is no failure */
   return nullptr;
 }
 

@@ -9,8 +9,8 @@
  *
  * For each tap, a thread does N loads of samples, which are adjacent for the threads of a warp, F / 4 loads of four weights,
  * and F * N multiply-adds: 64 for 4 + 4 loads with 16 filters. Pixels are numbered through all images, so no size of image
- * leaves threads idle. Every sample is checked for being inside the image: some 5 instructions for each of the N, a quarter
- * of all.
+ * leaves threads idle. Every sample is checked for being inside the image: some 5 instructions for each of the N samples, a
+ * quarter of all.
  *
  * It takes any problem, and is the fastest for few channels and filters. If a tile of the input fits into shared memory,
  * tiled saves the checks. Small windows on one or three channels have their own kernel (direct_small.cuh).

@@ -4,17 +4,17 @@
  *
  * The sums are K x T weights by T x (N P Q) samples, with T = C/G R S taps in the order of the definition. A block makes a
  * tile of M filters by some outputs. It copies a slice of both operands to shared memory, 8 taps at a time, while it
- * multiplies the slices before (cp.async, STAGES slices under way). Samples are gathered one by one; a thread always gathers
- * for the same outputs. A tap adds an offset to their addresses, from a table that prepare() makes. The table goes through
- * shared memory, too. The copy fills zeros for samples outside the image. A thread holds 8 x 8 sums in registers, so a tap
- * costs 64 multiply-adds and four loads of four numbers.
+ * multiplies earlier slices (cp.async; STAGES slices are under way). Samples are gathered one by one; a thread always
+ * gathers for the same outputs. A tap adds an offset to their addresses, from a table that prepare() makes. The table goes
+ * through shared memory, too. The copy fills zeros for samples outside the image. A thread holds 8 x 8 sums in registers, so
+ * a tap costs 64 multiply-adds and four loads of four numbers.
  *
  * A gathered sample takes some 8 instructions and serves M multiply-adds. So tiles are as high as there are filters: 32, 64
- * or 128. gemm is the fastest with at least 32 filters; with few, tiled and direct are.
+ * or 128. gemm is the fastest with at least 32 filters; with fewer, tiled and direct are.
  *
  * Sums in order cannot be split. So blocks are small, 128 threads, and four of them share a multiprocessor: 132
- * multiprocessors should all have the same number of blocks. Where tiles of 8 x 4 sums a thread share the work better, they
- * are taken.
+ * multiprocessors should all have the same number of blocks. If tiles of 8 x 4 sums a thread share the work more evenly,
+ * threads have 8 x 4 sums.
  *
  * Each sum adds its taps in the order of the definition, one after the other: the exact family.
  */
@@ -225,7 +225,7 @@ int64_t positions_of(const gconv_layer_problem *problem) {
   return (int64_t)problem->images * problem->out_height * problem->out_width;
 }
 
-/* Returns the filters of a tile, so that few of them only fill it up. */
+/* Returns the filters of a tile: 32, 64 or 128, so that few of them are padding. */
 int32_t tile_of(const gconv_layer_problem *problem) {
   const int32_t filters = problem->filters / problem->groups;
   return filters <= 32 ? 32 : filters <= 64 || (filters > 128 && filters <= 192) ? 64 : TALL;
@@ -249,8 +249,9 @@ size_t prepared_floats(const gconv_layer_problem *problem) {
   return weight_floats(problem) + (size_t)offset_count(problem) * sizeof(offset) / sizeof(float);
 }
 
-/* Writes weights by groups, tiles, taps, filters of a tile; then the offsets of the taps. Taps that fill the last slice up
- * have weights of -0 outside the image: adding -0 keeps the bits of any sum, but adding 0 would turn -0 into 0. */
+/* Writes weights by groups, tiles, taps, filters of a tile; then the offsets of the taps. Taps that only fill up the last
+ * slice have weights of -0, and samples outside the image: adding -0 keeps the bits of any sum; adding 0 would turn -0 into
+ * 0. */
 gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   const int64_t taps = gconv_layer_taps(problem), all = slices_of(problem) * SLICE, high = tile_of(problem);
   const int64_t filters = problem->filters / problem->groups, count = (int64_t)weight_floats(problem);
@@ -277,7 +278,8 @@ int64_t most_blocks(const gconv_layer_problem &problem, int64_t units, int V) {
   return divide_up(divide_up(positions_of(&problem), wide) * tiles_of(&problem) * problem.groups, units);
 }
 
-/* Returns whether threads have 8 x 8 sums: not if one block would be alone, or if halves share the work better. */
+/* Returns whether threads have 8 x 8 sums. They have 8 x 4 if a multiprocessor would have one block only, or if smaller
+ * tiles share the work more evenly. */
 bool is_wide(const gconv_layer_problem &problem, int64_t units) {
   const int64_t blocks = most_blocks(problem, units, 8);
   return blocks > 1 && most_blocks(problem, units, 4) >= 2 * blocks;

@@ -5,10 +5,10 @@
  *     128 pixels: shared memory           weights of all layers: shared memory, [channel][filter], for all tiles of a block
  *     +-- input: C x 128 --+   layer 1    +-- K x 128 --+   layer 2   ...  +-- outputs --+
  *
- * A block keeps the weights, and goes from tile to tile of 128 pixels. What a layer yields stays in shared memory, in two
+ * A block keeps the weights, and goes from tile to tile of 128 pixels. The results of a layer stay in shared memory, in two
  * buffers in turn. In a layer of many filters, a warp has 8 filters of all pixels, a thread 4 pixels of them: 32
- * multiply-adds for 3 loads of 16 bytes. Loads of weights are the same for all lanes. In a layer of up to 8
- * filters, a thread has 4 filters of a pixel.
+ * multiply-adds for 3 loads of 16 bytes. Loads of weights are the same for all lanes. In a layer of up to 8 filters, a
+ * thread has 4 filters of a pixel.
  *
  * Two layers of few channels and outputs have a kernel of their own (pointwise_pair.cuh): 20 channels to 64 to 3, a network
  * over features of pixels, takes 1,472 multiply-adds a pixel, and 84 bytes with the number of its class. Multiply-adds bound
@@ -202,8 +202,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   return GCONV_OK;
 }
 
-/* Counts whole tiles, at least one for each multiprocessor, at a part of the peak. A layer of few filters is bound by its
- * loads. */
+/* Counts whole tiles, at least one for each multiprocessor, at a part of the peak. Loads bound a layer of few filters. */
 double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   const double tiles = (double)p->images * (double)divide_up((int64_t)p->height * p->width, PIXELS);
   const double pixels = fmax(tiles, machine->units) * PIXELS;

@@ -34,7 +34,7 @@ constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
 /* Possible sizes of a stage, in floats. find_stage() takes the first in which a stage with one row of the filters fits. With
  * the first size, a multiprocessor holds as many blocks as registers allow; with the last, a block has one stage only. */
 constexpr int STAGE_FLOATS[] = {3584, 6144, 12288};
-constexpr int TAPS = 32; /* that a stage has at least, if it can */
+constexpr int TAPS = 32; /* a stage has at least so many taps, if they fit */
 
 struct tiled_arguments : block_arguments {
   int64_t tiles_x, tiles_y;     /* of pixels */
@@ -47,8 +47,8 @@ struct tiled_arguments : block_arguments {
   int32_t shift; /* columns that a tile begins earlier, to copy 16 bytes at a time; -1: 4 bytes are copied at a time */
 };
 
-/* tile_rows() returns how many input rows a tile needs for N steps and `filter_rows` rows of a filter, tile_pitch() how many
- * floats each of them has. */
+/* tile_rows() returns how many input rows a tile needs for N steps and `filter_rows` rows of a filter. tile_pitch() returns
+ * the floats of such an input row. */
 int64_t tile_rows(const gconv_layer_problem *problem, int N, int filter_rows) {
   return (int64_t)(N * WARPS - 1) * problem->stride_y + (int64_t)(filter_rows - 1) * problem->dilation_y + 1;
 }
@@ -56,7 +56,7 @@ int64_t tile_rows(const gconv_layer_problem *problem, int N, int filter_rows) {
 int64_t tile_pitch(const gconv_layer_problem *problem) {
   const int64_t needed =
       (int64_t)(COLUMNS - 1) * problem->stride_x + (int64_t)(problem->columns - 1) * problem->dilation_x + 1;
-  return (needed + 3 + 3) / 4 * 4; /* up to 3 columns before */
+  return (needed + 3 + 3) / 4 * 4; /* 3 for the shift, 3 to round up */
 }
 
 /* A stage: its first channel `c` and its channels, its first filter row `r` and its rows. */

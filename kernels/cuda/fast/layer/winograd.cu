@@ -14,7 +14,7 @@ namespace {
 constexpr int POINTS = GCONV_WINOGRAD_POINTS;
 
 struct tiling {
-  int64_t tiles_x, tiles_y, tiles; /* of 2 x 2 outputs: of an image, of all images */
+  int64_t tiles_x, tiles_y, tiles; /* tiles of 2 x 2 outputs, across and down an image; of all images */
   int64_t tile_pitch, filter_pitch;
   int64_t channels, filters; /* of a group */
 };
