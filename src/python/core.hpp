@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "gconv.h"
@@ -57,7 +58,7 @@ nb::tuple names_of(const char *const *names, size_t count);
 /* "uint8", "uint16", "float32". */
 const char *type_name(gconv_type type);
 
-/* A field of a dict of options. */
+/* What a dict of options has under this name, else `otherwise`. */
 template <typename T> T value_of(const nb::dict &options, const char *name, T otherwise) {
   if (!options.contains(name))
     return otherwise;
@@ -68,6 +69,48 @@ template <typename T> T value_of(const nb::dict &options, const char *name, T ot
   return value;
 }
 
+/* Sets fields of a record, numbers and enumerations, each behind its name in a dict of options: take(options, "rows",
+ * fit.rows, "columns", fit.columns). What the dict has not stays as it is. */
+template <typename T, typename... More> void take(const nb::dict &options, const char *name, T &field, More &&...more) {
+  using Value = typename std::conditional<std::is_enum<T>::value, int, T>::type;
+  field = (T)value_of(options, name, (Value)field);
+  if constexpr (sizeof...(more) > 0)
+    take(options, more...);
+}
+
+/* Puts values into a dict, each behind its name: put(info, "rows", 3, "columns", 5). A text that is NULL becomes None. */
+template <typename T, typename... More> void put(nb::dict &dict, const char *name, T &&value, More &&...more) {
+  dict[name] = std::forward<T>(value);
+  if constexpr (sizeof...(more) > 0)
+    put(dict, std::forward<More>(more)...);
+}
+template <typename... Pairs> nb::dict dict_of(Pairs &&...pairs) {
+  nb::dict dict;
+  put(dict, std::forward<Pairs>(pairs)...);
+  return dict;
+}
+
+/* A record of the library that is freed at its end. */
+template <typename T, auto Free> struct Owned : T {
+  Owned() : T{} {}
+  Owned(const Owned &) = delete;
+  Owned &operator=(const Owned &) = delete;
+  ~Owned() {
+    Free(this);
+  }
+};
+
+/* What the library gives as a pointer, freed at its end. */
+template <typename T, auto Free> struct Held {
+  T *it = nullptr;
+  Held() = default;
+  Held(const Held &) = delete;
+  Held &operator=(const Held &) = delete;
+  ~Held() {
+    Free(it);
+  }
+};
+
 /* An array of NumPy that takes numbers over. */
 template <typename T> nb::object numpy_of(std::vector<T> numbers, std::initializer_list<size_t> shape) {
   auto *kept = new std::vector<T>(std::move(numbers));
@@ -77,10 +120,18 @@ template <typename T> nb::object numpy_of(std::vector<T> numbers, std::initializ
 
 /* ---- Filters (filters.cpp) ---- */
 
-/* Filters of Python, tuples of name, taps, anchor, divisor and offset, into *filters, which the caller frees. */
+using FilterList = Owned<gconv_filters, gconv_filters_free>;
+/* Filters of Python, tuples of name, taps, anchor, divisor and offset, into *filters. */
 void read_filters_given(const nb::list &given, gconv_filters *filters);
 /* A filter as such a tuple. */
 nb::tuple filter_to_python(const gconv_filter &filter);
+/* Sets what gconv_options and gconv_layer have in common. */
+template <typename T> void take_geometry(const nb::dict &given, T &to) {
+  to.stride_y = to.stride_x = to.dilation_y = to.dilation_x = 1;
+  take(given, "flip", to.flip, "border", to.border, "border_value", to.border_value, "padding", to.padding, "pad_top",
+       to.pad_top, "pad_bottom", to.pad_bottom, "pad_left", to.pad_left, "pad_right", to.pad_right);
+  take(given, "stride_y", to.stride_y, "stride_x", to.stride_x, "dilation_y", to.dilation_y, "dilation_x", to.dilation_x);
+}
 /* Options of a convolution by the names of gconv_options. `algorithm` holds the text of one of them. */
 gconv_options read_options(const nb::dict &given, std::string *algorithm);
 

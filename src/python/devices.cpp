@@ -70,34 +70,20 @@ static void forget() {
 static nb::list list_devices() {
   nb::list found;
   gconv_device_info info;
-  for (size_t i = 0; gconv_device_at(i, &info); i++) {
-    nb::dict entry;
-    entry["name"] = info.name;
-    entry["description"] = info.description;
-    entry["memory_bytes"] = info.memory_bytes;
-    entry["usable"] = info.usable;
-    entry["reason"] = info.reason;
-    entry["driver"] = info.driver;
-    found.append(entry);
-  }
+  for (size_t i = 0; gconv_device_at(i, &info); i++)
+    found.append(dict_of("name", info.name, "description", info.description, "memory_bytes", info.memory_bytes, "usable",
+                         info.usable, "reason", info.reason, "driver", info.driver));
   return found;
 }
 
 static nb::list list_algorithms() {
   nb::list found;
-  for (int layers = 0; layers < 2; layers++)
-    for (size_t i = 0;; i++) {
-      const gconv_algorithm_info *info = layers ? gconv_layer_algorithm_at(i) : gconv_algorithm_at(i);
-      if (!info)
-        break;
-      nb::dict entry;
-      entry["name"] = info->name;
-      entry["device"] = info->device;
-      entry["of"] = layers ? "layers" : "filters";
-      entry["exact"] = info->exact;
-      entry["help"] = info->help;
-      found.append(entry);
-    }
+  const auto add = [&](const gconv_algorithm_info *(*at)(size_t), const char *of) {
+    for (size_t i = 0; const gconv_algorithm_info *info = at(i); i++)
+      found.append(dict_of("name", info->name, "device", info->device, "of", of, "exact", info->exact, "help", info->help));
+  };
+  add(gconv_algorithm_at, "filters");
+  add(gconv_layer_algorithm_at, "layers");
   return found;
 }
 

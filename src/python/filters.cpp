@@ -24,34 +24,14 @@ static void read_mixing(const nb::dict &given, gconv_options *options) {
 
 gconv_options read_options(const nb::dict &given, std::string *algorithm) {
   gconv_options options = gconv_options_default();
-  options.flip = value_of(given, "flip", false);
-  options.border = (gconv_border)value_of(given, "border", (int)options.border);
-  options.border_value = value_of(given, "border_value", 0.0);
-  options.padding = (gconv_padding)value_of(given, "padding", (int)options.padding);
-  options.pad_top = value_of(given, "pad_top", 0);
-  options.pad_bottom = value_of(given, "pad_bottom", 0);
-  options.pad_left = value_of(given, "pad_left", 0);
-  options.pad_right = value_of(given, "pad_right", 0);
-  options.stride_y = value_of(given, "stride_y", 1);
-  options.stride_x = value_of(given, "stride_x", 1);
-  options.dilation_y = value_of(given, "dilation_y", 1);
-  options.dilation_x = value_of(given, "dilation_x", 1);
-  options.gray = value_of(given, "gray", false);
-  options.linear = value_of(given, "linear", false);
+  take_geometry(given, options);
+  take(given, "gray", options.gray, "linear", options.linear, "combine", options.combine, "scale", options.scale, "offset",
+       options.offset, "range", options.range, "alpha", options.alpha, "output_type", options.output_type);
   read_mixing(given, &options);
-  options.combine = (gconv_combine)value_of(given, "combine", (int)options.combine);
-  options.scale = value_of(given, "scale", 1.0);
-  options.offset = value_of(given, "offset", 0.0);
-  options.range = (gconv_range)value_of(given, "range", (int)options.range);
-  options.alpha = (gconv_alpha)value_of(given, "alpha", (int)options.alpha);
-  if (given.contains("output_type")) {
-    options.sets_type = true;
-    options.output_type = (gconv_type)value_of(given, "output_type", 0);
-  }
-  if (given.contains("algorithm")) {
-    *algorithm = value_of(given, "algorithm", std::string());
+  options.sets_type = given.contains("output_type");
+  *algorithm = value_of(given, "algorithm", std::string());
+  if (!algorithm->empty())
     options.algorithm = algorithm->c_str();
-  }
   return options;
 }
 
@@ -79,14 +59,6 @@ void read_filters_given(const nb::list &given, gconv_filters *filters) {
     memcpy(filter->taps, taps.data(), taps.size() * sizeof(float));
   }
 }
-
-/* Filters that the destructor frees. */
-struct FilterList : gconv_filters {
-  FilterList() : gconv_filters{} {}
-  ~FilterList() {
-    gconv_filters_free(this);
-  }
-};
 
 nb::tuple filter_to_python(const gconv_filter &filter) {
   const size_t rows = (size_t)filter.rows, columns = (size_t)filter.columns;
@@ -136,13 +108,8 @@ static nb::dict analyze(const nb::list &given) {
   gconv_filter_analysis found;
   read_filters_given(given, &filters);
   check(gconv_filter_analyze(&filters.items[0], &found));
-  nb::dict result;
-  result["sum"] = found.sum;
-  result["positive_sum"] = found.positive_sum;
-  result["negative_sum"] = found.negative_sum;
-  result["zero_taps"] = found.zero_taps;
-  result["rank"] = found.rank;
-  return result;
+  return dict_of("sum", found.sum, "positive_sum", found.positive_sum, "negative_sum", found.negative_sum, "zero_taps",
+                 found.zero_taps, "rank", found.rank);
 }
 
 static nb::list list_builtins() {

@@ -27,30 +27,17 @@ struct Compared {
   }
 };
 
-/* Sums of products, and what they come to. */
-struct Fit : gconv_fit {
-  gconv_fit_result result = {};
-  Fit() : gconv_fit{} {}
-  Fit(const Fit &) = delete;
-  Fit &operator=(const Fit &) = delete;
-  ~Fit() {
-    gconv_fit_free(this);
-    gconv_filters_free(&result.filters);
-    free(result.taps);
-  }
-};
+static void free_result(gconv_fit_result *result) {
+  gconv_filters_free(&result->filters);
+  free(result->taps);
+}
 
 static nb::dict quality_of(const gconv_fit_quality &quality) {
-  nb::dict result;
-  result["r2"] = quality.r2;
-  result["residual"] = quality.residual;
-  result["samples"] = quality.samples;
-  result["clipped"] = quality.clipped;
-  return result;
+  return dict_of("r2", quality.r2, "residual", quality.residual, "samples", quality.samples, "clipped", quality.clipped);
 }
 
 /* Adds a pair. Where there are several, what is wrong is told with the number of its pair, from 0 on. */
-static void add_pair(Fit &all, gconv_device *device, const nb::list &pairs, size_t number, double held) {
+static void add_pair(gconv_fit &all, gconv_device *device, const nb::list &pairs, size_t number, double held) {
   nb::handle pair = pairs[number];
   Compared before(pair[0], "before"), after(pair[1], "after");
   gconv_status status;
@@ -65,30 +52,21 @@ static void add_pair(Fit &all, gconv_device *device, const nb::list &pairs, size
 
 /* `pairs`: (before, after) each. (filter, taps in float64, a dict of the rest) */
 static nb::tuple fit(const nb::list &pairs, const nb::dict &given) {
-  Fit all;
+  Owned<gconv_fit, gconv_fit_free> all;
+  Owned<gconv_fit_result, free_result> result;
   const double held = value_of(given, "held_out", 0.0);
-  all.rows = value_of(given, "rows", 0);
-  all.columns = value_of(given, "columns", 0);
-  all.bias = value_of(given, "bias", false);
-  all.ridge = value_of(given, "ridge", 0.0);
   all.whole = given.contains("border");
-  all.border = (gconv_border)value_of(given, "border", (int)GCONV_BORDER_ZERO);
-  all.border_value = value_of(given, "border_value", 0.0);
-  all.max_pixels = value_of(given, "max_pixels", (uint64_t)0);
+  take(given, "rows", all.rows, "columns", all.columns, "bias", all.bias, "ridge", all.ridge, "border", all.border,
+       "border_value", all.border_value, "max_pixels", all.max_pixels);
   gconv_device *device = device_named("cpu");
   for (size_t i = 0; i < pairs.size(); i++)
     add_pair(all, device, pairs, i, held);
-  call([&] { return gconv_fit_solve(&all, device, &all.result); });
-  const gconv_fit_result &result = all.result;
+  call([&] { return gconv_fit_solve(&all, device, &result); });
   const size_t rows = (size_t)all.rows, columns = (size_t)all.columns;
-  nb::dict rest;
-  rest["bias"] = result.bias;
-  rest["fitted"] = quality_of(result.fitted);
-  rest["held"] = quality_of(result.held);
-  rest["condition"] = result.condition;
-  rest["nonlinear"] = result.nonlinear;
-  rest["shift"] = result.shifted ? nb::object(nb::make_tuple(result.shift_y, result.shift_x)) : nb::none();
-  rest["cut"] = result.cut;
+  const nb::object shift = result.shifted ? nb::object(nb::make_tuple(result.shift_y, result.shift_x)) : nb::none();
+  const nb::dict rest =
+      dict_of("bias", result.bias, "fitted", quality_of(result.fitted), "held", quality_of(result.held), "condition",
+              result.condition, "nonlinear", result.nonlinear, "shift", shift, "cut", result.cut);
   return nb::make_tuple(filter_to_python(result.filters.items[0]),
                         numpy_of(std::vector<double>(result.taps, result.taps + rows * columns), {rows, columns}), rest);
 }

@@ -8,28 +8,19 @@
 namespace gconv_python {
 
 /* An image that is freed with the array that shows its pixels. */
-struct ImageOwner {
-  gconv_image image = {};
-  ~ImageOwner() {
-    gconv_image_free(&image);
-  }
-};
+using ImageOwner = Owned<gconv_image, gconv_image_free>;
+
+static nb::object bytes_of(const void *bytes, size_t count) {
+  return bytes ? nb::object(nb::bytes(bytes, count)) : nb::none();
+}
 
 static nb::dict describe(const gconv_image &image) {
-  nb::dict info;
-  info["frames"] = image.frames;
-  info["height"] = image.height;
-  info["width"] = image.width;
-  info["channels"] = image.channels;
-  info["alpha"] = image.alpha;
-  info["dtype"] = type_name(image.type);
-  info["pixels_per_metre"] = nb::make_tuple(image.pixels_per_metre_y, image.pixels_per_metre_x);
-  info["comment"] = image.comment ? nb::object(nb::bytes(image.comment, strlen(image.comment))) : nb::none();
-  info["icc"] = image.icc ? nb::object(nb::bytes(image.icc, image.icc_bytes)) : nb::none();
-  info["exif"] = image.exif ? nb::object(nb::bytes(image.exif, image.exif_bytes)) : nb::none();
-  info["xmp"] = image.xmp ? nb::object(nb::bytes(image.xmp, image.xmp_bytes)) : nb::none();
-  info["jpeg_quality"] = image.jpeg_quality;
-  return info;
+  return dict_of("frames", image.frames, "height", image.height, "width", image.width, "channels", image.channels, "alpha",
+                 image.alpha, "dtype", type_name(image.type), "pixels_per_metre",
+                 nb::make_tuple(image.pixels_per_metre_y, image.pixels_per_metre_x), "comment",
+                 bytes_of(image.comment, image.comment ? strlen(image.comment) : 0), "icc",
+                 bytes_of(image.icc, image.icc_bytes), "exif", bytes_of(image.exif, image.exif_bytes), "xmp",
+                 bytes_of(image.xmp, image.xmp_bytes), "jpeg_quality", image.jpeg_quality);
 }
 
 /* An array of the pixels of an image that `owner` frees: N and C stand where there are several of them. */
@@ -62,20 +53,20 @@ static nb::tuple read_image(nb::handle given, uint64_t max_pixels) {
   const std::string path = path_of(given);
   gconv_read_options options = {};
   options.max_pixels = max_pixels;
-  call([&] { return gconv_image_read(path.c_str(), &options, &made->image); });
+  call([&] { return gconv_image_read(path.c_str(), &options, made.get()); });
   ImageOwner *kept = made.release();
   nb::capsule owner(kept, [](void *memory) noexcept { delete (ImageOwner *)memory; });
   std::string axes;
-  nb::object array = show(kept->image, owner, &axes);
-  return nb::make_tuple(array, axes, describe(kept->image));
+  nb::object array = show(*kept, owner, &axes);
+  return nb::make_tuple(array, axes, describe(*kept));
 }
 
 static nb::dict read_header(nb::handle given) {
   ImageOwner made;
   const std::string path = path_of(given);
   const gconv_format_info *format = nullptr;
-  call([&] { return gconv_image_read_header(path.c_str(), &made.image, &format); });
-  nb::dict info = describe(made.image);
+  call([&] { return gconv_image_read_header(path.c_str(), &made, &format); });
+  nb::dict info = describe(made);
   info["format"] = format ? format->name : "";
   return info;
 }
@@ -94,14 +85,10 @@ static void write_image(nb::handle given_path, nb::handle array, nb::handle axes
   gconv_write_options options = {};
   if (!format.empty() && !(options.format = gconv_format_by_name(format.c_str())))
     refuse("format=\"%s\": gconv.formats() lists the formats that are known", format.c_str());
-  options.keep_existing = value_of(given, "keep_existing", false);
-  options.quality = value_of(given, "quality", 0);
-  options.lossless = value_of(given, "lossless", false);
-  options.png_level = value_of(given, "png_level", 0);
-  options.tiff_compression = (gconv_tiff_compression)value_of(given, "compression", (int)GCONV_TIFF_NONE);
-  image.alpha = value_of(given, "alpha", !image.planar && image.channels % 2 == 0);
-  image.pixels_per_metre_y = value_of(given, "pixels_per_metre_y", 0.0);
-  image.pixels_per_metre_x = value_of(given, "pixels_per_metre_x", 0.0);
+  image.alpha = !image.planar && image.channels % 2 == 0;
+  take(given, "keep_existing", options.keep_existing, "quality", options.quality, "lossless", options.lossless, "png_level",
+       options.png_level, "compression", options.tiff_compression, "alpha", image.alpha, "pixels_per_metre_y",
+       image.pixels_per_metre_y, "pixels_per_metre_x", image.pixels_per_metre_x);
   call([&] { return gconv_image_write(path.c_str(), &options, &image); });
 }
 
@@ -113,14 +100,8 @@ static nb::list list_formats() {
     for (int type = 0; type < 3; type++)
       if (info->holds[type])
         types.append(type_name((gconv_type)type));
-    nb::dict entry;
-    entry["name"] = info->name;
-    entry["extensions"] = info->extensions;
-    entry["help"] = info->help;
-    entry["reads"] = info->reads;
-    entry["writes"] = info->writes;
-    entry["dtypes"] = nb::tuple(types);
-    list.append(entry);
+    list.append(dict_of("name", info->name, "extensions", info->extensions, "help", info->help, "reads", info->reads,
+                        "writes", info->writes, "dtypes", nb::tuple(types)));
   }
   return list;
 }

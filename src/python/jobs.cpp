@@ -14,7 +14,7 @@ struct Job {
   gconv_texts specs = {}, exclude = {};
   gconv_inputs inputs = {};
   gconv_outputs outputs = {};
-  gconv_filters filters = {};
+  FilterList filters;
   gconv_operation *operation = nullptr;
   gconv_manifest *manifest = nullptr;
   gconv_batch batch = {};
@@ -28,7 +28,6 @@ struct Job {
   ~Job() {
     gconv_manifest_close(manifest);
     gconv_operation_free(operation);
-    gconv_filters_free(&filters);
     gconv_outputs_free(&outputs);
     gconv_inputs_free(&inputs);
     gconv_texts_free(&specs);
@@ -64,27 +63,17 @@ static nb::list texts_of(char *const *items, size_t count) {
 }
 
 static nb::dict report_of(const gconv_report &report) {
-  nb::dict told;
-  told["input"] = nb::steal(PyUnicode_DecodeFSDefault(report.input->path));
-  told["outputs"] = texts_of(report.outputs, report.output_count);
-  told["written"] = report.written;
-  told["passed"] = report.passed;
-  told["failed"] = report.failed;
-  told["errors"] = report.errors ? texts_of(report.errors->items, report.errors->count) : nb::list();
-  told["elapsed_ms"] = report.elapsed_ms;
-  if (report.executed) {
-    told["pixels"] = report.pixels;
-    told["device"] = report.plan.device;
-    told["algorithm"] = report.plan.algorithm;
-    told["total_ms"] = report.total_ms;
-    told["decode_ms"] = report.decode_ms;
-    told["encode_ms"] = report.encode_ms;
-    told["kernel_ms"] = report.timings.kernel_ms;
-  }
-  if (report.verified) {
-    told["max_error"] = report.verification.max_error;
-    told["allowed"] = report.verification.allowed;
-  }
+  nb::dict told =
+      dict_of("input", nb::steal(PyUnicode_DecodeFSDefault(report.input->path)), "outputs",
+              texts_of(report.outputs, report.output_count), "written", report.written, "passed", report.passed, "failed",
+              report.failed, "errors", report.errors ? texts_of(report.errors->items, report.errors->count) : nb::list(),
+              "elapsed_ms", report.elapsed_ms);
+  if (report.executed)
+    put(told, "pixels", report.pixels, "device", report.plan.device, "algorithm", report.plan.algorithm, "total_ms",
+        report.total_ms, "decode_ms", report.decode_ms, "encode_ms", report.encode_ms, "kernel_ms",
+        report.timings.kernel_ms);
+  if (report.verified)
+    put(told, "max_error", report.verification.max_error, "allowed", report.verification.allowed);
   return told;
 }
 
@@ -166,16 +155,9 @@ static void name_outputs(Job *job, const nb::dict &given, bool each_filter) {
 
 static nb::dict summary_of(const Job &job) {
   const gconv_batch_summary &summary = job.summary;
-  nb::dict result;
-  result["begun"] = summary.begun;
-  result["written"] = summary.written;
-  result["passed"] = summary.passed;
-  result["failed"] = summary.failed;
-  result["device"] = summary.device.name;
-  result["device_reason"] = summary.device_reason;
-  result["warned"] = summary.warned;
-  result["wall_ms"] = summary.wall_ms;
-  return result;
+  return dict_of("begun", summary.begun, "written", summary.written, "passed", summary.passed, "failed", summary.failed,
+                 "device", summary.device.name, "device_reason", summary.device_reason, "warned", summary.warned, "wall_ms",
+                 summary.wall_ms);
 }
 
 /* `model`: None, a network or a machine, in place of filters; `filters`: what {filter} stands for. */
@@ -216,21 +198,12 @@ static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::han
   batch.operation = job.operation;
   batch.device = job.device.c_str();
   batch.cpu_may_begin = job.device == "auto";
-  batch.threads = value_of(given, "threads", 0);
-  batch.jobs = value_of(given, "jobs", 0);
-  batch.memory = value_of(given, "memory", (uint64_t)0);
-  batch.max_pixels = value_of(given, "max_pixels", (uint64_t)0);
-  batch.quality = value_of(given, "quality", 0);
-  batch.png_level = value_of(given, "png_level", 0);
-  batch.lossless = value_of(given, "lossless", false);
-  batch.strip = value_of(given, "strip", false);
-  batch.preserve_times = value_of(given, "preserve_times", false);
-  batch.tiff_compression = (gconv_tiff_compression)value_of(given, "compression", (int)GCONV_TIFF_NONE);
-  batch.existing = (gconv_existing)value_of(given, "existing", 0);
+  take(given, "threads", batch.threads, "jobs", batch.jobs, "memory", batch.memory, "max_pixels", batch.max_pixels,
+       "quality", batch.quality, "png_level", batch.png_level, "lossless", batch.lossless, "strip", batch.strip,
+       "preserve_times", batch.preserve_times, "compression", batch.tiff_compression, "existing", batch.existing,
+       "fail_fast", batch.fail_fast, "verify", batch.verify);
   batch.manifest = job.manifest;
-  batch.fail_fast = value_of(given, "fail_fast", false);
   batch.watch = true;
-  batch.verify = value_of(given, "verify", false);
   batch.tolerance = -1;
   batch.stop = &job.stop;
   batch.report = tell;

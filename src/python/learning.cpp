@@ -23,101 +23,62 @@ struct DatasetOptions {
     return given.contains(name) ? keep(text_of(name, given[name])) : nullptr;
   }
   explicit DatasetOptions(const nb::dict &given) {
-    options.kind = (gconv_dataset_kind)value_of(given, "kind", 0);
     options.inputs = path(given, "inputs");
     options.targets = path(given, "targets");
     options.syntax = text(given, "syntax");
     options.label = text(given, "label");
     options.missing = text(given, "missing");
     options.features = text(given, "features");
-    options.regression = value_of(given, "regression", false);
-    options.classification = value_of(given, "classification", false);
+    take(given, "kind", options.kind, "regression", options.regression, "classification", options.classification, "window",
+         options.window, "hop", options.hop, "patch", options.patch, "augment", options.augment, "gray", options.gray,
+         "seed", options.seed, "memory", options.memory, "most_cases", options.most_cases);
     const std::string separator = value_of(given, "separator", std::string());
     if (separator.size() > 1)
       refuse("separator=\"%s\": it is one character", separator.c_str());
     options.separator = separator.empty() ? '\0' : separator[0];
-    options.window = value_of(given, "window", 0);
-    options.hop = value_of(given, "hop", 0);
-    options.patch = value_of(given, "patch", 0);
-    options.augment = value_of(given, "augment", false);
-    options.gray = value_of(given, "gray", false);
-    options.seed = value_of(given, "seed", (uint64_t)0);
-    options.memory = value_of(given, "memory", (uint64_t)0);
-    options.most_cases = value_of(given, "most_cases", (size_t)0);
     if (given.contains("classes"))
       for (nb::handle name : nb::cast<nb::tuple>(given["classes"]))
         classes.push_back(keep(text_of("classes", name)));
     options.classes = classes.empty() ? nullptr : classes.data();
     options.class_count = classes.size();
-    options.like = given.contains("like") ? &nb::cast<const Network &>(given["like"]).network.notes : nullptr;
+    options.like = given.contains("like") ? &nb::cast<const Network &>(given["like"]).notes : nullptr;
   }
 };
 
 static Dataset *open_dataset(const nb::dict &given) {
   DatasetOptions options(given);
   auto made = std::make_unique<Dataset>();
-  call([&] { return gconv_dataset_open(&options.options, &made->whole); });
+  call([&] { return gconv_dataset_open(&options.options, &made->whole.it); });
   return made.release();
 }
 
 static nb::dict dataset_info(const Dataset &dataset) {
-  const gconv_dataset_info *info = gconv_dataset_get_info(dataset.whole);
-  nb::dict result;
-  result["cases"] = info->cases;
-  result["shape"] = nb::make_tuple(info->channels, info->height, info->width);
-  result["outputs"] = info->outputs;
-  result["classes"] = names_of(info->classes, info->class_count);
-  return result;
+  const gconv_dataset_info *info = gconv_dataset_get_info(dataset.whole.it);
+  return dict_of("cases", info->cases, "shape", nb::make_tuple(info->channels, info->height, info->width), "outputs",
+                 info->outputs, "classes", names_of(info->classes, info->class_count));
 }
 
 /* ---- Training ---- */
 
 static nb::dict epoch_of(const gconv_epoch &epoch) {
-  nb::dict result;
-  result["number"] = epoch.number;
-  result["loss"] = epoch.loss;
-  result["accuracy"] = epoch.accuracy;
-  result["validation_loss"] = epoch.validation_loss;
-  result["validation_accuracy"] = epoch.validation_accuracy;
-  result["best"] = epoch.best;
-  result["diverged"] = epoch.diverged;
-  result["ended"] = epoch.ended ? nb::object(nb::str(epoch.ended)) : nb::none();
-  return result;
+  return dict_of("number", epoch.number, "loss", epoch.loss, "accuracy", epoch.accuracy, "validation_loss",
+                 epoch.validation_loss, "validation_accuracy", epoch.validation_accuracy, "best", epoch.best, "diverged",
+                 epoch.diverged, "ended", epoch.ended);
 }
 
 static gconv_training_options training_options(const nb::dict &given) {
   gconv_training_options options = {};
-  options.loss = (gconv_loss)value_of(given, "loss", 0);
-  options.optimizer = (gconv_optimizer)value_of(given, "optimizer", 0);
-  options.schedule = (gconv_schedule)value_of(given, "schedule", 0);
-  options.rate = value_of(given, "rate", 0.0);
-  options.momentum = value_of(given, "momentum", 0.0);
-  options.weight_decay = value_of(given, "weight_decay", 0.0);
-  options.elimination = value_of(given, "elimination", 0.0);
-  options.batch = value_of(given, "batch", (size_t)0);
-  options.epochs = value_of(given, "epochs", (size_t)0);
-  options.patience = value_of(given, "patience", (size_t)0);
-  options.stop_error = value_of(given, "stop_error", 0.0);
-  options.seed = value_of(given, "seed", (uint64_t)0);
-  options.normalize = value_of(given, "normalize", false);
-  options.math = (gconv_math)value_of(given, "math", (int)GCONV_MATH_FP32);
+  take(given, "loss", options.loss, "optimizer", options.optimizer, "schedule", options.schedule, "rate", options.rate,
+       "momentum", options.momentum, "weight_decay", options.weight_decay, "elimination", options.elimination, "batch",
+       options.batch, "epochs", options.epochs, "patience", options.patience, "stop_error", options.stop_error, "seed",
+       options.seed, "normalize", options.normalize, "math", options.math);
   return options;
 }
-
-struct Trainer {
-  gconv_trainer *trainer = nullptr;
-  Trainer() = default;
-  Trainer(const Trainer &) = delete;
-  Trainer &operator=(const Trainer &) = delete;
-  ~Trainer() {
-    gconv_trainer_free(trainer);
-  }
-};
 
 /* Trains until it ends. `report` gets a dict for each epoch. A signal, or what report raises, ends it, too. */
 static Network *train(const Network &network, Dataset &dataset, const nb::dict &given, double validation,
                       nb::object report) {
-  Trainer held;
+  Held<gconv_trainer, gconv_trainer_free> trainer;
   gconv_training_options options = training_options(given);
   const std::string algorithm = value_of(given, "algorithm", std::string("auto"));
   options.algorithm = algorithm.c_str();
@@ -126,21 +87,23 @@ static Network *train(const Network &network, Dataset &dataset, const nb::dict &
   options.weight_count = weights.all.size();
   gconv_device *device = device_named(value_of(given, "device", std::string("cpu")));
   if (validation != 0)
-    call([&] { return gconv_dataset_split(dataset.whole, validation, options.seed, &dataset.first, &dataset.second); });
+    call([&] {
+      return gconv_dataset_split(dataset.whole.it, validation, options.seed, &dataset.first.it, &dataset.second.it);
+    });
   call([&] {
-    return gconv_trainer_create(device, &network.network, &options, dataset.first ? dataset.first : dataset.whole,
-                                dataset.second, nullptr, &held.trainer);
+    return gconv_trainer_create(device, &network, &options, dataset.first.it ? dataset.first.it : dataset.whole.it,
+                                dataset.second.it, nullptr, &trainer.it);
   });
   for (gconv_epoch epoch = {}; !epoch.ended;) {
     epoch = gconv_epoch{};
-    call([&] { return gconv_trainer_epoch(held.trainer, &epoch); });
+    call([&] { return gconv_trainer_epoch(trainer.it, &epoch); });
     if (PyErr_CheckSignals())
       throw nb::python_error();
     if (!report.is_none())
       report(epoch_of(epoch));
   }
   auto trained = std::make_unique<Network>();
-  check(gconv_trainer_network(held.trainer, false, &trained->network));
+  check(gconv_trainer_network(trainer.it, false, trained.get()));
   return trained.release();
 }
 

@@ -8,15 +8,7 @@
 namespace gconv_python {
 
 struct Dataset {
-  gconv_dataset *whole = nullptr, *first = nullptr, *second = nullptr; /* parts, once it is split */
-  Dataset() = default;
-  Dataset(const Dataset &) = delete;
-  Dataset &operator=(const Dataset &) = delete;
-  ~Dataset() {
-    gconv_dataset_free(second);
-    gconv_dataset_free(first);
-    gconv_dataset_free(whole);
-  }
+  Held<gconv_dataset, gconv_dataset_free> whole, first, second; /* the last two: its parts, once it is split */
 };
 
 /* Weights of classes, of a dict. The names live as long as the array that points to them. */
@@ -39,15 +31,7 @@ struct ClassWeights {
 };
 
 /* A support vector machine. */
-struct Machine {
-  gconv_svm *model = nullptr;
-  Machine() = default;
-  Machine(const Machine &) = delete;
-  Machine &operator=(const Machine &) = delete;
-  ~Machine() {
-    gconv_svm_free(model);
-  }
-};
+using Machine = Held<gconv_svm, gconv_svm_free>;
 
 /* The operation of a network or a machine. Raises if it cannot be made. */
 gconv_operation *model_operation(nb::handle model, const std::string &present, const gconv_format_info *format,

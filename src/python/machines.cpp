@@ -8,19 +8,11 @@ struct MachineOptions : gconv_svm_options {
   ClassWeights of_classes;
 
   explicit MachineOptions(const nb::dict &given) : gconv_svm_options{}, of_classes(given) {
-    type = (gconv_svm_type)value_of(given, "type", 0);
-    kernel = (gconv_svm_kernel)value_of(given, "kernel", 0);
-    scaling = (gconv_svm_scaling)value_of(given, "scaling", 0);
-    degree = value_of(given, "degree", 0);
-    gamma = value_of(given, "gamma", 0.0);
-    coef0 = value_of(given, "coef0", 0.0);
-    cost = value_of(given, "cost", 0.0);
-    tube = value_of(given, "tube", 0.0);
-    tolerance = value_of(given, "tolerance", 0.0);
-    cache_bytes = value_of(given, "cache", (uint64_t)0);
-    no_shrinking = !value_of(given, "shrinking", true);
-    probabilities = value_of(given, "probabilities", false);
-    seed = value_of(given, "seed", (uint64_t)0);
+    bool shrinking = true;
+    take(given, "type", type, "kernel", kernel, "scaling", scaling, "degree", degree, "gamma", gamma, "coef0", coef0, "cost",
+         cost, "tube", tube, "tolerance", tolerance, "cache", cache_bytes, "shrinking", shrinking, "probabilities",
+         probabilities, "seed", seed);
+    no_shrinking = !shrinking;
     weights = of_classes.all.data();
     weight_count = of_classes.all.size();
   }
@@ -30,7 +22,7 @@ static Machine *train(const nb::dict &given, const Dataset &data) {
   const MachineOptions options(given);
   gconv_device *device = device_named(value_of(given, "device", std::string("cpu")));
   auto made = std::make_unique<Machine>();
-  call([&] { return gconv_svm_train(&options, data.whole, device, &made->model); });
+  call([&] { return gconv_svm_train(&options, data.whole.it, device, &made->it); });
   return made.release();
 }
 
@@ -39,44 +31,36 @@ static nb::dict validate(const nb::dict &given, const Dataset &data) {
   const size_t folds = value_of(given, "folds", (size_t)0);
   gconv_device *device = device_named(value_of(given, "device", std::string("cpu")));
   gconv_svm_validation found = {};
-  call([&] { return gconv_svm_validate(&options, data.whole, folds, device, &found); });
-  nb::dict result;
-  result["cases"] = found.cases;
-  result["right"] = found.right;
-  result["accuracy"] = found.accuracy;
-  result["mse"] = found.mse;
-  result["correlation"] = found.correlation;
-  return result;
+  call([&] { return gconv_svm_validate(&options, data.whole.it, folds, device, &found); });
+  return dict_of("cases", found.cases, "right", found.right, "accuracy", found.accuracy, "mse", found.mse, "correlation",
+                 found.correlation);
 }
 
 static Machine *load(nb::handle given) {
   const std::string path = path_of(given);
   auto made = std::make_unique<Machine>();
-  call([&] { return gconv_svm_read(path.c_str(), &made->model); });
+  call([&] { return gconv_svm_read(path.c_str(), &made->it); });
   return made.release();
 }
 
 static void save(const Machine &machine, nb::handle given) {
   const std::string path = path_of(given);
-  call([&] { return gconv_svm_write(path.c_str(), machine.model); });
+  call([&] { return gconv_svm_write(path.c_str(), machine.it); });
 }
 
 static nb::dict info_of(const Machine &machine) {
-  const gconv_svm_info *info = gconv_svm_get_info(machine.model);
-  nb::dict result;
-  result["classes"] = names_of(info->classes, info->class_count);
-  result["columns"] = info->columns;
-  result["vectors"] = info->vector_count;
-  result["probabilities"] = info->probabilities;
+  const gconv_svm_info *info = gconv_svm_get_info(machine.it);
+  nb::dict result = dict_of("classes", names_of(info->classes, info->class_count), "columns", info->columns, "vectors",
+                            info->vector_count, "probabilities", info->probabilities);
   put_notes(*info->notes, result);
-  result["features"] = info->features ? nb::object(nb::str(info->features)) : nb::none();
+  put(result, "features", info->features);
   return result;
 }
 
 /* (numbers of classes or None, values, probabilities or None) */
 static nb::tuple predict(const Machine &machine, nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> rows,
                          const std::string &device_name) {
-  const gconv_svm_info *info = gconv_svm_get_info(machine.model);
+  const gconv_svm_info *info = gconv_svm_get_info(machine.it);
   const size_t count = rows.shape(0), pairs = info->class_count ? info->pair_count : 1;
   if (rows.shape(1) != info->columns)
     refuse("a row has %zu numbers, and the model takes %zu", rows.shape(1), info->columns);
@@ -84,7 +68,7 @@ static nb::tuple predict(const Machine &machine, nb::ndarray<const float, nb::nd
   std::vector<int32_t> classes(info->class_count ? count : 0);
   std::vector<double> values(count * pairs), likely(info->probabilities ? count * info->class_count : 0);
   call([&] {
-    return gconv_svm_predict(machine.model, device, rows.data(), count, classes.empty() ? nullptr : classes.data(),
+    return gconv_svm_predict(machine.it, device, rows.data(), count, classes.empty() ? nullptr : classes.data(),
                              values.data(), likely.empty() ? nullptr : likely.data());
   });
   return nb::make_tuple(classes.empty() ? nb::none() : numpy_of(std::move(classes), {count}),
@@ -93,28 +77,27 @@ static nb::tuple predict(const Machine &machine, nb::ndarray<const float, nb::nd
 }
 
 static nb::list class_values(const Machine &machine) {
-  const gconv_svm_info *info = gconv_svm_get_info(machine.model);
+  const gconv_svm_info *info = gconv_svm_get_info(machine.it);
   return values_of_classes(info->classes, info->class_count);
 }
 
 gconv_operation *model_operation(nb::handle model, const std::string &present, const gconv_format_info *format,
                                  const nb::dict &given) {
   if (nb::isinstance<Network>(model))
-    return network_operation(nb::cast<const Network &>(model).network, present, format, given);
+    return network_operation(nb::cast<const Network &>(model), present, format, given);
   const Machine &machine = nb::cast<const Machine &>(model);
-  const gconv_svm_info *info = gconv_svm_get_info(machine.model);
+  const gconv_svm_info *info = gconv_svm_get_info(machine.it);
   Presentation how(present, info->classes, info->class_count, format);
   how.gray = value_of(given, "gray", false);
   gconv_operation *operation = nullptr;
-  check(gconv_operation_svm(machine.model, &how, &operation));
+  check(gconv_operation_svm(machine.it, &how, &operation));
   return operation;
 }
 
 /* The operation holds the model. Features of pixels, and pictures, are made by the host alone. */
 static Operation *operation_of(nb::object model, const std::string &present, const nb::dict &given) {
   gconv_operation *operation = model_operation(model, present, nullptr, given);
-  const bool on_host =
-      !nb::isinstance<Network>(model) || present == "image" || nb::cast<const Network &>(model).network.features;
+  const bool on_host = !nb::isinstance<Network>(model) || present == "image" || nb::cast<const Network &>(model).features;
   return new Operation(operation, model, on_host);
 }
 

@@ -7,15 +7,7 @@
 
 namespace gconv_python {
 
-struct Network {
-  gconv_network network = {};
-  Network() = default;
-  Network(const Network &) = delete;
-  Network &operator=(const Network &) = delete;
-  ~Network() {
-    gconv_network_free(&network);
-  }
-};
+using Network = Owned<gconv_network, gconv_network_free>;
 
 /* What becomes of outputs: "tensor", as they are; "image", images like the inputs; "classes", maps of the classes that have
  * these names. */

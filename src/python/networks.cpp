@@ -47,8 +47,7 @@ gconv_operation *network_operation(const gconv_network &network, const std::stri
   Presentation options(present, network.classes, network.class_count, format);
   const std::string algorithm = value_of(given, "algorithm", std::string("auto"));
   options.algorithm = algorithm.c_str();
-  options.math = (gconv_math)value_of(given, "math", (int)GCONV_MATH_FP32);
-  options.gray = value_of(given, "gray", false);
+  take(given, "math", options.math, "gray", options.gray);
   gconv_operation *operation = nullptr;
   check(network.features ? gconv_operation_pixels(&network, &options, &operation)
                          : gconv_operation_of_network(&network, &options, &operation));
@@ -60,9 +59,8 @@ static nb::object numbers_of(const double *numbers, size_t count) {
 }
 
 void put_notes(const gconv_column_notes &notes, nb::dict &info) {
-  info["names"] = names_of(notes.names, notes.names ? notes.count : 0);
-  info["means"] = numbers_of(notes.means, notes.count);
-  info["origins"] = numbers_of(notes.origins, notes.count);
+  put(info, "names", names_of(notes.names, notes.names ? notes.count : 0), "means", numbers_of(notes.means, notes.count),
+      "origins", numbers_of(notes.origins, notes.count));
 }
 
 /* ---- Networks ---- */
@@ -72,60 +70,53 @@ static Network *load(nb::handle given, nb::handle net) {
   const std::string path = path_of(given), text = net.is_none() ? "" : text_of("layers", net);
   call([&] {
     return text.empty() && gconv_network_is_one(path.c_str())
-               ? gconv_network_read(path.c_str(), &made->network)
-               : gconv_network_import(path.c_str(), text.empty() ? nullptr : text.c_str(), &made->network);
+               ? gconv_network_read(path.c_str(), made.get())
+               : gconv_network_import(path.c_str(), text.empty() ? nullptr : text.c_str(), made.get());
   });
   return made.release();
 }
 
 static Network *make(nb::handle text, int32_t channels, int32_t height, int32_t width, size_t outputs, uint64_t seed) {
   auto made = std::make_unique<Network>();
-  check(gconv_network_make(text_of("text", text).c_str(), channels, height, width, outputs, seed, &made->network));
+  check(gconv_network_make(text_of("text", text).c_str(), channels, height, width, outputs, seed, made.get()));
   return made.release();
 }
 
 static void save(const Network &network, nb::handle given) {
   const std::string path = path_of(given);
-  call([&] { return gconv_network_write(path.c_str(), &network.network); });
+  call([&] { return gconv_network_write(path.c_str(), &network); });
 }
 
-static nb::dict info_of(const Network &held) {
-  const gconv_network &network = held.network;
-  nb::dict info;
+static nb::dict info_of(const Network &network) {
   nb::list layers;
   for (size_t i = 0; i < network.count; i++) {
     const gconv_layer &layer = network.layers[i];
-    nb::dict entry;
-    entry["kind"] = gconv_layer_kind_name(layer.kind);
-    if (layer.bank) {
-      entry["shape"] = nb::make_tuple(layer.bank->filters, layer.bank->channels, layer.bank->rows, layer.bank->columns);
-      entry["activation"] = gconv_activation_name(layer.activation);
-    }
+    nb::dict entry = dict_of("kind", gconv_layer_kind_name(layer.kind));
+    if (layer.bank)
+      put(entry, "shape", nb::make_tuple(layer.bank->filters, layer.bank->channels, layer.bank->rows, layer.bank->columns),
+          "activation", gconv_activation_name(layer.activation));
     layers.append(entry);
   }
-  info["channels"] = network.channels;
-  info["height"] = network.height;
-  info["width"] = network.width;
-  info["classes"] = names_of(network.classes, network.class_count);
-  info["layers"] = nb::tuple(layers);
-  info["features"] = network.features ? nb::object(nb::str(network.features)) : nb::none();
+  nb::dict info =
+      dict_of("channels", network.channels, "height", network.height, "width", network.width, "classes",
+              names_of(network.classes, network.class_count), "layers", nb::tuple(layers), "features", network.features);
   put_notes(network.notes, info);
-  info["trained"] = network.trained ? nb::object(nb::str(network.trained)) : nb::none();
+  put(info, "trained", network.trained);
   return info;
 }
 
 /* (weights, biases or None) of layer number `index`, as copies. */
-static nb::tuple weights_of(const Network &held, size_t index) {
-  if (index >= held.network.count || !held.network.layers[index].bank)
+static nb::tuple weights_of(const Network &network, size_t index) {
+  if (index >= network.count || !network.layers[index].bank)
     refuse("layer %zu has no weights", index);
-  const gconv_bank &bank = *held.network.layers[index].bank;
+  const gconv_bank &bank = *network.layers[index].bank;
   const size_t k = (size_t)bank.filters, c = (size_t)bank.channels, r = (size_t)bank.rows, q = (size_t)bank.columns;
   return nb::make_tuple(numpy_of(std::vector<float>(bank.weights, bank.weights + k * c * r * q), {k, c, r, q}),
                         bank.biases ? numpy_of(std::vector<float>(bank.biases, bank.biases + k), {k}) : nb::none());
 }
 
-static nb::list class_values(const Network &held) {
-  return values_of_classes(held.network.classes, held.network.class_count);
+static nb::list class_values(const Network &network) {
+  return values_of_classes(network.classes, network.class_count);
 }
 
 void add_networks(nb::module_ &module) {

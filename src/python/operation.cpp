@@ -304,19 +304,11 @@ nb::dict Operation::info(nb::handle shape, const std::string &type, bool planar,
   const gconv_image like = header_of(shape, type, planar);
   const Taken taken(*this, like, device_named(device_name), nullptr);
   const gconv_plan_info *info = gconv_plan_get_info(taken.plan);
-  nb::dict result;
-  result["device"] = info->device;
-  result["algorithm"] = info->algorithm;
-  result["math"] = info->math;
-  result["exact"] = info->exact;
-  result["outputs"] = gconv_plan_outputs(taken.plan);
-  result["output_shape"] = nb::make_tuple(info->frames, info->out_channels, info->out_height, info->out_width);
-  result["flop"] = info->flop;
-  result["bytes"] = info->bytes;
-  result["workspace_bytes"] = info->workspace_bytes;
-  result["error_bound"] = info->error_bound;
-  result["estimate_ms"] = info->estimate_ms;
-  return result;
+  return dict_of("device", info->device, "algorithm", info->algorithm, "math", info->math, "exact", info->exact, "outputs",
+                 gconv_plan_outputs(taken.plan), "output_shape",
+                 nb::make_tuple(info->frames, info->out_channels, info->out_height, info->out_width), "flop", info->flop,
+                 "bytes", info->bytes, "workspace_bytes", info->workspace_bytes, "error_bound", info->error_bound,
+                 "estimate_ms", info->estimate_ms);
 }
 
 void add_operation(nb::module_ &module) {
