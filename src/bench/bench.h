@@ -104,6 +104,7 @@ typedef struct gconv_bench {
   void (*progress)(const char *text); /* is told what is measured next; NULL: nobody is */
   gconv_device *device;
   gconv_device *other;      /* of --against, once it is open */
+  gconv_device *one, *all;  /* of experiments that measure the CPU: one core; all, or NULL if that is the same */
   gconv_profiler *profiler; /* of `device`, with --profile; else NULL */
   int threads;              /* that it was opened with; 0: one a processor */
   const char *type_name;    /* of the device: "cpu" or "cuda" */
@@ -135,6 +136,9 @@ void gconv_bench_say(const gconv_bench *bench, const char *format, ...) GCONV_PR
 
 /* An image of random samples, the same for every run of the program. For gconv_image_free(). */
 gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type type, gconv_image *image);
+
+/* Numbers in [0, 1), the same for every run of the program, for gconv_release(). `what` is for the error text. */
+gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *what, float **numbers);
 
 /* A filter of size x size random taps, appended to *filters. */
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters);
@@ -176,6 +180,9 @@ gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_
 /* With --profile, executes the plan several times more, and sets row->profile. A failure is said, and the row stays; where
  * counters cannot be read, later rows have no profiles. */
 void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row);
+
+/* Whether the device has an algorithm for images, or for layers, of this name. */
+bool gconv_bench_has_algorithm(const gconv_bench *bench, bool layers, const char *name);
 
 /* The algorithms that are measured, of images or of layers: those of the settings, else all of the device but reference
  * and classics; NULL past the end. */
@@ -273,19 +280,21 @@ void gconv_bench_take_words(gconv_bench *bench);
 /* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);
 
-/* Experiments in files of their own. They measure, and print rows as they come. */
-gconv_status gconv_bench_backprop(gconv_bench *bench);
-gconv_status gconv_bench_rbf(gconv_bench *bench);
-gconv_status gconv_bench_steps(gconv_bench *bench);
-gconv_status gconv_bench_transfers(gconv_bench *bench);
-gconv_status gconv_bench_windows(gconv_bench *bench);
+/* Experiments in files of their own measure for one size (--sizes), and print rows as they come. */
+typedef gconv_status gconv_bench_measure_size(gconv_bench *bench, int32_t size);
+gconv_bench_measure_size gconv_bench_backprop, gconv_bench_rbf, gconv_bench_steps, gconv_bench_transfers,
+    gconv_bench_windows;
 
 /* Puts a row of an experiment with nets at its end: `status` is what measuring it came to. Its speed-up is that over the row
  * of the base, `one-core`, of the same net. */
 void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status);
 
-/* Says that `methods` are left out, if the device is no GPU. */
-void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods);
+/* Counts a difference between two results in row->error, of which the largest stays, and NaN. */
+void gconv_bench_note_error(gconv_bench_row *row, double difference);
+
+/* Times `runs` calls of work(user, ...), which sets the milliseconds that it took. */
+gconv_status gconv_bench_time_runs(gconv_bench_row *row, int runs, gconv_status (*work)(const void *user, double *ms),
+                                   const void *user);
 
 /* The line of another device, and where this one overtakes it (against.c). Opens the device of --against, if there is one.
  */

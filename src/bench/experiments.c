@@ -23,13 +23,16 @@ typedef struct experiment {
   const char *algorithms[MOST_METHODS]; /* none: all of the device */
 
   /* Only of experiments with a file of their own: */
-  gconv_status (*run)(gconv_bench *bench);
-  const char *items; /* what it counts, such as "cases" */
-  const char *axes;  /* commands of gnuplot; NULL: it has no plot */
-  const char *kind;  /* what a row computes; NULL: "net" */
-  const char *base;  /* the method that speed-ups are relative to; NULL: "one-core" */
+  gconv_bench_measure_size *measure; /* is called for each of the sizes, or once with 0 if there are none */
+  bool cores;                        /* it also measures the CPU: bench->one and bench->all */
+  const char *left_out;              /* where the device is no GPU: what is left out, with a verb */
+  const char *items;                 /* what it counts, such as "cases" */
+  const char *axes;                  /* commands of gnuplot; NULL: it has no plot */
+  const char *kind;                  /* what a row computes; NULL: "net" */
+  const char *base;                  /* the method that speed-ups are relative to; NULL: "one-core" */
 } experiment;
 
+#define NEED_A_GPU " need a GPU, and are left out on the CPU"
 static const experiment experiments[] = {
     {.name = "batch",
      .axis = OVER_BATCH,
@@ -78,15 +81,32 @@ static const experiment experiments[] = {
      .batches = {1, 4, 16, 64, 256},
      .algorithms = {"gemm", "im2col", "tiled", "im2col-cublas", "cudnn", "direct"}},
     {.name = "backprop",
-     .run = gconv_bench_backprop,
+     .measure = gconv_bench_backprop,
+     .cores = true,
+     .left_out = "thread-a-case, block-a-case, kernel-a-layer, cublas-a-case and the trainer on CUDA" NEED_A_GPU,
+     .sizes = {15360},
      .items = "cases",
      .axes = "set xlabel 'parameters of the net'\nset ylabel 'ms an epoch'\nset logscale xy\nset xtics ('2-511-2' 2557, "
              "'64-63-26' 5759, '120-120-120' 29040, '468-468-2' 220430)\n"},
-    {.name = "rbf", .run = gconv_bench_rbf, .items = "numbers", .kind = "result"},
-    {.name = "steps", .run = gconv_bench_steps},
-    {.name = "transfers", .run = gconv_bench_transfers, .items = "GB", .kind = "part", .base = "pageable"},
+    {.name = "rbf",
+     .measure = gconv_bench_rbf,
+     .left_out = "the layouts of memory, gconv's own kernel, and extrema on CUDA" NEED_A_GPU,
+     .sizes = {65536},
+     .items = "numbers",
+     .kind = "result"},
+    {.name = "steps", .measure = gconv_bench_steps, .left_out = "steps that the CPU has no kernel for are left out"},
+    {.name = "transfers",
+     .measure = gconv_bench_transfers,
+     .left_out = "copies to a GPU and back" NEED_A_GPU,
+     .sizes = {1, 4, 16, 64, 256},
+     .items = "GB",
+     .kind = "part",
+     .base = "pageable"},
     {.name = "windows",
-     .run = gconv_bench_windows,
+     .measure = gconv_bench_windows,
+     .cores = true,
+     .left_out = "windows on CUDA" NEED_A_GPU,
+     .sizes = {50, 100, 150, 200, 300, 400},
      .items = "windows",
      .axes = "set xlabel 'samples of a window'\nset ylabel 'ms of a stream of 4 million samples'\nset logscale y\n"},
 };
@@ -115,32 +135,27 @@ static void name_row(axis along, gconv_bench_row *row) {
     snprintf(row->group + used, size - used, " %dx%d", row->rows, row->columns);
 }
 
-static bool has_algorithm(const gconv_bench *bench, const char *name) {
-  const gconv_algorithm_info *info;
-  for (size_t i = 0; (info = gconv_layer_algorithm_at(i)); i++)
-    if (strcmp(info->device, bench->type_name) == 0 && strcmp(info->name, name) == 0)
-      return true;
-  return false;
-}
-
 /* Algorithm number `index`: of those that the user named, else of the experiment's that the device has, else of all of the
  * device. NULL past the end. */
 static const char *algorithm_at(const gconv_bench *bench, const experiment *chosen, size_t index) {
   if (bench->settings->algorithms.count > 0 || !chosen->algorithms[0])
     return gconv_bench_algorithm_at(bench, true, index);
   for (size_t i = 0; i < MOST_METHODS && chosen->algorithms[i]; i++)
-    if (has_algorithm(bench, chosen->algorithms[i]) && index-- == 0)
+    if (gconv_bench_has_algorithm(bench, true, chosen->algorithms[i]) && index-- == 0)
       return chosen->algorithms[i];
   return NULL;
 }
 
 static void say_what_is_left_out(const gconv_bench *bench, const experiment *chosen) {
-  char names[128] = "";
+  char names[256] = "";
   for (size_t i = 0; i < MOST_METHODS && chosen->algorithms[i] && bench->settings->algorithms.count == 0; i++)
-    if (!has_algorithm(bench, chosen->algorithms[i]))
+    if (!gconv_bench_has_algorithm(bench, true, chosen->algorithms[i]))
       snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", chosen->algorithms[i]);
   if (names[0])
-    gconv_bench_say_left_out(bench, names);
+    snprintf(names + strlen(names), sizeof names - strlen(names), NEED_A_GPU);
+  const char *left_out = chosen->left_out ? chosen->left_out : names;
+  if (left_out[0] && strcmp(bench->type_name, "cuda") != 0)
+    gconv_bench_say(bench, "note: %s (gconv devices tells of GPUs)", left_out);
 }
 
 static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, gconv_bench_row *shape) {
@@ -231,17 +246,17 @@ void gconv_bench_take_words(gconv_bench *bench) {
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) {
   const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
   const bool layers = settings->batches.count > 0 || settings->layer_filters.count > 0 || settings->against;
-  if (layers && (!chosen || chosen->run))
+  if (layers && (!chosen || chosen->measure))
     return gconv_fail(GCONV_BAD_ARGUMENT, "--batches, --filters and --against are for experiments with layers: --experiment "
                                           "batch, for example");
   if (chosen && chosen->items && settings->profile)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "--profile is for images, and for experiments with layers and the steps: --experiment "
                       "sizes, for example");
-  if (chosen && chosen->run && !chosen->axes && settings->plot)
+  if (chosen && chosen->measure && !chosen->axes && settings->plot)
     return gconv_fail(GCONV_BAD_ARGUMENT, "--plot: the experiment %s has no picture; --csv and --json have its figures",
                       chosen->name);
-  if (!chosen || !chosen->run || (settings->image_count == 0 && settings->algorithms.count == 0))
+  if (!chosen || !chosen->measure || (settings->image_count == 0 && settings->algorithms.count == 0))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
                     "--experiment %s has problems and methods of its own: it takes no --image and no "
@@ -251,7 +266,6 @@ gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) 
 
 static gconv_status measure_layers(gconv_bench *bench, const experiment *chosen) {
   const gconv_bench_settings *settings = bench->settings;
-  say_what_is_left_out(bench, chosen);
   gconv_status status = gconv_bench_open_other(bench);
   for (int i = 0; status == GCONV_OK && i < settings->image_count; i++)
     status = measure_image(bench, chosen, &settings->images[i], -1);
@@ -262,12 +276,25 @@ static gconv_status measure_layers(gconv_bench *bench, const experiment *chosen)
   return status;
 }
 
+static gconv_status measure_sizes(gconv_bench *bench, const experiment *chosen) {
+  int32_t count;
+  const int32_t *sizes = numbers_of(&bench->settings->sizes, chosen->sizes, &count);
+  if (chosen->cores)
+    GCONV_TRY(gconv_device_open("cpu", 1, &bench->one));
+  if (chosen->cores && gconv_threads_allowed(bench->threads) > 1)
+    GCONV_TRY(gconv_device_open("cpu", bench->threads, &bench->all));
+  for (int32_t i = 0; i < (count > 0 ? count : 1); i++)
+    GCONV_TRY(chosen->measure(bench, sizes[i]));
+  return GCONV_OK;
+}
+
 gconv_status gconv_bench_experiment(gconv_bench *bench) {
   const gconv_bench_settings *settings = bench->settings;
   const experiment *chosen = find_experiment(settings->experiment);
   if (!chosen)
     return gconv_fail(GCONV_BAD_ARGUMENT, "there is no experiment %s", settings->experiment);
-  gconv_status status = chosen->run ? chosen->run(bench) : measure_layers(bench, chosen);
+  say_what_is_left_out(bench, chosen);
+  gconv_status status = chosen->measure ? measure_sizes(bench, chosen) : measure_layers(bench, chosen);
   gconv_status told = gconv_bench_print_end(bench);
   GCONV_THEN(status, told);
   const char *axes = chosen->axes ? chosen->axes : choose_axes(chosen);

@@ -32,6 +32,16 @@ gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type t
   return GCONV_OK;
 }
 
+/* Knuth's MMIX generator. */
+gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *what, float **numbers) {
+  GCONV_TRY(gconv_allocate(count * sizeof **numbers, what, (void **)numbers));
+  for (size_t i = 0; i < count; i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    (*numbers)[i] = (float)(seed >> 40) * 0x1p-24f;
+  }
+  return GCONV_OK;
+}
+
 /* The filter is written as an ImageMagick kernel and read as any other. Taps of either sign, so that responses stay small,
  * with a sum of about 0.3, as gconv warns of those near 0. */
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {

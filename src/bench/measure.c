@@ -30,6 +30,20 @@ void gconv_bench_take_times(gconv_bench_row *row, double *milliseconds, int runs
   row->spread_ms = milliseconds[3 * runs / 4] - milliseconds[runs / 4];
 }
 
+gconv_status gconv_bench_time_runs(gconv_bench_row *row, int runs, gconv_status (*work)(const void *user, double *ms),
+                                   const void *user) {
+  GCONV_FREED double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
+  GCONV_NEED_MEMORY(milliseconds, "out of memory");
+  for (int i = 0; i < runs; i++)
+    GCONV_TRY(work(user, &milliseconds[i]));
+  gconv_bench_take_times(row, milliseconds, runs);
+  return GCONV_OK;
+}
+
+void gconv_bench_note_error(gconv_bench_row *row, double difference) {
+  row->error = difference <= row->error ? row->error : difference;
+}
+
 /* Algorithms estimated at more than this many times the best are not worth measuring. */
 static const double HOPELESS = 6;
 
@@ -141,6 +155,14 @@ static bool is_to_learn_from(const char *name) {
   return strcmp(name, "reference") == 0 || (kind && strcmp(kind, "-classic") == 0);
 }
 
+bool gconv_bench_has_algorithm(const gconv_bench *bench, bool layers, const char *name) {
+  const gconv_algorithm_info *info;
+  for (size_t i = 0; (info = layers ? gconv_layer_algorithm_at(i) : gconv_algorithm_at(i)); i++)
+    if (strcmp(info->device, bench->type_name) == 0 && strcmp(info->name, name) == 0)
+      return true;
+  return false;
+}
+
 const char *gconv_bench_algorithm_at(const gconv_bench *bench, bool layers, size_t index) {
   const gconv_texts *names = &bench->settings->algorithms;
   const gconv_algorithm_info *info;
@@ -228,6 +250,8 @@ gconv_status gconv_bench_measure_machine(gconv_bench *bench) {
 void gconv_bench_close(gconv_bench *bench) {
   free(bench->rows);
   gconv_profiler_close(bench->profiler);
+  gconv_device_close(bench->one);
+  gconv_device_close(bench->all);
   gconv_device_close(bench->other);
   gconv_device_close(bench->device);
   bench->device = bench->other = NULL;

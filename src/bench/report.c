@@ -291,8 +291,3 @@ void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status 
     bench->rows[bench->count - 1].speed_up = one->ms / row->ms;
   gconv_bench_print_row(bench);
 }
-
-void gconv_bench_say_left_out(const gconv_bench *bench, const char *methods) {
-  if (strcmp(bench->type_name, "cuda") != 0)
-    gconv_bench_say(bench, "note: %s need a GPU, and are left out on the CPU (gconv devices tells of GPUs)", methods);
-}

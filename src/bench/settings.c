@@ -4,21 +4,23 @@
 
 #include <string.h>
 
-/* ---- Figures ---- */
+/* ---- Grids that are known ---- */
 
-enum { MOST_IMAGES = 8, MOST_SIZES = 16, MOST_ALGORITHMS = 2 };
+enum { MOST_IMAGES = 8, MOST_SIZES = 16, MOST_FILTERS = 8, MOST_ALGORITHMS = 2 };
 
+/* Arrays that are not full end with zeros. No algorithms: all of the device. */
 typedef struct figure {
   const char *name;
   gconv_bench_image images[MOST_IMAGES];
-  gconv_type type;
+  gconv_type type; /* of the samples; with `all_types`, u8, u16 and f32 */
+  bool all_types;
   int32_t sizes[MOST_SIZES];
+  const char *filters[MOST_FILTERS];
   const char *algorithms[MOST_ALGORITHMS];
   bool blocks, grids;
   gconv_bench_plot_kind kind;
 } figure;
 
-/* Ended by zeroes, where they are not full; no algorithms: all of the device. */
 static const figure figures[] = {
     {.name = "filters",
      .images = {{3840, 2160, 3, false}},
@@ -58,97 +60,76 @@ static const figure figures[] = {
      .kind = GCONV_PLOT_ROOFLINE},
 };
 
-/* Applies the settings of a figure, where the user has given none. */
-static void apply(const figure *chosen, gconv_bench_settings *settings) {
-  bool images = settings->image_count == 0, sizes = settings->sizes.count == 0 && settings->filters.count == 0;
-  bool algorithms = settings->algorithms.count == 0;
-  for (int i = 0; images && i < MOST_IMAGES && chosen->images[i].width > 0; i++)
-    settings->images[settings->image_count++] = chosen->images[i];
-  for (int i = 0; sizes && i < MOST_SIZES && chosen->sizes[i] > 0; i++)
-    settings->sizes.items[settings->sizes.count++] = chosen->sizes[i];
-  for (int i = 0; algorithms && i < MOST_ALGORITHMS && chosen->algorithms[i]; i++)
-    gconv_texts_add(&settings->algorithms, strdup(chosen->algorithms[i]));
-  if (settings->type_count == 0)
-    settings->types[settings->type_count++] = chosen->type;
+/* The grid of --auto-check, and what is measured where nothing is named. */
+static const figure auto_grid = {.images = {{256, 256, 1, false},
+                                            {1024, 1024, 1, false},
+                                            {3840, 2160, 3, false},
+                                            {3840, 2160, 3, true},
+                                            {7680, 4320, 3, false},
+                                            {7680, 4320, 3, true}},
+                                 .all_types = true,
+                                 .sizes = {3, 5, 7, 9, 11, 15, 21, 31, 63},
+                                 .filters = {"gaussian:size=5,sigma=1", "gaussian:size=9,sigma=1.5",
+                                             "gaussian:size=15,sigma=2.5", "gaussian:size=31,sigma=5",
+                                             "gaussian:size=63,sigma=10",
+                                             "3x3: -1,0,1 -2,0,2 -1,0,1; 3x3: -1,-2,-1 0,0,0 1,2,1", /* Sobel's magnitude */
+                                             "motion:len=31,theta=30", "log:size=9,sigma=1.4"}};
+static const figure usual = {.images = {{3840, 2160, 3, false}},
+                             .type = GCONV_U8,
+                             .sizes = {3, 5, 7, 9, 11, 15, 31},
+                             .filters = {"gaussian:sigma=1", "gaussian:sigma=2", "gaussian:sigma=5"}};
+
+const char *gconv_bench_figure_at(size_t index) {
+  return index < sizeof figures / sizeof *figures ? figures[index].name : NULL;
+}
+
+/* ---- Settings that were not given ---- */
+
+static void add_texts(gconv_texts *texts, const char *const *items, int most) {
+  for (int i = 0; i < most && items[i]; i++)
+    gconv_texts_add(texts, strdup(items[i]));
+}
+
+/* Takes images, filters, algorithms and types of a grid, each if none are given. */
+static void fill_from(const figure *grid, gconv_bench_settings *settings) {
+  const bool images = settings->image_count == 0, filters = settings->sizes.count == 0 && settings->filters.count == 0;
+  for (int i = 0; images && i < MOST_IMAGES && grid->images[i].width > 0; i++)
+    settings->images[settings->image_count++] = grid->images[i];
+  for (int i = 0; filters && i < MOST_SIZES && grid->sizes[i] > 0; i++)
+    settings->sizes.items[settings->sizes.count++] = grid->sizes[i];
+  if (filters)
+    add_texts(&settings->filters, grid->filters, MOST_FILTERS);
+  if (settings->algorithms.count == 0)
+    add_texts(&settings->algorithms, grid->algorithms, MOST_ALGORITHMS);
+  if (settings->type_count > 0)
+    return;
+  for (int type = GCONV_U8; type <= GCONV_F32; type++)
+    if (grid->all_types || type == (int)grid->type)
+      settings->types[settings->type_count++] = (gconv_type)type;
+}
+
+static void apply_figure(const figure *chosen, gconv_bench_settings *settings) {
+  fill_from(chosen, settings);
   settings->sweep_blocks |= chosen->blocks && settings->block_count == 0;
   settings->sweep_grids |= chosen->grids && settings->grids.count == 0;
   if (settings->plot_kind < 0 && !settings->sweep_blocks && !settings->sweep_grids) /* else: by what is swept */
     settings->plot_kind = (int)chosen->kind;
 }
 
-const char *gconv_bench_figure_at(size_t index) {
-  return index < sizeof figures / sizeof *figures ? figures[index].name : NULL;
-}
-
-static void apply_figure(gconv_bench_settings *settings) {
-  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    if (settings->figure && strcmp(figures[i].name, settings->figure) == 0)
-      apply(&figures[i], settings);
-}
-
-/* ---- What is usual ---- */
-
-static void add_sizes(gconv_bench_settings *settings, const int32_t *sizes) {
-  for (; *sizes > 0; sizes++)
-    settings->sizes.items[settings->sizes.count++] = *sizes;
-}
-
-static void add_filters(gconv_bench_settings *settings, const char *const *filters, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    gconv_texts_add(&settings->filters, strdup(filters[i]));
-}
-
-/* The grid that auto is held to. */
-static void fill_auto_grid(gconv_bench_settings *settings) {
-  static const gconv_bench_image images[] = {{256, 256, 1, false},  {1024, 1024, 1, false}, {3840, 2160, 3, false},
-                                             {3840, 2160, 3, true}, {7680, 4320, 3, false}, {7680, 4320, 3, true}};
-  static const int32_t sizes[] = {3, 5, 7, 9, 11, 15, 21, 31, 63, 0};
-  static const char *const filters[] = {
-      "gaussian:size=5,sigma=1",    "gaussian:size=9,sigma=1.5",
-      "gaussian:size=15,sigma=2.5", "gaussian:size=31,sigma=5",
-      "gaussian:size=63,sigma=10",  "3x3: -1,0,1 -2,0,2 -1,0,1; 3x3: -1,-2,-1 0,0,0 1,2,1", /* Sobel's magnitude */
-      "motion:len=31,theta=30",     "log:size=9,sigma=1.4"};
-  bool none = settings->filters.count == 0 && settings->sizes.count == 0;
-  if (settings->image_count == 0) {
-    memcpy(settings->images, images, sizeof images);
-    settings->image_count = sizeof images / sizeof *images;
-  }
-  for (int type = GCONV_U8; settings->type_count == type; type++)
-    if (type <= GCONV_F32)
-      settings->types[settings->type_count++] = (gconv_type)type;
-  if (!none)
-    return;
-  add_sizes(settings, sizes);
-  add_filters(settings, filters, sizeof filters / sizeof *filters);
-}
-
 static void fill_settings(gconv_bench_settings *settings) {
-  static const int32_t usual_sizes[] = {3, 5, 7, 9, 11, 15, 31, 0};
-  static const char *const usual_filters[] = {"gaussian:sigma=1", "gaussian:sigma=2", "gaussian:sigma=5"};
   static const gconv_bench_block usual_blocks[] = {{8, 8},   {16, 4},  {16, 8},  {16, 16}, {32, 2},  {32, 4},
                                                    {32, 8},  {32, 16}, {32, 32}, {64, 2},  {64, 4},  {64, 8},
                                                    {128, 1}, {128, 2}, {128, 4}, {256, 1}, {256, 2}, {256, 4}};
-  static const int32_t usual_grids[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
+  static const gconv_bench_list usual_grids = {{16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536}, 13};
   if (settings->auto_check)
-    fill_auto_grid(settings);
-  if (settings->runs == 0)
-    settings->runs = settings->auto_check ? 9 : 20;
-  if (settings->image_count == 0)
-    settings->images[settings->image_count++] = (gconv_bench_image){3840, 2160, 3, false};
-  if (settings->type_count == 0)
-    settings->types[settings->type_count++] = GCONV_U8;
-  if (settings->sizes.count == 0 && settings->filters.count == 0) {
-    add_sizes(settings, usual_sizes);
-    add_filters(settings, usual_filters, sizeof usual_filters / sizeof *usual_filters);
-  }
+    fill_from(&auto_grid, settings);
+  fill_from(&usual, settings);
   if (settings->sweep_blocks && settings->block_count == 0) {
     memcpy(settings->blocks, usual_blocks, sizeof usual_blocks);
     settings->block_count = sizeof usual_blocks / sizeof *usual_blocks;
   }
-  if (settings->sweep_grids && settings->grids.count == 0) {
-    memcpy(settings->grids.items, usual_grids, sizeof usual_grids);
-    settings->grids.count = sizeof usual_grids / sizeof *usual_grids;
-  }
+  if (settings->sweep_grids && settings->grids.count == 0)
+    settings->grids = usual_grids;
   if (settings->plot_kind < 0 && settings->block_count > 1)
     settings->plot_kind = GCONV_PLOT_BLOCK;
   if (settings->plot_kind < 0 && settings->grids.count > 1)
@@ -166,12 +147,14 @@ gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
     return gconv_fail(GCONV_BAD_ARGUMENT, "--threads: --experiment and --auto-check take one number of threads");
   GCONV_TRY(gconv_bench_check_plot(settings->plot));
   GCONV_TRY(gconv_bench_check_experiment(settings));
-  apply_figure(settings);
+  for (size_t i = 0; settings->figure && i < sizeof figures / sizeof *figures; i++)
+    if (strcmp(figures[i].name, settings->figure) == 0)
+      apply_figure(&figures[i], settings);
   if (settings->auto_check) /* of all algorithms */
     gconv_texts_free(&settings->algorithms);
+  if (settings->runs == 0)
+    settings->runs = settings->auto_check ? 9 : 20;
   if (!settings->experiment)
     fill_settings(settings);
-  else if (settings->runs == 0)
-    settings->runs = 20;
   return GCONV_OK;
 }

@@ -42,14 +42,6 @@ static const chapter chapters[] = {
 
 enum { SIDE = 8192, SIDE_ON_CPU = 1024 };
 
-static bool has(const gconv_bench *bench, const char *name) {
-  const gconv_algorithm_info *info;
-  for (size_t i = 0; (info = gconv_algorithm_at(i)); i++)
-    if (strcmp(info->device, bench->type_name) == 0 && strcmp(info->name, name) == 0)
-      return true;
-  return false;
-}
-
 static gconv_status measure_chapter(gconv_bench *bench, const chapter *c, int32_t side) {
   gconv_bench_row shape = {.image = {side, side, 1, false}, .type = c->type, .images = 1, .filters = 1, .place = side};
   gconv_image image = {0};
@@ -60,7 +52,7 @@ static gconv_status measure_chapter(gconv_bench *bench, const chapter *c, int32_
   for (size_t i = 0; status == GCONV_OK && i < sizeof c->steps / sizeof *c->steps; i++) {
     gconv_bench_row row = shape;
     row.algorithm = c->steps[i].algorithm;
-    if (!has(bench, row.algorithm))
+    if (!gconv_bench_has_algorithm(bench, false, row.algorithm))
       continue;
     snprintf(row.filter, sizeof row.filter, "%s", c->steps[i].adds);
     gconv_bench_measure(bench, &image, &filters, &row);
@@ -72,14 +64,9 @@ static gconv_status measure_chapter(gconv_bench *bench, const chapter *c, int32_
   return status;
 }
 
-gconv_status gconv_bench_steps(gconv_bench *bench) {
-  const bool on_gpu = strcmp(bench->type_name, "cuda") == 0;
-  const gconv_bench_list *sizes = &bench->settings->sizes;
-  gconv_status status = GCONV_OK;
-  if (!on_gpu)
-    gconv_bench_say(bench, "note: steps that the CPU has no kernel for are left out (gconv devices tells of GPUs)");
-  for (int i = 0; status == GCONV_OK && i < (sizes->count > 0 ? sizes->count : 1); i++)
-    for (size_t k = 0; status == GCONV_OK && k < sizeof chapters / sizeof *chapters; k++)
-      status = measure_chapter(bench, &chapters[k], sizes->count > 0 ? sizes->items[i] : on_gpu ? SIDE : SIDE_ON_CPU);
-  return status;
+gconv_status gconv_bench_steps(gconv_bench *bench, int32_t size) {
+  const int32_t side = size > 0 ? size : strcmp(bench->type_name, "cuda") == 0 ? SIDE : SIDE_ON_CPU;
+  for (size_t i = 0; i < sizeof chapters / sizeof *chapters; i++)
+    GCONV_TRY(measure_chapter(bench, &chapters[i], side));
+  return GCONV_OK;
 }

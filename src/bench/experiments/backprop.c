@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CASES = 15360, EPOCHS = 100 }; /* the latter: at most, of a run */
+enum { EPOCHS = 100 }; /* at most, of a run */
 
 static const double ALLOWED = 1e-4;      /* difference to the gradient of one core, of the largest of a tensor */
 static const double SHORTEST_RUN_MS = 5; /* shorter epochs are timed several at a time */
@@ -71,18 +71,6 @@ static void keep_cases(gconv_dataset *dataset) {
 
 static const gconv_dataset_type cases_type = {.read = read_cases, .free = keep_cases};
 
-/* Numbers in [0, 1), the same in every run (Knuth's MMIX generator). */
-static gconv_status draw_numbers(size_t count, uint64_t seed, const char *what, float **numbers) {
-  void *memory = NULL;
-  GCONV_TRY(gconv_allocate(count * sizeof **numbers, what, &memory));
-  *numbers = memory;
-  for (size_t i = 0; i < count; i++) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    (*numbers)[i] = (float)(seed >> 40) * 0x1p-24f;
-  }
-  return GCONV_OK;
-}
-
 /* Copies the weights of a network of this net's shape. */
 static void copy_parameters(const gconv_backprop_net *net, const gconv_network *network, float *parameters) {
   for (int32_t l = 1; l <= net->layers; l++) {
@@ -127,11 +115,11 @@ static gconv_status fill_problem(problem *p) {
                                      .target_height = 1,
                                      .target_width = 1}};
   GCONV_TRY(gconv_network_make(text, in, 1, 1, (size_t)out, 1, &p->network));
-  GCONV_TRY(draw_numbers((size_t)net->cases * (size_t)in, 1, "cases", &p->inputs));
-  GCONV_TRY(draw_numbers((size_t)net->cases * (size_t)out, 2, "cases", &p->targets));
-  GCONV_TRY(draw_numbers(p->count, 0, "weights", &p->parameters));
-  GCONV_TRY(draw_numbers(p->count, 0, "weights", &p->after));
-  GCONV_TRY(draw_numbers(p->count, 0, "weights", &p->gradient));
+  GCONV_TRY(gconv_bench_draw_numbers((size_t)net->cases * (size_t)in, 1, "cases", &p->inputs));
+  GCONV_TRY(gconv_bench_draw_numbers((size_t)net->cases * (size_t)out, 2, "cases", &p->targets));
+  GCONV_TRY(gconv_bench_draw_numbers(p->count, 0, "weights", &p->parameters));
+  GCONV_TRY(gconv_bench_draw_numbers(p->count, 0, "weights", &p->after));
+  GCONV_TRY(gconv_bench_draw_numbers(p->count, 0, "weights", &p->gradient));
   copy_parameters(net, &p->network, p->parameters);
   return GCONV_OK;
 }
@@ -150,6 +138,7 @@ typedef struct method {
 typedef struct learner {
   gconv_trainer *trainer;
   gconv_backprop *classic;
+  int epochs; /* of a run */
 } learner;
 
 static void free_learner(learner *l) {
@@ -250,25 +239,23 @@ static gconv_status check_gradient(problem *p, const method *m, bool first, gcon
 
 /* ---- Times ---- */
 
-static gconv_status time_runs(const learner *l, int runs, int epochs, gconv_bench_row *row) {
-  GCONV_FREED double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
-  GCONV_NEED_MEMORY(milliseconds, "out of memory");
-  for (int i = 0; i < runs; i++) {
-    GCONV_TRY(train(l, epochs, &milliseconds[i]));
-    milliseconds[i] /= epochs;
-  }
-  gconv_bench_take_times(row, milliseconds, runs);
+/* Trains, and tells the time of an epoch. */
+static gconv_status run_epochs(const void *user, double *ms) {
+  const learner *l = user;
+  GCONV_TRY(train(l, l->epochs, ms));
+  *ms /= l->epochs;
   return GCONV_OK;
 }
 
 /* Times runs of more and more epochs, until their times agree; fails if they never do. A run that takes hardly any time does
  * not count: the trainer computes steps ahead, and had computed those of this run before it began. */
-static gconv_status time_long_runs(const gconv_bench *bench, const learner *l, int epochs, gconv_bench_row *row) {
+static gconv_status time_long_runs(const gconv_bench *bench, learner *l, gconv_bench_row *row) {
   bool counts = false;
-  for (int i = 0; i < MOST_TRIES; i++, epochs *= LONGER) {
+  for (int i = 0; i < MOST_TRIES; i++, l->epochs *= LONGER) {
     const double begin = gconv_now_ms();
-    GCONV_TRY(time_runs(l, gconv_bench_affordable_runs(row->ms * epochs, bench->settings->runs), epochs, row));
-    counts = row->ms * epochs >= SHORTEST_RUN_MS / 2;
+    const int runs = gconv_bench_affordable_runs(row->ms * l->epochs, bench->settings->runs);
+    GCONV_TRY(gconv_bench_time_runs(row, runs, run_epochs, l));
+    counts = row->ms * l->epochs >= SHORTEST_RUN_MS / 2;
     if (counts && row->spread_ms <= SPREAD * row->ms)
       return GCONV_OK;
     if (gconv_now_ms() - begin > MOST_RUNS_MS)
@@ -290,8 +277,8 @@ static gconv_status time_epochs(const gconv_bench *bench, const problem *p, cons
   for (int i = 0; status == GCONV_OK && i < 2; i++)
     status = train(&l, 1, &ms);
   row->ms = ms;
-  GCONV_THEN(status,
-             time_long_runs(bench, &l, ms * EPOCHS < SHORTEST_RUN_MS ? EPOCHS : (int)fmax(1, SHORTEST_RUN_MS / ms), row));
+  l.epochs = ms * EPOCHS < SHORTEST_RUN_MS ? EPOCHS : (int)fmax(1, SHORTEST_RUN_MS / ms);
+  GCONV_THEN(status, time_long_runs(bench, &l, row));
   free_learner(&l);
   gconv_device_leave(m->device);
   return status;
@@ -304,12 +291,8 @@ enum { MOST_METHODS = 16 };
 static gconv_status measure_net(gconv_bench *bench, problem *p, const method *methods, size_t count) {
   GCONV_TRY(fill_problem(p));
   for (size_t i = 0; i < count; i++) {
-    gconv_bench_row row = {.algorithm = methods[i].name,
-                           .place = (double)p->count,
-                           .items = p->net.cases,
-                           .threads = methods[i].device == bench->device ? 0
-                                      : i == 0                           ? 1
-                                                                         : 0};
+    gconv_bench_row row = {
+        .algorithm = methods[i].name, .place = (double)p->count, .items = p->net.cases, .threads = i == 0 ? 1 : 0};
     snprintf(row.filter, sizeof row.filter, "%s", p->name);
     snprintf(row.group, sizeof row.group, "%d cases, all in each step; sigmoids, half the sum of squares; ms of an epoch",
              (int)p->net.cases);
@@ -320,23 +303,12 @@ static gconv_status measure_net(gconv_bench *bench, problem *p, const method *me
   return GCONV_OK;
 }
 
-static gconv_status measure_nets(gconv_bench *bench, int32_t cases, const method *methods, size_t count) {
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; status == GCONV_OK && i < sizeof nets / sizeof *nets; i++) {
-    problem p = {.net = nets[i]};
-    p.net.cases = cases;
-    status = measure_net(bench, &p, methods, count);
-    free_problem(&p);
-  }
-  return status;
-}
-
 /* The methods of this machine: one core first, as the others are held to it. */
-static size_t list_methods(const gconv_bench *bench, gconv_device *one, gconv_device *all, method *methods) {
+static size_t list_methods(const gconv_bench *bench, method *methods) {
   size_t count = 0;
-  methods[count++] = (method){"one-core", one, false, 0};
-  if (all)
-    methods[count++] = (method){"all-cores", all, false, 0};
+  methods[count++] = (method){"one-core", bench->one, false, 0};
+  if (bench->all)
+    methods[count++] = (method){"all-cores", bench->all, false, 0};
 #ifdef GCONV_WITH_CUDA
   const char *name;
   bool has_gpu = strcmp(bench->type_name, "cuda") == 0;
@@ -344,25 +316,19 @@ static size_t list_methods(const gconv_bench *bench, gconv_device *one, gconv_de
     methods[count++] = (method){name, bench->device, true, i};
   if (has_gpu)
     methods[count++] = (method){"trainer", bench->device, false, 0};
-#else
-  (void)bench;
 #endif
   return count;
 }
 
-gconv_status gconv_bench_backprop(gconv_bench *bench) {
-  const gconv_bench_list *sizes = &bench->settings->sizes;
+gconv_status gconv_bench_backprop(gconv_bench *bench, int32_t cases) {
   method methods[MOST_METHODS];
-  gconv_device *one = NULL, *all = NULL;
-  gconv_status status = gconv_device_open("cpu", 1, &one);
-  if (status == GCONV_OK && gconv_threads_allowed(bench->threads) > 1)
-    status = gconv_device_open("cpu", bench->threads, &all);
-  if (status == GCONV_OK)
-    gconv_bench_say_left_out(bench, "thread-a-case, block-a-case, kernel-a-layer, cublas-a-case and the trainer on CUDA");
-  for (int i = 0; status == GCONV_OK && i < (sizes->count > 0 ? sizes->count : 1); i++)
-    status =
-        measure_nets(bench, sizes->count > 0 ? sizes->items[i] : CASES, methods, list_methods(bench, one, all, methods));
-  gconv_device_close(one);
-  gconv_device_close(all);
+  const size_t count = list_methods(bench, methods);
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; status == GCONV_OK && i < sizeof nets / sizeof *nets; i++) {
+    problem p = {.net = nets[i]};
+    p.net.cases = cases;
+    status = measure_net(bench, &p, methods, count);
+    free_problem(&p);
+  }
   return status;
 }

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CASES = 65536, COLUMNS = 1000, TURNS = 10 }; /* the last: of a run on a GPU */
+enum { COLUMNS = 1000, TURNS = 10 }; /* the last: of a run on a GPU */
 
 typedef struct problem {
   size_t cases;
@@ -35,21 +35,15 @@ static void free_problem(problem *p) {
   gconv_release(p->found);
 }
 
-/* Numbers in [0, 1), the same in every run (Knuth's MMIX generator). */
 static gconv_status fill_problem(problem *p) {
   const size_t padded = gconv_svm_padded(p->cases), all = p->cases * COLUMNS;
-  uint64_t seed = 1;
   p->gamma = 1.0 / COLUMNS;
   p->points = (gconv_svm_points){.count = p->cases, .columns = COLUMNS};
-  GCONV_TRY(gconv_allocate(all * sizeof *p->numbers, "the cases", (void **)&p->numbers));
+  GCONV_TRY(gconv_bench_draw_numbers(all, 1, "the cases", &p->numbers));
   GCONV_TRY(gconv_allocate(padded * COLUMNS * sizeof(double), "the cases", (void **)&p->points.numbers));
   GCONV_TRY(gconv_allocate(padded * sizeof(double), "the cases", (void **)&p->points.norms));
   GCONV_TRY(gconv_allocate(padded * sizeof *p->row, "a row", (void **)&p->row));
   GCONV_TRY(gconv_allocate(padded * sizeof *p->found, "a row", (void **)&p->found));
-  for (size_t i = 0; i < all; i++) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    p->numbers[i] = (float)(seed >> 40) * 0x1p-24f;
-  }
   memset(p->points.numbers, 0, padded * COLUMNS * sizeof(double));
   memset(p->points.norms, 0, padded * sizeof(double));
   uint32_t columns[COLUMNS];
@@ -100,35 +94,37 @@ static gconv_status check(problem *p, const gconv_rbf *rbf, gconv_rbf_kind kind,
   GCONV_TRY(gconv_rbf_get(rbf, rows ? p->found : NULL, rows ? NULL : where));
   row->checked = true;
   row->allowed = rows ? ALLOWED : 0;
-  for (size_t i = 0; rows && i < p->cases; i++) {
-    const double difference = fabs((double)p->found[i] - (double)p->row[i]);
-    row->error = difference <= row->error ? row->error : difference; /* a NaN stays */
-  }
+  for (size_t i = 0; rows && i < p->cases; i++)
+    gconv_bench_note_error(row, fabs((double)p->found[i] - (double)p->row[i]));
   const bool low = kind == GCONV_RBF_MAX || where[0] == p->where[0], high = kind == GCONV_RBF_MIN || where[1] == p->where[1];
   if (rows ? row->error <= ALLOWED : low && high)
     return GCONV_OK;
   return gconv_fail(GCONV_MISMATCH, rows ? "its row differs from that of one core" : "it finds another place than one core");
 }
 
+typedef struct turns {
+  gconv_rbf *rbf;
+  int count;
+} turns;
+
+static gconv_status run_turns(const void *user, double *ms) {
+  const turns *t = user;
+  GCONV_TRY(gconv_rbf_run(t->rbf, t->count, ms));
+  *ms /= t->count;
+  return GCONV_OK;
+}
+
 static gconv_status time_method(gconv_bench *bench, problem *p, size_t method, gconv_rbf_kind kind, gconv_bench_row *row) {
   const gconv_rbf_order order = {method, p->cases, COLUMNS, p->numbers, (float)p->gamma};
-  const int runs = bench->settings->runs;
-  double *milliseconds = calloc((size_t)runs, sizeof *milliseconds), unused;
-  gconv_rbf *rbf = NULL;
+  turns t = {.count = kind == GCONV_RBF_MANY ? 1 : TURNS};
+  double unused;
   gconv_device_enter(bench->device);
-  gconv_status status = milliseconds ? gconv_rbf_create(&order, &rbf) : gconv_fail(GCONV_NO_MEMORY, "out of memory");
-  GCONV_THEN(status, gconv_rbf_run(rbf, 1, &unused));
-  GCONV_THEN(status, check(p, rbf, kind, row));
-  for (int i = 0; status == GCONV_OK && i < runs; i++) {
-    const int turns = kind == GCONV_RBF_MANY ? 1 : TURNS;
-    status = gconv_rbf_run(rbf, turns, &milliseconds[i]);
-    milliseconds[i] /= turns;
-  }
-  if (status == GCONV_OK)
-    gconv_bench_take_times(row, milliseconds, runs);
-  gconv_rbf_free(rbf);
+  gconv_status status = gconv_rbf_create(&order, &t.rbf);
+  GCONV_THEN(status, gconv_rbf_run(t.rbf, 1, &unused));
+  GCONV_THEN(status, check(p, t.rbf, kind, row));
+  GCONV_THEN(status, gconv_bench_time_runs(row, bench->settings->runs, run_turns, &t));
+  gconv_rbf_free(t.rbf);
   gconv_device_leave(bench->device);
-  free(milliseconds);
   return status;
 }
 #endif
@@ -143,27 +139,29 @@ static gconv_bench_row begin_row(const problem *p, const char *method, bool extr
   return row;
 }
 
-static gconv_status measure_core(gconv_bench *bench, problem *p, bool extrema) {
-  enum { RUNS = 5 };
-  gconv_bench_row row = begin_row(p, "one-core", extrema);
-  double milliseconds[RUNS];
-  row.threads = 1;
-  for (int i = 0; i < RUNS; i++) {
-    const double start = gconv_now_ms();
-    if (extrema)
-      find_extrema(p);
-    else
-      make_row(p);
-    milliseconds[i] = gconv_now_ms() - start;
-  }
-  gconv_bench_take_times(&row, milliseconds, RUNS);
-  gconv_bench_end_row(bench, &row, GCONV_OK);
+typedef struct core_work {
+  problem *p;
+  bool extrema;
+} core_work;
+
+static gconv_status run_core(const void *user, double *ms) {
+  const core_work *w = user;
+  const double start = gconv_now_ms();
+  (w->extrema ? find_extrema : make_row)(w->p);
+  *ms = gconv_now_ms() - start;
   return GCONV_OK;
 }
 
+static void measure_core(gconv_bench *bench, problem *p, bool extrema) {
+  enum { RUNS = 5 };
+  gconv_bench_row row = begin_row(p, "one-core", extrema);
+  row.threads = 1;
+  gconv_bench_end_row(bench, &row, gconv_bench_time_runs(&row, RUNS, run_core, &(core_work){p, extrema}));
+}
+
 /* All methods that make a row, or all that look for extrema. */
-static gconv_status measure_all(gconv_bench *bench, problem *p, bool extrema) {
-  GCONV_TRY(measure_core(bench, p, extrema));
+static void measure_all(gconv_bench *bench, problem *p, bool extrema) {
+  measure_core(bench, p, extrema);
 #ifdef GCONV_WITH_CUDA
   const gconv_rbf_method *method;
   for (size_t i = 0; strcmp(bench->type_name, "cuda") == 0 && (method = gconv_rbf_method_at(i)); i++) {
@@ -174,23 +172,13 @@ static gconv_status measure_all(gconv_bench *bench, problem *p, bool extrema) {
     gconv_bench_end_row(bench, &row, status);
   }
 #endif
-  return GCONV_OK;
 }
 
-static gconv_status measure(gconv_bench *bench, problem *p) {
-  GCONV_TRY(fill_problem(p));
-  GCONV_TRY(measure_all(bench, p, false));
-  return measure_all(bench, p, true);
-}
-
-gconv_status gconv_bench_rbf(gconv_bench *bench) {
-  const gconv_bench_list *sizes = &bench->settings->sizes;
-  gconv_status status = GCONV_OK;
-  gconv_bench_say_left_out(bench, "the layouts of memory, gconv's own kernel, and extrema on CUDA");
-  for (int i = 0; status == GCONV_OK && i < (sizes->count > 0 ? sizes->count : 1); i++) {
-    problem p = {.cases = (size_t)(sizes->count > 0 ? sizes->items[i] : CASES)};
-    status = measure(bench, &p);
-    free_problem(&p);
-  }
+gconv_status gconv_bench_rbf(gconv_bench *bench, int32_t cases) {
+  problem p = {.cases = (size_t)cases};
+  gconv_status status = fill_problem(&p);
+  for (int extrema = 0; status == GCONV_OK && extrema < 2; extrema++)
+    measure_all(bench, &p, extrema == 1);
+  free_problem(&p);
   return status;
 }

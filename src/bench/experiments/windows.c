@@ -18,7 +18,6 @@ enum {
   TOGETHER = 1024,   /* windows that the CPU computes together, as many as --windows does: they stay in its caches */
 };
 
-static const int32_t usual_sizes[] = {50, 100, 150, 200, 300, 400};
 static const double ALLOWED = 1e-4; /* difference to the output of one core; outputs are from 0 to 1 */
 
 typedef struct stream {
@@ -66,28 +65,29 @@ static gconv_image part_of(const gconv_image *image, int32_t first, int32_t coun
   return part;
 }
 
-/* Runs the whole stream, `together` windows at a time. */
-static gconv_status run_stream(gconv_plan *plan, const stream *s, int32_t together, double *milliseconds) {
+/* A stream through a plan, `together` windows at a time. */
+typedef struct method_work {
+  gconv_plan *plan;
+  const stream *s;
+  int32_t together;
+} method_work;
+
+static gconv_status run_stream(const void *user, double *milliseconds) {
+  const method_work *w = user;
   double start = gconv_now_ms();
-  for (int32_t i = 0; i < s->windows; i += together) {
-    gconv_image in = part_of(&s->samples, i, together), out = part_of(&s->outputs, i, together);
-    GCONV_TRY(gconv_plan_execute(plan, &in, &out, 1, NULL));
+  for (int32_t i = 0; i < w->s->windows; i += w->together) {
+    gconv_image in = part_of(&w->s->samples, i, w->together), out = part_of(&w->s->outputs, i, w->together);
+    GCONV_TRY(gconv_plan_execute(w->plan, &in, &out, 1, NULL));
   }
   *milliseconds = gconv_now_ms() - start;
   return GCONV_OK;
 }
 
-static gconv_status time_runs(gconv_plan *plan, const stream *s, int32_t together, int runs, gconv_bench_row *row) {
+static gconv_status time_runs(const method_work *w, int runs, gconv_bench_row *row) {
   double ms = 0;
   for (int i = 0; i < 2; i++) /* to warm up, and to see how long it takes */
-    GCONV_TRY(run_stream(plan, s, together, &ms));
-  runs = gconv_bench_affordable_runs(ms, runs);
-  GCONV_FREED double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
-  GCONV_NEED_MEMORY(milliseconds, "out of memory");
-  for (int i = 0; i < runs; i++)
-    GCONV_TRY(run_stream(plan, s, together, &milliseconds[i]));
-  gconv_bench_take_times(row, milliseconds, runs);
-  return GCONV_OK;
+    GCONV_TRY(run_stream(w, &ms));
+  return gconv_bench_time_runs(row, gconv_bench_affordable_runs(ms, runs), run_stream, w);
 }
 
 /* Outputs are held to those of one core, which come first. */
@@ -97,10 +97,8 @@ static gconv_status check_outputs(stream *s, bool first, gconv_bench_row *row) {
     memcpy(s->first.data, outputs, (size_t)s->windows * sizeof *outputs);
   row->checked = !first;
   row->allowed = ALLOWED;
-  for (int32_t i = 0; i < s->windows; i++) {
-    double error = fabs((double)outputs[i] - (double)expected[i]);
-    row->error = error <= row->error ? row->error : error; /* a NaN stays */
-  }
+  for (int32_t i = 0; i < s->windows; i++)
+    gconv_bench_note_error(row, fabs((double)outputs[i] - (double)expected[i]));
   if (row->error <= row->allowed)
     return GCONV_OK;
   return gconv_fail(GCONV_MISMATCH, "its outputs differ from those of one core by %.2g, where %.2g is allowed", row->error,
@@ -110,31 +108,31 @@ static gconv_status check_outputs(stream *s, bool first, gconv_bench_row *row) {
 static gconv_status measure(const gconv_bench *bench, stream *s, gconv_device *device, bool first, gconv_bench_row *row) {
   const gconv_network_options options = {.any_batch = true};
   const bool on_gpu = device == bench->device && strcmp(bench->type_name, "cuda") == 0;
-  const int32_t together = on_gpu ? s->windows : TOGETHER;
-  gconv_image like = part_of(&s->samples, 0, together);
+  method_work w = {.s = s, .together = on_gpu ? s->windows : TOGETHER};
+  gconv_image like = part_of(&s->samples, 0, w.together);
   gconv_operation *operation = NULL;
-  gconv_plan *plan = NULL;
   gconv_status status = gconv_operation_of_network(&s->network, &options, &operation);
-  GCONV_THEN(status, gconv_plan_create(device, &like, operation, 0, &plan));
-  GCONV_THEN(status, time_runs(plan, s, together, bench->settings->runs, row));
+  GCONV_THEN(status, gconv_plan_create(device, &like, operation, 0, &w.plan));
+  GCONV_THEN(status, time_runs(&w, bench->settings->runs, row));
   GCONV_THEN(status, check_outputs(s, first, row));
-  gconv_plan_free(plan);
+  gconv_plan_free(w.plan);
   gconv_operation_free(operation);
   return status;
 }
 
-/* ---- The grid ---- */
+/* ---- All methods ---- */
 
-typedef struct method {
-  const char *name;
-  gconv_device *device; /* NULL: there is none */
-  int threads;          /* 0: those of the bench */
-} method;
-
-static gconv_status measure_window(gconv_bench *bench, int32_t window, const method *methods, size_t count) {
+gconv_status gconv_bench_windows(gconv_bench *bench, int32_t window) {
+  const struct {
+    const char *name;
+    gconv_device *device; /* NULL: there is none */
+    int threads;          /* 0: those of the bench */
+  } methods[] = {{"one-core", bench->one, 1},
+                 {"all-cores", bench->all, 0},
+                 {"cuda", strcmp(bench->type_name, "cuda") == 0 ? bench->device : NULL, 0}};
   stream s = {.window = 0};
   gconv_status status = fill_stream(window, &s);
-  for (size_t i = 0; status == GCONV_OK && i < count; i++) {
+  for (size_t i = 0; status == GCONV_OK && i < sizeof methods / sizeof *methods; i++) {
     gconv_bench_row row = {.algorithm = methods[i].name, .place = window, .items = s.windows, .threads = methods[i].threads};
     snprintf(row.filter, sizeof row.filter, "%d-%d-%d-1", (int)window, (int)window, (int)window);
     snprintf(row.group, sizeof row.group, "%d samples, window after window; sigmoids; ms of the stream", (int)SAMPLES);
@@ -142,25 +140,5 @@ static gconv_status measure_window(gconv_bench *bench, int32_t window, const met
       gconv_bench_end_row(bench, &row, measure(bench, &s, methods[i].device, i == 0, &row));
   }
   free_stream(&s);
-  return status;
-}
-
-gconv_status gconv_bench_windows(gconv_bench *bench) {
-  const gconv_bench_list *sizes = &bench->settings->sizes;
-  const size_t count = sizes->count > 0 ? (size_t)sizes->count : sizeof usual_sizes / sizeof *usual_sizes;
-  gconv_device *one = NULL, *all = NULL;
-  gconv_status status = gconv_device_open("cpu", 1, &one);
-  if (status == GCONV_OK && gconv_threads_allowed(bench->threads) > 1)
-    status = gconv_device_open("cpu", bench->threads, &all);
-  if (status == GCONV_OK)
-    gconv_bench_say_left_out(bench, "windows on CUDA");
-  const method methods[] = {{"one-core", one, 1},
-                            {"all-cores", all, 0},
-                            {"cuda", strcmp(bench->type_name, "cuda") == 0 ? bench->device : NULL, 0}};
-  for (size_t i = 0; status == GCONV_OK && i < count; i++)
-    status = measure_window(bench, sizes->count > 0 ? sizes->items[i] : usual_sizes[i], methods,
-                            sizeof methods / sizeof *methods);
-  gconv_device_close(one);
-  gconv_device_close(all);
   return status;
 }
