@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench --against: a second device, on which experiments with layers are measured too. It has one row a layer, of the
  * algorithm that auto chooses there. Its times are of the layer alone, without transfers, as all times of bench are. */
-#include "bench/bench.h"
+#include "bench/settings.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Algorithms against each other and against the machine: data in the memory of the device, medians, no files. */
-#include "bench/bench.h"
+#include "bench/settings.h"
 
 #include <math.h>
 #include <string.h>

@@ -25,15 +25,6 @@ typedef struct gconv_bench_block {
   int32_t width, height; /* threads; 0 x 0: the algorithm's own */
 } gconv_bench_block;
 
-/* In the order of their names in src/cli/cmd_bench.c. */
-typedef enum gconv_bench_plot_kind {
-  GCONV_PLOT_FILTER,
-  GCONV_PLOT_IMAGE,
-  GCONV_PLOT_BLOCK,
-  GCONV_PLOT_GRID,
-  GCONV_PLOT_ROOFLINE
-} gconv_bench_plot_kind;
-
 enum { GCONV_BENCH_MOST = 64 }; /* images, sizes, blocks, grids */
 
 typedef struct gconv_bench_list {
@@ -41,27 +32,22 @@ typedef struct gconv_bench_list {
   int count;
 } gconv_bench_list;
 
-/* What is measured: every image with every type, filter, block, number of blocks and algorithm. */
-typedef struct gconv_bench_settings {
+/* What is measured, and how: every image with every type, filter and algorithm. A part of the settings. */
+typedef struct gconv_bench_grid {
   gconv_bench_image images[GCONV_BENCH_MOST];
   int image_count;
   gconv_type types[3];
   int type_count;
   gconv_bench_list sizes;                  /* of filters of random taps */
   gconv_bench_list batches, layer_filters; /* of experiments with layers: numbers of images and of filters */
-  gconv_bench_block blocks[GCONV_BENCH_MOST];
-  int block_count;
-  gconv_bench_list grids; /* blocks of a grid; 0: the algorithm's own number */
   gconv_texts filters, algorithms;
-  gconv_bench_list threads; /* numbers of them; none: as many as there are processors */
   int runs;
-  bool planar, verify, auto_check, sweep_blocks, sweep_grids, profile;
-  const char *csv, *json; /* the file, "-" is standard output; NULL: the report is a table */
-  const char *device, *plot;
-  const char *against;             /* a device that experiments with layers are measured on, too; NULL: none */
-  const char *figure, *experiment; /* their names, of those below; NULL: none */
-  int plot_kind;                   /* a gconv_bench_plot_kind, or -1: not given */
-} gconv_bench_settings;
+  bool planar;          /* all images are planes */
+  bool verify;          /* all rows of the results are held to float64 */
+  bool several_threads; /* several numbers of threads are measured, which groups of rows name */
+} gconv_bench_grid;
+
+typedef struct gconv_bench_settings gconv_bench_settings; /* settings.h */
 
 /* ---- What was found ---- */
 
@@ -96,9 +82,10 @@ typedef struct gconv_bench_row {
   char obstacle[256];    /* why it was not measured; "" if it was */
 } gconv_bench_row;
 
-/* One run of bench or tune. Set the first four, zero the rest. */
+/* One run of bench or tune. Set the first five, zero the rest. */
 typedef struct gconv_bench {
   const gconv_bench_settings *settings;
+  const gconv_bench_grid *grid;       /* of the settings */
   FILE *out;                          /* where tables, CSV and JSON go */
   void (*say)(const char *text);      /* is told of what fails while the rest goes on, and of options without effect */
   void (*progress)(const char *text); /* is told what is measured next; NULL: nobody is */
@@ -121,9 +108,6 @@ typedef struct gconv_bench {
 } gconv_bench;
 
 /* ---- The whole ---- */
-
-/* Checks the settings as they were given, and completes them. */
-gconv_status gconv_bench_settle(gconv_bench_settings *settings);
 
 /* Opens the device, measures and reports what the settings say, with each number of threads. bench->failed: a row or a
  * demand failed. The caller closes the bench in either case. */
@@ -276,9 +260,6 @@ gconv_status gconv_bench_experiment(gconv_bench *bench);
 
 /* Sets bench->items, kind and base. */
 void gconv_bench_take_words(gconv_bench *bench);
-
-/* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
-gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);
 
 /* Experiments in files of their own measure for one size (--sizes), and print rows as they come. */
 typedef gconv_status gconv_bench_measure_size(gconv_bench *bench, int32_t size);

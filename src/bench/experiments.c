@@ -3,7 +3,7 @@
  * The experiments by name. Most are grids of layers. Each layer is computed by every algorithm, and some of its outputs are
  * compared with float64. Others have files of their own: backprop.c, rbf.c, steps.c, transfers.c, windows.c.
  */
-#include "bench/bench.h"
+#include "bench/settings.h"
 
 #include <string.h>
 
@@ -138,7 +138,7 @@ static void name_row(axis along, gconv_bench_row *row) {
 /* Algorithm number `index`: of those that the user named, else of the experiment's that the device has, else of all of the
  * device. NULL past the end. */
 static const char *algorithm_at(const gconv_bench *bench, const experiment *chosen, size_t index) {
-  if (bench->settings->algorithms.count > 0 || !chosen->algorithms[0])
+  if (bench->grid->algorithms.count > 0 || !chosen->algorithms[0])
     return gconv_bench_algorithm_at(bench, true, index);
   for (size_t i = 0; i < MOST_METHODS && chosen->algorithms[i]; i++)
     if (gconv_bench_has_algorithm(bench, true, chosen->algorithms[i]) && index-- == 0)
@@ -148,7 +148,7 @@ static const char *algorithm_at(const gconv_bench *bench, const experiment *chos
 
 static void say_what_is_left_out(const gconv_bench *bench, const experiment *chosen) {
   char names[256] = "";
-  for (size_t i = 0; i < MOST_METHODS && chosen->algorithms[i] && bench->settings->algorithms.count == 0; i++)
+  for (size_t i = 0; i < MOST_METHODS && chosen->algorithms[i] && bench->grid->algorithms.count == 0; i++)
     if (!gconv_bench_has_algorithm(bench, true, chosen->algorithms[i]))
       snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", chosen->algorithms[i]);
   if (names[0])
@@ -188,13 +188,13 @@ static const int32_t *numbers_of(const gconv_bench_list *given, const int32_t *o
 
 /* only: the index of the only size to measure; -1: all sizes. */
 static gconv_status measure_image(gconv_bench *bench, const experiment *chosen, const gconv_bench_image *image, int only) {
-  const gconv_bench_settings *settings = bench->settings;
+  const gconv_bench_grid *grid = bench->grid;
   int32_t size_count, filter_count, batch_count;
-  const int32_t *sizes = numbers_of(&settings->sizes, chosen->sizes, &size_count);
-  const int32_t *filters = numbers_of(&settings->layer_filters, chosen->filters, &filter_count);
-  const int32_t *batches = numbers_of(&settings->batches, chosen->batches, &batch_count);
+  const int32_t *sizes = numbers_of(&grid->sizes, chosen->sizes, &size_count);
+  const int32_t *filters = numbers_of(&grid->layer_filters, chosen->filters, &filter_count);
+  const int32_t *batches = numbers_of(&grid->batches, chosen->batches, &batch_count);
   gconv_status status = GCONV_OK;
-  if (only >= 0 && settings->sizes.count == 0) {
+  if (only >= 0 && grid->sizes.count == 0) {
     sizes += only;
     size_count = 1;
   }
@@ -245,7 +245,7 @@ void gconv_bench_take_words(gconv_bench *bench) {
 
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) {
   const experiment *chosen = settings->experiment ? find_experiment(settings->experiment) : NULL;
-  const bool layers = settings->batches.count > 0 || settings->layer_filters.count > 0 || settings->against;
+  const bool layers = settings->grid.batches.count > 0 || settings->grid.layer_filters.count > 0 || settings->against;
   if (layers && (!chosen || chosen->measure))
     return gconv_fail(GCONV_BAD_ARGUMENT, "--batches, --filters and --against are for experiments with layers: --experiment "
                                           "batch, for example");
@@ -256,7 +256,7 @@ gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) 
   if (chosen && chosen->measure && !chosen->axes && settings->plot)
     return gconv_fail(GCONV_BAD_ARGUMENT, "--plot: the experiment %s has no picture; --csv and --json have its figures",
                       chosen->name);
-  if (!chosen || !chosen->measure || (settings->image_count == 0 && settings->algorithms.count == 0))
+  if (!chosen || !chosen->measure || (settings->grid.image_count == 0 && settings->grid.algorithms.count == 0))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
                     "--experiment %s has problems and methods of its own: it takes no --image and no "
@@ -265,11 +265,11 @@ gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) 
 }
 
 static gconv_status measure_layers(gconv_bench *bench, const experiment *chosen) {
-  const gconv_bench_settings *settings = bench->settings;
+  const gconv_bench_grid *grid = bench->grid;
   gconv_status status = gconv_bench_open_other(bench);
-  for (int i = 0; status == GCONV_OK && i < settings->image_count; i++)
-    status = measure_image(bench, chosen, &settings->images[i], -1);
-  for (int i = 0; status == GCONV_OK && settings->image_count == 0 && i < MOST_IMAGES && chosen->images[i].width > 0; i++)
+  for (int i = 0; status == GCONV_OK && i < grid->image_count; i++)
+    status = measure_image(bench, chosen, &grid->images[i], -1);
+  for (int i = 0; status == GCONV_OK && grid->image_count == 0 && i < MOST_IMAGES && chosen->images[i].width > 0; i++)
     status = measure_image(bench, chosen, &chosen->images[i], chosen->paired ? i : -1);
   if (status == GCONV_OK)
     gconv_bench_tell_overtaking(bench);
@@ -278,7 +278,7 @@ static gconv_status measure_layers(gconv_bench *bench, const experiment *chosen)
 
 static gconv_status measure_sizes(gconv_bench *bench, const experiment *chosen) {
   int32_t count;
-  const int32_t *sizes = numbers_of(&bench->settings->sizes, chosen->sizes, &count);
+  const int32_t *sizes = numbers_of(&bench->grid->sizes, chosen->sizes, &count);
   if (chosen->cores)
     GCONV_TRY(gconv_device_open("cpu", 1, &bench->one));
   if (chosen->cores && gconv_threads_allowed(bench->threads) > 1)

@@ -107,9 +107,8 @@ static gconv_status check_results(const gconv_bench *bench, gconv_plan *plan, co
                                   const gconv_image *outputs, gconv_bench_row *row) {
   const double budget = 1e7; /* some ms */
   gconv_verification result;
-  gconv_status status = bench->settings->verify
-                            ? gconv_plan_verify(plan, image, outputs, gconv_plan_outputs(plan), -1, &result)
-                            : gconv_plan_spot_check(plan, image, outputs, budget, &result);
+  gconv_status status = bench->grid->verify ? gconv_plan_verify(plan, image, outputs, gconv_plan_outputs(plan), -1, &result)
+                                            : gconv_plan_spot_check(plan, image, outputs, budget, &result);
   row->checked = status == GCONV_OK || status == GCONV_MISMATCH;
   row->error = result.max_error;
   row->allowed = result.allowed;
@@ -131,7 +130,7 @@ static gconv_status measure_plan(gconv_bench *bench, gconv_plan *plan, const gco
   }
   size_t count = gconv_plan_outputs(plan);
   gconv_image *outputs = calloc(count, sizeof *outputs);
-  gconv_status status = outputs ? gconv_bench_time(plan, image, outputs, bench->settings->runs, &row->ms, &row->spread_ms)
+  gconv_status status = outputs ? gconv_bench_time(plan, image, outputs, bench->grid->runs, &row->ms, &row->spread_ms)
                                 : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (status == GCONV_OK && !bench->unchecked)
     status = check_results(bench, plan, image, outputs, row);
@@ -164,7 +163,7 @@ bool gconv_bench_has_algorithm(const gconv_bench *bench, bool layers, const char
 }
 
 const char *gconv_bench_algorithm_at(const gconv_bench *bench, bool layers, size_t index) {
-  const gconv_texts *names = &bench->settings->algorithms;
+  const gconv_texts *names = &bench->grid->algorithms;
   const gconv_algorithm_info *info;
   if (names->count > 0)
     return index < names->count ? names->items[index] : NULL;
@@ -261,18 +260,18 @@ void gconv_bench_close(gconv_bench *bench) {
 
 static gconv_status visit_filters(gconv_bench *bench, gconv_bench_visit *visit, const gconv_image *image,
                                   gconv_bench_row *shape) {
-  const gconv_bench_settings *settings = bench->settings;
-  for (size_t i = 0; i < settings->filters.count + (size_t)settings->sizes.count; i++) {
+  const gconv_bench_grid *grid = bench->grid;
+  for (size_t i = 0; i < grid->filters.count + (size_t)grid->sizes.count; i++) {
     gconv_filters filters = {0};
-    bool named = i < settings->filters.count;
-    int32_t size = named ? 0 : settings->sizes.items[i - settings->filters.count];
+    bool named = i < grid->filters.count;
+    int32_t size = named ? 0 : grid->sizes.items[i - grid->filters.count];
     if (named)
-      snprintf(shape->filter, sizeof shape->filter, "%s", settings->filters.items[i]);
+      snprintf(shape->filter, sizeof shape->filter, "%s", grid->filters.items[i]);
     else
       snprintf(shape->filter, sizeof shape->filter, "random %dx%d", size, size);
     gconv_make_printable(shape->filter); /* for tables, CSV and the script of gnuplot */
     gconv_status status =
-        named ? gconv_filters_read(settings->filters.items[i], NULL, &filters) : gconv_bench_random_filter(size, &filters);
+        named ? gconv_filters_read(grid->filters.items[i], NULL, &filters) : gconv_bench_random_filter(size, &filters);
     if (status == GCONV_OK)
       visit(bench, image, &filters, shape);
     gconv_filters_free(&filters);
@@ -283,18 +282,16 @@ static gconv_status visit_filters(gconv_bench *bench, gconv_bench_visit *visit, 
 }
 
 gconv_status gconv_bench_walk(gconv_bench *bench, gconv_bench_visit *visit) {
-  const gconv_bench_settings *settings = bench->settings;
-  for (int i = 0; i < settings->image_count * settings->type_count; i++) {
-    gconv_bench_row shape = {.image = settings->images[i / settings->type_count],
-                             .type = settings->types[i % settings->type_count],
-                             .images = 1,
-                             .filters = 1};
+  const gconv_bench_grid *grid = bench->grid;
+  for (int i = 0; i < grid->image_count * grid->type_count; i++) {
+    gconv_bench_row shape = {
+        .image = grid->images[i / grid->type_count], .type = grid->types[i % grid->type_count], .images = 1, .filters = 1};
     const gconv_bench_image *image_shape = &shape.image;
-    shape.image.planar |= settings->planar;
+    shape.image.planar |= grid->planar;
     size_t used =
         (size_t)snprintf(shape.group, sizeof shape.group, "%dx%dx%d %s %s", image_shape->width, image_shape->height,
                          image_shape->channels, gconv_type_name(shape.type), image_shape->planar ? "planes" : "interleaved");
-    if (settings->threads.count > 1)
+    if (grid->several_threads)
       snprintf(shape.group + used, sizeof shape.group - used, ", threads %d", bench->threads);
     gconv_image image;
     gconv_status status = gconv_bench_make_image(&shape.image, shape.type, &image);

@@ -4,7 +4,7 @@
  * script of gnuplot with its data inside is written into gnuplot. Where there is none, the script is left beside the picture
  * that it would draw.
  */
-#include "bench/bench.h"
+#include "bench/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports of bench: rows for people, CSV, JSON. */
 #include "base/json.h"
-#include "bench/bench.h"
+#include "bench/settings.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static void print_text_head(const gconv_bench *bench) {
           "distance of the quartiles\n",
           bench->count > 0 ? "\n" : "", experiment ? experiment : "", experiment ? " on " : "", info->name,
           info->description, bench->machine.bytes_per_ms * 1e-6, bench->machine.fma_per_ms * 2e-9,
-          bench->machine.launch_ms * 1e3, bench->settings->runs);
+          bench->machine.launch_ms * 1e3, bench->grid->runs);
 }
 
 /* "    48%  long scoreboard 41%, wait 12%, barrier 9%" */
@@ -242,7 +242,7 @@ static gconv_status print_json(const gconv_bench *bench) {
   json_t *all = json_pack("{s:s, s:o, s:f, s:f, s:f, s:i, s:o}", "device", info->name, "description",
                           gconv_json_text(info->description), "copy_gb_per_s", bench->machine.bytes_per_ms * 1e-6,
                           "fma_tflop_per_s", bench->machine.fma_per_ms * 2e-9, "launch_ms", bench->machine.launch_ms, "runs",
-                          bench->settings->runs, "rows", rows);
+                          bench->grid->runs, "rows", rows);
   if (all && bench->other)
     json_object_set_new(all, "overtakes", json_overtaking(bench));
   if (all && bench->settings->experiment)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Completes the settings: from the figure that was named (a known set of cases), else with defaults. */
-#include "bench/bench.h"
+#include "bench/settings.h"
 
 #include <string.h>
 
@@ -92,20 +92,21 @@ static void add_texts(gconv_texts *texts, const char *const *items, int most) {
 
 /* Takes images, filters, algorithms and types of a grid, each if none are given. */
 static void fill_from(const figure *grid, gconv_bench_settings *settings) {
-  const bool images = settings->image_count == 0, filters = settings->sizes.count == 0 && settings->filters.count == 0;
+  const bool images = settings->grid.image_count == 0,
+             filters = settings->grid.sizes.count == 0 && settings->grid.filters.count == 0;
   for (int i = 0; images && i < MOST_IMAGES && grid->images[i].width > 0; i++)
-    settings->images[settings->image_count++] = grid->images[i];
+    settings->grid.images[settings->grid.image_count++] = grid->images[i];
   for (int i = 0; filters && i < MOST_SIZES && grid->sizes[i] > 0; i++)
-    settings->sizes.items[settings->sizes.count++] = grid->sizes[i];
+    settings->grid.sizes.items[settings->grid.sizes.count++] = grid->sizes[i];
   if (filters)
-    add_texts(&settings->filters, grid->filters, MOST_FILTERS);
-  if (settings->algorithms.count == 0)
-    add_texts(&settings->algorithms, grid->algorithms, MOST_ALGORITHMS);
-  if (settings->type_count > 0)
+    add_texts(&settings->grid.filters, grid->filters, MOST_FILTERS);
+  if (settings->grid.algorithms.count == 0)
+    add_texts(&settings->grid.algorithms, grid->algorithms, MOST_ALGORITHMS);
+  if (settings->grid.type_count > 0)
     return;
   for (int type = GCONV_U8; type <= GCONV_F32; type++)
     if (grid->all_types || type == (int)grid->type)
-      settings->types[settings->type_count++] = (gconv_type)type;
+      settings->grid.types[settings->grid.type_count++] = (gconv_type)type;
 }
 
 static void apply_figure(const figure *chosen, gconv_bench_settings *settings) {
@@ -143,6 +144,7 @@ static void fill_settings(gconv_bench_settings *settings) {
 gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
   if (settings->threads.count == 0)
     settings->threads.count = 1; /* 0: one a processor */
+  settings->grid.several_threads = settings->threads.count > 1;
   if (settings->threads.count > 1 && (settings->experiment || settings->auto_check))
     return gconv_fail(GCONV_BAD_ARGUMENT, "--threads: --experiment and --auto-check take one number of threads");
   GCONV_TRY(gconv_bench_check_plot(settings->plot));
@@ -151,9 +153,9 @@ gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
     if (strcmp(figures[i].name, settings->figure) == 0)
       apply_figure(&figures[i], settings);
   if (settings->auto_check) /* of all algorithms */
-    gconv_texts_free(&settings->algorithms);
-  if (settings->runs == 0)
-    settings->runs = settings->auto_check ? 9 : 20;
+    gconv_texts_free(&settings->grid.algorithms);
+  if (settings->grid.runs == 0)
+    settings->grid.runs = settings->auto_check ? 9 : 20;
   if (!settings->experiment)
     fill_settings(settings);
   return GCONV_OK;

@@ -51,7 +51,7 @@ static gconv_array describe(const gconv_image *image) {
 
 static gconv_status prepare(gconv_bench *bench, int32_t images, transfer *t) {
   const gconv_bench_image shape = {SIDE, SIDE, CHANNELS, true};
-  const int runs = bench->settings->runs;
+  const int runs = bench->grid->runs;
   t->times = calloc((size_t)runs, sizeof *t->times);
   t->numbers = calloc((size_t)runs, sizeof *t->numbers);
   GCONV_NEED_MEMORY(t->times && t->numbers, "out of memory");
@@ -107,8 +107,8 @@ static gconv_status go(gconv_bench *bench, const transfer *t, const way *by) {
                            .work = work,
                            .user = (void *)t};
   memset(t->out.data, 0, trip.to_bytes);
-  GCONV_TRY(by->memory < 0 ? go_by_slabs(t, bench->settings->runs)
-                           : gconv_cuda_measure_trips(bench->device, &trip, bench->settings->runs, t->times));
+  GCONV_TRY(by->memory < 0 ? go_by_slabs(t, bench->grid->runs)
+                           : gconv_cuda_measure_trips(bench->device, &trip, bench->grid->runs, t->times));
   if (memcmp(t->out.data, t->expected.data, trip.to_bytes) != 0)
     return gconv_fail(GCONV_MISMATCH, "its results differ from those of gconv's own way");
   return GCONV_OK;
@@ -121,7 +121,7 @@ enum { UP, DOWN, WHOLE, PARTS };
 static gconv_bench_row make_row(const gconv_bench *bench, const transfer *t, const way *by, int part) {
   static const char *const names[] = {"up", "down", "whole"};
   const double up = (double)bytes_of(&t->data.in) * 1e-9, down = (double)bytes_of(&t->out) * 1e-9;
-  const int runs = bench->settings->runs;
+  const int runs = bench->grid->runs;
   gconv_bench_row row = {.algorithm = by->name, .place = t->data.in.frames, .checked = true};
   row.items = part == UP ? up : part == DOWN ? down : up + down;
   snprintf(row.filter, sizeof row.filter, "%s", names[part]);

@@ -33,7 +33,7 @@ static const struct {
     {"integer", "binomial:size=5"},
 };
 
-static bool fill_grid(bool quick, bool cpu, gconv_bench_settings *grid) {
+static bool fill_grid(bool quick, bool cpu, gconv_bench_grid *grid) {
   const gconv_bench_image *images = quick ? quick_images : cpu ? cpu_images : gpu_images;
   bool complete = true;
   for (; images->width > 0; images++)
@@ -229,9 +229,9 @@ static gconv_status measure_all(gconv_bench *bench, tuning_walk *walk, bool quic
 }
 
 gconv_status gconv_tune(gconv_bench *bench, bool quick) {
-  gconv_bench_settings grid = {.plot_kind = -1};
+  gconv_bench_grid grid = {0};
   tuning_walk walk = {.failed = false};
-  bench->settings = &grid;
+  bench->grid = &grid;
   bench->unchecked = true;
   bench->user = &walk;
   gconv_status status = GCONV_OK;
@@ -241,7 +241,7 @@ gconv_status gconv_tune(gconv_bench *bench, bool quick) {
   bench->failed |= walk.failed;
   gconv_tuning_free(&walk.tuning);
   gconv_texts_free(&grid.filters);
-  bench->settings = NULL;
+  bench->grid = NULL;
   bench->user = NULL;
   return status;
 }

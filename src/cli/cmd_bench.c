@@ -2,7 +2,7 @@
 /* gconv bench: the work is in src/bench. */
 #include "base/ending.h"
 #include "base/file.h"
-#include "bench/bench.h"
+#include "bench/settings.h"
 #include "cli/command.h"
 #include "cli/documented.h"
 #include "cli/terminal.h"
@@ -32,15 +32,15 @@ static int parse_extents(const char *value, size_t length, int most, int32_t *nu
 }
 
 gconv_status gconv_take_images(const gconv_given *given) {
-  gconv_bench_settings *bench = given->field;
+  gconv_bench_grid *grid = given->field;
   size_t length = strlen(given->value);
   bool planar = length > 0 && given->value[length - 1] == 'p';
   int32_t parts[3] = {0, 0, 1};
   if (parse_extents(given->value, length - planar, 3, parts) == 0)
     return gconv_refuse("this takes WIDTHxHEIGHT or WIDTHxHEIGHTxCHANNELS, such as 3840x2160x3");
-  if (bench->image_count == GCONV_BENCH_MOST)
+  if (grid->image_count == GCONV_BENCH_MOST)
     return gconv_refuse("there are %d images already", GCONV_BENCH_MOST);
-  bench->images[bench->image_count++] = (gconv_bench_image){parts[0], parts[1], parts[2], planar};
+  grid->images[grid->image_count++] = (gconv_bench_image){parts[0], parts[1], parts[2], planar};
   return GCONV_OK;
 }
 
@@ -56,16 +56,16 @@ gconv_status gconv_take_algorithms(const gconv_given *given) {
 }
 
 gconv_status gconv_take_types(const gconv_given *given) {
-  gconv_bench_settings *bench = given->field;
+  gconv_bench_grid *grid = given->field;
   for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
     char word[16];
     int type, known = 0;
     snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
     GCONV_TRY(gconv_option_find_word(given->option, word, &type)); /* in the order of gconv_type */
-    while (known < bench->type_count && bench->types[known] != (gconv_type)type)
+    while (known < grid->type_count && grid->types[known] != (gconv_type)type)
       known++;
-    if (known == bench->type_count)
-      bench->types[bench->type_count++] = (gconv_type)type;
+    if (known == grid->type_count)
+      grid->types[grid->type_count++] = (gconv_type)type;
   }
   return GCONV_OK;
 }
@@ -115,21 +115,21 @@ static const gconv_synonym type_words[] = {
 #define OPTION(...) GCONV_OPTION(bench_settings, __VA_ARGS__)
 static const gconv_option options[] = {
     GCONV_HEADING("What is measured"),
-    OPTION(0, "image", "WxH[xC[p]]", images, bench,
+    OPTION(0, "image", "WxH[xC[p]]", images, bench.grid,
            .help = "an image of random samples, interleaved or, with p, as planes; may be repeated; default: 3840x2160x3"),
-    OPTION(0, "planar", NULL, flag, bench.planar, .help = "all images as planes"),
-    OPTION(0, "type", "TYPE,...", types, bench, .words = "u8|u16|f32", /* gconv_type */
+    OPTION(0, "planar", NULL, flag, bench.grid.planar, .help = "all images as planes"),
+    OPTION(0, "type", "TYPE,...", types, bench.grid, .words = "u8|u16|f32", /* gconv_type */
            .synonyms = type_words,
            .help = "samples of input and output: u8 (default), u16 or f32; several with commas between"),
-    OPTION(0, "sizes", "N,N...", sizes, bench.sizes, .most = 4096,
+    OPTION(0, "sizes", "N,N...", sizes, bench.grid.sizes, .most = 4096,
            .takes = "sizes from 1 to 4096 with commas between: 3,5,7",
            .help = "square filters of random taps; default: 3,5,7,9,11,15,31 and three Gaussians, which are separable, "
                    "unless there are "
                    "filters"),
-    OPTION('f', "filter", "FILTER...", filters, bench.filters, .several = true,
+    OPTION('f', "filter", "FILTER...", filters, bench.grid.filters, .several = true,
            .help = "filters, as for the main job; may be repeated"),
-    OPTION('a', "algorithm", "NAME...", algorithms, bench.algorithms, .several = true, .word_at = gconv_word_algorithm_at,
-           .lack = gconv_documented_lack,
+    OPTION('a', "algorithm", "NAME...", algorithms, bench.grid.algorithms, .several = true,
+           .word_at = gconv_word_algorithm_at, .lack = gconv_documented_lack,
            .help =
                "auto, or algorithms of the device, also with commas between: direct,fft; may be repeated; all, the default: "
                "all but reference"),
@@ -150,10 +150,10 @@ static const gconv_option options[] = {
                        "--algorithm, --device, --threads, --runs, --csv, --json and --plot",
            .help = "layers or nets instead of images: below; --image, --sizes, --batches, --filters and -a change what is "
                    "measured; `list` lists them"),
-    OPTION(0, "batches", "N,N...", sizes, bench.batches, .most = 65536,
+    OPTION(0, "batches", "N,N...", sizes, bench.grid.batches, .most = 65536,
            .takes = "numbers of images with commas between: 1,4,16",
            .help = "of experiments with layers: how many images a layer gets"),
-    OPTION(0, "filters", "N,N...", sizes, bench.layer_filters, .most = 65536,
+    OPTION(0, "filters", "N,N...", sizes, bench.grid.layer_filters, .most = 65536,
            .takes = "numbers of filters with commas between: 8,64",
            .help = "of experiments with layers: how many filters a layer has"),
     OPTION(0, "against", "DEVICE", text, bench.against, .words = "cpu|cuda", .synonyms = gconv_device_words,
@@ -164,9 +164,9 @@ static const gconv_option options[] = {
     OPTION(0, "threads", "N,N...", sizes, bench.threads, .most = GCONV_MOST_THREADS,
            .takes = "numbers of threads with commas between: 1,2,4",
            .help = GCONV_THREADS_HELP "; several are measured in turn"),
-    OPTION(0, "runs", "N", integer, bench.runs, .least = 1, .most = 10000,
+    OPTION(0, "runs", "N", integer, bench.grid.runs, .least = 1, .most = 10000,
            .help = "runs, of which the median counts; default: 20, and fewer where they would take over a second"),
-    OPTION(0, "verify", NULL, flag, bench.verify,
+    OPTION(0, "verify", NULL, flag, bench.grid.verify,
            .help = "hold all rows of the results to float64, in place of some; slow for large filters"),
     OPTION(0, "profile", NULL, flag, bench.profile,
            .help = "on an NVIDIA GPU, add what its multiprocessors do, by the counters of the hardware: how many warps are "
@@ -220,7 +220,7 @@ static int run(void *record, const gconv_texts *words) {
   gconv_bench_settings *settings = &all->bench;
   settings->device = all->common.device;
   settings->plot = all->common.plot;
-  gconv_bench bench = {.settings = settings, .out = stdout, .say = gconv_say_text};
+  gconv_bench bench = {.settings = settings, .grid = &settings->grid, .out = stdout, .say = gconv_say_text};
   if (settings->experiment && strcmp(settings->experiment, "list") == 0) {
     fputs(GCONV_BENCH_EXPERIMENTS, stdout);
     return GCONV_EXIT_OK;

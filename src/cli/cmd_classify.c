@@ -2,11 +2,19 @@
 /* gconv classify: what a trained network or support vector machine takes cases for. */
 #include "cli/classify.h"
 #include "cli/command.h"
+#include "cli/job_settings.h"
 #include "cli/pixels.h"
 #include "cli/terminal.h"
 #include "gconv_classify.h"
 
 #include <string.h>
+#include <sys/stat.h>
+
+typedef struct classify_settings {
+  gconv_job_settings job; /* of maps */
+  gconv_cases cases;
+  bool evaluate;
+} classify_settings;
 
 /* Refuses an option of maps. What is wrong with the model is told first: a damaged one may be of pixels. */
 static gconv_status refuse_map_option(const char *path, const char *option) {
@@ -48,7 +56,7 @@ static gconv_status check_model(const char *path) {
   return GCONV_OK;
 }
 
-static gconv_status check_words(gconv_classifying *c, const gconv_classify_settings *settings, const gconv_texts *words) {
+static gconv_status check_words(gconv_classifying *c, const classify_settings *settings, const gconv_texts *words) {
   if (words->count < 1 || words->count > 2)
     return gconv_refuse("classify: name one network or model: gconv classify NETWORK.safetensors -i INPUT");
   c->path = words->items[0];
@@ -87,7 +95,69 @@ static bool is_of_pixels(const gconv_texts *words) {
   return is;
 }
 
-#define OPTION(...) GCONV_OPTION(gconv_classify_settings, __VA_ARGS__)
+/* ---- Of pixels ---- */
+
+/* Words behind the network are images, unless -i names some. With --evaluate, the last word names the masks, unless -t does.
+ */
+static gconv_status sort_words(classify_settings *settings, const gconv_texts *words) {
+  const bool given = settings->job.common.inputs.count > 0;
+  size_t end = words->count;
+  if (settings->evaluate && !settings->cases.targets && end > (given ? 1 : 2))
+    settings->cases.targets = words->items[--end];
+  if (given && end > 1)
+    return gconv_refuse("%s: one word too many: gconv classify NETWORK -i IMAGES -o MAPS, with masks behind --evaluate",
+                        words->items[words->count - 1]);
+  for (size_t i = 1; i < end; i++)
+    if (!gconv_texts_add(&settings->job.common.inputs, strdup(words->items[i])))
+      return gconv_no_memory();
+  return GCONV_OK;
+}
+
+static gconv_status check_pixels(classify_settings *settings, const gconv_texts *words) {
+  const char *network = words->items[0];
+  struct stat status;
+  GCONV_TRY(sort_words(settings, words));
+  if (settings->job.common.inputs.count == 0)
+    return gconv_refuse("%s: name images, or a folder of them: gconv classify %s IMAGES -o MAPS", network, network);
+  if (!settings->job.common.output && !settings->evaluate)
+    return gconv_refuse("%s: names the class of each pixel: say with -o where the maps go, a file or a folder", network);
+  const char *of_maps = settings->job.common.output ? NULL : settings->job.of_maps;
+  if (of_maps)
+    return gconv_refuse("--%s is for maps that are written: say with -o where they go", of_maps);
+  if (settings->cases.targets && !settings->evaluate)
+    return gconv_refuse("-t names masks, which --evaluate compares with");
+  if (settings->evaluate && !settings->cases.targets)
+    return gconv_refuse("--evaluate: name the masks to compare with: --evaluate masks/");
+  const bool piped = settings->job.common.output && strcmp(settings->job.common.output, "-") == 0;
+  if (settings->evaluate && (settings->job.probabilities || piped))
+    return gconv_refuse("--evaluate reads the maps of classes again: leave out %s",
+                        settings->job.probabilities ? "--probabilities" : "-o -");
+  if (settings->evaluate && stat(settings->cases.targets, &status) != 0)
+    return gconv_refuse("--evaluate %s: there is no such file or folder", settings->cases.targets);
+  char *paths[] = {(char *)network, settings->job.common.inputs.items[0], (char *)settings->cases.targets};
+  const gconv_texts read = {paths, settings->cases.targets ? 3 : 2};
+  GCONV_TRY(gconv_evaluation_check_report(settings->job.common.report, settings->evaluate, &read));
+  if (settings->job.common.json && !settings->evaluate)
+    return gconv_refuse("--json prints what --evaluate finds");
+  settings->job.windows = settings->cases.windows;
+  settings->job.raw = settings->cases.raw;
+  settings->job.options.gray = false; /* the network's features tell */
+  if (!settings->job.common.device)
+    settings->job.common.device = "auto";
+  return gconv_texts_add(&settings->job.last.filters, strdup(network)) ? GCONV_OK : gconv_no_memory();
+}
+
+static int run_pixels(classify_settings *settings, const gconv_texts *words) {
+  if (check_pixels(settings, words) != GCONV_OK)
+    return gconv_say_failed(GCONV_EXIT_USAGE);
+  const gconv_pixels_task task = {&settings->job, &settings->job.common, words->items[0],
+                                  settings->evaluate ? settings->cases.targets : NULL, settings->job.dry_run};
+  return gconv_classify_pixels(&task);
+}
+
+/* ---- The command ---- */
+
+#define OPTION(...) GCONV_OPTION(classify_settings, __VA_ARGS__)
 static const gconv_option options[] = {
     {.maps = gconv_job_options},
     GCONV_NO_SANDBOX_ROW,
@@ -95,10 +165,10 @@ static const gconv_option options[] = {
     OPTION('i', "input", "PATH", texts, job.common.inputs,
            .help = "a table, or images: one, a folder of them, or with --evaluate a folder for each class"),
     OPTION('t', "targets", "FILE", once, cases.targets, .help = "the labels, if they are in another file"),
-    GCONV_WINDOWS_ROWS(gconv_classify_settings, cases.windows, cases.raw),
-    GCONV_LABEL_ROW(gconv_classify_settings, cases),
-    GCONV_TABLE_ROWS(gconv_classify_settings, cases),
-    GCONV_GRAY_ROW(gconv_classify_settings, cases),
+    GCONV_WINDOWS_ROWS(classify_settings, cases.windows, cases.raw),
+    GCONV_LABEL_ROW(classify_settings, cases),
+    GCONV_TABLE_ROWS(classify_settings, cases),
+    GCONV_GRAY_ROW(classify_settings, cases),
     OPTION('d', "device", "NAME", text, job.common.device, .words = "auto|cpu|cuda", .synonyms = gconv_device_words,
            .help = "cpu, cuda, cuda:N or auto; default: cpu, of support vector machines auto, a GPU where it pays"),
     GCONV_THREADS_ROW,
@@ -110,17 +180,17 @@ static const gconv_option options[] = {
     OPTION(0, "evaluate", NULL, flag, evaluate, .also = "eval",
            .help =
                "compare with the labels: print the accuracy, and the table of confusion; of pixels, with the masks of -t"),
-    GCONV_PROBABILITIES_ROW(gconv_classify_settings, job.probabilities),
+    GCONV_PROBABILITIES_ROW(classify_settings, job.probabilities),
     GCONV_CASES_JSON_ROW,
     GCONV_QUIET_ROW,
     GCONV_OPTIONS_END,
 };
 
 static int run(void *record, const gconv_texts *words) {
-  gconv_classify_settings *settings = record;
+  classify_settings *settings = record;
   gconv_common *common = &settings->job.common;
   if (is_of_pixels(words))
-    return gconv_classify_pixels(settings, words);
+    return run_pixels(settings, words);
   gconv_classifying c = {.common = common, .cases = &settings->cases, .evaluate = settings->evaluate};
   gconv_set_log(common->quiet ? NULL : gconv_say_warning, NULL);
   gconv_status status = check_words(&c, settings, words);
@@ -151,7 +221,7 @@ const gconv_command gconv_command_classify = {
         "names the masks, if --evaluate is there and -t is not.\n\n"
         "  gconv classify pixels.safetensors -i slides/ -o maps/ --evaluate masks/\n",
     .options = options,
-    .record_bytes = GCONV_RECORD_BYTES(gconv_classify_settings, job.common),
+    .record_bytes = GCONV_RECORD_BYTES(classify_settings, job.common),
     .begin = gconv_job_settings_begin,
     .end = gconv_job_settings_end,
     .words = GCONV_WORDS_FILES,

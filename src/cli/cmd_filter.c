@@ -8,6 +8,7 @@
 #include "cli/memory_limit.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
+#include "cli/windows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,9 @@ static int race(gconv_main_job *job) {
   const gconv_race asked = {.batch = &job->batch,
                             .filters = &job->filters,
                             .options = &job->options,
-                            .layers = network ? network->layers : job->layers,
+                            .layers = network      ? network->layers
+                                      : job->banks ? job->layers
+                                                   : NULL,
                             .layer_count = network ? network->count : job->layer_count,
                             .network = &job->network,
                             .among = job->settings->racers,
@@ -186,12 +189,48 @@ int gconv_job_run(gconv_job_settings *settings, int (*then)(const gconv_main_job
   return status;
 }
 
+static gconv_status check_windows(const gconv_job_settings *settings) {
+  const gconv_common *common = &settings->common;
+  const gconv_texts *networks = &settings->last.filters;
+  if (common->inputs.count != 1)
+    return gconv_refuse("--windows takes one signal: %s and %s are several", common->inputs.items[0],
+                        common->inputs.items[1]);
+  if (networks->count != 1)
+    return gconv_refuse("--windows takes one network: %s and %s are several", networks->items[0], networks->items[1]);
+  if (gconv_job_settings_want_race(settings))
+    return gconv_refuse("--algorithm all is a race on one image: --windows takes auto, or one algorithm");
+  if (gconv_devices_are_several(common->device))
+    return gconv_refuse("--device %s: --windows uses one device", common->device);
+  return GCONV_OK;
+}
+
+static int run_windows(gconv_job_settings *settings) {
+  gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
+  gconv_status status = gconv_job_settings_finish(settings);
+  GCONV_THEN(status, check_windows(settings));
+  if (status != GCONV_OK)
+    return gconv_say_failed(GCONV_EXIT_USAGE);
+  const gconv_windows_task task = {
+      .common = &settings->common,
+      .network = settings->last.filters.items[0],
+      .options = {.any_batch = true,
+                  .math = settings->network.math,
+                  .without = settings->options.without,
+                  .algorithm = settings->last.layer.algorithm,
+                  .workspace_bytes = settings->workspace < SIZE_MAX / 2 ? (size_t)settings->workspace : SIZE_MAX / 2},
+      .raw = settings->raw,
+      .windows = settings->windows,
+      .naming = &settings->naming,
+      .format = settings->rows};
+  return gconv_windows_run(&task);
+}
+
 static int run(void *record, const gconv_texts *words) {
   gconv_job_settings *settings = record;
   if (gconv_job_settings_take_words(settings, words) == GCONV_OK) {
     if (settings->common.output)
       gconv_end_when_unread(settings->common.output);
-    return settings->windows.samples > 0 ? gconv_windows_run(settings) : gconv_job_run(settings, NULL, NULL);
+    return settings->windows.samples > 0 ? run_windows(settings) : gconv_job_run(settings, NULL, NULL);
   }
   return gconv_say_failed(GCONV_EXIT_USAGE);
 }

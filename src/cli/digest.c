@@ -86,8 +86,8 @@ gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest) {
   add_filters(&hash, &job->filters);
   for (size_t i = 0; i < job->before_count && job->before; i++)
     add_filters(&hash, &job->before[i]);
-  for (size_t i = 0; i < job->layer_count; i++)
-    add_bank(&hash, job->layers[i].bank);
+  for (size_t i = 0; i < job->layer_count && job->banks; i++)
+    add_bank(&hash, &job->banks[i]);
   for (size_t i = 0; i <= job->before_count && job->has_networks; i++)
     add_network(&hash, &job->networks[i]);
   if (job->svm)

@@ -48,6 +48,15 @@ static gconv_status read_filters(gconv_main_job *job) {
   return gconv_job_last_network(job) || job->svm ? GCONV_OK : read_stage(&settings->last, &job->filters);
 }
 
+/* How the stages are applied, still without banks. */
+static gconv_status make_layers(gconv_main_job *job) {
+  job->layer_count = job->before_count + 1;
+  GCONV_NEW(job->layers, job->layer_count, "out of memory");
+  for (size_t i = 0; i < job->layer_count; i++)
+    job->layers[i] = gconv_job_settings_stage(job->settings, i)->layer;
+  return GCONV_OK;
+}
+
 /* The bank of one layer. */
 static gconv_status read_bank(const gconv_layer_settings *layer, gconv_bank *bank) {
   const gconv_texts *specs = &layer->filters;
@@ -63,15 +72,10 @@ static gconv_status read_bank(const gconv_layer_settings *layer, gconv_bank *ban
 
 static gconv_status read_banks(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
-  size_t count = settings->before_count + 1;
-  job->banks = calloc(count, sizeof *job->banks);
-  job->layers = calloc(count, sizeof *job->layers);
-  GCONV_NEED_MEMORY(job->banks && job->layers, "out of memory");
-  job->layer_count = count;
+  const size_t count = job->layer_count;
+  GCONV_NEW(job->banks, count, "out of memory");
   for (size_t i = 0; i < count; i++) {
-    const gconv_layer_settings *layer = i < settings->before_count ? &settings->before[i] : &settings->last;
-    GCONV_TRY(read_bank(layer, &job->banks[i]));
-    job->layers[i] = layer->layer;
+    GCONV_TRY(read_bank(gconv_job_settings_stage(settings, i), &job->banks[i]));
     job->layers[i].bank = &job->banks[i];
     job->layers[i].border = settings->border.border;
     job->layers[i].border_value = settings->border.value;
@@ -198,6 +202,20 @@ static gconv_status check_bank_options(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
+/* ---- Inputs ---------------------------------------------------------------------------------------------------------- */
+
+static gconv_status find_inputs(gconv_main_job *job) {
+  gconv_job_settings *settings = job->settings;
+  job->inputs.exclude = &settings->exclude;
+  GCONV_TRY(gconv_inputs_find(&settings->common.inputs, settings->common.recursive, settings->common.output, &job->inputs,
+                              &(gconv_message){0}));
+  job->inputs.many |= settings->files_from != NULL;
+  for (size_t i = 0; i < settings->missed.count; i++)
+    if (!gconv_texts_add(&job->inputs.missed, strdup(settings->missed.items[i])))
+      return gconv_no_memory();
+  return GCONV_OK;
+}
+
 /* ---- The mask --------------------------------------------------------------------------------------------------------- */
 
 /* Refuses a mask that --memory has no room for: its picture, twice where that is turned or put together, and its weights. */
@@ -236,9 +254,15 @@ static gconv_status read_operation(gconv_main_job *job) {
 gconv_status gconv_job_prepare(gconv_main_job *job) {
   gconv_job_settings *settings = job->settings;
   job->before_count = settings->before_count;
+  job->specs = &settings->last.filters;
+  job->area = settings->area;
+  job->border_given = settings->border.given;
+  GCONV_TRY(make_layers(job));
   GCONV_TRY(gconv_job_read_networks(job));
   job->has_banks = job->has_networks ? gconv_job_last_network(job) || job->svm : gconv_job_settings_want_banks(settings);
   job->combine_given = settings->combine >= 0;
+  if (!job->has_networks && settings->combine < GCONV_COMBINE_ARGMAX && !gconv_job_settings_have_bank(settings))
+    job->made_bank = settings->of_banks;
   if (job->has_networks && !job->has_banks && settings->combine >= GCONV_COMBINE_ARGMAX)
     return gconv_refuse("--combine argmax and mosaic are for what a bank or a network makes, not for filters");
   GCONV_TRY(read_operation(job));
@@ -246,7 +270,7 @@ gconv_status gconv_job_prepare(gconv_main_job *job) {
   make_batch(job);
   if (job->has_banks)
     GCONV_TRY(check_bank_options(job));
-  GCONV_TRY(gconv_job_find_inputs(job));
+  GCONV_TRY(find_inputs(job));
   GCONV_TRY(gconv_job_name_results(job));
   GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, &(gconv_message){0}));
   job->missed = gconv_inputs_tell(&job->inputs, settings->common.quiet);
@@ -348,13 +372,12 @@ static gconv_status make_stages(gconv_main_job *job) {
 
 /* Lets the operation count in a part of the image only: with --region and --mask. */
 static gconv_status restrict_operation(gconv_main_job *job) {
-  gconv_area area = job->settings->area;
-  area.mask = job->mask.data ? &job->mask : NULL;
-  if (area.width == 0 && !area.mask)
+  job->area.mask = job->mask.data ? &job->mask : NULL;
+  if (job->area.width == 0 && !job->area.mask)
     return GCONV_OK;
   gconv_operation *everywhere = job->operation;
   job->operation = NULL;
-  gconv_status status = gconv_operation_within(everywhere, &area, &job->operation);
+  gconv_status status = gconv_operation_within(everywhere, &job->area, &job->operation);
   gconv_operation_free(everywhere);
   gconv_image_free(&job->mask);
   return status;
@@ -400,7 +423,7 @@ void gconv_job_free(gconv_main_job *job) {
     gconv_network_free(&job->networks[i]);
   free(job->networks);
   gconv_svm_free(job->svm);
-  for (size_t i = 0; i < job->settings->before_count && job->before; i++)
+  for (size_t i = 0; i < job->before_count && job->before; i++)
     gconv_filters_free(&job->before[i]);
   free(job->before);
   gconv_filters_free(&job->filters);

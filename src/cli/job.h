@@ -3,7 +3,7 @@
  * The main job, images in and results out, as its parts share it:
  *   job.c        what the settings come to, before the first image
  *   job_results.c  names of the results, and checks with them
- *   inputs.c     the inputs, and what is told of the search
+ *   inputs.c     what is told of the search for inputs
  *   networks.c   networks and support vector machines, which -f names by the path of their file alone
  *   job_warnings.c  warnings of what most users do not expect
  *   report.c     what is told of the images
@@ -25,20 +25,23 @@ typedef struct gconv_main_job {
   gconv_inputs inputs;
   gconv_outputs outputs;
   bool has_banks; /* what makes the results is a bank or a network; else filters */
-  bool has_networks, combine_given;
-  gconv_network *networks; /* one a stage, empty where that is no network; owned */
-  gconv_svm *svm;          /* behind the last --then, one that names the classes of pixels; NULL: that is none. Owned */
-  uint64_t svm_digest;     /* of the bytes of its file */
+  bool has_networks, combine_given, border_given;
+  const char *made_bank;    /* the option, such as "batch", that alone makes a bank of plain filters; NULL: none does */
+  const gconv_texts *specs; /* the words of -f behind the last --then */
+  gconv_network *networks;  /* one a stage, empty where that is no network; owned */
+  gconv_svm *svm;           /* behind the last --then, one that names the classes of pixels; NULL: that is none. Owned */
+  uint64_t svm_digest;      /* of the bytes of its file */
   gconv_filters filters;
   gconv_filters *before; /* those before each --then, one a stage; owned */
   size_t before_count;
-  gconv_bank *banks; /* one a layer; owned, as is the next */
-  gconv_layer *layers;
+  gconv_bank *banks;   /* one a layer; NULL: there are none. Owned, as is the next */
+  gconv_layer *layers; /* how each stage is applied, with its bank, if there are banks */
   size_t layer_count;
   gconv_options options;         /* of filters, and of the pictures of banks */
   gconv_network_options network; /* of banks */
   gconv_batch batch;
   gconv_palette palette;      /* of maps of classes */
+  gconv_area area;            /* of --region; its mask is the next, while the operation is made */
   gconv_image mask;           /* of --mask; no pixels before gconv_job_read_mask(), and behind gconv_job_make_operation() */
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
   gconv_manifest *manifest;   /* with --resume */
@@ -83,9 +86,6 @@ gconv_status gconv_job_name_results(gconv_main_job *job);
 gconv_status gconv_job_check_results(const gconv_main_job *job);
 
 /* ---- inputs.c ---- */
-
-/* Finds job->inputs. */
-gconv_status gconv_job_find_inputs(gconv_main_job *job);
 
 /* As gconv_inputs_find(), for commands that do all or nothing: what could not be looked at is an error. */
 gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs);
@@ -144,12 +144,6 @@ void gconv_job_say_interrupted(void);
 
 /* Tells of the whole run. */
 void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary);
-
-/* ---- windows.c ---- */
-
-/* Runs the main command with --windows: a network over the windows of a signal, of any length and in bounded memory. Returns
- * what the program ends with. */
-int gconv_windows_run(gconv_job_settings *settings);
 
 /* ---- job_options.c, digest.c ---- */
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/job_settings.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "cli/bank.h"
+#include "cli/command.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void gconv_job_settings_begin(void *settings) {
@@ -46,6 +50,10 @@ gconv_status gconv_job_settings_begin_layer(gconv_job_settings *settings) {
   return GCONV_OK;
 }
 
+const gconv_layer_settings *gconv_job_settings_stage(const gconv_job_settings *settings, size_t index) {
+  return index < settings->before_count ? &settings->before[index] : &settings->last;
+}
+
 /* Whether a layer names the file of a bank. */
 static bool has_bank(const gconv_layer_settings *layer) {
   bool has = gconv_bank_is_own_syntax(layer->syntax);
@@ -55,14 +63,127 @@ static bool has_bank(const gconv_layer_settings *layer) {
 }
 
 bool gconv_job_settings_have_bank(const gconv_job_settings *settings) {
-  bool has = has_bank(&settings->last);
-  for (size_t i = 0; i < settings->before_count && !has; i++)
-    has = has_bank(&settings->before[i]);
+  bool has = false;
+  for (size_t i = 0; i <= settings->before_count && !has; i++)
+    has = has_bank(gconv_job_settings_stage(settings, i));
   return has;
 }
 
 bool gconv_job_settings_want_banks(const gconv_job_settings *settings) {
   return settings->of_banks || settings->combine >= GCONV_COMBINE_ARGMAX || gconv_job_settings_have_bank(settings);
+}
+
+/* ---- The list of --files-from --------------------------------------------------------------------------------------- */
+
+enum { MOST_LIST_BYTES = 1 << 28 };
+
+/* Takes one name. One that is no file or folder is left out, and told of. */
+static gconv_status take_name(gconv_job_settings *settings, const char *name) {
+  bool there = gconv_check_is_there(name) == GCONV_OK;
+  if (strcmp(name, "-") == 0)
+    return gconv_refuse("--files-from %s: has the name -, which is standard input: name it with -i", settings->files_from);
+  bool taken = there ? gconv_texts_add(&settings->common.inputs, strdup(name))
+                     : gconv_texts_add(&settings->missed, strdup(gconv_last_error()));
+  return taken ? GCONV_OK : gconv_no_memory();
+}
+
+/* Takes the names of a text, which ends with a 0 byte. */
+static gconv_status take_names(gconv_job_settings *settings, char *text, size_t size) {
+  if (!settings->null_ends && memchr(text, '\0', size))
+    return gconv_refuse("--files-from %s: has 0 bytes: -0 says that these end the names", settings->files_from);
+  for (char *at = text, *end = text + size; at < end;) {
+    size_t length = settings->null_ends ? strlen(at) : strcspn(at, "\n");
+    char *next = at + length + 1;
+    at[length] = '\0';
+    if (!settings->null_ends && length > 0 && at[length - 1] == '\r') /* a list from Windows */
+      at[length - 1] = '\0';
+    if (at[0])
+      GCONV_TRY(take_name(settings, at));
+    at = next;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status read_list(const char *path, uint8_t **text, size_t *size) {
+  gconv_source source;
+  GCONV_TRY(gconv_source_open(path, &source));
+  gconv_status status = gconv_source_read_all(&source, MOST_LIST_BYTES, text, size);
+  gconv_source_close(&source);
+  return status;
+}
+
+static gconv_status take_list(gconv_job_settings *settings) {
+  uint8_t *text = NULL;
+  size_t size = 0;
+  if (!settings->files_from)
+    return settings->null_ends ? gconv_refuse("-0: says how the names of --files-from end: name the list") : GCONV_OK;
+  if (read_list(settings->files_from, &text, &size) != GCONV_OK)
+    return gconv_refuse("--files-from: %s", gconv_last_error());
+  gconv_status status = take_names(settings, (char *)text, size);
+  gconv_release(text);
+  if (status == GCONV_OK && settings->common.inputs.count == 0 && settings->missed.count > 0)
+    return gconv_refuse("--files-from %s: none of its files is there: %s", settings->files_from, settings->missed.items[0]);
+  return status != GCONV_OK || settings->common.inputs.count > 0
+             ? status
+             : gconv_refuse("--files-from %s: has no names", settings->files_from);
+}
+
+/* ---- Words that stand without an option: gconv FILTER INPUT... OUTPUT ------------------------------------------------ */
+
+/* An existing folder, or a file with the extension of an image. */
+static bool is_image(const char *word) {
+  struct stat status;
+  return stat(word, &status) == 0 && (S_ISDIR(status.st_mode) || gconv_format_by_path(word));
+}
+
+/* Whether results would replace something, or come to other files. */
+static bool is_taken(const char *word) {
+  struct stat status;
+  if (stat(word, &status) != 0)
+    return false;
+  DIR *folder = S_ISDIR(status.st_mode) ? opendir(word) : NULL;
+  int entries = 0;
+  while (folder && readdir(folder))
+    entries++;
+  if (folder)
+    closedir(folder);
+  return !folder || entries > 2; /* . and .. */
+}
+
+static gconv_status take_filter(gconv_job_settings *settings, const char *word) {
+  bool file = access(word, F_OK) == 0;
+  if (file && gconv_word_is_filter(word))
+    return gconv_refuse("%s: is a file here, and also the name of a filter: write ./%s for the file, %s: with a colon for "
+                        "the filter, or use -i and -f",
+                        word, word, word);
+  if (is_image(word))
+    return gconv_refuse("%s: is an image or a folder, where a filter is expected: gconv FILTER INPUT... OUTPUT, or "
+                        "gconv INPUT... -f FILTER -o OUTPUT",
+                        word);
+  return gconv_filters_split(word, &settings->last.filters) ? GCONV_OK : gconv_no_memory();
+}
+
+static gconv_status take_output(gconv_job_settings *settings, const char *word) {
+  if (strcmp(word, "-") != 0 && is_taken(word))
+    return gconv_refuse("%s: exists, and may be meant as an input: name the result with -o, as in -o %s", word, word);
+  settings->common.output = word;
+  return GCONV_OK;
+}
+
+gconv_status gconv_job_settings_take_words(gconv_job_settings *settings, const gconv_texts *words) {
+  GCONV_TRY(take_list(settings));
+  bool inputs = settings->common.inputs.count > 0, filters = settings->last.filters.count + settings->before_count > 0;
+  size_t first = 0, last = words->count;
+  if (first < last && !filters)
+    GCONV_TRY(take_filter(settings, words->items[first++]));
+  if (!settings->common.output && last - first >= (inputs ? 1 : 2))
+    GCONV_TRY(take_output(settings, words->items[--last]));
+  if (first < last && inputs)
+    return gconv_refuse("%s: unexpected argument: images follow -i, filters -f, and the result -o", words->items[first]);
+  for (; first < last; first++)
+    if (!gconv_texts_add(&settings->common.inputs, strdup(words->items[first])))
+      return gconv_no_memory();
+  return GCONV_OK;
 }
 
 /* ---- Devices ---- */
@@ -143,11 +264,11 @@ static size_t count_standard_input(const gconv_texts *words, bool filters) {
 
 /* Standard input can be read once: as an image, a mask, or a filter of any layer. */
 static gconv_status check_standard_input(const gconv_job_settings *settings) {
-  size_t uses = count_standard_input(&settings->common.inputs, false) + count_standard_input(&settings->last.filters, true);
+  size_t uses = count_standard_input(&settings->common.inputs, false);
   uses += settings->mask && strcmp(settings->mask, "-") == 0;
   uses += settings->files_from && strcmp(settings->files_from, "-") == 0;
-  for (size_t i = 0; i < settings->before_count; i++)
-    uses += count_standard_input(&settings->before[i].filters, true);
+  for (size_t i = 0; i <= settings->before_count; i++)
+    uses += count_standard_input(&gconv_job_settings_stage(settings, i)->filters, true);
   return uses <= 1 ? GCONV_OK : gconv_refuse("-: standard input can be read only once");
 }
 

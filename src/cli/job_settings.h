@@ -80,6 +80,9 @@ void gconv_job_settings_end(void *settings);
 /* Puts what was given of the layer so far aside, and begins the next. */
 gconv_status gconv_job_settings_begin_layer(gconv_job_settings *settings);
 
+/* Stage number `index`: one that a --then ended, or the last. */
+const gconv_layer_settings *gconv_job_settings_stage(const gconv_job_settings *settings, size_t index);
+
 /* Whether --algorithm all was given, which is no algorithm but a race of them. */
 bool gconv_job_settings_want_race(const gconv_job_settings *settings);
 

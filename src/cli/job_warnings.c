@@ -2,7 +2,6 @@
 /* Warnings of options that are allowed together, but make something else than most users expect. */
 #include "cli/command.h"
 #include "cli/job.h"
-#include "cli/job_settings.h"
 #include "cli/terminal.h"
 
 #include <math.h>
@@ -66,13 +65,11 @@ static reach reach_of(const gconv_filters *filters, const gconv_layer *layer) {
 
 /* The first filter that makes a rim, and how wide that is behind all stages: each later one spreads it. */
 static const gconv_filter *find_rim(const gconv_main_job *job, reach *width, rim *kind) {
-  const gconv_job_settings *settings = job->settings;
   const gconv_filter *found = NULL;
   *width = (reach){0, 0};
-  for (size_t i = 0; i <= settings->before_count; i++) {
-    bool last = i == settings->before_count;
-    const gconv_filters *filters = last ? &job->filters : &job->before[i];
-    const gconv_layer *layer = last ? &settings->last.layer : &settings->before[i].layer;
+  for (size_t i = 0; i < job->layer_count; i++) {
+    const gconv_filters *filters = i == job->before_count ? &job->filters : &job->before[i];
+    const gconv_layer *layer = &job->layers[i];
     if (!found && layer->padding != GCONV_LAYER_VALID)
       found = find_filter(filters, kind);
     reach far = reach_of(filters, layer);
@@ -113,7 +110,7 @@ static bool mask_shows(const gconv_image *mask, const gconv_area *area, reach wi
 
 /* Without a mask, the size of the images is not known yet: of a region, only the left and the upper rim are. */
 static bool shows(const gconv_main_job *job, reach width) {
-  const gconv_area *area = &job->settings->area;
+  const gconv_area *area = &job->area;
   bool packed = !job->mask.planar || job->mask.channels == 1; /* else it is refused later */
   if (job->mask.data)
     return packed && mask_shows(&job->mask, area, width);
@@ -125,17 +122,16 @@ static void warn_of_rims(const gconv_main_job *job) {
                                         [DARK_RIM] = "the rim darkens",
                                         [FALSE_EDGE] = "the rim becomes a frame of false edges",
                                         [OTHER_RIM] = "the rim becomes brighter or darker than it should"};
-  const gconv_job_settings *settings = job->settings;
   reach width;
   rim kind = NO_RIM;
-  if (settings->border.given || job->has_banks)
+  if (job->border_given || job->has_banks)
     return;
   const gconv_filter *filter = find_rim(job, &width, &kind);
   if (filter && shows(job, width))
     gconv_say("warning: %s: %s, as black lies outside the image%s: --border replicate avoids it (--border zero, if it is "
               "meant)",
               filter->name, effects[kind],
-              kind == FALSE_EDGE && settings->range == GCONV_RANGE_MINMAX ? ", and takes most of the range" : "");
+              kind == FALSE_EDGE && job->options.range == GCONV_RANGE_MINMAX ? ", and takes most of the range" : "");
 }
 
 /* ---- Others ---- */
@@ -157,7 +153,7 @@ static const char *find_gradient(const gconv_texts *specs) {
 static void warn_of_derivatives(const gconv_main_job *job) {
   if (job->has_banks || job->has_networks || job->combine_given)
     return;
-  const char *gradient = find_gradient(&job->settings->last.filters);
+  const char *gradient = find_gradient(job->specs);
   if (gradient)
     gconv_say("warning: %s: beside other filters it gives its two derivatives, a result each: leave the others out for "
               "their magnitude (--combine none, if derivatives are meant)",
@@ -182,14 +178,12 @@ static void warn_of_sums(const gconv_main_job *job) {
 /* With an option that only banks have, such as --batch, plain filters are applied as a bank, and the pictures of a bank are
  * stretched to full contrast. Nobody expects --batch to change pixels. */
 static void warn_of_stretching(const gconv_main_job *job) {
-  const gconv_job_settings *settings = job->settings;
-  bool filters = !job->has_networks && settings->combine < GCONV_COMBINE_ARGMAX && !gconv_job_settings_have_bank(settings);
   bool pictures = job->network.presentation != GCONV_PRESENT_TENSOR && job->network.tone.fit;
-  if (settings->of_banks && filters && pictures)
+  if (job->made_bank && pictures)
     gconv_say(
         "warning: --%s is for banks, and makes one of the filters, whose pictures are stretched to full contrast: leave "
         "it out, or give --range clamp for levels as they are",
-        settings->of_banks);
+        job->made_bank);
 }
 
 void gconv_job_warn(const gconv_main_job *job) {

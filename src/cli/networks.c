@@ -12,10 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const gconv_layer_settings *stage_at(const gconv_job_settings *settings, size_t i) {
-  return i < settings->before_count ? &settings->before[i] : &settings->last;
-}
-
 /* ---- Reading ---- */
 
 /* The file of a network, or an ONNX model as a whole. */
@@ -55,7 +51,7 @@ static gconv_status check_beside(const gconv_layer_settings *stage) {
 /* What classifies pixels stands at the end. */
 static gconv_status check_features(gconv_main_job *job, size_t i) {
   gconv_job_settings *settings = job->settings;
-  const char *path = stage_at(settings, i)->filters.items[0];
+  const char *path = gconv_job_settings_stage(settings, i)->filters.items[0];
   if (i < settings->before_count)
     return gconv_refuse("%s: names the classes of pixels, which are no image for what follows --then: put it last", path);
   if (gconv_job_settings_want_race(settings))
@@ -85,7 +81,7 @@ static gconv_status digest_file(const char *path, uint64_t *digest) {
 
 /* Reads the support vector machine that -f names behind the last --then, if it is one. */
 static gconv_status read_machine(gconv_main_job *job, size_t i, bool *found) {
-  const gconv_layer_settings *stage = stage_at(job->settings, i);
+  const gconv_layer_settings *stage = gconv_job_settings_stage(job->settings, i);
   *found = stage->filters.count == 1 && !stage->syntax && gconv_svm_is_one(stage->filters.items[0]);
   if (!*found)
     return GCONV_OK;
@@ -106,7 +102,7 @@ gconv_status gconv_job_read_networks(gconv_main_job *job) {
   size_t found = 0;
   GCONV_NEW(job->networks, count, "out of memory");
   for (size_t i = 0; i < count; i++) {
-    const gconv_layer_settings *stage = stage_at(settings, i);
+    const gconv_layer_settings *stage = gconv_job_settings_stage(settings, i);
     bool machine;
     GCONV_TRY(read_machine(job, i, &machine));
     found += machine;
@@ -121,7 +117,7 @@ gconv_status gconv_job_read_networks(gconv_main_job *job) {
   job->has_networks = found > 0;
   for (size_t i = 0; i < count && found > 0; i++)
     if (!job->networks[i].layers && !(job->svm && i + 1 == count))
-      GCONV_TRY(check_beside(stage_at(settings, i)));
+      GCONV_TRY(check_beside(gconv_job_settings_stage(settings, i)));
   if (found > 0 && settings->before_count > 0 && gconv_job_settings_want_race(settings))
     return gconv_refuse("--algorithm all times the layers of one network: leave out --then");
   return GCONV_OK;

@@ -4,7 +4,6 @@
 #include "cli/classify.h"
 #include "cli/command.h"
 #include "cli/job.h"
-#include "cli/job_settings.h"
 #include "cli/learn.h"
 #include "cli/overlay.h"
 #include "cli/pairs.h"
@@ -13,8 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { VALUES = 1 << 16, UNKNOWN = -1, WORST = 6 /* pictures that a report shows */ };
 
@@ -25,10 +22,10 @@ typedef struct compared {
 } compared;
 
 typedef struct evaluation {
-  gconv_classify_settings *settings;
-  gconv_texts masks;    /* as they were named */
-  gconv_main_job own;   /* of an evaluation that writes no maps: the model, and the operation that makes them */
-  gconv_device *device; /* the same */
+  const gconv_pixels_task *task;
+  const gconv_common *common; /* of the task */
+  gconv_main_job own;         /* of an evaluation that writes no maps: the model, and the operation that makes them */
+  gconv_device *device;       /* the same */
   gconv_chosen_device chosen;
   gconv_plan *plan;      /* the same, for images of the last shape */
   gconv_classifier by;   /* texts are those of the model */
@@ -42,10 +39,9 @@ typedef struct evaluation {
 /* ---- Comparing maps with masks ---------------------------------------------------------------------------------------- */
 
 /* Reads a mask, or a map, which is one. */
-static gconv_status read_numbers(const char *path, const gconv_classify_settings *settings, gconv_image *image) {
+static gconv_status read_numbers(const char *path, const gconv_common *common, gconv_image *image) {
   gconv_palette palette;
-  return gconv_mask_read(path, &(gconv_read_options){.palette = &palette, .max_pixels = settings->job.common.max_pixels},
-                         image);
+  return gconv_mask_read(path, &(gconv_read_options){.palette = &palette, .max_pixels = common->max_pixels}, image);
 }
 
 static double share_of(const compared *c) {
@@ -91,7 +87,7 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
     }
   if (c->labelled > 0)
     note_worst(e, c);
-  else if (!e->settings->job.common.quiet)
+  else if (!e->common->quiet)
     gconv_say("warning: %s: labels no pixel, as all are 0: it does not count", path);
   return GCONV_OK;
 }
@@ -99,7 +95,7 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
 /* Makes the map of an image, where none is written. */
 static gconv_status make_map(evaluation *e, const char *path, gconv_image *map) {
   gconv_image image = {0};
-  const gconv_read_options options = {.max_pixels = e->settings->job.common.max_pixels};
+  const gconv_read_options options = {.max_pixels = e->common->max_pixels};
   GCONV_TRY(gconv_image_read(path, &options, &image));
   gconv_status status = GCONV_OK;
   if (image.frames > 1)
@@ -115,7 +111,7 @@ static gconv_status make_map(evaluation *e, const char *path, gconv_image *map) 
 }
 
 static gconv_status get_map(evaluation *e, const compared *c, gconv_image *map) {
-  return c->map ? read_numbers(c->map, e->settings, map) : make_map(e, c->image, map);
+  return c->map ? read_numbers(c->map, e->common, map) : make_map(e, c->image, map);
 }
 
 static gconv_status compare_pair(evaluation *e, compared *c) {
@@ -124,7 +120,7 @@ static gconv_status compare_pair(evaluation *e, compared *c) {
   const char *path = c->map ? c->map : c->image;
   if (status == GCONV_OK) {
     path = c->mask;
-    status = read_numbers(c->mask, e->settings, &mask);
+    status = read_numbers(c->mask, e->common, &mask);
   }
   if (status != GCONV_OK)
     gconv_fail(status, "%s%s%s", strncmp(gconv_last_error(), path, strlen(path)) == 0 ? "" : path,
@@ -139,7 +135,7 @@ static gconv_status compare_pair(evaluation *e, compared *c) {
 static void show_progress(const evaluation *e, size_t done, size_t count) {
   char text[80];
   snprintf(text, sizeof text, "%zu/%zu images compared", done, count);
-  if (!e->settings->job.common.quiet && count > 1 && gconv_terminal_can_erase())
+  if (!e->common->quiet && count > 1 && gconv_terminal_can_erase())
     gconv_progress_show(text);
 }
 
@@ -158,7 +154,7 @@ static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const
     compared c = {.image = input->path, .mask = mask ? mask->path : NULL};
     c.map = outputs ? outputs->paths.items[outputs->first[input - inputs->items]] : NULL;
     status = mask ? compare_pair(e, &c)
-                  : gconv_fail(GCONV_BAD_FILE, "%s: there is no mask of this name in %s", input->path, e->masks.items[0]);
+                  : gconv_fail(GCONV_BAD_FILE, "%s: there is no mask of this name in %s", input->path, e->task->masks);
   }
   gconv_progress_hide();
   free(pairs);
@@ -169,9 +165,9 @@ static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const
 
 static void print_evaluation(const evaluation *e) {
   const gconv_confusion *c = &e->found;
-  const char *output = e->settings->job.common.output;
+  const char *output = e->common->output;
   FILE *out = output && strcmp(output, "-") == 0 ? stderr : stdout;
-  if (e->settings->job.common.json) {
+  if (e->common->json) {
     gconv_classify_print_json(out, c, &e->chosen);
     return;
   }
@@ -196,7 +192,7 @@ static void put_overlay(FILE *out, evaluation *e, const compared *c) {
                                  .mask = &mask,
                                  .classes = e->classes,
                                  .colours = e->colours};
-  if (get_map(e, c, &map) == GCONV_OK && read_numbers(c->mask, e->settings, &mask) == GCONV_OK)
+  if (get_map(e, c, &map) == GCONV_OK && read_numbers(c->mask, e->common, &mask) == GCONV_OK)
     gconv_overlay_put(out, &overlay);
   gconv_image_free(&map);
   gconv_image_free(&mask);
@@ -213,14 +209,14 @@ static void put_overlays(FILE *out, void *user) {
 }
 
 static gconv_status write_report(evaluation *e, const char *input) {
-  const gconv_evaluation_page page = {.model = e->settings->job.last.filters.items[0],
+  const gconv_evaluation_page page = {.model = e->task->model,
                                       .input = input,
                                       .unit = "labelled pixel",
                                       .found = &e->found,
                                       .colours = e->colours,
                                       .more = put_overlays,
                                       .user = e};
-  return gconv_evaluation_write(e->settings->job.common.report, &page);
+  return gconv_evaluation_write(e->common->report, &page);
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
@@ -250,26 +246,28 @@ static gconv_status find_colours(evaluation *e) {
 /* Compares the maps of a job, which are written or not, and tells of it. */
 static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const gconv_inputs *inputs,
                                  const gconv_outputs *outputs) {
+  char *path = (char *)e->task->masks;
+  const gconv_texts named = {&path, 1};
   gconv_inputs masks = {0};
   gconv_job_find_classifier(job, &e->by);
   if (e->by.class_count == 0)
-    return gconv_refuse("--evaluate: %s has no classes to compare", e->settings->job.last.filters.items[0]);
+    return gconv_refuse("--evaluate: %s has no classes to compare", e->task->model);
   GCONV_TRY(find_classes(e, &e->by));
   GCONV_TRY(find_colours(e));
   GCONV_TRY(gconv_confusion_begin(e->by.classes, e->by.class_count, &e->found));
   if (!e->found.counts)
     return gconv_fail(GCONV_TOO_LARGE, "--evaluate: %zu classes are too many for a table", e->by.class_count);
-  gconv_status status = gconv_inputs_find_all(&e->masks, e->settings->job.common.recursive, "-", &masks);
+  gconv_status status = gconv_inputs_find_all(&named, e->common->recursive, "-", &masks);
   GCONV_THEN(status, compare_all(e, inputs, outputs, &masks));
   if (status == GCONV_OK && e->found.cases == 0)
     status = gconv_fail(GCONV_BAD_FILE,
                         "--evaluate %s: labels no pixel: all are 0, which is unlabelled, so there is nothing to compare",
-                        e->masks.items[0]);
-  if (status == GCONV_OK && e->settings->job.common.report)
-    status = write_report(e, e->settings->job.common.inputs.items[0]);
+                        e->task->masks);
+  if (status == GCONV_OK && e->common->report)
+    status = write_report(e, e->common->inputs.items[0]);
   gconv_inputs_free(&masks);
-  if (status == GCONV_OK && !e->settings->job.common.quiet)
-    gconv_confusion_tell_others(&e->found, e->masks.items[0], "labelled pixel");
+  if (status == GCONV_OK && !e->common->quiet)
+    gconv_confusion_tell_others(&e->found, e->task->masks, "labelled pixel");
   if (status == GCONV_OK)
     print_evaluation(e);
   return status;
@@ -279,14 +277,13 @@ static void free_evaluation(evaluation *e) {
   gconv_plan_free(e->plan);
   gconv_device_close(e->device);
   gconv_confusion_free(&e->found);
-  gconv_texts_free(&e->masks);
   free(e->classes);
   free(e->colours);
 }
 
 static int evaluate(const gconv_main_job *job, void *user) {
   evaluation *e = user;
-  if (e->settings->job.dry_run)
+  if (e->task->dry_run)
     return GCONV_EXIT_OK;
   e->chosen = job->device;
   gconv_status status = evaluate_all(e, job, &job->inputs, &job->outputs);
@@ -295,23 +292,22 @@ static int evaluate(const gconv_main_job *job, void *user) {
 
 /* Makes the operation of maps that are compared, and not written: they have 16 bits, whatever the classes are. */
 static gconv_status prepare_own(evaluation *e, gconv_main_job *job) {
-  const char *report = e->settings->job.common.report;
-  gconv_sandbox_files(&e->settings->job.common, &report, 1, false);
+  const char *report = e->common->report;
+  gconv_sandbox_files(e->common, &report, 1, false);
   GCONV_TRY(gconv_job_read_networks(job));
   job->network.presentation = GCONV_PRESENT_CLASSES;
   job->network.combine = GCONV_COMBINE_ARGMAX;
   job->network.tone = (gconv_tone){.scale = 1, .type = GCONV_U16};
   gconv_status status = job->svm ? gconv_operation_svm(job->svm, &job->network, &job->operation)
                                  : gconv_operation_pixels(gconv_job_last_network(job), &job->network, &job->operation);
-  GCONV_THEN(status, gconv_device_open(e->settings->job.common.device,
-                                       gconv_settle_threads(e->settings->job.common.threads, e->settings->job.common.quiet),
-                                       &e->device));
+  GCONV_THEN(status,
+             gconv_device_open(e->common->device, gconv_settle_threads(e->common->threads, e->common->quiet), &e->device));
   GCONV_TRY(status);
   e->chosen = job->device;
   if (!e->chosen.name[0]) {
-    const bool any = strcmp(e->settings->job.common.device, "auto") == 0;
+    const bool any = strcmp(e->common->device, "auto") == 0;
     gconv_device_choose(&e->chosen, gconv_device_get_info(e->device)->name, any ? "a GPU can be used" : NULL);
-    gconv_device_tell(&e->settings->job.common, &e->chosen);
+    gconv_device_tell(e->common, &e->chosen);
   }
   return GCONV_OK;
 }
@@ -320,12 +316,11 @@ static gconv_status prepare_own(evaluation *e, gconv_main_job *job) {
 static int evaluate_only(evaluation *e) {
   gconv_main_job *job = &e->own;
   gconv_inputs inputs = {0};
-  gconv_set_log(e->settings->job.common.quiet ? NULL : gconv_say_warning, NULL);
-  job->settings = &e->settings->job;
-  job->common = &e->settings->job.common;
+  gconv_set_log(e->common->quiet ? NULL : gconv_say_warning, NULL);
+  job->settings = e->task->job;
+  job->common = e->common;
   gconv_status status = prepare_own(e, job);
-  GCONV_THEN(status,
-             gconv_inputs_find_all(&e->settings->job.common.inputs, e->settings->job.common.recursive, "-", &inputs));
+  GCONV_THEN(status, gconv_inputs_find_all(&e->common->inputs, e->common->recursive, "-", &inputs));
   GCONV_THEN(status, evaluate_all(e, job, &inputs, NULL));
   gconv_plan_free(e->plan);
   e->plan = NULL;
@@ -334,68 +329,9 @@ static int evaluate_only(evaluation *e) {
   return gconv_say_end(status);
 }
 
-/* Words behind the network are images, unless -i names some. With --evaluate, the last word names the masks, unless -t does.
- */
-static gconv_status sort_words(gconv_classify_settings *settings, const gconv_texts *words) {
-  const bool given = settings->job.common.inputs.count > 0;
-  size_t end = words->count;
-  if (settings->evaluate && !settings->cases.targets && end > (given ? 1 : 2))
-    settings->cases.targets = words->items[--end];
-  if (given && end > 1)
-    return gconv_refuse("%s: one word too many: gconv classify NETWORK -i IMAGES -o MAPS, with masks behind --evaluate",
-                        words->items[words->count - 1]);
-  for (size_t i = 1; i < end; i++)
-    if (!gconv_texts_add(&settings->job.common.inputs, strdup(words->items[i])))
-      return gconv_no_memory();
-  return GCONV_OK;
-}
-
-static gconv_status check(gconv_classify_settings *settings, const gconv_texts *words, evaluation *e) {
-  const char *network = words->items[0];
-  struct stat status;
-  GCONV_TRY(sort_words(settings, words));
-  if (settings->job.common.inputs.count == 0)
-    return gconv_refuse("%s: name images, or a folder of them: gconv classify %s IMAGES -o MAPS", network, network);
-  if (!settings->job.common.output && !settings->evaluate)
-    return gconv_refuse("%s: names the class of each pixel: say with -o where the maps go, a file or a folder", network);
-  const char *of_maps = settings->job.common.output ? NULL : settings->job.of_maps;
-  if (of_maps)
-    return gconv_refuse("--%s is for maps that are written: say with -o where they go", of_maps);
-  if (settings->cases.targets && !settings->evaluate)
-    return gconv_refuse("-t names masks, which --evaluate compares with");
-  if (settings->evaluate && !settings->cases.targets)
-    return gconv_refuse("--evaluate: name the masks to compare with: --evaluate masks/");
-  const bool piped = settings->job.common.output && strcmp(settings->job.common.output, "-") == 0;
-  if (settings->evaluate && (settings->job.probabilities || piped))
-    return gconv_refuse("--evaluate reads the maps of classes again: leave out %s",
-                        settings->job.probabilities ? "--probabilities" : "-o -");
-  if (settings->evaluate && stat(settings->cases.targets, &status) != 0)
-    return gconv_refuse("--evaluate %s: there is no such file or folder", settings->cases.targets);
-  char *paths[] = {(char *)network, settings->job.common.inputs.items[0], (char *)settings->cases.targets};
-  const gconv_texts read = {paths, settings->cases.targets ? 3 : 2};
-  GCONV_TRY(gconv_evaluation_check_report(settings->job.common.report, settings->evaluate, &read));
-  if (settings->job.common.json && !settings->evaluate)
-    return gconv_refuse("--json prints what --evaluate finds");
-  settings->job.windows = settings->cases.windows;
-  settings->job.raw = settings->cases.raw;
-  settings->job.options.gray = false; /* the network's features tell */
-  if (!settings->job.common.device)
-    settings->job.common.device = "auto";
-  if (!gconv_texts_add(&settings->job.last.filters, strdup(network)) ||
-      (settings->cases.targets && !gconv_texts_add(&e->masks, strdup(settings->cases.targets))))
-    return gconv_no_memory();
-  return GCONV_OK;
-}
-
-int gconv_classify_pixels(gconv_classify_settings *settings, const gconv_texts *words) {
-  evaluation e = {.settings = settings};
-  int result = GCONV_EXIT_USAGE;
-  if (check(settings, words, &e) != GCONV_OK)
-    gconv_say("%s", gconv_last_error());
-  else if (settings->job.common.output)
-    result = gconv_job_run(&settings->job, settings->evaluate ? evaluate : NULL, &e);
-  else
-    result = evaluate_only(&e);
+int gconv_classify_pixels(const gconv_pixels_task *task) {
+  evaluation e = {.task = task, .common = task->common};
+  int result = task->common->output ? gconv_job_run(task->job, task->masks ? evaluate : NULL, &e) : evaluate_only(&e);
   free_evaluation(&e);
   return result;
 }

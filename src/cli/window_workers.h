@@ -3,8 +3,7 @@
 #pragma once
 
 #include "base/samples.h"
-#include "cli/rows.h"
-#include "gconv_learn.h"
+#include "cli/windows.h"
 
 #include <pthread.h>
 
@@ -32,8 +31,7 @@ typedef struct gconv_window_worker {
 } gconv_window_worker;
 
 typedef struct gconv_window_run {
-  const struct gconv_job_settings *settings;
-  const char *network_path, *input_path;
+  const gconv_windows_task *task;
   gconv_network network;
   gconv_device *device;
   gconv_operation *operation;

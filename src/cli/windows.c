@@ -3,8 +3,6 @@
 #include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/command.h"
-#include "cli/job.h"
-#include "cli/job_settings.h"
 #include "cli/learn.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
@@ -29,35 +27,15 @@ typedef struct batch_size {
 static const batch_size of_one_thread = {96, 1 << 18}; /* 1 MiB, which the near cache of a core about holds */
 static const batch_size of_all_threads = {1024, 1 << 20};
 
-static gconv_status check_words(gconv_window_run *w) {
-  const gconv_job_settings *settings = w->settings;
-  if (settings->common.inputs.count != 1)
-    return gconv_refuse("--windows takes one signal: %s and %s are several", settings->common.inputs.items[0],
-                        settings->common.inputs.items[1]);
-  if (settings->last.filters.count != 1)
-    return gconv_refuse("--windows takes one network: %s and %s are several", settings->last.filters.items[0],
-                        settings->last.filters.items[1]);
-  if (gconv_job_settings_want_race(settings))
-    return gconv_refuse("--algorithm all is a race on one image: --windows takes auto, or one algorithm");
-  if (gconv_devices_are_several(settings->common.device))
-    return gconv_refuse("--device %s: --windows uses one device", settings->common.device);
-  w->input_path = settings->common.inputs.items[0];
-  w->network_path = settings->last.filters.items[0];
-  if (settings->common.no_clobber && strcmp(settings->common.output, "-") != 0 &&
-      gconv_output_exists(settings->common.output))
-    return gconv_fail(GCONV_EXISTS, "%s: exists, and --no-clobber keeps it", settings->common.output);
-  return GCONV_OK;
-}
-
 static gconv_status read_network(gconv_window_run *w) {
-  if (!gconv_network_is_one(w->network_path) && !gconv_model_is_one(w->network_path))
+  if (!gconv_network_is_one(w->task->network) && !gconv_model_is_one(w->task->network))
     return gconv_refuse("-f %s: is no file of a network, which --windows runs: `gconv train --signal` trains one, and "
                         "`gconv bank convert` makes one of a model of PyTorch or ONNX",
-                        w->network_path);
-  GCONV_TRY(gconv_network_load(w->network_path, &w->network));
+                        w->task->network);
+  GCONV_TRY(gconv_network_load(w->task->network, &w->network));
   if (w->network.height <= 1)
     return GCONV_OK;
-  return gconv_refuse("%s: takes images of %d x %d pixels, and no windows of a signal", w->network_path,
+  return gconv_refuse("%s: takes images of %d x %d pixels, and no windows of a signal", w->task->network,
                       (int)w->network.width, (int)w->network.height);
 }
 
@@ -69,13 +47,13 @@ static gconv_status find_shape(gconv_window_run *w) {
   bool columns = (size_t)network->channels == w->input_floats && network->width == 1;
   if (!samples && !columns && network->width == 1)
     return gconv_refuse("--windows %zu: %s takes %d numbers, and a window of %s with its %zu channel%s has %zu", w->window,
-                        w->network_path, (int)network->channels, name, w->channels, w->channels == 1 ? "" : "s",
+                        w->task->network, (int)network->channels, name, w->channels, w->channels == 1 ? "" : "s",
                         w->input_floats);
   if (!samples && !columns && (size_t)network->channels != w->channels)
     return gconv_refuse("%s: has %zu channel%s, and %s takes %d", name, w->channels, w->channels == 1 ? "" : "s",
-                        w->network_path, (int)network->channels);
+                        w->task->network, (int)network->channels);
   if (!samples && !columns)
-    return gconv_refuse("--windows %zu: %s takes windows of %d samples: --windows %d", w->window, w->network_path,
+    return gconv_refuse("--windows %zu: %s takes windows of %d samples: --windows %d", w->window, w->task->network,
                         (int)network->width, (int)network->width);
   w->like = (gconv_image){.type = GCONV_F32, .planar = true, .frames = 1, .height = 1};
   w->like.width = samples ? (int32_t)w->window : 1;
@@ -124,11 +102,7 @@ static gconv_status make_plans(gconv_window_run *w, gconv_image *out) {
 }
 
 static gconv_status make_operation(gconv_window_run *w) {
-  const gconv_network_options *given = &w->settings->network;
-  gconv_network_options options = {.any_batch = true, .math = given->math, .without = w->settings->options.without};
-  options.algorithm = w->settings->last.layer.algorithm;
-  options.workspace_bytes = w->settings->workspace < SIZE_MAX / 2 ? (size_t)w->settings->workspace : SIZE_MAX / 2;
-  return gconv_operation_of_network(&w->network, &options, &w->operation);
+  return gconv_operation_of_network(&w->network, &w->task->options, &w->operation);
 }
 
 static size_t count_weights(const gconv_network *network) {
@@ -142,8 +116,8 @@ static size_t count_weights(const gconv_network *network) {
 
 /* Opens the device, and decides who computes. */
 static gconv_status open_device(gconv_window_run *w) {
-  const char *name = strcmp(w->settings->common.device, "auto") == 0 ? "cpu" : w->settings->common.device;
-  const int threads = gconv_threads_allowed(w->settings->common.threads);
+  const char *name = strcmp(w->task->common->device, "auto") == 0 ? "cpu" : w->task->common->device;
+  const int threads = gconv_threads_allowed(w->task->common->threads);
   const size_t copies = 4 * (size_t)threads; /* an engine has two plans, of which each keeps weights in two orders */
   w->alone = strcmp(name, "cpu") == 0 && w->input_floats <= MOST_FLOATS &&
              count_weights(&w->network) <= WEIGHTS_BYTES / sizeof(float) / copies;
@@ -154,7 +128,7 @@ static gconv_status open_device(gconv_window_run *w) {
   GCONV_NEED_MEMORY(w->engines && w->workers, "no memory for %d threads", w->worker_count);
   for (int i = 0; i < w->engine_count; i++)
     pthread_mutex_init(&w->engines[i].lock, NULL);
-  return gconv_device_open(name, w->alone ? 1 : w->settings->common.threads, &w->device);
+  return gconv_device_open(name, w->alone ? 1 : w->task->common->threads, &w->device);
 }
 
 /* Batches have whole groups of few windows. */
@@ -191,23 +165,24 @@ static gconv_status fail_short(const gconv_window_run *w, uint64_t samples) {
 }
 
 static gconv_status open_signal(gconv_window_run *w) {
-  GCONV_TRY(gconv_samples_open(w->input_path, w->settings->raw, &w->samples));
-  w->window = (size_t)w->settings->windows.samples;
-  w->hop = w->settings->windows.hop > 0 ? (size_t)w->settings->windows.hop : w->window;
+  GCONV_TRY(gconv_samples_open(w->task->common->inputs.items[0], w->task->raw, &w->samples));
+  w->window = (size_t)w->task->windows.samples;
+  w->hop = w->task->windows.hop > 0 ? (size_t)w->task->windows.hop : w->window;
   w->channels = (size_t)w->samples.channels;
   w->input_floats = w->window * w->channels;
   return count_windows(w) == 0 ? fail_short(w, w->samples.count) : GCONV_OK;
 }
 
-static gconv_status prepare(gconv_window_run *w, gconv_job_settings *settings) {
-  gconv_rows_format format = settings->rows;
+static gconv_status prepare(gconv_window_run *w) {
+  const gconv_common *common = w->task->common;
+  const char *output = common->output;
+  char *paths[] = {common->inputs.items[0], (char *)w->task->network};
+  gconv_rows_format format = w->task->format;
   gconv_image out;
-  GCONV_TRY(gconv_job_settings_finish(settings));
-  GCONV_TRY(check_words(w));
-  GCONV_TRY(gconv_rows_choose(&settings->naming, &format));
-  const char *output = settings->common.output;
-  char *paths[] = {settings->common.inputs.items[0], settings->last.filters.items[0]};
-  gconv_sandbox_files(&settings->common, &output, 1, true);
+  if (common->no_clobber && strcmp(output, "-") != 0 && gconv_output_exists(output))
+    return gconv_fail(GCONV_EXISTS, "%s: exists, and --no-clobber keeps it", output);
+  GCONV_TRY(gconv_rows_choose(w->task->naming, &format));
+  gconv_sandbox_files(common, &output, 1, true);
   if (strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, "csv npy f32le", "a list of outputs", &(gconv_texts){paths, 2}));
   GCONV_TRY(read_network(w));
@@ -227,7 +202,7 @@ static gconv_status prepare(gconv_window_run *w, gconv_job_settings *settings) {
 static void say_left(const gconv_window_run *w) {
   uint64_t samples = w->samples.read / w->channels, first = (w->found - 1) * w->hop;
   uint64_t seen = first + (w->hop > w->window ? w->hop : w->window);
-  if (samples > seen && !w->settings->common.quiet)
+  if (samples > seen && !w->task->common->quiet)
     gconv_say("%s: the last %llu sample%s %s no whole window of %zu, and left out", w->samples.source.name,
               (unsigned long long)(samples - seen), samples - seen == 1 ? "" : "s", samples - seen == 1 ? "is" : "are",
               w->window);
@@ -236,7 +211,7 @@ static void say_left(const gconv_window_run *w) {
 static gconv_status finish(gconv_window_run *w) {
   if (w->found == 0)
     return fail_short(w, w->samples.read / w->channels);
-  GCONV_TRY(gconv_rows_commit(&w->rows, w->settings->common.no_clobber));
+  GCONV_TRY(gconv_rows_commit(&w->rows, w->task->common->no_clobber));
   say_left(w);
   return GCONV_OK;
 }
@@ -264,13 +239,12 @@ static void release(gconv_window_run *w) {
   pthread_mutex_destroy(&w->reading);
 }
 
-int gconv_windows_run(gconv_job_settings *settings) {
-  gconv_window_run w = {.settings = settings, .samples.source.file = -1};
+int gconv_windows_run(const gconv_windows_task *task) {
+  gconv_window_run w = {.task = task, .samples.source.file = -1};
   pthread_mutex_init(&w.reading, NULL);
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.changed, NULL);
-  gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
-  gconv_status status = prepare(&w, settings);
+  gconv_status status = prepare(&w);
   bool done_nothing = status != GCONV_OK && status != GCONV_EXISTS;
   GCONV_THEN(status, gconv_window_run_workers(&w));
   GCONV_THEN(status, finish(&w));

@@ -253,7 +253,7 @@ static gconv_status time_long_runs(const gconv_bench *bench, learner *l, gconv_b
   bool counts = false;
   for (int i = 0; i < MOST_TRIES; i++, l->epochs *= LONGER) {
     const double begin = gconv_now_ms();
-    const int runs = gconv_bench_affordable_runs(row->ms * l->epochs, bench->settings->runs);
+    const int runs = gconv_bench_affordable_runs(row->ms * l->epochs, bench->grid->runs);
     GCONV_TRY(gconv_bench_time_runs(row, runs, run_epochs, l));
     counts = row->ms * l->epochs >= SHORTEST_RUN_MS / 2;
     if (counts && row->spread_ms <= SPREAD * row->ms)

@@ -122,7 +122,7 @@ static gconv_status time_method(gconv_bench *bench, problem *p, size_t method, g
   gconv_status status = gconv_rbf_create(&order, &t.rbf);
   GCONV_THEN(status, gconv_rbf_run(t.rbf, 1, &unused));
   GCONV_THEN(status, check(p, t.rbf, kind, row));
-  GCONV_THEN(status, gconv_bench_time_runs(row, bench->settings->runs, run_turns, &t));
+  GCONV_THEN(status, gconv_bench_time_runs(row, bench->grid->runs, run_turns, &t));
   gconv_rbf_free(t.rbf);
   gconv_device_leave(bench->device);
   return status;

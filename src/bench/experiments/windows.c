@@ -113,7 +113,7 @@ static gconv_status measure(const gconv_bench *bench, stream *s, gconv_device *d
   gconv_operation *operation = NULL;
   gconv_status status = gconv_operation_of_network(&s->network, &options, &operation);
   GCONV_THEN(status, gconv_plan_create(device, &like, operation, 0, &w.plan));
-  GCONV_THEN(status, time_runs(&w, bench->settings->runs, row));
+  GCONV_THEN(status, time_runs(&w, bench->grid->runs, row));
   GCONV_THEN(status, check_outputs(s, first, row));
   gconv_plan_free(w.plan);
   gconv_operation_free(operation);

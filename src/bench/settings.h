@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* What gconv bench was asked for. */
+#pragma once
+
+#include "bench/bench.h"
+
+/* In the order of their names in src/cli/cmd_bench.c. */
+typedef enum gconv_bench_plot_kind {
+  GCONV_PLOT_FILTER,
+  GCONV_PLOT_IMAGE,
+  GCONV_PLOT_BLOCK,
+  GCONV_PLOT_GRID,
+  GCONV_PLOT_ROOFLINE
+} gconv_bench_plot_kind;
+
+struct gconv_bench_settings {
+  gconv_bench_grid grid;
+  gconv_bench_block blocks[GCONV_BENCH_MOST]; /* each is measured with each grid */
+  int block_count;
+  gconv_bench_list grids;   /* blocks of a grid; 0: the algorithm's own number */
+  gconv_bench_list threads; /* numbers of them; none: as many as there are processors */
+  bool auto_check, sweep_blocks, sweep_grids, profile;
+  const char *csv, *json; /* the file, "-" is standard output; NULL: the report is a table */
+  const char *device, *plot;
+  const char *against;             /* a device that experiments with layers are measured on, too; NULL: none */
+  const char *figure, *experiment; /* their names; NULL: none */
+  int plot_kind;                   /* a gconv_bench_plot_kind, or -1: not given */
+};
+
+/* Checks the settings as they were given, and completes them. */
+gconv_status gconv_bench_settle(gconv_bench_settings *settings);
+
+/* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
+gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* --windows: a network over the windows of a signal. */
+#pragma once
+
+#include "cli/rows.h"
+#include "gconv_learn.h"
+
+/* What is wanted. */
+typedef struct gconv_windows_task {
+  const struct gconv_common *common; /* with one input, and an output */
+  const char *network;               /* the path of its file */
+  gconv_network_options options;     /* of it */
+  const char *raw;                   /* the samples of a signal without a header; NULL: it has one */
+  gconv_windows windows;
+  const gconv_naming *naming; /* of the output */
+  gconv_rows_format format;   /* of the output, where --format names one that is not for images */
+} gconv_windows_task;
+
+/* Does it, for a signal of any length and in bounded memory. Returns what the program ends with. */
+int gconv_windows_run(const gconv_windows_task *task);
