@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MARK = 0xff, START = 0xd8, END = 0xd9, FIRST_RESTART = 0xd0, SCAN = 0xda, RESTART_INTERVAL = 0xdd };
+enum { MARK = 0xff, TEMPORARY = 0x01, START = 0xd8, END = 0xd9, FIRST_RESTART = 0xd0, SCAN = 0xda, RESTART_INTERVAL = 0xdd };
 
 /* Returns the first byte of the coded data, behind all segments; 0 if there is none. *restarts: whether the file announces
  * restarts. */
@@ -18,7 +18,7 @@ static size_t find_data(const uint8_t *bytes, size_t size, bool *restarts) {
       continue;
     }
     size_t length = (size_t)gconv_bytes_number(bytes + at + 2, 2, true);
-    if (length < 2 || length > size - at - 2)
+    if (bytes[at + 1] == TEMPORARY /* it has no length */ || length < 2 || length > size - at - 2)
       return 0;
     if (bytes[at + 1] == RESTART_INTERVAL && length == 4)
       *restarts = gconv_bytes_number(bytes + at + 4, 2, true) > 0;
@@ -72,8 +72,8 @@ static gconv_status find_mark(const gconv_source *source, piece *p, uint64_t *at
     if (!found)
       continue;
     uint8_t next = found[1];
-    bool restart = next >= FIRST_RESTART && next < FIRST_RESTART + 8;
-    if (next != 0 && next != MARK && !restart) {
+    bool alone = next == TEMPORARY || (next >= FIRST_RESTART && next < FIRST_RESTART + 8); /* marks without a length */
+    if (next != 0 && next != MARK && !alone) {
       *kind = next;
       *at = from + 2;
       return GCONV_OK;

@@ -34,6 +34,9 @@ static gconv_status import(uint8_t *bytes, size_t size, gconv_network *network) 
     status = strcmp(FUZZ_SUBJECT, "onnx") == 0 ? gconv_network_of_onnx(file, &made)
                                                : gconv_network_of_state(file, "relu /2, mean, leaky:0.1 padding:1", &made);
   gconv_bank_file_close(file);
+  for (size_t i = 0; i < made.count && status == GCONV_OK; i++)
+    if (made.layers[i].bank)
+      status = gconv_bank_check_finite("input", GCONV_BAD_FILE, made.layers[i].bank);
   if (status == GCONV_OK)
     *network = made;
   else
