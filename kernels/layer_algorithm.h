@@ -26,8 +26,7 @@ typedef struct gconv_layer_algorithm {
    * products (tensor cores) support the problem->math they are for, and others GCONV_MATH_FP32 alone. */
   const char *(*supports)(const gconv_layer_problem *problem);
 
-  /* CPU: into how many independent parts the work is cut, each done by one call. The result must not depend on their order.
-   */
+  /* CPU: into how many independent parts the work is cut, each done by one call. Their order must not change the result. */
   size_t (*tasks)(const gconv_layer_problem *problem);
 
   /* On the CPU: of each thread. NULL: none. It grows with problem->images. If that of all images (on the CPU: and of all

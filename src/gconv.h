@@ -611,8 +611,7 @@ typedef struct gconv_bank_entry {
                            known to; static storage */
 } gconv_bank_entry;
 
-/* A file of banks: a list of what it has, of which each is read by itself. Files of any size: only what is wanted is read.
- */
+/* A file of banks, of any size: lists what it has. A bank is read only when it is wanted. */
 typedef struct gconv_bank_file gconv_bank_file;
 
 /* Opens the file that `spec` names and reads what it has. `spec` and `syntax` are as above; *name, which may be NULL, gets

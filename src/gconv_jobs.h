@@ -213,8 +213,7 @@ gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_messa
  * machine has a part in it. */
 void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs);
 
-/* ---- Going on with a job that was stopped --------------------------------------------------------------------------------
- */
+/* ---- Going on with a job that was stopped ----------------------------------------------------------------------------- */
 
 /* A manifest is a file beside the results, .gconv-manifest. It has a line for each result that was finished, with checksums
  * of the result and of its input. A result that agrees with its line is done. Any other result is made again. */
@@ -255,8 +254,7 @@ typedef enum gconv_existing {
 } gconv_existing;
 
 /* How one input went. Times are in milliseconds. All that is pointed to is valid during the call of the report function
- * only.
- */
+ * only. */
 typedef struct gconv_report {
   const gconv_input *input;
   char *const *outputs; /* the paths of its results */

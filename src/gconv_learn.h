@@ -97,8 +97,7 @@ gconv_status gconv_network_write(const char *path, const gconv_network *network)
 
 /* Makes layers with random weights, into *network, which must be empty, from a text: "4*(conv 16 3x3 relu), conv 1 3x3,
  * residual" (docs/learning.md has the syntax), for inputs of `channels` x `height` x `width` (height and width 0: of any
- * size). The last layer must have `outputs` outputs; 0: as many as it has. GCONV_BAD_ARGUMENT shows the place in the text.
- */
+ * size). The last layer must have `outputs` outputs; 0: any number. GCONV_BAD_ARGUMENT shows the place in the text. */
 gconv_status gconv_network_make(const char *text, int32_t channels, int32_t height, int32_t width, size_t outputs,
                                 uint64_t seed, gconv_network *network);
 

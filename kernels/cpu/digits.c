@@ -235,8 +235,7 @@ GCONV_INLINE TARGET void sum_floats(const walk *w, int32_t j, size_t x, __m512 *
 
 /* Converts 64 sums that the epilogue does not change to bytes, as pixel.h does. All sums are finite; if they are cut, they
  * are at least 0 and below 256. Sets a bit in *doubt for each sum in doubt: near an integer, or, if sums are rounded, nearly
- * half-way between two.
- */
+ * half-way between two. */
 GCONV_INLINE TARGET __m512i levels_of_floats(const walk *w, const __m512 *sums, uint64_t *doubt) {
   const bool cut = w->execution->problem->epilogue.wrap;
   const __m512 middle = _mm512_set1_ps(cut ? 0.5f : 0.0f), clear = _mm512_set1_ps(w->filter->clear);

@@ -6,8 +6,7 @@
 #include "kernels/algorithm.h"
 
 /* Returns whether gconv_digits_execute() may be faster for this problem on this processor. If not, do not call the other
- * functions.
- */
+ * functions. */
 bool gconv_digits_fit(const gconv_problem *problem);
 
 /* Returns the bytes of workspace that gconv_digits_execute() needs. */

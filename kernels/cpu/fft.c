@@ -305,8 +305,7 @@ static bool load(const gconv_execution *execution, const sizes *z, const filter_
 }
 
 /* Adds the products of the taps and the unsafe samples of a row of the tile. `row` holds these samples, and 0 for all
- * others.
- */
+ * others. */
 static void add_unsafe_row(const gconv_execution *execution, const sizes *z, int64_t y, int64_t outputs, const float *row,
                            int64_t used, float *points, size_t pitch) {
   const gconv_problem *problem = execution->problem;

@@ -33,8 +33,7 @@ static size_t sums_floats(const gconv_problem *problem) {
 }
 
 /* Fills the columns of the patch matrix for samples first .. first + COLUMNS - 1 of an output row. Columns past the end of
- * the row become 0.
- */
+ * the row become 0. */
 static void gather(const gconv_problem *problem, const float *rows, size_t row_floats, int64_t first, float *matrix) {
   int64_t channels = problem->channels, samples = (int64_t)problem->out_width * channels;
   int64_t columns = samples - first < COLUMNS ? samples - first : COLUMNS;

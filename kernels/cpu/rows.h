@@ -78,8 +78,7 @@ static inline void gconv_expect_store(const gconv_execution *execution, int32_t 
 }
 
 /* Returns the sum of filter k for sample i of output row p, computed as the definition says (reference.c). If it need not be
- * `exact`, it is summed in float64.
- */
+ * `exact`, it is summed in float64. */
 float gconv_defined_sum(const gconv_execution *execution, int32_t k, int64_t p, int64_t i, bool exact);
 
 /* Puts the sums of output row p through the epilogue, and stores them. Also stores alpha that is kept. sums[k * sums_stride

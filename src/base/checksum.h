@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The checksums of PNG and zlib, by the code of ISA-L, or by zlib's if gconv was built without ISA-L.
- */
+/* The checksums of PNG and zlib, by the code of ISA-L, or by zlib's if gconv was built without ISA-L. */
 #pragma once
 
 #include "base/both.h"

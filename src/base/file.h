@@ -76,8 +76,7 @@ gconv_status gconv_source_read_at(const gconv_source *source, uint64_t position,
 gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got);
 
 /* Reads the rest of the source into memory, followed by a 0 byte; free it with gconv_release(). Fails with GCONV_TOO_LARGE
- * above `limit` bytes.
- */
+ * above `limit` bytes. */
 gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t **bytes, size_t *size);
 
 /* Reads all bytes of the file, from its beginning, into memory; free it with gconv_release(). The position of the source
@@ -111,8 +110,7 @@ gconv_status gconv_sink_flush(gconv_sink *sink);
 uint64_t gconv_sink_position(const gconv_sink *sink);
 
 /* Returns whether bytes can be written in any order: the sink must be a regular file that does not appear before it is
- * committed.
- */
+ * committed. */
 bool gconv_sink_can_seek(const gconv_sink *sink);
 /* Asks the file system for space for a file of `bytes` bytes. So if the disk is full, it fails early, with GCONV_IO_ERROR.
  * Does nothing if the file system cannot tell. */

@@ -33,8 +33,7 @@ char *gconv_temporary_beginning(const char *path) {
 }
 
 /* Returns the beginning of the names of temporary files for `path`. If `path` is a link, they are in the folder of the file
- * to which it leads.
- */
+ * to which it leads. */
 static char *beginning_of(const char *path) {
   char *target = realpath(path, NULL);
   char *beginning = gconv_temporary_beginning(target ? target : path);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The header of NumPy's .npy files, format versions 1, 2 and 3: magic, version, and a Python dict that describes the data.
- */
+/* The header of NumPy's .npy files, format versions 1, 2 and 3: magic, version, a Python dict that describes the data. */
 #pragma once
 
 #include "base/file.h"
@@ -31,6 +30,5 @@ gconv_status gconv_npy_header_read_texts(gconv_source *source, gconv_npy_header 
 enum { GCONV_NPY_HEADER_BYTES = 384 };
 size_t gconv_npy_header_format(const gconv_npy_header *header, uint8_t bytes[GCONV_NPY_HEADER_BYTES]);
 
-/* Writes a header of version 1. As in NumPy, padding makes the elements begin at a multiple of 64 bytes. `items` is ignored.
- */
+/* Writes a header of version 1. As in NumPy, padding makes elements begin at a multiple of 64 bytes. `items` is ignored. */
 gconv_status gconv_npy_header_write(gconv_sink *sink, const gconv_npy_header *header);

@@ -20,8 +20,7 @@ gconv_status gconv_set_error(gconv_status status, const char *text);
 gconv_status gconv_no_memory(void);
 
 /* Puts "<formatted text>: " in front of this thread's last error, which then says which part of the program failed. Returns
- * `status`.
- */
+ * `status`. */
 gconv_status gconv_fail_in(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
 
 /* Sends a warning or a remark to the function of gconv_set_log(). */

@@ -6,20 +6,19 @@
 
 /* ---- gpu.c: results in parts, and JPEG ---- */
 
-/* Bytes that a group takes if its results are written as they come from a GPU; `whole`: what it takes otherwise. 0 if the
- * results cannot come in parts, or are written faster as a whole. */
+/* Returns the bytes that a group takes if its results are written as they come from a GPU. `whole`: the bytes that it takes
+ * otherwise. Returns 0 if the results cannot come in parts, or are written faster as a whole. */
 double gconv_parts_bytes(const gconv_group *group, double whole);
 /* Executes the plan on pixels in memory. `in_parts`: results are written as they come from the GPU, if that is possible. */
 gconv_status gconv_group_execute_pixels(gconv_group *group, bool in_parts);
-/* From the bytes of a JPEG to the results, all on the GPU. If the GPU cannot decode it, group->common.executed remains
- * false, with the reason in group->remark, and the CPU decodes: its pixels are the same. `whole`: bytes that the group
- * takes. */
+/* Makes the results from the bytes of a JPEG, all on the GPU. If the GPU cannot decode it, group->common.executed remains
+ * false, group->remark has the reason, and the CPU decodes, to the same pixels. `whole`: bytes of the group. */
 gconv_status gconv_group_convolve_jpeg(gconv_group *group, gconv_row_reader *reader, double whole);
 
 /* ---- stream.c: by rows ---- */
 
-/* Carries the only item by rows: from `reader`, or, if that is NULL, from the pixels of the group. The plan has a row step.
- * `writers`: results that are written at a time. Sets group->streamed. */
+/* Carries the only item by rows: from `reader`, or, if `reader` is NULL, from the pixels of the group. The plan has a row
+ * step. `writers`: how many results are written at a time. Sets group->streamed. */
 gconv_status gconv_group_stream(gconv_group *group, gconv_row_reader *reader, size_t writers);
 
 /* ---- frames.c: the frames of an input, one after the other ---- */

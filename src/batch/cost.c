@@ -7,19 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* These bounds are the same on every machine, so that results are. */
+/* These bounds are the same on every machine, so that results are the same, too. */
 static const double GROUP_BYTES = 256 << 20;      /* of a group of several images */
 static const double LARGE_BYTES = 1 << 30;        /* a network takes a larger image by rows ... */
 static const double BAND_BYTES = 96 << 20;        /* ... of which so much is in memory at a time */
 static const double STREAMED_BYTES = 8 << 20;     /* plain filters take larger images by rows */
-static const double WRITER_BYTES = 5 << 20;       /* of a writer, a thread */
+static const double WRITER_BYTES = 5 << 20;       /* of a writer, for each thread */
 static const double LEAST_WRITER_BYTES = 1 << 20; /* of a small result */
 static const double SLAB_BYTES = 2 << 20;         /* pinned memory of a worker that may use a GPU */
 enum { MOST_WRITERS = 256, PROBE_ROWS = 64, LEAST_ROWS = 16 };
 
 /* ---- What images of a shape take ------------------------------------------------------------------------------------- */
 
-/* Adds what outputs take, and the input rows that they need. The outline is one by rows, so nothing large is made. */
+/* Adds the bytes of the outputs, and the input rows that they need. The outline is by rows, so nothing large is made. */
 static void look_at(const gconv_plan *outline, int threads, gconv_cost *cost) {
   const gconv_image *like = &outline->like;
   cost->outputs = gconv_plan_outputs(outline);
@@ -71,31 +71,31 @@ void gconv_worker_judge(gconv_worker *worker, const gconv_image *header) {
   worker->cost = find_cost(worker, header);
 }
 
-/* Whether results are arrays, which are written without strips. */
+/* Returns whether results are arrays, which are written without strips. */
 static bool are_arrays(const gconv_run *run) {
-  const gconv_format_info *format = run->batch->outputs->format; /* banks have one */
+  const gconv_format_info *format = run->batch->outputs->format; /* NULL: that of each input, never for networks */
   return format && format->tensors && run->operation->type->batches;
 }
 
-/* Bytes of a copy while an array whose channels are last is transposed. */
+/* Returns the bytes of a copy, while an array whose channels are last is transposed. */
 static double transposing_bytes(const gconv_worker *worker, const gconv_image *header) {
   return worker->run->batch->nhwc && header->planar ? worker->cost.in : 0;
 }
 
-/* Bytes while images are decoded and put together: each thread decodes one, and one may be there twice. */
+/* Returns the bytes while images are decoded and put together: each thread decodes one, and one may be there twice. */
 static double loading_bytes(const gconv_worker *worker, const gconv_image *header, double images, double reader) {
   double at_a_time = fmin(images, worker->threads);
   return (images > 1 ? images + 1 : images) * worker->cost.in + at_a_time * (reader + transposing_bytes(worker, header));
 }
 
-/* Bytes of the strips of a writer on one thread: a few strips of at least a row, and not much more than a small result. */
+/* Returns the bytes of a writer's strips on one thread: a few strips of a row or more, hardly more than a small result. */
 static double strip_bytes(const gconv_worker *worker) {
   const gconv_image *result = &worker->cost.result;
   double all = gconv_pixel_bytes(result) / result->frames, row = all / result->height;
   return fmin(fmax(WRITER_BYTES, 6 * row), LEAST_WRITER_BYTES + 6 * all);
 }
 
-/* Bytes that a writer takes in proportion to the picture. Planes are transposed to pixels in a copy. */
+/* Returns the bytes of a writer that grow with the picture. Planes are transposed to pixels in a copy. */
 static double picture_bytes(const gconv_worker *worker, const gconv_item *item, bool in_parts) {
   const gconv_batch *batch = worker->run->batch;
   const gconv_write_options options = {.format = item ? item->format : batch->outputs->format,
@@ -110,7 +110,7 @@ static double picture_bytes(const gconv_worker *worker, const gconv_item *item, 
   return pixels + gconv_row_writer_bytes(&options, &result, in_parts, item && item->sent);
 }
 
-/* Bytes of all writers. Each thread writes one result at a time; files that frames share are all open. */
+/* Returns the bytes of all writers. Each thread writes one result at a time; files that frames share are all open. */
 static double writing_bytes(const gconv_worker *worker, const gconv_item *item, double images) {
   const gconv_cost *cost = &worker->cost;
   double results = images * (double)cost->outputs, at_a_time = fmin(results, worker->threads);
@@ -122,7 +122,7 @@ static double writing_bytes(const gconv_worker *worker, const gconv_item *item, 
 }
 
 double gconv_reading_bytes(const gconv_worker *worker, const gconv_row_reader *reader) {
-  double copies = (double)worker->cost.outputs + 2; /* of the reader's, and in a file that is written */
+  double copies = (double)worker->cost.outputs + 2; /* + 2: the reader's, and one in a written file */
   return (double)gconv_row_reader_bytes(reader) + copies * (double)gconv_row_reader_metadata_bytes(reader);
 }
 
@@ -150,7 +150,7 @@ size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_
   const gconv_batch *batch = worker->run->batch;
   gconv_worker_judge(worker, header);
   if (!worker->cost.known)
-    return 1; /* it fails when it is decoded */
+    return 1; /* there is no plan: it fails when it is carried */
   double memory = (double)worker->run->budget.bytes;
   double tensors = worker->cost.need.image + (are_arrays(worker->run) ? worker->cost.out : 0);
   size_t count = (alike - 1) / parts + 1, fits = tensors < GROUP_BYTES ? (size_t)(GROUP_BYTES / tensors) : 1;
@@ -167,7 +167,7 @@ size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_
 
 /* ---- Too little memory ----------------------------------------------------------------------------------------------- */
 
-/* Chooses a unit, "MB" or a smaller one, of which `bytes` are at least one. *count: how many of it. */
+/* Returns "MB", or a smaller unit if `bytes` are less than one. *count: `bytes` in this unit. */
 static const char *choose_unit(double bytes, double *count) {
   static const char *const units[] = {"MB", "kB", "bytes"};
   double unit = 1e6;
@@ -178,7 +178,7 @@ static const char *choose_unit(double bytes, double *count) {
   return units[i];
 }
 
-/* GCONV_TOO_LARGE, with its text. `reason`: why the image cannot go by rows, which takes less; NULL: it does already. */
+/* Returns GCONV_TOO_LARGE, with its text. `reason`: why the image cannot go by rows, which takes less; NULL: it does. */
 static gconv_status refuse(const gconv_worker *worker, double bytes, const char *reason) {
   double wanted, allowed;
   const char *unit = choose_unit(bytes + (double)worker->run->budget.shared, &wanted);
@@ -223,7 +223,7 @@ bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
   const char *obstacle = gconv_rows_obstacle(group, item, reader);
-  /* An array from a pipe must know whether several images come before it is begun. */
+  /* Before an array is begun, the number of its images must be known. From a pipe it is not. */
   bool waits = item->format->tensors && reader && gconv_row_reader_is_open_ended(reader);
   bool too_large = whole_bytes > (double)worker->run->budget.bytes;
   *reason = obstacle ? obstacle : "border wrap, range minmax and stacks of more than 4 channels take it whole";
@@ -234,7 +234,7 @@ bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader
   return too_large || (batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES);
 }
 
-/* Bytes of a writer that gets its rows in parts. */
+/* Returns the bytes of a writer that gets its rows in parts. */
 static double writer_bytes(const gconv_cost *cost) {
   return fmax(WRITER_BYTES, 6 * cost->out_row / (double)cost->outputs);
 }
@@ -254,15 +254,15 @@ static void find_bytes(const gconv_group *group, const gconv_row_reader *reader,
   *row = cost->need.row + cost->scale * windows + 2 * cost->out_row * share * (worker->run->batch->nhwc ? 2 : 1);
 }
 
-/* How many results a worker may write at a time: each has an open file, and the system allows a process only so many
- * (ulimit -n). At least 1. */
+/* Returns how many results a worker may write at a time, at least 1: each has an open file, and the system allows a process
+ * only so many (ulimit -n). */
 static size_t most_writers(const gconv_worker *worker) {
   int32_t workers = worker->run->workers, own = gconv_files_allowed() / (workers > 1 ? workers : 1);
   return own > GCONV_WORKER_FILES ? (size_t)(own - GCONV_WORKER_FILES) + 1 : 1;
 }
 
-/* The least bytes that an image takes by bands. With `most` bytes, more writers are at work. Sets cut->writers, and the two
- * numbers of find_bytes() for it. */
+/* Returns the least bytes that an image takes by bands. Sets cut->writers, which grows with `most`, the bytes that are
+ * allowed, and the two numbers of find_bytes() for so many writers. */
 static double least_bytes(const gconv_group *group, const gconv_row_reader *reader, double most, gconv_cut *cut,
                           double *fixed, double *row) {
   const gconv_cost *cost = &group->worker->cost;
@@ -275,8 +275,7 @@ static double least_bytes(const gconv_group *group, const gconv_row_reader *read
   return *fixed + fmax(cost->halo, LEAST_ROWS) * *row;
 }
 
-/* How much memory suffices. With more memory more writers are at work, which take more in turn: so the number is found step
- * by step. */
+/* Returns how much memory suffices. More memory means more writers, which take more in turn: so it is found step by step. */
 static double enough_bytes(const gconv_group *group, const gconv_row_reader *reader, double least, gconv_cut *cut) {
   double fixed, row, wanted;
   for (int i = 0; i < MOST_WRITERS && (wanted = least_bytes(group, reader, least, cut, &fixed, &row)) > least; i++)
@@ -306,8 +305,7 @@ gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *re
                   !cut->whole || !reader ? NULL
                   : ordered              ? "it is read several times, and this is a pipe, or one image of several"
                                          : "its rows do not come in order (planes, interlaced, turned by EXIF)");
-  cut->rows =
-      (int32_t)fmin(fmax(rows, fewest), cost->rows); /* at least as high as the halo: so at most half is computed twice */
+  cut->rows = (int32_t)fmin(fmax(rows, fewest), cost->rows); /* no less than the halo: so at most half is computed twice */
   cut->bytes = fixed + cut->rows * row;
   return GCONV_OK;
 }

@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory that images take, and what follows from it: whether an image goes whole or by rows, and how many go together.
- */
+/* The memory that images take. It decides which images go whole, by rows, or together. */
 #pragma once
 
 #include "batch/run.h"
 
 /* Fills worker->cost and worker->either for images like the header. */
 void gconv_worker_judge(gconv_worker *worker, const gconv_image *header);
-/* Bytes of `images` images that are decoded and executed whole. `item`: of one image; NULL: of a group. `reading`: bytes of
- * their reader. */
+/* Returns the bytes of `images` images that are decoded and executed whole. `item`: the item of a single image; NULL: they
+ * are a group. `reading`: bytes of their reader. */
 double gconv_whole_bytes(gconv_worker *worker, const gconv_item *item, const gconv_image *header, double images,
                          double reading);
-/* Bytes of a group of images, each with so many bytes of metadata. */
+/* Returns the bytes of a group of images, each with `metadata` bytes of metadata. */
 double gconv_group_bytes(gconv_worker *worker, const gconv_image *header, double images, double metadata);
-/* Bytes of the reader of an image besides its rows, and of the copies of its metadata in the results. */
+/* Returns the bytes of an image's reader, without rows, and of the copies of its metadata in the results. */
 double gconv_reading_bytes(const gconv_worker *worker, const gconv_row_reader *reader);
-/* How many of `alike` images of a shape are executed together. That follows from the images alone, unless --memory allows
- * fewer. `metadata`: bytes of the image that has most. */
+/* Returns how many of `alike` images of a shape are executed together. That follows from the images alone, unless --memory
+ * allows fewer. `metadata`: bytes of metadata of the image that has most. */
 size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike, double metadata);
 
 /* How an image goes by rows. */
 typedef struct gconv_cut {
-  int32_t rows;   /* for the plan; 0: any */
+  int32_t rows;   /* rows of a band, for gconv_plan_create(); 0: the plan decides */
   size_t writers; /* results that are written at a time */
-  bool whole;     /* the whole input is in memory all the same */
+  bool whole;     /* the whole input is in memory nevertheless */
   double bytes;   /* of memory */
 } gconv_cut;
 
-/* Why an item cannot go by rows; NULL if it can. `reader`: NULL if its pixels are in memory. */
+/* Returns why an item cannot go by rows, or NULL if it can. `reader`: NULL if its pixels are in memory. */
 const char *gconv_rows_obstacle(const gconv_group *group, const gconv_item *item, const gconv_row_reader *reader);
-/* Whether the only item goes by rows: because it does not fit into memory as a whole (`whole_bytes`), or because that is
- * faster. *reason says why it cannot, for an error. */
+/* Returns whether the only item goes by rows: if it does not fit into memory as a whole (`whole_bytes`), or if rows are
+ * faster. *reason: why it cannot go by rows, for an error. */
 bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader, double whole_bytes, const char **reason);
 /* Chooses how the only item goes by rows. GCONV_TOO_LARGE if the memory does not suffice. */
 gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *reader, gconv_cut *cut);
-/* Whether the images of an input are carried one after the other. */
+/* Returns whether the images of an input are carried one after the other. */
 bool gconv_goes_by_frames(gconv_worker *worker, const gconv_row_reader *reader);
 /* Takes `bytes` of memory for all that the worker keeps and makes. GCONV_TOO_LARGE if --memory allows less. `reason`: why
  * the image does not go by rows; NULL if it does. */
@@ -42,10 +41,9 @@ gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *
 
 /* ---- strips.c: how an image that goes by rows is cut into strips, and the memory that this takes ---- */
 
-/* Bytes of one row of all outputs. */
+/* Returns the bytes of one row of all outputs. */
 size_t gconv_strip_output_bytes(const gconv_plan *plan);
-/* Output rows of a strip: a multiple of the plan's step, and, if that does not make it much larger, of `preferred`, which
- * writers want. */
+/* Returns the output rows of a strip: a multiple of the plan's step and, if that is not much larger, of `preferred`. */
 int32_t gconv_strip_rows(const gconv_plan *plan, int64_t preferred);
 
 /* How many input windows and output strips are in memory at a time. */
@@ -55,7 +53,7 @@ typedef struct gconv_depth {
 
 enum { GCONV_MOST_WINDOWS = 3 };
 
-/* `writer_step`: rows that a writer takes at a time; `strip`: rows of a strip, of `strip_bytes` in all outputs. */
+/* `writer_step`: rows that a writer takes at a time; `strip`: rows of a strip; `strip_bytes`: its bytes in all outputs. */
 gconv_depth gconv_strip_depth(int threads, int32_t writer_step, int32_t strip, uint64_t strip_bytes);
-/* Bytes that a plan for rows, or its outline, takes with so many writers and threads. */
+/* Returns the bytes that a plan for rows, or its outline, takes with `writers` writers and `threads` threads. */
 double gconv_strip_bytes(const gconv_plan *plan, size_t writers, int threads);

@@ -27,7 +27,7 @@ struct gconv_devices {
   const gconv_batch *batch;
   gconv_worth worth;
   int threads, workers;
-  int pools;           /* of threads: one for each worker, or, if one plan keeps all threads busy, for each GPU */
+  int pools;           /* pools of threads: one for each worker; for each GPU, if one plan keeps all threads busy */
   int share;           /* threads of a pool */
   bool chosen;         /* the device is "auto": `worth` chooses it */
   bool open;           /* the user left the device open */
@@ -45,7 +45,7 @@ struct gconv_devices {
   gconv_status status; /* why a GPU that is needed is missing */
   gconv_message why;
   bool waited;    /* a worker has waited for a GPU */
-  double wait_ms; /* how long; the first wait counts */
+  double wait_ms; /* how long the first such wait took */
 };
 
 static bool is_cpu(const gconv_device *device) {
@@ -80,8 +80,8 @@ static void free_devices(gconv_devices *devices) {
   free(devices);
 }
 
-/* If the CPU filters meanwhile, the decoder is started before the GPU counts as open, because a busy GPU delays that start.
- * Otherwise it is started after. */
+/* If the CPU filters meanwhile, the decoder is started before the GPU counts as open, because a busy GPU delays this start.
+ * Otherwise the decoder is started afterwards. */
 static void *open_gpu(void *argument) {
   struct gpu *gpu = argument;
   gconv_devices *devices = gpu->devices;
@@ -128,7 +128,7 @@ static int list_gpus(const char *name, struct gpu gpus[MOST_GPUS]) {
   return count;
 }
 
-/* Opens those GPUs for which there is a worker. */
+/* Opens the GPUs for which there is a worker. */
 static void begin_gpus(gconv_devices *devices, int count) {
   if (devices->starts)
     ask_for_queues();
@@ -152,9 +152,9 @@ static bool wants_gpu(const gconv_devices *devices) {
   return gconv_gpu_may_be_there() && worth->gpu_can && (!worth->cpu_can || worth->gpu);
 }
 
-/* Chooses the number of workers. On a CPU, at most one for each thread. If one plan keeps a whole device busy, two for each
- * device: an image is decoded or written while another is executed. If a GPU decodes, half as many more, as such workers
- * mostly wait. */
+/* Chooses the number of workers. On a CPU, there is at most one for each thread. If one plan keeps a whole device busy,
+ * there are two for each device: one decodes or writes while the other executes. If a GPU decodes, there are half as many
+ * more, as they mostly wait. */
 static void choose_workers(gconv_devices *devices, int gpus, bool decodes, size_t most) {
   const gconv_batch *batch = devices->batch;
   bool shares = batch->operation->type->shares;
@@ -167,7 +167,7 @@ static void choose_workers(gconv_devices *devices, int gpus, bool decodes, size_
   devices->pools = shares && queues < devices->workers ? queues : devices->workers;
   devices->share = devices->threads < devices->pools ? 1 : devices->threads / devices->pools;
   devices->starts = decodes && gconv_gpu_may_decode(batch) && !batch->only_explained &&
-                    batch->inputs->count > (size_t)devices->workers; /* what is begun at once is decoded before it starts */
+                    batch->inputs->count > (size_t)devices->workers; /* the first images do not wait for it */
 }
 
 static gconv_status check_decoder(const gconv_batch *batch) {
@@ -188,7 +188,7 @@ static bool is_among(const gconv_algorithm_info *(*algorithm_at)(size_t), const 
   return false;
 }
 
-/* What an algorithm is for if this operation lacks it, for an error. */
+/* Returns a text for an error: what an algorithm that this operation lacks is for. */
 static const char *find_elsewhere(const gconv_operation *operation, const char *name) {
   bool of_filters = is_among(gconv_algorithm_at, name), of_banks = is_among(gconv_layer_algorithm_at, name);
   if (operation->type->batches)
@@ -237,7 +237,7 @@ static gconv_status begin(gconv_devices *devices, size_t most) {
   GCONV_NEED_MEMORY(devices->cpus, "out of memory");
   if (gpu)
     begin_gpus(devices, gpus);
-  return check(devices, gpu); /* last, as this may load a library */
+  return check(devices, gpu); /* the last check, as it may load a library */
 }
 
 gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **result) {
@@ -326,7 +326,7 @@ gconv_status gconv_devices_take(gconv_devices *devices, int worker, bool either,
 }
 
 bool gconv_devices_decode(gconv_devices *devices, int worker) {
-  const int most = 2; /* calls: one at work, and one that waits */
+  const int most = 2; /* calls of the decoder: one at work, one that waits */
   pthread_mutex_lock(&devices->lock);
   struct gpu *gpu = gpu_of(devices, worker) ? &devices->gpus[worker % devices->gpu_count] : NULL;
   pthread_mutex_unlock(&devices->lock);

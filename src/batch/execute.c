@@ -10,21 +10,20 @@
 
 /* ---- What the results can be ---------------------------------------------------------------------------------------- */
 
-/* Whether a result could be written if it had this many channels. */
+/* Returns GCONV_OK if a result of `channels` channels could be written. */
 static gconv_status check_channels(const gconv_group *group, const gconv_format_info *format, int32_t channels) {
   const gconv_image *out = gconv_plan_output_header(group->plan, 0);
   gconv_image piece = {
       .type = out->type,
       .frames = 1,
       .channels = channels,
-      .planar = channels > 4, /* what is not is made interleaved */
+      .planar = channels > 4, /* planes of up to 4 channels are interleaved before */
       .alpha = out->alpha,
   };
   return format->tensors ? GCONV_OK : gconv_format_check(format, &piece);
 }
 
-/* Refuses results that their format cannot hold, before any work is done. A stack has a channel for each filter and colour.
- */
+/* Refuses results that their format cannot hold, before any work. A stack has channels for filter and colour. */
 static gconv_status check_results(const gconv_group *group) {
   const gconv_format_info *format = group->items[0].format;
   const gconv_image *out = gconv_plan_output_header(group->plan, 0), *in = &group->image;
@@ -48,7 +47,7 @@ static gconv_status take(gconv_group *group, gconv_device *device, const gconv_i
   return gconv_plans_take(run->plans, &request, &group->plan, &group->common.cold);
 }
 
-/* Takes a plan for as many images at a time as the GPU has memory for; by rows, for as many rows. */
+/* Takes a plan for as many images at a time (by rows: for as many rows) as the GPU has memory for. */
 static gconv_status take_less(gconv_group *group, int32_t rows, gconv_status status) {
   enum { LEAST_ROWS = 16 };
   gconv_image part = group->image;
@@ -121,7 +120,7 @@ void gconv_group_give_plan(gconv_group *group) {
 
 void gconv_group_describe(gconv_group *group) {
   gconv_plan_info *info = &group->common.plan;
-  double images = (double)group->part * (double)group->count / group->image.frames; /* that an execution takes */
+  double images = (double)group->part * (double)group->count / group->image.frames; /* images of an execution */
   *info = *gconv_plan_get_info(group->plan);
   info->frames = group->image.frames / (int32_t)group->count;
   info->flop /= images;
@@ -147,7 +146,7 @@ gconv_status gconv_group_prepare_results(const gconv_group *group) {
   return GCONV_OK;
 }
 
-/* Verifies `count` new frames of a part, which begins with frame `first`; keeps the worst. */
+/* Verifies `count` new frames of a part, which begins with frame `first`. Keeps the worst result. */
 static gconv_status verify(gconv_group *group, const gconv_image *in, const gconv_image *outputs, int32_t first,
                            int32_t count) {
   gconv_report *common = &group->common;
@@ -156,14 +155,14 @@ static gconv_status verify(gconv_group *group, const gconv_image *in, const gcon
   gconv_status status = gconv_plan_verify(group->plan, in, outputs, gconv_plan_outputs(group->plan),
                                           group->worker->run->batch->tolerance, &part);
   part.compared = part.compared / (uint64_t)in->frames * (uint64_t)count;
-  common->verified &= status == GCONV_OK; /* a mismatch is kept, whatever was found before */
+  common->verified &= status == GCONV_OK; /* one mismatch is enough */
   gconv_report_add_verification(common, &part, first);
   common->verified = status == GCONV_OK || status == GCONV_MISMATCH;
   common->total_ms -= gconv_now_ms() - begin;
   return status;
 }
 
-/* Executes the plan on all frames, as many at a time as it takes. The last part may repeat frames of the one before. */
+/* Executes the plan on all frames, as many at a time as it takes. The last part may repeat frames of the part before. */
 static gconv_status execute_parts(gconv_group *group, gconv_image *outputs) {
   gconv_worker *worker = group->worker;
   int32_t frames = group->image.frames, part = group->part;

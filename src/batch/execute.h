@@ -4,7 +4,7 @@
 
 #include "batch/run.h"
 
-/* Sets worker->device, as gconv_devices_take(). NULL: the GPU is not ready, and is waited for when the plan is made. */
+/* Sets worker->device, as gconv_devices_take(). NULL: the GPU is not ready; gconv_group_take_plan() waits for it. */
 gconv_status gconv_group_take_device(gconv_group *group, bool either, bool waits);
 /* Takes a plan for images like group->image; waits for the device first if need be. `rows`: as for gconv_plan_create().
  * `rows_may`: if a GPU has no memory, returns GCONV_NO_MEMORY even if the CPU could take the images. */
@@ -13,14 +13,14 @@ gconv_status gconv_group_take_plan(gconv_group *group, int32_t rows, bool rows_m
 void gconv_group_give_plan(gconv_group *group);
 /* Fills group->common.plan: what the plan does with one of the images. */
 void gconv_group_describe(gconv_group *group);
-/* Makes the worker's results images that the plan can write over: empty ones, or the last ones. */
+/* Gives the worker images for results: empty ones, or the last results, which the plan overwrites. */
 gconv_status gconv_group_prepare_results(const gconv_group *group);
-/* Looks at the pixels of all items for what results cannot show. */
+/* Looks at the pixels of all items for properties that results cannot show (gconv_look). */
 void gconv_group_look(gconv_group *group);
 /* Executes the plan, from the pixels of the group to the worker's results. */
 gconv_status gconv_group_execute(gconv_group *group);
 
 /* ---- explain.c ---- */
 
-/* gconv_plan_explain(), and, of a plan on a GPU, what else the GPU does for the images: *text, for free(). */
+/* Sets *text (for free()) to gconv_plan_explain() and, for a plan on a GPU, what else the GPU does for the images. */
 gconv_status gconv_batch_explain(const gconv_batch *batch, const gconv_plan *plan, char **text);

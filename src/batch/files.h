@@ -14,13 +14,13 @@ gconv_status gconv_group_load(gconv_group *group, gconv_row_reader *reader);
 
 /* Names the results of the frame at hand. */
 gconv_status gconv_frame_name(gconv_frame *frame);
-/* Before the results of a frame appear, after the frame was read: the first frame of a pipe has the name of a single image.
- * If another frame follows, the frame and its writers, which may be NULL, get new names. */
+/* Called after a frame was read, before its results appear. The first frame of a pipe has the name of a single image. If
+ * another frame follows, the frame and its writers, which may be NULL, get new names. */
 gconv_status gconv_frame_settle_names(gconv_frame *frame, gconv_row_writer **writers);
-/* Whether all frames of a result share a file. NULL is allowed. */
+/* Returns whether all frames of a result share a file. NULL is allowed. */
 bool gconv_frame_is_shared(const gconv_frame *frame);
-/* Gives the caller the writer of shared file n for the frame at hand. It is NULL for the first frame, whose header gets the
- * number of frames that the file will have. */
+/* Gives the caller the writer of shared file n for the frame at hand. The writer is NULL for the first frame, whose header
+ * gets the number of frames that the file will have. */
 gconv_status gconv_frame_take_writer(gconv_frame *frame, const gconv_format_info *format, size_t n, gconv_image *header,
                                      gconv_row_writer **writer);
 
@@ -30,8 +30,8 @@ gconv_status gconv_frame_take_writer(gconv_frame *frame, const gconv_format_info
 gconv_status gconv_group_write(gconv_group *group);
 /* Begins the files of results first .. end - 1 of the only item, like the outputs of the plan, with the metadata of `from`.
  * Each writer has `threads` threads, or works on those of `shared`. writers[n] is NULL for a result that is not wanted, that
- * could not be begun (it is counted as failed), or that goes into the one array. Returns the rows that a writer takes at a
- * time, at most. */
+ * could not be begun (it is counted as failed), or that goes into the one array. Returns the most rows that a writer takes
+ * at a time. */
 int32_t gconv_group_open_files(gconv_group *group, size_t first, size_t end, const gconv_image *from, int threads,
                                gconv_threads *shared, gconv_row_writer **writers);
 /* Ends these files. They appear and are counted, or, if `status` is a failure, are discarded and counted as failed. */
@@ -39,7 +39,7 @@ void gconv_group_close_files(gconv_group *group, size_t first, size_t end, gconv
 /* Adds rows of all planes, the first of which is row `first`, to result n: to its writer, or to the one array. */
 gconv_status gconv_group_add_rows(const gconv_group *group, size_t n, gconv_row_writer *writer, const gconv_image *rows,
                                   int32_t first);
-/* Result n failed with `status`: counts it, and discards its writer. */
+/* Counts result n, which failed with `status`, and discards its writer. */
 void gconv_group_drop_file(gconv_group *group, size_t n, gconv_row_writer **writer, gconv_status status);
-/* Ends the one array, if there is one: it appears if all is `good`. */
+/* Ends the one array of all results, if there is one. It appears only if all is `good`. */
 gconv_status gconv_array_close(gconv_run *run, bool good);

@@ -6,7 +6,7 @@
  *
  * A format that holds several images gets all results of a filter in one file, which stays open from frame to frame. With
  * other formats each frame has files of its own. Their names are made beforehand. Only the images of a pipe, which cannot be
- * counted, get theirs in their turn: the first one has the name of a single image, until a second one follows.
+ * counted, get names in their turn: the first image has the name of a single image, until a second image follows.
  */
 #include "base/memory.h"
 #include "batch/carry.h"
@@ -69,8 +69,7 @@ static void add_report(frames *f, gconv_group *one) {
 
 /* ---- A frame ------------------------------------------------------------------------------------------------------- */
 
-/* Sets the paths of the frame at hand, and which of its results are wanted. They do not count as wanted of the input any
- * more. */
+/* Sets the paths of the frame at hand, and which of its results are wanted. In the input, they no longer count as wanted. */
 static gconv_status begin_frame(frames *f, gconv_item *part) {
   gconv_frame *frame = &f->frame;
   gconv_item *item = f->item;
@@ -83,7 +82,7 @@ static gconv_status begin_frame(frames *f, gconv_item *part) {
                        .sent = item->sent,
                        .print = item->print,
                        .outcome.report.input = item->input};
-  if (frame->shared) /* for what a writer holds, two frames of a pipe are as many as more */
+  if (frame->shared) /* a pipe has two frames or more: a writer holds the same for both */
     part->file_frames = frame->total > 0 ? (int32_t)frame->total : 2;
   GCONV_NEW(part->wanted, part->count, "out of memory");
   for (size_t n = 0; n < part->count; n++) {
@@ -129,14 +128,14 @@ static gconv_status carry_frame(frames *f) {
 
 /* ---- All frames ---------------------------------------------------------------------------------------------------- */
 
-/* Another frame could not be begun: adds an error of the input, and counts the results of the frame as failed. */
+/* Adds an error of the input, because another frame could not be begun, and counts the frame's results as failed. */
 static void fail_next(frames *f) {
   gconv_item_add_error(f->item, f->item->input->path, gconv_last_error());
   if (!f->frame.named && !f->frame.shared)
     f->item->outcome.report.failed += f->frame.results;
 }
 
-/* Counts results of frames that did not come as failed, where their number is known. */
+/* If the number of frames is known, counts the results of frames that did not come as failed. */
 static void fail_rest(frames *f) {
   for (size_t n = 0; n < f->item->count && f->frame.named; n++) {
     f->item->outcome.report.failed += f->item->wanted[n];
@@ -144,8 +143,7 @@ static void fail_rest(frames *f) {
   }
 }
 
-/* Ends the files that frames share. If a frame failed, no file appears; a file that was counted with that frame counts once.
- */
+/* Ends the files that frames share. If a frame failed, no file appears; a failed result counts only once. */
 static void close_shared(frames *f, bool failed) {
   const gconv_frame *frame = &f->frame;
   gconv_report *report = &f->item->outcome.report;
@@ -177,7 +175,7 @@ static gconv_status carry_all(frames *f) {
     group->image = gconv_header_of(gconv_row_reader_header(frame->reader));
     status = carry_frame(f);
     if (frame->shared && f->item->outcome.report.failed >= frame->results)
-      break; /* no file is left to which more could be added */
+      break; /* all shared files have failed */
   }
   fail_rest(f);
   close_shared(f, status != GCONV_OK || frame->refused);

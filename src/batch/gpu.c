@@ -15,8 +15,8 @@
 
 /* ---- Results in parts ------------------------------------------------------------------------------------------------ */
 
-/* All files of results are open at once, and what each needs besides its rows must fit into --memory. A result that several
- * threads compress is written faster as a whole. */
+/* All files of results are open at once, and their memory besides rows must fit into --memory. A result that several threads
+ * compress is written faster as a whole. */
 double gconv_parts_bytes(const gconv_group *group, double whole) {
   gconv_worker *worker = group->worker;
   const gconv_batch *batch = worker->run->batch;
@@ -32,7 +32,7 @@ double gconv_parts_bytes(const gconv_group *group, double whole) {
 /* The results of a group, which are written as they come. */
 typedef struct sending {
   gconv_group *group;
-  const gconv_image *in;      /* whose profile and resolution the results get */
+  const gconv_image *in;      /* the results get its profile and resolution */
   gconv_row_writer **writers; /* one for each output; NULL: the output is not wanted */
   bool begun;                 /* results have come */
 } sending;
@@ -54,8 +54,8 @@ static void take_part(void *user, size_t output, const gconv_part *part) {
   s->group->common.encode_ms += gconv_now_ms() - begin;
 }
 
-/* As gconv_plan_execute_parts(), into the files of the results. Once results have come, sets group->streamed, and counts
- * them. GCONV_UNSUPPORTED if they cannot come in parts. */
+/* Does gconv_plan_execute_parts(), into the files of the results. Once results have come, sets group->streamed, and counts
+ * the results. GCONV_UNSUPPORTED if they cannot come in parts. */
 static gconv_status execute_parts(gconv_group *group, const gconv_image *in, const void *jpeg, size_t size) {
   gconv_item *item = &group->items[0];
   gconv_timings *timings = &group->common.timings;

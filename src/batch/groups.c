@@ -16,7 +16,7 @@ typedef struct shaped {
   gconv_image header; /* without metadata */
   double metadata;    /* bytes of metadata */
   size_t input;       /* its number */
-  size_t first;       /* by shape: the number of the first input that it goes together with; by size: a class of sizes */
+  size_t first;       /* by shape: number of the first input of the same shape; by size: a class of sizes */
 } shaped;
 
 static int compare_firsts(const void *a, const void *b) {
@@ -25,12 +25,11 @@ static int compare_firsts(const void *a, const void *b) {
   return order ? order : (x->input > y->input) - (x->input < y->input);
 }
 
-/* ---- By size -----------------------------------------------------------------------------------------------------------
- */
+/* ---- By size -------------------------------------------------------------------------------------------------------- */
 
-/* The class of a file size: each class is half of the one before. Large files come first, so that the last worker is not
- * left with one. (The size of the file is the best estimate of the time that an image takes.) Files of about one size keep
- * their order, and so do all files below 64 KiB. Unknown sizes come first. */
+/* Returns the class of a file's size. Each class has half the size of the class before. Large files come first, so that the
+ * last worker is not left with a large file. (The size of the file is the best estimate of the time that an image takes.)
+ * Files of about one size keep their order, and so do all files below 64 KiB. Unknown sizes come first. */
 static size_t class_of(const char *path) {
   enum { SMALL_BITS = 16 };
   struct stat file;
@@ -56,8 +55,7 @@ static void order_by_size(gconv_run *run, shaped *inputs) {
 
 /* ---- By shape -------------------------------------------------------------------------------------------------------- */
 
-/* Reads the header of an input. A header that cannot be read has no frames: it fails when it is decoded. Pipes are not
- * looked into. */
+/* Reads the header of an input. An unreadable header has no frames: it fails when it is decoded. Pipes are not read. */
 static shaped look_at(const gconv_run *run, size_t input) {
   const gconv_batch *batch = run->batch;
   const gconv_input *from = &batch->inputs->items[input];
@@ -96,8 +94,8 @@ static int compare_shaped(const void *a, const void *b) {
   return compare_firsts(a, b);
 }
 
-/* Puts images of one shape together, in their order. Images of several frames stay alone. One array of all results keeps the
- * order of all inputs: there, only neighbours are put together. There may be as many shapes as images. */
+/* Puts images of one shape together, in their order. Images of several frames stay alone. With one array of all results, the
+ * inputs keep their order, and only neighbours are put together. There may be as many shapes as images. */
 static void order_by_shape(gconv_run *run, gconv_worker *planner, shaped *inputs) {
   size_t count = run->batch->inputs->count;
   if (!run->batch->one_array)

@@ -54,7 +54,7 @@ static void count_existing(gconv_item *item, gconv_existing existing, const char
     gconv_item_add_error(item, path, "exists and is kept (--no-clobber)");
 }
 
-/* Chooses by the manifest. The input's print (size and checksum) is taken before the input is decoded: if it changes
+/* Chooses by the manifest. The input's print (size and checksum) is taken before the input is decoded: if the file changes
  * meanwhile, the manifest notes the old content, and the result is made again next time. */
 static void choose_unfinished(gconv_item *item, const gconv_manifest *manifest) {
   item->print = gconv_print_of(item->input->file);
@@ -69,7 +69,7 @@ static void choose_unfinished(gconv_item *item, const gconv_manifest *manifest) 
 static void choose_missing(gconv_item *item, const gconv_batch *batch) {
   for (size_t n = 0; n < item->count; n++) {
     item->wanted[n] = batch->existing == GCONV_EXISTING_REPLACE || !gconv_output_exists(item->paths[n]);
-    if (!item->wanted[n] && (!batch->one_array || item->place == 0)) /* one array of all is one result */
+    if (!item->wanted[n] && (!batch->one_array || item->place == 0)) /* one array of all inputs is one result */
       count_existing(item, batch->existing, item->paths[n]);
   }
 }

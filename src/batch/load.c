@@ -9,7 +9,7 @@
 
 typedef struct loading {
   gconv_group *group;
-  gconv_row_reader *reader; /* of the only item, already open; NULL: each item is opened here */
+  gconv_row_reader *reader; /* the open reader of the only item; NULL: each item is opened here */
   gconv_image *images;      /* [group->count] */
   char **errors;            /* [group->count]; owned, NULL: it was read */
 } loading;
@@ -112,7 +112,7 @@ gconv_status gconv_group_load(gconv_group *group, gconv_row_reader *reader) {
     gconv_threads_run(gconv_device_threads(group->worker->cpu), count, decode, &l);
     if (!group->frame)
       drop_unread(&l);
-    else if (!l.images[0].data) /* the failure is reported with the other frames */
+    else if (!l.images[0].data) /* a frame's failure is reported with the other frames */
       status = gconv_set_error(GCONV_BAD_FILE, l.errors[0] ? l.errors[0] : "out of memory");
     if (group->count > 0 && status == GCONV_OK)
       status = join(&l);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Smaller shares are usual at sharp edges, and are not warned of. */
+/* Smaller shares of clamped responses are usual at sharp edges, and cause no warning. */
 static const double LEAST_SHARE = 0.01;
 
 /* Warns of a result that is black or white all over, although its responses differ. */
@@ -18,13 +18,13 @@ static void warn_of_one_colour(const char *path, const char *colour, const gconv
       path, colour, l->low, l->high);
 }
 
-/* Whether the filter finds edges: even areas become black. */
+/* Returns whether the filter finds edges: even areas become black. */
 static bool finds_edges(const gconv_losses *l) {
   return fabs(l->gain) < 0.01;
 }
 
-/* The advice depends on the filter. Responses around 0 are shown by a zero in the middle of the range. A sharpened picture,
- * where some places are darker than black, would become grey by that. */
+/* Warns of responses below black. The advice depends on the filter: responses around 0 show with 0 in the middle of the
+ * range, but a sharpened picture, where some places are darker than black, would become grey by that. */
 static void warn_of_black(const char *path, const gconv_losses *l) {
   const char *advice = l->is_signed     ? "a smaller --scale or --range minmax shows them"
                        : finds_edges(l) ? "--range signed or --range abs shows them"
@@ -35,7 +35,7 @@ static void warn_of_black(const char *path, const gconv_losses *l) {
                   path, 100 * l->below / l->places, advice);
 }
 
-/* The advice depends on the filter: one whose taps sum to more than 1 makes the whole picture brighter. */
+/* Warns of responses above white. The advice depends on the filter: taps that sum to more than 1 make all brighter. */
 static void warn_of_white(const char *path, const gconv_losses *l) {
   int digits = l->high < 2 ? 2 : l->high < 10 ? 1 : 0; /* 1.04, 2.9, 154 */
   char advice[96] = "a smaller --scale or --range minmax shows them";

@@ -127,15 +127,15 @@ void gconv_holding_take(gconv_holding *holding, uint64_t bytes) {
 /* ---- Open readers -------------------------------------------------------------------------------------------------- */
 
 /* Metadata, and files that are read as a whole, stay in memory while a worker waits for more. All readers together have no
- * more than this part of the budget, or one reader alone has more: else those who wait would hold what they wait for. */
+ * more than this part of the budget, or one reader alone has more: else waiting workers could hold what they wait for. */
 enum { OPENED_PART = 8 };
 
-/* Whether readers may have `bytes` besides those of others. */
+/* Returns whether a reader may have `bytes` if other readers have `others` bytes. */
 static bool may_open(const gconv_budget *budget, uint64_t others, uint64_t bytes) {
   return others == 0 || others + bytes <= budget->bytes / OPENED_PART;
 }
 
-/* Whether a worker that asks for `more` may open a file now. Workers that wait for memory come first, as they hold some. */
+/* Returns whether a worker may open a file now for `more` bytes. Workers that wait come first, as they hold memory. */
 static bool may_begin(const gconv_holding *holding, uint64_t more) {
   const gconv_budget *budget = holding->budget;
   bool alone = budget->taken == holding->held;
@@ -143,8 +143,8 @@ static bool may_begin(const gconv_holding *holding, uint64_t more) {
          (alone || (more <= budget->bytes && budget->taken <= budget->bytes - more));
 }
 
-/* Takes what opening may need. A reader that was closed counts again with the bytes that it had. Returns whether that was
- * allowed; with `wait`, waits until it is. */
+/* Takes the bytes that opening a file may need. A reader that was closed counts again with the bytes that it had. Returns
+ * whether that was allowed; with `wait`, waits until it is. */
 static bool try_begin(gconv_holding *holding, double bytes, bool wait) {
   gconv_budget *budget = holding->budget;
   uint64_t wanted = (uint64_t)fmin((double)kept_bytes(holding) + bytes, (double)budget->bytes);

@@ -21,9 +21,9 @@ typedef struct gconv_budget {
   pthread_cond_t changed;
   uint64_t taken;
   uint64_t parked;  /* the part of `taken` that waiting workers hold */
-  uint64_t opened;  /* bytes of open readers, and of closed ones that will be opened again */
-  uint64_t arrived; /* number of workers that have waited or wait */
-  uint64_t served;  /* number of those whose turn came */
+  uint64_t opened;  /* bytes of open readers, and of closed readers that will be opened again */
+  uint64_t arrived; /* how many times a worker has begun to wait */
+  uint64_t served;  /* how many of these waits have ended */
 } gconv_budget;
 
 /* What one worker holds of the budget, and the pixels that it keeps for the next group. */
@@ -34,8 +34,8 @@ typedef struct gconv_holding {
   uint64_t held;        /* bytes of the budget */
   uint64_t opened;      /* the part of `held` that an open reader has */
   uint64_t expected;    /* bytes of a reader that was closed because others had too much; 0: there is none */
-  gconv_image input;    /* the last pixels; their memory serves again for images of the same size */
-  gconv_image *results; /* [result_count]: the last results, likewise */
+  gconv_image input;    /* the last pixels: images of the same size use their memory again */
+  gconv_image *results; /* [result_count]: the last results, to be used again */
   size_t result_count;
 } gconv_holding;
 
@@ -45,23 +45,22 @@ typedef struct gconv_holding {
 gconv_image gconv_holding_take_input(gconv_holding *holding, const gconv_image *header);
 /* Keeps the pixels of *image, which is empty then, as the input. */
 void gconv_holding_keep_input(gconv_holding *holding, gconv_image *image);
-/* Makes holding->results `count` images; kept ones stay. GCONV_NO_MEMORY. */
+/* Makes holding->results `count` images; those kept so far stay. GCONV_NO_MEMORY. */
 gconv_status gconv_holding_set_results(gconv_holding *holding, size_t count);
 /* Frees the kept pixels. */
 void gconv_holding_clear(gconv_holding *holding);
 
 /* ---- The budget ---- */
 
-/* A budget of `bytes`, or, if that is 0, of half of the memory of the machine or its control group. */
+/* Returns a budget of `bytes`, or, if that is 0, of half the memory of the machine or its control group. of_operation: bytes
+ * that the operation takes. */
 gconv_budget gconv_budget_begin(uint64_t bytes, double of_operation);
-/* Takes memory until the worker holds `bytes`, with all that it keeps and makes. Waits until they are there. */
+/* Takes memory until the worker holds `bytes` in all. Waits until these are there. */
 void gconv_holding_take(gconv_holding *holding, uint64_t bytes);
-/* Before a file is opened: takes `bytes`, as far as the budget has them. 0: opening takes nothing, and nothing is waited
- * for.
- */
+/* Called before a file is opened: takes `bytes`, at most the budget. 0: no wait. */
 void gconv_holding_open(gconv_holding *holding, double bytes);
-/* After a file is opened: keeps the `bytes` of its reader. Returns false if other readers have too much: the caller closes
- * the file, and calls gconv_holding_open() again, which waits. `bounded`: the file can be opened again. */
+/* Called after a file is opened: keeps the `bytes` of its reader. Returns false if other readers have too much: then the
+ * caller closes the file, and calls gconv_holding_open() again, which waits. `bounded`: the file can be opened again. */
 bool gconv_holding_settle(gconv_holding *holding, uint64_t bytes, bool bounded);
-/* After a group: gives back all but the kept pixels. */
+/* Called after a group: gives back all but the kept pixels. */
 void gconv_holding_give_back(gconv_holding *holding);

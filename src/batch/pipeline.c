@@ -58,7 +58,7 @@ typedef struct seat {
   bool started;
 } seat;
 
-/* Whether another group is to be begun. Under the lock. */
+/* Returns whether another group is to be begun. The caller has the lock. */
 static bool goes_on(gconv_run *run) {
   const gconv_batch *batch = run->batch;
   bool failed = run->summary->failed > 0 && (batch->fail_fast || batch->one_array);
@@ -75,8 +75,7 @@ static bool take_group(gconv_run *run, size_t *number) {
   return taken;
 }
 
-/* Stops the run, as there is no device: other workers would fail for the same reason. If all groups are begun, the worker is
- * not missed. */
+/* Stops the run, as there is no device: other workers would fail, too. If not `missed`, stops it only if groups are left. */
 static void give_up(gconv_run *run, gconv_status status, bool missed) {
   pthread_mutex_lock(&run->lock);
   if (missed || goes_on(run)) {
@@ -97,7 +96,7 @@ static void *work(void *argument) {
     give_up(run, status, began);
   gconv_devices_end(run->devices); /* all groups are begun */
   gconv_holding_clear(&worker->memory);
-  gconv_holding_give_back(&worker->memory); /* others may wait for it */
+  gconv_holding_give_back(&worker->memory); /* other workers may wait for this memory */
   return NULL;
 }
 
@@ -140,7 +139,7 @@ static gconv_status finish_array(gconv_run *run) {
   gconv_status status = gconv_array_close(run, good);
   if (!good || status != GCONV_OK)
     summary->written = 0;
-  if (status == GCONV_EXISTS && batch->existing == GCONV_EXISTING_SKIP) { /* it was not there when the run began */
+  if (status == GCONV_EXISTS && batch->existing == GCONV_EXISTING_SKIP) { /* the file was not there when the run began */
     summary->passed += 1;
     return GCONV_OK;
   }
@@ -149,8 +148,7 @@ static gconv_status finish_array(gconv_run *run) {
 
 /* ---- The run ------------------------------------------------------------------------------------------------------- */
 
-/* Begins the devices for at most `most` workers, and, if two kinds of device may take images, makes the operation for both.
- */
+/* Begins the devices for up to `most` workers, and makes the operation for each kind of device that may take part. */
 static gconv_status begin_devices(gconv_run *run, size_t most) {
   GCONV_TRY(gconv_devices_begin(run->batch, gconv_threads_allowed(run->batch->threads), most, &run->devices));
   run->workers = gconv_devices_workers(run->devices, &run->threads, &run->device_reason);
@@ -158,7 +156,7 @@ static gconv_status begin_devices(gconv_run *run, size_t most) {
 }
 
 /* Removes unfinished files of runs that were killed. With a manifest, they were removed when it was opened. For few results,
- * not all of a large folder is looked through. */
+ * only a part of a large folder is searched. */
 static gconv_status remove_leftovers(const gconv_run *run) {
   enum { FEW = 10000, EACH = 100 };
   const gconv_texts *paths = &run->batch->outputs->paths;
@@ -289,7 +287,7 @@ gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, ch
   if (status == GCONV_OK && batch->nhwc)
     gconv_header_to_nchw(&header);
   if (!header.planar && !batch->operation->type->batches)
-    header.frames = 1; /* they are carried one at a time */
+    header.frames = 1; /* frames are carried one at a time */
   GCONV_THEN(status, explain(&run, &header, text));
   gconv_tell(status, message);
   gconv_image_free(&header);

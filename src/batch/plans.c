@@ -22,9 +22,9 @@ struct gconv_plans {
   pthread_cond_t changed;
   entry *entries;
   size_t freeing;   /* plans that are no entries any more, and still have their memory */
-  uint64_t clock;   /* counts plans that were given back or freed */
-  uint64_t arrived; /* number of workers that have waited for memory or wait */
-  uint64_t served;  /* number of those whose turn came */
+  uint64_t clock;   /* how many plans were given back or freed */
+  uint64_t arrived; /* how many times a worker has begun to wait for memory */
+  uint64_t served;  /* how many of these waits have ended */
 };
 
 gconv_plans *gconv_plans_create(size_t most) {
@@ -86,7 +86,7 @@ static entry *take_oldest(gconv_plans *plans, size_t most) {
   return oldest;
 }
 
-/* Frees idle plans beyond `most`, the oldest first. Returns whether there were any. The lock is let go meanwhile, as freeing
+/* Frees idle plans beyond `most`, the oldest first. Returns whether there were any. The lock is free meanwhile, as freeing
  * memory of a GPU waits for its work. */
 static bool shrink(gconv_plans *plans, size_t most) {
   bool any = false;
@@ -103,7 +103,7 @@ static bool shrink(gconv_plans *plans, size_t most) {
   return any;
 }
 
-/* Whether other workers have, make or free plans of this GPU. */
+/* Returns whether other workers have, make or free plans of this GPU. */
 static bool others_have(const gconv_plans *plans, const gconv_device *device) {
   if (plans->freeing > 0)
     return true;
@@ -115,8 +115,7 @@ static bool others_have(const gconv_plans *plans, const gconv_device *device) {
 
 /* ---- Taking ---- */
 
-/* Finds an idle plan that fits; NULL if there is none. If such plans keep all threads busy, and another worker has one,
- * waits for it. */
+/* Finds an idle plan that fits, or NULL. If such plans keep all threads busy, and another worker has one, waits for it. */
 static entry *find(gconv_plans *plans, const gconv_plan_request *request) {
   for (bool busy = true; busy;) {
     busy = false;
@@ -159,7 +158,7 @@ static gconv_status take(gconv_plans *plans, const gconv_plan_request *request, 
   return status == GCONV_NO_MEMORY && shrink(plans, 0) ? make(plans, request, plan) : status;
 }
 
-/* Takes a plan when there is memory, in the order of the calls. Fails if there is too little without other plans. */
+/* Takes a plan when there is memory, in the order of the calls. Fails if memory is too small even without other plans. */
 static gconv_status wait_for_memory(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan, bool *fresh) {
   gconv_status status = GCONV_NO_MEMORY;
   uint64_t place = plans->arrived++;

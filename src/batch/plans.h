@@ -2,7 +2,7 @@
 /*
  * The plans of a run. A worker takes a plan for a group, and gives it back. Then the plan is idle, and any worker may take
  * it for its next group of that shape. A limited number of idle plans is kept. If a GPU has no memory for a plan, idle plans
- * are freed, or the worker waits until others give theirs back. So a group fails only if there is too little memory for it
+ * are freed, or the worker waits until others give their plans back. So a group fails only if the memory is too small for it
  * alone.
  */
 #pragma once
@@ -15,13 +15,13 @@ gconv_plans *gconv_plans_create(size_t most);
 /* Frees all plans; no worker may still have one. NULL is allowed. */
 void gconv_plans_free(gconv_plans *plans);
 
-/* What plans are made of: gconv_plan_create(). */
+/* The arguments of gconv_plan_create(), of which plans are made. */
 typedef struct gconv_plan_request {
   gconv_device *device;
   const gconv_image *like;
   const gconv_operation *operation;
   int32_t rows;
-  bool waits; /* waits for memory of a GPU until no other worker has a plan there; else GCONV_NO_MEMORY at once */
+  bool waits; /* wait for a GPU's memory while other workers have plans there; else GCONV_NO_MEMORY at once */
 } gconv_plan_request;
 
 /* Takes an idle plan, or makes one: then *fresh is true. If plans of the operation keep all threads busy, and another worker

@@ -17,22 +17,22 @@
 #include "names/outputs.h"
 #include "operation/losses.h"
 
-/* The inputs of a group: consecutive entries of run->order. Several inputs have one shape. */
+/* The inputs of a group: consecutive entries of run->order. If there are several, they have one shape. */
 typedef struct gconv_group_range {
   size_t first, count;
-  gconv_image header; /* of each image, without pixels; frames is 0 if the file was not looked into */
+  gconv_image header; /* of each image, without pixels; frames is 0 if the file was not read */
   int32_t frame;      /* with one array of all results: the place of the first frame in it */
-  double metadata;    /* bytes of metadata of the image that has most; 0 if the files were not looked into */
+  double metadata;    /* bytes of metadata of the image that has most; 0 if the files were not read */
 } gconv_group_range;
 
-/* What is reported of an item. */
+/* The report of an item. */
 typedef struct gconv_outcome {
   gconv_report report;
   gconv_losses losses;
-  gconv_look look;            /* what the pixels of the input have that results cannot show */
+  gconv_look look;            /* properties of the input's pixels that results cannot show */
   gconv_texts errors;         /* owned, as the next two */
   char *explanation, *remark; /* NULL: none */
-  bool done;                  /* the report is complete, and waits for those of earlier items */
+  bool done;                  /* the report is complete, and waits for the reports of earlier items */
 } gconv_outcome;
 
 typedef struct gconv_run {
@@ -41,14 +41,14 @@ typedef struct gconv_run {
   gconv_batch_summary *summary; /* item.c adds to it under the lock */
   double begin_ms;
   const gconv_operation *operation;
-  gconv_operation *exact;     /* the operation kept to the exact family; NULL: images have one kind of device */
+  gconv_operation *exact;     /* the operation, kept to the exact family; NULL: only one kind of device takes images */
   gconv_read_options reading; /* of all inputs */
   int workers, threads;       /* threads of each worker */
   gconv_devices *devices;
   const char *device_reason; /* why "auto" chose its device; "" if the user named one */
   gconv_plans *plans;
   bool marks;             /* results among the inputs are marked by attributes */
-  gconv_manifest *record; /* else the results among the inputs are recorded here; NULL: not at all. Owned */
+  gconv_manifest *record; /* if not `marks`: the record of results among the inputs; NULL: none. Owned */
 
   /* groups.c, before the workers begin. */
   size_t *order; /* [inputs]: numbers of the inputs, in the order of work and reports; owned, as the next */
@@ -58,7 +58,7 @@ typedef struct gconv_run {
   gconv_budget budget; /* memory.c */
 
   /* write.c. */
-  pthread_mutex_t array_lock; /* guards the next */
+  pthread_mutex_t array_lock; /* guards `array` */
   gconv_row_writer *array;    /* the one array of all results; NULL before its first frame */
 
   pthread_mutex_t lock; /* guards all below, and *summary */
@@ -76,13 +76,13 @@ typedef struct gconv_run {
 
 /* The memory that images of one shape take, in bytes, roughly. */
 typedef struct gconv_cost {
-  bool known; /* false: no plan can be made for such images. Making one says why */
+  bool known; /* false: no plan can be made for such images; trying to make one says why */
   gconv_need need;
   double in, out;     /* pixels of one image, and of all its outputs */
   double in_row;      /* one row of the image */
   double out_row;     /* one row of all outputs */
   double scale, halo; /* `n` rows of a result need scale * n + halo rows of the image */
-  double stream;      /* what plain filters take by rows; 0: they need the whole image */
+  double stream;      /* bytes that plain filters take by rows; 0: they need the whole image */
   int32_t rows;       /* of a result */
   size_t outputs;
   gconv_image result; /* header of the largest output */
@@ -98,11 +98,11 @@ typedef struct gconv_worker {
   gconv_holding memory; /* memory.c */
 
   /* cost.c. */
-  gconv_image judged; /* header of the images that the next two are of */
+  gconv_image judged; /* header of the images for which `cost` and `either` hold */
   gconv_cost cost;
   bool either; /* the CPU and a GPU may take these images */
 
-  gconv_device *device; /* execute.c, worker.c: of the group; NULL: the worker will wait for a GPU after decoding */
+  gconv_device *device; /* execute.c, worker.c: the group's device; NULL: the worker waits for a GPU after decoding */
   bool explains;        /* worker.c: this worker has carried the first group, so its plans are explained */
 } gconv_worker;
 
@@ -115,11 +115,11 @@ typedef struct gconv_item {
   const gconv_format_info *format; /* of each result */
   size_t count;
   bool *wanted;        /* [count]: the result is to be written; stream.c clears it when a result is done. Owned */
-  bool sent;           /* a result goes where it cannot be taken back if the input turns out to be damaged */
+  bool sent;           /* a result goes to a place (a pipe) from which it cannot be removed if the input is damaged */
   gconv_print print;   /* content of the file before it was read; known only with a manifest */
   int32_t file_frames; /* frames in each file of a result, if frames that are carried one by one share it; else 0 */
 
-  int32_t first_frame, frames; /* load.c: of the pixels of the group; before, worker.c sets the number of frames */
+  int32_t first_frame, frames; /* load.c: its part of the group's frames; before, worker.c sets their number */
   gconv_outcome outcome;       /* all files add to it: under the lock of the group while results are written */
 } gconv_item;
 
@@ -130,14 +130,14 @@ typedef struct gconv_frame {
   const gconv_batch *batch;
   size_t input;   /* number of the input in the batch */
   size_t number;  /* of the frame, from 1 */
-  size_t total;   /* frames of the input; 0: those of a pipe cannot be counted */
+  size_t total;   /* frames of the input; 0: a pipe, whose frames cannot be counted */
   size_t results; /* of a frame */
   size_t named;   /* frames whose results have names already; 0: each frame gets its names in its turn */
   bool shared;    /* all frames of a result go into one file */
 
   /* frame.c, and write.c, which keeps writers. */
-  bool counted;               /* the shared files were begun for two frames, as a second one follows */
-  bool refused;               /* a second frame followed where there are names for one */
+  bool counted;               /* the shared files were begun for two frames, as a second frame follows */
+  bool refused;               /* a second frame followed, but there are names for one frame only */
   gconv_row_writer **writers; /* [results]: shared files that are open between frames */
   char **paths;               /* [results]: of the frame at hand */
   char **made;                /* [results]: paths that were made in the turn of the frame; owned */
@@ -148,7 +148,7 @@ typedef struct gconv_group {
   /* worker.c and frames.c, when the group begins. */
   gconv_worker *worker;
   const gconv_group_range *range;
-  gconv_item *items; /* those with a wanted result; load.c takes out what cannot be read */
+  gconv_item *items; /* items with a wanted result; load.c takes out items that cannot be read */
   size_t count;
   gconv_frame *frame; /* the only item is a frame of an input; NULL: it is a whole input */
 
@@ -161,8 +161,8 @@ typedef struct gconv_group {
   char *explanation;   /* owned */
   bool stranded;       /* the device that it needs could not be opened: the run stops */
 
-  gconv_report common;  /* what is the same for all items; all files add their times */
-  char remark[768];     /* execute.c, worker.c, gpu.c: why it does not go as usual on the device of the run; "" */
+  gconv_report common;  /* the part of reports that all items share; all files add their times */
+  char remark[768];     /* execute.c, worker.c, gpu.c: why the group does not go as usual on the run's device; "" */
   bool streamed;        /* stream.c, gpu.c: results were written as they were made, and are counted */
   gconv_message why;    /* item.c: why the group failed */
   pthread_mutex_t lock; /* guards items[].outcome while results are written */

@@ -10,9 +10,9 @@
  * copied. An input that is in memory as a whole needs no copies. Each output is a ring of strips that lie one after the
  * other in memory: so a slow writer gets many strips at once.
  *
- * A plan may want several passes, for each of which the input is read again: a survey finds the range of a picture that is
- * stretched, and a mosaic is made one row of tiles after the other. If there are more results than may be open at a time,
- * the passes are repeated for the rest. (Keeping results in a temporary file takes longer than to read and convolve again.)
+ * A plan may want several passes; each reads the input again. A survey finds the range of a picture that is stretched, and a
+ * mosaic is made one row of tiles after the other. If there are more results than may be open at a time, the passes are
+ * repeated for the rest. (Keeping results in a temporary file takes longer than to read and convolve again.)
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -37,12 +37,12 @@ typedef enum stage { READ, FILTERED, WRITTEN, STAGES } stage;
 
 typedef struct flow {
   gconv_group *group;
-  gconv_item *item; /* the only one; a result is wanted until it is made, or has failed */
+  gconv_item *item; /* the only item; a result is wanted until it is made, or has failed */
   gconv_plan *plan;
   gconv_row_reader *reader;   /* at its first row; NULL: the image is in memory */
   gconv_row_reader *again;    /* the reader of later passes; owned */
   bool was_read;              /* a pass has read the input */
-  bool looks;                 /* this is the first pass, and looks for what results cannot show */
+  bool looks;                 /* this first pass looks for properties that results cannot show */
   const gconv_image *from;    /* its metadata go into the results */
   gconv_threads *threads;     /* of the plan; stages overlap if there are two or more */
   gconv_row_writer **writers; /* [count]; NULL: the pass of this result has not begun, or has ended, or the result failed */
@@ -52,7 +52,7 @@ typedef struct flow {
   int32_t step;                            /* rows that a writer wants at a time, at most */
   int32_t strip, strips;                   /* output rows of a strip; number of strips */
   int32_t room;                            /* rows that a window can hold */
-  span *spans;                             /* [strips]: the input rows of each strip; neither end ever goes back */
+  span *spans;                             /* [strips]: the input rows of each strip; beginnings and ends never go back */
   gconv_image windows[GCONV_MOST_WINDOWS]; /* the rows of spans[i] are in window i % window_count */
   int32_t window_count;
   gconv_image *outputs; /* [count], each of `slots` strips: strip i is in slot i % slots */
@@ -74,8 +74,8 @@ static gconv_status no_memory(void) {
 
 /* ---- Strips ---- */
 
-/* Finds the input rows of each strip, and so the size of a window. With a mirrored border, the last strips need rows again
- * that earlier strips had ended with: so spans are widened until they never go back. */
+/* Finds the input rows of each strip, and so the size of a window. With a mirrored border, the last strips may need rows
+ * that earlier strips needed last: so spans are widened until they never go back. */
 static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
   int32_t height = f->pass.end - f->pass.first, least = INT32_MAX, most = 0;
   f->strips = (height - 1) / f->strip + 1;
@@ -100,8 +100,7 @@ static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
 
 /* ---- Buffers ---- */
 
-/* Gives an image of so many rows its place in the memory, behind the `used` bytes. Before there is memory, it only counts.
- */
+/* Gives an image of `rows` rows its place in the memory, after `used` bytes. Without f->memory, only counts. */
 static gconv_status place_rows(const flow *f, const gconv_image *like, int32_t rows, size_t *used, gconv_image *image) {
   *image = gconv_header_of(like);
   image->frames = 1;
@@ -128,7 +127,7 @@ static bool needs_pixels(const flow *f, size_t k) {
 static gconv_status place_all(flow *f, size_t *used) {
   int64_t rows = (int64_t)f->slots * f->strip;
   *used = 0;
-  for (int32_t i = 0; f->reader && i < f->window_count && i <= f->strips; i++) /* one more skips the last rows */
+  for (int32_t i = 0; f->reader && i < f->window_count && i <= f->strips; i++) /* one more window, to skip the last rows */
     GCONV_TRY(place_rows(f, &f->group->image, f->room, used, &f->windows[i]));
   for (size_t k = 0; k < f->count; k++) {
     const gconv_image *header = gconv_plan_output_header(f->plan, k);
@@ -138,7 +137,7 @@ static gconv_status place_all(flow *f, size_t *used) {
   return GCONV_OK;
 }
 
-/* Allocates all buffers of a pass, as one block: so they need few pages, which the system makes and clears. */
+/* Allocates all buffers of a pass, as one block: so the system makes and clears few pages. */
 static gconv_status make_buffers(flow *f) {
   size_t bytes;
   f->strip = gconv_strip_rows(f->plan, f->step);
@@ -163,7 +162,7 @@ static void free_buffers(flow *f) {
 
 /* ---- From stage to stage ---- */
 
-/* Waits until the stage has ended `count` strips. False if the flow has failed. */
+/* Waits until the stage has ended `count` strips. Returns false if the flow has failed. */
 static bool wait_for(flow *f, stage s, int32_t count) {
   pthread_mutex_lock(&f->lock);
   while (f->status == GCONV_OK && f->done[s] < count)
@@ -180,7 +179,7 @@ static void advance(flow *f, stage s, int32_t count) {
   pthread_mutex_unlock(&f->lock);
 }
 
-/* The flow fails for the last error of this thread, unless it has failed before. Returns false. */
+/* Makes the flow fail by the last error of this thread, unless it has failed before. Returns false. */
 static bool give_up(flow *f, gconv_status status) {
   pthread_mutex_lock(&f->lock);
   if (f->status == GCONV_OK) {
@@ -212,13 +211,13 @@ static gconv_image *window_of(flow *f, int32_t strip) {
   return &f->windows[strip % f->window_count];
 }
 
-/* Looks at the rows after the first `kept` for what results cannot show, in the first pass. */
+/* In the first pass, looks at the rows after the first `kept` for properties that results cannot show. */
 static void look_at_window(flow *f, const gconv_image *window, int32_t kept) {
   if (f->looks)
     gconv_look_at(&f->item->outcome.look, window, kept, f->threads);
 }
 
-/* Fills the window of strip i. Rows that the window before it has are copied. */
+/* Fills the window of strip i. Rows that the window before has are copied from there. */
 static gconv_status fill_window(flow *f, int32_t i) {
   const span *s = &f->spans[i];
   gconv_image *window = window_of(f, i);
@@ -272,7 +271,7 @@ static int32_t first_row_of(const flow *f, int32_t strip) {
   return strip < f->strips ? f->pass.first + strip * f->strip : f->pass.end;
 }
 
-/* The rows of `strips` strips of an output, from strip i on, in its ring. */
+/* Returns the rows of `strips` strips of an output, from strip i on, in its ring. */
 static gconv_image kept_rows(const flow *f, size_t output, int32_t i, int32_t strips) {
   gconv_image part = f->outputs[output];
   part.data = part.data ? row_at(&part, i % f->slots * f->strip) : NULL;
@@ -316,13 +315,12 @@ static void write_output(void *context, size_t turn, int seat) {
   f->item->wanted[k] = false;
 }
 
-/* Whether writers work at the same time, each on one thread. A few writers work one after the other, each on all threads. */
+/* Returns whether writers work at the same time, each on one thread. A few writers work in turn, each on all threads. */
 static bool write_side_by_side(const flow *f) {
   return f->end - f->first > (size_t)gconv_threads_count(f->threads);
 }
 
-/* Writes strip i and the filtered strips that follow it in memory, up to a third of the ring. Returns how many; 0 after a
- * failure. */
+/* Writes strip i and filtered strips that follow it in memory, up to a third of the ring. Returns their number, or 0. */
 static int32_t write_strips(flow *f, int32_t i) {
   if (!wait_for(f, FILTERED, i + 1))
     return 0;
@@ -350,8 +348,7 @@ static bool has_read_nothing(flow *f) {
   return nothing;
 }
 
-/* Has the system make the pages of the outputs until the first strip is read: the processor of this thread would only wait.
- */
+/* Makes the system map the outputs' pages until a strip is read, as it would only wait. */
 static void make_pages(flow *f) {
   const size_t part = (size_t)1 << 20;
   for (size_t k = 0; k < f->count; k++) {

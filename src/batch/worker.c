@@ -14,8 +14,8 @@
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
 
-/* Carries the only item by rows: from the reader, or, if that is NULL, from the pixels in memory. `because`: why a remark is
- * made; NULL: none is. */
+/* Carries the only item by rows: from the reader, or, if that is NULL, from the pixels in memory. `because`: the reason, for
+ * a remark; NULL: no remark. */
 static gconv_status go_by_rows(gconv_group *group, gconv_row_reader *reader, const char *because) {
   gconv_cut cut;
   GCONV_TRY(gconv_rows_cut(group, reader, &cut));
@@ -28,7 +28,7 @@ static gconv_status go_by_rows(gconv_group *group, gconv_row_reader *reader, con
     return GCONV_OK;
   GCONV_TRY(gconv_group_take_plan(group, cut.rows, false));
   if (gconv_plan_row_step(group->plan) == 0 || gconv_plan_outputs(group->plan) != group->items[0].count)
-    return GCONV_OK; /* such a plan cannot go by rows: the caller takes the image whole */
+    return GCONV_OK; /* this plan cannot go by rows: the caller takes the image whole */
   if (because && group->common.cold && !group->remark[0])
     snprintf(group->remark, sizeof group->remark, "%.400s, so it goes by bands of %d rows", because,
              gconv_plan_row_step(group->plan));
@@ -47,7 +47,7 @@ static gconv_status go_by_rows_instead(gconv_group *group, const char *because) 
 static gconv_status go_one_by_one(gconv_group *group) {
   gconv_message because;
   gconv_complain(&because, GCONV_NO_MEMORY, "%s", gconv_last_error());
-  if (group->frame) /* it is reported with the other frames */
+  if (group->frame) /* a frame is reported with the other frames */
     return go_by_rows_instead(group, because.text);
   for (size_t i = 0; i < group->count; i++) {
     gconv_item *item = &group->items[i];
@@ -66,7 +66,7 @@ static gconv_status go_one_by_one(gconv_group *group) {
 
 /* ---- Whole ----------------------------------------------------------------------------------------------------------- */
 
-/* Whether all items may go by rows from memory, if a GPU has no memory for them. */
+/* Returns whether all items may go by rows from memory, if a GPU has no memory for them. */
 static bool may_all_go_by_rows(const gconv_group *group) {
   bool may = group->worker->run->operation->type->batches;
   for (size_t i = 0; i < group->count && may; i++)
@@ -101,7 +101,7 @@ static gconv_status carry_image(gconv_group *group, gconv_row_reader *reader) {
   gconv_worker_judge(worker, header);
   double bytes = gconv_whole_bytes(worker, &group->items[0], header, 1, gconv_reading_bytes(worker, reader));
   if (worker->either && worker->run->batch->memory > 0 && bytes > (double)worker->run->budget.bytes)
-    worker->device = worker->cpu; /* by rows: whether that fails must not depend on when the GPU is ready */
+    worker->device = worker->cpu; /* not the GPU: failing by rows must not depend on when it is ready */
   else
     GCONV_TRY(gconv_group_take_device(group, worker->either, false));
   const char *reason;
@@ -133,13 +133,13 @@ static gconv_status finish(gconv_group *group, gconv_status status) {
   return status;
 }
 
-/* From the file of the only item, or from the frame that the reader is at, to its results. */
+/* Carries the only item, or the frame at which the reader is, to its results. */
 static gconv_status carry_reader(gconv_group *group, gconv_row_reader *reader) {
   return finish(group, carry_image(group, reader));
 }
 
-/* Opens the file of the only item; twice, if other readers have too much memory. A reader warns when it is used, so nothing
- * is warned of twice. */
+/* Opens the file of the only item; twice, if other readers have too much memory. A reader warns only when it is used, so no
+ * warning comes twice. */
 static gconv_status open_reader(gconv_group *group, gconv_row_reader **reader) {
   gconv_worker *worker = group->worker;
   gconv_item *item = &group->items[0];
@@ -178,8 +178,7 @@ static gconv_status carry(gconv_group *group) {
 
 /* ---- A group --------------------------------------------------------------------------------------------------------- */
 
-/* Frees idle plans if memory is short: large plans, and those that keep all threads busy unless the next group can use them.
- */
+/* With little memory, frees idle plans that are large, or keep all threads busy and do not suit the next group. */
 static void drop_plans(const gconv_worker *worker, size_t number) {
   const double large = 1.0 / 16; /* of all memory */
   const gconv_run *run = worker->run;

@@ -12,8 +12,8 @@
  * 150 and 400 photos on. */
 static const double WORTH_GPU_MS = 3000, WORTH_DECODER_MS = 15000;
 
-/* The time of a thread for the part of making a PNG that a GPU can do, and for decoding a JPEG: ns for each byte of samples,
- * as measured there. */
+/* The time of a CPU thread for the part of making a PNG that a GPU can do, and for decoding a JPEG: ns for each byte of
+ * samples, measured on that machine. */
 static const double PNG_NS = 1.2, JPEG_NS = 2.2;
 
 /* Headers to look at: so many, spread over the inputs, tell enough of thousands of images. */
@@ -48,13 +48,13 @@ bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size
 /* The work of the inputs that were looked at. */
 typedef struct work {
   gconv_image like; /* the header of the last input */
-  double like_ms;   /* what a GPU takes over of an image like it, without decoding */
+  double like_ms;   /* ms that a GPU saves for an image like it, without decoding */
   size_t count;
   double spared_ms, decoding_ms;
 } work;
 
-/* Milliseconds of a thread to execute the operation on such an image, and to compress the results. 0 if there is no plan for
- * it: that is reported when the image is read. */
+/* Returns the milliseconds of a thread to execute the operation on such an image, and to compress the results. Returns 0 if
+ * there is no plan for it: that is reported when the image is read. */
 static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv_image *like) {
   gconv_plan *plan = NULL;
   if (gconv_plan_outline(cpu, like, batch->operation, 0, &plan) != GCONV_OK)
@@ -67,7 +67,7 @@ static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv
   return milliseconds;
 }
 
-/* Adds an input, if it can be read. Pipes are not looked into. */
+/* Adds an input, if it can be read. Pipes are not read. */
 static void add_input(const gconv_batch *batch, gconv_device *cpu, const gconv_input *input, work *w) {
   gconv_read_options options = {.max_pixels = batch->max_pixels, .unrounded = batch->unrounded};
   gconv_row_reader *reader = NULL;
@@ -110,7 +110,7 @@ static gconv_worth judge(double spared_ms, double decoding_ms) {
 static gconv_worth look_at_inputs(const gconv_batch *batch) {
   const gconv_inputs *inputs = batch->inputs;
   size_t most = inputs->count < MOST_HEADERS ? inputs->count : MOST_HEADERS;
-  gconv_device *cpu = NULL; /* of one thread: the number of threads of the run must make no difference */
+  gconv_device *cpu = NULL; /* with one thread: the result must not depend on the run's threads */
   work w = {.count = 0};
   if (gconv_device_open("cpu", 1, &cpu) == GCONV_OK)
     for (size_t i = 0; i < most; i++)

@@ -13,13 +13,12 @@
 
 /* ---- What a GPU may do ---- */
 
-/* Whether a GPU can compress results of the format (NULL: of several formats): PNG of level 1, which is the default. */
+/* Returns whether a GPU can compress results of the format (NULL: of several formats): PNG of level 1, the default. */
 bool gconv_gpu_makes_png(const gconv_batch *batch, const gconv_format_info *format);
-/* Whether a GPU may decode the inputs: not if the host needs their pixels to verify, or for stages before the convolution.
- */
+/* Whether a GPU may decode the inputs: not if the host needs pixels, to verify or for stages before. */
 bool gconv_gpu_may_decode(const gconv_batch *batch);
-/* Whether the results of an input may come from a GPU in parts: a few files, which are all open at once, and none of which
- * cannot be taken back. */
+/* Returns whether the results of an input may come from a GPU in parts: they are a few files, which are all open at once and
+ * can all be removed after a failure. */
 bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size_t count);
 
 /* ---- Whether it is worth its start ---- */
@@ -31,6 +30,5 @@ typedef struct gconv_worth {
   char reason[192];      /* "a GPU would take ..." */
 } gconv_worth;
 
-/* Finds what devices can do for a batch. `looks`: also whether a GPU is worth its start, for which up to 32 headers of the
- * inputs are read. */
+/* Finds what devices can do for a batch. `looks`: reads up to 32 headers of inputs, to judge whether a GPU is worth it. */
 gconv_worth gconv_worth_find(const gconv_batch *batch, bool looks);

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* The options of a result of `format`, of an image of type `from`. `result`: its quality counts, which is that of the input,
- * if the results have the format of their inputs. */
+/* Returns the options for a result of `format`, from an image of type `from`. If results have the format of their inputs,
+ * they get the quality of `result`, which is the input's quality. */
 static gconv_write_options make_options(const gconv_run *run, const gconv_format_info *format, gconv_type from,
                                         const gconv_image *result, int threads) {
   static const double white[] = {UINT8_MAX, UINT16_MAX, 1}; /* by gconv_type */
@@ -39,7 +39,7 @@ static bool make_folder(const gconv_run *run, gconv_group *group, gconv_item *it
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
 
-/* Begins the file of result n. NULL if the result is not wanted, or cannot be begun, which counts it as failed. */
+/* Begins the file of result n. Returns NULL if the result is not wanted, or cannot be begun; then it counts as failed. */
 static gconv_row_writer *open_file(gconv_group *group, size_t n, const gconv_image *from,
                                    const gconv_write_options *options) {
   gconv_run *run = group->worker->run;
@@ -49,7 +49,7 @@ static gconv_row_writer *open_file(gconv_group *group, size_t n, const gconv_ima
   if (!item->wanted[n] || !make_folder(run, group, item, n))
     return NULL;
   gconv_metadata_lend(&header, from);
-  if (run->operation->type->batches && !run->operation->type->of_photos) { /* maps of a bank are no photo */
+  if (run->operation->type->batches && !run->operation->type->of_photos) { /* maps of a network are no photos */
     header.exif = header.tags = NULL;
     header.tags_bytes = 0;
     header.xmp = header.comment = NULL;
@@ -143,7 +143,7 @@ static gconv_status write_rows(gconv_row_writer *writer, const gconv_image *rows
   return status;
 }
 
-/* Adds rows with their channels last. */
+/* Adds rows, with their channels as the last axis. */
 static gconv_status add_transposed(gconv_row_writer *writer, const gconv_image *rows) {
   gconv_image transposed;
   GCONV_TRY(gconv_to_nhwc(rows, &transposed));
@@ -228,14 +228,14 @@ static gconv_status add_to_array(gconv_group *group) {
 
 /* ---- Whole ----------------------------------------------------------------------------------------------------------- */
 
-/* Writing the results of a group: each result is a turn. */
+/* The work of writing a group's results: each result is a turn. */
 typedef struct writing {
   gconv_group *group;
   size_t *first; /* [count + 1]: the first turn of each item; owned */
   int threads;   /* of each result */
 } writing;
 
-/* Writes an image with its channels last: pixels of a picture, or an array of that layout. */
+/* Writes an image whose channels are its last axis: the pixels of a picture, or such an array. */
 static gconv_status write_transposed(const char *path, const gconv_write_options *options, const gconv_image *image,
                                      bool picture) {
   gconv_image transposed, whole = *image;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench --against: a second device, on which experiments with layers are measured too. It has one row a layer, of the
- * algorithm that auto chooses there. Its times are of the layer alone, without transfers, as all times of bench are. */
+/* bench --against: a second device, on which experiments with layers are measured too. Each layer has one row for it, by the
+ * algorithm that auto chooses there. Like all times of bench, these are without transfers. */
 #include "bench/settings.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ bool gconv_bench_measure_other(gconv_bench *bench, const gconv_bench_layer *data
                                const gconv_bench_row *shape) {
   gconv_device *own = bench->device;
   gconv_bench_row row = *shape;
-  if (!bench->other || shape->workspace_mib > 0) /* workspaces are of the algorithms that are compared */
+  if (!bench->other || shape->workspace_mib > 0) /* a workspace compares algorithms, not devices */
     return false;
   row.algorithm = "auto";
   row.against = true;
@@ -40,7 +40,7 @@ const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_ro
   return gconv_device_get_info(row->against ? bench->other : bench->device)->name;
 }
 
-/* The best time of a place of the group, of one of the devices; HUGE_VAL: there is none. */
+/* Returns the best time at a place of the group, on one of the devices; HUGE_VAL: there is none. */
 static double best_at(const gconv_bench *bench, size_t first, double place, bool against) {
   double best = HUGE_VAL;
   for (size_t i = first; i < bench->count && strcmp(bench->rows[i].group, bench->rows[first].group) == 0; i++) {
@@ -73,7 +73,7 @@ void gconv_bench_tell_overtaking(const gconv_bench *bench) {
     char text[256], titled[48];
     if ((i > 0 && strcmp(row->group, row[-1].group) == 0) || !gconv_bench_overtakes(bench, i, &from))
       continue;
-    const int title = (int)strcspn(row->filter, " "); /* "batch 4": what is along x */
+    const int title = (int)strcspn(row->filter, " "); /* "batch" of "batch 4": the quantity along x */
     snprintf(titled, sizeof titled, "%.*s %.0f", title, row->filter, from);
     snprintf(text, sizeof text, "%s: %s is %s%s%s", row->group, gconv_device_get_info(bench->device)->name,
              from < HUGE_VAL ? "faster than --against from " : "not faster than --against", from < HUGE_VAL ? titled : "",

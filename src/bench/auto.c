@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* auto against the best single choice, at each point of a grid. */
+/* Compares auto with the best single choice, at each point of a grid. */
 #include "base/memory.h"
 #include "bench/bench.h"
 
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What auto is held to: at most 10% behind at 95% of the points, and nowhere more than 25%. */
+/* The demand on auto: at most 10% slower than the best at 95% of the points, and nowhere more than 25%. */
 static const double NEAR = 1.10, NEARLY_ALL = 0.95, WORST = 1.25;
 
-/* How measured times compare with estimates, of one algorithm. */
+/* How the measured times of an algorithm compare with its estimates. */
 typedef struct accuracy {
   const char *algorithm;
   double *ratios;
@@ -43,7 +43,7 @@ static void note_accuracy(tally *all, const gconv_bench_row *row) {
 
 /* ---- One point ---- */
 
-/* Rows [first, bench->count) are those of the point, auto's choice among them. */
+/* Judges auto at one point. Rows [first, bench->count) are the rows of this point, with auto's choice among them. */
 static void judge(gconv_bench *bench, size_t first, const char *choice, tally *all) {
   const gconv_bench_row *best = NULL, *chosen = NULL;
   for (size_t i = first; i < bench->count; i++) {
@@ -95,7 +95,7 @@ static void print_accuracy(const gconv_bench *bench, const tally *all) {
   fprintf(bench->out, "\nmeasured / estimated, from the least over the median to the most:\n");
   for (size_t i = 0; i < all->algorithm_count; i++) {
     const accuracy *of = &all->algorithms[i];
-    double median = gconv_bench_median(of->ratios, (int)of->count); /* which sorts them */
+    double median = gconv_bench_median(of->ratios, (int)of->count); /* this sorts the ratios */
     fprintf(bench->out, "  %-13s %5.2f %5.2f %5.2f  of %zu\n", of->algorithm, of->ratios[0], median,
             of->ratios[of->count - 1], of->count);
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Algorithms against each other and against the machine: data in the memory of the device, medians, no files. */
+/* Measures algorithms against each other and against the machine: medians, with data in the memory of the device. */
 #include "bench/settings.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filt
     measure_algorithm(bench, image, filters, shape, algorithm);
 }
 
-/* The algorithms for GPUs that take what is hinted at: those whose kernels call block_for() or hinted_grid(). */
+/* The algorithms for GPUs that use the hint of blocks or grids: their kernels call block_for() or hinted_grid(). */
 static const char *const block_takers[] = {"direct", "tiled", "direct-classic", "tiled-classic", NULL};
 static const char *const grid_takers[] = {"direct", "tiled", "sparse", "direct-classic", "tiled-classic", NULL};
 
@@ -35,7 +35,7 @@ static bool takes(const char *const *takers, const char *name) {
   return *takers != NULL;
 }
 
-/* Names the algorithms that ignore the option: their rows differ only by chance. */
+/* Says which algorithms ignore the option: their rows differ only by chance. */
 static void note_option(const gconv_bench *bench, const char *option, const char *const *takers) {
   const bool on_gpu = strcmp(bench->type_name, "cuda") == 0;
   const char *name;
@@ -49,7 +49,7 @@ static void note_option(const gconv_bench *bench, const char *option, const char
     gconv_bench_say(bench, "note: %s changes nothing of %s", option, names);
 }
 
-/* Whether an algorithm that is measured takes the option; what auto chooses on a GPU may do so. */
+/* Returns whether an algorithm that is measured takes the option. auto on a GPU may choose such an algorithm. */
 static bool is_taken(const gconv_bench *bench, const char *const *takers) {
   const char *name;
   bool taken = false;
@@ -58,7 +58,7 @@ static bool is_taken(const gconv_bench *bench, const char *const *takers) {
   return taken && strcmp(bench->type_name, "cuda") == 0;
 }
 
-/* A sweep of what no algorithm takes would measure the same again and again. */
+/* Refuses a sweep of an option that no algorithm takes: all its rows would be the same. */
 static gconv_status check_sweeps(const gconv_bench *bench) {
   const bool blocks = bench->settings->sweep_blocks && !is_taken(bench, block_takers);
   const bool grids = bench->settings->sweep_grids && !is_taken(bench, grid_takers);
@@ -90,7 +90,7 @@ static gconv_status run_with(gconv_bench *bench, int threads) {
   if (bench->settings->experiment)
     return gconv_bench_experiment(bench);
   if (bench->settings->auto_check) {
-    bench->unchecked = true; /* of this mode, only the times are wanted */
+    bench->unchecked = true; /* in this mode, only times count */
     return gconv_bench_auto(bench);
   }
   if (bench->settings->blocks[0].width > 0)

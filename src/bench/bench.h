@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast the algorithms are by themselves. settings.c and inputs.c say what is measured; measure.c and layers.c measure
- * it; bench.c runs all of it; auto.c compares auto with the best; report.c and plot.c report. experiments.c has experiments
- * with layers, tune.c what gconv tune measures.
+ * Measures how fast the algorithms are by themselves. settings.c and inputs.c choose the work; measure.c and layers.c
+ * measure it; bench.c runs all of it; auto.c compares auto with the best; report.c and plot.c report. experiments.c has
+ * experiments with layers, tune.c the measurements of gconv tune.
  *
  * Functions that return a gconv_status leave the text of a failure in gconv_last_error().
  */
@@ -25,7 +25,7 @@ typedef struct gconv_bench_block {
   int32_t width, height; /* threads; 0 x 0: the algorithm's own */
 } gconv_bench_block;
 
-enum { GCONV_BENCH_MOST = 64 }; /* images, sizes, blocks, grids */
+enum { GCONV_BENCH_MOST = 64 }; /* the most images, sizes, blocks or grids */
 
 typedef struct gconv_bench_list {
   int32_t items[GCONV_BENCH_MOST];
@@ -39,7 +39,7 @@ typedef struct gconv_bench_grid {
   gconv_type types[3];
   int type_count;
   gconv_bench_list sizes;                  /* of filters of random taps */
-  gconv_bench_list batches, layer_filters; /* of experiments with layers: numbers of images and of filters */
+  gconv_bench_list batches, layer_filters; /* for experiments with layers: numbers of images and of filters */
   gconv_texts filters, algorithms;
   int runs;
   bool planar;          /* all images are planes */
@@ -51,34 +51,34 @@ typedef struct gconv_bench_settings gconv_bench_settings; /* settings.h */
 
 /* ---- What was found ---- */
 
-/* One algorithm with one filter on one image; or, in an experiment, with one layer on a batch of images, or a method with a
- * net. */
+/* A row: one algorithm with one filter on one image. In an experiment, it is an algorithm with a layer on a batch of images,
+ * or a method with a net. */
 typedef struct gconv_bench_row {
-  const char *algorithm; /* as asked for: "auto" stays auto */
-  const char *chosen;    /* what it came to; static storage */
-  bool against;          /* it is of the device of --against, by the algorithm that auto chooses there */
-  char group[96];        /* what it shares with the rows around it: "3840x2160x3 u8 interleaved" */
-  char filter[48];       /* what it does not: "random 3x3", "batch 4" */
-  bool layer;            /* it is of a layer */
+  const char *algorithm; /* the name that was asked for, maybe "auto" */
+  const char *chosen;    /* the algorithm that this name chose; static storage */
+  bool against;          /* measured on the device of --against, with the algorithm that auto chooses there */
+  char group[96];        /* the properties that rows of a group share: "3840x2160x3 u8 interleaved" */
+  char filter[48];       /* the properties that differ: "random 3x3", "batch 4" */
+  bool layer;            /* the row measures a layer */
   gconv_bench_image image;
   gconv_type type;
   gconv_bench_block block;
-  int32_t grid;            /* blocks at most; 0: the algorithm's own number */
+  int32_t grid;            /* the most blocks; 0: the algorithm's own number */
   int32_t images, filters; /* 1, unless it is a layer */
   int32_t rows, columns;   /* of a filter */
-  int32_t workspace_mib;   /* that it may take; 0: the default */
-  int32_t chunk;           /* images at a time, so that the workspace suffices */
-  double workspace_bytes;  /* that it takes */
-  double place;            /* in an experiment: along x */
+  int32_t workspace_mib;   /* the most workspace, in MiB; 0: the default */
+  int32_t chunk;           /* images of an execution, so that the workspace suffices */
+  double workspace_bytes;  /* bytes of the workspace */
+  double place;            /* in an experiment: the number along x */
   int32_t threads;         /* of the device's work on the host */
   double ms, spread_ms;    /* the median, and the distance of the quartiles around it */
   double of_copy, of_fma;  /* parts of the machine's best rates */
   double samples, bytes, flop, estimate_ms;
-  double items;    /* in an experiment with nets: the cases or windows that `ms` is the time of */
-  double speed_up; /* and the time of one core, or of another base, over `ms`; 0 if that is not known */
+  double items;    /* in an experiment with nets: cases or windows in the time `ms` */
+  double speed_up; /* there: the time of one core, or of another base, over `ms`; 0: unknown */
   bool checked;
-  double error, allowed; /* against float64, in units of the samples of the output */
-  gconv_profile profile; /* of --profile */
+  double error, allowed; /* the error against float64, and its limit, in units of output samples */
+  gconv_profile profile; /* with --profile */
   char obstacle[256];    /* why it was not measured; "" if it was */
 } gconv_bench_row;
 
@@ -87,106 +87,105 @@ typedef struct gconv_bench {
   const gconv_bench_settings *settings;
   const gconv_bench_grid *grid;       /* of the settings */
   FILE *out;                          /* where tables, CSV and JSON go */
-  void (*say)(const char *text);      /* is told of what fails while the rest goes on, and of options without effect */
-  void (*progress)(const char *text); /* is told what is measured next; NULL: nobody is */
+  void (*say)(const char *text);      /* gets notes: of failures of parts, and of options without effect */
+  void (*progress)(const char *text); /* gets what is measured next; may be NULL */
   gconv_device *device;
-  gconv_device *other;      /* of --against, once it is open */
+  gconv_device *other;      /* the device of --against, once it is open */
   gconv_device *one, *all;  /* of experiments that measure the CPU: one core; all, or NULL if that is the same */
   gconv_profiler *profiler; /* of `device`, with --profile; else NULL */
-  int threads;              /* that it was opened with; 0: one a processor */
+  int threads;              /* threads of the device; 0: one for each processor */
   const char *type_name;    /* of the device: "cpu" or "cuda" */
   gconv_machine machine;    /* as measured now */
-  gconv_bench_row *rows;    /* all so far */
+  gconv_bench_row *rows;    /* [count]: all rows so far; owned */
   size_t count;
-  double patience_ms; /* what is estimated at more is not measured */
-  bool unchecked;     /* results are not looked at */
-  bool failed;        /* something did, which was told of */
-  void *user;         /* what a gconv_bench_visit works on */
-  /* Of an experiment with methods of its own (gconv_bench_take_words()): what it counts, "cases" or "GB", NULL for others;
-   * the name of the column behind the methods, "net" or "result"; the method that speed-ups are over, "one-core". */
+  double patience_ms; /* algorithms that are estimated to take longer are not measured */
+  bool unchecked;     /* results are not checked */
+  bool failed;        /* something failed, and `say` got a text */
+  void *user;         /* data of a gconv_bench_visit */
+  /* For an experiment with its own methods (gconv_bench_take_words()). items: what it counts, "cases" or "GB"; NULL in other
+   * experiments. kind: name of the column after the methods, "net" or "result". base: the method to which speed-ups are
+   * relative, "one-core". */
   const char *items, *kind, *base;
 } gconv_bench;
 
 /* ---- The whole ---- */
 
-/* Opens the device, measures and reports what the settings say, with each number of threads. bench->failed: a row or a
- * demand failed. The caller closes the bench in either case. */
+/* Opens the device, measures the work of the settings with each number of threads, and reports. bench->failed: a row or a
+ * demand failed. The caller closes the bench in any case. */
 gconv_status gconv_bench_run(gconv_bench *bench);
 
-/* Tells bench->say. */
+/* Gives a text to bench->say. */
 void gconv_bench_say(const gconv_bench *bench, const char *format, ...) GCONV_PRINTF(2, 3);
 
 /* ---- Inputs ---- */
 
-/* An image of random samples, the same for every run of the program. For gconv_image_free(). */
+/* Makes an image of random samples, the same for every run of the program. For gconv_image_free(). */
 gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type type, gconv_image *image);
 
 /* Numbers in [0, 1), the same for every run of the program, for gconv_release(). `what` is for the error text. */
 gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *what, float **numbers);
 
-/* A filter of size x size random taps, appended to *filters. */
+/* Appends a filter of size x size random taps to *filters. */
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters);
 
 /* The input of a layer and its bank. Zero-initialise before first use. */
 typedef struct gconv_bench_layer {
   gconv_image in;      /* f32, planar, samples 0 to 1 */
-  gconv_image weights; /* whose planes are those of the bank: number k * C + c */
-  gconv_bank bank;     /* borrows them; without biases */
+  gconv_image weights; /* plane k * C + c is channel c of filter k */
+  gconv_bank bank;     /* borrows the weights; without biases */
 } gconv_bench_layer;
 
-/* A layer of `filters` filters of C x size x size, with random taps from -1/2 to 1/2, for `images` random images of `shape`,
- * which is planar. *layer is for gconv_bench_free_layer(), in success and failure. */
+/* Makes a layer of `filters` filters of C x size x size, with random taps from -1/2 to 1/2, and `images` random images of
+ * `shape`, which is planar. Free *layer with gconv_bench_free_layer(), even after a failure. */
 gconv_status gconv_bench_make_layer(const gconv_bench_image *shape, int32_t images, int32_t filters, int32_t size,
                                     gconv_bench_layer *layer);
 void gconv_bench_free_layer(gconv_bench_layer *layer);
 
 /* ---- Measuring ---- */
 
-/* Measures a layer, as gconv_bench_measure() does images. Only results with GCONV_LAYER_VALID can be checked: with other
- * paddings, bench->unchecked must be set. */
+/* Measures a layer, as gconv_bench_measure() measures filters. Only results with GCONV_LAYER_VALID can be checked: with
+ * other paddings, bench->unchecked must be set. */
 void gconv_bench_measure_layer(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
                                gconv_bench_row *row);
 
-/* The median of at least one number; sorts them. */
+/* Returns the median of at least one number, and sorts the numbers. */
 double gconv_bench_median(double *numbers, int count);
 
-/* Sets the median of at least one time, and the distance of the quartiles around it; sorts the times. */
+/* Sets the median of at least one time, and the distance of the quartiles around it. Sorts the times. */
 void gconv_bench_take_times(gconv_bench_row *row, double *milliseconds, int runs);
 
-/* `runs`; or fewer, but at least 3, where so many are estimated to take more than a second together. */
+/* Returns `runs`, or fewer, but at least 3, if so many runs are estimated to take more than a second together. */
 int gconv_bench_affordable_runs(double estimate_ms, int runs);
 
-/* The median of `runs` runs of the plan, and the distance of the quartiles (may be NULL); of fewer runs where they take over
- * a second together. *outputs as gconv_plan_measure(). */
+/* Finds the median of `runs` runs of the plan, and the distance of the quartiles (may be NULL). Makes fewer runs if these
+ * take over a second together. *outputs: as for gconv_plan_measure(). */
 gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms,
                               double *spread_ms);
 
-/* With --profile, executes the plan several times more, and sets row->profile. A failure is said, and the row stays; where
- * counters cannot be read, later rows have no profiles. */
+/* With --profile, executes the plan several times more, and sets row->profile. bench->say gets a failure, and the row stays.
+ * If counters cannot be read, later rows have no profiles. */
 void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row);
 
 /* Whether the device has an algorithm for images, or for layers, of this name. */
 bool gconv_bench_has_algorithm(const gconv_bench *bench, bool layers, const char *name);
 
-/* The algorithms that are measured, of images or of layers: those of the settings, else all of the device but reference
- * and classics; NULL past the end. */
+/* Returns an algorithm to measure, for filters or layers, or NULL past the end. The settings name them; otherwise they are
+ * all of the device but reference and classics. */
 const char *gconv_bench_algorithm_at(const gconv_bench *bench, bool layers, size_t index);
 
-/* If `status` is a failure, stores its text as the obstacle of the row. Failures other than GCONV_UNSUPPORTED are said, too.
- */
+/* If `status` is a failure, stores its text as the row's obstacle. bench->say gets failures other than GCONV_UNSUPPORTED. */
 void gconv_bench_take_status(gconv_bench *bench, gconv_bench_row *row, gconv_status status);
 
 /* Measures the row whose algorithm, block and shapes are set, and checks the results. */
 void gconv_bench_measure(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, gconv_bench_row *row);
 
-/* The part of an error text of gconv_plan_create() behind the name of the algorithm, which its row shows anyway. */
+/* Returns the part of an error text of gconv_plan_create() after the name of the algorithm, which the row shows anyway. */
 const char *gconv_bench_obstacle(const char *text);
 
-/* The choice of auto, in static storage; NULL if it fails. Sets the time limit of other algorithms. */
+/* Returns the choice of auto, in static storage; NULL if it fails. Sets the time limit for other algorithms. */
 const char *gconv_bench_ask_auto(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters);
 
-/* Opens a device, for gconv_bench_close(); NULL: $GCONV_DEVICE or auto. GCONV_UNSUPPORTED for whatever keeps it from that.
- */
+/* Opens a device, for gconv_bench_close(); NULL: $GCONV_DEVICE or auto. Returns GCONV_UNSUPPORTED after any failure. */
 gconv_status gconv_bench_open(gconv_bench *bench, const char *device, int threads);
 gconv_status gconv_bench_measure_machine(gconv_bench *bench);
 void gconv_bench_close(gconv_bench *bench);
@@ -201,33 +200,33 @@ void gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row);
 
 /* ---- auto ---- */
 
-/* For each point of the grid, how far auto is behind the best algorithm; bench->failed if it is too far (auto.c). */
+/* Measures how much slower than the best algorithm auto is at each point of the grid. bench->failed: too much (auto.c). */
 gconv_status gconv_bench_auto(gconv_bench *bench);
 
 /* ---- Tuning ---- */
 
-/* Measures each algorithm on images, filters and layers of several sizes, for the choices of auto from now on: the ratios of
- * measured and estimated times become the tuning of the device, and its file is written. The machine was measured.
- * bench->failed: something could not be measured, which was told of. */
+/* Measures each algorithm on images, filters and layers of several sizes, for later choices of auto: the ratios of measured
+ * and estimated times become the tuning of the device, and its file is written. The machine was measured before.
+ * bench->failed: something could not be measured, and bench->say got the reason. */
 gconv_status gconv_tune(gconv_bench *bench, bool quick);
 
-/* Removes what is remembered of the device. */
+/* Removes the tuning of the device. */
 gconv_status gconv_tune_forget(gconv_device *device);
 
-/* Prints what is in force for the device. */
+/* Prints the tuning that is in force for the device. */
 void gconv_tune_print(FILE *out, const gconv_device *device);
 
 /* ---- The race: --algorithm all ---- */
 
 typedef struct gconv_race {
-  const gconv_batch *batch;     /* what would be done: its device, reading, format and --verify count */
-  const gconv_filters *filters; /* or, if there are layers, those */
+  const gconv_batch *batch;     /* the job: its device, reading, format and --verify count */
+  const gconv_filters *filters; /* the filters; not used if there are layers */
   const gconv_options *options;
   const gconv_layer *layers; /* NULL: filters */
   size_t layer_count;
   const gconv_network_options *network;
-  const char *among; /* names of algorithms, with commas between; NULL: all of the device */
-  const char *path;  /* of the image */
+  const char *among; /* names of algorithms, separated by commas; NULL: all of the device */
+  const char *path;  /* path of the image */
   FILE *out;         /* where the table goes */
 } gconv_race;
 
@@ -237,7 +236,7 @@ gconv_status gconv_race_run(const gconv_race *race, const char **fastest, char d
 
 /* ---- Figures ---- */
 
-/* The name of a figure, or NULL past the end. */
+/* Returns the name of a figure, or NULL past the end. */
 const char *gconv_bench_figure_at(size_t index);
 
 /* Lines of text for --help. */
@@ -252,10 +251,10 @@ const char *gconv_bench_figure_at(size_t index);
 
 /* ---- Experiments with layers and with nets ---- */
 
-/* The name of an experiment, or NULL past the end. */
+/* Returns the name of an experiment, or NULL past the end. */
 const char *gconv_bench_experiment_at(size_t index);
 
-/* Measures and reports that of the settings. */
+/* Measures and reports the experiment of the settings. */
 gconv_status gconv_bench_experiment(gconv_bench *bench);
 
 /* Sets bench->items, kind and base. */
@@ -266,8 +265,8 @@ typedef gconv_status gconv_bench_measure_size(gconv_bench *bench, int32_t size);
 gconv_bench_measure_size gconv_bench_backprop, gconv_bench_rbf, gconv_bench_steps, gconv_bench_transfers,
     gconv_bench_windows;
 
-/* Puts a row of an experiment with nets at its end: `status` is what measuring it came to. Its speed-up is that over the row
- * of the base, `one-core`, of the same net. */
+/* Appends a row of an experiment with nets. `status`: of its measurement. Its speed-up is relative to the row of the base,
+ * `one-core`, of the same net. */
 void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status);
 
 /* Counts a difference between two results in row->error, of which the largest stays, and NaN. */
@@ -277,18 +276,18 @@ void gconv_bench_note_error(gconv_bench_row *row, double difference);
 gconv_status gconv_bench_time_runs(gconv_bench_row *row, int runs, gconv_status (*work)(const void *user, double *ms),
                                    const void *user);
 
-/* The line of another device, and where this one overtakes it (against.c). Opens the device of --against, if there is one.
- */
+/* Opens the device of --against, if there is one (against.c). */
 gconv_status gconv_bench_open_other(gconv_bench *bench);
-/* Measures a layer on it, with the algorithm that auto chooses there, as a row of its own. False: there is no such row. */
+/* Measures a layer on the other device, with the algorithm that auto chooses there, as a row. False: there is no such
+ * row. */
 bool gconv_bench_measure_other(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
                                const gconv_bench_row *shape);
-/* From which place along x on the best row of the device is faster than that of the other, for the group that row number
- * `first` begins: false if there are no rows of both; *from is HUGE_VAL where it never is. */
+/* Finds the place *from along x from which on the device's best row is faster than the other device's, in the group that
+ * begins with row `first`. HUGE_VAL: nowhere. Returns false unless there are rows of both devices. */
 bool gconv_bench_overtakes(const gconv_bench *bench, size_t first, double *from);
-/* Tells so of each group: on bench->out, or, of CSV, by bench->say(). JSON has it in its document. */
+/* Prints that place for each group: to bench->out or, with CSV, by bench->say(). JSON has it in its document. */
 void gconv_bench_tell_overtaking(const gconv_bench *bench);
-/* The name of the device that a row was measured on. */
+/* Returns the name of the device on which a row was measured. */
 const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_row *row);
 
 /* Lines of text for --help. */
@@ -312,13 +311,13 @@ const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_ro
 
 /* ---- Reports and plots ---- */
 
-/* Of tables, for each number of threads, and once of CSV; nothing where rows are printed at the end. */
+/* Prints the head: of tables for each number of threads, of CSV once. Nothing if rows are printed at the end. */
 void gconv_bench_print_head(const gconv_bench *bench);
-/* Called for the last row as soon as it is known. JSON is printed at the end. */
+/* Prints the last row as soon as it is known. JSON is printed at the end. */
 void gconv_bench_print_row(const gconv_bench *bench);
 gconv_status gconv_bench_print_end(const gconv_bench *bench);
 
-/* Whether a file of this name, which may be NULL, can be drawn. */
+/* Returns GCONV_OK if a plot can be drawn into a file of this name, which may be NULL. */
 gconv_status gconv_bench_check_plot(const char *file);
-/* Draws the rows. `axes`: of an experiment, what gnuplot is told of them; NULL: by settings->plot_kind. */
+/* Draws the rows. `axes`: an experiment's commands for gnuplot; NULL: by settings->plot_kind. */
 gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes);

@@ -13,7 +13,7 @@
 #define SIZE_TO(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 
 enum { RANGE_PROFILER = 0, RATIO = 1, USER_RANGE = 2, USER_REPLAY = 3 };
-enum { INSUFFICIENT_PRIVILEGES = 35, VIRTUAL_INSUFFICIENT_PRIVILEGES = 40 }; /* two of its results */
+enum { INSUFFICIENT_PRIVILEGES = 35, VIRTUAL_INSUFFICIENT_PRIVILEGES = 40 }; /* two results of CUPTI */
 
 typedef struct cupti_head {
   HEAD;
@@ -89,7 +89,7 @@ typedef struct cupti_enable {
   void *profiler; /* out */
 } cupti_enable;
 
-typedef struct cupti_profiler { /* for the functions that take no more */
+typedef struct cupti_profiler { /* for functions with no further arguments */
   HEAD;
   void *profiler;
 } cupti_profiler;

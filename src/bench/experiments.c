@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The experiments by name. Most are grids of layers. Each layer is computed by every algorithm, and some of its outputs are
- * compared with float64. Others have files of their own: backprop.c, rbf.c, steps.c, transfers.c, windows.c.
+ * The experiments. Most are grids of layers. Each layer is computed by every algorithm, and some of its outputs are compared
+ * with float64. Others have files of their own: backprop.c, rbf.c, steps.c, transfers.c, windows.c.
  */
 #include "bench/settings.h"
 
 #include <string.h>
 
-/* The x axis of a plot. Algorithms are its lines; other differences make several plots. */
+/* The x axis of a plot. Algorithms are the lines of a plot; other differences make several plots. */
 typedef enum axis { OVER_BATCH, OVER_SIZE, OVER_WORKSPACE } axis;
 
 enum { MOST_IMAGES = 2, MOST_NUMBERS = 12, MOST_METHODS = 6 };
@@ -135,8 +135,8 @@ static void name_row(axis along, gconv_bench_row *row) {
     snprintf(row->group + used, size - used, " %dx%d", row->rows, row->columns);
 }
 
-/* Algorithm number `index`: of those that the user named, else of the experiment's that the device has, else of all of the
- * device. NULL past the end. */
+/* Returns algorithm number `index` of the user's, else of those of the experiment that the device has, else of the device's.
+ * NULL past the end. */
 static const char *algorithm_at(const gconv_bench *bench, const experiment *chosen, size_t index) {
   if (bench->grid->algorithms.count > 0 || !chosen->algorithms[0])
     return gconv_bench_algorithm_at(bench, true, index);
@@ -180,13 +180,13 @@ static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, 
   return status;
 }
 
-/* The numbers that the user gave, else those of the experiment. */
+/* Returns the numbers that the user gave, else the numbers of the experiment. */
 static const int32_t *numbers_of(const gconv_bench_list *given, const int32_t *own, int32_t *count) {
   *count = given->count > 0 ? given->count : count_numbers(own);
   return given->count > 0 ? given->items : own;
 }
 
-/* only: the index of the only size to measure; -1: all sizes. */
+/* Measures the layers of an image. only: the index of the only size to measure; -1: all sizes. */
 static gconv_status measure_image(gconv_bench *bench, const experiment *chosen, const gconv_bench_image *image, int only) {
   const gconv_bench_grid *grid = bench->grid;
   int32_t size_count, filter_count, batch_count;
@@ -223,7 +223,7 @@ static const experiment *find_experiment(const char *name) {
   return NULL;
 }
 
-/* The commands of gnuplot. Batches of more than 20 images get a logarithmic x axis. */
+/* Returns the commands of gnuplot. Batches of more than 20 images get a logarithmic x axis. */
 static const char *choose_axes(const experiment *chosen) {
 #define COMMON "set autoscale xfix\nset ylabel 'ms'\nset format y '%g'\n"
   static const char *const axes[] = {

@@ -43,7 +43,7 @@ gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *w
 }
 
 /* The filter is written as an ImageMagick kernel and read as any other. Taps of either sign, so that responses stay small,
- * with a sum of about 0.3, as gconv warns of those near 0. */
+ * with a sum of about 0.3, as gconv warns of sums near 0. */
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {
   size_t taps = (size_t)size * (size_t)size, bytes = 32 + 16 * taps;
   GCONV_FREED char *text = malloc(bytes);

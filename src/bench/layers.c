@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers of random numbers, and measuring them, with some outputs held to float64. */
+/* Makes layers of random numbers, measures them, and compares some outputs with float64. */
 #include "bench/bench.h"
 #include "bench/make_plan.h"
 
 #include <math.h>
 
-/* Outputs of more bytes are not fetched from the device, and not checked. */
+/* Larger outputs are not fetched from the device, and not checked. */
 static const double CHECKED_BYTES = 16 << 20;
 enum { CHECKED_PLACES = 200 };
 
 /* ---- Inputs ---- */
 
-/* The images are made as one image with all their planes, which is then seen as several. */
+/* The images are made as one image with all planes, which then counts as several images. */
 gconv_status gconv_bench_make_layer(const gconv_bench_image *shape, int32_t images, int32_t filters, int32_t size,
                                     gconv_bench_layer *layer) {
   const gconv_bench_image in = {shape->width, shape->height, shape->channels * images, true};
@@ -37,8 +37,8 @@ void gconv_bench_free_layer(gconv_bench_layer *layer) {
 
 /* ---- Results ---- */
 
-/* The sum at (n, k, p, q) in float64, of weights that are planes as the images are: plane k * C + c; *products and *weights
- * become sums of magnitudes. */
+/* Returns the sum at (n, k, p, q) in float64. Weights are planes of an image: plane k * C + c. *products and *weights become
+ * sums of magnitudes. */
 static double sum_at(const gconv_bench_layer *data, const int32_t at[4], double *products, double *weights) {
   const gconv_image *in = &data->in;
   const size_t width = (size_t)in->width, channels = (size_t)in->channels, size = (size_t)data->bank.rows;
@@ -57,7 +57,7 @@ static double sum_at(const gconv_bench_layer *data, const int32_t at[4], double 
   return sum;
 }
 
-/* Places at odd distances, with the first and the last. Samples are below 1. */
+/* Checks places at odd distances, with the first and the last. Samples are below 1. */
 static void check_outputs(const gconv_bench_layer *data, const gconv_layer_info *info, const gconv_image *out,
                           gconv_bench_row *row) {
   size_t pixels = (size_t)out->height * (size_t)out->width;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Measuring: medians of runs on the device, with results that were checked. */
+/* Measures: medians of runs on the device, whose results are checked. */
 #include "base/memory.h"
 #include "base/printable.h"
 #include "bench/bench.h"
@@ -96,13 +96,13 @@ void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image
     return;
   gconv_bench_say(bench, "%s, %s, %s: --profile: %s", row->algorithm, row->group, row->filter, gconv_last_error());
   bench->failed = true;
-  if (status == GCONV_UNSUPPORTED) { /* nor will the next row have one */
+  if (status == GCONV_UNSUPPORTED) { /* the next row would have none either */
     gconv_profiler_close(bench->profiler);
     bench->profiler = NULL;
   }
 }
 
-/* A few rows of the results, or all of them with --verify, against float64. */
+/* Compares a few rows of the results, or all rows with --verify, with float64. */
 static gconv_status check_results(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image,
                                   const gconv_image *outputs, gconv_bench_row *row) {
   const double budget = 1e7; /* some ms */
@@ -148,7 +148,7 @@ const char *gconv_bench_obstacle(const char *text) {
   return colon ? colon + 2 : text;
 }
 
-/* Whether an algorithm is measured only where it is asked for: the definition, and the classics for GPUs. */
+/* Returns whether an algorithm is measured only by request: the definition, and the classics for GPUs. */
 static bool is_to_learn_from(const char *name) {
   const char *kind = strrchr(name, '-');
   return strcmp(name, "reference") == 0 || (kind && strcmp(kind, "-classic") == 0);
@@ -224,7 +224,7 @@ void gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row) {
   rows[bench->count] = *row;
   if (row->threads == 0)
     rows[bench->count].threads = gconv_threads_allowed(bench->threads);
-  if (!row->against) { /* the rates are of bench->device */
+  if (!row->against) { /* the machine's rates are of bench->device */
     rows[bench->count].of_copy = row->bytes / row->ms / bench->machine.bytes_per_ms;
     rows[bench->count].of_fma = row->flop / 2 / row->ms / bench->machine.fma_per_ms;
   }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plots of what was measured: times against what varies along x, a line for each algorithm and whatever else varies. A
- * script of gnuplot with its data inside is written into gnuplot. Where there is none, the script is left beside the picture
- * that it would draw.
+ * Plots times: each algorithm, and each other difference, has a line over the quantity along x. A script with all data goes
+ * to gnuplot. Without gnuplot, the script is left beside the picture that it would draw.
  */
 #include "bench/settings.h"
 
@@ -17,15 +16,15 @@
 typedef struct point {
   char panel[96], series[128];
   double x, y;
-  char label[24]; /* in place of x, where the plot has labels */
+  char label[24]; /* for plots with labels in place of x */
 } point;
 
 typedef struct plot {
   const char *file; /* FILE.svg or FILE.png */
   char title[256];
-  const char *axes; /* what gnuplot is told of them */
+  const char *axes; /* commands of gnuplot */
   bool labels;
-  double slope, roof; /* also draw min(x * slope, roof); 0: not */
+  double slope, roof; /* also draw min(x * slope, roof), if not 0 */
   point *points;      /* owned */
   size_t count;
 } plot;
@@ -47,7 +46,7 @@ static bool begins_panel(const plot *p, size_t index) {
   return true;
 }
 
-/* Whether the point is the first of its series, in its panel or, with `anywhere`, of all. */
+/* Returns whether the point is the first of its series in its panel or, with `anywhere`, in all panels. */
 static bool begins_series(const plot *p, size_t index, bool anywhere) {
   const point *of = &p->points[index];
   for (size_t i = 0; i < index; i++)
@@ -56,7 +55,7 @@ static bool begins_series(const plot *p, size_t index, bool anywhere) {
   return true;
 }
 
-/* The colour and sign of a series: the same in all panels. */
+/* Returns the number of a series' colour and sign, the same in all panels. */
 static size_t number_of(const plot *p, const point *of) {
   size_t number = 1;
   for (size_t i = 0; !same_series(&p->points[i], of); i++)
@@ -66,7 +65,7 @@ static size_t number_of(const plot *p, const point *of) {
 
 /* ---- The script ------------------------------------------------------------------------------------------------------- */
 
-/* Prints the text in single quotes, where gnuplot knows no escapes but the doubled quote. */
+/* Prints the text in single quotes. In these, gnuplot has no escapes but the doubled quote. */
 static void print_quoted(FILE *out, const char *before, const char *text, const char *after) {
   fprintf(out, "%s'", before);
   for (; *text; text++)
@@ -88,7 +87,7 @@ static void print_series(FILE *out, const plot *p, size_t first) {
   fprintf(out, "EOD\n");
 }
 
-/* A series is in the key of its first panel: there is no room in all of them. */
+/* Prints a panel. The key of a series is in its first panel only: other panels have no room for it. */
 static void print_panel(FILE *out, const plot *p, size_t first) {
   const char *before = "plot ";
   for (size_t i = first; i < p->count; i++)
@@ -116,7 +115,7 @@ static bool ends_with(const char *text, const char *end) {
   return length > tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* The panels stand in rows of 4 at most. */
+/* Prints the script. Panels stand in rows of up to 4. */
 static void print_script(FILE *out, const plot *p, const char *path) {
   int panels = 0;
   for (size_t i = 0; i < p->count; i++)
@@ -130,7 +129,7 @@ static void print_script(FILE *out, const plot *p, const char *path) {
     fprintf(out, "if (strstrt(GPVAL_TERMINALS, ' pngcairo ')) set terminal pngcairo %s; else set terminal png %s\n", size,
             size);
   print_quoted(out, "set output ", path, "\n");
-  fputs("set linetype 5 linecolor rgb '#7f7f7f'\nset grid\n", out); /* in place of a yellow that white swallows */
+  fputs("set linetype 5 linecolor rgb '#7f7f7f'\nset grid\n", out); /* instead of yellow, which is hard to see on white */
   fprintf(out, "set multiplot layout %d,%d", rows, columns);
   print_quoted(out, " title ", p->title, " noenhanced\n");
   fprintf(out, "set key %s\n%s", panels == 1 ? "outside right" : "right bottom font ',8' samplen 1", p->axes);
@@ -150,7 +149,7 @@ gconv_status gconv_bench_check_plot(const char *file) {
   return gconv_fail(GCONV_BAD_ARGUMENT, "--plot %s: the name must end with .svg or .png", file);
 }
 
-/* Opens a new file, or an older one of this name, but not what a link leads to. NULL with errno. */
+/* Opens a new or existing file of this name, but follows no link. NULL, with errno, after a failure. */
 static FILE *open_script(const char *path) {
   int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
   FILE *out = file >= 0 ? fdopen(file, "w") : NULL;
@@ -159,7 +158,7 @@ static FILE *open_script(const char *path) {
   return out;
 }
 
-/* Leaves the script beside the picture that it would draw, for those who have gnuplot elsewhere. */
+/* Leaves the script beside the picture that it would draw, for users who have gnuplot elsewhere. */
 static gconv_status leave_script(const plot *p) {
   char path[1024];
   snprintf(path, sizeof path, "%s.gp", p->file);
@@ -171,7 +170,7 @@ static gconv_status leave_script(const plot *p) {
   return gconv_fail(GCONV_UNSUPPORTED, "there is no gnuplot here: %s draws %s where there is", path, p->file);
 }
 
-/* The picture is drawn into a new file beside it, which is then renamed. */
+/* Draws the picture into a new file beside it, and renames this. */
 static gconv_status run_gnuplot(const plot *p) {
   char part[1024];
   snprintf(part, sizeof part, "%s.part", p->file);
@@ -256,7 +255,7 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
   };
   gconv_bench_plot_kind kind =
       bench->settings->plot_kind < 0 ? GCONV_PLOT_FILTER : (gconv_bench_plot_kind)bench->settings->plot_kind;
-  directions several = {false}; /* of layers: their groups have panels */
+  directions several = {false}; /* not used for layers, whose groups have panels */
   if (!axes)
     several = find_directions(bench, kind);
   plot p = {.file = bench->settings->plot,

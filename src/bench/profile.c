@@ -72,7 +72,7 @@ struct gconv_profiler {
   const char *metrics[MOST_METRICS];      /* the same */
   size_t count;
   uint8_t *available; /* the counters of the GPU; `host` reads it until it is closed */
-  uint8_t *config;    /* the counters of each repetition */
+  uint8_t *config;    /* which counters each repetition reads */
   size_t config_bytes;
 };
 

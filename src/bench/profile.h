@@ -17,15 +17,15 @@ typedef struct gconv_profile {
   /* Why warps did not issue an instruction: the reasons with the largest shares of the time of all resident warps, in
    * descending order. The rest of the time went to other reasons, and to issuing. */
   struct {
-    char reason[32]; /* as NVIDIA calls it, "long scoreboard"; "" past the last */
+    char reason[32]; /* NVIDIA's name, such as "long scoreboard"; "" past the last */
     double share;
   } stalls[GCONV_PROFILE_REASONS];
 } gconv_profile;
 
 typedef struct gconv_profiler gconv_profiler;
 
-/* Prepares to profile what runs on the device. GCONV_UNSUPPORTED says what is missing: a GPU, the library, permission. The
- * device must outlive the profiler. *profiler is for gconv_profiler_close(), NULL after a failure. */
+/* Prepares to profile work on the device. GCONV_UNSUPPORTED says what is missing: a GPU, the library, permission. The device
+ * must outlive the profiler. *profiler is for gconv_profiler_close(), NULL after a failure. */
 gconv_status gconv_profiler_open(const gconv_device *device, gconv_profiler **profiler);
 
 /* Calls work(user) several times, since the hardware has few counters. work() must do the same each time, on the device, and

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The race of all algorithms. Those of the exact family must give the same bits. Of filters, the others may differ from them
- * by no more than both bounds together; and some rows of each result (all of them with --verify) are held to float64
- * besides. Of banks, results are held to float64 with --verify; without, what is further off than some part of the largest
- * value is wrong.
+ * The race of all algorithms. Algorithms of the exact family must give the same bits. For filters, other results may differ
+ * from these by no more than both bounds together; and some rows of each result (with --verify all rows) are compared with
+ * float64. For networks, --verify compares results with float64; without it, a result is wrong if it differs by more than
+ * some part of the largest value.
  */
 #include "base/printable.h"
 #include "bench/bench.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { RUNS = 15 }; /* of which the median counts */
+enum { RUNS = 15 }; /* their median counts */
 
 static const double CHECK_BUDGET = 2e8;
 
@@ -30,7 +30,7 @@ typedef struct race {
   double exact_allowed;
   const char *fastest;
   double fastest_ms;
-  bool finite; /* the image: no infinities, no NaN */
+  bool finite; /* the image has no infinities and no NaN */
   bool wrong;
 } race;
 
@@ -86,12 +86,12 @@ static double sample(const gconv_image *image, size_t index) {
   return (double)((const float *)image->data)[index];
 }
 
-/* Results were allocated alike, without gaps. */
+/* Results have no gaps. */
 static size_t sample_count(const gconv_image *image) {
   return (size_t)image->frames * (size_t)image->height * (size_t)image->width * (size_t)image->channels;
 }
 
-/* The largest difference of two results; infinite if only one is not a number. *largest becomes the largest value of `a`. */
+/* Returns the largest difference of two results; infinite if only one is NaN. *largest becomes the largest value of `a`. */
 static double difference(const gconv_image *a, const gconv_image *b, size_t count, double *largest) {
   double most = *largest = 0;
   for (size_t k = 0; k < count; k++)
@@ -121,7 +121,7 @@ static bool same_bits(const gconv_image *a, const gconv_image *b, size_t count) 
   return true;
 }
 
-/* Says in `text` how the results stand to the exact ones; false if they are wrong. */
+/* Writes into `text` how the results compare with the exact results. Returns false if they are wrong. */
 static bool agrees(const race *r, const racer *one, const gconv_image *outputs, const gconv_verification *found, char *text,
                    size_t size) {
   bool banks = (r->asked->layers != NULL),
@@ -141,7 +141,7 @@ static bool agrees(const race *r, const racer *one, const gconv_image *outputs, 
     return true;
   }
   double most = difference(r->exact, outputs, r->outputs, &largest);
-  /* The bounds of rows that were not looked at may be larger, where the responses are. */
+  /* Rows that were not checked may have larger responses, and so larger bounds. */
   double limit = !banks ? 2 * (found->most_allowed + r->exact_allowed) : largest * (strcmp(one->math, "fp32") ? 2e-2 : 1e-4);
   if (banks && r->verify)
     snprintf(text, size, "differs by at most %.3g, within its bound of float64", most);
@@ -197,13 +197,13 @@ static gconv_status run(race *r, const racer *one) {
   return status;
 }
 
-/* Whether an algorithm is too slow to be waited for: seconds for all of its runs. */
+/* Returns whether an algorithm is too slow to wait for: its runs take seconds. */
 static bool is_hopeless(double ms) {
   const double longest_ms = 3000;
   return ms * (1 + gconv_bench_affordable_runs(ms, RUNS)) > longest_ms; /* one more, to warm up */
 }
 
-/* An algorithm that cannot be used is told of, and is no failure. */
+/* Runs an algorithm. If it cannot be used, the table says why, and that is no failure. */
 static void run_algorithm(race *r, const char *name) {
   char text[320];
   racer one;
@@ -223,7 +223,7 @@ static void run_algorithm(race *r, const char *name) {
   gconv_plan_free(one.plan);
 }
 
-/* Whether `name` is one of the names in `list`, which commas part; NULL: none. Case does not matter. */
+/* Returns whether `name` is in `list`, whose names are separated by commas; NULL: no names. Ignores case. */
 static bool is_listed(const char *list, const char *name) {
   size_t length = strlen(name);
   for (; list && *list; list += strcspn(list, ","), list += *list == ',')
@@ -270,7 +270,7 @@ gconv_status gconv_race_run(const gconv_race *asked, const char **fastest, char 
   racer any = {.name = "auto"};
   gconv_status status = prepare(&r);
   if (status == GCONV_OK && (status = create(&r, any.name, &any)) != GCONV_OK)
-    gconv_fail_in(status, "%s", asked->path); /* what no algorithm can do is said once */
+    gconv_fail_in(status, "%s", asked->path); /* an error that all algorithms share is reported once */
   gconv_plan_free(any.plan);
   if (status == GCONV_OK) {
     snprintf(device, 32, "%s", gconv_device_get_info(r.device)->name);

@@ -62,7 +62,7 @@ static void print_profile(FILE *out, const gconv_profile *profile) {
 
 static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
   char algorithm[64], error[24] = "", peak[16] = "effective";
-  const bool layers = bench->settings->experiment != NULL; /* whose groups have long names */
+  const bool layers = bench->settings->experiment != NULL; /* their groups have long names */
   if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
     fprintf(bench->out, "\n%s%s%-18s %-20s %9s %9s %9s %8s %6s %8s %9s %9s%s\n", layers ? row->group : "",
             layers ? "\n" : "", "algorithm", layers ? "" : row->group, "ms", "+-", "Gsample/s", "GB/s", "copy", "TFLOP/s",
@@ -163,7 +163,7 @@ static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
 
 /* ---- JSON: one document ---- */
 
-/* What is measured: a filter on an image, or a layer. */
+/* Returns the shape that was measured: a filter on an image, or a layer. */
 static json_t *json_shape(const gconv_bench_row *row) {
   const gconv_bench_image *image = &row->image;
   if (row->layer)
@@ -222,7 +222,7 @@ static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
   return json;
 }
 
-/* For each group, the x from which on the device is faster than that of --against; null: nowhere. */
+/* Returns, for each group, the x from which on the device is faster than the device of --against; null: nowhere. */
 static json_t *json_overtaking(const gconv_bench *bench) {
   json_t *list = json_array();
   for (size_t i = 0; i < bench->count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Completes the settings: from the figure that was named (a known set of cases), else with defaults. */
+/* Completes the settings: by the figure (a known set of cases) if one is named, else by defaults. */
 #include "bench/settings.h"
 
 #include <string.h>
@@ -113,7 +113,7 @@ static void apply_figure(const figure *chosen, gconv_bench_settings *settings) {
   fill_from(chosen, settings);
   settings->sweep_blocks |= chosen->blocks && settings->block_count == 0;
   settings->sweep_grids |= chosen->grids && settings->grids.count == 0;
-  if (settings->plot_kind < 0 && !settings->sweep_blocks && !settings->sweep_grids) /* else: by what is swept */
+  if (settings->plot_kind < 0 && !settings->sweep_blocks && !settings->sweep_grids) /* a sweep chooses the plot */
     settings->plot_kind = (int)chosen->kind;
 }
 
@@ -136,14 +136,14 @@ static void fill_settings(gconv_bench_settings *settings) {
   if (settings->plot_kind < 0 && settings->grids.count > 1)
     settings->plot_kind = GCONV_PLOT_GRID;
   if (settings->block_count == 0)
-    settings->block_count = 1; /* 0 x 0: their own */
+    settings->block_count = 1; /* 0 x 0: the algorithm's own */
   if (settings->grids.count == 0)
-    settings->grids.count = 1; /* 0: their own */
+    settings->grids.count = 1; /* 0: the algorithm's own */
 }
 
 gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
   if (settings->threads.count == 0)
-    settings->threads.count = 1; /* 0: one a processor */
+    settings->threads.count = 1; /* 0: one for each processor */
   settings->grid.several_threads = settings->threads.count > 1;
   if (settings->threads.count > 1 && (settings->experiment || settings->auto_check))
     return gconv_fail(GCONV_BAD_ARGUMENT, "--threads: --experiment and --auto-check take one number of threads");
@@ -152,7 +152,7 @@ gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
   for (size_t i = 0; settings->figure && i < sizeof figures / sizeof *figures; i++)
     if (strcmp(figures[i].name, settings->figure) == 0)
       apply_figure(&figures[i], settings);
-  if (settings->auto_check) /* of all algorithms */
+  if (settings->auto_check) /* this compares all algorithms */
     gconv_texts_free(&settings->grid.algorithms);
   if (settings->grid.runs == 0)
     settings->grid.runs = settings->auto_check ? 9 : 20;

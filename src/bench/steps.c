@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The experiment steps: convolution on a GPU in ten steps, from the first kernel of every course to those that auto takes.
- * docs/kernels.md tells what each step adds, and why. Steps of one problem stand together, so that each can be compared with
- * those before it; a step that the device lacks is left out.
+ * The experiment steps: convolution on a GPU in ten steps, from the first kernel of every course to the kernels that auto
+ * takes. docs/kernels.md says what each step adds, and why. Steps of one problem stand together, to be compared with each
+ * other; a step that the device lacks is left out.
  */
 #include "bench/bench.h"
 
 #include <string.h>
 
 typedef struct step {
-  const char *algorithm, *adds; /* `adds`: at most 20 characters, as the table has room for */
+  const char *algorithm, *adds; /* `adds`: at most 20 characters, which fit into the table */
 } step;
 
 typedef struct chapter {
@@ -32,7 +32,7 @@ static const chapter chapters[] = {
      GCONV_F32,
      {{"tiled", "3 strips"}, {"fft", "5 spectra"}, {"separable-classic", "6 two passes"}, {"separable", "7 tensor cores"}}},
     {"bytes and whole numbers: Sobel",
-     "sobel_x:", /* with the colon, also where a file has this name */
+     "sobel_x:", /* with the colon: the built-in filter, even if a file has this name */
      GCONV_U8,
      {{"direct-classic", "1 a thread an output"},
       {"direct", "8 bytes as floats"},

@@ -79,7 +79,7 @@ static gconv_status work(void *user, void *in, void *out, void *stream) {
 static gconv_status go_by_slabs(const transfer *t, int runs) {
   for (int i = -2; i < runs; i++) {
     gconv_timings timings;
-    gconv_image out = t->out; /* which has its pixels */
+    gconv_image out = t->out; /* it has its pixels already */
     const double start = gconv_now_ms();
     GCONV_TRY(gconv_plan_execute(t->plan, &t->data.in, &out, 1, &timings));
     if (i >= 0)
@@ -149,7 +149,8 @@ gconv_status gconv_bench_transfers(gconv_bench *bench, int32_t images) {
     }
   }
   for (int i = 0; status == GCONV_OK && i < PARTS * WAYS; i++)
-    if (ways[i % WAYS].memory != GCONV_TRIP_PINNED_ANEW || i / WAYS == WHOLE) /* its copies are those of pinned memory */
+    if (ways[i % WAYS].memory != GCONV_TRIP_PINNED_ANEW ||
+        i / WAYS == WHOLE) /* its copies are as fast as with pinned memory */
       gconv_bench_end_row(bench, &rows[i / WAYS][i % WAYS], GCONV_OK);
   free_transfer(&t);
   return status;

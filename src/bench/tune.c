@@ -10,8 +10,8 @@
 
 /* ---- Measuring ---- */
 
-/* Images from a size bound by the launch to one bound by bandwidth. Smaller and larger images count as the nearest of them.
- * A CPU would need minutes for the large ones, and a smaller image exceeds its caches already. */
+/* Images, from a size bound by the launch to a size bound by bandwidth. Other images count as the nearest of these. A CPU
+ * would need minutes for the large ones, and a smaller image exceeds its caches already. */
 static const gconv_bench_image gpu_images[] = {{256, 256, 1, false},   {1024, 1024, 1, false}, {3840, 2160, 1, false},
                                                {256, 256, 3, false},   {1024, 1024, 3, false}, {3840, 2160, 3, false},
                                                {7680, 4320, 1, false}, {7680, 4320, 3, false}, {0, 0, 0, false}};
@@ -58,14 +58,14 @@ static bool same_line(const gconv_tuning_row *a, const gconv_tuning_row *b) {
          a->channels == b->channels && a->samples == b->samples;
 }
 
-/* Adds the ratio of a measured row with this problem, unless the ratio is known from another filter of this size. */
+/* Adds the ratio of a measured row with this problem, unless another filter of this size has given the ratio. */
 static void learn(tuning_walk *walk, const gconv_bench_row *row, gconv_tuning_row problem) {
   gconv_tuning *tuning = &walk->tuning;
   if (row->obstacle[0] != '\0' || !(row->ms > 0) || !(row->estimate_ms > 0))
     return;
   snprintf(problem.algorithm, sizeof problem.algorithm, "%s", row->chosen);
   problem.type = row->type;
-  problem.ratio = round(1e3 * fmin(fmax(row->ms / row->estimate_ms, 0.01), 100)) / 1e3; /* as it is read back */
+  problem.ratio = round(1e3 * fmin(fmax(row->ms / row->estimate_ms, 0.01), 100)) / 1e3; /* rounded as in the file */
   for (size_t i = 0; i < tuning->count; i++)
     if (same_line(&tuning->rows[i], &problem) && tuning->rows[i].taps == problem.taps)
       return;
@@ -84,7 +84,7 @@ static void show(const gconv_bench *bench, const gconv_bench_row *shape) {
     bench->progress(text);
 }
 
-/* The algorithm for which a filter is meant; NULL: all. */
+/* Returns the algorithm for which a filter is meant; NULL: all. */
 static const char *find_special(const char *filter) {
   for (size_t i = 0; i < sizeof special / sizeof *special; i++)
     if (strcmp(special[i].filter, filter) == 0)
@@ -116,12 +116,12 @@ static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filt
 /* The numbers of outputs of a layer, and of its filters: few or many. */
 static const int32_t layer_outputs[] = {1 << 16, 1 << 20, 1 << 24}, layer_filters[] = {16, 64};
 
-/* Filters of C x R x R: first layers, with their few channels, and later ones. */
+/* Filters of C x R x R: first layers, with few channels, and later layers. */
 static const struct { int32_t channels, size; } layer_shapes[] = {{3, 3}, {3, 7}, {64, 3}, {256, 3}};
 
 enum { OUTPUTS = 3, FILTERS = 2, SHAPES = 4 };
 
-/* Inputs that take longer to make than to convolve are left out. */
+/* Samples of an input. Larger inputs take longer to make than to convolve, and are left out. */
 static const double MOST_INPUT = 24e6;
 
 static gconv_status measure_layer(gconv_bench *bench, tuning_walk *walk, gconv_bench_row *shape) {

@@ -449,8 +449,7 @@ const gconv_option gconv_job_options[] = {
     GCONV_OPTIONS_END,
 };
 
-/* ---- The digest of --resume --------------------------------------------------------------------------------------------
- */
+/* ---- The digest of --resume ----------------------------------------------------------------------------------------- */
 
 /* Prints what changes results, of the settings, or, with `of_layer`, of that layer alone. */
 static void print_values(FILE *out, const void *base, bool of_layer) {

@@ -18,8 +18,7 @@ const char *gconv_cases_missing(const gconv_cases *cases) {
   return cases->missing == 0 ? NULL : cases->missing == 1 ? "mean" : "drop";
 }
 
-/* ---- Weights of classes ------------------------------------------------------------------------------------------------
- */
+/* ---- Weights of classes --------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_class_weights_read(const gconv_texts *texts, gconv_class_weight **weights) {
   *weights = calloc(texts->count + 1, sizeof **weights);

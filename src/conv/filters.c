@@ -136,8 +136,7 @@ static bool is_exact(const char *name) {
 }
 
 /* Returns a list, separated by commas, of the algorithms that the user left out and of all that are not exact. Returns NULL
- * without memory.
- */
+ * without memory. */
 static char *name_inexact(const char *without) {
   const gconv_algorithm_info *algorithm;
   char *text = NULL;

@@ -145,8 +145,7 @@ typedef struct tap_row {
   size_t count, first, stride, dilation;
 } tap_row;
 
-/* Adds the columns below the taps to PLACES places from q on, in registers. If there are no holes, the taps are the weights.
- */
+/* Adds the columns below the taps to PLACES places from q on, in registers. Without holes, the taps are the weights. */
 GCONV_INLINE void add_places(const triple *from, const tap_row *row, size_t q, size_t stride, bool holes, const triple *to) {
   double value[PLACES], weight[PLACES], gone[PLACES];
   memcpy(value, to->value + q, sizeof value);

@@ -66,8 +66,7 @@ static double combined_errors(const gconv_problem *problem) {
 }
 
 /* Returns the error of a response that is half a level of the result, relative to (sum |tap|) * max |x|. For filters that
- * amplify, it is half a level of their own range. Floats have no levels: for them, it is 2^-14, a 64th of a level of u8.
- */
+ * amplify, it is half a level of their own range. Floats have no levels: for them, it is 2^-14, a 64th of a level of u8. */
 static double accuracy_of(const gconv_filter_plan *plan, const gconv_problem *problem) {
   gconv_type type = plan->options.output_type;
   double gain = problem->structure.gain * fabs(plan->options.scale) * combined_errors(problem);

@@ -26,8 +26,7 @@ gconv_status gconv_labels_begin(gconv_labels *labels, const char *const *names, 
  * or what is wrong, as the end of a sentence. */
 gconv_status gconv_labels_find(gconv_labels *labels, const char *begin, const char *end, size_t *number, const char **wrong);
 
-/* Sorts the names if all are numbers. (*order)[i]: the new number of class i, for free(); NULL: the names stay as they are.
- */
+/* Sorts the names if all are numbers. (*order)[i]: the new number of class i, for free(); NULL: names stay as they are. */
 gconv_status gconv_labels_sort(gconv_labels *labels, size_t **order);
 
 /* Returns the name that is a gap or infinity, if all other names are numbers: other programs write it for unknown labels.

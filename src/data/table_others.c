@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of other programs that gconv does not read. They are recognised by their first bytes, so that errors can name them.
- */
+/* Files of other programs that gconv does not read. Their first bytes show what they are, so that errors can name them. */
 #include "data/table.h"
 
 #include <string.h>

@@ -129,8 +129,7 @@ static double time_spin(gconv_device *device, spin *work) {
   return gconv_now_ms() - start;
 }
 
-/* Doubles the turns until they take some milliseconds, as a build without optimisation needs only a hundredth of the turns.
- */
+/* Doubles the turns until they take some milliseconds. Without optimisation, a hundredth of the turns suffices. */
 static gconv_status measure_fma(gconv_device *device, double *count, double *milliseconds) {
   const int runs = 8; /* in the first, wide units wake up */
   const double enough_ms = 2;

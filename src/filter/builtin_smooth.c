@@ -64,8 +64,7 @@ const gconv_builtin gconv_builtin_gaussian = {
 };
 
 /* Returns number k of the row of Pascal's triangle that has n numbers, divided by their sum, 2^(n - 1). It is exact in
- * float64 while n <= 54.
- */
+ * float64 while n <= 54. */
 static double binomial_tap(int32_t n, int32_t k) {
   double value = 1;
   for (int32_t i = 0; i < k; i++)

@@ -22,7 +22,7 @@ static const char *plain_path(const char *path) {
   return path;
 }
 
-/* Whether `path` lies in one of the folders, which are canonical and sorted. */
+/* Sets *is to whether `path` lies in one of the folders, which are canonical and sorted. */
 static gconv_status lies_in(const gconv_texts *folders, const char *path, bool *is) {
   GCONV_FREED char *own = gconv_path_folder(path), *canonical = own ? gconv_path_canonical(own) : NULL;
   *is = canonical && bsearch(&canonical, folders->items, folders->count, sizeof *folders->items, gconv_texts_compare);
@@ -63,7 +63,7 @@ gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_o
   return status;
 }
 
-/* The files that lie at the paths of results: an earlier run made them. */
+/* The files that lie at the paths of results, so that an earlier run made them. */
 struct earlier {
   gconv_identity *known; /* their identities, sorted */
   size_t count;

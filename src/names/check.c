@@ -25,7 +25,7 @@ static bool lies_in(const char *root, const char *path) {
   return strncmp(path, root, length) == 0 && path[length] == '/';
 }
 
-/* Refuses paths that are longer than the system takes. */
+/* Refuses paths that are too long for the system. */
 static gconv_status check_length(const char *path) {
   size_t length = strlen(path);
   if (length < PATH_MAX)
@@ -46,7 +46,7 @@ static bool has_parent(const char *path) {
 /* Refuses a result outside of `root`, the folder of -o. The values of fields may lead out of it (a filter or an image may be
  * called ".."), and so may links. `real`: the canonical path of the result. */
 static gconv_status check_place(const gconv_outputs *outputs, const char *root, const char *path, const char *real) {
-  if (!outputs->make_folders || lies_in(root, real)) /* else -o names the file itself */
+  if (!outputs->make_folders || lies_in(root, real)) /* without make_folders, -o names the file itself */
     return GCONV_OK;
   const char *remedy = has_parent(path) ? "a \"..\" leads out of it: put {index} in place of a name that is \"..\", or "
                                           "name the folder of the results"
@@ -82,7 +82,7 @@ static size_t stem_length(const char *path) {
   return dot ? (size_t)(dot - path) : strlen(path);
 }
 
-/* Writes which of the `count` fields the template lacks, "{stem}, {filter} or {index}", and a template with the last one. */
+/* Writes which of the `count` fields the template lacks, "{stem}, {filter} or {index}", and a template with the last. */
 static void advise(const char *template, size_t count, const char *const *names, char *text, size_t size) {
   const char *lacking[4];
   size_t lacks = 0, used, stem = stem_length(template);

@@ -49,7 +49,7 @@ static gconv_status find_one(gconv_search *search, const char *spec) {
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot find this input: %s", spec, strerror(error));
 }
 
-/* Finds the folder that `output` names; of a template, the folder before its first field. Standard output and files have
+/* Finds the folder that `output` names; in a template, the folder before the first field. Standard output and files have
  * none. */
 static gconv_status find_results(gconv_search *search, const char *output) {
   char *folder = gconv_template_is_one(output) ? gconv_template_folder(output) : gconv_template_plain(output);

@@ -27,7 +27,7 @@ enum { MOST_LINE = 5 * PATH_MAX, MOST_BYTES = 1 << 30 };
 
 /* A line of a manifest. */
 typedef struct note {
-  char *path, *relative; /* as they stand in the line: escaped, and the path from the manifest's folder on; owned */
+  char *path, *relative; /* as in the line: escaped, and `path` relative to the manifest's folder; owned */
   gconv_print result, input;
   uint64_t job;
 } note;
@@ -36,7 +36,7 @@ struct gconv_manifest {
   char *folder; /* "", or ending with a slash */
   char *path;   /* of the manifest to which the run appends */
   uint64_t job;
-  note *records; /* sorted by path once all are read; a result may have several */
+  note *records; /* sorted by path once all are read; a result may have several records */
   size_t count;
   int file;             /* -1: nothing is noted */
   pthread_mutex_t lock; /* guards `file` */
@@ -89,8 +89,7 @@ static bool parse_print(char **at, gconv_print *print) {
   return print->known;
 }
 
-/* Parses a line into *record, whose texts are parts of the line. The line is changed. Returns false if it is no whole
- * record. */
+/* Parses a line into *record, whose texts are parts of the changed line. Returns false if it is no whole record. */
 static bool parse_line(char *line, note *record) {
   bool whole = parse_print(&line, &record->result) && parse_print(&line, &record->input) &&
                parse_field(&line, 16, UINT64_MAX, &record->job) && cut_field(&line);
@@ -115,7 +114,7 @@ static gconv_status add_record(gconv_manifest *manifest, note record) {
 static gconv_status read_lines(gconv_manifest *manifest, FILE *file) {
   char *line = calloc(1, MOST_LINE), *last = line + MOST_LINE - 1, *end;
   gconv_status status = line ? GCONV_OK : gconv_no_memory();
-  bool passing = false; /* the bytes belong to a line that is too long */
+  bool passing = false; /* these bytes belong to a line that is too long */
   note record;
   while (status == GCONV_OK && (*last = 1) && fgets(line, MOST_LINE, file)) {
     bool is_cut = *last == '\0' && last[-1] != '\n';
@@ -142,7 +141,7 @@ static gconv_status refuse_size(const char *path) {
                     MOST_BYTES);
 }
 
-/* Reads one manifest. Links, and what is no readable file, are passed over. */
+/* Reads one manifest. Passes over links, and what is no readable file. */
 static gconv_status read_manifest(gconv_manifest *manifest, const char *path) {
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* so that a pipe of this name is not waited for */
   off_t bytes;
@@ -211,7 +210,7 @@ static gconv_status lock_file(const gconv_manifest *manifest, bool shared) {
                     manifest->path);
 }
 
-/* Writes the heading of a new file. In an old one, ends a last line that is torn. */
+/* Writes the heading of a new file. In an old file, ends a torn last line. */
 static gconv_status begin_line(const gconv_manifest *manifest) {
   static const char heading[] = "# gconv: bytes and CRC-32 of a result, those of its input, job, version, result, input\n";
   char last;
@@ -308,7 +307,7 @@ gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard
   return gconv_tell(gconv_manifest_open_all(outputs, shard, job, removed, result), message);
 }
 
-/* Compares all of a record but its result. GCONV_FOUND_OTHER_RESULT if all agrees. */
+/* Compares all of a record except the result. Returns GCONV_FOUND_OTHER_RESULT if all agrees. */
 static gconv_finding compare_origin(const gconv_manifest *manifest, const note *record, const char *relative,
                                     gconv_print input) {
   if (record->job != manifest->job)
@@ -322,8 +321,7 @@ static bool is_of(const gconv_manifest *manifest, const note *record, const char
   return record < manifest->records + manifest->count && strcmp(record->path, path) == 0;
 }
 
-/* Finds the first record of an escaped path. If there is none, returns the place where it would be; NULL if there are no
- * records. */
+/* Finds the first record of an escaped path. If there is none, returns where it would be; NULL if there are no records. */
 static const note *find(const gconv_manifest *manifest, const char *path) {
   const note *at = manifest->records, *end = manifest->count > 0 ? at + manifest->count : at;
   while (at < end) {
@@ -341,7 +339,7 @@ static char *name_of(const gconv_manifest *manifest, const char *path) {
   return escaped(path + strlen(manifest->folder));
 }
 
-/* Looks through the records of a result: several runs may have made some. It is done if one of them agrees. */
+/* Looks through the records of a result; several runs may have added some. The result is done if one record agrees. */
 static gconv_finding look_up(const gconv_manifest *manifest, const char *path, const char *name, const char *relative,
                              gconv_print input) {
   gconv_finding best = GCONV_FOUND_NEW;

@@ -16,7 +16,7 @@
 
 /* A print of the content of a file. */
 typedef struct gconv_print {
-  bool known; /* false: the file could not be read. Such prints equal no other */
+  bool known; /* false: the file could not be read, and the print equals no other */
   uint64_t bytes;
   uint32_t crc32;
 } gconv_print;
@@ -32,7 +32,7 @@ gconv_status gconv_manifest_open_all(const gconv_outputs *outputs, const gconv_s
 /* Opens the manifest of a run without --resume, whose results lie among its inputs. It only records results, so that later
  * runs know them. Several runs may have it open at the same time. */
 gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **manifest);
-/* Whether a run has recorded the file at `path`, and it is unchanged. Reads the file. */
+/* Returns whether a run has recorded the file at `path`, and the file is unchanged. Reads the file. */
 bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path);
 /* Notes that a result is finished. Thread-safe. After GCONV_IO_ERROR nothing more is noted, without further errors. */
 gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input);

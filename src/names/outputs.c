@@ -60,7 +60,7 @@ static gconv_status make_path(const struct namer *namer, const char *template, c
 
 /* ---- What -o means ------------------------------------------------------------------------------------------------- */
 
-/* Whether a path is that of a folder, by its last letter or because a folder is there. */
+/* Returns whether a path names a folder: it ends with a slash, or a folder is there. */
 static bool is_folder(const char *path) {
   return (path[0] && path[strlen(path) - 1] == '/') || gconv_is_folder(path);
 }
@@ -75,7 +75,7 @@ static void list_extensions(char *text, size_t size) {
       used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", format->extensions);
 }
 
-/* Whether `path` is standard output, a pipe or a device. */
+/* Returns whether `path` is standard output, a pipe or a device. */
 static bool is_special(const char *path) {
   struct stat status;
   return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
@@ -170,8 +170,7 @@ static void keep_filter(void *filter) {
   (void)filter; /* it belongs to the caller */
 }
 
-/* Returns for each filter whether another filter has the same name. For free(); NULL without memory. There may be thousands
- * of filters. */
+/* Returns for each filter whether another has the same name; there may be thousands. For free(); NULL without memory. */
 static bool *find_shared_names(const gconv_filters *filters) {
   bool *shared = calloc(filters->count, sizeof *shared), good = shared != NULL;
   void *first = NULL; /* a tree of the first filters of each name */
@@ -188,8 +187,8 @@ static bool *find_shared_names(const gconv_filters *filters) {
   return NULL;
 }
 
-/* Writes the name of filter k, with _ for letters that no file name can have. `shared`: another filter has this name, so its
- * number follows. */
+/* Writes the name of filter k, with _ for letters that no file name can have. `shared`: another filter has this name, so the
+ * filter's number follows. */
 static void put_label(FILE *out, const gconv_filters *filters, size_t k, bool shared) {
   for (const char *at = filters->items[k].name; *at; at++)
     fputc(*at == '/' || (unsigned char)*at < ' ' ? '_' : *at, out);
@@ -224,8 +223,7 @@ bool gconv_outputs_are_apart(const gconv_outputs *outputs, const gconv_format_in
   return !format->multiframe || gconv_template_has(outputs->pattern, "frame");
 }
 
-/* Counts the files of one result of input i. An input that cannot be read counts as one file: its failure is reported when
- * it is carried. */
+/* Counts the files of one result of input i. An unreadable input counts as one file: it fails when it is carried. */
 static size_t count_frames(const struct namer *namer, size_t i) {
   const gconv_input *input = &namer->inputs->items[i];
   const gconv_format_info *format = gconv_format_by_path(input->file);
@@ -316,7 +314,7 @@ static gconv_status check_extension(const struct namer *namer, size_t i, const c
                     format->name, namer->inputs->items[i].path);
 }
 
-/* Checks and keeps the suffix. It stands behind {stem}, so the template must have that field. */
+/* Checks and keeps the suffix. It stands after {stem}, so the template must have that field. */
 static gconv_status check_suffix(const struct namer *namer) {
   const char *suffix = namer->naming->suffix;
   if (suffix && suffix[0] && !(namer->outputs->suffix = strdup(suffix)))

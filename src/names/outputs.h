@@ -6,14 +6,14 @@
 
 /* ---- outputs.c: names ---- */
 
-/* Whether input number `i` is kept. */
+/* Returns whether input number `i` is kept. */
 typedef bool gconv_keeps(const gconv_input *input, size_t i, void *user);
 /* Drops all other inputs, with their results. The names of the kept results stay as they are. */
 void gconv_outputs_keep(gconv_inputs *inputs, gconv_outputs *outputs, gconv_keeps *keeps, void *user);
-/* Whether each frame has a file of its own: the format holds one frame, or the template has {frame}. */
+/* Returns whether each frame has a file of its own: the format holds one frame, or the template has {frame}. */
 bool gconv_outputs_are_apart(const gconv_outputs *outputs, const gconv_format_info *format);
-/* Names result number `result` of a frame, counted from 1, of an input whose frames could not be counted before it is read.
- * *path is for free(). GCONV_BAD_ARGUMENT if the names of several frames would be the same. */
+/* Names result number `result` of frame number `frame` (from 1), for inputs whose frames cannot be counted before they are
+ * read. *path is for free(). GCONV_BAD_ARGUMENT if the names of several frames would be the same. */
 gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t input, size_t result,
                                       size_t frame, char **path);
 

@@ -52,7 +52,7 @@ char *gconv_path_canonical(const char *path) {
   errno = 0;
   if (there)
     real = realpath(path, NULL);
-  while (there && !real && length > 0 && errno != ENOMEM) { /* tries the path without its last part */
+  while (there && !real && length > 0 && errno != ENOMEM) { /* try the path without its last part */
     while (length > 0 && there[length - 1] == '/')
       length--;
     while (length > 0 && there[length - 1] != '/')

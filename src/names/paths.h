@@ -8,7 +8,7 @@
 
 /* ---- By their letters ---- */
 
-/* Returns what stands behind the last slash; all of the path if it has no slash. The text is a part of `path`. */
+/* Returns the part after the last slash; all of the path if it has no slash. The text is a part of `path`. */
 const char *gconv_path_name(const char *path);
 /* Returns the length of a name without its extension. A dot at the beginning begins no extension. */
 size_t gconv_path_stem(const char *name);
@@ -18,8 +18,8 @@ size_t gconv_path_stem(const char *name);
 char *gconv_path_join(const char *folder, const char *name);
 /* Returns the folder of a path: "." if it has none. */
 char *gconv_path_folder(const char *path);
-/* Appends the parts of `rest` to the absolute path `real`, which has room for them. Parts ".." and "." are resolved by their
- * letters alone. */
+/* Appends the parts of `rest` to the absolute path `real`, which has room for them. Resolves ".." and "." by letters
+ * alone. */
 void gconv_path_append(char *real, const char *rest);
 
 /* ---- By what lies there ---- */
@@ -28,9 +28,9 @@ void gconv_path_append(char *real, const char *rest);
  * letters. On the heap; NULL without memory. */
 char *gconv_path_canonical(const char *path);
 
-/* Whether an input may be opened before its turn: a pipe can be read only once. */
+/* Returns whether an input may be opened before its turn. A pipe may not: it can be read only once. */
 bool gconv_path_is_file(const char *path);
-/* Whether writing to `path` cannot be taken back: standard output, a pipe or a device, but not /dev/null. */
+/* Returns whether results at `path` cannot be removed again: standard output, a pipe or a device, but not /dev/null. */
 bool gconv_path_is_sent(const char *path);
 
 /* Identifies a file or folder, whatever names lead to it. */
@@ -39,7 +39,7 @@ typedef struct gconv_identity {
   ino_t inode;
 } gconv_identity;
 
-/* Finds the identity of a regular file; false for anything else. */
+/* Finds the identity of a regular file. Returns false for anything else. */
 bool gconv_path_identify(const char *path, gconv_identity *identity);
 /* Orders two identities, for qsort(), bsearch() and tsearch(). */
 int gconv_identity_compare(const void *a, const void *b);

@@ -72,7 +72,7 @@ static gconv_status take_fixed(matching *m, const char *folder, const char *part
   return result;
 }
 
-/* Whether a folder is passed over: --exclude names it, or it is the folder of the results and ** (`any`) leads to it. */
+/* Returns whether a folder is passed over: --exclude names it, or ** (`any`) leads to the folder of the results. */
 static bool is_left_out(const matching *m, const char *path, bool any) {
   struct stat status;
   return gconv_search_excludes(m->search, path) ||
@@ -113,7 +113,7 @@ static gconv_status take_entries(matching *m, const char *folder, const char *pa
 static gconv_status expand(matching *m, const char *folder, const char *pattern) {
   size_t length = strcspn(pattern, "/");
   const char *rest = pattern[length] ? pattern + length + strspn(pattern + length, "/") : NULL;
-  if (pattern[0] == '/' || pattern[0] == '\0') /* the first slash; or the end, which only folders match */
+  if (pattern[0] == '/' || pattern[0] == '\0') /* a slash at the beginning; or the end, which only folders match */
     return pattern[0] ? expand(m, "/", rest) : add_found(m, folder, "");
   if (is_fixed(pattern, length))
     return take_fixed(m, folder, pattern, length, rest);
@@ -124,7 +124,7 @@ static gconv_status expand(matching *m, const char *folder, const char *pattern)
   gconv_status status = part ? GCONV_OK : gconv_no_memory();
   if (any && status == GCONV_OK)
     status = note_folder(m, folder);
-  if (any && status == GCONV_OK) /* ** may be no folder; at the end, it is all files */
+  if (any && status == GCONV_OK) /* ** may stand for no folder; at the end, it stands for all files */
     status = expand(m, folder, rest && rest[0] ? rest : "*");
   m->depth++;
   GCONV_THEN(status, take_entries(m, folder, part, any, pattern, rest));
@@ -135,8 +135,8 @@ static gconv_status expand(matching *m, const char *folder, const char *pattern)
 
 /* ---- Matches -------------------------------------------------------------------------------------------------------- */
 
-/* Whether a path ends in "." or "..". The pattern ".*" matches them, but nobody means them, and ".." would lead results out
- * of their folder. */
+/* Returns whether a path ends in "." or "..". The pattern ".*" matches these, but nobody means them, and ".." would lead
+ * results out of their folder. */
 static bool is_dots(const char *path) {
   const char *name = gconv_path_name(path);
   return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
@@ -154,8 +154,7 @@ static gconv_status add_matches(gconv_search *search, const gconv_texts *found) 
   return status == GCONV_OK ? gconv_search_noted(search, true) : status;
 }
 
-/* Returns the length of the folders of `pattern` before its first wildcard. Below them, the folders of results mirror those
- * of the inputs. */
+/* Returns the length of the folders of `pattern` before its first wildcard. Below, results have the inputs' folders. */
 static size_t fixed_length(const char *pattern) {
   size_t length = strcspn(pattern, "*?[");
   while (length > 0 && pattern[length - 1] != '/')

@@ -66,7 +66,7 @@ static bool is_unread_name(const char *name) {
   return false;
 }
 
-/* Counts a path in a list of what is passed over, and keeps the first one. */
+/* Counts a path as passed over, and keeps the first path. */
 static gconv_status pass_over(gconv_passed_over *all, const char *path) {
   if (all->count++ == 0)
     all->first = strdup(path);
@@ -107,7 +107,7 @@ gconv_status gconv_search_miss(gconv_search *search, const char *path, int error
   return gconv_texts_append(&search->inputs->missed, size < 0 ? NULL : text);
 }
 
-/* Whether one part of a pattern matches one part of a path. */
+/* Returns whether one part of a pattern matches one part of a path. */
 static bool matches_part(const char *pattern, size_t pattern_bytes, const char *path, size_t bytes) {
   char *part = strndup(pattern, pattern_bytes), *name = strndup(path, bytes);
   bool matches = part && name && fnmatch(part, name, 0) == 0;
@@ -116,10 +116,10 @@ static bool matches_part(const char *pattern, size_t pattern_bytes, const char *
   return matches;
 }
 
-/* Whether a pattern matches a path, part by part; ** stands for any parts, or none. Where parts differ, the last ** takes
- * one part more. */
+/* Returns whether a pattern matches a path, part by part; ** stands for any parts, or none. Where parts differ, the last **
+ * grows. */
 static bool matches_path(const char *pattern, const char *path) {
-  const char *behind = NULL, *taken = NULL; /* the pattern behind the last **; the path behind its match */
+  const char *behind = NULL, *taken = NULL; /* the pattern after the last **; the path after its match */
   for (;;) {
     size_t part = strcspn(pattern, "/"), name = strcspn(path, "/");
     if (part == 2 && strncmp(pattern, "**", 2) == 0) {
@@ -170,7 +170,7 @@ bool gconv_search_has_results(const gconv_search *search, const struct stat *sta
   return search->has_results && search->results.st_dev == status->st_dev && search->results.st_ino == status->st_ino;
 }
 
-/* Notes that a folder was found. *first says whether it was not found before. */
+/* Notes that a folder was found. *first: it was not found before. */
 static gconv_status see(gconv_search *search, const struct stat *status, bool *first) {
   gconv_identity *key = malloc(sizeof *key);
   GCONV_NEED_MEMORY(key, "out of memory");
@@ -191,8 +191,8 @@ static gconv_status add_folder(gconv_search *search, const char *path, const str
   return gconv_texts_append(&search->inputs->folders, strdup(path));
 }
 
-/* Takes an entry that stat() cannot look at. It is passed over if it is gone, a link that leads nowhere, or no image. An
- * image is added, and fails when it is read. */
+/* Takes an entry for which stat() fails. Adds an image, which fails when it is read. Passes over entries that are gone,
+ * links that lead nowhere, and what is no image. */
 static gconv_status take_hidden(gconv_search *search, const char *path, bool folder, bool matched, int error) {
   struct stat link;
   bool wanted = folder ? search->recursive : matched || is_image_name(path);
@@ -287,8 +287,7 @@ static int compare_inputs(const void *a, const void *b) {
   return compare_paths(((const gconv_input *)a)->relative, ((const gconv_input *)b)->relative);
 }
 
-/* Sorts the inputs from `first` on. Returns `status`. After a failure, the last input may lack its names, and nothing is
- * sorted. */
+/* Sorts the inputs from `first` on. Returns `status`. After a failure, sorts nothing: the last input may lack names. */
 static gconv_status sort_inputs(gconv_inputs *inputs, size_t first, gconv_status status) {
   if (status == GCONV_OK && inputs->count > first)
     qsort(inputs->items + first, inputs->count - first, sizeof *inputs->items, compare_inputs);

@@ -15,8 +15,8 @@ typedef struct gconv_search {
   bool has_results;    /* the folder of the results exists */
   struct stat results; /* the folder of the results, which is not searched */
   size_t next;
-  bool *excluded;     /* of each pattern of inputs->exclude, whether it left something out; owned */
-  size_t above;       /* paths that are found have so many letters before their relative name */
+  bool *excluded;     /* for each pattern of inputs->exclude, whether it left something out; owned */
+  size_t above;       /* letters of found paths before their relative name */
   gconv_texts links;  /* links to folders: they are searched after all real folders */
   void *seen;         /* a tree of gconv_identity: folders of this input that were found */
   size_t unread;      /* number of files of image formats that gconv cannot read */
@@ -37,27 +37,25 @@ void gconv_input_free(gconv_input *input);
 void gconv_search_begin(gconv_search *search, size_t above);
 /* Ends the search for that name, and frees what this search alone needed. */
 void gconv_search_end(gconv_search *search);
-/* Adds the images of a folder, with `recursive` those of its sub-folders too, sorted by name. GCONV_BAD_ARGUMENT if it has
- * none. */
+/* Adds the images of a folder and, with `recursive`, of its sub-folders, sorted by name. GCONV_BAD_ARGUMENT without any. */
 gconv_status gconv_search_folder(gconv_search *search, const char *path, const struct stat *status);
 /* Takes an entry of a folder: adds an image, and notes a folder for gconv_search_noted(). `matched`: a pattern matches the
- * entry, which may have any extension then. */
+ * entry; then it may have any extension. */
 gconv_status gconv_search_entry(gconv_search *search, const char *path, bool folder, bool matched);
 /* Searches the folders that were noted, with `links` also the folders behind noted links, and sorts the inputs found. */
 gconv_status gconv_search_noted(gconv_search *search, bool links);
-/* Notes in inputs->missed that a folder or file could not be looked at. The search goes on. */
+/* Notes in inputs->missed that a folder or file could not be read. The search goes on. */
 gconv_status gconv_search_miss(gconv_search *search, const char *path, int error);
 /* Returns whether a folder is the folder of the results. */
 bool gconv_search_has_results(const gconv_search *search, const struct stat *status);
-/* Lists the entries of a folder, sorted, with `hidden` the hidden ones too. If the folder cannot be read, *count is 0, and
+/* Lists the entries of a folder, sorted, with `hidden` also hidden entries. If the folder cannot be read, *count is 0, and
  * inputs->missed says why. */
 gconv_status gconv_search_list(gconv_search *search, const char *path, bool hidden, struct dirent ***entries, int *count);
 void gconv_search_free_list(struct dirent **entries, int count);
-/* Whether --exclude leaves out an entry that was found. */
+/* Returns whether --exclude leaves out an entry that was found. */
 bool gconv_search_excludes(gconv_search *search, const char *path);
 
 /* ---- pattern.c ---- */
 
-/* Adds the files that match, sorted. With `recursive`, folders that match are searched. GCONV_BAD_ARGUMENT if nothing is
- * found. */
+/* Adds the files that match, sorted. With `recursive`, searches matching folders. GCONV_BAD_ARGUMENT if nothing is found. */
 gconv_status gconv_search_pattern(gconv_search *search, const char *pattern);

@@ -113,8 +113,7 @@ static uint64_t mix(uint64_t hash) {
   return hash ^ hash >> 33;
 }
 
-/* Finds the last number in the name of a file without its extension: digits *begin .. *end - 1 of the path. 0 if there is
- * none. */
+/* Finds the last number in the name of a file without its extension: digits *begin .. *end - 1 of the path; else 0. */
 static uint64_t find_number(const char *path, size_t *begin, size_t *end) {
   const char *name = gconv_path_name(path);
   uint64_t number = 0;
@@ -129,8 +128,7 @@ static uint64_t find_number(const char *path, size_t *begin, size_t *end) {
 }
 
 /* Returns the shard of an input, from 1 to `count`. The hash of the path without its number is a place on a circle of 2^64.
- * The number is added in steps of the golden ratio, which spread numbered files evenly. Each shard has a part of the
- * circle. */
+ * Adding the number in steps of the golden ratio spreads numbered files evenly. Each shard has a part of the circle. */
 static int shard_of(const char *relative, int count) {
   size_t begin, end;
   uint64_t number = find_number(relative, &begin, &end);

@@ -10,7 +10,7 @@
 typedef struct gconv_template_values {
   const char *stem;
   int stem_length;
-  const char *suffix; /* stands behind the stem; "": none */
+  const char *suffix; /* follows the stem; "": none */
   const char *extension;
   int extension_length;
   const char *filter;
@@ -18,19 +18,19 @@ typedef struct gconv_template_values {
   size_t frame, frame_count;
 } gconv_template_values;
 
-/* Whether `output` has a field. An existing folder of that very name is no template. */
+/* Returns whether `output` has a field. The exact name of an existing folder is no template. */
 bool gconv_template_is_one(const char *output);
 /* Returns the path that `output` names if it is no template: doubled braces become single ones, except in the name of an
  * existing folder. Owned by the caller; NULL without memory. */
 char *gconv_template_plain(const char *output);
-/* Whether the template has the field `name`. */
+/* Returns whether the template has the field `name`. */
 bool gconv_template_has(const char *template, const char *name);
 /* Makes a template without fields that names `path`: its braces are doubled. Owned by the caller; NULL without memory. */
 char *gconv_template_escape(const char *path);
 /* Returns the folder before the first field of the template, in which all results lie: "", or with a slash at the end. Owned
  * by the caller; NULL without memory. */
 char *gconv_template_folder(const char *template);
-/* Writes `length` bytes of a template with the values of its fields. Returns NULL. If braces hold no field, returns their
- * place, and their length in *wrong. */
+/* Writes `length` bytes of a template with the values of its fields. Returns NULL, or, if braces hold no field, their place,
+ * and their length in *wrong. */
 const char *gconv_template_expand(FILE *out, const char *part, size_t length, const gconv_template_values *values,
                                   size_t *wrong);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A chain: operations that are applied one after the other, as one operation. What a stage yields is the input of the next.
- * Between stages, images are whole in memory. By rows, each stage makes only the rows that the last stage's strip needs. A
- * stage whose results are large (gconv_operation_type.strip) is never made as a whole: the chain goes by strips of its own.
+ * A chain: operations that are applied one after the other, as one operation. The results of a stage are the input of the
+ * next. Between stages, images are whole in memory. By rows, each stage makes only the rows that the last stage's strip
+ * needs. A stage whose results are large (gconv_operation_type.strip) is never made as a whole: the chain goes by strips of
+ * its own.
  */
 #include "base/arguments.h"
 #include "base/status.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART_PIXELS = 8192 }; /* of the results that the last stage makes at a time */
+enum { PART_PIXELS = 8192 }; /* pixels of results that the last stage makes at a time */
 
 typedef struct chain {
   gconv_operation base;
@@ -23,12 +24,12 @@ typedef struct chain {
 typedef struct chain_plan {
   gconv_plan base;
   gconv_plan **stages;   /* [count] */
-  gconv_image *between;  /* [count - 1]: what the stages yield; without pixels until an execution wants them */
-  gconv_plan_pass *rows; /* [count]: of a strip: the rows that each stage makes */
+  gconv_image *between;  /* [count - 1]: the stages' results; without pixels until an execution needs them */
+  gconv_plan_pass *rows; /* [count]: the rows of a strip that each stage makes */
   size_t count;
   int32_t strip; /* rows that are made at a time, even if an image is whole; 0: a whole image is made at once */
-  int32_t part;  /* with a strip: rows of it that the last stage makes at a time, few enough for the CPU's caches */
-  bool there;    /* on a GPU: what lies between the stages stays in its memory */
+  int32_t part;  /* with a strip: rows that the last stage makes at a time, so few that they fit into the CPU's caches */
+  bool there;    /* on a GPU: results between the stages stay in its memory */
 } chain_plan;
 
 /* ---- The operation --------------------------------------------------------------------------------------------------- */
@@ -99,7 +100,7 @@ static int32_t row_step(const gconv_plan *base) {
   return plan->strip > 0 ? plan->strip : gconv_plan_row_step(plan->stages[plan->count - 1]);
 }
 
-/* The rows that the last stage needs: with a strip, those of all of its parts. */
+/* Finds the rows that the last stage needs: with a strip, the rows for all of its parts. */
 static void rows_of_last(const chain_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   const gconv_plan *last = plan->stages[plan->count - 1];
   int32_t part = plan->strip > 0 && count > plan->part ? plan->part : count, at = (count - 1) / part * part, unused;
@@ -108,8 +109,8 @@ static void rows_of_last(const chain_plan *plan, int32_t first, int32_t count, i
     gconv_plan_rows_needed(last, first + at, count - at, &unused, end);
 }
 
-/* Sets plan->rows for a strip of the last stage: each stage before it makes the rows that the next one needs.
- * Its first row is one at which its strips may begin. */
+/* Sets plan->rows for a strip of the last stage. Each earlier stage makes the rows that the next stage needs, from a row on
+ * at which its own strips may begin. */
 static void find_rows(const chain_plan *plan, int32_t first, int32_t count) {
   plan->rows[plan->count - 1] = (gconv_plan_pass){first, first + count, false};
   for (size_t i = plan->count - 1; i > 0; i--) {
@@ -134,7 +135,7 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
   gconv_plan_rows_needed(plan->stages[0], plan->rows[0].first, plan->rows[0].end - plan->rows[0].first, &unused, end);
 }
 
-/* Some rows of an image with pixels: from row `first` on, as many as there are, but at most `count`. */
+/* Returns rows of an image with pixels: from row `first` on, as many as there are, but at most `count`. */
 static gconv_image rows_of(const gconv_image *image, int32_t first, int32_t count) {
   gconv_image rows = *image;
   rows.data = (uint8_t *)image->data + (size_t)first * image->row_bytes;
@@ -142,10 +143,10 @@ static gconv_image rows_of(const gconv_image *image, int32_t first, int32_t coun
   return rows;
 }
 
-/* As execute_strip(), but results of stages stay on a GPU. */
+/* Does what execute_strip() does, but results of stages stay on a GPU. */
 static gconv_status execute_there(const chain_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                   gconv_image *outputs, gconv_timings *timings) {
-  gconv_image in = *window, out = {0}; /* pixels are those of the stages */
+  gconv_image in = *window, out = {0}; /* the stages own the pixels */
   for (size_t i = 0; i + 1 < plan->count; i++) {
     const gconv_plan_pass *rows = &plan->rows[i];
     gconv_plan *stage = plan->stages[i];
@@ -173,7 +174,7 @@ static gconv_status execute_by(gconv_plan *plan, int32_t step, const gconv_image
   return status;
 }
 
-/* Makes room for rows that stage i yields. The room of the last strip is used again: new pages would have to be cleared. */
+/* Makes room for rows of stage i's results. Uses the last strip's room again: the system would have to clear new pages. */
 static gconv_status make_room(const chain_plan *plan, size_t i, int32_t height, gconv_image *out) {
   gconv_image *room = &plan->between[i];
   if (!room->data || room->height < height) {
@@ -190,7 +191,7 @@ static gconv_status make_room(const chain_plan *plan, size_t i, int32_t height, 
 static gconv_status execute_strip(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
                                   gconv_image *outputs, gconv_timings *timings) {
   const chain_plan *plan = (const chain_plan *)base;
-  gconv_image in = *window, out = {0}; /* pixels are those of plan->between */
+  gconv_image in = *window, out = {0}; /* plan->between owns the pixels */
   gconv_status status = GCONV_OK;
   find_rows(plan, first, outputs[0].height);
   if (plan->there)
@@ -229,7 +230,7 @@ static gconv_status execute_before(const chain_plan *plan, const gconv_plan_inpu
     gconv_plan *stage = plan->stages[i];
     const gconv_plan_input before = {.image = input_of(plan, i, in->image)};
     gconv_image *room = &plan->between[i];
-    if (room->data && room->height != stage->outputs[0].height) /* rows were made in it */
+    if (room->data && room->height != stage->outputs[0].height) /* its pixels are of a strip */
       gconv_image_free(room);
     if (!room->data)
       *room = gconv_header_of(&stage->outputs[0]);
@@ -304,7 +305,7 @@ static void explain(const gconv_plan *base, FILE *text) {
   }
 }
 
-/* Each stage is held to what float64 makes of its own input, so that no bound has to be carried from stage to stage. */
+/* Compares each stage with float64, from the stage's own input, so that no bound has to be carried from stage to stage. */
 static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
                            double budget, gconv_verification *result) {
   const chain_plan *plan = (const chain_plan *)base;
@@ -339,7 +340,7 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
     stage->type->find_need(stage, &one);
     double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&stage->outputs[0]) / height;
     double scale = height / plan->stages[plan->count - 1]->outputs[0].height;
-    if (plan->strip > 0) { /* the chain makes strips of its own height, whatever is asked for */
+    if (plan->strip > 0) { /* the chain makes strips of its own height, for any request */
       need->fixed += one.fixed + one.rows + (row + one.row) * (last ? plan->part : plan->rows[i].end - plan->rows[i].first);
       continue;
     }

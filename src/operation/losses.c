@@ -9,8 +9,7 @@
 /* ---- Plans ---- */
 
 /* Returns the plan that makes the outputs. For a chain, it is the plan of the last stage; for an operation in a part of the
- * image, the plan of that operation.
- */
+ * image, the plan of that operation. */
 static gconv_plan *last_of(gconv_plan *plan) {
   while (plan->last)
     plan = plan->last;
@@ -36,8 +35,7 @@ bool gconv_losses_are_of_one_colour(const gconv_losses *l) {
   return !l->in_scope && l->places > 0 && (l->black == l->places || l->white == l->places) && differ;
 }
 
-/* Returns how bad the losses of an output are: the share of samples that were clamped, plus 1 if the output is of one
- * colour. */
+/* Returns how bad an output's losses are: the share of samples that were clamped, plus 1 if the output is of one colour. */
 static double weight_of(const gconv_losses *l) {
   return l->places > 0 ? (l->below + l->above) / l->places + gconv_losses_are_of_one_colour(l) : 0;
 }
@@ -78,8 +76,7 @@ int64_t gconv_loss_column(int64_t width, int columns, int number, int64_t row) {
 
 /* ---- Rows ---- */
 
-/* Computes responses at up to row->most of `count` places of one colour. Returns the share of these places that were
- * clamped. */
+/* Computes responses at up to row->most of `count` places of one colour. Returns the share that was clamped. */
 static double share_of_clamped(const gconv_loss_row_source *row, const int *places, int count, bool white,
                                gconv_losses *losses) {
   int computed = count < row->most ? count : row->most, clamped = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is lost when responses become integer samples: those below black and above white are clamped. A plan that is watched
+ * Losses: when responses become integer samples, those below black and above white are clamped. A plan that is watched
  * estimates how many, from places that are spread over each output. At a place where the sample is black or white, the
  * response is computed once more in float64, which tells whether it was clamped. So the watch works for every algorithm and
- * device, and changes no kernel. It costs some 2,000 places an output; of large filters, fewer. The places follow from the
- * shape of the output alone: the estimate is the same for any number of threads, strips and devices of the exact family.
+ * device, and changes no kernel. It looks at some 2,000 places of an output; with large filters, at fewer. The places follow
+ * from the shape of the output alone: the estimate is the same for any number of threads, strips and devices of the exact
+ * family.
  */
 #pragma once
 
@@ -15,29 +16,29 @@ GCONV_C_BEGIN
 
 /* The sums of an output. */
 struct gconv_losses {
-  double places;       /* that were looked at */
-  double black, white; /* of those, at which the sample is black, or white */
-  double below, above; /* estimates: at which the response was clamped to black, or to white */
+  double places;       /* places that were looked at */
+  double black, white; /* places where the sample is black; where it is white */
+  double below, above; /* estimates: places where the response was clamped to black; to white */
   double low, high;    /* the smallest and largest response that was computed; white is 1 */
-  double gain;         /* what even areas are multiplied by; 0 of filters that find edges, and where it is not known ... */
-  double scale;        /* ... with this gconv_options.scale */
+  double gain;         /* the factor for even areas; 0 for filters that find edges, and where it is unknown ... */
+  double scale;        /* ... of which this gconv_options.scale is a part */
   bool is_signed;      /* the range is signed: a response below -1 becomes black */
-  bool in_scope;       /* the operation counts in a part of the output, and only places there are looked at */
+  bool in_scope;       /* the operation counts only in a part of the output, and so do places */
 };
 
 enum { GCONV_LOSS_ROWS = 32, GCONV_LOSS_COLUMNS = 64 };
 
-/* Begins to watch the outputs of all executions to come. GCONV_NO_MEMORY. */
+/* Begins to watch the outputs of all later executions. GCONV_NO_MEMORY. */
 gconv_status gconv_plan_watch(gconv_plan *plan);
 
-/* Lets the results of a plan count in that scope alone: results outside are neither watched nor compared with float64. The
+/* Lets the results of a plan count in `scope` alone: results outside are neither watched nor compared with float64. The
  * caller keeps the scope as long as the plan. A plan that has a scope already keeps it. */
 void gconv_plan_set_scope(gconv_plan *plan, gconv_scope *scope);
 
-/* Whether the output is of one colour, black or white, although its responses differ. False if in_scope. */
+/* Returns whether the output is all black or all white although its responses differ. False if in_scope. */
 bool gconv_losses_are_of_one_colour(const gconv_losses *losses);
 
-/* Makes *worst the other if that lost more. */
+/* Copies *other to *worst if `other` lost more. */
 void gconv_losses_keep_worst(gconv_losses *worst, const gconv_losses *other);
 
 /* Returns the sums of the output that lost most since the last call, and begins anew; all 0 if nothing was watched. */
@@ -45,20 +46,20 @@ gconv_losses gconv_plan_take_losses(gconv_plan *plan);
 
 /* ---- For plans that are watched: they have plan->losses ---- */
 
-/* Row number `number` of `rows` (at most GCONV_LOSS_ROWS) that are spread over `all`. */
+/* Returns row number `number` of `rows` rows (at most GCONV_LOSS_ROWS) that are spread over `all` rows. */
 int64_t gconv_loss_row(int64_t all, int rows, int number);
 
-/* Column number `number` of `columns` in row `row`, which are spread over `width` at distances that differ. */
+/* Returns column number `number` of `columns` columns in row `row`, which are spread over `width` at different distances. */
 int64_t gconv_loss_column(int64_t width, int columns, int number, int64_t row);
 
-/* The places of a row, whose responses are known only where somebody asks. */
+/* The places of a row. Their responses are computed on request. */
 typedef struct gconv_loss_row_source {
   int places; /* at most GCONV_LOSS_COLUMNS */
-  int most;   /* responses to compute at most: so many at black places, and as many at white ones */
+  int most;   /* the most responses to compute at black places, and at white places */
   double white;
-  double (*stored)(const void *context, int place);   /* the sample, a level; NULL: it is not known */
-  double (*response)(const void *context, int place); /* where white is 1, neither clamped nor rounded */
-  bool (*counts)(const void *context, int place);     /* NULL: all places do */
+  double (*stored)(const void *context, int place);   /* returns the sample, a level; NULL: samples are unknown */
+  double (*response)(const void *context, int place); /* returns it, neither clamped nor rounded; white is 1 */
+  bool (*counts)(const void *context, int place);     /* whether the place counts; NULL: all do */
   const void *context;
 } gconv_loss_row_source;
 

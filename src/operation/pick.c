@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What is not of the exact family must be faster by this much: the same bits everywhere are worth something. */
+/* Algorithms outside the exact family must be faster by this factor: the same bits everywhere are worth something. */
 static const double EXACT_IS_WORTH = 1.05;
 
 void gconv_candidate_price(gconv_candidate *candidate, double model, double ratio, const char *source) {
@@ -27,7 +27,7 @@ bool gconv_device_has(const char *device, const char *name, const gconv_algorith
   return has;
 }
 
-/* The candidates, the device that they are chosen for, and the text that gets the reasons. */
+/* The candidates, the device for which to choose, and the text that gets the reasons. */
 typedef struct choice {
   const gconv_candidate *candidates;
   size_t count;
@@ -39,7 +39,7 @@ static bool is_of(const gconv_candidate *candidate, const char *device) {
   return strcmp(candidate->info->device, device) == 0;
 }
 
-/* Whether `name` is one of the comma-separated `names`. */
+/* Returns whether `name` is one of the comma-separated `names`. */
 static bool is_among(const char *name, const char *names) {
   size_t length = strlen(name);
   while (names && *names) {
@@ -99,7 +99,7 @@ static gconv_status pick_named(const choice *c, const char *name, size_t *picked
   return complain_of_name(c, GCONV_UNSUPPORTED, name, (int)strlen(name));
 }
 
-/* Why auto cannot take a candidate; NULL if it can. No library is loaded to find out. */
+/* Returns why auto cannot take a candidate, or NULL. Loads no library to find out. */
 static const char *find_obstacle(const gconv_candidate *candidate, const char *without) {
   if (is_among(candidate->info->name, without))
     return "it is switched off";

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* What choosing needs to know of an algorithm, a row of the table. */
+/* The properties of an algorithm that the choice needs: a row of the table. */
 typedef struct gconv_candidate {
   const gconv_algorithm_info *info;
   const char *(*available)(void); /* as in gconv_algorithm */
@@ -30,7 +30,7 @@ void gconv_candidate_price(gconv_candidate *candidate, double model, double rati
 
 /* Sets *picked to the candidate of `device` that is called `wanted`. For "auto", it is the cheapest candidate that can solve
  * the problem and be used on this device. "auto" takes no classic, no algorithm of a library, and none that is in `without`,
- * names with commas between (may be NULL). Candidates whose bound is above their accuracy are taken only if all are; then
+ * a list of names with commas (may be NULL). Candidates whose bound is above their accuracy are taken only if all are; then
  * the candidate with the least bound is taken. Writes a line to `reasons` for each candidate that was looked at. Fails with
  * GCONV_BAD_ARGUMENT if no candidate of any device has the name, and with GCONV_UNSUPPORTED and the obstacle. */
 gconv_status gconv_pick(const gconv_candidate *candidates, size_t count, const char *device, const char *wanted,

@@ -72,7 +72,7 @@ gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, g
   }
   gconv_image fresh = *header;
   GCONV_TRY(gconv_image_allocate(&fresh));
-  gconv_image_free(image); /* metadata that it may have */
+  gconv_image_free(image); /* frees its metadata, if it has any */
   *image = fresh;
   return GCONV_OK;
 }
@@ -116,7 +116,7 @@ static gconv_status unsupported(const gconv_plan *plan, const char *what) {
 typedef struct outputs {
   const gconv_plan *plan;
   gconv_image *images; /* the caller's */
-  bool *fresh;         /* those that were allocated here */
+  bool *fresh;         /* [output_count]: the image was allocated here */
 } outputs;
 
 /* If `status` is a failure, frees the images that were allocated here. */
@@ -168,7 +168,7 @@ void gconv_plan_tell_of_numbers(const gconv_plan *plan, const gconv_image *in) {
   gconv_look_warn_of_numbers(&look, NULL);
 }
 
-/* The same of rows that a caller gives one after the other, from the top. */
+/* Does gconv_plan_tell_of_numbers() for rows that a caller gives one after the other, from the top. */
 static void tell_of_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row) {
   int32_t end = window_row + window->height;
   if (window_row == 0 && end <= plan->looked)
@@ -282,7 +282,7 @@ void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count
     plan->type->rows_needed(plan, first, count, begin, end);
 }
 
-/* Whether `part` has pixels like the rows of `whole`. */
+/* Returns whether `part` has pixels like the rows of `whole`. */
 static bool is_part(const gconv_image *part, const gconv_image *whole) {
   return part->data && part->type == whole->type && part->frames == whole->frames && part->width == whole->width &&
          part->channels == whole->channels && part->planar == whole->planar && part->height >= 1 &&

@@ -26,7 +26,7 @@ static bool drops(const gconv_image *like, const gconv_options *options) {
   return options->alpha == GCONV_ALPHA_DROP && like->alpha && !like->planar;
 }
 
-/* Whether the grey of integer samples is not rounded to levels: results in float show what is between them. */
+/* Returns whether the grey of integer samples stays unrounded: results in float show values between levels. */
 static bool greys_to_float(const gconv_image *like, const gconv_options *options) {
   return greys(like, options) && like->type != GCONV_F32 && options->sets_type && options->output_type == GCONV_F32 &&
          !options->round_gray;
@@ -69,7 +69,7 @@ gconv_options gconv_core_options(const gconv_image *like, const gconv_options *o
   }
   if (premultiplies(like, options))
     core.alpha = GCONV_ALPHA_FILTER;
-  if (options->linear) { /* border_value is a stored sample, too: it becomes linear as the image does */
+  if (options->linear) { /* border_value is a stored sample: it becomes linear, like the image */
     float stored = (float)options->border_value, light = 0;
     gconv_colour_linear_row(GCONV_F32, 1, false, &stored, &light, 1);
     core.border_value = (double)light;
@@ -139,7 +139,7 @@ static void encoded_row(const before_job *before, const gconv_image *image, cons
   gconv_colour_to_float_row(image->type, in, out, samples);
 }
 
-/* Converts a row `in` of an image like `image` as the options ask; dropping alpha is done elsewhere. */
+/* Converts a row `in` of an image like `image` as the options say. Alpha is dropped elsewhere. */
 static void before_row(const before_job *before, const gconv_image *image, const void *in, void *out, float *row) {
   const gconv_options *options = before->options;
   if (options->linear)
@@ -152,7 +152,7 @@ static void before_row(const before_job *before, const gconv_image *image, const
     gconv_colour_premultiply_row(before->out->channels, out, (size_t)image->width);
 }
 
-/* Mixing goes with none of the other steps. */
+/* Mixes channels. No other step is combined with mixing. */
 static void mix_strip(const before_job *before, row_strip strip) {
   const gconv_image *in = before->in, *out = before->out;
   const gconv_colour_rows rows = {.type = in->type,
@@ -214,14 +214,14 @@ gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *optio
 typedef struct after_job {
   const gconv_options *options;
   gconv_image *raw, *out;
-  int channels, colours; /* of a row of raw: samples of a pixel, and how many of them are colours */
+  int channels, colours; /* of a row of `raw`: samples of a pixel; how many are colours */
   float (*limits)[2];    /* smallest and largest finite colour of each turn */
-  atomic_llong others;   /* colours that are NaN or infinite, where the limits are asked for */
+  atomic_llong others;   /* how many colours are NaN or infinite, if limits are needed */
   float low, high;       /* of the current frame */
   int64_t first_plane;   /* of the current frame */
 } after_job;
 
-/* Planar alpha is a plane of its own, and is only converted. */
+/* Returns whether a plane is alpha. It is only converted. */
 static bool is_alpha_plane(const gconv_image *image, int64_t plane) {
   return image->planar && image->alpha && plane % image->channels == image->channels - 1;
 }
@@ -234,7 +234,7 @@ GCONV_VECTOR_LOOP(scale_all, (float *row, size_t samples, float scale, float off
   }
 }
 
-/* The same where alpha is filtered: it is scaled as the colours are, but the range is for colours alone. */
+/* Scales pixels whose alpha is filtered: alpha is scaled, too, but the range is for colours alone. */
 static void scale_filtered_alpha(const after_job *after, float *row, size_t pixels) {
   float scale = (float)after->options->scale, offset = (float)after->options->offset;
   int last = after->channels - 1;
@@ -270,7 +270,7 @@ static long long measure_row(const after_job *after, const float *row, size_t pi
   for (size_t i = 0; i < pixels; i++)
     for (int c = 0; c < colours; c++) {
       float v = row[i * (size_t)after->channels + (size_t)c];
-      bool finite = fabsf(v) <= FLT_MAX; /* not so of NaN */
+      bool finite = fabsf(v) <= FLT_MAX; /* false for NaN */
       limits[0] = finite && v < limits[0] ? v : limits[0];
       limits[1] = finite && v > limits[1] ? v : limits[1];
       others += !finite;

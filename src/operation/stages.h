@@ -30,6 +30,5 @@ gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *optio
 /* Returns the options of the convolution between the stages. */
 gconv_options gconv_core_options(const gconv_image *like, const gconv_options *options);
 
-/* Runs the stage after. Raw responses in f32 become the finished output, which has the same shape. The responses are
- * destroyed. */
+/* Runs the stage after. Raw responses in f32 become the finished output, which has the same shape. It overwrites `raw`. */
 gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *options, gconv_image *raw, gconv_image *out);

@@ -9,8 +9,8 @@
  *   ratio direct u8 1 65536 9 1.04       algorithm, type, channels, samples, taps, measured / estimated
  *   layer direct 2 65536 27 0.97         algorithm for layers, class (1: < 32 filters), outputs, taps, measured / estimated
  *
- * All lines but the ratios must be there, and must be those of the device. Lines that begin with # are for people. A CPU
- * has one file for any number of threads: choices, and with them results, must not depend on threads.
+ * All lines but the ratios are required, and must fit the device. Lines that begin with # are comments. A CPU has one file
+ * for any number of threads: choices, and with them results, must not depend on threads.
  */
 #include "operation/tuning.h"
 #include "base/cache.h"
@@ -52,7 +52,7 @@ static bool keep_row(gconv_tuning *tuning, const gconv_tuning_row *row) {
   return true;
 }
 
-/* False if the values are broken. */
+/* Adds a row of ratios. Returns false if the values are broken. */
 static bool take_ratio(const char *values, gconv_tuning *tuning) {
   char type[8];
   gconv_tuning_row row = {.layer = false};
@@ -91,7 +91,7 @@ typedef struct tuning_reader {
   int seen;
 } tuning_reader;
 
-/* The length of the device's description up to its last comma. */
+/* Returns the length of the device's description up to its last comma. */
 static int kind_length(const gconv_device *device) {
   const char *text = gconv_device_get_info(device)->description, *comma = strrchr(text, ',');
   return comma ? (int)(comma - text) : (int)strlen(text);
@@ -205,7 +205,7 @@ static const calibration calibrations[] = {
 #undef CALIBRATED
 enum { CALIBRATIONS = sizeof calibrations / sizeof *calibrations };
 
-/* Adds the rows of the calibration; none without memory. */
+/* Adds the rows of the calibration. Without memory, adds none. */
 static void calibrate(gconv_tuning *tuning) {
   tuning->rows = calloc((size_t)CALIBRATIONS * CALIBRATED_SIZES, sizeof *tuning->rows);
   for (int i = 0; i < CALIBRATIONS && tuning->rows; i++)
@@ -230,7 +230,7 @@ static void calibrate(gconv_tuning *tuning) {
 typedef struct memo {
   char name[32];
   bool tuned;
-  gconv_tuning tuning;      /* if tuned */
+  gconv_tuning tuning;      /* used if the device is tuned */
   gconv_tuning calibration; /* else */
   struct memo *next;
 } memo;
@@ -238,12 +238,12 @@ typedef struct memo {
 static pthread_mutex_t memos_lock = PTHREAD_MUTEX_INITIALIZER;
 static memo *memos;
 
-/* A CPU has no driver. */
+/* Returns whether the device is a CPU, which has no driver. */
 static bool is_cpu(const gconv_device *device) {
   return gconv_device_get_info(device)->driver[0] == '\0';
 }
 
-/* "tune-cpu.txt", "tune-cuda-0.txt". */
+/* Writes the file's name: "tune-cpu.txt", "tune-cuda-0.txt". */
 static void file_name(const gconv_device *device, char *name, size_t size) {
   snprintf(name, size, "tune-%s.txt", gconv_device_get_info(device)->name);
   for (char *at = name; *at; at++)
@@ -256,7 +256,7 @@ char *gconv_device_tuning_path(const gconv_device *device) {
   return gconv_cache_path(name);
 }
 
-/* Takes the file of the device, if there is one. */
+/* Reads the device's file, if there is one. */
 static void recall(const gconv_device *device, memo *into) {
   char name[64];
   const char *why;
@@ -270,7 +270,7 @@ static void recall(const gconv_device *device, memo *into) {
   free(path);
 }
 
-/* Returns the entry of the device, which is made when it is first wanted; NULL without memory. The caller holds the lock. */
+/* Returns the entry of the device, which the first call makes; NULL without memory. The caller holds the lock. */
 static memo *find_memo(const gconv_device *device) {
   const char *name = gconv_device_get_info(device)->name;
   memo *found = memos;
@@ -348,7 +348,7 @@ gconv_status gconv_device_remember_tuning(gconv_device *device) {
 
 /* ---- Ratios ---- */
 
-/* The position of x between `low` and `high`, by their logarithms: 0 at or below `low`, 1 at or above `high`. */
+/* Returns the position of x between `low` and `high`, by logarithms: 0 at or below `low`, 1 at or above `high`. */
 static double position(double low, double high, double x) {
   if (x <= low || high <= low)
     return 0;
@@ -360,8 +360,8 @@ static bool is_about(const gconv_tuning_row *row, const gconv_tuning_row *like) 
          strcmp(row->algorithm, like->algorithm) == 0;
 }
 
-/* The logarithm of the ratio at a measured number of samples, interpolated between the nearest measured numbers of taps;
- * beyond them, that of the nearest. */
+/* Returns the logarithm of the ratio at a measured number of samples, interpolated between the nearest measured numbers of
+ * taps. Beyond all of these, the ratio of the nearest counts. */
 static double log_ratio_at(const gconv_tuning *tuning, const gconv_tuning_row *like, double samples) {
   const gconv_tuning_row *low = NULL, *high = NULL;
   for (size_t i = 0; i < tuning->count; i++) {
@@ -380,7 +380,7 @@ static double log_ratio_at(const gconv_tuning *tuning, const gconv_tuning_row *l
 }
 
 double gconv_tuning_ratio(const gconv_tuning *tuning, const gconv_tuning_row *like) {
-  double below = 0, above = HUGE_VAL; /* numbers of samples */
+  double below = 0, above = HUGE_VAL; /* measured numbers of samples */
   for (size_t i = 0; tuning && i < tuning->count; i++) {
     const gconv_tuning_row *row = &tuning->rows[i];
     if (is_about(row, like) && row->samples <= like->samples)

@@ -2,9 +2,9 @@
 /*
  * Tuning: measured times of a device's algorithms, so that prices fit this very machine.
  *
- * Without tuning, the choice of auto follows from the problem and the kind of device alone. For a CPU, it also depends on
- * whether it has fused multiply-adds. `gconv tune` measures a machine and writes a file for the user. As long as the file is
- * there, auto follows it, too. There is one file for each device. It is read when the first price is needed.
+ * Without tuning, the choice of auto follows from the problem and the kind of device alone. For a CPU, the choice also
+ * depends on whether it has fused multiply-adds. `gconv tune` measures a machine and writes a file for the user. As long as
+ * the file is there, auto follows it, too. There is one file for each device. It is read when the first price is needed.
  */
 #pragma once
 
@@ -40,11 +40,11 @@ void gconv_tuning_free(gconv_tuning *tuning);
 
 /* ---- Of a device ---- */
 
-/* What prices of algorithms on a device are computed from. */
+/* The data from which the prices of algorithms on a device are computed. */
 typedef struct gconv_prices {
   gconv_machine machine;      /* for cost() */
   const gconv_tuning *ratios; /* for gconv_tuning_ratio(); NULL: nothing was measured */
-  const char *source;         /* who measured them: "gconv tune found" */
+  const char *source;         /* who measured the ratios: "gconv tune found" */
   const char *unit;           /* for people: "", or ", in ms of one thread of the reference CPU" */
 } gconv_prices;
 
@@ -56,8 +56,8 @@ gconv_prices gconv_device_prices(const gconv_device *device);
 /* Returns the tuning that the device uses: from its file, or from a later gconv_device_set_tuning(). NULL: none. */
 const gconv_tuning *gconv_device_get_tuning(const gconv_device *device);
 
-/* Makes the device use a copy of `tuning` for plans made from now on, or no tuning if it is NULL. No plan may be made during
- * this call. */
+/* Makes the device use a copy of `tuning` for plans made from now on, or no tuning if it is NULL. No plan may be made
+ * meanwhile. */
 gconv_status gconv_device_set_tuning(gconv_device *device, const gconv_tuning *tuning);
 
 /* Writes the device's tuning to its file, or removes the file if there is no tuning. May fail with GCONV_IO_ERROR. */
@@ -70,8 +70,7 @@ char *gconv_device_tuning_path(const gconv_device *device);
 /* ---- Ratios ---- */
 
 /* Returns the measured time of problems like `like`, divided by the estimate; 1 if nothing was measured. Between the
- * measured sizes, the logarithm of the ratio is interpolated over the logarithms of taps and samples. Beyond them, the ratio
- * stays. */
+ * measured sizes, the logarithm of the ratio is interpolated over the logarithms of taps and samples. Beyond, it stays. */
 double gconv_tuning_ratio(const gconv_tuning *tuning, const gconv_tuning_row *like);
 
 /* ---- The file ---- */

@@ -2,7 +2,7 @@
 /* Lets several threads execute a plan at once: each execution gets a plan of its own, with its own workspace. */
 #include "operation/operation.h"
 
-/* Returns whether further plans like this one can be made, and nothing in it must be kept from one execution to the next. */
+/* Returns whether further plans like this can be made: nothing in it must last from one execution to the next. */
 static bool repeats(const gconv_plan *plan) {
   return plan->operation->type->repeats && !plan->losses && gconv_plan_passes(plan) == 1;
 }

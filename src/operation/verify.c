@@ -31,7 +31,7 @@ static bool is_worse(const gconv_verification *a, const gconv_verification *b) {
   return a_bad == b_bad ? a->max_error > b->max_error : a_bad;
 }
 
-/* Keeps the worse of two in *all. */
+/* Merges *one into *all, which keeps the worse result. */
 static void merge(const gconv_verification *one, gconv_verification *all) {
   uint64_t compared = all->compared + one->compared;
   double most_allowed = fmax(all->most_allowed, one->most_allowed);
@@ -48,7 +48,7 @@ static gconv_expectation blended(const gconv_scope *scope, gconv_type type, cons
   if (scope->input->has_nodata && v.allowed == 0 && none)
     return v; /* samples of no data are not blended */
   if (scope->input->has_nodata && fabs(v.value - scope->input->nodata) <= v.allowed)
-    return (gconv_expectation){0, INFINITY}; /* a result that has the same value by chance */
+    return (gconv_expectation){0, INFINITY}; /* a result may have this value by chance */
   double value = weight * v.value + (1 - weight) * gconv_sample_at(scope->input, at->frame, at->channel, at->y, at->x);
   double rounding = type == GCONV_F32 ? fabs(value) * 0x1p-23 : 0.5;
   return (gconv_expectation){value, weight * v.allowed + rounding};

@@ -21,11 +21,11 @@ typedef struct gconv_comparison {
   const gconv_image *out; /* the output, which is number `output` */
   size_t output;
   double tolerance; /* takes the place of finite bounds, unless it is below 0 */
-  size_t step;      /* every step-th row is compared, and the last row */
-  /* Returns what the output should be at a place; there, it is `got`. Called by several threads. */
+  size_t step;      /* compares every step-th row, and the last row */
+  /* Returns what the output should be at a place, where it is `got`. Called by several threads. */
   gconv_expectation (*expect)(const void *context, const gconv_sample_place *place, double got);
   const void *context;
-  const gconv_scope *scope; /* a scope with its input, with which the output was blended; NULL: nothing was blended */
+  const gconv_scope *scope; /* the scope, whose input was blended with the output; NULL: none was */
 } gconv_comparison;
 
 /* Returns the sample as it is stored: a level, or a float. */

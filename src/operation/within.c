@@ -22,11 +22,11 @@
 
 typedef struct within {
   gconv_operation base;
-  gconv_operation *inner; /* this is one of its users */
+  gconv_operation *inner; /* this operation is one of its users */
   gconv_area area;        /* its mask is not used */
   gconv_image mask;       /* owned: one channel of weights; without pixels if there is no mask */
-  gconv_operation *owner; /* NULL, or what owns the mask's pixels: this is one of its users */
-  bool told;              /* that the rectangle reaches beyond an image; changed atomically */
+  gconv_operation *owner; /* NULL, or the operation that owns the mask's pixels; this operation is one of its users */
+  bool told;              /* it was reported that the rectangle reaches beyond an image; changed atomically */
 } within;
 
 typedef struct within_plan {
@@ -57,7 +57,7 @@ static void *row_of(const gconv_image *image, int32_t row) {
 }
 
 /* Stores the weights of a row. `grey` has a grey sample for each pixel, followed by alpha if there is one. A weight is the
- * grey sample times alpha. False if a sample is not from 0 to 1. */
+ * grey sample times alpha. Returns false if a sample is not from 0 to 1. */
 static bool store_weights(gconv_type type, bool alpha, const void *grey, void *weights, size_t pixels) {
   double white = gconv_level_of_white(type);
   for (size_t i = 0; i < pixels; i++) {
@@ -82,7 +82,7 @@ static gconv_status check_mask(const gconv_image *mask) {
   return GCONV_OK;
 }
 
-/* *weights = one channel: the grey of the mask, times its alpha. */
+/* Makes *weights, of one channel: the grey of the mask times its alpha. */
 static gconv_status make_weights(const gconv_image *mask, gconv_image *weights) {
   gconv_image made = {.type = mask->type, .frames = 1, .height = mask->height, .width = mask->width, .channels = 1};
   gconv_status status = check_mask(mask);
@@ -146,7 +146,7 @@ typedef struct pixels {
   size_t channels, count;
 } pixels;
 
-/* At weight 0 the output has the bits of the input, at white those of the result. For integers the weighted sum already
+/* At weight 0 the output has the bits of the input, at white the bits of the result. For integers the weighted sum already
  * yields exactly these bits. For floats it does not, so at weight 0 the input is copied, and at white the result is left as
  * it is. Both types are constants wherever this is inlined. */
 GCONV_INLINE void blend_samples(gconv_type type, gconv_type mask, const pixels *p) {
@@ -188,7 +188,7 @@ GCONV_VECTOR_LOOP(blend_pixels, (gconv_type type, gconv_type mask, const pixels 
 typedef struct blend {
   const within_plan *plan;
   const gconv_image *in, *out;
-  int32_t in_row, out_row; /* rows of the image that `in` and `out` begin at */
+  int32_t in_row, out_row; /* the rows of the image with which `in` and `out` begin */
 } blend;
 
 /* Blends as blend_samples() does, for images in which a number stands for no data. If the weight is not 0, and the input or
@@ -267,7 +267,7 @@ static int32_t row_step(const gconv_plan *base) {
   return gconv_plan_passes(inner) > 1 ? 0 : gconv_plan_row_step(inner);
 }
 
-/* A strip needs what the inner plan needs, and its own rows: those outside the rectangle are copied from the window. */
+/* A strip needs the rows of the inner plan, and its own rows: outside the rectangle, these are copied from the window. */
 static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   gconv_plan_rows_needed(((const within_plan *)base)->inner, first, count, begin, end);
   *begin = *begin < first ? *begin : first;
@@ -456,7 +456,7 @@ static const gconv_operation_type within_type = {.name = "filters within a regio
                                                  .keep_exact = keep_exact,
                                                  .host_stages = host_stages};
 
-/* Takes over `inner` and, if there is no owner, the mask, also in failure. */
+/* Makes the operation. Takes over `inner` and, if there is no owner, the mask, even if it fails. */
 static gconv_status make(gconv_operation *inner, const gconv_area *area, const gconv_image *mask, gconv_operation *owner,
                          gconv_operation **result) {
   within *w = calloc(1, sizeof *w);

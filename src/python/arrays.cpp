@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays of callers: what they are, how their samples lie, and new ones for results. NumPy's are seen by the buffer
- * protocol, which takes a tenth of a microsecond, those of PyTorch and CuPy by DLPack; gconv._arrays knows these libraries.
- */
+ * protocol, which takes a tenth of a microsecond, those of PyTorch and CuPy by DLPack; gconv._arrays knows them. */
 #include "core.hpp"
 
 #include <cstring>

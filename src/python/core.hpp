@@ -184,8 +184,7 @@ bool see(nb::handle array, const char *what, bool writable, Samples *samples);
  * that it must be copied first. `header`: the layout that it must have (of outputs); NULL: any. */
 bool lay_out(const Samples &samples, const Axes &axes, const gconv_image *header, gconv_array *array, gconv_image *image);
 
-/* The shape that an array with the letters of `axes` has for an image like `header`; `axes` gets the letters that it lacks.
- */
+/* The shape that an array with the letters of `axes` has for an image like `header`; `axes` gets missing letters. */
 Axes axes_of_result(const Axes &axes, const gconv_image &header);
 
 /* Makes an array of the library of `like` for an image like `header`. */

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Making one ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Making one ------------------------------------------------------------------------------------------------------ */
 
 static gconv_status floats_of(size_t count, float **floats) {
   void *memory = NULL;
@@ -251,8 +250,7 @@ static bool is_finite(const void *state) {
   return true;
 }
 
-/* ---- Steps --------------------------------------------------------------------------------------------------------------
- */
+/* ---- Steps ----------------------------------------------------------------------------------------------------------- */
 
 static gconv_status backward(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
   gconv_cpu_engine *e = state;

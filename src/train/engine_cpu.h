@@ -75,8 +75,7 @@ static inline bool is_trained(const gconv_cpu_engine *e, size_t i) {
   return e->layers[i].parameters > 0;
 }
 
-/* ---- What making and passes share --------------------------------------------------------------------------------------
- */
+/* ---- What making and passes share ----------------------------------------------------------------------------------- */
 
 static inline size_t larger(size_t a, size_t b) {
   return a > b ? a : b;

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- A pass over cases --------------------------------------------------------------------------------------------------
- */
+/* ---- A pass over cases ----------------------------------------------------------------------------------------------- */
 
 /* The state that the tasks of a pass share. */
 typedef struct pass {
@@ -69,8 +68,7 @@ static gconv_status read_cases(const pass *p, size_t first, size_t count, float 
   return GCONV_OK;
 }
 
-/* ---- Before the tail: a case --------------------------------------------------------------------------------------------
- */
+/* ---- Before the tail: a case ----------------------------------------------------------------------------------------- */
 
 /* Returns the output of layer i. *layout: the layout of the next layer's input or, for the last layer before the tail, a
  * layout without gaps. */
@@ -229,8 +227,7 @@ static void cases_backward(void *context, size_t turn, int number) {
   store_sum(&s->cases, count, e->case_sums[turn]);
 }
 
-/* ---- The tail: a slice --------------------------------------------------------------------------------------------------
- */
+/* ---- The tail: a slice ----------------------------------------------------------------------------------------------- */
 
 /* The cases of a slice. Their features, which are the inputs of the tail, are `pitch` floats apart. */
 typedef struct slice_of {
@@ -331,8 +328,7 @@ static void whole_slices(void *context, size_t turn, int number) {
     store_sum(&s->slices, count, e->slice_sums[turn]);
 }
 
-/* ---- Chunks --------------------------------------------------------------------------------------------------------------
- */
+/* ---- Chunks ----------------------------------------------------------------------------------------------------------- */
 
 /* sums[0] = the sum of all sums, by a tree. */
 static void add_tasks(float **sums, size_t count, size_t floats) {

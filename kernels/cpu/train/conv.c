@@ -51,8 +51,7 @@ typedef struct field {
 } field;
 
 /* Sets marks[block][row][channel] to whether a sample that the taps of the block read in this row is not 0. `b` points to
- * the first tap's samples.
- */
+ * the first tap's samples. */
 static void mark_blocks(const field *f, const float *b, bool *marks) {
   int64_t rows = f->rows + (f->tap_rows - 1) * f->dilation_y;
   for (int64_t column = 0; column < f->columns; column += BLOCK) {
@@ -100,8 +99,7 @@ static field field_of(const gconv_layer_problem *p, int64_t channels, int64_t ch
 }
 
 /* Returns whether products with 0 may be left out: weights are finite, and no bias is -0. With a bias of -0, the result
- * would show the sign of a sum of 0.
- */
+ * would show the sign of a sum of 0. */
 static bool may_skip(const gconv_learn_conv *conv, const float *own) {
   for (size_t i = conv->weights; i < conv->parameters; i++)
     if (own[i] == 0 && signbit(own[i]))

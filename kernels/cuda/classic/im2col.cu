@@ -159,8 +159,7 @@ int64_t column_floats(const gconv_problem *problem) {
   return taps_of(problem) + problem->filters;
 }
 
-/* Returns the columns of a chunk, a multiple of COLUMN_STEP, whose patches and sums fit into the workspace, or 0.
- * */
+/* Returns the columns of a chunk, a multiple of COLUMN_STEP, whose patches and sums fit the workspace, or 0. */
 int64_t columns_of(const gconv_problem *problem) {
   const int64_t most = (int64_t)problem->workspace_limit / (column_floats(problem) * (int64_t)sizeof(float));
   const int64_t fitting = (most < MOST_COLUMNS ? most : (int64_t)MOST_COLUMNS) / COLUMN_STEP * COLUMN_STEP;

@@ -34,8 +34,7 @@ enum { TILE = 16 };
  * need no padding; with it, the last word of the second row would share the bank of the first word stored. */
 typedef float tile[TILE][TILE];
 
-/* Combines the sums of an output by TILE filters, from first_k on, into one value. Threads of the first row call this.
- * */
+/* Combines the sums of an output by TILE filters, from first_k on, into one value. The first row's threads call it. */
 DEVICE void combine(const arguments &a, const float *weights, const tile &sums, int column, int64_t first_k, float *value) {
   const gconv_problem &problem = a.problem;
   for (int64_t k = first_k; k < first_k + TILE && k < problem.filters; k++) {

@@ -2,8 +2,7 @@
 /* Helpers that shorten the code of kernels: functions that are always inlined, loops, divisions, and four floats at a time.
  * UNROLLED_FOR is a loop of constant length that is unrolled, so that arrays that it indexes stay in registers.
  * UNROLLED_2_FOR, UNROLLED_4_FOR and UNROLLED_8_FOR are loops of any length, of which as many rounds are unrolled.
- * ROLLED_FOR is a loop that is not unrolled.
- */
+ * ROLLED_FOR is a loop that is not unrolled. */
 #pragma once
 
 #define DEVICE __device__ __forceinline__

@@ -33,8 +33,7 @@ template <class In, int K, int C> constexpr int slide_width() {
   return sizeof(In) == 4 && C == 1 && (K <= 3 || K == 5 || K == 11 || K == 13) ? 8 : 4;
 }
 
-/* The patches of an instance. width: outputs of a row. blocks: so many of a multiprocessor that registers suffice.
- * */
+/* The patches of an instance. width: outputs of a row. blocks: of a multiprocessor, so that registers suffice. */
 struct patch_shape {
   int width, rows, blocks; /* 0 rows: there is no such instance */
 };

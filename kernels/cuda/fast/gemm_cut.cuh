@@ -162,8 +162,7 @@ inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t
   a.tiles = (int64_t)problem.images * problem.planes * a.row_tiles * a.column_tiles * a.phase_tiles * a.filter_blocks;
 }
 
-/* Returns the instructions of all tiles, for multiplying, staging and storing. A warp counts in full even if lanes are idle.
- * */
+/* Returns the instructions of all tiles, for multiplying, staging and storing. Idle lanes of a warp count, too. */
 inline double cut_cost(const cut &a, const filter_cut &filters) {
   const gconv_problem &problem = a.problem;
   const int32_t V = outputs_each(filters.each), warps = MOST_WARPS / filters.warps * filters.warps;

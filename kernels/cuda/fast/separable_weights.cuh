@@ -91,8 +91,7 @@ size_t lay_out(const gconv_problem *problem, int strips, separable_arguments *a)
 
 /* ---- Weights ---- */
 
-/* Returns the floats before the fragments: the factor of each filter's sums, then the number of digits of the taps, 1 or 2.
- * */
+/* Returns the floats before the fragments: the factor of each filter's sums, then the digits of the taps, 1 or 2. */
 size_t header_floats(const gconv_problem *problem) {
   return ((size_t)problem->filters + 1 + 3) / 4 * 4;
 }
@@ -189,8 +188,7 @@ void write_row(const gconv_problem *problem, const float *row, int exponent, __h
         write_group(problem, row, exponent, m + half, to + 2 * half, writer);
 }
 
-/* Writes the fragments of the filter's pairs. All have the same product of scales. Returns the factor that undoes it.
- * */
+/* Writes the fragments of the filter's pairs. All have one product of scales. Returns the factor that undoes it. */
 float write_filter(const gconv_problem *problem, const float *factors, __half *to, digit_writer *writer) {
   const int R = problem->rows, S = problem->columns, rank = problem->structure.rank;
   const float *columns = factors, *rows = factors + rank * R;

@@ -162,8 +162,7 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constan
 
 /* ---- The host's part ---- */
 
-/* Finds the largest tile, of up to 8 warps, that fits into shared memory. Returns its number of warps; 0: none fits.
- * */
+/* Finds the largest tile, of up to 8 warps, that fits into shared memory. Returns its warps; 0: none fits. */
 static int warps_that_fit(const gconv_problem *problem, tile_shape *shape) {
   int64_t most = (int64_t)shared_limit();
   for (int warps = MOST_WARPS; warps > 0; warps /= 2)

@@ -178,8 +178,7 @@ DEVICE void make_strips(const strip_arguments<MOST> &a, const tile_place &at, co
   }
 }
 
-/* Grid: x tiles along a row, y rows of tiles, z planes of all images. A block strides over what lies beyond the grid.
- * */
+/* Grid: x tiles along a row, y rows of tiles, z planes of all images. Blocks stride over the rest. */
 template <class In, int MOST>
 __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant__ strip_arguments<MOST> a) {
   extern __shared__ float4 memory[];

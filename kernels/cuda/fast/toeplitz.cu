@@ -156,8 +156,7 @@ int8_t digit_of(int32_t integer, int32_t digit) {
 
 /* Adds a byte to row `row` of column g of a band, for digit d of row r of the filter. Bands are stored as [row / 32][r][d]
  * [lane][word]: lane 4 g + t has rows 4 t .. 4 t + 3 of column g in its first word, and the rows 16 further on in its
- * second. Windows of 16 bytes use bands of two filter rows, for e = 0 and 1: [e][(r + e) / 2][d][lane][(r + e) % 2].
- * */
+ * second. Windows of 16 bytes use bands of two filter rows, e = 0 and 1: [e][(r + e) / 2][d][lane][(r + e) % 2]. */
 void add_byte(const shape *s, int64_t digits, int64_t r, int64_t d, int64_t row, int64_t g, uint32_t byte, uint32_t *bands) {
   const int64_t lane = 4 * g + row % 16 / 4;
   if (s->words > 1)

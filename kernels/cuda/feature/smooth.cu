@@ -160,8 +160,7 @@ enum planes_made {
   TENSOR  /* the Gaussian of each of three passes */
 };
 
-/* Stores a row's results: columns of its tile go to features, columns of the tile and its rim to planes that are kept.
- * */
+/* Stores a row's results: columns of its tile go to features, columns of the tile and its rim to kept planes. */
 struct line_outputs {
   const line &l;
   int64_t in_feature, in_plane; /* the row's place in features, and in planes */

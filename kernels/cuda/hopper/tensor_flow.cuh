@@ -185,8 +185,7 @@ DEVICE void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, 
     store_lines(o, lane, kept);
 }
 
-/* Computes outputs of a warp's tile again that are not finite. It is called if some samples are not finite.
- * */
+/* Computes outputs of a warp's tile again that are not finite. Called if some samples are not finite. */
 static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work, uint32_t tile) {
   __syncwarp(); /* other lanes have stored the values that are read here */
   const flow_outputs o = flow_outputs_of(*a, work, tile, threadIdx.x / 32);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepares a layer's input for tensor cores (tensor.cuh): finds its largest samples, and packs it into planes of units.
- * */
+/* Prepares a layer's input for tensor cores (tensor.cuh): finds its largest samples, packs it into planes of units. */
 #pragma once
 
 #include "tensor_work.cuh"
@@ -11,8 +10,7 @@ namespace tensor {
 constexpr uint32_t NOT_FINITE = 0x7f7ff000, NOT_FINITE_BF16 = 0x7f7f8000;
 
 /* Finds the largest finite magnitude of each image and group, which has `count` samples. `parts` blocks share an image. The
- * result is bits, which have the order of the magnitudes. `not_finite` becomes 1 if some samples are not finite.
- * */
+ * result is bits, which have the order of the magnitudes. `not_finite` becomes 1 if a sample is not finite. */
 static __global__ void __launch_bounds__(256)
     find_maxima(const float *in, int64_t count, int32_t parts, uint32_t *maxima, uint32_t *not_finite) {
 #ifdef HOPPER

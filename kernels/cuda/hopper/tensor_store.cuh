@@ -108,8 +108,7 @@ DEVICE void find_out_places(const arguments &a, const item &it, int64_t tile, ou
   }
 }
 
-/* How a row's sums become outputs: times `scale` (1 / scale of the filter), times 1 / scale of the image, plus `bias`.
- * */
+/* How a row's sums become outputs: times `scale` (1 / scale of the filter) and 1 / scale of the image, plus `bias`. */
 struct finish {
   float scale, bias;
 };

@@ -86,8 +86,7 @@ __global__ void subtract(const float *const *rows, const double *by, const uint3
   g[p] = sum;
 }
 
-/* Sums in the order of add_products_body() in kernels/cpu/svm/rows.c, which gets up to GCONV_SVM_BLOCK vectors at a time.
- * */
+/* Sums in the order of add_products_body() in kernels/cpu/svm/rows.c, which takes GCONV_SVM_BLOCK vectors at a time. */
 __global__ void sum_class(const double *values, size_t pitch, size_t rows, const double *by_vector, size_t wide,
                           const uint32_t *begins, double *sums) {
   const size_t row = (size_t)blockIdx.x * blockDim.x + threadIdx.x, k = blockIdx.y, c = blockIdx.z;

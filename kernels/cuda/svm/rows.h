@@ -51,8 +51,7 @@ void gconv_svm_gpu_rows_by_digits(const gconv_svm_formula *formula, const gconv_
                                   float *const *rows, size_t row_count, const uint32_t *members,
                                   const gconv_svm_gpu_digits *digits, cudaStream_t stream);
 
-/* rows[r][p] = K(case wanted[r], case members[p]) for p < count; 0 for the padding. digits: of these members, or NULL.
- * */
+/* rows[r][p] = K(case wanted[r], case members[p]) for p < count; 0 for the padding. digits: of the members, or NULL. */
 void gconv_svm_gpu_rows(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases, const uint32_t *wanted,
                         float *const *rows, size_t row_count, const uint32_t *members, size_t count,
                         const gconv_svm_gpu_digits *digits, cudaStream_t stream);

@@ -60,8 +60,7 @@ int64_t gconv_learn_leaves(const gconv_learn_own *own, int64_t cases);
 /* leaves = the chains of the gradient of weights; each leaf has all parameters of the layer. */
 void gconv_learn_cuda_weights(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                               cudaStream_t stream);
-/* gconv_learn_cuda_weights() by the kernel for convolutions (gradient.cu). False: it does not support the layer.
- * */
+/* Does gconv_learn_cuda_weights() by gradient.cu, for convolutions. Returns false if it does not support the layer. */
 bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                                cudaStream_t stream);
 /* The gradient of a convolution's weights and biases by tensor cores (gradient_tensor.cu). */

@@ -21,8 +21,7 @@ __device__ __forceinline__ int32_t first_case(int32_t task) {
   return task % SLICE_GROUPS * 32 + 4 * column_of_lane<4>();
 }
 
-/* Computes a layer's outputs, 4 K at a time by a warp. Calls use(output, first case, values) for each output of a lane.
- * */
+/* Computes a layer's outputs, 4 K at a time by a warp. Calls use(output, first case, values) for outputs of a lane. */
 template <int K, class Use> __device__ void forward_tiles(const resident_layer &l, int32_t x_at, int32_t y_at, Use use) {
   const int32_t tasks = (l.outputs + 4 * K - 1) / (4 * K) * SLICE_GROUPS;
   for (int32_t task = warp_of(); task < tasks; task += WORKERS) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The experiment backprop: what an epoch of four nets takes by the methods that theses used on the first GPUs with CUDA
+ * The experiment backprop: the time of an epoch of four nets, by the methods that theses used on the first GPUs with CUDA
  * (kernels/cuda/experiments), and by gconv's trainer, on the CPU and on the GPU.
  *
  * Each method first takes a step of rate 1 from the same weights: the difference of the weights is its gradient, which is
- * held to that of the trainer on one core. Then epochs are timed: the kernels of the classics by events on the GPU, the
+ * compared with the trainer's on one core. Then epochs are timed: the kernels of the classics by events on the GPU, the
  * trainer from call to return.
  */
 #include "kernels/cuda/experiments/backprop.h"
@@ -21,13 +21,13 @@
 
 enum { EPOCHS = 100 }; /* at most, of a run */
 
-static const double ALLOWED = 1e-4;      /* difference to the gradient of one core, of the largest of a tensor */
+static const double ALLOWED = 1e-4;      /* difference from one core's gradient, relative to the largest of a tensor */
 static const double SHORTEST_RUN_MS = 5; /* shorter epochs are timed several at a time */
 
-/* The trainer asks a GPU for many epochs at a time and tells them one by one: a run of few epochs may find all of them done,
- * and take no time. So runs become longer until they agree. */
-static const double SPREAD = 0.25;       /* of the median, at most; else runs become LONGER times as long */
-static const double MOST_RUNS_MS = 4000; /* runs that take longer together are not made again */
+/* The trainer makes a GPU compute many epochs at a time, and reports them one by one: a run of few epochs may find all of
+ * them done, and take no time. So runs become longer until their times agree. */
+static const double SPREAD = 0.25;       /* the most, relative to the median; else runs become LONGER times as long */
+static const double MOST_RUNS_MS = 4000; /* runs that take longer together are not repeated */
 enum { LONGER = 4, MOST_TRIES = 8 };
 
 static const gconv_backprop_net nets[] = {
@@ -45,11 +45,11 @@ typedef struct problem {
   gconv_backprop_net net;
   gconv_network network;
   char name[40];           /* "64-63-26" */
-  size_t count;            /* of parameters */
+  size_t count;            /* number of parameters */
   float *inputs, *targets; /* owned: cases x widths */
   float *parameters;       /* owned, in the order of backprop.h */
-  float *after;            /* owned: parameters behind a step, and room for them */
-  float *gradient;         /* owned: that of one core */
+  float *after;            /* owned: parameters after a step */
+  float *gradient;         /* owned: the gradient of one core */
 } problem;
 
 static gconv_status read_cases(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
@@ -126,7 +126,7 @@ static gconv_status fill_problem(problem *p) {
 
 /* ---- Methods ---- */
 
-/* Who trains: gconv's trainer on a device, or a classic method on the GPU. */
+/* How a net is trained: by gconv's trainer on a device, or by a classic method on the GPU. */
 typedef struct method {
   const char *name;
   gconv_device *device;
@@ -192,7 +192,8 @@ static gconv_status get_parameters(const problem *p, const learner *l, float *pa
 
 /* ---- Gradients ---- */
 
-/* The largest difference of gradients, of the largest gradient of the tensor; tensors are weights and biases of a layer. */
+/* Returns the largest difference from one core's gradient, relative to the largest number of the tensor. A tensor is the
+ * weights or the biases of a layer. */
 static double compare_gradients(const problem *p, const float *gradient) {
   double worst = 0;
   for (int32_t i = 0; i < 2 * p->net.layers; i++) {
@@ -212,7 +213,7 @@ static double compare_gradients(const problem *p, const float *gradient) {
   return isnan(worst) ? HUGE_VAL : worst;
 }
 
-/* Finds the gradient by a step of rate 1. That of the first method is what the others are held to. */
+/* Finds the gradient by a step of rate 1. Other methods' gradients are compared with that of the first method. */
 static gconv_status check_gradient(problem *p, const method *m, bool first, gconv_bench_row *row) {
   learner l;
   double unused;
@@ -248,7 +249,7 @@ static gconv_status run_epochs(const void *user, double *ms) {
 }
 
 /* Times runs of more and more epochs, until their times agree; fails if they never do. A run that takes hardly any time does
- * not count: the trainer computes steps ahead, and had computed those of this run before it began. */
+ * not count: the trainer computes steps ahead, and had done so before the run began. */
 static gconv_status time_long_runs(const gconv_bench *bench, learner *l, gconv_bench_row *row) {
   bool counts = false;
   for (int i = 0; i < MOST_TRIES; i++, l->epochs *= LONGER) {
@@ -267,8 +268,8 @@ static gconv_status time_long_runs(const gconv_bench *bench, learner *l, gconv_b
                     row->ms);
 }
 
-/* An epoch to warm up, one to see how long they take, and the runs. The rate is that of a mean over cases, so that weights
- * stay small. */
+/* Takes an epoch to warm up, one to see how long epochs take, and the runs. The rate is divided by the cases, so that
+ * weights stay small. */
 static gconv_status time_epochs(const gconv_bench *bench, const problem *p, const method *m, gconv_bench_row *row) {
   learner l;
   double ms = 0;
@@ -303,7 +304,7 @@ static gconv_status measure_net(gconv_bench *bench, problem *p, const method *me
   return GCONV_OK;
 }
 
-/* The methods of this machine: one core first, as the others are held to it. */
+/* Lists the methods of this machine. One core is first, as other methods are compared with it. */
 static size_t list_methods(const gconv_bench *bench, method *methods) {
   size_t count = 0;
   methods[count++] = (method){"one-core", bench->one, false, 0};

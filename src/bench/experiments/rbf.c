@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The experiment rbf: a row of the RBF kernel, and the extrema of gradients, by the layouts of memory that an article
- * compared (kernels/cuda/experiments/rbf.h), and by gconv's own kernel, beside one core and the bound of the memory.
- * `items` are numbers that are read, so that 4 bytes times their rate is a bandwidth. Each row, and each place, is held to
- * that of one core.
+ * compared (kernels/cuda/experiments/rbf.h), and by gconv's own kernel, beside one core and the bound of the memory. `items`
+ * are numbers that are read, so that 4 bytes times their rate is a bandwidth. Each row, and each place, is compared with one
+ * core's.
  */
 #include "kernels/cuda/experiments/rbf.h"
 #include "base/clock.h"
@@ -16,14 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 1000, TURNS = 10 }; /* the last: of a run on a GPU */
+enum { COLUMNS = 1000, TURNS = 10 }; /* TURNS: of a run on a GPU */
 
 typedef struct problem {
   size_t cases;
   double gamma;
   float *numbers;          /* owned: cases x COLUMNS */
   gconv_svm_points points; /* owned: the same, for one core */
-  float *row, *found;      /* owned: that of one core, and what it is held to */
+  float *row, *found;      /* owned: one core's row; a row to compare with it */
   uint32_t where[2];       /* the smallest, and the largest number */
 } problem;
 
@@ -84,7 +84,7 @@ static void find_extrema(problem *p) {
 /* ---- The GPU ---- */
 
 #ifdef GCONV_WITH_CUDA
-static const double ALLOWED = 1e-5; /* of a value, which is at most 1 */
+static const double ALLOWED = 1e-5; /* error of a value; values are at most 1 */
 
 static gconv_status check(problem *p, const gconv_rbf *rbf, gconv_rbf_kind kind, gconv_bench_row *row) {
   const bool rows = kind == GCONV_RBF_ROW || kind == GCONV_RBF_MANY;
@@ -159,7 +159,7 @@ static void measure_core(gconv_bench *bench, problem *p, bool extrema) {
   gconv_bench_end_row(bench, &row, gconv_bench_time_runs(&row, RUNS, run_core, &(core_work){p, extrema}));
 }
 
-/* All methods that make a row, or all that look for extrema. */
+/* Measures all methods that make a row, or all that find extrema. */
 static void measure_all(gconv_bench *bench, problem *p, bool extrema) {
   measure_core(bench, p, extrema);
 #ifdef GCONV_WITH_CUDA

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The experiment windows: a stream of samples is cut into windows of S that follow each other, and each goes through a net
- * S-S-S-1 of sigmoids, as `gconv -i signal.npy -f NETWORK --windows S` has it. Times are from samples in the memory of the
- * host to outputs there: on a GPU, with the copies.
+ * The experiment windows: a stream of samples is cut into windows of S samples, without overlap, and each goes through a net
+ * S-S-S-1 of sigmoids, as in `gconv -i signal.npy -f NETWORK --windows S`. Times are from samples in the memory of the host
+ * to outputs there: on a GPU, with the copies.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -15,14 +15,14 @@
 
 enum {
   SAMPLES = 1 << 22, /* of the stream */
-  TOGETHER = 1024,   /* windows that the CPU computes together, as many as --windows does: they stay in its caches */
+  TOGETHER = 1024,   /* windows that the CPU computes together, as with --windows: they stay in its caches */
 };
 
-static const double ALLOWED = 1e-4; /* difference to the output of one core; outputs are from 0 to 1 */
+static const double ALLOWED = 1e-4; /* difference from the output of one core; outputs are from 0 to 1 */
 
 typedef struct stream {
   gconv_network network;
-  int32_t window, windows;             /* samples of one; how many there are: a multiple of TOGETHER */
+  int32_t window, windows;             /* samples of a window; number of windows, a multiple of TOGETHER */
   gconv_image samples, outputs, first; /* a frame a window; `first`: the outputs of one core */
 } stream;
 
@@ -57,7 +57,7 @@ static gconv_status fill_stream(int32_t window, stream *s) {
 
 /* ---- One method ---- */
 
-/* Some windows of an image that has them all. */
+/* Returns some windows of an image that has all windows. */
 static gconv_image part_of(const gconv_image *image, int32_t first, int32_t count) {
   gconv_image part = *image;
   part.data = (char *)image->data + (size_t)first * image->plane_bytes;
@@ -85,12 +85,12 @@ static gconv_status run_stream(const void *user, double *milliseconds) {
 
 static gconv_status time_runs(const method_work *w, int runs, gconv_bench_row *row) {
   double ms = 0;
-  for (int i = 0; i < 2; i++) /* to warm up, and to see how long it takes */
+  for (int i = 0; i < 2; i++) /* one run to warm up, one to see how long it takes */
     GCONV_TRY(run_stream(w, &ms));
   return gconv_bench_time_runs(row, gconv_bench_affordable_runs(ms, runs), run_stream, w);
 }
 
-/* Outputs are held to those of one core, which come first. */
+/* Compares outputs with the outputs of one core, which is measured first. */
 static gconv_status check_outputs(stream *s, bool first, gconv_bench_row *row) {
   const float *outputs = s->outputs.data, *expected = s->first.data;
   if (first)
@@ -126,7 +126,7 @@ gconv_status gconv_bench_windows(gconv_bench *bench, int32_t window) {
   const struct {
     const char *name;
     gconv_device *device; /* NULL: there is none */
-    int threads;          /* 0: those of the bench */
+    int threads;          /* 0: as many as the bench has */
   } methods[] = {{"one-core", bench->one, 1},
                  {"all-cores", bench->all, 0},
                  {"cuda", strcmp(bench->type_name, "cuda") == 0 ? bench->device : NULL, 0}};
