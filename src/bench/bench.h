@@ -32,7 +32,7 @@ typedef struct gconv_bench_list {
   int count;
 } gconv_bench_list;
 
-/* What is measured, and how: every image with every type, filter and algorithm. A part of the settings. */
+/* The work to measure: every image with every type, filter and algorithm. A part of the settings. */
 typedef struct gconv_bench_grid {
   gconv_bench_image images[GCONV_BENCH_MOST];
   int image_count;
@@ -43,8 +43,8 @@ typedef struct gconv_bench_grid {
   gconv_texts filters, algorithms;
   int runs;
   bool planar;          /* all images are planes */
-  bool verify;          /* all rows of the results are held to float64 */
-  bool several_threads; /* several numbers of threads are measured, which groups of rows name */
+  bool verify;          /* all rows of the results are compared with float64 */
+  bool several_threads; /* groups of rows name their number of threads, as there are several */
 } gconv_bench_grid;
 
 typedef struct gconv_bench_settings gconv_bench_settings; /* settings.h */
@@ -82,7 +82,7 @@ typedef struct gconv_bench_row {
   char obstacle[256];    /* why it was not measured; "" if it was */
 } gconv_bench_row;
 
-/* One run of bench or tune. Set the first five, zero the rest. */
+/* One run of bench or tune. Set the first five fields, zero the others. */
 typedef struct gconv_bench {
   const gconv_bench_settings *settings;
   const gconv_bench_grid *grid;       /* of the settings */
@@ -91,7 +91,7 @@ typedef struct gconv_bench {
   void (*progress)(const char *text); /* gets what is measured next; may be NULL */
   gconv_device *device;
   gconv_device *other;      /* the device of --against, once it is open */
-  gconv_device *one, *all;  /* of experiments that measure the CPU: one core; all, or NULL if that is the same */
+  gconv_device *one, *all;  /* for experiments that measure the CPU: one core; all cores, or NULL if there is one */
   gconv_profiler *profiler; /* of `device`, with --profile; else NULL */
   int threads;              /* threads of the device; 0: one for each processor */
   const char *type_name;    /* of the device: "cpu" or "cuda" */
@@ -122,7 +122,7 @@ void gconv_bench_say(const gconv_bench *bench, const char *format, ...) GCONV_PR
 /* Makes an image of random samples, the same for every run of the program. For gconv_image_free(). */
 gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type type, gconv_image *image);
 
-/* Numbers in [0, 1), the same for every run of the program, for gconv_release(). `what` is for the error text. */
+/* Makes numbers in [0, 1), the same for every run of the program, for gconv_release(). `what`: for the error text. */
 gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *what, float **numbers);
 
 /* Appends a filter of size x size random taps to *filters. */

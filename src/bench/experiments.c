@@ -23,9 +23,9 @@ typedef struct experiment {
   const char *algorithms[MOST_METHODS]; /* none: all of the device */
 
   /* Only of experiments with a file of their own: */
-  gconv_bench_measure_size *measure; /* is called for each of the sizes, or once with 0 if there are none */
-  bool cores;                        /* it also measures the CPU: bench->one and bench->all */
-  const char *left_out;              /* where the device is no GPU: what is left out, with a verb */
+  gconv_bench_measure_size *measure; /* called for each size, or once with 0 if there are no sizes */
+  bool cores;                        /* the experiment also measures the CPU: bench->one and bench->all */
+  const char *left_out;              /* words for the methods that are left out without a GPU, with a verb */
   const char *items;                 /* what it counts, such as "cases" */
   const char *axes;                  /* commands of gnuplot; NULL: it has no plot */
   const char *kind;                  /* what a row computes; NULL: "net" */

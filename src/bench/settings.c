@@ -60,7 +60,7 @@ static const figure figures[] = {
      .kind = GCONV_PLOT_ROOFLINE},
 };
 
-/* The grid of --auto-check, and what is measured where nothing is named. */
+/* The grid of --auto-check. Its parts are also the defaults of other runs. */
 static const figure auto_grid = {.images = {{256, 256, 1, false},
                                             {1024, 1024, 1, false},
                                             {3840, 2160, 3, false},
@@ -90,7 +90,7 @@ static void add_texts(gconv_texts *texts, const char *const *items, int most) {
     gconv_texts_add(texts, strdup(items[i]));
 }
 
-/* Takes images, filters, algorithms and types of a grid, each if none are given. */
+/* Takes images, filters, algorithms and types of a grid, if the user gave none. */
 static void fill_from(const figure *grid, gconv_bench_settings *settings) {
   const bool images = settings->grid.image_count == 0,
              filters = settings->grid.sizes.count == 0 && settings->grid.filters.count == 0;

@@ -30,5 +30,5 @@ struct gconv_bench_settings {
 /* Checks the settings as they were given, and completes them. */
 gconv_status gconv_bench_settle(gconv_bench_settings *settings);
 
-/* Experiments with nets have methods of their own: GCONV_BAD_ARGUMENT where the settings name others. */
+/* Returns GCONV_BAD_ARGUMENT if an experiment with nets, which has its own methods, is given other algorithms. */
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EPOCHS = 100 }; /* at most, of a run */
+enum { EPOCHS = 100 }; /* the most of a run */
 
 static const double ALLOWED = 1e-4;      /* difference from one core's gradient, relative to the largest of a tensor */
 static const double SHORTEST_RUN_MS = 5; /* shorter epochs are timed several at a time */
