@@ -45,13 +45,13 @@ void gconv_network_extras_free(gconv_network_extras *extras) {
   if (!extras)
     return;
   for (size_t i = 0; i < extras->count; i++)
-    gconv_tensor_free(&extras->tensors[i]);
+    gconv_named_array_free(&extras->tensors[i]);
   free(extras->tensors);
   free(extras->json);
   *extras = (gconv_network_extras){0};
 }
 
-const gconv_tensor *gconv_network_extras_find(const gconv_network_extras *extras, const char *name) {
+const gconv_named_array *gconv_network_extras_find(const gconv_network_extras *extras, const char *name) {
   for (size_t i = 0; i < extras->count; i++)
     if (strcmp(extras->tensors[i].name, name) == 0)
       return &extras->tensors[i];
@@ -192,11 +192,11 @@ static gconv_status check_taken(const gconv_bank_file *file, const gconv_network
 }
 
 static gconv_status read_extra(gconv_bank_file *file, size_t index, gconv_network_extras *extras) {
-  gconv_tensor *tensors = gconv_grown(extras->tensors, extras->count, sizeof *tensors);
+  gconv_named_array *tensors = gconv_grown(extras->tensors, extras->count, sizeof *tensors);
   if (!tensors)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
   extras->tensors = tensors;
-  tensors[extras->count] = (gconv_tensor){0};
+  tensors[extras->count] = (gconv_named_array){0};
   GCONV_TRY(gconv_safetensors_read_tensor(file, index, &tensors[extras->count]));
   extras->count++;
   return GCONV_OK;
@@ -312,7 +312,7 @@ gconv_status gconv_network_check_given(const gconv_network *network) {
 /* Fails unless a file with these extras could be read again. */
 static gconv_status check_extras(const gconv_network_extras *extras) {
   for (size_t i = 0; i < extras->count; i++) {
-    const gconv_tensor *tensor = &extras->tensors[i];
+    const gconv_named_array *tensor = &extras->tensors[i];
     if (strncmp(tensor->name, GCONV_EXTRA_PREFIX, strlen(GCONV_EXTRA_PREFIX)) != 0)
       return gconv_fail(GCONV_BAD_ARGUMENT, "the name of the extra tensor '%s' does not begin with '%s'", tensor->name,
                         GCONV_EXTRA_PREFIX);
@@ -322,12 +322,12 @@ static gconv_status check_extras(const gconv_network_extras *extras) {
 
 /* What is written: the tensors of the layers, then the extras. Zero-initialise. */
 typedef struct contents {
-  gconv_tensor *tensors; /* the names of the first `own` are owned */
+  gconv_named_array *tensors; /* the names of the first `own` are owned */
   size_t own, count;
   json_t *metadata;
 } contents;
 
-static bool add_tensor(contents *c, size_t layer, const char *part, gconv_tensor tensor) {
+static bool add_tensor(contents *c, size_t layer, const char *part, gconv_named_array tensor) {
   tensor.name = gconv_format_text("l%zu.%s", layer, part);
   c->tensors[c->own] = tensor;
   c->own += tensor.name != NULL;
@@ -343,7 +343,7 @@ static gconv_status list_tensors(const gconv_network *network, const gconv_netwo
       continue;
     const uint64_t sizes[] = {(uint64_t)bank->filters, (uint64_t)bank->channels, (uint64_t)bank->rows,
                               (uint64_t)bank->columns};
-    gconv_tensor weights = {.dimensions = 4, .data = bank->weights}, biases = {.dimensions = 1, .data = bank->biases};
+    gconv_named_array weights = {.dimensions = 4, .data = bank->weights}, biases = {.dimensions = 1, .data = bank->biases};
     memcpy(weights.shape, sizes, sizeof sizes);
     biases.shape[0] = sizes[0];
     good = add_tensor(c, i, "weight", weights) && (!bank->biases || add_tensor(c, i, "bias", biases));

@@ -13,7 +13,7 @@ enum { GCONV_NETWORK_MAX_LAYERS = 4096 };
 
 /* What a checkpoint has besides the network. Zero-initialise before reading. */
 typedef struct gconv_network_extras {
-  gconv_tensor *tensors; /* their names begin with GCONV_EXTRA_PREFIX; owned, if they were read */
+  gconv_named_array *tensors; /* their names begin with GCONV_EXTRA_PREFIX; owned, if they were read */
   size_t count;
   char *json; /* a JSON object, the entry "gconv-checkpoint" of __metadata__, or NULL; owned, if it was read */
 } gconv_network_extras;
@@ -22,7 +22,7 @@ typedef struct gconv_network_extras {
 void gconv_network_extras_free(gconv_network_extras *extras);
 
 /* Returns the extra tensor called `name`, or NULL. */
-const gconv_tensor *gconv_network_extras_find(const gconv_network_extras *extras, const char *name);
+const gconv_named_array *gconv_network_extras_find(const gconv_network_extras *extras, const char *name);
 
 /* Reads into *network and *extras, which must be empty. If `extras` is NULL, extras are skipped. */
 gconv_status gconv_network_file_read(const char *path, gconv_network *network, gconv_network_extras *extras);

@@ -191,7 +191,10 @@ static gconv_status note_unknown(void *context, const gconv_onnx_node *n) {
   if (is_read(u->graph->model, find_operator(n)))
     return GCONV_OK;
   name_operator(u->graph, n, operator, sizeof operator);
-  char *name = gconv_printable_copy(n->name && *n->name ? n->name : n->output ? n->output : "", SHOWN_BYTES);
+  char *name = gconv_printable_copy(n->name && *n->name    ? n->name
+                                    : gconv_onnx_output(n) ? gconv_onnx_output(n)
+                                                           : "",
+                                    SHOWN_BYTES);
   snprintf(entry, sizeof entry, "%s (", operator);
   if (!strstr(u->text, entry)) {
     u->kinds++;
@@ -238,8 +241,10 @@ static gconv_status check_node(const gconv_onnx_graph *g, const gconv_onnx_node 
   GCONV_TRY(gconv_onnx_check_attributes(n, op->rules, g->model->opset));
   if (!op->make)
     return GCONV_OK;
-  if (n->further && *n->further && !(op->flags & GCONV_ONNX_HAS_FURTHER))
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has a second output, '%.80s', as it has in training", n->further);
+  for (int i = 1; i < n->output_count && !(op->flags & GCONV_ONNX_HAS_FURTHER); i++)
+    if (n->outputs[i] && *n->outputs[i])
+      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has a second output, '%.80s', as it has in training",
+                                  n->outputs[i]);
   if (!(op->layouts & (unsigned)g->layout))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "gets %s, of which it makes what no layer does", layouts[g->layout]);
   return GCONV_OK;
@@ -252,18 +257,19 @@ static gconv_status take_node(void *context, const gconv_onnx_node *n) {
     return check_node(g, n, op);
   bool takes = gconv_onnx_has_input(n, 0) && strcmp(n->inputs[0], g->at) == 0;
   takes = takes || ((op->flags & GCONV_ONNX_EITHER_INPUT) && gconv_onnx_has_input(n, 1) && strcmp(n->inputs[1], g->at) == 0);
-  if (!takes || !n->output)
+  const char *output = gconv_onnx_output(n);
+  if (!takes || !output)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
                                 "does not take what the node before it makes, so the model is no chain of layers");
   GCONV_TRY(check_node(g, n, op));
   if (g->padded && !(op->flags & GCONV_ONNX_AFTER_PAD))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "follows a Pad, which a network here has before a Conv alone");
-  if (gconv_onnx_find_tensor(g->model, n->output) || gconv_onnx_is_input(g->model, n->output))
+  if (gconv_onnx_find_tensor(g->model, output) || gconv_onnx_is_input(g->model, output))
     return gconv_onnx_fail_node(n, GCONV_BAD_FILE,
                                 "is not valid: its output has the name of a tensor or input of the model");
   GCONV_TRY(op->make(g, n));
   free(g->at);
-  g->at = strdup(n->output);
+  g->at = strdup(output);
   return g->at ? GCONV_OK : gconv_onnx_no_memory(g);
 }
 

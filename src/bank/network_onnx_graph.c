@@ -54,7 +54,7 @@ gconv_status gconv_onnx_read_numbers(gconv_onnx_graph *g, const gconv_onnx_node 
                       file->path, MOST_USES);
   GCONV_TRY(gconv_onnx_tensor_check(file, tensor, count));
   GCONV_TRY(gconv_allocate((size_t)count * sizeof(float), "the weights of a layer", &memory));
-  gconv_status status = gconv_onnx_tensor_read(file, tensor, (size_t)count, memory);
+  gconv_status status = gconv_onnx_tensor_elements(file, tensor, (size_t)count, memory);
   if (status == GCONV_OK)
     *numbers = memory;
   else

@@ -85,9 +85,9 @@ static gconv_status take_node(void *context, const gconv_onnx_node *n) {
   s->convs = c;
   c += s->conv_count++;
   *c = (conv){.kind = found, .at = n->at, .end = n->end};
-  bool good = copy_text(n->name, &c->name) && copy_text(n->output, &c->output);
+  bool good = copy_text(n->name, &c->name) && copy_text(gconv_onnx_output(n), &c->output);
   for (int i = 0; i < INPUTS && good; i++)
-    good = copy_text(n->inputs[i], &c->input[i]);
+    good = copy_text(i < n->input_count ? n->inputs[i] : NULL, &c->input[i]);
   return good ? GCONV_OK : fail_memory(n->file);
 }
 
@@ -242,7 +242,7 @@ static gconv_status read_biases(gconv_bank_file *file, const conv *c, gconv_bank
         file->path, bank->name, c->input[BIASES], bank->filters);
   GCONV_TRY(gconv_onnx_tensor_check(file, biases, (uint64_t)bank->filters));
   GCONV_TRY(gconv_bank_add_biases(bank));
-  return gconv_onnx_tensor_read(file, biases, (size_t)bank->filters, bank->biases);
+  return gconv_onnx_tensor_elements(file, biases, (size_t)bank->filters, bank->biases);
 }
 
 static gconv_status read_onnx(gconv_bank_file *file, size_t index, gconv_bank *bank) {
@@ -257,7 +257,7 @@ static gconv_status read_onnx(gconv_bank_file *file, size_t index, gconv_bank *b
   GCONV_TRY(gconv_bank_allocate(shape, bank));
   GCONV_TRY(gconv_bank_rename(bank, entry->name));
   GCONV_TRY(read_geometry(file, c, bank));
-  GCONV_TRY(gconv_onnx_tensor_read(file, weights, gconv_bank_weights(bank), bank->weights));
+  GCONV_TRY(gconv_onnx_tensor_elements(file, weights, gconv_bank_weights(bank), bank->weights));
   return read_biases(file, c, bank);
 }
 

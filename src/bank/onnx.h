@@ -8,11 +8,14 @@
 
 /* Newer versions may change what an operator means: models that need them are refused. */
 enum { GCONV_ONNX_NEWEST_IR = 14, GCONV_ONNX_NEWEST_OPSET = 28 };
-enum { GCONV_ONNX_INPUTS = 6, GCONV_ONNX_INTEGERS = 8 /* the most of a node, and of an attribute, that are kept */ };
+enum { GCONV_ONNX_INTEGERS = 64, GCONV_ONNX_FLOATS = 16 /* the most of an attribute that are kept */ };
 
 /* TensorProto.DataType */
 enum {
   GCONV_ONNX_FLOAT = 1,
+  GCONV_ONNX_UINT8 = 2,
+  GCONV_ONNX_INT8 = 3,
+  GCONV_ONNX_INT32 = 6,
   GCONV_ONNX_INT64 = 7,
   GCONV_ONNX_BOOL = 9,
   GCONV_ONNX_FLOAT16 = 10,
@@ -35,6 +38,7 @@ typedef struct gconv_onnx_tensor {
   uint64_t at, end;    /* of its message in the file */
   uint64_t data_bytes; /* bytes in fields of data: at least as many as numbers */
   bool external;       /* the numbers are in a separate file */
+  bool constant;       /* it is of a node Constant; else, an initialiser */
   bool segment;        /* it is a part of a tensor, which is not read */
   bool looked;         /* `file` is set */
   gconv_onnx_file file;
@@ -68,8 +72,12 @@ void gconv_onnx_tensor_look(gconv_bank_file *file, gconv_onnx_tensor *tensor);
  * file. */
 double gconv_onnx_tensor_bytes(const gconv_onnx_tensor *tensor);
 
-/* Reads its `count` numbers, after the check. */
-gconv_status gconv_onnx_tensor_read(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count, float *numbers);
+/* Returns the bytes that a number has in memory after gconv_onnx_tensor_elements(): 4 of floating-point types, which become
+ * float32; 1, 4 or 8 of UINT8, INT8, BOOL, INT32 and INT64, which stay as they are. 0: the type is not read. */
+size_t gconv_onnx_element_bytes(int64_t type);
+/* Reads the `count` numbers of a tensor of such a type, after the check. */
+gconv_status gconv_onnx_tensor_elements(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count,
+                                        void *elements);
 
 /* Reads the numbers of a tensor of INT64 or BOOL. *known is false if they are not read: the tensor has another type, or more
  * than one dimension, or its numbers are in a separate file. */
@@ -84,6 +92,7 @@ typedef enum gconv_onnx_kind {
   GCONV_ONNX_AN_INT = 2,
   GCONV_ONNX_A_STRING = 3,
   GCONV_ONNX_A_TENSOR = 4,
+  GCONV_ONNX_SOME_FLOATS = 6,
   GCONV_ONNX_INTS = 7
 } gconv_onnx_kind;
 
@@ -93,14 +102,16 @@ typedef struct gconv_onnx_attribute {
   uint32_t values;   /* a bit, 1 << AttributeType, for each kind of value that is there */
   float number;
   gconv_onnx_integers integers;
+  float floats[GCONV_ONNX_FLOATS];
+  size_t float_count;       /* of all floats, also those that are not kept */
   gconv_onnx_tensor tensor; /* its name is owned; NULL: there is none */
 } gconv_onnx_attribute;
 
 typedef struct gconv_onnx_node {
-  const gconv_bank_file *file;
-  char *type, *name, *domain, *overload, *output, *inputs[GCONV_ONNX_INPUTS]; /* owned; each may be NULL */
-  char *further;                                                              /* the first output after `output`; owned */
-  int input_count;                  /* of all inputs, also those that are not kept */
+  gconv_bank_file *file;
+  char *type, *name, *domain, *overload; /* owned; each may be NULL */
+  char **inputs, **outputs;              /* owned, with the names: an empty name is an input or output that is left out */
+  int input_count, output_count;
   gconv_onnx_attribute *attributes; /* owned */
   size_t attribute_count;
   uint64_t at, end; /* of its message in the file */
@@ -142,6 +153,8 @@ const gconv_onnx_attribute *gconv_onnx_find_attribute(const gconv_onnx_node *nod
 int64_t gconv_onnx_integer_of(const gconv_onnx_node *node, const char *name, int64_t otherwise);
 float gconv_onnx_number_of(const gconv_onnx_node *node, const char *name, float otherwise);
 bool gconv_onnx_has_input(const gconv_onnx_node *node, int input);
+/* Returns the name of the first output, or NULL. */
+const char *gconv_onnx_output(const gconv_onnx_node *node);
 
 /* The rules of the attributes of a Conv. */
 extern const gconv_onnx_rule gconv_onnx_conv_rules[];
@@ -156,7 +169,8 @@ typedef struct gconv_onnx_value {
   int64_t type; /* of its elements; 0: not known, -1: it is no tensor */
   bool has_shape;
   size_t dimensions;
-  int64_t sizes[4];
+  int64_t sizes[GCONV_BANK_DIMENSIONS];
+  size_t number; /* its place in the file: inputs are sorted by name */
 } gconv_onnx_value;
 
 typedef struct gconv_onnx_model {

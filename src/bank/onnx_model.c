@@ -55,7 +55,7 @@ static gconv_status add_initialiser(gconv_onnx_model *m, const gconv_message_rea
 /* Adds the tensor of a Constant under the name of the node's output. */
 static gconv_status add_constant(gconv_onnx_model *m, gconv_onnx_node *n) {
   gconv_onnx_attribute *found = NULL;
-  for (size_t i = 0; i < n->attribute_count && n->output; i++)
+  for (size_t i = 0; i < n->attribute_count && gconv_onnx_output(n); i++)
     if (n->attributes[i].tensor.name && n->attributes[i].name && strcmp(n->attributes[i].name, "value") == 0) {
       if (found)
         return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "is not valid: it has two tensors");
@@ -64,7 +64,8 @@ static gconv_status add_constant(gconv_onnx_model *m, gconv_onnx_node *n) {
   if (!found)
     return GCONV_OK;
   gconv_onnx_tensor tensor = found->tensor;
-  tensor.name = strdup(n->output);
+  tensor.constant = true;
+  tensor.name = strdup(gconv_onnx_output(n));
   return tensor.name ? add_tensor(m, &tensor) : no_memory(m);
 }
 
@@ -83,7 +84,7 @@ static gconv_status sort_tensors(gconv_onnx_model *m) {
 static gconv_status take_dimension(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_value *v = context;
   (void)inside;
-  if (part->number == 1 && part->wire == GCONV_WIRE_VARINT && v->dimensions <= 4)
+  if (part->number == 1 && part->wire == GCONV_WIRE_VARINT && v->dimensions <= GCONV_BANK_DIMENSIONS)
     v->sizes[v->dimensions - 1] = part->value <= INT32_MAX ? (int64_t)part->value : 0;
   return GCONV_OK;
 }
@@ -141,7 +142,7 @@ static gconv_status add_value(const gconv_onnx_model *m, gconv_message_reader in
   if (!grown)
     return no_memory(m);
   *values = grown;
-  grown[*count] = (gconv_onnx_value){0};
+  grown[*count] = (gconv_onnx_value){.number = *count};
   return gconv_message_each(inside, take_value_field, &grown[(*count)++]);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Nodes of ONNX models with their attributes. A table has a rule for each attribute that is known. */
 #include "bank/onnx.h"
+#include "base/element.h"
 #include "base/memory.h"
 #include "base/printable.h"
 
@@ -9,8 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUT = 1, OUTPUT = 2, NAME = 3, OP_TYPE = 4, ATTRIBUTE = 5, DOMAIN = 7, OVERLOAD = 8 };     /* NodeProto */
-enum { A_NAME = 1, A_F = 2, A_I = 3, A_S = 4, A_T = 5, A_INTS = 8, A_TYPE = 20, A_REFERENCE = 21 }; /* AttributeProto */
+enum { INPUT = 1, OUTPUT = 2, NAME = 3, OP_TYPE = 4, ATTRIBUTE = 5, DOMAIN = 7, OVERLOAD = 8 }; /* NodeProto */
+enum {
+  A_NAME = 1,
+  A_F = 2,
+  A_I = 3,
+  A_S = 4,
+  A_T = 5,
+  A_FLOATS = 7,
+  A_INTS = 8,
+  A_TYPE = 20,
+  A_REFERENCE = 21
+}; /* AttributeProto */
 enum { SHOWN_BYTES = 80, MOST_TEXT = 1024 /* of a text that is kept: all known texts are shorter */ };
 
 /* ---- Reading ---- */
@@ -20,6 +31,26 @@ static unsigned kind_of_field(uint32_t number) {
   static const uint8_t kinds[] = {[2] = 1, [3] = 2,  [4] = 3,   [5] = 4,   [6] = 5,   [7] = 6,   [8] = 7,
                                   [9] = 8, [10] = 9, [11] = 10, [14] = 13, [15] = 14, [22] = 11, [23] = 12};
   return number < sizeof kinds ? kinds[number] : 0;
+}
+
+/* Keeps a number, or packed numbers, of a list of floats. */
+static gconv_status take_floats(gconv_onnx_attribute *a, const gconv_message_reader *inside, const gconv_field_value *part) {
+  const gconv_element element = {'f', sizeof(float), false};
+  const uint32_t bits = (uint32_t)part->value;
+  if (part->wire == GCONV_WIRE_FIXED32) {
+    if (a->float_count < GCONV_ONNX_FLOATS)
+      memcpy(&a->floats[a->float_count], &bits, sizeof bits);
+    a->float_count++;
+  }
+  if (part->wire != GCONV_WIRE_BYTES)
+    return GCONV_OK;
+  const size_t count = part->value / sizeof(float),
+               fits = a->float_count < GCONV_ONNX_FLOATS ? GCONV_ONNX_FLOATS - a->float_count : 0;
+  GCONV_TRY(gconv_source_rewind(inside->source, part->at));
+  GCONV_TRY(gconv_elements_read(inside->source, element, count < fits ? count : fits, "an attribute",
+                                a->floats + (GCONV_ONNX_FLOATS - fits)));
+  a->float_count += count;
+  return GCONV_OK;
 }
 
 static gconv_status take_attribute_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
@@ -40,6 +71,8 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
     return GCONV_OK;
   case A_T:
     return part->wire != GCONV_WIRE_BYTES || a->tensor.name ? GCONV_OK : gconv_onnx_tensor_find(inside, part, &a->tensor);
+  case A_FLOATS:
+    return take_floats(a, inside, part);
   case A_TYPE:
     a->type = part->wire == GCONV_WIRE_VARINT && part->value < 32 ? (int64_t)part->value : -1;
     return GCONV_OK;
@@ -62,21 +95,23 @@ static gconv_status add_attribute(gconv_onnx_node *n, const gconv_message_reader
   return gconv_message_each(gconv_message_inside(inside, part), take_attribute_field, &attributes[n->attribute_count++]);
 }
 
-/* Keeps the name of the first output, and of the first further output that is not left out: names of those are empty. */
-static gconv_status take_output(gconv_onnx_node *n, const gconv_message_reader *inside, const gconv_field_value *part) {
-  if (!n->output)
-    return gconv_message_text(inside, part, &n->output);
-  return n->further && *n->further ? GCONV_OK : gconv_message_text(inside, part, &n->further);
+/* Adds a name to a list of inputs or outputs. */
+static gconv_status take_name(const gconv_onnx_node *n, const gconv_message_reader *inside, const gconv_field_value *part,
+                              char ***names, int *count) {
+  char **grown = gconv_grown(*names, (size_t)*count, sizeof *grown);
+  GCONV_NEED_MEMORY(grown, "%s: no memory for its nodes", n->file->path);
+  *names = grown;
+  grown[*count] = NULL;
+  return gconv_message_text(inside, part, &grown[(*count)++]);
 }
 
 static gconv_status take_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_node *n = context;
   switch (part->number) {
   case INPUT:
-    n->input_count += n->input_count < INT32_MAX;
-    return n->input_count > GCONV_ONNX_INPUTS ? GCONV_OK : gconv_message_text(inside, part, &n->inputs[n->input_count - 1]);
+    return take_name(n, inside, part, &n->inputs, &n->input_count);
   case OUTPUT:
-    return take_output(n, inside, part);
+    return take_name(n, inside, part, &n->outputs, &n->output_count);
   case NAME:
     return gconv_message_text(inside, part, &n->name);
   case OP_TYPE:
@@ -98,27 +133,31 @@ gconv_status gconv_onnx_node_read(gconv_message_reader message, gconv_onnx_node 
   return gconv_message_each(message, take_field, n);
 }
 
+static void free_names(char **names, int count) {
+  for (int i = 0; i < count; i++)
+    free(names[i]);
+  free(names);
+}
+
 void gconv_onnx_node_free(gconv_onnx_node *n) {
   for (size_t i = 0; i < n->attribute_count; i++) {
     free(n->attributes[i].name);
     free(n->attributes[i].text);
     free(n->attributes[i].tensor.name);
   }
-  for (int i = 0; i < GCONV_ONNX_INPUTS; i++)
-    free(n->inputs[i]);
+  free_names(n->inputs, n->input_count);
+  free_names(n->outputs, n->output_count);
   free(n->attributes);
   free(n->type);
   free(n->name);
   free(n->domain);
   free(n->overload);
-  free(n->output);
-  free(n->further);
   *n = (gconv_onnx_node){.file = n->file};
 }
 
 gconv_status gconv_onnx_fail_node(const gconv_onnx_node *n, gconv_status status, const char *format, ...) {
   char text[512];
-  const char *called = n->name && *n->name ? n->name : n->output ? n->output : "";
+  const char *called = n->name && *n->name ? n->name : gconv_onnx_output(n) ? gconv_onnx_output(n) : "";
   char *name = gconv_printable_copy(called, SHOWN_BYTES), *type = gconv_printable_copy(n->type ? n->type : "", SHOWN_BYTES);
   GCONV_FORMAT(text, sizeof text, format);
   gconv_make_printable(text);
@@ -133,7 +172,11 @@ bool gconv_onnx_is_standard(const gconv_onnx_node *n) {
 }
 
 bool gconv_onnx_has_input(const gconv_onnx_node *n, int input) {
-  return input < n->input_count && input < GCONV_ONNX_INPUTS && n->inputs[input] && *n->inputs[input];
+  return input < n->input_count && n->inputs[input] && *n->inputs[input];
+}
+
+const char *gconv_onnx_output(const gconv_onnx_node *n) {
+  return n->output_count > 0 ? n->outputs[0] : NULL;
 }
 
 /* ---- Attributes ---- */

@@ -41,10 +41,42 @@ bool gconv_onnx_is_floating(int64_t type) {
   return type == GCONV_ONNX_FLOAT || type == GCONV_ONNX_FLOAT16 || type == GCONV_ONNX_DOUBLE || type == GCONV_ONNX_BFLOAT16;
 }
 
+size_t gconv_onnx_element_bytes(int64_t type) {
+  switch (type) {
+  case GCONV_ONNX_INT64:
+    return 8;
+  case GCONV_ONNX_UINT8:
+  case GCONV_ONNX_INT8:
+  case GCONV_ONNX_BOOL:
+    return 1;
+  case GCONV_ONNX_INT32:
+    return 4;
+  default:
+    return gconv_onnx_is_floating(type) ? sizeof(float) : 0;
+  }
+}
+
 /* Returns the format of numbers in raw bytes, which have the lowest byte first. */
 static gconv_element raw_element(const gconv_onnx_tensor *tensor) {
+  if (!gconv_onnx_is_floating(tensor->type))
+    return (gconv_element){'i', gconv_onnx_element_bytes(tensor->type), false};
   size_t bytes = tensor->type == GCONV_ONNX_DOUBLE ? 8 : tensor->type == GCONV_ONNX_FLOAT ? 4 : 2;
   return (gconv_element){tensor->type == GCONV_ONNX_BFLOAT16 ? 'B' : 'f', bytes, false};
+}
+
+/* Reads the next `count` numbers of the source: floating-point numbers as float32, integers as they are. */
+static gconv_status read_elements(gconv_source *source, gconv_element element, size_t count, const char *what, void *to) {
+  uint8_t *bytes = to;
+  if (element.kind != 'i')
+    return gconv_elements_read(source, element, count, what, to);
+  GCONV_TRY(gconv_source_read_exactly(source, to, count * element.bytes, what));
+  for (size_t i = 0; gconv_host_is_big_endian() && i < count; i++)
+    for (size_t low = i * element.bytes, high = low + element.bytes - 1; low < high; low++, high--) {
+      const uint8_t byte = bytes[low];
+      bytes[low] = bytes[high];
+      bytes[high] = byte;
+    }
+  return GCONV_OK;
 }
 
 /* ---- Finding a tensor ---- */
@@ -61,8 +93,8 @@ static gconv_status take_tensor_field(void *context, const gconv_message_reader 
     tensor->external = part->value == 1;
   else if (part->number == SEGMENT)
     tensor->segment = true;
-  else if (part->number == FLOAT_DATA || part->number == INT32_DATA || part->number == DOUBLE_DATA ||
-           part->number == RAW_DATA)
+  else if (part->number == FLOAT_DATA || part->number == INT32_DATA || part->number == INT64_DATA ||
+           part->number == DOUBLE_DATA || part->number == RAW_DATA)
     tensor->data_bytes += part->wire == GCONV_WIRE_BYTES ? part->value : 1;
   return GCONV_OK;
 }
@@ -196,7 +228,7 @@ static gconv_status resolve(const gconv_bank_file *file, const char *location, c
 }
 
 static gconv_status read_external_file(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, const external *e,
-                                       gconv_source *source, size_t count, float *numbers) {
+                                       gconv_source *source, size_t count, void *elements) {
   gconv_element element = raw_element(tensor);
   uint64_t left = e->offset <= source->size ? source->size - e->offset : 0, length = e->has_length ? e->length : left;
   if (length > left)
@@ -207,17 +239,17 @@ static gconv_status read_external_file(const gconv_bank_file *file, const gconv_
     return gconv_fail(GCONV_BAD_FILE, "%s: its external data have %" PRIu64 " bytes, but %zu elements of %s need %zu",
                       file->path, length, count, gconv_onnx_type_name(tensor->type), count * element.bytes);
   GCONV_TRY(gconv_source_rewind(source, e->offset));
-  return gconv_elements_read(source, element, count, "external data", numbers);
+  return read_elements(source, element, count, "external data", elements);
 }
 
 static gconv_status read_external(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, const external *e,
-                                  size_t count, float *numbers) {
+                                  size_t count, void *elements) {
   char real[PATH_MAX];
   struct stat seen;
   gconv_source source;
   GCONV_TRY(resolve(file, e->location, real, &seen));
   gconv_status status = gconv_source_open(real, &source);
-  GCONV_THEN(status, read_external_file(file, tensor, e, &source, count, numbers));
+  GCONV_THEN(status, read_external_file(file, tensor, e, &source, count, elements));
   gconv_source_close(&source);
   return status;
 }
@@ -248,7 +280,8 @@ double gconv_onnx_tensor_bytes(const gconv_onnx_tensor *tensor) {
 typedef struct numbers {
   const gconv_bank_file *file;
   const gconv_onnx_tensor *tensor;
-  float *to;
+  uint8_t *to;
+  size_t each; /* bytes of a number in `to` */
   size_t count, limit;
 } numbers;
 
@@ -256,9 +289,11 @@ static gconv_status take_bits(numbers *n, gconv_element element, uint64_t bits) 
   uint8_t bytes[8];
   if (n->count == n->limit)
     return fail_count(n->file, n->tensor, "more", n->limit);
-  for (int i = 0; i < 8; i++)
-    bytes[i] = (uint8_t)(bits >> (8 * i));
-  n->to[n->count++] = gconv_element_read(element, bytes);
+  const bool reversed = element.kind == 'i' && gconv_host_is_big_endian();
+  for (size_t i = 0; i < sizeof bytes; i++)
+    bytes[i] = (uint8_t)(bits >> (8 * (reversed ? n->each - 1 - i : i) % 64));
+  const float number = element.kind == 'i' ? 0 : gconv_element_read(element, bytes);
+  memcpy(n->to + n->each * n->count++, element.kind == 'i' ? (const void *)bytes : &number, n->each);
   return GCONV_OK;
 }
 
@@ -268,13 +303,13 @@ static gconv_status take_elements(numbers *n, gconv_element element, gconv_sourc
   if (field->value % element.bytes != 0 || count > n->limit - n->count)
     return fail_count(n->file, n->tensor, "more, or parts of more,", n->limit);
   GCONV_TRY(gconv_source_rewind(source, field->at));
-  GCONV_TRY(gconv_elements_read(source, element, (size_t)count, "a tensor", n->to + n->count));
+  GCONV_TRY(read_elements(source, element, (size_t)count, "a tensor", n->to + n->each * n->count));
   n->count += (size_t)count;
   return GCONV_OK;
 }
 
-/* Reads 16-bit floats, each stored in an integer. */
-static gconv_status take_halves(numbers *n, const gconv_message_reader *inside, const gconv_field_value *field) {
+/* Reads 16-bit floats or integers, each stored in a varint. */
+static gconv_status take_varints(numbers *n, const gconv_message_reader *inside, const gconv_field_value *field) {
   gconv_message_reader packed = gconv_message_inside(inside, field);
   if (field->wire == GCONV_WIRE_VARINT)
     return take_bits(n, raw_element(n->tensor), field->value);
@@ -291,9 +326,11 @@ static gconv_status take_field(void *context, const gconv_message_reader *inside
   const gconv_element element = raw_element(n->tensor);
   bool own_list = (field->number == FLOAT_DATA && n->tensor->type == GCONV_ONNX_FLOAT) ||
                   (field->number == DOUBLE_DATA && n->tensor->type == GCONV_ONNX_DOUBLE);
-  if (field->number == INT32_DATA && element.bytes == 2 &&
-      (field->wire == GCONV_WIRE_VARINT || field->wire == GCONV_WIRE_BYTES))
-    return take_halves(n, inside, field);
+  const bool in_varints = field->number == INT64_DATA   ? n->tensor->type == GCONV_ONNX_INT64
+                          : field->number == INT32_DATA ? element.bytes == 2 || (element.kind == 'i' && element.bytes < 8)
+                                                        : false;
+  if (in_varints && (field->wire == GCONV_WIRE_VARINT || field->wire == GCONV_WIRE_BYTES))
+    return take_varints(n, inside, field);
   if (field->wire == GCONV_WIRE_BYTES && (own_list || field->number == RAW_DATA))
     return take_elements(n, element, inside->source, field);
   if (own_list && field->wire == (element.bytes == 4 ? GCONV_WIRE_FIXED32 : GCONV_WIRE_FIXED64))
@@ -301,9 +338,9 @@ static gconv_status take_field(void *context, const gconv_message_reader *inside
   return GCONV_OK;
 }
 
-gconv_status gconv_onnx_tensor_read(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count, float *to) {
+gconv_status gconv_onnx_tensor_elements(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count, void *to) {
   gconv_message_reader inside = {&file->source, tensor->at, tensor->end};
-  numbers n = {file, tensor, to, 0, count};
+  numbers n = {file, tensor, to, gconv_onnx_element_bytes(tensor->type), 0, count};
   external e = {.file = file};
   if (!tensor->external) {
     GCONV_TRY(gconv_message_each(inside, take_field, &n));

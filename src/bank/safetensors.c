@@ -361,11 +361,11 @@ gconv_status gconv_safetensors_read_floats(gconv_bank_file *file, size_t index, 
 }
 
 /* Returns whether numbers of this type can be read bit by bit. */
-static bool find_tensor_type(const struct type *type, gconv_tensor_type *found) {
+static bool find_tensor_type(const struct type *type, gconv_named_array_type *found) {
   static const char *const names[] = {"F32", "F64", "U64"};
   for (int i = 0; type && i < 3; i++)
     if (strcmp(type->name, names[i]) == 0) {
-      *found = (gconv_tensor_type)i;
+      *found = (gconv_named_array_type)i;
       return true;
     }
   return false;
@@ -380,9 +380,9 @@ static void swap_bytes(uint8_t *numbers, size_t count, size_t bytes) {
     }
 }
 
-static gconv_status read_bits(gconv_bank_file *file, const tensor *t, gconv_tensor *made) {
+static gconv_status read_bits(gconv_bank_file *file, const tensor *t, gconv_named_array *made) {
   const header *h = file->state;
-  size_t bytes = gconv_tensor_item_bytes(made), all = (size_t)t->items * bytes;
+  size_t bytes = gconv_named_array_item_bytes(made), all = (size_t)t->items * bytes;
   GCONV_TRY(gconv_allocate(all > 0 ? all : 1, "a tensor", &made->data));
   GCONV_TRY(gconv_source_rewind(&file->source, h->data + t->begin));
   GCONV_TRY(gconv_source_read_exactly(&file->source, made->data, all, "a tensor"));
@@ -391,24 +391,24 @@ static gconv_status read_bits(gconv_bank_file *file, const tensor *t, gconv_tens
   return GCONV_OK;
 }
 
-gconv_status gconv_safetensors_read_tensor(gconv_bank_file *file, size_t index, gconv_tensor *result) {
+gconv_status gconv_safetensors_read_tensor(gconv_bank_file *file, size_t index, gconv_named_array *result) {
   const header *h = file->state;
   const tensor *t = &h->tensors[index];
   const gconv_bank_entry *entry = &file->entries[index];
-  gconv_tensor made = {.dimensions = entry->dimensions};
+  gconv_named_array made = {.dimensions = entry->dimensions};
   if (!find_tensor_type(t->type, &made.type))
     return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%.80s' has the type %s: F32, F64 and U64 are read here", file->path,
                       entry->name, entry->type);
-  if (entry->dimensions > GCONV_TENSOR_DIMENSIONS)
+  if (entry->dimensions > GCONV_NAMED_DIMENSIONS)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%.80s' has %d dimensions: at most %d are read here", file->path,
-                      entry->name, entry->dimensions, GCONV_TENSOR_DIMENSIONS);
+                      entry->name, entry->dimensions, GCONV_NAMED_DIMENSIONS);
   memcpy(made.shape, entry->shape, sizeof made.shape);
   made.name = strdup(t->name);
   gconv_status status = made.name ? read_bits(file, t, &made) : gconv_fail(GCONV_NO_MEMORY, "no memory for a tensor");
   if (status == GCONV_OK)
     *result = made;
   else
-    gconv_tensor_free(&made);
+    gconv_named_array_free(&made);
   return status;
 }
 
@@ -424,13 +424,13 @@ static char *make_name(const char *name, const char *part) {
 
 static gconv_status write_safetensors(gconv_sink *sink, const gconv_bank *bank) {
   const char *name = bank->name ? bank->name : "";
-  gconv_tensor tensors[2] = {
+  gconv_named_array tensors[2] = {
       {make_name(name, "weight"),
-       GCONV_TENSOR_F32,
+       GCONV_NAMED_F32,
        4,
        {(uint64_t)bank->filters, (uint64_t)bank->channels, (uint64_t)bank->rows, (uint64_t)bank->columns},
        bank->weights},
-      {make_name(name, "bias"), GCONV_TENSOR_F32, 1, {(uint64_t)bank->filters}, bank->biases},
+      {make_name(name, "bias"), GCONV_NAMED_F32, 1, {(uint64_t)bank->filters}, bank->biases},
   };
   gconv_status status = tensors[0].name && tensors[1].name
                             ? gconv_safetensors_write(sink, tensors, bank->biases ? 2 : 1, NULL)

@@ -148,16 +148,16 @@ gconv_status gconv_trainer_save(const gconv_trainer *trainer, const char *path) 
   if (status == GCONV_OK)
     status = gconv_trainer_network(trainer, true, &network);
   if (status == GCONV_OK) {
-    gconv_tensor tensors[TENSORS];
+    gconv_named_array tensors[TENSORS];
     const float *floats[TENSORS];
     for (int i = 0; i < TENSORS; i++) {
       trainer->type->get(trainer->engine, arrays[i], room + i * count);
       floats[i] = room + i * count;
-      tensors[i] = (gconv_tensor){.name = (char *)tensor_names[i],
-                                  .type = GCONV_TENSOR_F32,
-                                  .dimensions = 1,
-                                  .shape = {count},
-                                  .data = room + i * count};
+      tensors[i] = (gconv_named_array){.name = (char *)tensor_names[i],
+                                       .type = GCONV_NAMED_F32,
+                                       .dimensions = 1,
+                                       .shape = {count},
+                                       .data = room + i * count};
     }
     gconv_network_extras extras = {.tensors = tensors, .count = TENSORS, .json = describe(trainer, floats)};
     status = extras.json ? gconv_network_file_write(path, &network, &extras)
@@ -267,8 +267,8 @@ static gconv_status take_state(const char *path, const json_t *json, uint64_t ca
 /* Returns the numbers of a tensor, which must be as many as the parameters, or NULL with an error text. */
 static const float *find_floats(const gconv_trainer *t, const char *path, const gconv_network_extras *extras,
                                 const char *name) {
-  const gconv_tensor *tensor = gconv_network_extras_find(extras, name);
-  if (tensor && tensor->type == GCONV_TENSOR_F32 && gconv_tensor_items(tensor) == t->net.parameters)
+  const gconv_named_array *tensor = gconv_network_extras_find(extras, name);
+  if (tensor && tensor->type == GCONV_NAMED_F32 && gconv_named_array_items(tensor) == t->net.parameters)
     return tensor->data;
   gconv_fail(GCONV_BAD_FILE, "%s: the tensor %s %s", path, name,
              tensor ? "does not have a float32 number for each weight" : "is missing");

@@ -25,7 +25,7 @@ def field(number, value):
 
 def tensor(name, array):
     array = np.asarray(array)
-    kind = {"float32": 1, "int64": 7, "bool": 9, "float16": 10, "float64": 11}[str(array.dtype)]
+    kind = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11}[str(array.dtype)]
     return b"".join(field(1, d) for d in array.shape) + field(2, kind) + field(8, name) + field(9, array.tobytes())
 
 

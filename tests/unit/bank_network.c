@@ -114,11 +114,11 @@ static void keeps_extras(void **state) {
   double moments[] = {1, 1.0 / 3, -0.0};
   uint64_t step = UINT64_MAX;
   float small[] = {0.1F};
-  gconv_tensor tensors[] = {
-      {(char *)"optimizer.small", GCONV_TENSOR_F32, 1, {1}, small},
-      {(char *)"optimizer.moments", GCONV_TENSOR_F64, 2, {3, 1}, moments},
-      {(char *)"optimizer.step", GCONV_TENSOR_U64, 0, {0}, &step},
-      {(char *)"optimizer.none", GCONV_TENSOR_F64, 2, {0, 4}, moments},
+  gconv_named_array tensors[] = {
+      {(char *)"optimizer.small", GCONV_NAMED_F32, 1, {1}, small},
+      {(char *)"optimizer.moments", GCONV_NAMED_F64, 2, {3, 1}, moments},
+      {(char *)"optimizer.step", GCONV_NAMED_U64, 0, {0}, &step},
+      {(char *)"optimizer.none", GCONV_NAMED_F64, 2, {0, 4}, moments},
   };
   gconv_network_extras extras = {tensors, 4, (char *)"{\"epoch\": 7}"}, back = {0};
   gconv_network n = {0};
@@ -126,12 +126,12 @@ static void keeps_extras(void **state) {
   assert_int_equal(gconv_network_file_read("check.safetensors", &n, &back), GCONV_OK);
   assert_int_equal(back.count, 4);
   assert_string_equal(back.json, extras.json);
-  const gconv_tensor *found = gconv_network_extras_find(&back, "optimizer.moments");
+  const gconv_named_array *found = gconv_network_extras_find(&back, "optimizer.moments");
   assert_memory_equal(found->data, moments, sizeof moments);
   assert_int_equal(found->shape[0], 3);
   assert_memory_equal(gconv_network_extras_find(&back, "optimizer.step")->data, &step, sizeof step);
   assert_memory_equal(gconv_network_extras_find(&back, "optimizer.small")->data, small, sizeof small);
-  assert_int_equal(gconv_tensor_items(gconv_network_extras_find(&back, "optimizer.none")), 0);
+  assert_int_equal(gconv_named_array_items(gconv_network_extras_find(&back, "optimizer.none")), 0);
   assert_null(gconv_network_extras_find(&back, "optimizer.other"));
   gconv_network_extras_free(&back);
   gconv_network_free(&n);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* A network as a graph of nodes, as its file has it (onnx.c), and its plan for inputs of one size (plan.c, arena.c, run.c).
+ */
+#pragma once
+
+#include "graph/node.h"
+
+#include <stdio.h>
+
+GCONV_C_BEGIN
+
+/* ---- The graph ---- */
+
+enum { GCONV_GRAPH_MOST_NODES = 16384, GCONV_GRAPH_MOST_VALUES = 1 << 17 };
+
+/* What flows between nodes. */
+typedef struct gconv_graph_value {
+  char *name;          /* owned; not printable by itself */
+  gconv_tensor tensor; /* of constants, with owned data; of inputs, type and shape as the file says: see `said` */
+  bool constant, input;
+  bool said;     /* of inputs: the file says the shape. Sizes that it leaves open are 0 */
+  int32_t maker; /* the number of the node that makes it; -1: none */
+} gconv_graph_value;
+
+typedef struct gconv_graph_node {
+  const gconv_node_kind *kind;
+  char *name;     /* owned: printable */
+  void *settings; /* owned */
+  int32_t in_count, out_count;
+  int32_t *in, *out; /* owned: numbers of values; -1: left out */
+} gconv_graph_node;
+
+typedef struct gconv_graph {
+  char *path; /* owned: for errors */
+  uint64_t opset;
+  gconv_graph_value *values;
+  gconv_graph_node *nodes; /* each behind those whose results it takes */
+  size_t value_count, node_count;
+  int32_t *inputs, *outputs; /* numbers of values, in the order of the file; inputs are no initialisers */
+  size_t input_count, output_count;
+} gconv_graph;
+
+/* Reads an open ONNX model. If there are operators that no kind knows, the error names all of them. */
+gconv_status gconv_graph_read(gconv_bank_file *file, gconv_graph **graph);
+/* Frees the graph. NULL is allowed. */
+void gconv_graph_free(gconv_graph *graph);
+
+/* ---- Plans ---- */
+
+/* A node of a plan. */
+typedef struct gconv_graph_step {
+  const gconv_graph_node *node;
+  gconv_node_work work; /* with tensors of the plan */
+  bool view;            /* its output is the memory of its input: nothing runs */
+  size_t workspace_bytes, workspace_at;
+} gconv_graph_step;
+
+/* Memory of the arena that a value has, alone or with its views. */
+typedef struct gconv_arena_block {
+  size_t bytes, at;
+  int32_t first, last; /* the steps from and to which it is needed; -1 and `steps`: before the first, after the last */
+  int32_t value;       /* that it is for; -1: a workspace */
+} gconv_arena_block;
+
+typedef struct gconv_graph_plan {
+  const gconv_graph *graph;
+  gconv_tensor *tensors; /* one for each value: type and shape; `data` of constants, of what was folded, and in the arena */
+  int32_t *block_of;     /* one for each value: its block; -1: none */
+  gconv_graph_step *steps;
+  size_t step_count;
+  gconv_arena_block *blocks;
+  size_t block_count;
+  size_t arena_bytes, constant_bytes, folded_bytes;
+  size_t folded, dead; /* how many nodes were folded, and dropped as nobody takes their results */
+  uint8_t *arena;      /* NULL until gconv_graph_plan_allocate() */
+  void **owned;        /* the memory of what was folded */
+  size_t owned_count;
+  const gconv_tensor **pointers; /* the lists `in` and `out` of all steps */
+} gconv_graph_plan;
+
+/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. The graph must outlive the plan. */
+gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs, gconv_graph_plan **plan);
+/* Frees the plan. NULL is allowed. */
+void gconv_graph_plan_free(gconv_graph_plan *plan);
+
+/* Gives the plan its arena. Sets `data` of the tensors. */
+gconv_status gconv_graph_plan_allocate(gconv_graph_plan *plan);
+
+/* Return an input, to be filled before each run, and an output, which is valid until the next run. */
+const gconv_tensor *gconv_graph_plan_input(const gconv_graph_plan *plan, size_t number);
+const gconv_tensor *gconv_graph_plan_output(const gconv_graph_plan *plan, size_t number);
+
+/* Runs all steps. */
+gconv_status gconv_graph_plan_run(gconv_graph_plan *plan, gconv_threads *threads);
+
+/* Writes the steps with their shapes and the memory, one a line. */
+void gconv_graph_plan_explain(const gconv_graph_plan *plan, FILE *text);
+
+/* Lays all blocks into one piece of memory, so that blocks that are needed at the same time do not overlap: the largest
+ * first, each at the lowest place that is free (arena.c). Sets `at` of each. Fails if that needs more than the address
+ * space. */
+gconv_status gconv_arena_lay(gconv_arena_block *blocks, size_t count, size_t *bytes);
+
+GCONV_C_END

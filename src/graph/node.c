@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* What kinds of nodes share. */
+#include "graph/node.h"
+#include "base/memory.h"
+#include "base/printable.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- Types and shapes ---- */
+
+void gconv_node_set(const gconv_node_work *work, int32_t out, gconv_tensor_type type, int32_t axes, const int64_t *shape) {
+  gconv_tensor *tensor = out < work->out_count ? work->out[out] : NULL;
+  if (!tensor)
+    return;
+  tensor->type = type;
+  tensor->axes = axes;
+  for (int32_t i = 0; i < axes && i < GCONV_TENSOR_AXES; i++)
+    tensor->shape[i] = shape[i];
+}
+
+void gconv_node_set_like(const gconv_node_work *work, int32_t out, const gconv_tensor *like) {
+  gconv_node_set(work, out, like->type, like->axes, like->shape);
+}
+
+gconv_status gconv_node_shape_like(const gconv_node_work *work, const gconv_node_kind *kind) {
+  (void)kind;
+  gconv_node_set_like(work, 0, work->in[0]);
+  return GCONV_OK;
+}
+
+gconv_status gconv_node_need_type(const gconv_node_work *work, int32_t input, gconv_tensor_type type) {
+  if (input >= work->in_count || !work->in[input] || work->in[input]->type == type)
+    return GCONV_OK;
+  return gconv_fail(GCONV_UNSUPPORTED, "takes %s here as input %d, not %s", gconv_tensor_type_name(type), input,
+                    gconv_tensor_type_name(work->in[input]->type));
+}
+
+gconv_status gconv_node_read_integers(const gconv_node_work *work, int32_t input, const char *what,
+                                      gconv_node_integers *list) {
+  const gconv_tensor *t = input < work->in_count ? work->in[input] : NULL;
+  *list = (gconv_node_integers){{0}, 0};
+  if (!t || !t->data || t->axes > 1 || (t->type != GCONV_TENSOR_I64 && t->type != GCONV_TENSOR_I32))
+    return gconv_fail(GCONV_UNSUPPORTED, "needs as its %s a list of int64 or int32 that does not depend on the image", what);
+  const int64_t count = gconv_tensor_elements(t);
+  if (count > (int64_t)(sizeof list->number / sizeof *list->number))
+    return gconv_fail(GCONV_UNSUPPORTED, "has a list of %" PRId64 " numbers as its %s", count, what);
+  list->count = (int32_t)count;
+  for (int32_t i = 0; i < list->count; i++)
+    list->number[i] = t->type == GCONV_TENSOR_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
+  return GCONV_OK;
+}
+
+/* ---- Broadcasting ---- */
+
+static gconv_status fail_broadcast(const gconv_tensor *a, const gconv_tensor *b) {
+  char first[160], second[160];
+  gconv_tensor_shape_text(a, first, sizeof first);
+  gconv_tensor_shape_text(b, second, sizeof second);
+  return gconv_fail(GCONV_BAD_FILE, "takes tensors of %s and of %s, which do not fit together", first, second);
+}
+
+/* Lets *result cover `t`, too: axes are counted from the last one on, and a size of 1 is repeated. */
+static gconv_status cover(const gconv_tensor *t, gconv_tensor *result) {
+  const int32_t more = t->axes - result->axes;
+  if (more > 0) {
+    memmove(result->shape + more, result->shape, (size_t)result->axes * sizeof *result->shape);
+    for (int32_t i = 0; i < more; i++)
+      result->shape[i] = 1;
+    result->axes = t->axes;
+  }
+  for (int32_t i = 0; i < t->axes; i++) {
+    int64_t *size = &result->shape[result->axes - t->axes + i];
+    if (*size == 1)
+      *size = t->shape[i];
+    else if (t->shape[i] != 1 && t->shape[i] != *size)
+      return fail_broadcast(result, t);
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_node_broadcast(const gconv_node_work *work, gconv_tensor *result) {
+  result->axes = 0;
+  for (int32_t i = 0; i < work->in_count; i++)
+    if (work->in[i])
+      GCONV_TRY(cover(work->in[i], result));
+  return GCONV_OK;
+}
+
+void gconv_node_steps(const gconv_tensor *in, const gconv_tensor *out, int64_t step[GCONV_TENSOR_AXES]) {
+  int64_t distance = 1;
+  for (int32_t i = out->axes - 1, from = in->axes - 1; i >= 0; i--, from--) {
+    const int64_t size = from >= 0 ? in->shape[from] : 1;
+    step[i] = size == 1 ? 0 : distance;
+    distance *= size;
+  }
+}
+
+/* ---- Threads ---- */
+
+typedef struct shared {
+  int64_t count, piece;
+  void (*part)(void *context, int64_t begin, int64_t end);
+  void *context;
+} shared;
+
+static void take_turn(void *context, size_t turn, int seat) {
+  const shared *s = context;
+  const int64_t begin = (int64_t)turn * s->piece, left = s->count - begin;
+  (void)seat;
+  s->part(s->context, begin, begin + (left < s->piece ? left : s->piece));
+}
+
+void gconv_node_share(const gconv_node_work *work, int64_t count, int64_t grain,
+                      void (*part)(void *context, int64_t begin, int64_t end), void *context) {
+  const int64_t most = work->threads ? 4 * (int64_t)gconv_threads_count(work->threads) : 1;
+  const int64_t turns = count / (grain > 0 ? grain : 1) < most ? count / (grain > 0 ? grain : 1) : most;
+  if (count <= 0)
+    return;
+  if (turns <= 1) {
+    part(context, 0, count);
+    return;
+  }
+  shared s = {count, (count - 1) / turns + 1, part, context};
+  gconv_threads_run(work->threads, (size_t)((count - 1) / s.piece + 1), take_turn, &s);
+}
+
+/* ---- Tensors of models ---- */
+
+/* Fails if the file beside the model is too small for the numbers of an external tensor, before there is memory for them. */
+static gconv_status check_external(gconv_bank_file *file, const gconv_onnx_tensor *tensor, const char *name, size_t count) {
+  gconv_onnx_tensor looked = *tensor;
+  if (!tensor->external)
+    return GCONV_OK;
+  gconv_onnx_tensor_look(file, &looked);
+  if (looked.file.bytes == 0)
+    GCONV_TRY(gconv_onnx_tensor_elements(file, tensor, 0, NULL)); /* says what is wrong */
+  return looked.file.bytes >= count
+             ? GCONV_OK
+             : gconv_fail(GCONV_BAD_FILE, "%s: tensor '%s' has %zu numbers, and the file beside the model %" PRIu64 " bytes",
+                          file->path, name, count, looked.file.bytes);
+}
+
+gconv_status gconv_tensor_of_onnx(gconv_bank_file *file, const gconv_onnx_tensor *from, gconv_tensor *tensor) {
+  gconv_tensor made = {.type = gconv_onnx_is_floating(from->type) ? GCONV_TENSOR_F32 : (gconv_tensor_type)from->type,
+                       .axes = (int32_t)(from->dimensions < INT32_MAX ? from->dimensions : INT32_MAX)};
+  GCONV_FREED char *name = gconv_printable_copy(from->name, 80);
+  if (gconv_onnx_element_bytes(from->type) == 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%s' has %s numbers, which are not read", file->path, name ? name : "",
+                      *gconv_onnx_type_name(from->type) ? gconv_onnx_type_name(from->type) : "unknown");
+  for (int32_t i = 0; i < made.axes && i < GCONV_TENSOR_AXES; i++)
+    made.shape[i] = from->shape[i];
+  if (gconv_tensor_check(&made) != GCONV_OK)
+    return gconv_fail_in(GCONV_BAD_FILE, "%s: tensor '%s'", file->path, name ? name : "");
+  const size_t count = (size_t)gconv_tensor_elements(&made);
+  GCONV_TRY(gconv_onnx_tensor_check(file, from, count));
+  GCONV_TRY(check_external(file, from, name ? name : "", count));
+  GCONV_TRY(gconv_allocate(count * gconv_tensor_type_bytes(made.type), "a tensor of a model", &made.data));
+  const gconv_status status = gconv_onnx_tensor_elements(file, from, count, made.data);
+  for (size_t i = 0; status == GCONV_OK && made.type == GCONV_TENSOR_BOOL && i < count; i++)
+    ((uint8_t *)made.data)[i] = ((const uint8_t *)made.data)[i] != 0;
+  if (status == GCONV_OK)
+    *tensor = made;
+  else
+    gconv_release(made.data);
+  return status;
+}
+
+gconv_status gconv_node_attribute_tensor(const gconv_onnx_node *node, const char *name, gconv_tensor *tensor) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
+  *tensor = (gconv_tensor){.type = GCONV_TENSOR_F32};
+  return a && a->tensor.name ? gconv_tensor_of_onnx(node->file, &a->tensor, tensor) : GCONV_OK;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What each kind of nodes computes. A kind is an operator of ONNX in a range of opsets: a row of a table in the file of its
+ * family, kind_<family>.c. kinds.def lists the families.
+ *
+ * A row has every field, or it does not compile (GCONV_NODE_KIND). What a file says of an operator that its row does not
+ * understand is refused by name.
+ */
+#pragma once
+
+#include "bank/onnx.h"
+#include "base/threads.h"
+#include "graph/tensor.h"
+
+GCONV_C_BEGIN
+
+/* A node at work: settings, inputs and outputs. Tensors of optional inputs that are absent, and of outputs that nobody
+ * takes, are NULL. */
+typedef struct gconv_node_work {
+  const void *settings; /* what parse() made of the attributes */
+  int32_t opset;
+  int32_t in_count, out_count;
+  const gconv_tensor *const *in;
+  gconv_tensor *const *out;
+  gconv_threads *threads; /* for run(); NULL while constants are folded: then compute in this thread */
+  void *workspace;        /* of workspace() bytes, for run() */
+  void *prepared;         /* what prepare() made; NULL without one, and while constants are folded */
+} gconv_node_work;
+
+/* Whether run() may get an output whose memory is that of an input of the same shape and type. */
+typedef enum gconv_node_memory {
+  GCONV_MEMORY_OWN,      /* never */
+  GCONV_MEMORY_IN_PLACE, /* output 0 may be any one of the inputs */
+  GCONV_MEMORY_VIEW /* output 0 has the elements of input 0 in the same order: it is the same memory, and nothing runs */
+} gconv_node_memory;
+
+/* Which elements of an input an output sees along axes 2 and 3, height and width. */
+typedef enum gconv_node_reach {
+  GCONV_REACH_POINT,  /* the element at the same place; inputs of one row or column are repeated */
+  GCONV_REACH_WINDOW, /* those that window() says */
+  GCONV_REACH_ALL     /* all of them: an image cannot be cut into tiles */
+} gconv_node_reach;
+
+/* Outputs begin .. end - 1 of an axis need inputs floor(begin * scale) - before .. ceil((end - 1) * scale) + after, of those
+ * that exist; scale = numerator / denominator. */
+typedef struct gconv_node_window {
+  int64_t numerator, denominator, before, after;
+} gconv_node_window;
+
+typedef struct gconv_node_kind {
+  const char *name;     /* the operator of ONNX */
+  int32_t since, until; /* the opsets in which it has this meaning, both included */
+  int32_t least_in, most_in, least_out, most_out;
+  uint32_t known;  /* a bit for each input whose elements shape() needs: it must be constant */
+  uint32_t unread; /* a bit for each input whose elements nobody reads, but at most its shape: of Shape, input 0 */
+  gconv_node_memory memory;
+  gconv_node_reach reach;
+  const gconv_onnx_rule *rules; /* of its attributes */
+  int32_t code;                 /* which member of its family it is */
+  size_t settings_bytes;        /* what parse() gets, zeroed, and gconv_release() frees afterwards */
+  /* Reads the attributes. NULL if there are none to read. */
+  gconv_status (*parse)(const gconv_onnx_node *node, const struct gconv_node_kind *kind, int32_t opset, void *settings);
+  /* Sets types and shapes of the outputs of those of the inputs. Elements of inputs are NULL if they are not known. The
+   * caller has checked the counts, that inputs in `known` have elements, and checks the shapes of outputs. Errors end a
+   * sentence that begins "node 'conv1' (Conv) ". */
+  gconv_status (*shape)(const gconv_node_work *work, const struct gconv_node_kind *kind);
+  /* Computes the outputs, in runs and where constants are folded. The same bits for any number of threads. */
+  gconv_status (*run)(const gconv_node_work *work, const struct gconv_node_kind *kind);
+  /* Returns how many bytes of workspace run() needs. NULL: none. */
+  size_t (*workspace)(const gconv_node_work *work);
+  /* Along axis 2 or 3, of input number `input`. NULL unless reach is GCONV_REACH_WINDOW. */
+  gconv_node_window (*window)(const gconv_node_work *work, int32_t input, int32_t axis);
+  /* Makes what run() needs of constants and shapes, once a plan; release() frees it and allows NULL. Elements of
+   * inputs are NULL unless they are constant. NULL: nothing. */
+  gconv_status (*prepare)(const gconv_node_work *work, const struct gconv_node_kind *kind, void **prepared);
+  void (*release)(void *prepared);
+} gconv_node_kind;
+
+/* Makes a row with all fields, in the order of gconv_node_kind. */
+#define GCONV_NODE_KIND(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules,    \
+                        code, settings_bytes, parse, shape, run, workspace, window, prepare, release)                       \
+  {                                                                                                                         \
+    name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, code, settings_bytes,  \
+        parse, shape, run, workspace, window, prepare, release                                                              \
+  }
+/* Ends a family's table. */
+#define GCONV_NODE_KIND_END                                                                                                 \
+  { 0 }
+
+enum { GCONV_ANY_NUMBER = INT32_MAX, GCONV_NEWEST_OPSET = GCONV_ONNX_NEWEST_OPSET };
+
+#define GCONV_NODE_FAMILY(name) extern const gconv_node_kind gconv_node_kinds_##name[];
+#include "graph/kinds.def"
+#undef GCONV_NODE_FAMILY
+
+/* Returns the kind of an operator of the standard in an opset; NULL if there is none. */
+const gconv_node_kind *gconv_node_kind_find(const char *name, uint64_t opset);
+/* Return the kinds one after the other; NULL past the end. */
+const gconv_node_kind *gconv_node_kind_at(size_t index);
+
+/* ---- For the families ---- */
+
+/* Sets type and shape of output number `out` to those of a tensor. Does nothing if nobody takes the output. */
+void gconv_node_set_like(const gconv_node_work *work, int32_t out, const gconv_tensor *like);
+void gconv_node_set(const gconv_node_work *work, int32_t out, gconv_tensor_type type, int32_t axes, const int64_t *shape);
+
+/* shape() of kinds whose output 0 is like input 0. */
+gconv_status gconv_node_shape_like(const gconv_node_work *work, const gconv_node_kind *kind);
+
+/* Sets *list to the integers of input number `input`, whose elements are known: a scalar or one axis, of int64 or int32, at
+ * most GCONV_TENSOR_AXES * 2. Fails otherwise, naming `what`. */
+typedef struct gconv_node_integers {
+  int64_t number[2 * GCONV_TENSOR_AXES];
+  int32_t count;
+} gconv_node_integers;
+gconv_status gconv_node_read_integers(const gconv_node_work *work, int32_t input, const char *what,
+                                      gconv_node_integers *list);
+
+/* Sets axes and shape of *result to those that NumPy makes of all inputs. Fails if they do not fit. */
+gconv_status gconv_node_broadcast(const gconv_node_work *work, gconv_tensor *result);
+/* Sets step[] to how many elements of `in` lie between neighbours along each axis of `out`: 0 where it is repeated. */
+void gconv_node_steps(const gconv_tensor *in, const gconv_tensor *out, int64_t step[GCONV_TENSOR_AXES]);
+
+/* Calls part(context, begin, end) for pieces of 0 .. count - 1 that are shared by the threads; `grain` is the least that is
+ * worth a thread. In this thread if work->threads is NULL. */
+void gconv_node_share(const gconv_node_work *work, int64_t count, int64_t grain,
+                      void (*part)(void *context, int64_t begin, int64_t end), void *context);
+
+/* Fails with GCONV_UNSUPPORTED and "takes float32 here, not int64" unless the input has this type. */
+gconv_status gconv_node_need_type(const gconv_node_work *work, int32_t input, gconv_tensor_type type);
+
+/* Reads a tensor among the attributes; its data are for gconv_release(). If the node has none, they are NULL. */
+gconv_status gconv_node_attribute_tensor(const gconv_onnx_node *node, const char *name, gconv_tensor *tensor);
+/* The same of an initialiser or Constant. Fails, naming it, if it is larger than its file, or of a type that is not read. */
+gconv_status gconv_tensor_of_onnx(gconv_bank_file *file, const gconv_onnx_tensor *from, gconv_tensor *tensor);
+
+GCONV_C_END

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/* Plans a graph for inputs of one size: shapes, what follows from constants alone, what nobody needs, and where results lie
+ * in the arena. */
+#include "base/memory.h"
+#include "base/printable.h"
+#include "graph/graph.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The most that is computed while planning: results of one node, and of all together. A larger result is computed in runs.
+ */
+static const size_t MOST_FOLDED = (size_t)1 << 26, MOST_FOLDED_TOGETHER = (size_t)1 << 28;
+
+static gconv_status no_memory(const gconv_graph *g) {
+  return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a plan", g->path);
+}
+
+/* Puts the file and the node before the last error, which is the end of a sentence. */
+static gconv_status fail_node(const gconv_graph *g, const gconv_graph_node *node, gconv_status status) {
+  GCONV_FREED char *text = strdup(gconv_last_error());
+  return gconv_fail(status, "%s: node '%s' (%s) %s", g->path, node->name, node->kind->name, text ? text : "");
+}
+
+static size_t bytes_of(const gconv_tensor *t) {
+  return (size_t)gconv_tensor_elements(t) * gconv_tensor_type_bytes(t->type);
+}
+
+/* ---- Inputs ---- */
+
+static gconv_status fail_input(const gconv_graph *g, const gconv_graph_value *v, const gconv_tensor *given) {
+  char want[200], have[200];
+  GCONV_FREED char *name = gconv_printable_copy(v->name, 80);
+  gconv_tensor_shape_text(&v->tensor, want, sizeof want);
+  gconv_tensor_shape_text(given, have, sizeof have);
+  return gconv_fail(
+      GCONV_UNSUPPORTED, "%s: takes as its input '%s' %s numbers of %s (a size of 0 is any), not %s numbers of %s", g->path,
+      name ? name : "", gconv_tensor_type_name(v->tensor.type), want, gconv_tensor_type_name(given->type), have);
+}
+
+static gconv_status take_input(gconv_graph_plan *p, size_t number, const gconv_tensor *given) {
+  const gconv_graph_value *v = &p->graph->values[p->graph->inputs[number]];
+  bool fits = given->type == v->tensor.type && (!v->said || given->axes == v->tensor.axes);
+  if (gconv_tensor_check(given) != GCONV_OK)
+    return gconv_fail_in(GCONV_TOO_LARGE, "%s: input %zu", p->graph->path, number);
+  for (int32_t i = 0; fits && v->said && i < given->axes; i++)
+    fits = v->tensor.shape[i] == 0 || v->tensor.shape[i] == given->shape[i];
+  if (!fits)
+    return fail_input(p->graph, v, given);
+  gconv_tensor *t = &p->tensors[p->graph->inputs[number]];
+  *t = *given;
+  t->data = NULL;
+  return GCONV_OK;
+}
+
+/* ---- Shapes and folding ---- */
+
+/* Sets the lists of tensors of a step. */
+static void point(gconv_graph_plan *p, gconv_graph_step *step, const gconv_graph_node *node, const gconv_tensor **pointers) {
+  gconv_tensor **out = (gconv_tensor **)(pointers + node->in_count);
+  step->node = node;
+  for (int32_t i = 0; i < node->in_count; i++)
+    pointers[i] = node->in[i] >= 0 ? &p->tensors[node->in[i]] : NULL;
+  for (int32_t i = 0; i < node->out_count; i++)
+    out[i] = node->out[i] >= 0 ? &p->tensors[node->out[i]] : NULL;
+  step->work = (gconv_node_work){.settings = node->settings,
+                                 .opset = (int32_t)p->graph->opset,
+                                 .in_count = node->in_count,
+                                 .out_count = node->out_count,
+                                 .in = pointers,
+                                 .out = out};
+}
+
+static gconv_status infer(const gconv_graph_step *step) {
+  const gconv_node_kind *kind = step->node->kind;
+  const gconv_node_work *work = &step->work;
+  for (int32_t i = 0; i < work->in_count; i++)
+    if ((i < 32 && kind->known >> i & 1) && work->in[i] && !work->in[i]->data)
+      return gconv_fail(GCONV_UNSUPPORTED,
+                        "takes input %d from what depends on the pixels of the image: it must be constant", i);
+  GCONV_TRY(kind->shape(work, kind));
+  for (int32_t i = 0; i < work->out_count; i++)
+    if (work->out[i])
+      GCONV_TRY(gconv_tensor_check(work->out[i]));
+  return GCONV_OK;
+}
+
+/* Whether the outputs follow from constants, and are small. */
+static bool can_fold(const gconv_graph_plan *p, const gconv_graph_step *step) {
+  const gconv_node_kind *kind = step->node->kind;
+  size_t bytes = 0;
+  for (int32_t i = 0; i < step->work.in_count; i++)
+    if (step->work.in[i] && !step->work.in[i]->data && !(i < 32 && kind->unread >> i & 1))
+      return false;
+  for (int32_t i = 0; i < step->work.out_count && kind->memory != GCONV_MEMORY_VIEW; i++)
+    bytes += step->work.out[i] ? bytes_of(step->work.out[i]) : 0;
+  return bytes <= MOST_FOLDED && bytes <= MOST_FOLDED_TOGETHER - p->folded_bytes;
+}
+
+/* Gives an output memory that the plan owns. */
+static gconv_status give_memory(gconv_graph_plan *p, gconv_tensor *t) {
+  void **owned = gconv_grown(p->owned, p->owned_count, sizeof *owned);
+  if (!owned)
+    return no_memory(p->graph);
+  p->owned = owned;
+  GCONV_TRY(gconv_allocate(bytes_of(t), "a constant", &owned[p->owned_count]));
+  t->data = owned[p->owned_count++];
+  p->folded_bytes += bytes_of(t);
+  return GCONV_OK;
+}
+
+static gconv_status fold(gconv_graph_plan *p, gconv_graph_step *step) {
+  const gconv_node_kind *kind = step->node->kind;
+  gconv_node_work *work = &step->work;
+  p->folded++;
+  if (kind->memory == GCONV_MEMORY_VIEW) {
+    work->out[0]->data = work->in[0]->data;
+    return GCONV_OK;
+  }
+  for (int32_t i = 0; i < work->out_count; i++)
+    if (work->out[i])
+      GCONV_TRY(give_memory(p, work->out[i]));
+  gconv_status status = GCONV_OK;
+  if (kind->prepare)
+    status = kind->prepare(work, kind, &work->prepared);
+  if (status == GCONV_OK && kind->workspace)
+    status = gconv_allocate(kind->workspace(work), "a node's workspace", &work->workspace);
+  GCONV_THEN(status, kind->run(work, kind));
+  if (kind->release)
+    kind->release(work->prepared);
+  gconv_release(work->workspace);
+  work->prepared = work->workspace = NULL;
+  return status;
+}
+
+static gconv_status follow(gconv_graph_plan *p) {
+  const gconv_tensor **pointers = p->pointers;
+  for (size_t i = 0; i < p->graph->node_count; i++) {
+    const gconv_graph_node *node = &p->graph->nodes[i];
+    point(p, &p->steps[i], node, pointers);
+    pointers += node->in_count + node->out_count;
+    gconv_status status = infer(&p->steps[i]);
+    if (status == GCONV_OK && can_fold(p, &p->steps[i]))
+      status = fold(p, &p->steps[i]);
+    if (status != GCONV_OK)
+      return fail_node(p->graph, node, status);
+  }
+  return GCONV_OK;
+}
+
+/* ---- What is needed ---- */
+
+static bool is_folded(const gconv_graph_step *step) {
+  for (int32_t i = 0; i < step->work.out_count; i++)
+    if (step->work.out[i])
+      return step->work.out[i]->data;
+  return true; /* nobody can take its results */
+}
+
+/* Keeps the steps whose results are needed for the outputs. Outputs that nobody takes become NULL. */
+static gconv_status keep_needed(gconv_graph_plan *p) {
+  const gconv_graph *g = p->graph;
+  GCONV_FREED bool *needed = calloc(g->value_count + 1, sizeof *needed);
+  GCONV_FREED bool *lives = calloc(g->node_count + 1, sizeof *lives);
+  if (!needed || !lives)
+    return no_memory(g);
+  for (size_t i = 0; i < g->output_count; i++)
+    needed[g->outputs[i]] = true;
+  for (size_t i = g->node_count; i-- > 0;) {
+    const gconv_graph_step *step = &p->steps[i];
+    const gconv_graph_node *node = step->node;
+    for (int32_t k = 0; k < node->out_count && !is_folded(step); k++)
+      if (node->out[k] >= 0 && needed[node->out[k]])
+        lives[i] = true;
+      else
+        ((gconv_tensor **)step->work.out)[k] = NULL;
+    for (int32_t k = 0; k < node->in_count && lives[i]; k++)
+      if (node->in[k] >= 0 && !(k < 32 && node->kind->unread >> k & 1))
+        needed[node->in[k]] = true;
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < g->node_count; i++)
+    if (lives[i])
+      p->steps[kept++] = p->steps[i];
+  p->dead = g->node_count - kept - p->folded;
+  p->step_count = kept;
+  return GCONV_OK;
+}
+
+/* ---- Lifetimes ---- */
+
+/* Sets last_use[] of each value: the number of the last step that reads it; `step_count` of outputs; -1: none. */
+static void find_uses(const gconv_graph_plan *p, int32_t *last_use) {
+  for (size_t i = 0; i < p->graph->value_count; i++)
+    last_use[i] = -1;
+  for (size_t i = 0; i < p->step_count; i++)
+    for (int32_t k = 0; k < p->steps[i].node->in_count; k++)
+      if (p->steps[i].node->in[k] >= 0)
+        last_use[p->steps[i].node->in[k]] = (int32_t)i;
+  for (size_t i = 0; i < p->graph->output_count; i++)
+    last_use[p->graph->outputs[i]] = (int32_t)p->step_count;
+}
+
+static int32_t add_block(gconv_graph_plan *p, int32_t value, size_t bytes, int32_t first, int32_t last) {
+  p->blocks[p->block_count] = (gconv_arena_block){bytes > 0 ? bytes : 1, 0, first, last < first ? first : last, value};
+  return (int32_t)p->block_count++;
+}
+
+/* Returns the block of an input that output 0 of a step may overwrite; -1: there is none. */
+static int32_t find_overwritten(const gconv_graph_plan *p, int32_t step) {
+  const gconv_graph_step *s = &p->steps[step];
+  const gconv_tensor *out = s->work.out[0];
+  for (int32_t i = 0; i < s->work.in_count && s->node->kind->memory == GCONV_MEMORY_IN_PLACE; i++) {
+    const gconv_tensor *in = s->work.in[i];
+    const int32_t block = in ? p->block_of[s->node->in[i]] : -1;
+    bool good = block >= 0 && p->blocks[block].last == step && in->type == out->type && in->axes == out->axes &&
+                memcmp(in->shape, out->shape, (size_t)in->axes * sizeof *in->shape) == 0;
+    for (int32_t k = 0; k < s->work.in_count && good; k++)
+      good = s->node->in[k] < 0 || s->node->in[k] == s->node->in[i] || p->block_of[s->node->in[k]] != block;
+    if (good)
+      return block;
+  }
+  return -1;
+}
+
+static void take_block(gconv_graph_plan *p, int32_t value, int32_t block, int32_t last) {
+  p->block_of[value] = block;
+  if (last > p->blocks[block].last)
+    p->blocks[block].last = last;
+}
+
+/* Finds the memory of the outputs of a step. */
+static void place_outputs(gconv_graph_plan *p, int32_t number, const int32_t *last_use) {
+  gconv_graph_step *s = &p->steps[number];
+  for (int32_t i = 0; i < s->work.out_count; i++) {
+    const int32_t value = s->node->out[i];
+    if (!s->work.out[i])
+      continue;
+    int32_t block = -1;
+    if (i == 0 && s->node->kind->memory == GCONV_MEMORY_VIEW) {
+      block = p->block_of[s->node->in[0]];
+      s->view = true;
+    } else if (i == 0) {
+      block = find_overwritten(p, number);
+    }
+    if (block >= 0)
+      take_block(p, value, block, last_use[value]);
+    else
+      p->block_of[value] = add_block(p, value, bytes_of(s->work.out[i]), number, last_use[value]);
+  }
+}
+
+static gconv_status place_all(gconv_graph_plan *p) {
+  const gconv_graph *g = p->graph;
+  GCONV_FREED int32_t *last_use = calloc(g->value_count + 1, sizeof *last_use);
+  p->block_of = malloc((g->value_count + 1) * sizeof *p->block_of);
+  p->blocks = calloc(g->value_count + p->step_count + 1, sizeof *p->blocks);
+  if (!last_use || !p->block_of || !p->blocks)
+    return no_memory(g);
+  find_uses(p, last_use);
+  for (size_t i = 0; i < g->value_count; i++)
+    p->block_of[i] = -1;
+  for (size_t i = 0; i < g->input_count; i++)
+    p->block_of[g->inputs[i]] = add_block(p, g->inputs[i], bytes_of(&p->tensors[g->inputs[i]]), -1, last_use[g->inputs[i]]);
+  for (size_t i = 0; i < p->step_count; i++) {
+    gconv_graph_step *s = &p->steps[i];
+    place_outputs(p, (int32_t)i, last_use);
+    s->workspace_bytes = s->node->kind->workspace ? s->node->kind->workspace(&s->work) : 0;
+    s->workspace_at = p->block_count;
+    if (s->workspace_bytes > 0)
+      add_block(p, -1, s->workspace_bytes, (int32_t)i, (int32_t)i);
+  }
+  GCONV_TRY(gconv_arena_lay(p->blocks, p->block_count, &p->arena_bytes));
+  for (size_t i = 0; i < p->step_count; i++)
+    p->steps[i].workspace_at = p->steps[i].workspace_bytes > 0 ? p->blocks[p->steps[i].workspace_at].at : 0;
+  return GCONV_OK;
+}
+
+/* ---- Plans ---- */
+
+static gconv_status fill(gconv_graph_plan *p, const gconv_tensor *inputs) {
+  const gconv_graph *g = p->graph;
+  size_t pointers = 1;
+  for (size_t i = 0; i < g->node_count; i++)
+    pointers += (size_t)g->nodes[i].in_count + (size_t)g->nodes[i].out_count;
+  p->tensors = calloc(g->value_count + 1, sizeof *p->tensors);
+  p->steps = calloc(g->node_count + 1, sizeof *p->steps);
+  p->pointers = calloc(pointers, sizeof *p->pointers);
+  if (!p->tensors || !p->steps || !p->pointers)
+    return no_memory(g);
+  for (size_t i = 0; i < g->value_count; i++) {
+    if (g->values[i].constant)
+      p->tensors[i] = g->values[i].tensor;
+    p->constant_bytes += g->values[i].constant ? bytes_of(&p->tensors[i]) : 0;
+  }
+  for (size_t i = 0; i < g->input_count; i++)
+    GCONV_TRY(take_input(p, i, &inputs[i]));
+  GCONV_TRY(follow(p));
+  GCONV_TRY(keep_needed(p));
+  return place_all(p);
+}
+
+gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs, gconv_graph_plan **plan) {
+  gconv_graph_plan *made;
+  GCONV_NEW(made, 1, "%s: no memory for a plan", graph->path);
+  made->graph = graph;
+  const gconv_status status = fill(made, inputs);
+  if (status == GCONV_OK)
+    *plan = made;
+  else
+    gconv_graph_plan_free(made);
+  return status;
+}
+
+void gconv_graph_plan_free(gconv_graph_plan *p) {
+  if (!p)
+    return;
+  for (size_t i = 0; i < p->step_count; i++)
+    if (p->steps[i].node->kind->release)
+      p->steps[i].node->kind->release(p->steps[i].work.prepared);
+  for (size_t i = 0; i < p->owned_count; i++)
+    gconv_release(p->owned[i]);
+  gconv_release(p->arena);
+  free(p->tensors);
+  free(p->block_of);
+  free(p->blocks);
+  free(p->steps);
+  free(p->pointers);
+  free(p->owned);
+  free(p);
+}
+
+gconv_status gconv_graph_plan_allocate(gconv_graph_plan *p) {
+  void *memory = NULL;
+  if (p->arena_bytes > gconv_memory_there())
+    return gconv_fail(GCONV_NO_MEMORY, "%s: the results of its nodes need %zu MB at a time, which is more than there is",
+                      p->graph->path, p->arena_bytes >> 20);
+  GCONV_TRY(gconv_allocate_workspace(p->arena_bytes, "the results of nodes", &memory));
+  p->arena = memory;
+  for (size_t i = 0; i < p->step_count; i++) { /* while constants alone have elements */
+    gconv_graph_step *s = &p->steps[i];
+    s->work.workspace = s->workspace_bytes > 0 ? p->arena + s->workspace_at : NULL;
+    if (s->node->kind->prepare) {
+      const gconv_status status = s->node->kind->prepare(&s->work, s->node->kind, &s->work.prepared);
+      if (status != GCONV_OK)
+        return fail_node(p->graph, s->node, status);
+    }
+  }
+  for (size_t i = 0; i < p->graph->value_count; i++)
+    if (p->block_of[i] >= 0)
+      p->tensors[i].data = p->arena + p->blocks[p->block_of[i]].at;
+  return GCONV_OK;
+}
+
+const gconv_tensor *gconv_graph_plan_input(const gconv_graph_plan *p, size_t number) {
+  return &p->tensors[p->graph->inputs[number]];
+}
+
+const gconv_tensor *gconv_graph_plan_output(const gconv_graph_plan *p, size_t number) {
+  return &p->tensors[p->graph->outputs[number]];
+}
+
+gconv_status gconv_graph_plan_run(gconv_graph_plan *p, gconv_threads *threads) {
+  for (size_t i = 0; i < p->step_count; i++) {
+    gconv_graph_step *s = &p->steps[i];
+    s->work.threads = threads;
+    const gconv_status status = s->view ? GCONV_OK : s->node->kind->run(&s->work, s->node->kind);
+    if (status != GCONV_OK)
+      return fail_node(p->graph, s->node, status);
+  }
+  return GCONV_OK;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Tensors of graphs: dense arrays of up to 8 axes, the last axis fastest. */
+#pragma once
+
+#include "base/both.h"
+#include "base/status.h"
+
+GCONV_C_BEGIN
+
+/* The types of elements: the name, the type in C, and the number that TensorProto.DataType of ONNX has. Numbers of float16,
+ * bfloat16 and double in files become F32 when they are read. */
+#define GCONV_EACH_TENSOR_TYPE(ROW)                                                                                         \
+  ROW(F32, float, 1)                                                                                                        \
+  ROW(U8, uint8_t, 2)                                                                                                       \
+  ROW(I8, int8_t, 3)                                                                                                        \
+  ROW(I32, int32_t, 6)                                                                                                      \
+  ROW(I64, int64_t, 7)                                                                                                      \
+  ROW(BOOL, bool, 9)
+
+#define GCONV_TENSOR_LISTED(name, type, number) GCONV_TENSOR_##name = number,
+typedef enum gconv_tensor_type { GCONV_EACH_TENSOR_TYPE(GCONV_TENSOR_LISTED) } gconv_tensor_type;
+
+enum { GCONV_TENSOR_AXES = 8 };
+
+/* A scalar has no axes, and one element. */
+typedef struct gconv_tensor {
+  gconv_tensor_type type;
+  int32_t axes;
+  int64_t shape[GCONV_TENSOR_AXES]; /* each at least 0 */
+  void *data;                       /* NULL: the elements are not known yet */
+} gconv_tensor;
+
+/* Returns the bytes of an element. */
+size_t gconv_tensor_type_bytes(gconv_tensor_type type);
+/* Returns "float32", "int64" and so on. */
+const char *gconv_tensor_type_name(gconv_tensor_type type);
+
+/* Returns the number of elements of axes first .. end - 1: 1 if there are none. Shapes that gconv_tensor_check() accepts do
+ * not overflow. */
+int64_t gconv_tensor_count(const gconv_tensor *tensor, int32_t first, int32_t end);
+/* Returns the number of elements. */
+static inline int64_t gconv_tensor_elements(const gconv_tensor *tensor) {
+  return gconv_tensor_count(tensor, 0, tensor->axes);
+}
+
+/* Fails if the shape has a negative size, too many axes, or more than 2^40 elements. */
+gconv_status gconv_tensor_check(const gconv_tensor *tensor);
+
+/* Writes "1 x 3 x 224 x 224", or "a scalar". */
+void gconv_tensor_shape_text(const gconv_tensor *tensor, char *text, size_t size);
+
+/* Sets *axis to 0 .. axes - 1 of a number that may be negative, counted from the last axis on. Fails if it is out of range.
+ */
+gconv_status gconv_tensor_axis(int64_t number, int32_t axes, int32_t *axis);
+
+GCONV_C_END

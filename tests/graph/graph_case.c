@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs graphs of ONNX models on tensors.
+ *
+ * graph_case CASE...                 each CASE is a folder as those of ONNX's own tests: model.onnx, and
+ *                                    test_data_set_N/input_K.pb and output_K.pb. Prints a line for each: "ok", "wrong" or
+ *                                    "refused", the folder, the reason.
+ * graph_case -r MODEL IN... -o OUT... [-n RUNS] [-t THREADS] [-e]
+ *                                    runs the model with tensors of files *.pb, in the order of its inputs, and writes
+ *                                    its outputs as raw elements. -n: prints the time of the best of RUNS. -e: explains.
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "graph/graph.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST = 32 };
+
+/* ---- Tensors in files ---- */
+
+static gconv_status read_tensor(const char *path, gconv_tensor *tensor) {
+  gconv_source source;
+  gconv_onnx_tensor found = {0};
+  gconv_status status = gconv_source_open(path, &source);
+  gconv_bank_file file = {.path = (char *)path};
+  if (status == GCONV_OK) {
+    file.source = source;
+    const gconv_message_reader all = {&file.source, 0, file.source.size};
+    const gconv_field_value field = {.wire = GCONV_WIRE_BYTES, .value = file.source.size, .at = 0};
+    status = gconv_onnx_tensor_find(&all, &field, &found);
+    GCONV_THEN(status, gconv_tensor_of_onnx(&file, &found, tensor));
+    free(found.name);
+    gconv_source_close(&file.source);
+  }
+  return status;
+}
+
+/* Whether the file is there. */
+static bool exists(const char *path) {
+  FILE *file = fopen(path, "r");
+  if (file)
+    fclose(file);
+  return file;
+}
+
+/* Reads tensors PATTERN with %d replaced by 0, 1 ... */
+static gconv_status read_tensors(const char *folder, const char *what, size_t *count, gconv_tensor *tensors) {
+  char path[5000];
+  for (*count = 0; *count < MOST; ++*count) {
+    snprintf(path, sizeof path, "%.4400s/%.20s_%zu.pb", folder, what, *count);
+    if (!exists(path))
+      break;
+    GCONV_TRY(read_tensor(path, &tensors[*count]));
+  }
+  return GCONV_OK;
+}
+
+/* ---- Running ---- */
+
+static gconv_status open_graph(const char *path, gconv_graph **graph) {
+  gconv_bank_file *file = NULL;
+  gconv_status status = gconv_bank_file_open_path(path, "onnx", &file);
+  GCONV_THEN(status, gconv_graph_read(file, graph));
+  gconv_bank_file_close(file);
+  return status;
+}
+
+static gconv_status plan_graph(const gconv_graph *graph, const gconv_tensor *inputs, size_t count, gconv_graph_plan **plan) {
+  gconv_tensor shapes[MOST];
+  if (count != graph->input_count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the model has %zu inputs, and there are %zu", graph->input_count, count);
+  for (size_t i = 0; i < count; i++) {
+    shapes[i] = inputs[i];
+    shapes[i].data = NULL;
+  }
+  GCONV_TRY(gconv_graph_plan_create(graph, shapes, plan));
+  GCONV_TRY(gconv_graph_plan_allocate(*plan));
+  memset((*plan)->arena, 0xA5, (*plan)->arena_bytes);
+  return GCONV_OK;
+}
+
+static gconv_status run_plan(gconv_graph_plan *plan, const gconv_tensor *inputs, gconv_threads *threads) {
+  for (size_t i = 0; i < plan->graph->input_count; i++)
+    memcpy(gconv_graph_plan_input(plan, i)->data, inputs[i].data,
+           (size_t)gconv_tensor_elements(&inputs[i]) * gconv_tensor_type_bytes(inputs[i].type));
+  return gconv_graph_plan_run(plan, threads);
+}
+
+/* ---- Comparing ---- */
+
+static double number(const gconv_tensor *t, int64_t i) {
+  switch (t->type) {
+#define NUMBER(name, type, code)                                                                                            \
+  case GCONV_TENSOR_##name:                                                                                                 \
+    return (double)((const type *)t->data)[i];
+    GCONV_EACH_TENSOR_TYPE(NUMBER)
+  }
+  return 0;
+}
+
+static gconv_status compare(size_t output, const gconv_tensor *made, const gconv_tensor *wanted) {
+  char have[200], want[200];
+  gconv_tensor_shape_text(made, have, sizeof have);
+  gconv_tensor_shape_text(wanted, want, sizeof want);
+  if (made->type != wanted->type || strcmp(have, want) != 0)
+    return gconv_fail(GCONV_MISMATCH, "output %zu is %s of %s, not %s of %s", output, gconv_tensor_type_name(made->type),
+                      have, gconv_tensor_type_name(wanted->type), want);
+  for (int64_t i = 0; i < gconv_tensor_elements(made); i++) {
+    const double a = number(made, i), b = number(wanted, i);
+    const bool same = a == b || (a != a && b != b);
+    if (!same && !(fabs(a - b) <= 1e-7 + 1e-3 * fabs(b)))
+      return gconv_fail(GCONV_MISMATCH, "element %lld of output %zu is %.9g, not %.9g", (long long)i, output, a, b);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status run_set(const gconv_graph *graph, const char *folder, gconv_threads *threads) {
+  gconv_tensor inputs[MOST] = {{0}}, outputs[MOST] = {{0}};
+  size_t input_count = 0, output_count = 0;
+  gconv_graph_plan *plan = NULL;
+  gconv_status status = read_tensors(folder, "input", &input_count, inputs);
+  GCONV_THEN(status, read_tensors(folder, "output", &output_count, outputs));
+  GCONV_THEN(status, plan_graph(graph, inputs, input_count, &plan));
+  GCONV_THEN(status, run_plan(plan, inputs, threads));
+  for (size_t i = 0; status == GCONV_OK && i < output_count && i < graph->output_count; i++)
+    status = compare(i, gconv_graph_plan_output(plan, i), &outputs[i]);
+  gconv_graph_plan_free(plan);
+  for (size_t i = 0; i < MOST; i++) {
+    gconv_release(inputs[i].data);
+    gconv_release(outputs[i].data);
+  }
+  return status;
+}
+
+static void run_case(const char *folder, gconv_threads *threads) {
+  char path[4200], output[4400];
+  gconv_graph *graph = NULL;
+  snprintf(path, sizeof path, "%.4000s/model.onnx", folder);
+  gconv_status status = open_graph(path, &graph);
+  for (int set = 0; status == GCONV_OK; set++) {
+    snprintf(path, sizeof path, "%.4000s/test_data_set_%d", folder, set);
+    snprintf(output, sizeof output, "%s/output_0.pb", path);
+    if (!exists(output))
+      break;
+    status = run_set(graph, path, threads);
+  }
+  gconv_graph_free(graph);
+  printf("%s %s%s%s\n",
+         status == GCONV_OK         ? "ok"
+         : status == GCONV_MISMATCH ? "wrong"
+                                    : "refused",
+         folder, status == GCONV_OK ? "" : ": ", status == GCONV_OK ? "" : gconv_last_error());
+  fflush(stdout);
+}
+
+/* ---- One model ---- */
+
+typedef struct order {
+  const char *model, *inputs[MOST], *outputs[MOST];
+  size_t input_count, output_count;
+  int runs, threads;
+  bool explain;
+} order;
+
+static gconv_status write_output(const gconv_tensor *t, const char *path) {
+  FILE *file = fopen(path, "wb");
+  const size_t count = (size_t)gconv_tensor_elements(t), each = gconv_tensor_type_bytes(t->type);
+  const bool good = file && fwrite(t->data, each, count, file) == count;
+  char shape[200];
+  gconv_tensor_shape_text(t, shape, sizeof shape);
+  printf("%s: %s of %s\n", path, gconv_tensor_type_name(t->type), shape);
+  if (file && fclose(file) == 0 && good)
+    return GCONV_OK;
+  return gconv_fail(GCONV_IO_ERROR, "%s cannot be written", path);
+}
+
+static gconv_status run_model(const order *o, gconv_threads *threads) {
+  gconv_graph *graph = NULL;
+  gconv_graph_plan *plan = NULL;
+  gconv_tensor inputs[MOST] = {{0}};
+  double best = INFINITY;
+  gconv_status status = open_graph(o->model, &graph);
+  for (size_t i = 0; i < o->input_count; i++)
+    GCONV_THEN(status, read_tensor(o->inputs[i], &inputs[i]));
+  GCONV_THEN(status, plan_graph(graph, inputs, o->input_count, &plan));
+  if (status == GCONV_OK && o->explain)
+    gconv_graph_plan_explain(plan, stdout);
+  for (int i = 0; status == GCONV_OK && i < o->runs; i++) {
+    const double begin = gconv_now_ms();
+    status = run_plan(plan, inputs, threads);
+    best = fmin(best, gconv_now_ms() - begin);
+  }
+  if (status == GCONV_OK && o->runs > 1)
+    printf("%.3f ms\n", best);
+  for (size_t i = 0; status == GCONV_OK && i < o->output_count && i < graph->output_count; i++)
+    status = write_output(gconv_graph_plan_output(plan, i), o->outputs[i]);
+  gconv_graph_plan_free(plan);
+  gconv_graph_free(graph);
+  for (size_t i = 0; i < MOST; i++)
+    gconv_release(inputs[i].data);
+  return status;
+}
+
+static order parse(int count, char **words) {
+  order o = {.model = words[0], .runs = 1, .threads = 2};
+  bool out = false;
+  for (int i = 1; i < count; i++) {
+    if (strcmp(words[i], "-e") == 0)
+      o.explain = true;
+    else if (strcmp(words[i], "-o") == 0)
+      out = true;
+    else if (strcmp(words[i], "-n") == 0 && i + 1 < count)
+      o.runs = atoi(words[++i]);
+    else if (strcmp(words[i], "-t") == 0 && i + 1 < count)
+      o.threads = atoi(words[++i]);
+    else if (out && o.output_count < MOST)
+      o.outputs[o.output_count++] = words[i];
+    else if (!out && o.input_count < MOST)
+      o.inputs[o.input_count++] = words[i];
+  }
+  return o;
+}
+
+int main(int count, char **words) {
+  gconv_threads *threads = NULL;
+  const bool one = count > 2 && strcmp(words[1], "-r") == 0;
+  const order o = one ? parse(count - 2, words + 2) : (order){.threads = 2};
+  gconv_status status = gconv_threads_create(o.threads, &threads);
+  if (status == GCONV_OK && one)
+    status = run_model(&o, threads);
+  for (int i = 1; status == GCONV_OK && !one && i < count; i++)
+    run_case(words[i], threads);
+  gconv_threads_free(threads);
+  if (status != GCONV_OK)
+    fprintf(stderr, "%s\n", gconv_last_error());
+  return status != GCONV_OK;
+}
