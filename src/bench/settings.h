@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What gconv bench was asked for. */
+/* The settings of gconv bench. */
 #pragma once
 
 #include "bench/bench.h"
 
-/* In the order of their names in src/cli/cmd_bench.c. */
+/* The kinds of plots, in the order of their names in src/cli/cmd_bench.c. */
 typedef enum gconv_bench_plot_kind {
   GCONV_PLOT_FILTER,
   GCONV_PLOT_IMAGE,
@@ -15,15 +15,15 @@ typedef enum gconv_bench_plot_kind {
 
 struct gconv_bench_settings {
   gconv_bench_grid grid;
-  gconv_bench_block blocks[GCONV_BENCH_MOST]; /* each is measured with each grid */
+  gconv_bench_block blocks[GCONV_BENCH_MOST]; /* each is measured with each number of `grids` */
   int block_count;
   gconv_bench_list grids;   /* blocks of a grid; 0: the algorithm's own number */
-  gconv_bench_list threads; /* numbers of them; none: as many as there are processors */
+  gconv_bench_list threads; /* numbers of threads; none: as many as there are processors */
   bool auto_check, sweep_blocks, sweep_grids, profile;
   const char *csv, *json; /* the file, "-" is standard output; NULL: the report is a table */
   const char *device, *plot;
   const char *against;             /* a device that experiments with layers are measured on, too; NULL: none */
-  const char *figure, *experiment; /* their names; NULL: none */
+  const char *figure, *experiment; /* name of a figure, of an experiment; NULL: none */
   int plot_kind;                   /* a gconv_bench_plot_kind, or -1: not given */
 };
 

@@ -166,7 +166,7 @@ GCONV_INLINE void add_places(const triple *from, const tap_row *row, size_t q, s
   memcpy(to->gone + q, gone, sizeof gone);
 }
 
-/* Adds the columns below the taps to places 0 .. count - 1, and to some unused places behind them. */
+/* Adds the columns below the taps to places 0 .. count - 1, and to some unused places after them. */
 GCONV_VECTOR_LOOP(add_taps, (const triple *from, const tap_row *row, bool holes, size_t count, const triple *to),
                   (from, row, holes, count, to)) {
   for (size_t q = 0; q < count; q += PLACES)
@@ -202,7 +202,7 @@ static bool has_holes(const source_row *row, int32_t width) {
   return any;
 }
 
-/* Computes the states and sums of places 0 .. count - 1 from what was added up. */
+/* Computes the states and sums of places 0 .. count - 1 from the triples `of`. */
 static void conclude(const triple *of, size_t count, const double *ends, double *sums, uint8_t *states) {
   for (size_t q = 0; q < count; q++) {
     bool gone = of->gone[q] > 0, mends = ends[1] != 0 && of->weight[q] != 0;

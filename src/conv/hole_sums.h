@@ -20,7 +20,7 @@ typedef struct gconv_hole_summer {
   int32_t *columns; /* owned, [extent]: for each column below the taps, the column of the image, or GCONV_OUTSIDE */
   size_t extent;
   float *factors; /* owned, [filters][rows + columns]: a column and a row whose product is the filter; NULL: not all filters
-                     are such */
+                     are products */
   double *ends;   /* owned, [filters][2]: the sum of all taps; 1 if they have one sign, else 0 */
 } gconv_hole_summer;
 
@@ -28,7 +28,7 @@ gconv_status gconv_hole_summer_make(const gconv_pass *pass, const gconv_holes *h
                                     int32_t in_row, gconv_hole_summer *summer);
 void gconv_hole_summer_free(gconv_hole_summer *summer);
 
-/* Sums of some filters at places of a row of one channel. gconv_hole_sum_row() makes places begin .. end - 1 known. */
+/* Sums of some filters at places of a row of one channel. gconv_hole_sum_row() fills places begin .. end - 1. */
 typedef struct gconv_hole_row {
   int32_t first, filters; /* the first filter, and how many filters */
   int32_t width;

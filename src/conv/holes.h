@@ -26,8 +26,8 @@ typedef struct gconv_holes {
   uint8_t **results;  /* owned, [outputs]: a byte for each sample of the results; 1: no data */
 } gconv_holes;
 
-/* Looks for samples of no data in `in`, rows of an input of the plan. Free *holes with gconv_holes_free(), on failure
- * too. */
+/* Looks for samples of no data in `in`, rows of an input of the plan. Free *holes with gconv_holes_free(), even on
+ * failure. */
 gconv_status gconv_holes_find(const gconv_filter_plan *plan, const gconv_image *in, gconv_holes *holes);
 void gconv_holes_free(const gconv_filter_plan *plan, gconv_holes *holes);
 
@@ -39,10 +39,9 @@ static inline bool gconv_holes_at(const gconv_holes *holes, const gconv_image *c
 }
 
 /* Computes again the results that have samples of no data under their taps. `images` are rows of the outputs from `first`
- * on, or, if the plan has a stage after, the images that this stage gets. `convolved` is the convolved image, from row
- * in_row on. */
+ * on, or, if the plan has a stage after, the images that this stage gets. `convolved`: the convolved image from row in_row
+ * on. */
 gconv_status gconv_holes_mend(const gconv_filter_plan *plan, gconv_holes *holes, const gconv_image *convolved,
                               int32_t in_row, gconv_image *images, int32_t first);
-/* After all stages, stores the number for no data in results that are no data. Warns if other results equal this number by
- * chance. */
+/* After all stages, stores the number for no data in results that are no data. Warns if other results have it by chance. */
 gconv_status gconv_holes_set(const gconv_filter_plan *plan, const gconv_holes *holes, const gconv_image *outputs);

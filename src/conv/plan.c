@@ -59,7 +59,7 @@ static gconv_status prepare_weights(gconv_pass *pass) {
   return pass->algorithm->prepare ? pass->algorithm->prepare(problem, pass->weights, pass->weights + plain) : GCONV_OK;
 }
 
-/* Returns how many times the error of one response the error of combined responses may be. */
+/* Returns by which factor the error of combined responses may exceed the error of one response. */
 static double combined_errors(const gconv_problem *problem) {
   gconv_combine combine = problem->epilogue.combine;
   return combine == GCONV_COMBINE_SUM ? problem->filters : combine == GCONV_COMBINE_MAGNITUDE ? sqrt(problem->filters) : 1;
@@ -161,8 +161,8 @@ static void fill_info(gconv_filter_plan *plan) {
     info->bytes += gconv_pixel_bytes(&plan->raw_outputs[i]);
 }
 
-/* Returns whether a filter mixes colours of neighbours: its sum is not 0, and a tap beside the anchor is not 0. Only for
- * filters whose sum is not 0 can alpha be multiplied into the colours. */
+/* Returns whether a filter mixes colours of neighbours: its sum is not 0, and a tap beside the anchor is not 0. Colours can
+ * be premultiplied by alpha only for filters whose sum is not 0. */
 static bool adds_up(const gconv_filter *filter) {
   double sum = 0, magnitude = 0;
   bool beside = false;
@@ -204,8 +204,7 @@ static gconv_status decide(gconv_filter_plan *plan) {
 
 /* ---- Rounding ---- */
 
-/* A bound above so many half levels is an error, unless the user named the algorithm. A bound above one half level is a
- * warning. */
+/* A bound above so many half levels is an error, unless the user named the algorithm. A bound above one is a warning. */
 static const double MOST_HALF_LEVELS = 8;
 
 /* Writes a bound as text: "3.5 levels of u8", or, for floats, "0.001 of the largest there can be". */
@@ -259,7 +258,7 @@ static gconv_status prepare(gconv_filter_plan *plan) {
   return plan->run_type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
 }
 
-/* Warns if the number for no data becomes one that data may have, too. */
+/* Warns if the number for no data becomes a number that data may have, too. */
 static void warn_of_nodata(const gconv_plan *base) {
   const gconv_image *like = &base->like, *out = &base->outputs[0];
   char before[GCONV_NODATA_BYTES], after[GCONV_NODATA_BYTES];

@@ -45,11 +45,11 @@ void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, co
                         int32_t in_row, const gconv_image *outputs, int32_t first);
 
 /* choose.c */
-/* Chooses the algorithm that options->algorithm names. For "auto", it is the cheapest of those that support the problem, are
- * no classics, and are not in options->without. The price is the algorithm's own estimate, times the measured ratio for such
- * problems (tuning.h). So the choice follows from the problem, the kind of device, and the user's file of gconv tune if
- * there is one. It does not depend on threads, memory or other images. Writes a line for each algorithm to `reasons`. Fails
- * with GCONV_BAD_ARGUMENT if no algorithm has the name, and with GCONV_UNSUPPORTED and the obstacle. */
+/* Chooses the algorithm that options->algorithm names. For "auto", it is the cheapest of the algorithms that support the
+ * problem, are no classics, and are not in options->without. The price is the algorithm's own estimate, times the measured
+ * ratio for such problems (tuning.h). So the choice follows from the problem, the kind of device, and the user's file of
+ * gconv tune if there is one. It does not depend on threads, memory or other images. Writes a line for each algorithm to
+ * `reasons`. Fails with GCONV_BAD_ARGUMENT if no algorithm has the name, and with GCONV_UNSUPPORTED and the obstacle. */
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Executes plans, for whole images and for some rows: the work of the device, and the stages on the host before and after
- * it. */
+/* Executes plans, for whole images and for some rows: the device's work, and the stages on the host before and after it. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "conv/holes.h"
@@ -11,8 +10,7 @@
 
 #include <stdlib.h>
 
-/* The images between the stages: the convolved image, and the raw outputs. Without a stage, they are the images of the
- * caller. */
+/* The images between the stages: the convolved image, and the raw outputs. Without a stage, they are the caller's images. */
 typedef struct middle_images {
   gconv_image in;
   gconv_image *outputs;
@@ -21,8 +19,8 @@ typedef struct middle_images {
   gconv_holes holes;     /* samples of no data of the input */
 } middle_images;
 
-/* Prepares the images between the stages, for whole images, or for some rows of the outputs and the rows of the input that
- * they need. */
+/* Prepares the images between the stages, for whole images, or for some rows of the outputs and the input rows that they
+ * need. */
 static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
                                    middle_images *middle) {
   *middle = (middle_images){.in = *in, .outputs = plan->after ? NULL : outputs};
@@ -254,7 +252,7 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
 
 /* ---- The table ---- */
 
-/* Returns the bytes of weights. If an algorithm prepares weights, both are in new memory, and the old memory exists for a
+/* Returns the bytes of weights. If an algorithm prepares weights, both are in new memory, beside the old memory for a
  * while. */
 static double weight_bytes(const gconv_pass *pass) {
   size_t prepared = pass->algorithm->prepared_floats ? pass->algorithm->prepared_floats(&pass->problem) : 0;

@@ -236,8 +236,7 @@ static void copy_taps(const gconv_filter *filter, bool flip, span down, span acr
     }
 }
 
-/* Writes taps (rotated by 180 degrees if asked for, then cropped), divisors and biases of all filters, in the layout of
- * problem.h. */
+/* Writes taps (rotated by 180 degrees if asked for, then cropped), divisors and biases of all filters, as in problem.h. */
 static gconv_status make_weights(const gconv_filter *filters, const gconv_problem *problem, bool flip, span down,
                                  span across, float **result) {
   size_t plane = (size_t)problem->rows * (size_t)problem->columns, count = (size_t)problem->filters;

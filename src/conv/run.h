@@ -21,8 +21,7 @@ typedef struct gconv_pass {
 
 typedef struct gconv_run_type {
   /* Takes the memory that executing the passes will need. release() frees *run. `outputs` are headers of the outputs of all
-   * passes, which execute() will write. GCONV_NO_MEMORY comes with a text: how much memory there is, and how much is
-   * needed. */
+   * passes, which execute() will write. GCONV_NO_MEMORY comes with a text: how much memory there is, and is needed. */
   gconv_status (*prepare)(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
                           void **run);
   /* Convolves `in` into outputs, images in host memory whose pixels are allocated. Adds to upload_ms, kernel_ms and
@@ -44,12 +43,12 @@ typedef struct gconv_run_type {
    * that JPEG. NULL: no results come in parts. */
   gconv_status (*execute_parts)(void *run, const gconv_image *in, const void *jpeg, size_t size, const gconv_taker *taker,
                                 gconv_timings *timings);
-  /* held_bytes() and png_bytes() do gconv_plan_held_bytes() and, for results like `output`, gconv_plan_png_bytes(). NULL:
-   * 0. */
+  /* held_bytes() and png_bytes() do gconv_plan_held_bytes() and, for results like `output`, gconv_plan_png_bytes(), or are
+   * NULL. */
   size_t (*held_bytes)(const void *run);
   size_t (*png_bytes)(const gconv_image *output);
-  /* Does what execute() does, from and to memory of the device, on a stream of the caller. NULL: the device uses memory of
-   * the host. */
+  /* Does what execute() does, from and to memory of the device, on a stream of the caller. NULL: the device uses host
+   * memory. */
   gconv_status (*execute_device)(void *run, const gconv_image *in, const gconv_image *outputs, void *stream);
 } gconv_run_type;
 

@@ -95,8 +95,7 @@ static void execute_strip(void *context, size_t turn, int thread) {
 }
 
 /* Returns the rows of a strip, of `count` output rows. There are about four strips a thread, and as many for each thread.
- * But strips are so high that the further rows under the filter, which a strip loads again, are few compared with its own
- * rows. */
+ * But strips are so high that the further rows under the filter, which a strip loads again, are few beside its own rows. */
 static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads) {
   const int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
   const int64_t most = (wanted + planes - 1) / planes;
@@ -108,14 +107,14 @@ static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threa
   return (int32_t)((count + strips - 1) / strips);
 }
 
-/* Returns the rows of a strip for an algorithm that makes `step` rows at a time. The height of strips does not change what
- * it loads. */
+/* Returns the rows of a strip for an algorithm that makes `step` rows at a time. The height of strips does not change its
+ * loads. */
 static int32_t step_rows(int32_t step, int32_t count, int threads) {
   int32_t steps = count / step / (8 * threads);
   return step * (steps < 1 ? 1 : steps);
 }
 
-/* Returns where row 0 of the image would be, if `part` has its rows from first_row on: row y is at the result + y *
+/* Returns where row 0 of the image would be, if `part` has its rows from first_row on: row y is at result + y *
  * row_bytes. */
 static uint8_t *seen_whole(const void *part, int32_t first_row, int64_t row_bytes) {
   return (uint8_t *)((uintptr_t)part - (uintptr_t)(first_row * row_bytes));
@@ -150,8 +149,7 @@ static gconv_status run_passes(const cpu_run *run, const gconv_image *in, int32_
   return status == GCONV_OK ? GCONV_OK : gconv_fail((gconv_status)status, "the convolution failed on the CPU");
 }
 
-/* The threads may serve other plans at the same time. So kernel_ms is the time that they worked on this plan, divided by
- * their number. */
+/* The threads may serve other plans at the same time. So kernel_ms is their time for this plan, divided by their number. */
 static gconv_status execute_rows(void *memory, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                  gconv_timings *timings) {
   const cpu_run *run = memory;

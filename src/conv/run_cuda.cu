@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Executes passes on a GPU, and keeps the buffers, weights and results there. Host code only; the kernels are in
- * kernels/cuda. */
+/* Executes passes on a GPU, where buffers, weights and results stay. Host code only; the kernels are in kernels/cuda. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "conv/run.h"
@@ -15,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is needed to execute the passes of a plan: buffers on the device, and a stream. */
+/* The data for executing the passes of a plan: buffers on the device, and a stream. */
 struct cuda_run {
   gconv_device *device;
   const gconv_pass *source; /* the plan's passes */
@@ -301,7 +300,7 @@ static gconv_status execute_device(void *memory, const gconv_image *in, const gc
 
 /* ---- To a taker ---- */
 
-/* Makes the encoder, once, if its memory is a small part of the memory that is left. Later plans need some, too. */
+/* Makes the encoder, once, if its memory is a small part of the memory that is left. Later plans need memory, too. */
 static gconv_status make_encoder(cuda_run *run) {
   const size_t least_left = 8;
   size_t available = 0, total = 0;
@@ -375,8 +374,7 @@ static gconv_status execute_parts(void *memory, const gconv_image *in, const voi
 
 /* ---- Measuring ---- */
 
-/* Copies of a run's input and outputs. Measuring goes through them in turn, so that no cache has the data of the last
- * time. */
+/* Copies of a run's input and outputs. Measuring goes through them in turn, so that no cache has the last data. */
 enum { MOST_COPIES = 64 };
 static const size_t ROTATED_BYTES = (size_t)256 << 20; /* several times the largest L2 */
 

@@ -5,7 +5,7 @@
 #include "device/transfer_cuda.h"
 #include "image/gpu_codec.h"
 
-/* What is needed to send a result to a taker. */
+/* The data for sending a result to a taker. */
 typedef struct gconv_way {
   gconv_slabs *slabs;
   const gconv_taker *taker;

@@ -215,8 +215,7 @@ static gconv_sample_state state_of_sample(const row_check *check, int32_t frame,
   return worst;
 }
 
-/* Returns what an output sample should be, before range minmax or signed, and before it is converted to its type. White is
- * 1. */
+/* Returns what an output sample should be, before range minmax or signed, and before its conversion. White is 1. */
 static expectation expect(const row_check *check, int32_t frame, int64_t p, int64_t q, int32_t channel) {
   const gconv_problem *problem = &check->pass->problem;
   const gconv_options *options = &check->plan->options;
@@ -240,8 +239,7 @@ static double saturate(double level, double white) {
   return level > white ? white : level > 0 ? level : 0;
 }
 
-/* Converts an expectation to levels. Both ends of the allowed range are saturated, and then half a level is allowed for
- * rounding. */
+/* Converts an expectation to levels. Both ends of the allowed range are saturated, then rounding may take half a level. */
 static expectation round_and_saturate(expectation v, double white) {
   double value = v.value * white, allowed = v.allowed * white + EPILOGUE * white;
   expectation stored = {saturate(value, white), 0};
@@ -360,7 +358,7 @@ static float largest_of_row(const uint8_t *row, int64_t samples, bool *finite) {
   return largest;
 }
 
-/* Returns the largest finite |sample| of an image; for integers, the level of white. Sets *finite to whether all samples are
+/* Returns the largest finite |sample| of an image; for integers, the level of white. Sets *finite: all samples are
  * finite. */
 static double largest_level(const gconv_image *image, bool *finite) {
   *finite = true;

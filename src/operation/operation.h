@@ -284,8 +284,7 @@ gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, cons
 gconv_status gconv_plan_hold(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
                              double budget, gconv_verification *result);
 
-/* If *image is empty, allocates it like the header; else checks that it has this shape. `what`: for the error, "output
- * 2". */
+/* If *image is empty, allocates it like the header; else checks its shape. `what`: for the error, "output 2". */
 gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);
 
 /* Fills plan->info: what follows from the shapes, and the names of algorithm and arithmetic. */

@@ -57,7 +57,7 @@ gconv_prices gconv_device_prices(const gconv_device *device);
 const gconv_tuning *gconv_device_get_tuning(const gconv_device *device);
 
 /* Makes the device use a copy of `tuning` for plans made from now on, or no tuning if it is NULL. No plan may be made
- * meanwhile. */
+ * then. */
 gconv_status gconv_device_set_tuning(gconv_device *device, const gconv_tuning *tuning);
 
 /* Writes the device's tuning to its file, or removes the file if there is no tuning. May fail with GCONV_IO_ERROR. */

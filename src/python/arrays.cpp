@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays of callers: what they are, how their samples lie, and new ones for results. NumPy's are seen by the buffer
- * protocol, which takes a tenth of a microsecond, those of PyTorch and CuPy by DLPack; gconv._arrays knows them. */
+/* Reads arrays of callers (their library, and how their samples lie), and makes arrays for results. NumPy's arrays are read
+ * by the buffer protocol, which takes a tenth of a microsecond, arrays of PyTorch and CuPy by DLPack (gconv._arrays). */
 #include "core.hpp"
 
 #include <cstring>
@@ -46,7 +46,7 @@ Samples::~Samples() {
     PyBuffer_Release(&buffer);
 }
 
-/* Types by their name, once they are there: importing a library that nobody uses would take a second. */
+/* Libraries are recognised by the names of types: to import a library that nobody uses would take a second. */
 static PyTypeObject *numpy_array() {
   static PyTypeObject *type = (PyTypeObject *)nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
   return type;
@@ -60,7 +60,8 @@ static Library library_of(nb::handle array) {
     return Library::torch;
   if (name == "cupy")
     return Library::cupy;
-  return nb::hasattr(array, "detach") && nb::hasattr(array, "data_ptr") ? Library::torch : Library::other; /* subclasses */
+  return nb::hasattr(array, "detach") && nb::hasattr(array, "data_ptr") ? Library::torch
+                                                                        : Library::other; /* subclasses of a tensor */
 }
 
 static void check_shape(const char *what, int dimensions, const int64_t *shape) {
@@ -73,7 +74,7 @@ static void check_shape(const char *what, int dimensions, const int64_t *shape) 
       refuse("%s has an axis of %lld samples: at most 2147483647 are taken", what, (long long)shape[i]);
 }
 
-/* The type of samples from a format of the module struct. */
+/* Sets the type of samples by a format of Python's module struct. */
 static void see_format(const char *what, const char *format, Samples *samples) {
   const char *code = format ? format : "B";
   if (*code == '>' || *code == '!') {
@@ -149,12 +150,12 @@ static bool see_dlpack(nb::handle array, const char *what, bool writable, Sample
   nb::object where = array.attr("__dlpack_device__")();
   const int type = nb::cast<int>(where[0]);
   nb::object capsule;
-  try { /* -1: the work goes into the library's own stream, so that nobody need wait */
+  try { /* -1: no synchronisation, as the work goes into the library's own stream */
     if (type == nb::device::cuda::value)
       capsule = array.attr("__dlpack__")(nb::arg("stream") = -1);
     else
       capsule = array.attr("__dlpack__")();
-  } catch (nb::python_error &error) { /* a type that is none of DLPack, or a tensor with gradients: gconv._arrays knows */
+  } catch (nb::python_error &error) { /* a type that DLPack lacks, or a tensor with gradients: gconv._arrays decides */
     capsule = type == nb::device::cuda::value
                   ? nb::object(nb::module_::import_("gconv._arrays").attr("export_from_other_gpu")(array))
                   : nb::object(nb::none());
@@ -205,7 +206,7 @@ bool lay_out(const Samples &samples, const Axes &axes, const gconv_image *header
       return false;
   bool pixels = shape[C] <= 4 && (shape[C] == 1 || stride[C] == size) && (shape[W] == 1 || stride[W] == shape[C] * size);
   bool planes = shape[C] > 1 && (shape[W] == 1 || stride[W] == size);
-  if (pixels && planes) /* one column: as the letters stand */
+  if (pixels && planes) /* one column is both: the order of the letters decides */
     planes = axes.at[C] < axes.at[W];
   if (header)
     planes = header->planar && shape[C] > 1 ? planes : false;
@@ -255,7 +256,7 @@ Axes axes_of_result(const Axes &axes, const gconv_image &header) {
   Axes result = axes;
   if (header.channels == 1 || axes.at[C] >= 0)
     return result;
-  const int place = header.planar ? axes.at[N] == 0 : axes.count; /* before the plane, or behind the pixel */
+  const int place = header.planar ? axes.at[N] == 0 : axes.count; /* before the plane, or after the pixel */
   memmove(result.letters + place + 1, result.letters + place, (size_t)(axes.count - place));
   result.letters[place] = 'C';
   result.letters[++result.count] = '\0';
@@ -279,11 +280,11 @@ static nb::object numpy_empty(nb::handle shape, gconv_type type) {
 nb::object make_result(const Samples &like, nb::handle like_object, const Axes &axes, const gconv_image &header,
                        Samples *samples) {
   const int64_t sizes[4] = {header.frames, header.channels, header.height, header.width};
-  int place[4] = {-1, -1, -1, -1}, count = 0; /* where each letter lies in memory */
+  int place[4] = {-1, -1, -1, -1}, count = 0; /* the place of each letter in memory */
   nb::object shape = nb::steal(PyTuple_New(axes.count));
   bool moved = false;
   const char *order_in_memory = header.planar ? "NCHW" : "NHWC";
-  if (header.channels == 1 && axes.at[H] < axes.at[W] && axes.at[N] <= 0) /* any place of C is the same */
+  if (header.channels == 1 && axes.at[H] < axes.at[W] && axes.at[N] <= 0) /* the place of C makes no difference */
     order_in_memory = axes.letters;
   for (const char *c = order_in_memory; *c; c++) {
     const int letter = (int)(strchr(LETTERS, *c) - LETTERS);
@@ -296,7 +297,7 @@ nb::object make_result(const Samples &like, nb::handle like_object, const Axes &
   nb::object made = like.library == Library::numpy
                         ? numpy_empty(shape, header.type)
                         : nb::module_::import_("gconv._arrays").attr("empty")(like_object, shape, type_name(header.type));
-  if (moved) { /* the letters of the caller: a view of what lies in the order of the library */
+  if (moved) { /* the caller's order of letters is a view of the library's order */
     nb::list order;
     for (int i = 0; i < axes.count; i++)
       order.append(place[strchr(LETTERS, axes.letters[i]) - LETTERS]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the extension share: failures, devices, arrays of callers, operations. */
+/* The functions that the parts of the extension share: failures, devices, arrays of callers, operations. */
 #ifndef GCONV_PYTHON_CORE_HPP
 #define GCONV_PYTHON_CORE_HPP
 
@@ -28,13 +28,13 @@ namespace nb = nanobind;
 
 /* Raises the exception of gconv._errors that stands for `status`. The caller holds the GIL. */
 [[noreturn]] void raise(gconv_status status, const char *text);
-/* Raises what the last call of the library in this thread left, unless `status` is GCONV_OK. */
+/* Unless `status` is GCONV_OK, raises the failure of the library's last call in this thread. */
 inline void check(gconv_status status) {
   if (status != GCONV_OK)
     raise(status, gconv_last_error());
 }
-/* Calls the library without the GIL, so that other threads of Python run meanwhile, and those of the library may warn.
- * Raises what fails. */
+/* Calls the library without the GIL, so that other threads of Python run meanwhile, and threads of the library may warn.
+ * Raises failures. */
 template <typename Function> void call(Function function) {
   gconv_status status;
   {
@@ -43,22 +43,22 @@ template <typename Function> void call(Function function) {
   }
   check(status);
 }
-/* Raises gconv.ArgumentError, with a text as of printf(). */
+/* Raises gconv.ArgumentError, with a text as in printf(). */
 [[noreturn]] void refuse(const char *format, ...) GCONV_PRINTF(1, 2);
 
 /* ---- What callers give (given.cpp) ---- */
 
-/* Raises gconv.ArgumentError: `value` is none for the argument `name`. */
+/* Raises gconv.ArgumentError: `value` is no value for the argument `name`. */
 [[noreturn]] void refuse_value(const char *name, nb::handle value);
-/* The bytes of a path: of str (whatever bytes the system has for it), bytes, or os.PathLike. */
+/* Returns the bytes of a path that is given as str (in the system's encoding), bytes, or os.PathLike. */
 std::string path_of(nb::handle given);
 std::string text_of(const char *name, nb::handle value);
-/* What the library has as names, of classes for example, as a tuple. */
+/* Returns names of the library, such as names of classes, as a tuple. */
 nb::tuple names_of(const char *const *names, size_t count);
-/* "uint8", "uint16", "float32". */
+/* Returns "uint8", "uint16" or "float32". */
 const char *type_name(gconv_type type);
 
-/* What a dict of options has under this name, else `otherwise`. */
+/* Returns the value that a dict of options has for this name, else `otherwise`. */
 template <typename T> T value_of(const nb::dict &options, const char *name, T otherwise) {
   if (!options.contains(name))
     return otherwise;
@@ -69,8 +69,8 @@ template <typename T> T value_of(const nb::dict &options, const char *name, T ot
   return value;
 }
 
-/* Sets fields of a record, numbers and enumerations, each behind its name in a dict of options: take(options, "rows",
- * fit.rows, "columns", fit.columns). What the dict has not stays as it is. */
+/* Sets fields of a record, numbers and enumerations, from a dict of options, each by the name before it: take(options,
+ * "rows", fit.rows, "columns", fit.columns). Fields that the dict lacks stay as they are. */
 template <typename T, typename... More> void take(const nb::dict &options, const char *name, T &field, More &&...more) {
   using Value = typename std::conditional<std::is_enum<T>::value, int, T>::type;
   field = (T)value_of(options, name, (Value)field);
@@ -78,7 +78,7 @@ template <typename T, typename... More> void take(const nb::dict &options, const
     take(options, more...);
 }
 
-/* Puts values into a dict, each behind its name: put(info, "rows", 3, "columns", 5). A text that is NULL becomes None. */
+/* Puts values into a dict, each by the name before it: put(info, "rows", 3, "columns", 5). A NULL text becomes None. */
 template <typename T, typename... More> void put(nb::dict &dict, const char *name, T &&value, More &&...more) {
   dict[name] = std::forward<T>(value);
   if constexpr (sizeof...(more) > 0)
@@ -100,7 +100,7 @@ template <typename T, auto Free> struct Owned : T {
   }
 };
 
-/* What the library gives as a pointer, freed at its end. */
+/* An object of the library, which is a pointer; freed at its end. */
 template <typename T, auto Free> struct Held {
   T *it = nullptr;
   Held() = default;
@@ -111,7 +111,7 @@ template <typename T, auto Free> struct Held {
   }
 };
 
-/* An array of NumPy that takes numbers over. */
+/* Makes an array of NumPy, which takes over the numbers. */
 template <typename T> nb::object numpy_of(std::vector<T> numbers, std::initializer_list<size_t> shape) {
   auto *kept = new std::vector<T>(std::move(numbers));
   nb::capsule owner(kept, [](void *memory) noexcept { delete (std::vector<T> *)memory; });
@@ -121,44 +121,44 @@ template <typename T> nb::object numpy_of(std::vector<T> numbers, std::initializ
 /* ---- Filters (filters.cpp) ---- */
 
 using FilterList = Owned<gconv_filters, gconv_filters_free>;
-/* Filters of Python, tuples of name, taps, anchor, divisor and offset, into *filters. */
+/* Reads Python's filters, tuples of name, taps, anchor, divisor, offset and marked, into *filters. */
 void read_filters_given(const nb::list &given, gconv_filters *filters);
-/* A filter as such a tuple. */
+/* Returns a filter as such a tuple. */
 nb::tuple filter_to_python(const gconv_filter &filter);
-/* Sets what gconv_options and gconv_layer have in common. */
+/* Sets the fields that gconv_options and gconv_layer share. */
 template <typename T> void take_geometry(const nb::dict &given, T &to) {
   to.stride_y = to.stride_x = to.dilation_y = to.dilation_x = 1;
   take(given, "flip", to.flip, "border", to.border, "border_value", to.border_value, "padding", to.padding, "pad_top",
        to.pad_top, "pad_bottom", to.pad_bottom, "pad_left", to.pad_left, "pad_right", to.pad_right);
   take(given, "stride_y", to.stride_y, "stride_x", to.stride_x, "dilation_y", to.dilation_y, "dilation_x", to.dilation_x);
 }
-/* Options of a convolution by the names of gconv_options. `algorithm` holds the text of one of them. */
+/* Reads the options of a convolution, which have the names of gconv_options. `algorithm` keeps the text of that option. */
 gconv_options read_options(const nb::dict &given, std::string *algorithm);
 
 /* ---- Devices (devices.cpp) ---- */
 
-/* The device called `name`, which is opened when it is first wanted, and then kept. Raises if it cannot be used. */
+/* Returns the device called `name`, which is opened at the first call, and then kept. Raises if it cannot be used. */
 gconv_device *device_named(const std::string &name);
-/* A CPU of one thread, for work that is done before another thread is awake. */
+/* Returns a CPU of one thread, for work that ends before another thread would be awake. */
 gconv_device *lone_cpu();
-/* After a fork, the child has none of the parent's threads: it forgets all devices, and plans with another number than this
- * are forgotten, too. */
+/* Returns a number that changes after a fork. The child has none of the parent's threads: so it forgets all devices, and all
+ * plans that were made at another number. */
 unsigned generation();
 
 /* ---- Arrays of callers (arrays.cpp) ---- */
 
 enum class Library { numpy, torch, cupy, other };
 
-/* The letters of axes, N, C, H and W, in the order in which an array has them. */
+/* The letters of an array's axes, N, C, H and W, in the order of the axes. */
 struct Axes {
   int count = 0;
   int at[4] = {-1, -1, -1, -1}; /* which axis of the array is N, C, H, W; -1: it has none */
   char letters[5] = "";
 };
-/* Of a text such as "HWC"; None: by the number of dimensions. Raises for what is none. */
+/* Reads axes from a text such as "HWC", or, for None, from the number of dimensions. Raises if the text is wrong. */
 Axes read_axes(nb::handle text, int dimensions);
 
-/* An array as its owner has it. It is held as long as this lives. */
+/* An array of a caller, which is kept as long as this record. */
 struct Samples {
   Samples() = default;
   Samples(const Samples &) = delete;
@@ -168,36 +168,36 @@ struct Samples {
   Library library = Library::other;
   uint8_t *data = nullptr;
   gconv_type type = GCONV_U8;
-  bool taken = false; /* its type is one that the library computes with */
+  bool taken = false; /* the library computes with this type */
   int dimensions = 0;
   int64_t shape[4] = {1, 1, 1, 1};
   int64_t stride[4] = {0, 0, 0, 0}; /* in bytes */
   int device = -1;                  /* the number of a GPU; -1: memory of the host */
   Py_buffer buffer = {};
-  nb::ndarray<nb::ro> held; /* what keeps it alive, of DLPack */
+  nb::ndarray<nb::ro> held; /* keeps the array alive, with DLPack */
 };
 
-/* Looks at an array. False: it is none of NumPy, PyTorch and CuPy. Raises for arrays that nobody can take. */
+/* Reads an array of NumPy, PyTorch or CuPy. Returns false if it is none. Raises for arrays that nobody can take. */
 bool see(nb::handle array, const char *what, bool writable, Samples *samples);
 
-/* Sees the array as an image of the library. False: its strides, order of axes or type are none that the library takes, so
- * that it must be copied first. `header`: the layout that it must have (of outputs); NULL: any. */
+/* Describes the array as an image of the library. Returns false if the library does not take its strides, order of axes or
+ * type, so that it must be copied first. `header`: the layout that it must have (of outputs); NULL: any. */
 bool lay_out(const Samples &samples, const Axes &axes, const gconv_image *header, gconv_array *array, gconv_image *image);
 
-/* The shape that an array with the letters of `axes` has for an image like `header`; `axes` gets missing letters. */
+/* Returns `axes` for a result like `header`: with the letters that are missing. */
 Axes axes_of_result(const Axes &axes, const gconv_image &header);
 
-/* Makes an array of the library of `like` for an image like `header`. */
+/* Makes an array, of the library that `like` is of, for an image like `header`. */
 nb::object make_result(const Samples &like, nb::handle like_object, const Axes &axes, const gconv_image &header,
                        Samples *samples);
 
-/* Whether the memory of both arrays overlaps. */
+/* Returns whether the memory of both arrays overlaps. */
 bool overlap(const Samples &a, const Samples &b);
 
-/* The stream that the library of the array works in now. */
+/* Returns the stream in which the array's library works now. */
 void *current_stream(const Samples &samples);
 
-/* ---- What each file adds to the module ---- */
+/* ---- The functions of each file that fill the module ---- */
 
 void add_devices(nb::module_ &module);
 void add_filters(nb::module_ &module);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices: opened when they are first wanted, and shared by all plans of the process. */
+/* Devices are opened when they are first needed, and shared by all plans of the process. */
 #include "core.hpp"
 
 #include <map>
@@ -19,9 +19,9 @@ unsigned generation() {
   return forks.load(std::memory_order_relaxed);
 }
 
-/* The device called `name` with so many threads. */
+/* Returns the device called `name` with `threads` threads. */
 static gconv_device *open_device(const std::string &name, int threads) {
-  if (state->lock.try_lock()) { /* without giving the GIL up, as nobody is opening a device */
+  if (state->lock.try_lock()) { /* keep the GIL, as nobody is opening a device */
     auto found = state->devices.find({name, threads});
     gconv_device *open = found != state->devices.end() ? found->second : nullptr;
     state->lock.unlock();
@@ -32,7 +32,7 @@ static gconv_device *open_device(const std::string &name, int threads) {
   gconv_status status = GCONV_OK;
   std::string error;
   {
-    nb::gil_scoped_release released; /* starting a GPU takes a moment, and may want to warn */
+    nb::gil_scoped_release released; /* starting a GPU takes a moment, and may warn */
     std::lock_guard<std::mutex> guard(state->lock);
     gconv_device *&entry = state->devices[{name, threads}];
     if (!entry) {
@@ -61,7 +61,7 @@ static void set_threads(int count) {
   state->threads = count;
 }
 
-/* In the child of a fork. The lock may be held by a thread that is not there. */
+/* Called in the child of a fork. The lock may belong to a thread that the child lacks. */
 static void forget() {
   state = new State;
   forks++;
@@ -99,7 +99,7 @@ static void log(gconv_log_level level, const char *text, void *) {
   if (level != GCONV_LOG_WARNING || !Py_IsInitialized())
     return;
   nb::gil_scoped_acquire acquired;
-  PyObject *type, *value, *trace; /* a failure that is on its way */
+  PyObject *type, *value, *trace; /* an exception that is being raised */
   PyErr_Fetch(&type, &value, &trace);
   try {
     nb::module_::import_("gconv._errors").attr("warn")(text);

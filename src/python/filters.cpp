@@ -9,7 +9,7 @@ namespace gconv_python {
 
 using Taps = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-/* ---- Options: a dict of the names of gconv_options ---- */
+/* ---- Options: a dict with the names of gconv_options ---- */
 
 static void read_mixing(const nb::dict &given, gconv_options *options) {
   if (!given.contains("mixing"))
@@ -37,7 +37,7 @@ gconv_options read_options(const nb::dict &given, std::string *algorithm) {
 
 /* ---- Filters ---- */
 
-/* Filters of Python: tuples of name, taps, anchor, divisor, offset, marked. */
+/* Reads Python's filters: tuples of name, taps, anchor, divisor, offset, marked. */
 void read_filters_given(const nb::list &given, gconv_filters *filters) {
   filters->items = (gconv_filter *)calloc(nb::len(given) + 1, sizeof *filters->items);
   if (!filters->items)
@@ -68,7 +68,7 @@ nb::tuple filter_to_python(const gconv_filter &filter) {
                         filter.anchor_row, filter.anchor_column, filter.divisor, filter.offset, filter.marked);
 }
 
-/* Returns (gradient, filters); gradient: the filters are the two derivatives of a gradient. */
+/* Returns (gradient, filters). gradient: the filters are the two derivatives of a gradient. */
 static nb::tuple read_filters(nb::handle given, nb::handle syntax) {
   FilterList filters;
   const std::string spec = path_of(given), name = syntax.is_none() ? "" : text_of("syntax", syntax);
@@ -79,7 +79,7 @@ static nb::tuple read_filters(nb::handle given, nb::handle syntax) {
   return nb::make_tuple(filters.gradient, list);
 }
 
-/* How many filters a text means: asked where there is no NumPy, while the package is built. */
+/* Returns how many filters a text means. The build of the package calls this, where there is no NumPy. */
 static size_t count_filters(const std::string &spec) {
   FilterList filters;
   call([&] { return gconv_filters_read(spec.c_str(), nullptr, &filters); });
@@ -133,7 +133,7 @@ static Operation *make_filter_operation(const nb::list &given, const nb::dict &o
   return new Operation(operation, nb::none(), on_host, options.contains("alpha"), true);
 }
 
-/* Makes one operation of several, which run one after the other. */
+/* Makes one operation of several operations, which run one after the other. */
 static Operation *make_chain(const nb::list &stages) {
   std::vector<gconv_operation *> operations;
   gconv_operation *chain = nullptr;

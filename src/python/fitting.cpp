@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters that are fitted to pairs of images. */
+/* Fits filters to pairs of images. */
 #include "core.hpp"
 
 #include <cstdlib>
 
 namespace gconv_python {
 
-/* One of two images: an array, or the path of a file. */
+/* One image of a pair: an array, or the path of a file. */
 struct Compared {
   Samples samples;
   gconv_image image = {};
@@ -36,7 +36,7 @@ static nb::dict quality_of(const gconv_fit_quality &quality) {
   return dict_of("r2", quality.r2, "residual", quality.residual, "samples", quality.samples, "clipped", quality.clipped);
 }
 
-/* Adds a pair. Where there are several, what is wrong is told with the number of its pair, from 0 on. */
+/* Adds a pair. If there are several, an error names the number of its pair, from 0 on. */
 static void add_pair(gconv_fit &all, gconv_device *device, const nb::list &pairs, size_t number, double held) {
   nb::handle pair = pairs[number];
   Compared before(pair[0], "before"), after(pair[1], "after");
@@ -50,7 +50,7 @@ static void add_pair(gconv_fit &all, gconv_device *device, const nb::list &pairs
   check(status);
 }
 
-/* `pairs`: (before, after) each. (filter, taps in float64, a dict of the rest) */
+/* `pairs`: (before, after) each. Returns (filter, taps in float64, a dict of all else). */
 static nb::tuple fit(const nb::list &pairs, const nb::dict &given) {
   Owned<gconv_fit, gconv_fit_free> all;
   Owned<gconv_fit_result, free_result> result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Image files to arrays of NumPy, and back. */
+/* Reads image files into arrays of NumPy, and writes arrays to image files. */
 #include "core.hpp"
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ static nb::dict describe(const gconv_image &image) {
                  bytes_of(image.xmp, image.xmp_bytes), "jpeg_quality", image.jpeg_quality);
 }
 
-/* An array of the pixels of an image that `owner` frees: N and C stand where there are several of them. */
+/* Makes an array of an image's pixels. `owner` frees the image. There is an axis N or C only if it is longer than 1. */
 static nb::object show(const gconv_image &image, nb::capsule owner, std::string *axes) {
   const int64_t size = (int64_t)gconv_type_bytes(image.type), planes = image.planar ? image.channels : 1;
   const int64_t row = (int64_t)image.row_bytes / size, plane = (int64_t)image.plane_bytes / size;
@@ -47,7 +47,7 @@ static nb::object show(const gconv_image &image, nb::capsule owner, std::string 
   return nb::ndarray<nb::numpy>(image.data, count, shape, owner, stride, types[image.type], nb::device::cpu::value).cast();
 }
 
-/* (array, axes, what else the file says) */
+/* Returns (array, axes, a dict of what else the file says). */
 static nb::tuple read_image(nb::handle given, uint64_t max_pixels) {
   auto made = std::make_unique<ImageOwner>();
   const std::string path = path_of(given);

@@ -9,7 +9,7 @@
 
 namespace gconv_python {
 
-/* All that a run is made of, freed at the end in the right order. */
+/* All parts of a run, freed at the end in the right order. */
 struct Job {
   gconv_texts specs = {}, exclude = {};
   gconv_inputs inputs = {};
@@ -22,7 +22,7 @@ struct Job {
   gconv_message message;
   std::string device, suffix, output;
   nb::object progress;
-  PyObject *raised = nullptr; /* what a call of progress raised, or a signal; guarded by the GIL */
+  PyObject *raised = nullptr; /* the exception of a call of progress, or of a signal; guarded by the GIL */
   volatile int stop = 0;
 
   ~Job() {
@@ -38,7 +38,7 @@ struct Job {
     if (status != GCONV_OK)
       raise(status, message.text);
   }
-  /* Keeps the exception that is set, the first one, and ends the run. */
+  /* Keeps the exception that is set, if it is the first, and ends the run. */
   void keep_raised() {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -160,7 +160,7 @@ static nb::dict summary_of(const Job &job) {
                  summary.wall_ms);
 }
 
-/* `model`: None, a network or a machine, in place of filters; `filters`: what {filter} stands for. */
+/* `model`: None, or a network or a machine in place of filters; `filters`: the names for {filter}. */
 static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::handle model, const nb::dict &options,
                         nb::handle output, const nb::dict &given, nb::object progress) {
   Job job;
@@ -208,7 +208,7 @@ static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::han
   batch.stop = &job.stop;
   batch.report = tell;
   batch.user = &job;
-  const gconv_status status = job.inputs.count > 0 ? run_batch(&job) : GCONV_OK; /* a shard may have none */
+  const gconv_status status = job.inputs.count > 0 ? run_batch(&job) : GCONV_OK; /* a shard may have no inputs */
   if (job.raised) {
     PyObject *value = job.raised;
     job.raised = nullptr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers whose weights are arrays of the caller. */
+/* Makes layers whose weights are arrays of the caller. */
 #include "operation.hpp"
 
 #include <cstring>
@@ -41,7 +41,7 @@ public:
   Layer(gconv_operation *operation, std::unique_ptr<Bank> bank)
       : Operation(operation, nb::none(), false), bank_(std::move(bank)) {}
 
-  /* Whether its weights and biases are these, bit by bit. The shapes are known to be the same. */
+  /* Returns whether the layer's weights and biases have the same bits. The shapes are known to be the same. */
   bool holds(Weights weights, nb::object bias) const {
     if (bias.is_none() != bank_->constants.empty() || !same_numbers(bank_->numbers, weights.data(), weights.size()))
       return false;

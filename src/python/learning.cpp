@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Learning: data sets, and networks that are trained on them. */
+/* Opens data sets, and trains networks on them. */
 #include "learning.hpp"
 
 namespace gconv_python {
@@ -75,7 +75,7 @@ static gconv_training_options training_options(const nb::dict &given) {
   return options;
 }
 
-/* Trains until it ends. `report` gets a dict for each epoch. A signal, or what report raises, ends it, too. */
+/* Trains a network. `report` gets a dict for each epoch. A signal, or an exception of `report`, ends the training. */
 static Network *train(const Network &network, Dataset &dataset, const nb::dict &given, double validation,
                       nb::object report) {
   Held<gconv_trainer, gconv_trainer_free> trainer;
@@ -107,7 +107,7 @@ static Network *train(const Network &network, Dataset &dataset, const nb::dict &
   return trained.release();
 }
 
-/* The values of an enumeration, by their names. */
+/* Returns the values of an enumeration by their names. */
 static nb::dict values_of(std::initializer_list<std::pair<const char *, int>> rows) {
   nb::dict values;
   for (const auto &[name, value] : rows)

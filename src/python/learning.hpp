@@ -8,10 +8,10 @@
 namespace gconv_python {
 
 struct Dataset {
-  Held<gconv_dataset, gconv_dataset_free> whole, first, second; /* the last two: its parts, once it is split */
+  Held<gconv_dataset, gconv_dataset_free> whole, first, second; /* first, second: the parts, once the set is split */
 };
 
-/* Weights of classes, of a dict. The names live as long as the array that points to them. */
+/* Weights of classes, from a dict. The names live as long as the array that points to them. */
 struct ClassWeights {
   std::vector<std::string> names;
   std::vector<gconv_class_weight> all;
@@ -33,7 +33,7 @@ struct ClassWeights {
 /* A support vector machine. */
 using Machine = Held<gconv_svm, gconv_svm_free>;
 
-/* The operation of a network or a machine. Raises if it cannot be made. */
+/* Makes the operation of a network or a machine. Raises if that fails. */
 gconv_operation *model_operation(nb::handle model, const std::string &present, const gconv_format_info *format,
                                  const nb::dict &given);
 

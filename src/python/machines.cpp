@@ -57,7 +57,7 @@ static nb::dict info_of(const Machine &machine) {
   return result;
 }
 
-/* (numbers of classes or None, values, probabilities or None) */
+/* Returns (numbers of classes or None, values, probabilities or None). */
 static nb::tuple predict(const Machine &machine, nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> rows,
                          const std::string &device_name) {
   const gconv_svm_info *info = gconv_svm_get_info(machine.it);
@@ -94,7 +94,7 @@ gconv_operation *model_operation(nb::handle model, const std::string &present, c
   return operation;
 }
 
-/* The operation holds the model. Features of pixels, and pictures, are made by the host alone. */
+/* Makes an operation, which holds the model. Only the host makes features of pixels, and pictures. */
 static Operation *operation_of(nb::object model, const std::string &present, const nb::dict &given) {
   gconv_operation *operation = model_operation(model, present, nullptr, given);
   const bool on_host = !nb::isinstance<Network>(model) || present == "image" || nb::cast<const Network &>(model).features;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A network that Python holds, and what becomes of the outputs of networks and models. */
+/* A network that Python holds, and the form in which outputs of networks and models are given. */
 #ifndef GCONV_PYTHON_NETWORK_HPP
 #define GCONV_PYTHON_NETWORK_HPP
 
@@ -9,22 +9,21 @@ namespace gconv_python {
 
 using Network = Owned<gconv_network, gconv_network_free>;
 
-/* What becomes of outputs: "tensor", as they are; "image", images like the inputs; "classes", maps of the classes that have
- * these names. */
+/* The form of outputs: "tensor", as they are; "image", images like the inputs; "classes", maps of the named classes. */
 struct Presentation : gconv_network_options {
-  std::vector<uint16_t> values; /* of the classes, in maps */
+  std::vector<uint16_t> values; /* the number of each class in maps */
 
   Presentation(const std::string &present, const char *const *classes, size_t class_count, const gconv_format_info *format);
 };
 
-/* The operation of a network. Raises if it cannot be made. */
+/* Makes the operation of a network. Raises if that fails. */
 gconv_operation *network_operation(const gconv_network &network, const std::string &present, const gconv_format_info *format,
                                    const nb::dict &given);
 
-/* What a model keeps of its columns: names, means, origins, in a dict; None where it keeps none. */
+/* Puts a model's notes about columns into a dict: names, means, origins; None for those that it lacks. */
 void put_notes(const gconv_column_notes &notes, nb::dict &info);
 
-/* The number that each class has in maps. */
+/* Returns the number of each class in maps. */
 nb::list values_of_classes(const char *const *classes, size_t count);
 
 } // namespace gconv_python

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks as files, and applied to arrays. */
+/* Reads and writes networks, and makes operations of them. */
 #include "network.hpp"
 
 #include <algorithm>
 
 namespace gconv_python {
 
-/* ---- What becomes of outputs ---- */
+/* ---- The form of outputs ---- */
 
 Presentation::Presentation(const std::string &present, const char *const *classes, size_t class_count,
                            const gconv_format_info *format)
@@ -105,7 +105,7 @@ static nb::dict info_of(const Network &network) {
   return info;
 }
 
-/* (weights, biases or None) of layer number `index`, as copies. */
+/* Returns (weights, biases or None) of layer number `index`, as copies. */
 static nb::tuple weights_of(const Network &network, size_t index) {
   if (index >= network.count || !network.layers[index].bank)
     refuse("layer %zu has no weights", index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations: made of filters, layers or networks by the functions of other files, applied to arrays here. */
+/* Applies operations to arrays. Other files make operations, of filters, layers or networks. */
 #include "operation.hpp"
 
 #include <algorithm>
@@ -7,11 +7,12 @@
 
 namespace gconv_python {
 
-/* Work that takes one thread no longer is not shared out: waking others takes half as long. Results are the same. */
+/* Work that takes one thread less than this is not shared: to wake other threads takes half as long. Results are the
+ * same. */
 static const double LONE_MS = 0.15;
-enum { KEPT_SHAPES = 8, KEPT_PLANS = 64 }; /* of an operation; idle ones of a shape */
+enum { KEPT_SHAPES = 8, KEPT_PLANS = 64 }; /* the most shapes of an operation; the most idle plans of a shape */
 
-/* Of the input of a strip: what its stages make of it stays in L2 and L3. */
+/* Bytes of a strip's input, and least rows: the stages' results for it stay in L2 and L3. */
 enum { STRIP_BYTES = 2 << 20, LEAST_STRIP = 32 };
 
 /* ---- Plans ---- */
@@ -34,7 +35,7 @@ void Operation::clear() {
   shapes_.clear();
 }
 
-/* Plans from before a fork belong to threads that are not there: they are left as they are. */
+/* Plans from before a fork belong to threads that the child lacks: they are left as they are. */
 void Operation::forget_after_fork() {
   if (generation_ != generation()) {
     shapes_.clear();
@@ -127,7 +128,7 @@ struct Outputs {
   std::vector<gconv_image> images;
 };
 
-/* Sees an array of the caller as output number `i`. False: it must be made elsewhere, and copied. */
+/* Takes an array of the caller as output number `i`. Returns false if the output must be made elsewhere, and copied. */
 static bool take_output(nb::handle out, const gconv_image &header, const Axes &axes, const Samples &in, size_t i,
                         Outputs *outputs) {
   Samples &samples = outputs->samples[i];
@@ -195,7 +196,7 @@ static std::string device_of(const Samples &samples, nb::handle device) {
   return samples.device >= 0 ? own : name;
 }
 
-/* Rows `first` to `end` - 1 of an image of one frame, whose channels lie side by side. */
+/* Returns rows `first` to `end` - 1 of an image of one frame, whose channels are interleaved. */
 static gconv_image rows_of(const gconv_image &image, int32_t first, int32_t end) {
   gconv_image rows = image;
   rows.data = (uint8_t *)image.data + (size_t)first * image.row_bytes;
@@ -203,8 +204,8 @@ static gconv_image rows_of(const gconv_image &image, int32_t first, int32_t end)
   return rows;
 }
 
-/* Executes a plan with several stages on the host strip by strip: what lies between the stages stays in the caches, and
- * needs no memory of the size of an image, which the system would clear for each call. */
+/* Executes a plan with several stages on the host strip by strip: results between stages stay in the caches, and need no
+ * memory of the size of an image, which the system would clear for each call. */
 static gconv_status execute_strips(gconv_plan *plan, const gconv_image &image, std::vector<gconv_image> &outputs) {
   const int32_t step = gconv_plan_row_step(plan), height = outputs[0].height;
   const int64_t wanted = STRIP_BYTES / ((int64_t)image.row_bytes + 1);
@@ -226,7 +227,7 @@ static gconv_status execute_strips(gconv_plan *plan, const gconv_image &image, s
   return GCONV_OK;
 }
 
-/* Executes without the GIL. The text of a failure is this thread's. */
+/* Executes without the GIL. A failure leaves its text in this thread. */
 static gconv_status execute(gconv_plan *plan, bool by_images, bool by_strips, const gconv_array &in,
                             const gconv_image &image, Outputs *outputs, void *stream) {
   nb::gil_scoped_release released;

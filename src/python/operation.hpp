@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An operation of the library with the plans that were made of it. */
+/* An operation of the library, with its plans. */
 #ifndef GCONV_PYTHON_OPERATION_HPP
 #define GCONV_PYTHON_OPERATION_HPP
 
@@ -7,28 +7,28 @@
 
 namespace gconv_python {
 
-/* Plans for images of one shape, on one device. A plan is executed by one thread at a time: each call takes one that is
- * idle, or makes one, so that no call waits for another. */
+/* Plans for images of one shape, on one device. A plan is executed by one thread at a time: each call takes an idle plan, or
+ * makes one, so that no call waits for another. */
 struct Shape {
   gconv_image like = {};
   gconv_device *device = nullptr;
-  void *stream = nullptr; /* in which its plans were executed: on a GPU, executions of one plan follow each other in it */
+  void *stream = nullptr; /* the stream of its plans: on a GPU, executions of one plan follow each other in a stream */
   std::vector<gconv_plan *> idle;
 };
 
 class Operation {
 public:
-  /* Takes `operation` over. `owner` keeps what it needs: banks, networks. `on_host`: it has stages that only the host has.
-   * `alpha`: the last channel of images is alpha. `by_strips`: its results are the same by rows, and those with stages on
-   * the host are made so. */
+  /* Takes over `operation`. `owner` keeps the banks or networks that it needs. `on_host`: it has stages that only the host
+   * has. `alpha`: the last channel of images is alpha. `by_strips`: results by rows are the same, so plans with stages on
+   * the host go by strips. */
   Operation(gconv_operation *operation, nb::object owner, bool on_host, bool alpha = false, bool by_strips = false);
   ~Operation();
   Operation(const Operation &) = delete;
   Operation &operator=(const Operation &) = delete;
 
-  /* Applies it to an array. None: the array must be copied or converted first (gconv._arrays). */
+  /* Applies the operation to an array. Returns None if the array must be copied or converted first (gconv._arrays). */
   nb::object run(nb::handle image, nb::handle axes, nb::handle device, nb::handle out, nb::handle stream, bool any_stream);
-  /* The header of images like the array, for explain() and info(). */
+  /* explain() and info() describe the plan for images of this shape and type. */
   nb::object explain(nb::handle shape, const std::string &type, bool planar, const std::string &device);
   nb::dict info(nb::handle shape, const std::string &type, bool planar, const std::string &device);
   /* Frees all plans that are idle. */
@@ -39,7 +39,7 @@ public:
 
 private:
   struct Taken;
-  /* A plan that is idle, or a new one. Raises if none can be made. */
+  /* Returns an idle plan, or a new plan. Raises if that fails. */
   gconv_plan *take(const gconv_image &like, gconv_device *device, void *stream);
   void give_back(gconv_plan *plan, const gconv_image &like, gconv_device *device, void *stream);
   void forget_after_fork();
@@ -49,7 +49,7 @@ private:
   bool on_host_, alpha_, by_strips_;
   unsigned generation_;
   std::mutex lock_;
-  std::vector<Shape> shapes_; /* the one that was used last stands first */
+  std::vector<Shape> shapes_; /* the shape that was used last is first */
 };
 
 } // namespace gconv_python
