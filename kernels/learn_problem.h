@@ -21,7 +21,8 @@
  *   cross-entropy with softmax: the gradient of the sums, (y - t) * f.
  *
  *   Gradient of sums, z: gconv_learn_slope() of learn_math.h. Softmax, unless with cross-entropy: s is a chain of fmaf(dy_k,
- *   y_k, s) over k from +0; dz_k = y_k * (dy_k - s).
+ *   y_k, s) over k from +0, begun anew at each multiple of GCONV_SOFTMAX_PART; the chains are added in float64, and their
+ * sum is rounded to float32; dz_k = y_k * (dy_k - s).
  *
  *   Gradient of inputs. Of convolutions, in gather form: a chain of fmaf(w, dz, sum) from +0 over k of the input's group,
  *   then p, then q, of all outputs that the input takes part in; then + 0.0f, which makes a -0 a +0, so that products with

@@ -5,18 +5,15 @@
 enum { NAME(SIDE) = 2 }; /* vectors side by side, so that no sum waits for the sum before it */
 
 typedef struct NAME(smooth_sums) {
+  VECTOR twice[NAME(SIDE)]; /* the middle samples, times 2 */
   VECTOR sum[NAME(SIDE)], slope[NAME(SIDE)], bend[NAME(SIDE)];
 } NAME(smooth_sums);
 
-GCONV_INLINE TARGET void NAME(smooth_begin)(const gconv_smoothing *s, const float *in, NAME(smooth_sums) * n, bool zero,
-                                            bool two) {
+GCONV_INLINE TARGET void NAME(smooth_begin)(const float *in, NAME(smooth_sums) * n) {
   UNROLL for (int v = 0; v < NAME(SIDE); v++) {
     VECTOR middle = LOAD(in + v * LANES);
     n->sum[v] = n->bend[v] = n->slope[v] = ZERO;
-    if (zero)
-      n->sum[v] = SPREAD(s->taps[0]) * middle;
-    if (two)
-      n->bend[v] = SPREAD(s->taps[2]) * middle;
+    n->twice[v] = middle + middle;
   }
 }
 
@@ -24,7 +21,7 @@ GCONV_INLINE TARGET void NAME(smooth_begin)(const gconv_smoothing *s, const floa
 GCONV_INLINE TARGET void NAME(smooth_add)(const gconv_smoothing *s, int32_t k, const VECTOR *ahead, const VECTOR *behind,
                                           NAME(smooth_sums) * n, bool zero, bool one, bool two) {
   UNROLL for (int v = 0; v < NAME(SIDE); v++) {
-    VECTOR both = ahead[v] + behind[v];
+    VECTOR both = ahead[v] + behind[v] - n->twice[v];
     if (zero)
       n->sum[v] = FMA(SPREAD(s->taps[0] + k), both, n->sum[v]);
     if (one)
@@ -38,7 +35,7 @@ GCONV_INLINE TARGET void NAME(smooth_end)(const gconv_smoothing *s, size_t at, c
                                           bool one, bool two) {
   UNROLL for (int v = 0; v < NAME(SIDE); v++) {
     if (zero)
-      STORE(s->out[0] + at + v * LANES, n->sum[v]);
+      STORE(s->out[0] + at + v * LANES, n->sum[v] + 0.5F * n->twice[v]);
     if (one)
       STORE(s->out[1] + at + v * LANES, n->slope[v]);
     if (two)
@@ -54,7 +51,7 @@ GCONV_INLINE TARGET void NAME(smooth_place)(const gconv_smoothing *s, const floa
                                             bool two) {
   NAME(smooth_sums) n;
   VECTOR ahead[NAME(SIDE)], behind[NAME(SIDE)];
-  NAME(smooth_begin)(s, in, &n, zero, two);
+  NAME(smooth_begin)(in, &n);
   for (int32_t k = 1; k <= s->radius; k++) {
     NAME(smooth_load)(in + (size_t)k * s->step, ahead);
     NAME(smooth_load)(in - (size_t)k * s->step, behind);
@@ -70,8 +67,8 @@ GCONV_INLINE TARGET void NAME(smooth_pair)(const gconv_smoothing *s, const float
                                            bool two) {
   NAME(smooth_sums) upper, lower;
   VECTOR ahead[NAME(SIDE)], behind[NAME(SIDE)], next[NAME(SIDE)];
-  NAME(smooth_begin)(s, in, &upper, zero, two);
-  NAME(smooth_begin)(s, in + s->step, &lower, zero, two);
+  NAME(smooth_begin)(in, &upper);
+  NAME(smooth_begin)(in + s->step, &lower);
   NAME(smooth_load)(in + s->step, ahead);
   NAME(smooth_load)(in, behind);
   for (int32_t k = 1; k <= s->radius; k++) {

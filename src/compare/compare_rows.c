@@ -95,15 +95,16 @@ void gconv_compare_row(const float *a, const float *b, size_t count, double know
 
 /* ---- SSIM ------------------------------------------------------------------------------------------------------------ */
 
-/* moments[m * stride + i] = the sum over WINDOW rows of moment m at column `first` + i. */
+/* moments[m * stride + i] = the sum over WINDOW rows of moment m at column `first` + i. from_a and from_b are subtracted
+ * from samples. */
 GCONV_VECTOR_LOOP(add_columns,
-                  (const float *const *a, const float *const *b, size_t first, size_t count, size_t stride,
-                   double *restrict moments),
-                  (a, b, first, count, stride, moments)) {
+                  (const float *const *a, const float *const *b, size_t first, size_t count, size_t stride, double from_a,
+                   double from_b, double *restrict moments),
+                  (a, b, first, count, stride, from_a, from_b, moments)) {
   for (size_t i = 0; i < count; i++) {
     double sum_a = 0, sum_b = 0, sum_aa = 0, sum_bb = 0, sum_ab = 0;
     for (size_t r = 0; r < WINDOW; r++) {
-      double x = (double)a[r][first + i], y = (double)b[r][first + i];
+      double x = (double)a[r][first + i] - from_a, y = (double)b[r][first + i] - from_b;
       sum_a += x;
       sum_b += y;
       sum_aa += x * x;
@@ -126,9 +127,9 @@ GCONV_INLINE double add_window(const double *column, size_t step) {
 
 /* similarity[i] = SSIM of the window whose first column is moments[i]. */
 GCONV_VECTOR_LOOP(find_similarity,
-                  (const double *restrict moments, size_t stride, size_t step, size_t count, double c1, double c2,
-                   double *restrict similarity),
-                  (moments, stride, step, count, c1, c2, similarity)) {
+                  (const double *restrict moments, size_t stride, size_t step, size_t count, double from_a, double from_b,
+                   double c1, double c2, double *restrict similarity),
+                  (moments, stride, step, count, from_a, from_b, c1, c2, similarity)) {
   const double samples = WINDOW * WINDOW, unbiased = samples / (samples - 1);
   for (size_t i = 0; i < count; i++) {
     double a = add_window(moments + i, step) / samples, b = add_window(moments + stride + i, step) / samples;
@@ -136,8 +137,16 @@ GCONV_VECTOR_LOOP(find_similarity,
            bb = add_window(moments + 3 * stride + i, step) / samples;
     double ab = add_window(moments + 4 * stride + i, step) / samples;
     double variances = unbiased * ((aa - a * a) + (bb - b * b)), covariance = unbiased * (ab - a * b);
+    a += from_a;
+    b += from_b;
     similarity[i] = ((2 * a * b + c1) * (2 * covariance + c2)) / ((a * a + b * b + c1) * (variances + c2));
   }
+}
+
+/* Returns a number that is subtracted from samples, so that large floats cost the variances no digits. Sums of levels are
+ * exact, and need none. */
+static double origin_of(const float *const *rows, size_t first, double white) {
+  return white == 1 && isfinite(rows[0][first]) ? (double)rows[0][first] : 0;
 }
 
 size_t gconv_similarity_room(size_t step) {
@@ -152,8 +161,9 @@ double gconv_compare_similarity(const float *const *a, const float *const *b, si
   for (size_t first = 0; first < windows; first += COLUMNS) {
     size_t count = windows - first < COLUMNS ? windows - first : COLUMNS;
     double lanes[LANES] = {0};
-    add_columns(a, b, first, count + HALO * step, stride, room);
-    find_similarity(room, stride, step, count, c1, c2, similarity);
+    const double from_a = origin_of(a, first, white), from_b = origin_of(b, first, white);
+    add_columns(a, b, first, count + HALO * step, stride, from_a, from_b, room);
+    find_similarity(room, stride, step, count, from_a, from_b, c1, c2, similarity);
     for (size_t i = 0; i < count; i++)
       lanes[i % LANES] += similarity[i];
     for (size_t k = 0; k < LANES; k++)

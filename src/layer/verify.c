@@ -6,6 +6,7 @@
  */
 #include "operation/verify.h"
 #include "base/memory.h"
+#include "kernels/activation.h"
 #include "layer/border.h"
 #include "layer/input.h"
 #include "layer/kind.h"
@@ -73,6 +74,7 @@ static void pad_field(const gconv_network_plan *network, const gconv_step *step,
  * exponents v - largest are rounded; in the sum, each rounding counts by the weight of its exponential. The exponential has
  * the error that activation.h says, and is 0 below e^-87. */
 static void normalise_place(gconv_field *f, size_t first, size_t count, size_t distance) {
+  const double parts = (double)(count < GCONV_SOFTMAX_PART ? count : GCONV_SOFTMAX_PART + 1); /* chains of additions */
   double largest = f->value[first], error = f->allowed[first], sum = 0, rounded = 0;
   for (size_t k = 1; k < count; k++) {
     largest = fmax(largest, f->value[first + k * distance]);
@@ -85,7 +87,7 @@ static void normalise_place(gconv_field *f, size_t first, size_t count, size_t d
   }
   for (size_t k = 0; k < count; k++) {
     double *value = &f->value[first + k * distance], exponent = largest - *value + 2 * error;
-    double own = expm1(2 * error) + GCONV_UNIT * (exponent + rounded / sum) + 0x1p-20 + (double)count * GCONV_UNIT;
+    double own = expm1(2 * error) + GCONV_UNIT * (exponent + rounded / sum) + 0x1p-20 + parts * GCONV_UNIT;
     *value = exp(*value - largest) / sum;
     f->allowed[first + k * distance] = fmin(1, *value * own + (double)count * 2e-38);
   }

@@ -104,6 +104,20 @@ class Compare(CommandTest):
     def json(self, *words, status=1):
         return json.loads(self.gconv("compare", *words, "--json", status=status).stdout)
 
+    def test_floats_far_from_zero(self):
+        """SSIM of floats that are large beside their differences, by differences from the means of windows."""
+        for offset in 1e3, 1e7, 1e9:
+            a = (self.generator.normal(0, offset / 1e7, (30, 300)) + offset).astype("f4")
+            b = (a + self.generator.normal(0, offset / 1e7, a.shape)).astype("f4")
+            self.save("a.npy", a)
+            self.save("b.npy", b)
+            x, y = (np.lib.stride_tricks.sliding_window_view(v.astype(np.longdouble), (7, 7)).reshape(-1, 49) for v in (a, b))
+            mx, my = x.mean(1), y.mean(1)
+            dx, dy = x - mx[:, None], y - my[:, None]
+            spread, common = ((dx * dx).sum(1) + (dy * dy).sum(1)) / 48, (dx * dy).sum(1) / 48
+            expected = np.mean((2 * mx * my + 1e-4) * (2 * common + 9e-4) / ((mx * mx + my * my + 1e-4) * (spread + 9e-4)))
+            self.assertAlmostEqual(self.json("a.npy", "b.npy")["ssim"], float(expected), delta=1e-9)
+
     def check(self, a, b, names=("a.png", "b.png")):
         self.save(names[0], a)
         self.save(names[1], b)

@@ -111,6 +111,19 @@ class Layers(CommandTest):
         self.assertRegex(self.gconv(*words, "-a", "direct").stderr, "warning: rounding of the algorithm direct may make sums of 360000 products wrong")
 
 
+    def test_softmax_of_many_outputs(self):
+        """The powers of 100,000 outputs are not added one behind the other in float32: results add up to 1."""
+        for outputs, rows in (255, 1), (256, 3), (257, 1), (1000, 300), (100000, 1):
+            bias = numpy.append(numpy.full(outputs - 1, -1.3), 0).astype("f4")
+            numpy.save(self.folder / "in.npy", numpy.ones((rows, 1), "f4"))
+            save_network(self.folder / "n.safetensors",
+                         [Layer(numpy.zeros((outputs, 1, 1, 1), "f4"), bias, padding="valid", activation="softmax")], 1)
+            self.gconv("-i", "in.npy", "-f", "n.safetensors", "-o", "out.npy", "--verify")
+            found, powers = numpy.load(self.folder / "out.npy").astype(float).reshape(outputs, -1), numpy.exp(bias.astype(float))
+            expected = (powers / powers.sum())[:, None]
+            self.assertLess(abs(found / expected - 1).max(), 3e-6, outputs)
+
+
 class Finite(CommandTest):
     def test_minmax_is_of_finite_numbers(self):
         image = numpy.random.default_rng(2).random((9, 11)).astype("f4")

@@ -170,6 +170,27 @@ class Svm(CommandTest):
         self.check_optimum(model, x, kinds, [5] * 3, 1.3e-4)
         self.assertEqual([r["class"] for r in self.classified("m.model", "t.libsvm")], model.classes(x))
 
+    def test_sums_of_many_vectors_and_columns(self):
+        """Values of models are sums in float64: near those of more digits, whatever the kernel, the sizes and the offset."""
+        rng = np.random.default_rng(7)
+        for vectors, columns, offset in ((10000, 6, 0), (10000, 6, 1000), (3, 100000, 0), (3, 100000, 30)):
+            points = (offset + rng.normal(size=(vectors, columns))).astype(np.float32)
+            x = (offset + rng.normal(size=(4, columns))).astype(np.float32)
+            weights = rng.uniform(-100, 100, vectors)
+            np.save(self.folder / "x.npy", x)
+            near, a, b = 1 / columns / (1 + offset**2), points.astype(np.longdouble), x.astype(np.longdouble)
+            rows = "".join(f"{w!r} " + " ".join(f"{i + 1}:{v:.9g}" for i, v in enumerate(row)) + "\n" for w, row in zip(weights.tolist(), points.tolist()))
+            dots, apart = b @ a.T, np.array([((a - row) ** 2).sum(1) for row in b])
+            for kernel, gamma, values in (("linear", 1, dots), ("polynomial", near, (near * dots + 1) ** 3), ("rbf", 1 / columns, np.exp(-apart / columns)),
+                                          ("sigmoid", near, np.tanh(near * dots + 1))):
+                head = f"svm_type epsilon_svr\nkernel_type {kernel}\ndegree 3\ngamma {gamma!r}\ncoef0 1\nnr_class 2\ntotal_sv {vectors}\nrho 0.5\nSV\n"
+                (self.folder / "m.model").write_text(head + rows)
+                self.gconv("classify", "-q", "m.model", "x.npy", "-d", "cpu", "-o", "y.csv")
+                with self.subTest(kernel, vectors=vectors, columns=columns, offset=offset):
+                    found, expected = np.loadtxt(self.folder / "y.csv", delimiter=",", skiprows=1)[:, 1], values @ weights - 0.5
+                    allowed = 1e-8 * (abs(values) @ abs(weights) + 0.5) + 1e-8 * abs(expected)  # the second: 9 digits are written
+                    self.assertTrue((abs(found - expected) <= allowed).all(), f"{abs(found - expected)} {allowed}")
+
     def regression(self, count=120):
         rng = np.random.default_rng(4)
         x = rng.uniform(-2, 2, (count, 2)).astype(np.float32)

@@ -80,6 +80,7 @@ class Training(NetworkTest):
             ("dense 13 sigmoid, dense 5 sigmoid", "--loss", "sse", "--batch", "full", "--validate", "20%", "--rate", "0.001", "--optimizer", "sgd"),
             ("dense 13 sigmoid, dense 5 softmax", "--batch", "200", "--validate", "10%"),
             ("dense 6 softmax, dense 5 softmax", "--loss", "mse"),
+            ("dense 300 softmax, dense 5 softmax", "--loss", "mse"),  # softmax in parts
             ("dense 5 softmax", "--batch", "1"),
             ("dense 300 relu, dense 200 relu, dense 5 softmax", "--batch", "128"),
             ("dense 63 sigmoid, dense 5 softmax", "--batch", "128"),

@@ -110,6 +110,28 @@ class Features(unittest.TestCase):
                 self.check([next(got) for _ in range(1 + (kind in EIGENVALUES))], kind, sigma, image / 255)
             self.assertIsNone(next(got, None))
 
+    def test_flat_images(self):
+        """A weighted mean of equal numbers is that number, and derivatives of them are 0: exactly, at any sigma and size of image."""
+        kinds = ["gaussian", "intensity", "log", "gradient", "dog", "structure", "hessian", "edges", "texture"]
+        text = ", ".join(f"{kind} 0.1 1 10 64" for kind in kinds)
+        for height, width, value in ((120, 130, 0.7), (20, 13, 65535), (40, 600, 1e-3)):
+            got = self.features(np.full((height, width), value, np.float32), text)
+            self.assertTrue((got[:8] == np.float32(value)).all(), f"{value}")
+            self.assertFalse(got[8:].any(), f"{value}")
+
+    def test_largest_sigmas(self):
+        """Windows of up to 512 pixels, on images larger and smaller than these, and on an image far from 0."""
+        image, sigma = texture(140, 560).astype(np.float32) / np.float32(255), 64
+        for plain, offset in ((image, 0), (image[:50, :70], 0), (image[:9, :2], 0), (image, 100)):
+            part = plain + np.float32(offset)
+            for kind in ("gaussian", "log", "gradient", "dog", "structure", "hessian", "intensity"):
+                got = self.features(part, f"{kind} {sigma}")
+                own = formula(kind, sigma, plain.astype(float))
+                for i, expected in enumerate(formula(kind, sigma, part.astype(float))):
+                    of_levels = abs(part).max() * (2**-21 if kind in ("gaussian", "intensity", "dog") else 2**-23 / sigma**2)
+                    allowed = max(of_levels, 5e-6 * max(1, offset) * abs(own[i]).max())
+                    self.assertLessEqual(abs(got[i] - expected).max(), allowed, f"{kind} {sigma}, output {i}, {part.shape}, {offset}")
+
     @unittest.skipIf(vigra is None, "no vigra here")
     def test_vigra(self):
         """The functions that ilastik calls, with windows of 3.5 sigma, at all sigmas of the set `ilastik`."""

@@ -3,6 +3,7 @@
  * REAL, MULTIPLY_ADD(a, b, c), ENTRY, the name of the function, and activate(), derivative(), exponential() and
  * cross_entropy(). */
 #include "base/memory.h"
+#include "kernels/activation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +40,26 @@ static void forward_conv(const gconv_layer_problem *l, const REAL *weights, cons
       }
 }
 
+/* Returns 0 where a part of softmax's sum begins, having added the last part to *parts; else returns the part. */
+static REAL begin_part(int64_t k, REAL part, double *parts) {
+  if (k % GCONV_SOFTMAX_PART > 0)
+    return part;
+  *parts += (double)part;
+  return 0;
+}
+
 static void forward_softmax(const gconv_layer_problem *l, REAL *y) {
   int64_t places = (int64_t)l->out_height * l->out_width;
   for (int64_t i = 0; i < places; i++, y++) {
-    REAL largest = y[0], sum = 0;
+    REAL largest = y[0], part = 0;
+    double parts = 0;
     for (int64_t k = 1; k < l->filters; k++)
       largest = y[k * places] > largest ? y[k * places] : largest;
-    for (int64_t k = 0; k < l->filters; k++)
-      sum += y[k * places] = exponential(y[k * places] - largest);
+    for (int64_t k = 0; k < l->filters; k++) {
+      part = begin_part(k, part, &parts);
+      part += y[k * places] = exponential(y[k * places] - largest);
+    }
+    REAL sum = (REAL)(parts + (double)part);
     for (int64_t k = 0; k < l->filters; k++)
       y[k * places] /= sum;
   }
@@ -95,9 +108,11 @@ static double loss_of_case(const gconv_learn_net *net, const REAL *y, const REAL
 static void backward_softmax(const gconv_layer_problem *l, const REAL *y, REAL *dy) {
   int64_t places = (int64_t)l->out_height * l->out_width;
   for (int64_t i = 0; i < places; i++, y++, dy++) {
-    REAL sum = 0;
+    REAL part = 0;
+    double parts = 0;
     for (int64_t k = 0; k < l->filters; k++)
-      sum = MULTIPLY_ADD(dy[k * places], y[k * places], sum);
+      part = MULTIPLY_ADD(dy[k * places], y[k * places], begin_part(k, part, &parts));
+    REAL sum = (REAL)(parts + (double)part);
     for (int64_t k = 0; k < l->filters; k++)
       dy[k * places] = y[k * places] * (dy[k * places] - sum);
   }

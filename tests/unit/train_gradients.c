@@ -311,6 +311,7 @@ static void large_ones_agree(void **state) {
                {"conv 2 3x3 dilation 2 groups 2", 34, 50, 50, 0, 2 * 50 * 50, 2},
                {"conv 2 1x1 tanh, conv 1 2x2/2 valid", 1, 150, 60, 0, 75 * 30, 1},
                {"dense 70 tanh, dense 26 softmax", 16, 1, 1, 26, 26, 1500},
+               {"dense 700 softmax, dense 300 softmax", 5, 1, 1, 0, 300, 40},
                {"conv 2 3x3 relu, conv 3 2x2/2 valid tanh, dense 4 softmax", 1, 6, 6, 4, 4, 700}};
   random_state = 3;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

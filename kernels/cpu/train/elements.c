@@ -54,13 +54,22 @@ void gconv_learn_differentiate_to(const gconv_layer_problem *problem, const gcon
 
 GCONV_VECTOR_LOOP(differentiate_softmax, (const float *y, float *dy, int64_t pitch, int64_t filters, int64_t count),
                   (y, dy, pitch, filters, count)) {
-  float sum[BLOCK] = {0};
+  float part[BLOCK] = {0};
+  double sum[BLOCK] = {0};
+  for (int64_t k = 0; k < filters; k++) {
+    for (int64_t i = 0; i < count; i++)
+      part[i] = fmaf(dy[k * pitch + i], y[k * pitch + i], part[i]);
+    if ((k + 1) % GCONV_SOFTMAX_PART == 0 || k + 1 == filters)
+      for (int64_t i = 0; i < count; i++) {
+        sum[i] += (double)part[i];
+        part[i] = 0;
+      }
+  }
+  for (int64_t i = 0; i < count; i++)
+    part[i] = (float)sum[i];
   for (int64_t k = 0; k < filters; k++)
     for (int64_t i = 0; i < count; i++)
-      sum[i] = fmaf(dy[k * pitch + i], y[k * pitch + i], sum[i]);
-  for (int64_t k = 0; k < filters; k++)
-    for (int64_t i = 0; i < count; i++)
-      dy[k * pitch + i] = y[k * pitch + i] * (dy[k * pitch + i] - sum[i]);
+      dy[k * pitch + i] = y[k * pitch + i] * (dy[k * pitch + i] - part[i]);
 }
 
 void gconv_learn_differentiate_rows(const gconv_layer_problem *problem, const float *y, float *dy, int64_t pitch,

@@ -22,15 +22,15 @@ template <bool ZERO, bool ONE, bool TWO> struct sums {
 
 /* Step number k = c V + u + 1. */
 template <bool ZERO, bool ONE, bool TWO, class Ahead, class Behind>
-DEVICE void step(const gconv_feature_taps &taps, int c, int u, const Ahead &ahead, const Behind &behind, float *front,
-                 float *back, sums<ZERO, ONE, TWO> *s) {
+DEVICE void step(const gconv_feature_taps &taps, int c, int u, const Ahead &ahead, const Behind &behind, const float *twice,
+                 float *front, float *back, sums<ZERO, ONE, TWO> *s) {
   const int k = c * V + u + 1;
   front[u] = ahead(c, u);
   back[V - 1 - u] = behind(c, u);
   UNROLLED_FOR (int v = 0; v < V; v++) {
     const float up = front[(v + 1 + u) % V], down = back[(v + 2 * V - 1 - u) % V];
     if (ZERO || TWO) {
-      const float both = up + down;
+      const float both = up + down - twice[v];
       if (ZERO)
         s->zero[v] = fmaf(taps.taps[0][k], both, s->zero[v]);
       if (TWO)
@@ -45,23 +45,24 @@ DEVICE void step(const gconv_feature_taps &taps, int c, int u, const Ahead &ahea
  * -(8 c + u + 1). Number 0 is the sample of output 0. */
 template <bool ZERO, bool ONE, bool TWO, class Middle, class Ahead, class Behind>
 DEVICE void slide(const gconv_feature_taps &taps, Middle middle, Ahead ahead, Behind behind, sums<ZERO, ONE, TWO> *s) {
-  float front[V], back[V];
+  float front[V], back[V], twice[V]; /* twice: the middle samples, times 2 */
   UNROLLED_FOR (int v = 0; v < V; v++) {
     front[v] = back[v] = middle(v);
-    s->zero[v] = ZERO ? taps.taps[0][0] * front[v] : 0.0f;
-    s->one[v] = 0.0f;
-    s->two[v] = TWO ? taps.taps[2][0] * front[v] : 0.0f;
+    twice[v] = front[v] + front[v];
+    s->zero[v] = s->one[v] = s->two[v] = 0.0f;
   }
   const int whole = taps.radius / V, rest = taps.radius % V;
   ROLLED_FOR (int c = 0; c < whole; c++) {
     UNROLLED_FOR (int u = 0; u < V; u++)
-      step(taps, c, u, ahead, behind, front, back, s);
+      step(taps, c, u, ahead, behind, twice, front, back, s);
   }
   UNROLLED_FOR (int u = 0; u < V - 1; u++) {
     if (u >= rest)
       break;
-    step(taps, whole, u, ahead, behind, front, back, s);
+    step(taps, whole, u, ahead, behind, twice, front, back, s);
   }
+  UNROLLED_FOR (int v = 0; v < V; v++)
+    s->zero[v] = s->zero[v] + 0.5f * twice[v];
 }
 
 } // namespace

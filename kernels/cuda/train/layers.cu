@@ -128,9 +128,14 @@ __global__ void differentiate_each(gconv_layer_problem p, const float *y, float 
 __global__ void differentiate_softmax(const float *y, float *dy, int64_t cases, int32_t filters, int64_t places) {
   FOR_OWN (i, cases * places) {
     const int64_t n = i / places, at = n * filters * places + i - n * places;
-    float sum = 0;
-    for (int32_t k = 0; k < filters; k++)
-      sum = fmaf(dy[at + k * places], y[at + k * places], sum);
+    double parts = 0;
+    for (int32_t first = 0; first < filters; first += GCONV_SOFTMAX_PART) {
+      float part = 0;
+      for (int32_t k = first; k < filters && k < first + GCONV_SOFTMAX_PART; k++)
+        part = fmaf(dy[at + k * places], y[at + k * places], part);
+      parts += (double)part;
+    }
+    const float sum = (float)parts;
     for (int32_t k = 0; k < filters; k++)
       dy[at + k * places] = y[at + k * places] * (dy[at + k * places] - sum);
   }

@@ -163,7 +163,8 @@ static bool is_for(const gconv_learn_net *net, size_t batch) {
     const gconv_learn_layer *layer = &net->layers[i];
     const bool soft = layer->problem.activation == GCONV_ACTIVATION_SOFTMAX;
     fits = fits && layer->kind == GCONV_LAYER_CONV && (!soft || (layer == last && net->loss == GCONV_LOSS_CROSS_ENTROPY)) &&
-           gconv_learn_in_floats(layer) <= 16384 && gconv_learn_out_floats(layer) <= 16384;
+           (!soft || layer->problem.filters <= GCONV_SOFTMAX_PART) && gconv_learn_in_floats(layer) <= 16384 &&
+           gconv_learn_out_floats(layer) <= 16384;
   }
   return fits;
 }
