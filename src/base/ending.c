@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/ending.h"
 #include "base/status.h"
+#include "base/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
-
-static bool is_among(const char *word, const char *list) {
-  size_t length = strlen(word);
-  for (; *list; list += strspn(list, " ")) {
-    size_t next = strcspn(list, " ");
-    if (next == length && strncasecmp(word, list, length) == 0)
-      return true;
-    list += next;
-  }
-  return false;
-}
 
 gconv_status gconv_check_ending(const char *path, const char *own, const char *what, const char *advice) {
   static const char known[] =
@@ -23,7 +12,8 @@ gconv_status gconv_check_ending(const char *path, const char *own, const char *w
       "csv tsv json jsonl xml yml yaml txt md safetensors onnx pt pth h5 hdf5 pkl mat model zip gz "
       "xls xlsx parquet exr hdr avif heic jxl";
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
-  if (!dot || dot == name || !is_among(dot + 1, known) || is_among(dot + 1, own))
+  if (!dot || dot == name || !gconv_find_word(known, ' ', dot + 1, strlen(dot + 1)) ||
+      gconv_find_word(own, ' ', dot + 1, strlen(dot + 1)))
     return GCONV_OK;
   char list[128] = "";
   for (const char *at = own; *at;) {

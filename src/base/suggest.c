@@ -11,6 +11,19 @@
  * is another word. */
 enum { LONGEST = 63, SHORTEST_BEGINNING = 3, VERY_SHORT = 6, SHORT = 8 };
 
+/* ---- Lists of words ---- */
+
+const char *gconv_find_word(const char *list, char between, const char *word, size_t length) {
+  const char separators[] = {between, ' ', '\0'};
+  for (const char *at = list; at && *at; at += strspn(at, separators)) {
+    size_t next = strcspn(at, (const char[]){between, '\0'});
+    if (next == length && strncasecmp(at, word, length) == 0)
+      return at;
+    at += next;
+  }
+  return NULL;
+}
+
 /* ---- Elsewhere ---- */
 
 #define IS_NOT_HERE " is not here: gconv convolves images with filters"

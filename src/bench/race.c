@@ -6,6 +6,7 @@
  * some part of the largest value.
  */
 #include "base/printable.h"
+#include "base/suggest.h"
 #include "bench/bench.h"
 #include "bench/make_plan.h"
 #include "image/layout.h"
@@ -14,7 +15,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { RUNS = 15 }; /* their median counts */
 
@@ -223,24 +223,16 @@ static void run_algorithm(race *r, const char *name) {
   gconv_plan_free(one.plan);
 }
 
-/* Returns whether `name` is in `list`, whose names are separated by commas; NULL: no names. Ignores case. */
-static bool is_listed(const char *list, const char *name) {
-  size_t length = strlen(name);
-  for (; list && *list; list += strcspn(list, ","), list += *list == ',')
-    if (strcspn(list, ",") == length && strncasecmp(list, name, length) == 0)
-      return true;
-  return false;
-}
-
 static gconv_status run_all(race *r, const char *device) {
   const gconv_race *asked = r->asked;
+  const char *without = asked->layers ? asked->network->without : asked->options->without;
   const gconv_algorithm_info *info;
   gconv_print(asked->out, "%s on %s, median of up to %d runs\n%-16s %-5s %10s %10s %9s  result\n", asked->path, device, RUNS,
               "algorithm", "math", "ms", "Gsample/s", "TFLOP/s");
   for (size_t i = 0; (info = asked->layers ? gconv_layer_algorithm_at(i) : gconv_algorithm_at(i)); i++)
     if (strncmp(device, info->device, strlen(info->device)) == 0 &&
-        !is_listed((asked->layers ? asked->network->without : asked->options->without), info->name) &&
-        (!asked->among || is_listed(asked->among, info->name)))
+        !gconv_find_word(without, ',', info->name, strlen(info->name)) &&
+        (!asked->among || gconv_find_word(asked->among, ',', info->name, strlen(info->name))))
       run_algorithm(r, info->name);
   if (r->wrong)
     return gconv_fail(GCONV_MISMATCH, "%s: the algorithms do not agree: nothing is written", asked->path);

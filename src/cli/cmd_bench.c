@@ -18,16 +18,13 @@ typedef struct bench_settings {
 
 /* ---- Kinds of values: shapes, and lists of them ---- */
 
-/* WxH, or with `most` of 3 also WxHxC, into numbers; how many there are, 0 if it is anything else. */
+/* The first `length` letters as WxH, or with `most` of 3 also WxHxC; how many numbers there are, 0 if it is anything else.
+ */
 static int parse_extents(const char *value, size_t length, int most, int32_t *numbers) {
   char text[64];
-  if (length >= sizeof text)
+  if ((size_t)snprintf(text, sizeof text, "%.*s", (int)length, value) >= sizeof text)
     return 0;
-  memcpy(text, value, length);
-  text[length] = '\0';
-  for (char *at = text; *at; at++)
-    *at = *at == 'x' ? ',' : *at == ',' ? '?' : *at;
-  int count = gconv_parse_integers(text, most, 1, INT32_MAX, numbers);
+  int count = gconv_parse_integers(text, 'x', most, 1, INT32_MAX, numbers);
   return count >= 2 ? count : 0;
 }
 
@@ -72,7 +69,7 @@ gconv_status gconv_take_types(const gconv_given *given) {
 
 gconv_status gconv_take_sizes(const gconv_given *given) {
   gconv_bench_list *list = given->field;
-  list->count = gconv_parse_integers(given->value, GCONV_BENCH_MOST, 1, given->option->most, list->items);
+  list->count = gconv_parse_integers(given->value, ',', GCONV_BENCH_MOST, 1, given->option->most, list->items);
   if (list->count == 0)
     return gconv_refuse("this takes %s", given->option->takes);
   return GCONV_OK;

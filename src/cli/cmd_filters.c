@@ -4,8 +4,6 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 
-#include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Whether each of the words is in the name or the text of a filter; true without words. */
@@ -32,52 +30,42 @@ static size_t print_builtins(const gconv_texts *words) {
   return printed;
 }
 
-static int is_filter_file(const struct dirent *entry) {
-  const char *dot = strrchr(entry->d_name, '.');
-  return entry->d_name[0] != '.' && dot && strcmp(dot, ".txt") == 0;
-}
-
-/* The first line of a file, if it is a comment: what its author says of it. "" otherwise. */
-static void read_comment(const char *folder, const char *name, char *comment, size_t size) {
+/* The first line of a shipped filter, if it is a comment: what its author says of it. "" otherwise. */
+static void read_comment(const char *name, char comment[256]) {
   char path[4096], line[256];
   comment[0] = '\0';
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *file = fopen(path, "re");
+  FILE *file = gconv_shipped_path(name, path) ? fopen(path, "re") : NULL;
   if (file && fgets(line, sizeof line, file) && (line[0] == '#' || line[0] == '%')) {
     char *text = line + strspn(line, "#% \t");
     text[strcspn(text, "\r\n")] = '\0';
-    snprintf(comment, size, "%s", text);
+    strcpy(comment, text);
   }
   if (file)
     fclose(file);
 }
 
-static size_t print_folder(const gconv_texts *words) {
+static size_t print_shipped(const gconv_texts *words) {
   const char *folder = gconv_filter_folder();
-  struct dirent **entries = NULL;
+  gconv_texts names = {0};
   size_t printed = 0;
-  int count = scandir(folder, &entries, is_filter_file, alphasort);
-  if (count < 0 && words->count == 0)
+  if (!gconv_shipped_names(&names) && words->count == 0)
     gconv_print(stdout, "\nFiles in %s (there is no such folder; GCONV_FILTERS may name one)\n", folder);
-  for (int i = 0; i < count; i++) {
-    char comment[256], stem[256];
-    const char *name = entries[i]->d_name;
-    snprintf(stem, sizeof stem, "%.*s", (int)(strlen(name) - strlen(".txt")), name);
-    read_comment(folder, name, comment, sizeof comment);
-    free(entries[i]);
-    if (!is_wanted(words, stem, comment))
+  for (size_t i = 0; i < names.count; i++) {
+    char comment[256];
+    read_comment(names.items[i], comment);
+    if (!is_wanted(words, names.items[i], comment))
       continue;
     if (printed++ == 0)
       gconv_print(stdout, "\nFiles in %s:\n", folder);
-    gconv_print(stdout, "  %-44s%s%s\n", stem, comment[0] ? "  " : "", comment);
+    gconv_print(stdout, "  %-44s%s%s\n", names.items[i], comment[0] ? "  " : "", comment);
   }
-  free(entries);
+  gconv_texts_free(&names);
   return printed;
 }
 
 size_t gconv_filters_list(const gconv_texts *words) {
   size_t printed = print_builtins(words);
-  return printed + print_folder(words);
+  return printed + print_shipped(words);
 }
 
 static int run(void *settings, const gconv_texts *words) {

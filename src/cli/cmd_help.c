@@ -55,8 +55,7 @@ static bool print_builtin(const char *word) {
 
 static bool print_shipped(const char *word) {
   char path[4096], line[256];
-  int used = snprintf(path, sizeof path, "%s/%s.txt", gconv_filter_folder(), word);
-  FILE *file = strchr(word, '/') || used >= (int)sizeof path || gconv_word_builtin(word) ? NULL : fopen(path, "re");
+  FILE *file = gconv_word_builtin(word) || !gconv_shipped_path(word, path) ? NULL : fopen(path, "re");
   if (!file)
     return false;
   gconv_print(stdout, "Usage: gconv -i INPUT -f %s -o OUTPUT [OPTION...]\n", word);

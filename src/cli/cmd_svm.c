@@ -260,7 +260,7 @@ static const gconv_option options[] = {
     OPTION('g', "gamma", "G", positive, options.gamma, .help = "of the kernel; default: 1 / columns"),
     OPTION(0, "degree", "N", integer, options.degree, .least = 1, .most = 1000, .help = "of the polynomial; default: 3"),
     OPTION(0, "coef0", "X", number, options.coef0, .help = "of polynomial and sigmoid; default: 0"),
-    OPTION('p', "tube", "E", tube, options.tube, .near = "epsilon",
+    OPTION('p', "tube", "E", tube, options.tube, .near = "epsilon", .takes = "a number from 0 on",
            .help = "of regression: errors up to E cost nothing; default: 0.1"),
     GCONV_WEIGHT_ROW(gconv_svm_settings, cases),
     OPTION(0, "scale", "RANGE", word, scaling, .words = "none|symmetric|unit|standard", .least = 1,

@@ -73,6 +73,12 @@ const gconv_builtin_info *gconv_word_builtin(const char *word);
 /* Whether the word, perhaps with parameters, is the name of a built-in or shipped filter, whatever files there are. */
 bool gconv_word_is_filter(const char *word);
 
+/* Puts the path of the shipped filter of this name into `path`. False: there is none. */
+bool gconv_shipped_path(const char *name, char path[4096]);
+
+/* Lists the names of the shipped filters, sorted, into *names, which must be empty. False if the folder cannot be read. */
+bool gconv_shipped_names(gconv_texts *names);
+
 /* ---- Of single commands ---- */
 
 /* Prints a line on an algorithm, with `before` in front of its help; obstacle: what keeps it from being used, or NULL. */

@@ -78,7 +78,7 @@ const gconv_synonym gconv_math_words[] = {
 static bool are_gpus(const char *value) {
   enum { MOST_NUMBERS = 64 };
   int32_t numbers[MOST_NUMBERS];
-  int count = strcmp(value, "all") == 0 ? 0 : gconv_parse_integers(value, MOST_NUMBERS, 0, INT_MAX, numbers);
+  int count = strcmp(value, "all") == 0 ? 0 : gconv_parse_integers(value, ',', MOST_NUMBERS, 0, INT_MAX, numbers);
   for (int i = 0; i < count; i++)
     for (int k = 0; k < i; k++)
       if (numbers[i] == numbers[k])

@@ -3,7 +3,6 @@
 #include "base/printable.h"
 #include "cli/command.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,14 +26,6 @@ static void offer(const char *word, const char *before, const char *name) {
     printf("%s%s\n", before, name);
 }
 
-static bool is_builtin(const char *name) {
-  const gconv_builtin_info *filter;
-  for (size_t i = 0; (filter = gconv_builtin_at(i)); i++)
-    if (strcmp(filter->name, name) == 0)
-      return true;
-  return false;
-}
-
 static void offer_builtins(const char *word, const char *before) {
   const gconv_builtin_info *filter;
   for (size_t i = 0; (filter = gconv_builtin_at(i)); i++) {
@@ -49,18 +40,12 @@ static void offer_builtins(const char *word, const char *before) {
 /* Built-in filters, with their parameters behind a colon, and the other files of the folder. */
 static void offer_filters(const char *word, const char *before) {
   offer_builtins(word, before);
-  DIR *folder = opendir(gconv_filter_folder());
-  for (const struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder)) {
-    char name[256];
-    const char *dot = strrchr(entry->d_name, '.');
-    if (!dot || strcmp(dot, ".txt") != 0)
-      continue;
-    snprintf(name, sizeof name, "%.*s", (int)(dot - entry->d_name), entry->d_name);
-    if (!is_builtin(name))
-      offer(word, before, name);
-  }
-  if (folder)
-    closedir(folder);
+  gconv_texts names = {0};
+  gconv_shipped_names(&names);
+  for (size_t i = 0; i < names.count; i++)
+    if (!gconv_word_builtin(names.items[i]))
+      offer(word, before, names.items[i]);
+  gconv_texts_free(&names);
 }
 
 /* Asks the shell for the names of files, which it quotes as it must. No candidate begins with a colon. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/documented.h"
+#include "base/suggest.h"
 #include "cli/common.h"
 
 #include <stdio.h>
@@ -28,19 +29,10 @@ const char *gconv_documented_words_at(size_t index) {
   return NULL;
 }
 
-/* Whether a row of words, "strip, band", has the word. */
-static bool has_word(const char *words, const char *word) {
-  size_t length = strlen(word);
-  for (const char *at = words; *at; at += strcspn(at, ","), at += strspn(at, ", "))
-    if (strcspn(at, ",") == length && strncasecmp(at, word, length) == 0)
-      return true;
-  return false;
-}
-
 static bool print_rows(kind of, const char *word) {
   bool printed = false;
   for (size_t i = 0; i < ROWS; i++)
-    if (rows[i].kind == of && has_word(rows[i].name, word)) {
+    if (rows[i].kind == of && gconv_find_word(rows[i].name, ',', word, strlen(word))) {
       printf("%s: %s\n", rows[i].name, rows[i].text);
       printed = true;
     }
@@ -78,7 +70,7 @@ bool gconv_documented_print_places(const char *word) {
       "that, what, with, from, this, than, they, then, have, come, those, other, others, ways, nothing";
   enum { SHORTEST = 3 }; /* letters: fewer are "of" and "to" */
   bool printed = false;
-  if (strlen(word) < SHORTEST || has_word(too_common, word))
+  if (strlen(word) < SHORTEST || gconv_find_word(too_common, ',', word, strlen(word)))
     return false;
   for (size_t i = 0; i < ROWS; i++)
     if (rows[i].kind == TOPIC && is_in_heading(rows[i].text, word)) {

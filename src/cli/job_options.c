@@ -26,7 +26,7 @@ gconv_status gconv_take_alpha(const gconv_given *given) {
 /* Pixels around: N, Y,X or TOP,BOTTOM,LEFT,RIGHT. */
 static gconv_status parse_pads(const char *value, int most, gconv_layer *layer) {
   int32_t pad[4];
-  int count = gconv_parse_integers(value, 4, 0, most, pad);
+  int count = gconv_parse_integers(value, ',', 4, 0, most, pad);
   if (count == 0 || count == 3)
     return gconv_refuse("this takes same, valid, full, or pixels up to %d: N, Y,X or TOP,BOTTOM,LEFT,RIGHT; of banks also "
                         "same-upper and same-lower",

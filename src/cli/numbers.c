@@ -2,6 +2,7 @@
 /* Numbers as people write them on a command line. */
 #include "cli/options.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,23 +64,31 @@ bool gconv_parse_count(const char *text, uint64_t *count) {
   return true;
 }
 
-int gconv_parse_integers(const char *text, int limit, int64_t least, int64_t most, int32_t *integers) {
-  for (int count = 0; count < limit; count++) {
-    char word[16];
-    size_t length = strcspn(text, ",");
+/* Takes the next word of a list. False if it is too long for a number. *text is NULL behind the last. */
+static bool next_word(const char **text, char between, char word[64]) {
+  const char *end = strchr(*text, between);
+  int length = snprintf(word, 64, "%.*s", end ? (int)(end - *text) : INT_MAX, *text);
+  *text = end ? end + 1 : NULL;
+  return length < 64;
+}
+
+int gconv_parse_integers(const char *text, char between, int limit, int64_t least, int64_t most, int32_t *integers) {
+  int count = 0;
+  for (char word[64]; text && count < limit; count++) {
     int64_t value;
-    if (length >= sizeof word)
-      return 0;
-    memcpy(word, text, length);
-    word[length] = '\0';
-    if (!gconv_parse_integer(word, least, most, &value))
+    if (!next_word(&text, between, word) || !gconv_parse_integer(word, least, most, &value))
       return 0;
     integers[count] = (int32_t)value;
-    if (text[length] == '\0')
-      return count + 1;
-    text += length + 1;
   }
-  return 0;
+  return text ? 0 : count;
+}
+
+int gconv_parse_floats(const char *text, char between, int limit, double *numbers) {
+  int count = 0;
+  for (char word[64]; text && count < limit; count++)
+    if (!next_word(&text, between, word) || !gconv_parse_float(word, &numbers[count]))
+      return 0;
+  return text ? 0 : count;
 }
 
 bool gconv_parse_share(const char *text, double *share) {

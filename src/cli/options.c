@@ -33,10 +33,8 @@ const gconv_option *gconv_option_next_named(gconv_option_walk *walk) {
 
 /* Whether the letters are one of `words`, which blanks part. */
 static bool is_among(const char *words, const char *name, size_t length) {
-  for (const char *at = words; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
-    if (strcspn(at, " ") == length && memcmp(at, name, length) == 0)
-      return true;
-  return false;
+  const char *found = gconv_find_word(words, ' ', name, length);
+  return found && memcmp(found, name, length) == 0;
 }
 
 const gconv_option *gconv_option_find(const gconv_option *table, const char *word, size_t length) {

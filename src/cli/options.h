@@ -165,8 +165,11 @@ bool gconv_parse_integer(const char *text, int64_t least, int64_t most, int64_t 
 /* A positive count with k, M or G (thousands, millions, thousands of millions) behind it or not: "500M". */
 bool gconv_parse_count(const char *text, uint64_t *count);
 
-/* `limit` or fewer integers from least to most with commas between them; how many there are, or 0 if it is anything else. */
-int gconv_parse_integers(const char *text, int limit, int64_t least, int64_t most, int32_t *integers);
+/* `limit` or fewer integers from least to most with `between` between them, ',', 'x' or ':'; how many there are, or 0 if it
+ * is anything else. */
+int gconv_parse_integers(const char *text, char between, int limit, int64_t least, int64_t most, int32_t *integers);
+/* The same of numbers, as gconv_parse_float() takes them. */
+int gconv_parse_floats(const char *text, char between, int limit, double *numbers);
 
 /* ---- Tables ---- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of values that many options have. */
+#include "base/memory.h"
 #include "base/suggest.h"
 #include "cli/options.h"
 #include "gconv_learn.h"
@@ -92,19 +93,18 @@ void gconv_print_number(FILE *out, const void *field) {
 }
 
 gconv_status gconv_take_numbers(const gconv_given *given) {
-  gconv_numbers *numbers = given->field, found = {.items = calloc(strlen(given->value) + 1, sizeof *found.items)};
-  char *copy = strdup(given->value), *next = copy;
-  bool good = copy && found.items;
-  for (char *word; good && (word = strsep(&next, ",")); found.count++) {
-    double number = 0;
-    good = gconv_parse_float(word, &number);
-    found.items[found.count] = (float)number;
-  }
-  free(copy);
-  free(good ? numbers->items : found.items);
-  if (good)
-    *numbers = found;
-  return good ? GCONV_OK : gconv_refuse("this takes a number (up to 3.4e38), or one for each channel with commas between");
+  gconv_numbers *numbers = given->field;
+  const int most = (int)strlen(given->value) + 1;
+  GCONV_FREED double *parsed = calloc((size_t)most, sizeof *parsed);
+  float *items = calloc((size_t)most, sizeof *items);
+  int count = parsed && items ? gconv_parse_floats(given->value, ',', most, parsed) : 0;
+  for (int i = 0; i < count; i++)
+    items[i] = (float)parsed[i];
+  free(count > 0 ? numbers->items : items);
+  if (count == 0)
+    return gconv_refuse("this takes a number (up to 3.4e38), or one for each channel with commas between");
+  *numbers = (gconv_numbers){items, count};
+  return GCONV_OK;
 }
 
 void gconv_print_numbers(FILE *out, const void *field) {
@@ -130,7 +130,7 @@ void gconv_print_integer(FILE *out, const void *field) {
 
 gconv_status gconv_take_pair(const gconv_given *given) {
   int32_t numbers[2], *pair = given->field;
-  int count = gconv_parse_integers(given->value, 2, 1, given->option->most, numbers);
+  int count = gconv_parse_integers(given->value, ',', 2, 1, given->option->most, numbers);
   if (count == 0)
     return gconv_refuse("this takes one or two integers from 1 to %d: N or Y,X", given->option->most);
   pair[0] = numbers[0];
@@ -192,9 +192,8 @@ bool gconv_option_word(const gconv_option *option, size_t index, char word[64]) 
 /* The length of the name before a colon, and its synonym. */
 static const gconv_synonym *find_synonym(const gconv_option *option, const char *value, size_t length) {
   for (const gconv_synonym *row = option->synonyms; row && row->words; row++)
-    for (const char *at = row->words; *at; at += strcspn(at, " "), at += strspn(at, " "))
-      if (strcspn(at, " ") == length && strncasecmp(at, value, length) == 0)
-        return row;
+    if (gconv_find_word(row->words, ' ', value, length))
+      return row;
   return NULL;
 }
 
@@ -293,17 +292,12 @@ void gconv_print_border(FILE *out, const void *field) {
 }
 
 gconv_status gconv_take_windows(const gconv_given *given) {
-  gconv_windows *windows = given->field;
-  const char *colon = strchr(given->value, ':');
-  char *window = strndup(given->value, strcspn(given->value, ":"));
-  int64_t samples = 0, hop = 0;
-  bool good = window && gconv_parse_integer(window, 1, 1 << 24, &samples) &&
-              (!colon || gconv_parse_integer(colon + 1, 1, 1 << 24, &hop));
-  free(window);
-  *windows = (gconv_windows){(int32_t)samples, (int32_t)hop};
-  return good ? GCONV_OK
-              : gconv_refuse("this takes numbers of samples: a window, and behind a colon the "
-                             "distance from one to the next: 200:50");
+  int32_t numbers[2] = {0, 0};
+  if (gconv_parse_integers(given->value, ':', 2, 1, 1 << 24, numbers) == 0)
+    return gconv_refuse(
+        "this takes numbers of samples: a window, and behind a colon the distance from one to the next: 200:50");
+  *(gconv_windows *)given->field = (gconv_windows){numbers[0], numbers[1]};
+  return GCONV_OK;
 }
 
 /* ---- Of learning ----------------------------------------------------------------------------------------------------- */
@@ -318,12 +312,13 @@ gconv_status gconv_take_batch(const gconv_given *given) {
 
 gconv_status gconv_take_elimination(const gconv_given *given) {
   gconv_training_options *training = given->field;
-  const char *colon = strchr(given->value, ':');
-  char *lambda = strndup(given->value, strcspn(given->value, ":"));
-  bool good = lambda && gconv_parse_float(lambda, &training->elimination) &&
-              (!colon || (gconv_parse_float(colon + 1, &training->elimination_scale) && training->elimination_scale > 0));
-  free(lambda);
-  return good ? GCONV_OK : gconv_refuse("this takes lambda, and behind a colon the scale of the weights: 1e-4:1");
+  double numbers[2];
+  int count = gconv_parse_floats(given->value, ':', 2, numbers);
+  if (count == 0 || (count == 2 && numbers[1] <= 0))
+    return gconv_refuse("this takes lambda, and behind a colon the scale of the weights: 1e-4:1");
+  training->elimination = numbers[0];
+  training->elimination_scale = count == 2 ? numbers[1] : training->elimination_scale;
+  return GCONV_OK;
 }
 
 gconv_status gconv_take_separator(const gconv_given *given) {
@@ -336,28 +331,19 @@ gconv_status gconv_take_separator(const gconv_given *given) {
 }
 
 gconv_status gconv_take_size(const gconv_given *given) {
-  char text[32];
-  int32_t *size = given->field;
-  size_t length = strlen(given->value);
-  int count = 0;
-  if (length < sizeof text && !strchr(given->value, ',')) {
-    memcpy(text, given->value, length + 1);
-    for (char *at = text; *at; at++)
-      *at = *at == 'x' ? ',' : *at;
-    count = gconv_parse_integers(text, 2, 1, given->option->most, size);
-  }
+  int32_t *size = given->field, numbers[2];
+  int count = gconv_parse_integers(given->value, 'x', 2, 1, given->option->most, numbers);
   if (count == 0)
     return gconv_refuse("this takes a size from 1 to %d, such as 7, or ROWSxCOLUMNS, such as 5x9", given->option->most);
-  size[1] = count == 1 ? size[0] : size[1];
+  size[0] = numbers[0];
+  size[1] = numbers[count - 1];
   return GCONV_OK;
 }
 
 gconv_status gconv_take_tube(const gconv_given *given) {
   double *number = given->field;
-  if (!gconv_parse_number(given->value, number) || !(*number >= 0))
-    return gconv_refuse("this takes a number from 0 on");
-  if (*number == 0)
-    *number = -1;
+  GCONV_TRY(gconv_take_from_zero(given));
+  *number = *number == 0 ? -1 : *number;
   return GCONV_OK;
 }
 
@@ -372,18 +358,12 @@ gconv_status gconv_take_megabytes(const gconv_given *given) {
 
 gconv_status gconv_take_powers(const gconv_given *given) {
   enum { MOST_POWERS = 1000 };
-  gconv_powers *powers = given->field;
-  double *fields[] = {&powers->first, &powers->last, &powers->step};
-  const char *at = given->value;
-  bool good = true;
-  for (int i = 0; i < 3 && good; i++) {
-    char *number = strndup(at, strcspn(at, ":"));
-    good = number && gconv_parse_number(number, fields[i]) && fabs(*fields[i]) <= MOST_POWERS;
-    at += strcspn(at, ":");
-    good = good && (i == 2 ? *at == '\0' : *at++ == ':');
-    free(number);
-  }
-  good = good && powers->step != 0 && (powers->last - powers->first) / powers->step >= 0 &&
-         (powers->last - powers->first) / powers->step < MOST_POWERS;
-  return good ? GCONV_OK : gconv_refuse("this takes exponents of 2: the first, the last and the step, such as -5:15:2");
+  double p[3] = {0};
+  bool good = gconv_parse_floats(given->value, ':', 3, p) == 3 && p[2] != 0;
+  for (int i = 0; i < 3; i++)
+    good = good && fabs(p[i]) <= MOST_POWERS;
+  if (!good || !((p[1] - p[0]) / p[2] >= 0 && (p[1] - p[0]) / p[2] < MOST_POWERS))
+    return gconv_refuse("this takes exponents of 2: the first, the last and the step, such as -5:15:2");
+  *(gconv_powers *)given->field = (gconv_powers){p[0], p[1], p[2]};
+  return GCONV_OK;
 }

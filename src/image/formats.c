@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The one table of formats, made of formats.def. */
+#include "base/suggest.h"
 #include "image/format.h"
 
 #include <stdio.h>
@@ -25,21 +26,10 @@ void gconv_formats_list(char *text, size_t size) {
   }
 }
 
-/* Whether `word` is one of those in `list`, which spaces separate; case does not matter. */
-static bool is_in_list(const char *word, const char *list) {
-  size_t length = strlen(word);
-  while (*list) {
-    size_t next = strcspn(list, " ");
-    if (next == length && strncasecmp(word, list, length) == 0)
-      return true;
-    list += next + strspn(list + next, " ");
-  }
-  return false;
-}
-
 const gconv_format_info *gconv_format_by_name(const char *name) {
   for (size_t i = 0; name && i < FORMATS; i++)
-    if (strcasecmp(name, formats[i]->info.name) == 0 || is_in_list(name, formats[i]->info.extensions))
+    if (strcasecmp(name, formats[i]->info.name) == 0 ||
+        gconv_find_word(formats[i]->info.extensions, ' ', name, strlen(name)))
       return &formats[i]->info;
   return NULL;
 }
@@ -47,7 +37,7 @@ const gconv_format_info *gconv_format_by_name(const char *name) {
 const gconv_format_info *gconv_format_by_path(const char *path) {
   const char *slash = path ? strrchr(path, '/') : NULL, *dot = path ? strrchr(slash ? slash : path, '.') : NULL;
   for (size_t i = 0; dot && i < FORMATS; i++)
-    if (is_in_list(dot + 1, formats[i]->info.extensions))
+    if (gconv_find_word(formats[i]->info.extensions, ' ', dot + 1, strlen(dot + 1)))
       return &formats[i]->info;
   return NULL;
 }

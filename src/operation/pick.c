@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "operation/pick.h"
+#include "base/suggest.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,18 +38,6 @@ typedef struct choice {
 
 static bool is_of(const gconv_candidate *candidate, const char *device) {
   return strcmp(candidate->info->device, device) == 0;
-}
-
-/* Returns whether `name` is one of the comma-separated `names`. */
-static bool is_among(const char *name, const char *names) {
-  size_t length = strlen(name);
-  while (names && *names) {
-    size_t word = strcspn(names, ",");
-    if (word == length && strncmp(names, name, length) == 0)
-      return true;
-    names += word + (names[word] == ',');
-  }
-  return false;
 }
 
 static gconv_status complain_of_name(const choice *c, gconv_status status, const char *name, int length) {
@@ -101,7 +90,7 @@ static gconv_status pick_named(const choice *c, const char *name, size_t *picked
 
 /* Returns why auto cannot take a candidate, or NULL. Loads no library to find out. */
 static const char *find_obstacle(const gconv_candidate *candidate, const char *without) {
-  if (is_among(candidate->info->name, without))
+  if (gconv_find_word(without, ',', candidate->info->name, strlen(candidate->info->name)))
     return "it is switched off";
   if (candidate->obstacle)
     return candidate->obstacle;
