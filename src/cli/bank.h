@@ -31,6 +31,12 @@ gconv_status gconv_network_print(const char *path);
 /* The same of a support vector machine (svm_info.c). */
 gconv_status gconv_svm_print(const char *path);
 
+/* Prints "classes 3: a, b, c", or nothing if there are none. */
+void gconv_print_classes(const char *const *classes, size_t count);
+
+/* How many weights a bank has, without biases. NULL has none. */
+size_t gconv_count_weights(const gconv_bank *bank);
+
 /* What a network is, as an object for the caller. */
 gconv_status gconv_network_describe(const char *path, json_t **json);
 

@@ -34,10 +34,6 @@ static range find_range(const float *numbers, size_t count) {
   return r;
 }
 
-static size_t count_weights(const gconv_bank *bank) {
-  return (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
-}
-
 /* ---- As text ---- */
 
 enum { TYPE_WIDTH = 8 };
@@ -62,7 +58,7 @@ static void print_geometry(const gconv_bank *bank) {
 }
 
 static void print_bank(const gconv_bank *bank) {
-  range weights = find_range(bank->weights, count_weights(bank));
+  range weights = find_range(bank->weights, gconv_count_weights(bank));
   printf("  sum %.6g, min %.6g, max %.6g; ", weights.sum, weights.least, weights.most);
   if (bank->biases) {
     range biases = find_range(bank->biases, (size_t)bank->filters);
@@ -97,7 +93,7 @@ static void describe_geometry(const gconv_bank *bank, json_t *object) {
 }
 
 static void describe_bank(const gconv_bank *bank, json_t *object) {
-  json_object_set_new(object, "weights", describe_range(bank->weights, count_weights(bank)));
+  json_object_set_new(object, "weights", describe_range(bank->weights, gconv_count_weights(bank)));
   json_object_set_new(object, "biases", bank->biases ? describe_range(bank->biases, (size_t)bank->filters) : json_null());
   if (bank->has_geometry)
     describe_geometry(bank, object);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What tells one job from another, for --resume. */
 #include "base/checksum.h"
+#include "cli/bank.h"
 #include "cli/job.h"
 
 #include <inttypes.h>
@@ -26,11 +27,9 @@ static void add_filter(uint64_t *hash, const gconv_filter *filter) {
 }
 
 static void add_bank(uint64_t *hash, const gconv_bank *bank) {
-  size_t taps =
-      (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns * sizeof *bank->weights;
   add_text(hash, "bank %d %d %d %d biases %d", (int)bank->filters, (int)bank->channels, (int)bank->rows, (int)bank->columns,
            bank->biases != NULL);
-  add_bytes(hash, bank->weights, taps);
+  add_bytes(hash, bank->weights, gconv_count_weights(bank) * sizeof *bank->weights);
   if (bank->biases)
     add_bytes(hash, bank->biases, (size_t)bank->filters * sizeof *bank->biases);
   if (bank->has_geometry)

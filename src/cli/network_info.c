@@ -43,11 +43,12 @@ static void end(drawn *d) {
   gconv_network_free(&d->network);
 }
 
+size_t gconv_count_weights(const gconv_bank *bank) {
+  return bank ? (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns : 0;
+}
+
 static uint64_t count_parameters(const gconv_bank *bank) {
-  if (!bank)
-    return 0;
-  uint64_t weights = (uint64_t)bank->filters * (uint64_t)bank->channels * (uint64_t)bank->rows * (uint64_t)bank->columns;
-  return weights + (bank->biases ? (uint64_t)bank->filters : 0);
+  return gconv_count_weights(bank) + (bank && bank->biases ? (uint64_t)bank->filters : 0);
 }
 
 static uint64_t count_all_parameters(const gconv_network *network) {
@@ -127,13 +128,13 @@ static void print_floats(const char *name, const float *floats, int32_t count) {
   puts(count > LISTED_NUMBERS ? " ..." : "");
 }
 
-static void print_classes(const gconv_network *network) {
-  if (network->class_count == 0)
+void gconv_print_classes(const char *const *classes, size_t count) {
+  if (count == 0)
     return;
-  printf("  classes     %zu:", network->class_count);
-  for (size_t i = 0; i < network->class_count && i < LISTED_CLASSES; i++)
-    gconv_print(stdout, "%s %s", i == 0 ? "" : ",", network->classes[i]);
-  puts(network->class_count > LISTED_CLASSES ? ", ..." : "");
+  printf("  classes     %zu:", count);
+  for (size_t i = 0; i < count && i < LISTED_CLASSES; i++)
+    gconv_print(stdout, "%s %s", i == 0 ? "" : ",", classes[i]);
+  puts(count > LISTED_CLASSES ? ", ..." : "");
 }
 
 static void print_trained(const gconv_network *network) {
@@ -158,7 +159,7 @@ static void print_network(const char *path, const drawn *d) {
          "parameters");
   for (size_t i = 0; i < network->count; i++)
     print_layer(d, i);
-  print_classes(network);
+  gconv_print_classes((const char *const *)network->classes, network->class_count);
   if (network->features)
     gconv_print(stdout, "  features    %s\n", network->features);
   if (name_loss(network->loss))

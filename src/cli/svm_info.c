@@ -4,8 +4,6 @@
 #include "cli/bank.h"
 #include "gconv_classify.h"
 
-enum { LISTED_CLASSES = 32 };
-
 static void print_kernel(const gconv_svm_info *info) {
   static const char *const names[] = {"rbf", "linear", "polynomial", "sigmoid"};
   printf("  kernel      %s", names[info->kernel]);
@@ -16,13 +14,6 @@ static void print_kernel(const gconv_svm_info *info) {
   if (info->kernel == GCONV_SVM_POLYNOMIAL)
     printf(", degree %d", info->degree);
   printf("\n");
-}
-
-static void print_classes(const gconv_svm_info *info) {
-  printf("  classes     %zu:", info->class_count);
-  for (size_t i = 0; i < info->class_count && i < LISTED_CLASSES; i++)
-    gconv_print(stdout, "%s %s", i == 0 ? "" : ",", info->classes[i]);
-  printf("%s\n", info->class_count > LISTED_CLASSES ? ", ..." : "");
 }
 
 gconv_status gconv_svm_print(const char *path) {
@@ -36,8 +27,7 @@ gconv_status gconv_svm_print(const char *path) {
               classes ? "classes" : "numbers", info->vector_count, info->columns);
   print_kernel(info);
   printf("  scaling     %s\n", scalings[info->scaling]);
-  if (classes)
-    print_classes(info);
+  gconv_print_classes(info->classes, info->class_count);
   if (info->features)
     gconv_print(stdout, "  features    %s\n", info->features);
   if (info->probabilities)

@@ -106,36 +106,21 @@ static json_t *json_rate(double amount, double ms) {
   return ms > 0 ? json_real(giga_per_s(amount, ms)) : json_null();
 }
 
-static void set_execution(json_t *line, const gconv_report *report) {
+static json_t *describe_execution(const gconv_report *report) {
   const gconv_plan_info *plan = &report->plan;
   const gconv_timings *timings = &report->timings;
-  json_object_set_new(line, "device", gconv_json_text(plan->device));
-  json_object_set_new(line, "algorithm", gconv_json_text(plan->algorithm));
-  json_object_set_new(line, "math", gconv_json_text(plan->math));
-  json_object_set_new(line, "input_shape",
-                      json_pack("[i,i,i,i]", (int)plan->frames, (int)plan->channels, (int)plan->height, (int)plan->width));
-  json_object_set_new(line, "filter_shape", json_pack("[i,i,i]", (int)plan->filters, (int)plan->rows, (int)plan->columns));
-  json_object_set_new(
-      line, "output_shape",
-      json_pack("[i,i,i,i]", (int)plan->frames, (int)plan->out_channels, (int)plan->out_height, (int)plan->out_width));
-  json_object_set_new(line, "decode_ms", json_ms(report->decode_ms));
-  json_object_set_new(line, "wait_ms", json_ms(report->wait_ms));
-  json_object_set_new(line, "plan_ms", json_ms(report->plan_ms));
-  json_object_set_new(line, "prepare_ms", json_ms(timings->prepare_ms));
-  json_object_set_new(line, "upload_ms", json_ms(timings->upload_ms));
-  json_object_set_new(line, "kernel_ms", json_ms(timings->kernel_ms));
-  json_object_set_new(line, "download_ms", json_ms(timings->download_ms));
-  json_object_set_new(line, "finish_ms", json_ms(timings->finish_ms));
-  json_object_set_new(line, "encode_ms", json_ms(report->encode_ms));
-  json_object_set_new(line, "total_ms", json_ms(report->total_ms));
-  json_object_set_new(line, "gb_per_s", json_rate(plan->bytes, timings->kernel_ms));
-  json_object_set_new(line, "gflop_per_s", json_rate(plan->flop, timings->kernel_ms));
-  json_object_set_new(line, "cold", json_boolean(report->cold));
-}
-
-static void set_verification(json_t *line, const gconv_verification *verification) {
-  json_object_set_new(line, "max_error", json_real(verification->max_error));
-  json_object_set_new(line, "allowed_error", json_real(verification->allowed));
+  return json_pack("{s:o, s:o, s:o, s:[i,i,i,i], s:[i,i,i], s:[i,i,i,i], s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                   "s:o, s:o, s:b}",
+                   "device", gconv_json_text(plan->device), "algorithm", gconv_json_text(plan->algorithm), "math",
+                   gconv_json_text(plan->math), "input_shape", (int)plan->frames, (int)plan->channels, (int)plan->height,
+                   (int)plan->width, "filter_shape", (int)plan->filters, (int)plan->rows, (int)plan->columns, "output_shape",
+                   (int)plan->frames, (int)plan->out_channels, (int)plan->out_height, (int)plan->out_width, "decode_ms",
+                   json_ms(report->decode_ms), "wait_ms", json_ms(report->wait_ms), "plan_ms", json_ms(report->plan_ms),
+                   "prepare_ms", json_ms(timings->prepare_ms), "upload_ms", json_ms(timings->upload_ms), "kernel_ms",
+                   json_ms(timings->kernel_ms), "download_ms", json_ms(timings->download_ms), "finish_ms",
+                   json_ms(timings->finish_ms), "encode_ms", json_ms(report->encode_ms), "total_ms",
+                   json_ms(report->total_ms), "gb_per_s", json_rate(plan->bytes, timings->kernel_ms), "gflop_per_s",
+                   json_rate(plan->flop, timings->kernel_ms), "cold", report->cold);
 }
 
 static void print_line(FILE *out, json_t *line) {
@@ -146,45 +131,36 @@ static void print_line(FILE *out, json_t *line) {
 }
 
 static void print_json(const gconv_timings_total *total, const gconv_report *report) {
-  json_t *line = json_object();
-  json_object_set_new(line, "input", gconv_json_text(report->input->path));
-  json_object_set_new(line, "outputs", json_paths(report->outputs, report->output_count));
-  json_object_set_new(line, "written", json_integer((json_int_t)report->written));
-  json_object_set_new(line, "passed_over", json_integer((json_int_t)report->passed));
-  json_object_set_new(line, "failed", json_integer((json_int_t)report->failed));
-  if (report->executed)
-    set_execution(line, report);
-  if (report->verified)
-    set_verification(line, &report->verification);
+  json_t *line = json_pack("{s:o, s:o, s:I, s:I, s:I}", "input", gconv_json_text(report->input->path), "outputs",
+                           json_paths(report->outputs, report->output_count), "written", (json_int_t)report->written,
+                           "passed_over", (json_int_t)report->passed, "failed", (json_int_t)report->failed);
+  json_t *execution = report->executed ? describe_execution(report) : NULL;
+  json_object_update(line, execution);
+  json_decref(execution);
+  if (report->verified) {
+    json_object_set_new(line, "max_error", json_real(report->verification.max_error));
+    json_object_set_new(line, "allowed_error", json_real(report->verification.allowed));
+  }
   json_object_set_new(line, "error", json_errors(report->errors));
   print_line(total->out, line);
 }
 
 static void print_json_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
   const gconv_timings_sum *speed = speed_of(total);
-  json_t *all = json_object(), *line = json_object();
-  json_object_set_new(all, "images", json_integer((json_int_t)total->inputs));
-  json_object_set_new(all, "failed", json_integer((json_int_t)total->failed));
-  json_object_set_new(all, "results_written", json_integer((json_int_t)summary->written));
-  json_object_set_new(all, "results_passed_over", json_integer((json_int_t)summary->passed));
-  json_object_set_new(all, "results_failed", json_integer((json_int_t)summary->failed));
-  json_object_set_new(all, "device", gconv_json_text(summary->device.name));
-  json_object_set_new(all, "description", gconv_json_text(summary->device.description));
-  json_object_set_new(all, "algorithm", speed->images ? gconv_json_text(total->algorithm) : json_null());
-  json_object_set_new(all, "math", speed->images ? gconv_json_text(total->math) : json_null());
-  json_object_set_new(all, "device_reason",
-                      summary->device_reason[0] ? gconv_json_text(summary->device_reason) : json_null());
-  json_object_set_new(all, "device_start_ms", json_ms(summary->device.start_ms));
-  json_object_set_new(all, "device_wait_ms", json_ms(summary->device_wait_ms));
-  json_object_set_new(all, "wall_ms", json_ms(summary->wall_ms));
-  json_object_set_new(all, "mpix", json_real((double)total->pixels * 1e-6));
-  json_object_set_new(all, "mpix_per_s", json_real(mpix_per_s(total, summary)));
-  json_object_set_new(all, "cold_images", json_integer((json_int_t)total->cold.images));
-  json_object_set_new(all, "warm_images", json_integer((json_int_t)total->warm.images));
-  json_object_set_new(all, "gb_per_s", json_rate(speed->bytes, speed->kernel_ms));
-  json_object_set_new(all, "gflop_per_s", json_rate(speed->flop, speed->kernel_ms));
-  json_object_set_new(line, "summary", all);
-  print_line(total->out, line);
+  const bool any = speed->images > 0;
+  print_line(total->out,
+             json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:I, s:I, s:o, s:o}}",
+                       "summary", "images", (json_int_t)total->inputs, "failed", (json_int_t)total->failed,
+                       "results_written", (json_int_t)summary->written, "results_passed_over", (json_int_t)summary->passed,
+                       "results_failed", (json_int_t)summary->failed, "device", gconv_json_text(summary->device.name),
+                       "description", gconv_json_text(summary->device.description), "algorithm",
+                       gconv_json_text(any ? total->algorithm : NULL), "math", gconv_json_text(any ? total->math : NULL),
+                       "device_reason", gconv_json_text(summary->device_reason[0] ? summary->device_reason : NULL),
+                       "device_start_ms", json_ms(summary->device.start_ms), "device_wait_ms",
+                       json_ms(summary->device_wait_ms), "wall_ms", json_ms(summary->wall_ms), "mpix",
+                       (double)total->pixels * 1e-6, "mpix_per_s", mpix_per_s(total, summary), "cold_images",
+                       (json_int_t)total->cold.images, "warm_images", (json_int_t)total->warm.images, "gb_per_s",
+                       json_rate(speed->bytes, speed->kernel_ms), "gflop_per_s", json_rate(speed->flop, speed->kernel_ms)));
 }
 
 /* ---- Either -------------------------------------------------------------------------------------------------------- */

@@ -107,10 +107,8 @@ static gconv_status make_operation(gconv_window_run *w) {
 
 static size_t count_weights(const gconv_network *network) {
   size_t weights = 0;
-  for (size_t i = 0; i < network->count; i++) {
-    const gconv_bank *bank = network->layers[i].bank;
-    weights += bank ? (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns : 0;
-  }
+  for (size_t i = 0; i < network->count; i++)
+    weights += gconv_count_weights(network->layers[i].bank);
   return weights;
 }
 
