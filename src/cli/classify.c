@@ -33,13 +33,6 @@ gconv_status gconv_classify_open_output(gconv_classifying *c) {
   return gconv_sink_open(standard ? "-" : output, &c->sink);
 }
 
-gconv_status gconv_classify_put_label(const gconv_classifying *c, size_t class) {
-  if (!c->evaluate)
-    return GCONV_OK;
-  GCONV_TRY(gconv_sink_print(c->sink, ","));
-  return gconv_rows_field(c->sink, c->terminal, gconv_confusion_name(&c->confusion, class));
-}
-
 /* ---- Data ------------------------------------------------------------------------------------------------------------- */
 
 static bool fits(const gconv_taken_cases *taken, const gconv_dataset *data) {
@@ -92,9 +85,38 @@ gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_
                       options.label ? "" : "; --label names the column of labels");
 }
 
-/* ---- What is found ---------------------------------------------------------------------------------------------------- */
+/* ---- Predictions ------------------------------------------------------------------------------------------------------ */
 
-void gconv_classify_note_number(gconv_classifying *c, double output, double target) {
+/* Writes the first line, once a prediction tells how many outputs there are. */
+static gconv_status put_header(gconv_classifying *c, size_t outputs) {
+  if (c->begun)
+    return GCONV_OK;
+  c->begun = true;
+  GCONV_TRY(gconv_sink_print(c->sink, "%s", strcmp(c->unit, "image") == 0 ? "path" : c->unit));
+  if (c->class_count > 0)
+    return gconv_sink_print(c->sink, ",class%s%s%s\n", c->certainty ? "," : "", c->certainty ? c->certainty : "",
+                            c->evaluate ? ",label" : "");
+  for (size_t k = 0; k < outputs; k++)
+    GCONV_TRY(gconv_sink_print(c->sink, ",output%zu", k + 1));
+  return gconv_sink_print(c->sink, "\n");
+}
+
+static gconv_status put_class(const gconv_classifying *c, const gconv_prediction *p) {
+  GCONV_TRY(gconv_sink_print(c->sink, ","));
+  GCONV_TRY(gconv_rows_field(c->sink, c->terminal, c->classes[p->taken_for]));
+  if (c->certainty)
+    GCONV_TRY(gconv_sink_print(c->sink, ",%.6g", p->certainty));
+  if (!c->evaluate)
+    return GCONV_OK;
+  GCONV_TRY(gconv_sink_print(c->sink, ","));
+  return gconv_rows_field(c->sink, c->terminal, gconv_confusion_name(&c->confusion, p->class));
+}
+
+static double value_of(const gconv_prediction *p, size_t output) {
+  return p->outputs ? (double)p->outputs[output] : p->value;
+}
+
+static void note_number(gconv_classifying *c, double output, double target) {
   c->squares += (output - target) * (output - target);
   c->first = c->numbers == 0 ? target : c->first;
   c->sum += target - c->first;
@@ -102,12 +124,37 @@ void gconv_classify_note_number(gconv_classifying *c, double output, double targ
   c->numbers++;
 }
 
-gconv_status gconv_classify_note_case(gconv_classifying *c, const char *name, size_t class, size_t taken_for,
-                                      double certainty) {
-  if (class == taken_for || !c->common->report)
+gconv_status gconv_classify_take(gconv_classifying *c, const char *name, const gconv_prediction *p) {
+  for (size_t k = 0; k < p->count && p->targets; k++)
+    note_number(c, value_of(p, k), (double)p->targets[k]);
+  if (p->class != SIZE_MAX && p->class != p->taken_for && c->common->report)
+    GCONV_TRY(gconv_mistakes_add(&c->mistakes, name, p->class, p->taken_for, p->certainty));
+  if (!c->sink)
     return GCONV_OK;
-  return gconv_mistakes_add(&c->mistakes, name, class, taken_for, certainty);
+  GCONV_TRY(put_header(c, p->count));
+  GCONV_TRY(gconv_rows_field(c->sink, c->terminal, name));
+  for (size_t k = 0; k < p->count && c->class_count == 0; k++)
+    GCONV_TRY(gconv_sink_print(c->sink, ",%.9g", value_of(p, k)));
+  if (c->class_count > 0)
+    GCONV_TRY(put_class(c, p));
+  return gconv_sink_print(c->sink, "\n");
 }
+
+static gconv_status take_case(void *user, const gconv_prediction *p) {
+  gconv_classifying *c = user;
+  char name[24];
+  snprintf(name, sizeof name, "%zu", c->hop > 0 ? p->number * c->hop : p->number + 1);
+  return gconv_classify_take(c, name, p);
+}
+
+gconv_status gconv_classify_data(gconv_classifying *c, const gconv_network *network, const gconv_svm *svm,
+                                 const gconv_dataset *data) {
+  gconv_status status = gconv_predict_all(network, svm, c->device, data, &c->confusion, take_case, c);
+  c->confusion.names = c->classes; /* the data go */
+  return status;
+}
+
+/* ---- What is found ---------------------------------------------------------------------------------------------------- */
 
 static void print_json(FILE *out, json_t *json, const gconv_chosen_device *device) {
   json_object_set_new(json, "device", json_string(device->name));

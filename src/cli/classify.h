@@ -15,12 +15,17 @@ typedef struct gconv_classifying {
   const gconv_common *common;
   const gconv_cases *cases;
   bool evaluate;
-  const char *path, *input; /* of the model; of the data */
+  const char *path, *input;   /* of the model; of the data */
+  const char *const *classes; /* those of the model ... */
+  size_t class_count;         /* ... 0: it yields numbers */
+  const char *certainty;      /* what it yields for a class: "probability", "output"; NULL: nothing */
   gconv_device *device;
   gconv_chosen_device chosen;
   gconv_sink *sink; /* NULL: predictions are not written */
   bool terminal;    /* they go to a terminal */
+  bool begun;       /* the first line is written */
   const char *unit; /* what a case is called: "case", "image", "sample" */
+  size_t hop;       /* of windows: samples from one to the next; else 0 */
   gconv_confusion confusion;
   gconv_mistakes mistakes;
   double squares;            /* of outputs that are no classes: the sum of errors, squared ... */
@@ -44,13 +49,12 @@ gconv_status gconv_classify_open_output(gconv_classifying *c);
 gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_options options,
                                       const gconv_taken_cases *taken, gconv_dataset **data);
 
-/* Notes an output that is no class, and its target. */
-void gconv_classify_note_number(gconv_classifying *c, double output, double target);
-/* Notes a case for --report, if it was taken for a wrong class. */
-gconv_status gconv_classify_note_case(gconv_classifying *c, const char *name, size_t class, size_t taken_for,
-                                      double certainty);
-/* Writes ",CLASS", the true class of a case, behind its prediction, with --evaluate. */
-gconv_status gconv_classify_put_label(const gconv_classifying *c, size_t class);
+/* Takes a prediction: writes it as a line of CSV behind its name, unless predictions are written nowhere, and notes what
+ * --evaluate and --report tell. */
+gconv_status gconv_classify_take(gconv_classifying *c, const char *name, const gconv_prediction *prediction);
+/* Takes all cases of a data set, by a network or, if that is NULL, a support vector machine. */
+gconv_status gconv_classify_data(gconv_classifying *c, const gconv_network *network, const gconv_svm *svm,
+                                 const gconv_dataset *data);
 
 /* Ends a work of this status: completes the predictions, writes the report and prints what --evaluate found, or `message`;
  * frees all but the settings. `pictures`: names of mistakes are images. Returns what the program ends with. */

@@ -3,7 +3,6 @@
 #include "base/printable.h"
 #include "cli/classify.h"
 #include "cli/job.h"
-#include "cli/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,62 +10,7 @@
 typedef struct networking {
   gconv_classifying *c;
   gconv_network network;
-  bool begun; /* the first line is written */
-  size_t hop; /* of windows: samples from one to the next; else 0 */
 } networking;
-
-/* ---- Predictions as CSV ----------------------------------------------------------------------------------------------- */
-
-static bool yields_probabilities(const gconv_network *network) {
-  return network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
-}
-
-/* Writes the first line, once a prediction tells how many outputs there are. */
-static gconv_status put_header(networking *n, size_t outputs) {
-  if (n->begun)
-    return GCONV_OK;
-  n->begun = true;
-  GCONV_TRY(gconv_sink_print(n->c->sink, "%s", n->network.height == 1 ? n->c->unit : "path"));
-  if (n->network.class_count > 0) {
-    GCONV_TRY(gconv_sink_print(n->c->sink, ",class,%s", yields_probabilities(&n->network) ? "probability" : "output"));
-    return gconv_sink_print(n->c->sink, "%s", n->c->evaluate ? ",label\n" : "\n");
-  }
-  for (size_t k = 0; k < outputs; k++)
-    GCONV_TRY(gconv_sink_print(n->c->sink, ",output%zu", k + 1));
-  return gconv_sink_print(n->c->sink, "\n");
-}
-
-/* Writes a prediction behind the name of its case. */
-static gconv_status put_prediction(networking *n, const gconv_prediction *p) {
-  if (n->network.class_count == 0) {
-    for (size_t k = 0; k < p->count; k++)
-      GCONV_TRY(gconv_sink_print(n->c->sink, ",%.9g", (double)p->outputs[k]));
-    return gconv_sink_print(n->c->sink, "\n");
-  }
-  size_t best = gconv_predict_best(p->outputs, p->count);
-  GCONV_TRY(gconv_sink_print(n->c->sink, ","));
-  GCONV_TRY(gconv_rows_field(n->c->sink, n->c->terminal, n->network.classes[best]));
-  GCONV_TRY(gconv_sink_print(n->c->sink, ",%.6g", (double)p->outputs[best]));
-  GCONV_TRY(gconv_classify_put_label(n->c, p->class));
-  return gconv_sink_print(n->c->sink, "\n");
-}
-
-static gconv_status take_case(void *user, const gconv_prediction *p) {
-  networking *n = user;
-  char name[24];
-  snprintf(name, sizeof name, "%zu", n->hop > 0 ? p->number * n->hop : p->number + 1);
-  for (size_t k = 0; k < p->count && p->targets; k++)
-    gconv_classify_note_number(n->c, (double)p->outputs[k], (double)p->targets[k]);
-  if (p->class != SIZE_MAX) {
-    size_t best = gconv_predict_best(p->outputs, p->count);
-    GCONV_TRY(gconv_classify_note_case(n->c, name, p->class, best, (double)p->outputs[best]));
-  }
-  if (!n->c->sink)
-    return GCONV_OK;
-  GCONV_TRY(put_header(n, p->count));
-  GCONV_TRY(gconv_sink_print(n->c->sink, "%s", name));
-  return put_prediction(n, p);
-}
 
 /* ---- Tables and signals ----------------------------------------------------------------------------------------------- */
 
@@ -100,12 +44,9 @@ static gconv_status classify_data(networking *n) {
   if (status == GCONV_OK && is_of_windows(n)) {
     const int32_t hop = c->cases->windows.hop;
     c->unit = "sample";
-    n->hop = (size_t)(hop > 0 ? hop : gconv_dataset_get_info(data)->width);
+    c->hop = (size_t)(hop > 0 ? hop : gconv_dataset_get_info(data)->width);
   }
-  if (status == GCONV_OK) {
-    status = gconv_predict_all(&n->network, c->device, data, &c->confusion, take_case, n);
-    c->confusion.names = (const char *const *)n->network.classes; /* the data go */
-  }
+  GCONV_THEN(status, gconv_classify_data(c, &n->network, NULL, data));
   gconv_dataset_free(data);
   return status;
 }
@@ -185,18 +126,10 @@ static gconv_status classify_image(networking *n, image_plan *p, const gconv_inp
   GCONV_THEN(status, run_image(n, p, &image, input->path));
   gconv_image_free(&image);
   GCONV_TRY(status);
-  found.outputs = p->out.data;
-  found.count = (size_t)p->out.channels;
-  if (found.class != SIZE_MAX) {
-    size_t best = gconv_predict_best(found.outputs, found.count);
-    gconv_confusion_add(&n->c->confusion, found.class, best);
-    GCONV_TRY(gconv_classify_note_case(n->c, input->path, found.class, best, (double)found.outputs[best]));
-  }
-  if (!n->c->sink)
-    return GCONV_OK;
-  GCONV_TRY(put_header(n, found.count));
-  GCONV_TRY(gconv_rows_field(n->c->sink, n->c->terminal, input->path));
-  return put_prediction(n, &found);
+  gconv_prediction_set(&found, p->out.data, (size_t)p->out.channels);
+  if (found.class != SIZE_MAX)
+    gconv_confusion_add(&n->c->confusion, found.class, found.taken_for);
+  return gconv_classify_take(n->c, input->path, &found);
 }
 
 static gconv_status classify_images(networking *n) {
@@ -226,6 +159,10 @@ static gconv_status prepare(networking *n) {
   const gconv_network *network = &n->network;
   GCONV_TRY(gconv_classify_check_outputs(c));
   GCONV_TRY(gconv_network_read(c->path, &n->network));
+  const bool softmax = network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
+  c->classes = (const char *const *)network->classes;
+  c->class_count = network->class_count;
+  c->certainty = softmax ? "probability" : "output";
   if (c->evaluate && network->class_count == 0 && network->height != 1)
     return gconv_refuse("%s: has no classes that --evaluate could compare", c->path);
   if (common->report && network->class_count == 0)

@@ -218,7 +218,7 @@ static gconv_status evaluate(gconv_training_run *run) {
   const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_data_cases(&run->data);
   if (!run->settings->common.report || gconv_dataset_get_info(data)->class_count == 0)
     return GCONV_OK;
-  return gconv_predict_all(&run->network, run->device, data, &run->confusion, NULL, NULL);
+  return gconv_predict_all(&run->network, NULL, run->device, data, &run->confusion, NULL, NULL);
 }
 
 static gconv_status write_results(gconv_training_run *run) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/predict.h"
-#include "base/memory.h"
+#include "cli/options.h"
 #include "cli/terminal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,61 +56,131 @@ void gconv_predictor_free(gconv_predictor *predictor) {
   *predictor = (gconv_predictor){0};
 }
 
-size_t gconv_predict_best(const float *outputs, size_t count) {
-  size_t best = 0;
+void gconv_prediction_set(gconv_prediction *prediction, const float *outputs, size_t count) {
+  size_t best = 0; /* the first of the largest */
   for (size_t i = 1; i < count; i++)
     if (outputs[i] > outputs[best])
       best = i;
-  return best;
+  prediction->outputs = outputs;
+  prediction->count = count;
+  prediction->taken_for = best;
+  prediction->certainty = (double)outputs[best];
 }
 
-/* Memory for some cases at a time. */
+/* ---- Batches ---- */
+
+/* A model, with memory for some cases at a time. */
 typedef struct batch {
-  size_t room;
-  size_t *cases;
+  gconv_predictor network; /* without a plan: it is the next */
+  const gconv_svm *svm;
+  gconv_device *device;
+  size_t room, *cases;
   float *inputs, *targets, *outputs;
+  int32_t *classes; /* the last three: of support vector machines with classes, without, and with probabilities */
+  double *values, *probabilities;
 } batch;
 
-static gconv_status allocate_batch(const gconv_predictor *p, size_t target_floats, batch *b) {
-  b->room = (size_t)p->in.frames;
+static gconv_status allocate_batch(size_t target_floats, batch *b) {
+  const gconv_svm_info *info = b->svm ? gconv_svm_get_info(b->svm) : NULL;
+  const size_t columns = info ? info->columns : b->network.input_floats, classes = info ? info->class_count : 0;
+  b->room = info ? BATCH_FLOATS / (columns + classes + 1) + 1 : (size_t)b->network.in.frames;
   b->cases = malloc(b->room * sizeof *b->cases);
-  b->inputs = malloc(b->room * p->input_floats * sizeof *b->inputs);
+  b->inputs = malloc(b->room * columns * sizeof *b->inputs);
   b->targets = malloc(b->room * (target_floats + 1) * sizeof *b->targets);
-  b->outputs = malloc(b->room * p->output_floats * sizeof *b->outputs);
-  bool good = b->cases && b->inputs && b->targets && b->outputs;
+  b->outputs = malloc(b->room * (b->network.output_floats + 1) * sizeof *b->outputs);
+  b->classes = malloc(b->room * sizeof *b->classes);
+  b->values = malloc(b->room * sizeof *b->values);
+  b->probabilities = malloc(b->room * (classes + 1) * sizeof *b->probabilities);
+  bool good = b->cases && b->inputs && b->targets && b->outputs && b->classes && b->values && b->probabilities;
   return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", b->room);
 }
 
 static void free_batch(batch *b) {
+  gconv_predictor_free(&b->network);
   free(b->cases);
   free(b->inputs);
   free(b->targets);
   free(b->outputs);
+  free(b->classes);
+  free(b->values);
+  free(b->probabilities);
 }
 
-static gconv_status predict_batch(gconv_predictor *p, const gconv_dataset *data, size_t first, size_t count, batch *b,
+static gconv_status apply(batch *b, size_t count) {
+  if (!b->svm)
+    return gconv_predictor_run(&b->network, b->inputs, count, b->outputs);
+  const gconv_svm_info *info = gconv_svm_get_info(b->svm);
+  const bool classes = info->class_count > 0;
+  return gconv_svm_predict(b->svm, b->device, b->inputs, count, classes ? b->classes : NULL, classes ? NULL : b->values,
+                           classes && info->probabilities ? b->probabilities : NULL);
+}
+
+/* Tells what became of case number `i` of a batch. */
+static void take_result(const batch *b, size_t i, gconv_prediction *found) {
+  if (!b->svm) {
+    gconv_prediction_set(found, b->outputs + i * b->network.output_floats, b->network.output_floats);
+    return;
+  }
+  const gconv_svm_info *info = gconv_svm_get_info(b->svm);
+  const bool classes = info->class_count > 0;
+  found->count = 1;
+  found->value = classes ? 0 : b->values[i];
+  found->taken_for = classes ? (size_t)b->classes[i] : SIZE_MAX;
+  found->certainty =
+      classes && info->probabilities ? b->probabilities[i * info->class_count + found->taken_for] : (double)NAN;
+}
+
+static gconv_status predict_batch(batch *b, const gconv_dataset *data, size_t first, size_t count,
                                   gconv_confusion *confusion, gconv_predicted *each, void *user) {
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   for (size_t i = 0; i < count; i++)
     b->cases[i] = first + i;
   GCONV_TRY(gconv_dataset_read(data, 0, b->cases, count, b->inputs, info->outputs > 0 ? b->targets : NULL));
-  GCONV_TRY(gconv_predictor_run(p, b->inputs, count, b->outputs));
+  GCONV_TRY(apply(b, count));
   for (size_t i = 0; i < count; i++) {
     gconv_prediction found = {.number = info->rows ? info->rows[first + i] : first + i,
                               .class = SIZE_MAX,
-                              .targets = info->outputs > 0 ? b->targets + i * info->outputs : NULL,
-                              .outputs = b->outputs + i * p->output_floats,
-                              .count = p->output_floats};
+                              .targets = info->outputs > 0 ? b->targets + i * info->outputs : NULL};
+    take_result(b, i, &found);
     if (info->class_count > 0) {
       found.class = (size_t)b->targets[i];
       found.targets = NULL;
-      gconv_confusion_add(confusion, found.class, gconv_predict_best(found.outputs, found.count));
+      gconv_confusion_add(confusion, found.class, found.taken_for);
     }
     if (each)
       GCONV_TRY(each(user, &found));
   }
   return GCONV_OK;
 }
+
+static gconv_status open_network(batch *b, const gconv_network *network, const gconv_dataset_info *info) {
+  GCONV_TRY(gconv_predictor_open(network, b->device, info->channels, info->height, info->width, &b->network));
+  const size_t outputs = b->network.output_floats;
+  if (network->class_count > 0 && outputs != network->class_count)
+    return gconv_refuse("the network yields %zu numbers for a case, where it has %zu classes: it ends in neither \"mean\" "
+                        "nor a dense layer, and cannot classify",
+                        outputs, network->class_count);
+  if (info->class_count > 0 && outputs != info->class_count)
+    return gconv_refuse("the network has %zu outputs, and the data %zu classes", outputs, info->class_count);
+  return GCONV_OK;
+}
+
+gconv_status gconv_predict_all(const gconv_network *network, const gconv_svm *svm, gconv_device *device,
+                               const gconv_dataset *data, gconv_confusion *confusion, gconv_predicted *each, void *user) {
+  const gconv_dataset_info *info = gconv_dataset_get_info(data);
+  batch b = {.svm = network ? NULL : svm, .device = device};
+  gconv_status status = network ? open_network(&b, network, info) : GCONV_OK;
+  if (status == GCONV_OK && info->class_count > 0)
+    status = gconv_confusion_begin_data(info, confusion);
+  GCONV_THEN(status, allocate_batch(info->class_count > 0 ? 1 : info->outputs, &b));
+  for (size_t first = 0; first < info->cases && status == GCONV_OK; first += b.room)
+    status =
+        predict_batch(&b, data, first, info->cases - first < b.room ? info->cases - first : b.room, confusion, each, user);
+  free_batch(&b);
+  return status;
+}
+
+/* ---- Confusion ---- */
 
 gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion) {
   *confusion = (gconv_confusion){.names = names, .classes = classes};
@@ -184,32 +255,6 @@ gconv_class_score gconv_confusion_score(const gconv_confusion *c, size_t class) 
   s.iou = s.both / (s.wanted + s.got - s.both);
   s.f1 = 2 * s.both / (s.wanted + s.got);
   return s;
-}
-
-gconv_status gconv_predict_all(const gconv_network *network, gconv_device *device, const gconv_dataset *data,
-                               gconv_confusion *confusion, gconv_predicted *each, void *user) {
-  const gconv_dataset_info *info = gconv_dataset_get_info(data);
-  gconv_predictor p = {0};
-  batch b = {0};
-  gconv_status status = gconv_predictor_open(network, device, info->channels, info->height, info->width, &p);
-  if (status == GCONV_OK && network->class_count > 0 && p.output_floats != network->class_count)
-    status = gconv_fail(GCONV_BAD_ARGUMENT,
-                        "the network yields %zu numbers for a case, where it has %zu classes: it ends in neither \"mean\" "
-                        "nor a dense layer, and cannot classify",
-                        p.output_floats, network->class_count);
-  if (status == GCONV_OK && info->class_count > 0 && p.output_floats != info->class_count)
-    status = gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu outputs, and the data %zu classes", p.output_floats,
-                        info->class_count);
-  if (status == GCONV_OK && info->class_count > 0)
-    status = gconv_confusion_begin_data(info, confusion);
-  GCONV_THEN(status, allocate_batch(&p, info->class_count > 0 ? 1 : info->outputs, &b));
-  for (size_t first = 0; first < info->cases && status == GCONV_OK; first += b.room) {
-    size_t count = info->cases - first < b.room ? info->cases - first : b.room;
-    status = predict_batch(&p, data, first, count, &b, confusion, each, user);
-  }
-  free_batch(&b);
-  gconv_predictor_free(&p);
-  return status;
 }
 
 void gconv_confusion_free(gconv_confusion *confusion) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a network makes of cases. */
+/* What a network or a support vector machine makes of cases. */
 #pragma once
 
+#include "gconv_classify.h"
 #include "gconv_jobs.h"
 #include "gconv_learn.h"
 
@@ -57,18 +58,23 @@ gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gco
 gconv_status gconv_confusion_begin_data(const gconv_dataset_info *info, gconv_confusion *confusion);
 
 /* A case: the number of its row, from 0 on, its class (SIZE_MAX: it has none) or its targets (NULL: none), and what the
- * network yields, `count` outputs. */
+ * model makes of it. */
 typedef struct gconv_prediction {
   size_t number, class;
-  const float *targets, *outputs;
-  size_t count;
+  const float *targets;
+  size_t taken_for;     /* a class, or SIZE_MAX: the model has none */
+  double certainty;     /* of that: an output, or a probability; NAN: the model does not tell */
+  const float *outputs; /* of a network */
+  double value;         /* of a support vector machine without classes */
+  size_t count;         /* of outputs; 1 of a value */
 } gconv_prediction;
 
-/* Takes each case of a data set. *confusion is filled where it has classes; each() may be NULL. */
-typedef gconv_status gconv_predicted(void *user, const gconv_prediction *prediction);
-gconv_status gconv_predict_all(const gconv_network *network, gconv_device *device, const gconv_dataset *data,
-                               gconv_confusion *confusion, gconv_predicted *each, void *user);
-void gconv_confusion_free(gconv_confusion *confusion);
+/* What a network yields for a case. */
+void gconv_prediction_set(gconv_prediction *prediction, const float *outputs, size_t count);
 
-/* The first of the largest. */
-size_t gconv_predict_best(const float *outputs, size_t count);
+/* Takes each case of a data set, by a network or, if that is NULL, a support vector machine. *confusion is filled where the
+ * data have classes; each() may be NULL. */
+typedef gconv_status gconv_predicted(void *user, const gconv_prediction *prediction);
+gconv_status gconv_predict_all(const gconv_network *network, const gconv_svm *svm, gconv_device *device,
+                               const gconv_dataset *data, gconv_confusion *confusion, gconv_predicted *each, void *user);
+void gconv_confusion_free(gconv_confusion *confusion);
