@@ -11,6 +11,11 @@ bool gconv_is_folder(const char *path) {
   return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+char *gconv_path_folder(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
 gconv_status gconv_make_folders(const char *path, unsigned mode) {
   const char *last = strrchr(path, '/');
   char *folder = strndup(path, last ? (size_t)(last - path) : 0);

@@ -70,10 +70,6 @@ static void print_bank(const gconv_bank *bank) {
     print_geometry(bank);
 }
 
-static void print_name(const char *name, int width) {
-  gconv_print(stdout, "  %-*s", width, *name ? name : "(no name)");
-}
-
 /* ---- As JSON ---- */
 
 static json_t *describe_range(const float *numbers, size_t count) {
@@ -82,14 +78,13 @@ static json_t *describe_range(const float *numbers, size_t count) {
 }
 
 static void describe_geometry(const gconv_bank *bank, json_t *object) {
-  json_object_set_new(object, "stride", json_pack("[i, i]", bank->stride_y, bank->stride_x));
-  json_object_set_new(object, "padding",
-                      bank->same_upper ? json_string("same_upper")
-                      : bank->same_lower
-                          ? json_string("same_lower")
-                          : json_pack("[i, i, i, i]", bank->pad_top, bank->pad_left, bank->pad_bottom, bank->pad_right));
-  json_object_set_new(object, "dilation", json_pack("[i, i]", bank->dilation_y, bank->dilation_x));
-  json_object_set_new(object, "groups", json_integer(bank->groups));
+  const char *same = bank->same_upper ? "same_upper" : bank->same_lower ? "same_lower" : NULL;
+  json_t *padding =
+      same ? json_string(same) : json_pack("[i, i, i, i]", bank->pad_top, bank->pad_left, bank->pad_bottom, bank->pad_right);
+  json_t *geometry = json_pack("{s:[i, i], s:o, s:[i, i], s:i}", "stride", bank->stride_y, bank->stride_x, "padding",
+                               padding, "dilation", bank->dilation_y, bank->dilation_x, "groups", bank->groups);
+  json_object_update(object, geometry);
+  json_decref(geometry);
 }
 
 static void describe_bank(const gconv_bank *bank, json_t *object) {
@@ -105,7 +100,8 @@ static json_t *describe_entry(const gconv_bank_entry *entry) {
     json_array_append_new(shape, json_integer((json_int_t)entry->shape[i]));
   json_object_set_new(object, "name", gconv_json_text(entry->name));
   json_object_set_new(object, "kind", gconv_json_text(entry->kind));
-  json_object_set_new(object, "type", gconv_json_text(entry->type));
+  if (strcmp(entry->kind, "filters") != 0) /* whose type is none of a file */
+    json_object_set_new(object, "type", gconv_json_text(entry->type));
   json_object_set_new(object, "shape", shape);
   if (entry->obstacle)
     json_object_set_new(object, "obstacle", gconv_json_text(entry->obstacle));
@@ -114,31 +110,41 @@ static json_t *describe_entry(const gconv_bank_entry *entry) {
 
 /* ---- Files ---- */
 
-/* Tells of one entry, whose bank is read to do so. */
-static gconv_status inform_entry(struct info *info, gconv_bank_file *file, size_t index, int width, json_t *list) {
+/* Says why something failed, if it did. Returns `status`. */
+static gconv_status say(gconv_status status) {
+  if (status != GCONV_OK)
+    gconv_say("%s", gconv_last_error());
+  return status;
+}
+
+/* Tells of one entry with its bank, which has no weights if that cannot be read. */
+static void tell(const struct info *info, const gconv_bank_entry *entry, const gconv_bank *bank, int width, json_t *list) {
+  if (info->json) {
+    json_t *object = describe_entry(entry);
+    if (bank->weights)
+      describe_bank(bank, object);
+    json_array_append_new(list, object);
+    return;
+  }
+  const char *obstacle = entry->obstacle && strcmp(entry->kind, "tensor") != 0 ? entry->obstacle : "";
+  bool more = bank->weights || obstacle[0];
+  gconv_print(stdout, "  %-*s", width, *entry->name ? entry->name : "(no name)");
+  print_shape(entry->dimensions, entry->shape);
+  gconv_print(stdout, "  %-*s", more ? TYPE_WIDTH : 0, entry->type);
+  if (bank->weights)
+    print_bank(bank);
+  else
+    printf("%s%s\n", more ? "  " : "", obstacle);
+}
+
+/* The bank of an entry is read to tell of it. */
+static gconv_status inform_entry(const struct info *info, gconv_bank_file *file, size_t index, int width, json_t *list) {
   const gconv_bank_entry *entry = gconv_bank_file_at(file, index);
   gconv_bank bank = {0};
   gconv_status status = entry->obstacle ? GCONV_OK : gconv_bank_file_read(file, index, &bank);
-  if (info->json) {
-    json_t *object = describe_entry(entry);
-    if (bank.weights)
-      describe_bank(&bank, object);
-    json_array_append_new(list, object);
-  } else {
-    print_name(entry->name, width);
-    print_shape(entry->dimensions, entry->shape);
-    const char *obstacle = entry->obstacle && strcmp(entry->kind, "tensor") != 0 ? entry->obstacle : "";
-    bool more = bank.weights || obstacle[0];
-    gconv_print(stdout, "  %-*s", more ? TYPE_WIDTH : 0, entry->type);
-    if (bank.weights)
-      print_bank(&bank);
-    else
-      printf("%s%s\n", more ? "  " : "", obstacle);
-  }
-  if (status != GCONV_OK)
-    gconv_say("%s", gconv_last_error());
+  tell(info, entry, &bank, width, list);
   gconv_bank_free(&bank);
-  return status;
+  return say(status);
 }
 
 static int widest_name(const gconv_bank_file *file) {
@@ -150,14 +156,12 @@ static int widest_name(const gconv_bank_file *file) {
 }
 
 /* If a name was chosen, only that entry is printed. */
-static gconv_status inform_entries(struct info *info, const char *spec, gconv_bank_file *file, const char *name,
+static gconv_status inform_entries(const struct info *info, const char *spec, gconv_bank_file *file, const char *name,
                                    json_t *list) {
   size_t index = 0, count = 0;
   gconv_status worst = GCONV_OK;
-  if (name && gconv_bank_file_find(file, name, &index) != GCONV_OK) {
-    gconv_say("%s", gconv_last_error());
+  if (name && say(gconv_bank_file_find(file, name, &index)) != GCONV_OK)
     return GCONV_BAD_ARGUMENT;
-  }
   while (gconv_bank_file_at(file, count))
     count++;
   if (!info->json)
@@ -178,15 +182,13 @@ static gconv_status inform_network(const struct info *info, const char *spec, js
   return info->json ? gconv_network_describe(spec, json) : gconv_network_print(spec);
 }
 
-static gconv_status inform_file(struct info *info, const char *spec) {
+static gconv_status inform_file(const struct info *info, const char *spec) {
   gconv_bank_file *file = NULL;
   const char *name = NULL;
   json_t *list = json_array(), *network = NULL;
   gconv_status status = inform_network(info, spec, &network);
   GCONV_THEN(status, gconv_bank_file_open(spec, info->syntax, &file, &name));
-  if (status != GCONV_OK)
-    gconv_say("%s", gconv_last_error());
-  else
+  if (say(status) == GCONV_OK)
     status = inform_entries(info, spec, file, name, list);
   if (info->json && file)
     json_array_append_new(info->files, json_pack("{s:o, s:s, s:O}", "spec", gconv_json_text(spec), "syntax",
@@ -205,37 +207,23 @@ bool gconv_bank_print(const char *spec) {
 }
 
 /* Plain filters, as the bank that they would make. */
-static gconv_status inform_filters(struct info *info, char *spec) {
+static gconv_status inform_filters(const struct info *info, char *spec) {
   gconv_texts specs = {&spec, 1};
   gconv_bank bank = {0};
-  gconv_status status = gconv_bank_load(&specs, info->syntax, &bank);
-  if (status != GCONV_OK) {
-    gconv_say("%s", gconv_last_error());
-    return status;
-  }
-  const uint64_t shape[] = {(uint64_t)bank.filters, 1, (uint64_t)bank.rows, (uint64_t)bank.columns};
-  if (info->json) {
-    json_t *object = json_pack("{s:s, s:s, s:[i, i, i, i]}", "name", "", "kind", "filters", "shape", bank.filters, 1,
-                               bank.rows, bank.columns);
-    describe_bank(&bank, object);
-    json_array_append_new(
-        info->files, json_pack("{s:o, s:s, s:[o]}", "spec", gconv_json_text(spec), "syntax", "filters", "entries", object));
-  } else {
+  GCONV_TRY(say(gconv_bank_load(&specs, info->syntax, &bank)));
+  const gconv_bank_entry entry = {.name = "",
+                                  .kind = "filters",
+                                  .type = "float32",
+                                  .dimensions = 4,
+                                  .shape = {(uint64_t)bank.filters, 1, (uint64_t)bank.rows, (uint64_t)bank.columns}};
+  json_t *list = json_array();
+  if (!info->json)
     gconv_print(stdout, "%s: plain filters, stacked\n", spec);
-    print_name("", 0);
-    print_shape(4, shape);
-    printf("  %-*s", TYPE_WIDTH, "float32");
-    print_bank(&bank);
-  }
+  tell(info, &entry, &bank, 0, list);
+  json_array_append_new(info->files,
+                        json_pack("{s:o, s:s, s:o}", "spec", gconv_json_text(spec), "syntax", "filters", "entries", list));
   gconv_bank_free(&bank);
   return GCONV_OK;
-}
-
-static int print_json(struct info *info) {
-  if (gconv_json_print(stdout, info->files, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
-    return GCONV_EXIT_OK;
-  gconv_say("bank info: no memory to make JSON");
-  return GCONV_EXIT_FAILED;
 }
 
 #define OPTION(...) GCONV_OPTION(gconv_common, __VA_ARGS__)
@@ -261,9 +249,11 @@ static int run(void *record, const gconv_texts *specs) {
     bool bank = gconv_bank_is_meant(spec, info.syntax);
     gconv_tally_add(&tally, spec, bank ? inform_file(&info, spec) : inform_filters(&info, spec));
   }
-  int status = info.json ? print_json(&info) : GCONV_EXIT_OK;
+  bool printed = !info.json || gconv_json_print(stdout, info.files, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+  if (!printed)
+    gconv_say("bank info: no memory to make JSON");
   json_decref(info.files);
-  return tally.failed == 0 ? status : gconv_tally_end(&tally);
+  return tally.failed == 0 && !printed ? GCONV_EXIT_FAILED : gconv_tally_end(&tally);
 }
 
 const gconv_command gconv_command_bank_info = {

@@ -32,6 +32,11 @@ static void print_resolution(const gconv_image *image) {
     printf("  resolution  %.4g x %.4g, without a unit\n", image->unitless_x, image->unitless_y);
 }
 
+static void print_bytes(const char *what, size_t bytes) {
+  if (bytes > 0)
+    printf("  %s %zu bytes\n", what, bytes);
+}
+
 static void print_image(const char *path, const gconv_image *image, const gconv_format_info *format) {
   gconv_print(stdout, "%s: image, %s\n", path, format->name);
   printf("  size        %d x %d (width x height)", (int)image->width, (int)image->height);
@@ -40,44 +45,37 @@ static void print_image(const char *path, const gconv_image *image, const gconv_
   printf("\n  channels    %d%s%s\n", (int)image->channels, image->alpha ? ", the last is alpha" : "",
          image->cmyk ? ", of CMYK in the file, which becomes RGB" : "");
   printf("  depth       %s\n", gconv_type_name(image->type));
-  if (image->icc_bytes > 0)
-    printf("  ICC profile %zu bytes\n", image->icc_bytes);
+  print_bytes("ICC profile", image->icc_bytes);
   print_resolution(image);
-  if (image->exif_bytes > 0)
-    printf("  EXIF        %zu bytes\n", image->exif_bytes);
-  if (image->xmp_bytes > 0)
-    printf("  XMP         %zu bytes\n", image->xmp_bytes);
+  print_bytes("EXIF       ", image->exif_bytes);
+  print_bytes("XMP        ", image->xmp_bytes);
   if (image->comment)
     printf("  comment     %zu bytes\n", strlen(image->comment));
-  if (image->tags_bytes > 0)
-    printf("  TIFF tags   places on Earth, spacing, axes: %zu bytes\n", image->tags_bytes);
+  print_bytes("TIFF tags   places on Earth, spacing, axes:", image->tags_bytes);
   if (image->has_nodata)
     printf("  no data     %.9g\n", image->nodata);
   if (image->left_out)
     gconv_print(stdout, "  not read    %s\n", image->left_out);
 }
 
+static json_t *describe_pair(bool known, double x, double y) {
+  return known ? json_pack("[f, f]", x, y) : json_null();
+}
+
 static json_t *describe_image(const char *path, const gconv_image *image, const gconv_format_info *format) {
-  json_t *object = json_pack("{s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:s}", "path", gconv_json_text(path), "kind",
-                             "image", "format", format->name, "width", (int)image->width, "height", (int)image->height,
-                             "frames", (int)image->frames, "channels", (int)image->channels, "alpha", image->alpha, "cmyk",
-                             image->cmyk, "depth", gconv_type_name(image->type));
   bool resolution = image->pixels_per_metre_x > 0 && image->pixels_per_metre_y > 0;
-  json_object_set_new(object, "pixels_per_inch",
-                      resolution ? json_pack("[f, f]", image->pixels_per_metre_x * INCH, image->pixels_per_metre_y * INCH)
-                                 : json_null());
-  json_object_set_new(object, "resolution_without_unit",
-                      image->unitless_x > 0 ? json_pack("[f, f]", image->unitless_x, image->unitless_y) : json_null());
   char nodata[32];
   snprintf(nodata, sizeof nodata, "%.17g", image->nodata); /* JSON has no NaN */
-  json_object_set_new(object, "nodata", image->has_nodata ? json_string(nodata) : json_null());
-  json_object_set_new(object, "tiff_tags_bytes", json_integer((json_int_t)image->tags_bytes));
-  json_object_set_new(object, "not_read", gconv_json_text(image->left_out));
-  json_object_set_new(object, "icc_bytes", json_integer((json_int_t)image->icc_bytes));
-  json_object_set_new(object, "exif_bytes", json_integer((json_int_t)image->exif_bytes));
-  json_object_set_new(object, "xmp_bytes", json_integer((json_int_t)image->xmp_bytes));
-  json_object_set_new(object, "comment", gconv_json_text(image->comment));
-  return object;
+  return json_pack("{s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:o}", "path",
+                   gconv_json_text(path), "kind", "image", "format", format->name, "width", (int)image->width, "height",
+                   (int)image->height, "frames", (int)image->frames, "channels", (int)image->channels, "alpha", image->alpha,
+                   "cmyk", image->cmyk, "depth", gconv_type_name(image->type), "pixels_per_inch",
+                   describe_pair(resolution, image->pixels_per_metre_x * INCH, image->pixels_per_metre_y * INCH),
+                   "resolution_without_unit", describe_pair(image->unitless_x > 0, image->unitless_x, image->unitless_y),
+                   "nodata", gconv_json_text(image->has_nodata ? nodata : NULL), "tiff_tags_bytes",
+                   (json_int_t)image->tags_bytes, "not_read", gconv_json_text(image->left_out), "icc_bytes",
+                   (json_int_t)image->icc_bytes, "exif_bytes", (json_int_t)image->exif_bytes, "xmp_bytes",
+                   (json_int_t)image->xmp_bytes, "comment", gconv_json_text(image->comment));
 }
 
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */

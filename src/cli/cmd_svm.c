@@ -16,8 +16,7 @@
 
 /* ---- What was given -------------------------------------------------------------------------------------------------- */
 
-static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words) {
-  const gconv_svm_settings *s = run->settings;
+static gconv_status name_table(gconv_svm_settings *s, const gconv_texts *words) {
   for (size_t i = 0; i < words->count && words->count == 2; i++) /* as of svm-train: "-b 1", or the model's name */
     if (access(words->items[i], F_OK) != 0)
       return gconv_refuse("svm: there is no file \"%s\": name one table, its model by -o, and -b without a number: "
@@ -31,17 +30,16 @@ static gconv_status name_table(gconv_svm_run *run, const gconv_texts *words) {
   if (s->cases.samples > 0 || s->cases.data.gray)
     return gconv_refuse("--%s is for the pixels of images, which --features learns",
                         s->cases.data.gray ? "gray" : "samples");
-  run->data_options.kind = GCONV_DATASET_TABLE;
-  run->path = words->items[0];
-  run->targets = s->cases.targets;
+  s->cases.data.kind = GCONV_DATASET_TABLE;
+  s->cases.data.inputs = words->items[0];
+  s->cases.data.targets = s->cases.targets;
   return GCONV_OK;
 }
 
 /* Images and masks are two words, or what -i and -t name. */
-static gconv_status name_images(gconv_svm_run *run, const gconv_texts *words) {
+static gconv_status name_images(gconv_svm_settings *s, const gconv_texts *words) {
   enum { DEFAULT_SAMPLES = 10000 };
-  const gconv_svm_settings *s = run->settings;
-  const gconv_cases *cases = &s->cases;
+  gconv_cases *cases = &s->cases;
   const bool named = s->common.inputs.count == 1 && cases->targets && words->count == 0;
   if (!named && (words->count != 2 || s->common.inputs.count > 0 || cases->targets))
     return gconv_refuse("svm --features: name an image and its mask, or a folder of each: gconv svm IMAGE MASK "
@@ -51,17 +49,17 @@ static gconv_status name_images(gconv_svm_run *run, const gconv_texts *words) {
       cases->data.classification)
     return gconv_refuse("--label, --table-format, --separator, --missing, --regression and --classification are for "
                         "tables");
-  run->data_options.kind = GCONV_DATASET_PIXELS;
-  run->data_options.most_cases = cases->samples > 0 ? (size_t)cases->samples : DEFAULT_SAMPLES;
-  run->data_options.seed = (uint64_t)cases->seed;
-  run->path = named ? s->common.inputs.items[0] : words->items[0];
-  run->targets = named ? cases->targets : words->items[1];
+  cases->data.kind = GCONV_DATASET_PIXELS;
+  cases->data.most_cases = cases->samples > 0 ? (size_t)cases->samples : DEFAULT_SAMPLES;
+  cases->data.seed = (uint64_t)cases->seed;
+  cases->data.inputs = named ? s->common.inputs.items[0] : words->items[0];
+  cases->data.targets = named ? cases->targets : words->items[1];
   return GCONV_OK;
 }
 
 static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words) {
-  const gconv_svm_settings *s = run->settings;
-  GCONV_TRY(s->cases.data.features ? name_images(run, words) : name_table(run, words));
+  gconv_svm_settings *s = run->settings;
+  GCONV_TRY(s->cases.data.features ? name_images(s, words) : name_table(s, words));
   if (!s->common.output && s->folds == 0 && !s->grid)
     return gconv_refuse("svm: say with -o where the model shall be written, or with -v N how many folds it shall be "
                         "judged by");
@@ -71,7 +69,7 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words) {
     return gconv_refuse("--log2g: the linear kernel has no gamma");
   if (!s->grid && s->common.plot)
     return gconv_refuse("--plot is the picture of --grid");
-  GCONV_TRY(gconv_check_is_there(run->path));
+  GCONV_TRY(gconv_check_is_there(s->cases.data.inputs));
   run->options = s->options;
   run->options.scaling = s->scaling > 0           ? (gconv_svm_scaling)(s->scaling - 1)
                          : s->cases.data.features ? GCONV_SVM_SCALE_STANDARD
@@ -94,17 +92,11 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words) {
 }
 
 static gconv_status open_data(gconv_svm_run *run) {
-  const gconv_cases *cases = &run->settings->cases;
-  gconv_dataset_options data = cases->data;
-  data.kind = run->data_options.kind;
-  data.most_cases = run->data_options.most_cases;
-  data.seed = run->data_options.seed;
-  data.inputs = run->path;
-  data.targets = run->targets;
-  data.regression = run->regression;
-  data.missing = gconv_cases_missing(cases);
-  data.classification |= cases->class_weights.count > 0;
-  GCONV_TRY(gconv_dataset_open(&data, &run->data));
+  gconv_cases *cases = &run->settings->cases;
+  cases->data.regression = run->regression;
+  cases->data.missing = gconv_cases_missing(cases);
+  cases->data.classification |= cases->class_weights.count > 0;
+  GCONV_TRY(gconv_dataset_open(&cases->data, &run->data));
   run->regression |= gconv_dataset_get_info(run->data)->approximated; /* as a warning said */
   run->options.type = run->regression ? GCONV_SVM_EPSILON_SVR : run->options.type;
   return GCONV_OK;
@@ -114,8 +106,8 @@ static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words) {
   const gconv_svm_settings *s = run->settings;
   const char *output = s->common.output, *outputs[] = {output, s->common.plot};
   GCONV_TRY(check_words(run, words));
-  char *paths[] = {(char *)run->path, (char *)run->targets};
-  const gconv_texts read = {paths, run->targets ? 2 : 1};
+  char *paths[] = {(char *)s->cases.data.inputs, (char *)s->cases.data.targets};
+  const gconv_texts read = {paths, paths[1] ? 2 : 1};
   gconv_sandbox_files(&s->common, outputs, 2, true);
   if (output && strcmp(output, "-") != 0)
     GCONV_TRY(gconv_data_check_output("-o", output, "model txt", "a model", &read));
@@ -155,23 +147,15 @@ static void print_model(const gconv_svm_run *run, const gconv_svm *model, double
 }
 
 static json_t *validation_json(const gconv_svm_validation *v) {
-  json_t *json = json_object();
-  json_object_set_new(json, "cases", json_integer((json_int_t)v->cases));
-  json_object_set_new(json, "accuracy", gconv_json_number(v->accuracy));
-  json_object_set_new(json, "mse", gconv_json_number(v->mse));
-  json_object_set_new(json, "squared_correlation", gconv_json_number(v->correlation));
-  return json;
+  return json_pack("{s:I, s:o, s:o, s:o}", "cases", (json_int_t)v->cases, "accuracy", gconv_json_number(v->accuracy), "mse",
+                   gconv_json_number(v->mse), "squared_correlation", gconv_json_number(v->correlation));
 }
 
 static json_t *model_json(const gconv_svm *model, double seconds) {
   const gconv_svm_info *info = gconv_svm_get_info(model);
-  json_t *json = json_object();
-  json_object_set_new(json, "support_vectors", json_integer((json_int_t)info->vector_count));
-  json_object_set_new(json, "bounded", json_integer((json_int_t)info->bounded_count));
-  json_object_set_new(json, "objective", gconv_json_number(info->objective));
-  json_object_set_new(json, "gamma", gconv_json_number(info->gamma));
-  json_object_set_new(json, "seconds", gconv_json_number(seconds));
-  return json;
+  return json_pack("{s:I, s:I, s:o, s:o, s:o}", "support_vectors", (json_int_t)info->vector_count, "bounded",
+                   (json_int_t)info->bounded_count, "objective", gconv_json_number(info->objective), "gamma",
+                   gconv_json_number(info->gamma), "seconds", gconv_json_number(seconds));
 }
 
 /* ---- The whole ------------------------------------------------------------------------------------------------------- */
@@ -211,11 +195,11 @@ static gconv_status work(gconv_svm_run *run, json_t *json) {
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data);
   char text[200];
   if (!s->common.quiet && !s->common.json && gconv_terminal_can_erase()) {
-    gconv_data_describe(info, run->data_options.kind, text, sizeof text);
-    gconv_print(stderr, "%s: %s\n", run->path, text);
+    gconv_data_describe(info, s->cases.data.kind, text, sizeof text);
+    gconv_print(stderr, "%s: %s\n", s->cases.data.inputs, text);
   }
-  if (!s->common.quiet && !s->common.json && run->data_options.kind == GCONV_DATASET_PIXELS)
-    gconv_data_print_pixels(run->targets, info);
+  if (!s->common.quiet && !s->common.json && s->cases.data.kind == GCONV_DATASET_PIXELS)
+    gconv_data_print_pixels(s->cases.data.targets, info);
   if (s->grid)
     GCONV_TRY(gconv_svm_search(run, json));
   else if (s->folds > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/learn.h"
 #include "base/ending.h"
+#include "base/folders.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/printable.h"
@@ -44,8 +45,7 @@ void gconv_class_weights_free(gconv_class_weight *weights, size_t count) {
 gconv_status gconv_data_check_output(const char *what, const char *path, const char *endings, const char *content,
                                      const gconv_texts *inputs) {
   struct stat own, other;
-  const char *slash = strrchr(path, '/');
-  char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+  char *folder = gconv_path_folder(path);
   gconv_status status = folder ? GCONV_OK : gconv_no_memory();
   bool there = stat(path, &own) == 0;
   if (status == GCONV_OK && there && S_ISDIR(own.st_mode))

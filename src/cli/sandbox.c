@@ -93,14 +93,8 @@ static void enforce(sandbox *box) {
   close(box->rules);
 }
 
-/* The folder of a path, for free(); "." if it names none. NULL without memory. */
-static char *folder_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-}
-
 static void allow_folder_of(sandbox *box, const char *path) {
-  char *folder = folder_of(path);
+  char *folder = gconv_path_folder(path);
   allow(box, folder, ~UINT64_C(0));
   free(folder);
 }
@@ -264,7 +258,7 @@ void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outp
     return;
   bool single = pattern && outputs->paths.count == 1 && is_written_into(outputs->paths.items[0]);
   bool files = pattern && strcmp(pattern, "-") != 0 && !single;
-  char *folder = files ? folder_of(outputs->folder) : NULL;
+  char *folder = files ? gconv_path_folder(outputs->folder) : NULL;
   if (folder && outputs->make_folders)
     hold_results(&box, folder);
   if (files)

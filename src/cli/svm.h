@@ -20,10 +20,7 @@ typedef struct gconv_svm_settings {
 } gconv_svm_settings;
 
 typedef struct gconv_svm_run {
-  const gconv_svm_settings *settings;
-  const char *path;                   /* of the table or the images */
-  const char *targets;                /* of targets or masks; NULL: the table has them */
-  gconv_dataset_options data_options; /* kind, and of pixels most_cases and seed */
+  gconv_svm_settings *settings; /* once words are checked, cases.data names the data */
   bool regression;
   gconv_svm_options options;
   gconv_class_weight *weights; /* owned, with the names */

@@ -25,13 +25,6 @@ char *gconv_path_join(const char *folder, const char *name) {
   return asprintf(&text, "%s%s%s", folder, slash, name) < 0 ? NULL : text;
 }
 
-char *gconv_path_folder(const char *path) {
-  const char *slash = strrchr(path, '/');
-  if (!slash)
-    return strdup(".");
-  return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
-}
-
 void gconv_path_append(char *real, const char *rest) {
   for (size_t length; *rest; rest += length) {
     rest += strspn(rest, "/");

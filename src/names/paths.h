@@ -2,6 +2,8 @@
 /* Paths, and the files and folders that lie there. */
 #pragma once
 
+#include "base/folders.h"
+
 #include "names/texts.h"
 
 #include <sys/stat.h>
@@ -12,12 +14,10 @@
 const char *gconv_path_name(const char *path);
 /* Returns the length of a name without its extension. A dot at the beginning begins no extension. */
 size_t gconv_path_stem(const char *name);
-/* gconv_path_join() and gconv_path_folder() return texts on the heap; NULL without memory. */
+/* Returns a text on the heap; NULL without memory. */
 
 /* Returns "folder/name"; just "name" if the folder is "". */
 char *gconv_path_join(const char *folder, const char *name);
-/* Returns the folder of a path: "." if it has none. */
-char *gconv_path_folder(const char *path);
 /* Appends the parts of `rest` to the absolute path `real`, which has room for them. Resolves ".." and "." by letters
  * alone. */
 void gconv_path_append(char *real, const char *rest);
