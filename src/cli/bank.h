@@ -31,6 +31,11 @@ gconv_status gconv_network_print(const char *path);
 /* The same of a support vector machine (svm_info.c). */
 gconv_status gconv_svm_print(const char *path);
 
+/* How a network was trained, of the JSON object that it has as `trained`, in words: "cross-entropy by adam, rate 0.001,
+ * batches of 32, seed 0; ...". What gconv train does not write is told as it stands in the object. For free(); NULL without
+ * memory. */
+char *gconv_trained_words(const char *json);
+
 /* Prints "classes 3: a, b, c", or nothing if there are none. */
 void gconv_print_classes(const char *const *classes, size_t count);
 

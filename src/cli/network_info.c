@@ -4,7 +4,6 @@
 #include "base/lists.h"
 #include "base/printable.h"
 #include "cli/bank.h"
-#include "cli/trained.h"
 #include "gconv_learn.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The page that tells of a training: one file of HTML without outside parts. */
+#include "cli/bank.h"
 #include "cli/page.h"
 #include "cli/train.h"
-#include "cli/trained.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/trained.h"
+/* How a network was trained, in words. */
 #include "base/memory.h"
+#include "cli/bank.h"
 
-#include <jansson.h>
 #include <string.h>
 
 /* What is said of a number or a text. Rows without a key end a part of the sentence. */
