@@ -24,7 +24,7 @@ typedef struct gconv_execution {
   /* Output sample (k, n, m, p, q, c): out[k].base + n * out[k].image + m * out[k].plane + p * out[k].row + q * out_pixel +
    * c * out_channel; k = 0 alone where responses are combined. Alpha that is kept is at out_alpha instead of c *
    * out_channel. Each filter writes it; if filters are stacked, only filter 0 does. The array is in host memory; on CUDA the
-   * bases lie at equal distances, and the rest is the same for all k. */
+   * bases lie at equal distances, and image, plane and row are the same for all k. */
   const gconv_target *out;
   int64_t out_pixel, out_channel, out_alpha;
 
@@ -40,8 +40,8 @@ typedef struct gconv_execution {
 typedef struct gconv_algorithm {
   gconv_algorithm_info info;
 
-  /* NULL: always there. Else loads the library that the algorithm is made of, and returns NULL, or why that cannot be:
-   * "libcufft.so.12 was not found". Thread-safe; the answer stays the same. */
+  /* Loads the library that the algorithm is made of, and returns NULL, or why that failed: "libcufft.so.12 was not found".
+   * Thread-safe; the answer stays the same. A NULL pointer: the algorithm needs no library. */
   const char *(*available)(void);
 
   /* NULL if the algorithm can solve the problem, else why not: "filters larger than 32 x 32". */

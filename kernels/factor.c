@@ -12,10 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The most entries that are looked at to find pairs, a few times each: some tenths of a second. In larger filters,
- * LEAST_PAIRS pairs are looked for all the same: without them, a Gaussian of thousands of pixels would take millions of
- * taps. Gaussians, boxes and products are one pair, an unsharp mask and a difference of Gaussians two, a Laplacian of a
- * Gaussian three. */
+/* The most reads of entries to find pairs, some tenths of a second: each pair reads all entries. But LEAST_PAIRS pairs are
+ * always looked for: without them, a Gaussian of thousands of pixels would take millions of taps. Gaussians, boxes and
+ * products are one pair, an unsharp mask and a difference of Gaussians two, a Laplacian of a Gaussian three. */
 static const double MAX_WORK = 1e8;
 enum { LEAST_PAIRS = 3 };
 
@@ -24,7 +23,8 @@ typedef struct matrix {
   int32_t rows, columns;
 } matrix;
 
-/* A cross that is subtracted: what remains is a - column * row / (scale of the two). */
+/* A cross: a row and a column of the matrix a. Subtracting it leaves a - column * row / pivot, where the pivot is the entry
+ * that both have. */
 typedef struct cross {
   int32_t row, column;
   double divisor; /* of the row; the column is divided by pivot / divisor */
@@ -49,7 +49,7 @@ static bool is_integer(const matrix *m) {
   return true;
 }
 
-/* The greatest common divisor of integers that pass is_integer(); 0 if both are 0. */
+/* Returns the greatest common divisor of integers that pass is_integer(); 0 if both are 0. */
 static int32_t greatest_divisor(int32_t a, int32_t b) {
   while (b != 0) {
     int32_t rest = a % b;
@@ -76,8 +76,8 @@ static void find_divisors_of_columns(const matrix *m, int32_t *divisors) {
 }
 
 /* Finds a cross whose row, divided by its greatest common divisor, and whose column, divided by the rest of the pivot, are
- * integers. If the rank is 1, there always is one. `divisors` has room for one number a column: a column is divisible where
- * its greatest common divisor is, so that each entry is looked at a few times only, whatever the filter. */
+ * integers. If the rank is 1, there always is one. `divisors` has room for the greatest common divisor of each column. With
+ * them, each entry is read a few times only, whatever the filter. */
 static bool find_integer_cross(const matrix *m, int32_t *divisors, cross *found) {
   find_divisors_of_columns(m, divisors);
   for (int32_t r = 0; r < m->rows; r++) {
@@ -342,7 +342,7 @@ static double error_of_chain(const float *taps, int64_t count) {
   return sum > 0 ? error / sum * (1 + 0x1p-20) : 0; /* the factor is for the roundings of this loop */
 }
 
-/* Whether sums of these samples are integers, and exact. */
+/* Returns whether sums of these samples are integers, and exact. */
 static bool sums_are_exact(const gconv_problem *problem, const gconv_integers *integers) {
   return problem->in_type == GCONV_U8 && integers->unit > 0 && problem->border_level == rintf(problem->border_level);
 }
@@ -360,7 +360,7 @@ static void find_sums(const gconv_problem *problem, const float *weights, gconv_
   }
 }
 
-/* The value of all taps, if there is one filter and its taps are equal; else 0. */
+/* Returns the value of all taps, if there is one filter and its taps are equal; else 0. */
 static float find_box(const gconv_problem *problem, const float *taps) {
   bool same = problem->filters == 1 && isfinite(taps[0]);
   for (int64_t i = 1; i < gconv_tap_count(problem) && same; i++)

@@ -22,15 +22,16 @@ typedef struct gconv_layer_algorithm {
 
   const char *(*available)(void); /* as in gconv_algorithm */
 
-  /* NULL if the algorithm can solve the problem, else why not: "filters other than 3 x 3". Algorithms that round their
-   * products (tensor cores) support the problem->math they are for, and others GCONV_MATH_FP32 alone. */
+  /* Returns NULL if the algorithm can solve the problem, else why not: "filters other than 3 x 3". Algorithms on tensor
+   * cores, which round their products, support one problem->math each; the others only support GCONV_MATH_FP32. */
   const char *(*supports)(const gconv_layer_problem *problem);
 
   /* CPU: into how many independent parts the work is cut, each done by one call. Their order must not change the result. */
   size_t (*tasks)(const gconv_layer_problem *problem);
 
-  /* On the CPU: of each thread. NULL: none. It grows with problem->images. If that of all images (on the CPU: and of all
-   * threads) exceeds problem->workspace_limit, the network executes the problem several times, with fewer images each. */
+  /* Returns the bytes of the workspace, which grow with problem->images; on the CPU, each thread has one. NULL: there is
+   * none. If all workspaces exceed problem->workspace_limit, the network executes the problem several times, with fewer
+   * images each. */
   size_t (*workspace_bytes)(const gconv_layer_problem *problem);
 
   /* As in gconv_algorithm. */
@@ -60,7 +61,7 @@ typedef struct gconv_layer_algorithm {
   void (*dismiss)(void *state);
 
   /* The algorithm is made of a library that may be missing. `auto` never takes it, so that choices do not depend on what is
-   * installed; it is there to be asked for by name. */
+   * installed; users ask for it by name. */
   bool library;
 } gconv_layer_algorithm;
 
@@ -81,7 +82,7 @@ double gconv_layer_flop(const gconv_layer_problem *problem);
 /* gconv_rounding_bound() of a chain of fused multiply-adds and the addition of the bias: of C/G * R * S + 1 roundings. */
 double gconv_layer_chain_bound(const gconv_layer_problem *problem);
 
-/* The same for a sum in float64. It is rounded once to float32, and once more with the bias. */
+/* gconv_rounding_bound() of a sum in float64, which is rounded once to float32, and once more with the bias. */
 double gconv_layer_float64_bound(const gconv_layer_problem *problem);
 
 /* supports() of algorithms that work in float32 alone, and are for any problem. */

@@ -16,8 +16,8 @@
 /* The operations on a sum before it is stored. */
 typedef struct gconv_epilogue {
   gconv_combine combine;
-  /* y = v * (scale + scale_low) + offset, in units of output samples. scale_low is what float32 cannot hold of the scale, so
-   * that u8 v becomes v / 255 rounded once; it is 0 for f32 input. */
+  /* y = v * (scale + scale_low) + offset, in units of output samples. scale_low is the part of the scale that float32 cannot
+   * hold. So v / 255 of u8 input is rounded once. It is 0 for f32 input. */
   float scale, scale_low, offset;
   bool absolute;                      /* |y| */
   bool center;                        /* y / 2 + middle: the range "signed" */

@@ -42,9 +42,8 @@ typedef struct gconv_structure {
   float step;
   int32_t steps; /* the sum of these integers */
   double gain;   /* sum |tap| / |divisor|, of the filter with the most; 0: all taps are 0, or nothing was found yet */
-  double
-      chain; /* the largest error of a chain of fmaf over the taps, relative to (sum |tap|) * max |x|, of the worst filter */
-  float box; /* the value of all taps of the only filter; 0: they differ, or there are several filters */
+  double chain;  /* the largest error of a chain of fmaf, relative to (sum |tap|) * max |x|, of the worst filter */
+  float box;     /* the value of all taps of the only filter; 0: they differ, or there are several filters */
 } gconv_structure;
 
 enum { GCONV_RANK_HIGH = -1, GCONV_RANK_UNKNOWN = -2 };
@@ -87,7 +86,7 @@ GCONV_BOTH const float *gconv_biases(const gconv_problem *problem, const float *
   return weights + gconv_tap_count(problem) + problem->filters;
 }
 
-/* Floats of taps, divisors and biases, rounded up so that the prepared part is aligned to 64 bytes. */
+/* Returns the number of taps, divisors and biases, rounded up so that the prepared part is aligned to 64 bytes. */
 GCONV_BOTH int64_t gconv_weight_floats(const gconv_problem *problem) {
   return (gconv_tap_count(problem) + 2 * (int64_t)problem->filters + 15) / 16 * 16;
 }

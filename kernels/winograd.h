@@ -51,7 +51,7 @@ static inline const char *gconv_winograd_obstacle(const gconv_layer_problem *pro
  * most 4X, and off by at most 8uX, because of 3 rounded additions. For the products and their sum over C: |M - M'| <= (C +
  * 3) u sum |U| 4X. An output adds 9 of the M. The sum of |U| over these 9 and all channels is at most 4W, because each
  * column of G has a sum of at most 2 over three rows. That gives (C + 3) u 16WX. 4 more additions have results of at most
- * 16WX each. Together, the bound is 16 (C + 7) u WX. One more u WX is for the bias, and a hundredth more for terms of second
+ * 16WX each. Together, the bound is 16 (C + 7) u WX. One more u WX is for the bias, and 1 % more for terms of second
  * order. */
 static inline double gconv_winograd_bound(const gconv_layer_problem *problem) {
   double n = (16 * ((double)(problem->channels / problem->groups) + 7) + 1) * 1.01 * 0x1p-24;

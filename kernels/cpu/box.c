@@ -9,8 +9,8 @@
  *     columns[x] += row below[x] - row above[x]
  *     sum[x] = sum[x - 1] + columns[x + S - 1] - columns[x - 1]
  *
- * Integers do not drift: a sum is exact, wherever a thread began. It is rounded to float32, multiplied by the tap, and goes
- * the way of all sums (rows.h). The bits differ from the exact family's, whose chain of additions rounds more often.
+ * Integers do not drift: a sum is exact, wherever a thread began. It is rounded to float32, multiplied by the tap, and
+ * stored as all sums are (rows.h). The bits differ from the exact family's, whose chain of additions rounds more often.
  *
  * Along a row, each sum needs the one before. A vector of differences d is therefore summed up in a few steps, each of which
  * adds the vector to itself, moved by 1, 2, 4 ... pixels:
@@ -97,8 +97,7 @@ static void move_inside(const box_columns *b, const uint8_t *entering, const uin
          sums_at(b, first));
 }
 
-/* Moves columns first .. end - 1 of the span, which are outside of the image. Columns whose border is the constant do not
- * change. */
+/* Moves columns first .. end - 1 of the span, which are outside of the image. Columns of a constant border do not change. */
 static void move_outside(const box_columns *b, const uint8_t *entering, const uint8_t *leaving, int64_t first, int64_t end) {
   const gconv_problem *problem = b->execution->problem;
   const size_t channels = (size_t)problem->channels, pixel = channels * gconv_type_bytes(problem->in_type);
@@ -163,8 +162,7 @@ static void run_plain(box_run *run, size_t channels, size_t count, float *to) {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 /* Where lanes of a vector come from. Lane i is a sample of channel i % channels, counted from the vector's first channel.
- * moved[k][i] is lane i - channels * 2^k. before[i] is the lane with the last sum of the channel that lane i of the next
- * vector has. */
+ * moved[k][i] is lane i - channels * 2^k. before[i] is the lane with the last sum of lane i's channel in the next vector. */
 typedef struct box_lanes {
   int32_t moved[4][16], before[16];
 } box_lanes;
@@ -262,8 +260,7 @@ AVX2 GCONV_INLINE __m256i differences_avx2(const box_run *run, size_t i) {
   return _mm256_cvtepi16_epi32(_mm_sub_epi16(entering, leaving));
 }
 
-/* Converts unsigned integers: the upper and the lower 16 bits become floats without rounding, and their sum is rounded
- * once. */
+/* Converts unsigned integers: upper and lower 16 bits become floats without rounding, and their sum is rounded once. */
 AVX2 GCONV_INLINE __m256 floats_avx2(__m256i sum) {
   const __m256 high = _mm256_cvtepi32_ps(_mm256_srli_epi32(sum, 16));
   const __m256 low = _mm256_cvtepi32_ps(_mm256_and_si256(sum, _mm256_set1_epi32(65535)));

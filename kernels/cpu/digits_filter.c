@@ -54,8 +54,8 @@ static double half_step(double largest) {
 }
 
 /* Returns the bounds of a filter's sums. float32 rounds each partial sum, and the epilogue rounds at most twice
- * (gconv_scale). These two are counted double: a value may slightly exceed the bound, and beyond a power of two a rounding
- * error is twice as large. */
+ * (gconv_scale). These two errors are counted double: a value may slightly exceed the bound, and be beyond a power of two,
+ * from where on a rounding error is twice as large. */
 static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
   const double offset = fabs((double)problem->epilogue.offset), most = 255 * fabs(scale);

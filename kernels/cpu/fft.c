@@ -35,8 +35,8 @@
 #define SAFE_LIMIT 0x1p96f /* samples up to this size go into transforms */
 
 enum {
-  LEAST_LOG = 5,              /* N is at least 2^LEAST_LOG, */
-  MOST_LOG = 12,              /* and at most 2^MOST_LOG */
+  LEAST_LOG = 5,              /* log2 of the smallest N */
+  MOST_LOG = 12,              /* log2 of the largest N */
   LOG_IN_L2 = 8,              /* tiles of up to 2^LOG_IN_L2 rows fit into L2 */
   UNIT = 64,                  /* the loops process multiples of so many samples */
   TILE_BYTES = 640 << 10,     /* bytes of a tile; L2 has 1 MiB */
@@ -304,8 +304,7 @@ static bool load(const gconv_execution *execution, const sizes *z, const filter_
   return unsafe;
 }
 
-/* Adds the products of the taps and the unsafe samples of a row of the tile. `row` holds these samples, and 0 for all
- * others. */
+/* Adds the products of the taps and the unsafe samples of a row of the tile. `row` holds these samples, and 0 for others. */
 static void add_unsafe_row(const gconv_execution *execution, const sizes *z, int64_t y, int64_t outputs, const float *row,
                            int64_t used, float *points, size_t pitch) {
   const gconv_problem *problem = execution->problem;

@@ -461,8 +461,8 @@ static const char *supports(const gconv_problem *problem) {
 }
 
 /* load, store and pair are nanoseconds of the reference CPU (tile.c): to move a sample, to compute a level, and for two
- * taps. They were measured against direct on a machine with AVX2. Vectors of half the width, on CPUs without it, take three
- * times as long. */
+ * taps. They were measured against direct on a machine with AVX2. CPUs without AVX2 have vectors of half the width, and take
+ * three times as long. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double load = 0.06, store = 0.1, pair = 0.013, slower = gconv_cpu_fuses() ? 1 : 3;
   const double rows = (double)problem->images * problem->planes * problem->out_height;

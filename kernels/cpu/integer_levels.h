@@ -54,8 +54,7 @@ static integer_quotient find_quotient(double by, double error, int32_t most) {
 }
 
 /* Finds the quotient of a filter whose sums are integers times `step`, divided by `divisor`. `steps` is the sum of its
- * integers. A chain of float32 has at most one rounding for each tap; steps, divisor, scale and the rest have fewer than
- * eight. */
+ * integers. A chain of float32 has at most one rounding for each tap; steps, divisor, scale and so on have fewer than 8. */
 static integer_quotient quotient_of(const gconv_problem *problem, double step, int32_t steps, double divisor) {
   const double roundings = (double)problem->rows * problem->columns + 8;
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;

@@ -217,8 +217,7 @@ AVX2 static size_t pack_avx2(gconv_type type, bool wrap, const float *values, si
 }
 #endif
 
-/* Rounds values to levels in two loops, the first of them in place. A single loop would become slower code, with blends of
- * bytes. */
+/* Rounds values to levels in two loops, the first of them in place. A single loop would be slower, with blends of bytes. */
 GCONV_INLINE void pack_singly(gconv_type type, float *restrict values, size_t count, uint8_t *restrict to) {
   float white = gconv_white(type);
   for (size_t i = 0; i < count; i++)

@@ -58,8 +58,7 @@ typedef struct gconv_span {
 /* Finds the span. Writes border pixels' columns to columns[0 .. count). */
 gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t count, int64_t *columns);
 
-/* Does what gconv_load_pixels() does with a step of 1, but writes bytes. The image is u8, and its border level an
- * integer. */
+/* Does what gconv_load_pixels() does with a step of 1, but writes bytes. The image is u8 with an integer as border level. */
 void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_span *span, uint8_t *row);
 
 /* gconv_expect_load() prefetches the samples that gconv_load_pixels() will read with a step of 1. gconv_expect_store()

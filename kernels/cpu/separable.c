@@ -214,8 +214,8 @@ static void add_row(const sweep *s, size_t k, size_t j, size_t samples, float *s
     memmove(sums + q * z->C, sums + q * stride * z->C, z->C * sizeof *sums);
 }
 
-/* Does what add_row() does for the only filter, rounds the sums to levels, and stores them. Returns false and does nothing
- * if there is no such loop. */
+/* Does what add_row() does for the only filter, rounds the sums to levels, and stores them. Returns false, and does nothing,
+ * if gconv_tile has no loop for this. */
 static bool add_levels(const sweep *s, size_t j, size_t first, size_t samples) {
   const sizes *z = &s->z;
   const gconv_type type = s->problem->out_type;

@@ -60,9 +60,9 @@ GCONV_INLINE TARGET void NAME(smooth_place)(const gconv_smoothing *s, const floa
   NAME(smooth_end)(s, at, &n, zero, one, two);
 }
 
-/* Smooths two neighbouring rows in y together. In each step, the lower row needs a new sample ahead; the upper row takes the
- * one that the lower row had in the step before. Likewise, the lower row takes the sample behind that the upper row had. So
- * half as many samples are loaded. */
+/* Smooths two neighbouring rows in y together. In each step, the lower row loads a new sample ahead of it, which the upper
+ * row uses in the next step. Likewise, the upper row loads the sample behind it, which the lower row uses in the next step.
+ * So half as many samples are loaded. */
 GCONV_INLINE TARGET void NAME(smooth_pair)(const gconv_smoothing *s, const float *in, size_t at, bool zero, bool one,
                                            bool two) {
   NAME(smooth_sums) upper, lower;

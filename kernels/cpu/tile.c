@@ -74,8 +74,7 @@ void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sou
 
 /* Nanoseconds to load a sample, to store one, and for a tap in a tile and in a list. bench_cpu_kernels measured them on one
  * thread of the reference CPU, a Zen 4 at 3.7 GHz with AVX2. All CPUs choose by these numbers, except those without fused
- * multiply-adds. There fmaf() is a function call, and fft, which does not use it, is up to 38 times as fast as other
- * algorithms. */
+ * multiply-adds. There fmaf() is a function call, and fft, which does not use it, is up to 38 times as fast as others. */
 typedef struct pace {
   double load, store, tile_tap, list_tap;
 } pace;

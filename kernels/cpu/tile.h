@@ -46,8 +46,8 @@ typedef struct gconv_tile_lines {
 bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums);
 
 /* Makes the sums of one line in the order of its taps, and rounds them to levels of u8 or u16 as gconv_to_level() does.
- * Exactly `samples` levels are written. Returns false and writes nothing for lengths, distances and processors without such
- * a loop. */
+ * Exactly `samples` levels are written. Returns false, and writes nothing, if no loop of this processor fits the length and
+ * the distance. */
 bool gconv_tile_levels(const gconv_tile_lines *line, gconv_type type, size_t samples, void *levels);
 
 /* Makes output row j of the window's band with all taps of all filters, if the row cannot be part of a tile. `sources` has

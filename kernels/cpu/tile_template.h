@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loops of tile.h for one kind of vector (each_isa.h). 6 * VECTORS sums, VECTORS samples and a tap must fit into
- * registers. */
+/* The loops of tile.h for one kind of vector (each_isa.h). Registers must hold 6 * VECTORS sums, VECTORS samples, a tap. */
 
 typedef VECTOR NAME(sums)[GCONV_TILE_ROWS][VECTORS];
 

@@ -53,8 +53,7 @@ static size_t row_pointers(const gconv_problem *problem, const gconv_layout *lay
   return (size_t)(layout->band - 1) * (size_t)layout->step + (size_t)problem->rows;
 }
 
-/* Returns whether rows of floats can be used where they are. Then only the pieces at the left and right end need the
- * ring. */
+/* Returns whether rows of floats can be used where they are. Then only the first and last pieces need the ring. */
 static bool is_in_place(const gconv_problem *problem) {
   return problem->in_type == GCONV_F32 && problem->stride_x == 1;
 }
@@ -121,8 +120,7 @@ static int64_t row_of(const walk *w, int64_t lattice) {
   return w->first_row * problem->stride_y - problem->pad_top + lattice * problem->dilation_y;
 }
 
-/* Converts a lattice row into the ring. If some pieces use rows in place, only converts the samples under the other
- * pieces. */
+/* Converts a lattice row into the ring. If some pieces use rows in place, only converts samples under the others. */
 static void load(walk *w, int64_t lattice) {
   const gconv_problem *problem = w->problem;
   const gconv_layout *layout = &w->window.layout;

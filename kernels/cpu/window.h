@@ -8,8 +8,9 @@
  * filter. A block is divided into pieces, so narrow that the sums stay in L1. Strides and dilations are resolved here:
  *
  *  - Let g be the greatest common divisor of stride_y and dilation_y, classes = dilation_y / g and step = stride_y / g.
- *    Output rows p, p + classes, p + 2 * classes ... form a class. The input rows of a class are dilation_y apart, and form
- * a lattice. For the j-th output row of a class, tap row r uses lattice row j * step + r. Each class is made by itself.
+ *    Output rows p, p + classes, p + 2 * classes ... form a class. The input rows of a class are dilation_y apart: they are
+ *    its lattice rows 0, 1, 2 ... For the j-th output row of a class, tap row r uses lattice row j * step + r. Each class is
+ *    made by itself.
  *  - Columns that are stride_x apart are neighbours in the ring, in a run called a phase. There is a phase for each column
  *    modulo stride_x that a tap needs. So tap column s finds the samples of neighbouring outputs side by side, from
  *    offsets[s] on.
@@ -55,8 +56,8 @@ typedef void gconv_make_piece(const gconv_window *window);
  * phase. */
 int32_t gconv_tap_period(int32_t stride, int32_t dilation);
 
-/* Returns by how many floats the taps reach beyond the last sample of a block, within a phase: (S - 1) * dilation_x /
- * stride_x pixels. */
+/* Returns by how many floats the taps reach beyond a block's last sample, within a phase: (S - 1) * dilation_x / stride_x
+ * pixels. */
 size_t gconv_window_halo(const gconv_problem *problem);
 
 /* Chooses the layout: bands of `band` rows, and a ring of about ring_bytes. */

@@ -32,7 +32,7 @@ enum {
   PANEL_FLOATS = 24 << 10, /* floats of the weights that stay in L2 for all pixels: 96 KiB */
   SUMS_FLOATS = 64 << 10,  /* floats of the sums of a task: 256 KiB */
   LEAST_TASKS = 8,
-  LEAST_PIXELS = 96,    /* pixels of a task, if the image has so many: each uses a panel once */
+  LEAST_PIXELS = 96,    /* pixels of a task, if the image has so many */
   LONG_ROW = 1024,      /* rows of more pixels are cut into pieces, if nothing is staged */
   PIECE = 256,          /* pixels of a piece, roughly: its samples stay in the L2 cache for all filters */
   REFERENCE_PIXELS = 6, /* pixels of the widest tile of the reference CPU */

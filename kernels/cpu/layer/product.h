@@ -42,6 +42,6 @@ void gconv_product_row(const gconv_product *product, const gconv_panel *panel, c
                        float *sums);
 
 /* Stores out[f * plane + i] = activation(sums[i * stride + f] + biases[f]) for i < pixels and f < filters, where a plane has
- * P * Q floats. Of more filters than a vector holds, it takes the first ones. */
+ * P * Q floats. Only the first filters are stored if a vector holds fewer than `filters`. */
 void gconv_product_finish(const gconv_product *product, const gconv_layer_problem *problem, const float *sums,
                           int64_t stride, int64_t pixels, const float *biases, int64_t filters, float *out);

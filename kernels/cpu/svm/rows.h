@@ -33,17 +33,15 @@ void gconv_svm_put_point(gconv_svm_points *points, size_t index, const gconv_svm
 void gconv_svm_rows(const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *rows,
                     size_t row_count, size_t first_block, size_t blocks, double *scratch, float *const *out);
 
-/* Sets out[r][p] = out[p][r] for the rows r of block `block` and all points p of earlier blocks. There are `count` rows in
- * all. */
+/* Sets out[r][p] = out[p][r] for the rows r of block `block` and all points p of earlier blocks. `count` is the number of
+ * all rows. */
 void gconv_svm_mirror(float *const *out, size_t count, size_t block);
 
-/* Sets out[p - first_block * GCONV_SVM_BLOCK] = K(row, point p), in float64, for the points p of the blocks. `scratch` is as
- * above. */
+/* Sets out[p - first_block * GCONV_SVM_BLOCK] = K(row, point p), in float64, for the points p of the blocks. */
 void gconv_svm_row_wide(const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *row,
                         size_t first_block, size_t blocks, double *scratch, double *out);
 
-/* Subtracts by[k] * rows[k][p] from f[p], for first <= p < end and all k in their order. `first` and `end` are multiples of
- * GCONV_SVM_BLOCK. */
+/* Subtracts by[k] * rows[k][p] from f[p], for first <= p < end, multiples of GCONV_SVM_BLOCK, and all k in their order. */
 void gconv_svm_subtract_rows(const float *const *rows, const double *by, size_t row_count, size_t first, size_t end,
                              double *f);
 

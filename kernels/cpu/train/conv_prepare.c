@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepares the training of a convolution: decides once on phases, stages, products with zeros that are left out, and layouts
- * of weights. */
+/* Prepares the training of a convolution: decides once on phases, stages, which products with zeros to leave out, and
+ * layouts of weights. */
 #include "base/status.h"
 #include "conv_parts.h"
 #include "kernels/learn_problem.h"
