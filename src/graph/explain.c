@@ -5,16 +5,21 @@
 #include <inttypes.h>
 
 void gconv_graph_plan_explain(const gconv_graph_plan *p, FILE *text) {
-  fprintf(text, "graph: %zu nodes run; %zu follow from constants and shapes, %zu are needed for no output\n", p->step_count,
-          p->folded, p->dead);
+  fprintf(text,
+          "graph: %zu nodes run; %zu follow from constants and shapes, %zu are needed for no output, %zu are "
+          "fused\n",
+          p->step_count, p->folded, p->dead, p->fused);
   fprintf(text, "memory: %.3g MB for all results, %.3g MB of constants\n", (double)p->arena_bytes * 1e-6,
           (double)(p->constant_bytes + p->folded_bytes) * 1e-6);
   for (size_t i = 0; i < p->step_count; i++) {
     const gconv_graph_step *s = &p->steps[i];
-    char shape[200] = "";
+    char shape[200] = "", how[160] = "";
     for (int32_t k = 0; k < s->work.out_count && !*shape; k++)
       if (s->work.out[k])
         gconv_tensor_shape_text(s->work.out[k], shape, sizeof shape);
-    fprintf(text, "  %s '%s': %s%s\n", s->node->kind->name, s->node->name, shape, s->view ? ", a view" : "");
+    if (s->node->kind->tell)
+      s->node->kind->tell(s->work.prepared, how, sizeof how);
+    fprintf(text, "  %s '%s': %s%s%s%s%s%s\n", s->node->kind->name, s->node->name, shape, s->view ? ", a view" : "",
+            *how ? ", " : "", how, s->fused ? ", with " : "", s->fused ? s->fused : "");
   }
 }

@@ -50,8 +50,10 @@ void gconv_graph_free(gconv_graph *graph);
 /* A node of a plan. */
 typedef struct gconv_graph_step {
   const gconv_graph_node *node;
-  gconv_node_work work; /* with tensors of the plan */
-  bool view;            /* its output is the memory of its input: nothing runs */
+  const int32_t *in, *out; /* numbers of values, as the node has them; `out` of the last node that was fused with it */
+  gconv_node_work work;    /* with tensors of the plan */
+  bool view;               /* its output is the memory of its input: nothing runs */
+  char *fused;             /* owned: the nodes that were fused with it, for people; or NULL */
   size_t workspace_bytes, workspace_at;
 } gconv_graph_step;
 
@@ -64,6 +66,7 @@ typedef struct gconv_arena_block {
 
 typedef struct gconv_graph_plan {
   const gconv_graph *graph;
+  gconv_graph_options options;
   gconv_tensor *tensors; /* one for each value: type and shape; `data` of constants, of what was folded, and in the arena */
   int32_t *block_of;     /* one for each value: its block; -1: none */
   gconv_graph_step *steps;
@@ -71,15 +74,17 @@ typedef struct gconv_graph_plan {
   gconv_arena_block *blocks;
   size_t block_count;
   size_t arena_bytes, constant_bytes, folded_bytes;
-  size_t folded, dead; /* how many nodes were folded, and dropped as nobody takes their results */
-  uint8_t *arena;      /* NULL until gconv_graph_plan_allocate() */
-  void **owned;        /* the memory of what was folded */
+  size_t folded, dead, fused; /* how many nodes were folded, dropped as nobody takes their results, and fused with others */
+  uint8_t *arena;             /* NULL until gconv_graph_plan_allocate() */
+  void **owned;               /* the memory of what was folded */
   size_t owned_count;
   const gconv_tensor **pointers; /* the lists `in` and `out` of all steps */
 } gconv_graph_plan;
 
-/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. The graph must outlive the plan. */
-gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs, gconv_graph_plan **plan);
+/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. The graph, and what the options point
+ * to, must outlive the plan. */
+gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs,
+                                     const gconv_graph_options *options, gconv_graph_plan **plan);
 /* Frees the plan. NULL is allowed. */
 void gconv_graph_plan_free(gconv_graph_plan *plan);
 
@@ -90,11 +95,14 @@ gconv_status gconv_graph_plan_allocate(gconv_graph_plan *plan);
 const gconv_tensor *gconv_graph_plan_input(const gconv_graph_plan *plan, size_t number);
 const gconv_tensor *gconv_graph_plan_output(const gconv_graph_plan *plan, size_t number);
 
-/* Runs all steps. */
-gconv_status gconv_graph_plan_run(gconv_graph_plan *plan, gconv_threads *threads);
+/* Runs all steps, on the threads of the device. */
+gconv_status gconv_graph_plan_run(gconv_graph_plan *plan);
 
 /* Writes the steps with their shapes and the memory, one a line. */
 void gconv_graph_plan_explain(const gconv_graph_plan *plan, FILE *text);
+
+/* Computes nodes with those before them where both kinds allow it (fuse.c). */
+gconv_status gconv_graph_fuse(gconv_graph_plan *plan);
 
 /* Lays all blocks into one piece of memory, so that blocks that are needed at the same time do not overlap: the largest
  * first, each at the lowest place that is free (arena.c). Sets `at` of each. Fails if that needs more than the address

@@ -461,6 +461,47 @@ static gconv_status run_clip(const gconv_node_work *work, const gconv_node_kind 
   return GCONV_OK;
 }
 
+/* ---- Fusing ---- */
+
+/* Sets numbers[] to what a constant is for each channel, axis 1 of `out`. Returns false unless it is the same along all
+ * other axes. */
+static bool read_channels(const gconv_tensor *constant, const gconv_tensor *out, float *numbers) {
+  const int32_t channel_axis = constant ? constant->axes - (out->axes - 1) : 0;
+  if (!constant || !constant->data || constant->type != GCONV_TENSOR_F32 || constant->axes > out->axes)
+    return false;
+  for (int32_t i = 0; i < constant->axes; i++)
+    if (i != channel_axis && constant->shape[i] != 1)
+      return false;
+  const bool each = channel_axis >= 0 && constant->shape[channel_axis] != 1;
+  for (int64_t c = 0; c < out->shape[1]; c++)
+    numbers[c] = ((const float *)constant->data)[each ? c : 0];
+  return true;
+}
+
+static bool affine(const gconv_node_work *work, const gconv_node_kind *kind, int32_t input, float *scale, float *shift) {
+  float *numbers = kind->code == MUL || kind->code == DIV ? scale : shift, *others = numbers == scale ? shift : scale;
+  const bool reversed = input == 1;
+  if ((kind->code == DIV && reversed) || !read_channels(work->in[1 - input], work->out[0], numbers))
+    return false;
+  for (int64_t c = 0; c < work->out[0]->shape[1]; c++) {
+    others[c] = others == shift ? 0 : kind->code == SUB && reversed ? -1 : 1;
+    numbers[c] = kind->code == DIV ? 1 / numbers[c] : kind->code == SUB && !reversed ? -numbers[c] : numbers[c];
+  }
+  return true;
+}
+
+static bool activation(const gconv_node_work *work, const gconv_node_kind *kind, gconv_activation *result, float *slope) {
+  const settings *s = work->settings;
+  const gconv_tensor *low = work->in_count > 1 ? work->in[1] : NULL, *high = work->in_count > 2 ? work->in[2] : NULL;
+  const float least = low && low->data ? *(const float *)low->data : low ? -1 : s->low;
+  *slope = kind->code == LEAKY ? s->alpha : 1;
+  *result = kind->code == LEAKY     ? GCONV_ACTIVATION_LEAKY
+            : kind->code == SIGMOID ? GCONV_ACTIVATION_SIGMOID
+            : kind->code == TANH    ? GCONV_ACTIVATION_TANH
+                                    : GCONV_ACTIVATION_RELU;
+  return kind->code != CLIP || (least == 0 && !high && s->high == INFINITY);
+}
+
 /* ---- Attributes ---- */
 
 /* What alpha and beta are if a node does not say them. */
@@ -502,18 +543,23 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
 #define ROW(name, since, until, least, most, memory, rules, code, shape, run)                                               \
   GCONV_NODE_KIND(name, since, until, least, most, 1, 1, 0, 0, memory, GCONV_REACH_POINT, rules, code, sizeof(settings),    \
                   parse, shape, run, NULL, NULL, NULL, NULL)
+#define FUSED(name, since, until, least, most, rules, code, shape, run, affine, activation)                                 \
+  GCONV_NODE_KIND_OF(name, since, until, least, most, 1, 1, 0, 0, GCONV_MEMORY_IN_PLACE, GCONV_REACH_POINT, rules, code,    \
+                     sizeof(settings), parse, shape, run, NULL, NULL, NULL, NULL, NULL, affine, activation, false)
+#define ACTIVATION(name, since, rules, code) FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, NULL, activation)
+#define AFFINE(name, since, code) FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, affine, NULL)
 #define ONE(name, since, rules, code) ROW(name, since, NEWEST, 1, 1, GCONV_MEMORY_IN_PLACE, rules, code, shape, run)
 #define TWO(name, since, code) ROW(name, since, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, code, shape, run)
 #define TEST(name, since, least, code) ROW(name, since, NEWEST, least, least, GCONV_MEMORY_OWN, none, code, shape, run)
 #define MANY(name, since, code, run) ROW(name, since, NEWEST, 1, GCONV_ANY_NUMBER, GCONV_MEMORY_OWN, none, code, shape, run)
 const gconv_node_kind gconv_node_kinds_elementwise[] = {
-    ONE("Relu", 6, none, RELU),
-    ONE("LeakyRelu", 6, alpha, LEAKY),
+    ACTIVATION("Relu", 6, none, RELU),
+    ACTIVATION("LeakyRelu", 6, alpha, LEAKY),
     ONE("ThresholdedRelu", 1, alpha, THRESHOLDED),
-    ONE("Sigmoid", 6, none, SIGMOID),
-    ONE("Tanh", 6, none, TANH),
-    ROW("Clip", 6, 10, 1, 1, GCONV_MEMORY_IN_PLACE, bounds, CLIP, shape_clip, run_clip),
-    ROW("Clip", 11, NEWEST, 1, 3, GCONV_MEMORY_IN_PLACE, none, CLIP, shape_clip, run_clip),
+    ACTIVATION("Sigmoid", 6, none, SIGMOID),
+    ACTIVATION("Tanh", 6, none, TANH),
+    FUSED("Clip", 6, 10, 1, 1, bounds, CLIP, shape_clip, run_clip, NULL, activation),
+    FUSED("Clip", 11, NEWEST, 1, 3, none, CLIP, shape_clip, run_clip, NULL, activation),
     ONE("HardSigmoid", 6, alpha_beta, HARD_SIGMOID),
     ONE("HardSwish", 14, none, HARD_SWISH),
     ONE("Swish", 24, alpha, SWISH),
@@ -539,10 +585,10 @@ const gconv_node_kind gconv_node_kinds_elementwise[] = {
     ONE("Sign", 9, none, SIGN),
     TEST("IsNaN", 9, 1, IS_NAN),
     ONE("Not", 1, none, NOT),
-    TWO("Add", 7, ADD),
-    TWO("Sub", 7, SUB),
-    TWO("Mul", 7, MUL),
-    TWO("Div", 7, DIV),
+    AFFINE("Add", 7, ADD),
+    AFFINE("Sub", 7, SUB),
+    AFFINE("Mul", 7, MUL),
+    AFFINE("Div", 7, DIV),
     ROW("PRelu", 7, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, PRELU, shape_prelu, run),
     ROW("Mod", 10, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, fmod_rule, MOD, shape, run),
     TWO("Pow", 7, POW),

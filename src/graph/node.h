@@ -10,9 +10,25 @@
 
 #include "bank/onnx.h"
 #include "base/threads.h"
+#include "device/device.h"
 #include "graph/tensor.h"
 
 GCONV_C_BEGIN
+
+/* How nodes are to be computed. */
+typedef struct gconv_graph_options {
+  const gconv_device *device;
+  const char *algorithm, *without; /* of convolutions: as in gconv_network_options */
+  gconv_math math;
+  size_t workspace_bytes; /* 0: the default */
+} gconv_graph_options;
+
+/* What follows a node, and is computed with it: out = activation(scale[c] * result + shift[c]), for channel c of axis 1. */
+typedef struct gconv_node_fused {
+  gconv_activation activation;
+  float slope;
+  float *scale, *shift; /* owned by the plan; NULL: 1 and 0 */
+} gconv_node_fused;
 
 /* A node at work: settings, inputs and outputs. Tensors of optional inputs that are absent, and of outputs that nobody
  * takes, are NULL. */
@@ -22,8 +38,10 @@ typedef struct gconv_node_work {
   int32_t in_count, out_count;
   const gconv_tensor *const *in;
   gconv_tensor *const *out;
-  gconv_threads *threads; /* for run(); NULL while constants are folded: then compute in this thread */
+  gconv_threads *threads; /* for run() and workspace(); NULL while constants are folded: then compute in this thread */
   void *workspace;        /* of workspace() bytes, for run() */
+  const gconv_graph_options *options;
+  gconv_node_fused fused; /* all 0 for kinds that do not fuse */
   void *prepared;         /* what prepare() made; NULL without one, and while constants are folded */
 } gconv_node_work;
 
@@ -74,15 +92,30 @@ typedef struct gconv_node_kind {
    * inputs are NULL unless they are constant. NULL: nothing. */
   gconv_status (*prepare)(const gconv_node_work *work, const struct gconv_node_kind *kind, void **prepared);
   void (*release)(void *prepared);
+  /* Writes how the node is computed, for people. NULL: there is nothing to say. */
+  void (*tell)(const void *prepared, char *text, size_t size);
+  /* Sets scale[] and shift[], and returns true, if output 0 is scale[c] * input + shift[c], for a channel c of axis 1, of
+   * `input`, a number of an input whose shape the output has. Only elements of constants are there. NULL: it never is. */
+  bool (*affine)(const gconv_node_work *work, const struct gconv_node_kind *kind, int32_t input, float *scale, float *shift);
+  /* Returns true if output 0 is this activation of input 0. NULL: it never is. */
+  bool (*activation)(const gconv_node_work *work, const struct gconv_node_kind *kind, gconv_activation *activation,
+                     float *slope);
+  bool fuses; /* run() computes work->fused, too */
 } gconv_node_kind;
 
-/* Makes a row with all fields, in the order of gconv_node_kind. */
-#define GCONV_NODE_KIND(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules,    \
-                        code, settings_bytes, parse, shape, run, workspace, window, prepare, release)                       \
+/* GCONV_NODE_KIND_OF() makes a row with all fields, in the order of gconv_node_kind. GCONV_NODE_KIND() makes one of a kind
+ * that says nothing and has no part in fusing. */
+#define GCONV_NODE_KIND_OF(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, \
+                           code, settings_bytes, parse, shape, run, workspace, window, prepare, release, tell, affine,      \
+                           activation, fuses)                                                                               \
   {                                                                                                                         \
     name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, code, settings_bytes,  \
-        parse, shape, run, workspace, window, prepare, release                                                              \
+        parse, shape, run, workspace, window, prepare, release, tell, affine, activation, fuses                             \
   }
+#define GCONV_NODE_KIND(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules,    \
+                        code, settings_bytes, parse, shape, run, workspace, window, prepare, release)                       \
+  GCONV_NODE_KIND_OF(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, code, \
+                     settings_bytes, parse, shape, run, workspace, window, prepare, release, NULL, NULL, NULL, false)
 /* Ends a family's table. */
 #define GCONV_NODE_KIND_END                                                                                                 \
   { 0 }

@@ -60,6 +60,8 @@ static gconv_status take_input(gconv_graph_plan *p, size_t number, const gconv_t
 static void point(gconv_graph_plan *p, gconv_graph_step *step, const gconv_graph_node *node, const gconv_tensor **pointers) {
   gconv_tensor **out = (gconv_tensor **)(pointers + node->in_count);
   step->node = node;
+  step->in = node->in;
+  step->out = node->out;
   for (int32_t i = 0; i < node->in_count; i++)
     pointers[i] = node->in[i] >= 0 ? &p->tensors[node->in[i]] : NULL;
   for (int32_t i = 0; i < node->out_count; i++)
@@ -69,7 +71,8 @@ static void point(gconv_graph_plan *p, gconv_graph_step *step, const gconv_graph
                                  .in_count = node->in_count,
                                  .out_count = node->out_count,
                                  .in = pointers,
-                                 .out = out};
+                                 .out = out,
+                                 .options = &p->options};
 }
 
 static gconv_status infer(const gconv_graph_step *step) {
@@ -195,9 +198,9 @@ static void find_uses(const gconv_graph_plan *p, int32_t *last_use) {
   for (size_t i = 0; i < p->graph->value_count; i++)
     last_use[i] = -1;
   for (size_t i = 0; i < p->step_count; i++)
-    for (int32_t k = 0; k < p->steps[i].node->in_count; k++)
-      if (p->steps[i].node->in[k] >= 0)
-        last_use[p->steps[i].node->in[k]] = (int32_t)i;
+    for (int32_t k = 0; k < p->steps[i].work.in_count; k++)
+      if (p->steps[i].in[k] >= 0)
+        last_use[p->steps[i].in[k]] = (int32_t)i;
   for (size_t i = 0; i < p->graph->output_count; i++)
     last_use[p->graph->outputs[i]] = (int32_t)p->step_count;
 }
@@ -213,11 +216,11 @@ static int32_t find_overwritten(const gconv_graph_plan *p, int32_t step) {
   const gconv_tensor *out = s->work.out[0];
   for (int32_t i = 0; i < s->work.in_count && s->node->kind->memory == GCONV_MEMORY_IN_PLACE; i++) {
     const gconv_tensor *in = s->work.in[i];
-    const int32_t block = in ? p->block_of[s->node->in[i]] : -1;
+    const int32_t block = in ? p->block_of[s->in[i]] : -1;
     bool good = block >= 0 && p->blocks[block].last == step && in->type == out->type && in->axes == out->axes &&
                 memcmp(in->shape, out->shape, (size_t)in->axes * sizeof *in->shape) == 0;
     for (int32_t k = 0; k < s->work.in_count && good; k++)
-      good = s->node->in[k] < 0 || s->node->in[k] == s->node->in[i] || p->block_of[s->node->in[k]] != block;
+      good = s->in[k] < 0 || s->in[k] == s->in[i] || p->block_of[s->in[k]] != block;
     if (good)
       return block;
   }
@@ -234,12 +237,12 @@ static void take_block(gconv_graph_plan *p, int32_t value, int32_t block, int32_
 static void place_outputs(gconv_graph_plan *p, int32_t number, const int32_t *last_use) {
   gconv_graph_step *s = &p->steps[number];
   for (int32_t i = 0; i < s->work.out_count; i++) {
-    const int32_t value = s->node->out[i];
+    const int32_t value = s->out[i];
     if (!s->work.out[i])
       continue;
     int32_t block = -1;
     if (i == 0 && s->node->kind->memory == GCONV_MEMORY_VIEW) {
-      block = p->block_of[s->node->in[0]];
+      block = p->block_of[s->in[0]];
       s->view = true;
     } else if (i == 0) {
       block = find_overwritten(p, number);
@@ -249,6 +252,17 @@ static void place_outputs(gconv_graph_plan *p, int32_t number, const int32_t *la
     else
       p->block_of[value] = add_block(p, value, bytes_of(s->work.out[i]), number, last_use[value]);
   }
+}
+
+/* Lets a step choose how it is computed. */
+static gconv_status prepare(const gconv_graph_plan *p, gconv_graph_step *s) {
+  const gconv_node_kind *kind = s->node->kind;
+  s->work.threads = p->options.device->threads;
+  gconv_status status = kind->prepare ? kind->prepare(&s->work, kind, &s->work.prepared) : GCONV_OK;
+  if (status != GCONV_OK)
+    return fail_node(p->graph, s->node, status);
+  s->workspace_bytes = kind->workspace ? kind->workspace(&s->work) : 0;
+  return GCONV_OK;
 }
 
 static gconv_status place_all(gconv_graph_plan *p) {
@@ -266,7 +280,7 @@ static gconv_status place_all(gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *s = &p->steps[i];
     place_outputs(p, (int32_t)i, last_use);
-    s->workspace_bytes = s->node->kind->workspace ? s->node->kind->workspace(&s->work) : 0;
+    GCONV_TRY(prepare(p, s));
     s->workspace_at = p->block_count;
     if (s->workspace_bytes > 0)
       add_block(p, -1, s->workspace_bytes, (int32_t)i, (int32_t)i);
@@ -298,13 +312,16 @@ static gconv_status fill(gconv_graph_plan *p, const gconv_tensor *inputs) {
     GCONV_TRY(take_input(p, i, &inputs[i]));
   GCONV_TRY(follow(p));
   GCONV_TRY(keep_needed(p));
+  GCONV_TRY(gconv_graph_fuse(p));
   return place_all(p);
 }
 
-gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs, gconv_graph_plan **plan) {
+gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs,
+                                     const gconv_graph_options *options, gconv_graph_plan **plan) {
   gconv_graph_plan *made;
   GCONV_NEW(made, 1, "%s: no memory for a plan", graph->path);
   made->graph = graph;
+  made->options = *options;
   const gconv_status status = fill(made, inputs);
   if (status == GCONV_OK)
     *plan = made;
@@ -316,9 +333,14 @@ gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tenso
 void gconv_graph_plan_free(gconv_graph_plan *p) {
   if (!p)
     return;
-  for (size_t i = 0; i < p->step_count; i++)
-    if (p->steps[i].node->kind->release)
-      p->steps[i].node->kind->release(p->steps[i].work.prepared);
+  for (size_t i = 0; i < p->step_count; i++) {
+    gconv_graph_step *step = &p->steps[i];
+    if (step->node && step->node->kind->release)
+      step->node->kind->release(step->work.prepared);
+    gconv_release(step->work.fused.scale);
+    gconv_release(step->work.fused.shift);
+    free(step->fused);
+  }
   for (size_t i = 0; i < p->owned_count; i++)
     gconv_release(p->owned[i]);
   gconv_release(p->arena);
@@ -338,15 +360,9 @@ gconv_status gconv_graph_plan_allocate(gconv_graph_plan *p) {
                       p->graph->path, p->arena_bytes >> 20);
   GCONV_TRY(gconv_allocate_workspace(p->arena_bytes, "the results of nodes", &memory));
   p->arena = memory;
-  for (size_t i = 0; i < p->step_count; i++) { /* while constants alone have elements */
-    gconv_graph_step *s = &p->steps[i];
-    s->work.workspace = s->workspace_bytes > 0 ? p->arena + s->workspace_at : NULL;
-    if (s->node->kind->prepare) {
-      const gconv_status status = s->node->kind->prepare(&s->work, s->node->kind, &s->work.prepared);
-      if (status != GCONV_OK)
-        return fail_node(p->graph, s->node, status);
-    }
-  }
+  for (size_t i = 0; i < p->step_count; i++)
+    if (p->steps[i].workspace_bytes > 0)
+      p->steps[i].work.workspace = p->arena + p->steps[i].workspace_at;
   for (size_t i = 0; i < p->graph->value_count; i++)
     if (p->block_of[i] >= 0)
       p->tensors[i].data = p->arena + p->blocks[p->block_of[i]].at;
@@ -361,10 +377,9 @@ const gconv_tensor *gconv_graph_plan_output(const gconv_graph_plan *p, size_t nu
   return &p->tensors[p->graph->outputs[number]];
 }
 
-gconv_status gconv_graph_plan_run(gconv_graph_plan *p, gconv_threads *threads) {
+gconv_status gconv_graph_plan_run(gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *s = &p->steps[i];
-    s->work.threads = threads;
     const gconv_status status = s->view ? GCONV_OK : s->node->kind->run(&s->work, s->node->kind);
     if (status != GCONV_OK)
       return fail_node(p->graph, s->node, status);

@@ -230,15 +230,8 @@ void gconv_layer_copy_weights(const gconv_layer *layer, float *weights) {
 gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step) {
   const gconv_layer_problem *problem = &step->problem;
   const gconv_layer_algorithm *algorithm = step->algorithm;
-  size_t plain = (size_t)gconv_layer_weight_floats(problem);
-  size_t prepared = algorithm->prepared_floats ? algorithm->prepared_floats(problem) : 0;
-  if (prepared > PTRDIFF_MAX / sizeof(float) - plain)
-    return gconv_fail(GCONV_TOO_LARGE, "the prepared weights would exceed the address space");
-  void *memory = NULL;
-  GCONV_TRY(gconv_allocate((plain + prepared) * sizeof(float), "the weights of a layer", &memory));
-  step->weights = memory;
-  step->weight_count = plain + prepared;
-  memset(step->weights + plain - 16, 0, 16 * sizeof(float)); /* zeros the gap after the biases */
+  const size_t plain = (size_t)gconv_layer_weight_floats(problem);
+  GCONV_TRY(gconv_layer_new_weights(algorithm, problem, &step->weights, &step->weight_count));
   gconv_layer_copy_weights(layer, step->weights);
   return algorithm->prepare ? algorithm->prepare(problem, step->weights, step->weights + plain) : GCONV_OK;
 }

@@ -16,12 +16,11 @@
 static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
 
 int32_t gconv_step_turns(const gconv_step *step) {
-  return (step->images - 1) / step->problem.images + 1;
+  return gconv_layer_turns(&step->problem, step->images);
 }
 
 int32_t gconv_step_first(const gconv_step *step, int32_t turn) {
-  int64_t first = (int64_t)turn * step->problem.images, last = step->images - step->problem.images;
-  return (int32_t)(first < last ? first : last);
+  return gconv_layer_turn_first(&step->problem, step->images, turn);
 }
 
 size_t gconv_step_in_floats(const gconv_step *step) {
@@ -203,9 +202,15 @@ static gconv_status make_step(gconv_network_plan *network, gconv_step *step, con
   fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s%s:\n", step->layer + 1, step->problem.filters,
           layer->bank->channels, layer->bank->rows, layer->bank->columns,
           strcmp(wanted, "auto") != 0 ? "as asked for" : "the cheapest of", gconv_device_prices(network->base.device).unit);
-  gconv_status status = gconv_layer_choose(network->base.device, options, wanted, step, reasons);
+  gconv_layer_choice choice = {
+      .whole = step->whole, .problem = step->problem, .images = step->images, .chosen_for = step->chosen_for};
+  gconv_status status = gconv_layer_choose(network->base.device, options->without, wanted, &choice, reasons);
   if (status != GCONV_OK)
     return gconv_fail_in(status, "layer %zu", step->layer + 1);
+  step->problem = choice.problem;
+  step->algorithm = choice.algorithm;
+  step->workspace_bytes = choice.workspace_bytes;
+  step->info.estimate_ms = choice.estimate_ms;
   fill_info(step, unpadded(network, step));
   return GCONV_OK;
 }
@@ -317,7 +322,7 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
     const char *wanted = layer->algorithm ? layer->algorithm : options->algorithm ? options->algorithm : "auto";
     status = make_step(network, step, layer, options, any_algorithm ? "auto" : wanted, reasons);
     if (status == GCONV_OK && step->algorithm && !any_algorithm)
-      status = gconv_layer_check_rounding(step, strcmp(wanted, "auto") == 0);
+      status = gconv_layer_check_rounding(step->algorithm, &step->problem, strcmp(wanted, "auto") == 0);
   }
 #ifdef GCONV_WITH_CUDA
   if (status == GCONV_OK)

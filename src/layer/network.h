@@ -3,8 +3,7 @@
  * network_cuda.cu). */
 #pragma once
 
-#include "device/device.h"
-#include "kernels/layer_algorithm.h"
+#include "graph/choose.h"
 #include "layer/present.h"
 #include "operation/operation.h"
 
@@ -143,15 +142,6 @@ bool gconv_network_can_cut_rows(const gconv_network_plan *network);
 /* Cuts the problems of all steps to what `rows` rows of the last step's output need. Sets the bands, and the rows of the
  * input. */
 gconv_status gconv_network_cut_rows(gconv_network_plan *network, int32_t rows);
-
-/* Chooses the step's algorithm (`wanted`; if that is "auto", the cheapest), and how many images it gets at a time. If the
- * algorithm cannot use problem.math, that becomes true float32. Writes the reasons. */
-gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_options *options, const char *wanted,
-                                gconv_step *step, FILE *reasons);
-
-/* Warns where the rounding of the step's algorithm may be over half a level; over four levels, it is an error if `is_auto`.
- */
-gconv_status gconv_layer_check_rounding(const gconv_step *step, bool is_auto);
 
 /* Copies planes of `plane` weights; flip: rotated by 180 degrees. */
 void gconv_layer_copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to);

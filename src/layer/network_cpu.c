@@ -8,7 +8,6 @@
 #include "layer/input.h"
 #include "layer/kind.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,38 +157,9 @@ static gconv_status make_tensor(cpu_run *run, const gconv_image *in, int64_t in_
 
 /* ---- Layers ---- */
 
-typedef struct step_job {
-  const cpu_run *run;
-  const gconv_layer_algorithm *algorithm;
-  gconv_layer_execution execution;
-  atomic_int failure; /* the first status that was not GCONV_OK */
-} step_job;
-
-static void execute_task(void *context, size_t turn, int thread) {
-  step_job *job = context;
-  gconv_layer_execution execution = job->execution;
-  execution.task = turn;
-  execution.workspace = job->run->workspace + (size_t)thread * job->run->workspace_bytes;
-  gconv_status status = job->algorithm->execute(&execution);
-  int none = GCONV_OK;
-  if (status != GCONV_OK)
-    atomic_compare_exchange_strong(&job->failure, &none, (int)status);
-}
-
 static gconv_status execute_step(const cpu_run *run, const gconv_step *step, const float *in, float *out) {
-  for (int32_t turn = 0; turn < gconv_step_turns(step); turn++) {
-    size_t first = (size_t)gconv_step_first(step, turn);
-    step_job job = {.run = run, .algorithm = step->algorithm, .failure = GCONV_OK};
-    job.execution.problem = &step->problem;
-    job.execution.weights = step->weights;
-    job.execution.in = in + first * gconv_step_in_floats(step);
-    job.execution.out = out + first * gconv_step_out_floats(step);
-    gconv_threads_run(run->network->base.device->threads, step->algorithm->tasks(&step->problem), execute_task, &job);
-    int status = atomic_load(&job.failure);
-    if (status != GCONV_OK)
-      return gconv_fail((gconv_status)status, "the algorithm %s failed on the CPU", step->algorithm->info.name);
-  }
-  return GCONV_OK;
+  return gconv_layer_execute_cpu(step->algorithm, &step->problem, step->images, step->weights, in, out,
+                                 run->network->base.device->threads, run->workspace, run->workspace_bytes);
 }
 
 /* ---- Layers without algorithms, padding, and softmax ---- */

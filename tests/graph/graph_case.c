@@ -67,25 +67,28 @@ static gconv_status open_graph(const char *path, gconv_graph **graph) {
   return status;
 }
 
+static gconv_device *device;
+
 static gconv_status plan_graph(const gconv_graph *graph, const gconv_tensor *inputs, size_t count, gconv_graph_plan **plan) {
   gconv_tensor shapes[MOST];
+  const gconv_graph_options options = {.device = device};
   if (count != graph->input_count)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the model has %zu inputs, and there are %zu", graph->input_count, count);
   for (size_t i = 0; i < count; i++) {
     shapes[i] = inputs[i];
     shapes[i].data = NULL;
   }
-  GCONV_TRY(gconv_graph_plan_create(graph, shapes, plan));
+  GCONV_TRY(gconv_graph_plan_create(graph, shapes, &options, plan));
   GCONV_TRY(gconv_graph_plan_allocate(*plan));
   memset((*plan)->arena, 0xA5, (*plan)->arena_bytes);
   return GCONV_OK;
 }
 
-static gconv_status run_plan(gconv_graph_plan *plan, const gconv_tensor *inputs, gconv_threads *threads) {
+static gconv_status run_plan(gconv_graph_plan *plan, const gconv_tensor *inputs) {
   for (size_t i = 0; i < plan->graph->input_count; i++)
     memcpy(gconv_graph_plan_input(plan, i)->data, inputs[i].data,
            (size_t)gconv_tensor_elements(&inputs[i]) * gconv_tensor_type_bytes(inputs[i].type));
-  return gconv_graph_plan_run(plan, threads);
+  return gconv_graph_plan_run(plan);
 }
 
 /* ---- Comparing ---- */
@@ -116,14 +119,14 @@ static gconv_status compare(size_t output, const gconv_tensor *made, const gconv
   return GCONV_OK;
 }
 
-static gconv_status run_set(const gconv_graph *graph, const char *folder, gconv_threads *threads) {
+static gconv_status run_set(const gconv_graph *graph, const char *folder) {
   gconv_tensor inputs[MOST] = {{0}}, outputs[MOST] = {{0}};
   size_t input_count = 0, output_count = 0;
   gconv_graph_plan *plan = NULL;
   gconv_status status = read_tensors(folder, "input", &input_count, inputs);
   GCONV_THEN(status, read_tensors(folder, "output", &output_count, outputs));
   GCONV_THEN(status, plan_graph(graph, inputs, input_count, &plan));
-  GCONV_THEN(status, run_plan(plan, inputs, threads));
+  GCONV_THEN(status, run_plan(plan, inputs));
   for (size_t i = 0; status == GCONV_OK && i < output_count && i < graph->output_count; i++)
     status = compare(i, gconv_graph_plan_output(plan, i), &outputs[i]);
   gconv_graph_plan_free(plan);
@@ -134,7 +137,7 @@ static gconv_status run_set(const gconv_graph *graph, const char *folder, gconv_
   return status;
 }
 
-static void run_case(const char *folder, gconv_threads *threads) {
+static void run_case(const char *folder) {
   char path[4200], output[4400];
   gconv_graph *graph = NULL;
   snprintf(path, sizeof path, "%.4000s/model.onnx", folder);
@@ -144,7 +147,7 @@ static void run_case(const char *folder, gconv_threads *threads) {
     snprintf(output, sizeof output, "%s/output_0.pb", path);
     if (!exists(output))
       break;
-    status = run_set(graph, path, threads);
+    status = run_set(graph, path);
   }
   gconv_graph_free(graph);
   printf("%s %s%s%s\n",
@@ -176,7 +179,7 @@ static gconv_status write_output(const gconv_tensor *t, const char *path) {
   return gconv_fail(GCONV_IO_ERROR, "%s cannot be written", path);
 }
 
-static gconv_status run_model(const order *o, gconv_threads *threads) {
+static gconv_status run_model(const order *o) {
   gconv_graph *graph = NULL;
   gconv_graph_plan *plan = NULL;
   gconv_tensor inputs[MOST] = {{0}};
@@ -189,7 +192,7 @@ static gconv_status run_model(const order *o, gconv_threads *threads) {
     gconv_graph_plan_explain(plan, stdout);
   for (int i = 0; status == GCONV_OK && i < o->runs; i++) {
     const double begin = gconv_now_ms();
-    status = run_plan(plan, inputs, threads);
+    status = run_plan(plan, inputs);
     best = fmin(best, gconv_now_ms() - begin);
   }
   if (status == GCONV_OK && o->runs > 1)
@@ -224,15 +227,14 @@ static order parse(int count, char **words) {
 }
 
 int main(int count, char **words) {
-  gconv_threads *threads = NULL;
   const bool one = count > 2 && strcmp(words[1], "-r") == 0;
   const order o = one ? parse(count - 2, words + 2) : (order){.threads = 2};
-  gconv_status status = gconv_threads_create(o.threads, &threads);
+  gconv_status status = gconv_device_open("cpu", o.threads, &device);
   if (status == GCONV_OK && one)
-    status = run_model(&o, threads);
+    status = run_model(&o);
   for (int i = 1; status == GCONV_OK && !one && i < count; i++)
-    run_case(words[i], threads);
-  gconv_threads_free(threads);
+    run_case(words[i]);
+  gconv_device_close(device);
   if (status != GCONV_OK)
     fprintf(stderr, "%s\n", gconv_last_error());
   return status != GCONV_OK;

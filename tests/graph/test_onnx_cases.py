@@ -66,6 +66,42 @@ ELEMENTWISE = [
 ]
 
 
+def conv(x, w, b=None, strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), group=1):
+    """A convolution of images in float64: pads are top, left, bottom, right."""
+    x = np.pad(x.astype(float), ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
+    each, (filters, channels, rows, columns) = w.shape[0] // group, w.shape
+    high = (x.shape[2] - (rows - 1) * dilations[0] - 1) // strides[0] + 1
+    wide = (x.shape[3] - (columns - 1) * dilations[1] - 1) // strides[1] + 1
+    y = np.zeros((x.shape[0], filters, high, wide))
+    for k in range(filters):
+        first = k // each * channels
+        for r in range(rows):
+            for s in range(columns):
+                part = x[:, first : first + channels, r * dilations[0] :: strides[0], s * dilations[1] :: strides[1]]
+                y[:, k] += np.tensordot(part[:, :, :high, :wide], w[k, :, r, s].astype(float), (1, 0))
+    return y + (0 if b is None else b.reshape(-1, 1, 1))
+
+
+def weights(*shape):
+    return RANDOM.normal(size=shape).astype(np.float32) / 3
+
+
+IMAGE = RANDOM.normal(size=(2, 4, 9, 11)).astype(np.float32)
+# filters, whether there are biases, attributes of the node, those of conv() if they are others
+CONVS = [
+    ((5, 4, 3, 3), True, {}, None),
+    ((5, 4, 3, 3), False, {"pads": [1, 1, 1, 1]}, None),
+    ((6, 4, 3, 2), True, {"pads": [2, 0, 1, 3], "strides": [2, 3]}, None),
+    ((4, 4, 3, 3), True, {"pads": [2, 2, 2, 2], "dilations": [2, 2]}, None),
+    ((8, 1, 3, 3), True, {"group": 4, "pads": [1, 1, 1, 1]}, None),
+    ((6, 2, 1, 1), False, {"group": 2, "kernel_shape": [1, 1]}, {"group": 2}),
+    ((3, 4, 3, 3), False, {"auto_pad": "SAME_UPPER", "strides": [2, 2]}, {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
+    ((3, 4, 2, 4), False, {"auto_pad": "SAME_LOWER"}, {"pads": [1, 2, 0, 1]}),
+    ((3, 4, 2, 4), False, {"auto_pad": "SAME_UPPER"}, {"pads": [0, 1, 1, 2]}),
+    ((3, 4, 3, 3), False, {"auto_pad": "VALID"}, {}),
+]
+
+
 class Kinds(unittest.TestCase):
     def check(self, op, inputs, attributes, wanted, opset=21):
         names = [f"x{i}" for i in range(len(inputs))]
@@ -82,6 +118,51 @@ class Kinds(unittest.TestCase):
         for op, inputs, attributes, expected, *opset in ELEMENTWISE:
             with self.subTest(op=op, attributes=attributes, shapes=[np.shape(i) for i in inputs]):
                 self.check(op, inputs, attributes, expected(*inputs), *opset)
+
+
+    def test_conv(self):
+        for shape, biased, attributes, others in CONVS:
+            with self.subTest(shape=shape, attributes=attributes):
+                inputs = [IMAGE, weights(*shape)] + ([weights(shape[0])] if biased else [])
+                known = attributes if others is None else others
+                self.check("Conv", inputs, attributes, conv(*inputs, **known))
+
+    def test_conv_of_signals(self):
+        w, b = weights(6, 2, 3), weights(6)
+        wanted = conv(IMAGE[:, :, :1], w[:, :, None], b, strides=(1, 2), pads=(0, 1, 0, 2), group=2)[:, :, 0]
+        self.check("Conv", [IMAGE[:, :, 0], w, b], {"group": 2, "strides": [2], "pads": [1, 2]}, wanted)
+
+    def test_fused(self):
+        """A scale, a shift and an activation become a part of the convolution, but not where its result is needed."""
+        w, b, scale, shift = weights(5, 4, 3, 3), weights(5), weights(5, 1, 1) + 1, weights(1, 5, 1, 1)
+        constants = {"w": w, "b": b, "scale": scale, "shift": shift, "one": np.float32(1)}
+        nodes = [node("Conv", ["x", "w", "b"], "a"), node("Mul", ["scale", "a"], "c"), node("Sub", ["shift", "c"], "d"),
+                 node("Div", ["d", "scale"], "e"), node("LeakyRelu", ["e"], "y", "last", alpha=0.25), node("Add", ["a", "one"], "z")]
+        conv_of = conv(IMAGE, w, b)
+        wanted = (shift - scale * conv_of) / scale
+        wanted = np.where(wanted < 0, 0.25 * wanted, wanted)
+        alone = graph(nodes[:5], {"x": IMAGE}, constants=constants)
+        np.testing.assert_allclose(run(alone, [IMAGE])[0], wanted, rtol=2e-5, atol=2e-5)
+        self.assertRegex(run(alone, [IMAGE], explain=True), "1 nodes run; .*4 are fused\\n(.*\\n)+.*with Mul.*LeakyRelu 'last'")
+        both = graph(nodes, {"x": IMAGE}, ("y", "z"), constants)
+        for made, expected in zip(run(both, [IMAGE], 2), (wanted, conv_of + 1)):
+            np.testing.assert_allclose(made, expected, rtol=2e-5, atol=2e-5)
+        self.assertRegex(run(both, [IMAGE], 2, explain=True), "0 are fused")
+
+    def test_conv_refused(self):
+        w = weights(5, 4, 3, 3)
+        for word, shape, attributes in (
+            ("has filters of 3 channels in 1 groups", (5, 3, 3, 3), {}),
+            ("leaves no output", (5, 4, 10, 3), {}),
+            ("kernel_shape that is not", w.shape, {"kernel_shape": [3, 2]}),
+            ("3 numbers as strides", w.shape, {"strides": [1, 1, 1]}),
+            ("has the strides 0", w.shape, {"strides": [0, 1]}),
+            ("has the pads -1", w.shape, {"pads": [-1, 0, 0, 0]}),
+            ("auto_pad 'MOST'", w.shape, {"auto_pad": "MOST"}),
+            ("0 groups", w.shape, {"group": 0}),
+        ):
+            told = run(graph([node("Conv", ["x", "w"], "y", "c1", **attributes)], {"x": IMAGE}, constants={"w": weights(*shape)}), [IMAGE])
+            self.assertRegex(str(told), "node 'c1' .Conv. .*" + word)
 
 
 class Graphs(unittest.TestCase):

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* How convolutions are solved, of layers and of nodes: the choice among the algorithms of kernels/layer_algorithms.def,
+ * their weights, and their execution on the CPU. */
+#pragma once
+
+#include "device/device.h"
+#include "kernels/layer_algorithm.h"
+
+#include <stdio.h>
+
+GCONV_C_BEGIN
+
+/* A problem and the algorithm that solves it. */
+typedef struct gconv_layer_choice {
+  gconv_layer_problem whole;   /* of the whole tensor */
+  gconv_layer_problem problem; /* of one execution: problem.images at a time; by rows, the rows that it needs */
+  int32_t images;              /* in all */
+  int32_t chosen_for;          /* the number of images that auto chooses for */
+  const gconv_layer_algorithm *algorithm;
+  size_t workspace_bytes; /* on the CPU, of each thread */
+  double estimate_ms;
+} gconv_layer_choice;
+
+/* Chooses the algorithm (`wanted`; if that is "auto", the cheapest but for those in `without`), and how many images it gets
+ * at a time: whole, problem, images and chosen_for are given. If the algorithm cannot use problem.math, that becomes true
+ * float32. Writes the reasons. */
+gconv_status gconv_layer_choose(const gconv_device *device, const char *without, const char *wanted,
+                                gconv_layer_choice *choice, FILE *reasons);
+
+/* Warns where the rounding of the algorithm may be over half a level; over four levels, it is an error if `is_auto`. */
+gconv_status gconv_layer_check_rounding(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,
+                                        bool is_auto);
+
+/* Makes room for the weights of a problem and for what the algorithm prepares: *count floats, for gconv_release(). The
+ * caller sets weights and biases, and then calls algorithm->prepare(). */
+gconv_status gconv_layer_new_weights(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,
+                                     float **weights, size_t *count);
+
+/* Returns the number of executions that `images` images take, with problem->images at a time. */
+int32_t gconv_layer_turns(const gconv_layer_problem *problem, int32_t images);
+/* Returns the first image of execution `turn`. All executions have the same number of images, so that what was prepared for
+ * it fits: the last may begin before the end of the execution before it, and repeat its results. */
+int32_t gconv_layer_turn_first(const gconv_layer_problem *problem, int32_t images, int32_t turn);
+
+/* Executes an algorithm of the CPU on all images. `workspace` has workspace_bytes for each seat of the threads; threads:
+ * NULL is this thread alone. */
+gconv_status gconv_layer_execute_cpu(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,
+                                     int32_t images, const float *weights, const float *in, float *out,
+                                     gconv_threads *threads, uint8_t *workspace, size_t workspace_bytes);
+
+GCONV_C_END

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolutions in one and two dimensions. The algorithms of layers solve them, chosen as those of layers are. What follows a
+ * convolution and only scales and shifts its channels becomes a part of its weights; an activation is the algorithm's. */
+#include "bank/onnx_rules.h"
+#include "base/memory.h"
+#include "graph/choose.h"
+#include "graph/node.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { X, WEIGHTS, BIASES };
+enum { AXES = 2 /* height and width; of one dimension, the height is 1 */, LARGEST_EXTENT = 1 << 30 };
+static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
+
+typedef enum padding { NOTSET, SAME_UPPER, SAME_LOWER, VALID } padding;
+
+typedef struct settings {
+  padding padding;
+  gconv_onnx_integers strides, dilations, pads, kernel; /* as the node has them; count 0: it does not say */
+  int64_t groups;
+} settings;
+
+/* ---- Attributes ---- */
+
+static gconv_onnx_integers read_list(const gconv_onnx_node *node, const char *name) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
+  return a ? a->integers : (gconv_onnx_integers){{0}, 0};
+}
+
+static gconv_status check_list(const gconv_onnx_node *node, const char *name, const gconv_onnx_integers *list,
+                               int64_t least) {
+  for (size_t i = 0; i < list->count && i < GCONV_ONNX_INTEGERS; i++)
+    if (list->numbers[i] < least || list->numbers[i] > LARGEST_EXTENT)
+      return gconv_onnx_fail_node(node, GCONV_BAD_FILE, "has the %s %" PRId64 ": they are %" PRId64 " to %d", name,
+                                  list->numbers[i], least, LARGEST_EXTENT);
+  return GCONV_OK;
+}
+
+static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *given) {
+  static const char *const paddings[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
+  settings *s = given;
+  const gconv_onnx_attribute *automatic = gconv_onnx_find_attribute(node, "auto_pad");
+  const char *text = automatic && automatic->text ? automatic->text : "NOTSET";
+  (void)kind;
+  (void)opset;
+  while (s->padding <= VALID && strcmp(text, paddings[s->padding]) != 0)
+    s->padding++;
+  if (s->padding > VALID)
+    return gconv_onnx_fail_node(node, GCONV_BAD_FILE,
+                                "has the auto_pad '%.40s', which is none of NOTSET, SAME_UPPER, SAME_LOWER and VALID", text);
+  s->strides = read_list(node, "strides");
+  s->dilations = read_list(node, "dilations");
+  s->pads = read_list(node, "pads");
+  s->kernel = read_list(node, "kernel_shape");
+  s->groups = gconv_onnx_integer_of(node, "group", 1);
+  GCONV_TRY(check_list(node, "strides", &s->strides, 1));
+  GCONV_TRY(check_list(node, "dilations", &s->dilations, 1));
+  GCONV_TRY(check_list(node, "kernel_shape", &s->kernel, 1));
+  return check_list(node, "pads", &s->pads, 0);
+}
+
+/* ---- Shapes ---- */
+
+/* One axis of the image: 0 is height, 1 is width. */
+typedef struct axis {
+  int64_t size, taps, stride, dilation, before, after, outputs;
+} axis;
+
+/* Returns number `i` of a list that has one for each of `axes` axes, for axis `which`; `otherwise` if there is none. */
+static int64_t number_of(const gconv_onnx_integers *list, int32_t axes, int32_t which, int64_t otherwise) {
+  const int32_t first = AXES - axes; /* of one dimension, the width */
+  return list->count > 0 && which >= first ? list->numbers[which - first] : otherwise;
+}
+
+static gconv_status check_count(const char *name, const gconv_onnx_integers *list, size_t wanted) {
+  return list->count == 0 || list->count == wanted
+             ? GCONV_OK
+             : gconv_fail(GCONV_BAD_FILE, "has %zu numbers as %s, where its dimensions need %zu", list->count, name, wanted);
+}
+
+static gconv_status resolve_axis(const settings *s, const gconv_node_work *work, int32_t axes, int32_t which, axis *a) {
+  const int32_t from = 2 + which - (AXES - axes); /* the axis of the tensors */
+  const bool there = which >= AXES - axes;
+  const gconv_onnx_integers ends = {{s->pads.numbers[axes], s->pads.numbers[axes + 1]}, s->pads.count};
+  *a = (axis){.size = there ? work->in[X]->shape[from] : 1,
+              .taps = there ? work->in[WEIGHTS]->shape[from] : 1,
+              .stride = number_of(&s->strides, axes, which, 1),
+              .dilation = number_of(&s->dilations, axes, which, 1)};
+  if (a->size < 1 || a->taps < 1 || a->size > LARGEST_EXTENT || a->taps > LARGEST_EXTENT / a->dilation)
+    return gconv_fail(GCONV_BAD_FILE, "has %" PRId64 " pixels and %" PRId64 " taps along an axis", a->size, a->taps);
+  if (number_of(&s->kernel, axes, which, a->taps) != a->taps)
+    return gconv_fail(GCONV_BAD_FILE, "has a kernel_shape that is not the size of its weights");
+  const int64_t extent = (a->taps - 1) * a->dilation + 1;
+  a->outputs = (a->size - 1) / a->stride + 1;
+  const int64_t missing = (a->outputs - 1) * a->stride + extent - a->size;
+  if (s->padding == SAME_UPPER || s->padding == SAME_LOWER) {
+    a->before = missing > 0 ? (missing + (s->padding == SAME_LOWER)) / 2 : 0;
+    a->after = missing > 0 ? missing - a->before : 0;
+    return GCONV_OK;
+  }
+  if (s->padding == NOTSET) {
+    a->before = number_of(&s->pads, axes, which, 0);
+    a->after = number_of(&ends, axes, which, 0);
+  }
+  if (a->size + a->before + a->after < extent)
+    return gconv_fail(GCONV_BAD_FILE, "leaves no output: its filter spans %" PRId64 " of %" PRId64 " pixels", extent,
+                      a->size + a->before + a->after);
+  a->outputs = (a->size + a->before + a->after - extent) / a->stride + 1;
+  return GCONV_OK;
+}
+
+/* Resolves height and width. `axes` is how many of them the tensors have. */
+static gconv_status resolve(const gconv_node_work *work, int32_t *axes, axis both[AXES]) {
+  const settings *s = work->settings;
+  const gconv_tensor *x = work->in[X], *w = work->in[WEIGHTS];
+  *axes = x->axes - 2;
+  if (*axes < 1 || *axes > AXES || w->axes != x->axes)
+    return gconv_fail(GCONV_UNSUPPORTED, "convolves tensors of %d axes with filters of %d: here both have 3 or 4", x->axes,
+                      w->axes);
+  GCONV_TRY(check_count("strides", &s->strides, (size_t)*axes));
+  GCONV_TRY(check_count("dilations", &s->dilations, (size_t)*axes));
+  GCONV_TRY(check_count("kernel_shape", &s->kernel, (size_t)*axes));
+  GCONV_TRY(check_count("pads", &s->pads, 2 * (size_t)*axes));
+  for (int32_t i = 0; i < AXES; i++)
+    GCONV_TRY(resolve_axis(s, work, *axes, i, &both[i]));
+  return GCONV_OK;
+}
+
+static gconv_status check_channels(const gconv_node_work *work) {
+  const settings *s = work->settings;
+  const gconv_tensor *x = work->in[X], *w = work->in[WEIGHTS], *b = work->in_count > BIASES ? work->in[BIASES] : NULL;
+  const int64_t channels = x->shape[1], filters = w->shape[0];
+  for (int32_t i = 0; i < work->in_count; i++)
+    GCONV_TRY(gconv_node_need_type(work, i, GCONV_TENSOR_F32));
+  if (x->shape[0] < 1 || x->shape[0] > INT32_MAX || channels < 1 || channels > INT32_MAX || filters < 1 ||
+      filters > INT32_MAX || s->groups < 1 || s->groups > INT32_MAX)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "has %" PRId64 " images of %" PRId64 " channels, %" PRId64 " filters, %" PRId64 " groups", x->shape[0],
+                      channels, filters, s->groups);
+  if (channels % s->groups != 0 || filters % s->groups != 0 || w->shape[1] != channels / s->groups)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "has filters of %" PRId64 " channels in %" PRId64 " groups, and its input has %" PRId64 " channels",
+                      w->shape[1], s->groups, channels);
+  if (b && (b->axes != 1 || b->shape[0] != filters))
+    return gconv_fail(GCONV_BAD_FILE, "has biases that are not one number for each of %" PRId64 " filters", filters);
+  return GCONV_OK;
+}
+
+static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
+  axis both[AXES];
+  int32_t axes;
+  (void)kind;
+  GCONV_TRY(resolve(work, &axes, both));
+  GCONV_TRY(check_channels(work));
+  const int64_t image[4] = {work->in[X]->shape[0], work->in[WEIGHTS]->shape[0], both[AXES - axes].outputs, both[1].outputs};
+  gconv_node_set(work, 0, GCONV_TENSOR_F32, 2 + axes, image);
+  return GCONV_OK;
+}
+
+static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t which) {
+  axis both[AXES] = {{0}};
+  int32_t axes;
+  if (input != X || resolve(work, &axes, both) != GCONV_OK) /* it was resolved before */
+    return (gconv_node_window){1, 1, 0, 0};
+  const axis *a = &both[which - 2 + AXES - axes];
+  return (gconv_node_window){a->stride, 1, a->before, (a->taps - 1) * a->dilation - a->before};
+}
+
+/* ---- Choice ---- */
+
+typedef struct prepared {
+  gconv_layer_choice choice;
+  bool constant;  /* the weights are: they are packed once */
+  float *weights; /* owned: as in layer_problem.h; NULL until the first run */
+} prepared;
+
+static void release(void *memory) {
+  prepared *p = memory;
+  if (p)
+    gconv_release(p->weights);
+  free(p);
+}
+
+static gconv_layer_problem problem_of(const gconv_node_work *work, const axis both[AXES]) {
+  const settings *s = work->settings;
+  return (gconv_layer_problem){.images = (int32_t)work->in[X]->shape[0],
+                               .channels = (int32_t)work->in[X]->shape[1],
+                               .height = (int32_t)both[0].size,
+                               .width = (int32_t)both[1].size,
+                               .filters = (int32_t)work->in[WEIGHTS]->shape[0],
+                               .rows = (int32_t)both[0].taps,
+                               .columns = (int32_t)both[1].taps,
+                               .groups = (int32_t)s->groups,
+                               .pad_top = (int32_t)both[0].before,
+                               .pad_left = (int32_t)both[1].before,
+                               .stride_y = (int32_t)both[0].stride,
+                               .stride_x = (int32_t)both[1].stride,
+                               .dilation_y = (int32_t)both[0].dilation,
+                               .dilation_x = (int32_t)both[1].dilation,
+                               .out_height = (int32_t)both[0].outputs,
+                               .out_width = (int32_t)both[1].outputs,
+                               .activation = work->fused.activation,
+                               .slope = work->fused.slope,
+                               .math = work->options->math,
+                               .workspace_limit =
+                                   work->options->workspace_bytes > 0 ? work->options->workspace_bytes : DEFAULT_WORKSPACE};
+}
+
+static gconv_status choose(const gconv_node_work *work, gconv_layer_choice *choice) {
+  const char *wanted = work->options->algorithm ? work->options->algorithm : "auto";
+  char *text = NULL;
+  size_t size;
+  FILE *reasons = open_memstream(&text, &size);
+  GCONV_NEED_MEMORY(reasons, "has no memory for its choice");
+  gconv_status status = gconv_layer_choose(work->options->device, work->options->without, wanted, choice, reasons);
+  GCONV_THEN(status, gconv_layer_check_rounding(choice->algorithm, &choice->problem, strcmp(wanted, "auto") == 0));
+  if (status != GCONV_OK)
+    gconv_fail_in(status, "cannot be solved");
+  fclose(reasons);
+  free(text);
+  return status;
+}
+
+static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **result) {
+  axis both[AXES];
+  int32_t axes;
+  (void)kind;
+  GCONV_TRY(resolve(work, &axes, both));
+  prepared *p;
+  GCONV_NEW(p, 1, "has no memory for its weights");
+  p->choice.whole = p->choice.problem = problem_of(work, both);
+  p->choice.images = p->choice.chosen_for = p->choice.whole.images;
+  p->constant = work->in[WEIGHTS]->data && (work->in_count <= BIASES || !work->in[BIASES] || work->in[BIASES]->data);
+  const gconv_status status = choose(work, &p->choice);
+  if (status == GCONV_OK)
+    *result = p;
+  else
+    release(p);
+  return status;
+}
+
+/* Returns the workspace of one thread, in whole cache lines. */
+static size_t seat_bytes(const prepared *p) {
+  return (p->choice.workspace_bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
+}
+
+static size_t workspace(const gconv_node_work *work) {
+  return seat_bytes(work->prepared) * (work->threads ? (size_t)gconv_threads_count(work->threads) : 1);
+}
+
+static void tell(const void *memory, char *text, size_t size) {
+  const prepared *p = memory;
+  const gconv_layer_problem *problem = &p->choice.whole;
+  snprintf(text, size, "%d filters of %d x %d x %d, stride %d, algorithm %s", problem->filters,
+           problem->channels / problem->groups, problem->rows, problem->columns, problem->stride_y,
+           p->choice.algorithm->info.name);
+}
+
+/* ---- Runs ---- */
+
+/* Makes the weights that the algorithm reads, with what was fused. */
+static gconv_status pack(const gconv_node_work *work, prepared *p) {
+  const gconv_layer_problem *problem = &p->choice.problem;
+  const gconv_layer_algorithm *algorithm = p->choice.algorithm;
+  const gconv_node_fused *fused = &work->fused;
+  const int64_t taps = gconv_layer_taps(problem);
+  const float *from = work->in[WEIGHTS]->data;
+  const float *biases = work->in_count > BIASES && work->in[BIASES] ? work->in[BIASES]->data : NULL;
+  size_t count;
+  if (!p->weights)
+    GCONV_TRY(gconv_layer_new_weights(algorithm, problem, &p->weights, &count));
+  for (int64_t k = 0; k < problem->filters; k++) {
+    const float scale = fused->scale ? fused->scale[k] : 1, bias = biases ? biases[k] : 0;
+    for (int64_t t = 0; t < taps; t++)
+      p->weights[k * taps + t] = from[k * taps + t] * scale;
+    p->weights[problem->filters * taps + k] = fused->shift ? bias * scale + fused->shift[k] : bias;
+  }
+  return algorithm->prepare ? algorithm->prepare(problem, p->weights, p->weights + gconv_layer_weight_floats(problem))
+                            : GCONV_OK;
+}
+
+static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
+  prepared *p = work->prepared;
+  (void)kind;
+  if (!p->weights || !p->constant)
+    GCONV_TRY(pack(work, p));
+  return gconv_layer_execute_cpu(p->choice.algorithm, &p->choice.problem, p->choice.images, p->weights, work->in[X]->data,
+                                 work->out[0]->data, work->threads, work->workspace, seat_bytes(p));
+}
+
+static rules conv_rules = {STRING("auto_pad"),
+                           INTS("dilations", 1, NEWEST),
+                           INT("group", 1, NEWEST),
+                           INTS("kernel_shape", 1, NEWEST),
+                           INTS("pads", 1, NEWEST),
+                           INTS("strides", 1, NEWEST),
+                           END};
+
+const gconv_node_kind gconv_node_kinds_conv[] = {
+    GCONV_NODE_KIND_OF("Conv", 1, NEWEST, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, conv_rules, 0,
+                       sizeof(settings), parse, shape, run, workspace, window, prepare, release, tell, NULL, NULL, true),
+    GCONV_NODE_KIND_END,
+};
