@@ -105,6 +105,15 @@ GCONV_BOTH uint32_t gconv_to_level(float y, float white) {
   return gconv_level_bits(gconv_saturate(y, white));
 }
 
+/* Rounds to an int16: saturates, NaN becoming 0, and rounds ties to even, as gconv_to_level() does. From 2^23 to 2^24, where
+ * the addition leads, the low bits of a float32 are those of the integer, also below 0. */
+GCONV_BOTH int16_t gconv_to_int16(float y) {
+  y = y == y ? y : 0.0f;
+  y = y > -32768.0f ? y : -32768.0f;
+  y = y < 32767.0f ? y : 32767.0f;
+  return (int16_t)gconv_level_bits(y + 12582912.0f);
+}
+
 /* Cuts a value towards 0, to an int32; returns 0 if it does not fit. Its low bits are the level of the range "wrap", which
  * only the CPU has. */
 static inline uint32_t gconv_cut_level(float y) {
@@ -127,4 +136,9 @@ GCONV_BOTH void gconv_store(float y, float *to) {
 /* Returns the level of white: 255, 65535, 1. */
 GCONV_BOTH float gconv_white(gconv_type type) {
   return type == GCONV_U8 ? 255.0f : type == GCONV_U16 ? 65535.0f : 1.0f;
+}
+
+/* Returns the level of white in results of the type `out` from images of the type `in`: i16 has the levels of the image. */
+GCONV_BOTH float gconv_white_of_result(gconv_type in, gconv_type out) {
+  return gconv_white(out == GCONV_I16 ? in : out);
 }

@@ -87,12 +87,16 @@ void gconv_remove_unfinished(void);
 
 /* ---- Images -------------------------------------------------------------------------------------------------------- */
 
-/* The type of one sample. Nominal range: u8 0..255, u16 0..65535, f32 0..1 (values outside are kept). */
-typedef enum gconv_type { GCONV_U8, GCONV_U16, GCONV_F32 } gconv_type;
+/* The type of one sample. Nominal range: u8 0..255, u16 0..65535, f32 0..1 (values outside are kept).
+ *
+ * i16 is for results of plain filters alone, such as derivatives, which have signs. Its samples are responses in the levels
+ * of the input (of u8, a white pixel under a tap of -1 is -255; of f32, 1 is white), rounded to nearest even and saturated
+ * to -32768..32767; NaN becomes 0. What reads images refuses i16. */
+typedef enum gconv_type { GCONV_U8, GCONV_U16, GCONV_F32, GCONV_I16 } gconv_type;
 
-/* Bytes of one sample: 1, 2 or 4; 0 for what is none. */
+/* Bytes of one sample: 1, 2, 4 and 2; 0 for what is none. */
 size_t gconv_type_bytes(gconv_type type);
-/* "u8", "u16", "f32"; NULL for what is none. */
+/* "u8", "u16", "f32", "i16"; NULL for what is none. */
 const char *gconv_type_name(gconv_type type);
 
 /*
@@ -161,7 +165,7 @@ typedef struct gconv_format_info {
   const char *extensions; /* separated by spaces, the usual one first: "jpg jpeg" */
   const char *help;       /* one line */
   bool reads, writes;
-  bool holds[3];    /* by gconv_type: the sample types that can be written */
+  bool holds[4];    /* by gconv_type: the sample types that can be written */
   bool multiframe;  /* one file can hold several images of one shape: frames > 1 */
   bool several;     /* files that are read may have frames > 1, even if they cannot be written */
   bool tensors;     /* planar images can be written: arrays of any number of channels */
@@ -460,6 +464,8 @@ typedef struct gconv_options {
                            f32 input and output in units of the samples */
   gconv_range range;
   bool sets_type; /* the output has the type output_type; else that of the input */
+  /* GCONV_I16 is made on the CPU, of samples as they are stored: not in linear light, with premultiplied alpha, no data or
+   * mixed channels, and for the ranges clamp and abs. */
   gconv_type output_type;
   const gconv_format_info *format; /* ... but one that this format stores (gconv_format_type()); NULL: any */
 

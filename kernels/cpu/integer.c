@@ -24,10 +24,10 @@
  *
  * Sums of sums are the same modulo 2^16, whatever wraps around in between, so that the steps need no other bounds.
  *
- * Three kinds of results stay integers. First, results of u8 that need no more than a division by a power of two, |y| and
- * rounding. Second, results of the range "wrap" that need no more than a division by an integer. Third, means: sums n of
- * taps that are not negative, whose levels are n times a factor below 1, rounded. That product is computed in integers if
- * this is right for every possible n (find_quotient). Then taps may even be integers times any number, such as 1/9, whose
+ * Three kinds of results stay integers. First, results of u8 and i16 that need no more than a division by a power of two,
+ * |y| and rounding. Second, results of the range "wrap" that need no more than a division by an integer. Third, means: sums
+ * n of taps that are not negative, whose levels are n times a factor below 1, rounded. That product is computed in integers
+ * if this is right for every possible n (find_quotient). Then taps may even be integers times any number, such as 1/9, whose
  * sums are not exact in float32. All other results become float32, and go the way of all sums (rows.h).
  */
 #include "base/memory.h"
@@ -53,8 +53,9 @@ typedef struct integer_pair {
 
 typedef struct integer_filter {
   float unit;
-  int32_t low, count; /* how far sums can fall below 0; pairs of taps, or, in two steps, of the row's taps */
-  int32_t down;       /* in two steps: taps of the column that are not 0; 0: one step */
+  int32_t low, most; /* how far sums can fall below 0, and the largest sum */
+  int32_t count;     /* pairs of taps, or, in two steps, of the row's taps */
+  int32_t down;      /* in two steps: taps of the column that are not 0; 0: one step */
   integer_quotient quotient;
   uint16_t fill[1];
 } integer_filter; /* its pairs follow in memory; then the taps of its column, as the first taps of pairs */
@@ -117,13 +118,24 @@ static void clear_signs(const integer_filter *filter, integer_pair *pairs) {
       pairs[i].taps &= 255;
 }
 
+/* Integers whose unit is a power of two above 1 become larger integers with the unit 1, if these are still small: their sums
+ * need no floats. */
+static gconv_integers with_small_unit(gconv_integers integers) {
+  if (!(integers.unit > 1 && integers.unit <= MOST_WEIGHT))
+    return integers;
+  const int32_t times = (int32_t)integers.unit;
+  const gconv_integers larger = {1, integers.least * times, integers.largest * times, integers.positive * times,
+                                 integers.negative * times};
+  return gconv_is_of_bytes(&larger) && larger.positive + larger.negative <= MOST_WEIGHT ? larger : integers;
+}
+
 /* Sets the fields that do not depend on the number of steps. Returns the unit: taps are integers times the unit. */
 static float begin_filter(const gconv_problem *problem, const float *weights, int32_t k, integer_filter *filter) {
   const int64_t plane = (int64_t)problem->rows * problem->columns;
-  gconv_integers integers = gconv_find_integers(weights + k * plane, plane);
+  gconv_integers integers = with_small_unit(gconv_find_integers(weights + k * plane, plane));
   if (integers.unit == 0)
     integers = (gconv_integers){.unit = problem->structure.step, .positive = problem->structure.steps};
-  *filter = (integer_filter){.unit = integers.unit, .low = integers.negative * 255};
+  *filter = (integer_filter){.unit = integers.unit, .low = integers.negative * 255, .most = integers.positive * 255};
   if (integers.negative == 0 && gconv_biases(problem, weights)[k] == 0)
     filter->quotient =
         quotient_of(problem, (double)integers.unit, integers.positive, (double)gconv_divisors(problem, weights)[k]);
@@ -206,7 +218,7 @@ typedef struct integer_sum {
   bool down;    /* sources are rows of sums, one for each tap */
   uint16_t low; /* the sums begin at this number */
   float unit;
-  int shift; /* levels are sum / 2^shift, computed without floats; -1: floats are needed */
+  int shift; /* levels are sum / 2^shift, rounded, computed without floats; -1: floats are needed */
   bool absolute;
   /* With `wrap`, levels are the low bits of sum * factor / 2^16 / 2^shift, cut to an integer. If the factor is 0, they are
    * the low bits of the sum. */
@@ -256,12 +268,15 @@ typedef struct walk {
   integer_sum along; /* the step along rows */
 } walk;
 
-/* Returns the shift that leads from the sums of filter k to levels of u8, or -1 if a shift is not enough. */
-static int shift_of_filter(const gconv_execution *execution, int32_t k, float unit) {
+/* Returns the shift that leads from the sums of filter k to levels of u8 or i16, or -1 if a shift is not enough. To i16,
+ * half a level is added to sums of 16 bits, too. */
+static int shift_of_filter(const gconv_execution *execution, int32_t k, const integer_filter *filter) {
   int exponent;
   float divisor = gconv_divisors(execution->problem, execution->weights)[k];
   bool exact = frexpf(divisor, &exponent) == 0.5f && only_scales(execution, k);
-  return exact ? shift_of(unit * execution->problem->epilogue.scale / divisor) : -1;
+  const int shift = exact ? shift_of(filter->unit * execution->problem->epilogue.scale / divisor) : -1;
+  const int32_t most = filter->most > filter->low ? filter->most : filter->low;
+  return shift > 0 && execution->problem->out_type == GCONV_I16 && most + (1 << (shift - 1)) > UINT16_MAX ? -1 : shift;
 }
 
 /* Sets how sums of filter k become levels of the range "wrap". Without negative taps, a sum n is in 0 .. `most`, and may be
@@ -274,7 +289,7 @@ static int shift_of_filter(const gconv_execution *execution, int32_t k, float un
 static void find_wrap(const gconv_execution *execution, int32_t k, const integer_filter *filter, integer_sum *sum) {
   const float divisor = gconv_divisors(execution->problem, execution->weights)[k];
   const bool scales = only_scales(execution, k) && filter->unit * execution->problem->epilogue.scale == 1;
-  const uint64_t most = (uint64_t)execution->problem->structure.integers.positive * 255;
+  const uint64_t most = (uint64_t)filter->most;
   sum->wrap = true;
   sum->shift = -1;
   if (!scales || divisor < 1 || divisor > MOST_WEIGHT || divisor != rintf(divisor) || (divisor > 1 && filter->low > 0))
@@ -306,7 +321,7 @@ static void begin_filters(walk *w, uint8_t *memory) {
                          .count = (size_t)filter->count,
                          .low = (uint16_t)filter->low,
                          .unit = filter->unit,
-                         .shift = shift_of_filter(w->execution, k, filter->unit),
+                         .shift = shift_of_filter(w->execution, k, filter),
                          .absolute = problem->epilogue.absolute};
     if (problem->epilogue.wrap)
       find_wrap(w->execution, k, filter, sum);
@@ -389,7 +404,7 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
       GCONV_CALL_ISA(make_sums, (sum, first, count, w->sums + (size_t)k * w->at.stride));
       continue;
     }
-    if (problem->out_type == GCONV_U16)
+    if (problem->out_type != GCONV_U8)
       GCONV_CALL_ISA(make_words, (sum, first, count, (uint16_t *)(void *)gconv_output_row(execution, k, p) + first));
     else
       GCONV_CALL_ISA(make_levels, (sum, first, count, gconv_output_row(execution, k, p) + first));

@@ -76,6 +76,7 @@ static bool only_scales(const gconv_execution *execution, int32_t k) {
   const gconv_problem *problem = execution->problem;
   const gconv_epilogue *e = &problem->epilogue;
   bool scales = e->offset == 0 && e->scale_low == 0 && !e->center && gconv_biases(problem, execution->weights)[k] == 0;
-  bool integers = problem->out_type == GCONV_U8 || (problem->out_type == GCONV_U16 && e->wrap);
+  const gconv_type out = problem->out_type;
+  bool integers = out == GCONV_U8 || out == GCONV_I16 || (out == GCONV_U16 && e->wrap);
   return scales && integers && !gconv_is_combined(problem) && gconv_is_dense(execution);
 }

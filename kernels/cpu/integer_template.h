@@ -14,6 +14,7 @@
 #define LAST_WORDS(low, high) _mm512_permutex2var_epi64(low, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), high)
 #define OR_BYTES(a, b) _mm512_or_si512(a, b)
 #define AND_BYTES(a, b) _mm512_and_si512(a, b)
+#define XOR_BYTES(a, b) _mm512_xor_si512(a, b)
 #else
 #define BYTES __m256i
 #define OF(operation) _mm256_##operation
@@ -24,6 +25,7 @@
 #define LAST_WORDS(low, high) _mm256_permute2x128_si256(low, high, 0x31)
 #define OR_BYTES(a, b) _mm256_or_si256(a, b)
 #define AND_BYTES(a, b) _mm256_and_si256(a, b)
+#define XOR_BYTES(a, b) _mm256_xor_si256(a, b)
 #endif
 
 enum { NAME(BYTES_OF) = 4 * LANES, NAME(WIDTH) = 2 * NAME(BYTES_OF) };
@@ -69,6 +71,27 @@ GCONV_INLINE TARGET BYTES NAME(wrapped)(const integer_sum *s, BYTES sum) {
   return sum;
 }
 
+/* Divides by 2^shift, and rounds to nearest even: adds half a level, less a bit, and the lowest bit of the level. */
+GCONV_INLINE TARGET BYTES NAME(rounded)(const integer_sum *s, BYTES level) {
+  if (s->shift == 0)
+    return level;
+  BYTES odd = AND_BYTES(OF(srli_epi16)(level, COUNT_OF(s->shift)), OF(set1_epi16)(1));
+  BYTES half = OF(set1_epi16)((short)((1 << (s->shift - 1)) - 1));
+  return OF(srli_epi16)(OF(adds_epu16)(level, OF(add_epi16)(odd, half)), COUNT_OF(s->shift));
+}
+
+/* Makes int16 from sums that are `low` too large. Without a shift, the sums become numbers with a sign by the other highest
+ * bit, and their difference saturates. Else parts above and below 0 are rounded by themselves, as both have no sign. */
+GCONV_INLINE TARGET BYTES NAME(int16)(const integer_sum *s, BYTES sum) {
+  const BYTES low = OF(set1_epi16)((short)s->low), most = OF(set1_epi16)(INT16_MAX), sign = OF(set1_epi16)(INT16_MIN);
+  if (s->shift == 0 && !s->absolute)
+    return OF(subs_epi16)(XOR_BYTES(sum, sign), XOR_BYTES(low, sign));
+  BYTES above = OF(subs_epu16)(sum, low), below = OF(subs_epu16)(low, sum);
+  if (s->absolute)
+    return OF(min_epu16)(NAME(rounded)(s, OR_BYTES(above, below)), most);
+  return OF(sub_epi16)(OF(min_epu16)(NAME(rounded)(s, above), most), OF(min_epu16)(NAME(rounded)(s, below), sign));
+}
+
 /* Makes levels of 16 bits from sums that are `low` too large. Differences and sums saturate. */
 GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
   const BYTES low = OF(set1_epi16)((short)s->low);
@@ -81,12 +104,7 @@ GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
   }
   if (s->absolute)
     level = OR_BYTES(level, OF(subs_epu16)(low, sum));
-  if (s->shift > 0) { /* rounds to nearest even: adds half a level, less a bit, and the lowest bit of the level */
-    BYTES odd = AND_BYTES(OF(srli_epi16)(level, COUNT_OF(s->shift)), OF(set1_epi16)(1));
-    BYTES half = OF(set1_epi16)((short)((1 << (s->shift - 1)) - 1));
-    level = OF(srli_epi16)(OF(adds_epu16)(level, OF(add_epi16)(odd, half)), COUNT_OF(s->shift));
-  }
-  return OF(min_epu16)(level, OF(set1_epi16)(255));
+  return OF(min_epu16)(NAME(rounded)(s, level), OF(set1_epi16)(255));
 }
 
 GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, const BYTES *words, uint8_t *to) {
@@ -94,8 +112,8 @@ GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, const BYTES *wor
       STORE_BYTES(to + v * NAME(BYTES_OF), OF(packus_epi16)(NAME(level)(s, words[2 * v]), NAME(level)(s, words[2 * v + 1])));
 }
 
-GCONV_INLINE TARGET void NAME(wrap_words)(const integer_sum *s, BYTES *words) {
-  UNROLL for (int i = 0; i < 4; i++) words[i] = NAME(wrapped)(s, words[i]);
+GCONV_INLINE TARGET void NAME(finish_words)(const integer_sum *s, BYTES *words) {
+  UNROLL for (int i = 0; i < 4; i++) words[i] = s->wrap ? NAME(wrapped)(s, words[i]) : NAME(int16)(s, words[i]);
 }
 
 GCONV_INLINE TARGET void NAME(put_words)(const BYTES *words, uint16_t *to) {
@@ -114,6 +132,7 @@ GCONV_INLINE TARGET void NAME(put_words)(const BYTES *words, uint16_t *to) {
 #undef LAST_WORDS
 #undef OR_BYTES
 #undef AND_BYTES
+#undef XOR_BYTES
 
 #else /* arithmetic of 16 bits, which compilers turn into vectors of any kind */
 
@@ -153,6 +172,23 @@ GCONV_INLINE TARGET void NAME(wrap_words)(const integer_sum *s, uint16_t *words)
   }
 }
 
+/* Divides |sum| by 2^shift, and rounds to nearest even. */
+GCONV_INLINE TARGET int NAME(rounded)(const integer_sum *s, int level) {
+  return s->shift == 0 ? level : (level + (1 << (s->shift - 1)) - 1 + (level >> s->shift & 1)) >> s->shift;
+}
+
+GCONV_INLINE TARGET void NAME(finish_words)(const integer_sum *s, uint16_t *words) {
+  if (s->wrap) {
+    NAME(wrap_words)(s, words);
+    return;
+  }
+  for (int i = 0; i < NAME(WIDTH); i++) {
+    const int sum = words[i] - s->low, level = NAME(rounded)(s, sum < 0 ? -sum : sum);
+    const int with_sign = sum < 0 && !s->absolute ? -level : level;
+    words[i] = (uint16_t)(with_sign > INT16_MAX ? INT16_MAX : with_sign < INT16_MIN ? INT16_MIN : with_sign);
+  }
+}
+
 GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, uint16_t *words, uint8_t *to) {
   if (s->wrap) {
     NAME(wrap_words)(s, words);
@@ -165,8 +201,8 @@ GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, uint16_t *words,
     level = level < 0 ? s->absolute ? -level : 0 : level;
     if (s->factor)
       level = (int)(((uint32_t)level + s->half) * s->factor >> 16 >> s->shift);
-    else if (s->shift > 0)
-      level = (level + (1 << (s->shift - 1)) - 1 + (level >> s->shift & 1)) >> s->shift;
+    else
+      level = NAME(rounded)(s, level);
     to[i] = (uint8_t)(level < 255 ? level : 255);
   }
 }
@@ -219,7 +255,7 @@ static TARGET void NAME(make_levels)(const integer_sum *sum, size_t first, size_
     NAME(make_levels_of)(sum, false, first, samples, to);
 }
 
-/* Makes levels of 16 bits, for the range "wrap". */
+/* Makes levels of 16 bits: int16, or u16 of the range "wrap". */
 GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const bool down, size_t first, size_t samples,
                                              uint16_t *to) {
   const integer_sum copy = *sum, *s = &copy;
@@ -228,7 +264,7 @@ GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const bool 
     uint16_t all[NAME(WIDTH)];
     bool whole = x + NAME(WIDTH) <= samples;
     NAME(fill)(s, down, first + x, words);
-    NAME(wrap_words)(s, words);
+    NAME(finish_words)(s, words);
     NAME(put_words)(words, whole ? to + x : all);
     if (!whole)
       memcpy(to + x, all, (samples - x) * sizeof *to);

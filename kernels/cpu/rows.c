@@ -253,6 +253,11 @@ static void pack(gconv_type type, bool wrap, float *values, size_t count, uint8_
     pack_singly(GCONV_U16, values + i, count - i, to + 2 * i);
 }
 
+GCONV_VECTOR_LOOP(pack_int16, (const float *restrict values, size_t count, int16_t *restrict to), (values, count, to)) {
+  for (size_t i = 0; i < count; i++)
+    to[i] = gconv_to_int16(values[i]);
+}
+
 GCONV_VECTOR_LOOP(finish, (const gconv_epilogue *epilogue, const float *values, size_t count, float *to),
                   (epilogue, values, count, to)) {
   const gconv_epilogue local = *epilogue; /* a copy, so that the compiler knows that it does not change */
@@ -274,7 +279,10 @@ static void emit(const gconv_epilogue *e, gconv_type type, float *values, size_t
   }
   if (changes(e))
     finish(e, values, count, values);
-  pack(type, e->wrap, values, count, samples);
+  if (type == GCONV_I16)
+    pack_int16(values, count, (int16_t *)(void *)samples);
+  else
+    pack(type, e->wrap, values, count, samples);
 }
 
 static void store_sample(gconv_type type, float value, uint8_t *to) {
@@ -282,6 +290,8 @@ static void store_sample(gconv_type type, float value, uint8_t *to) {
     *to = (uint8_t)gconv_to_level(value, 255.0f);
   else if (type == GCONV_U16)
     *(uint16_t *)(void *)to = (uint16_t)gconv_to_level(value, 65535.0f);
+  else if (type == GCONV_I16)
+    *(int16_t *)(void *)to = gconv_to_int16(value);
   else
     *(float *)(void *)to = value;
 }
@@ -382,7 +392,7 @@ static bool is_single(const gconv_execution *execution) {
 
 bool gconv_only_rounds(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  return is_single(execution) && problem->out_type != GCONV_F32 && !problem->epilogue.wrap && !changes(&problem->epilogue) &&
+  return is_single(execution) && problem->out_type <= GCONV_U16 && !problem->epilogue.wrap && !changes(&problem->epilogue) &&
          !(problem->structure.marks > 0 && problem->in_type == GCONV_F32);
 }
 

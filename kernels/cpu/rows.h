@@ -89,7 +89,7 @@ void gconv_store_row(const gconv_execution *execution, int32_t p, float *sums, s
 void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
                          size_t sums_stride);
 
-/* Returns whether there is one filter, whose sums only have to be rounded to levels that lie side by side. */
+/* Returns whether there is one filter, whose sums only have to be rounded to levels of u8 or u16 that lie side by side. */
 bool gconv_only_rounds(const gconv_execution *execution);
 
 /* Stores alpha that is kept in row p of the output of filter k, for the pixels of `count` samples from sample `first` on. */

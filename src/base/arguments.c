@@ -28,32 +28,39 @@ gconv_status gconv_check_scaling(double scale, double offset, gconv_range range,
   if (!isfinite(scale) || !isfinite(offset))
     return gconv_fail(GCONV_BAD_ARGUMENT, "scale and offset must be finite numbers, and are %g and %g", scale, offset);
   GCONV_TRY(gconv_check_value("range", range, GCONV_RANGE_CLAMP, GCONV_RANGE_WRAP));
-  return gconv_check_value("type", type, GCONV_U8, GCONV_F32);
+  return gconv_check_value("type", type, GCONV_U8, GCONV_I16);
 }
 
 gconv_status gconv_check_palette(const gconv_palette *palette) {
   return palette ? gconv_check_value("the count of the palette", palette->count, 0, 256) : GCONV_OK;
 }
 
-/* ---- Images ---- */
+/* ---- Types ---- */
 
-/* Returns the bytes of a sample, or 0 if the type is none. (gconv_type_bytes() is in a room above.) */
-static size_t sample_bytes(const gconv_image *image) {
-  return (unsigned)image->type <= GCONV_F32 ? (size_t)1 << image->type : 0;
+size_t gconv_type_bytes(gconv_type type) {
+  static const size_t bytes[] = {1, 2, 4, 2};
+  return (unsigned)type < sizeof bytes / sizeof bytes[0] ? bytes[type] : 0;
 }
+
+const char *gconv_type_name(gconv_type type) {
+  static const char *const names[] = {"u8", "u16", "f32", "i16"};
+  return (unsigned)type < sizeof names / sizeof names[0] ? names[type] : NULL;
+}
+
+/* ---- Images ---- */
 
 /* row_bytes() returns the bytes of a row without gaps. count_planes() returns the number of planes: interleaved frames, or
  * channels of all frames. No result overflows: it is a product of two numbers below 2^31, and of at most 4. */
 static size_t row_bytes(const gconv_image *image) {
-  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * sample_bytes(image);
+  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * gconv_type_bytes(image->type);
 }
 static size_t count_planes(const gconv_image *image) {
   return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
 }
 
 gconv_status gconv_check_header(const gconv_image *image, const char *what) {
-  if (sample_bytes(image) == 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has samples of type %d: there are u8, u16 and f32, 0 to 2", what,
+  if (gconv_type_bytes(image->type) == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has samples of type %d: there are u8, u16, f32 and i16, 0 to 3", what,
                       (int)image->type);
   if (image->frames < 1 || image->height < 1 || image->width < 1 || image->channels < 1)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s has %d frames, %d x %d pixels and %d channels: all must be at least 1", what,
@@ -70,11 +77,18 @@ gconv_status gconv_check_header(const gconv_image *image, const char *what) {
   return GCONV_OK;
 }
 
+gconv_status gconv_check_source(const gconv_image *image, const char *what) {
+  GCONV_TRY(gconv_check_header(image, what));
+  return image->type != GCONV_I16
+             ? GCONV_OK
+             : gconv_fail(GCONV_UNSUPPORTED, "%s has samples of i16, which are results alone: convert them to f32", what);
+}
+
 gconv_status gconv_check_pixels(const gconv_image *image, const char *what) {
   GCONV_TRY(gconv_check_header(image, what));
   if (!image->data)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no pixels: its data is NULL", what);
-  size_t sample = sample_bytes(image), plane = 0, all = 0, planes = count_planes(image);
+  size_t sample = gconv_type_bytes(image->type), plane = 0, all = 0, planes = count_planes(image);
   bool fits = gconv_multiply(image->row_bytes, (size_t)image->height, &plane) &&
               gconv_multiply(planes > 1 ? image->plane_bytes : plane, planes, &all) && all <= PTRDIFF_MAX;
   if (!fits)

@@ -36,6 +36,10 @@ gconv_status gconv_check_palette(const gconv_palette *palette);
  * "the input". */
 gconv_status gconv_check_header(const gconv_image *image, const char *what);
 
+/* Checks what gconv_check_header() checks. Also fails with GCONV_UNSUPPORTED for images of i16: they are results, which
+ * nothing reads. */
+gconv_status gconv_check_source(const gconv_image *image, const char *what);
+
 /* Checks what gconv_check_header() checks. Also fails unless there are pixels, rows and planes do not overlap, and they
  * split no sample. */
 gconv_status gconv_check_pixels(const gconv_image *image, const char *what);

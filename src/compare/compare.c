@@ -365,7 +365,10 @@ static gconv_status open_both(const gconv_compared *a, const gconv_compared *b, 
 static gconv_status check_side(const gconv_compared *given, const char *name) {
   if (!given || (!given->path && !given->image))
     return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_image_compare(): %s is NULL, or names no image", name);
-  return given->image ? gconv_check_pixels(given->image, name) : GCONV_OK;
+  if (!given->image)
+    return GCONV_OK;
+  GCONV_TRY(gconv_check_source(given->image, name));
+  return gconv_check_pixels(given->image, name);
 }
 
 gconv_status gconv_image_compare(const gconv_compared *a, const gconv_compared *b, const gconv_compare_options *options,

@@ -30,6 +30,8 @@ static const char *find_obstacle(const gconv_problem *problem, const gconv_optio
     return "premultiplied colours, which are divided by alpha: it does not keep zeros";
   if (problem->epilogue.wrap && strcmp(row->info.device, "cpu") != 0)
     return "the range wrap, which the CPU alone makes";
+  if (problem->out_type == GCONV_I16 && strcmp(row->info.device, "cpu") != 0)
+    return "results of i16, which the CPU alone makes: take f32";
   bool is_auto = strcmp(options->algorithm, "auto") == 0;
   if (is_auto && !gconv_leaves_out_marks(row, problem))
     return "filters with places that are no taps, on floats: it would multiply NaN by 0 there";

@@ -84,7 +84,7 @@ static void watch_output(const gconv_expected *expected, const gconv_scope *scop
 
 /* Returns whether samples of the outputs can have been clamped, and the plan is watched. */
 static bool can_lose(const gconv_filter_plan *plan) {
-  return plan->base.losses && plan->options.output_type != GCONV_F32 && plan->options.range != GCONV_RANGE_MINMAX &&
+  return plan->base.losses && plan->options.output_type <= GCONV_U16 && plan->options.range != GCONV_RANGE_MINMAX &&
          plan->options.range != GCONV_RANGE_WRAP;
 }
 

@@ -75,7 +75,7 @@ static double accuracy_of(const gconv_filter_plan *plan, const gconv_problem *pr
   if (type == GCONV_F32)
     return 0x1p-14;
   bool stretched = plan->options.range == GCONV_RANGE_MINMAX;
-  return 0.5 / (double)gconv_white(type) / (stretched ? 1 : fmin(gain, 1));
+  return 0.5 / (double)gconv_white_of_result(problem->in_type, type) / (stretched ? 1 : fmin(gain, 1));
 }
 
 static gconv_status make_pass(gconv_filter_plan *plan, const gconv_filter *filters, size_t count, FILE *reasons) {

@@ -74,9 +74,27 @@ static gconv_status check_border_of_alpha(const gconv_image *like, const gconv_o
   return GCONV_OK;
 }
 
+/* Responses become i16 in the kernels, and by no stage after them. */
+static gconv_status check_i16(const gconv_image *like, const gconv_options *options) {
+  if (gconv_filter_output_type(options, like->type) != GCONV_I16)
+    return GCONV_OK;
+  const bool premultiplied = like->alpha && options->alpha == GCONV_ALPHA_PREMULTIPLY;
+  const char *what = options->linear                             ? "linear light"
+                     : premultiplied                             ? "premultiplied alpha"
+                     : like->has_nodata                          ? "images with samples of no data"
+                     : options->range > GCONV_RANGE_ABS          ? "ranges other than clamp and abs"
+                     : gconv_range_parts_alpha(like, options, 1) ? "the range abs where alpha is filtered"
+                                                                 : NULL;
+  return !what ? GCONV_OK
+               : gconv_fail(GCONV_UNSUPPORTED,
+                            "results of i16 are responses to the samples as they are stored, and there "
+                            "are none for %s: take f32",
+                            what);
+}
+
 /* An offset that was meant in levels makes all results of integers white, or black, whatever the image is. */
 static gconv_status check_offset(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
-  bool integers = like->type != GCONV_F32 && (!options->sets_type || options->output_type != GCONV_F32);
+  bool integers = like->type != GCONV_F32 && gconv_filter_output_type(options, like->type) <= GCONV_U16;
   if (!integers || options->combine != GCONV_COMBINE_NONE || options->range != GCONV_RANGE_CLAMP ||
       fabs(options->offset) <= 1 || fabs(options->offset) > (double)FLT_MAX) /* refused elsewhere */
     return GCONV_OK;
@@ -133,6 +151,7 @@ static gconv_status check_stack(const gconv_image *like, const gconv_filters *fi
 
 gconv_status gconv_filter_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
   GCONV_TRY(check_image(like, options));
+  GCONV_TRY(check_i16(like, options));
   GCONV_TRY(check_border(like, options));
   GCONV_TRY(check_border_of_alpha(like, options));
   GCONV_TRY(check_offset(like, filters, options));

@@ -212,7 +212,8 @@ static void trim(const gconv_filter *filters, size_t count, bool flip, gconv_pro
 }
 
 gconv_epilogue gconv_make_epilogue(const gconv_options *options, gconv_type in, gconv_type out) {
-  double white_in = gconv_white(in), white_out = gconv_white(out), scale = options->scale * white_out / white_in;
+  double white_in = gconv_white(in), white_out = gconv_white_of_result(in, out),
+         scale = options->scale * white_out / white_in;
   gconv_epilogue epilogue = {
       .combine = options->combine, .scale = (float)scale, .offset = (float)(options->offset * white_out) + 0.0f};
   epilogue.alpha_scale = (float)(white_out / white_in);

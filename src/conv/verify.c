@@ -235,16 +235,18 @@ static expectation expect(const row_check *check, int32_t frame, int64_t p, int6
   return finish_sample(options, v, alpha);
 }
 
-static double saturate(double level, double white) {
-  return level > white ? white : level > 0 ? level : 0;
+static double saturate(double level, double least, double most) {
+  return level > most ? most : level > least ? level : isnan(level) ? 0 : least;
 }
 
-/* Converts an expectation to levels. Both ends of the allowed range are saturated, then rounding may take half a level. */
-static expectation round_and_saturate(expectation v, double white) {
+/* Converts an expectation to levels from `least` to `most`. Both ends of the allowed range are saturated, then rounding may
+ * take half a level. */
+static expectation round_and_saturate(expectation v, double white, double least, double most) {
   double value = v.value * white, allowed = v.allowed * white + EPILOGUE * white;
-  expectation stored = {saturate(value, white), 0};
+  expectation stored = {saturate(value, least, most), 0};
   stored.allowed =
-      fmax(saturate(value + allowed, white) - stored.value, stored.value - saturate(value - allowed, white)) + 0.5;
+      fmax(saturate(value + allowed, least, most) - stored.value, stored.value - saturate(value - allowed, least, most)) +
+      0.5;
   return stored;
 }
 
@@ -280,7 +282,8 @@ static expectation store(const row_check *check, expectation v, bool colour) {
     return v;
   if (range == GCONV_RANGE_WRAP && colour)
     return cut_and_wrap(v, (double)gconv_white(type));
-  return round_and_saturate(v, (double)gconv_white(type));
+  const double white = (double)gconv_white_of_result(check->in->type, type);
+  return type == GCONV_I16 ? round_and_saturate(v, white, INT16_MIN, INT16_MAX) : round_and_saturate(v, white, 0, white);
 }
 
 /* ---- Comparing ---- */

@@ -38,7 +38,10 @@ static gconv_status check_size(const gconv_fit *fit) {
 static gconv_status check_image(const gconv_compared *given, const char *name) {
   if (!given || (!given->path && !given->image))
     return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_fit_add(): %s is NULL, or names no image", name);
-  return given->image ? gconv_check_pixels(given->image, name) : GCONV_OK;
+  if (!given->image)
+    return GCONV_OK;
+  GCONV_TRY(gconv_check_source(given->image, name));
+  return gconv_check_pixels(given->image, name);
 }
 
 static gconv_status make_sums(gconv_fit *fit) {

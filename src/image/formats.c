@@ -50,7 +50,7 @@ const gconv_format *gconv_format_by_content(const uint8_t *bytes, size_t size) {
 }
 
 gconv_type gconv_format_type(const gconv_format_info *format, gconv_type wanted) {
-  if (!format)
+  if (!format || (gconv_type_bytes(wanted) > 0 && format->holds[wanted]))
     return wanted;
   for (unsigned type = (unsigned)wanted; type <= GCONV_F32; type++) /* the types are in order of what they can hold */
     if (format->holds[type])

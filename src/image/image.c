@@ -8,15 +8,6 @@
 
 /* ---- In memory ---- */
 
-size_t gconv_type_bytes(gconv_type type) {
-  return (unsigned)type <= GCONV_F32 ? (size_t)1 << type : 0;
-}
-
-const char *gconv_type_name(gconv_type type) {
-  static const char *const names[] = {"u8", "u16", "f32"};
-  return (unsigned)type <= GCONV_F32 ? names[type] : NULL;
-}
-
 gconv_status gconv_image_allocate(gconv_image *image) {
   GCONV_NEED(image);
   GCONV_TRY(gconv_check_header(image, "an image"));

@@ -42,6 +42,7 @@ static double sample_of(gconv_type type, const void *row, size_t i) {
     return ((const uint8_t *)row)[i] / 255.0;
   case GCONV_U16:
     return ((const uint16_t *)row)[i] / 65535.0;
+  case GCONV_I16: /* no input */
   case GCONV_F32:
     break;
   }

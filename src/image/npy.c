@@ -251,9 +251,9 @@ static bool is_transposed(const gconv_image *image) {
 static gconv_element element_of(const gconv_writer *writer) {
   const gconv_image *image = writer->header;
   gconv_stored_type store = image->type == GCONV_F32 ? writer->options->store : GCONV_STORE_F32;
-  return (gconv_element){.kind = store == GCONV_STORE_I16   ? 'i'
-                                 : image->type == GCONV_F32 ? 'f'
-                                                            : 'u',
+  return (gconv_element){.kind = store == GCONV_STORE_I16 || image->type == GCONV_I16 ? 'i'
+                                 : image->type == GCONV_F32                           ? 'f'
+                                                                                      : 'u',
                          .bytes = store != GCONV_STORE_F32 ? 2 : gconv_type_bytes(image->type),
                          .big_endian = gconv_host_is_big_endian()};
 }
@@ -426,7 +426,7 @@ const gconv_format gconv_format_npy = {
              .help = "NumPy array: H x W, H x W x C, N x H x W or N x C x H x W, of numbers or bools",
              .reads = true,
              .writes = true,
-             .holds = {true, true, true},
+             .holds = {true, true, true, true},
              .multiframe = true,
              .tensors = true,
              .stores = true},

@@ -89,7 +89,7 @@ static gconv_status check_channels(const gconv_format *format, const gconv_image
 /* The format's start() checks limits of its own, such as the largest size. */
 gconv_status gconv_format_check(const gconv_format_info *info, const gconv_image *image) {
   GCONV_NEED(info, image);
-  GCONV_TRY(gconv_check_value("the type of the image", image->type, GCONV_U8, GCONV_F32)); /* sizes may not be known yet */
+  GCONV_TRY(gconv_check_value("the type of the image", image->type, GCONV_U8, GCONV_I16)); /* sizes may not be known yet */
   if (!info->writes)
     return gconv_fail(GCONV_UNSUPPORTED, "%s is only read, not written", info->name);
   if (!info->holds[image->type])

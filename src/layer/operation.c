@@ -146,6 +146,8 @@ static gconv_status check_options(const gconv_network_options *o) {
   GCONV_TRY(gconv_check_value("options->combine", o->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_ARGMAX));
   GCONV_TRY(gconv_check_value("options->presentation", o->presentation, GCONV_PRESENT_TENSOR, GCONV_PRESENT_CLASSES));
   GCONV_TRY(gconv_check_scaling(o->tone.scale, o->tone.offset, o->tone.range, o->tone.type));
+  if (o->tone.type == GCONV_I16)
+    return gconv_fail(GCONV_UNSUPPORTED, "options->tone.type is i16, which plain filters alone make: take f32");
   if (o->combine == GCONV_COMBINE_STACK)
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->combine is a stack, which the outputs of a network are already");
   if (labels && o->combine != GCONV_COMBINE_ARGMAX)

@@ -8,7 +8,7 @@
 
 static gconv_status check_shape(const gconv_array *array, const gconv_image *header, const char *what) {
   const int64_t shape[4] = {header->frames, header->channels, header->height, header->width};
-  GCONV_TRY(gconv_check_value("the type of an array", array->type, GCONV_U8, GCONV_F32));
+  GCONV_TRY(gconv_check_value("the type of an array", array->type, GCONV_U8, GCONV_I16));
   if (array->type != header->type)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s has samples of type %s, and the plan is one for %s", what,
                       gconv_type_name(array->type), gconv_type_name(header->type));

@@ -62,7 +62,7 @@ static void warn_of_nodata(const gconv_image *like, const gconv_operation *opera
 gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **result) {
   if (order->rows < 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a plan for %d rows at a time: give 0 for whole images", order->rows);
-  GCONV_TRY(gconv_check_header(order->like, "the image of a plan"));
+  GCONV_TRY(gconv_check_source(order->like, "the image of a plan"));
   if (order->like->has_nodata && !operation->type->minds_nodata && order->extent == GCONV_PLAN_WHOLE)
     warn_of_nodata(order->like, operation);
   gconv_plan *plan = calloc(1, operation->type->plan_type->bytes);

@@ -14,6 +14,8 @@ double gconv_sample_at(const gconv_image *image, int32_t frame, int32_t channel,
     return row[index];
   if (image->type == GCONV_U16)
     return ((const uint16_t *)(const void *)row)[index];
+  if (image->type == GCONV_I16)
+    return ((const int16_t *)(const void *)row)[index];
   return (double)((const float *)(const void *)row)[index];
 }
 

@@ -484,6 +484,8 @@ gconv_status gconv_operation_within(gconv_operation *operation, const gconv_area
   gconv_image mask = {0};
   GCONV_NEED(operation, area, result);
   if (area->mask)
+    GCONV_TRY(gconv_check_source(area->mask, "the mask"));
+  if (area->mask)
     GCONV_TRY(gconv_check_pixels(area->mask, "the mask"));
   if (area->width < 0 || area->height < 0 || (area->width == 0) != (area->height == 0))
     return gconv_fail(GCONV_BAD_ARGUMENT, "a region of %d x %d pixels: it has at least one", (int)area->width,

@@ -92,6 +92,8 @@ static void see_format(const char *what, const char *format, Samples *samples) {
     samples->type = GCONV_U16;
   else if (*code == 'f')
     samples->type = GCONV_F32;
+  else if (*code == 'h')
+    samples->type = GCONV_I16;
   else
     samples->taken = false;
 }
@@ -134,6 +136,8 @@ template <typename Array> static void see_tensor(Array tensor, const char *what,
     samples->type = GCONV_U16;
   else if (code == nb::dlpack::dtype_code::Float && type.bits == 32)
     samples->type = GCONV_F32;
+  else if (code == nb::dlpack::dtype_code::Int && type.bits == 16)
+    samples->type = GCONV_I16;
   else
     samples->taken = false;
   samples->data = (uint8_t *)tensor.data();
@@ -267,7 +271,7 @@ Axes axes_of_result(const Axes &axes, const gconv_image &header) {
 
 static nb::object numpy_empty(nb::handle shape, gconv_type type) {
   static PyObject *empty = nb::object(nb::module_::import_("numpy").attr("empty")).release().ptr();
-  static PyObject *types[3] = {};
+  static PyObject *types[4] = {}; /* by gconv_type */
   if (!types[type]) {
     types[type] = nb::module_::import_("numpy").attr("dtype")(type_name(type)).release().ptr();
   }

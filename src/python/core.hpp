@@ -55,7 +55,7 @@ std::string path_of(nb::handle given);
 std::string text_of(const char *name, nb::handle value);
 /* Returns names of the library, such as names of classes, as a tuple. */
 nb::tuple names_of(const char *const *names, size_t count);
-/* Returns "uint8", "uint16" or "float32". */
+/* Returns "uint8", "uint16", "float32" or "int16". */
 const char *type_name(gconv_type type);
 
 /* Returns the value that a dict of options has for this name, else `otherwise`. */
@@ -168,7 +168,7 @@ struct Samples {
   Library library = Library::other;
   uint8_t *data = nullptr;
   gconv_type type = GCONV_U8;
-  bool taken = false; /* the library computes with this type */
+  bool taken = false; /* the library has this type */
   int dimensions = 0;
   int64_t shape[4] = {1, 1, 1, 1};
   int64_t stride[4] = {0, 0, 0, 0}; /* in bytes */

@@ -39,7 +39,8 @@ nb::tuple names_of(const char *const *names, size_t count) {
 }
 
 const char *type_name(gconv_type type) {
-  return type == GCONV_U8 ? "uint8" : type == GCONV_U16 ? "uint16" : "float32";
+  static const char *const names[] = {"uint8", "uint16", "float32", "int16"}; /* by gconv_type */
+  return names[type];
 }
 
 } // namespace gconv_python

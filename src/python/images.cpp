@@ -43,7 +43,8 @@ static nb::object show(const gconv_image &image, nb::capsule owner, std::string 
   add('W', image.width, image.planar ? 1 : image.channels);
   if (!image.planar && image.channels > 1)
     add('C', image.channels, 1);
-  static const nb::dlpack::dtype types[3] = {nb::dtype<uint8_t>(), nb::dtype<uint16_t>(), nb::dtype<float>()};
+  static const nb::dlpack::dtype types[] = {nb::dtype<uint8_t>(), nb::dtype<uint16_t>(), nb::dtype<float>(),
+                                            nb::dtype<int16_t>()};
   return nb::ndarray<nb::numpy>(image.data, count, shape, owner, stride, types[image.type], nb::device::cpu::value).cast();
 }
 
@@ -97,7 +98,7 @@ static nb::list list_formats() {
   for (size_t i = 0; gconv_format_at(i); i++) {
     const gconv_format_info *info = gconv_format_at(i);
     nb::list types;
-    for (int type = 0; type < 3; type++)
+    for (size_t type = 0; type < sizeof info->holds / sizeof info->holds[0]; type++)
       if (info->holds[type])
         types.append(type_name((gconv_type)type));
     list.append(dict_of("name", info->name, "extensions", info->extensions, "help", info->help, "reads", info->reads,

@@ -251,7 +251,7 @@ nb::object Operation::run(nb::handle image, nb::handle axes_text, nb::handle dev
   Samples samples;
   gconv_array in;
   gconv_image header;
-  if (!see(image, "the image", false, &samples))
+  if (!see(image, "the image", false, &samples) || samples.type == GCONV_I16) /* int16 is the type of results alone */
     return nb::none();
   const Axes axes = read_axes(axes_text, samples.dimensions);
   if (!lay_out(samples, axes, nullptr, &in, &header))
@@ -287,7 +287,8 @@ static gconv_image header_of(nb::handle shape, const std::string &type, bool pla
   like.height = nb::cast<int32_t>(shape[2]);
   like.width = nb::cast<int32_t>(shape[3]);
   like.planar = planar && like.channels > 1;
-  like.type = type == "uint8" ? GCONV_U8 : type == "uint16" ? GCONV_U16 : GCONV_F32;
+  while (type != type_name(like.type)) /* Python knows the names (gconv._filter.TYPES) */
+    like.type = (gconv_type)(like.type + 1);
   return like;
 }
 

@@ -259,6 +259,17 @@ static void keep_defined(uint64_t *lot, const gconv_image *image, gconv_options 
     o->range = GCONV_RANGE_ABS;
 }
 
+/* Asks for int16, with options that it has. */
+static void ask_for_int16(const gconv_image *image, gconv_options *o) {
+  o->sets_type = true;
+  o->output_type = GCONV_I16;
+  o->linear = false;
+  if (o->alpha == GCONV_ALPHA_PREMULTIPLY)
+    o->alpha = GCONV_ALPHA_KEEP;
+  if (o->range > GCONV_RANGE_ABS || (image->alpha && o->alpha == GCONV_ALPHA_FILTER))
+    o->range = GCONV_RANGE_CLAMP;
+}
+
 /* Hints for a GPU, which change no bit: small blocks and few of them, so that most images take several strides. */
 static void draw_launch(uint64_t *lot, gconv_options *o) {
   static const int32_t blocks[][2] = {{1, 1}, {8, 4}, {5, 7}, {32, 1}, {1, 33}, {16, 6}, {64, 2}, {32, 32}};
@@ -290,7 +301,7 @@ static double work_of(const gconv_drawn *drawn, const gconv_image *image) {
 
 static void describe(gconv_drawn *drawn) {
   static const char *const borders[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap"};
-  static const char *const paddings[] = {"same", "valid", "full", "explicit"}, *const types[] = {"u8", "u16", "f32"};
+  static const char *const paddings[] = {"same", "valid", "full", "explicit"}, *const types[] = {"u8", "u16", "f32", "i16"};
   static const char *const combines[] = {"none", "magnitude", "sum", "max", "stack"};
   static const char *const ranges[] = {"clamp", "abs", "signed", "minmax"}, *const alphas[] = {"keep", "filter",
                                                                                                "premultiply", "drop"};
@@ -325,6 +336,8 @@ bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number) {
     if (integers && drawn->options.range == GCONV_RANGE_MINMAX) /* of so few levels, it decides little */
       drawn->options.range = GCONV_RANGE_ABS;
     keep_defined(&lot, &header, &drawn->options);
+    if (gconv_lot_chance(&lot, integers ? 30 : 10))
+      ask_for_int16(&header, &drawn->options);
     if (!draw_filters(&lot, &header, integers, drawn))
       return false;
     double work = work_of(drawn, &header);

@@ -9,7 +9,7 @@ enum { ALIGNMENT = 64, GUARD_BYTES = 256 }; /* on either side; the data stays al
 gconv_guarded_rows gconv_guarded_rows_of(const gconv_image *image) {
   size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
   size_t elements = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
-  size_t sample = image->type == GCONV_U8 ? 1 : image->type == GCONV_U16 ? 2 : 4;
+  size_t sample = image->type == GCONV_U8 ? 1 : image->type == GCONV_F32 ? 4 : 2;
   return (gconv_guarded_rows){planes * (size_t)image->height, elements * sample};
 }
 

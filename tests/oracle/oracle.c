@@ -39,6 +39,8 @@ double gconv_oracle_sample_at(const gconv_image *image, int32_t n, int32_t y, in
     return row[element];
   if (image->type == GCONV_U16)
     return ((const uint16_t *)(const void *)row)[element];
+  if (image->type == GCONV_I16)
+    return ((const int16_t *)(const void *)row)[element];
   return ((const float *)(const void *)row)[element];
 }
 
@@ -446,18 +448,16 @@ static void stretch(const gconv_oracle *oracle, gconv_oracle_sample *samples, si
   }
 }
 
-static double saturated(double v) {
-  return fmin(fmax(v, 0), 1);
-}
-
-/* From units of white to samples of the output. */
-static gconv_oracle_sample stored(gconv_type type, gconv_oracle_sample v) {
-  double white = gconv_oracle_white(type);
+/* From units of white to samples of the output. int16 has the levels of the input. */
+static gconv_oracle_sample stored(const gconv_oracle *oracle, gconv_oracle_sample v) {
+  gconv_type type = oracle->shape.type;
   if (type == GCONV_F32)
     return (gconv_oracle_sample){v.value, v.error + 2 * ROUNDING * fabs(v.value) + FLT_TRUE_MIN};
-  double error = v.error + 4 * ROUNDING * fabs(v.value), value = saturated(v.value);
-  double off = fmax(saturated(v.value + error) - value, value - saturated(v.value - error));
-  return (gconv_oracle_sample){value * white, off * white + 0.5};
+  double white = type == GCONV_I16 ? oracle->white : gconv_oracle_white(type);
+  double least = type == GCONV_I16 ? INT16_MIN : 0, most = type == GCONV_I16 ? INT16_MAX : white;
+  double error = (v.error + 4 * ROUNDING * fabs(v.value)) * white, value = fmin(fmax(v.value * white, least), most);
+  double above = fmin(fmax(v.value * white + error, least), most), below = fmin(fmax(v.value * white - error, least), most);
+  return (gconv_oracle_sample){value, fmax(above - value, value - below) + 0.5};
 }
 
 bool gconv_oracle_expect(const gconv_oracle *oracle, size_t output, gconv_oracle_bound bound, gconv_oracle_sample *samples) {
@@ -474,7 +474,7 @@ bool gconv_oracle_expect(const gconv_oracle *oracle, size_t output, gconv_oracle
       stretch(oracle, samples + (size_t)n * frame, frame);
   }
   for (size_t i = 0; i < frame * (size_t)shape->frames; i++)
-    samples[i] = stored(shape->type, samples[i]);
+    samples[i] = stored(oracle, samples[i]);
   free(filtered);
   return true;
 }

@@ -120,7 +120,7 @@ static gconv_oracle_bound bound_of(const gconv_plan *plan) {
 /* Holds one output to the oracle. A sample is undecided if even black and white would both pass. */
 static bool check_samples(trial *t, size_t output, const gconv_image *image, gconv_oracle_bound bound) {
   const gconv_oracle_sample *expected = t->samples;
-  double white = gconv_oracle_white(image->type);
+  double white = image->type == GCONV_I16 ? 65535 : gconv_oracle_white(image->type);
   uint64_t samples = 0, undecided = 0;
   if (!gconv_oracle_expect(t->oracle, output, bound, t->samples))
     return fail(t, "out of memory");
@@ -271,13 +271,13 @@ static bool alter(const trial *t, const gconv_plan *plan, const gconv_image *ima
     return false;
   bool flat = t->drawn.options.range == GCONV_RANGE_MINMAX && expected->value == 0;
   bool beyond = t->drawn.extreme && image->type != GCONV_F32;
-  double range = image->type == GCONV_F32 ? 1e34 : gconv_oracle_white(image->type);
+  double range = image->type == GCONV_F32 ? 1e34 : image->type == GCONV_I16 ? 65535 : gconv_oracle_white(image->type);
   if (flat || beyond || !(expected->error < 0.25 * range))
     return false;
   void *sample = find(image, at);
   if (image->type == GCONV_U8)
     *(uint8_t *)sample ^= 0x80;
-  else if (image->type == GCONV_U16)
+  else if (image->type != GCONV_F32)
     *(uint16_t *)sample ^= 0x8000;
   else
     *(float *)sample += *(float *)sample < 0 ? -1e34F : 1e34F;

@@ -82,6 +82,19 @@ class Calls(unittest.TestCase):
         print(f"uint8: the share of samples that are off by one: {shares}")
         self.assertLessEqual(off["filter2D"], 1 + samples["filter2D"] / 10000)
 
+    def test_int16_of_derivatives_is_opencvs(self):
+        random = np.random.default_rng(11)
+        for shape in ((1, 1), (7, 65), (33, 100, 3), (20, 31, 4)):
+            src = random.choice(np.array((0, 1, 254, 255), np.uint8), shape)
+            for call in (lambda m: m.Sobel(src, m.CV_16S, 1, 0), lambda m: m.Sobel(src, m.CV_16S, 0, 1, ksize=5, delta=-7),
+                         lambda m: m.Sobel(src, m.CV_16S, 1, 1, ksize=7, scale=4), lambda m: m.Scharr(src, m.CV_16S, 0, 1, scale=0.5),
+                         lambda m: m.Laplacian(src, m.CV_16S), lambda m: m.Laplacian(src, m.CV_16S, ksize=3),
+                         lambda m: m.Laplacian(src, m.CV_16S, ksize=5, delta=3), lambda m: m.Sobel(src, m.CV_16S, 1, 0, ksize=9, scale=8),
+                         lambda m: m.boxFilter(src, m.CV_16S, (9, 16), normalize=False)):
+                result = call(ours)
+                self.assertEqual(result.dtype, np.int16)
+                np.testing.assert_array_equal(result, call(cv2))
+
     def test_nan_and_infinities(self):
         """OpenCV leaves out taps of 0, and those of derivatives in its own ways: NaN stands where OpenCV has it."""
         warnings.simplefilter("ignore", gconv.Warning)

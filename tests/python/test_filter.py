@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """gconv.filter() and gconv.Plan: numbers against scipy in float64, layouts, types, outputs."""
 import copy
+import itertools
 import os
 import pathlib
 import pickle
@@ -143,6 +144,42 @@ class Numbers(unittest.TestCase):
         floats = gconv.filter(image, "sobel_x", dtype="float32", scale=255)
         wrapped = gconv.filter(image, "sobel_x", range="wrap")
         np.testing.assert_array_equal(wrapped, floats.astype(np.int32).astype(np.uint8))
+
+    def test_int16_holds_exact_sums_with_their_signs(self):
+        """Against integers of 64 bits, on shapes of any remainder of vectors: in one step, in two, by halves and thirds, and
+        beyond what int16 holds."""
+        random = np.random.default_rng(12)
+        sobel, line = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]), np.array([1, 4, 6, 4, 1])
+        kernels = [(sobel, 1), (sobel, 8), (np.outer(line, (-1, -2, 0, 2, 1)), 1), (np.outer(line, line), 1),
+                   (np.array([[2, 0, 2], [0, -8, 0], [2, 0, 2]]), 1), (np.array([[127, 2], [127, 1]]), 1),
+                   (np.array([[-127, -2], [-127, -1]]), 1), (np.array([[-127, -2], [-127, -1]]), 2), (sobel, 3)]
+        for shape in ((1, 1), (1, 200), (3, 64), (9, 65, 3), (5, 127, 2), (4, 43, 4), (40, 1027)):
+            image = random.choice(np.array((0, 1, 254, 255), np.uint8), shape)
+            for (taps, divisor), algorithm in itertools.product(kernels, ("auto", "direct", "sparse")):
+                kernel = gconv.Filter(taps, divisor=divisor)
+                sums = ndimage.correlate(image.astype(np.int64), taps.reshape(taps.shape + (1,) * (image.ndim - 2)), mode="nearest")
+                for range, values in (("clamp", sums), ("abs", np.abs(sums))):
+                    wanted = np.clip(np.rint(values / divisor), -32768, 32767).astype(np.int16)
+                    out = np.full(wanted.shape, -77, np.int16)
+                    options = {"border": "replicate", "dtype": "int16", "range": range, "algorithm": algorithm}
+                    self.assertIs(gconv.filter(image, kernel, out=out, **options), out)
+                    np.testing.assert_array_equal(out, wanted, f"{shape} {taps} / {divisor} {options}")
+
+    def test_int16_of_other_types_has_their_levels(self):
+        values = np.array([[0, 3, 40000, 65535]])
+        for dtype, wanted in ((np.uint16, (-3, -32768, -25535, 32767)), (np.int32, (-3, -32768, -25535, 32767)),
+                              (np.float32, (-3, -32768, -25535, 32767)), (np.int16, None)):
+            result = gconv.filter(values.astype(dtype), [[1, -1]], dtype="int16", padding=(0, 0, 0, 1))
+            if wanted:
+                np.testing.assert_array_equal(result, [wanted])
+        self.assertEqual(gconv.filter(np.array([[5]], np.uint8), [[2]], offset=-0.2, dtype="int16"), -41)
+        self.assertEqual(gconv.Plan("sobel_x", (9, 9), result="int16")(np.eye(9, dtype=np.uint8)).dtype, np.int16)
+        for options in ({"linear": True}, {"range": "minmax"}, {"range": "wrap"}, {"range": "signed"},
+                        {"alpha": "premultiply"}):
+            with self.assertRaisesRegex(gconv.UnsupportedError, "results of i16"):
+                gconv.filter(np.zeros((5, 5, 4), np.uint8), "gaussian", dtype="int16", **options)
+        with self.assertRaisesRegex(gconv.UnsupportedError, "which are results alone"):
+            gconv.Plan("sobel_x", (9, 9), "int16")
 
     def test_mixed_channels(self):
         random = np.random.default_rng(17)

@@ -44,14 +44,15 @@ def write(path: Path, image: Any, *, axes: str | None = None, format: str | None
           pixels_per_metre: float | Sequence[float] | None = None, keep_existing: bool = False) -> None:
     """Writes an array as an image file, whole or not at all: by the extension of `path`, or as `format`.
 
-    image: uint8, uint16 or float32; H x W, H x W x C (the last of 2 or 4 channels is alpha, unless alpha=False), or with
-        axes= any other order. png_level: 1 (fast) to 9, or -1: not compressed. quality: of JPEG and WebP, 1 to 100; 0: 90.
+    image: uint8, uint16 or float32, or int16 for .npy; H x W, H x W x C (the last of 2 or 4 channels is alpha, unless
+        alpha=False), or with axes= any other order. png_level: 1 (fast) to 9, or -1: not compressed. quality: of JPEG and WebP, 1 to 100; 0: 90.
     compression: of TIFF: "none", "deflate", "lzw" or "zstd". keep_existing: raise ExistsError rather than replace a file.
     pixels_per_metre: a number, or (down, across). Raises UnsupportedError for a type that the format does not hold.
     """
     image = host(image)
-    if image.dtype not in (np.uint8, np.uint16, np.float32):
-        raise ArgumentError(f"the image has numbers of the type {image.dtype}: files hold uint8, uint16 and float32")
+    if image.dtype not in (np.uint8, np.uint16, np.float32, np.int16):
+        raise ArgumentError(f"the image has numbers of the type {image.dtype}: files hold uint8, uint16 and float32, and .npy "
+                            f"int16")
     options = {"quality": whole("quality", quality), "lossless": bool(lossless), "png_level": whole("png_level", png_level, -1),
                "compression": choose("compression", compression, COMPRESSIONS), "keep_existing": bool(keep_existing)}
     if format is not None:

@@ -22,7 +22,7 @@ PADDINGS = {"same": 0, "valid": 1, "full": 2}
 COMBINES = {"none": 0, "magnitude": 1, "sum": 2, "max": 3, "stack": 4}
 RANGES = {"clamp": 0, "abs": 1, "signed": 2, "minmax": 3, "wrap": 4}
 ALPHAS = {"keep": 0, "filter": 1, "premultiply": 2, "drop": 3}
-TYPES = {"uint8": 0, "uint16": 1, "float32": 2}
+TYPES = {"uint8": 0, "uint16": 1, "float32": 2, "int16": 3}
 
 _KEPT_OPERATIONS = 256
 _operations = {}  # by kernel and options, in the order in which they were made
@@ -143,8 +143,9 @@ def filter(image: Array, kernel: Kernel, *, border: str = "zero", border_value: 
     flip: turn the filter by 180 degrees: mathematical convolution.
     axes: what the axes of the array are: "HW", "HWC", "CHW", "NCHW" ...; by default HW, HWC and NCHW of 2, 3 and 4
         dimensions. Channels and images are filtered one by one.
-    dtype: of the result, "uint8", "uint16" or "float32"; by default that of the image. Samples are in proportion to white:
-        255 of uint8 becomes 1.0 of float32.
+    dtype: of the result, "uint8", "uint16", "float32" or "int16"; by default that of the image. Samples are in proportion to
+        white: 255 of uint8 becomes 1.0 of float32. "int16" has the levels of the image, with their signs, rounded to nearest
+        even and saturated: 255 of uint8 stays 255, and a derivative may be -255 (on the CPU).
     combine: what becomes of several filters: "none" (a tuple of results), "magnitude", "sum", "max" or "stack" (channels);
         by default "magnitude" for a gradient such as "sobel", else "none".
     scale, offset: a result is response * scale + offset, offset in units of white.

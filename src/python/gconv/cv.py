@@ -80,16 +80,12 @@ def _apply(src, ddepth, taps, anchor, delta, border, dst, divisor=1.0):
     image = src[..., 0] if src.ndim == 3 and src.shape[2] == 1 else src  # as OpenCV, which drops a single channel
     fits = type(dst) is np.ndarray and dst.shape == image.shape and dst.dtype == kind and dst.flags.writeable
     out = dst if fits and not np.may_share_memory(dst, src) else None
-    if kind == src.dtype.name and kind in ("uint8", "uint16", "float32"):
-        white = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}[kind]
-        result = _filter(image, kernel, border=name, offset=delta / white, out=out)
-    elif src.dtype.name in ("uint8", "uint16"):
-        white = {"uint8": 255.0, "uint16": 65535.0}[src.dtype.name]
-        result = _filter(image, kernel, border=name, scale=white, offset=delta, dtype="float32")
+    image = image.astype(np.float32) if image.dtype == np.int16 else image
+    white = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}[image.dtype.name]
+    if kind == "float32":  # where 1 is white
+        result = _filter(image, kernel, border=name, scale=white, offset=delta, dtype=kind, out=out)
     else:
-        result = _filter(image.astype(np.float32), kernel, border=name, offset=delta)
-    if result.dtype != kind:
-        result = np.clip(np.rint(result, out=result), -32768, 32767, out=result).astype(kind)
+        result = _filter(image, kernel, border=name, offset=delta / white, dtype=kind, out=out)
     if fits and result is not dst:
         dst[...] = result
         return dst
