@@ -39,6 +39,22 @@ json_t *gconv_json_number(double number) {
   return isfinite(number) ? json_real(number) : json_null();
 }
 
+int gconv_json_put_bool(json_t *object, const char *key, bool value) {
+  return json_object_set_new(object, key, json_boolean(value));
+}
+
+int gconv_json_put_integer(json_t *object, const char *key, json_int_t value) {
+  return json_object_set_new(object, key, json_integer(value));
+}
+
+int gconv_json_put_number(json_t *object, const char *key, double value) {
+  return json_object_set_new(object, key, gconv_json_number(value));
+}
+
+int gconv_json_put_text(json_t *object, const char *key, const char *value) {
+  return json_object_set_new(object, key, gconv_json_text(value));
+}
+
 /* Writes `text`, and escapes control characters beyond those of ASCII that JSON escapes: U+0080 to U+009F, which are the
  * bytes c2 80 to c2 9f, and DEL, one byte. */
 static void put_escaped(FILE *out, const char *text) {

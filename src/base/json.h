@@ -6,6 +6,22 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Sets a key of an object to a number, a boolean, a text, or a new json_t, which it takes. Text is as of gconv_json_text(),
+ * a float as of gconv_json_number(); integers are whole numbers. A comparison is an int in C: cast it to bool. */
+#define gconv_json_put(object, key, value)                                                                                  \
+  _Generic((value),                                                                                                         \
+      bool: gconv_json_put_bool,                                                                                            \
+      float: gconv_json_put_number,                                                                                         \
+      double: gconv_json_put_number,                                                                                        \
+      char *: gconv_json_put_text,                                                                                          \
+      const char *: gconv_json_put_text,                                                                                    \
+      json_t *: json_object_set_new,                                                                                        \
+      default: gconv_json_put_integer)(object, key, value)
+int gconv_json_put_bool(json_t *object, const char *key, bool value);
+int gconv_json_put_integer(json_t *object, const char *key, json_int_t value);
+int gconv_json_put_number(json_t *object, const char *key, double value);
+int gconv_json_put_text(json_t *object, const char *key, const char *value);
+
 /* Returns a JSON string of any bytes, such as a file name. Each byte that is no UTF-8 becomes a backslash, x, and two
  * hexadecimal digits: "caf\xe9.png" for a name in Latin-1. Python's bytes.decode("utf-8", "backslashreplace") does the same.
  * NULL becomes JSON's null. Without memory, returns NULL. */

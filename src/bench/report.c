@@ -200,9 +200,9 @@ static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
     return json_net_row(bench, row);
   json_t *json = json_shape(row);
   if (row->against)
-    json_object_set_new(json, "device", json_string(gconv_bench_device_of(bench, row)));
+    gconv_json_put(json, "device", gconv_bench_device_of(bench, row));
   if (row->obstacle[0] != '\0') {
-    json_object_set_new(json, "obstacle", gconv_json_text(row->obstacle));
+    gconv_json_put(json, "obstacle", row->obstacle);
     return json;
   }
   json_t *figures =
@@ -214,11 +214,11 @@ static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
   json_object_update(json, figures);
   json_decref(figures);
   if (row->checked) {
-    json_object_set_new(json, "error", json_real(row->error));
-    json_object_set_new(json, "allowed", json_real(row->allowed));
+    gconv_json_put(json, "error", row->error);
+    gconv_json_put(json, "allowed", row->allowed);
   }
   if (row->profile.known)
-    json_object_set_new(json, "profile", json_profile(&row->profile));
+    gconv_json_put(json, "profile", json_profile(&row->profile));
   return json;
 }
 
@@ -244,9 +244,9 @@ static gconv_status print_json(const gconv_bench *bench) {
                           "fma_tflop_per_s", bench->machine.fma_per_ms * 2e-9, "launch_ms", bench->machine.launch_ms, "runs",
                           bench->grid->runs, "rows", rows);
   if (all && bench->other)
-    json_object_set_new(all, "overtakes", json_overtaking(bench));
+    gconv_json_put(all, "overtakes", json_overtaking(bench));
   if (all && bench->settings->experiment)
-    json_object_set_new(all, "experiment", gconv_json_text(bench->settings->experiment));
+    gconv_json_put(all, "experiment", bench->settings->experiment);
   bool printed = gconv_json_print(bench->out, all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
   json_decref(all);
   return printed ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "there is no memory for the report");

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv bank info: what a file of banks holds. */
-#include "base/json.h"
-#include "base/printable.h"
 #include "cli/bank.h"
 #include "cli/sandbox.h"
+#include "cli/telling.h"
 #include "cli/terminal.h"
 #include "gconv_learn.h"
 
@@ -243,16 +242,13 @@ static int run(void *record, const gconv_texts *specs) {
     gconv_say("bank info: name a file of banks, or plain filters");
     return GCONV_EXIT_USAGE;
   }
-  info.files = json_array();
+  info.files = info.json ? json_array() : NULL;
   for (size_t i = 0; i < specs->count; i++) {
     char *spec = specs->items[i];
     bool bank = gconv_bank_is_meant(spec, info.syntax);
     gconv_tally_add(&tally, spec, bank ? inform_file(&info, spec) : inform_filters(&info, spec));
   }
-  bool printed = !info.json || gconv_json_print(stdout, info.files, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-  if (!printed)
-    gconv_say("bank info: no memory to make JSON");
-  json_decref(info.files);
+  bool printed = gconv_tell_end(stdout, info.files, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
   return tally.failed == 0 && !printed ? GCONV_EXIT_FAILED : gconv_tally_end(&tally);
 }
 

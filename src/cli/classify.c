@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/classify.h"
-#include "base/json.h"
 #include "cli/command.h"
 #include "cli/rows.h"
 #include "cli/sandbox.h"
+#include "cli/telling.h"
 #include "cli/terminal.h"
 
 #include <math.h>
@@ -157,10 +157,9 @@ gconv_status gconv_classify_data(gconv_classifying *c, const gconv_network *netw
 /* ---- What is found ---------------------------------------------------------------------------------------------------- */
 
 static void print_json(FILE *out, json_t *json, const gconv_chosen_device *device) {
-  json_object_set_new(json, "device", json_string(device->name));
-  json_object_set_new(json, "why", json_string(device->why));
-  gconv_json_print(out, json, JSON_INDENT(2));
-  json_decref(json);
+  gconv_json_put(json, "device", device->name);
+  gconv_json_put(json, "why", device->why);
+  gconv_tell_end(out, json, JSON_INDENT(2));
 }
 
 void gconv_classify_print_json(FILE *out, const gconv_confusion *found, const gconv_chosen_device *device) {
@@ -183,9 +182,9 @@ static void print_errors(const gconv_classifying *c, FILE *out) {
   const double rmse = sqrt(c->squares / count), r2 = variance > 0 ? 1 - c->squares / count / variance : (double)NAN;
   if (c->common->json) {
     json_t *json = json_object();
-    json_object_set_new(json, "numbers", json_integer((json_int_t)c->numbers));
-    json_object_set_new(json, "rmse", gconv_json_number(rmse));
-    json_object_set_new(json, "r2", gconv_json_number(r2));
+    gconv_json_put(json, "numbers", c->numbers);
+    gconv_json_put(json, "rmse", rmse);
+    gconv_json_put(json, "r2", r2);
     print_json(out, json, &c->chosen);
     return;
   }

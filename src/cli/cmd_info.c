@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv info: what an image, a filter, a bank or a network is. */
 #include "base/folders.h"
-#include "base/json.h"
-#include "base/printable.h"
 #include "cli/bank.h"
 #include "cli/sandbox.h"
+#include "cli/telling.h"
 #include "cli/terminal.h"
 #include "gconv_classify.h"
 #include "gconv_jobs.h"
@@ -271,11 +270,8 @@ static int run(void *record, const gconv_texts *words) {
     else
       gconv_tally_add(&tally, words->items[i], inform(&t, words->items[i]));
   }
-  if (settings->json && !gconv_json_print(stdout, t.list, JSON_INDENT(1))) {
-    gconv_say("info: no memory to make JSON");
+  if (!gconv_tell_end(stdout, t.list, JSON_INDENT(1)))
     tally.failed = tally.done;
-  }
-  json_decref(t.list);
   return gconv_tally_end(&tally);
 }
 

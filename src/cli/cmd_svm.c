@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv svm: trains a support vector machine. */
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/memory.h"
-#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/learn.h"
 #include "cli/sandbox.h"
 #include "cli/svm.h"
+#include "cli/telling.h"
 #include "cli/terminal.h"
 
 #include <string.h>
@@ -119,13 +118,17 @@ static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words) {
 
 /* ---- Reports --------------------------------------------------------------------------------------------------------- */
 
-static void print_validation(const gconv_svm_run *run, const gconv_svm_validation *v) {
-  int folds = run->settings->folds;
-  if (run->regression)
-    fprintf(run->out, "cross-validation, %d folds: MSE %.6g, squared correlation %.6g\n", folds, v->mse, v->correlation);
-  else
-    fprintf(run->out, "cross-validation, %d folds: %.2f%% right: %zu of %zu\n", folds, 100 * v->accuracy, v->right,
-            v->cases);
+static void tell_validation(const gconv_telling *t, const gconv_svm_run *run, const gconv_svm_validation *v) {
+  gconv_tell_text(t, "cross-validation, %d folds: ", run->settings->folds);
+  gconv_tell_json(t, "cases", v->cases);
+  if (t->json || !run->regression)
+    gconv_tell_share(t, "accuracy", "%.2f%% right: ", v->accuracy);
+  if (t->json || run->regression) {
+    gconv_tell(t, "mse", "MSE %.6g, ", v->mse);
+    gconv_tell(t, "squared_correlation", "squared correlation %.6g\n", v->correlation);
+  } else {
+    gconv_tell_text(t, "%zu of %zu\n", v->right, v->cases);
+  }
 }
 
 /* Where it was trained, if that could have been elsewhere: " on cuda:0 (the CPU would ...)". */
@@ -138,24 +141,24 @@ static void describe_device(const gconv_svm_run *run, char *text, size_t size) {
     snprintf(text, size, " on %s", name);
 }
 
-static void print_model(const gconv_svm_run *run, const gconv_svm *model, double seconds) {
+static void tell_model(const gconv_telling *t, const gconv_svm_run *run, const gconv_svm *model, double seconds) {
   const gconv_svm_info *info = gconv_svm_get_info(model);
   char where[200];
   describe_device(run, where, sizeof where);
-  fprintf(run->out, "%zu support vectors, %zu at their bound; objective %.9g; %.2f s%s\n", info->vector_count,
-          info->bounded_count, info->objective, seconds, where);
+  gconv_tell(t, "support_vectors", "%zu support vectors, ", info->vector_count);
+  gconv_tell(t, "bounded", "%zu at their bound; ", info->bounded_count);
+  gconv_tell(t, "objective", "objective %.9g; ", info->objective);
+  gconv_tell_json(t, "gamma", info->gamma);
+  gconv_tell(t, "seconds", "%.2f s", seconds);
+  gconv_tell_text(t, "%s\n", where);
 }
 
-static json_t *validation_json(const gconv_svm_validation *v) {
-  return json_pack("{s:I, s:o, s:o, s:o}", "cases", (json_int_t)v->cases, "accuracy", gconv_json_number(v->accuracy), "mse",
-                   gconv_json_number(v->mse), "squared_correlation", gconv_json_number(v->correlation));
-}
-
-static json_t *model_json(const gconv_svm *model, double seconds) {
-  const gconv_svm_info *info = gconv_svm_get_info(model);
-  return json_pack("{s:I, s:I, s:o, s:o, s:o}", "support_vectors", (json_int_t)info->vector_count, "bounded",
-                   (json_int_t)info->bounded_count, "objective", gconv_json_number(info->objective), "gamma",
-                   gconv_json_number(info->gamma), "seconds", gconv_json_number(seconds));
+/* Where a part of the report goes: a new object of the JSON, or text. */
+static gconv_telling begin_part(const gconv_svm_run *run, json_t *json, const char *key) {
+  const gconv_telling t = {run->out, json ? json_object() : NULL};
+  if (json)
+    gconv_json_put(json, key, t.json);
+  return t;
 }
 
 /* ---- The whole ------------------------------------------------------------------------------------------------------- */
@@ -165,10 +168,8 @@ static gconv_status validate(gconv_svm_run *run, json_t *json) {
   gconv_svm_begin_progress(run, &run->options);
   GCONV_TRY(gconv_svm_validate(&run->options, run->data, (size_t)run->settings->folds, run->device, &found));
   gconv_svm_note_device(run, found.on_gpu);
-  if (run->settings->common.json)
-    json_object_set_new(json, "validation", validation_json(&found));
-  else
-    print_validation(run, &found);
+  const gconv_telling t = begin_part(run, json, "validation");
+  tell_validation(&t, run, &found);
   return GCONV_OK;
 }
 
@@ -182,10 +183,10 @@ static gconv_status train(gconv_svm_run *run, json_t *json) {
   if (status == GCONV_OK)
     gconv_svm_note_device(run, gconv_svm_get_info(model)->on_gpu);
   GCONV_THEN(status, gconv_svm_write(run->settings->common.output, model));
-  if (status == GCONV_OK && run->settings->common.json)
-    json_object_set_new(json, "model", model_json(model, seconds));
-  else if (status == GCONV_OK && !run->settings->common.quiet)
-    print_model(run, model, seconds);
+  if (status == GCONV_OK && (run->settings->common.json || !run->settings->common.quiet)) {
+    const gconv_telling t = begin_part(run, json, "model");
+    tell_model(&t, run, model, seconds);
+  }
   gconv_svm_free(model);
   return status;
 }
@@ -284,23 +285,24 @@ static int run_svm(void *record, const gconv_texts *words) {
     settings->common.device = "auto";
   gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
   run.out = settings->common.output && strcmp(settings->common.output, "-") == 0 ? stderr : stdout;
-  json_t *json = json_object();
+  json_t *json = settings->common.json ? json_object() : NULL;
   gconv_status status = prepare(&run, words);
   gconv_interrupt_say(settings->common.quiet    ? NULL
                       : settings->common.output ? "gconv: interrupted: no model is written\n"
                                                 : "gconv: interrupted\n");
   GCONV_THEN(status, work(&run, json));
-  if (status == GCONV_OK && settings->common.json) {
-    json_object_set_new(json, "device", json_string(gconv_svm_device_name(&run)));
+  if (status == GCONV_OK && json) {
+    gconv_json_put(json, "device", gconv_svm_device_name(&run));
     if (run.why[0])
-      json_object_set_new(json, "why", json_string(run.why));
+      gconv_json_put(json, "why", run.why);
   }
   gconv_interrupt_say(NULL);
   gconv_progress_hide();
-  if (status == GCONV_OK && settings->common.json)
-    gconv_json_print(run.out, json, JSON_INDENT(2));
+  if (status == GCONV_OK)
+    gconv_tell_end(run.out, json, JSON_INDENT(2));
+  else
+    json_decref(json);
   int result = gconv_say_end(status);
-  json_decref(json);
   gconv_class_weights_free(run.weights, settings->cases.class_weights.count);
   gconv_dataset_free(run.data);
   gconv_device_close(run.device);

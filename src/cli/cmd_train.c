@@ -2,7 +2,6 @@
 /* gconv train: a network from cases, by backpropagation. */
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/lists.h"
 #include "base/memory.h"
 #include "base/printable.h"
@@ -11,6 +10,7 @@
 #include "cli/memory_limit.h"
 #include "cli/page.h"
 #include "cli/sandbox.h"
+#include "cli/telling.h"
 #include "cli/terminal.h"
 #include "cli/train.h"
 
@@ -114,33 +114,34 @@ static size_t all_epochs(const gconv_training_run *run) {
   return run->settings->epochs > 0 ? (size_t)run->settings->epochs : GCONV_DEFAULT_EPOCHS;
 }
 
-static void describe_epoch(const gconv_training_run *run, const gconv_epoch *epoch, double seconds_left, char *text,
-                           size_t size) {
-  size_t used = (size_t)snprintf(text, size, "epoch %zu/%zu  loss %.4g", epoch->number, all_epochs(run), epoch->loss);
-  if (!isnan(epoch->accuracy))
-    used += (size_t)snprintf(text + used, size - used, ", %.2f%% right", 100 * epoch->accuracy);
-  if (!isnan(epoch->validation_loss))
-    used += (size_t)snprintf(text + used, size - used, "  validation %.4g", epoch->validation_loss);
-  if (!isnan(epoch->validation_accuracy))
-    used += (size_t)snprintf(text + used, size - used, ", %.2f%% right", 100 * epoch->validation_accuracy);
-  if (seconds_left >= 60)
-    snprintf(text + used, size - used, "  %.0f:%02.0f left", floor(seconds_left / 60), fmod(floor(seconds_left), 60));
-  else if (seconds_left >= 1)
-    snprintf(text + used, size - used, "  %.0f s left", seconds_left);
+static void tell_epoch(const gconv_telling *t, const gconv_training_run *run, const gconv_epoch *epoch) {
+  gconv_tell(t, "epoch", "epoch %zu", epoch->number);
+  gconv_tell_text(t, "/%zu", all_epochs(run));
+  gconv_tell(t, "loss", "  loss %.4g", epoch->loss);
+  gconv_tell_share(t, "accuracy", ", %.2f%% right", epoch->accuracy);
+  gconv_tell_number(t, "validation_loss", "  validation %.4g", epoch->validation_loss);
+  gconv_tell_share(t, "validation_accuracy", ", %.2f%% right", epoch->validation_accuracy);
 }
 
-static void print_epoch_json(const gconv_epoch *epoch, double seconds) {
+static void describe_epoch(const gconv_training_run *run, const gconv_epoch *epoch, double seconds_left, char *text,
+                           size_t size) {
+  FILE *out = fmemopen(text, size, "w");
+  if (!out)
+    return;
+  tell_epoch(&(gconv_telling){.out = out}, run, epoch);
+  if (seconds_left >= 60)
+    fprintf(out, "  %.0f:%02.0f left", floor(seconds_left / 60), fmod(floor(seconds_left), 60));
+  else if (seconds_left >= 1)
+    fprintf(out, "  %.0f s left", seconds_left);
+  fclose(out);
+}
+
+static void print_epoch_json(const gconv_training_run *run, const gconv_epoch *epoch, double seconds) {
   json_t *json = json_object();
-  json_object_set_new(json, "epoch", json_integer((json_int_t)epoch->number));
-  json_object_set_new(json, "loss", gconv_json_number(epoch->loss));
-  json_object_set_new(json, "accuracy", gconv_json_number(epoch->accuracy));
-  json_object_set_new(json, "validation_loss", gconv_json_number(epoch->validation_loss));
-  json_object_set_new(json, "validation_accuracy", gconv_json_number(epoch->validation_accuracy));
-  json_object_set_new(json, "best", json_boolean(epoch->best));
-  json_object_set_new(json, "seconds", json_real(seconds));
-  gconv_json_print(stdout, json, JSON_COMPACT);
-  fflush(stdout);
-  json_decref(json);
+  tell_epoch(&(gconv_telling){.json = json}, run, epoch);
+  gconv_json_put(json, "best", epoch->best);
+  gconv_json_put(json, "seconds", seconds);
+  gconv_tell_end(stdout, json, JSON_COMPACT);
 }
 
 /* A line that is replaced on a terminal; elsewhere, lines for the first epoch and each tenth of all. */
@@ -190,7 +191,7 @@ static gconv_status train(gconv_training_run *run, gconv_trainer *trainer) {
     now = gconv_now_ms();
     GCONV_TRY(keep_epoch(run, &epoch));
     if (run->settings->common.json)
-      print_epoch_json(&epoch, (now - begin) / 1000);
+      print_epoch_json(run, &epoch, (now - begin) / 1000);
     show_progress(run, &epoch, now, begin, &shown);
   }
   gconv_progress_hide();
@@ -235,44 +236,44 @@ static double cases_a_second(const gconv_training_run *run) {
   return run->seconds > 0 ? (double)cases * (double)run->epoch_count / run->seconds : 0;
 }
 
-static void print_summary_json(const gconv_training_run *run) {
+static void tell_best(const gconv_telling *t, const gconv_epoch *best) {
+  gconv_tell(t, "best_epoch", "  best epoch  %zu\n", best->number);
+  if (t->json)
+    return;
+  fprintf(t->out, "  training    loss %.6g", best->loss);
+  if (!isnan(best->accuracy))
+    fprintf(t->out, ", %.2f%% right, while it learned", 100 * best->accuracy);
+  if (!isnan(best->validation_loss))
+    fprintf(t->out, "\n  validation  loss %.6g", best->validation_loss);
+  if (!isnan(best->validation_accuracy))
+    fprintf(t->out, ", %.2f%% right", 100 * best->validation_accuracy);
+  fputc('\n', t->out);
+}
+
+static void tell_summary(const gconv_telling *t, const gconv_training_run *run) {
   const gconv_device_info *device = gconv_device_get_info(run->device);
-  json_t *json = json_object();
-  json_object_set_new(json, "network", gconv_json_text(run->settings->common.output));
-  json_object_set_new(json, "ended", gconv_json_text(run->ended));
-  json_object_set_new(json, "epochs", json_integer((json_int_t)run->epoch_count));
-  json_object_set_new(json, "best_epoch", run->best.number ? json_integer((json_int_t)run->best.number) : json_null());
-  json_object_set_new(json, "device", gconv_json_text(device->name));
-  json_object_set_new(json, "description", gconv_json_text(device->description));
-  json_object_set_new(json, "algorithm", run->chosen ? json_stringn(run->chosen, strcspn(run->chosen, ",")) : json_null());
-  json_object_set_new(json, "chosen", gconv_json_text(run->chosen));
-  json_object_set_new(json, "seconds", json_real(run->seconds));
-  json_object_set_new(json, "cases_a_second", json_real(cases_a_second(run)));
-  gconv_json_print(stdout, json, JSON_COMPACT);
-  json_decref(json);
+  const char *chosen = run->chosen ? run->chosen : "none";
+  char algorithm[64];
+  snprintf(algorithm, sizeof algorithm, "%.*s", (int)strcspn(chosen, ","), chosen);
+  gconv_tell(t, "network", "%s: ", run->settings->common.output);
+  gconv_tell(t, "ended", "%s\n", run->ended);
+  gconv_tell_json(t, "epochs", run->epoch_count);
+  if (run->best.number > 0)
+    tell_best(t, &run->best);
+  else
+    gconv_tell_json(t, "best_epoch", json_null());
+  gconv_tell(t, "device", "  device      %s", device->name);
+  gconv_tell(t, "description", " (%s), ", device->description);
+  gconv_tell(t, "algorithm", "algorithm %s\n", algorithm);
+  gconv_tell_json(t, "chosen", run->chosen);
+  gconv_tell(t, "seconds", "  time        %.2f s, ", run->seconds);
+  gconv_tell(t, "cases_a_second", "%.0f cases a second\n", cases_a_second(run));
 }
 
 static void print_summary(const gconv_training_run *run) {
-  const gconv_epoch *best = &run->best;
-  gconv_print(stdout, "%s: %s\n", run->settings->common.output, run->ended ? run->ended : "");
-  if (best->number > 0) {
-    printf("  best epoch  %zu\n", best->number);
-    printf("  training    loss %.6g", best->loss);
-    if (!isnan(best->accuracy))
-      printf(", %.2f%% right, while it learned", 100 * best->accuracy);
-    putchar('\n');
-    if (!isnan(best->validation_loss))
-      printf("  validation  loss %.6g", best->validation_loss);
-    if (!isnan(best->validation_accuracy))
-      printf(", %.2f%% right", 100 * best->validation_accuracy);
-    if (!isnan(best->validation_loss))
-      putchar('\n');
-  }
-  const gconv_device_info *device = gconv_device_get_info(run->device);
-  const char *chosen = run->chosen ? run->chosen : "none";
-  gconv_print(stdout, "  device      %s (%s), algorithm %.*s\n", device->name, device->description,
-              (int)strcspn(chosen, ","), chosen);
-  printf("  time        %.2f s, %.0f cases a second\n", run->seconds, cases_a_second(run));
+  json_t *json = run->settings->common.json ? json_object() : NULL;
+  tell_summary(&(gconv_telling){stdout, json}, run);
+  gconv_tell_end(stdout, json, JSON_COMPACT);
 }
 
 /* Takes the best weights, and writes what was asked for. */
@@ -291,9 +292,7 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
     return gconv_say_failed(GCONV_EXIT_FAILED);
   if (access(checkpoint, F_OK) == 0) /* it would lead back */
     unlink(checkpoint);
-  if (run->settings->common.json)
-    print_summary_json(run);
-  else if (!run->settings->common.quiet)
+  if (run->settings->common.json || !run->settings->common.quiet)
     print_summary(run);
   return run->diverged ? GCONV_EXIT_PARTLY : GCONV_EXIT_OK;
 }

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* What gconv fit tells. */
-#include "base/json.h"
 #include "cli/fit.h"
-#include "cli/terminal.h"
+#include "cli/telling.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 /* ---- For people ------------------------------------------------------------------------------------------------------ */
 
-static void print_quality(const gconv_fitting *f, const gconv_fit_quality *q) {
+static void tell_quality(const gconv_telling *t, const gconv_fit_result *r, const gconv_fit_quality *q) {
   if (isnan(q->r2))
-    fputs("    R2         not defined, as AFTER is constant\n", f->out);
-  else
-    fprintf(f->out, "    R2         %.9g\n", q->r2);
-  fprintf(f->out, "    residual   %.4g", q->residual);
-  if (f->result.white > 1)
-    fprintf(f->out, ", which is %.4g levels of %.0f", q->residual * f->result.white, f->result.white);
-  fprintf(f->out, "\n    samples    %" PRIu64, q->samples);
+    gconv_tell_text(t, "    R2         not defined, as AFTER is constant\n");
+  gconv_tell_number(t, "r2", "    R2         %.9g\n", q->r2);
+  gconv_tell(t, "residual", "    residual   %.4g", q->residual);
+  if (r->white > 1) {
+    gconv_tell(t, "residual_levels", ", which is %.4g levels", q->residual * r->white);
+    gconv_tell_text(t, " of %.0f", r->white);
+  } else {
+    gconv_tell_json(t, "residual_levels", json_null());
+  }
+  gconv_tell(t, "samples", "\n    samples    %" PRIu64, q->samples);
   if (q->clipped > 0)
-    fprintf(f->out, "; left out: %" PRIu64 " (%.2g%%), as they are black or white in AFTER", q->clipped,
-            100 * (double)q->clipped / (double)(q->samples + q->clipped));
-  fputs("\n", f->out);
+    gconv_tell_text(t, "; left out: %" PRIu64 " (%.2g%%), as they are black or white in AFTER", q->clipped,
+                    100 * (double)q->clipped / (double)(q->samples + q->clipped));
+  gconv_tell_json(t, "clipped", q->clipped);
+  gconv_tell_text(t, "\n");
 }
 
 static void print_shift(FILE *out, const gconv_fit_result *r) {
@@ -48,33 +51,7 @@ static void print_findings(const gconv_fitting *f) {
     fprintf(f->out, "  The taps at the rim have %.0f%% of the weight: a larger --size may explain more.\n", 100 * r->rim);
 }
 
-static void print_text(const gconv_fitting *f) {
-  const gconv_fit_result *r = &f->result;
-  fprintf(f->out, "%d x %d taps, fitted to %zu pair%s\n", f->fit.rows, f->fit.columns, f->pairs - f->held,
-          f->pairs - f->held == 1 ? "" : "s");
-  print_quality(f, &r->fitted);
-  fprintf(f->out, "    condition  %.2g\n", r->condition);
-  if (f->fit.bias)
-    fprintf(f->out, "    bias       %.6g\n", r->bias);
-  if (f->settings->holdout > 0) {
-    if (f->by_rows)
-      fprintf(f->out, "  held out: %.4g%% of the rows\n", 100 * f->settings->holdout);
-    else
-      fprintf(f->out, "  held out: %zu pair%s\n", f->held, f->held == 1 ? "" : "s");
-    print_quality(f, &r->held);
-  }
-  print_findings(f);
-}
-
-/* ---- As JSON --------------------------------------------------------------------------------------------------------- */
-
-static void describe(json_t *object, const gconv_fit_result *r, const gconv_fit_quality *q) {
-  json_object_set_new(object, "r2", gconv_json_number(q->r2));
-  json_object_set_new(object, "residual", gconv_json_number(q->residual));
-  json_object_set_new(object, "residual_levels", r->white > 1 ? gconv_json_number(q->residual * r->white) : json_null());
-  json_object_set_new(object, "samples", json_integer((json_int_t)q->samples));
-  json_object_set_new(object, "clipped", json_integer((json_int_t)q->clipped));
-}
+/* ---- For programs ---------------------------------------------------------------------------------------------------- */
 
 static json_t *describe_taps(const gconv_fitting *f) {
   json_t *rows = json_array();
@@ -87,36 +64,52 @@ static json_t *describe_taps(const gconv_fitting *f) {
   return rows;
 }
 
-static bool print_json(const gconv_fitting *f) {
-  const gconv_fit_result *r = &f->result;
-  json_t *object = json_object(), *held = f->settings->holdout > 0 ? json_object() : json_null();
-  json_object_set_new(object, "size", json_pack("[i, i]", (int)f->fit.rows, (int)f->fit.columns));
-  json_object_set_new(object, "pairs", json_integer((json_int_t)f->pairs));
-  json_object_set_new(object, "without_partner", json_integer((json_int_t)f->alone));
-  describe(object, r, &r->fitted);
-  json_object_set_new(object, "condition", gconv_json_number(r->condition));
-  json_object_set_new(object, "bias", gconv_json_number(r->bias));
-  json_object_set_new(object, "taps", describe_taps(f));
-  json_object_set_new(object, "linear", json_boolean(!r->nonlinear));
-  json_object_set_new(object, "correlation", gconv_json_number(r->correlation));
-  json_object_set_new(object, "shift", r->shifted ? json_pack("{s:f, s:f}", "x", r->shift_x, "y", r->shift_y) : json_null());
-  json_object_set_new(object, "rim", gconv_json_number(r->rim));
-  json_object_set_new(object, "cut", json_boolean(r->cut));
-  if (f->settings->holdout > 0) {
-    describe(held, r, &r->held);
-    json_object_set_new(held, "pairs", json_integer((json_int_t)f->held));
+static void describe_findings(json_t *json, const gconv_fit_result *r) {
+  gconv_json_put(json, "linear", (bool)!r->nonlinear);
+  gconv_json_put(json, "correlation", r->correlation);
+  gconv_json_put(json, "shift", r->shifted ? json_pack("{s:f, s:f}", "x", r->shift_x, "y", r->shift_y) : json_null());
+  gconv_json_put(json, "rim", r->rim);
+  gconv_json_put(json, "cut", r->cut);
+}
+
+/* ---- For both -------------------------------------------------------------------------------------------------------- */
+
+static void tell_held(const gconv_telling *t, const gconv_fitting *f) {
+  const gconv_telling held = {t->out, t->json && f->settings->holdout > 0 ? json_object() : NULL};
+  if (f->settings->holdout <= 0) {
+    gconv_tell_json(t, "held", json_null());
+    return;
   }
-  json_object_set_new(object, "held", held);
-  bool printed = gconv_json_print(f->out, object, JSON_INDENT(1));
-  if (!printed)
-    gconv_say("fit: no memory to make JSON");
-  json_decref(object);
-  return printed;
+  if (f->by_rows)
+    gconv_tell_text(t, "  held out: %.4g%% of the rows\n", 100 * f->settings->holdout);
+  else
+    gconv_tell_text(t, "  held out: %zu pair%s\n", f->held, f->held == 1 ? "" : "s");
+  tell_quality(&held, &f->result, &f->result.held);
+  gconv_tell_json(&held, "pairs", f->held);
+  gconv_tell_json(t, "held", held.json);
+}
+
+static void tell(const gconv_telling *t, const gconv_fitting *f) {
+  const gconv_fit_result *r = &f->result;
+  const size_t fitted = f->pairs - f->held;
+  gconv_tell_json(t, "size", json_pack("[i, i]", f->fit.rows, f->fit.columns));
+  gconv_tell_json(t, "pairs", f->pairs);
+  gconv_tell_json(t, "without_partner", f->alone);
+  gconv_tell_text(t, "%d x %d taps, fitted to %zu pair%s\n", f->fit.rows, f->fit.columns, fitted, fitted == 1 ? "" : "s");
+  tell_quality(t, r, &r->fitted);
+  gconv_tell(t, "condition", "    condition  %.2g\n", r->condition);
+  if (t->json || f->fit.bias)
+    gconv_tell(t, "bias", "    bias       %.6g\n", r->bias);
+  gconv_tell_json(t, "taps", describe_taps(f));
+  if (t->json)
+    describe_findings(t->json, r);
+  tell_held(t, f);
+  if (!t->json)
+    print_findings(f);
 }
 
 bool gconv_fit_report(const gconv_fitting *f) {
-  if (f->settings->common.json)
-    return print_json(f);
-  print_text(f);
-  return true;
+  json_t *json = f->settings->common.json ? json_object() : NULL;
+  tell(&(gconv_telling){f->out, json}, f);
+  return gconv_tell_end(f->out, json, JSON_INDENT(1));
 }

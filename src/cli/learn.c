@@ -170,9 +170,9 @@ json_t *gconv_data_confusion_json(const gconv_confusion *c) {
   json_t *left_out = json_array();
   for (size_t i = 0; i < c->left_out_count; i++)
     json_array_append_new(left_out, json_integer((json_int_t)c->left_out[i]));
-  json_object_set_new(json, "accuracy", json_real(c->cases ? (double)c->right / (double)c->cases : 0));
-  json_object_set_new(json, "cases", json_integer((json_int_t)c->cases));
-  json_object_set_new(json, "unknown", json_integer((json_int_t)c->unknown));
+  gconv_json_put(json, "accuracy", c->cases ? (double)c->right / (double)c->cases : 0);
+  gconv_json_put(json, "cases", c->cases);
+  gconv_json_put(json, "unknown", c->unknown);
   for (size_t i = 0; i < c->classes; i++) {
     json_array_append_new(names, gconv_json_text(c->names[i]));
     if (!c->counts)
@@ -184,10 +184,10 @@ json_t *gconv_data_confusion_json(const gconv_confusion *c) {
     json_array_append_new(iou, gconv_json_number(gconv_confusion_score(c, i).iou));
     json_array_append_new(f1, gconv_json_number(gconv_confusion_score(c, i).f1));
   }
-  json_object_set_new(json, "left_out", left_out);
-  json_object_set_new(json, "classes", names);
-  json_object_set_new(json, "confusion", rows);
-  json_object_set_new(json, "iou", iou);
-  json_object_set_new(json, "f1", f1);
+  gconv_json_put(json, "left_out", left_out);
+  gconv_json_put(json, "classes", names);
+  gconv_json_put(json, "confusion", rows);
+  gconv_json_put(json, "iou", iou);
+  gconv_json_put(json, "f1", f1);
   return json;
 }

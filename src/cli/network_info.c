@@ -183,17 +183,16 @@ static json_t *describe_layer(const drawn *d, size_t i) {
   json_t *object =
       json_pack("{s:s, s:I}", "kind", name_kind(layer, info), "parameters", (json_int_t)count_parameters(layer->bank));
   if (layer->bank) {
-    json_object_set_new(
+    gconv_json_put(
         object, "weights",
         json_pack("[i, i, i, i]", layer->bank->filters, layer->bank->channels, layer->bank->rows, layer->bank->columns));
-    json_object_set_new(object, "activation", json_string(gconv_activation_name(layer->activation)));
-    json_object_set_new(object, "slope", json_real((double)layer->slope));
+    gconv_json_put(object, "activation", gconv_activation_name(layer->activation));
+    gconv_json_put(object, "slope", (double)layer->slope);
   }
   if (info) {
     const int32_t each = info->each ? info->images : 1;
-    json_object_set_new(object, "input",
-                        json_pack("[i, i, i]", info->each ? each : info->channels, info->height, info->width));
-    json_object_set_new(object, "output", json_pack("[i, i, i]", info->filters * each, info->out_height, info->out_width));
+    gconv_json_put(object, "input", json_pack("[i, i, i]", info->each ? each : info->channels, info->height, info->width));
+    gconv_json_put(object, "output", json_pack("[i, i, i]", info->filters * each, info->out_height, info->out_width));
   }
   return object;
 }
@@ -220,7 +219,7 @@ static json_t *describe_network(const drawn *d) {
                            describe_floats(network->std, network->std_count), "layers", layers, "classes", classes, "loss",
                            gconv_json_text(name_loss(network->loss)), "trained", trained ? trained : json_null());
   if (network->features)
-    json_object_set_new(json, "features", gconv_json_text(network->features));
+    gconv_json_put(json, "features", network->features);
   return json;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/timings.h"
-#include "base/json.h"
 #include "base/printable.h"
-#include "cli/terminal.h"
+#include "cli/telling.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -124,10 +123,7 @@ static json_t *describe_execution(const gconv_report *report) {
 }
 
 static void print_line(FILE *out, json_t *line) {
-  if (!gconv_json_print(out, line, JSON_COMPACT | JSON_REAL_PRECISION(9)))
-    gconv_say("no memory for a line of timings");
-  fflush(out); /* whoever reads along sees whole lines, and an interrupt loses none */
-  json_decref(line);
+  gconv_tell_end(out, line, JSON_COMPACT | JSON_REAL_PRECISION(9));
 }
 
 static void print_json(const gconv_timings_total *total, const gconv_report *report) {

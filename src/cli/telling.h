@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Reports that are wanted as text or as JSON: the code of a report names each figure once, for both. */
+#pragma once
+
+#include "base/json.h"
+#include "base/printable.h"
+
+#include <math.h>
+
+/* Where a report goes: as text to `out`, or as JSON. */
+typedef struct gconv_telling {
+  FILE *out;
+  json_t *json; /* the object that gets the figures; NULL: text is wanted */
+} gconv_telling;
+
+/* Tells a figure: as `key` of the JSON, or as text, in a format of gconv_print(). The first is for integers and texts, the
+ * second for a double, and the third for a share, whose text is in %. A double that is NaN is null in JSON, and left out of
+ * the text. */
+#define gconv_tell(telling, key, format, value)                                                                             \
+  ((telling)->json ? (void)gconv_json_put((telling)->json, key, value) : gconv_print((telling)->out, format, value))
+#define gconv_tell_number(telling, key, format, value) GCONV_TELL_IF(!isnan(value), telling, key, format, value, value)
+#define gconv_tell_share(telling, key, format, value)                                                                       \
+  GCONV_TELL_IF(!isnan(value), telling, key, format, value, 100 * (value))
+#define GCONV_TELL_IF(known, telling, key, format, value, shown)                                                            \
+  ((telling)->json ? (void)gconv_json_put((telling)->json, key, value)                                                      \
+   : (known)       ? gconv_print((telling)->out, format, shown)                                                             \
+                   : (void)0)
+
+/* Of JSON alone, and of text alone. */
+#define gconv_tell_json(telling, key, value) ((telling)->json ? (void)gconv_json_put((telling)->json, key, value) : (void)0)
+#define gconv_tell_text(telling, ...) ((telling)->json ? (void)0 : gconv_print((telling)->out, __VA_ARGS__))
+
+/* Prints the JSON of a report, with flags of jansson, and frees it; NULL: the report was text. False without memory, which
+ * is said. */
+bool gconv_tell_end(FILE *out, json_t *json, size_t flags);
