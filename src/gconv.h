@@ -621,7 +621,7 @@ typedef struct gconv_bank_entry {
 typedef struct gconv_bank_file gconv_bank_file;
 
 /* Opens the file that `spec` names and reads what it has. `spec` and `syntax` are as above; *name, which may be NULL, gets
- * the part of `spec` behind the path, or NULL if there is none. */
+ * the part of `spec` after the path, or NULL if there is none. */
 gconv_status gconv_bank_file_open(const char *spec, const char *syntax, gconv_bank_file **file, const char **name);
 /* "safetensors" */
 const char *gconv_bank_file_syntax(const gconv_bank_file *file);
@@ -872,7 +872,7 @@ typedef struct gconv_timings {
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, size_t output_count,
                                 gconv_timings *timings);
 
-/* Samples in memory of a device, of one image or several. Sample (n, c, y, x) is at this distance behind `data`:
+/* Samples in memory of a device, of one image or several. Sample (n, c, y, x) is at this distance after `data`:
  * n * stride[0] + c * stride[1] + y * stride[2] + x * stride[3]. Strides of axes of length 1 do not matter. */
 typedef struct gconv_array {
   void *data;

@@ -187,7 +187,7 @@ void gconv_svm_free(gconv_svm *model);
 /* Valid as long as the model. */
 const gconv_svm_info *gconv_svm_get_info(const gconv_svm *model);
 
-/* Applies the model to `count` rows of info->columns float32 numbers each, which stand one behind the other, info->notes->
+/* Applies the model to `count` rows of info->columns float32 numbers each, which stand one after the other, info->notes->
  * origins being taken off. GCONV_BAD_ARGUMENT names the first number that is not finite. Each of the
  * results may be NULL: classes[i], the number of the class of row i; values, count x pair_count, in the order (0, 1),
  * (0, 2) ... (1, 2) ...: above 0 for the first class of the pair; of regression, count values; probabilities, count x

@@ -56,7 +56,7 @@ typedef struct gconv_input {
   char *file;     /* `path` without :MEMBER */
   char *relative; /* for mirroring: below the folder, or the fixed folders of the pattern, in which it was found; the mere
                      file name for a file, "stdin" for standard input; of FILE:MEMBER, FILE_MEMBER, with the extension of
-                     FILE behind it */
+                     FILE after it */
   bool found;     /* in a folder, or by a pattern: not named by itself */
 } gconv_input;
 
@@ -111,7 +111,7 @@ typedef struct gconv_naming {
   const char *output;              /* a file, a folder, a template, or "-" for standard output */
   const gconv_format_info *format; /* NULL: by the extension of `output`, else PNG */
   bool same;                       /* each result has the format of its input, PNG if that is not written */
-  const char *suffix;              /* put behind {stem}: "_blur"; NULL: none */
+  const char *suffix;              /* put after {stem}: "_blur"; NULL: none */
   const gconv_filters *filters;
   bool each_filter; /* one result a filter; else one of them all */
   bool keeps;       /* results that exist are kept, whoever made them: gconv_batch.existing */
@@ -154,7 +154,7 @@ typedef struct gconv_outputs {
  *     FOLDER/<folders of the input>/{stem}.png, {stem}_{filter}.png if there is one a filter;
  *   - else a file, for one result.
  * In what has a "{", {{ and }} stand for single braces; but a folder that is called just as naming->output is that folder.
- * Filters of one name get their number behind it: blur_1, blur_2. A file whose extension is that of a format with frames
+ * Filters of one name get their number after it: blur_1, blur_2. A file whose extension is that of a format with frames
  * (.npy, .ppm) is looked into, and where the format of the results holds only one, each frame has a file: {stem}_{frame}.png
  * in a folder. The images of a pipe are not known beforehand: where several come, the results of each are named in its turn,
  * with six digits for {frame} and {index}.

@@ -31,10 +31,10 @@ extern "C" {
   ROW("mse", GCONV_LOSS_MSE)                     /* the mean of (y - t)^2 over outputs and cases */                         \
   ROW("mae", GCONV_LOSS_MAE)                     /* the mean of |y - t| over outputs and cases */                           \
   ROW("cross-entropy", GCONV_LOSS_CROSS_ENTROPY) /* the mean of -log y over cases, y being the output of the right class;   \
-                                                    behind softmax only */
+                                                    after softmax only */
 
 typedef enum gconv_loss {
-  GCONV_LOSS_DEFAULT, /* cross-entropy behind softmax, else mse; in a network, it is not known */
+  GCONV_LOSS_DEFAULT, /* cross-entropy after softmax, else mse; in a network, it is not known */
   GCONV_EACH_LOSS(GCONV_LISTED)
 } gconv_loss;
 
@@ -140,7 +140,7 @@ typedef struct gconv_dataset_options {
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
   size_t class_count;
-  bool others; /* to compare with a model: labels that are none of `classes` are no error, but get numbers behind those */
+  bool others; /* to compare with a model: labels that are none of `classes` are no error, but get numbers after those */
   const gconv_column_notes *like; /* of a table: what a model keeps. Columns are matched by name, if both have names; missing
                                      numbers become the means of the model. NULL: the table is by itself */
   int32_t window, hop;            /* of a signal: samples of a window, and from one to the next */
@@ -168,7 +168,7 @@ typedef struct gconv_dataset_info {
   const char *const *columns; /* of a table with a header: names of the inputs; else NULL */
   gconv_column_notes notes; /* of a table or pixels, for a model to keep: those of options.like, or what was found; zeroes of
                                other kinds. The data set's */
-  const char *const *others; /* with options.others: the labels that are none of the classes; their numbers go on behind
+  const char *const *others; /* with options.others: the labels that are none of the classes; their numbers go on after
                                 those of the classes */
   size_t other_count;
   const char *label;    /* of such a table: the name of the column of targets, or NULL */
@@ -261,7 +261,7 @@ typedef struct gconv_epoch {
   size_t number;   /* of epochs that are complete */
   double loss;     /* the mean over the epoch, while weights changed; with full batches, before the step */
   double accuracy; /* of classes, the share of cases whose largest output is the right one, from 0 to 1; else NAN */
-  double validation_loss, validation_accuracy; /* behind the epoch; NAN without validation */
+  double validation_loss, validation_accuracy; /* after the epoch; NAN without validation */
   bool best;          /* its weights are the best ones so far, which gconv_trainer_network() yields */
   bool interrupted;   /* by options.stop: the epoch is not complete, and goes on with the next call */
   const char *ended;  /* why training is at its end, a sentence; NULL: it is not. Static storage */

@@ -120,7 +120,7 @@ static char *printable(const uint8_t *text, size_t length) {
   return copy;
 }
 
-/* Parses the entry at *at, and moves *at behind it. */
+/* Parses the entry at *at, and moves *at past it. */
 static gconv_status parse_entry(const gconv_source *archive, const uint8_t **at, const uint8_t *end,
                                 gconv_zip_member *member) {
   const uint8_t *e = *at;

@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(CODE_THREADS) describe_blocks(const png_job jo
 
 /* ---- Places ---- */
 
-/* Returns the bit behind `size` bytes that are stored, not coded, from bit `position` on. */
+/* Returns the bit after `size` bytes that are stored, not coded, from bit `position` on. */
 __device__ uint64_t end_of_stored(uint64_t position, uint32_t size) {
   for (bool more = true; more; more = size > 0) {
     const uint32_t part = min(size, (uint32_t)STORED_BYTES);

@@ -212,7 +212,7 @@ __device__ void count_match(cuts *c, uint32_t length, uint32_t distance) {
 
 /* Cuts bytes 0 .. stop - 1 by one warp. The CPU does the same, one pixel after the other. Each lane looks one pixel up, as
  * if the pixels of all lanes before it were in the table. That is right if those pixels are no matches, or matches that end
- * where the next pixel begins. Pixels behind a longer match, or behind too many pixels of one slot, are looked up again. */
+ * where the next pixel begins. Pixels after a longer match, or after too many pixels of one slot, are looked up again. */
 __device__ void cut_by_warp(uint64_t *seen, const gconv_png_lines &lines, uint32_t stop, cuts *c) {
   enum { MOST_BEFORE = 3 };
   const uint32_t all = 0xffffffff, lane = threadIdx.x, line = (uint32_t)lines.line, pixel_bytes = (uint32_t)lines.pixel;

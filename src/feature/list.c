@@ -115,7 +115,7 @@ static bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Returns the next word of *text .. end, and moves *text behind it. NULL: there is none. */
+/* Returns the next word of *text .. end, and moves *text past it. NULL: there is none. */
 static const char *next_word(const char **text, const char *end) {
   const char *begin = *text;
   while (begin < end && is_blank(*begin))

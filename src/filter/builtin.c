@@ -45,7 +45,7 @@ const gconv_builtin *gconv_builtin_find(const char *spec) {
   return NULL;
 }
 
-/* Returns the next letter in lower case, and moves *at behind it. Skips '_' and '-'. Returns 0 at the end of a name. */
+/* Returns the next letter in lower case, and moves *at past it. Skips '_' and '-'. Returns 0 at the end of a name. */
 static int next_letter(const char **at) {
   while (**at == '_' || **at == '-')
     (*at)++;

@@ -34,7 +34,7 @@ typedef struct gconv_graph {
   char *path; /* owned: for errors */
   uint64_t opset;
   gconv_graph_value *values;
-  gconv_graph_node *nodes; /* each behind those whose results it takes */
+  gconv_graph_node *nodes; /* each after those whose results it takes */
   size_t value_count, node_count;
   int32_t *inputs, *outputs; /* numbers of values, in the order of the file; inputs are no initialisers */
   size_t input_count, output_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the graph of an ONNX model: values, constants with their numbers, and nodes, each behind those that it takes results
+/* Reads the graph of an ONNX model: values, constants with their numbers, and nodes, each after those that it takes results
  * of. */
 #include "base/memory.h"
 #include "base/printable.h"

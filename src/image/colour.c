@@ -9,7 +9,7 @@
 
 /* ---- Grey of stored samples ---- */
 
-/* (299 R + 587 G + 114 B) / 1000 to the nearest, ties to even. At most 65535 * 1000, so 32 bits hold the sum. */
+/* (299 R + 587 G + 114 B) / 1000 to the nearest, ties to even. The sum is at most 65535 * 1000: 32 bits hold it. */
 static uint32_t luma(uint32_t red, uint32_t green, uint32_t blue) {
   uint32_t sum = 299 * red + 587 * green + 114 * blue, level = sum / 1000, rest = sum % 1000;
   return level + (rest + (level & 1) > 500);

@@ -14,7 +14,7 @@ enum {
   GCONV_TIFF_RATIONAL = 5,
   GCONV_TIFF_SIGNED_RATIONAL = 10,
   GCONV_TIFF_DOUBLE = 12,
-  GCONV_TIFF_TYPES_OF_EXIF = 14, /* those below may stand in EXIF */
+  GCONV_TIFF_TYPES_OF_EXIF = 14, /* smaller numbers are allowed in EXIF */
   GCONV_TIFF_TYPES = 19
 };
 
@@ -42,23 +42,23 @@ bool gconv_tiff_find_origin(const gconv_source *source, gconv_tiff_origin *from)
 /* Reads bytes at a position. Returns false if the source ends before. */
 bool gconv_tiff_fetch(const gconv_tiff_origin *from, uint64_t at, void *bytes, size_t size);
 
-/* The number that these bytes are, in the byte order of the origin. */
+/* Returns the number that these bytes are, in the byte order of the origin. */
 uint64_t gconv_tiff_number(const gconv_tiff_origin *from, const uint8_t *bytes, size_t count);
 
 /* Reads the count of a directory, and makes *at the position of its first entry. Returns false if there is no directory. */
 bool gconv_tiff_read_count(const gconv_tiff_origin *from, uint64_t *at, size_t *entries);
 
 /* Reads the entry at `at`. Returns false if its type is unknown, or its value is larger than GCONV_TIFF_MOST_VALUE; its tag
- * is set all the same. */
+ * is set in any case. */
 bool gconv_tiff_read_entry(const gconv_tiff_origin *from, uint64_t at, gconv_tiff_entry *e);
 
-/* The entry of this tag in a directory. Returns false if there is none that can be read. */
+/* Finds the entry of this tag in a directory. Returns false if there is none that can be read. */
 bool gconv_tiff_find_entry(const gconv_tiff_origin *from, uint64_t directory, unsigned tag, gconv_tiff_entry *e);
 
-/* The NewSubfileType of a directory; 0 if it has none. */
+/* Returns the NewSubfileType of a directory; 0 if it has none. */
 uint32_t gconv_tiff_subfile_type(const gconv_tiff_origin *from, uint64_t directory);
 
-/* Whether an entry leads to a directory that belongs to EXIF. */
+/* Tags of entries that lead to other directories of EXIF. */
 enum { GCONV_EXIF_CAMERA = 0x8769, GCONV_EXIF_GPS = 0x8825, GCONV_EXIF_INTEROPERABILITY = 0xa005 };
 static inline bool gconv_exif_leads_on(unsigned tag) {
   return tag == GCONV_EXIF_CAMERA || tag == GCONV_EXIF_GPS || tag == GCONV_EXIF_INTEROPERABILITY;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* TIFF 6.0: byte order, 42, the position of the main directory. A directory is a count, entries, and the position of the
- * next directory, here that of the thumbnail. An entry is a tag, a type, a count, and the value, or its position if it has
+ * next directory, which is the thumbnail's. An entry is a tag, a type, a count, and the value, or its position if it has
  * more than 4 bytes. */
 enum { HEADER_BYTES = 8, COUNT_BYTES = 2, ENTRY_BYTES = 12, NEXT_BYTES = 4, INLINE_BYTES = 4 };
 
@@ -95,7 +95,7 @@ static bool add_directory(block *b, size_t at) {
   size_t room = (b->size - at - COUNT_BYTES) / ENTRY_BYTES;
   if (d.entries > room && (b->count > 0 || room == 0))
     return false;
-  if (d.entries > room) { /* the block was cut: its orientation may be there all the same */
+  if (d.entries > room) { /* the block was cut, but may still have its orientation */
     b->exif->damaged += d.entries - room;
     d.entries = room;
   }
@@ -161,8 +161,8 @@ static void read_facts(block *b) {
 /* ---- The copy ---- */
 
 /* Returns whether the values together have at most MOST_OVERLAP times `size` bytes, the size of a block. Values may lie on
- * each other: some writers store one number for two entries. But thousands of entries, each as large as the block, would
- * take hours. */
+ * each other: some writers store one number for two entries. But thousands of entries as large as the block would take
+ * hours. */
 static bool has_sound_values(const block *b, size_t size) {
   size_t left = MOST_OVERLAP * size;
   for (size_t d = 0; d < b->count; d++)
@@ -204,7 +204,7 @@ static void copy_values(block *b, const directory *d) {
   }
 }
 
-/* Writes entry `e` to `to`, as it is for the upright image: axes and their resolutions may change places. */
+/* Writes entry `e` to `to`, changed for the upright image: width and height, and their resolutions, may change places. */
 static void copy_entry(const block *b, const directory *d, const gconv_tiff_entry *e, uint8_t *to) {
   bool main = d == &b->found[0], turned = b->exif->orientation >= 5;
   memcpy(to, b->bytes + e->at, ENTRY_BYTES);
@@ -215,7 +215,7 @@ static void copy_entry(const block *b, const directory *d, const gconv_tiff_entr
     memcpy(to + 8, b->bytes + other + 8, INLINE_BYTES);
 }
 
-/* Copies the entries that are kept, one behind the other, and fills the rest of the directory with zeros. The position of
+/* Copies the entries that are kept, one after the other, and fills the rest of the directory with zeros. The position of
  * the thumbnail's directory becomes 0, too. Comes after all values, so that no value overwrites a directory. */
 static void copy_directory(block *b, const directory *d) {
   size_t kept = 0;
@@ -230,7 +230,7 @@ static void copy_directory(block *b, const directory *d) {
 }
 
 size_t gconv_exif_room(size_t size) {
-  return size + NEXT_BYTES; /* some writers forget these bytes behind the last directory */
+  return size + NEXT_BYTES; /* some writers forget these bytes after the last directory */
 }
 
 const char *gconv_exif_read(const uint8_t *bytes, size_t size, uint8_t *copy, size_t *copy_size, gconv_exif *exif) {

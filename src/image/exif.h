@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads EXIF as files hold it: a block laid out like a TIFF file, from "II" or "MM" on. It has directories of entries: the
- * main one, those for the camera, for GPS and for interoperability, and one for a thumbnail.
+ * main directory, and others for the camera, GPS, interoperability and a thumbnail.
  *
- * The block may be damaged, so it is read with checks. What is kept is copied to its old position in the block: the notes of
- * cameras hold positions in the block, so nothing may move.
+ * The block may be damaged, so it is read with checks. Copies stand at their old positions in the block: the notes of
+ * cameras hold such positions, so nothing may move.
  */
 #pragma once
 
@@ -24,10 +24,9 @@ typedef struct gconv_exif {
 size_t gconv_exif_room(size_t size);
 
 /* Reads a block, and copies it as the block of the upright image, whose orientation is 1. `copy` has gconv_exif_room(size)
- * bytes; *copy_size is how many the copy takes. The copy has only what the block's directories name, so no thumbnail, which
- * would show the picture unfiltered. Returns NULL, or what is wrong with the block: "it does not begin as EXIF does". */
+ * bytes; *copy_size is how many the copy takes. The copy has only what the block's directories name, except the thumbnail,
+ * which would show the picture unfiltered. Returns NULL, or what is wrong: "it does not begin as EXIF does". */
 const char *gconv_exif_read(const uint8_t *block, size_t size, uint8_t *copy, size_t *copy_size, gconv_exif *exif);
 
-/* Writes the size of the image into the entries for width and height, if the block has them. gconv_exif_read() made the
- * block. */
+/* Writes the size of the image into the entries for it, if the block, a copy by gconv_exif_read(), has them. */
 void gconv_exif_set_size(uint8_t *block, size_t size, int32_t width, int32_t height);

@@ -40,7 +40,7 @@ typedef struct gconv_reader {
   size_t comment_bytes;  /* length of header.comment, kept for gconv_metadata_add_comment() */
   char note[480];        /* what of the file is damaged or left out; a warning says so in the end; "": nothing */
   char lost[200];        /* names of metadata that no image has a place for: gconv_reader_lose(); "": there are none */
-  const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
+  const char *obstacle;  /* set by open() of JPEG: why GPUs do not decode the file: "it is progressive"; NULL: they do */
   gconv_threads *shared; /* NULL, or threads: one of them reads the rows; set after gconv_reader_open() */
   bool again, strip;     /* as in gconv_read_options */
   uint64_t max_pixels;   /* the most pixels of a frame; gconv_reader_open() checks this before any row is read */
@@ -65,13 +65,13 @@ typedef struct gconv_writer {
   const char *name; /* the file's name, for error texts */
   gconv_sink *sink;
   bool grows;                         /* add_frame() may add frames to those of the header */
-  const gconv_image *header;          /* shape, type, alpha and metadata; its pixels are not looked at */
+  const gconv_image *header;          /* shape, type, alpha and metadata; its pixels are not used */
   const gconv_write_options *options; /* never NULL, defaults filled in */
   void *state;                        /* the format's own data, made by gconv_format_state() */
 } gconv_writer;
 
-/* The most bytes of metadata that are kept of a file: of all kinds together, and of its comments. More are left out, and a
- * note says so. */
+/* The most bytes of metadata that are kept of a file: of all kinds together, and of its comments. A note names what is left
+ * out. */
 enum { GCONV_MOST_METADATA = 16 << 20, GCONV_MOST_COMMENTS = 1 << 20 };
 
 /* The most pixels that a byte of a file may stand for. gconv_reader_check_expansion() checks this for large images. */
@@ -115,19 +115,18 @@ struct gconv_format {
   gconv_status (*open)(gconv_reader *reader);
   /* Reads the next `count` rows to rows + i * row_bytes. */
   gconv_status (*read_rows)(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
-  /* NULL, or: looks at the bytes behind the image, which takes time. Called behind open() if pixels will be read. */
+  /* Looks at the bytes after the image, which takes time. Called after open() if pixels will be read. May be NULL. */
   gconv_status (*look_behind)(gconv_reader *reader);
-  /* NULL, or: says whether another image follows, when all rows of an open-ended reader were read. Rows are then read from
-   * that image. It must have the shape of the first, else GCONV_BAD_FILE. But if reader->apart is set, it may have another
-   * shape: its header and orientation become those of the reader. */
+  /* Says whether another image follows, when all rows of an open-ended reader were read, and begins that image. It must have
+   * the shape of the first, else GCONV_BAD_FILE. But if reader->apart is set, it may have another shape: the reader gets its
+   * header and orientation. May be NULL. */
   gconv_status (*next)(gconv_reader *reader, bool *more);
-  /* NULL, or: does gconv_read_options.unrounded. Called behind open(); sets header.type to GCONV_F32 if samples would be
-   * rounded. */
+  /* Does gconv_read_options.unrounded: sets header.type to GCONV_F32 if samples would be rounded. May be NULL. */
   gconv_status (*unround)(gconv_reader *reader);
-  /* NULL, or: does gconv_read_options.palette. Called behind open(). If there is a palette, rows will be its numbers, and
-   * the header becomes that of such an image. */
+  /* Does gconv_read_options.palette. Called after open(). If there is a palette, rows will be its numbers, and the header
+   * becomes that of such an image. May be NULL. */
   gconv_status (*take_palette)(gconv_reader *reader, gconv_palette *palette);
-  /* NULL, or: does gconv_read_options.planes. Called behind open(). */
+  /* Does gconv_read_options.planes. Called after open(). May be NULL. */
   void (*take_planes)(gconv_reader *reader, int32_t planes);
   /* Frees what the state owns, after success or failure of open(). NULL: it owns nothing. */
   void (*close)(gconv_reader *reader);
@@ -137,14 +136,14 @@ struct gconv_format {
   double (*held_bytes)(const gconv_image *header, const gconv_write_options *options, int how);
   gconv_status (*start)(gconv_writer *writer);
   gconv_status (*write_rows)(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
-  /* NULL, or: writes `count` rows of a planar image to a sink that can seek, in any order of calls. `first` counts rows
-   * through all planes. For one image, either this or write_rows() is called. */
+  /* Writes `count` rows of a planar image to a sink that can seek, in any order of calls. `first` counts rows through all
+   * planes. For one image, either this or write_rows() is called. May be NULL. */
   gconv_status (*write_rows_at)(gconv_writer *writer, int64_t first, const void *rows, size_t row_bytes, int32_t count);
-  /* NULL, or: begins another frame, before its rows; header->frames counts it already. GCONV_UNSUPPORTED says why the format
-   * cannot take it. With `frames_differ`, the header may have changed to another shape. */
+  /* Begins another frame, before its rows; header->frames counts it already. GCONV_UNSUPPORTED says why the format cannot
+   * take it. With `frames_differ`, the header may have changed to another shape. May be NULL. */
   gconv_status (*add_frame)(gconv_writer *writer);
   bool frames_differ;
-  /* NULL, or: does gconv_row_writer_write_part() for parts that are bytes, and for samples below such a part. */
+  /* Does gconv_row_writer_write_part() for parts that are bytes, and for samples below such a part. May be NULL. */
   gconv_status (*write_part)(gconv_writer *writer, const gconv_part *part);
   /* Returns how many rows write_rows() best gets at a time; NULL: any number. */
   int32_t (*row_step)(const gconv_writer *writer);
@@ -168,7 +167,7 @@ void gconv_formats_list(char *text, size_t size);
 
 /* Fails for a file whose format is not read here. The text says which kind of file it is, and how to convert it. `bytes` are
  * the first GCONV_FOREIGN_BYTES of the file, or all if it has fewer. */
-enum { GCONV_FOREIGN_BYTES = 352 }; /* includes the mark of NIfTI, at byte 344: no other mark lies further on */
+enum { GCONV_FOREIGN_BYTES = 352 }; /* the last mark is NIfTI's, at byte 344 */
 gconv_status gconv_fail_unknown(const char *name, const uint8_t *bytes, size_t size);
 
 /* ---- Reading ---- */
@@ -181,33 +180,31 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
  * complete. After a failure, nothing is read any more. */
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
 
-/* Fails with GCONV_TOO_LARGE if all frames together are more than `max_pixels`, with GCONV_UNSUPPORTED if they are not
- * alike. */
+/* Fails with GCONV_TOO_LARGE if all frames together are more than `max_pixels`, with GCONV_UNSUPPORTED if they differ. */
 gconv_status gconv_reader_check_whole(const gconv_reader *reader);
 
 /* Fails with GCONV_TOO_LARGE if `frames` frames have more pixels than pictures in a file of this size can have: a few
  * hundred bytes may ask for gigabytes of one colour. A pipe is checked only if open() has read it as a whole. */
 gconv_status gconv_reader_check_expansion(const gconv_reader *reader, int32_t frames);
 
-/* Says whether another image follows, when all rows were read; its rows are read next. *more is false if the reader is not
+/* When all rows were read: says whether another image follows, and begins it. *more is false unless the reader is
  * open-ended. */
 gconv_status gconv_reader_next(gconv_reader *reader, bool *more);
 
-/* For open() of formats that number their images from 1 to `count`: *index becomes that of the image that reader->member
- * names, from 0. GCONV_BAD_ARGUMENT if there is no such image. */
+/* For open() of formats that number their images from 1 to `count`: finds the image that reader->member names. *index is its
+ * number from 0. GCONV_BAD_ARGUMENT if there is no such image. */
 gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count, int64_t *index);
 
-/* For formats whose images may lie one behind the other: looks at what follows an image that ends at position `end` of a
- * file. Sets reader->open_ended if it is another image, by `sniff`. Sets reader->foreign if it is something else, unless it
- * is blank. */
+/* For formats whose images may lie one after the other: looks at what follows an image that ends at position `end` of a
+ * file. Sets reader->open_ended if it is another image, by `sniff`, else reader->foreign, unless it is blank. */
 gconv_status gconv_reader_look_behind(gconv_reader *reader, uint64_t end, bool (*sniff)(const uint8_t *bytes, size_t size));
 /* For formats of one image, which these bytes follow. Adds a note if they are another image; sets reader->foreign if they
  * are something else, unless they are blank. */
 void gconv_reader_tell_of_rest(gconv_reader *reader, const uint8_t *bytes, size_t size);
 /* Looks at what follows the image in its file. Called if pixels will be read. */
 gconv_status gconv_reader_look(gconv_reader *reader);
-/* For next(): *more says whether the source has another image next. Sets reader->foreign if it has something else, unless
- * that is blank. */
+/* For next(): *more says whether the source has another image next. If not, sets reader->foreign, unless what follows is
+ * blank. */
 gconv_status gconv_reader_look_for_next(gconv_reader *reader, bool (*sniff)(const uint8_t *bytes, size_t size), bool *more);
 /* For next(): GCONV_BAD_FILE unless image `number`, from 1, has the shape of the first one. */
 gconv_status gconv_reader_check_next(const gconv_reader *reader, int32_t number, const gconv_image *header);
@@ -215,21 +212,19 @@ gconv_status gconv_reader_check_next(const gconv_reader *reader, int32_t number,
 /* Frees what the reader holds, the header with it, and zeroes it. */
 void gconv_reader_close(gconv_reader *reader);
 
-/* Sets *rest to a text, for gconv_release(), about what of the file is not read, as far as open() knows; NULL: nothing. */
+/* Sets *rest to a text, for gconv_release(), that names what of the file is not read, if open() knows; NULL: nothing. */
 gconv_status gconv_reader_describe_rest(const gconv_reader *reader, char **rest);
 
-/* Adds a text to the reader's note. In the end, all of the note is one warning. */
+/* Adds a text to the reader's note, which becomes one warning in the end. */
 void gconv_reader_note(gconv_reader *reader, const char *format, ...) GCONV_PRINTF(2, 3);
 
 /* For open(): the file has CMYK, which becomes RGB: sets header.cmyk, and adds a note. */
 void gconv_reader_tell_of_cmyk(gconv_reader *reader);
 
-/* For open(): records that metadata of this name are not read. A warning names them when the file was read, unless --strip
- * was given. */
+/* For open(): records that metadata of this name are not read. A warning will name them, unless --strip was given. */
 void gconv_reader_lose(gconv_reader *reader, const char *name);
 
-/* For open(): returns whether `size` more bytes of metadata may be kept. If that would be more than GCONV_MOST_METADATA,
- * adds a note. */
+/* For open(): returns whether `size` more bytes of metadata may be kept. If GCONV_MOST_METADATA forbids it, adds a note. */
 bool gconv_reader_has_room(gconv_reader *reader, size_t size);
 /* For open(): calls gconv_metadata_add_comment(), up to GCONV_MOST_COMMENTS. */
 gconv_status gconv_reader_add_comment(gconv_reader *reader, const void *bytes, size_t size);
@@ -251,8 +246,8 @@ gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_
 
 /* ---- Details that formats share ---- */
 
-/* Makes the state of a reader or writer: zeroed memory, which is freed behind close() and end(). `what` is for the error
- * text: "a PNG". */
+/* Makes the state of a reader or writer: zeroed memory, freed after close() and end(). `what` is for the error text: "a
+ * PNG". */
 gconv_status gconv_format_state(size_t bytes, const char *what, void **state);
 
 /* Returns the number of rows of all frames; of a planar image, of all planes. Only the header counts. */
@@ -265,12 +260,11 @@ double gconv_image_frame_bytes(const gconv_image *image);
 const char *gconv_icc_fault(const gconv_image *image, bool whole);
 
 /* Finds damage without decoding, because the decoders of GPUs do not report it. Returns true if a JPEG file of one scan ends
- * with its end mark, and its coded data have no marks but those for restarts. If the file announces restarts, their marks
- * must be in order. This does not find damage that changes codes but no marks, or files that were cut and got an end
- * mark. */
+ * with its end mark, and its coded data have no other marks than restarts. If the file announces restarts, their marks must
+ * be in order. This does not find damage that changes codes but no marks, or files that were cut and got an end mark. */
 bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size);
 
-/* Finds the end mark of a JPEG file whose coded data begin at `at`. *end becomes the position behind it; 0: there is
+/* Finds the end mark of a JPEG file whose coded data begin at `at`. *end becomes the position after it; 0: there is
  * none. */
 gconv_status gconv_jpeg_find_end(const gconv_source *source, uint64_t at, uint64_t *end);
 

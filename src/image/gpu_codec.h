@@ -4,7 +4,7 @@
  * src/gpu_codecs.c names each codec. Without a row, the CPU decodes all JPEGs and makes all PNGs, with the same bits.
  *
  * A JPEG file is decoded on the GPU to the same pixels as by the CPU. A PNG is made on the GPU as strips (png_strip.h), with
- * the same bytes as by the CPU. The GPU leaves strips to the CPU where rows in them repeat each other.
+ * the same bytes as by the CPU. The GPU leaves strips whose rows repeat each other to the CPU.
  */
 #pragma once
 
@@ -15,8 +15,7 @@ GCONV_C_BEGIN
 
 /* ---- The interface ---- */
 
-/* GPU memory that a codec takes when it first needs it. Initialise with zeros. In the end, `data` is for the GPU's
- * free(). */
+/* GPU memory that a codec takes when it first needs it. Initialise with zeros. The GPU's free() takes `data` in the end. */
 typedef struct gconv_gpu_memory {
   void *data;
   size_t bytes;
@@ -36,28 +35,27 @@ typedef struct gconv_gpu_png {
   size_t bytes;                  /* bytes of GPU memory that it holds */
   const gconv_png_strip *strips; /* on the host: the strips of the image that was encoded last, from the top */
   size_t strip_count;
-  const uint8_t *chunks; /* on the GPU: the chunks of the strips that were made, one behind the other */
+  const uint8_t *chunks; /* on the GPU: the chunks of the strips that were made, one after the other */
 } gconv_gpu_png;
 
 /* Decodes JPEG. */
 typedef struct gconv_gpu_decoder gconv_gpu_decoder;
 
-/* Images lie in GPU memory. A stream is a queue of work of the GPU. All functions are thread-safe if the threads share no
- * object. */
+/* Images lie in GPU memory. A stream is a queue of work of the GPU. Functions are thread-safe if threads share no object. */
 typedef struct gconv_gpu_codec {
   const char *device; /* the type of device that it is for: "cuda" */
 
-  /* NULL, or what keeps all GPUs here from decoding JPEG: "libnvjpeg.so.13 was not found". Static storage. */
+  /* Returns NULL, or what keeps all GPUs here from decoding JPEG: "libnvjpeg.so.13 was not found". Static storage. */
   const char *(*obstacle)(void);
-  /* Sets *decoder to that of GPU number `index`. The first call starts it, which takes up to a second; it ends with the
-   * process. GCONV_UNSUPPORTED, GCONV_NO_MEMORY. */
+  /* Sets *decoder to the decoder of GPU number `index`. The first call starts it, which takes up to a second; it lives as
+   * long as the process. GCONV_UNSUPPORTED, GCONV_NO_MEMORY. */
   gconv_status (*start_decoder)(int index, gconv_gpu_decoder **decoder);
   /* Returns how many calls of the decoder would be served before the call for a new file. Thread-safe. */
   int (*backlog)(gconv_gpu_decoder *decoder);
   /* Decodes a file into an image of interleaved RGB of u8, whose rows begin at multiples of 16 bytes. The pixels are there
-   * once the stream has come to it. Threads may share the decoder, with a `room` each. GCONV_BAD_FILE if the decoder refuses
-   * the file, or it is not of the size of the image; GCONV_UNSUPPORTED for files that gconv_row_reader_jpeg() does not
-   * yield. */
+   * once the stream has done this work. Threads may share the decoder, with a `room` each. GCONV_BAD_FILE if the decoder
+   * refuses the file, or it is not of the size of the image; GCONV_UNSUPPORTED for files that gconv_row_reader_jpeg() does
+   * not yield. */
   gconv_status (*decode)(gconv_gpu_decoder *decoder, gconv_gpu_memory *room, const void *jpeg, size_t size,
                          const gconv_image *image, void *stream);
 
@@ -68,8 +66,7 @@ typedef struct gconv_gpu_codec {
    * would make other bytes than the CPU. */
   gconv_status (*create_png)(const gconv_image *shape, gconv_gpu_png **png);
   void (*free_png)(gconv_gpu_png *png); /* NULL is allowed */
-  /* Queues the work that makes the strips of the image. Pixels and encoder are in use until the stream has done this
-   * work. */
+  /* Queues the work that makes the strips of the image. Pixels and encoder are in use until the stream has done it. */
   gconv_status (*encode_png)(gconv_gpu_png *png, const gconv_image *image, void *stream);
 } gconv_gpu_codec;
 
@@ -90,10 +87,10 @@ typedef struct gconv_part {
   int32_t count;       /* of samples: the rows; of bytes: the rows that end with these bytes, possibly none */
   const void *samples; /* rows, row_bytes apart; NULL: the part is `bytes` */
   size_t row_bytes;
-  const void *above; /* with samples: those of the row above, if it came as bytes; else NULL */
+  const void *above; /* with samples: the samples of the row above, if that came as bytes; else NULL */
   const void *bytes; /* bytes of the file, `size` of them */
   size_t size;
-  uint32_t adler; /* with bytes: Adler-32 of their rows as they are filtered; used if count > 0 */
+  uint32_t adler; /* with bytes: Adler-32 of their filtered rows; used if count > 0 */
 } gconv_part;
 
 /* Does gconv_row_writer_write() for a part. Parts that are bytes are for PNG of level 1 alone: IDAT chunks of whole strips,

@@ -47,8 +47,7 @@ size_t gconv_image_row_bytes(const gconv_image *image) {
   return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * gconv_type_bytes(image->type);
 }
 
-/* Checks what ICC.1, 7.2, says of the header: the size of the profile, its colour space, its mark, and the number of its
- * tags. */
+/* Checks what ICC.1, 7.2, says of the header: the profile's size, colour space, mark and number of tags. */
 const char *gconv_icc_fault(const gconv_image *image, bool whole) {
   enum { HEADER_BYTES = 128, SPACE = 16, MARK = 36, TAG_BYTES = 12, MOST_BYTES = 1 << 30 };
   const uint8_t *profile = image->icc;

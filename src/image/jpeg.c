@@ -61,8 +61,8 @@ static uint8_t next_byte(j_decompress_ptr read) {
   return *read->src->next_input_byte++;
 }
 
-/* Appends the current segment to the list of those kept. libjpeg's jpeg_save_markers() would do so, too, but walks the whole
- * list each time, which is slow for a file of many tiny segments. It also has no limit. Here, segments are skipped once
+/* Appends the current segment to the list of those kept. libjpeg's jpeg_save_markers() does so, too, but without a limit,
+ * and walks the whole list each time, which is slow for a file of many tiny segments. Here, segments are skipped once
  * GCONV_MOST_METADATA bytes are kept. */
 static boolean keep_marker(j_decompress_ptr read) {
   jpeg_session *session = (jpeg_session *)read->err;
@@ -134,7 +134,7 @@ static void lose_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker) {
     gconv_reader_lose(reader, name);
 }
 
-/* EXIF and XMP that do not fit into one segment go on in others, in ways that few programs know: those are left out. */
+/* EXIF and XMP that do not fit into one segment go on in others, in ways that few programs know. They are left out. */
 static gconv_status keep_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker, size_t *left_out) {
   size_t size = marker->data_length;
   gconv_image *header = &reader->header;
@@ -283,7 +283,7 @@ static void read_header(jpeg_session *session) {
   read->progress = &session->progress;
   jpeg_set_marker_processor(read, GCONV_JPEG_EXIF, keep_marker);
   jpeg_set_marker_processor(read, JPEG_COM, keep_marker);
-  for (int number = 2; number <= 13; number++) /* 2: ICC profiles, and pictures behind this one; 13: Photoshop */
+  for (int number = 2; number <= 13; number++) /* 2: ICC profiles, and pictures after this one; 13: Photoshop */
     jpeg_set_marker_processor(read, JPEG_APP0 + number, keep_marker);
   jpeg_read_header(read, TRUE);
 
@@ -389,7 +389,7 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
   return GCONV_OK;
 }
 
-/* A source may have several JPEG files, one behind the other. All must have the shape of the first; only its metadata are
+/* A source may have several JPEG files, one after the other. All must have the shape of the first; only its metadata are
  * kept. Bytes that libjpeg got and did not use are first given back to the source. */
 static gconv_status next_image(gconv_reader *reader, bool *more) {
   jpeg_session *session = reader->state;

@@ -30,10 +30,10 @@ typedef struct jpeg_session {
   const char *name;    /* the file's name */
   gconv_reader *reader;
   gconv_writer *writer;
-  gconv_image header; /* header of the current image; the reader has that of the first */
+  gconv_image header; /* header of the current image; the reader has the first image's */
   int32_t image;      /* number of the current image, from 0 */
   int32_t row;        /* next row of the current image to be read */
-  uint64_t data;      /* position of the coded data of the first image, behind the head of its first scan */
+  uint64_t data;      /* position of the coded data of the first image, after the head of its first scan */
   struct jpeg_decompress_struct read;
   struct jpeg_compress_struct write;
   struct jpeg_source_mgr source;

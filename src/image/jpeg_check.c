@@ -5,7 +5,7 @@
 
 enum { MARK = 0xff, TEMPORARY = 0x01, START = 0xd8, END = 0xd9, FIRST_RESTART = 0xd0, SCAN = 0xda, RESTART_INTERVAL = 0xdd };
 
-/* Returns the first byte of the coded data, behind all segments; 0 if there is none. *restarts: whether the file announces
+/* Returns the first byte of the coded data, after all segments; 0 if there is none. *restarts: whether the file announces
  * restarts. */
 static size_t find_data(const uint8_t *bytes, size_t size, bool *restarts) {
   size_t at = 2;
@@ -38,7 +38,7 @@ bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size) {
   for (int expected = 0; (next = memchr(next, MARK, (size_t)(end - next))) && end - next >= 2;) {
     uint8_t kind = *++next;
     if (kind == END)
-      return next + 1 == end; /* an end mark in the middle may be damage, with data behind it */
+      return next + 1 == end; /* an end mark in the middle may be damage, with data after it */
     if (restarts && kind == FIRST_RESTART + expected)
       expected = (expected + 1) % 8;
     else if (kind != 0 && kind != MARK)
@@ -55,7 +55,7 @@ typedef struct piece {
   uint8_t bytes[1 << 16];
 } piece;
 
-/* Finds the first mark from *at on that does not belong to coded data. *kind is its second byte, *at the position behind it;
+/* Finds the first mark from *at on that does not belong to coded data. *kind is its second byte, *at the position after it;
  * both are 0 if the file ends first. */
 static gconv_status find_mark(const gconv_source *source, piece *p, uint64_t *at, uint8_t *kind) {
   *kind = 0;
@@ -99,7 +99,7 @@ gconv_status gconv_jpeg_find_end(const gconv_source *source, uint64_t at, uint64
       break;
     if (kind == END)
       *end = at;
-    else /* a segment, behind which more data or segments follow */
+    else /* a segment, after which more data or segments follow */
       status = gconv_source_read_at(source, at, length, sizeof length, &got);
     at += got == sizeof length ? gconv_bytes_number(length, 2, true) : 0;
   }

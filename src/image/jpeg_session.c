@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/jpeg.h"
 
-#include <jerror.h> /* behind jpeglib.h, whose version decides which messages exist */
+#include <jerror.h> /* after jpeglib.h, whose version decides which messages exist */
 
 gconv_status gconv_jpeg_run(jpeg_session *session, jpeg_step *step) {
   session->status = GCONV_OK;
@@ -35,7 +35,7 @@ static _Noreturn void on_error(j_common_ptr info) {
 }
 
 /* Negative levels are warnings. After a warning listed in `fatal`, libjpeg would continue with grey or shifted blocks: for
- * us, half an image is an error. After any other, pixels may be wrong, too: the first such warning is kept, and given when
+ * us, half an image is an error. After other warnings, pixels may be wrong, too: the first of these is kept, and given when
  * the file was read. */
 static void on_message(j_common_ptr info, int level) {
   static const int fatal[] = {JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_JPEG_EOF, JWRN_MUST_RESYNC, JWRN_ARITH_BAD_CODE};

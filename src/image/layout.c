@@ -62,8 +62,8 @@ static void copy_sample(size_t bytes, uint8_t *to, const uint8_t *from) {
     memcpy(to, from, bytes);
 }
 
-/* Makes *transposed like the header: in each frame, `a` rows of `b` samples, which are
- * `stride` bytes apart, become b rows of a samples. */
+/* Makes *transposed like the header: in each frame, `a` rows of `b` samples, `stride` bytes apart, become b rows
+ * of a samples. */
 static gconv_status transpose(const gconv_image *image, const gconv_image *header, size_t a, size_t b, size_t stride,
                               gconv_image *transposed) {
   size_t bytes = gconv_type_bytes(image->type);

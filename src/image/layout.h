@@ -17,8 +17,7 @@ size_t gconv_image_row_bytes(const gconv_image *image);
 size_t gconv_image_bytes(const gconv_image *image);
 /* Returns `count` frames of an image, from `first` on. It shares the pixels with the image. */
 gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count);
-/* Makes *image, which may have pixels, an image like the header. Its memory is kept if it has the right size, and freed
- * otherwise. */
+/* Makes *image, which may have pixels, an image like the header. Its memory is kept if it has the right size, else freed. */
 void gconv_image_reshape(gconv_image *image, const gconv_image *header);
 /* Transposes an image that was read from an array N x H x W x C, with its H as channels. The array becomes N x C x H x W. */
 gconv_status gconv_to_nchw(gconv_image *image);

@@ -49,7 +49,7 @@ static double sample_of(gconv_type type, const void *row, size_t i) {
   return (double)((const float *)row)[i];
 }
 
-/* Whether all pixels of a row are opaque. */
+/* Returns whether all pixels of a row are opaque. */
 static bool is_opaque(const gconv_image *image, const void *row) {
   size_t channels = (size_t)image->channels, samples = (size_t)image->width * channels;
   bool opaque = true;
@@ -62,7 +62,7 @@ static bool is_opaque(const gconv_image *image, const void *row) {
   return opaque;
 }
 
-/* Whether one of two neighbours is less than half as opaque as the other, and of another colour. */
+/* Returns whether one of two neighbours is less than half as opaque as the other, and of another colour. */
 static bool differ(const gconv_image *image, const void *a_row, size_t a, const void *b_row, size_t b) {
   const double least = 1.0 / 64; /* the smallest difference of colours that is visible */
   size_t channels = (size_t)image->channels;

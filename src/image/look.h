@@ -18,11 +18,11 @@ typedef struct gconv_look {
   int bleeds;          /* 1: some transparent pixels beside opaque ones have another colour */
 } gconv_look;
 
-/* Looks at the rows of `image` from `first` on; earlier calls have looked at those before. Of an opaque image, only alpha is
- * looked at for colours. An image without alpha costs nothing there. */
+/* Looks at the rows of `image` from `first` on; earlier calls have looked at the rows before. When it looks for colours, it
+ * only reads alpha of an opaque image, and nothing of an image without alpha. */
 void gconv_look_at(gconv_look *look, const gconv_image *image, int32_t first, gconv_threads *threads);
 
-/* Adds to *sum what another look found. */
+/* Adds what `other` found to *sum. */
 void gconv_look_add(gconv_look *sum, const gconv_look *other);
 
 /* Warns, once a run, of NaN and infinities of the image at `path` that become black or white. If `path` is NULL, the image

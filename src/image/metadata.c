@@ -205,7 +205,7 @@ static void remove_between(char *text, const char *begin, const char *end) {
   memmove(to, from, strlen(from) + 1);
 }
 
-/* Makes XMP that of the upright image, and returns the orientation that it had; 0: it had none. */
+/* Changes XMP for the upright image, and returns the orientation that XMP had; 0: it had none. */
 static int settle_xmp(gconv_image *header, char *note, size_t size) {
   bool text = header->xmp && strlen(header->xmp) == header->xmp_bytes && strchr(header->xmp, '<');
   if (header->xmp && !text) {

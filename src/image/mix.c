@@ -22,7 +22,7 @@ typedef struct mixer {
   uint16_t integers[DISTANCES][BLOCK]; /* the weights modulo 65536, if they are integers; else 0 */
 } mixer;
 
-/* Whether coefficients are integers whose sums of levels are exact in float32. */
+/* Returns whether coefficients are integers whose sums of levels are exact in float32. */
 static bool are_integers(const float mixing[4][4], int channels, float white) {
   bool integers = true;
   for (int c = 0; c < channels; c++) {
@@ -90,8 +90,8 @@ GCONV_VECTOR_LOOP(mix_floats, (const mixer *m, gconv_type type, const void *rest
       add_levels(GCONV_F32, m->weights[d], in, d - (MOST - 1), sums);
 }
 
-/* cut() and round_level() do what gconv_cut_level() and gconv_to_level() of kernels/pixel.h define. Adding 2^23 rounds to
- * nearest even. */
+/* cut() and round_level() do gconv_cut_level() and gconv_to_level() (kernels/pixel.h). Adding 2^23 rounds to nearest
+ * even. */
 GCONV_INLINE uint32_t cut(float y) {
   return y > -2147483648.0f && y < 2147483648.0f ? (uint32_t)(int32_t)y : 0;
 }
@@ -128,8 +128,8 @@ static void mix_block(const mixer *m, gconv_type type, bool wrap, bool integers,
   }
 }
 
-/* Mixes samples i .. i + count - 1, at most a block, at an end of the row. Zeros stand for missing neighbours, whose weights
- * are 0. */
+/* Mixes samples i .. i + count - 1, at most a block, at an end of the row. Zeros stand for missing neighbours, which weigh
+ * 0. */
 static void mix_end(const mixer *m, const gconv_colour_rows *rows, bool wrap, bool integers, const uint8_t *in, uint8_t *out,
                     size_t i, size_t count) {
   const size_t size = gconv_type_bytes(rows->type), samples = rows->pixels * (size_t)rows->channels, margin = MOST;

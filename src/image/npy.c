@@ -30,7 +30,7 @@ static void set_type(gconv_reader *reader, const gconv_npy_header *file) {
   reader->header.type = !is_level ? GCONV_F32 : file->item_bytes == 2 ? GCONV_U16 : GCONV_U8;
 }
 
-/* Whether the array is a stack of frames: its last axis is too long to be one of colours. */
+/* Returns whether the array is a stack of frames: its last axis is too long to be colours. */
 static bool is_stack(const gconv_npy_header *file) {
   return file->dimensions == 3 && file->shape[2] > 4;
 }
@@ -85,7 +85,7 @@ static gconv_status open_npy(gconv_reader *reader) {
   return reader->member ? choose_frame(reader, file) : GCONV_OK;
 }
 
-/* Reads C x H x W as one planar image. Its elements lie as those of a stack of C frames. */
+/* Reads C x H x W as one planar image. Its elements lie as in a stack of C frames. */
 void gconv_npy_take_planes(gconv_reader *reader, int32_t planes) {
   const gconv_npy_header *file = &((const npy_state *)reader->state)->file;
   gconv_image *header = &reader->header;
@@ -140,7 +140,7 @@ static gconv_status read_bools(gconv_reader *reader, uint8_t *samples, size_t co
   return GCONV_OK;
 }
 
-/* Whether an integer of this magnitude is exact in float32. */
+/* Returns whether an integer of this magnitude is exact in float32. */
 static bool is_single(uint64_t magnitude) {
   return magnitude < 1 << 24 || magnitude >> __builtin_ctzll(magnitude) < 1 << 24;
 }
@@ -382,8 +382,7 @@ static gconv_status add_frame(gconv_writer *writer) {
   return GCONV_OK;
 }
 
-/* Writes the header again, with the number of frames. The header ends in spaces, which nearly always leave room for the
- * digits. */
+/* Writes the header again, with the number of frames. The header ends in spaces, nearly always enough for the digits. */
 static gconv_status write_number(gconv_writer *writer) {
   const npy_state *state = writer->state;
   uint8_t bytes[GCONV_NPY_HEADER_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy's .npz: a zip archive of arrays, each of which is a .npy file. One of them is read, as npy.c does it. */
+/* NumPy's .npz: a zip archive of arrays, each of which is a .npy file. npy.c reads one of them. */
 #include "base/zip.h"
 #include "image/format.h"
 

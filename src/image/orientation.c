@@ -34,8 +34,8 @@ void gconv_orient_header(gconv_image *image, int orientation) {
   image->unitless_y = resolution;
 }
 
-/* Finds the pixels of an upright image in the stored one: the pixel of the next column is `step_x` bytes further on, that of
- * the next row `step_y`. */
+/* Where the stored image has the pixels of the upright one: the next column's pixel is `step_x` bytes further on, the next
+ * row's `step_y`. */
 typedef struct walk {
   const uint8_t *first;
   ptrdiff_t step_x, step_y;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PFM, the portable float map: "PF" (RGB) or "Pf" (grey), width, height, scale, then floats by rows from the bottom up. The
- * sign of the scale is the byte order: negative is little-endian. The magnitude of the scale was meant for radiance, and is
- * ignored. */
+ * sign of the scale is the byte order: negative is little-endian. Its magnitude was meant for radiance, and is ignored. */
 #include "image/format.h"
 
 #include <ctype.h>
@@ -20,7 +19,7 @@ static bool sniff(const uint8_t *bytes, size_t size) {
   return size >= 3 && bytes[0] == 'P' && (bytes[1] == 'F' || bytes[1] == 'f') && isspace(bytes[2]);
 }
 
-/* Reads a word, and exactly one byte behind it: the next byte may look like white space, but is a pixel. Skips white space
+/* Reads a word, and exactly one byte after it: the next byte may look like white space, but is a pixel. Skips white space
  * before the word, and comments, which libvips writes, from # to the end of a line. */
 static gconv_status read_word(gconv_source *source, char word[WORD_BYTES]) {
   size_t used = 0;
@@ -58,7 +57,7 @@ static gconv_status read_size(gconv_source *source, int32_t *size) {
   return GCONV_OK;
 }
 
-/* Reads a decimal number for its sign, and whether it is 1. strtod() would use the decimal point of the locale. */
+/* Finds the sign of a decimal number, and whether it is 1. strtod() would use the decimal point of the locale. */
 static gconv_status read_scale(gconv_reader *reader, bool *negative) {
   gconv_source *source = reader->source;
   char word[WORD_BYTES];

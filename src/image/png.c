@@ -2,7 +2,7 @@
 /*
  * Reads PNG of every colour type and depth, by libpng; png_write.c writes PNG.
  *
- * Several images may lie one behind the other, as programs write them to pipes: each is a file of its own. They are read one
+ * Several images may lie one after the other, as programs write them to pipes: each is a file of its own. They are read one
  * by one, and must have the shape of the first. Only the metadata of the first are kept.
  *
  * libpng reports failures by longjmp(). So that no local variable lives across a jump, every call of libpng is made in a
@@ -23,7 +23,7 @@ enum { SRGB_GAMMA = 45455, SLACK = 1000 }; /* in 100,000ths, as files have them 
 enum {
   MOST_CHUNK = GCONV_MOST_METADATA, /* bytes that libpng may take for a chunk; ICC profiles of printers have up to 4 MB */
   MOST_EXPANSION = 1032,            /* zlib makes at most so many bytes of a byte: it limits the profile of a small file */
-  LIBPNG_BYTES = 64 << 10           /* the most that libpng or zlib allocates at once for itself */
+  LIBPNG_BYTES = 64 << 10           /* the most that libpng or zlib allocates at once for its own use */
 };
 
 typedef struct png_session {
@@ -39,18 +39,18 @@ typedef struct png_session {
   bool has_code;       /* the file has a cICP chunk, which is `code` */
   uint8_t code[4];     /* primaries, curve, matrix, range */
 
-  gconv_image header; /* header of the current image; the reader has that of the first */
+  gconv_image header; /* header of the current image; the reader has the first image's */
   int32_t image;      /* number of the current image, from 0 */
   int32_t row;        /* next row of the current image to be read */
   uint64_t begin;     /* position of the current image in the source */
-  uint64_t end;       /* in a file: the position behind the current image; 0: not known */
+  uint64_t end;       /* in a file: the position after the current image; 0: not known */
   bool interlaced;
   uint8_t head[8];            /* the last 8 bytes that libpng read at once: in the end, the head of the first IDAT chunk */
   bool plain;                 /* rows are the same in the file, but for the order of bytes */
   gconv_png_inflate *inflate; /* reads the rows; NULL: libpng does */
   bool again;                 /* libpng reads the file a second time, because `inflate` found something irregular */
   bool rows_begun;
-  bool late;         /* metadata came behind the pixels, through a pipe */
+  bool late;         /* metadata came after the pixels, through a pipe */
   int32_t rows_made; /* rows that libpng has made */
 
   /* Arguments of the steps that read rows. */
@@ -158,15 +158,13 @@ static void read_metadata(png_session *session) {
     gconv_reader_note(session->reader, "its ICC profile is left out: %s", session->icc_fault);
 }
 
-/* Returns the most memory that a chunk of this file can need. A chunk may promise any length, and libpng clears that much
- * memory. */
+/* Returns the most memory that a chunk of this file can need. A chunk may promise any length, and libpng clears so much. */
 static size_t most_of_chunk(const gconv_source *source) {
   uint64_t most = source->size < MOST_CHUNK / MOST_EXPANSION ? LIBPNG_BYTES + source->size * MOST_EXPANSION : MOST_CHUNK;
   return most < MOST_CHUNK ? (size_t)most : MOST_CHUNK;
 }
 
-/* Adds a note if the file is an animation (APNG): it has one picture for every program, and others in chunks that libpng
- * does not know. */
+/* Adds a note if the file is an animation (APNG): all pictures but the first are in chunks that libpng does not know. */
 static void note_animation(gconv_reader *reader, const uint8_t *data, size_t size) {
   uint64_t pictures = size >= 4 ? gconv_bytes_number(data, 4, true) : 0;
   if (pictures > 1)
@@ -174,8 +172,8 @@ static void note_animation(gconv_reader *reader, const uint8_t *data, size_t siz
                       (unsigned long long)pictures);
 }
 
-/* Takes a chunk of metadata, or a chunk that is not read, from libpng. Metadata behind the pixels are taken before, by
- * gconv_png_look_ahead(). In a pipe this is not possible: there they come too late. */
+/* Takes a chunk of metadata, or a chunk that is not read, from libpng. gconv_png_look_ahead() has taken metadata that follow
+ * the pixels. It cannot do so in a pipe: there they come too late. */
 static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
   png_session *session = png_get_user_chunk_ptr(png);
   gconv_reader *reader = session->reader;
@@ -217,8 +215,8 @@ static void read_info(png_session *session) {
   session->most = SIZE_MAX;
 }
 
-/* Sets the header to what rows will be after the transformations of start_rows(). Only IHDR and tRNS matter. libpng is not
- * asked, because it would allocate rows to answer. */
+/* Sets the header to what rows will be after the transformations of start_rows(). Only IHDR and tRNS matter. libpng could
+ * tell, but would allocate rows. */
 static void read_header(png_session *session) {
   gconv_image *header = &session->header;
   read_info(session);
@@ -319,7 +317,7 @@ static void close_png(gconv_reader *reader) {
   destroy_png(session);
 }
 
-/* Does gconv_read_options.palette: rows will be the numbers of a palette. */
+/* Does gconv_read_options.palette: rows will be numbers of a palette. */
 static gconv_status take_palette(gconv_reader *reader, gconv_palette *palette) {
   png_session *session = reader->state;
   png_colorp colours = NULL;
@@ -371,7 +369,7 @@ static void read_some_rows(png_session *session) {
     read_end(session);
 }
 
-/* Each of the seven passes adds some pixels to some rows. */
+/* Reads an image in seven passes, each of which adds some pixels to some rows. */
 static void read_interlaced(png_session *session) {
   start_rows(session);
   for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)

@@ -14,7 +14,7 @@ typedef struct bit_writer {
   uint8_t *next; /* eight bytes from here may be written over */
 } bit_writer;
 
-/* Puts `count` bits behind the others. Between two calls of drain(), at most 56 bits may be put. */
+/* Puts `count` bits after the others. Between two calls of drain(), at most 56 bits may be put. */
 GCONV_BOTH void put(bit_writer *writer, uint64_t bits, unsigned count) {
   writer->bits |= bits << writer->count;
   writer->count += count;

@@ -26,18 +26,17 @@ enum {
   HASH_BITS = 13,
   BLOCK_BYTES = GCONV_PNG_BLOCK_BYTES,
   STORED_BYTES = GCONV_PNG_STORED_BYTES,
-  LONGEST_CODE = 14, /* of a literal: four codes and 7 more bits fit into 64 bits */
+  LONGEST_CODE = 14, /* bits of a literal's code: four codes and 7 more bits fit into 64 bits */
 };
 
 /* ---- Finding matches ---- */
 
-/* Returns at how many bytes of a line matches are looked for: at each pixel, or at every second pixel if it is a single
- * byte. */
+/* Returns the distance of the bytes of a line where matches are looked for: a pixel, or two if a pixel is a byte. */
 GCONV_BOTH uint32_t step_of(size_t pixel) {
   return pixel > 1 ? (uint32_t)pixel : 2;
 }
 
-/* Returns how many bytes a match has at least; the hash is that of these bytes. */
+/* Returns how many bytes a match has at least. The hash is made of as many. */
 GCONV_BOTH uint32_t unit_of(size_t pixel) {
   return pixel > 2 ? (uint32_t)pixel : 4;
 }
@@ -71,8 +70,8 @@ GCONV_BOTH size_t common_length(const uint8_t *a, const uint8_t *b, size_t most)
   return most;
 }
 
-/* The symbol of length l (3 to 258) is 257 + length_symbol(l), followed by *extra bits. Between powers of two there are four
- * symbols. 258 has a symbol of its own. */
+/* The symbol of length l (3 to 258) is 257 + length_symbol(l), followed by *extra bits. There are four symbols for each
+ * power of two. 258 has a symbol of its own. */
 GCONV_BOTH unsigned length_symbol(unsigned length, unsigned *extra) {
   unsigned offset = length - SHORTEST;
   *extra = 0;
@@ -94,19 +93,19 @@ GCONV_BOTH unsigned distance_symbol(unsigned back, unsigned *extra) {
   return 2 * log + (back >> *extra) % 2;
 }
 
-/* Returns the entry for a pixel at position `at`, and the number of its slot in a hash table. An entry has 16 more bits of
- * the hash, which tell most pixels apart, above 16 bits of the position (modulo 65536). A slot has two entries: in its lower
- * half the latest pixel, in its upper half the pixel seen before it that was different. Matches are compared byte by byte,
- * so neither collisions nor stale positions do harm. */
+/* Returns the entry for a pixel at position `at`, and the number of its slot in a hash table. The lower half of an entry is
+ * the position modulo 65536, the upper half 16 more bits of the hash, which tell most pixels apart. A slot has two entries:
+ * in its lower half the latest pixel, in its upper half the last pixel before that was different. Matches are compared byte
+ * by byte, so neither collisions nor stale positions do harm. */
 GCONV_BOTH uint32_t entry_of(uint64_t pixel, size_t at, uint32_t *slot) {
   const uint64_t hash = pixel * UINT64_C(0x9e3779b97f4a7c15);
   *slot = (uint32_t)(hash >> (64 - HASH_BITS));
   return (uint32_t)(hash >> (32 - HASH_BITS) & 0xffff0000) | (uint16_t)at;
 }
 
-/* Returns how far back the slot has seen the pixel of this entry, which stands at `at`. The pixel is probably there; if the
- * result is 0 or more than the window, it was not seen. The slot gets the entry. No other memory is read: the branch that
- * follows is often mispredicted, and would wait for it. */
+/* Returns how many bytes before `at` the slot has probably seen this entry's pixel; 0, or more than the window: it has not
+ * seen it. Stores the entry in the slot. Reads no other memory: the branch that follows, often mispredicted, would wait for
+ * it. */
 GCONV_BOTH size_t look_up_slot(uint64_t *slot, size_t at, uint32_t entry) {
   uint64_t seen = *slot;
   uint32_t latest = (uint32_t)seen, other = (uint32_t)(seen >> 32);

@@ -10,9 +10,9 @@
 
 enum {
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
-  TRIAL_BYTES = 8192, /* so many bytes of a block tell whether matches are worth looking for */
+  TRIAL_BYTES = 8192, /* bytes of a block that tell whether matches are worth looking for */
   COUNT_TABLES = 8,
-  MANY = 4096, /* so many literals are worth making tables for */
+  MANY = 4096, /* literals for which making tables pays */
 };
 
 /* Some literals and then a match. The last sequence of a block has length 0: no match. */
@@ -29,7 +29,7 @@ struct gconv_png_deflater {
   uint32_t counts[SYMBOLS], distance_counts[DISTANCE_SYMBOLS];
   uint64_t extra_bits; /* extra bits of all lengths and distances */
   uint8_t lengths[SYMBOLS + DISTANCE_SYMBOLS];
-  /* Packed codes: see COUNT_BITS. Those of lengths include their extra bits. */
+  /* Packed codes: see COUNT_BITS. Codes of lengths include their extra bits. */
   uint32_t literal_codes[LITERALS], length_codes[LONGEST + 1], distance_codes[DISTANCE_SYMBOLS], end_code;
 };
 
@@ -54,7 +54,7 @@ GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_
   deflater->sequences[deflater->count++] = (sequence){(uint32_t)literals, (uint16_t)length, (uint16_t)(distance - 1)};
 }
 
-/* Cuts bytes begin .. stop - 1 into literals and matches. The last of these may reach beyond; returns where it ends. Matches
+/* Cuts bytes begin .. stop - 1 into literals and matches. The last match may reach beyond; returns where it ends. Matches
  * are looked for at every `step` bytes of a line; the first `unit` bytes, SHORTEST or more, must be equal. */
 GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop,
                              size_t step, size_t unit) {
@@ -76,7 +76,7 @@ GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines
           literals = at += length;
           continue;
         }
-        if (length >= unit) { /* the constant length need not be waited for, if the branch is predicted */
+        if (length >= unit) { /* a constant: code need not wait for it if the branch is predicted */
           add_match(deflater, at - literals, unit, distance);
           literals = at += unit;
           continue;
@@ -118,7 +118,7 @@ static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, si
   }
 }
 
-/* Makes literals of all bytes. Counts them in eight tables: in one, a byte that comes again would wait for its own count. */
+/* Makes literals of all bytes. Counts them in eight tables: with one, equal bytes in a row would wait for each other. */
 static void take_literals(gconv_png_deflater *deflater, const uint8_t *bytes, size_t size) {
   uint32_t tables[COUNT_TABLES][LITERALS] = {{0}};
   size_t i = 0;

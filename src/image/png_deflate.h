@@ -4,8 +4,7 @@
  * fast levels.
  *
  * Matches are looked for where pixels begin, and are whole pixels long. That is a third or a quarter of the work, and finds
- * what matters: colour channels vary together. A prefix code of single bytes cannot use this, but a copy of an equal pixel
- * from the rows before can.
+ * what matters: colour channels vary together. A prefix code of single bytes cannot use this; a copy of an equal pixel can.
  */
 #pragma once
 
@@ -23,12 +22,12 @@ gconv_status gconv_png_deflater_create(gconv_png_deflater **deflater);
 /* NULL is allowed. */
 void gconv_png_deflater_free(gconv_png_deflater *deflater);
 
-/* Bytes that must be readable behind the input. */
+/* Bytes that must be readable after the input. */
 enum { GCONV_PNG_DEFLATE_SLACK = 16 };
 
 /* The input. */
 typedef struct gconv_png_lines {
-  const uint8_t *bytes; /* lines: the number of a filter, and filtered pixels */
+  const uint8_t *bytes; /* each line is the number of a filter, and filtered pixels */
   size_t size;          /* bytes of all lines */
   size_t line;          /* bytes of a line */
   size_t pixel;         /* bytes of a pixel: 1, 2, 3, 4, 6 or 8 */
@@ -40,8 +39,9 @@ enum {
   GCONV_PNG_STORED_BYTES = 65535, /* the most bytes of a stored block */
 };
 
-/* Returns the room that compressing `size` bytes needs. A block never takes more than it does stored, in up to 4 parts of 5
- * more bytes each. But its codes are described before that is known, so the room has a description, too. */
+/* Returns the room that compressing `size` bytes needs. A block never takes more than its bytes, stored in up to 4 parts of
+ * 5 more bytes each. But codes are described before it is known that storing is shorter: so there is room for a
+ * description. */
 GCONV_BOTH size_t gconv_png_deflate_bound(size_t size) {
   const size_t parts = 4, most_description = 512, mark = 16, room = 16;
   return size + (size / GCONV_PNG_BLOCK_BYTES + 1) * parts * 5 + most_description + mark + room;

@@ -60,7 +60,7 @@ static gconv_png_lines filter_rows(gconv_png_strip_encoder *encoder, const gconv
   return (gconv_png_lines){.bytes = encoder->lines, .size = count * line, .line = line, .pixel = shape->pixel};
 }
 
-/* By the rules of png_strip.h. */
+/* Chooses a filter by the rules of png_strip.h. */
 static gconv_png_choice choose_filter(gconv_png_strip_encoder *encoder, const gconv_png_rows *rows) {
   const gconv_png_sample sample = gconv_png_sample_of(encoder->shape.row_bytes + 1, 0, rows->count);
   uint64_t literals[GCONV_PNG_FILTERS];
@@ -84,7 +84,7 @@ static gconv_png_choice choose_filter(gconv_png_strip_encoder *encoder, const gc
 
 /* ---- Compression ---- */
 
-/* Raw deflate into out[0 .. room); 0 if that is not enough. */
+/* Makes raw deflate in out[0 .. room). Returns its size; 0 if the room is not enough. */
 static size_t deflate_by_zlib(z_stream *stream, const gconv_png_lines *lines, bool last, uint8_t *out, size_t room) {
   deflateReset(stream);
   stream->next_in = (z_const Bytef *)lines->bytes;
@@ -96,8 +96,8 @@ static size_t deflate_by_zlib(z_stream *stream, const gconv_png_lines *lines, bo
   return whole ? room - stream->avail_out : 0;
 }
 
-/* Our own deflate knows pixels, and makes some photos smaller than zlib at any level: whoever asks for a level gets the
- * smaller of both. zlib writes over our result; if zlib's is not smaller, ours is made once more, which is fast. */
+/* Our own deflate knows pixels, and makes some photos smaller than zlib at any level. So users who ask for a level get the
+ * smaller of both results. zlib writes over ours; if its result is not smaller, ours is made once more, which is fast. */
 static size_t deflate_lines(gconv_png_strip_encoder *encoder, const gconv_png_lines *lines, bool last, uint8_t *out) {
   if (encoder->shape.level == 0)
     return deflate_by_zlib(&encoder->zlib, lines, last, out, encoder->zlib_room);

@@ -37,8 +37,7 @@ size_t gconv_png_strip_encoder_room(const gconv_png_strip_encoder *encoder);
  * the Adler-32 of the filtered lines. */
 size_t gconv_png_encode_strip(gconv_png_strip_encoder *encoder, const gconv_png_rows *rows, uint8_t *chunk, uint32_t *adler);
 
-/* Makes a chunk of `size` bytes that stand at chunk + GCONV_PNG_CHUNK_HEAD: adds length, type and CRC. Returns the size of
- * the chunk. */
+/* Makes a chunk of the `size` bytes at chunk + GCONV_PNG_CHUNK_HEAD: adds length, type and CRC. Returns the chunk's size. */
 size_t gconv_png_frame_chunk(uint8_t *chunk, const char *type, size_t size);
 /* Puts four bytes, the highest first. */
 void gconv_png_put_be32(uint8_t *bytes, uint32_t value);

@@ -46,7 +46,7 @@ void gconv_png_filter_row(int filter, const uint8_t *row, const uint8_t *above, 
 
 #ifdef __SSE2__
 
-/* Loads the bytes of a pixel, and the bytes behind it up to four or eight. */
+/* Loads the bytes of a pixel, and the bytes after it up to four or eight. */
 GCONV_INLINE __m128i load_pixel(const uint8_t *bytes, size_t pixel) {
   uint64_t value = 0;
   memcpy(&value, bytes, pixel <= 4 ? 4 : 8);
@@ -64,9 +64,7 @@ GCONV_INLINE __m128i predict_average(__m128i left, __m128i up) {
   return _mm_sub_epi8(_mm_avg_epu8(left, up), odd);
 }
 
-/* Does gconv_png_predict_paeth() in 16 bits, with fewer comparisons that wait for `left`. The result is the smaller of left
- * and up if 3 corner - left - up is at least the larger of them, the larger if it is at most the smaller, else the
- * corner. */
+/* Does gconv_png_predict_paeth() in 16 bits, by the same rule, with fewer comparisons that wait for `left`. */
 GCONV_INLINE __m128i choose_paeth(__m128i left, __m128i up, __m128i corner) {
   __m128i three = _mm_add_epi16(corner, _mm_add_epi16(corner, corner)), sum = _mm_sub_epi16(_mm_sub_epi16(three, up), left);
   __m128i smaller = _mm_min_epi16(left, up), larger = _mm_max_epi16(left, up);
@@ -75,8 +73,8 @@ GCONV_INLINE __m128i choose_paeth(__m128i left, __m128i up, __m128i corner) {
   return _mm_or_si128(either, _mm_and_si128(corner, _mm_and_si128(below, over)));
 }
 
-/* Reads and writes four or eight bytes at each pixel. For the last pixels, where that would reach beyond the row, copies are
- * used. */
+/* Reads and writes four or eight bytes at each pixel. Copies of the last pixels are used where that reaches beyond the
+ * row. */
 GCONV_INLINE void unfilter_pixels(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel,
                                   uint8_t *out) {
   const size_t width = pixel <= 4 ? 4 : 8;

@@ -33,7 +33,7 @@ struct gconv_png_inflate {
   uint8_t *input;
   uint8_t *piece; /* piece[begin .. end) is inflated */
   size_t begin, end, piece_bytes;
-  uint64_t to_inflate; /* bytes of lines that ISA-L was not asked for yet */
+  uint64_t to_inflate; /* bytes of lines that ISA-L has not been asked for */
 
   size_t line, pixel; /* bytes of a line, and of a pixel */
   int32_t rows_left;
@@ -93,7 +93,7 @@ static bool next_chunk(gconv_png_inflate *inflate) {
   return inflate->left <= INT32_MAX;
 }
 
-/* Reads more of the IDAT chunks. It finds nothing only behind the last of them. Returns false if something is wrong. */
+/* Reads more of the IDAT chunks, and nothing after the last. Returns false if something is wrong. */
 static bool read_input(gconv_png_inflate *inflate) {
   size_t size = 0;
   while (size < INPUT_BYTES) {
@@ -112,7 +112,7 @@ static bool read_input(gconv_png_inflate *inflate) {
   return true;
 }
 
-/* Goes on to the end of the file. Skips texts, times, and EXIF, which ImageMagick writes behind the pixels. Returns false at
+/* Goes on to the end of the file. Skips texts, times, and EXIF, which ImageMagick writes after the pixels. Returns false at
  * other chunks: libpng must look at them. */
 static bool read_end(gconv_png_inflate *inflate) {
   while (!is_type(inflate, "IEND")) {
@@ -144,7 +144,7 @@ static bool inflate_some(gconv_png_inflate *inflate) {
   }
 }
 
-/* Inflates the next lines into the piece, behind what is left of the lines before. */
+/* Inflates the next lines into the piece, after what is left of the lines before. */
 static bool inflate_piece(gconv_png_inflate *inflate) {
   size_t kept = inflate->end - inflate->begin;
   memmove(inflate->piece, inflate->piece + inflate->begin, kept);
@@ -157,7 +157,7 @@ static bool inflate_piece(gconv_png_inflate *inflate) {
   return inflate_some(inflate) && inflate->state->avail_out == 0;
 }
 
-/* Called behind the last line. Returns whether the stream ends here, with the right checksum, and the IDAT chunks end with
+/* Called after the last line. Returns whether the stream ends here, with the right checksum, and the IDAT chunks end with
  * it. */
 static bool end_stream(gconv_png_inflate *inflate) {
   struct inflate_state *state = inflate->state;
@@ -213,7 +213,7 @@ gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, size_t chunk_byt
   if (!gconv_source_can_rewind(source) || line > MOST_LINE_BYTES || chunk_bytes < ZLIB_HEAD ||
       gconv_source_peek(source, ZLIB_HEAD, &begin, &got) != GCONV_OK || got < ZLIB_HEAD)
     return NULL;
-  /* zlib allows no distance beyond the window that the stream announces, ISA-L does: so only the full window is taken. */
+  /* ISA-L, unlike zlib, allows distances beyond the stream's window: so only streams with the full window are read here. */
   if (begin[0] != 0x78 || (begin[0] << 8 | begin[1]) % 31 != 0 || (begin[1] & 0x20))
     return NULL;
   gconv_png_inflate *inflate = calloc(1, sizeof *inflate);

@@ -13,16 +13,15 @@
 typedef struct gconv_png_inflate gconv_png_inflate;
 
 /* Begins to read an image that is not interlaced, and whose rows have the samples of `header` as they are, in big-endian
- * order. `source` stands behind the head of the first IDAT chunk, which has `chunk_bytes`. Returns NULL, and changes
- * nothing, if zlib must inflate: without ISA-L or memory, where the source cannot go back, for odd streams and very long
- * rows. */
+ * order. `source` is after the head of the first IDAT chunk, which has `chunk_bytes`. Returns NULL, and changes nothing, if
+ * zlib must inflate: without ISA-L or memory, if the source cannot go back, for odd streams and very long rows. */
 gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, size_t chunk_bytes, const gconv_image *header);
 
 /* Reads the next `count` rows to rows + i * row_bytes. Returns false if the file is irregular. With the last row, the rest
  * of the file is read, too. */
 bool gconv_png_inflate_rows(gconv_png_inflate *inflate, uint8_t *rows, size_t row_bytes, int32_t count);
 
-/* Returns about the most memory that reading an image like this takes here. */
+/* Returns about the most memory that reading an image like `header` takes. */
 size_t gconv_png_inflate_bytes(const gconv_image *header);
 
 /* NULL is allowed. */

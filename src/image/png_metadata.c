@@ -27,7 +27,7 @@ typedef struct text_chunk {
   bool deflated, utf8;
 } text_chunk;
 
-/* Moves *at behind the next 0. Returns false if there is none. */
+/* Moves *at past the next 0. Returns false if there is none. */
 static bool skip_word(const uint8_t **at, const uint8_t *end) {
   const uint8_t *zero = *at < end ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
   if (zero)
@@ -35,8 +35,8 @@ static bool skip_word(const uint8_t **at, const uint8_t *end) {
   return zero;
 }
 
-/* What stands between keyword and text. zTXt: the method of compression, 0. iTXt: whether the text is compressed, the
- * method, and two words: the language, and the keyword in that language. */
+/* Between keyword and text, zTXt has the method of compression, 0. iTXt has whether the text is compressed, the method, and
+ * two words: the language, and the keyword in that language. */
 static bool parse_text(const char *type, const uint8_t *data, size_t size, text_chunk *chunk) {
   const uint8_t *at = data, *end = data + size;
   *chunk = (text_chunk){.keyword = (const char *)data, .deflated = type[0] == 'z', .utf8 = type[0] == 'i'};
@@ -97,7 +97,7 @@ static bool is_ascii(const char *text) {
   return true;
 }
 
-/* A comment in Latin-1, as the format has it, becomes one in UTF-8; some programs write that in the first place. */
+/* A comment in Latin-1, as the format demands, becomes UTF-8. Some programs write UTF-8 themselves. */
 static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) {
   if (chunk->utf8 || gconv_utf8_is_whole((const char *)chunk->text, chunk->size))
     return gconv_reader_add_comment(reader, chunk->text, chunk->size);
@@ -197,7 +197,7 @@ static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, 
 
 /* ---- Chunks -------------------------------------------------------------------------------------------------------- */
 
-/* XMP in a chunk of its own takes precedence over that of a raw profile, and so does EXIF. */
+/* XMP in a chunk of its own takes precedence over XMP in a raw profile. So does EXIF. */
 static gconv_status take_xmp(gconv_reader *reader, const text_chunk *chunk) {
   gconv_release(reader->header.xmp);
   reader->header.xmp = NULL;
@@ -251,11 +251,11 @@ static gconv_status take_text(gconv_reader *reader, const char *type, const uint
   return take_plain_text(reader, &chunk);
 }
 
-/* Reports a chunk that is not read, unless it would mean nothing for a result. Names of chunks are letters. */
+/* Reports a chunk that is not read, unless it means nothing for results. Names of chunks are letters. */
 static void lose_chunk(gconv_reader *reader, const char type[4]) {
   static const struct {
     char type[5];
-    const char *name; /* NULL: not reported, as it tells only of this file or its samples, not of results */
+    const char *name; /* NULL: not reported, as it only describes this file or its samples */
   } known[] = {{"pCAL", "what samples measure (pCAL)"},
                {"sCAL", "the size of a pixel (sCAL)"},
                {"bKGD", "the background (bKGD)"},
@@ -295,11 +295,11 @@ bool gconv_png_is_metadata(const char *type, const uint8_t *data, size_t size) {
   return memcmp(type, "eXIf", 4) == 0 || (is_text(type) && parse_text(type, data, size, &chunk) && is_known(chunk.keyword));
 }
 
-/* ---- Behind the pixels --------------------------------------------------------------------------------------------- */
+/* ---- After the pixels --------------------------------------------------------------------------------------------- */
 
 enum { CHUNK_HEAD = 8, CRC_BYTES = 4, WINDOW_BYTES = 512 };
 
-/* A part of the file. Small chunks are looked at in it; large ones are passed over without being read. */
+/* A part of the file, to look at small chunks. Large ones are passed over without being read. */
 typedef struct window {
   const gconv_source *source;
   uint64_t begin;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides about the strips of a PNG: their rows, their filter, and whether matches are looked for. The header is compiled
- * for the host (png_encode.c) and for CUDA (codec_cuda/png.cu), so that both make the same bytes of an image. The other
- * headers that both sides share are png_filter.h, huffman.h, png_deflate.h, png_cut.h and png_bits.h.
+ * Decides about the strips of a PNG: their rows, their filter, and whether matches are looked for. This header,
+ * png_filter.h, huffman.h, png_deflate.h, png_cut.h and png_bits.h are compiled for the host (png_encode.c) and for CUDA
+ * (codec_cuda/png.cu), so that both make the same bytes of an image.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The parts of a strip's chunk, in bytes; and the compression level that our own deflate makes. */
+/* The bytes of the parts of a strip's chunk, and the compression level for which our own deflate is used. */
 enum {
   GCONV_PNG_CHUNK_HEAD = 8,  /* length and type */
   GCONV_PNG_CHUNK_TAIL = 4,  /* CRC */
@@ -21,14 +21,14 @@ enum {
   GCONV_PNG_FAST_LEVEL = 1,
 };
 
-/* Returns the stream head (RFC 1950): deflate with a window of 32 KB, and how hard the compressor tried. Its upper byte
- * comes first. */
+/* Returns the stream head (RFC 1950): deflate, a window of 32 KB, and how hard the compressor tried; its upper byte is
+ * first. */
 GCONV_BOTH unsigned gconv_png_stream_head(int level) {
   const unsigned effort = level < 2 ? 0 : level < 6 ? 1 : level == 6 ? 2 : 3, head = 0x7800 | effort << 6;
   return head + 31 - head % 31;
 }
 
-/* Returns the most bytes that the chunk of a strip takes whose lines have `size` bytes. */
+/* Returns the most bytes of the chunk of a strip whose lines have `size` bytes. */
 GCONV_BOTH size_t gconv_png_chunk_bound(size_t size) {
   return GCONV_PNG_CHUNK_HEAD + GCONV_PNG_STREAM_HEAD + gconv_png_deflate_bound(size) + GCONV_PNG_CHUNK_TAIL;
 }
@@ -54,8 +54,8 @@ GCONV_BOTH gconv_png_sample gconv_png_sample_of(size_t line, size_t begin, size_
 }
 
 /*
- * The choice of a filter: the filter that makes the sample smallest. Sums of absolute differences, the usual measure, do not
- * see what makes a photo small: the differences of its channels are alike. So the sample is counted with every filter.
+ * Chooses the filter that makes the sample smallest. Sums of absolute differences, the usual measure, do not see what makes
+ * a photo small: the differences of its channels are alike. So the bits of the sample are counted with every filter.
  *
  * Then filters are tried with matches, in GCONV_PNG_FILTERS turns. Filters that cannot win by matches are skipped:
  *     choice = gconv_png_choice_begin(bits without matches);
@@ -64,8 +64,8 @@ GCONV_BOTH gconv_png_sample gconv_png_sample_of(size_t line, size_t begin, size_
  */
 typedef struct gconv_png_choice {
   uint64_t literals[GCONV_PNG_FILTERS]; /* the bits of the sample without matches */
-  uint64_t fewest, least;               /* the fewest bits without matches; the fewest so far, with or without */
-  int first, best;                      /* the filter that makes `fewest` bits; that which makes `least` */
+  uint64_t fewest, least;               /* the fewest bits without matches; the fewest so far, with matches or without */
+  int first, best;                      /* the filter that makes `fewest` bits; the one that makes `least` */
   bool matches;                         /* matches are looked for in the strip */
   bool pay;                             /* matches pay with some filter that was tried */
 } gconv_png_choice;
@@ -91,14 +91,14 @@ GCONV_BOTH int gconv_png_choice_turn(const gconv_png_choice *choice, int turn) {
 }
 
 /* Returns whether matches are tried with this filter. `pay`: matches pay with a filter that was tried before. A drawing is
- * smallest with matches and no filter, even where another filter halves the bits without matches. */
+ * smallest with matches and no filter, even if a filter halves the bits without matches. */
 GCONV_BOTH bool gconv_png_choice_wants(const gconv_png_choice *choice, int filter, bool pay) {
   const uint64_t bits = choice->literals[filter], fewest = choice->fewest;
   const bool near = bits - fewest <= fewest / 3, drawing = filter == GCONV_PNG_NONE && (pay || bits / 2 < fewest);
   return filter == choice->first || (pay && near) || drawing;
 }
 
-/* Takes the result of a turn. `with`: the bits that this filter makes of the sample with matches, if they were tried. */
+/* Takes the result of a turn. `with`: the bits of the sample with this filter and matches, if matches were tried. */
 GCONV_BOTH void gconv_png_choice_take(gconv_png_choice *choice, int filter, bool tried, uint64_t with) {
   const bool matches = tried && gconv_png_matches_pay(with, choice->literals[filter]);
   const uint64_t bits = matches ? with : choice->literals[filter];

@@ -4,8 +4,8 @@
  *
  * The rows are cut into strips. How many rows a strip has depends on the image alone. png_encode.c makes an IDAT chunk of
  * each strip by itself: its blocks of deflate end at a byte, so that all chunks together are one stream. Threads take strips
- * in turn and hand them in. The thread that completes the next strip in order writes it. So the file is the same for any
- * number of threads, and few strips are in memory at a time.
+ * in turn, and hand them in to be written in order. So the file is the same for any number of threads, and few strips are in
+ * memory at a time.
  */
 #include "base/checksum.h"
 #include "base/element.h"
@@ -283,7 +283,7 @@ gconv_status gconv_png_start(gconv_writer *writer) {
 
 /* ---- Rows ---- */
 
-/* Copies rows to those that are held; returns how many. */
+/* Adds copies of rows to the held ones; returns how many. */
 static size_t hold(struct state *state, const uint8_t *rows, size_t stride, size_t count) {
   size_t room = state->held_room - state->held_rows, taken = count < room ? count : room;
   for (size_t i = 0; i < taken; i++)
@@ -319,8 +319,7 @@ gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t
   return GCONV_OK;
 }
 
-/* Writes chunks that were made elsewhere as they are. The last of their rows is not known here: if samples follow,
- * part->above is that row. */
+/* Writes chunks that were made elsewhere as they are. Their last row is not known: if samples follow, it is part->above. */
 gconv_status gconv_png_write_part(gconv_writer *writer, const gconv_part *part) {
   struct state *state = writer->state;
   if (part->samples) {

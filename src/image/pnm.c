@@ -2,8 +2,8 @@
 /* Netpbm's formats. PNM: P1 to P3 are bitmaps, grey and RGB as text; P4 to P6 are the same as bytes. PAM: P7, which adds
  * alpha. Samples run from 0 to any maxval up to 65535. If that is not 255 or 65535, they are rescaled to the full range.
  *
- * A file may have several images, one behind the other, each with its header. Those of a file are counted when it is opened,
- * those of a pipe are found one by one. They must have one shape, but may be of different kinds. */
+ * A file may have several images, one after the other, each with its header. Images of a file are counted when it is
+ * opened, images of a pipe are found one by one. They must have one shape, but may be of different kinds. */
 #include "image/pnm.h"
 
 #include <string.h>
@@ -15,16 +15,16 @@ typedef struct pnm_state {
   int kind;           /* 1 to 7, the digit of the magic */
   uint32_t maxval;    /* 1 to 65535 */
   uint16_t *scaled;   /* sample -> rescaled sample: `levels`; NULL if samples stay as they are */
-  uint16_t *levels;   /* owned; of images whose maxval is levels_of */
+  uint16_t *levels;   /* owned; for images whose maxval is levels_of */
   float *fractions;   /* owned; sample -> sample / maxval, if the image is f32; else NULL */
   uint32_t levels_of, fractions_of;
-  int32_t tables; /* how many tables larger than their image were made since the first image */
+  int32_t tables; /* number of tables made that are larger than their image, since the first image */
   uint8_t *bits;  /* of P4: a row, 8 pixels a byte */
 } pnm_state;
 
 /* ---- Reading ---- */
 
-/* Bytes of a sample in P5 to P7. */
+/* Returns the bytes of a sample in P5 to P7. */
 static size_t sample_bytes(const pnm_state *state) {
   return state->maxval > UINT8_MAX ? 2 : 1;
 }
@@ -53,7 +53,7 @@ static gconv_status begin_table(const gconv_reader *reader, size_t item_bytes, v
   return gconv_allocate(((size_t)state->maxval + 1) * item_bytes, "a table of samples", table);
 }
 
-/* value * full / maxval, rounded to nearest, ties to even. */
+/* Makes the table of value * full / maxval, rounded to nearest, ties to even. */
 static gconv_status make_scale(const gconv_reader *reader, uint32_t full) {
   pnm_state *state = reader->state;
   void *table = NULL;
@@ -74,7 +74,7 @@ static gconv_status make_scale(const gconv_reader *reader, uint32_t full) {
   return GCONV_OK;
 }
 
-/* For images that become f32. */
+/* Makes the table for images that become f32. */
 static gconv_status make_fractions(const gconv_reader *reader) {
   pnm_state *state = reader->state;
   void *table = NULL;
@@ -89,7 +89,7 @@ static gconv_status make_fractions(const gconv_reader *reader) {
   return GCONV_OK;
 }
 
-/* Bytes that the pixels of an image take in the file. For text, this is a lower bound: one digit a sample. */
+/* Returns the bytes of an image's pixels in the file; for text, a lower bound: one digit a sample. */
 static size_t pixel_bytes(const pnm_state *state, const gconv_image *header) {
   size_t samples = (size_t)header->width * (size_t)header->channels;
   size_t row = state->kind == 4   ? ((size_t)header->width + 7) / 8
@@ -115,8 +115,8 @@ static gconv_status read_header(gconv_reader *reader) {
   return make_scale(reader, header->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX);
 }
 
-/* Makes the image f32 if rescaling to 255 or 65535 would round, which is so if maxval does not divide this number. Later
- * images of the file have the type of the first. */
+/* Makes the image f32 if rescaling would round: if maxval divides neither 255 nor 65535. Later images of the file have the
+ * type of the first. */
 static gconv_status unround(gconv_reader *reader) {
   pnm_state *state = reader->state;
   if (!state->scaled || (sample_bytes(state) == 2 ? UINT16_MAX : UINT8_MAX) % state->maxval == 0)
@@ -197,7 +197,7 @@ static gconv_status read_samples(gconv_reader *reader, void *row, size_t samples
   const pnm_state *state = reader->state;
   size_t item_bytes = sample_bytes(state);
   void *stored = row;
-  if (state->fractions) /* samples are read into the end of the row, and so none is written over before it is converted */
+  if (state->fractions) /* samples are read to the end of the row, so that none is written over before it is converted */
     stored = (uint8_t *)row + samples * (sizeof(float) - item_bytes);
   GCONV_TRY(gconv_source_read_exactly(reader->source, stored, samples * item_bytes, "its pixels"));
   if (item_bytes == 2 && !gconv_host_is_big_endian())
@@ -262,7 +262,7 @@ static gconv_status read_next_header(gconv_reader *reader) {
   return gconv_reader_check_next(reader, number, &next);
 }
 
-/* Skips white space behind an image. *more: another image follows. */
+/* Skips white space after an image. *more: another image follows. */
 static gconv_status look_behind(gconv_reader *reader, bool *more) {
   const uint8_t *bytes;
   size_t got;
@@ -292,7 +292,7 @@ static gconv_status skip_pixels(gconv_reader *reader) {
   return status;
 }
 
-/* Counts the images of a file, from the first on, whose header was read. */
+/* Counts the images of a file. The header of the first was read. */
 static gconv_status count_images(gconv_reader *reader, int32_t *count) {
   bool more = true;
   for (*count = 1; *count < INT32_MAX; ++*count) {
@@ -305,7 +305,7 @@ static gconv_status count_images(gconv_reader *reader, int32_t *count) {
   return gconv_fail(GCONV_TOO_LARGE, "%s: has more than 2^31 - 1 images", reader->source->name);
 }
 
-/* Goes to image `index`, from the first, whose header was read. */
+/* Goes to image `index`. The header of the first was read. */
 static gconv_status go_to_image(gconv_reader *reader, int64_t index) {
   bool more = true;
   for (int64_t i = 0; i < index; i++) {
@@ -347,7 +347,7 @@ static gconv_status open_pnm(gconv_reader *reader) {
   return GCONV_OK;
 }
 
-/* Of a file whose images were counted: goes on with the next one. */
+/* Goes on with the next image of a file whose images were counted. */
 static gconv_status begin_next(gconv_reader *reader) {
   bool more, foreign = reader->foreign; /* whether something else follows the last image: count_images() found out */
   GCONV_TRY(look_behind(reader, &more));

@@ -19,7 +19,7 @@ static inline bool gconv_pnm_is_space(int c) {
 /* Reads the first byte that is neither white space nor in a comment (from # to the end of the line). */
 gconv_status gconv_pnm_skip_space(gconv_source *source, int *c);
 
-/* Reads a number after white space and comments, and the one byte behind it. */
+/* Reads a number after white space and comments, and the one byte after it. */
 gconv_status gconv_pnm_read_number(gconv_source *source, const char *what, uint32_t limit, uint32_t *value);
 
 /* Reads the header of the next image: *kind is 1 to 7, the digit of the magic. Sets width, height, channels and alpha. */

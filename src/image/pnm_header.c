@@ -43,7 +43,7 @@ gconv_status gconv_pnm_read_number(gconv_source *source, const char *what, uint3
   if (!any || !(gconv_pnm_is_space(c) || c == GCONV_PNM_END || c == '#'))
     return gconv_fail(GCONV_BAD_FILE, "%s: its %s is not a whole number, at byte %llu", source->name, what,
                       (unsigned long long)source->position);
-  while (c == '#' || (c != '\n' && c != GCONV_PNM_END && !gconv_pnm_is_space(c))) /* a comment directly behind a number */
+  while (c == '#' || (c != '\n' && c != GCONV_PNM_END && !gconv_pnm_is_space(c))) /* a comment directly after a number */
     GCONV_TRY(next_byte(source, &c));
   *value = (uint32_t)number;
   return GCONV_OK;
@@ -65,7 +65,7 @@ static gconv_status read_pnm_header(gconv_reader *reader, int kind, uint32_t *ma
   return GCONV_OK;
 }
 
-/* Reads a line without its end. What does not fit is cut; no known word is so long. */
+/* Reads a line without its end. Text that does not fit is cut off; no known word is so long. */
 static gconv_status read_line(gconv_source *source, char *line, size_t size) {
   size_t used = 0;
   int c;
@@ -91,7 +91,7 @@ static gconv_status set_tuple_type(const gconv_reader *reader, const char *type,
     bool alpha;
   } known[] = {{"BLACKANDWHITE", 1, false},      {"GRAYSCALE", 1, false},      {"RGB", 3, false},
                {"BLACKANDWHITE_ALPHA", 2, true}, {"GRAYSCALE_ALPHA", 2, true}, {"RGB_ALPHA", 4, true}};
-  bool found = type[0] == '\0' && depth >= 1 && depth <= 4; /* without a type, samples are just numbers */
+  bool found = type[0] == '\0' && depth >= 1 && depth <= 4; /* without a type, channels have no meaning */
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
     if (strcmp(type, known[i].name) == 0 && depth == known[i].depth) {
       found = true;

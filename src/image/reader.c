@@ -11,8 +11,7 @@
 
 /* ---- Opening ---- */
 
-/* The limit counts a pixel for every four channels, or part of four. So it also bounds the memory of planar images with many
- * channels. */
+/* The limit counts a pixel for every four channels, or part of four. So it also bounds planar images with many channels. */
 static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_time) {
   const gconv_image *header = &reader->header;
   size_t factors[] = {(size_t)frames_at_a_time, (size_t)header->height, (size_t)header->width,
@@ -32,7 +31,7 @@ static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_
 gconv_status gconv_reader_check_expansion(const gconv_reader *reader, int32_t frames) {
   const gconv_image *header = &reader->header;
   size_t pixels = gconv_product(3, (size_t[]){(size_t)frames, (size_t)header->height, (size_t)header->width});
-  size_t always = frames > 1 ? 1 << 26 : 1 << 28; /* 1 << 28: the largest WebP, which is a tiny file if it has one colour */
+  size_t always = frames > 1 ? 1 << 26 : 1 << 28; /* 1 << 28: the largest WebP, whose file is tiny if it has one colour */
   uint64_t size = reader->source->size == UINT64_MAX ? reader->held : reader->source->size;
   if (size == 0 || pixels <= always || pixels / GCONV_MOST_EXPANSION <= size)
     return GCONV_OK;
@@ -173,7 +172,7 @@ gconv_status gconv_reader_read_all(gconv_reader *reader, size_t limit, uint8_t *
   gconv_source *source = reader->source;
   bool known = gconv_source_can_rewind(source);
   uint64_t most =
-      known ? source->max_bytes : source->max_bytes / 3; /* a pipe's memory doubles; old and new exist at a time */
+      known ? source->max_bytes : source->max_bytes / 3; /* a pipe's memory doubles, and old and new exist together */
   bool bounded = source->max_bytes > 0 && most < limit;
   gconv_status status = GCONV_TOO_LARGE;
   if (bounded)
@@ -195,7 +194,7 @@ gconv_status gconv_reader_read_all(gconv_reader *reader, size_t limit, uint8_t *
 
 /* ---- Rows ---- */
 
-/* Arguments of a call of read_rows(), which one of the shared threads makes. */
+/* Arguments of read_rows(), which one of the shared threads calls. */
 typedef struct reading {
   gconv_reader *reader;
   void *rows;
@@ -222,7 +221,7 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
   return GCONV_OK;
 }
 
-/* Returns whether there are only zeros and white space, which some programs put behind an image. */
+/* Returns whether there are only zeros and white space, which some programs put after an image. */
 static bool is_blank(const uint8_t *bytes, size_t size) {
   for (size_t i = 0; i < size; i++)
     if (bytes[i] != 0 && bytes[i] != ' ' && !(bytes[i] >= '\t' && bytes[i] <= '\r'))
@@ -230,7 +229,7 @@ static bool is_blank(const uint8_t *bytes, size_t size) {
   return true;
 }
 
-enum { BEHIND_BYTES = 512 }; /* so many bytes behind an image are looked at */
+enum { BEHIND_BYTES = 512 }; /* so many bytes after an image are looked at */
 
 gconv_status gconv_reader_look_behind(gconv_reader *reader, uint64_t end, bool (*sniff)(const uint8_t *bytes, size_t size)) {
   uint8_t bytes[BEHIND_BYTES];
@@ -260,7 +259,7 @@ gconv_status gconv_reader_look(gconv_reader *reader) {
   return GCONV_OK;
 }
 
-/* Looks behind an image from a pipe, at bytes that have come already. It does not wait: the pipe may stay open. */
+/* Looks at what follows an image from a pipe, if it has come already. Does not wait: the pipe may stay open. */
 static void look_at_pipe(gconv_reader *reader) {
   const gconv_source *source = reader->source;
   if (reader->end > 0 && !gconv_source_can_rewind(source) && source->end > source->begin)

@@ -18,7 +18,7 @@ struct gconv_row_reader {
   gconv_reader reader;
   bool by_frames;    /* gconv_row_reader_next_frame() was called */
   gconv_image frame; /* if by_frames: the header of the current frame; the reader owns its metadata */
-  int64_t begun;     /* number of frames begun; if the reader is open-ended, 1 */
+  int64_t begun;     /* number of frames begun; always 1 if the reader is open-ended */
   bool looked, more; /* `looked`: the reader was asked for another frame; `more`: there is one */
 };
 
@@ -85,7 +85,7 @@ size_t gconv_row_reader_held_bytes(const gconv_row_reader *rows) {
   return rows->reader.held + gconv_row_reader_metadata_bytes(rows);
 }
 
-/* Memory has up to COPIES copies of metadata: as they are in the file, joined or inflated, and as they are kept. */
+/* There are up to COPIES copies of metadata at once: as in the file, joined or inflated, and as they are kept. */
 double gconv_row_reader_opening_bytes(const char *path) {
   enum { COPIES = 3 };
   gconv_source source;
@@ -277,7 +277,7 @@ static gconv_status make_room(gconv_image *image, int32_t frames, int32_t *room)
   return GCONV_OK;
 }
 
-/* Reads the images behind the first as further frames. Called for files whose images come one by one. */
+/* Reads the images after the first as further frames. Called for files whose images come one by one. */
 static gconv_status read_others(gconv_row_reader *rows, gconv_image *image) {
   int32_t room = image->frames;
   for (bool more;; image->frames++) {

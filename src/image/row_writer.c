@@ -104,7 +104,7 @@ struct gconv_row_writer {
   gconv_image header; /* the caller's header; its metadata are only borrowed, but for `exif` */
   void *exif;         /* owned: EXIF with the size of this image; or NULL */
   int64_t rows_left;
-  bool frames_differ; /* then rows_left is that of the current frame */
+  bool frames_differ; /* then rows_left counts the current frame's rows */
 };
 
 /* ---- Metadata ---- */
@@ -170,7 +170,7 @@ static const metadata_kind metadata_kinds[] = {
 };
 enum { METADATA_KINDS = sizeof metadata_kinds / sizeof metadata_kinds[0] };
 
-/* Returns whether the EXIF that will be written has the resolution. */
+/* Returns whether EXIF that will be written has the resolution. */
 static bool exif_has_resolution(const gconv_image *header, int held) {
   gconv_exif exif = {0};
   void *copy = NULL;
@@ -183,7 +183,7 @@ static bool exif_has_resolution(const gconv_image *header, int held) {
   return read && exif.pixels_per_metre_x > 0;
 }
 
-/* Removes from the header the metadata that are not in `held`. A warning says so, once for all files of a run. */
+/* Removes metadata that are not in `held` from the header. A warning says so, once for all files of a run. */
 static void drop_metadata(const gconv_format *format, int held, bool said, gconv_image *header) {
   const metadata_kind *dropped[METADATA_KINDS];
   char names[160] = "";
@@ -209,7 +209,7 @@ static void drop_metadata(const gconv_format *format, int held, bool said, gconv
                     format->info.name, several ? "them" : "it");
 }
 
-/* Removes from the header a profile that readers would refuse: its colours are not those of the image, or it is damaged. */
+/* Removes a profile from the header if readers would refuse it: for other colours than the image's, or damaged. */
 static void drop_unfit_icc(const char *name, int held, gconv_image *header) {
   bool grey = header->channels < 3;
   const char *fault = header->icc ? gconv_icc_fault(header, held & GCONV_HOLDS_WHOLE_ICC) : NULL;
@@ -229,7 +229,7 @@ static void tell_of_nodata(const gconv_format *format, const gconv_image *header
                     gconv_nodata_write(header->nodata, text), format->info.name);
 }
 
-/* Keeps in the header the metadata that the format is to write. EXIF becomes a copy with the size of this image. */
+/* Removes metadata that the format will not write from the header. EXIF becomes a copy with the size of this image. */
 static gconv_status settle_metadata(gconv_row_writer *rows) {
   gconv_image *header = &rows->header;
   const gconv_format *format = rows->writer.format;
@@ -297,7 +297,7 @@ gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_o
   return status;
 }
 
-/* Arguments of a call of write_rows(), which one of the shared threads makes. */
+/* Arguments of write_rows(), which one of the shared threads calls. */
 typedef struct writing {
   gconv_writer *writer;
   const void *rows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads and writes images by rows, from the top, so that they need not be in memory at once. The rows of a planar image are
- * those of all its planes, one plane after the other. */
+/* Reads and writes images by rows, from the top, so that they need not be in memory at once. A planar image has the rows of
+ * all its planes, one plane after the other. */
 #pragma once
 
 #include "base/both.h"
@@ -13,10 +13,10 @@ typedef struct gconv_row_writer gconv_row_writer;
 
 /* Opens the image at `path`, PATH or PATH:MEMBER, and reads its header. */
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **reader);
-/* Returns all of the image but its pixels, as the file has it, before EXIF orientation. Valid until the reader is closed. */
+/* Returns the image without pixels, as the file has it, before EXIF orientation. Valid until the reader is closed. */
 const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
 /* Returns whether rows can be read as the file has them, upright and in bounded memory. False for interlaced PNG, PFM, .npy
- * in Fortran order, and photos that EXIF turns: those are for gconv_image_read(). */
+ * in Fortran order, and photos that EXIF turns: gconv_image_read() reads them. */
 bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
 /* Returns about how many bytes reading takes besides the rows: a progressive JPEG is decoded as a whole, and a photo that
  * EXIF turns is copied. */
@@ -28,15 +28,15 @@ size_t gconv_row_reader_metadata_bytes(const gconv_row_reader *reader);
 /* Returns about the most bytes that opening `path` (PATH or PATH:MEMBER) may take, by the size of the file. 0 for a pipe,
  * whose size is not known. */
 double gconv_row_reader_opening_bytes(const char *path);
-/* Lets one of these threads at a time read the rows, or the caller in the place of one. So all who share the threads keep no
+/* Lets these threads read the rows, one at a time, or the caller in the place of one. So all who share the threads keep no
  * more processors busy than there are threads. Called before the first row. */
 void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
 /* Reads the next `count` rows to samples + i * row_bytes. GCONV_BAD_ARGUMENT unless `count` is 1 to the number of rows left.
  * After a failure to read, the reader can only be closed. */
 gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
 /* Reads the whole image, or all of the current frame, in place of rows, as gconv_image_read() yields it. Afterwards, only
- * the next frame can begin, or the reader be closed. *image is empty, or an earlier image. If that has the same shape, its
- * memory is used again, which saves the system from clearing new pages: 4 ms for 25 MB. */
+ * the next frame can begin, or the reader be closed. *image is empty, or an earlier image. The memory of one of the same
+ * shape is used again: the system need not clear new pages, which takes 4 ms for 25 MB. */
 gconv_status gconv_row_reader_image(gconv_row_reader *reader, gconv_image *image);
 /* gconv_row_reader_has_frames() returns whether the file has several images, or may have. gconv_row_reader_is_open_ended()
  * returns whether their number is not known: they come from a pipe, or were not counted. */
@@ -44,13 +44,12 @@ bool gconv_row_reader_has_frames(const gconv_row_reader *reader);
 bool gconv_row_reader_is_open_ended(const gconv_row_reader *reader);
 /* Returns whether the images of the file have different shapes or orientations: then each is read by itself. */
 bool gconv_row_reader_frames_differ(const gconv_row_reader *reader);
-/* Returns whether all of the file must be read for its first frame, as frames do not lie one behind the other. */
+/* Returns whether all of the file must be read for its first frame, as frames do not lie one after the other. */
 bool gconv_row_reader_is_scattered(const gconv_row_reader *reader);
-/* Returns whether the rows can be read again after opening the path once more. A pipe cannot, nor can one image of
- * several. */
+/* Returns whether the path can be opened once more to read the rows again. A pipe cannot, nor can one image of several. */
 bool gconv_row_reader_can_begin_again(const gconv_row_reader *reader);
 /* Begins the first frame; after all rows of a frame, begins the next one. *found is false after the last. From now on, the
- * header, the rows and the image of the reader are those of this frame alone. Not for planar images. */
+ * reader's header, rows and image are this frame's. Not for planar images. */
 gconv_status gconv_row_reader_next_frame(gconv_row_reader *reader, bool *found);
 /* Returns whether all rows of the current frame were read. */
 bool gconv_row_reader_is_through(const gconv_row_reader *reader);
@@ -59,7 +58,7 @@ gconv_status gconv_row_reader_more_frames(gconv_row_reader *reader, bool *more);
 /* NULL is allowed. */
 void gconv_row_reader_close(gconv_row_reader *reader);
 
-/* Does gconv_image_read_header() for an image that will be read with these options. Their max_pixels does not count here. */
+/* Does gconv_image_read_header() for an image that will be read with these options. max_pixels is not checked. */
 gconv_status gconv_image_read_header_as(const char *path, const gconv_read_options *options, gconv_image *image);
 
 /* Fails if a value of the options is out of its range, even if the format does not use it. */
@@ -69,14 +68,13 @@ gconv_status gconv_write_options_check(const gconv_write_options *options);
  * must outlive the writer. */
 gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
                                    gconv_row_writer **writer);
-/* Returns about how many bytes writing an image like `header` takes in proportion to the picture, besides its rows and some
- * strips. The options have a format. `in_parts`: the rows do not come all at once. */
+/* Returns about how many bytes writing an image like `header` takes, besides its rows and some strips: what grows with the
+ * picture. The options have a format. `in_parts`: the rows do not come all at once. */
 double gconv_row_writer_bytes(const gconv_write_options *options, const gconv_image *header, bool in_parts, bool to_pipe);
 /* Returns how many rows are best written at a time: multiples of this number, and the last rows of the image, are taken
  * without a copy and compressed by all threads. Any other number is right, too. */
 int32_t gconv_row_writer_step(const gconv_row_writer *writer);
-/* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless `count` is 1 to the number of rows
- * missing. */
+/* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless 1 <= count <= rows missing. */
 gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
 /* Returns whether rows may be written in any order, by gconv_row_writer_write_at(): rows of a planar image to a .npy file
  * that is no pipe. */
@@ -85,11 +83,11 @@ bool gconv_row_writer_is_free(const gconv_row_writer *writer);
  * gconv_row_writer_write(). */
 gconv_status gconv_row_writer_write_at(gconv_row_writer *writer, int64_t plane, int32_t row, const void *samples,
                                        size_t row_bytes, int32_t count);
-/* Does gconv_row_writer_open(). If `grows`, the header has two frames or more, and gconv_row_writer_add_frame() may add
- * others. */
+/* Does gconv_row_writer_open(). If `grows`, the header has two frames or more, and more may come by
+ * gconv_row_writer_add_frame(). */
 gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_options *options, const gconv_image *header,
                                            bool grows, gconv_row_writer **writer);
-/* Returns whether the format begins a file of several frames in another way than a file of one. */
+/* Returns whether files of several frames begin differently from files of one. */
 bool gconv_format_minds_number(const gconv_format_info *format);
 /* Begins another frame, of the shape of `like`. `counted`: the header that the writer was opened with has counted it.
  * GCONV_UNSUPPORTED if the format must know the number of frames before, or cannot hold frames of several shapes. */

@@ -132,8 +132,8 @@ void gconv_tiff_prepare(gconv_tiff_file *file, const gconv_tiff_page *page);
 
 /* ---- Samples ---- */
 
-/* Undoes the byte order and the predictor of a row of a block that was not decoded by libtiff, in place. `spare` has room
- * for a row. */
+/* Undoes byte order and predictor of a row of a block that was not decoded by libtiff, in place. `spare` has room for a
+ * row. */
 void gconv_tiff_undo(const gconv_tiff_page *page, uint8_t *row, uint8_t *spare);
 
 /* Unpacks `count` pixels of a row, of a plane if the page has separate ones, to samples of the image's type: page->samples a

@@ -34,7 +34,7 @@ static gconv_status make_room(size_t bytes, uint8_t **memory, size_t *room) {
 
 /* Reads the bytes of a block into its->raw, as they are in the file. */
 static gconv_status read_raw(const gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index, size_t *size) {
-  TIFF *main = s->seats[0].file.handle; /* its lists do not change while a page is read */
+  TIFF *main = s->seats[0].file.handle; /* its tables do not change while a page is read */
   uint64_t at = gconv_tiff.TIFFGetStrileOffset(main, index), bytes = gconv_tiff.TIFFGetStrileByteCount(main, index);
   if (at > s->source->size || bytes > s->source->size - at || bytes == 0)
     return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its pixels", s->reader->source->name);
@@ -67,8 +67,7 @@ static bool inflate_block(gconv_tiff_seat *its, size_t raw_size, uint8_t *out, s
 #endif
 }
 
-/* Compares a compressed strip or tile with its checksum, because libtiff does not. What follows the pixels does not
- * matter. */
+/* Compares a compressed strip or tile with its checksum, because libtiff does not. What follows the pixels is ignored. */
 static gconv_status check_deflated(const gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index) {
   uint8_t scrap[1 << 14];
   size_t size;
@@ -96,7 +95,7 @@ static gconv_status check_deflated(const gconv_tiff_reading *s, gconv_tiff_seat 
                     got == Z_BUF_ERROR ? "ends too early" : "has another checksum than it should, or codes that are none");
 }
 
-/* Whether the blocks of the page are compressed by Deflate. */
+/* Returns whether the blocks of the page are compressed by Deflate. */
 static bool is_deflated(const gconv_tiff_page *page) {
   return page->compression == COMPRESSION_ADOBE_DEFLATE || page->compression == COMPRESSION_DEFLATE;
 }
@@ -313,8 +312,8 @@ static gconv_status read_line(gconv_tiff_reading *s, int32_t y, uint8_t *pixels)
 
 /* ---- Stored rows ---- */
 
-/* Returns the position of row y of a plane. *run: how many rows, row y the first, lie there without a gap; at most
- * `most`. */
+/* Returns the position of row y of a plane. *run: how many rows, from row y on and at most `most`, lie there without a
+ * gap. */
 static uint64_t find_stored(const gconv_tiff_reading *s, int plane, int32_t y, int32_t most, int32_t *run) {
   const gconv_tiff_page *page = &s->page;
   TIFF *handle = s->seats[0].file.handle;

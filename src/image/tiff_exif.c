@@ -5,7 +5,7 @@
  * change. The byte order may change, and so may the size of an entry, which is larger in BigTIFF. The bytes of UNDEFINED
  * values stay as they are.
  *
- * The origin may be damaged or made to do harm: each position and size is checked, and the copy has a limit.
+ * The file may be damaged or made to do harm: each position and size is checked, and the copy has a limit.
  */
 #include "image/directory.h"
 #include "image/metadata.h"
@@ -21,7 +21,7 @@ typedef enum level { MAIN, CAMERA, LAST } level;
 
 /* The copy. */
 typedef struct target {
-  uint8_t *bytes; /* zeros behind `size` */
+  uint8_t *bytes; /* zeros after `size` */
   size_t size, room;
   uint64_t base; /* the position of bytes[0] in the file */
   bool big_endian;
@@ -52,7 +52,7 @@ static bool reserve(target *to, size_t bytes, size_t *at) {
 
 /* ---- Entries ---- */
 
-/* Copies the entry to to->bytes + slot. A value that is too large for the entry goes behind all that was copied before. */
+/* Copies the entry to to->bytes + slot. A value that is too large for the entry goes after all that was copied before. */
 static bool copy_entry(const gconv_tiff_origin *from, const gconv_tiff_entry *e, target *to, size_t slot) {
   size_t place = slot + 4 + to->wide, size = to->size;
   size_t item = e->type == GCONV_TIFF_RATIONAL || e->type == GCONV_TIFF_SIGNED_RATIONAL ? 4 : gconv_tiff_type_bytes[e->type];
@@ -105,7 +105,7 @@ static bool copy_or_follow(const gconv_tiff_origin *from, const gconv_tiff_entry
   return true;
 }
 
-/* Copies the directory at `at`; of the main one, only what is EXIF. */
+/* Copies the directory at `at`; of the main directory, only entries of EXIF. */
 static bool copy_directory(const gconv_tiff_origin *from, uint64_t at, level depth, target *to, uint64_t *position) {
   size_t entries, begin, slot, kept = 0, count_bytes = to->wide == 8 ? 8 : 2, entry_bytes = 4 + 2 * to->wide;
   if (!gconv_tiff_read_count(from, &at, &entries) || !reserve(to, count_bytes + entries * entry_bytes + to->wide, &begin))
@@ -154,8 +154,7 @@ gconv_status gconv_tiff_read_exif(gconv_reader *reader, const gconv_source *sour
 
 /* ---- Writing ---- */
 
-/* Returns whether an entry is not needed: it says what other tags of a TIFF say, or describes what a result does not
- * have. */
+/* Returns whether an entry is not needed: other tags of a TIFF say the same, or results do not have what it describes. */
 static bool is_said_otherwise(unsigned tag) {
   enum { PADDING = 0xea1c };
   return (tag >= TIFFTAG_SUBFILETYPE && tag < TIFFTAG_DOCUMENTNAME) || (tag > TIFFTAG_MODEL && tag < TIFFTAG_SOFTWARE) ||

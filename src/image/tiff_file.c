@@ -40,8 +40,8 @@ static void keep_directory_warning(gconv_tiff_file *file, const char *format, co
 }
 
 /* Handles a warning. While pixels are decoded, warnings tell of damage. If the decoder of JPEG goes on with grey or shifted
- * blocks, it is an error, as in jpeg_session.c. The warning of LZW codes in the order of the first edition of TIFF is
- * ignored: such codes are decoded as any others. */
+ * blocks, it is an error, as in jpeg_session.c. The warning about LZW codes in the order of the first edition of TIFF is
+ * ignored: libtiff decodes them. */
 static void keep_warning(gconv_tiff_file *file, const char *module, const char *format, va_list arguments) {
   char text[300];
   vsnprintf(text, sizeof text, format, arguments);
@@ -188,8 +188,8 @@ static gconv_status make_room(gconv_tiff_file *file, uint64_t size) {
   return GCONV_OK;
 }
 
-/* Writes at file->position. There may be a gap before it: libtiff leaves room for a directory, and first writes the values
- * behind that. */
+/* Writes at file->position. There may be a gap before it: libtiff leaves room for a directory, and writes its values
+ * first. */
 static gconv_status put_bytes(gconv_tiff_file *file, const void *bytes, size_t size) {
   static const uint8_t zeros[4096];
   uint64_t at = file->position, gap = at > file->end ? at - file->end : 0;

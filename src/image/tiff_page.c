@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 enum {
-  LARGE_STRIP = 4 << 20, /* bytes: larger ones are decoded line by line */
+  LARGE_STRIP = 4 << 20, /* bytes: larger strips are decoded line by line */
   MOST_BLOCK = 1 << 30,  /* bytes */
   COLOURS_OF_PALETTE = 256
 };
@@ -78,7 +78,7 @@ static gconv_status find_type(gconv_tiff_file *file, gconv_tiff_page *page) {
   return gconv_tiff_refuse(file, what);
 }
 
-/* Finds what the samples behind the colours are. */
+/* Finds what the samples after the colours are. */
 static gconv_status find_extra(gconv_tiff_file *file, const tags *t, int colours, gconv_tiff_page *page) {
   int extra = page->samples - colours;
   gconv_image *header = &page->header;
@@ -202,7 +202,7 @@ static uint64_t most_expansion(uint16_t compression) {
   }
 }
 
-/* Refuses files that cannot have the pixels that they promise, before memory is taken for those. */
+/* Refuses files that cannot have the pixels that they promise, before memory is taken for these. */
 static gconv_status check_promise(const gconv_tiff_file *file, const gconv_tiff_page *page) {
   size_t factors[] = {(size_t)page->header.width, (size_t)page->header.height, page->samples, page->bits};
   uint64_t bytes = gconv_product(4, factors) / 8, most = most_expansion(page->compression);
@@ -256,7 +256,7 @@ static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff
 void gconv_tiff_prepare(gconv_tiff_file *file, const gconv_tiff_page *page) {
   if (page->compression == COMPRESSION_JPEG && page->photometric == PHOTOMETRIC_YCBCR && page->way != GCONV_TIFF_COLOURS)
     gconv_tiff.TIFFSetField(file->handle, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
-  if (page->way == GCONV_TIFF_COLOURS) /* otherwise libtiff would turn some */
+  if (page->way == GCONV_TIFF_COLOURS) /* without this, libtiff would turn some */
     gconv_tiff.TIFFSetField(file->handle, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
 }
 

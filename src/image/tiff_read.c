@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_UNKNOWN = 256 }; /* of a directory; at each, libtiff sorts all unknown tags that it has seen in it */
+enum { MOST_UNKNOWN = 256 }; /* of a directory: at each, libtiff sorts all unknown tags so far */
 
 /* ---- Pages ---- */
 
-/* Counts an image that is no page, by its NewSubfileType: a smaller copy, or a mask, for viewers. Returns false if it is
- * neither. */
+/* Counts an image that is no page, by its NewSubfileType: a smaller copy, or a mask, for viewers. Returns false for
+ * others. */
 static bool count_left_out(gconv_tiff_left_out *left_out, uint32_t kind) {
   left_out->masks += (kind & FILETYPE_MASK) != 0;
   left_out->copies += (kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) == FILETYPE_REDUCEDIMAGE;
@@ -149,13 +149,13 @@ static size_t block_bytes(const gconv_tiff_page *page) {
   return (size_t)page->width * (size_t)page->height * (bytes > 4 ? bytes : 4);
 }
 
-/* Whether each thread has the file open. */
+/* Returns whether each thread has the file open. */
 static bool opens_for_all(const gconv_tiff_page *page) {
   return page->way != GCONV_TIFF_STORED && page->way != GCONV_TIFF_LINES;
 }
 
 /* Returns the memory that a page takes besides the rows: a band that is held, and a block a thread. Where libtiff decodes
- * line by line, it is a strip of each plane, as it is in the file. */
+ * line by line, that is a strip of each plane, compressed. */
 static size_t memory_of(const gconv_tiff_reading *s, const gconv_tiff_page *page) {
   size_t row = gconv_image_row_bytes(&page->header), band = row * (size_t)page->height;
   uint64_t raw = page->way == GCONV_TIFF_LINES ? gconv_tiff.TIFFGetStrileByteCount(s->seats[0].file.handle, 0) : 0;
@@ -301,7 +301,7 @@ static gconv_status read_icc(const gconv_tiff_reading *s, gconv_reader *reader) 
 }
 
 /* Returns how many samples a description of ImageJ or tifffile promises; 0: it does not say. Both programs may write one
- * directory for many images that lie one behind the other. */
+ * directory for many images, one after the other. */
 static double promised_samples(const gconv_tiff_page *page, const char *text) {
   double samples = 1;
   const char *images = strstr(text, "\nimages=");
@@ -333,8 +333,7 @@ static gconv_status read_description(gconv_tiff_reading *s, gconv_reader *reader
   return GCONV_OK;
 }
 
-/* Reads what the first page carries besides pixels. The orientation in the page's own tag has precedence over EXIF and
- * XMP. */
+/* Reads the metadata of the first page. The orientation in the page's own tag has precedence over EXIF and XMP. */
 static gconv_status read_metadata(gconv_tiff_reading *s, gconv_reader *reader) {
   TIFF *handle = s->seats[0].file.handle;
   uint32_t size = 0;

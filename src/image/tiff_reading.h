@@ -36,11 +36,11 @@ typedef struct gconv_tiff_reading {
   uint64_t *pages; /* positions of the pages' directories; owned */
   int32_t page_count;
   uint64_t blocks, claimed; /* strips and tiles of the pages that were found, and their bytes in the file */
-  uint32_t place;           /* a checksum of where the first page lies on Earth */
+  uint32_t place;           /* a checksum of the first page's place on Earth */
   bool false_layout;        /* the description promises more images than there are, or than are read */
   bool one_of_several;      /* one page was asked for, and there are others */
-  bool places_differ;       /* another page lies elsewhere */
-  size_t page_bytes;        /* memory that reading takes besides the rows, of the page that takes most */
+  bool places_differ;       /* another page has another place */
+  size_t page_bytes;        /* memory that reading takes besides the rows, for the page that takes most */
   int32_t number;           /* number of the first page that is read, from 1; above 1 only if one page was asked for */
   gconv_tiff_left_out left_out;
   gconv_tiff_seat *seats; /* one a thread, or a plane; seats[0] has the file open from the beginning */
@@ -60,8 +60,8 @@ typedef struct gconv_tiff_reading {
   char error[600];
 } gconv_tiff_reading;
 
-/* Opens the file for this seat if need be, and puts its handle at page s->at. If `page` is not NULL, the handle is prepared
- * to decode it. */
+/* Opens the file for this seat if need be, and puts its handle at page s->at; prepared to decode `page` unless that is
+ * NULL. */
 gconv_status gconv_tiff_turn_to(gconv_tiff_reading *s, gconv_tiff_seat *its, const gconv_tiff_page *page);
 
 /* Begins to read page number `at`, from its first row on. */

@@ -8,7 +8,7 @@
 
 /* ---- Undoing predictors ---- */
 
-/* Each sample is stored as its difference from the one of the pixel before. `step`: samples a pixel. */
+/* Each sample is stored as its difference from that channel of the pixel before. `step`: samples a pixel. */
 #define UNDO_DIFFERENCES(type, name)                                                                                        \
   static void name(type *samples, size_t count, size_t step) {                                                              \
     if (step == 1) {                                                                                                        \
@@ -32,7 +32,7 @@ UNDO_DIFFERENCES(uint16_t, undo_u16)
 UNDO_DIFFERENCES(uint32_t, undo_u32)
 
 /* Floats are stored as their first bytes, then their second bytes and so on, with differences between those (Adobe's
- * technical note 3). Whatever the order of the file, the first byte has the sign. */
+ * technical note 3). In either byte order, the first byte has the sign. */
 static void undo_floats(uint8_t *row, size_t count, size_t step, uint8_t *spare) {
   undo_u8(row, 4 * count, step);
   memcpy(spare, row, 4 * count);
@@ -78,8 +78,7 @@ static void copy_samples(const uint8_t *row, size_t count, size_t bytes, size_t 
       memcpy(out + i * step * 4, row + i * 4, 4);
 }
 
-/* Unpacks samples of 1 to 15 bits, the highest bit first. Scales them to 0 .. 255 or 0 .. 65535, except indices of a
- * palette. */
+/* Unpacks samples of 1 to 15 bits, the highest bit first. Scales all but indices of a palette to 0 .. 255 or 0 .. 65535. */
 static void unpack_bits(const gconv_tiff_page *page, const uint8_t *row, size_t count, size_t step, void *out) {
   uint32_t most = (UINT32_C(1) << page->bits) - 1, window = 0, white = page->bits <= 8 ? UINT8_MAX : UINT16_MAX;
   bool scaled = page->colour != GCONV_TIFF_PALETTE && page->colour != GCONV_TIFF_INDICES;

@@ -12,11 +12,11 @@
 /* What becomes of a tag. */
 typedef enum fate {
   LEFT_OUT,  /* left out, and named in a warning */
-  OF_FILE,   /* it is the layout of the file, its colours, or statistics of its samples: results have their own */
+  OF_FILE,   /* the file's layout, colours, or statistics of samples: results have their own */
   ELSEWHERE, /* EXIF, XMP, ICC profile, resolution, description: read in other files of this folder */
   PLACE,     /* kept where width and height stay */
   LAYOUT,    /* kept where the shape stays */
-  NUMBER,    /* the number that stands for no data: kept where the result has one */
+  NUMBER,    /* the number that stands for no data: kept if the result has one */
   NAME       /* kept */
 } fate;
 
@@ -103,7 +103,7 @@ static const known_tag *find_tag(unsigned tag) {
 /* The shape of the image that the tags belong to. */
 typedef struct shape {
   int32_t frames, height, width, channels, type;
-  int32_t pages; /* how many pages have the same PLACE */
+  int32_t pages; /* how many pages have the same place on Earth */
 } shape;
 
 /* A tag; its value follows, and at least one zero, up to a multiple of 8 bytes. */
@@ -120,7 +120,7 @@ static size_t value_bytes(const record *r) {
   return r->type < GCONV_TIFF_TYPES ? (size_t)r->count * gconv_tiff_type_bytes[r->type] : 0;
 }
 
-/* Reads the record at *at and moves *at behind it. Returns its value; NULL if there is none, or it exceeds `size`. */
+/* Reads the record at *at and moves *at past it. Returns its value; NULL if there is none, or it exceeds `size`. */
 static const void *next_record(const uint8_t *tags, size_t size, size_t *at, record *r) {
   if (*at > size || size - *at < sizeof *r)
     return NULL;
@@ -142,7 +142,7 @@ bool gconv_tiff_is_layout(const char *text) {
   return strncmp(text, "<?xml", 5) == 0 && strstr(text, "<OME");
 }
 
-/* Appends the entry to the header's tags. False if it cannot be read, or there is no room. */
+/* Appends the entry to the header's tags. Returns false if it cannot be read, or there is no room. */
 static bool keep(gconv_reader *reader, const gconv_tiff_origin *from, const gconv_tiff_entry *e, uint8_t *tags,
                  size_t *used) {
   record r = {(uint16_t)e->tag, (uint16_t)e->type, (uint32_t)e->count};
@@ -159,7 +159,7 @@ static bool keep(gconv_reader *reader, const gconv_tiff_origin *from, const gcon
   return true;
 }
 
-/* Whether the entry is a description that tells a program the layout of the file. */
+/* Returns whether the entry is a description that tells a program the layout of the file. */
 static bool is_layout(const gconv_tiff_origin *from, const gconv_tiff_entry *e) {
   char text[1024] = "";
   size_t size = e->bytes < sizeof text ? e->bytes : sizeof text - 1;
@@ -173,7 +173,7 @@ static void lose(gconv_reader *reader, unsigned tag, const known_tag *known) {
   gconv_reader_lose(reader, known ? known->name : name);
 }
 
-/* Finds how many bytes the kept values of a directory take at most. False if these are too many. */
+/* Finds how many bytes the kept values of a directory take at most. Returns false if these are too many. */
 static bool room_of(const gconv_tiff_origin *from, uint64_t at, size_t entries, size_t *bytes) {
   gconv_tiff_entry e;
   *bytes = sizeof(record) + padded(sizeof(shape));
@@ -252,7 +252,7 @@ gconv_status gconv_tiff_read_tags(gconv_reader *reader, const gconv_source *sour
 
 /* ---- Descriptions ---------------------------------------------------------------------------------------------------- */
 
-/* Copies text[0 .. length) behind out[0 .. *used). */
+/* Copies text[0 .. length) after out[0 .. *used). */
 static void append(char *out, size_t *used, const char *text, size_t length) {
   memcpy(out + *used, text, length);
   *used += length;
@@ -287,8 +287,7 @@ static void drop_range(const char *text, char *out) {
   }
 }
 
-/* Returns whether OME's text describes a set of files, of which this is one. The names in the text would lead to the
- * others. */
+/* Returns whether OME's text describes a set of files, of which this is one, and so names the others. */
 static bool is_of_several_files(const char *text) {
   static const char begin[] = "UUID=\"";
   const char *own = strstr(text, begin);
@@ -326,7 +325,7 @@ static gconv_status set_description(TIFF *handle, const gconv_image *header, con
 
 /* ---- Writing --------------------------------------------------------------------------------------------------------- */
 
-/* Whether libtiff does not know this kept tag by itself. */
+/* Returns whether this kept tag must be made known to libtiff. */
 static bool is_own(const known_tag *known) {
   return known->fate == PLACE || known->fate == LAYOUT || known->fate == NUMBER;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads and writes tags of a page that are neither its layout nor EXIF: where its pixels lie on Earth (GeoTIFF), how far
- * apart they are and what its axes mean (ImageJ, OME, tifffile), names. Results keep a tag as long as it is true. Places on
- * Earth are true as long as the size stays; distances and axes are true as long as the whole shape stays.
+ * apart they are and what its axes mean (ImageJ, OME, tifffile), names. Results keep a tag if it is true of them: places on
+ * Earth, if the size stays; distances and axes, if the whole shape stays.
  *
  * gconv_image.tags has the tags as records, in the byte order of this machine. The first record is the shape of the image
  * that the tags describe.
@@ -12,9 +12,8 @@
 #include "image/directory.h"
 #include "image/tiff.h"
 
-/* Reads the tags of the page whose directory is at this position into the header's tags, and names those that are left out.
- * `pages`: how many pages have the same place on Earth. `described`: the description of the layout, if there is one, is
- * right. */
+/* Reads the tags of the page whose directory is at this position into the header's tags, and names tags that are left out.
+ * `pages`: how many pages have the same place on Earth. `described`: a description of the layout, if any, is right. */
 gconv_status gconv_tiff_read_tags(gconv_reader *reader, const gconv_source *source, uint64_t directory, int32_t pages,
                                   bool described);
 
@@ -27,6 +26,6 @@ bool gconv_tiff_is_layout(const char *description);
 /* Makes the tags known to libtiff, for a file that is being written. */
 void gconv_tiff_know_tags(gconv_tiff_file *file);
 
-/* Sets tags of a page being written: those of the header's tags that are true of the header. At the first page, warnings say
+/* Sets those of the header's tags that are true of the header, for a page being written. At the first page, warnings say
  * what is left out. *description says whether the description was set. */
 gconv_status gconv_tiff_write_tags(gconv_tiff_file *file, const gconv_image *header, bool first, bool *description);

@@ -82,7 +82,7 @@ static void set_icc(TIFF *handle, const gconv_image *header) {
     gconv_tiff.TIFFSetField(handle, TIFFTAG_ICCPROFILE, (uint32_t)header->icc_bytes, header->icc);
 }
 
-/* XMP, EXIF and the comment, of the first page. */
+/* Sets XMP, EXIF and the comment, for the first page. */
 static gconv_status set_metadata(state *s) {
   const gconv_image *header = s->writer->header;
   gconv_image description = {0}; /* only its field `comment` is used */
@@ -131,7 +131,7 @@ static gconv_status set_tags(state *s) {
 
 /* ---- Beginning ---- */
 
-/* What a page takes at most. No compression here makes strips much larger than they are. */
+/* Returns the most bytes of a page. No compression here makes strips much larger than they are. */
 static uint64_t page_bytes(const state *s) {
   const uint64_t a_page = 4096, a_strip = 64 + STRIP_BYTES / 64;
   const gconv_image *header = s->writer->header;
@@ -142,9 +142,9 @@ static uint64_t page_bytes(const state *s) {
   return page + (s->writer->options->tiff_compression == GCONV_TIFF_LZW ? page / 2 : 0);
 }
 
-/* Classic TIFF has offsets of 32 bits. */
+/* Returns whether the file may be too large for classic TIFF, which has offsets of 32 bits. */
 static bool needs_big(const state *s) {
-  enum { PAGES = 64 }; /* if the number of pages is not known, there is room for at least so many */
+  enum { PAGES = 64 }; /* room for at least so many, if their number is not known */
   int32_t frames = s->writer->header->frames;
   return page_bytes(s) > UINT32_MAX / (uint64_t)(s->writer->grows && frames < PAGES ? PAGES : frames);
 }
@@ -223,8 +223,8 @@ static gconv_status check_compression(const gconv_writer *writer, uint16_t compr
                     writer->name);
 }
 
-/* The file is made in memory if it goes to a pipe, where libtiff cannot go back. As the memory grows, old and new memory
- * are there at the same time: hence the factor 2. */
+/* The file is made in memory if it goes to a pipe, where libtiff cannot go back. Old and new memory exist together as the
+ * memory grows: hence the factor 2. */
 double gconv_tiff_held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   (void)options;
   return how & GCONV_TO_PIPE ? 2 * header->frames * gconv_image_frame_bytes(header) : 0;
@@ -258,8 +258,8 @@ gconv_status gconv_tiff_start(gconv_writer *writer) {
 TAKE_DIFFERENCES(uint8_t, differ_u8)
 TAKE_DIFFERENCES(uint16_t, differ_u16)
 
-/* Stores the first bytes of all floats, which have the sign, then all second bytes and so on; of this, each byte is stored
- * as its difference from the one `step` before. `spare` has room for a row. */
+/* Makes a row of the first bytes of all floats, which have the sign, then all second bytes and so on. Of this row, stores
+ * the difference of each byte from the one `step` before. `spare` has room for a row. */
 static void differ_floats(const uint8_t *row, size_t count, size_t step, uint8_t *spare, uint8_t *out) {
   for (size_t i = 0; i < count; i++)
     for (size_t byte = 0; byte < 4; byte++)
@@ -335,8 +335,8 @@ static gconv_status make_held(state *s) {
   return GCONV_OK;
 }
 
-/* *joined: the rows without gaps. They are copied to s->held if there are gaps, or if libtiff compresses them and so
- * changes them. s->held has no other rows then. */
+/* Sets *joined to the rows without gaps. If there are gaps, or libtiff compresses the rows, which changes them, this is a
+ * copy in s->held, which has no other rows then. */
 static gconv_status join(state *s, const uint8_t *rows, size_t stride, int32_t count, const uint8_t **joined) {
   bool stored = s->writer->options->tiff_compression == GCONV_TIFF_NONE;
   *joined = rows;
@@ -438,7 +438,7 @@ int32_t gconv_tiff_row_step(const gconv_writer *writer) {
   return ((const state *)writer->state)->strip_rows;
 }
 
-/* What was made in memory goes out now. */
+/* Writes what was made in memory. */
 gconv_status gconv_tiff_finish(gconv_writer *writer) {
   const state *s = writer->state;
   return s->file.sink ? GCONV_OK : gconv_sink_write(writer->sink, s->file.memory, (size_t)s->file.end);

@@ -18,7 +18,7 @@
 #include <webp/mux.h>
 
 enum { RIFF_HEAD = 12 };
-enum { MOST_FRAMES = 32768 }; /* libwebpdemux goes through all frames for each of them; 18 minutes at 30 a second */
+enum { MOST_FRAMES = 32768 }; /* 18 minutes at 30 a second; for each frame, libwebpdemux goes through all frames */
 
 /* ---- The libraries ---- */
 
@@ -94,7 +94,7 @@ static gconv_status take_icc(gconv_image *header, const void *bytes, size_t size
   return gconv_metadata_copy(bytes, size, "an ICC profile", &header->icc);
 }
 
-/* Some programs put the mark before EXIF that JPEG has there. */
+/* Some programs put JPEG's mark before EXIF. */
 static gconv_status take_exif(gconv_image *header, const void *bytes, size_t size) {
   size_t mark = size >= 6 && memcmp(bytes, "Exif\0\0", 6) == 0 ? 6 : 0;
   return gconv_metadata_set_exif(header, (const uint8_t *)bytes + mark, size - mark);
@@ -112,7 +112,7 @@ static gconv_status read_chunk(gconv_reader *reader, const WebPDemuxer *file, co
   return status;
 }
 
-/* Whether the file is one image that was coded without loss. */
+/* Returns whether the file is one image that was coded without loss. */
 static bool is_lossless(const reading *r) {
   enum { LOSSLESS = 2 };
   WebPBitstreamFeatures features;
@@ -227,8 +227,8 @@ static gconv_status read_all(gconv_reader *reader, uint8_t *rows, size_t row_byt
   return read ? GCONV_OK : damaged(reader, "its pixels cannot be decoded");
 }
 
-/* Gives libwebp more of the file, which it decodes at once, until `wanted` rows are there. If all rows are wanted, it gets
- * the whole file. */
+/* Gives libwebp parts of the file, each of which it decodes at once, until `wanted` rows are there. If all rows are wanted,
+ * it gets the whole file. */
 static gconv_status decode_to(gconv_reader *reader, int32_t wanted) {
   enum { PARTS = 32 };
   reading *r = reader->state;
@@ -289,8 +289,8 @@ static gconv_status start(gconv_writer *writer) {
   return GCONV_OK;
 }
 
-/* Returns the memory for the rows, for libwebp's picture of them, and for what it makes of the picture. The figures are the
- * most that was measured, with noise. Alpha is coded without loss. */
+/* Returns the memory for the rows, for libwebp's picture of them, and for its work. The figures are the most measured, for
+ * noise. Alpha is coded without loss. */
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   enum { HIGH_QUALITY = 90 };
   const double lossless = 38, high = 29, lossy = 22; /* bytes a pixel */
