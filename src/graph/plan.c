@@ -50,7 +50,6 @@ static gconv_status take_input(gconv_graph_plan *p, size_t number, const gconv_t
     return fail_input(p->graph, v, given);
   gconv_tensor *t = &p->tensors[p->graph->inputs[number]];
   *t = *given;
-  t->data = NULL;
   return GCONV_OK;
 }
 

@@ -69,6 +69,15 @@ static gconv_status open_graph(const char *path, gconv_graph **graph) {
 
 static gconv_device *device;
 
+/* Whether shapes may depend on the elements of a value: integers, and what kinds of nodes must know. */
+static bool is_known(const gconv_graph *graph, int32_t value) {
+  for (size_t n = 0; n < graph->node_count; n++)
+    for (int32_t i = 0; i < graph->nodes[n].in_count && i < 32; i++)
+      if (graph->nodes[n].in[i] == value && graph->nodes[n].kind->known >> i & 1)
+        return true;
+  return graph->values[value].tensor.type != GCONV_TENSOR_F32;
+}
+
 static gconv_status plan_graph(const gconv_graph *graph, const gconv_tensor *inputs, size_t count, gconv_graph_plan **plan) {
   gconv_tensor shapes[MOST];
   const gconv_graph_options options = {.device = device};
@@ -76,7 +85,8 @@ static gconv_status plan_graph(const gconv_graph *graph, const gconv_tensor *inp
     return gconv_fail(GCONV_BAD_ARGUMENT, "the model has %zu inputs, and there are %zu", graph->input_count, count);
   for (size_t i = 0; i < count; i++) {
     shapes[i] = inputs[i];
-    shapes[i].data = NULL;
+    if (!is_known(graph, graph->inputs[i]))
+      shapes[i].data = NULL;
   }
   GCONV_TRY(gconv_graph_plan_create(graph, shapes, &options, plan));
   GCONV_TRY(gconv_graph_plan_allocate(*plan));
