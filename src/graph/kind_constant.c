@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes that make numbers of shapes, and numbers of other types: Shape, Size, ConstantOfShape, Range, Cast, CastLike. */
+#include "bank/onnx_rules.h"
+#include "base/element.h"
+#include "base/memory.h"
+#include "graph/node.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct settings {
+  int64_t start, end, to;
+  bool has_end;
+  gconv_tensor_type type; /* of ConstantOfShape */
+  uint64_t bits;          /* its element */
+} settings;
+
+static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
+  settings *s = made;
+  gconv_tensor value;
+  (void)kind;
+  (void)opset;
+  s->start = gconv_onnx_integer_of(node, "start", 0);
+  s->has_end = gconv_onnx_find_attribute(node, "end") != NULL;
+  s->end = gconv_onnx_integer_of(node, "end", 0);
+  s->to = gconv_onnx_integer_of(node, "to", 0);
+  GCONV_TRY(gconv_node_attribute_tensor(node, "value", &value));
+  s->type = value.type;
+  gconv_status status = GCONV_OK;
+  if (value.data && gconv_tensor_elements(&value) != 1)
+    status = gconv_fail(GCONV_BAD_FILE, "has a value of %" PRId64 " elements, not of 1", gconv_tensor_elements(&value));
+  else if (value.data)
+    memcpy(&s->bits, value.data, gconv_tensor_type_bytes(value.type));
+  gconv_release(value.data);
+  return status;
+}
+
+/* ---- Shape, Size ---- */
+
+/* Axes begin .. end - 1 are those that Shape yields. */
+static void shown_axes(const gconv_node_work *work, int64_t *begin, int64_t *end) {
+  const settings *s = work->settings;
+  const int64_t axes = work->in[0]->axes;
+  *begin = s->start < 0 ? s->start + axes : s->start;
+  *end = !s->has_end ? axes : s->end < 0 ? s->end + axes : s->end;
+  *begin = *begin < 0 ? 0 : *begin > axes ? axes : *begin;
+  *end = *end < *begin ? *begin : *end > axes ? axes : *end;
+}
+
+static gconv_status shape_shape(const gconv_node_work *work, const gconv_node_kind *kind) {
+  int64_t begin, end;
+  (void)kind;
+  shown_axes(work, &begin, &end);
+  const int64_t count = end - begin;
+  gconv_node_set(work, 0, GCONV_TENSOR_I64, 1, &count);
+  return GCONV_OK;
+}
+
+static gconv_status run_shape(const gconv_node_work *work, const gconv_node_kind *kind) {
+  int64_t begin, end, *to = work->out[0]->data;
+  (void)kind;
+  shown_axes(work, &begin, &end);
+  for (int64_t i = begin; i < end; i++)
+    *to++ = work->in[0]->shape[i];
+  return GCONV_OK;
+}
+
+static gconv_status shape_size(const gconv_node_work *work, const gconv_node_kind *kind) {
+  (void)kind;
+  gconv_node_set(work, 0, GCONV_TENSOR_I64, 0, NULL);
+  return GCONV_OK;
+}
+
+static gconv_status run_size(const gconv_node_work *work, const gconv_node_kind *kind) {
+  (void)kind;
+  *(int64_t *)work->out[0]->data = gconv_tensor_elements(work->in[0]);
+  return GCONV_OK;
+}
+
+/* ---- ConstantOfShape, Range ---- */
+
+static gconv_status shape_constant(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  gconv_node_integers shape;
+  (void)kind;
+  GCONV_TRY(gconv_node_read_integers(work, 0, "shape", &shape));
+  if (shape.count > GCONV_TENSOR_AXES)
+    return gconv_fail(GCONV_UNSUPPORTED, "makes a tensor of %d axes: %d is the most", shape.count, GCONV_TENSOR_AXES);
+  gconv_node_set(work, 0, s->type, shape.count, shape.number);
+  return GCONV_OK;
+}
+
+static gconv_status run_constant(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  const gconv_tensor *out = work->out[0];
+  const size_t each = gconv_tensor_type_bytes(out->type);
+  (void)kind;
+  for (int64_t i = 0; i < gconv_tensor_elements(out); i++)
+    memcpy((char *)out->data + (size_t)i * each, &s->bits, each);
+  return GCONV_OK;
+}
+
+static double number_at(const gconv_tensor *t, int64_t i) {
+  switch (t->type) {
+#define NUMBER(name, type, code)                                                                                            \
+  case GCONV_TENSOR_##name:                                                                                                 \
+    return (double)((const type *)t->data)[i];
+    GCONV_EACH_TENSOR_TYPE(NUMBER)
+#undef NUMBER
+  }
+  return 0;
+}
+
+static gconv_status shape_range(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const gconv_tensor_type type = work->in[0]->type;
+  (void)kind;
+  for (int32_t i = 0; i < 3; i++)
+    if (work->in[i]->type != type || gconv_tensor_elements(work->in[i]) != 1 || type == GCONV_TENSOR_BOOL)
+      return gconv_fail(GCONV_BAD_FILE, "needs a start, a limit and a step of one number each, and of one type");
+  const double start = number_at(work->in[0], 0), limit = number_at(work->in[1], 0), step = number_at(work->in[2], 0);
+  const double count = ceil((limit - start) / step);
+  if (step == 0 || !(fabs(count) < 0x1p40))
+    return gconv_fail(GCONV_BAD_FILE, "counts from %g to %g by %g", start, limit, step);
+  const int64_t shape = count > 0 ? (int64_t)count : 0;
+  gconv_node_set(work, 0, type, 1, &shape);
+  return GCONV_OK;
+}
+
+static gconv_status run_range(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const gconv_tensor *out = work->out[0];
+  const void *start = work->in[0]->data, *step = work->in[2]->data;
+  (void)kind;
+  switch (out->type) {
+#define COUNT(name, type, code)                                                                                             \
+  case GCONV_TENSOR_##name:                                                                                                 \
+    for (int64_t i = 0; i < out->shape[0]; i++)                                                                             \
+      ((type *)out->data)[i] = (type)(*(const type *)start + (type)i * *(const type *)step);                                \
+    break;
+    GCONV_EACH_TENSOR_TYPE(COUNT)
+#undef COUNT
+  }
+  return GCONV_OK;
+}
+
+/* ---- Cast ---- */
+
+/* Sets *type to that of a TensorProto.DataType. Floating-point numbers of all widths are float32 here. */
+static gconv_status type_of(int64_t number, gconv_tensor_type *type) {
+  if (gconv_onnx_is_floating(number)) {
+    *type = GCONV_TENSOR_F32;
+    return GCONV_OK;
+  }
+  switch (number) {
+#define KNOWN(name, c_type, code) case GCONV_TENSOR_##name:
+    GCONV_EACH_TENSOR_TYPE(KNOWN)
+#undef KNOWN
+    *type = (gconv_tensor_type)number;
+    return GCONV_OK;
+  default:
+    return gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which are not computed here",
+                      *gconv_onnx_type_name(number) ? gconv_onnx_type_name(number) : "unknown");
+  }
+}
+
+static gconv_status shape_cast(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  gconv_tensor_type type = work->in_count > 1 ? work->in[1]->type : GCONV_TENSOR_F32;
+  (void)kind;
+  if (work->in_count == 1)
+    GCONV_TRY(type_of(s->to, &type));
+  gconv_node_set(work, 0, type, work->in[0]->axes, work->in[0]->shape);
+  return GCONV_OK;
+}
+
+/* Numbers that an integer type does not hold: NaN becomes 0, others the nearest that it holds. Integers wrap around. */
+static int64_t whole(double x) {
+  return x != x ? 0 : x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x;
+}
+
+enum { FLOAT16 = GCONV_ONNX_FLOAT16, BFLOAT16 = GCONV_ONNX_BFLOAT16 };
+
+/* Rounds to a type of 16 bits, to the nearest number, of two the even one; the result is float32 again. */
+static float narrow(float x, int64_t type) {
+  const gconv_element half = {'f', sizeof(uint16_t), gconv_host_is_big_endian()};
+  uint16_t narrowed;
+  uint32_t bits;
+  if (type == FLOAT16) {
+    gconv_elements_make('f', &x, 1, 1, &narrowed);
+    return gconv_element_read(half, (const uint8_t *)&narrowed);
+  }
+  if (type != BFLOAT16 || x != x)
+    return x;
+  memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+typedef struct cast {
+  const gconv_tensor *in, *out;
+  int64_t to; /* the type that the model names */
+} cast;
+
+static void cast_part(void *context, int64_t begin, int64_t end) {
+  const cast *c = context;
+  const bool floats = c->in->type == GCONV_TENSOR_F32;
+  for (int64_t i = begin; i < end; i++) {
+    const double x = number_at(c->in, i);
+    const int64_t n = c->in->type == GCONV_TENSOR_I64 ? ((const int64_t *)c->in->data)[i] : floats ? whole(x) : (int64_t)x;
+    switch (c->out->type) {
+    case GCONV_TENSOR_F32:
+      ((float *)c->out->data)[i] = narrow(floats ? (float)x : (float)n, c->to);
+      break;
+    case GCONV_TENSOR_U8:
+      ((uint8_t *)c->out->data)[i] = (uint8_t)n;
+      break;
+    case GCONV_TENSOR_I8:
+      ((int8_t *)c->out->data)[i] = (int8_t)n;
+      break;
+    case GCONV_TENSOR_I32:
+      ((int32_t *)c->out->data)[i] = (int32_t)n;
+      break;
+    case GCONV_TENSOR_I64:
+      ((int64_t *)c->out->data)[i] = n;
+      break;
+    case GCONV_TENSOR_BOOL:
+      ((bool *)c->out->data)[i] = x != 0;
+      break;
+    }
+  }
+}
+
+static gconv_status run_cast(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  cast c = {work->in[0], work->out[0], s->to};
+  (void)kind;
+  if (c.in->type == c.out->type && c.to != FLOAT16 && c.to != BFLOAT16)
+    memcpy(c.out->data, c.in->data, (size_t)gconv_tensor_elements(c.in) * gconv_tensor_type_bytes(c.in->type));
+  else
+    gconv_node_share(work, gconv_tensor_elements(c.in), 1 << 14, cast_part, &c);
+  return GCONV_OK;
+}
+
+/* ---- The table ---- */
+
+static rules none = {END}, span = {INT("start", 15, NEWEST), INT("end", 15, NEWEST), END}, value = {TENSOR("value"), END};
+static rules to = {INT("to", 1, NEWEST), INT("saturate", 19, NEWEST), STRING("round_mode"), END};
+static rules like = {INT("saturate", 19, NEWEST), STRING("round_mode"), END};
+
+#define ROW(name, since, least, most, known, unread, reach, rules, shape, run)                                              \
+  GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, 1, known, unread, GCONV_MEMORY_OWN, reach, rules, 0,                 \
+                  sizeof(settings), parse, shape, run, NULL, NULL, NULL, NULL)
+const gconv_node_kind gconv_node_kinds_constant[] = {
+    ROW("Shape", 1, 1, 1, 0, 1, GCONV_REACH_ALL, span, shape_shape, run_shape),
+    ROW("Size", 1, 1, 1, 0, 1, GCONV_REACH_ALL, none, shape_size, run_size),
+    ROW("ConstantOfShape", 9, 1, 1, 1, 0, GCONV_REACH_ALL, value, shape_constant, run_constant),
+    ROW("Range", 11, 3, 3, 7, 0, GCONV_REACH_ALL, none, shape_range, run_range),
+    ROW("Cast", 6, 1, 1, 0, 0, GCONV_REACH_POINT, to, shape_cast, run_cast),
+    ROW("CastLike", 15, 2, 2, 0, 2, GCONV_REACH_POINT, like, shape_cast, run_cast),
+    GCONV_NODE_KIND_END,
+};

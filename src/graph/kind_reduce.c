@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes that make one number of many along axes: sums, means, extremes, and the places of extremes. Sums of floats are
+ * float64, in the order of the elements. */
+#include "bank/onnx_rules.h"
+#include "graph/node.h"
+
+#include <float.h>
+#include <math.h>
+
+typedef enum member {
+  SUM,
+  MEAN,
+  PRODUCT,
+  LARGEST,
+  SMALLEST,
+  L1,
+  L2,
+  SQUARES,
+  LOG,
+  LOG_OF_EXP,
+  PLACE_OF_LARGEST,
+  PLACE_OF_SMALLEST
+} member;
+
+typedef struct settings {
+  bool keeps, given, nothing, last; /* given: the axes are an attribute; nothing: no axes are none, not all */
+  gconv_node_integers axes;
+} settings;
+
+static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
+  settings *s = made;
+  const gconv_onnx_attribute *axes = gconv_onnx_find_attribute(node, "axes");
+  (void)opset;
+  s->keeps = gconv_onnx_integer_of(node, "keepdims", 1) != 0;
+  s->nothing = gconv_onnx_integer_of(node, "noop_with_empty_axes", 0) != 0;
+  s->last = gconv_onnx_integer_of(node, "select_last_index", 0) != 0;
+  s->given = axes != NULL || kind->code >= PLACE_OF_LARGEST;
+  if (axes && axes->integers.count > GCONV_TENSOR_AXES)
+    return gconv_fail(GCONV_BAD_FILE, "lists %zu axes", axes->integers.count);
+  for (size_t i = 0; axes && i < axes->integers.count; i++)
+    s->axes.number[s->axes.count++] = axes->integers.numbers[i];
+  if (kind->code >= PLACE_OF_LARGEST)
+    s->axes.number[s->axes.count++] = gconv_onnx_integer_of(node, "axis", 0);
+  return GCONV_OK;
+}
+
+/* Sets reduced[] of axes along which one number is made of many. */
+static gconv_status find_axes(const gconv_node_work *work, bool reduced[GCONV_TENSOR_AXES]) {
+  const settings *s = work->settings;
+  const int32_t count = work->in[0]->axes;
+  gconv_node_integers list = s->axes;
+  if (!s->given && work->in_count > 1 && work->in[1])
+    GCONV_TRY(gconv_node_read_integers(work, 1, "axes", &list));
+  for (int32_t i = 0; i < count; i++)
+    reduced[i] = list.count == 0 && !s->nothing;
+  for (int32_t i = 0, axis; i < list.count; i++) {
+    GCONV_TRY(gconv_tensor_axis(list.number[i], count, &axis));
+    reduced[axis] = true;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  const gconv_tensor *in = work->in[0];
+  bool reduced[GCONV_TENSOR_AXES] = {0};
+  int64_t sizes[GCONV_TENSOR_AXES];
+  int32_t axes = 0;
+  GCONV_TRY(find_axes(work, reduced));
+  if (in->type != GCONV_TENSOR_F32 && in->type != GCONV_TENSOR_I64 && in->type != GCONV_TENSOR_I32)
+    return gconv_fail(GCONV_UNSUPPORTED, "takes float32, int64 or int32 here, not %s", gconv_tensor_type_name(in->type));
+  if (in->type != GCONV_TENSOR_F32 && kind->code >= L1 && kind->code <= LOG_OF_EXP)
+    GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
+  for (int32_t i = 0; i < in->axes; i++)
+    if (!reduced[i] || s->keeps)
+      sizes[axes++] = reduced[i] ? 1 : in->shape[i];
+  gconv_node_set(work, 0, kind->code >= PLACE_OF_LARGEST ? GCONV_TENSOR_I64 : in->type, axes, sizes);
+  return GCONV_OK;
+}
+
+/* Axes of the input, sorted into those that stay and those that are reduced; each list from the first axis to the last. */
+typedef struct reduction {
+  const gconv_tensor *in, *out;
+  member member;
+  bool last;
+  int32_t kept, reduced;
+  int64_t kept_shape[GCONV_TENSOR_AXES], kept_step[GCONV_TENSOR_AXES], shape[GCONV_TENSOR_AXES], step[GCONV_TENSOR_AXES];
+  int64_t count; /* of the elements that make one */
+} reduction;
+
+/* The place of element number `i` of axes. */
+static int64_t place(int32_t axes, const int64_t *shape, const int64_t *step, int64_t i) {
+  int64_t at = 0;
+  for (int32_t a = axes - 1; a >= 0; a--) {
+    at += i % shape[a] * step[a];
+    i /= shape[a];
+  }
+  return at;
+}
+
+/* What becomes of the elements before their last step. */
+typedef struct state {
+  double sum;
+  int64_t whole, at;
+} state;
+
+#define REDUCE(name, type, field, lowest, highest)                                                                          \
+  static state name(const reduction *r, int64_t first) {                                                                    \
+    const type *in = (const type *)r->in->data + first;                                                                     \
+    const int32_t inner = r->reduced - 1;                                                                                   \
+    const int64_t line = inner >= 0 ? r->shape[inner] : 1, step = inner >= 0 ? r->step[inner] : 0;                          \
+    state s = {0, 0, 0};                                                                                                    \
+    s.field = r->member == PRODUCT ? 1 : 0;                                                                                 \
+    if (r->member == LARGEST || r->member == LOG_OF_EXP || r->member == PLACE_OF_LARGEST)                                   \
+      s.field = lowest;                                                                                                     \
+    if (r->member == SMALLEST || r->member == PLACE_OF_SMALLEST)                                                            \
+      s.field = highest;                                                                                                    \
+    for (int64_t i = 0; i < r->count; i += line) {                                                                          \
+      const type *from = in + place(inner, r->shape, r->step, i / line);                                                    \
+      for (int64_t k = 0; k < line; k++) {                                                                                  \
+        const type v = from[k * step];                                                                                      \
+        switch (r->member) {                                                                                                \
+        case SUM:                                                                                                           \
+        case MEAN:                                                                                                          \
+        case LOG:                                                                                                           \
+          s.field += v;                                                                                                     \
+          break;                                                                                                            \
+        case PRODUCT:                                                                                                       \
+          s.field *= v;                                                                                                     \
+          break;                                                                                                            \
+        case LARGEST:                                                                                                       \
+        case LOG_OF_EXP:                                                                                                    \
+          s.field = v > s.field || v != v ? v : s.field;                                                                    \
+          break;                                                                                                            \
+        case SMALLEST:                                                                                                      \
+          s.field = v < s.field || v != v ? v : s.field;                                                                    \
+          break;                                                                                                            \
+        case L1:                                                                                                            \
+          s.field += v < 0 ? -v : v;                                                                                        \
+          break;                                                                                                            \
+        case L2:                                                                                                            \
+        case SQUARES:                                                                                                       \
+          s.sum += (double)v * (double)v;                                                                                   \
+          break;                                                                                                            \
+        case PLACE_OF_LARGEST:                                                                                              \
+        case PLACE_OF_SMALLEST: {                                                                                           \
+          const bool better = r->member == PLACE_OF_LARGEST ? v > s.field : v < s.field;                                    \
+          if (i + k == 0 || better || (r->last && v == s.field)) {                                                          \
+            s.field = v;                                                                                                    \
+            s.at = i + k;                                                                                                   \
+          }                                                                                                                 \
+          break;                                                                                                            \
+        }                                                                                                                   \
+        }                                                                                                                   \
+      }                                                                                                                     \
+    }                                                                                                                       \
+    return s;                                                                                                               \
+  }
+REDUCE(reduce_f32, float, sum, -INFINITY, INFINITY)
+REDUCE(reduce_i64, int64_t, whole, INT64_MIN, INT64_MAX)
+REDUCE(reduce_i32, int32_t, whole, INT32_MIN, INT32_MAX)
+
+/* log of the sum of exp(x), where `largest` is the largest x. */
+static double log_of_exp(const reduction *r, int64_t first, double largest) {
+  const float *in = (const float *)r->in->data + first;
+  const double from = isfinite(largest) ? largest : 0;
+  double sum = 0;
+  for (int64_t i = 0; i < r->count; i++)
+    sum += exp((double)in[place(r->reduced, r->shape, r->step, i)] - from);
+  return log(sum) + from;
+}
+
+static double finish(const reduction *r, int64_t first, double sum) {
+  switch (r->member) {
+  case MEAN:
+    return sum / (double)r->count;
+  case L2:
+    return sqrt(sum);
+  case LOG:
+    return log(sum);
+  case LOG_OF_EXP:
+    return log_of_exp(r, first, sum);
+  case SUM:
+  case PRODUCT:
+  case LARGEST:
+  case SMALLEST:
+  case L1:
+  case SQUARES:
+  case PLACE_OF_LARGEST:
+  case PLACE_OF_SMALLEST:
+    break;
+  }
+  return sum;
+}
+
+static void reduce_part(void *context, int64_t begin, int64_t end) {
+  const reduction *r = context;
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t first = place(r->kept, r->kept_shape, r->kept_step, i);
+    const bool floats = r->in->type == GCONV_TENSOR_F32;
+    state s = floats ? reduce_f32(r, first) : r->in->type == GCONV_TENSOR_I64 ? reduce_i64(r, first) : reduce_i32(r, first);
+    if (r->member == MEAN && !floats && r->count > 0)
+      s.whole /= r->count;
+    if (r->member >= PLACE_OF_LARGEST)
+      ((int64_t *)r->out->data)[i] = s.at;
+    else if (floats)
+      ((float *)r->out->data)[i] = (float)finish(r, first, s.sum);
+    else if (r->in->type == GCONV_TENSOR_I64)
+      ((int64_t *)r->out->data)[i] = s.whole;
+    else
+      ((int32_t *)r->out->data)[i] = (int32_t)s.whole;
+  }
+}
+
+/* Appends an axis, or makes the axis before it longer if both are neighbours in memory. */
+static void add_axis(int64_t size, int64_t step, int32_t *axes, int64_t *shape, int64_t *steps) {
+  if (*axes > 0 && steps[*axes - 1] == size * step) {
+    shape[*axes - 1] *= size;
+    steps[*axes - 1] = step;
+    return;
+  }
+  shape[*axes] = size;
+  steps[(*axes)++] = step;
+}
+
+static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  reduction r = {.in = work->in[0], .out = work->out[0], .member = (member)kind->code, .last = s->last, .count = 1};
+  bool reduced[GCONV_TENSOR_AXES] = {0};
+  GCONV_TRY(find_axes(work, reduced));
+  for (int32_t i = 0; i < r.in->axes; i++) {
+    const int64_t size = r.in->shape[i], step = gconv_tensor_count(r.in, i + 1, r.in->axes);
+    if (reduced[i]) {
+      add_axis(size, step, &r.reduced, r.shape, r.step);
+      r.count *= size;
+    } else
+      add_axis(size, step, &r.kept, r.kept_shape, r.kept_step);
+  }
+  if (r.count == 0 && r.member >= PLACE_OF_LARGEST)
+    return gconv_fail(GCONV_BAD_FILE, "looks for the largest or smallest of no elements");
+  gconv_node_share(work, gconv_tensor_elements(r.out), (1 << 14) / (r.count + 1) + 1, reduce_part, &r);
+  return GCONV_OK;
+}
+
+static rules old = {INTS("axes", 1, 17), INT("keepdims", 1, NEWEST), INT("noop_with_empty_axes", 13, NEWEST), END};
+static rules new = {INT("keepdims", 1, NEWEST), INT("noop_with_empty_axes", 13, NEWEST), END};
+static rules place_rules = {INT("axis", 1, NEWEST), INT("keepdims", 1, NEWEST), INT("select_last_index", 12, NEWEST), END};
+
+#define ROW(name, since, until, most, known, rules, code)                                                                   \
+  GCONV_NODE_KIND(name, since, until, 1, most, 1, 1, known, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, rules, code,              \
+                  sizeof(settings), parse, shape, run, NULL, NULL, NULL, NULL)
+#define BOTH(name, change, code) ROW(name, 1, change - 1, 1, 0, old, code), ROW(name, change, NEWEST, 2, 2, new, code)
+const gconv_node_kind gconv_node_kinds_reduce[] = {
+    BOTH("ReduceSum", 13, SUM),
+    BOTH("ReduceMean", 18, MEAN),
+    BOTH("ReduceProd", 18, PRODUCT),
+    BOTH("ReduceMax", 18, LARGEST),
+    BOTH("ReduceMin", 18, SMALLEST),
+    BOTH("ReduceL1", 18, L1),
+    BOTH("ReduceL2", 18, L2),
+    BOTH("ReduceSumSquare", 18, SQUARES),
+    BOTH("ReduceLogSum", 18, LOG),
+    BOTH("ReduceLogSumExp", 18, LOG_OF_EXP),
+    ROW("ArgMax", 1, NEWEST, 1, 0, place_rules, PLACE_OF_LARGEST),
+    ROW("ArgMin", 1, NEWEST, 1, 0, place_rules, PLACE_OF_SMALLEST),
+    GCONV_NODE_KIND_END,
+};
