@@ -53,7 +53,7 @@ static gconv_status need_lists(const gconv_node_work *work, int32_t first, int32
 static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0];
-  int32_t axis;
+  int32_t axis = 0;
   GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
   if (kind->code <= GROUP || kind->code == ACROSS_CHANNELS) {
     if (in->axes < 2)
@@ -76,9 +76,14 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
       if (result.axes != in->axes || gconv_tensor_elements(&result) != gconv_tensor_elements(in))
         return gconv_fail(GCONV_BAD_FILE, "has a factor or a bias that is larger than what it normalises");
     }
+  gconv_tensor moments = *in; /* means, and 1 / deviations, of LayerNormalization */
   for (int32_t i = 1; i < work->out_count; i++)
-    if (work->out[i])
+    if (work->out[i] && kind->code != LAYER)
       return gconv_fail(GCONV_UNSUPPORTED, "yields its means or deviations, too, which are not made here");
+  for (int32_t i = axis; kind->code == LAYER && i < in->axes; i++)
+    moments.shape[i] = 1;
+  gconv_node_set_like(work, 1, &moments);
+  gconv_node_set_like(work, 2, &moments);
   gconv_node_set_like(work, 0, in);
   return GCONV_OK;
 }
@@ -189,6 +194,9 @@ static void normalize_layer(void *context, int64_t begin, int64_t end) {
       inverse = root_of_mean_square(in, j->plane, j->s->epsilon);
     else
       moments(in, j->plane, j->s->epsilon, &mean, &inverse);
+    for (int32_t k = 1; k < j->work->out_count; k++)
+      if (j->work->out[k])
+        ((float *)j->work->out[k]->data)[i] = (float)(k == 1 ? mean : inverse);
     for (int64_t k = 0; k < j->plane; k++) {
       const int64_t at = i * j->plane + k;
       const float factor = !factors ? 1 : factors[plain_factors ? k : place(j->work, 1, at)];

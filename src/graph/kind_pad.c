@@ -20,13 +20,13 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   settings *s = made;
   const gconv_onnx_attribute *named = gconv_onnx_find_attribute(node, "mode");
   const gconv_onnx_attribute *pads = gconv_onnx_find_attribute(node, "pads");
-  size_t mode = 0;
+  size_t at = 0;
   (void)kind;
-  while (named && mode < sizeof names / sizeof *names && (!named->text || strcmp(named->text, names[mode]) != 0))
-    mode++;
-  if (mode == sizeof names / sizeof *names || (mode == WRAP && opset < 19))
+  while (named && at < sizeof names / sizeof *names && (!named->text || strcmp(named->text, names[at]) != 0))
+    at++;
+  if (at == sizeof names / sizeof *names || (at == WRAP && opset < 19))
     return gconv_fail(GCONV_BAD_FILE, "has a mode that is none of constant, reflect, edge and, from opset 19 on, wrap");
-  s->mode = (enum mode)mode;
+  s->mode = (mode)at;
   s->value = gconv_onnx_number_of(node, "value", 0);
   s->given = pads != NULL;
   if (pads && pads->integers.count > 2 * GCONV_TENSOR_AXES)

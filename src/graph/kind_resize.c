@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resize and Upsample: nearest, linear and cubic interpolation of any axes. An output is a weighted sum of few inputs along
+ * each axis (taps), so axes are resized one after the other, those that shrink first.
+ *
+ * Formulas of coordinates and weights: the text of Resize in ONNX's Operators.md, and the reference of its tests.
+ */
+#include "bank/onnx_rules.h"
+#include "base/memory.h"
+#include "graph/node.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
+typedef enum coordinates { HALF_PIXEL, PYTORCH, CORNERS, ASYMMETRIC, CROP, SYMMETRIC, NEAREST_OF_TF } coordinates;
+typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL } rounding;
+
+static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
+static const char *const coordinate_names[] = {
+    "half_pixel",         "pytorch_half_pixel",   "align_corners",        "asymmetric",
+    "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn", NULL};
+static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
+static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};
+
+typedef struct settings {
+  int32_t mode, coordinates, rounding, policy;
+  bool antialias, excludes, scales_given;
+  float cubic, outside;
+  int32_t axis_count;
+  int64_t axes[GCONV_TENSOR_AXES];
+  float scales[GCONV_TENSOR_AXES]; /* of Upsample's attribute */
+  int32_t scale_count;
+} settings;
+
+/* ---- Attributes ---- */
+
+/* Sets *choice to the number of the attribute's text in the list. */
+static gconv_status choose(const gconv_onnx_node *node, const char *name, const char *const *list, int32_t *choice) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
+  if (!a)
+    return GCONV_OK;
+  for (int32_t i = 0; list[i]; i++)
+    if (a->text && strcmp(a->text, list[i]) == 0) {
+      *choice = i;
+      return GCONV_OK;
+    }
+  return gconv_fail(GCONV_UNSUPPORTED, "has the %s '%.40s', which is not computed here", name, a->text ? a->text : "");
+}
+
+static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
+  settings *s = made;
+  const gconv_onnx_attribute *axes = gconv_onnx_find_attribute(node, "axes");
+  const gconv_onnx_attribute *scales = gconv_onnx_find_attribute(node, "scales");
+  const gconv_onnx_attribute *named = gconv_onnx_find_attribute(node, "mode");
+  s->coordinates = opset < 11 ? ASYMMETRIC : HALF_PIXEL;
+  s->rounding = opset < 11 ? FLOOR : PREFER_FLOOR;
+  if (named && named->text && strcmp(named->text, "bilinear") == 0) /* of Upsample, opset 1 to 7 */
+    s->mode = LINEAR;
+  else
+    GCONV_TRY(choose(node, "mode", modes, &s->mode));
+  GCONV_TRY(choose(node, "coordinate_transformation_mode", coordinate_names, &s->coordinates));
+  GCONV_TRY(choose(node, "nearest_mode", roundings, &s->rounding));
+  GCONV_TRY(choose(node, "keep_aspect_ratio_policy", policies, &s->policy));
+  s->antialias = gconv_onnx_integer_of(node, "antialias", 0) != 0;
+  s->excludes = gconv_onnx_integer_of(node, "exclude_outside", 0) != 0;
+  s->cubic = gconv_onnx_number_of(node, "cubic_coeff_a", -0.75F);
+  s->outside = gconv_onnx_number_of(node, "extrapolation_value", 0);
+  if ((axes && axes->integers.count > GCONV_TENSOR_AXES) || (scales && scales->float_count > GCONV_TENSOR_AXES))
+    return gconv_fail(GCONV_UNSUPPORTED, "resizes more than %d axes", GCONV_TENSOR_AXES);
+  for (size_t i = 0; axes && i < axes->integers.count; i++)
+    s->axes[s->axis_count++] = axes->integers.numbers[i];
+  for (size_t i = 0; scales && i < scales->float_count; i++)
+    s->scales[s->scale_count++] = scales->floats[i];
+  (void)kind;
+  return GCONV_OK;
+}
+
+/* ---- Sizes ---- */
+
+/* How one axis is resized. */
+typedef struct change {
+  int64_t in, out;
+  double scale;
+  double begin, end; /* the region of tf_crop_and_resize, of 0 .. 1 */
+} change;
+
+static const gconv_tensor *given(const gconv_node_work *work, int32_t input) {
+  const gconv_tensor *t = input < work->in_count ? work->in[input] : NULL;
+  return t && gconv_tensor_elements(t) > 0 ? t : NULL;
+}
+
+/* Sets the scales of the changes that are listed in axes[]. */
+static gconv_status take_scales(const gconv_node_work *work, const float *scales, const int32_t *axes, int32_t count,
+                                change *changes) {
+  for (int32_t i = 0; i < count; i++) {
+    change *c = &changes[axes[i]];
+    c->scale = (double)scales[i];
+    c->out = (int64_t)floor((double)c->in * c->scale);
+    if (!(c->scale > 0) || !(c->scale * (double)c->in < 0x1p40))
+      return gconv_fail(GCONV_BAD_FILE, "has a scale of %g", c->scale);
+  }
+  const settings *s = work->settings;
+  for (int32_t i = 0; s->coordinates == CROP && i < count; i++) {
+    change *c = &changes[axes[i]];
+    c->out = (int64_t)floor((double)c->in * (c->end - c->begin) * c->scale);
+  }
+  return GCONV_OK;
+}
+
+/* Sets sizes as they are given or, by the policy, so that all axes have the same scale. */
+static gconv_status take_sizes(const settings *s, const gconv_node_integers *sizes, const int32_t *axes, change *changes) {
+  double common = 0;
+  for (int32_t i = 0; i < sizes->count; i++) {
+    change *c = &changes[axes[i]];
+    c->out = sizes->number[i];
+    if (c->out < 0 || c->in == 0)
+      return gconv_fail(GCONV_BAD_FILE, "makes %" PRId64 " elements of %" PRId64, c->out, c->in);
+    c->scale = (double)c->out / (double)c->in;
+    if (i == 0 || (s->policy == 1 ? c->scale < common : c->scale > common))
+      common = c->scale;
+  }
+  for (int32_t i = 0; s->policy != 0 && i < sizes->count; i++) {
+    change *c = &changes[axes[i]];
+    c->scale = common;
+    c->out = (int64_t)floor((double)c->in * common + 0.5);
+  }
+  return GCONV_OK;
+}
+
+/* Sets the regions, of the numbers begin ..., end ... in input 1. */
+static gconv_status take_regions(const gconv_node_work *work, const int32_t *axes, int32_t count, change *changes) {
+  const gconv_tensor *region = given(work, 1);
+  if (!region || !region->data || region->type != GCONV_TENSOR_F32 || gconv_tensor_elements(region) != 2 * (int64_t)count)
+    return gconv_fail(GCONV_UNSUPPORTED, "needs a region ('roi') of %d constant float32 numbers", 2 * count);
+  for (int32_t i = 0; i < count; i++) {
+    changes[axes[i]].begin = (double)((const float *)region->data)[i];
+    changes[axes[i]].end = (double)((const float *)region->data)[i + count];
+  }
+  return GCONV_OK;
+}
+
+static gconv_status find_changes(const gconv_node_work *work, change changes[GCONV_TENSOR_AXES]) {
+  const settings *s = work->settings;
+  const gconv_tensor *in = work->in[0];
+  const bool modern = work->opset >= 11;
+  const gconv_tensor *scales = given(work, modern ? 2 : 1), *sizes = modern ? given(work, 3) : NULL;
+  int32_t axes[GCONV_TENSOR_AXES], count = s->axis_count > 0 ? s->axis_count : in->axes;
+  for (int32_t i = 0; i < in->axes; i++)
+    changes[i] = (change){in->shape[i], in->shape[i], 1, 0, 1};
+  for (int32_t i = 0; i < count; i++) {
+    axes[i] = i;
+    if (s->axis_count > 0)
+      GCONV_TRY(gconv_tensor_axis(s->axes[i], in->axes, &axes[i]));
+  }
+  if (s->coordinates == CROP)
+    GCONV_TRY(take_regions(work, axes, count, changes));
+  if (sizes) {
+    gconv_node_integers list;
+    GCONV_TRY(gconv_node_read_integers(work, 3, "sizes", &list));
+    if (list.count == count)
+      return take_sizes(s, &list, axes, changes);
+  } else if (s->scale_count == count)
+    return take_scales(work, s->scales, axes, count, changes);
+  else if (scales && scales->data && scales->type == GCONV_TENSOR_F32 && gconv_tensor_elements(scales) == count)
+    return take_scales(work, scales->data, axes, count, changes);
+  return gconv_fail(GCONV_UNSUPPORTED, "needs %d constant scales or sizes, one for each axis that it resizes", count);
+}
+
+static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
+  change changes[GCONV_TENSOR_AXES];
+  gconv_tensor out = *work->in[0];
+  (void)kind;
+  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
+  GCONV_TRY(find_changes(work, changes));
+  for (int32_t i = 0; i < out.axes; i++)
+    out.shape[i] = changes[i].out;
+  gconv_node_set_like(work, 0, &out);
+  return GCONV_OK;
+}
+
+/* ---- Taps ---- */
+
+/* The inputs of all outputs of an axis: output o is the sum of `count` inputs index[o * count ...], each times its weight.
+ */
+typedef struct taps {
+  int64_t count;
+  int64_t *index; /* owned */
+  float *weight;  /* owned */
+  bool *outside;  /* owned: outputs that are the value outside; NULL: none */
+} taps;
+
+static double coordinate(const settings *s, const change *c, int64_t o) {
+  const double x = (double)o, in = (double)c->in, out = (double)c->out;
+  switch ((coordinates)s->coordinates) {
+  case HALF_PIXEL:
+    return (x + 0.5) / c->scale - 0.5;
+  case PYTORCH:
+    return out > 1 ? (x + 0.5) / c->scale - 0.5 : 0;
+  case CORNERS:
+    return out > 1 ? x * (in - 1) / (out - 1) : 0;
+  case ASYMMETRIC:
+    return x / c->scale;
+  case CROP:
+    return out > 1 ? c->begin * (in - 1) + x * (c->end - c->begin) * (in - 1) / (out - 1)
+                   : 0.5 * (c->begin + c->end) * (in - 1);
+  case SYMMETRIC: {
+    const double adjustment = out / (c->scale * in);
+    return in / 2 * (1 - adjustment) + (x + 0.5) / c->scale - 0.5;
+  }
+  case NEAREST_OF_TF:
+    return (x + 0.5) / c->scale;
+  }
+  return 0;
+}
+
+static int64_t nearest(const settings *s, double x) {
+  switch ((rounding)s->rounding) {
+  case PREFER_FLOOR:
+    return (int64_t)ceil(x - 0.5);
+  case PREFER_CEIL:
+    return (int64_t)floor(x + 0.5);
+  case FLOOR:
+    return (int64_t)floor(x);
+  case CEIL:
+    return (int64_t)ceil(x);
+  }
+  return 0;
+}
+
+/* The weight of an input at a distance from the coordinate. */
+static double weight_of(const settings *s, double distance) {
+  const double d = fabs(distance), a = (double)s->cubic;
+  if (s->mode == LINEAR)
+    return d < 1 ? 1 - d : 0;
+  if (d <= 1)
+    return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+/* With antialias, filters are as much wider as the axis shrinks. */
+static double width_of(const settings *s, const change *c) {
+  return s->antialias && c->scale < 1 ? 1 / c->scale : 1;
+}
+
+static int64_t tap_count(const settings *s, const change *c) {
+  if (s->mode == NEAREST)
+    return 1;
+  const double reach = s->mode == LINEAR ? 1 : 2;
+  const int64_t count = (int64_t)(2 * ceil(reach * width_of(s, c)));
+  return s->antialias && c->scale < 1 ? count + 1 : count;
+}
+
+static void fill_output(const settings *s, const change *c, taps *t, int64_t o) {
+  const double x = coordinate(s, c, o), width = width_of(s, c), last = (double)(c->in - 1);
+  int64_t *index = t->index + o * t->count;
+  float *weight = t->weight + o * t->count;
+  double sum = 0;
+  if (s->coordinates == CROP && (x < 0 || x > last))
+    t->outside[o] = true;
+  if (s->mode == NEAREST) {
+    const int64_t at = nearest(s, x);
+    index[0] = at < 0 ? 0 : at >= c->in ? c->in - 1 : at;
+    weight[0] = 1;
+    return;
+  }
+  const int64_t first = (int64_t)floor(x) - (t->count - 1) / 2;
+  for (int pass = 0; pass < 2; pass++) /* sums, then quotients: there may be many taps */
+    for (int64_t k = 0; k < t->count; k++) {
+      const int64_t at = first + k;
+      double w = weight_of(s, ((double)at - x) / width);
+      if (s->excludes && (at < 0 || at >= c->in))
+        w = 0;
+      if (pass == 0) {
+        sum += w;
+        continue;
+      }
+      index[k] = at < 0 ? 0 : at >= c->in ? c->in - 1 : at;
+      weight[k] = (float)(s->excludes || s->antialias ? w / sum : w);
+    }
+}
+
+static void free_taps(taps *t) {
+  gconv_release(t->index);
+  gconv_release(t->weight);
+  gconv_release(t->outside);
+}
+
+static gconv_status make_taps(const settings *s, const change *c, taps *t) {
+  void *memory[3] = {NULL, NULL, NULL};
+  const size_t out = (size_t)c->out;
+  *t = (taps){.count = tap_count(s, c)};
+  if (t->count > (1 << 20) || c->in == 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "shrinks an axis by too much");
+  gconv_status status = gconv_allocate(out * (size_t)t->count * sizeof *t->index, "a table of Resize", &memory[0]);
+  GCONV_THEN(status, gconv_allocate(out * (size_t)t->count * sizeof *t->weight, "a table of Resize", &memory[1]));
+  GCONV_THEN(status, gconv_allocate(out + 1, "a table of Resize", &memory[2]));
+  t->index = memory[0];
+  t->weight = memory[1];
+  t->outside = memory[2];
+  if (status != GCONV_OK) {
+    free_taps(t);
+    return status;
+  }
+  memset(t->outside, 0, out + 1);
+  for (int64_t o = 0; o < c->out; o++)
+    fill_output(s, c, t, o);
+  return GCONV_OK;
+}
+
+/* ---- One axis ---- */
+
+typedef struct job {
+  const taps *taps;
+  const float *in;
+  float *out;
+  int64_t in_size, out_size, inner; /* of the axis; elements between neighbours */
+} job;
+
+/* Makes neighbours along the last axis. */
+static void resize_line(const job *j, const float *in, float *out) {
+  const taps *t = j->taps;
+  if (t->count == 1) {
+    for (int64_t o = 0; o < j->out_size; o++)
+      out[o] = in[t->index[o]];
+    return;
+  }
+  for (int64_t o = 0; o < j->out_size; o++) {
+    float sum = 0;
+    for (int64_t k = 0; k < t->count; k++)
+      sum += in[t->index[o * t->count + k]] * t->weight[o * t->count + k];
+    out[o] = sum;
+  }
+}
+
+/* Makes element `o` of the axis, for all that lie behind it. */
+static void mix_rows(const job *j, const float *in, int64_t o, float *restrict out) {
+  const taps *t = j->taps;
+  const int64_t *index = t->index + o * t->count;
+  const float *weight = t->weight + o * t->count;
+  if (t->count == 1) {
+    memcpy(out, in + index[0] * j->inner, (size_t)j->inner * sizeof *out);
+    return;
+  }
+  const float *restrict first = in + index[0] * j->inner;
+  for (int64_t i = 0; i < j->inner; i++)
+    out[i] = first[i] * weight[0];
+  for (int64_t k = 1; k < t->count; k++) {
+    const float *restrict from = in + index[k] * j->inner;
+    const float w = weight[k];
+    for (int64_t i = 0; i < j->inner; i++)
+      out[i] += from[i] * w;
+  }
+}
+
+static void resize_part(void *context, int64_t begin, int64_t end) {
+  const job *j = context;
+  for (int64_t part = begin; part < end; part++)
+    if (j->inner == 1)
+      resize_line(j, j->in + part * j->in_size, j->out + part * j->out_size);
+    else
+      mix_rows(j, j->in + part / j->out_size * j->in_size * j->inner, part % j->out_size, j->out + part * j->inner);
+}
+
+/* ---- All axes ---- */
+
+/* Sets order[] to the axes that change, those with the smallest scale first, and returns their number. */
+static int32_t order_axes(const settings *s, const change *changes, int32_t axes, int32_t *order) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < axes; i++) {
+    const change *c = &changes[i];
+    if (c->out == c->in && c->scale == 1 && s->coordinates != CROP && s->coordinates != NEAREST_OF_TF)
+      continue;
+    int32_t at = count++;
+    for (; at > 0 && changes[order[at - 1]].scale > c->scale; at--)
+      order[at] = order[at - 1];
+    order[at] = i;
+  }
+  return count;
+}
+
+/* Returns the elements of the largest tensor between two axes. */
+static int64_t largest_between(const gconv_node_work *work) {
+  change changes[GCONV_TENSOR_AXES];
+  int32_t order[GCONV_TENSOR_AXES];
+  gconv_tensor t = *work->in[0];
+  int64_t largest = 0;
+  if (find_changes(work, changes) != GCONV_OK)
+    return 0;
+  const int32_t count = order_axes(work->settings, changes, t.axes, order);
+  for (int32_t i = 0; i + 1 < count; i++) {
+    t.shape[order[i]] = changes[order[i]].out;
+    largest = gconv_tensor_elements(&t) > largest ? gconv_tensor_elements(&t) : largest;
+  }
+  return largest;
+}
+
+static size_t workspace(const gconv_node_work *work) {
+  return 2 * (size_t)largest_between(work) * sizeof(float);
+}
+
+/* Sets outputs of tf_crop_and_resize that lie outside along an axis. */
+static void fill_outside(const gconv_tensor *out, int32_t axis, const taps *t, float value) {
+  const int64_t inner = gconv_tensor_count(out, axis + 1, out->axes), outer = gconv_tensor_count(out, 0, axis);
+  float *data = out->data;
+  for (int64_t i = 0; i < outer * out->shape[axis]; i++)
+    for (int64_t k = 0; t->outside[i % out->shape[axis]] && k < inner; k++)
+      data[i * inner + k] = value;
+}
+
+static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  change changes[GCONV_TENSOR_AXES];
+  int32_t order[GCONV_TENSOR_AXES];
+  gconv_tensor t = *work->in[0];
+  taps made[GCONV_TENSOR_AXES] = {{0}};
+  float *between[2] = {work->workspace, NULL};
+  (void)kind;
+  GCONV_TRY(find_changes(work, changes));
+  if (gconv_tensor_elements(work->out[0]) == 0)
+    return GCONV_OK;
+  const int32_t count = order_axes(s, changes, t.axes, order);
+  if (between[0])
+    between[1] = between[0] + largest_between(work);
+  if (count == 0)
+    memcpy(work->out[0]->data, t.data, (size_t)gconv_tensor_elements(&t) * sizeof(float));
+  gconv_status status = GCONV_OK;
+  for (int32_t i = 0; i < count && status == GCONV_OK; i++) {
+    const int32_t axis = order[i];
+    float *to = i + 1 < count ? between[i % 2] : work->out[0]->data;
+    status = make_taps(s, &changes[axis], &made[axis]);
+    if (status != GCONV_OK)
+      break;
+    job j = {&made[axis], t.data, to, t.shape[axis], changes[axis].out, gconv_tensor_count(&t, axis + 1, t.axes)};
+    const int64_t outer = gconv_tensor_count(&t, 0, axis), each = j.inner == 1 ? j.out_size : j.inner;
+    gconv_node_share(work, j.inner == 1 ? outer : outer * j.out_size, (1 << 14) / (each * j.taps->count) + 1, resize_part,
+                     &j);
+    t.shape[axis] = changes[axis].out;
+    t.data = to;
+  }
+  for (int32_t i = 0; i < t.axes && status == GCONV_OK; i++)
+    if (s->coordinates == CROP && made[i].outside)
+      fill_outside(work->out[0], i, &made[i], s->outside);
+  for (int32_t i = 0; i < t.axes; i++)
+    free_taps(&made[i]);
+  return status;
+}
+
+/* Output o sees inputs around o / scale; a wide filter of antialias, and what rounds, are in the margins. */
+static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
+  const settings *s = work->settings;
+  change changes[GCONV_TENSOR_AXES];
+  (void)input;
+  if (find_changes(work, changes) != GCONV_OK || s->coordinates == CORNERS || s->coordinates == CROP)
+    return (gconv_node_window){1, 1, work->in[0]->shape[axis], work->in[0]->shape[axis]};
+  const change *c = &changes[axis];
+  const int64_t reach = tap_count(s, c) / 2 + 2;
+  return (gconv_node_window){c->in, c->out > 0 ? c->out : 1, reach, reach};
+}
+
+static rules upsample7 = {STRING("mode"), FLOATS("scales", 7, 8), END}, mode_only = {STRING("mode"), END};
+static rules resize = {STRING("mode"),
+                       STRING("coordinate_transformation_mode"),
+                       STRING("nearest_mode"),
+                       STRING("keep_aspect_ratio_policy"),
+                       FLOAT("cubic_coeff_a", 11, NEWEST),
+                       FLOAT("extrapolation_value", 11, NEWEST),
+                       INT("exclude_outside", 11, NEWEST),
+                       INT("antialias", 18, NEWEST),
+                       INTS("axes", 18, NEWEST),
+                       END};
+
+#define ROW(name, since, until, least, most, known, rules)                                                                  \
+  GCONV_NODE_KIND(name, since, until, least, most, 1, 1, known, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, 0,          \
+                  sizeof(settings), parse, shape, run, workspace, window, NULL, NULL)
+const gconv_node_kind gconv_node_kinds_resize[] = {
+    ROW("Upsample", 7, 8, 1, 1, 0, upsample7),
+    ROW("Upsample", 9, 9, 2, 2, 2, mode_only),
+    ROW("Resize", 10, 10, 2, 2, 2, mode_only),
+    ROW("Resize", 11, NEWEST, 1, 4, 14, resize),
+    GCONV_NODE_KIND_END,
+};
