@@ -81,9 +81,9 @@ typedef struct gconv_graph_plan {
   const gconv_tensor **pointers; /* the lists `in` and `out` of all steps */
 } gconv_graph_plan;
 
-/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. Of an input that has elements, they are
- * known while planning, so shapes may depend on them: each run must get the same. The graph, and what the options point to,
- * must outlive the plan. */
+/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. Of an input that has elements, they
+ * are known while planning, so shapes may depend on them: each run must get the same. The graph, and what the options point
+ * to, must outlive the plan. */
 gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs,
                                      const gconv_graph_options *options, gconv_graph_plan **plan);
 /* Frees the plan. NULL is allowed. */
