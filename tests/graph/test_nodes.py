@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Nodes that reshape, rearrange, pool, reduce, pad, normalise and resize, against what NumPy computes."""
+import unittest
+
+import numpy as np
+from graph_helper import graph, node, run
+
+RANDOM = np.random.default_rng(43)
+X = RANDOM.normal(size=(2, 4, 5, 7)).astype(np.float32)
+I64 = lambda *numbers: np.array(numbers, np.int64)  # noqa: E731
+C = RANDOM.normal(size=4).astype(np.float32)
+
+
+def windows(x, kernel, strides, pads, outside, f, dilations=(1, 1)):
+    """f of the windows of each plane; pads are top, left, bottom, right."""
+    x = np.pad(x.astype(float), ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])), constant_values=outside)
+    high = (x.shape[2] - (kernel[0] - 1) * dilations[0] - 1) // strides[0] + 1
+    wide = (x.shape[3] - (kernel[1] - 1) * dilations[1] - 1) // strides[1] + 1
+    parts = [x[:, :, r * dilations[0] :: strides[0], s * dilations[1] :: strides[1]][:, :, :high, :wide]
+             for r in range(kernel[0]) for s in range(kernel[1])]
+    return f(np.array(parts), axis=0)
+
+
+def normalized(x, axes):
+    x = x.astype(float)
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
+
+
+def resized(x, axis, places, weights):
+    """The sums of taps: places and weights of each output."""
+    size = x.shape[axis]
+    parts = [sum(np.take(x.astype(float), np.clip(p, 0, size - 1), axis) * w for p, w in zip(ps, ws)) for ps, ws in zip(places, weights)]
+    return np.stack(parts, axis)
+
+
+def linear(x, axis, count, coordinate):
+    at = [coordinate(o) for o in range(count)]
+    low = [int(np.floor(a)) for a in at]
+    return resized(x, axis, [(b, b + 1) for b in low], [(1 - (a - b), a - b) for a, b in zip(at, low)])
+
+
+def opened(x, block, columns_first):
+    n, c, h, w = x.shape
+    shape = (n, c // block**2, block, block, h, w) if columns_first else (n, block, block, c // block**2, h, w)
+    order = (0, 1, 4, 2, 5, 3) if columns_first else (0, 3, 4, 1, 5, 2)
+    return x.reshape(shape).transpose(order).reshape(n, c // block**2, h * block, w * block)
+
+
+e = np.exp(X.astype(float) - X.max(1, keepdims=True))
+counts = windows(np.ones_like(X), (3, 3), (2, 2), (1, 1, 1, 1), 0, np.sum)
+half = lambda scale: lambda o: (o + 0.5) / scale - 0.5  # noqa: E731
+CASES = [  # operator, inputs, attributes, what it makes, opset
+    ("Reshape", [X, I64(0, -1, 5)], {}, X.reshape(2, 28, 5)),
+    ("Flatten", [X], {"axis": 2}, X.reshape(8, 35)),
+    ("Unsqueeze", [X, I64(-1, 0)], {}, X[None, ..., None]),
+    ("Squeeze", [X[:1, :, :1], I64(2)], {}, X[:1, :, 0]),
+    ("Squeeze", [X[:1]], {"axes": [0]}, X[0], 11),
+    ("Transpose", [X], {"perm": [0, 2, 3, 1]}, X.transpose(0, 2, 3, 1)),
+    ("Transpose", [X], {}, X.T),
+    ("Concat", [X, X[:, :1], X[:, 1:3]], {"axis": 1}, np.concatenate([X, X[:, :1], X[:, 1:3]], 1)),
+    ("Concat", [X, X[..., :2]], {"axis": -1}, np.concatenate([X, X[..., :2]], -1)),
+    ("Slice", [X, I64(3, 6), I64(0, -100), I64(1, 3), I64(-1, -2)], {}, X[:, 3:0:-1, :, 6::-2]),
+    ("Slice", [X], {"starts": [1, -3], "ends": [100, -1], "axes": [2, 3]}, X[:, :, 1:, -3:-1], 9),
+    ("Gather", [X, I64(2, -1, 2)], {"axis": 3}, X[..., [2, -1, 2]]),
+    ("Expand", [X[:, :1], I64(3, 1, 4, 1, 1)], {}, np.broadcast_to(X[:, :1], (3, 2, 4, 5, 7))),
+    ("Tile", [X, I64(1, 2, 1, 3)], {}, np.tile(X, (1, 2, 1, 3))),
+    ("DepthToSpace", [X], {"blocksize": 2}, opened(X, 2, False)),
+    ("DepthToSpace", [X], {"blocksize": 2, "mode": "CRD"}, opened(X, 2, True)),
+    ("SpaceToDepth", [opened(X, 2, False)], {"blocksize": 2}, X),
+    ("Shape", [X], {"start": 1, "end": -1}, I64(4, 5)),
+    ("ConstantOfShape", [I64(2, 3)], {}, np.zeros((2, 3))),
+    ("Range", [np.int64(7), np.int64(-2), np.int64(-3)], {}, I64(7, 4, 1)),
+    ("Cast", [X * 9], {"to": 7}, (X * 9).astype(np.int64)),
+    ("Cast", [X], {"to": 10}, X.astype(np.float16).astype(np.float32)),
+    ("MaxPool", [X], {"kernel_shape": [2, 3], "strides": [2, 1], "pads": [0, 1, 1, 0]},
+     windows(X, (2, 3), (2, 1), (0, 1, 1, 0), -np.inf, np.max)),
+    ("MaxPool", [X], {"kernel_shape": [2, 2], "dilations": [3, 2]}, windows(X, (2, 2), (1, 1), (0,) * 4, 0, np.max, (3, 2))),
+    ("MaxPool", [X], {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1},
+     windows(X, (2, 2), (2, 2), (0, 0, 1, 1), -np.inf, np.max)),
+    ("AveragePool", [X], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4},
+     windows(X, (3, 3), (2, 2), (1,) * 4, 0, np.sum) / counts),
+    ("AveragePool", [X], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4, "count_include_pad": 1},
+     windows(X, (3, 3), (2, 2), (1,) * 4, 0, np.mean)),
+    ("GlobalAveragePool", [X], {}, X.mean((2, 3), keepdims=True, dtype=float)),
+    ("GlobalMaxPool", [X], {}, X.max((2, 3), keepdims=True)),
+    ("ReduceMean", [X, I64(1, -1)], {}, X.mean((1, 3), keepdims=True, dtype=float), 18),
+    ("ReduceMax", [X], {"axes": [1], "keepdims": 0}, X.max(1), 11),
+    ("ReduceL2", [X], {}, np.sqrt((X.astype(float) ** 2).sum(keepdims=True)), 18),
+    ("ArgMax", [X], {"axis": 1, "keepdims": 0}, X.argmax(1)),
+    ("Pad", [X, I64(0, 0, 2, 1, 0, 0, 1, 3)], {"mode": "reflect"}, np.pad(X, ((0, 0), (0, 0), (2, 1), (1, 3)), "reflect")),
+    ("Pad", [X, I64(0, 0, -1, 2, 0, 0, 1, -2), np.float32(3)], {}, np.pad(X[:, :, 1:, :-2], ((0, 0), (0, 0), (0, 1), (2, 0)), constant_values=3)),
+    ("Pad", [X], {"mode": "edge", "pads": [0, 0, 1, 0, 0, 0, 0, 2]}, np.pad(X, ((0, 0), (0, 0), (1, 0), (0, 2)), "edge"), 10),
+    ("BatchNormalization", [X, C, C + 1, C / 3, C**2], {}, (X - (C / 3)[:, None, None]) / np.sqrt((C**2)[:, None, None] + 1e-5)
+     * C[:, None, None] + (C + 1)[:, None, None]),
+    ("InstanceNormalization", [X, C, C + 1], {}, normalized(X, (2, 3)) * C[:, None, None] + (C + 1)[:, None, None]),
+    ("GroupNormalization", [X, C, C + 1], {"num_groups": 2},
+     normalized(X.reshape(2, 2, 70), 2).reshape(X.shape) * C[:, None, None] + (C + 1)[:, None, None]),
+    ("LayerNormalization", [X, X[0, 0], X[1, 1]], {"axis": 2}, normalized(X, (2, 3)) * X[0, 0] + X[1, 1]),
+    ("Softmax", [X], {"axis": 1}, e / e.sum(1, keepdims=True)),
+    ("LogSoftmax", [X], {"axis": 1}, np.log(e / e.sum(1, keepdims=True))),
+    ("Resize", [X, "", np.array([1, 1, 2, 3], np.float32)], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+     X.repeat(2, 2).repeat(3, 3)),
+    ("Resize", [X, "", "", I64(2, 4, 8, 7)], {"mode": "linear"}, linear(X, 2, 8, half(8 / 5))),
+    ("Resize", [X, "", "", I64(2, 4, 5, 3)], {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+     linear(X, 3, 3, lambda o: o * 6 / 2)),
+    ("Resize", [X, np.array([1, 1, 2, 2], np.float32)], {"mode": "linear"}, linear(linear(X, 2, 10, lambda o: o / 2), 3, 14, lambda o: o / 2), 10),
+    ("Upsample", [X, np.array([1, 1, 1, 2], np.float32)], {"mode": "nearest"}, X.repeat(2, 3), 9),
+]
+REFUSED = [  # operator, inputs, attributes, what the program says
+    ("Reshape", [X, I64(2, 3, -1)], {}, "whole number"),
+    ("Concat", [X, X[:, :, :3]], {"axis": 1}, "do not fit together"),
+    ("DepthToSpace", [X], {"blocksize": 3}, "no whole number of blocks"),
+    ("Gather", [X, I64(7)], {"axis": 3}, "element 7 of an axis that has 7"),
+    ("Slice", [X, I64(0), I64(1), I64(1), I64(0)], {}, "a step of 0"),
+    ("Pad", [X, I64(0, 0, 5, 0, 0, 0, 0, 0)], {"mode": "reflect"}, "smaller than the input"),
+    ("MaxPool", [X], {"kernel_shape": [6, 1]}, "larger than its input"),
+    ("BatchNormalization", [X, C[:3], C, C, C], {}, "a list of 4 numbers"),
+    ("Resize", [X, "", np.array([1, 1, 2], np.float32)], {}, "one for each axis"),
+    ("Resize", [X, "", np.array([1, 1, 0, 2], np.float32)], {}, "a scale of 0"),
+]
+
+
+class Nodes(unittest.TestCase):
+    def made(self, op, inputs, attributes, opset=21, folded=False):
+        """What a node makes of input 0, or of constants alone; its other inputs are constants."""
+        names = ["" if isinstance(array, str) else f"x{i}" for i, array in enumerate(inputs)]
+        first = {} if folded else {names[0]: inputs[0]}
+        constants = {name: array for name, array in zip(names, inputs) if name and name not in first}
+        return run(graph([node(op, names, "y", **attributes)], first, constants=constants, opset=opset), first.values())
+
+    def test_values(self):
+        for op, inputs, attributes, wanted, *opset in CASES:
+            for folded in (False, True):
+                if op in ("ConstantOfShape", "Range") and not folded:
+                    continue
+                with self.subTest(op=op, attributes=attributes, folded=folded):
+                    made = self.made(op, inputs, attributes, *opset, folded=folded)
+                    self.assertIsInstance(made, list, made)
+                    self.assertEqual(made[0].shape, np.shape(wanted))
+                    np.testing.assert_allclose(made[0].astype(float), wanted, rtol=3e-6, atol=3e-6)
+
+    def test_split(self):
+        model = graph([node("Split", ["x", "s"], "a", further=["b"], axis=2)], {"x": X}, ("a", "b"), constants={"s": I64(2, 3)})
+        first, second = run(model, [X], outputs=2)
+        np.testing.assert_array_equal(first, X[:, :, :2])
+        np.testing.assert_array_equal(second, X[:, :, 2:])
+
+    def test_refused(self):
+        for op, inputs, attributes, words in REFUSED:
+            with self.subTest(op=op, words=words):
+                said = self.made(op, inputs, attributes)
+                self.assertIsInstance(said, str)
+                self.assertIn(words, said)
+                self.assertIn("node 'y'", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
