@@ -12,7 +12,7 @@
 struct info {
   const char *syntax;
   bool json;
-  json_t *files; /* with --json: what was found of each SPEC */
+  json_t *files; /* with --json: what each SPEC holds */
 };
 
 /* ---- Numbers of a bank ---- */
@@ -99,7 +99,7 @@ static json_t *describe_entry(const gconv_bank_entry *entry) {
     json_array_append_new(shape, json_integer((json_int_t)entry->shape[i]));
   json_object_set_new(object, "name", gconv_json_text(entry->name));
   json_object_set_new(object, "kind", gconv_json_text(entry->kind));
-  if (strcmp(entry->kind, "filters") != 0) /* whose type is none of a file */
+  if (strcmp(entry->kind, "filters") != 0) /* their type is not a file's */
     json_object_set_new(object, "type", gconv_json_text(entry->type));
   json_object_set_new(object, "shape", shape);
   if (entry->obstacle)
@@ -109,14 +109,14 @@ static json_t *describe_entry(const gconv_bank_entry *entry) {
 
 /* ---- Files ---- */
 
-/* Says why something failed, if it did. Returns `status`. */
+/* Prints the error if something failed. Returns `status`. */
 static gconv_status say(gconv_status status) {
   if (status != GCONV_OK)
     gconv_say("%s", gconv_last_error());
   return status;
 }
 
-/* Tells of one entry with its bank, which has no weights if that cannot be read. */
+/* Prints one entry with its bank, which has no weights if it cannot be read. */
 static void tell(const struct info *info, const gconv_bank_entry *entry, const gconv_bank *bank, int width, json_t *list) {
   if (info->json) {
     json_t *object = describe_entry(entry);
@@ -136,7 +136,7 @@ static void tell(const struct info *info, const gconv_bank_entry *entry, const g
     printf("%s%s\n", more ? "  " : "", obstacle);
 }
 
-/* The bank of an entry is read to tell of it. */
+/* Reads the bank of an entry, and prints both. */
 static gconv_status inform_entry(const struct info *info, gconv_bank_file *file, size_t index, int width, json_t *list) {
   const gconv_bank_entry *entry = gconv_bank_file_at(file, index);
   gconv_bank bank = {0};
@@ -154,7 +154,7 @@ static int widest_name(const gconv_bank_file *file) {
   return (int)(most < limit ? most : limit);
 }
 
-/* If a name was chosen, only that entry is printed. */
+/* Prints all entries, or only the one with the chosen name. */
 static gconv_status inform_entries(const struct info *info, const char *spec, gconv_bank_file *file, const char *name,
                                    json_t *list) {
   size_t index = 0, count = 0;
@@ -174,7 +174,7 @@ static gconv_status inform_entries(const struct info *info, const char *spec, gc
   return worst;
 }
 
-/* Tells of the network that a file is, before its tensors. *json gets the same, if that is wanted. */
+/* Prints the network of a file, before its tensors; with --json, puts it into *json. */
 static gconv_status inform_network(const struct info *info, const char *spec, json_t **json) {
   if (info->syntax || !gconv_network_is_one(spec))
     return GCONV_OK;
@@ -205,7 +205,7 @@ bool gconv_bank_print(const char *spec) {
   return inform_file(&info, spec) == GCONV_OK;
 }
 
-/* Plain filters, as the bank that they would make. */
+/* Prints plain filters as the bank that they would make. */
 static gconv_status inform_filters(const struct info *info, char *spec) {
   gconv_texts specs = {&spec, 1};
   gconv_bank bank = {0};

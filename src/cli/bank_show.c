@@ -21,7 +21,7 @@ static int say_failure(gconv_status status) {
 typedef struct show_settings {
   gconv_common common;
   gconv_bank_sheet sheet; /* its zoom and columns */
-  int scale;              /* 0: each filter by its own largest weight, 1: all by that of all */
+  int scale;              /* 0: by each filter's own largest weight, 1: by the largest of all */
 } show_settings;
 
 #define OPTION(...) GCONV_OPTION(show_settings, __VA_ARGS__)
@@ -38,13 +38,13 @@ static const gconv_option show_options[] = {
     GCONV_OPTIONS_END,
 };
 
-/* The format of a picture. /dev/stdout may be a file that has another name. */
+/* Returns the format of a picture. /dev/stdout may be a file that has another name. */
 static const gconv_format_info *choose_format(const char *path) {
   bool standard = strcmp(path, "/dev/stdout") == 0 || strncmp(path, "/dev/fd/", 8) == 0;
   return gconv_output_format(standard ? "-" : path);
 }
 
-/* Whether there is a place for the picture, and a format; else it is said. */
+/* True if there is a place for the picture, and a format; else prints the error. */
 static bool check_output(const show_settings *settings, const gconv_texts *specs) {
   const char *path = settings->common.output;
   if (!path)
@@ -115,8 +115,7 @@ static const gconv_option convert_options[] = {
     GCONV_OPTIONS_END,
 };
 
-/* Whether the result is a network: of a file, not of a part of it, that is an ONNX model, a network or a checkpoint; or of
- * weights and --net. */
+/* True if the result is a network: the whole file is an ONNX model, a network or a checkpoint, or has weights for --net. */
 static bool makes_network(const convert_settings *settings, const gconv_texts *specs) {
   const char *path = settings->common.output;
   size_t length = path ? strlen(path) : 0, ending = strlen(".safetensors");

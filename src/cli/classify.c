@@ -41,7 +41,7 @@ static bool fits(const gconv_taken_cases *taken, const gconv_dataset *data) {
          (taken->width == 0 || info->width == taken->width);
 }
 
-/* Opens the table without the column behind the inputs. */
+/* Opens the table without the column after the inputs. */
 static bool open_without_labels(gconv_dataset_options options, const gconv_taken_cases *taken, gconv_dataset **data) {
   char label[24];
   gconv_dataset *without = NULL;
@@ -65,7 +65,7 @@ gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_
   options.unlabelled = !c->evaluate;
   options.others = c->evaluate;
   gconv_status status = gconv_dataset_open(&options, data);
-  char reason[1024]; /* the next attempt may fail for another */
+  char reason[1024]; /* the next attempt may fail for another reason */
   if (status == GCONV_OK && fits(taken, *data))
     return GCONV_OK;
   snprintf(reason, sizeof reason, "%s", gconv_last_error());

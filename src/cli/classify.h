@@ -10,7 +10,7 @@
 
 /* ---- classify.c ---- */
 
-/* A model that is applied to cases, a network or a support vector machine, and what is found. */
+/* A network or support vector machine that is applied to cases, and what is found. */
 typedef struct gconv_classifying {
   const gconv_common *common;
   const gconv_cases *cases;
@@ -18,7 +18,7 @@ typedef struct gconv_classifying {
   const char *path, *input;   /* of the model; of the data */
   const char *const *classes; /* those of the model ... */
   size_t class_count;         /* ... 0: it yields numbers */
-  const char *certainty;      /* what it yields for a class: "probability", "output"; NULL: nothing */
+  const char *certainty;      /* the model's number for a class: "probability", "output"; NULL: none */
   gconv_device *device;
   gconv_chosen_device chosen;
   gconv_sink *sink; /* NULL: predictions are not written */
@@ -28,42 +28,41 @@ typedef struct gconv_classifying {
   size_t hop;       /* of windows: samples from one to the next; else 0 */
   gconv_confusion confusion;
   gconv_mistakes mistakes;
-  double squares;            /* of outputs that are no classes: the sum of errors, squared ... */
-  double first, sum, spread; /* ... the first target; sums of what others are more, and of its squares */
+  double squares;            /* if outputs are no classes: the sum of squared errors ... */
+  double first, sum, spread; /* ... the first target; sums of others' differences from it, and their squares */
   size_t numbers;
 } gconv_classifying;
 
-/* Which cases a model takes; 0: any height, any width. */
+/* The shape of cases that a model takes; 0: any height, any width. */
 typedef struct gconv_taken_cases {
   const char *taker; /* "network", "model" */
   int32_t channels, height, width;
 } gconv_taken_cases;
 
-/* Gives rights up, and refuses outputs that cannot be made. */
+/* Refuses outputs that cannot be made. Gives up rights to other files. */
 gconv_status gconv_classify_check_outputs(const gconv_classifying *c);
 /* Opens c->sink, unless predictions are written nowhere. */
 gconv_status gconv_classify_open_output(gconv_classifying *c);
 
-/* Opens a table, or a signal, for a model that takes such cases. `options` say what the model knows of the data. A table
- * that is not compared may have its labels in a column behind the inputs, which then is passed over. */
+/* Opens a table, or a signal, for a model that takes such cases. `options` say what the model knows of the data. Without
+ * --evaluate, a column of labels after the inputs of a table is passed over. */
 gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_options options,
                                       const gconv_taken_cases *taken, gconv_dataset **data);
 
-/* Takes a prediction: writes it as a line of CSV behind its name, unless predictions are written nowhere, and notes what
- * --evaluate and --report tell. */
+/* Takes a prediction: writes its name and it as CSV, if there is an output, and counts it for --evaluate and --report. */
 gconv_status gconv_classify_take(gconv_classifying *c, const char *name, const gconv_prediction *prediction);
 /* Takes all cases of a data set, by a network or, if that is NULL, a support vector machine. */
 gconv_status gconv_classify_data(gconv_classifying *c, const gconv_network *network, const gconv_svm *svm,
                                  const gconv_dataset *data);
 
-/* Ends a work of this status: completes the predictions, writes the report and prints what --evaluate found, or `message`;
- * frees all but the settings. `pictures`: names of mistakes are images. Returns what the program ends with. */
+/* Ends the work, whose status is given: completes the predictions, writes the report, and prints what --evaluate found, or
+ * the error; frees all but the settings. `pictures`: names of mistakes are images. Returns the exit status. */
 int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures);
 
 /* Prints the JSON of what --evaluate found to `out`. */
 void gconv_classify_print_json(FILE *out, const gconv_confusion *found, const gconv_chosen_device *device);
 
-/* ---- classify_network.c, classify_svm.c: each returns what the program ends with ---- */
+/* ---- classify_network.c, classify_svm.c: each returns the exit status ---- */
 
 int gconv_classify_network(gconv_classifying *c);
 int gconv_classify_svm(gconv_classifying *c);

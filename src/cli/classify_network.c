@@ -68,7 +68,7 @@ static gconv_status widen(gconv_image *image) {
   return GCONV_OK;
 }
 
-/* A plan for images of one shape, which are often many. */
+/* A plan for images of one shape: many images often have the same. */
 typedef struct image_plan {
   gconv_operation *operation;
   gconv_plan *plan;
@@ -81,7 +81,7 @@ static gconv_status run_image(networking *n, image_plan *p, const gconv_image *i
     gconv_image_free(&p->out);
     p->plan = NULL;
     gconv_status status = gconv_plan_create(n->c->device, image, p->operation, 0, &p->plan);
-    if (status != GCONV_OK) { /* which does not know the name */
+    if (status != GCONV_OK) { /* the error does not name the image */
       char *text = gconv_printable_copy(gconv_last_error(), strlen(gconv_last_error()));
       gconv_fail(status, "%s: %s", path, text ? text : "does not fit the network");
       free(text);
@@ -100,7 +100,7 @@ static gconv_status run_image(networking *n, image_plan *p, const gconv_image *i
                     path, (int)p->out.channels, (int)p->out.height, (int)p->out.width, path);
 }
 
-/* The class that the folder of an image names. */
+/* Finds the class that an image's folder names. */
 static gconv_status find_class(networking *n, const gconv_input *input, size_t *class) {
   size_t length = strcspn(input->relative, "/");
   for (size_t k = 0; k < n->network.class_count; k++)

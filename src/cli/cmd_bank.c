@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Whether gconv_bank_read() takes this syntax; NULL is none. */
+/* True if gconv_bank_read() takes this syntax; false for NULL. */
 static bool is_syntax(const char *syntax) {
   for (size_t i = 0; syntax && gconv_bank_syntax_at(i); i++)
     if (strcmp(syntax, gconv_bank_syntax_at(i)) == 0)
@@ -73,7 +73,7 @@ gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv
   return status;
 }
 
-/* Without the name of a part, which is a command of its own. */
+/* Runs `gconv bank` without the name of a part: each part is a command of its own. */
 static int run(void *settings, const gconv_texts *words) {
   (void)settings;
   gconv_say("bank: %s%sinfo, show or convert is expected; gconv bank --help tells more",

@@ -18,8 +18,7 @@ typedef struct bench_settings {
 
 /* ---- Kinds of values: shapes, and lists of them ---- */
 
-/* The first `length` letters as WxH, or with `most` of 3 also WxHxC; how many numbers there are, 0 if it is anything else.
- */
+/* Reads the first `length` letters as WxH, or, if `most` is 3, as WxHxC. Returns the number of numbers; 0: it is neither. */
 static int parse_extents(const char *value, size_t length, int most, int32_t *numbers) {
   char text[64];
   if ((size_t)snprintf(text, sizeof text, "%.*s", (int)length, value) >= sizeof text)
@@ -41,7 +40,7 @@ gconv_status gconv_take_images(const gconv_given *given) {
   return GCONV_OK;
 }
 
-/* "all" adds none: so it is all. */
+/* "all" adds no name: an empty list means all. */
 gconv_status gconv_take_algorithms(const gconv_given *given) {
   GCONV_TRY(gconv_option_find_words(given->option, given->value));
   for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
@@ -190,8 +189,8 @@ static void begin(void *record) {
 
 /* ---- The work ---- */
 
-/* Runs it, with the report in a file of these extensions; NULL or "-": on standard output. The file appears when it is
- * whole. */
+/* Runs the bench. Its report goes to a file with one of these extensions, or, if `path` is NULL or "-", to standard output.
+ * The file appears when it is whole. */
 static gconv_status run_into(gconv_bench *bench, const char *path, const char *endings) {
   char *text = NULL;
   size_t size = 0;

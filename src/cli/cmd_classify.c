@@ -16,7 +16,7 @@ typedef struct classify_settings {
   bool evaluate;
 } classify_settings;
 
-/* Refuses an option of maps. What is wrong with the model is told first: a damaged one may be of pixels. */
+/* Refuses an option of maps. First tells what is wrong with the model: a damaged one may classify pixels. */
 static gconv_status refuse_map_option(const char *path, const char *option) {
   gconv_network network = {0};
   gconv_svm *machine = NULL;
@@ -27,7 +27,7 @@ static gconv_status refuse_map_option(const char *path, const char *option) {
   return gconv_refuse("--%s is for maps of classes, and %s does not classify pixels by features", option, path);
 }
 
-/* Says what a file is that is neither a network nor a support vector machine, where that is known. */
+/* If a file is neither a network nor a support vector machine, says what it is, if known. */
 static gconv_status check_model(const char *path) {
   const char *dot = strrchr(path, '.');
   gconv_network network = {0};
@@ -84,7 +84,7 @@ static bool is_machine_of_pixels(const char *path) {
   return is;
 }
 
-/* Whether the first word names a network or a support vector machine that classifies pixels. */
+/* True if the first word names a network or a support vector machine that classifies pixels. */
 static bool is_of_pixels(const gconv_texts *words) {
   gconv_network network = {0};
   if (words->count > 0 && is_machine_of_pixels(words->items[0]))
@@ -97,8 +97,7 @@ static bool is_of_pixels(const gconv_texts *words) {
 
 /* ---- Of pixels ---- */
 
-/* Words behind the network are images, unless -i names some. With --evaluate, the last word names the masks, unless -t does.
- */
+/* Words after the network are images, unless -i names some. With --evaluate, the last word names masks, unless -t does. */
 static gconv_status sort_words(classify_settings *settings, const gconv_texts *words) {
   const bool given = settings->job.common.inputs.count > 0;
   size_t end = words->count;

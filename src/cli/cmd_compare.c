@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the program ends with, as cmp and diff do. */
+/* The exit statuses, as of cmp and diff. */
 enum { WITHIN = GCONV_EXIT_OK, ABOVE = 1, TROUBLE = GCONV_EXIT_USAGE };
 
 /* ---- One pair -------------------------------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static gconv_status prepare(gconv_comparison *c, const gconv_texts *words) {
   return GCONV_OK;
 }
 
-/* Compares all pairs, and tells of each at once. */
+/* Compares all pairs, and reports each when it is done. */
 static int compare_all(gconv_comparison *c) {
   int worst = WITHIN;
   for (size_t i = 0; i < c->count; i++) {

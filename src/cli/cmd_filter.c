@@ -29,7 +29,7 @@ static gconv_status make_operation(gconv_main_job *job) {
 
 /* ---- --algorithm all ---------------------------------------------------------------------------------------------- */
 
-/* Whether any result would be written: not if those that exist are kept, and all do. */
+/* True if any result would be written: false if existing results are kept, and all exist. */
 static bool writes_any(const gconv_main_job *job) {
   if (!job->common->no_clobber && !job->settings->skip_existing)
     return true;
@@ -39,7 +39,7 @@ static bool writes_any(const gconv_main_job *job) {
   return false;
 }
 
-/* Lets the fastest algorithm do the job that follows. GCONV_EXIT_OK, or what the program ends with. */
+/* Finds the fastest algorithm, for the job that follows. Returns GCONV_EXIT_OK, or the exit status. */
 static int race(gconv_main_job *job) {
   const gconv_network *network = gconv_job_last_network(job);
   const gconv_race asked = {.batch = &job->batch,
@@ -93,7 +93,7 @@ static int explain_first(gconv_main_job *job) {
   return status == GCONV_OK ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
 }
 
-/* What would be read and written, and, with --explain, what would be done with the first image. */
+/* Prints what would be read and written, and, with --explain, what would be done with the first image. */
 static int dry_run(gconv_main_job *job) {
   if (open_manifest(job, false) != GCONV_OK)
     return gconv_say_failed(GCONV_EXIT_FAILED);
@@ -139,14 +139,14 @@ static int work(gconv_main_job *job) {
   return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
 }
 
-/* This shard got no image: there are more shards than images, or the hash gave it none. */
+/* Says that this shard got no image: there are more shards than images, or the hash gave it none. */
 static int remark_on_no_share(const gconv_main_job *job) {
   if (!job->common->quiet)
     gconv_say("shard %d/%d has none of the images", job->settings->shard.number, job->settings->shard.count);
   return GCONV_EXIT_OK;
 }
 
-/* Everything before the first image is filtered. Rights are given up as soon as it is known which are needed. */
+/* Does everything before the first image is filtered. Gives up rights as soon as it is known which are needed. */
 static gconv_status prepare(gconv_main_job *job) {
   gconv_job_settings *settings = job->settings;
   GCONV_TRY(gconv_job_settings_finish(settings));
@@ -235,7 +235,7 @@ static int run(void *record, const gconv_texts *words) {
   return gconv_say_failed(GCONV_EXIT_USAGE);
 }
 
-/* What the values of options mean, where lines show it. */
+/* Prints drawings of what the values of options mean. */
 static void print_drawings(FILE *out) {
   const gconv_option *row;
   for (gconv_option_walk walk = {gconv_job_options, NULL}; (row = gconv_option_next(&walk));)

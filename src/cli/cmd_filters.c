@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Whether each of the words is in the name or the text of a filter; true without words. */
+/* True if each of the words is in the name or the text of a filter, or there are no words. */
 static bool is_wanted(const gconv_texts *words, const char *name, const char *text) {
   for (size_t i = 0; i < words->count; i++)
     if (!strcasestr(name, words->items[i]) && !strcasestr(text, words->items[i]))
@@ -30,7 +30,7 @@ static size_t print_builtins(const gconv_texts *words) {
   return printed;
 }
 
-/* The first line of a shipped filter, if it is a comment: what its author says of it. "" otherwise. */
+/* Reads the first line of a shipped filter if it is a comment, in which its author describes it; else "". */
 static void read_comment(const char *name, char comment[256]) {
   char path[4096], line[256];
   comment[0] = '\0';

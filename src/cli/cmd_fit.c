@@ -30,7 +30,7 @@ static gconv_status check_given(const gconv_fit_settings *s) {
   return GCONV_OK;
 }
 
-/* A file that the user named has a partner, or is a mistake; of folders, those without one are counted. */
+/* Pairs the images. A file that the user named must have a partner; files of folders without one are counted. */
 static gconv_status find_pairs(gconv_fitting *f) {
   const gconv_inputs *before = &f->sides[0], *after = &f->sides[1];
   bool one = before->count == 1 && after->count == 1 && !before->many && !after->many;
@@ -94,7 +94,7 @@ static gconv_status prepare(gconv_fitting *f) {
 
 /* ---- The fit --------------------------------------------------------------------------------------------------------- */
 
-/* Which share of pair number `index` is held out: of whole pairs, the last one of every 1 / holdout. */
+/* Returns the share of pair number `index` that is held out; of whole pairs, 1 for the last of every 1 / holdout. */
 static double held_of(const gconv_fitting *f, size_t index) {
   double share = f->settings->holdout;
   return f->by_rows ? share : floor((double)(index + 1) * share) - floor((double)index * share);

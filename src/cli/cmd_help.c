@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv help: the overview, and what is known of a word, from the tables that have it. */
+/* gconv help: the overview, and what tables say of a word. */
 #include "base/printable.h"
 #include "base/suggest.h"
 #include "cli/command.h"
@@ -65,7 +65,7 @@ static bool print_shipped(const char *word) {
   return true;
 }
 
-/* The options of the main job first; those of other commands where it has none of this name. */
+/* Prints an option of the main job; if it has none of this name, options of other commands. */
 static bool print_option(const char *word) {
   const gconv_command *command;
   char name[64];
@@ -122,7 +122,7 @@ static bool print_parameter(const char *word) {
   return printed > 0;
 }
 
-/* Whether one of the commands before has the same row. */
+/* True if one of the commands before has the same row. */
 static bool is_row_before(const gconv_option *row, size_t commands) {
   const gconv_option *other;
   for (size_t i = 0; i < commands; i++) {
@@ -134,7 +134,7 @@ static bool is_row_before(const gconv_option *row, size_t commands) {
   return false;
 }
 
-/* A value of an option of command number `index`, by its name here or elsewhere. */
+/* Prints a value of an option of command number `index`, by its name here or in other programs. */
 static bool print_value_of(size_t index, const char *word, bool printed) {
   const gconv_option *row, *table = gconv_command_options(gconv_command_at(index));
   for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));)
@@ -147,7 +147,7 @@ static bool print_value_of(size_t index, const char *word, bool printed) {
   return printed;
 }
 
-/* The main job first; other commands where that has no such value. */
+/* Prints a value of the main job; if it has no such value, of other commands. */
 static bool print_value(const char *word) {
   bool printed = false;
   if (print_value_of(0, word, false))
@@ -157,7 +157,7 @@ static bool print_value(const char *word) {
   return printed;
 }
 
-/* The paragraphs on exit statuses in the help of the commands. Those of most commands are those of the main job. */
+/* Prints the paragraphs on exit statuses in the help of commands. Most commands share the main job's. */
 static bool print_statuses(const char *word) {
   static const char *const words[] = {"exit", "exit status", "exit statuses", "exit code", "status", "return code"};
   const gconv_command *command;
@@ -180,9 +180,9 @@ static bool print_elsewhere(const char *word) {
   return text != NULL;
 }
 
-/* A word of their descriptions, such as "blur" or "edges". */
+/* Prints filters with the word in their descriptions, such as "blur" or "edges". */
 static bool print_filters(const char *word) {
-  enum { SHORTEST = 3 }; /* letters: fewer are in nearly all */
+  enum { SHORTEST = 3 }; /* letters: nearly all have shorter words */
   char *texts[] = {(char *)word};
   return strlen(word) >= SHORTEST && gconv_filters_list(&(gconv_texts){texts, 1}) > 0;
 }
@@ -241,7 +241,7 @@ static int answer_or_say(const char *word) {
   return GCONV_EXIT_USAGE;
 }
 
-/* Several words may be one: "bank info", "exact family". Else they are answered one by one. */
+/* Several words may be one term: "bank info", "exact family". Else they are answered one by one. */
 static int run(void *settings, const gconv_texts *words) {
   (void)settings;
   char phrase[128] = "";

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PRINTED_SIZE = 9 }; /* taps are printed of filters up to this size */
+enum { PRINTED_SIZE = 9 }; /* the largest filters whose taps are printed */
 
 /* What the command tells, and how. */
 typedef struct telling {
@@ -147,7 +147,7 @@ static gconv_status inform_filter(const telling *t, const char *spec) {
 
 /* ---- Either -------------------------------------------------------------------------------------------------------- */
 
-/* Fails if it is no image that can be read. */
+/* Fails if the word names no image that can be read. */
 static gconv_status inform_image(const telling *t, const char *word) {
   gconv_image image = {0};
   const gconv_format_info *format = NULL;
@@ -160,7 +160,7 @@ static gconv_status inform_image(const telling *t, const char *word) {
   return GCONV_OK;
 }
 
-/* Tells of a failure, in the list too. Returns `status`. */
+/* Prints an error, and adds it to the list. Returns `status`. */
 static gconv_status complain(const telling *t, const char *word, gconv_status status, const char *text) {
   gconv_say("%s", text);
   if (t->list)
@@ -230,7 +230,7 @@ static gconv_status inform(const telling *t, const char *word) {
 
 /* ---- Folders -------------------------------------------------------------------------------------------------------- */
 
-/* The images of a folder, each of which counts. */
+/* Prints the images of a folder. Each one counts in the tally. */
 static void inform_folder(const telling *t, char *word, gconv_tally *tally) {
   const gconv_texts specs = {&word, 1};
   gconv_inputs images = {0};

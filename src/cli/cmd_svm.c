@@ -16,7 +16,7 @@
 /* ---- What was given -------------------------------------------------------------------------------------------------- */
 
 static gconv_status name_table(gconv_svm_settings *s, const gconv_texts *words) {
-  for (size_t i = 0; i < words->count && words->count == 2; i++) /* as of svm-train: "-b 1", or the model's name */
+  for (size_t i = 0; i < words->count && words->count == 2; i++) /* as for svm-train: "-b 1", or the model's name */
     if (access(words->items[i], F_OK) != 0)
       return gconv_refuse("svm: there is no file \"%s\": name one table, its model by -o, and -b without a number: "
                           "gconv svm TABLE -b -o FILE.model",
@@ -96,7 +96,7 @@ static gconv_status open_data(gconv_svm_run *run) {
   cases->data.missing = gconv_cases_missing(cases);
   cases->data.classification |= cases->class_weights.count > 0;
   GCONV_TRY(gconv_dataset_open(&cases->data, &run->data));
-  run->regression |= gconv_dataset_get_info(run->data)->approximated; /* as a warning said */
+  run->regression |= gconv_dataset_get_info(run->data)->approximated; /* a warning said so */
   run->options.type = run->regression ? GCONV_SVM_EPSILON_SVR : run->options.type;
   return GCONV_OK;
 }
@@ -131,7 +131,7 @@ static void tell_validation(const gconv_telling *t, const gconv_svm_run *run, co
   }
 }
 
-/* Where it was trained, if that could have been elsewhere: " on cuda:0 (the CPU would ...)". */
+/* Describes where the model was trained, if there was a choice: " on cuda:0 (the CPU would ...)". */
 static void describe_device(const gconv_svm_run *run, char *text, size_t size) {
   const char *name = gconv_svm_device_name(run);
   text[0] = '\0';

@@ -59,7 +59,7 @@ static gconv_status check_outputs(const gconv_train_settings *settings, const gc
 
 /* ---- Preparing -------------------------------------------------------------------------------------------------------- */
 
-/* Images have any size where patches are learned, and in pairs. */
+/* Images may have any size in pairs, and if patches are learned. */
 static gconv_status make_network(gconv_training_run *run) {
   const gconv_train_settings *settings = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
@@ -99,7 +99,7 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
   const char *outputs[] = {settings->common.output, checkpoint, settings->common.plot, settings->common.report};
   gconv_sandbox_files(&settings->common, outputs, sizeof outputs / sizeof *outputs, true);
   GCONV_TRY(gconv_device_open(device, gconv_settle_threads(settings->common.threads, settings->common.quiet), &run->device));
-  if (strcmp(device, "cpu") == 0) /* CUDA maps more than it takes */
+  if (strcmp(device, "cpu") == 0) /* CUDA reserves more addresses than it uses memory */
     gconv_memory_limit_begin(settings->common.memory);
   GCONV_TRY(gconv_data_open(settings, &run->data));
   GCONV_TRY(check_outputs(settings, &run->data.paths));
@@ -144,7 +144,7 @@ static void print_epoch_json(const gconv_training_run *run, const gconv_epoch *e
   gconv_tell_end(stdout, json, JSON_COMPACT);
 }
 
-/* A line that is replaced on a terminal; elsewhere, lines for the first epoch and each tenth of all. */
+/* On a terminal, replaces the line of progress; elsewhere, prints lines for the first epoch and each tenth of all. */
 static void show_progress(const gconv_training_run *run, const gconv_epoch *epoch, double now, double begin, double *shown) {
   char text[300];
   size_t all = all_epochs(run), tenth = (all + 9) / 10;
@@ -214,7 +214,7 @@ static int stop(const gconv_training_run *run, const gconv_trainer *trainer, con
 
 /* ---- The end ---------------------------------------------------------------------------------------------------------- */
 
-/* Of the report: what is taken for what. */
+/* Counts, for the report, which classes are taken for which. */
 static gconv_status evaluate(gconv_training_run *run) {
   const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_data_cases(&run->data);
   if (!run->settings->common.report || gconv_dataset_get_info(data)->class_count == 0)
@@ -278,7 +278,7 @@ static void print_summary(const gconv_training_run *run) {
 
 /* Takes the best weights, and writes what was asked for. */
 static int finish(gconv_training_run *run, const gconv_trainer *trainer, const char *checkpoint, bool had_checkpoint) {
-  if (run->diverged && run->best.number == 0 && !had_checkpoint) { /* there are the random weights of the beginning alone */
+  if (run->diverged && run->best.number == 0 && !had_checkpoint) { /* only the random weights of the beginning exist */
     gconv_say("training diverged in its first epoch, as the loss or a weight is no longer finite, so that nothing is "
               "written: take a smaller rate, or normalise the inputs");
     return GCONV_EXIT_FAILED;
@@ -290,7 +290,7 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
   GCONV_THEN(status, write_results(run));
   if (status != GCONV_OK)
     return gconv_say_failed(GCONV_EXIT_FAILED);
-  if (access(checkpoint, F_OK) == 0) /* it would lead back */
+  if (access(checkpoint, F_OK) == 0) /* with it, --resume would go back to earlier weights */
     unlink(checkpoint);
   if (run->settings->common.json || !run->settings->common.quiet)
     print_summary(run);

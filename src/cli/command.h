@@ -4,7 +4,7 @@
 
 #include "cli/common.h"
 
-/* What the program ends with. */
+/* The exit statuses. */
 enum {
   GCONV_EXIT_OK = 0,
   GCONV_EXIT_FAILED = 1, /* everything that was asked for failed */
@@ -19,15 +19,15 @@ typedef struct gconv_command {
   const char *details;           /* printed by --help after the options; may be NULL */
   void (*more)(FILE *out);       /* prints what comes after the details; may be NULL */
   const gconv_option *options;   /* NULL: --help alone */
-  size_t record_bytes;           /* of its record: GCONV_RECORD_BYTES(); 0: a gconv_common */
-  void (*begin)(void *settings); /* sets what holds where no option is given; NULL: zeros */
-  void (*end)(void *settings);   /* frees what the rows of options do not; NULL: nothing */
-  /* What words it takes besides options. NONE: others are refused. ANY: the command checks them. FILES: completion offers
-   * files. FILTERS: completion offers filters and files. ALL: words that begin with - are no options either (gconv help). */
+  size_t record_bytes;           /* bytes of its record: GCONV_RECORD_BYTES(); 0: it is a gconv_common */
+  void (*begin)(void *settings); /* sets the defaults of options; NULL: zeros */
+  void (*end)(void *settings);   /* frees what options do not own; NULL: nothing */
+  /* The words besides options. NONE: they are refused. ANY: the command checks them. FILES: completion offers files.
+   * FILTERS: completion offers filters and files. ALL: words that begin with - are not options, either (gconv help). */
   enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILES, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
-  /* Writes files that no option names: by its words, or its own. */
+  /* The command writes files that no option names. */
   bool writes;
-  /* Does the work of the record `settings`; returns what the program ends with. */
+  /* Does the work of the record `settings`. Returns the exit status. */
   int (*run)(void *settings, const gconv_texts *words);
 } gconv_command;
 
@@ -39,30 +39,29 @@ typedef struct gconv_command {
 
 /* The subcommands, in the order of the help; NULL past the end. */
 const gconv_command *gconv_command_at(size_t index);
-/* Its rows. */
+/* Returns the command's rows of options. */
 const gconv_option *gconv_command_options(const gconv_command *command);
-/* Whether it is a part of another, whose help tells of it. */
+/* True if the command is a part of another, whose help describes it. */
 bool gconv_command_is_part(const gconv_command *command);
 /* The subcommand of this name, or NULL. */
 const gconv_command *gconv_command_find(const char *name);
-/* The subcommand that the first one or two words name, or NULL; *used tells how many. */
+/* The subcommand that the first *used words, one or two, name; NULL: none. */
 const gconv_command *gconv_command_choose(int count, char *const *words, int *used);
 /* Prints how a command is used, with its options. */
 void gconv_command_print(FILE *out, const gconv_command *command);
 
-/* Does what the words behind the name of the command ask for. Returns what the program ends with. */
+/* Runs a command with the words after its name. Returns the exit status. */
 int gconv_command_run(const gconv_command *command, int count, char *const *words);
 
 /* ---- run.c ---- */
 
-/* Does what the words behind the name of the program ask for: finds the command that is meant. */
+/* Finds the command in the words after the program's name, and runs it. Returns the exit status. */
 int gconv_run(int count, char *const *words);
 
 /* ---- complete.c ---- */
 
-/* Prints what the last of the words, those behind the name of the program, may become: a candidate a line, for shells
- * (docs/gconv.bash, docs/gconv.zsh). The line ":files" asks the shell for the names of files, too. Returns what the program
- * ends with. */
+/* Completes the last of the words after the program's name: prints a candidate a line, for shells (docs/gconv.bash,
+ * docs/gconv.zsh). The line ":files" asks the shell for names of files, too. Returns the exit status. */
 int gconv_complete(int count, char *const *words);
 
 /* ---- words.c ---- */
@@ -70,7 +69,7 @@ int gconv_complete(int count, char *const *words);
 /* The built-in filter that the word, perhaps with parameters, names by any of its names; NULL: none. */
 const gconv_builtin_info *gconv_word_builtin(const char *word);
 
-/* Whether the word, perhaps with parameters, is the name of a built-in or shipped filter, whatever files there are. */
+/* True if the word, perhaps with parameters, is the name of a built-in or shipped filter. Files do not matter. */
 bool gconv_word_is_filter(const char *word);
 
 /* Puts the path of the shipped filter of this name into `path`. False: there is none. */
@@ -89,28 +88,28 @@ size_t gconv_filters_list(const gconv_texts *words);
 
 /* ---- command.c ---- */
 
-/* For commands that write what they make of `specs`, filters or banks as -f takes them, to `output`, which may be NULL.
- * False, and it is said, if it would replace one of their files. */
+/* For commands that read `specs`, filters or banks as -f takes them, and write `output`, which may be NULL. If that would
+ * replace one of the files that are read, prints an error and returns false. */
 bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output);
 
-/* Says the last error. Returns the exit status that is given. */
+/* Prints the last error. Returns exit_status. */
 int gconv_say_failed(int exit_status);
 
-/* Returns the exit status of a command. If `status` is a failure, says the last error first; GCONV_BAD_ARGUMENT is a mistake
- * in the request. `failed`: something else failed, and that was said before. */
+/* Returns the exit status of a command. If `status` is a failure, prints the last error first; GCONV_BAD_ARGUMENT is a
+ * mistake in the request. `failed`: something else failed, and its error was printed. */
 int gconv_command_end(gconv_status status, bool failed);
 
-/* The same, where nothing else can have failed. */
+/* Does gconv_command_end() if nothing else can have failed. */
 int gconv_say_end(gconv_status status);
 
-/* How a command went that does several things, each for itself. Failures are told of before. */
+/* Counts for a command that does several things independently. Errors are printed before. */
 typedef struct gconv_tally {
   size_t done, failed; /* done: all, whether they failed or not */
-  size_t wrong;        /* of those that failed, mistakes in the request, such as the name of no file */
+  size_t wrong;        /* failures that are mistakes in the request, such as a file that does not exist */
 } gconv_tally;
 void gconv_tally_add(gconv_tally *tally, const char *path, gconv_status status);
-/* What the command ends with. */
+/* Returns the exit status of the command. */
 int gconv_tally_end(const gconv_tally *tally);
 
-/* GCONV_BAD_ARGUMENT, as -i says it, if `path` is no file or folder, FILE:MEMBER, or "-". */
+/* GCONV_BAD_ARGUMENT, with the text of -i, unless `path` is a file, a folder, FILE:MEMBER or "-". */
 gconv_status gconv_check_is_there(const char *path);

@@ -37,7 +37,7 @@ const gconv_command *gconv_command_choose(int count, char *const *words, int *us
   return part ? part : count > 0 ? gconv_command_find(words[0]) : NULL;
 }
 
-/* Lists of filters with commas become their filters. */
+/* Splits lists of filters at commas. */
 static bool split_filters(gconv_texts *words) {
   gconv_texts specs = {0};
   bool good = true;
@@ -52,8 +52,7 @@ const gconv_option *gconv_command_options(const gconv_command *command) {
   return command->options ? command->options : gconv_no_options;
 }
 
-/* Parses the words. False if there is nothing left to do, with *status for the end of the program: after --help, which is
- * printed, or after a mistake, which is said. */
+/* Parses the words. After printing --help, or the error of a mistake, returns false with the exit status in *status. */
 static bool parse(const gconv_command *command, int count, char *const *words, gconv_parsed *parsed, int *status) {
   const char *lists_all =
       command == &gconv_command_filter ? "gconv help filter" : "--help"; /* gconv --help lists commands */

@@ -24,7 +24,7 @@ const char *gconv_word_syntax_at(size_t i) {
   return i < filters ? gconv_filter_syntax_at(i) : gconv_bank_syntax_at(i - filters);
 }
 
-/* Lists the algorithms for images, then those for layers; a name that both have comes twice. NULL past the end. */
+/* Lists the algorithms for images, then those for layers: names that both have come twice. NULL past the end. */
 static const gconv_algorithm_info *any_algorithm_at(size_t index) {
   size_t images = 0;
   while (gconv_algorithm_at(images))

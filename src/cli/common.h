@@ -4,19 +4,19 @@
 
 #include "cli/options.h"
 
-/* What several commands have. The record of each command begins with it. */
+/* Settings that several commands have. The record of each command begins with it. */
 typedef struct gconv_common {
-  gconv_texts inputs;          /* of -i */
-  const char *output;          /* the path of -o, as the next two; NULL: not given */
+  gconv_texts inputs;          /* the words of -i */
+  const char *output;          /* the path of -o; NULL: not given, as in the next two */
   const char *report, *plot;   /* a page of HTML, a picture */
   const char *syntax;          /* of filter files or banks; NULL: by content */
   const char *device;          /* as gconv_device_open() takes it; NULL: not given */
-  int threads;                 /* 0: not given, as the next two */
+  int threads;                 /* 0: not given, as in the next two */
   uint64_t memory, max_pixels; /* limits, in bytes and pixels */
   bool recursive, no_clobber, quiet, verbose, json, no_sandbox;
 } gconv_common;
 
-/* The size of a record, for gconv_command: the gconv_common must be its beginning. */
+/* The size of a record, for gconv_command. Compiles only if the record begins with its gconv_common. */
 #define GCONV_RECORD_BYTES(record_, common_) (sizeof(record_) + 0 * sizeof(char[offsetof(record_, common_) == 0 ? 1 : -1]))
 
 /* ---- Rows ---- */
@@ -51,7 +51,7 @@ enum { GCONV_MOST_THREADS = 4096 /* generous: a script may name the processors o
   GCONV_COMMON_OPTION(0, "filter-format", "SYNTAX", text, syntax, .word_at = gconv_word_syntax_at,                          \
                       .help = "bank, npy, npz, safetensors, onnx, or that of filters; default: by content")
 
-/* Of commands that have --help alone. */
+/* The options of commands that only have --help. */
 extern const gconv_option gconv_no_options[];
 
 /* ---- Words of values ---- */
@@ -77,11 +77,11 @@ extern const gconv_synonym gconv_border_words[], gconv_device_words[], gconv_mat
 /* GCONV_OK for "auto", "cpu", "cuda", "cuda:0", "cuda:0,2" and "cuda:all". */
 gconv_status gconv_check_device(const char *value);
 
-/* How many threads the library will use where `wanted` are asked for (0: not given). Says so, unless `quiet`, if that is
- * fewer. */
+/* Returns how many threads the library will use if asked for `wanted` (0: not given). If these are fewer, says so, unless
+ * quiet. */
 int gconv_settle_threads(int wanted, bool quiet);
 
-/* Whether this build has algorithms for GPUs; whether a GPU can be used. */
+/* gconv_has_gpu_algorithms(): true if this build has algorithms for GPUs. gconv_has_gpu(): true if a GPU can be used. */
 bool gconv_has_gpu_algorithms(void);
 bool gconv_has_gpu(void);
 
@@ -90,10 +90,10 @@ typedef struct gconv_chosen_device {
   char name[32], why[200];
 } gconv_chosen_device;
 
-/* Notes it. `why` NULL or "": it was asked for. */
+/* Notes the device. `why` NULL or "": the user asked for it. */
 void gconv_device_choose(gconv_chosen_device *chosen, const char *name, const char *why);
-/* Tells of it, with -v. */
+/* With -v, prints the device, and why. */
 void gconv_device_tell(const gconv_common *common, const gconv_chosen_device *chosen);
 
-/* Why it is the CPU, where any device will do and there is no other. */
+/* Why the CPU was chosen, if there is no other device. */
 #define GCONV_WHY_NO_GPU "there is no GPU that can be used"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What gconv compare compares: cmd_compare.c pairs it by compare_pairs.c, and reports by compare_report.c. */
+/* What the files of gconv compare share: cmd_compare.c compares, compare_pairs.c pairs files, compare_report.c reports. */
 #pragma once
 
 #include "base/json.h"
@@ -8,10 +8,10 @@
 /* Two files to compare, and what was found. */
 typedef struct gconv_pair {
   const char *a, *b;   /* paths; one is NULL: the other folder has no such file */
-  const char *name;    /* what it is called in a folder */
-  const char *picture; /* to write; NULL: none */
-  json_t *frames;      /* owned: with --json, of images of several frames */
-  gconv_status status; /* of comparing them */
+  const char *name;    /* the pair's name in the folders */
+  const char *picture; /* the picture to write; NULL: none */
+  json_t *frames;      /* owned: with --json, if images have several frames */
+  gconv_status status; /* of the comparison */
   char *error;         /* owned: why they could not be compared; NULL: they could */
   gconv_difference found;
 } gconv_pair;
@@ -35,8 +35,8 @@ typedef struct gconv_comparison {
 
 /* ---- compare_pairs.c ---- */
 
-/* Fills c->pairs from c->sides: of folders, files of the same name, or of the same name but for the extension; each file
- * without a partner is a pair by itself. Pairs of folders are sorted by their names. */
+/* Fills c->pairs from c->sides. Files of folders are pairs if their names are equal, with or without extensions. Each file
+ * without a partner is a pair by itself. Pairs are sorted by name. */
 gconv_status gconv_compare_find_pairs(gconv_comparison *c);
 
 /* Names a picture for each pair, as -o says. */
@@ -44,7 +44,7 @@ gconv_status gconv_compare_name_pictures(gconv_comparison *c);
 
 /* ---- compare_report.c ---- */
 
-/* Whether a sample differs by more than the tolerance, or a file is missing. */
+/* True if a sample differs by more than the tolerance, or a file is missing. */
 bool gconv_compare_is_above(const gconv_comparison *c, const gconv_pair *p);
 
 /* Prints the numbers of a frame, or of a pair, on one line. */
@@ -62,5 +62,5 @@ void gconv_compare_print_folders(const gconv_comparison *c);
 /* The numbers as a new JSON object; the caller owns it. */
 json_t *gconv_compare_describe(const gconv_difference *found);
 
-/* Prints all pairs as one JSON document. False, and an error was printed, if memory runs out. */
+/* Prints all pairs as one JSON document. If memory runs out, prints an error and returns false. */
 bool gconv_compare_print_json(const gconv_comparison *c);

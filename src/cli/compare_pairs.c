@@ -19,7 +19,7 @@ gconv_status gconv_compare_find_pairs(gconv_comparison *c) {
 
 /* ---- Pictures -------------------------------------------------------------------------------------------------------- */
 
-/* No picture may replace an image, and none another. */
+/* Refuses pictures that would replace an image or another picture. */
 static gconv_status check_pictures(gconv_comparison *c, gconv_inputs *named) {
   size_t pictures = c->pictures.paths.count;
   gconv_inputs both = {.items = calloc(2 * named->count, sizeof *both.items), .count = 2 * named->count, .many = true};

@@ -35,7 +35,7 @@ static words ssim_of(const gconv_difference *found) {
   return isnan(found->ssim) ? format_words("none") : format_words("%.6f", found->ssim);
 }
 
-/* "0.05%", of which what is not 0 is never printed as 0, nor what is not all as all. */
+/* Prints "0.05%". Only a share of exactly 0 is printed as 0, and only all as 100. */
 static words share_of(const gconv_difference *found) {
   const double share = 100 * (double)found->differing / (double)found->samples;
   return share > 0 && share < 0.01      ? format_words("below 0.01%%")

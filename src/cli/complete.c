@@ -8,7 +8,7 @@
 
 /* ---- Candidates ----------------------------------------------------------------------------------------------------- */
 
-/* Whether a name is one line, and nothing in it is a command to a terminal. */
+/* True if a name is one line without commands to terminals. */
 static bool is_printable(const char *name) {
   char *copy = gconv_printable_copy(name, strlen(name));
   bool same = copy && strcmp(copy, name) == 0;
@@ -16,7 +16,7 @@ static bool is_printable(const char *name) {
   return same;
 }
 
-/* Prints `before` and the name, if the word is the beginning of that. Shells get names as they are, or not at all. */
+/* Prints `before` and the name, if these begin with the word. Names that are not printable are left out. */
 static void offer(const char *word, const char *before, const char *name) {
   size_t length = strlen(before);
   if (!is_printable(name))
@@ -37,7 +37,7 @@ static void offer_builtins(const char *word, const char *before) {
   }
 }
 
-/* Built-in filters, with their parameters behind a colon, and the other files of the folder. */
+/* Offers built-in filters, with their parameters after a colon, and shipped ones. */
 static void offer_filters(const char *word, const char *before) {
   offer_builtins(word, before);
   gconv_texts names = {0};
@@ -64,7 +64,7 @@ static void offer_values(const gconv_option *option, const char *word, const cha
     offer(word, before, name);
 }
 
-/* The commands that go on from the words before the last. */
+/* Offers the commands that go on from the words before the last. */
 static void offer_commands(int count, char *const *words) {
   const gconv_command *command;
   for (size_t i = 0; count <= 2 && (command = gconv_command_at(i)); i++) {
@@ -93,8 +93,7 @@ static void offer_options(const gconv_option *table, const char *word) {
     offer(word, "--", row->name);
 }
 
-/* The option whose value the last word is, or may be; NULL if it is none. Behind the first value, a dash begins an option.
- */
+/* Returns the option whose value the last word is, or may be; NULL: none. After the first value, a dash begins an option. */
 static const gconv_option *option_before(const gconv_option *table, int count, char *const *words) {
   int at = count - 2;
   while (at >= 0 && (words[at][0] != '-' || words[at][1] == '\0'))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tells one job from another, for --resume. */
+/* A number that differs between jobs, for --resume. */
 #include "base/checksum.h"
 #include "cli/bank.h"
 #include "cli/job.h"
@@ -12,7 +12,7 @@ static void add_bytes(uint64_t *hash, const void *bytes, size_t size) {
   *hash = gconv_fnv1a(*hash, bytes, size);
 }
 
-/* With its final 0, so that "a" "bc" and "ab" "c" differ. */
+/* Adds a text with its final 0, so that "a" "bc" and "ab" "c" differ. */
 static void add_text(uint64_t *hash, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add_text(uint64_t *hash, const char *format, ...) {
   char text[512];
@@ -38,7 +38,7 @@ static void add_bank(uint64_t *hash, const gconv_bank *bank) {
              (int)bank->dilation_y, (int)bank->dilation_x, (int)bank->groups);
 }
 
-/* Layers with their weights, and what the input is normalised by. */
+/* Adds layers with their weights, and what the input is normalised by. */
 static void add_network(uint64_t *hash, const gconv_network *network) {
   for (size_t i = 0; i < network->count; i++) {
     const gconv_layer *layer = &network->layers[i];
@@ -66,7 +66,7 @@ static void add_filters(uint64_t *hash, const gconv_filters *filters) {
     add_filter(hash, &filters->items[k]);
 }
 
-/* The samples of --mask, and what they mean. */
+/* Adds the samples of --mask, and what they mean. */
 static void add_mask(uint64_t *hash, const gconv_image *mask) {
   if (!mask->data)
     return;

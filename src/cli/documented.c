@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* WORD: words with commas between, and their meaning. GPU_ALGORITHM: its name, and what it is for. TOPIC: a file, and one of
- * its headings. NAME: names of a table with commas between, and what it says of them. */
+/* WORD: words with commas between, and their meaning. GPU_ALGORITHM: a name, and what it is for. TOPIC: a file, and one of
+ * its headings. NAME: names in a table, with commas between, and their description there. */
 typedef enum kind { WORD, GPU_ALGORITHM, TOPIC, NAME } kind;
 
 static const struct {
@@ -49,7 +49,7 @@ bool gconv_documented_print_name(const char *word) {
 
 /* ---- Headings ---- */
 
-/* Whether two words are the same, but for an s at the end of one. */
+/* True if two words are the same, but for an s at the end of one. */
 static bool is_same(const char *a, size_t length_a, const char *b, size_t length_b) {
   size_t length = length_a < length_b ? length_a : length_b;
   bool plural_a = length_a == length + 1 && (a[length] == 's' || a[length] == 'S');

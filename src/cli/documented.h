@@ -11,12 +11,12 @@ const char *gconv_documented_words_at(size_t index);
 
 /* Each prints what it knows of the word, and returns whether it knew anything. Case does not matter. */
 bool gconv_documented_print_meaning(const char *word);
-/* What tables of the documentation say of it. */
+/* From tables of the documentation. */
 bool gconv_documented_print_name(const char *word);
-/* The places of the documentation that have the word, or its plural, in their headings. */
+/* The places of the documentation with the word, or its plural, in their headings. */
 bool gconv_documented_print_places(const char *word);
-/* An algorithm of GPUs, where this build has none of these. */
+/* An algorithm of GPUs, if this build has none. */
 bool gconv_documented_print_algorithm(const char *word);
 
-/* Why an algorithm that the documentation has is not in this build; NULL of any other word. */
+/* Returns why an algorithm of the documentation is not in this build; NULL for all other words. */
 const char *gconv_documented_lack(const char *algorithm);

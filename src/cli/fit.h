@@ -20,14 +20,14 @@ typedef struct gconv_fitting {
   gconv_inputs sides[2];  /* before, after */
   gconv_matched *matched; /* owned: pairs, and files without a partner */
   size_t count;
-  size_t pairs, alone;          /* how many of them are which */
-  const gconv_input *alone_one; /* one of the latter */
-  bool by_rows;                 /* rows of each pair are held out; else whole pairs, */
-  size_t held;                  /* so many */
+  size_t pairs, alone;          /* the number of pairs; of files without a partner */
+  const gconv_input *alone_one; /* one of these files */
+  bool by_rows;                 /* rows of each pair are held out; false: whole pairs are */
+  size_t held;                  /* the number of whole pairs held out */
   gconv_fit fit;
   gconv_fit_result result;
   FILE *out; /* where the report goes: standard output, unless the filter goes there */
 } gconv_fitting;
 
-/* Prints what the fit came to, for people, or as JSON; false without memory. */
+/* Prints the results of the fit, as text or JSON. Returns false without memory. */
 bool gconv_fit_report(const gconv_fitting *f);

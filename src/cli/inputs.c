@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is told of a search for inputs. */
+/* Messages about a search for inputs. */
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/terminal.h"

@@ -10,7 +10,7 @@
 volatile int gconv_interrupted;
 static volatile sig_atomic_t catching;
 static const char *_Atomic said;
-static volatile sig_atomic_t erases; /* the line of progress, if there is one, can be */
+static volatile sig_atomic_t erases; /* the terminal can erase a line of progress */
 
 void gconv_interrupt_catch(bool catch) {
   catching = catch;

@@ -12,12 +12,12 @@
 
 /* ---- Filters and banks ----------------------------------------------------------------------------------------------- */
 
-/* How filters become one image: as was asked for; else derivatives of one name, such as sobel, by their magnitude. */
+/* Returns how filters become one image: as asked; else derivatives of one name, such as sobel, become their magnitude. */
 static int choose_combine(const gconv_filters *filters, int asked) {
   return asked >= 0 ? asked : filters->gradient ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
 }
 
-/* Why it could not be read. Where memory is missing, the text may not name it. */
+/* Fails with the reason why `spec` could not be read. If memory is missing, that text may not name it. */
 static gconv_status complain_spec(const char *spec, gconv_status status) {
   bool named = status != GCONV_NO_MEMORY || strncmp(gconv_last_error(), spec, strlen(spec)) == 0;
   return gconv_fail(status, "%s%s%s%s", named ? "" : "-f ", named ? "" : spec, named ? "" : ": ", gconv_last_error());
@@ -48,7 +48,7 @@ static gconv_status read_filters(gconv_main_job *job) {
   return gconv_job_last_network(job) || job->svm ? GCONV_OK : read_stage(&settings->last, &job->filters);
 }
 
-/* How the stages are applied, still without banks. */
+/* Makes the layers: how each stage is applied, still without banks. */
 static gconv_status make_layers(gconv_main_job *job) {
   job->layer_count = job->before_count + 1;
   GCONV_NEW(job->layers, job->layer_count, "out of memory");
@@ -57,7 +57,7 @@ static gconv_status make_layers(gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* The bank of one layer. */
+/* Reads the bank of one layer. */
 static gconv_status read_bank(const gconv_layer_settings *layer, gconv_bank *bank) {
   const gconv_texts *specs = &layer->filters;
   bool is_bank = gconv_bank_is_own_syntax(layer->syntax) || gconv_bank_is_one(specs->items[0]);
@@ -80,13 +80,13 @@ static gconv_status read_banks(gconv_main_job *job) {
     job->layers[i].border = settings->border.border;
     job->layers[i].border_value = settings->border.value;
   }
-  job->layers[count - 1].algorithm = NULL; /* it is that of all layers without their own */
+  job->layers[count - 1].algorithm = NULL; /* it is for all layers without their own */
   return GCONV_OK;
 }
 
 /* ---- Options ---------------------------------------------------------------------------------------------------------- */
 
-/* The padding of plain filters that has the name of a layer's. */
+/* Returns the padding of plain filters that has the same name as a layer's. */
 static gconv_padding plain_padding(gconv_layer_padding padding) {
   return padding == GCONV_LAYER_VALID      ? GCONV_PADDING_VALID
          : padding == GCONV_LAYER_FULL     ? GCONV_PADDING_FULL
@@ -94,7 +94,7 @@ static gconv_padding plain_padding(gconv_layer_padding padding) {
                                            : GCONV_PADDING_SAME;
 }
 
-/* Plain filters take what the layer says as options. Banks leave what is not given to their files. */
+/* Turns the settings of a layer into options of plain filters. (The files of banks say what is not given.) */
 static void make_plain_options(gconv_layer *layer, gconv_options *options) {
   if (layer->padding == GCONV_LAYER_DEFAULT)
     layer->padding = GCONV_LAYER_SAME;
@@ -175,7 +175,7 @@ static void make_batch(gconv_main_job *job) {
   batch->user = job;
 }
 
-/* The networks of a job say in their files what lies outside: --border is for plain filters beside them. */
+/* True if --border has a use: for plain filters. The files of networks say what lies outside. */
 static bool has_use_for_border(const gconv_main_job *job) {
   size_t networks = job->svm != NULL, stages = job->settings->before_count + 1;
   for (size_t i = 0; job->networks && i < stages; i++)
@@ -183,7 +183,7 @@ static bool has_use_for_border(const gconv_main_job *job) {
   return networks < stages;
 }
 
-/* Refuses options that plain filters alone have and, in a race, layers with an algorithm of their own. */
+/* Refuses options that only plain filters have and, in a race, layers with an algorithm of their own. */
 static gconv_status check_bank_options(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   const gconv_options *options = &job->options;
@@ -218,7 +218,7 @@ static gconv_status find_inputs(gconv_main_job *job) {
 
 /* ---- The mask --------------------------------------------------------------------------------------------------------- */
 
-/* Refuses a mask that --memory has no room for: its picture, twice where that is turned or put together, and its weights. */
+/* Refuses a mask for which --memory has no room: its picture, twice if that is turned or joined, and its weights. */
 static gconv_status check_mask_memory(const gconv_job_settings *settings) {
   const double program = 10e6;
   gconv_image header = {0};
@@ -291,7 +291,7 @@ gconv_status gconv_job_read_mask(gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* Whether results of integer images are float32. */
+/* True if results of integer images are float32. */
 static bool are_results_float(const gconv_main_job *job) {
   const gconv_options *options = &job->options;
   gconv_type wanted = options->sets_type ? options->output_type : GCONV_U8;
@@ -300,7 +300,7 @@ static bool are_results_float(const gconv_main_job *job) {
   return (job->outputs.format ? gconv_format_type(job->outputs.format, wanted) : wanted) == GCONV_F32;
 }
 
-/* Offsets of filters are in levels, which samples in float32 have not. */
+/* True if a filter has an offset. Offsets are in levels, which float32 samples do not have. */
 static bool has_offset(const gconv_filters *filters) {
   bool any = false;
   for (size_t i = 0; i < filters->count; i++)
@@ -308,7 +308,7 @@ static bool has_offset(const gconv_filters *filters) {
   return any;
 }
 
-/* The options of a filter before a --then, whose result is the image for the next, in float32. */
+/* Returns the options of a filter before a --then. Its result, in float32, is the image for the next. */
 static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settings *stage, const gconv_filters *filters) {
   gconv_options options = job->options;
   make_plain_options(&stage->layer, &options);
@@ -316,16 +316,16 @@ static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settin
   options.sets_type = true;
   options.output_type = GCONV_F32;
   options.combine = (gconv_combine)choose_combine(filters, -1);
-  options.range = GCONV_RANGE_CLAMP; /* which float32 needs not: values stay as they are */
+  options.range = GCONV_RANGE_CLAMP; /* float32 values stay as they are */
   options.round_gray = !are_results_float(job);
   options.scale = 1;
   options.offset = 0;
-  if (stage->layer.algorithm || job->has_banks) /* the last one's is a network's */
+  if (stage->layer.algorithm || job->has_banks) /* the last stage's algorithm is for a network */
     options.algorithm = stage->layer.algorithm ? stage->layer.algorithm : "auto";
   return options;
 }
 
-/* The options of a network before a --then, which makes an image of an image. */
+/* Returns the options of a network before a --then, which makes an image of an image. */
 static gconv_network_options network_stage_options(const gconv_main_job *job, const gconv_layer_settings *stage) {
   gconv_network_options options = job->network;
   options.presentation = GCONV_PRESENT_IMAGE;
@@ -335,7 +335,7 @@ static gconv_network_options network_stage_options(const gconv_main_job *job, co
   return options;
 }
 
-/* Stage number `i`; the last one is behind the last --then. */
+/* Makes stage number `i`; the last stage follows the last --then. */
 static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **operation) {
   gconv_job_settings *settings = job->settings;
   const gconv_network *network = &job->networks[i];
@@ -354,7 +354,7 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
   return gconv_operation_filters(&job->before[i], &options, operation);
 }
 
-/* Of plain filters and networks: what stands behind the last --then, or a chain that ends with it. */
+/* Makes the stages of plain filters and networks: the last one, or a chain that ends with it. */
 static gconv_status make_stages(gconv_main_job *job) {
   size_t last = job->settings->before_count;
   if (last == 0)
@@ -370,7 +370,7 @@ static gconv_status make_stages(gconv_main_job *job) {
   return status;
 }
 
-/* Lets the operation count in a part of the image only: with --region and --mask. */
+/* Restricts the operation to a part of the image, with --region and --mask. */
 static gconv_status restrict_operation(gconv_main_job *job) {
   job->area.mask = job->mask.data ? &job->mask : NULL;
   if (job->area.width == 0 && !job->area.mask)

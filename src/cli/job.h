@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The main job, images in and results out, as its parts share it:
+ * The main job, images in and results out: what its parts share.
  *   job.c        what the settings come to, before the first image
  *   job_results.c  names of the results, and checks with them
  *   inputs.c     what is told of the search for inputs
@@ -24,55 +24,54 @@ typedef struct gconv_main_job {
   const gconv_common *common;
   gconv_inputs inputs;
   gconv_outputs outputs;
-  bool has_banks; /* what makes the results is a bank or a network; else filters */
+  bool has_banks; /* the last stage is a bank or a network; false: filters */
   bool has_networks, combine_given, border_given;
-  const char *made_bank;    /* the option, such as "batch", that alone makes a bank of plain filters; NULL: none does */
-  const gconv_texts *specs; /* the words of -f behind the last --then */
-  gconv_network *networks;  /* one a stage, empty where that is no network; owned */
-  gconv_svm *svm;           /* behind the last --then, one that names the classes of pixels; NULL: that is none. Owned */
-  uint64_t svm_digest;      /* of the bytes of its file */
+  const char *made_bank;    /* the only reason for which plain filters are a bank: an option such as "batch"; NULL: none */
+  const gconv_texts *specs; /* the words of -f after the last --then */
+  gconv_network *networks;  /* owned: one for each stage, empty if the stage is no network */
+  gconv_svm *svm;           /* owned: the last stage, if it is a support vector machine for pixels; else NULL */
+  uint64_t svm_digest;      /* a hash of the bytes of its file */
   gconv_filters filters;
-  gconv_filters *before; /* those before each --then, one a stage; owned */
+  gconv_filters *before; /* owned: the filters before each --then */
   size_t before_count;
-  gconv_bank *banks;   /* one a layer; NULL: there are none. Owned, as is the next */
-  gconv_layer *layers; /* how each stage is applied, with its bank, if there are banks */
+  gconv_bank *banks;   /* owned, as is the next field: one for each layer; NULL: no banks */
+  gconv_layer *layers; /* how each stage is applied, with its bank, if any */
   size_t layer_count;
   gconv_options options;         /* of filters, and of the pictures of banks */
   gconv_network_options network; /* of banks */
   gconv_batch batch;
   gconv_palette palette;      /* of maps of classes */
-  gconv_area area;            /* of --region; its mask is the next, while the operation is made */
-  gconv_image mask;           /* of --mask; no pixels before gconv_job_read_mask(), and behind gconv_job_make_operation() */
+  gconv_area area;            /* of --region; while the operation is made, also of `mask` */
+  gconv_image mask;           /* of --mask; has pixels from gconv_job_read_mask() to gconv_job_make_operation() */
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
   gconv_manifest *manifest;   /* with --resume */
   gconv_timings_total total;
   FILE *out;                  /* where reports go: standard output, unless an image goes there */
   bool progress;              /* a line of progress is wanted */
   char raced[32];             /* the device of the race, with --algorithm all */
-  gconv_chosen_device device; /* behind the run: which one did it, and why */
+  gconv_chosen_device device; /* after the run: which device did it, and why */
   size_t written;             /* results so far: gconv_batch.written */
-  size_t leftovers;           /* of runs that were killed, which gconv_job_open_manifest() has removed */
-  size_t missed;              /* inputs, or folders of them, that could not be looked at */
+  size_t leftovers;           /* files of killed runs that gconv_job_open_manifest() has removed */
+  size_t missed;              /* inputs, or folders, that could not be read */
 } gconv_main_job;
 
 /* ---- job.c ---- */
 
-/* Everything that can be known before the first image is read, of settings that are finished: reads filters or banks, finds
- * the inputs, names the outputs, for which it looks into headers, keeps those of this shard, and makes job->batch of it all.
- */
+/* Does all that can be done before the first image is read, from finished settings: reads filters or banks, finds the
+ * inputs, names the outputs, for which it reads headers, keeps those of this shard, and makes job->batch. */
 gconv_status gconv_job_prepare(gconv_main_job *job);
 
-/* Reads the image of --mask, if there is one, and warns: of dark rims, of which it may have none, and of surprises. */
+/* Reads the image of --mask, if there is one. Then warns of results that few expect (gconv_job_warn()). */
 gconv_status gconv_job_read_mask(gconv_main_job *job);
 
-/* Makes job->batch.operation of what the job has: behind everything that can change its options. */
+/* Makes job->batch.operation. Comes after everything that can change the options. */
 gconv_status gconv_job_make_operation(gconv_main_job *job);
 
-/* Opens the manifest, where --resume wants one and it is not open yet. With `writes` it goes on, else it is only read. */
+/* Opens the manifest, if --resume wants one and it is not open yet. With `writes` it is continued, else only read. */
 gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes);
 
-/* What cmd_filter.c does for another command: runs the job of settings whose words were taken, and calls `then`, unless it
- * is NULL, if all went well, whose status counts then. Returns what the program ends with. */
+/* For another command: runs the job of settings whose words were taken (cmd_filter.c). If all went well, calls `then`,
+ * unless it is NULL. Returns the exit status, of `then` if it was called. */
 int gconv_job_run(gconv_job_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user);
 
 /* Frees what the job owns. */
@@ -87,11 +86,10 @@ gconv_status gconv_job_check_results(const gconv_main_job *job);
 
 /* ---- inputs.c ---- */
 
-/* As gconv_inputs_find(), for commands that do all or nothing: what could not be looked at is an error. */
+/* Does gconv_inputs_find() for commands that do all or nothing: inputs that cannot be read are an error. */
 gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs);
 
-/* Tells what a search has passed over, unless `quiet`, and what it could not look at. Returns how many are of the last kind:
- * where there is any, not all was done. */
+/* Prints, and counts, the inputs that a search could not read. Unless `quiet`, also prints those that it has passed over. */
 size_t gconv_inputs_tell(const gconv_inputs *inputs, bool quiet);
 
 /* ---- networks.c ---- */
@@ -99,17 +97,17 @@ size_t gconv_inputs_tell(const gconv_inputs *inputs, bool quiet);
 /* Reads the networks that -f names, and refuses what does not go with them. */
 gconv_status gconv_job_read_networks(gconv_main_job *job);
 
-/* The network behind the last --then; NULL if that is none. */
+/* Returns the network of the last stage; NULL if it is no network. */
 const gconv_network *gconv_job_last_network(const gconv_main_job *job);
 
-/* What names the classes of pixels, behind the last --then: a network or a support vector machine. Texts are theirs. */
+/* The last stage, if it names classes of pixels: a network or a support vector machine, which owns the texts. */
 typedef struct gconv_classifier {
-  const char *const *classes; /* names; of a network whose outputs are no classes, none */
+  const char *const *classes; /* names; none if outputs are no classes */
   size_t class_count;
   const uint8_t *palette; /* the colour of each class, R G B; or NULL */
 } gconv_classifier;
 
-/* Whether the job has one. */
+/* Finds the classifier of the job. Returns false if there is none. */
 bool gconv_job_find_classifier(const gconv_main_job *job, gconv_classifier *classifier);
 
 /* The colour of a class in maps: its own, or one that is easy to tell from others. */
@@ -117,8 +115,8 @@ void gconv_classifier_colour(const gconv_classifier *classifier, size_t class, u
 
 /* What a network makes of an image: one of as many channels and the same size; numbers, 1 x 1 pixel; or maps. */
 typedef enum gconv_network_makes { GCONV_MAKES_MAPS, GCONV_MAKES_IMAGES, GCONV_MAKES_NUMBERS } gconv_network_makes;
-/* Decides what results of the last network or machine are, where --combine does not: sets the presentation, or the
- * combination, of job->network; else they are maps, as those of banks. */
+/* Decides what results of the last network or machine are, unless --combine does: sets the presentation, or the combination,
+ * of job->network. Else results are maps, as of banks. */
 gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format);
 
 /* ---- job_warnings.c ---- */
@@ -130,27 +128,27 @@ void gconv_job_warn(const gconv_main_job *job);
 
 /* ---- report.c ---- */
 
-/* Tells of one image, of which `user`, a gconv_main_job, has the settings: gconv_batch.report. */
+/* Reports one image: gconv_batch.report. `user` is the gconv_main_job. */
 void gconv_job_report(const gconv_report *report, void *user);
 
 /* --explain: the lines of `explanation`, and why the device was chosen; "": it was asked for. */
 void gconv_job_print_explanation(const char *explanation, const char *device_reason);
 
-/* From now on, a signal that ends the program tells how many results of the job are written; NULL: of none. */
+/* From now on, a signal that ends the program prints how many results of the job are written; NULL: no longer. */
 void gconv_job_count_for_signals(const gconv_main_job *job);
 
-/* For a signal handler: the line that tells it. */
+/* For a signal handler: prints this line. */
 void gconv_job_say_interrupted(void);
 
-/* Tells of the whole run. */
+/* Reports the whole run. */
 void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary);
 
 /* ---- job_options.c, digest.c ---- */
 
-/* What of the settings changes results, as text: equal texts, equal results. For free(); NULL without memory. */
+/* Returns the settings that change results, as text: equal texts, equal results. For free(); NULL without memory. */
 char *gconv_job_describe_settings(const gconv_job_settings *settings);
 
-/* A number that two runs share only if they make the same results of the same inputs, as far as was asked: the version of
- * the program, the coefficients of the filters or of the layers' banks (with the geometry that their files have), and the
- * options that change results. Where it is computed, and by how many threads, has no part in it. GCONV_NO_MEMORY. */
+/* Computes a number that two runs share only if they ask for the same results of the same inputs. It depends on the version
+ * of the program, the coefficients of filters or banks (with the geometry in their files), and the options that change
+ * results, not on devices and threads. GCONV_NO_MEMORY. */
 gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest);

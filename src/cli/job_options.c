@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST_EXTENT = 1 << 30 /* of strides, dilations and paddings: the library's */ };
+enum { LARGEST_EXTENT = 1 << 30 /* of strides, dilations and paddings, as in the library */ };
 
 /* ---- Kinds of values ----------------------------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ gconv_status gconv_take_alpha(const gconv_given *given) {
   return gconv_take_word(given);
 }
 
-/* Pixels around: N, Y,X or TOP,BOTTOM,LEFT,RIGHT. */
+/* Parses pixels around the image: N, Y,X or TOP,BOTTOM,LEFT,RIGHT. */
 static gconv_status parse_pads(const char *value, int most, gconv_layer *layer) {
   int32_t pad[4];
   int count = gconv_parse_integers(value, ',', 4, 0, most, pad);
@@ -106,7 +106,7 @@ void gconv_print_format(FILE *out, const void *field) {
   fputs(naming->same ? "same" : naming->format ? naming->format->name : "", out);
 }
 
-/* A name, or several with commas between, for a race. */
+/* Takes a name, or several with commas between, for a race. */
 gconv_status gconv_take_algorithm(const gconv_given *given) {
   bool several = strchr(given->value, ',') != NULL;
   const gconv_given all = {given->option, "all", given->record, given->field};
@@ -132,7 +132,7 @@ gconv_status gconv_take_shard(const gconv_given *given) {
   return gconv_shard_parse(given->value, given->field, &(gconv_message){0});
 }
 
-/* The sign and the digits of an offset, which end at `end`. */
+/* Parses an offset, a sign and digits, which end at `end`. */
 static bool parse_offset(const char *text, const char *end, int32_t *offset) {
   char digits[16];
   int64_t number;
@@ -220,7 +220,7 @@ static const gconv_synonym activation_words[] = {
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------ */
 
-/* The last of the columns says whether another value makes other results: then the kind must print values. */
+/* changes_: another value makes other results. Then the kind must print values. */
 #define OPTION(letter_, name_, value_, kind_, field_, changes_, ...)                                                        \
   GCONV_OPTION(gconv_job_settings, letter_, name_, value_, kind_, field_,                                                   \
                .changes_results = (changes_) && sizeof(char[!(changes_) || gconv_prints_##kind_ ? 1 : -1]), __VA_ARGS__)
@@ -234,7 +234,7 @@ enum { KEEPS = false, CHANGES = true };
 /* Makes the job one of banks. */
 #define OF_BANKS GCONV_NOTED(of_banks)
 
-/* What --windows, which makes no images, has no use for. */
+/* Is of no use for --windows, which makes no images. */
 #define OF_IMAGES                                                                                                           \
   "files-from null recursive exclude preserve-times filter-format max-pixels then suffix depth png-level quality lossless " \
   "tiff-compression strip skip-existing "                                                                                   \
@@ -451,7 +451,7 @@ const gconv_option gconv_job_options[] = {
 
 /* ---- The digest of --resume ----------------------------------------------------------------------------------------- */
 
-/* Prints what changes results, of the settings, or, with `of_layer`, of that layer alone. */
+/* Prints the settings that change results: of one layer if `of_layer`, else of the job. */
 static void print_values(FILE *out, const void *base, bool of_layer) {
   const size_t begin = offsetof(gconv_job_settings, last), end = begin + sizeof(gconv_layer_settings);
   const gconv_option *row;

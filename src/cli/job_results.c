@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the results of a job are called and how they are shown, and options that do not fit them. */
+/* Names the results of a job, decides how they are shown, and refuses options that do not fit them. */
 #include "cli/job.h"
 #include "cli/job_settings.h"
 #include "gconv_classify.h"
@@ -9,14 +9,14 @@
 
 /* ---- Names ------------------------------------------------------------------------------------------------------------ */
 
-/* Appends a name to what {filter} stands for. */
+/* Appends a name to the values of {filter}. */
 static bool add_label(gconv_filters *labels, const char *name) {
   labels->items[labels->count].name = strdup(name);
   return labels->items[labels->count++].name != NULL;
 }
 
-/* What {filter} stands for: with a result for each, the names of the filters, or their numbers, with as many digits as the
- * last one has; else the name of the bank. */
+/* Makes the values of {filter}. If each filter has a result, these are the filters' names or numbers, with as many digits as
+ * the last number; else the bank's name. */
 static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters *labels) {
   int digits = snprintf(NULL, 0, "%d", bank->filters - 1);
   labels->items = calloc(each ? (size_t)bank->filters : 1, sizeof *labels->items);
@@ -58,7 +58,7 @@ static gconv_tone choose_tone(const gconv_main_job *job) {
   return tone;
 }
 
-/* Refuses options that turn values into samples where there are none: arrays hold raw values, and label maps have fixed
+/* Refuses options that turn values into samples for arrays, which hold raw values, and label maps, which have fixed
  * colours. */
 static gconv_status check_tone(const gconv_main_job *job) {
   const gconv_options *options = &job->options;
@@ -78,12 +78,12 @@ static gconv_status check_tone(const gconv_main_job *job) {
                       option);
 }
 
-/* {filter} is the name of a network's file, or, with a picture for each output, that of its class. */
+/* Makes the values of {filter} for a network: its file's name or, with a picture for each output, the classes' names. */
 static gconv_status make_network_labels(const gconv_main_job *job, bool each, gconv_filters *labels) {
   const gconv_network *network = gconv_job_last_network(job);
   const char *path = job->settings->last.filters.items[0], *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   size_t length = strcspn(name, ".");
-  gconv_bank outputs = {.filters = 1}; /* as if it was a bank */
+  gconv_bank outputs = {.filters = 1}; /* as if the network was a bank */
   for (size_t i = 0; network && i < network->count; i++)
     if (network->layers[i].bank)
       outputs.filters = network->layers[i].bank->filters;
@@ -99,7 +99,7 @@ static gconv_status make_network_labels(const gconv_main_job *job, bool each, gc
   return status;
 }
 
-/* The channels of an image that what comes first takes, as an array C x H x W may have them; 0: any. */
+/* Returns how many channels the first stage takes, which an array C x H x W may have; 0: any number. */
 static int32_t planes_of_first(const gconv_main_job *job) {
   const gconv_network *network = job->has_networks ? &job->networks[0] : NULL;
   if (job->settings->layout == 1 || (network && (!network->layers || network->features)))
@@ -143,7 +143,7 @@ static gconv_status name_of_banks(gconv_main_job *job) {
   return status;
 }
 
-/* The channels that a bank would see of the first input; 0 if that cannot be looked into. */
+/* Returns how many channels of the first input a bank would see; 0 if its header cannot be read. */
 static int32_t channels_of_first(const gconv_main_job *job) {
   const char *path = job->inputs.count > 0 ? job->inputs.items[0].path : "-";
   gconv_image header = {0};
@@ -154,8 +154,8 @@ static int32_t channels_of_first(const gconv_main_job *job) {
   return channels;
 }
 
-/* The weights of a depthwise layer look like plain filters: then the error hints at --groups, with as many groups as the
- * input has channels. */
+/* If the weights look like plain filters, as a depthwise layer's do, adds a hint at --groups to the error, with as many
+ * groups as the input has channels. */
 static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status status) {
   const gconv_texts *filters = &job->settings->last.filters;
   size_t length = filters->count == 1 ? strlen(filters->items[0]) : 0;
@@ -185,7 +185,7 @@ gconv_status gconv_job_name_results(gconv_main_job *job) {
 
 /* ---- Checks with names ------------------------------------------------------------------------------------------------ */
 
-/* Results must not replace a file of filters. */
+/* Refuses results that would replace a file of filters. */
 static gconv_status check_filters(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   bool banks = job->has_banks || job->has_networks;
@@ -195,7 +195,7 @@ static gconv_status check_filters(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* Every result must have the depth that is asked for. */
+/* Checks that every result can have the depth that is asked for. */
 static gconv_status check_depth(const gconv_main_job *job) {
   static const char *const depths[] = {"8", "16", "float", "int16", "float16"}; /* as settings->depth */
   int depth = job->settings->depth;
@@ -211,7 +211,7 @@ static gconv_status check_depth(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* --region and --mask are for filters, and no result may replace the mask. */
+/* Refuses --region and --mask without filters, and results that would replace the mask. */
 static gconv_status check_area(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   char *path = (char *)settings->mask;
@@ -220,10 +220,10 @@ static gconv_status check_area(const gconv_main_job *job) {
   return path ? gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, &(gconv_message){0}) : GCONV_OK;
 }
 
-/* Options that only some formats have. */
+/* Refuses options that the format does not have. */
 static gconv_status check_format(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
-  const gconv_format_info *format = job->outputs.format; /* NULL: of several, of which some may have them */
+  const gconv_format_info *format = job->outputs.format; /* NULL: there are several, some of which may have the options */
   GCONV_TRY(check_depth(job));
   if (!format)
     return GCONV_OK;
@@ -238,7 +238,7 @@ static gconv_status check_format(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* What banks cannot do. */
+/* Refuses what banks cannot do. */
 static gconv_status check_bank_job(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   if (job->batch.one_array && settings->shard.count > 1)

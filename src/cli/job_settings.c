@@ -23,7 +23,7 @@ void gconv_job_settings_end(void *settings) {
   for (size_t i = 0; i < s->before_count; i++)
     gconv_texts_free(&s->before[i].filters);
   free(s->before);
-  gconv_texts_free(&s->last.filters); /* of classify, without an option */
+  gconv_texts_free(&s->last.filters); /* classify sets these without an option */
   gconv_texts_free(&s->meanings);
   gconv_texts_free(&s->missed);
 }
@@ -54,7 +54,7 @@ const gconv_layer_settings *gconv_job_settings_stage(const gconv_job_settings *s
   return index < settings->before_count ? &settings->before[index] : &settings->last;
 }
 
-/* Whether a layer names the file of a bank. */
+/* True if a layer names the file of a bank. */
 static bool has_bank(const gconv_layer_settings *layer) {
   bool has = gconv_bank_is_own_syntax(layer->syntax);
   for (size_t i = 0; i < layer->filters.count && !has; i++)
@@ -77,7 +77,7 @@ bool gconv_job_settings_want_banks(const gconv_job_settings *settings) {
 
 enum { MOST_LIST_BYTES = 1 << 28 };
 
-/* Takes one name. One that is no file or folder is left out, and told of. */
+/* Takes one name. If it is no file or folder, leaves it out, and keeps the error. */
 static gconv_status take_name(gconv_job_settings *settings, const char *name) {
   bool there = gconv_check_is_there(name) == GCONV_OK;
   if (strcmp(name, "-") == 0)
@@ -130,13 +130,13 @@ static gconv_status take_list(gconv_job_settings *settings) {
 
 /* ---- Words that stand without an option: gconv FILTER INPUT... OUTPUT ------------------------------------------------ */
 
-/* An existing folder, or a file with the extension of an image. */
+/* True if the word is an existing folder, or a file with the extension of an image. */
 static bool is_image(const char *word) {
   struct stat status;
   return stat(word, &status) == 0 && (S_ISDIR(status.st_mode) || gconv_format_by_path(word));
 }
 
-/* Whether results would replace something, or come to other files. */
+/* True if results would replace a file, or go among other files. */
 static bool is_taken(const char *word) {
   struct stat status;
   if (stat(word, &status) != 0)
@@ -199,7 +199,7 @@ static gconv_status choose_device(gconv_job_settings *settings) {
   return status == GCONV_OK ? status : gconv_fail(status, "GCONV_DEVICE=%s: %s", environment, gconv_last_error());
 }
 
-/* Whoever wants the GPU to decode wants a GPU. */
+/* If the user wants the GPU to decode, chooses a GPU. */
 static gconv_status check_decoder(gconv_job_settings *settings) {
   if (settings->job.decoder != GCONV_DECODER_GPU)
     return GCONV_OK;
@@ -213,7 +213,7 @@ static gconv_status check_decoder(gconv_job_settings *settings) {
 
 /* ---- What was given ---- */
 
-/* The last of the words of an option, if it looks like a result that was given without -o: an image that is not there. */
+/* Returns the last of an option's words if it looks like a result without -o: an image that does not exist. */
 static const char *find_result(const gconv_texts *words) {
   const char *last = words->count > 1 ? words->items[words->count - 1] : NULL;
   const gconv_format_info *format = last ? gconv_format_by_path(last) : NULL;
@@ -228,7 +228,7 @@ static gconv_status complain_output(const gconv_job_settings *settings) {
                       meant ? meant : "", meant ? "?" : "");
 }
 
-/* Options of signals alone. */
+/* Refuses options of signals without --windows. */
 static gconv_status check_signal(const gconv_job_settings *settings) {
   const char *option = settings->raw                          ? "--raw"
                        : settings->rows == GCONV_ROWS_CSV     ? "--format csv"
@@ -254,7 +254,7 @@ static gconv_status check_given(const gconv_job_settings *settings) {
   return missing ? gconv_refuse("%s", missing) : GCONV_OK;
 }
 
-/* "-", and "-:NAME", a bank of it, among filters. */
+/* Counts "-" among the words and, among filters, "-:NAME". */
 static size_t count_standard_input(const gconv_texts *words, bool filters) {
   size_t count = 0;
   for (size_t i = 0; i < words->count; i++)
@@ -262,7 +262,7 @@ static size_t count_standard_input(const gconv_texts *words, bool filters) {
   return count;
 }
 
-/* Standard input can be read once: as an image, a mask, or a filter of any layer. */
+/* Refuses a second use of standard input: as an image, a mask, or a filter of any layer. */
 static gconv_status check_standard_input(const gconv_job_settings *settings) {
   size_t uses = count_standard_input(&settings->common.inputs, false);
   uses += settings->mask && strcmp(settings->mask, "-") == 0;
@@ -272,7 +272,7 @@ static gconv_status check_standard_input(const gconv_job_settings *settings) {
   return uses <= 1 ? GCONV_OK : gconv_refuse("-: standard input can be read only once");
 }
 
-/* Values that --resume excludes: those of options that it excludes are in the table. */
+/* Refuses values that --resume excludes. (The options that it excludes are in the table.) */
 static gconv_status check_resumption(const gconv_job_settings *settings) {
   if (settings->resume && strcmp(settings->common.output, "-") == 0)
     return gconv_refuse("--resume: standard output has no manifest: name a file or a folder");

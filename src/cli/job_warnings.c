@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Warnings of options that are allowed together, but make something else than most users expect. */
+/* Warnings of options that are allowed together, but whose results most users do not expect. */
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/terminal.h"
@@ -20,10 +20,10 @@ static double sum_of(const gconv_filter *filter) {
   return sum / (double)filter->divisor;
 }
 
-/* What becomes of a rim beside black. */
+/* What a filter makes of a rim beside black. */
 typedef enum rim { NO_RIM, DARK_RIM, FALSE_EDGE, OTHER_RIM } rim;
 
-/* Where a tap beside the anchor is not 0, pixels of the rim get another sum of taps than all others. */
+/* Finds the kind of rim. If a tap beside the anchor is not 0, pixels of the rim get another sum of taps than others. */
 static rim find_rim_of(const gconv_filter *filter) {
   double sum = sum_of(filter), magnitude = 0;
   bool beside = false, negative = false;
@@ -37,7 +37,7 @@ static rim find_rim_of(const gconv_filter *filter) {
   return !beside ? NO_RIM : fabs(sum) <= 1e-3 * magnitude ? FALSE_EDGE : !negative ? DARK_RIM : OTHER_RIM;
 }
 
-/* The first filter whose rim differs. */
+/* Returns the first filter that makes a rim; NULL: none. */
 static const gconv_filter *find_filter(const gconv_filters *filters, rim *kind) {
   for (size_t i = 0; i < filters->count; i++)
     if ((*kind = find_rim_of(&filters->items[i])) != NO_RIM)
@@ -45,12 +45,12 @@ static const gconv_filter *find_filter(const gconv_filters *filters, rim *kind) 
   return NULL;
 }
 
-/* The taps of a filter before or behind its anchor, whichever are more. */
+/* Returns the number of taps before the anchor, or after it if these are more. */
 static int64_t taps_beside(int32_t taps, int32_t anchor) {
   return anchor > taps - 1 - anchor ? anchor : taps - 1 - anchor;
 }
 
-/* How far the filters of a stage see. */
+/* Returns how far the filters of a stage reach. */
 static reach reach_of(const gconv_filters *filters, const gconv_layer *layer) {
   reach far = {0, 0};
   for (size_t i = 0; i < filters->count; i++) {
@@ -63,7 +63,7 @@ static reach reach_of(const gconv_filters *filters, const gconv_layer *layer) {
                  far.y * (layer->dilation_y > 0 ? layer->dilation_y : 1)};
 }
 
-/* The first filter that makes a rim, and how wide that is behind all stages: each later one spreads it. */
+/* Returns the first filter that makes a rim, and the rim's width after all stages: each later stage widens it. */
 static const gconv_filter *find_rim(const gconv_main_job *job, reach *width, rim *kind) {
   const gconv_filter *found = NULL;
   *width = (reach){0, 0};
@@ -79,7 +79,7 @@ static const gconv_filter *find_rim(const gconv_main_job *job, reach *width, rim
   return found;
 }
 
-/* Whether a pixel of the mask is not black, nor transparent. */
+/* True if a pixel of the mask is neither black nor transparent. */
 static bool counts(const gconv_image *mask, int64_t y, int64_t x) {
   size_t sample = gconv_type_bytes(mask->type), colours = (size_t)(mask->channels - mask->alpha) * sample;
   const uint8_t *pixel =
@@ -97,7 +97,7 @@ static bool is_within(const gconv_area *area, int64_t y, int64_t x) {
          (x >= area->x && x < (int64_t)area->x + area->width && y >= area->y && y < (int64_t)area->y + area->height);
 }
 
-/* Whether the rim of a mask, which has the size of the image, has a pixel within the region that counts. */
+/* True if a pixel of the rim counts by the mask, which has the size of the image, and lies in the region. */
 static bool mask_shows(const gconv_image *mask, const gconv_area *area, reach width) {
   for (int64_t y = 0; y < mask->height; y++)
     for (int64_t x = 0; x < mask->width; x++) {
@@ -108,10 +108,11 @@ static bool mask_shows(const gconv_image *mask, const gconv_area *area, reach wi
   return false;
 }
 
-/* Without a mask, the size of the images is not known yet: of a region, only the left and the upper rim are. */
+/* True if the rim shows in results. Without a mask, sizes of images are not known yet, so of a region, only the left and
+ * upper rim are. */
 static bool shows(const gconv_main_job *job, reach width) {
   const gconv_area *area = &job->area;
-  bool packed = !job->mask.planar || job->mask.channels == 1; /* else it is refused later */
+  bool packed = !job->mask.planar || job->mask.channels == 1; /* other masks are refused later */
   if (job->mask.data)
     return packed && mask_shows(&job->mask, area, width);
   return area->width == 0 || area->x < width.x || area->y < width.y;
@@ -136,7 +137,7 @@ static void warn_of_rims(const gconv_main_job *job) {
 
 /* ---- Others ---- */
 
-/* The first of several filters that stands for two derivatives, such as sobel; NULL: none. */
+/* Returns the first of several filters that makes two derivatives, such as sobel; NULL: none. */
 static const char *find_gradient(const gconv_texts *specs) {
   const char *found = NULL;
   for (size_t i = 0; specs->count > 1 && i < specs->count && !found; i++) {
@@ -149,7 +150,7 @@ static const char *find_gradient(const gconv_texts *specs) {
   return found;
 }
 
-/* -f sobel is one picture of edges; -f sobel,prewitt is four of derivatives. */
+/* Warns that, unlike -f sobel, which makes one picture of edges, -f sobel,prewitt makes four of derivatives. */
 static void warn_of_derivatives(const gconv_main_job *job) {
   if (job->has_banks || job->has_networks || job->combine_given)
     return;
@@ -160,8 +161,8 @@ static void warn_of_derivatives(const gconv_main_job *job) {
               gradient);
 }
 
-/* alpha premultiply filters alpha, so taps that sum to 2 make alpha twice as large. Colours stay as they are, because they
- * are divided by that alpha. A sum of 0 is refused later. */
+/* --alpha premultiply filters alpha, so taps that sum to 2 double it. Colours stay as they are, because they are divided by
+ * this alpha. A sum of 0 is refused later. */
 static void warn_of_sums(const gconv_main_job *job) {
   const double tolerance = 0.01;
   bool premultiply = !job->has_banks && job->options.alpha == GCONV_ALPHA_PREMULTIPLY, told = false;

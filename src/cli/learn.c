@@ -102,7 +102,7 @@ void gconv_data_print_features(FILE *out) {
     fprintf(out, "  %-9s  %s%s\n", info->name, info->list ? "set: " : "", info->help);
 }
 
-/* A name in a column of `width` characters; one that is longer is cut, between characters. */
+/* Prints a name in a column of `width` characters. Cuts longer names, between characters. */
 static void print_name(FILE *out, int width, const char *name) {
   enum { LONGEST = 12 };
   size_t size = strlen(name), used = 0;
@@ -133,7 +133,7 @@ static void print_matrix(FILE *out, const gconv_confusion *c) {
   }
 }
 
-/* The pairs that were taken for each other most often. */
+/* Prints the pairs that were taken for each other most often. */
 static void print_worst(FILE *out, const gconv_confusion *c) {
   enum { SHOWN = 10 };
   uint64_t last = UINT64_MAX;

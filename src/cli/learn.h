@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What gconv train, svm and classify share: cases as options name them, and what is told of them. */
+/* What gconv train, svm and classify share: cases as options name them, and reports. */
 #pragma once
 
 #include "cli/common.h"
@@ -8,15 +8,15 @@
 #include <jansson.h>
 #include <limits.h>
 
-/* Which cases: a part of the records of these commands. */
+/* The cases: a part of the records of these commands. */
 typedef struct gconv_cases {
-  gconv_dataset_options data; /* what options set directly; kind and inputs follow from what names the data */
+  gconv_dataset_options data; /* what options set; kind and inputs follow from the option that names the data */
   const char *targets;
   gconv_windows windows;     /* of a signal */
   const char *raw;           /* its samples */
   int missing;               /* 0: not given, 1: mean, 2: drop */
   gconv_texts class_weights; /* "CLASS:W" */
-  uint64_t samples;          /* of pixels: how many are learned, at most; 0: not given */
+  uint64_t samples;          /* for pixels: the most that are learned; 0: not given */
   int seed;
 } gconv_cases;
 
@@ -68,18 +68,18 @@ typedef struct gconv_cases {
 
 /* ---- Data ---- */
 
-/* What data.missing is for a value of --missing. */
+/* Returns data.missing for a value of --missing. */
 const char *gconv_cases_missing(const gconv_cases *cases);
 
-/* Refuses an output that cannot be made, would replace one of the files that are read, or promises another format by its
- * name than it gets. `what` is the option: "-o"; `own`: its extensions, with blanks between; `content`: "a model". */
+/* Refuses an output that cannot be made, would replace a file that is read, or has the name of another format. `what` is the
+ * option: "-o"; `own`: its extensions, with blanks between; `content`: "a model". */
 gconv_status gconv_data_check_output(const char *what, const char *path, const char *own, const char *content,
                                      const gconv_texts *inputs);
 
 /* "20,000 cases of 16 numbers, 26 classes". */
 void gconv_data_describe(const gconv_dataset_info *info, gconv_dataset_kind kind, char *text, size_t size);
 
-/* Tells how the numbers of masks became classes, and how many of the labelled pixels were drawn, on standard error. */
+/* Prints on standard error how the numbers of masks became classes, and how many of the labelled pixels were drawn. */
 void gconv_data_print_pixels(const char *masks, const gconv_dataset_info *info);
 /* Lists kinds and sets of features, for --help. */
 void gconv_data_print_features(FILE *out);
@@ -88,9 +88,9 @@ void gconv_data_print_features(FILE *out);
 gconv_status gconv_class_weights_read(const gconv_texts *texts, gconv_class_weight **weights);
 void gconv_class_weights_free(gconv_class_weight *weights, size_t count);
 
-/* Prints a table of confusion, or, of many classes, the pairs that were taken for each other most often. */
+/* Prints a table of confusion; for many classes, the pairs that were taken for each other most often. */
 void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion);
 
-/* The same as JSON: {"accuracy": ..., "left_out": [rows that are no cases], "classes": [...], "confusion": [[...]], "iou":
- * [...], "f1": [...]}. */
+/* Makes JSON of a confusion: {"accuracy": ..., "left_out": [rows that are no cases], "classes": [...], "confusion": [[...]],
+ * "iou": [...], "f1": [...]}. */
 json_t *gconv_data_confusion_json(const gconv_confusion *confusion);

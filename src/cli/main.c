@@ -15,8 +15,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Unless a command saves something first, finished results stay, and unfinished ones go. Then the signal does what it always
- * does: a shell that runs a loop of commands must see that it was a signal that ended this one, or it begins the next. */
+/* Unless a command saves something first, removes unfinished results; finished ones stay. Then the signal ends the program,
+ * so that a shell with a loop of commands sees the signal, and does not begin the next command. */
 static void end_by_signal(int number) {
   sigset_t self;
   if (gconv_interrupt_take(number))
@@ -41,12 +41,11 @@ static void watch_signals(void) {
     if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup stays in force */
       sigaction(ends[i], &action, NULL);
   }
-  signal(SIGPIPE, SIG_IGN); /* for commands that write files: they go on */
-  signal(SIGXFSZ, SIG_IGN); /* so is a file that grows beyond the limit (ulimit -f) */
+  signal(SIGPIPE, SIG_IGN); /* so that commands that write files go on */
+  signal(SIGXFSZ, SIG_IGN); /* so that a file beyond the limit (ulimit -f) is an error */
 }
 
-/* A shell's `ulimit -t` sets both limits of processor time, and at the hard one the system kills: the signal comes a second
- * before it. */
+/* Asks for a signal a second before the hard limit of processor time, which kills: `ulimit -t` sets both limits equal. */
 static void ask_for_warning(void) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY && limit.rlim_max > 1 &&
@@ -59,7 +58,7 @@ static void ask_for_warning(void) {
 /* Opens /dev/null in the place of standard streams that are closed: else the first file that is opened would take their
  * place, and reports would be written into it. */
 static void open_standard_streams(void) {
-  int file; /* for reading only, so that what needs the output still fails */
+  int file; /* for reading only, so that writing still fails */
   do
     file = open("/dev/null", O_RDONLY);
   while (file >= 0 && file <= STDERR_FILENO);
@@ -67,16 +66,16 @@ static void open_standard_streams(void) {
     close(file);
 }
 
-/* CUDA makes 8 queues of work for each GPU, which takes half of the time that a context needs to begin and to end: measured
- * on an H200, one queue instead starts 45 ms and ends 40 ms earlier. In a batch, what one image sends back waits in it
- * behind what others send there, 6 ms each time: two queues do without that, and start 10 ms later. */
+/* CUDA makes 8 queues of work for each GPU, which takes half of the time to begin and end a context: on an H200, one queue
+ * starts 45 ms and ends 40 ms earlier. But in a batch, the results of an image would wait in one queue for the uploads of
+ * others, 6 ms each time. Two queues avoid this, and start 10 ms later. */
 static void ask_for_few_queues(void) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "2", 0);
 }
 
 /* ---- Stacks ---- */
 
-/* What every thread has at least, however small the system's are (ulimit -s, musl): texts of failures are 10 KB each. */
+/* The least stack of every thread, as the system's may be small (ulimit -s, musl): texts of errors take 10 KB each. */
 enum { STACK_BYTES = 1 << 20 };
 
 typedef struct call {
@@ -102,7 +101,7 @@ static void enlarge_stacks(void) {
   pthread_attr_destroy(&attributes);
 }
 
-/* Runs the call in this thread, or, where its stack is small, in another. */
+/* Runs the call in this thread, or in another if this thread's stack is small. */
 static void run_on_stack(call *c) {
   pthread_t thread;
   struct rlimit limit;
@@ -113,8 +112,8 @@ static void run_on_stack(call *c) {
     run_command(c);
 }
 
-/* All is written by now. The destructors of libraries are left out: a thread may still be starting CUDA, whose driver must
- * not be taken down under it. That also takes less time than the driver's own end. */
+/* Ends the process; all is written by now. Leaves out the destructors of libraries: a thread may still be starting CUDA,
+ * whose driver must not end meanwhile. This is also faster. */
 static int end(int status) {
 #ifndef GCONV_ENDS_BY_EXIT /* of builds for tests, whose counters and sanitizers report in destructors */
   fflush(NULL);

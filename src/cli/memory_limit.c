@@ -12,7 +12,7 @@
 
 enum {
   PROGRAM_BYTES = 8 << 20, /* with libraries, as src/batch/memory.c counts it */
-  LEAST_BYTES = 16 << 20 /* for lists of files and the like, so that what needs more than a small --memory tells how much */
+  LEAST_BYTES = 16 << 20 /* for lists of files and the like: with a small --memory, errors can then say how much is needed */
 };
 
 static bool permitted, limited;
@@ -22,7 +22,7 @@ void gconv_memory_limit_permit(void) {
   permitted = true;
 }
 
-/* Bytes that the kernel counts for this process now; 0: it does not tell. */
+/* Returns the bytes that the kernel counts for this process now; 0: not known. */
 static uint64_t bytes_now(void) {
   FILE *file = fopen("/proc/self/statm", "re");
   uint64_t pages = 0;
@@ -32,8 +32,8 @@ static uint64_t bytes_now(void) {
   return told ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* Freed pixels go back to the system. Otherwise glibc keeps blocks of up to 32 MiB for later, in heaps of each thread, where
- * those still in use keep the memory between them. */
+/* Lets freed pixels go back to the system. Otherwise glibc keeps blocks of up to 32 MiB in a heap for each thread, whose
+ * memory stays as long as any block in it is used. */
 static void keep_no_freed_memory(void) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 128 << 10);

@@ -11,13 +11,13 @@
 
 enum { ANY_SIZE = 256, TEXT_BYTES = 64, LISTED_CLASSES = 32, LISTED_NUMBERS = 16 };
 
-/* A network, and the plan that tells the shapes of its layers; NULL if an image of ANY_SIZE does not fit. */
+/* A network, and a plan with the shapes of its layers; NULL if an image of ANY_SIZE does not fit. */
 typedef struct drawn {
   gconv_network network;
   gconv_device *device;
   gconv_operation *operation;
   gconv_plan *plan;
-  int32_t height, width; /* of the input that shapes are told for */
+  int32_t height, width; /* of the input to which the shapes belong */
 } drawn;
 
 /* ---- Shapes ---- */
@@ -32,7 +32,7 @@ static gconv_status begin(const char *path, drawn *d) {
   GCONV_TRY(gconv_device_open("cpu", 1, &d->device));
   GCONV_TRY(gconv_operation_of_network(network, NULL, &d->operation));
   gconv_status status = gconv_plan_create(d->device, &like, d->operation, 0, &d->plan);
-  return status == GCONV_NO_MEMORY ? status : GCONV_OK; /* without a plan, shapes are not told */
+  return status == GCONV_NO_MEMORY ? status : GCONV_OK; /* without a plan, shapes are not printed */
 }
 
 static void end(drawn *d) {
@@ -81,7 +81,7 @@ static void print_activation(const gconv_layer *layer, char text[TEXT_BYTES]) {
   snprintf(text, TEXT_BYTES, sloped ? "%s %.6g" : "%s", name, (double)layer->slope);
 }
 
-/* How the layer is applied, where that is not what most have. */
+/* Prints how the layer is applied, where it is not the default. */
 static void print_geometry(const gconv_layer *layer) {
   static const char *const paddings[] = {"", "", "valid", "full", "padded", "same_upper", "same_lower"};
   if (layer->stride_y > 1 || layer->stride_x > 1)

@@ -14,13 +14,13 @@
 
 /* ---- Reading ---- */
 
-/* The file of a network, or an ONNX model as a whole. */
+/* True if the stage is the file of a network, or a whole ONNX model. */
 static bool is_network(const gconv_layer_settings *stage) {
   const char *path = stage->filters.count == 1 && !stage->syntax ? stage->filters.items[0] : NULL;
   return path && (gconv_network_is_one(path) || gconv_model_is_one(path));
 }
 
-/* How its layers are applied stands in the file of a network. */
+/* Refuses options of layers: the file of a network says how its layers are applied. */
 static gconv_status check_layer_options(const gconv_layer_settings *stage) {
   const gconv_layer *layer = &stage->layer;
   const char *option = layer->padding != GCONV_LAYER_DEFAULT        ? "--padding"
@@ -38,7 +38,7 @@ static gconv_status check_layer_options(const gconv_layer_settings *stage) {
                       option, path, path, gconv_network_is_one(path) ? "l0" : "NAME");
 }
 
-/* What stands beside a network: other networks and plain filters. */
+/* Checks what is beside a network: other networks and plain filters are allowed. */
 static gconv_status check_beside(const gconv_layer_settings *stage) {
   for (size_t i = 0; i < stage->filters.count; i++)
     if (gconv_bank_is_own_syntax(stage->syntax) || gconv_bank_is_one(stage->filters.items[i]))
@@ -48,7 +48,7 @@ static gconv_status check_beside(const gconv_layer_settings *stage) {
   return GCONV_OK;
 }
 
-/* What classifies pixels stands at the end. */
+/* Checks that what classifies pixels is the last stage. */
 static gconv_status check_features(gconv_main_job *job, size_t i) {
   gconv_job_settings *settings = job->settings;
   const char *path = gconv_job_settings_stage(settings, i)->filters.items[0];
@@ -59,7 +59,7 @@ static gconv_status check_features(gconv_main_job *job, size_t i) {
   if (settings->job.verify)
     return gconv_refuse("%s: classifies pixels by features, which are never whole in memory: leave out --verify", path);
   if (settings->common.device && strcmp(settings->common.device, "auto") == 0 && !gconv_has_gpu()) {
-    settings->common.device = "cpu"; /* which then may go by rows */
+    settings->common.device = "cpu"; /* the CPU can go by rows */
     gconv_device_choose(&job->device, "cpu", GCONV_WHY_NO_GPU);
     gconv_device_tell(&settings->common, &job->device);
   }
@@ -79,7 +79,7 @@ static gconv_status digest_file(const char *path, uint64_t *digest) {
   return status;
 }
 
-/* Reads the support vector machine that -f names behind the last --then, if it is one. */
+/* Reads the last stage, if -f names a support vector machine there. */
 static gconv_status read_machine(gconv_main_job *job, size_t i, bool *found) {
   const gconv_layer_settings *stage = gconv_job_settings_stage(job->settings, i);
   *found = stage->filters.count == 1 && !stage->syntax && gconv_svm_is_one(stage->filters.items[0]);
@@ -143,7 +143,7 @@ bool gconv_job_find_classifier(const gconv_main_job *job, gconv_classifier *clas
 
 /* ---- What a network makes of an image ---- */
 
-/* Finds the header of what the network makes of an image of its own size, or, where any will do, of this one. */
+/* Finds the header of what the network makes of an image of its own size, or of this size if it takes any. */
 static gconv_status find_result(gconv_device *device, const gconv_network *network, int32_t height, int32_t width,
                                 gconv_image *like, gconv_image *result) {
   gconv_operation *operation = NULL;
@@ -161,7 +161,7 @@ static gconv_status find_result(gconv_device *device, const gconv_network *netwo
 }
 
 static gconv_network_makes find_makes(const gconv_network *network) {
-  static const int32_t sizes[][2] = {{61, 67}, {509, 521}}; /* no stride divides them, so that none goes unseen */
+  static const int32_t sizes[][2] = {{61, 67}, {509, 521}}; /* no stride divides these sizes, so each one shows */
   gconv_image like = {0}, result = {0};
   gconv_device *device = NULL;
   gconv_network_makes makes = GCONV_MAKES_MAPS;
@@ -172,7 +172,7 @@ static gconv_network_makes find_makes(const gconv_network *network) {
       break;
   }
   gconv_device_close(device);
-  if (status != GCONV_OK) /* images will tell what is wrong */
+  if (status != GCONV_OK) /* the images will show what is wrong */
     return makes;
   if (result.height == 1 && result.width == 1 && (like.height > 1 || like.width > 1))
     return GCONV_MAKES_NUMBERS;
@@ -243,7 +243,7 @@ static gconv_status present_pixels(gconv_main_job *job, const gconv_classifier *
     return present_classes(job, by, format);
   if (job->svm && !gconv_svm_get_info(job->svm)->probabilities)
     return gconv_refuse("--probabilities: %s yields none: train it with them, gconv svm -b", path);
-  settings->range = GCONV_RANGE_CLAMP; /* they are not stretched */
+  settings->range = GCONV_RANGE_CLAMP; /* probabilities are not stretched */
   if (settings->depth < 0) {
     job->options.sets_type = true;
     job->options.output_type = GCONV_F32;
@@ -261,7 +261,7 @@ gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_i
   if (settings->probabilities)
     return gconv_refuse("--probabilities: %s does not classify pixels by features", path);
   if (job->combine_given || (format->tensors && !settings->naming.same))
-    return GCONV_OK; /* as of a bank */
+    return GCONV_OK; /* as for a bank */
   switch (find_makes(network)) {
   case GCONV_MAKES_IMAGES:
     job->network.presentation = GCONV_PRESENT_IMAGE;

@@ -64,7 +64,7 @@ bool gconv_parse_count(const char *text, uint64_t *count) {
   return true;
 }
 
-/* Takes the next word of a list. False if it is too long for a number. *text is NULL behind the last. */
+/* Takes the next word of a list. False if it is too long for a number. *text is NULL after the last. */
 static bool next_word(const char **text, char between, char word[64]) {
   const char *end = strchr(*text, between);
   int length = snprintf(word, 64, "%.*s", end ? (int)(end - *text) : INT_MAX, *text);

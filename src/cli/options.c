@@ -31,7 +31,7 @@ const gconv_option *gconv_option_next_named(gconv_option_walk *walk) {
   return row;
 }
 
-/* Whether the letters are one of `words`, which blanks part. */
+/* True if the letters are one of `words`, which have blanks between. */
 static bool is_among(const char *words, const char *name, size_t length) {
   const char *found = gconv_find_word(words, ' ', name, length);
   return found && memcmp(found, name, length) == 0;
@@ -62,15 +62,15 @@ bool gconv_option_takes_file(const gconv_option *option) {
 
 /* ---- Parsing --------------------------------------------------------------------------------------------------------- */
 
-/* An option, or "--"; "-" is standard input or output. */
+/* True for an option, or "--"; "-" is standard input or output. */
 static bool is_option(const char *word) {
   return word[0] == '-' && word[1] != '\0';
 }
 
-/* The option that `name` may have meant: by what others call it, or by its letters. */
+/* Finds the option that `name` may mean: by names in other programs, or by similar letters. */
 static void find_meant(const gconv_option *table, const char *name, gconv_suggestion *best) {
   const gconv_option *row;
-  bool elsewhere = gconv_elsewhere(name) != NULL; /* that text says more than a name of similar letters */
+  bool elsewhere = gconv_elsewhere(name) != NULL; /* this text helps more than a name of similar letters */
   for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));) {
     if (is_among(row->near, name, strlen(name))) {
       snprintf(best->name, sizeof best->name, "%s", row->name);
@@ -117,7 +117,7 @@ typedef struct parsing {
   int count;
   char *const *words;
   gconv_parsed *parsed;
-  const gconv_option *given[256]; /* as many as can matter: a further one excludes none, and is not excluded */
+  const gconv_option *given[256]; /* further options are not checked for exclusion */
   size_t given_count;
 } parsing;
 
@@ -129,7 +129,7 @@ static gconv_status take_value(parsing *p, const gconv_option *option, const cha
   return option->kind->parse(&given);
 }
 
-/* Whether a further word belongs to the option, too. An image behind filters does not. */
+/* True if a further word belongs to the option, too. An image after filters does not. */
 static bool is_further_value(const gconv_option *option, const char *word) {
   const gconv_format_info *image = option->kind == &gconv_value_filters ? gconv_format_by_path(word) : NULL;
   return option->several && !is_option(word) && (!image || strcmp(image->name, "npy") == 0);
@@ -142,7 +142,7 @@ static void note(void *record, const gconv_option *option) {
     *name = option->name;
 }
 
-/* Parses the option that begins at words[*at], and leaves *at at its last word. */
+/* Parses the option that begins at words[*at]. Sets *at to its last word. */
 static gconv_status parse_option(parsing *p, int *at) {
   const char *word = p->words[*at], *equals = word[1] == '-' ? strchr(word, '=') : NULL;
   int length = equals ? (int)(equals - word) : (int)strlen(word);
@@ -242,7 +242,7 @@ void gconv_option_print(FILE *out, const gconv_option *option) {
   print_wrapped(out, length + 1 < HELP_COLUMN ? length : LINE_WIDTH, option->help);
 }
 
-/* Prints the words, which blanks part, with commas. */
+/* Prints words with commas between, in place of blanks. */
 static void print_words(FILE *out, const char *before, const char *words) {
   for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " "))
     fprintf(out, "%s%s%.*s", at == words ? "" : ", ", before, (int)strcspn(at, " "), at);

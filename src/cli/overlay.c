@@ -13,14 +13,14 @@ unsigned gconv_overlay_number(const gconv_image *image, int32_t y, int32_t x) {
   return image->type == GCONV_U8 ? row[at] : ((const uint16_t *)(const void *)row)[at];
 }
 
-/* The colour of a class; black of a number that is none. */
+/* Sets the colour of a class; black if the number is no class. */
 static void put_class(const gconv_overlay *o, unsigned number, uint8_t colour[3]) {
   static const uint8_t black[3] = {0};
   memcpy(colour, o->classes[number] >= 0 ? o->colours + 3 * o->classes[number] : black, 3);
 }
 
-/* The colour of one pixel of a layer, from the step x step pixels that it stands for: of labelled pixels the first, of
- * errors the first that is wrong. False: there is none. */
+/* Finds the colour of a pixel of a layer, which stands for step x step pixels: the first labelled pixel's or, for errors,
+ * the first wrong one's. False: there is none. */
 static bool find_colour(const gconv_overlay *o, layer what, int32_t step, int32_t y, int32_t x, uint8_t colour[3]) {
   static const uint8_t right_wrong[2][3] = {{40, 160, 40}, {230, 20, 20}};
   bool found = false;

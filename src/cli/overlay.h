@@ -9,13 +9,13 @@
 /* Map and mask are of one size, with one number a pixel, u8 or u16; a channel of alpha may follow. */
 typedef struct gconv_overlay {
   const char *path;         /* of the picture */
-  uint64_t labelled, wrong; /* pixels that the mask labels, and those whose number in the map is another */
+  uint64_t labelled, wrong; /* pixels that the mask labels, and those that the map labels otherwise */
   const gconv_image *map, *mask;
   const int32_t *classes; /* the class of each number */
   const uint8_t *colours; /* of the classes, R G B each */
 } gconv_overlay;
 
-/* The number of a pixel of a map or a mask. */
+/* Returns the number of a pixel of a map or a mask. */
 unsigned gconv_overlay_number(const gconv_image *image, int32_t y, int32_t x);
 
 /* Puts the picture, the truth, the prediction and the errors into a page of HTML, side by side and small. A picture that

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages of HTML without outside parts, for --report: what those of several commands share. */
+/* Pages of HTML without outside parts, for --report of several commands. */
 #pragma once
 
 #include "base/memory.h"
@@ -12,13 +12,13 @@
 void gconv_page_begin(FILE *out, const char *command, const char *heading);
 void gconv_page_end(FILE *out);
 
-/* A text with the letters escaped that mean something in HTML. */
+/* Prints a text. Escapes letters that mean something in HTML. */
 void gconv_page_text(FILE *out, const char *text);
-/* A row of a table: a name, which is HTML, and a text. */
+/* Prints a row of a table: a name, which is HTML, and a text. */
 void gconv_page_row(FILE *out, const char *name, const char *format, ...) GCONV_PRINTF(3, 4);
-/* A u8 image of 1 or 3 channels, each pixel `zoom` pixels wide. The title is HTML without quotes. */
+/* Prints a u8 image of 1 or 3 channels, each pixel `zoom` pixels wide. The title is HTML without quotes. */
 void gconv_page_image(FILE *out, const gconv_image *image, const char *title, int zoom);
-/* What was taken for what: a row for each class, a column for what its cases were taken for. */
+/* Prints a confusion: a row for each true class, a column for each class that its cases were taken for. */
 void gconv_page_confusion(FILE *out, const gconv_confusion *confusion);
 
 /* Begins a picture as SVG, white. `inside`: it is a part of a page. "</svg>\n" ends it. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the file is, by its name, a picture that an earlier run wrote. */
+/* True if the file's name is that of a picture of an earlier run. */
 static bool is_picture(const gconv_input *input, const char *suffix) {
   size_t length = gconv_stem_length(input->relative), end = suffix ? strlen(suffix) : 0;
   return end > 0 && length >= end && memcmp(input->relative + length - end, suffix, end) == 0;
@@ -18,7 +18,7 @@ typedef struct file_list {
   size_t count;
 } file_list;
 
-/* The inputs but for pictures of an earlier run. */
+/* Lists the inputs without pictures of an earlier run. */
 static bool list_inputs(const gconv_inputs *inputs, const char *suffix, file_list *list) {
   list->items = calloc(inputs->count + 1, sizeof *list->items);
   list->names = calloc(inputs->count + 1, sizeof *list->names);

@@ -7,11 +7,11 @@
 /* Two files; one is NULL: it has no partner. */
 typedef struct gconv_matched {
   const gconv_input *a, *b;
-  const char *name; /* of either, in its folder */
+  const char *name; /* the name in the folders */
 } gconv_matched;
 
-/* Matches files by their relative names, as gconv_partners_find() says (base/partners.h). The list is sorted by names, and
- * free()d by the caller; names and files are those of the inputs. Files whose stem ends in `suffix` are pictures of an
- * earlier run, and left out; NULL: none are. Not `by_name`: the first file of each side are the only pair. */
+/* Matches files by their relative names, as gconv_partners_find() does (base/partners.h). The list is sorted by names, and
+ * for free(); names and files are the inputs'. Leaves out files whose stem ends in `suffix`, unless that is NULL: pictures
+ * of an earlier run. Without `by_name`, the only pair is the first files of both sides. */
 gconv_status gconv_pairs_find(const gconv_inputs *a, const gconv_inputs *b, bool by_name, const char *suffix,
                               gconv_matched **pairs, size_t *count);

@@ -15,24 +15,24 @@
 
 enum { VALUES = 1 << 16, UNKNOWN = -1, WORST = 6 /* pictures that a report shows */ };
 
-/* An image whose map was compared: what a report shows of it. */
+/* An image whose map was compared, for the report. */
 typedef struct compared {
-  const char *image, *map, *mask; /* paths, of the inputs; map is NULL where it is not written */
+  const char *image, *map, *mask; /* paths, owned by the inputs; map is NULL if it is not written */
   uint64_t labelled, wrong;
 } compared;
 
 typedef struct evaluation {
   const gconv_pixels_task *task;
   const gconv_common *common; /* of the task */
-  gconv_main_job own;         /* of an evaluation that writes no maps: the model, and the operation that makes them */
+  gconv_main_job own;         /* if maps are not written: the model, and the operation that makes maps */
   gconv_device *device;       /* the same */
   gconv_chosen_device chosen;
-  gconv_plan *plan;      /* the same, for images of the last shape */
-  gconv_classifier by;   /* texts are those of the model */
+  gconv_plan *plan;      /* for the same, and images of the last shape */
+  gconv_classifier by;   /* texts are the model's */
   int32_t *classes;      /* owned, [VALUES]: the class of each number of maps and masks */
   uint8_t *colours;      /* owned: of the classes, R G B */
   gconv_confusion found; /* owned */
-  compared worst[WORST]; /* by the share of labelled pixels that are wrong, the largest first */
+  compared worst[WORST]; /* sorted by the share of labelled pixels that are wrong, the largest first */
   size_t worst_count;
 } evaluation;
 
@@ -57,7 +57,7 @@ static void note_worst(evaluation *e, const compared *new) {
   e->worst[at] = *new;
 }
 
-/* A number of a mask that is no class of the model. */
+/* Finds the class of a mask's number that is no class of the model. */
 static gconv_status find_other(evaluation *e, unsigned number, size_t *class) {
   char name[12];
   const int length = snprintf(name, sizeof name, "%u", number);
@@ -92,7 +92,7 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
   return GCONV_OK;
 }
 
-/* Makes the map of an image, where none is written. */
+/* Makes the map of an image, if maps are not written. */
 static gconv_status make_map(evaluation *e, const char *path, gconv_image *map) {
   gconv_image image = {0};
   const gconv_read_options options = {.max_pixels = e->common->max_pixels};
@@ -148,7 +148,7 @@ static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < count && status == GCONV_OK; i++) {
     const gconv_input *input = pairs[i].a, *mask = pairs[i].b;
-    if (!input) /* of another shard, or of an image that is not classified */
+    if (!input) /* another shard has it, or its image is not classified */
       continue;
     show_progress(e, i, count);
     compared c = {.image = input->path, .mask = mask ? mask->path : NULL};
@@ -221,7 +221,7 @@ static gconv_status write_report(evaluation *e, const char *input) {
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
-/* Which number is which class. */
+/* Finds the class of each number. */
 static gconv_status find_classes(evaluation *e, const gconv_classifier *by) {
   uint16_t *values = calloc(by->class_count + 1, sizeof *values);
   e->classes = malloc(VALUES * sizeof *e->classes);
@@ -243,7 +243,7 @@ static gconv_status find_colours(evaluation *e) {
   return GCONV_OK;
 }
 
-/* Compares the maps of a job, which are written or not, and tells of it. */
+/* Compares the maps of a job, written or not, and reports the result. */
 static gconv_status evaluate_all(evaluation *e, const gconv_main_job *job, const gconv_inputs *inputs,
                                  const gconv_outputs *outputs) {
   char *path = (char *)e->task->masks;
@@ -290,7 +290,7 @@ static int evaluate(const gconv_main_job *job, void *user) {
   return status == GCONV_OK ? GCONV_EXIT_OK : (gconv_say_end(status), GCONV_EXIT_FAILED);
 }
 
-/* Makes the operation of maps that are compared, and not written: they have 16 bits, whatever the classes are. */
+/* Makes the operation for maps that are compared, not written. They have 16 bits for any classes. */
 static gconv_status prepare_own(evaluation *e, gconv_main_job *job) {
   const char *report = e->common->report;
   gconv_sandbox_files(e->common, &report, 1, false);

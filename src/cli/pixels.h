@@ -6,12 +6,12 @@
 
 /* What is wanted. */
 typedef struct gconv_pixels_task {
-  struct gconv_job_settings *job; /* that makes the maps, as the main job does, if there is an output */
+  struct gconv_job_settings *job; /* the main job that makes the maps, if there is an output */
   const gconv_common *common;     /* of the job */
   const char *model;              /* the path of the network or machine */
-  const char *masks;              /* what maps are compared with, a file or a folder; NULL: with nothing */
+  const char *masks;              /* masks to compare maps with, a file or a folder; NULL: none */
   bool dry_run;
 } gconv_pixels_task;
 
-/* Makes maps of classes, or compares them with masks, or both. Returns what the program ends with. */
+/* Makes maps of classes, or compares them with masks, or both. Returns the exit status. */
 int gconv_classify_pixels(const gconv_pixels_task *task);

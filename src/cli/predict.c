@@ -71,12 +71,12 @@ void gconv_prediction_set(gconv_prediction *prediction, const float *outputs, si
 
 /* A model, with memory for some cases at a time. */
 typedef struct batch {
-  gconv_predictor network; /* without a plan: it is the next */
+  gconv_predictor network; /* has no plan if `svm` predicts */
   const gconv_svm *svm;
   gconv_device *device;
   size_t room, *cases;
   float *inputs, *targets, *outputs;
-  int32_t *classes; /* the last three: of support vector machines with classes, without, and with probabilities */
+  int32_t *classes; /* this and the next two: for support vector machines with classes, without, and with probabilities */
   double *values, *probabilities;
 } batch;
 
@@ -115,7 +115,7 @@ static gconv_status apply(batch *b, size_t count) {
                            classes && info->probabilities ? b->probabilities : NULL);
 }
 
-/* Tells what became of case number `i` of a batch. */
+/* Sets the prediction of case number `i` of a batch. */
 static void take_result(const batch *b, size_t i, gconv_prediction *found) {
   if (!b->svm) {
     gconv_prediction_set(found, b->outputs + i * b->network.output_floats, b->network.output_floats);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the main job tells: of each image when it is done, and of all in the end. */
+/* The messages of the main job: about each image when it is done, and about all in the end. */
 #include "base/printable.h"
 #include "cli/job.h"
 #include "cli/terminal.h"
@@ -25,7 +25,7 @@ static void show_progress(const gconv_main_job *job, const gconv_report *report)
   gconv_progress_show(text);
 }
 
-/* Prints it in the form that the error of a mismatch has. */
+/* Prints the result of --verify in the form of the error of a mismatch. */
 static void print_verification(FILE *out, const gconv_report *report) {
   const gconv_verification *found = &report->verification;
   if (found->max_error == 0) {
@@ -77,7 +77,7 @@ void gconv_job_report(const gconv_report *report, void *user) {
 
 /* ---- Of the run ---------------------------------------------------------------------------------------------------- */
 
-/* What starting CUDA cost. */
+/* Prints what starting CUDA cost. */
 static void remark_on_start(const gconv_batch_summary *summary) {
   double hidden = summary->device.start_ms - summary->device_wait_ms;
   if (strncmp(summary->device.name, "cuda", 4) == 0 && summary->device.start_ms > 0)
@@ -85,7 +85,7 @@ static void remark_on_start(const gconv_batch_summary *summary) {
               summary->device.start_ms, hidden > 0 ? hidden : 0);
 }
 
-/* What --resume made of what it found. A first run finds nothing, and says nothing. */
+/* Prints what --resume did with existing results. In a first run there are none. */
 static void remark_on_resumption(const gconv_batch_summary *summary) {
   static const char *const taken_up[] = {[GCONV_FOUND_NEW] = "new",
                                          [GCONV_FOUND_OTHER_JOB] = "of other filters, options or another version",
@@ -103,8 +103,8 @@ static void remark_on_resumption(const gconv_batch_summary *summary) {
   gconv_say("--resume: %zu result%s done%s", done, done == 1 ? " was" : "s were", used ? text : ", which is all");
 }
 
-/* "94 of 144 written, 12 passed over; clamped to black: 7 images; --resume continues". Nothing of a single
- * result: it is there, or an error says why not. */
+/* "94 of 144 written, 12 passed over; clamped to black: 7 images; --resume continues". Prints nothing for a single result:
+ * it is there, or an error says why not. */
 static void report_count(const gconv_main_job *job, const gconv_batch_summary *summary) {
   size_t all = summary->written + summary->passed + summary->failed;
   char passed[64] = "", of[32] = "";
@@ -138,7 +138,7 @@ void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *
 
 /* ---- When a signal ends the program --------------------------------------------------------------------------------- */
 
-/* What the handler tells of; NULL: nothing. */
+/* The job whose results the handler counts; NULL: none. */
 static _Atomic(const gconv_main_job *) counted;
 
 void gconv_job_count_for_signals(const gconv_main_job *job) {
@@ -160,7 +160,7 @@ static char *put_number(char *to, size_t number) {
   return put_text(to, at);
 }
 
-/* Only what a signal handler may call. */
+/* Calls only what a signal handler may call. */
 void gconv_job_say_interrupted(void) {
   const gconv_main_job *job = atomic_load(&counted);
   char line[256], *end = line;

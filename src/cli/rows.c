@@ -14,7 +14,7 @@
 
 /* ---- Formats --------------------------------------------------------------------------------------------------------- */
 
-/* Whether a path names no file: standard output, a pipe, a device. */
+/* True if a path names no file: standard output, a pipe, a device. */
 static bool is_pipe(const char *path) {
   struct stat status;
   return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
@@ -74,7 +74,7 @@ static gconv_status write_names(gconv_rows *rows, bool terminal, char *const *na
   return gconv_sink_write(rows->sink, "\n", 1);
 }
 
-/* The header has the same size for any number of rows and columns: its two numbers fit into the blanks behind them. */
+/* The header has the same size for any number of rows and columns: its two numbers fit into the blanks after them. */
 static size_t format_header(const gconv_rows *rows, uint64_t count, uint8_t bytes[GCONV_NPY_HEADER_BYTES]) {
   const gconv_npy_header header = {
       .kind = 'f', .item_bytes = sizeof(float), .dimensions = 2, .shape = {(size_t)count, rows->columns}};
@@ -108,9 +108,8 @@ static void write_digits(uint32_t digits, int count, char *text) {
     text[count - 1] = (char)('0' + digits % 10);
 }
 
-/* Nine digits are |number| * 10^(8 - e), rounded. That product is one of doubles, both exact, so that its error is below
- * 1e-6. Where the exact product may be that close to a tie, and for numbers that "%g" writes with an exponent, printf()
- * decides. */
+/* The nine digits are |number| * 10^(8 - e), rounded. Both factors are exact doubles, so the product's error is below 1e-6.
+ * If it is that close to a tie, and for numbers that "%g" writes with an exponent, printf() decides. */
 static size_t write_number(float number, char text[GCONV_NUMBER_LETTERS]) {
   static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
   double magnitude = fabs((double)number);

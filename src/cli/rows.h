@@ -17,12 +17,12 @@ typedef struct gconv_rows {
   uint64_t counted; /* rows that the header of .npy has */
 } gconv_rows;
 
-/* *format, what --format asks for or GCONV_ROWS_UNKNOWN, becomes that of the output, by its extension if need be; what is no
- * file gets CSV. `naming` has the output, and a --format that is one of images. */
+/* *format, from --format, is the format of the output. If it is GCONV_ROWS_UNKNOWN, sets it by the extension, or to CSV if
+ * the output is no file. `naming` has the output, and a --format of images. */
 gconv_status gconv_rows_choose(const gconv_naming *naming, gconv_rows_format *format);
 
 /* Begins the output. `names`: of the columns, for CSV; NULL: output1, output2 ... `expected`: how many rows there will be;
- * UINT64_MAX: unknown, then .npy needs a file. In any case, gconv_rows_discard() frees what gconv_rows_commit() did not. */
+ * UINT64_MAX: not known, so that .npy needs a file. gconv_rows_discard() must follow in any case, to free the rest. */
 gconv_status gconv_rows_open(const char *path, gconv_rows_format format, size_t columns, char *const *names,
                              uint64_t expected, gconv_rows *rows);
 /* Writes count x columns numbers; a pipe gets them at once. */
@@ -30,9 +30,9 @@ gconv_status gconv_rows_write(gconv_rows *rows, const float *numbers, size_t cou
 gconv_status gconv_rows_commit(gconv_rows *rows, bool keep_existing);
 void gconv_rows_discard(gconv_rows *rows);
 
-/* Writes a field of CSV, in quotes where it needs them. Names come from files: a terminal gets none of their control
- * characters. */
+/* Writes a field of CSV, in quotes if it needs them. A terminal gets no control characters, which names may have. */
 gconv_status gconv_rows_field(gconv_sink *sink, bool terminal, const char *text);
 
-/* As "%.9g", with which every float32 keeps its bits; much faster for most numbers. Returns the number of letters. */
+/* Writes a number as "%.9g" does, with which every float32 keeps its bits; mostly much faster. Returns the number of
+ * letters. */
 enum { GCONV_NUMBER_LETTERS = 32 };

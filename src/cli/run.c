@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which command the words of a command line mean. */
+/* Finds the command that the words of a command line mean. */
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
@@ -14,7 +14,7 @@ static void suggest_command(gconv_suggestion *best, const char *name) {
       gconv_suggest(best, name, command->name);
 }
 
-/* Whether words that begin with no command are a job: its filter or its inputs stand first. */
+/* True if words that begin with no command are a job: its filter or its inputs come first. */
 static bool are_job(int count, char *const *words) {
   gconv_suggestion command = {.any = true};
   if (count < 2)
@@ -25,7 +25,7 @@ static bool are_job(int count, char *const *words) {
   return command.name[0] == '\0' && !gconv_elsewhere(words[0]);
 }
 
-/* Says that there is no such subcommand, with the name that may have been meant. */
+/* Says that there is no such subcommand, and which may have been meant. */
 static int say_unknown(const char *name) {
   gconv_suggestion best = {.any = true};
   suggest_command(&best, name);

@@ -16,16 +16,16 @@
 
 /* ---- Landlock ------------------------------------------------------------------------------------------------------- */
 
-/* What is used of <linux/landlock.h>, which may be missing, or older than the kernel. */
+/* What we use of <linux/landlock.h>, which may be missing, or older than the kernel. */
 
-/* Rights, as bits. Those to read, to execute and to control devices are never given up. */
+/* Rights, as bits. Rights to read, to execute and to control devices are never given up. */
 #define RIGHT(bit) (UINT64_C(1) << (bit))
 #define WRITE_FILE RIGHT(1)
 #define REMOVE_DIR RIGHT(4)
 #define REMOVE_AND_MAKE (RIGHT(13) - RIGHT(4)) /* folders and files of all kinds */
 #define REFER RIGHT(13)                        /* move files between folders; since version 2 */
 #define TRUNCATE RIGHT(14)                     /* since version 3 */
-#define OF_FILES (WRITE_FILE | TRUNCATE)       /* what can be allowed of something that is no folder */
+#define OF_FILES (WRITE_FILE | TRUNCATE)       /* rights to something that is no folder */
 
 enum { WANT_VERSION = 1, BENEATH_PATH = 1 };
 
@@ -40,8 +40,8 @@ struct beneath_path {
 #define SYS_landlock_restrict_self 446
 #endif
 
-/* The rights that the kernel can take away; 0 without Landlock, and for its version 1, by which files cannot be moved
- * between folders at all. */
+/* Returns the rights that the kernel can take away; 0 without Landlock, and for its version 1, with which files cannot be
+ * moved between folders at all. */
 static uint64_t find_rights(void) {
   long version = syscall(SYS_landlock_create_ruleset, NULL, 0, WANT_VERSION);
   uint64_t rights = WRITE_FILE | REMOVE_AND_MAKE | REFER;
@@ -62,7 +62,7 @@ void gconv_sandbox_permit(void) {
   permitted = true;
 }
 
-/* False if there is nothing to do. */
+/* Returns false if there is nothing to do. */
 static bool begin(const gconv_common *common, sandbox *box) {
   *box = (sandbox){.rights = permitted && !common->no_sandbox ? find_rights() : 0, .rules = -1};
   if (box->rights)
@@ -70,7 +70,7 @@ static bool begin(const gconv_common *common, sandbox *box) {
   return box->rules >= 0;
 }
 
-/* Keeps the rights for a folder and all below, or for what else `path` is. What is not there is passed over. NULL is a path
+/* Keeps the rights to `path`, a folder with all below, or something else; if it does not exist, does nothing. NULL is a path
  * for which there was no memory. */
 static void allow(sandbox *box, const char *path, uint64_t rights) {
   struct stat status;
@@ -99,13 +99,13 @@ static void allow_folder_of(sandbox *box, const char *path) {
   free(folder);
 }
 
-/* Whether a result at `path` is written into what is there, rather than beside it. */
+/* True if a result at `path` is written into what is there, rather than beside it. */
 static bool is_written_into(const char *path) {
   struct stat status;
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
-/* What a link stands for, or what is no regular file, is no part of the folder that the path names. */
+/* Keeps the rights to the target of a link, or to something else than a regular file: these are not part of the folder. */
 static void allow_special(sandbox *box, const char *path) {
   struct stat status;
   if (lstat(path, &status) != 0 || S_ISREG(status.st_mode))
@@ -120,7 +120,7 @@ static void allow_special(sandbox *box, const char *path) {
 
 /* ---- GPUs ----------------------------------------------------------------------------------------------------------- */
 
-/* A cache in `folder`, which `below` extends; NULL is none. It is made where there is a GPU to use it. */
+/* Keeps the rights to a cache in `folder`/`below`; NULL: none. If there is a GPU to use it, makes it. */
 static void allow_cache(sandbox *box, const char *folder, const char *below) {
   bool used = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
   char *path = NULL;
@@ -132,7 +132,7 @@ static void allow_cache(sandbox *box, const char *folder, const char *below) {
   free(path);
 }
 
-/* Where CUDA and what it loads write: devices, pipes to its services, kernels that it compiled; and our own measurements.
+/* Keeps the rights to where CUDA writes: devices, pipes to its services, kernels that it compiled; and to our measurements.
  * Only for commands that may use a GPU. */
 static void allow_gpus(sandbox *box, const gconv_common *common) {
   static const char *const places[] = {"/dev", "/proc", "/tmp"};
@@ -154,7 +154,7 @@ static void allow_gpus(sandbox *box, const gconv_common *common) {
 
 /* ---- Files ---------------------------------------------------------------------------------------------------------- */
 
-/* Removes what runs that were killed left of these files; without memory, it stays. */
+/* Removes what killed runs left of these files; does nothing without memory. */
 static void remove_leftovers(const char *const *paths, size_t count) {
   enum { MOST_ENTRIES = 10000 }; /* of a folder: a few files are no reason to look through a large one */
   size_t removed, used = 0;
@@ -192,12 +192,12 @@ void gconv_sandbox_file(const gconv_common *common, const char *path) {
 
 /* ---- Folders that are made first -------------------------------------------------------------------------------------- */
 
-static char *made;         /* a folder that was made, with those around it */
-static size_t made_behind; /* the length of what was there before */
+static char *made;         /* a folder that was made, with its parent folders */
+static size_t made_behind; /* the length of the part of its path that was there before */
 static int held = -1;      /* the folder of the results, locked so that no other gconv removes it */
 
-/* Makes what is missing of a folder, and lets gconv_sandbox_tidy() remove it. If that fails, opening the results will, too.
- */
+/* Makes a folder and its parents where missing, and lets gconv_sandbox_tidy() remove them. If it fails, opening results
+ * will, too. */
 static void make_missing(sandbox *box, const char *path) {
   char *around = strdup(path), *inside = NULL, *slash;
   if (around && !made && asprintf(&inside, "%s/", path) > 0) {
@@ -214,7 +214,7 @@ static void make_missing(sandbox *box, const char *path) {
   free(around);
 }
 
-/* Makes the folder of the results where it is missing, and holds it: another gconv that made it may just remove it. */
+/* Makes the folder of the results if it is missing, and holds it: another gconv, which made it, may be removing it. */
 static void hold_results(sandbox *box, const char *path) {
   enum { MOST_TRIES = 100 };
   struct stat status;

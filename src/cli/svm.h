@@ -11,7 +11,7 @@
 typedef struct gconv_svm_settings {
   gconv_common common;
   gconv_cases cases;
-  gconv_svm_options options; /* what options set directly */
+  gconv_svm_options options; /* what options set */
   int folds;                 /* of cross-validation; 0: none */
   int shrinking;             /* 0: not given, 1: yes, 2: no */
   int scaling;               /* 0: not given, else gconv_svm_scaling + 1 */
@@ -26,10 +26,10 @@ typedef struct gconv_svm_run {
   gconv_class_weight *weights; /* owned, with the names */
   gconv_dataset *data;
   gconv_device *device;
-  char why[120];       /* that device, where there was a choice; else "" */
+  char why[120];       /* why this device, if there was a choice; else "" */
   bool fell_back;      /* the CPU trained, though `device` is a GPU */
   FILE *out;           /* for reports */
-  double begin, shown; /* of what is at work; when the line of progress was last shown, in milliseconds */
+  double begin, shown; /* when the current work began, and the line of progress was last shown, in milliseconds */
 } gconv_svm_run;
 
 /* Scores of cross-validation: rows of gammas, columns of C. */
@@ -41,9 +41,9 @@ typedef struct gconv_svm_grid {
 
 /* ---- svm_run.c ---- */
 
-/* Notes whether a GPU trained, where that was the device. */
+/* Notes whether the GPU trained, if that is the device. */
 void gconv_svm_note_device(gconv_svm_run *run, bool on_gpu);
-/* Where machines were trained: "cpu" also where the GPU had too little memory. */
+/* Returns where machines were trained: "cpu" also if the GPU had too little memory. */
 const char *gconv_svm_device_name(const gconv_svm_run *run);
 
 /* The grid that was asked for, without scores. */
@@ -59,15 +59,15 @@ double gconv_svm_exponent(const gconv_powers *powers, size_t index);
 
 /* ---- svm_device.c ---- */
 
-/* What is to be computed, as far as it tells how long that takes. */
+/* Numbers by which the time of a computation is estimated. */
 typedef struct gconv_svm_effort {
   double values;   /* of the kernel */
   double columns;  /* of a row */
-  double machines; /* that are trained beside each other; 0: predictions */
+  double machines; /* that can be trained at the same time; 0: predictions */
 } gconv_svm_effort;
 
-/* The name of the device for this work: `device`, or, where it is NULL or "auto", a GPU where one is and pays, else the CPU.
- * If there was a choice, `why` says why, and the result is true; else it is "". */
+/* Finds the device for this work: `device`; if that is NULL or "auto", a GPU if there is one and it pays, else the CPU. If
+ * there was a choice, returns true with the reason in `why`; else `why` is "". */
 bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int threads, const char **name, char *why,
                       size_t size);
 /* Opens the device that trains. */

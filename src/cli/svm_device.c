@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which device a support vector machine is trained or applied on. */
+/* Chooses the device on which a support vector machine is trained or applied. */
 #include "cli/learn.h"
 #include "cli/svm.h"
 #include "cli/terminal.h"
@@ -32,7 +32,7 @@ static double seconds_of(const costs *c, const gconv_svm_effort *e, double threa
   return e->values * ((c->value + c->column * e->columns) / threads + solving) * 1e-9;
 }
 
-/* Whether a GPU, which has to start first, is done sooner than the threads of the CPU, which take about *seconds. */
+/* True if a GPU, which has to start first, is done sooner than the threads of the CPU, which take about *seconds. */
 static bool gpu_pays(const gconv_svm_effort *effort, int threads, double *seconds) {
   enum { MULTIPROCESSORS = 132 };
   const double count = threads > 0 ? threads : 1;
@@ -62,8 +62,8 @@ bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int th
 
 /* ---- Training ---- */
 
-/* The kernel values of all machines, each time that cases are trained on. A fold trains on all cases but a share, and
- * predicts this share: n^2 (1 - s)^2 + n^2 s (1 - s) values, which are n^2 (1 - s). */
+/* Counts the kernel values of all trainings of all machines. A fold trains on all cases but a share, and predicts this
+ * share: n^2 (1 - s)^2 + n^2 s (1 - s) values, which are n^2 (1 - s). */
 static gconv_svm_effort measure(const gconv_svm_run *run) {
   const gconv_svm_settings *svm = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data);
@@ -86,7 +86,7 @@ gconv_status gconv_svm_open_device(gconv_svm_run *run) {
   const gconv_svm_effort effort = measure(run);
   const int threads = gconv_settle_threads(s->common.threads, s->common.quiet);
   const char *name = s->common.device;
-  if (run->options.kernel == GCONV_SVM_SIGMOID) { /* whose tanh has other bits on a GPU */
+  if (run->options.kernel == GCONV_SVM_SIGMOID) { /* on a GPU, tanh has other bits */
     if (name && strncmp(name, "cuda", 4) == 0 && !s->common.quiet)
       gconv_say("--kernel sigmoid is trained on the CPU");
     name = "cpu";

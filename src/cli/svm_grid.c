@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Whether a score is better; of equal ones, the first is taken. */
+/* True if a score is better than the best; among equal scores, the first is taken. */
 static bool is_better(const gconv_svm_run *run, double score, double best) {
   return run->regression ? score < best : score > best;
 }

@@ -7,7 +7,7 @@
 
 enum { CELL_WIDTH = 64, CELL_HEIGHT = 32, LEFT = 70, TOP = 40, RIGHT = 20, BOTTOM = 60 };
 
-/* Which colour a score has: from white, the worst, to dark blue, the best. Returns whether text on it is white. */
+/* Chooses the colour of a score, from white for the worst to dark blue for the best. Returns whether text on it is white. */
 static bool choose_colour(const gconv_svm_grid *g, size_t at, int colour[3]) {
   static const int best_colour[] = {8, 48, 107};
   double worst = g->scores[at], best = g->scores[g->best];

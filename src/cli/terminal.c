@@ -71,7 +71,7 @@ void gconv_say_text(const char *text) {
   gconv_say("%s", text);
 }
 
-/* Whether a text was told before; of many, the last ones are remembered. */
+/* True if a text was printed before; only the last ones are remembered. */
 static bool is_told(const char *text) {
   enum { REMEMBERED = 64 };
   static uint64_t told[REMEMBERED]; /* guarded by the lock of stderr */
@@ -106,7 +106,7 @@ gconv_log_function *gconv_log_of(bool quiet, bool verbose) {
 
 /* ---- Standard output ---- */
 
-/* The first failure may be long past, and errno with it. The pipe itself still tells. */
+/* True if the reader has gone away. The failure, and its errno, may be long past, so the pipe is asked. */
 static bool is_unread(void) {
   struct pollfd pipe = {.fd = STDOUT_FILENO, .events = POLLOUT};
   return poll(&pipe, 1, 0) > 0 && (pipe.revents & POLLERR);

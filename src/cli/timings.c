@@ -30,7 +30,7 @@ static void count(gconv_timings_total *total, const gconv_report *report) {
   note(total->math, sizeof total->math, report->plan.math);
 }
 
-/* The sums that speeds are computed from: of the warm executions, or of the cold ones if there are no others. */
+/* Returns the sums for speeds: of the warm executions, or of the cold ones if there are no others. */
 static const gconv_timings_sum *speed_of(const gconv_timings_total *total) {
   return total->warm.images > 0 ? &total->warm : &total->cold;
 }
@@ -96,7 +96,7 @@ static json_t *json_errors(const gconv_texts *errors) {
   return string;
 }
 
-/* Microseconds are what the clocks are good for. */
+/* Rounds to microseconds, the precision of the clocks. */
 static json_t *json_ms(double ms) {
   return json_real((double)(int64_t)(ms * 1e3 + 0.5) * 1e-3);
 }

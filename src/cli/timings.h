@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --timings: where the time of each image went, and of all together. */
+/* --timings: where the time of each image, and of all images, went. */
 #pragma once
 
 #include "gconv_jobs.h"
@@ -18,7 +18,7 @@ typedef enum gconv_timings_style { GCONV_TIMINGS_NONE, GCONV_TIMINGS_TABLE, GCON
 typedef struct gconv_timings_total {
   FILE *out;
   int style;                    /* a gconv_timings_style: whether anything is printed */
-  size_t inputs, failed;        /* inputs begun; of them, those with a failed result */
+  size_t inputs, failed;        /* inputs begun; inputs with a failed result */
   uint64_t pixels;              /* of executed inputs */
   gconv_timings_sum cold, warm; /* first executions of their plan, and the others */
   char algorithm[32], math[16]; /* of the executions; "several" if they differ */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run of gconv train, as its reports tell of it. */
+/* A run of gconv train. */
 #pragma once
 
 #include "cli/learn.h"
@@ -17,10 +17,10 @@ typedef struct gconv_train_settings {
   bool resume;
 } gconv_train_settings;
 
-/* What is learned from. Zero-initialise before first use. */
+/* The data of a training. Zero-initialise before first use. */
 typedef struct gconv_data {
   gconv_dataset *all;        /* the data that are named */
-  gconv_dataset *first;      /* the part of them that is learned, where some are for validation; else NULL */
+  gconv_dataset *first;      /* the part that is learned, if some data are for validation; else NULL */
   gconv_dataset *validation; /* the other part, or other data; NULL: there is none */
   gconv_texts paths;         /* of everything that is read */
 } gconv_data;
@@ -30,22 +30,22 @@ typedef struct gconv_training_run {
   gconv_data data;
   gconv_device *device;
   gconv_class_weight *weights; /* owned: of --weight */
-  gconv_network network;       /* before training, then the trained one */
+  gconv_network network;       /* the network before training, then the trained one */
   gconv_epoch *epochs;         /* owned: those of this run */
   size_t epoch_count;
-  gconv_epoch best;          /* the epoch of the best weights, if there is one in this run: else its number is 0 */
-  size_t done;               /* epochs that are complete, those before --resume too */
+  gconv_epoch best;          /* the epoch of the best weights in this run; its number is 0 if there is none */
+  size_t done;               /* complete epochs, with those before --resume */
   double seconds;            /* of training */
-  const char *ended;         /* why, a sentence */
-  bool diverged;             /* that is why */
+  const char *ended;         /* why training ended, a sentence */
+  bool diverged;             /* training ended because it diverged */
   const char *chosen;        /* the algorithm and why; the trainer's */
-  gconv_confusion confusion; /* of the validation, or of the data if there is none; of classes */
+  gconv_confusion confusion; /* with classes: of the validation, or of all data without one */
 } gconv_training_run;
 
 /* ---- train_data.c ---- */
 
-/* Takes words that name data in place of --table, --classes, --signal, -i and -t: a folder is images by class, another file
- * than a picture a table, or, with --windows, a signal. A second word is the targets. */
+/* Takes words that name data in place of --table, --classes, --signal, -i and -t: a folder has images by class; a file, if
+ * it is no picture, is a table or, with --windows, a signal. A second word names the targets. */
 gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_texts *words);
 
 /* GCONV_OK if the options name one kind of data, with the kind and paths in settings->cases.data. */
@@ -53,7 +53,7 @@ gconv_status gconv_data_choose(gconv_train_settings *settings);
 
 /* Opens what the options name. */
 gconv_status gconv_data_open(const gconv_train_settings *settings, gconv_data *data);
-/* The cases that are learned. */
+/* Returns the cases that are learned. */
 const gconv_dataset *gconv_data_cases(const gconv_data *data);
 void gconv_data_close(gconv_data *data);
 

@@ -11,7 +11,7 @@
 
 /* ---- What the options name ------------------------------------------------------------------------------------------ */
 
-/* Whether a file is a picture rather than a table or a signal, which arrays may be, too. */
+/* True if a file is a picture rather than a table or a signal, which arrays may be, too. */
 static bool is_picture(const char *path) {
   const gconv_format_info *format = NULL;
   gconv_image header = {0};
@@ -44,7 +44,7 @@ gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_t
   return GCONV_OK;
 }
 
-/* Whether a network yields probabilities of classes. */
+/* True if a network yields probabilities of classes. */
 static bool ends_in_softmax(const char *net) {
   static const char word[] = "softmax";
   size_t length = strlen(net);
@@ -115,14 +115,14 @@ static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset
   return gconv_dataset_open(options, set);
 }
 
-/* Where targets begin in "PATH:TARGETS"; NULL: the text is a path, or an array of a .npz, "FILE.npz:NAME". */
+/* Returns where targets begin in "PATH:TARGETS"; NULL: the text is a path, or an array of a .npz, "FILE.npz:NAME". */
 static const char *find_targets(const char *text) {
   const char *colon = access(text, F_OK) == 0 ? NULL : strchr(text, ':');
   const bool array = colon && colon - text > 4 && strncasecmp(colon - 4, ".npz", 4) == 0 && access(colon + 1, F_OK) != 0;
   return array ? NULL : colon;
 }
 
-/* "PATH" or "PATH:TARGETS". */
+/* Opens "PATH" or "PATH:TARGETS". */
 static gconv_status open_validation(const gconv_train_settings *settings, gconv_data *data) {
   gconv_dataset_options options = settings->cases.data;
   const gconv_dataset_info *info = gconv_dataset_get_info(data->all);

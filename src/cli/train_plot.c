@@ -64,7 +64,7 @@ static double place_y(const panel *p, double value) {
   return p->top + HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
 }
 
-/* 1, 2 or 5 times a power of ten, so that there are some 5 steps in a range. */
+/* Returns 1, 2 or 5 times a power of ten, so that a range has some 5 steps. */
 static double round_step(double range) {
   double power = pow(10, floor(log10(range / 5))), share = range / 5 / power;
   return power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);

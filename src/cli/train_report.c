@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page that tells of a training: one file of HTML without outside parts. */
+/* The report of a training: one file of HTML without outside parts. */
 #include "cli/bank.h"
 #include "cli/page.h"
 #include "cli/train.h"
@@ -9,7 +9,7 @@
 
 enum { MOST_SIDE = 256 }; /* pixels of an example */
 
-/* Puts planes of samples, where white is 1, into the page: of large ones the middle, as a page is to be read. */
+/* Puts planes of samples, where white is 1, into the page; only the middle of large planes. */
 static void put_planes(FILE *out, const float *planes, int32_t channels, int32_t height, int32_t width, const char *title) {
   gconv_image image = {.type = GCONV_U8,
                        .frames = 1,
@@ -109,7 +109,7 @@ static void put_filters(FILE *out, const gconv_training_run *run) {
   }
 }
 
-/* Some cases of pairs: before, after, wanted. */
+/* Puts some pairs into the page: before, after, wanted. */
 static void put_examples(FILE *out, const gconv_training_run *run) {
   enum { EXAMPLES = 4, MOST_FLOATS = 1 << 24 };
   const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_data_cases(&run->data);

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* What is said of a number or a text. Rows without a key end a part of the sentence. */
+/* How entries are said. Rows without a key end a part of the sentence. */
 static const struct {
-  const char *key, *joint; /* joint: what stands before it, unless it begins the part */
+  const char *key, *joint; /* joint: the text before the value, unless it begins a part */
   const char *before, *after;
   enum { SIX_DIGITS, WHOLE, UNLESS_CONSTANT } how;
 } rows[] = {
@@ -31,7 +31,7 @@ static const struct {
     {NULL, "", "", "", WHOLE},
 };
 
-/* A batch of all cases has no number. */
+/* True for a batch of all cases, which has no number. */
 static bool is_full_batch(const json_t *object, const char *key) {
   const json_t *cases = json_object_get(object, "cases");
   return strcmp(key, "batch") == 0 && json_is_number(cases) &&

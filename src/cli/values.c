@@ -47,14 +47,13 @@ gconv_status gconv_take_texts(const gconv_given *given) {
 
 /* ---- Filters --------------------------------------------------------------------------------------------------------- */
 
-/* Whether the text may be one of several filters with commas between: a name or a path, perhaps with parameters; neither
- * taps nor an array. */
+/* True if the text may be a list of filters with commas between, names or paths, perhaps with parameters, not taps. */
 static bool may_be_list(const char *text) {
   return (isalpha((unsigned char)text[0]) || strchr("_./", text[0])) && !strpbrk(text, "[](){}*;\n") &&
          access(text, F_OK) != 0;
 }
 
-/* Whether a part belongs to the filter before it. */
+/* True if a part belongs to the filter before it. */
 static bool is_parameter(const char *part) {
   size_t name = strcspn(part, ":=,");
   return part[name] == '=' || !(isalpha((unsigned char)part[0]) || strchr("_./", part[0]));
@@ -189,7 +188,7 @@ bool gconv_option_word(const gconv_option *option, size_t index, char word[64]) 
   return at != NULL;
 }
 
-/* The length of the name before a colon, and its synonym. */
+/* Returns the synonym for a name of `length` letters; NULL: none. */
 static const gconv_synonym *find_synonym(const gconv_option *option, const char *value, size_t length) {
   for (const gconv_synonym *row = option->synonyms; row && row->words; row++)
     if (gconv_find_word(row->words, ' ', value, length))
@@ -348,7 +347,7 @@ gconv_status gconv_take_tube(const gconv_given *given) {
 }
 
 gconv_status gconv_take_megabytes(const gconv_given *given) {
-  const double most = 1e9; /* which no machine has */
+  const double most = 1e9; /* no machine has so much */
   double number;
   if (!gconv_parse_number(given->value, &number) || !(number > 0 && number <= most))
     return gconv_refuse("this takes a number of megabytes above 0, such as 1000");

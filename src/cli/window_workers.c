@@ -4,18 +4,18 @@
  *
  *     read samples, in turn  ->  windows  ->  network  ->  rows, in the order of the batches  ->  CSV, .npy, raw
  *
- * On the CPU, each worker computes its own batch with one thread, so that a batch stays in the caches of a core, and workers
- * wait for each other only to read and to write. On a GPU, and where windows or weights are large, a batch is computed at a
- * time, with all threads; three workers then read, compute and write at the same time.
+ * On the CPU, each worker computes its own batch with one thread. So a batch stays in the caches of a core, and workers wait
+ * for each other only to read and to write. On a GPU, or if windows or weights are large, one batch at a time is computed,
+ * with all threads. Three workers then read, compute and write at the same time.
  *
- * A batch is complete when it is full, or when no more samples are there: a pipe gets a row as soon as its window is
- * complete. What is computed never depends on how windows fall into batches, nor on threads.
+ * A batch is complete when it is full, or when no more samples are there yet: a pipe gets a row as soon as its window is
+ * complete. Results never depend on batches or threads.
  */
 #include "cli/window_workers.h"
 
 #include <string.h>
 
-enum { WAKE_MILLISECONDS = 100 /* so often does a reader look whether it shall end, while no samples come */ };
+enum { WAKE_MILLISECONDS = 100 /* how often a reader checks whether to end, while no samples come */ };
 
 /* Keeps the first failure; its text is the last error of this thread. */
 static void keep_failure(gconv_window_run *w, gconv_status status) {
@@ -67,7 +67,7 @@ static gconv_status read_samples(gconv_window_run *w, size_t most, float *to, si
   return gconv_samples_read(&w->samples, most, to, got);
 }
 
-/* Reads samples behind those that are held. *got = 0 at the end. */
+/* Reads samples after those that are held. *got = 0 at the end. */
 static gconv_status read_more(gconv_window_run *w, size_t *got) {
   if (w->room - w->end < GCONV_READ_FLOATS) {
     memmove(w->held, w->held + w->begin, (w->end - w->begin) * sizeof *w->held);
@@ -79,7 +79,7 @@ static gconv_status read_more(gconv_window_run *w, size_t *got) {
   return GCONV_OK;
 }
 
-/* Fills a batch, unless the signal ends, or, with a window at least, no more samples are there. */
+/* Fills a batch, but stops at the end of the signal, or if there is a window and no more samples have come. */
 static gconv_status fill_batch(gconv_window_run *w, gconv_window_worker *b, bool *ended) {
   b->count = 0;
   take_windows(w, b);
@@ -95,8 +95,8 @@ static gconv_status fill_batch(gconv_window_run *w, gconv_window_worker *b, bool
   return GCONV_OK;
 }
 
-/* The same of one channel whose windows are neighbours: samples are read to where they stay. Those of a window that is not
- * complete are held for the next batch. */
+/* Does the same for one channel whose windows follow each other without gaps: reads samples to where they stay. Samples of
+ * an incomplete window are held for the next batch. */
 static gconv_status fill_batch_in_place(gconv_window_run *w, gconv_window_worker *b, bool *ended) {
   const size_t all = (size_t)w->batch * w->input_floats;
   float *to = b->in.data;
@@ -116,7 +116,7 @@ static gconv_status fill_batch_in_place(gconv_window_run *w, gconv_window_worker
   return status;
 }
 
-/* Fills the next batch; false if no more are wanted, or there. Windows before a failure are still computed. */
+/* Fills the next batch; false if no more are wanted, or the signal has ended. Windows before a failure still count. */
 static bool read_batch(gconv_window_run *w, gconv_window_worker *b) {
   const bool in_place = w->channels == 1 && w->hop == w->window;
   pthread_mutex_lock(&w->reading);
@@ -148,13 +148,13 @@ static gconv_image part_of(const gconv_image *image, size_t first, int32_t count
   return part;
 }
 
-/* If more than half of a batch is filled, the plan for a whole batch computes it in one call, and zeros behind the windows,
- * too; nobody reads these results. If less is filled, the plan for a few windows is called as often as it takes. To make
- * that plan takes longer than to compute some windows in vain, as at the end of a signal. */
+/* If more than half of a batch is filled, the plan for a whole batch computes it in one call, with zeros after the windows,
+ * whose results are not used. If less is filled, the plan for a few windows is called repeatedly. Making this plan takes
+ * longer than computing some zeros, as at the end of a signal. */
 static gconv_status compute_with(const gconv_window_run *w, gconv_window_engine *e, const gconv_window_worker *b) {
   const size_t least = (size_t)e->all.windows / (e->few.plan ? 2 : 4);
   gconv_window_group *g = b->count > least ? &e->all : &e->few;
-  size_t each = (size_t)g->windows, rest = (each - b->count % each) % each; /* of a call; zeros of the last one */
+  size_t each = (size_t)g->windows, rest = (each - b->count % each) % each; /* windows of a call; zeros in the last call */
   if (!g->plan)
     GCONV_TRY(gconv_window_make_group(w, g->windows, g));
   memset((float *)b->in.data + b->count * w->input_floats, 0, rest * w->input_floats * sizeof(float));
@@ -189,7 +189,8 @@ static void end_turn(gconv_window_run *w, bool stop) {
   pthread_mutex_unlock(&w->lock);
 }
 
-/* Writes the rows of a batch when all before it are written; none behind a batch that failed. `status`: of computing it. */
+/* Writes the rows of a batch when all batches before it are written; nothing after one that failed. `status`: of computing
+ * it. */
 static void write_batch(gconv_window_run *w, const gconv_window_worker *b, gconv_status status) {
   wait_for_turn(w, b->number);
   bool stopped = is_stopped(w);

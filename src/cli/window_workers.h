@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-enum { GCONV_READ_FLOATS = 1 << 14 /* that are read at a time */ };
+enum { GCONV_READ_FLOATS = 1 << 14 /* floats that are read at a time */ };
 
 /* A plan for some windows at a time; NULL until it is needed. */
 typedef struct gconv_window_group {
@@ -17,7 +17,7 @@ typedef struct gconv_window_group {
 
 /* What computes a batch at a time. */
 typedef struct gconv_window_engine {
-  pthread_mutex_t lock; /* of a worker that computes; where each has an engine, nobody waits for it */
+  pthread_mutex_t lock; /* held by the worker that computes; if each has an engine, nobody waits */
   gconv_window_group all, few;
 } gconv_window_engine;
 
@@ -27,7 +27,7 @@ typedef struct gconv_window_worker {
   pthread_t thread;
   gconv_image in, out; /* the batch: a frame a window */
   size_t count;        /* windows, of windows->batch at most */
-  uint64_t number;     /* of the batch, in the order of the signal */
+  uint64_t number;     /* the number of the batch, in the order of the signal */
 } gconv_window_worker;
 
 typedef struct gconv_window_run {
@@ -38,9 +38,10 @@ typedef struct gconv_window_run {
   gconv_image like; /* header of a window, as the network sees it */
   gconv_samples samples;
   gconv_rows rows;
-  size_t window, hop, channels, input_floats, output_floats; /* of a window: samples; to the next; floats in and out */
-  bool alone;                                                /* each engine has one thread */
-  int32_t batch;                                             /* windows that a batch may have */
+  size_t window, hop, channels, input_floats,
+      output_floats; /* samples of a window; from one to the next; floats in and out */
+  bool alone;        /* each engine has one thread */
+  int32_t batch;     /* windows that a batch may have */
   gconv_window_engine *engines;
   gconv_window_worker *workers;
   int engine_count, worker_count;
@@ -66,5 +67,5 @@ typedef struct gconv_window_run {
 /* Makes the plan of a group for so many windows. */
 gconv_status gconv_window_make_group(const gconv_window_run *w, int32_t count, gconv_window_group *g);
 
-/* Does the work. If the system refuses to start a thread, those that it has started do it; this one is the first. */
+/* Does the work, with the caller's thread as the first worker. If the system refuses others, those that started do it. */
 gconv_status gconv_window_run_workers(gconv_window_run *w);

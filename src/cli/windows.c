@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --windows: what is prepared for the workers, and what is told behind them. */
+/* --windows: prepares for the workers, and reports after them. */
 #include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/command.h"
@@ -12,19 +12,19 @@
 #include <string.h>
 
 enum {
-  FEW_WINDOWS = 8,          /* of a plan for those that came before a batch was full */
+  FEW_WINDOWS = 8,          /* of the plan for batches that are not full */
   STAGES = 3,               /* reading, computing, writing */
-  MOST_FLOATS = 1 << 14,    /* of a window that one thread computes */
-  WEIGHTS_BYTES = 64 << 20, /* of all copies of the weights that workers may have */
+  MOST_FLOATS = 1 << 14,    /* of the largest window that one thread computes */
+  WEIGHTS_BYTES = 64 << 20, /* the most, for the copies of weights of all workers */
 };
 
-/* How many windows a batch has. */
+/* The size of a batch. */
 typedef struct batch_size {
   int32_t most;
-  size_t floats; /* of a batch with all that a network makes of it, where a window has fewer */
+  size_t floats; /* the most floats of a batch, its layers included, unless one window has more */
 } batch_size;
 
-static const batch_size of_one_thread = {96, 1 << 18}; /* 1 MiB, which the near cache of a core about holds */
+static const batch_size of_one_thread = {96, 1 << 18}; /* 1 MiB, about the size of a core's L2 cache */
 static const batch_size of_all_threads = {1024, 1 << 20};
 
 static gconv_status read_network(gconv_window_run *w) {
@@ -39,7 +39,7 @@ static gconv_status read_network(gconv_window_run *w) {
                       (int)w->network.width, (int)w->network.height);
 }
 
-/* Finds how the network sees a window: as samples side by side, or, as it does rows of a table, each as a channel. */
+/* Finds how the network sees a window: samples side by side, or each sample as a channel, as in rows of a table. */
 static gconv_status find_shape(gconv_window_run *w) {
   const gconv_network *network = &w->network;
   const char *name = w->samples.source.name;
@@ -61,13 +61,14 @@ static gconv_status find_shape(gconv_window_run *w) {
   return GCONV_OK;
 }
 
-/* How many windows a batch has if one has so many floats. */
+/* Returns how many windows a batch has if a window has so many floats. */
 static int32_t count_windows_of(const batch_size *size, size_t floats) {
   size_t count = size->floats / floats;
   return count < 1 ? 1 : count > (size_t)size->most ? size->most : (int32_t)count;
 }
 
-/* Floats of a window with all that the network makes of it: input, output, and what lies between layers, twice. */
+/* Returns the floats of a window with all that the network makes of it: input, output, and twice a layer's largest
+ * result. */
 static size_t count_floats(const gconv_window_run *w, const gconv_window_group *g) {
   const gconv_layer_info *layer;
   size_t most = 0;
@@ -79,8 +80,8 @@ static size_t count_floats(const gconv_window_run *w, const gconv_window_group *
   return w->input_floats + w->output_floats + 2 * most;
 }
 
-/* Makes the first plan, which tells the shape of the output. If layers are as wide as windows, the first guess of how many
- * windows a batch has is right. */
+/* Makes the first plan, which has the shape of the output. Its guess of a batch's windows is right if layers are as wide as
+ * windows. */
 static gconv_status make_plans(gconv_window_run *w, gconv_image *out) {
   const batch_size *size = w->alone ? &of_one_thread : &of_all_threads;
   gconv_window_group *all = &w->engines[0].all;
@@ -116,7 +117,7 @@ static size_t count_weights(const gconv_network *network) {
 static gconv_status open_device(gconv_window_run *w) {
   const char *name = strcmp(w->task->common->device, "auto") == 0 ? "cpu" : w->task->common->device;
   const int threads = gconv_threads_allowed(w->task->common->threads);
-  const size_t copies = 4 * (size_t)threads; /* an engine has two plans, of which each keeps weights in two orders */
+  const size_t copies = 4 * (size_t)threads; /* an engine has two plans, and each keeps weights in two orders */
   w->alone = strcmp(name, "cpu") == 0 && w->input_floats <= MOST_FLOATS &&
              count_weights(&w->network) <= WEIGHTS_BYTES / sizeof(float) / copies;
   w->engine_count = w->alone ? threads : 1;
@@ -129,7 +130,7 @@ static gconv_status open_device(gconv_window_run *w) {
   return gconv_device_open(name, w->alone ? 1 : w->task->common->threads, &w->device);
 }
 
-/* Batches have whole groups of few windows. */
+/* Allocates batches of whole groups of few windows. */
 static gconv_status allocate(gconv_window_run *w, const gconv_image *out) {
   const int32_t few = w->engines[0].few.windows;
   for (int i = 0; i < w->worker_count; i++) {
@@ -149,7 +150,7 @@ static gconv_status allocate(gconv_window_run *w, const gconv_image *out) {
   return GCONV_OK;
 }
 
-/* The windows that the signal has; UINT64_MAX if that is not known. */
+/* Returns how many windows the signal has; UINT64_MAX: not known. */
 static uint64_t count_windows(const gconv_window_run *w) {
   uint64_t samples = w->samples.count;
   return samples == UINT64_MAX ? UINT64_MAX : samples < w->window ? 0 : (samples - w->window) / w->hop + 1;
@@ -196,7 +197,7 @@ static gconv_status prepare(gconv_window_run *w) {
 
 /* ---- After ----------------------------------------------------------------------------------------------------------- */
 
-/* Tells of samples at the end that are in no window, because the last one would not be whole. */
+/* Reports samples at the end that are in no window, because it would not be whole. */
 static void say_left(const gconv_window_run *w) {
   uint64_t samples = w->samples.read / w->channels, first = (w->found - 1) * w->hop;
   uint64_t seen = first + (w->hop > w->window ? w->hop : w->window);

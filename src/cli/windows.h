@@ -7,14 +7,14 @@
 
 /* What is wanted. */
 typedef struct gconv_windows_task {
-  const struct gconv_common *common; /* with one input, and an output */
+  const struct gconv_common *common; /* has one input, and an output */
   const char *network;               /* the path of its file */
   gconv_network_options options;     /* of it */
   const char *raw;                   /* the samples of a signal without a header; NULL: it has one */
   gconv_windows windows;
   const gconv_naming *naming; /* of the output */
-  gconv_rows_format format;   /* of the output, where --format names one that is not for images */
+  gconv_rows_format format;   /* of the output, if --format is not for images */
 } gconv_windows_task;
 
-/* Does it, for a signal of any length and in bounded memory. Returns what the program ends with. */
+/* Does the work, for a signal of any length in bounded memory. Returns the exit status. */
 int gconv_windows_run(const gconv_windows_task *task);

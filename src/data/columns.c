@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes about the columns of a data set: origins of numbers that float32 cannot tell apart, means that fill gaps,
- * deviations. */
+/* Notes about the columns of a data set: origins, if float32 cannot tell numbers apart; means that fill gaps; deviations. */
 #include "bank/column_notes.h"
 #include "base/checksum.h"
 #include "base/memory.h"
@@ -65,7 +64,7 @@ static void tell_lost(const gconv_table *table, size_t column) {
       table->path, name_column(table, column, name));
 }
 
-/* Warns of a column with one large number: float64 may have rounded different whole numbers to it. */
+/* Warns of a column that has the same large number in each row: float64 may have rounded different whole numbers to it. */
 static void tell_huge(const gconv_table *table, size_t column, const gconv_spread *s) {
   char name[120];
   if (s->most == s->least && fabs(s->most) >= 0x1p53 && table->cases > 1)

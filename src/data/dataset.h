@@ -33,8 +33,8 @@ typedef struct gconv_dataset_type {
 
 struct gconv_dataset {
   const gconv_dataset_type *type;
-  gconv_dataset_info info; /* complete once the data set is open. type->free() frees what its pointers point to,
-                              gconv_dataset_free() the notes */
+  gconv_dataset_info info; /* complete once the data set is open. type->free() frees all that it points to but the notes,
+                              which gconv_dataset_free() frees */
   bool varies;             /* the numbers of a case depend on the epoch */
   bool gaps;               /* type->read() yields NaN for numbers that are missing */
   bool noted;              /* info.notes were copied from a model */

@@ -15,7 +15,7 @@
 
 enum { VALUES = 1 << 16, STRIP = 64 /* rows of features that are computed at a time */ };
 
-/* The number of a class's pixels that are still to come, and how many of them become cases. */
+/* How many of a class's pixels are still to come, and how many of these become cases. */
 typedef struct draw {
   uint64_t left, wanted;
   bool settled; /* all pixels become cases */
@@ -176,7 +176,7 @@ static bool draw_pixel(pixel_set *set, size_t class) {
   return taken;
 }
 
-/* Makes the numbers of masks from 1 on classes, in ascending order. */
+/* Makes a class of each number of the masks from 1 on, in ascending order. */
 static gconv_status find_classes(pixel_set *set, const gconv_dataset_options *options) {
   uint64_t *counts = calloc(VALUES, sizeof *counts), labelled = 0;
   set->classes = malloc(VALUES * sizeof *set->classes);

@@ -98,7 +98,7 @@ static gconv_status miss(gconv_lines *lines, gconv_table *table, int shown, cons
   return GCONV_OK;
 }
 
-/* *next: the least index that is allowed. */
+/* Reads "index:value". *next: the least index that is allowed. */
 static gconv_status read_entry(reading *r, const char *word, size_t length, uint64_t *next) {
   gconv_lines *lines = &r->lines;
   gconv_table *table = r->table;

@@ -93,7 +93,7 @@ static gconv_status fail_gap(const reading *r, size_t index, size_t column) {
                     column == r->label ? "" : "mean puts in the mean of the column, --missing ");
 }
 
-/* text: the label as text; NULL: the label is the number. */
+/* Finds the number of a label. text: the label as text; NULL: the label is `number`. */
 static gconv_status take_label(reading *r, double number, const char *text, size_t index, size_t *label) {
   gconv_table *table = r->table;
   char digits[32];
@@ -121,7 +121,7 @@ static gconv_status take_label(reading *r, double number, const char *text, size
   return GCONV_OK;
 }
 
-/* text: the label in an array of texts; else NULL. */
+/* Takes a row of numbers. text: the label in an array of texts; else NULL. */
 static gconv_status take_row(reading *r, const double *numbers, const char *text, size_t index) {
   gconv_table *table = r->table;
   size_t label = 0;

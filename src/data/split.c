@@ -60,7 +60,7 @@ static const gconv_dataset_type type = {
 /* The groups of cases, and which groups are drawn. */
 typedef struct drawing {
   size_t *groups; /* the group of each case, from 0 on */
-  size_t *items;  /* of one class: its groups, in random order */
+  size_t *items;  /* the groups of one class, in random order */
   size_t group_count;
   bool *drawn; /* for each group: whether it is drawn */
 } drawing;

@@ -11,7 +11,7 @@ enum { GCONV_STORE_MEMORY = 1 << 30 }; /* bytes in memory, unless the store has 
 typedef struct gconv_store {
   uint64_t size;  /* bytes that were appended, without dropped ones */
   uint64_t limit; /* of bytes in memory; 0: GCONV_STORE_MEMORY */
-  uint8_t *bytes; /* what is in memory: all, or what has not been written to the file yet; or the mapped file */
+  uint8_t *bytes; /* all bytes, or those that are not in the file yet; in the end, maybe the mapped file */
   size_t used;    /* how much of `bytes` is in use, before the store is mapped */
   size_t room;
   int file; /* the file's descriptor + 1; 0: there is no file */

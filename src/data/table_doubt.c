@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* *first: the number of cases of the first row's class; *others_recur: all other classes have at least two cases. */
+/* Counts cases. *first: how many are of the first row's class; *others_recur: all other classes have at least two. */
 static gconv_status count_first(const gconv_table *table, size_t *first, bool *others_recur) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
   size_t *counts;
@@ -32,7 +32,7 @@ static bool are_numbers(const gconv_labels *labels) {
   return are;
 }
 
-/* True if the first row counts 0, 1, 2 ... or years, and the second row does not go on with it. If the second row has the
+/* True if the first row counts 0, 1, 2 ... or years, and the second row does not go on counting. If the second row has the
  * same step as the years in the first, both are cases. */
 static bool counts_alone(const gconv_table *table) {
   enum { FEWEST = 4, FEWEST_YEARS = 3 };
@@ -43,8 +43,9 @@ static bool counts_alone(const gconv_table *table) {
   return table->doubt == GCONV_DOUBT_COUNT && fields >= FEWEST && next[0] != (double)fields;
 }
 
-/* With labels, the first row is a header if no other case has its label, and one of these is true: each other label recurs;
- * all other labels are numbers; or the row counts years or 0, 1, 2 ... Without labels, it is a header if it counts. */
+/* With labels, the first row is a header if no other case has its label, and one of these is true: each other label has two
+ * cases; all other labels are numbers; or the row counts years or 0, 1, 2 ... Without labels, it is a header if it
+ * counts. */
 static gconv_status is_header(const gconv_table *table, bool *is) {
   size_t first = 0;
   bool others_recur = false;

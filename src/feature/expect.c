@@ -58,8 +58,8 @@ static int compare(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* Finds two medians over all features, in units of the model's deviations. *far: how far values are from the model's mean.
- * *vary: the standard deviation of values. */
+/* Finds two medians over all features, in units of the model's deviations. *far: the distance of values from the model's
+ * mean. *vary: the standard deviation of values. */
 static bool find_medians(const gconv_feature_look *look, double *far, double *vary) {
   double *both = malloc(2 * look->notes->count * sizeof *both);
   size_t count = 0;
@@ -82,7 +82,7 @@ static bool find_medians(const gconv_feature_look *look, double *far, double *va
 }
 
 static void judge(const gconv_feature_look *look) {
-  /* Outside of these, samples are probably in another unit: 12 bits stored in 16 make features 1/16 as strong, floats of 0
+  /* Beyond these limits, samples probably have another unit: 12 bits stored in 16 make features 1/16 as strong, floats of 0
    * to 255 make them 255 times as strong. */
   const double most = 8, least = 1.0 / 12;
   double far, vary;

@@ -2,8 +2,8 @@
 /*
  * Features of pixels: lists of features, and how the features of a tile of an image are computed.
  *
- * All features are made of planes: derivatives of the image smoothed by a Gaussian, of order 0 to 2 in y and x. Features of
- * one sigma and convention share a scale: the planes are computed once for all of them.
+ * All features are made of planes: the image smoothed by a Gaussian, and its derivatives, of order 0 to 2 in y and x.
+ * Features of one sigma and convention share a scale: its planes are computed once.
  */
 #pragma once
 
@@ -37,13 +37,13 @@ typedef struct gconv_scale {
   int32_t radius;
   float *taps[GCONV_SMOOTH_ORDERS]; /* owned by the list: radius + 1 each, from the middle on */
   unsigned planes;                  /* bit p: plane p is wanted */
-  int32_t rim;                      /* how many pixels the planes have beyond each side of a tile */
+  int32_t rim;                      /* pixels of the planes beyond each side of a tile */
 } gconv_scale;
 
 typedef struct gconv_feature_work gconv_feature_work;
 typedef struct gconv_feature gconv_feature;
 
-/* The kinds of features: a device with its own kernels selects them by this. */
+/* Kinds of features, for devices whose kernels depend on the kind. */
 typedef enum gconv_feature_form {
   GCONV_FEATURE_GAUSSIAN,
   GCONV_FEATURE_LOG,
@@ -63,9 +63,8 @@ typedef struct gconv_feature_kind {
   gconv_convention convention;
   unsigned planes;
   double second;  /* not 0: the kind uses a second Gaussian, whose sigma is `second` times the first */
-  bool of_planes; /* the second Gaussian smooths what is made of planes, which need its radius as a rim; false: it smooths
-                     the image */
-  int32_t rim;    /* of the planes, unless of_planes */
+  bool of_planes; /* the second Gaussian smooths products of planes, which get its radius as a rim; false: the image */
+  int32_t rim;    /* the rim of the planes, unless of_planes */
   /* Makes rows of outputs of a tile: row y of output i begins at out[i] + y * pitch. */
   void (*make)(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch);
 } gconv_feature_kind;
@@ -76,7 +75,7 @@ extern const size_t gconv_feature_kind_count;
 struct gconv_feature {
   const gconv_feature_kind *kind;
   double sigma;
-  size_t scale, second; /* numbers of scales; second: if the kind has one */
+  size_t scale, second; /* numbers of scales; second: if the kind has a second Gaussian */
   int32_t output;       /* its first output, among the outputs for one channel of the image */
 };
 
@@ -106,18 +105,18 @@ enum { GCONV_FEATURE_SPARE = 4 }; /* planes for intermediate results of features
 struct gconv_feature_work {
   const gconv_feature_list *list;
   int32_t height, width;    /* of the image */
-  int32_t y, x;             /* of the image, where the tile begins */
+  int32_t y, x;             /* the tile's first pixel in the image */
   int32_t rows, columns;    /* of the tile */
   size_t pitch, plane_size; /* floats */
   float *memory;            /* owned */
   float *source;            /* the image, less `origin` */
-  float origin;             /* a sample of the tile, where features are differences, or 0: floats near 0 are finer */
+  float origin;             /* a sample of the tile, if features are differences, else 0: floats near 0 are finer */
   float *planes[GCONV_PLANES];
   float *passes[GCONV_SMOOTH_ORDERS]; /* smoothed in y */
   float *spare[GCONV_FEATURE_SPARE];  /* for gconv_feature_kind.make() */
 };
 
-/* Bytes of memory that the tiles of one thread take. */
+/* Returns the bytes of memory that the tiles of one thread take. */
 size_t gconv_feature_work_bytes(const gconv_feature_list *list);
 gconv_status gconv_feature_work_begin(const gconv_feature_list *list, int32_t height, int32_t width,
                                       gconv_feature_work *work);
@@ -126,8 +125,8 @@ void gconv_feature_work_end(gconv_feature_work *work);
 /* Puts samples of a channel into row[0 .. count - 1]: columns x .. x + count - 1 of row y of the image. */
 typedef void gconv_feature_source(const void *context, int32_t y, int32_t x, int32_t count, float *row);
 
-/* Computes all features of the tile whose place and size are set, of one channel. Row y of feature i begins at
- * out + i * plane + y * pitch. */
+/* Computes the features of a channel in the tile whose place and size are set. Row y of feature i begins at out + i * plane
+ * + y * pitch. */
 void gconv_feature_tile_make(gconv_feature_work *work, gconv_feature_source *source, const void *context, float *out,
                              size_t plane, size_t pitch);
 
@@ -145,7 +144,7 @@ void gconv_feature_fill_linear(const gconv_feature_work *work, int32_t rim, floa
 
 /* The sums over the features of a picture. */
 typedef struct gconv_feature_look gconv_feature_look;
-/* The notes, with means and deviations, must outlive the result. NULL: no memory. */
+/* Begins the sums. The notes, with means and deviations, must outlive the result. NULL: no memory. */
 gconv_feature_look *gconv_feature_look_begin(const gconv_column_notes *notes);
 /* Adds features of rows first .. first + count - 1 (or of a part of these rows) of a picture that is `height` high. After
  * the last rows, warns if the picture is far from what the model learned. Thread-safe. NULL is allowed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Features on a GPU. The rows of a band, and those that they depend on, are uploaded. They become a plane of floats for each
- * channel, and planes become features, scale by scale. Results have the same bytes as the CPU's: sums have the same
+ * Features on a GPU. The rows of a band, and the rows on which they depend, are uploaded. They become a plane of floats for
+ * each channel, and planes become features, scale by scale. Results have the same bytes as the CPU's: sums have the same
  * order. If the CPU subtracts one sample of a tile from all of its pixels, the GPU uses the same tiles.
  */
 #include "device/device.h"
@@ -24,7 +24,7 @@ struct gconv_feature_gpu {
   gconv_image like;
   int32_t channels, rows; /* of a band */
   gconv_timeline line;
-  gconv_feature_taps *taps; /* owned: of each scale */
+  gconv_feature_taps *taps; /* owned: one for each scale */
   void *raw;                /* in memory of the device, as all below: pixels */
   float *source, *passes, *kept[KEPT_PLANES], *features;
 };
@@ -55,7 +55,7 @@ static gconv_feature_tiles tiles_of(const gconv_image *like, const gconv_scale *
   return tiles;
 }
 
-/* Floats of the buffers. */
+/* The floats of each buffer. */
 struct sizes {
   size_t raw_bytes, source, passes, kept[KEPT_PLANES], features;
 };
@@ -120,7 +120,7 @@ static void release(gconv_feature_gpu *gpu) {
   }
 }
 
-/* Room for bands of gpu->rows rows. */
+/* Allocates memory for bands of gpu->rows rows. */
 static gconv_status allocate(gconv_feature_gpu *gpu) {
   const sizes s = find_sizes(gpu->list, &gpu->like, gpu->channels, gpu->rows);
   static const char *const what = "features of pixels";
@@ -236,7 +236,7 @@ static void smooth(const band &b, size_t scale, const gconv_feature_tiles *tiles
   gconv_feature_lines(tiles, &gpu->taps[scale], gpu->passes, outputs, gpu->line.stream);
 }
 
-/* The kept Gaussian minus the Gaussian of the second scale. */
+/* Subtracts the Gaussian of the second scale from the kept Gaussian. */
 static void make_dog(const band &b, const gconv_feature *f, int32_t rim) {
   const gconv_feature_tiles tiles = tiles_of(&b.gpu->like, &b.gpu->list->scales[f->second], b.first, b.rows, 0);
   gconv_feature_outputs o = {};
@@ -245,7 +245,7 @@ static void make_dog(const band &b, const gconv_feature *f, int32_t rim) {
   smooth(b, f->second, &tiles, &o);
 }
 
-/* Products of the kept derivatives, smoothed by the second scale. */
+/* Smooths products of the kept derivatives by the second scale. */
 static void make_structure(const band &b, const gconv_feature *f, int32_t rim) {
   const gconv_feature_gpu *gpu = b.gpu;
   const gconv_feature_tiles tiles = tiles_of(&gpu->like, &gpu->list->scales[f->second], b.first, b.rows, 0);
@@ -278,7 +278,7 @@ static void finish(const band &b, const gconv_feature *f, const gconv_feature_ti
     return gconv_feature_edges(tiles, gpu->kept[KEPT], b.feature(f, 0), gpu->line.stream);
   case GCONV_FEATURE_TEXTURE:
     return gconv_feature_texture(tiles, gpu->kept[KEPT], b.feature(f, 0), b.feature(f, 1), gpu->line.stream);
-  case GCONV_FEATURE_INTENSITY: /* which are made with the planes of their scale */
+  case GCONV_FEATURE_INTENSITY: /* these are made with the planes of their scale */
   case GCONV_FEATURE_GAUSSIAN:
   case GCONV_FEATURE_LOG:
   case GCONV_FEATURE_GRADIENT:
@@ -287,7 +287,7 @@ static void finish(const band &b, const gconv_feature *f, const gconv_feature_ti
   }
 }
 
-/* The first feature of the list that equals this one, since a list may name a feature twice. */
+/* Returns the first feature of the list that equals this one: a list may name a feature twice. */
 static const gconv_feature *first_like(const gconv_feature_list *list, const gconv_feature *f) {
   const gconv_feature *same = list->items;
   while (same->kind != f->kind || same->scale != f->scale)
@@ -295,7 +295,7 @@ static const gconv_feature *first_like(const gconv_feature_list *list, const gco
   return same;
 }
 
-/* All features of a scale. */
+/* Makes all features of a scale. */
 static gconv_status make_scale(band *b, size_t number) {
   const gconv_feature_list *list = b->gpu->list;
   const gconv_scale *scale = &list->scales[number];
@@ -319,7 +319,7 @@ static gconv_status make_scale(band *b, size_t number) {
 
 /* ---- A band ---- */
 
-/* The header of an image of this shape on the device, without gaps. */
+/* Returns the header of an image of this shape on the device, without gaps. */
 static gconv_image on_device(const gconv_image *shape, void *pixels) {
   gconv_image image = *shape;
   image.data = pixels;
@@ -328,7 +328,7 @@ static gconv_image on_device(const gconv_image *shape, void *pixels) {
   return image;
 }
 
-/* The rows of the window on which the computed rows depend. */
+/* Returns the rows of the window on which the computed rows depend. */
 static gconv_image rows_needed(const gconv_feature_gpu *gpu, const gconv_image *window, int32_t window_row, int32_t first,
                                int32_t count, int32_t *top) {
   const int32_t reach = gpu->list->reach, height = gpu->like.height;

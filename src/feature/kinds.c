@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds of features: one row each. All are computed in float32, in an order that no tile and no thread changes. */
+/* The kinds of features: one row each. All are computed in float32, in an order that does not depend on tiles or threads. */
 #include "base/cpu.h"
 #include "feature/feature.h"
 #include "kernels/feature_math.h"
@@ -33,7 +33,7 @@ GCONV_VECTOR_LOOP(measure, (const float *a, const float *b, float *out, int32_t 
     out[i] = gconv_feature_magnitude(a[i], b[i]);
 }
 
-/* The eigenvalues of the matrices [a b; b c], the larger one first. */
+/* Computes the eigenvalues of the matrices [a b; b c], the larger one first. */
 GCONV_VECTOR_LOOP(split, (const float *a, const float *b, const float *c, float *large, float *small, int32_t count),
                   (a, b, c, large, small, count)) {
   for (int32_t i = 0; i < count; i++)
@@ -89,8 +89,8 @@ static void make_hessian(gconv_feature_work *work, const gconv_feature *feature,
                  OUT(0), OUT(1), work->columns);
 }
 
-/* Multiplies two planes, and smooths the product. Outside the image, the product is reflected. Computed there, x times
- * y would have the wrong sign, because a reflection changes the sign of one derivative. */
+/* Multiplies two planes, and smooths the product. Outside the image, the product is reflected. If it were computed there, x
+ * times y would have the wrong sign: a reflection changes the sign of one derivative. */
 static void smooth_product(gconv_feature_work *work, const gconv_scale *scale, const float *a, const float *b, float *to) {
   int32_t rim = scale->radius, count = work->columns + 2 * rim;
   for (int32_t y = -rim; y < work->rows + rim; y++)

@@ -43,7 +43,7 @@ static double derivative_at(int order, double sigma, double x) {
 }
 
 /* Sets taps as vigra::Kernel1D::initGaussianDerivative() does. In order 2, the mean of the window is subtracted. Then taps
- * are scaled, so that order d makes 1 of x^d / d!: derivatives of polynomials are right. */
+ * are scaled so that order d makes 1 of x^d / d!: derivatives of polynomials are right. */
 static void fill_taps(gconv_scale *scale, int order) {
   const int32_t radius = scale->radius;
   double sum = 0, mean = 0;

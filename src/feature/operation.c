@@ -16,15 +16,15 @@ enum { STRIP = 2 * GCONV_TILE_HEIGHT }; /* rows that a chain makes at a time on 
 typedef struct feature_operation {
   gconv_operation base;
   gconv_feature_list list;
-  int32_t channels;         /* 1, 3, or 0: those of the image */
-  gconv_column_notes notes; /* owned: of the features that a model learned; zeroes: not known */
+  int32_t channels;         /* 1, 3, or 0: as many as the image has */
+  gconv_column_notes notes; /* owned: about the features that a model learned; zeros: not known */
 } feature_operation;
 
 typedef struct feature_plan {
   gconv_plan base;
   const feature_operation *operation;
-  int32_t channels;          /* of which features are made */
-  gconv_feature_work *works; /* owned: one a thread, on a GPU one; NULL of an outline */
+  int32_t channels;          /* channels of which features are made */
+  gconv_feature_work *works; /* owned: one for each thread, one on a GPU; NULL in an outline */
   int threads;
   gconv_feature_gpu *gpu;   /* owned: on a GPU; else NULL */
   gconv_feature_look *look; /* owned: NULL if it is not known what the model learned */
@@ -38,9 +38,9 @@ static bool is_there(const gconv_device *device) {
 
 /* Where the samples of a channel come from. */
 typedef struct source {
-  const gconv_image *image; /* with its rows from `first` on */
+  const gconv_image *image; /* the rows of the image from `first` on */
   int32_t first, frame, channel;
-  bool greys; /* it is RGB, and its grey is wanted */
+  bool greys; /* the image is RGB, and its grey is wanted */
 } source;
 
 enum { PIECE = 256 }; /* pixels that are converted at a time */
@@ -88,7 +88,7 @@ static void fetch(const void *context, int32_t y, int32_t x, int32_t count, floa
 
 /* ---- Executing -------------------------------------------------------------------------------------------------------- */
 
-/* Rows of an output at work: those from `first` on. */
+/* The rows of an output that are being made: from `first` on. */
 typedef struct making {
   const feature_plan *plan;
   const gconv_image *in, *out;
@@ -104,7 +104,7 @@ static void make_part(const making *job, size_t channel, gconv_feature_work *wor
   gconv_feature_tile_make(work, fetch, &from, to, out->plane_bytes / sizeof(float), out->row_bytes / sizeof(float));
 }
 
-/* A turn is one channel of a tile. The channels of a tile follow each other. */
+/* Makes one channel of a tile. The channels of a tile are turns in a row. */
 static void make_tile(void *context, size_t turn, int seat) {
   const making *job = context;
   const feature_plan *plan = job->plan;
@@ -133,7 +133,7 @@ static void make_rows(const feature_plan *plan, const gconv_image *in, int32_t i
   timings->kernel_ms += gconv_now_ms() - start;
 }
 
-/* The same on a GPU, band by band. */
+/* Makes rows on a GPU, band by band. */
 static gconv_status make_there(const feature_plan *plan, const gconv_image *in, int32_t in_row, int32_t first,
                                const gconv_image *out, gconv_timings *timings) {
   const int32_t band = gconv_feature_gpu_rows(&plan->base.like, out->channels);
@@ -151,8 +151,8 @@ static gconv_status make_there(const feature_plan *plan, const gconv_image *in, 
   return GCONV_OK;
 }
 
-/* Compares a tile in the middle of some rows with what the model learned. The CPU makes its features once more, because
- * those of the GPU stay there. */
+/* Compares a tile in the middle of some rows with what the model learned. The CPU makes its features again: the GPU's stay
+ * there. */
 static gconv_status look_there(const feature_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                int32_t count) {
   const gconv_image *like = &plan->base.like;
@@ -178,7 +178,7 @@ static gconv_status look_there(const feature_plan *plan, const gconv_image *wind
 
 static gconv_status make_rows_there(gconv_plan *base, const gconv_image *window, bool there, int32_t window_row,
                                     int32_t first, int32_t count, gconv_image *out, gconv_timings *timings) {
-  (void)there; /* it is the first of a chain, whose window is on the host */
+  (void)there; /* the first stage of a chain has its window on the host */
   GCONV_TRY(look_there((const feature_plan *)base, window, window_row, first, count));
   return gconv_feature_gpu_make(((const feature_plan *)base)->gpu, window, window_row, first, count, out, timings);
 }
@@ -264,8 +264,8 @@ static gconv_status begin_works(feature_plan *plan) {
   return GCONV_OK;
 }
 
-/* What a thread of a CPU with AVX2 takes, in nanoseconds a pixel: for each tap of a scale in y and in x, and for each
- * output. It decides whether a GPU is worth its start (src/batch/worth.c). */
+/* Returns the time of a thread of a CPU with AVX2, in nanoseconds a pixel: for each tap of a scale in y and in x, and for
+ * each output. It decides whether a GPU is worth its start (src/batch/worth.c). */
 static double nanoseconds(const gconv_feature_list *list) {
   const double tap = 0.3, output = 0.5;
   double sum = output * list->outputs;
@@ -285,7 +285,7 @@ static void fill_info(feature_plan *plan) {
       1e-6 * nanoseconds(&plan->operation->list) * plan->channels * info->frames * info->height * (double)info->width;
 }
 
-/* Warns if the picture has colours and the model learned grey ones, or the other way round. */
+/* Warns if the picture has colours and the model learned grey pictures, or the reverse. */
 static void tell_channels(const feature_plan *plan) {
   const gconv_image *like = &plan->base.like;
   const int32_t colours = like->channels - like->alpha;
@@ -383,7 +383,7 @@ gconv_status gconv_features_expect(gconv_operation *base, const gconv_column_not
     return gconv_fail(GCONV_BAD_ARGUMENT, "the operation does not make features of pixels");
   if (operation->channels == 0 || !notes->means || !notes->deviations ||
       notes->count != (size_t)operation->channels * (size_t)operation->list.outputs)
-    return GCONV_OK; /* an older model knows nothing */
+    return GCONV_OK; /* older models have no notes */
   gconv_column_notes_free(&operation->notes);
   return gconv_column_notes_copy(notes, &operation->notes);
 }

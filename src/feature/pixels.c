@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number that a name consists of; above UINT16_MAX if the name is no such number. */
+/* Returns the number that a name consists of, or a number above UINT16_MAX. */
 static unsigned long number_of(const char *name) {
   size_t digits = name ? strspn(name, "0123456789") : 0;
   return digits > 0 && digits <= 5 && !name[digits] ? strtoul(name, NULL, 10) : UINT16_MAX + 1UL;

@@ -58,7 +58,7 @@ static bool is_outside(int32_t i, int32_t size) {
   return i < 0 || i >= size;
 }
 
-/* A border pixel repeats a pixel that is at most as far from the edge. So the tile or its rim has that pixel. */
+/* A border pixel repeats a pixel that is not further from the edge. So the tile or its rim has that pixel. */
 void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border border, int32_t rim, float *plane) {
   for (int32_t y = -rim; y < work->rows + rim; y++) {
     float *row = row_at(work, plane, y);
@@ -77,9 +77,9 @@ void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border bord
   }
 }
 
-/* Two samples beyond the end of a line of `count` samples, the last of which is *end; the one before it is *(end - step).
- * With them, g[i] = (f[i + 1] - f[i - 1]) / 2 equals numpy.gradient() at the end, and (g[i + 1] - g[i - 1]) / 2 equals
- * numpy.gradient() of numpy.gradient(). */
+/* Writes two samples beyond a line of `count` samples, whose last two are *(end - step) and *end. With them, g[i] = (f[i +
+ * 1] - f[i - 1]) / 2 equals numpy.gradient() at the end, and (g[i + 1] - g[i - 1]) / 2 equals numpy.gradient() of
+ * numpy.gradient(). */
 static void extend(float *end, ptrdiff_t step, int32_t count) {
   float last = end[0], before = count > 1 ? end[-step] : last, third = count > 2 ? end[-2 * step] : 2 * before - last;
   end[step] = last + (last - before);

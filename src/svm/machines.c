@@ -86,7 +86,7 @@ static gconv_status train_pair(const gconv_svm_training *t, size_t pair) {
 }
 
 /* Trains the machine of a regression. It has two variables a case: one grows if the target is above the tube, the other
- * shrinks if it is below. */
+ * shrinks if the target is below. */
 static gconv_status train_regression(const gconv_svm_training *t) {
   size_t cases = t->count, count = 2 * cases;
   const double tube = t->settings->given.tube, cost = t->settings->given.cost;
@@ -121,7 +121,7 @@ static void pair_turn(void *context, size_t turn, int seat) {
 }
 
 static gconv_status train_pairs_here(gconv_svm_training *t, size_t pairs, gconv_threads *threads) {
-  enum { A_THREAD = 4 }; /* with so many pairs for each thread, one thread trains a pair; else all threads share each pair */
+  enum { A_THREAD = 4 }; /* pairs a thread from which on each pair is trained by one thread, not by all */
   size_t all = threads ? (size_t)gconv_threads_count(threads) : 1;
   bool each = pairs >= A_THREAD * all;
   gconv_status status = GCONV_OK;

@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum {
-  WHOLE = 2048,            /* a problem of up to so many variables is one working set */
+  WHOLE = 2048,            /* the most variables of a problem that is one working set */
   WORKING_BYTES = 1 << 28, /* the most bytes of the rows of a working set with more than LEAST variables */
-  SHRINK_EVERY = 8         /* after so many rounds, the solver checks whether half of the variables have settled */
+  SHRINK_EVERY = 8         /* rounds after which the solver checks whether half of the variables have settled */
 };
 
 /* A variable that may be chosen; a larger key is better. */
@@ -320,7 +320,7 @@ typedef struct part {
   double *g;
 } part;
 
-/* True if a variable may violate a condition of the optimum: it lies between its bounds, or its gradient leads away from its
+/* True if a variable may violate a condition of the optimum: it lies between its bounds, or its gradient leads off its
  * bound. */
 static bool is_active(const solving *s, size_t v) {
   const gconv_svm_problem *p = s->problem;
