@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures algorithms against each other and against the machine: medians, with data in the memory of the device. */
+#include "base/suggest.h"
 #include "bench/settings.h"
 
 #include <math.h>
@@ -26,23 +27,17 @@ static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filt
 }
 
 /* The algorithms for GPUs that use the hint of blocks or grids: their kernels call block_for() or hinted_grid(). */
-static const char *const block_takers[] = {"direct", "tiled", "direct-classic", "tiled-classic", NULL};
-static const char *const grid_takers[] = {"direct", "tiled", "sparse", "direct-classic", "tiled-classic", NULL};
-
-static bool takes(const char *const *takers, const char *name) {
-  while (*takers && strcmp(*takers, name) != 0)
-    takers++;
-  return *takers != NULL;
-}
+static const char block_takers[] = "direct,tiled,direct-classic,tiled-classic";
+static const char grid_takers[] = "direct,tiled,sparse,direct-classic,tiled-classic";
 
 /* Says which algorithms ignore the option: their rows differ only by chance. */
-static void note_option(const gconv_bench *bench, const char *option, const char *const *takers) {
+static void note_option(const gconv_bench *bench, const char *option, const char *takers) {
   const bool on_gpu = strcmp(bench->type_name, "cuda") == 0;
   const char *name;
   char names[256] = "";
   for (size_t i = 0; (name = gconv_bench_algorithm_at(bench, false, i)); i++) {
     const size_t used = strlen(names);
-    if (strcmp(name, "auto") != 0 && !(on_gpu && takes(takers, name)))
+    if (strcmp(name, "auto") != 0 && !(on_gpu && gconv_find_word(takers, ',', name, strlen(name))))
       snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", name);
   }
   if (names[0] != '\0')
@@ -50,11 +45,11 @@ static void note_option(const gconv_bench *bench, const char *option, const char
 }
 
 /* Returns whether an algorithm that is measured takes the option. auto on a GPU may choose such an algorithm. */
-static bool is_taken(const gconv_bench *bench, const char *const *takers) {
+static bool is_taken(const gconv_bench *bench, const char *takers) {
   const char *name;
   bool taken = false;
   for (size_t i = 0; (name = gconv_bench_algorithm_at(bench, false, i)); i++)
-    taken |= strcmp(name, "auto") == 0 || takes(takers, name);
+    taken |= strcmp(name, "auto") == 0 || gconv_find_word(takers, ',', name, strlen(name));
   return taken && strcmp(bench->type_name, "cuda") == 0;
 }
 

@@ -141,6 +141,9 @@ gconv_status gconv_bench_make_layer(const gconv_bench_image *shape, int32_t imag
                                     gconv_bench_layer *layer);
 void gconv_bench_free_layer(gconv_bench_layer *layer);
 
+/* Frees an array of results. NULL is allowed. */
+void gconv_bench_free_images(gconv_image *images, size_t count);
+
 /* ---- Measuring ---- */
 
 /* Measures a layer, as gconv_bench_measure() measures filters. Only results with GCONV_LAYER_VALID can be checked: with
@@ -157,10 +160,10 @@ void gconv_bench_take_times(gconv_bench_row *row, double *milliseconds, int runs
 /* Returns `runs`, or fewer, but at least 3, if so many runs are estimated to take more than a second together. */
 int gconv_bench_affordable_runs(double estimate_ms, int runs);
 
-/* Finds the median of `runs` runs of the plan, and the distance of the quartiles (may be NULL). Makes fewer runs if these
- * take over a second together. *outputs: as for gconv_plan_measure(). */
-gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms,
-                              double *spread_ms);
+/* Sets the median time of `runs` runs of the plan, and the distance of the quartiles, in the row; runs fewer times if the
+ * runs would take more than a second in total. *outputs as for gconv_plan_measure(). */
+gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs,
+                              gconv_bench_row *row);
 
 /* With --profile, executes the plan several times more, and sets row->profile. bench->say gets a failure, and the row stays.
  * If counters cannot be read, later rows have no profiles. */

@@ -32,6 +32,12 @@ gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type t
   return GCONV_OK;
 }
 
+void gconv_bench_free_images(gconv_image *images, size_t count) {
+  for (size_t i = 0; images && i < count; i++)
+    gconv_image_free(&images[i]);
+  free(images);
+}
+
 /* Knuth's MMIX generator. */
 gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *what, float **numbers) {
   GCONV_TRY(gconv_allocate(count * sizeof **numbers, what, (void **)numbers));

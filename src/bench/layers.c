@@ -94,8 +94,7 @@ static gconv_status measure_network(gconv_bench *bench, gconv_plan *network, con
     return gconv_set_error(GCONV_UNSUPPORTED, "it takes no workspace");
   bool seen = !bench->unchecked && row->samples * sizeof(float) <= CHECKED_BYTES;
   gconv_image out = {0};
-  gconv_status status =
-      gconv_bench_time(network, &data->in, seen ? &out : NULL, bench->grid->runs, &row->ms, &row->spread_ms);
+  gconv_status status = gconv_bench_time(network, &data->in, seen ? &out : NULL, bench->grid->runs, row);
   if (status == GCONV_OK && out.data) {
     check_outputs(data, info, &out, row);
     if (row->error > row->allowed)

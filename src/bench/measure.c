@@ -57,18 +57,14 @@ int gconv_bench_affordable_runs(double estimate_ms, int runs) {
   return estimate_ms * fewest > most_ms ? fewest : (int)(most_ms / estimate_ms);
 }
 
-gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms,
-                              double *spread_ms) {
+gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs,
+                              gconv_bench_row *row) {
   runs = gconv_bench_affordable_runs(gconv_plan_get_info(plan)->estimate_ms, runs);
-  double *milliseconds;
-  GCONV_NEW(milliseconds, (size_t)runs, "out of memory");
-  gconv_status status = gconv_plan_measure(plan, image, outputs, runs, milliseconds);
-  if (status == GCONV_OK)
-    *ms = gconv_bench_median(milliseconds, runs); /* which sorts them */
-  if (status == GCONV_OK && spread_ms)
-    *spread_ms = milliseconds[3 * runs / 4] - milliseconds[runs / 4];
-  free(milliseconds);
-  return status;
+  GCONV_FREED double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
+  GCONV_NEED_MEMORY(milliseconds, "out of memory");
+  GCONV_TRY(gconv_plan_measure(plan, image, outputs, runs, milliseconds));
+  gconv_bench_take_times(row, milliseconds, runs);
+  return GCONV_OK;
 }
 
 typedef struct execution {
@@ -89,9 +85,7 @@ void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image
   execution e = {plan, image, calloc(count, sizeof *e.outputs)};
   gconv_status status = e.outputs ? execute(&e) : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   GCONV_THEN(status, gconv_profiler_run(bench->profiler, execute, &e, &row->profile));
-  for (size_t i = 0; e.outputs && i < count; i++)
-    gconv_image_free(&e.outputs[i]);
-  free(e.outputs);
+  gconv_bench_free_images(e.outputs, count);
   if (status == GCONV_OK)
     return;
   gconv_bench_say(bench, "%s, %s, %s: --profile: %s", row->algorithm, row->group, row->filter, gconv_last_error());
@@ -130,15 +124,13 @@ static gconv_status measure_plan(gconv_bench *bench, gconv_plan *plan, const gco
   }
   size_t count = gconv_plan_outputs(plan);
   gconv_image *outputs = calloc(count, sizeof *outputs);
-  gconv_status status = outputs ? gconv_bench_time(plan, image, outputs, bench->grid->runs, &row->ms, &row->spread_ms)
+  gconv_status status = outputs ? gconv_bench_time(plan, image, outputs, bench->grid->runs, row)
                                 : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (status == GCONV_OK && !bench->unchecked)
     status = check_results(bench, plan, image, outputs, row);
   if (status == GCONV_OK)
     gconv_bench_profile(bench, plan, image, row);
-  for (size_t i = 0; outputs && i < count; i++)
-    gconv_image_free(&outputs[i]);
-  free(outputs);
+  gconv_bench_free_images(outputs, count);
   return status;
 }
 

@@ -152,12 +152,6 @@ static bool agrees(const race *r, const racer *one, const gconv_image *outputs, 
 
 /* ---- Running ---------------------------------------------------------------------------------------------------------- */
 
-static void free_images(gconv_image *images, size_t count) {
-  for (size_t i = 0; images && i < count; i++)
-    gconv_image_free(&images[i]);
-  free(images);
-}
-
 static void print_row(const race *r, const char *name, const char *text) {
   gconv_print(r->asked->out, "%-16s %s\n", name, text);
   fflush(r->asked->out);
@@ -180,20 +174,20 @@ static void take_result(race *r, const racer *one, double ms, const gconv_verifi
 /* Keeps the results in r->exact if they are the first exact ones. */
 static gconv_status run(race *r, const racer *one) {
   gconv_verification found = {0};
-  double ms = 0;
+  gconv_bench_row row = {.ms = 0};
   r->outputs = gconv_plan_outputs(one->plan);
   gconv_image *outputs = calloc(r->outputs, sizeof *outputs);
-  gconv_status status = outputs ? gconv_bench_time(one->plan, &r->image, outputs, RUNS, &ms, NULL)
-                                : gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  gconv_status status =
+      outputs ? gconv_bench_time(one->plan, &r->image, outputs, RUNS, &row) : gconv_fail(GCONV_NO_MEMORY, "out of memory");
   GCONV_THEN(status, check(r, one, outputs, &found));
   if (status == GCONV_OK)
-    take_result(r, one, ms, &found, outputs);
+    take_result(r, one, row.ms, &found, outputs);
   if (status == GCONV_OK && one->exact && !r->exact) {
     r->exact = outputs;
     r->exact_allowed = found.most_allowed;
     return GCONV_OK;
   }
-  free_images(outputs, r->outputs);
+  gconv_bench_free_images(outputs, r->outputs);
   return status;
 }
 
@@ -269,7 +263,7 @@ gconv_status gconv_race_run(const gconv_race *asked, const char **fastest, char 
     status = run_all(&r, device);
   }
   *fastest = r.fastest;
-  free_images(r.exact, r.outputs);
+  gconv_bench_free_images(r.exact, r.outputs);
   gconv_image_free(&r.image);
   gconv_device_close(r.device);
   return status;

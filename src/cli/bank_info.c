@@ -237,6 +237,7 @@ static int run(void *record, const gconv_texts *specs) {
   const gconv_common *settings = record;
   struct info info = {.syntax = settings->syntax, .json = settings->json};
   gconv_tally tally = {0};
+  gconv_set_log(NULL, NULL);
   gconv_sandbox_file(settings, NULL);
   if (specs->count == 0) {
     gconv_say("bank info: name a file of banks, or plain filters");

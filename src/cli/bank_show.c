@@ -67,6 +67,7 @@ static int show(void *record, const gconv_texts *specs) {
   show_settings *settings = record;
   gconv_bank bank = {0};
   gconv_image image = {0};
+  gconv_set_log(NULL, NULL);
   gconv_sandbox_file(&settings->common, settings->common.output);
   if (!check_output(settings, specs))
     return GCONV_EXIT_USAGE;
@@ -138,7 +139,6 @@ static int convert_network(const convert_settings *settings, const char *path) {
 static int convert(void *record, const gconv_texts *specs) {
   const convert_settings *settings = record;
   gconv_bank bank = {0};
-  gconv_set_log(gconv_say_warning, NULL);
   gconv_sandbox_file(&settings->common, settings->common.output);
   if (!gconv_command_may_write(specs, true, settings->common.output))
     return GCONV_EXIT_USAGE;

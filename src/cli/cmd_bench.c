@@ -221,7 +221,6 @@ static int run(void *record, const gconv_texts *words) {
     fputs(GCONV_BENCH_EXPERIMENTS, stdout);
     return GCONV_EXIT_OK;
   }
-  gconv_set_log(gconv_say_warning, NULL);
   for (int i = 0; i < settings->threads.count; i++)
     settings->threads.items[i] = gconv_settle_threads(settings->threads.items[i], false);
   gconv_status status = gconv_bench_settle(settings);

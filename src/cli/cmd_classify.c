@@ -77,20 +77,15 @@ static gconv_status check_words(gconv_classifying *c, const classify_settings *s
   return gconv_check_is_there(c->input);
 }
 
-static bool is_machine_of_pixels(const char *path) {
-  gconv_svm *model = NULL;
-  bool is = gconv_svm_is_one(path) && gconv_svm_read(path, &model) == GCONV_OK && gconv_svm_get_info(model)->features;
-  gconv_svm_free(model);
-  return is;
-}
-
 /* True if the first word names a network or a support vector machine that classifies pixels. */
 static bool is_of_pixels(const gconv_texts *words) {
+  const char *path = words->count > 0 ? words->items[0] : "";
   gconv_network network = {0};
-  if (words->count > 0 && is_machine_of_pixels(words->items[0]))
-    return true;
-  bool is = words->count > 0 && gconv_network_is_one(words->items[0]) &&
-            gconv_network_read(words->items[0], &network) == GCONV_OK && network.features;
+  gconv_svm *machine = NULL;
+  bool is = gconv_svm_is_one(path)
+                ? gconv_svm_read(path, &machine) == GCONV_OK && gconv_svm_get_info(machine)->features
+                : gconv_network_is_one(path) && gconv_network_read(path, &network) == GCONV_OK && network.features;
+  gconv_svm_free(machine);
   gconv_network_free(&network);
   return is;
 }

@@ -154,7 +154,6 @@ static int run(void *record, const gconv_texts *words) {
   const gconv_compare_settings *settings = record;
   gconv_comparison c = {.settings = settings};
   int status = TROUBLE;
-  gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
   c.out = settings->common.output && strcmp(settings->common.output, "-") == 0 ? stderr : stdout;
   if (prepare(&c, words) == GCONV_OK)
     status = compare_all(&c);

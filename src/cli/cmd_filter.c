@@ -162,7 +162,6 @@ static gconv_status prepare(gconv_main_job *job) {
 
 static int run_job(gconv_main_job *job) {
   gconv_memory_limit_begin(job->common->memory);
-  gconv_set_log(gconv_log_of(job->common->quiet, job->common->verbose), NULL);
   if (gconv_memory_limit_explain(job->common->memory, prepare(job)) != GCONV_OK)
     return gconv_say_failed(GCONV_EXIT_USAGE);
   job->out = strcmp(job->common->output, "-") == 0 ? stderr : stdout;

@@ -159,18 +159,16 @@ static bool print_value(const char *word) {
 
 /* Prints the paragraphs on exit statuses in the help of commands. Most commands share the main job's. */
 static bool print_statuses(const char *word) {
-  static const char *const words[] = {"exit", "exit status", "exit statuses", "exit code", "status", "return code"};
+  static const char words[] = "exit, exit status, exit statuses, exit code, status, return code";
   const gconv_command *command;
-  size_t at = 0;
-  while (at < sizeof words / sizeof *words && strcasecmp(words[at], word) != 0)
-    at++;
-  for (size_t i = 0; at < sizeof words / sizeof *words && (command = gconv_command_at(i)); i++) {
+  bool asked = gconv_find_word(words, ',', word, strlen(word)) != NULL;
+  for (size_t i = 0; asked && (command = gconv_command_at(i)); i++) {
     const char *text = command->details ? strstr(command->details, "Exit status: ") : NULL;
     if (text)
       printf("gconv %s%s\n%s\n", command->name, command == &gconv_command_filter ? ", and all commands but those below" : "",
              text);
   }
-  return at < sizeof words / sizeof *words;
+  return asked;
 }
 
 static bool print_elsewhere(const char *word) {

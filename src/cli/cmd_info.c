@@ -259,7 +259,6 @@ static int run(void *record, const gconv_texts *words) {
   gconv_tally tally = {0};
   telling t = {.settings = settings, .list = settings->json ? json_array() : NULL};
   gconv_sandbox_file(settings, NULL);
-  gconv_set_log(gconv_say_warning, NULL);
   if (words->count == 0) {
     gconv_say("info: name an image or a filter");
     return GCONV_EXIT_USAGE;

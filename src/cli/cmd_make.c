@@ -27,7 +27,6 @@ static gconv_status read(const gconv_common *settings, const gconv_texts *specs,
 static int run(void *record, const gconv_texts *specs) {
   const gconv_common *settings = record;
   gconv_filters filters = {0};
-  gconv_set_log(gconv_say_warning, NULL);
   gconv_sandbox_file(settings, settings->output);
   int result = gconv_say_end(read(settings, specs, &filters));
   if (result == GCONV_EXIT_OK && !gconv_command_may_write(specs, false, settings->output))

@@ -283,7 +283,6 @@ static int run_svm(void *record, const gconv_texts *words) {
   gconv_svm_run run = {.settings = settings};
   if (!settings->common.device)
     settings->common.device = "auto";
-  gconv_set_log(settings->common.quiet ? NULL : gconv_say_warning, NULL);
   run.out = settings->common.output && strcmp(settings->common.output, "-") == 0 ? stderr : stdout;
   json_t *json = settings->common.json ? json_object() : NULL;
   gconv_status status = prepare(&run, words);

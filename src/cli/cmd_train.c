@@ -425,7 +425,6 @@ static int run(void *record, const gconv_texts *words) {
   gconv_train_settings *settings = record;
   gconv_training_run training = {.settings = settings};
   int result = GCONV_EXIT_USAGE;
-  gconv_set_log(gconv_log_of(settings->common.quiet, settings->common.verbose), NULL);
   char *checkpoint = gconv_format_text("%s.checkpoint", settings->common.output ? settings->common.output : "");
   gconv_status status = checkpoint ? gconv_data_take_words(settings, words) : gconv_no_memory();
   GCONV_THEN(status, check_options(settings));

@@ -33,7 +33,6 @@ static int run(void *record, const gconv_texts *words) {
   const tune_settings *settings = record;
   (void)words;
   gconv_bench bench = {.out = stdout, .say = gconv_say_text};
-  gconv_set_log(gconv_say_warning, NULL);
   gconv_status status =
       gconv_bench_open(&bench, settings->common.device, gconv_settle_threads(settings->common.threads, false));
   if (status == GCONV_OK && settings->show)

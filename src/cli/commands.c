@@ -90,6 +90,7 @@ int gconv_command_run(const gconv_command *command, int count, char *const *word
   if (parse(command, count, words, &parsed, &status)) {
     if (!command->writes && !common->report && !common->plot)
       gconv_end_when_unread(common->output);
+    gconv_set_log(gconv_log_of(common->quiet, common->verbose), NULL);
     status = command->run(common, &parsed.operands);
   }
   gconv_options_release(gconv_command_options(command), common);

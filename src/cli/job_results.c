@@ -227,14 +227,18 @@ static gconv_status check_format(const gconv_main_job *job) {
   GCONV_TRY(check_depth(job));
   if (!format)
     return GCONV_OK;
-  if (settings->png_level >= 0 && !format->level)
-    return gconv_refuse("--png-level: the results are %s, not PNG", format->name);
-  if (settings->job.quality && !format->quality)
-    return gconv_refuse("--quality: the results are %s, not JPEG or WebP", format->name);
-  if (settings->job.lossless && !format->lossless)
-    return gconv_refuse("--lossless: the results are %s, not WebP", format->name);
-  if (settings->job.tiff_compression != GCONV_TIFF_NONE && !format->compression)
-    return gconv_refuse("--tiff-compression: the results are %s, not TIFF", format->name);
+  const struct {
+    bool given, can;
+    const char *option, *formats;
+  } rows[] = {
+      {settings->png_level >= 0, format->level, "--png-level", "PNG"},
+      {settings->job.quality > 0, format->quality, "--quality", "JPEG or WebP"},
+      {settings->job.lossless, format->lossless, "--lossless", "WebP"},
+      {settings->job.tiff_compression != GCONV_TIFF_NONE, format->compression, "--tiff-compression", "TIFF"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].given && !rows[i].can)
+      return gconv_refuse("%s: the results are %s, not %s", rows[i].option, format->name, rows[i].formats);
   return GCONV_OK;
 }
 

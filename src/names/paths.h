@@ -14,9 +14,7 @@
 const char *gconv_path_name(const char *path);
 /* Returns the length of a name without its extension. A dot at the beginning begins no extension. */
 size_t gconv_path_stem(const char *name);
-/* Returns a text on the heap; NULL without memory. */
-
-/* Returns "folder/name"; just "name" if the folder is "". */
+/* Returns "folder/name", on the heap; just "name" if the folder is "". NULL without memory. */
 char *gconv_path_join(const char *folder, const char *name);
 /* Appends the parts of `rest` to the absolute path `real`, which has room for them. Resolves ".." and "." by letters
  * alone. */
