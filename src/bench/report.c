@@ -44,8 +44,7 @@ static void print_text_head(const gconv_bench *bench) {
   const char *experiment = bench->settings->experiment;
   fprintf(bench->out,
           "%s%s%s%s (%s): copy %.0f GB/s read + written, multiply-adds %.2f TFLOP/s, launch %.1f us; medians of %d runs, +- "
-          "half the "
-          "distance of the quartiles\n",
+          "half the distance of the quartiles\n",
           bench->count > 0 ? "\n" : "", experiment ? experiment : "", experiment ? " on " : "", info->name,
           info->description, bench->machine.bytes_per_ms * 1e-6, bench->machine.fma_per_ms * 2e-9,
           bench->machine.launch_ms * 1e3, bench->grid->runs);
@@ -111,8 +110,7 @@ static void print_csv_head(const gconv_bench *bench) {
   fprintf(bench->out,
           "device,algorithm,chosen,type,width,height,channels,planar,filter,rows,columns,block,grid,images,filters,"
           "workspace_mib,workspace_bytes,chunk,threads,ms,spread_ms,estimate_ms,gsample_per_s,gb_per_s,copy_gb_per_s,tflop_"
-          "per_s,"
-          "fma_tflop_per_s,error,allowed%s\n",
+          "per_s,fma_tflop_per_s,error,allowed%s\n",
           bench->settings->profile ? ",occupancy,reason_1,share_1,reason_2,share_2,reason_3,share_3" : "");
 }
 

@@ -120,8 +120,7 @@ static const gconv_option options[] = {
     OPTION(0, "sizes", "N,N...", sizes, bench.grid.sizes, .most = 4096,
            .takes = "sizes from 1 to 4096 with commas between: 3,5,7",
            .help = "square filters of random taps; default: 3,5,7,9,11,15,31 and three Gaussians, which are separable, "
-                   "unless there are "
-                   "filters"),
+                   "unless there are filters"),
     OPTION('f', "filter", "FILTER...", filters, bench.grid.filters, .several = true,
            .help = "filters, as for the main job; may be repeated"),
     OPTION('a', "algorithm", "NAME...", algorithms, bench.grid.algorithms, .several = true,
@@ -134,8 +133,7 @@ static const gconv_option options[] = {
                    "repeated"),
     OPTION(0, "grid", "N,N...", sizes, bench.grids, .most = INT_MAX,
            .takes = "numbers of blocks with commas between: 132,264,528",
-           .help = "blocks of a grid on a GPU at most, for direct, tiled and sparse; the others have grids of "
-                   "their own"),
+           .help = "blocks of a grid on a GPU at most, for direct, tiled and sparse; the others have grids of their own"),
     OPTION(0, "sweep", "KIND", sweep, bench, .words = "block|grid",
            .help = "block: the usual blocks, from 8x8 to 256x4; grid: numbers of blocks from 16 to 65536"),
     OPTION(0, "figure", "NAME", name, bench.figure, .word_at = gconv_bench_figure_at,

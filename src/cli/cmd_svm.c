@@ -46,8 +46,7 @@ static gconv_status name_images(gconv_svm_settings *s, const gconv_texts *words)
                         cases->data.features);
   if (cases->data.label || cases->data.syntax || cases->data.separator || cases->missing || cases->data.regression ||
       cases->data.classification)
-    return gconv_refuse("--label, --table-format, --separator, --missing, --regression and --classification are for "
-                        "tables");
+    return gconv_refuse("--label, --table-format, --separator, --missing, --regression and --classification are for tables");
   cases->data.kind = GCONV_DATASET_PIXELS;
   cases->data.most_cases = cases->samples > 0 ? (size_t)cases->samples : DEFAULT_SAMPLES;
   cases->data.seed = (uint64_t)cases->seed;

@@ -245,8 +245,7 @@ const gconv_option gconv_job_options[] = {
     MAP_HEADING("Input"),
     OPTION('i', "input", "PATH...", texts, common.inputs, KEEPS, .also = "image images source src", .several = true,
            .help = "images, folders, quoted patterns such as 'shots/*.png', FILE:3 or data.npz:NAME for one image of a "
-                   "file, or - for "
-                   "standard input; may be repeated"),
+                   "file, or - for standard input; may be repeated"),
     OPTION(0, "files-from", "FILE", once, files_from, KEEPS, .near = "list from-file files",
            .help =
                "a list of inputs, a name a line, or - for standard input: find photos -name '*.png' | gconv --files-from - "
@@ -311,8 +310,7 @@ const gconv_option gconv_job_options[] = {
     MAP_OPTION(0, "no-clobber", NULL, flag, common.no_clobber, KEEPS, .also = "no-overwrite keep-existing",
                .excludes = "skip-existing",
                .excluded =
-                   "--no-clobber and --%s exclude each other: one calls a result that exists a failure, the other does "
-                   "not",
+                   "--no-clobber and --%s exclude each other: one calls a result that exists a failure, the other does not",
                .help = "keep existing results, and count them as failed; default: replace them"),
     MAP_OPTION(0, "skip-existing", NULL, flag, skip_existing, KEEPS,
                .help = "skip results that exist, whatever they contain"),
