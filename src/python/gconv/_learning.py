@@ -19,7 +19,7 @@ from ._errors import ArgumentError, Error, FormatError, UnsupportedError, Warnin
 from ._filter import BORDERS
 from ._filters import Filter
 from ._layers import MATHS
-from ._network import Network, file_bytes, from_bytes, map_of_classes, model_rows, names_of
+from ._network import Model, Network, map_of_classes, model_rows, names_of
 from ._types import NDArray, Numbers, Pair, Path
 
 __all__ = ["Epoch", "Fit", "SVM", "classify", "fit", "train"]
@@ -275,8 +275,10 @@ def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str
 
 # ---- Support vector machines ----
 
-class SVM:
+class SVM(Model):
     """A support vector machine: SVM.train() makes one, SVM.load() reads a model of LIBSVM or gconv."""
+
+    _file = "svm.model"
 
     def __init__(self, model: Any) -> None:
         """Users call SVM.train() or SVM.load()."""
@@ -322,21 +324,9 @@ class SVM:
         """Reads a model. Raises FormatError, which names the line that is wrong."""
         return cls(_core.svm_load(os.fspath(path)))
 
-    def save(self, path: Path) -> None:
-        """Writes the model, whole or not at all, as text that LIBSVM reads."""
-        self._model.save(os.fspath(path))
-
     def __repr__(self):
         of = f"{len(self.classes)} classes" if self.classes else "regression"
         return f"<gconv.SVM: {of}, {self.vectors} support vectors of {self.columns} columns>"
-
-    def __reduce__(self):  # to be copied, and to be sent to other processes
-        return _svm_of, (file_bytes(self.save, "svm.model"),)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The names of the classes; () of regression."""
-        return self._info["classes"]
 
     @property
     def columns(self) -> int:
@@ -344,19 +334,9 @@ class SVM:
         return self._info["columns"]
 
     @property
-    def features(self) -> str | None:
-        """The features of pixels that its columns are, as a text; None: it takes rows of tables."""
-        return self._info["features"]
-
-    @property
     def vectors(self) -> int:
         """How many support vectors there are."""
         return self._info["vectors"]
-
-    @property
-    def class_values(self) -> list[int]:
-        """The number that each class has in maps."""
-        return self._model.class_values()
 
     def _predict(self, rows, device, missing=None):
         return self._model.predict(finite_rows(model_rows(rows, self._info, missing)), str(device))
@@ -388,10 +368,6 @@ class SVM:
         if not self.classes:
             raise ArgumentError("the model is of regression, which has no classes: predict() yields numbers")
         return self.predict(x, device=device or "cpu", missing=missing).tolist()
-
-
-def _svm_of(contents):
-    return from_bytes(SVM.load, "svm.model", contents)
 
 
 def _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed, device):

@@ -38,8 +38,32 @@ def from_bytes(load, name, contents):
         return load(path)
 
 
-def _network_of(contents):
-    return from_bytes(Network.load, "network.safetensors", contents)
+class Model:
+    """What Network and SVM have in common: a file, classes, features of pixels."""
+
+    _file = ""  #: a name that such a file may have
+
+    def save(self, path: Path) -> None:
+        """Writes it to a file, whole or not at all: a network with the bits of its weights, an SVM as text for LIBSVM, too."""
+        self._model.save(os.fspath(path))
+
+    def __reduce__(self):  # to be copied, and to be sent to other processes
+        return from_bytes, (type(self).load, self._file, file_bytes(self.save, self._file))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes; () where there are none, as of regression."""
+        return self._info["classes"]
+
+    @property
+    def features(self) -> str | None:
+        """The features of pixels that it takes, as a text; None: it takes images as they are, or rows of tables."""
+        return self._info["features"]
+
+    @property
+    def class_values(self) -> list[int]:
+        """The number that each class has in maps."""
+        return self._model.class_values()
 
 
 def map_of_classes(operation, image, axes, device):
@@ -86,12 +110,14 @@ def model_rows(rows, info, missing=None):
     return rows if origins is None else rows - origins
 
 
-class Network:
+class Network(Model):
     """A chain of layers with their weights. Network.load() reads one, gconv.train() makes one.
 
         net = gconv.Network.load("denoise.safetensors")
         y = net(x)                                          # N x C x H x W -> N x K x P x Q, float32
     """
+
+    _file = "network.safetensors"
 
     def __init__(self, text: str, channels: int, height: int = 0, width: int = 0, *, outputs: int = 0,
                  seed: int = 0) -> None:
@@ -148,15 +174,8 @@ class Network:
         contents = b"".join((struct.pack("<Q", len(text)), text, *blobs))
         return from_bytes(lambda path: cls.load(path, layers=str(layers)), "weights.safetensors", contents)
 
-    def save(self, path: Path) -> None:
-        """Writes the network to a file, whole or not at all. Weights keep their bits."""
-        self._model.save(os.fspath(path))
-
     def __repr__(self):
         return f"<gconv.Network: {len(self.layers)} layers, {self.channels} channels>"
-
-    def __reduce__(self):  # to be copied, and to be sent to other processes
-        return _network_of, (file_bytes(self.save, "network.safetensors"),)
 
     @property
     def channels(self) -> int:
@@ -169,19 +188,9 @@ class Network:
         return self._info["height"], self._info["width"]
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """The name of each output; () where outputs are no classes."""
-        return self._info["classes"]
-
-    @property
     def layers(self) -> tuple[dict[str, Any], ...]:
         """A dict for each layer: kind, and of convolutions shape (K, C, R, S) and activation."""
         return self._info["layers"]
-
-    @property
-    def features(self) -> str | None:
-        """The features of pixels that its inputs are, as a text; None: it takes images as they are."""
-        return self._info["features"]
 
     @property
     def trained(self) -> str | None:
@@ -249,8 +258,3 @@ class Network:
         outputs = host(self(x, axes=axes, device=device))
         outputs = outputs if outputs.ndim == 4 else outputs[None]
         return [self.classes[number] for number in np.argmax(outputs.mean(axis=(2, 3)), axis=1)]
-
-    @property
-    def class_values(self) -> list[int]:
-        """The number that each class has in maps."""
-        return self._model.class_values()
