@@ -61,7 +61,8 @@ def public_functions():
             one = getattr(module, name)
             if inspect.isfunction(one):
                 yield f"{module.__name__}.{name}", one
-            for method, value in vars(one).items() if inspect.isclass(one) else ():
+            own = [base for base in inspect.getmro(one) if base.__module__.startswith("gconv")] if inspect.isclass(one) else []
+            for method, value in [item for base in own for item in vars(base).items()]:
                 function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
                 if inspect.isfunction(function) and (method[0] != "_" or method in ("__init__", "__call__")):
                     yield f"{module.__name__}.{name}.{method}", function
