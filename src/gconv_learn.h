@@ -74,6 +74,9 @@ typedef struct gconv_network {
   gconv_column_notes notes; /* owned: of the table or the pixels that it was trained on; zeroes: nothing is known */
   uint8_t *palette;         /* owned: of maps of classes, the colour of each class, R G B, 3 * class_count bytes; or NULL */
   char *others; /* owned: what else is in the JSON of its file, an object, which is kept when it is written; or NULL */
+  struct gconv_graph *graph; /* owned: a network that is no chain of layers, but a graph of nodes: `layers` is NULL then. It
+                                can be applied, on the CPU, but neither written nor trained */
+  uint64_t graph_digest;     /* of the nodes and numbers of the graph */
 } gconv_network;
 
 /* Frees what the network owns and zeroes it. NULL is allowed. */
@@ -86,10 +89,10 @@ bool gconv_network_is_one(const char *path);
  * of layer or a version that this gconv does not know. */
 gconv_status gconv_network_read(const char *path, gconv_network *network);
 
-/* Makes a network of a model that another program wrote, into *network, which must be empty: of an ONNX model that is a
- * chain of layers (`net` is NULL), or of the weights of a PyTorch nn.Sequential in safetensors. Of these, `net` says what
- * follows each layer, "relu, /2 relu, mean, softmax" (docs/filter-formats.md). GCONV_UNSUPPORTED names the node or tensor
- * that fits no network. */
+/* Makes a network of a model that another program wrote, into *network, which must be empty: of an ONNX model
+ * (`net` is NULL), which becomes a chain of layers or, where it is none, a graph; or of the weights of a PyTorch
+ * nn.Sequential in safetensors. Of these, `net` says what follows each layer, "relu, /2 relu, mean, softmax"
+ * (docs/filter-formats.md). GCONV_UNSUPPORTED names the node or tensor that fits no network. */
 gconv_status gconv_network_import(const char *path, const char *net, gconv_network *network);
 
 /* Writes it whole or not at all. Weights keep their bits. */

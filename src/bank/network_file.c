@@ -38,6 +38,8 @@ void gconv_network_free(gconv_network *network) {
   free(network->palette);
   gconv_column_notes_free(&network->notes);
   free(network->others);
+  if (network->graph)
+    ((gconv_graph_head *)network->graph)->free(network->graph);
   *network = (gconv_network){0};
 }
 
@@ -287,6 +289,11 @@ bool gconv_network_is_one(const char *path) {
 /* ---- Writing ---- */
 
 gconv_status gconv_network_check_given(const gconv_network *network) {
+  if (network->graph)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s; so it is a graph of nodes, which is neither trained nor written as layers: use the ONNX model "
+                      "itself",
+                      ((const gconv_graph_head *)network->graph)->obstacle);
   GCONV_NEED_AS(network->layers, "network->layers");
   if (network->count < 1 || network->count > GCONV_NETWORK_MAX_LAYERS)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a network of %zu layers; there can be 1 to %d", network->count,

@@ -51,6 +51,12 @@ gconv_layer *gconv_network_open_layer(const gconv_network *network);
 /* Fails unless `network`, which `function` is about to fill, is empty. */
 gconv_status gconv_network_check_empty(const char *function, const gconv_network *network);
 
+/* What a graph begins with (src/graph/graph.h), so that a network can be freed here. */
+typedef struct gconv_graph_head {
+  void (*free)(struct gconv_graph *graph);
+  char *obstacle; /* owned: why it is no chain of layers */
+} gconv_graph_head;
+
 /* ---- Models of other programs ---- */
 
 /* gconv_network_of_onnx() appends the layers of an ONNX model to *network, which is empty except for its arrays.

@@ -187,6 +187,8 @@ static gconv_status inform_model(const telling *t, const char *word, bool *is_on
     const char *kind = network ? "network" : model ? "svm" : "bank";
     json_array_append_new(t->list, json_pack("{s:o, s:s}", "path", gconv_json_text(word), "kind", kind));
   } else if (bank) {
+    if (gconv_model_is_one(word))
+      gconv_graph_print(word); /* a model that is no network has banks */
     return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE;
   } else if (*is_one) {
     status = network ? gconv_network_print(word) : gconv_svm_print(word);

@@ -56,6 +56,8 @@ static void add_network(uint64_t *hash, const gconv_network *network) {
     add_bytes(hash, network->classes[k], strlen(network->classes[k]) + 1);
     add_bytes(hash, network->palette ? network->palette + 3 * k : NULL, network->palette ? 3 : 0);
   }
+  if (network->graph)
+    add_text(hash, "graph %016" PRIx64, network->graph_digest);
   add_text(hash, "network %d %d %d", network->channels, network->mean_count, network->std_count);
   add_bytes(hash, network->mean, (size_t)network->mean_count * sizeof(float));
   add_bytes(hash, network->std, (size_t)network->std_count * sizeof(float));

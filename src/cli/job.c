@@ -36,7 +36,7 @@ static gconv_status read_filters(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   GCONV_NEW(job->before, job->before_count + 1, "out of memory");
   for (size_t i = 0; i < settings->before_count; i++) {
-    if (job->networks[i].layers)
+    if (gconv_job_is_network(&job->networks[i]))
       continue;
     GCONV_TRY(read_stage(&settings->before[i], &job->before[i]));
     if (job->before[i].count != 1 && !job->before[i].gradient)
@@ -179,7 +179,7 @@ static void make_batch(gconv_main_job *job) {
 static bool has_use_for_border(const gconv_main_job *job) {
   size_t networks = job->svm != NULL, stages = job->settings->before_count + 1;
   for (size_t i = 0; job->networks && i < stages; i++)
-    networks += job->networks[i].layers != NULL;
+    networks += gconv_job_is_network(&job->networks[i]);
   return networks < stages;
 }
 
@@ -344,9 +344,9 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
   if (i == settings->before_count && network->features)
     return gconv_operation_pixels(network, &job->network, operation);
   if (i == settings->before_count)
-    return network->layers ? gconv_operation_of_network(network, &job->network, operation)
-                           : gconv_operation_filters(&job->filters, &job->options, operation);
-  if (network->layers) {
+    return gconv_job_is_network(network) ? gconv_operation_of_network(network, &job->network, operation)
+                                         : gconv_operation_filters(&job->filters, &job->options, operation);
+  if (gconv_job_is_network(network)) {
     gconv_network_options options = network_stage_options(job, &settings->before[i]);
     return gconv_operation_of_network(network, &options, operation);
   }

@@ -97,6 +97,14 @@ size_t gconv_inputs_tell(const gconv_inputs *inputs, bool quiet);
 /* Reads the networks that -f names, and refuses what does not go with them. */
 gconv_status gconv_job_read_networks(gconv_main_job *job);
 
+/* Whether a stage of a job is a network: a chain of layers, or a graph. */
+static inline bool gconv_job_is_network(const gconv_network *stage) {
+  return stage->layers || stage->graph;
+}
+
+/* Returns how many channels a network makes of an image. */
+int32_t gconv_job_count_channels(const gconv_network *network);
+
 /* Returns the network of the last stage; NULL if it is no network. */
 const gconv_network *gconv_job_last_network(const gconv_main_job *job);
 

@@ -87,6 +87,8 @@ static gconv_status make_network_labels(const gconv_main_job *job, bool each, gc
   for (size_t i = 0; network && i < network->count; i++)
     if (network->layers[i].bank)
       outputs.filters = network->layers[i].bank->filters;
+  if (network && network->graph)
+    outputs.filters = gconv_job_count_channels(network);
   outputs.names = network && network->class_count == (size_t)outputs.filters ? network->classes : NULL;
   if (job->svm) {
     outputs.filters = (int32_t)gconv_svm_get_info(job->svm)->class_count;
@@ -102,7 +104,7 @@ static gconv_status make_network_labels(const gconv_main_job *job, bool each, gc
 /* Returns how many channels the first stage takes, which an array C x H x W may have; 0: any number. */
 static int32_t planes_of_first(const gconv_main_job *job) {
   const gconv_network *network = job->has_networks ? &job->networks[0] : NULL;
-  if (job->settings->layout == 1 || (network && (!network->layers || network->features)))
+  if (job->settings->layout == 1 || (network && (!gconv_job_is_network(network) || network->features)))
     return 0;
   if (network)
     return network->channels;

@@ -23,12 +23,13 @@ typedef struct drawn {
 /* ---- Shapes ---- */
 
 static gconv_status begin(const char *path, drawn *d) {
-  GCONV_TRY(gconv_network_read(path, &d->network));
+  GCONV_TRY(gconv_network_load(path, &d->network));
   const gconv_network *network = &d->network;
   d->height = network->height > 0 ? network->height : ANY_SIZE;
   d->width = network->width > 0 ? network->width : ANY_SIZE;
-  const gconv_image like = {
+  gconv_image like = {
       .type = GCONV_F32, .frames = 1, .height = d->height, .width = d->width, .channels = network->channels, .planar = true};
+  like.channels = network->channels > 0 ? network->channels : 3; /* a graph may leave it open */
   GCONV_TRY(gconv_device_open("cpu", 1, &d->device));
   GCONV_TRY(gconv_operation_of_network(network, NULL, &d->operation));
   gconv_status status = gconv_plan_create(d->device, &like, d->operation, 0, &d->plan);
@@ -69,6 +70,23 @@ static const char *name_kind(const gconv_layer *layer, const gconv_layer_info *i
 static const char *name_loss(gconv_loss loss) {
   static const char *const names[] = {GCONV_EACH_LOSS(GCONV_NAMED)};
   return names[loss];
+}
+
+/* ---- Graphs ---- */
+
+gconv_status gconv_graph_print(const char *path) {
+  drawn d = {0};
+  char *text = NULL;
+  gconv_status status = begin(path, &d);
+  if (status == GCONV_OK && d.network.graph && d.plan)
+    status = gconv_plan_explain(d.plan, &text);
+  if (text)
+    gconv_print(stdout, "%s: a graph of nodes; for an image of %d x %d:\n", path, d.width, d.height);
+  if (text)
+    fputs(text, stdout);
+  free(text);
+  end(&d);
+  return status;
 }
 
 /* ---- As text ---- */

@@ -116,7 +116,7 @@ gconv_status gconv_job_read_networks(gconv_main_job *job) {
   }
   job->has_networks = found > 0;
   for (size_t i = 0; i < count && found > 0; i++)
-    if (!job->networks[i].layers && !(job->svm && i + 1 == count))
+    if (!gconv_job_is_network(&job->networks[i]) && !(job->svm && i + 1 == count))
       GCONV_TRY(check_beside(gconv_job_settings_stage(settings, i)));
   if (found > 0 && settings->before_count > 0 && gconv_job_settings_want_race(settings))
     return gconv_refuse("--algorithm all times the layers of one network: leave out --then");
@@ -125,7 +125,7 @@ gconv_status gconv_job_read_networks(gconv_main_job *job) {
 
 const gconv_network *gconv_job_last_network(const gconv_main_job *job) {
   const gconv_network *last = job->networks ? &job->networks[job->settings->before_count] : NULL;
-  return last && last->layers ? last : NULL;
+  return last && gconv_job_is_network(last) ? last : NULL;
 }
 
 bool gconv_job_find_classifier(const gconv_main_job *job, gconv_classifier *classifier) {
@@ -148,7 +148,8 @@ static gconv_status find_result(gconv_device *device, const gconv_network *netwo
                                 gconv_image *like, gconv_image *result) {
   gconv_operation *operation = NULL;
   gconv_plan *plan = NULL;
-  *like = (gconv_image){.type = GCONV_F32, .frames = 1, .channels = network->channels, .planar = true};
+  const int32_t channels = network->channels > 0 ? network->channels : 3; /* a graph may leave it open */
+  *like = (gconv_image){.type = GCONV_F32, .frames = 1, .channels = channels, .planar = true};
   like->height = network->height > 0 ? network->height : height;
   like->width = network->width > 0 ? network->width : width;
   gconv_status status = gconv_operation_of_network(network, NULL, &operation);
@@ -160,25 +161,36 @@ static gconv_status find_result(gconv_device *device, const gconv_network *netwo
   return status;
 }
 
-static gconv_network_makes find_makes(const gconv_network *network) {
-  static const int32_t sizes[][2] = {{61, 67}, {509, 521}}; /* no stride divides these sizes, so each one shows */
-  gconv_image like = {0}, result = {0};
+/* Finds the headers of an image, and of what the network makes of it. If this fails, the images will show what is wrong. */
+static gconv_status find_example(const gconv_network *network, gconv_image *like, gconv_image *result) {
+  /* No stride divides the first sizes, so each one shows. */
+  static const int32_t sizes[][2] = {{61, 67}, {509, 521}, {256, 256}};
   gconv_device *device = NULL;
-  gconv_network_makes makes = GCONV_MAKES_MAPS;
   gconv_status status = gconv_device_open("cpu", 1, &device);
-  for (int i = 0; i < 2 && device; i++) {
-    status = find_result(device, network, sizes[i][0], sizes[i][1], &like, &result);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && device; i++) {
+    status = find_result(device, network, sizes[i][0], sizes[i][1], like, result);
     if (status == GCONV_OK)
       break;
   }
   gconv_device_close(device);
-  if (status != GCONV_OK) /* the images will show what is wrong */
-    return makes;
+  return status;
+}
+
+int32_t gconv_job_count_channels(const gconv_network *network) {
+  gconv_image like = {0}, result = {0};
+  return find_example(network, &like, &result) == GCONV_OK ? result.channels : 1;
+}
+
+static gconv_network_makes find_makes(const gconv_network *network) {
+  gconv_image like = {0}, result = {0};
+  if (find_example(network, &like, &result) != GCONV_OK)
+    return GCONV_MAKES_MAPS;
   if (result.height == 1 && result.width == 1 && (like.height > 1 || like.width > 1))
     return GCONV_MAKES_NUMBERS;
-  if (result.channels == like.channels && result.height == like.height && result.width == like.width)
-    makes = GCONV_MAKES_IMAGES;
-  return makes;
+  const bool same_size = result.height == like.height && result.width == like.width;
+  if (result.channels == like.channels && (same_size || (network->graph && result.height >= like.height)))
+    return GCONV_MAKES_IMAGES;
+  return GCONV_MAKES_MAPS;
 }
 
 /* ---- Maps of classes ---- */

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "bank/network_file.h"
 #include "graph/node.h"
 
 #include <stdio.h>
@@ -18,6 +19,7 @@ typedef struct gconv_graph_value {
   char *name;          /* owned; not printable by itself */
   gconv_tensor tensor; /* of constants, with owned data; of inputs, type and shape as the file says: see `said` */
   bool constant, input;
+  bool external; /* of constants: the numbers are in a file beside the model */
   bool said;     /* of inputs: the file says the shape. Sizes that it leaves open are 0 */
   int32_t maker; /* the number of the node that makes it; -1: none */
 } gconv_graph_value;
@@ -31,6 +33,7 @@ typedef struct gconv_graph_node {
 } gconv_graph_node;
 
 typedef struct gconv_graph {
+  gconv_graph_head head;
   char *path; /* owned: for errors */
   uint64_t opset;
   gconv_graph_value *values;

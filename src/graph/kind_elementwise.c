@@ -132,7 +132,7 @@ UNARY_PLAIN(ceiling, float, float, ceilf(x))
 UNARY_PLAIN(rounded, float, float, rintf(x))
 UNARY_PLAIN(sign, float, float, x != x ? x : (float)((x > 0) - (x < 0)))
 UNARY_PLAIN(is_nan, float, bool, x != x)
-UNARY_PLAIN(not, bool, bool, !x)
+UNARY_PLAIN(negation, bool, bool, !x)
 
 BINARY(add, a + b)
 BINARY(subtract, a - b)
@@ -302,7 +302,7 @@ static const struct {
     [ROUND] = {rounded, NULL, NULL, NULL, NULL},
     [SIGN] = {sign, sign_i64, sign_i32, NULL, NULL},
     [IS_NAN] = {is_nan, NULL, NULL, NULL, NULL},
-    [NOT] = {NULL, NULL, NULL, NULL, not },
+    [NOT] = {NULL, NULL, NULL, NULL, negation},
     [ADD] = {add, add_i64, add_i32, NULL, NULL},
     [SUB] = {subtract, subtract_i64, subtract_i32, NULL, NULL},
     [MUL] = {multiply, multiply_i64, multiply_i32, NULL, NULL},

@@ -85,7 +85,8 @@ static gconv_status read_tensor(reading *r, const gconv_onnx_tensor *from, gconv
   const uint64_t most = from->external ? gconv_memory_there() / 2 : MOST_USES * (r->file->source.size + (UINT64_C(1) << 14));
   GCONV_TRY(gconv_tensor_of_onnx(r->file, from, &value->tensor));
   value->constant = true;
-  r->constant_bytes += (uint64_t)gconv_tensor_elements(&value->tensor) * gconv_tensor_type_bytes(value->tensor.type);
+  value->external = from->external;
+  r->constant_bytes += gconv_tensor_bytes(&value->tensor);
   return r->constant_bytes <= most ? GCONV_OK
                                    : gconv_fail(GCONV_TOO_LARGE,
                                                 "%s: its tensors share bytes so often that all together "
@@ -437,6 +438,7 @@ static gconv_status read_graph(reading *r) {
 gconv_status gconv_graph_read(gconv_bank_file *file, gconv_graph **graph) {
   reading r = {.file = file, .model = gconv_onnx_model_of(file)};
   GCONV_NEW(r.graph, 1, "%s: no memory for a graph", file->path);
+  r.graph->head.free = gconv_graph_free;
   const gconv_status status = read_graph(&r);
   free(r.slots);
   if (status == GCONV_OK)
@@ -465,5 +467,6 @@ void gconv_graph_free(gconv_graph *g) {
   free(g->inputs);
   free(g->outputs);
   free(g->path);
+  free(g->head.obstacle);
   free(g);
 }

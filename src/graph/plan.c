@@ -19,12 +19,9 @@ static gconv_status no_memory(const gconv_graph *g) {
 
 /* Puts the file and the node before the last error, which is the end of a sentence. */
 static gconv_status fail_node(const gconv_graph *g, const gconv_graph_node *node, gconv_status status) {
-  GCONV_FREED char *text = strdup(gconv_last_error());
-  return gconv_fail(status, "%s: node '%s' (%s) %s", g->path, node->name, node->kind->name, text ? text : "");
-}
-
-static size_t bytes_of(const gconv_tensor *t) {
-  return (size_t)gconv_tensor_elements(t) * gconv_tensor_type_bytes(t->type);
+  char text[1000];
+  snprintf(text, sizeof text, "%s", gconv_last_error());
+  return gconv_fail(status, "%s: node '%s' (%s) %s", g->path, node->name, node->kind->name, text);
 }
 
 /* ---- Inputs ---- */
@@ -96,7 +93,7 @@ static bool can_fold(const gconv_graph_plan *p, const gconv_graph_step *step) {
     if (step->work.in[i] && !step->work.in[i]->data && !(i < 32 && kind->unread >> i & 1))
       return false;
   for (int32_t i = 0; i < step->work.out_count && kind->memory != GCONV_MEMORY_VIEW; i++)
-    bytes += step->work.out[i] ? bytes_of(step->work.out[i]) : 0;
+    bytes += step->work.out[i] ? gconv_tensor_bytes(step->work.out[i]) : 0;
   return bytes <= MOST_FOLDED && bytes <= MOST_FOLDED_TOGETHER - p->folded_bytes;
 }
 
@@ -106,9 +103,9 @@ static gconv_status give_memory(gconv_graph_plan *p, gconv_tensor *t) {
   if (!owned)
     return no_memory(p->graph);
   p->owned = owned;
-  GCONV_TRY(gconv_allocate(bytes_of(t), "a constant", &owned[p->owned_count]));
+  GCONV_TRY(gconv_allocate(gconv_tensor_bytes(t), "a constant", &owned[p->owned_count]));
   t->data = owned[p->owned_count++];
-  p->folded_bytes += bytes_of(t);
+  p->folded_bytes += gconv_tensor_bytes(t);
   return GCONV_OK;
 }
 
@@ -249,7 +246,7 @@ static void place_outputs(gconv_graph_plan *p, int32_t number, const int32_t *la
     if (block >= 0)
       take_block(p, value, block, last_use[value]);
     else
-      p->block_of[value] = add_block(p, value, bytes_of(s->work.out[i]), number, last_use[value]);
+      p->block_of[value] = add_block(p, value, gconv_tensor_bytes(s->work.out[i]), number, last_use[value]);
   }
 }
 
@@ -275,7 +272,8 @@ static gconv_status place_all(gconv_graph_plan *p) {
   for (size_t i = 0; i < g->value_count; i++)
     p->block_of[i] = -1;
   for (size_t i = 0; i < g->input_count; i++)
-    p->block_of[g->inputs[i]] = add_block(p, g->inputs[i], bytes_of(&p->tensors[g->inputs[i]]), -1, last_use[g->inputs[i]]);
+    p->block_of[g->inputs[i]] =
+        add_block(p, g->inputs[i], gconv_tensor_bytes(&p->tensors[g->inputs[i]]), -1, last_use[g->inputs[i]]);
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *s = &p->steps[i];
     place_outputs(p, (int32_t)i, last_use);
@@ -305,7 +303,7 @@ static gconv_status fill(gconv_graph_plan *p, const gconv_tensor *inputs) {
   for (size_t i = 0; i < g->value_count; i++) {
     if (g->values[i].constant)
       p->tensors[i] = g->values[i].tensor;
-    p->constant_bytes += g->values[i].constant ? bytes_of(&p->tensors[i]) : 0;
+    p->constant_bytes += g->values[i].constant ? gconv_tensor_bytes(&p->tensors[i]) : 0;
   }
   for (size_t i = 0; i < g->input_count; i++)
     GCONV_TRY(take_input(p, i, &inputs[i]));

@@ -43,6 +43,10 @@ static inline int64_t gconv_tensor_elements(const gconv_tensor *tensor) {
   return gconv_tensor_count(tensor, 0, tensor->axes);
 }
 
+static inline size_t gconv_tensor_bytes(const gconv_tensor *tensor) {
+  return (size_t)gconv_tensor_elements(tensor) * gconv_tensor_type_bytes(tensor->type);
+}
+
 /* Fails if the shape has a negative size, too many axes, or more than 2^40 elements. */
 gconv_status gconv_tensor_check(const gconv_tensor *tensor);
 

@@ -22,7 +22,9 @@ void gconv_network_explain(const gconv_plan *plan, FILE *text) {
   const gconv_step *pads = NULL;
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
-    if (!step->pads)
+    if (step->graph)
+      gconv_graph_plan_explain(step->graph, text);
+    else if (!step->pads)
       print_step(text, step, pads);
     pads = step->pads ? step : NULL;
   }

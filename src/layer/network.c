@@ -23,16 +23,6 @@ int32_t gconv_step_first(const gconv_step *step, int32_t turn) {
   return gconv_layer_turn_first(&step->problem, step->images, turn);
 }
 
-size_t gconv_step_in_floats(const gconv_step *step) {
-  const gconv_layer_problem *p = &step->problem;
-  return (size_t)p->channels * (size_t)p->height * (size_t)p->width;
-}
-
-size_t gconv_step_out_floats(const gconv_step *step) {
-  const gconv_layer_problem *p = &step->problem;
-  return (size_t)p->filters * (size_t)p->out_height * (size_t)p->out_width;
-}
-
 /* ---- Checks ---- */
 
 static gconv_status check_count(const char *what, int32_t count, int32_t channels) {
@@ -60,7 +50,7 @@ static gconv_status check_options(const gconv_network_options *options, const gc
 /* Warns once if images have another size than the network was made for. Rows of tables are no images. */
 static void tell_size(const gconv_image *like, const gconv_network_operation *operation) {
   bool *told = (bool *)&operation->told;
-  if ((operation->height <= 1 && operation->width <= 1) ||
+  if (operation->graph || (operation->height <= 1 && operation->width <= 1) ||
       (like->height == operation->height && like->width == operation->width) ||
       __atomic_exchange_n(told, true, __ATOMIC_RELAXED))
     return;
@@ -86,11 +76,30 @@ static gconv_status copy_numbers(const float *numbers, int32_t count, int32_t ch
 
 /* Returns how many channels of an image the first layer gets. */
 static int32_t taken_channels(const gconv_image *like, const gconv_network_operation *operation) {
-  const gconv_layer *first = &operation->layers[0];
+  const gconv_layer *first = &operation->layers[0]; /* of a graph, there is none */
   bool alpha = like->alpha && like->channels > 1;
+  if (operation->graph && operation->channels == 0)
+    return like->channels - alpha;
   if (operation->channels > 0)
     return alpha && operation->channels != like->channels ? like->channels - 1 : like->channels;
   return first->bank ? gconv_layer_channels(first, like->channels, like->alpha) : like->channels - alpha;
+}
+
+/* Fails unless a graph takes images of this size, which its file may fix. */
+static gconv_status check_graph_input(const gconv_network_operation *operation, const gconv_input *input) {
+  if (!operation->graph)
+    return GCONV_OK;
+  if ((operation->height > 0 && operation->height != input->height) ||
+      (operation->width > 0 && operation->width != input->width))
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "the network takes images of %d x %d pixels (height, width; 0: any) alone, and this one has %d x %d: "
+                      "resize it, or export the model for any size",
+                      operation->height, operation->width, input->height, input->width);
+  if (operation->channels > 1 && operation->channels != input->channels)
+    return gconv_fail(GCONV_UNSUPPORTED, "the network takes images of %d channels, and this one has %d%s",
+                      operation->channels, input->channels,
+                      input->channels == 1 ? "; a grey image can be saved as RGB" : "");
+  return GCONV_OK;
 }
 
 static gconv_status make_input(const gconv_image *like, gconv_type stored, const gconv_network_operation *operation,
@@ -103,6 +112,7 @@ static gconv_status make_input(const gconv_image *like, gconv_type stored, const
                          .width = like->width,
                          .rows = like->height,
                          .file_channels = like->channels};
+  GCONV_TRY(check_graph_input(operation, input));
   if (input->channels < like->channels && options->presentation != GCONV_PRESENT_IMAGE)
     gconv_warn_once("alpha left out", "alpha is left out: the first layer takes the %d channels before it", input->channels);
   else if (input->channels == like->channels && like->alpha && like->channels > 1)
@@ -128,11 +138,10 @@ static void fill_info(gconv_step *step, const gconv_layer_problem *input) {
   bool each = step->info.each;
   double estimate = step->info.estimate_ms;
   const gconv_layer_algorithm *algorithm = step->algorithm;
-  step->info = (gconv_layer_info){.algorithm = algorithm    ? algorithm->info.name
-                                               : step->pads ? "padding"
-                                                            : gconv_layer_kind_name(step->kind),
+  const char *kind = step->graph ? "graph" : step->pads ? "padding" : gconv_layer_kind_name(step->kind);
+  step->info = (gconv_layer_info){.algorithm = algorithm ? algorithm->info.name : kind,
                                   .math = gconv_math_name(algorithm ? problem->math : GCONV_MATH_FP32),
-                                  .exact = !algorithm || algorithm->info.exact,
+                                  .exact = step->graph ? false : !algorithm || algorithm->info.exact,
                                   .each = each,
                                   .images = step->images,
                                   .channels = problem->channels,
@@ -195,7 +204,7 @@ static const gconv_layer_problem *unpadded(const gconv_network_plan *network, co
 /* Chooses the algorithm of a step, and fills its info. */
 static gconv_status make_step(gconv_network_plan *network, gconv_step *step, const gconv_layer *layer,
                               const gconv_network_options *options, const char *wanted, FILE *reasons) {
-  if (step->pads || !gconv_layer_work_of(step->kind)->by_algorithms) {
+  if (step->graph || step->pads || !gconv_layer_work_of(step->kind)->by_algorithms) {
     fill_info(step, &step->whole);
     return GCONV_OK;
   }
@@ -302,6 +311,17 @@ static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
   }
 }
 
+/* Makes the only step of a network that is a graph. */
+static gconv_status resolve_graph(gconv_network_plan *network, const gconv_graph *graph,
+                                  const gconv_network_options *options) {
+  const gconv_graph_options how = {network->base.device, options->algorithm, options->without, options->math,
+                                   options->workspace_bytes};
+  if (network->base.device->type != &gconv_device_type_cpu)
+    return gconv_fail(GCONV_UNSUPPORTED, "this network is a graph: it runs on the CPU: take -d cpu");
+  network->count = 1;
+  return gconv_graph_step_make(graph, &how, &network->out, &network->steps[0]);
+}
+
 static gconv_status make_steps(gconv_network_plan *network, const gconv_network_operation *operation,
                                const gconv_network_options *options, int32_t rows, bool any_algorithm) {
   const gconv_image first = network->out;
@@ -309,6 +329,8 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   size_t size = 0;
   for (size_t i = 0; i < operation->count; i++)
     GCONV_TRY(resolve_layer(network, &layers[i], i, options, &first));
+  if (operation->graph)
+    GCONV_TRY(resolve_graph(network, operation->graph, options));
   set_chosen_for(network, options->any_batch);
   if (rows > 0 && gconv_network_can_cut_rows(network))
     GCONV_TRY(gconv_network_cut_rows(network, rows));
@@ -318,8 +340,8 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++) {
     gconv_step *step = &network->steps[i];
-    const gconv_layer *layer = &layers[step->layer];
-    const char *wanted = layer->algorithm ? layer->algorithm : options->algorithm ? options->algorithm : "auto";
+    const gconv_layer *layer = step->graph ? NULL : &layers[step->layer];
+    const char *wanted = layer && layer->algorithm ? layer->algorithm : options->algorithm ? options->algorithm : "auto";
     status = make_step(network, step, layer, options, any_algorithm ? "auto" : wanted, reasons);
     if (status == GCONV_OK && step->algorithm && !any_algorithm)
       status = gconv_layer_check_rounding(step->algorithm, &step->problem, strcmp(wanted, "auto") == 0);
@@ -374,7 +396,8 @@ static void fill_plan_info(gconv_network_plan *network) {
 static gconv_status make_outputs(gconv_network_plan *network, const gconv_network_options *options) {
   gconv_image maps = network->out;
   maps.height = network->steps[network->count - 1].whole.out_height;
-  GCONV_TRY(gconv_presenter_make(options, &maps, network->filters, &network->seen, &network->presenter));
+  GCONV_TRY(
+      gconv_presenter_make(options, &maps, network->filters, &network->seen, network->steps[0].graph, &network->presenter));
   size_t count = gconv_presenter_outputs(&network->presenter);
   network->base.outputs = calloc(count, sizeof *network->base.outputs);
   if (!network->base.outputs)
@@ -426,7 +449,9 @@ static gconv_status fill_network(gconv_network_plan *network, const gconv_networ
 /* Prepares what only executions need: weights and buffers. */
 static gconv_status prepare(gconv_network_plan *network, const gconv_network_operation *operation) {
   for (size_t i = 0; i < network->count; i++)
-    if (network->steps[i].algorithm)
+    if (network->steps[i].graph)
+      GCONV_TRY(gconv_graph_plan_allocate(network->steps[i].graph));
+    else if (network->steps[i].algorithm)
       GCONV_TRY(gconv_layer_weights(&operation->layers[network->steps[i].layer], &network->steps[i]));
   return network->type->prepare(network, &network->run);
 }
@@ -434,7 +459,7 @@ static gconv_status prepare(gconv_network_plan *network, const gconv_network_ope
 gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *base, gconv_plan *plan) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   gconv_network_plan *network = (gconv_network_plan *)plan;
-  network->steps = calloc(2 * operation->count, sizeof *network->steps);
+  network->steps = calloc(2 * operation->count + 1, sizeof *network->steps);
   if (!network->steps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   gconv_device_enter(order->device);

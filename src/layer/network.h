@@ -4,6 +4,7 @@
 #pragma once
 
 #include "graph/choose.h"
+#include "graph/graph.h"
 #include "layer/present.h"
 #include "operation/operation.h"
 
@@ -30,6 +31,7 @@ typedef struct gconv_band {
 /* A layer and how it is solved, or the padding of a layer's input. Layers without weights, and steps that pad, have no
  * algorithm, but a problem with the shapes of their input and output. */
 typedef struct gconv_step {
+  gconv_graph_plan *graph; /* owned: the whole network is this graph, which is the only step; NULL: a layer */
   gconv_layer_kind kind;
   size_t layer;                /* the number of its layer, from 0 on */
   bool pads;                   /* it pads the input of its layer, which the next step solves (border.c) */
@@ -54,6 +56,8 @@ typedef struct gconv_network_operation {
   gconv_operation base;
   gconv_layer *layers; /* owned, with the names of algorithms */
   size_t count;
+  const gconv_graph *graph;      /* a network without layers; else NULL. It belongs to the caller */
+  int32_t graph_outputs;         /* channels of what the graph makes */
   int32_t channels;              /* of images that a gconv_network was made for; 0: as the first layer says */
   int32_t height, width;         /* of images that a gconv_network was made for; 0: any size */
   bool told;                     /* a warning told of images of another size; changed atomically */
@@ -116,8 +120,14 @@ int32_t gconv_step_turns(const gconv_step *step);
 int32_t gconv_step_first(const gconv_step *step, int32_t turn);
 
 /* Return the floats of one image of a step's input, and of its output. */
-size_t gconv_step_in_floats(const gconv_step *step);
-size_t gconv_step_out_floats(const gconv_step *step);
+static inline size_t gconv_step_in_floats(const gconv_step *step) {
+  const gconv_layer_problem *p = &step->problem;
+  return (size_t)p->channels * (size_t)p->height * (size_t)p->width;
+}
+static inline size_t gconv_step_out_floats(const gconv_step *step) {
+  const gconv_layer_problem *p = &step->problem;
+  return (size_t)p->filters * (size_t)p->out_height * (size_t)p->out_width;
+}
 
 /* Finds which of `count` rows, laid from row `first` of a tensor on, are inside the tensor of `height` rows: *begin .. *end
  * - 1. */
@@ -153,6 +163,16 @@ gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
 /* As gconv_plan_measure(); if `warm`, with the same buffers each time. On a GPU, the time to enqueue is not measured. */
 gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,
                                       double *milliseconds);
+
+/* The step of a network that is a graph (graph_step.c). gconv_graph_step_make() plans the graph for images like
+ * network->out, which becomes the header of its output; gconv_graph_step_allocate() gives it buffers. The input and output
+ * of gconv_graph_step_execute() are tensors of step->images images, one after the other. */
+gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
+                                   gconv_step *step);
+gconv_status gconv_graph_step_execute(const gconv_step *step, const float *in, float *out);
+/* Finds how many channels the graph makes of images of `channels` (0: any) and this size; 0: of some size. */
+gconv_status gconv_graph_find_outputs(const gconv_graph *graph, int32_t channels, int32_t height, int32_t width,
+                                      int32_t *outputs);
 
 /* gconv_network_plan_type: plans of operations of layers. gconv_network_fill() is their fill_plan(). */
 extern const gconv_plan_type gconv_network_plan_type;

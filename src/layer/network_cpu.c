@@ -309,7 +309,9 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
     float *to = is_last(network, i) ? out : run->middle[i % 2];
-    if (step->pads)
+    if (step->graph)
+      GCONV_TRY(gconv_graph_step_execute(step, tensor, to));
+    else if (step->pads)
       execute_padding(run, step, first, tensor, to);
     else if (step->algorithm)
       GCONV_TRY(execute_step(run, step, tensor, to));

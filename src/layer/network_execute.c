@@ -74,11 +74,30 @@ static void copy_rows(const gconv_image *from, gconv_image *to) {
 
 /* ---- Alpha, of results that are images like the input ---- */
 
-/* Copies alpha to the rows of `out`, from row `row` of the image `in` on. */
+/* Copies alpha to the rows of `out`, from row `row` of the image `in` on. An output of another size than `in` gets alpha
+ * that is interpolated between the four nearest pixels. */
 typedef struct alpha_job {
   const gconv_image *in, *out;
   int32_t row;
+  bool resized; /* `in` and `out` are whole, and of different sizes */
 } alpha_job;
+
+/* Returns the place in a row or column of `size` pixels that pixel `at` of `outputs` lies on, within it. */
+static float place_in(int32_t at, int32_t outputs, int32_t size) {
+  const float place = ((float)at + 0.5F) * (float)size / (float)outputs - 0.5F;
+  return fminf(fmaxf(place, 0), (float)(size - 1));
+}
+
+static float resized_alpha(const gconv_image *in, const gconv_image *out, int32_t frame, int32_t row, int32_t column) {
+  const float y = place_in(row, out->height, in->height), x = place_in(column, out->width, in->width);
+  const int32_t y0 = (int32_t)y, x0 = (int32_t)x, c = in->channels - 1;
+  const int32_t y1 = y0 + 1 < in->height ? y0 + 1 : y0, x1 = x0 + 1 < in->width ? x0 + 1 : x0;
+  const float above = (1 - (x - (float)x0)) * (float)gconv_sample_at(in, frame, c, y0, x0) +
+                      (x - (float)x0) * (float)gconv_sample_at(in, frame, c, y0, x1);
+  const float below = (1 - (x - (float)x0)) * (float)gconv_sample_at(in, frame, c, y1, x0) +
+                      (x - (float)x0) * (float)gconv_sample_at(in, frame, c, y1, x1);
+  return above + (y - (float)y0) * (below - above);
+}
 
 static void copy_alpha_row(void *context, size_t turn, int thread) {
   const alpha_job *job = context;
@@ -89,7 +108,9 @@ static void copy_alpha_row(void *context, size_t turn, int thread) {
   uint8_t *to = (uint8_t *)out->data + (size_t)frame * out->plane_bytes + (size_t)y * out->row_bytes;
   (void)thread;
   for (int32_t x = 0; x < out->width; x++) {
-    float alpha = (float)gconv_sample_at(in, frame, in->channels - 1, job->row + y, x) / white;
+    const float level = job->resized ? resized_alpha(in, out, frame, y, x)
+                                     : (float)gconv_sample_at(in, frame, in->channels - 1, job->row + y, x);
+    float alpha = level / white;
     gconv_tone_put_row(out->type, plain, &alpha, 1, to, (size_t)(x + 1) * (size_t)out->channels - 1, 1);
   }
 }
@@ -97,7 +118,9 @@ static void copy_alpha_row(void *context, size_t turn, int thread) {
 /* `in` begins at row in_row, and `out` at row `first`. */
 static void copy_alpha(const gconv_network_plan *network, const gconv_image *in, int32_t in_row, int32_t first,
                        const gconv_image *out) {
-  alpha_job job = {in, out, first - in_row};
+  const bool other =
+      network->presenter.height != network->base.like.height || network->presenter.width != network->base.like.width;
+  alpha_job job = {in, out, first - in_row, other};
   if (network->presenter.alpha && network->presenter.planes < network->presenter.channels && out->data)
     gconv_threads_run(network->base.device->threads, (size_t)out->frames * (size_t)out->height, copy_alpha_row, &job);
 }
@@ -292,8 +315,10 @@ static void free_network(gconv_plan *plan) {
   gconv_network_plan *network = (gconv_network_plan *)plan;
   if (network->type)
     network->type->release(network->run);
-  for (size_t i = 0; i < network->count; i++)
+  for (size_t i = 0; i < network->count; i++) {
     gconv_release(network->steps[i].weights);
+    gconv_graph_plan_free(network->steps[i].graph);
+  }
   gconv_image_free(&network->maps);
   gconv_presenter_free(&network->presenter);
   free(network->steps);
@@ -330,6 +355,10 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
     need->verify = fmax(need->verify, 4 * (before + bytes) + 4 * input_bytes);
     before = bytes;
     workspace = fmax(workspace, (double)info->workspace_bytes);
+    if (network->steps[i].graph) {
+      need->fixed += (double)network->steps[i].graph->arena_bytes + 2 * (double)network->steps[i].graph->constant_bytes;
+      continue;
+    }
     need->fixed += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;
   }
   double map_row = 4.0 * network->out.frames * network->out.channels * network->out.width;

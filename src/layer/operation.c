@@ -35,6 +35,8 @@ static void free_operation(gconv_operation *base) {
 static size_t count_outputs(const gconv_operation *base) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   const gconv_bank *last = NULL;
+  if (operation->graph)
+    return operation->options.presentation == GCONV_PRESENT_PICTURES ? (size_t)operation->graph_outputs : 1;
   for (size_t i = operation->count; i-- > 0 && !last;)
     last = operation->layers[i].bank;
   return operation->options.presentation == GCONV_PRESENT_PICTURES && last ? (size_t)last->filters : 1;
@@ -44,6 +46,9 @@ static size_t count_outputs(const gconv_operation *base) {
 static double held_bytes(const gconv_operation *base) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   double weights = 0;
+  for (size_t i = 0; operation->graph && i < operation->graph->value_count; i++)
+    if (operation->graph->values[i].constant)
+      weights += (double)gconv_tensor_elements(&operation->graph->values[i].tensor);
   for (size_t i = 0; i < operation->count; i++) {
     const gconv_bank *bank = operation->layers[i].bank;
     weights += bank ? (double)bank->filters * bank->channels * bank->rows * bank->columns : 0;
@@ -53,6 +58,8 @@ static double held_bytes(const gconv_operation *base) {
 
 static const char *lacks(const gconv_operation *base, const char *device) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
+  if (operation->graph && !gconv_device_has(device, operation->options.algorithm, gconv_layer_algorithm_at))
+    return operation->options.algorithm;
   for (size_t i = 0; i < operation->count; i++) {
     const char *own = operation->layers[i].algorithm, *name = own ? own : operation->options.algorithm;
     if (!gconv_device_has(device, name, gconv_layer_algorithm_at))
@@ -112,7 +119,7 @@ static gconv_status own_options(gconv_network_options *options) {
 
 static gconv_status fill(const gconv_layer *layers, size_t count, gconv_network_operation *operation) {
   GCONV_TRY(own_options(&operation->options));
-  operation->layers = calloc(count, sizeof *operation->layers);
+  operation->layers = calloc(count + 1, sizeof *operation->layers);
   if (!operation->layers)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   for (; operation->count < count; operation->count++) {
@@ -169,25 +176,34 @@ static gconv_status check(const gconv_layer *layers, size_t count, const gconv_n
   return check_options(options);
 }
 
+/* Sets what an operation knows of its network. */
+static gconv_status take_network(const gconv_network *network, gconv_network_operation *operation) {
+  operation->channels = network->channels;
+  operation->height = network->height;
+  operation->width = network->width;
+  operation->graph = network->graph;
+  return network->graph ? gconv_graph_find_outputs(network->graph, network->channels, network->height, network->width,
+                                                   &operation->graph_outputs)
+                        : GCONV_OK;
+}
+
 /* network: the network that has the layers; or NULL. */
 static gconv_status make_operation(const gconv_layer *layers, size_t count, const gconv_network_options *options,
                                    const gconv_network *network, gconv_operation **result) {
   static const gconv_network_options defaults;
-  GCONV_TRY(check(layers, count, options ? options : &defaults));
+  if (!network || !network->graph)
+    GCONV_TRY(check(layers, count, options ? options : &defaults));
   gconv_network_operation *operation = calloc(1, sizeof *operation);
   if (!operation)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   bool image = options && options->presentation == GCONV_PRESENT_IMAGE;
   operation->base = (gconv_operation){image ? &image_type : &network_type, 1};
-  if (network) {
-    operation->channels = network->channels;
-    operation->height = network->height;
-    operation->width = network->width;
-  }
   operation->options = options ? *options : defaults;
   if (operation->options.tone.scale == 0)
     operation->options.tone.scale = 1;
   gconv_status status = fill(layers, count, operation);
+  if (status == GCONV_OK && network)
+    status = take_network(network, operation);
   if (status != GCONV_OK) {
     free_operation(&operation->base);
     return status;
@@ -207,9 +223,10 @@ gconv_status gconv_operation_of_network(const gconv_network *network, const gcon
                                         gconv_operation **result) {
   static const gconv_network_options defaults;
   GCONV_NEED(network);
-  GCONV_NEED_AS(network->layers, "network->layers");
+  if (!network->graph)
+    GCONV_NEED_AS(network->layers, "network->layers");
   GCONV_NEED_AS(result, "operation");
-  GCONV_TRY(gconv_check_value("the network's channels", network->channels, 1, INT32_MAX));
+  GCONV_TRY(gconv_check_value("the network's channels", network->channels, network->graph ? 0 : 1, INT32_MAX));
   gconv_network_options own = options ? *options : defaults;
   GCONV_TRY(check_options(&own));
   if (!own.mean && network->mean) {

@@ -83,10 +83,11 @@ static bool has_labels(const gconv_presenter *p) {
 }
 
 /* Prepares one picture like the input. */
-static gconv_status make_image(gconv_presenter *p, const gconv_image *maps, const gconv_image *in, gconv_combine combine) {
+static gconv_status make_image(gconv_presenter *p, const gconv_image *maps, const gconv_image *in, gconv_combine combine,
+                               bool any_size) {
   const int32_t colours = in->channels - (in->alpha && in->channels > 1);
   bool whole = maps->channels == in->channels, fits = whole || maps->channels == colours;
-  if (!fits || maps->height != in->height || maps->width != in->width || combine != GCONV_COMBINE_NONE)
+  if (!fits || (!any_size && (maps->height != in->height || maps->width != in->width)) || combine != GCONV_COMBINE_NONE)
     return gconv_fail(GCONV_UNSUPPORTED,
                       "the network makes %d x %d x %d (channels, height, width) of %d x %d x %d: that is no image like its "
                       "input: write .npy",
@@ -100,7 +101,7 @@ static gconv_status make_image(gconv_presenter *p, const gconv_image *maps, cons
 }
 
 gconv_status gconv_presenter_make(const gconv_network_options *options, const gconv_image *maps, int32_t filters,
-                                  const gconv_image *in, gconv_presenter *p) {
+                                  const gconv_image *in, bool any_size, gconv_presenter *p) {
   bool colour = maps->channels == 3 * filters; /* channel c * K + k belongs to filter k */
   *p = (gconv_presenter){.kind = options->presentation, .tone = options->tone, .height = maps->height, .width = maps->width};
   p->tiles = p->columns = p->planes = p->plane_step = 1;
@@ -122,7 +123,7 @@ gconv_status gconv_presenter_make(const gconv_network_options *options, const gc
       return gconv_fail(GCONV_BAD_ARGUMENT, "a map of classes is one of argmax");
     return make_values(p, options, filters);
   case GCONV_PRESENT_IMAGE:
-    return make_image(p, maps, in, options->combine);
+    return make_image(p, maps, in, options->combine, any_size);
   case GCONV_PRESENT_PICTURES:
   case GCONV_PRESENT_MOSAIC:
     p->planes = p->channels = colour ? 3 : 1;

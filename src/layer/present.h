@@ -29,9 +29,10 @@ typedef struct gconv_presenter {
 } gconv_presenter;
 
 /* Decides how `maps` (their header) become outputs; `filters`: how many the last bank has, and `in` is the header of the
- * input. The caller calls gconv_presenter_free() in any case. GCONV_UNSUPPORTED if the maps are no picture. */
+ * input. any_size: an image like the input may have another size. The caller calls gconv_presenter_free() in any case.
+ * GCONV_UNSUPPORTED if the maps are no picture. */
 gconv_status gconv_presenter_make(const gconv_network_options *options, const gconv_image *maps, int32_t filters,
-                                  const gconv_image *in, gconv_presenter *presenter);
+                                  const gconv_image *in, bool any_size, gconv_presenter *presenter);
 void gconv_presenter_free(gconv_presenter *presenter);
 
 /* True if the outputs are pictures, not the maps themselves. */

@@ -32,6 +32,8 @@ bool gconv_network_can_cut_rows(const gconv_network_plan *network) {
   bool strided = false;
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
+    if (step->graph)
+      return false;
     strided = strided || step->problem.stride_y > 1;
     if (step->pads && !gconv_step_pads_bands(step, step + 1))
       return false;

@@ -223,6 +223,8 @@ static gconv_status compare(const gconv_network_plan *network, const gconv_field
 gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                   double budget, gconv_verification *result) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
+  if (network->steps[0].graph)
+    return gconv_fail(GCONV_UNSUPPORTED, "--verify: this network is a graph, of which there is no recomputation in float64");
   (void)budget; /* every output needs all of the layers before */
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a plan by rows cannot be verified: make one for whole images");

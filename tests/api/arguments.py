@@ -202,7 +202,7 @@ FIELDS = {
         "layers": ["!NULL", *[f".&bad_layers[{i}]" for i in range(10)]], "banks": ["NULL"], "count": ["!0"], "channels": ["!0", "!-1", "!INT32_MIN", ".INT32_MAX"],
         "height": [".-1", ".INT32_MIN", ".0"], "width": [".-1", ".INT32_MIN", ".0"], "mean": [".NULL"], "std": ["NULL"], "mean_count": [".-1", ".INT32_MIN"],
         "std_count": [".-1", ".1"], "classes": [".NULL"], "class_count": ["0", ".1", ".2"], "loss": [".99", ".-1"], "seed": ANY,
-        "label": ['(char *)"\\xff"'], "features": ['(char *)"\\xff"'], "palette": UNKNOWN, "notes": [".{1, NULL, NULL, NULL, NULL}"], "trained": ['(char *)"x"', '(char *)"\\xff"'], "others": ['(char *)"x"', '(char *)"[]"']},
+        "label": ['(char *)"\\xff"'], "features": ['(char *)"\\xff"'], "palette": UNKNOWN, "graph": UNKNOWN, "graph_digest": ANY, "notes": [".{1, NULL, NULL, NULL, NULL}"], "trained": ['(char *)"x"', '(char *)"\\xff"'], "others": ['(char *)"x"', '(char *)"[]"']},
     "gconv_column_notes": {"count": ["1", "SIZE_MAX"], "names": ["NULL"], "means": ["NULL"], "deviations": ["NULL"], "origins": ["NULL"]},
     "gconv_dataset_options": {
         "kind": ["!99", "!-1"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'], "usual_label": ANY,

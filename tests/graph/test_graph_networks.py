@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""ONNX models that are no chain of layers, as gconv -f applies them to pictures and arrays."""
+import unittest
+
+import numpy as np
+from graph_helper import graph, node
+from helper import CommandTest
+from PIL import Image
+from test_onnx_cases import conv
+
+RANDOM = np.random.default_rng(7)
+W = RANDOM.normal(size=(3, 3, 3, 3)).astype(np.float32) / 6
+B = np.array([0.1, 0, -0.1], np.float32)
+ANY = ("n", 3, "h", "w")
+
+
+def denoiser(shape=ANY):
+    """The input minus what a convolution makes of it, as DnCNN does."""
+    nodes = [node("Conv", ["x", "w", "b"], "noise", "c1", pads=[1, 1, 1, 1]), node("Sub", ["x", "noise"], "y", "d")]
+    return graph(nodes, {"x": np.zeros((1, 3, 4, 4), np.float32)}, constants={"w": W, "b": B}, shapes={"x": shape})
+
+
+def larger():
+    """Some pixels of 0 around each channel, then 1 - x: the output has 6 rows and columns more than the input."""
+    one = np.eye(3, dtype=np.float32)[:, :, None, None]
+    nodes = [node("Conv", ["x", "w"], "a", pads=[3, 3, 3, 3]), node("Sub", ["one", "a"], "b"), node("Sub", ["one", "b"], "y")]
+    return graph(nodes, {"x": np.zeros((1, 3, 4, 4), np.float32)}, constants={"w": one, "one": np.float32(1)}, shapes={"x": ANY})
+
+
+class Networks(CommandTest):
+    def model(self, contents, name="m.onnx"):
+        (self.folder / name).write_bytes(contents)
+
+    def test_arrays(self):
+        x = RANDOM.normal(size=(2, 3, 9, 13)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        self.model(denoiser())
+        self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", "y.npy")
+        wanted = x - conv(x, W, B, pads=(1, 1, 1, 1))
+        np.testing.assert_allclose(np.load(self.folder / "y.npy"), wanted, atol=1e-5)
+        for threads in 1, 3:  # the same bits for any number of threads
+            self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", f"y{threads}.npy", "--threads", threads)
+            np.testing.assert_array_equal(np.load(self.folder / f"y{threads}.npy"), np.load(self.folder / "y.npy"))
+
+    def test_pictures(self):
+        """Pixels are 0 .. 1, or what mean and std make of them; an image like the input is a picture."""
+        self.photo("p.png")
+        self.model(denoiser())
+        self.gconv("p.png", "-f", "m.onnx", "-o", "y.png", "--quiet")
+        x = self.pixels("p.png").astype(float).transpose(2, 0, 1)[None] / 255
+        self.assert_like("y.png", x - conv(x, W, B, pads=(1, 1, 1, 1)))
+        self.gconv("p.png", "-f", "m.onnx", "-o", "z.npy", "--mean", "0.5", "--std", "0.25")
+        x = (x - 0.5) / 0.25
+        np.testing.assert_allclose(np.load(self.folder / "z.npy"), x - conv(x, W, B, pads=(1, 1, 1, 1)), atol=1e-5)
+
+    def assert_like(self, name, wanted):
+        wanted = np.clip(wanted[0].transpose(1, 2, 0) * 255, 0, 255)
+        self.assertLessEqual(np.abs(self.pixels(name)[..., :3] - wanted).max(), 0.501)
+
+    def test_pictures_of_another_size(self):
+        pixels = RANDOM.integers(0, 256, (8, 10, 4)).astype(np.uint8)
+        pixels[..., 3] = np.linspace(0, 255, 10).astype(np.uint8)
+        Image.fromarray(pixels).save(self.folder / "p.png", dpi=(300, 300))
+        self.model(larger())
+        self.gconv("p.png", "-f", "m.onnx", "-o", "y.png")
+        made = self.pixels("y.png")
+        np.testing.assert_array_equal(made[..., :3], np.pad(pixels[..., :3], ((3, 3), (3, 3), (0, 0))))
+        self.assertTrue((np.diff(made[0, :, 3].astype(int)) >= 0).all() and made[0, 0, 3] == 0 and made[0, -1, 3] == 255)
+        self.assertTrue((made[..., 3] == made[:1, :, 3]).all())
+        with Image.open(self.folder / "y.png") as image:
+            self.assertAlmostEqual(image.info["dpi"][0], 300, delta=1)
+
+    def test_a_picture_for_each_channel(self):
+        self.photo("p.png")
+        self.model(denoiser())
+        self.gconv("p.png", "-f", "m.onnx", "-o", "{stem}_{index}_{filter}.png", "--combine", "none", "--quiet")
+        self.assertEqual(len([name for name in self.files() if name.endswith(".png")]), 4)
+
+    def test_told(self):
+        self.photo("p.png")
+        self.model(denoiser())
+        explained = self.gconv("p.png", "-f", "m.onnx", "-o", "y.png", "--explain")
+        told = explained.stdout + explained.stderr
+        self.assertRegex(told, r"graph: 2 nodes run(.*\n)+memory: .* MB(.*\n)+ *Conv 'c1': 1 x 3 x 13 x 17, .* algorithm")
+        self.assertRegex(self.gconv("info", "m.onnx").stdout, r"(?s)a graph of nodes; for an image of 256 x 256.*Sub 'd': 1 x 3 x 256 x 256")
+
+    def test_refused(self):
+        self.photo("p.png")
+        self.photo("grey.png", channels=1)
+        self.model(denoiser())
+        self.model(denoiser((1, 3, 20, 20)), "fixed.onnx")
+        for word, image, *words in (
+            ("images of 20 x 20 pixels (height, width; 0: any) alone, and this one has 13 x 17", "p.png", "fixed.onnx"),
+            ("images of 3 channels, and this one has 1; a grey", "grey.png", "m.onnx"),
+            ("there is no recomputation in float64", "p.png", "m.onnx", "--verify"),
+        ):
+            self.assertIn(word, self.gconv(image, "-o", "y.png", "-f", *words, status=(1, 2)).stderr)
+            self.assertNotIn("y.png", self.files())
+        self.usage_error("so it is a graph of nodes, which is neither trained nor written", "bank", "convert", "m.onnx", "-o", "m.safetensors")
+        two = graph([node("Add", ["x", "z"], "y")], {"x": W, "z": W})
+        self.model(two, "two.onnx")
+        self.usage_error("the model has 2 inputs", "p.png", "-f", "two.onnx", "-o", "y.png")
+
+    def test_resume_sees_another_model(self):
+        self.photo("p.png")
+        self.model(denoiser())
+        words = ("p.png", "-f", "m.onnx", "-o", "out/{stem}.png", "--resume", "--quiet")
+        self.gconv(*words)
+        before = (self.folder / "out/p.png").read_bytes()
+        self.model(larger())
+        self.gconv(*words, status=(0, 1, 2))
+        self.gconv("p.png", "-f", "m.onnx", "-o", "fresh.png", "--quiet")
+        self.assertNotEqual((self.folder / "fresh.png").read_bytes(), before)
+        self.assertIn((self.folder / "out/p.png").read_bytes(), ((self.folder / "fresh.png").read_bytes(),))
+
+
+if __name__ == "__main__":
+    unittest.main()
