@@ -61,12 +61,13 @@ static gconv_status import_graph(gconv_bank_file *file, gconv_network *network) 
   char *obstacle = strdup(gconv_last_error());
   GCONV_NEED_MEMORY(obstacle, "%s: no memory for a graph", file->path);
   gconv_network_free(network); /* what the reader of chains began with */
-  const gconv_status status = read_graph(file, network);
+  gconv_status status = read_graph(file, network);
   if (status == GCONV_OK) {
     ((gconv_graph_head *)network->graph)->obstacle = obstacle;
     return status;
   }
   GCONV_FREED char *text = strdup(gconv_last_error());
+  status = status == GCONV_NO_MEMORY ? status : GCONV_UNSUPPORTED;
   gconv_fail(status, "%s; and it is no chain of layers: %s", text ? text : "", obstacle);
   free(obstacle);
   return status;

@@ -232,6 +232,15 @@ static gconv_status claim_outputs(reading *r, const gconv_onnx_node *n, const gc
   return GCONV_OK;
 }
 
+/* Errors of a kind's parse() are whole texts, of gconv_onnx_fail_node(), or the ends of sentences. */
+static gconv_status parse(const gconv_onnx_node *n, const gconv_node_kind *kind, int32_t opset, void *settings) {
+  const gconv_status status = kind->parse(n, kind, opset, settings);
+  if (status == GCONV_OK || strncmp(gconv_last_error(), n->file->path, strlen(n->file->path)) == 0)
+    return status;
+  GCONV_FREED char *text = strdup(gconv_last_error());
+  return gconv_onnx_fail_node(n, status, "%s", text ? text : "");
+}
+
 static gconv_status fill_node(reading *r, const gconv_onnx_node *n, const gconv_node_kind *kind, int32_t number) {
   gconv_graph_node *node = &r->graph->nodes[number];
   const char *output = gconv_onnx_output(n), *called = n->name && *n->name ? n->name : output ? output : "";
@@ -248,7 +257,7 @@ static gconv_status fill_node(reading *r, const gconv_onnx_node *n, const gconv_
   GCONV_TRY(gconv_allocate(kind->settings_bytes, "the settings of a node", &node->settings));
   memset(node->settings, 0, kind->settings_bytes);
   if (kind->parse)
-    GCONV_TRY(kind->parse(n, kind, (int32_t)r->graph->opset, node->settings));
+    GCONV_TRY(parse(n, kind, (int32_t)r->graph->opset, node->settings));
   GCONV_TRY(find_values(r, n->inputs, node->in_count, node->in));
   GCONV_TRY(find_values(r, n->outputs, node->out_count, node->out));
   return claim_outputs(r, n, node, number);

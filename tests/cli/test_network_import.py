@@ -267,8 +267,9 @@ class Applied(NetworkTest):
         self.gconv("-i", "x.npy", "-f", "p.onnx:first", "-o", "y.npy")
         np.testing.assert_allclose(self.load("y.npy")[0], apply([Layer(self.first.weight, self.first.bias, padding=[1, 1, 1, 1])], self.load("x.npy")[0]), rtol=0, atol=3e-5)
         (self.folder / "p.onnx").write_bytes(model([self.nodes[0], node("Softmax", ["a"], "y", "last")], self.tensors, ("n", 3, "h", "w")))
-        self.usage_error("node 'last' (Softmax) normalises along axis -1: here that is the channels, axis 1; its Conv nodes are banks, as -f FILE:NAME", "-i", "x.npy", "-f",
-                         "p.onnx", "-o", "y.npy", "--no-clobber")
+        self.usage_error("node 'last' (Softmax) normalises along axis -1: here that is the channels, axis 1; so it is a graph", "bank", "convert", "p.onnx", "-o", "net.safetensors")
+        (self.folder / "p.onnx").write_bytes(model([self.nodes[0], node("Nonsense", ["a"], "y", "last")], self.tensors, ("n", 3, "h", "w")))
+        self.usage_error("Nonsense (node 'last'); what is read are", "-i", "x.npy", "-f", "p.onnx", "-o", "z.npy")
         self.usage_error("--stride: m.onnx is a network, whose file says how each layer is applied: leave it out, or name a layer, as m.onnx:NAME", "-i", "x.npy", "-f", "m.onnx",
                          "--stride", "2", "-o", "z.npy")
 
