@@ -2,16 +2,13 @@
 /* Convolutions in one and two dimensions. The algorithms of layers solve them, chosen as those of layers are. What follows a
  * convolution and only scales and shifts its channels becomes a part of its weights; an activation is the algorithm's. */
 #include "bank/onnx_rules.h"
-#include "base/memory.h"
-#include "graph/choose.h"
-#include "graph/node.h"
+#include "graph/solve.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum { X, WEIGHTS, BIASES };
 enum { AXES = 2 /* height and width; of one dimension, the height is 1 */, LARGEST_EXTENT = 1 << 30 };
-static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
 
 typedef enum padding { NOTSET, SAME_UPPER, SAME_LOWER, VALID } padding;
 
@@ -167,20 +164,7 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
   return (gconv_node_window){a->stride, 1, a->before, (a->taps - 1) * a->dilation - a->before};
 }
 
-/* ---- Choice ---- */
-
-typedef struct prepared {
-  gconv_layer_choice choice;
-  bool constant;  /* the weights are: they are packed once */
-  float *weights; /* owned: as in layer_problem.h; NULL until the first run */
-} prepared;
-
-static void release(void *memory) {
-  prepared *p = memory;
-  if (p)
-    gconv_release(p->weights);
-  free(p);
-}
+/* ---- Runs ---- */
 
 static gconv_layer_problem problem_of(const gconv_node_work *work, const axis both[AXES]) {
   const settings *s = work->settings;
@@ -201,92 +185,59 @@ static gconv_layer_problem problem_of(const gconv_node_work *work, const axis bo
                                .out_height = (int32_t)both[0].outputs,
                                .out_width = (int32_t)both[1].outputs,
                                .activation = work->fused.activation,
-                               .slope = work->fused.slope,
-                               .math = work->options->math,
-                               .workspace_limit =
-                                   work->options->workspace_bytes > 0 ? work->options->workspace_bytes : DEFAULT_WORKSPACE};
+                               .slope = work->fused.slope};
 }
 
-static gconv_status choose(const gconv_node_work *work, gconv_layer_choice *choice) {
-  const char *wanted = work->options->algorithm ? work->options->algorithm : "auto";
-  char *text = NULL;
-  size_t size;
-  FILE *reasons = open_memstream(&text, &size);
-  GCONV_NEED_MEMORY(reasons, "has no memory for its choice");
-  gconv_status status = gconv_layer_choose(work->options->device, work->options->without, wanted, choice, reasons);
-  GCONV_THEN(status, gconv_layer_check_rounding(choice->algorithm, &choice->problem, strcmp(wanted, "auto") == 0));
-  if (status != GCONV_OK)
-    gconv_fail_in(status, "cannot be solved");
-  fclose(reasons);
-  free(text);
-  return status;
-}
-
-static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **result) {
+static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **solver) {
   axis both[AXES];
   int32_t axes;
   (void)kind;
   GCONV_TRY(resolve(work, &axes, both));
-  prepared *p;
-  GCONV_NEW(p, 1, "has no memory for its weights");
-  p->choice.whole = p->choice.problem = problem_of(work, both);
-  p->choice.images = p->choice.chosen_for = p->choice.whole.images;
-  p->constant = work->in[WEIGHTS]->data && (work->in_count <= BIASES || !work->in[BIASES] || work->in[BIASES]->data);
-  const gconv_status status = choose(work, &p->choice);
-  if (status == GCONV_OK)
-    *result = p;
-  else
-    release(p);
-  return status;
+  const gconv_layer_problem problem = problem_of(work, both);
+  const bool constant = work->in[WEIGHTS]->data && (work->in_count <= BIASES || !work->in[BIASES] || work->in[BIASES]->data);
+  return gconv_solver_create(work, &problem, constant, (gconv_solver **)solver);
 }
 
-/* Returns the workspace of one thread, in whole cache lines. */
-static size_t seat_bytes(const prepared *p) {
-  return (p->choice.workspace_bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
+static void release(void *solver) {
+  gconv_solver_free(solver);
 }
 
 static size_t workspace(const gconv_node_work *work) {
-  return seat_bytes(work->prepared) * (work->threads ? (size_t)gconv_threads_count(work->threads) : 1);
+  return gconv_solver_workspace(work->prepared, work);
 }
 
-static void tell(const void *memory, char *text, size_t size) {
-  const prepared *p = memory;
-  const gconv_layer_problem *problem = &p->choice.whole;
+static void tell(const void *prepared, char *text, size_t size) {
+  const gconv_layer_choice *choice = &((const gconv_solver *)prepared)->choice;
+  const gconv_layer_problem *problem = &choice->whole;
   snprintf(text, size, "%d filters of %d x %d x %d, stride %d, algorithm %s", problem->filters,
            problem->channels / problem->groups, problem->rows, problem->columns, problem->stride_y,
-           p->choice.algorithm->info.name);
+           choice->algorithm->info.name);
 }
 
-/* ---- Runs ---- */
-
-/* Makes the weights that the algorithm reads, with what was fused. */
-static gconv_status pack(const gconv_node_work *work, prepared *p) {
-  const gconv_layer_problem *problem = &p->choice.problem;
-  const gconv_layer_algorithm *algorithm = p->choice.algorithm;
+/* Makes weights and biases, with what was fused. */
+static void fill(const gconv_node_work *work, const gconv_layer_problem *problem, float *weights) {
   const gconv_node_fused *fused = &work->fused;
   const int64_t taps = gconv_layer_taps(problem);
   const float *from = work->in[WEIGHTS]->data;
   const float *biases = work->in_count > BIASES && work->in[BIASES] ? work->in[BIASES]->data : NULL;
-  size_t count;
-  if (!p->weights)
-    GCONV_TRY(gconv_layer_new_weights(algorithm, problem, &p->weights, &count));
   for (int64_t k = 0; k < problem->filters; k++) {
     const float scale = fused->scale ? fused->scale[k] : 1, bias = biases ? biases[k] : 0;
     for (int64_t t = 0; t < taps; t++)
-      p->weights[k * taps + t] = from[k * taps + t] * scale;
-    p->weights[problem->filters * taps + k] = fused->shift ? bias * scale + fused->shift[k] : bias;
+      weights[k * taps + t] = from[k * taps + t] * scale;
+    weights[problem->filters * taps + k] = fused->shift ? bias * scale + fused->shift[k] : bias;
   }
-  return algorithm->prepare ? algorithm->prepare(problem, p->weights, p->weights + gconv_layer_weight_floats(problem))
-                            : GCONV_OK;
 }
 
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
-  prepared *p = work->prepared;
+  gconv_solver *solver = work->prepared;
+  float *weights;
   (void)kind;
-  if (!p->weights || !p->constant)
-    GCONV_TRY(pack(work, p));
-  return gconv_layer_execute_cpu(p->choice.algorithm, &p->choice.problem, p->choice.images, p->weights, work->in[X]->data,
-                                 work->out[0]->data, work->threads, work->workspace, seat_bytes(p));
+  GCONV_TRY(gconv_solver_open(solver, &weights));
+  if (weights) {
+    fill(work, &solver->choice.problem, weights);
+    GCONV_TRY(gconv_solver_pack(solver));
+  }
+  return gconv_solver_run(solver, work, work->in[X]->data, work->out[0]->data, work->workspace);
 }
 
 static rules conv_rules = {STRING("auto_pad"),

@@ -46,6 +46,23 @@ def opened(x, block, columns_first):
     return x.reshape(shape).transpose(order).reshape(n, c // block**2, h * block, w * block)
 
 
+def scattered(x, w, strides, pads, size, bias=0, dilations=(1, 1), groups=1):
+    """A transposed convolution: each input adds its filter to an output of `size`; pads are top, left."""
+    each, channels = w.shape[1], x.shape[1] // groups
+    y = np.zeros((x.shape[0], each * groups, 64, 64))
+    for c in range(x.shape[1]):
+        part = slice(c // channels * each, (c // channels + 1) * each)
+        for r in range(w.shape[2]):
+            for s in range(w.shape[3]):
+                top, left = 16 + r * dilations[0] - pads[0], 16 + s * dilations[1] - pads[1]
+                rows = slice(top, top + strides[0] * x.shape[2], strides[0])
+                columns = slice(left, left + strides[1] * x.shape[3], strides[1])
+                y[:, part, rows, columns] += x[:, c, None].astype(float) * w[c, :, r, s][:, None, None]
+    return y[:, :, 16 : 16 + size[0], 16 : 16 + size[1]] + np.reshape(bias, (-1, 1, 1))
+
+
+W = RANDOM.normal(size=(4, 3, 3, 5)).astype(np.float32)
+A, B = RANDOM.normal(size=(3, 1, 5, 6)).astype(np.float32), RANDOM.normal(size=(2, 6, 9)).astype(np.float32)
 e = np.exp(X.astype(float) - X.max(1, keepdims=True))
 counts = windows(np.ones_like(X), (3, 3), (2, 2), (1, 1, 1, 1), 0, np.sum)
 half = lambda scale: lambda o: (o + 0.5) / scale - 0.5  # noqa: E731
@@ -96,6 +113,16 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("GroupNormalization", [X, C, C + 1], {"num_groups": 2},
      normalized(X.reshape(2, 2, 70), 2).reshape(X.shape) * C[:, None, None] + (C + 1)[:, None, None]),
     ("LayerNormalization", [X, X[0, 0], X[1, 1]], {"axis": 2}, normalized(X, (2, 3)) * X[0, 0] + X[1, 1]),
+    ("ConvTranspose", [X, W, C[:3]], {}, scattered(X, W, (1, 1), (0, 0), (7, 11), C[:3])),
+    ("ConvTranspose", [X, W], {"strides": [2, 3], "pads": [1, 2, 0, 1]}, scattered(X, W, (2, 3), (1, 2), (10, 20))),
+    ("ConvTranspose", [X, W, C[:3]], {"strides": [3, 2], "output_padding": [2, 1]}, scattered(X, W, (3, 2), (0, 0), (17, 18), C[:3])),
+    ("ConvTranspose", [X, W], {"strides": [2, 2], "dilations": [2, 1], "group": 2}, scattered(X, W, (2, 2), (0, 0), (13, 17), 0, (2, 1), 2)),
+    ("ConvTranspose", [X, W], {"strides": [2, 2], "auto_pad": "SAME_UPPER"}, scattered(X, W, (2, 2), (0, 1), (10, 14))),
+    ("ConvTranspose", [X, W], {"strides": [5, 7]}, scattered(X, W, (5, 7), (0, 0), (23, 47))),
+    ("MatMul", [A, B], {}, np.matmul(A.astype(float), B)),
+    ("MatMul", [B[0, 0], B[0].T], {}, B[0, 0].astype(float) @ B[0].T),
+    ("Gemm", [A[0, 0], B[0], B[1, :1]], {"alpha": 0.5, "beta": 2.0}, 0.5 * (A[0, 0].astype(float) @ B[0]) + 2 * B[1, :1]),
+    ("Gemm", [B[0], A[0, 0]], {"transA": 1, "transB": 1}, B[0].T.astype(float) @ A[0, 0].T),
     ("Softmax", [X], {"axis": 1}, e / e.sum(1, keepdims=True)),
     ("LogSoftmax", [X], {"axis": 1}, np.log(e / e.sum(1, keepdims=True))),
     ("Resize", [X, "", np.array([1, 1, 2, 3], np.float32)], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
@@ -115,6 +142,9 @@ REFUSED = [  # operator, inputs, attributes, what the program says
     ("Pad", [X, I64(0, 0, 5, 0, 0, 0, 0, 0)], {"mode": "reflect"}, "smaller than the input"),
     ("MaxPool", [X], {"kernel_shape": [6, 1]}, "larger than its input"),
     ("BatchNormalization", [X, C[:3], C, C, C], {}, "a list of 4 numbers"),
+    ("ConvTranspose", [X, W[:3]], {}, "filters for 3 channels"),
+    ("ConvTranspose", [X, W], {"pads": [9, 9, 9, 9]}, "leaves no output"),
+    ("MatMul", [A, B[:, :5]], {}, "do not fit together"),
     ("Resize", [X, "", np.array([1, 1, 2], np.float32)], {}, "one for each axis"),
     ("Resize", [X, "", np.array([1, 1, 0, 2], np.float32)], {}, "a scale of 0"),
 ]

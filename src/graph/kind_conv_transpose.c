@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ConvTranspose, in one and two dimensions: each input adds its filter, times its value, to the output. Along an axis of
+ * stride s, with P pads before,
+ *
+ *     y[s q + f - P] = sum over j of x[q - j] w[s j + f],    f = 0 .. s - 1, j = 0 .. ceil(R / s) - 1
+ *
+ * For each f, that is a convolution of x with every s-th tap. So it is one convolution with K s s filters, which an
+ * algorithm of layers solves, and then the results of all f are interleaved. Filters with a dilation get zeros between their
+ * taps.
+ */
+#include "bank/onnx_rules.h"
+#include "graph/move.h"
+#include "graph/solve.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { X, WEIGHTS, BIASES };
+enum { AXES = 2 /* height and width; of one dimension, the height is 1 */, LARGEST = 1 << 20 };
+typedef enum padding { NOTSET, VALID, SAME_UPPER, SAME_LOWER } padding;
+static const char *const paddings[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
+
+typedef struct settings {
+  padding padding;
+  gconv_onnx_integers stride, dilation, pads, more, wanted; /* more: output_padding; wanted: output_shape */
+  int64_t groups;
+} settings;
+
+static gconv_status take_list(const gconv_onnx_node *node, const char *name, int64_t least, gconv_onnx_integers *list) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
+  if (a)
+    *list = a->integers;
+  for (size_t i = 0; a && i < list->count && i < GCONV_ONNX_INTEGERS; i++)
+    if (list->numbers[i] < least || list->numbers[i] > LARGEST)
+      return gconv_fail(GCONV_BAD_FILE, "has %" PRId64 " in its attribute '%s'", list->numbers[i], name);
+  return GCONV_OK;
+}
+
+static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
+  settings *s = made;
+  const gconv_onnx_attribute *automatic = gconv_onnx_find_attribute(node, "auto_pad");
+  (void)kind;
+  (void)opset;
+  while (automatic && s->padding <= SAME_LOWER && (!automatic->text || strcmp(automatic->text, paddings[s->padding]) != 0))
+    s->padding++;
+  if (s->padding > SAME_LOWER)
+    return gconv_fail(GCONV_BAD_FILE, "has an auto_pad that is none of NOTSET, SAME_UPPER, SAME_LOWER and VALID");
+  s->groups = gconv_onnx_integer_of(node, "group", 1);
+  GCONV_TRY(take_list(node, "strides", 1, &s->stride));
+  GCONV_TRY(take_list(node, "dilations", 1, &s->dilation));
+  GCONV_TRY(take_list(node, "pads", -LARGEST, &s->pads));
+  GCONV_TRY(take_list(node, "output_padding", 0, &s->more));
+  return take_list(node, "output_shape", 1, &s->wanted);
+}
+
+/* ---- Shapes ---- */
+
+typedef struct axis {
+  int64_t size, taps, stride, dilation, before, outputs;
+  int64_t some; /* taps of the convolution: ceil(extent / stride) */
+} axis;
+
+static int64_t number_of(const gconv_onnx_integers *list, int32_t which, int64_t otherwise) {
+  return which >= 0 && (size_t)which < list->count ? list->numbers[which] : otherwise;
+}
+
+static gconv_status resolve_axis(const gconv_node_work *work, int32_t axes, int32_t which, axis *a) {
+  const settings *s = work->settings;
+  const int32_t at = which - (AXES - axes); /* the number of the axis among those of the image; -1: it is not there */
+  *a = (axis){1, 1, 1, 1, 0, 1, 1};
+  if (at < 0)
+    return GCONV_OK;
+  a->size = work->in[X]->shape[2 + at];
+  a->taps = work->in[WEIGHTS]->shape[2 + at];
+  a->stride = number_of(&s->stride, at, 1);
+  a->dilation = number_of(&s->dilation, at, 1);
+  if (a->size < 1 || a->taps < 1 || a->size > LARGEST || a->taps > LARGEST / a->dilation || a->size > LARGEST / a->stride)
+    return gconv_fail(GCONV_BAD_FILE, "has %" PRId64 " pixels, %" PRId64 " taps and a stride of %" PRId64 " along an axis",
+                      a->size, a->taps, a->stride);
+  const int64_t extent = (a->taps - 1) * a->dilation + 1, more = number_of(&s->more, at, 0);
+  const int64_t whole = (a->size - 1) * a->stride + extent + more;
+  const int64_t same = s->wanted.count > 0 ? number_of(&s->wanted, at, 0) : a->size * a->stride;
+  const bool automatic = s->wanted.count > 0 || s->padding == SAME_UPPER || s->padding == SAME_LOWER;
+  const int64_t cut = automatic ? (whole > same ? whole - same : 0) : 0;
+  a->some = (extent - 1) / a->stride + 1;
+  a->before = automatic             ? (s->padding == SAME_UPPER ? cut / 2 : cut - cut / 2)
+              : s->padding == VALID ? 0
+                                    : number_of(&s->pads, at, 0);
+  a->outputs = automatic ? same : whole - a->before - (s->padding == VALID ? 0 : number_of(&s->pads, axes + at, 0));
+  return a->outputs > 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "leaves no output: its pads are larger than what it makes");
+}
+
+static gconv_status resolve(const gconv_node_work *work, int32_t *axes, axis both[AXES]) {
+  const settings *s = work->settings;
+  const gconv_tensor *x = work->in[X], *w = work->in[WEIGHTS];
+  *axes = x->axes - 2;
+  if (*axes < 1 || *axes > AXES || w->axes != x->axes)
+    return gconv_fail(GCONV_UNSUPPORTED, "takes tensors of %d axes and filters of %d: here both have 3 or 4", x->axes,
+                      w->axes);
+  const struct {
+    const gconv_onnx_integers *list;
+    size_t each;
+  } lists[] = {{&s->stride, 1}, {&s->dilation, 1}, {&s->pads, 2}, {&s->more, 1}, {&s->wanted, 1}};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    if (lists[i].list->count > 0 && lists[i].list->count != lists[i].each * (size_t)*axes)
+      return gconv_fail(GCONV_BAD_FILE, "has an attribute of %zu numbers, where its dimensions need %zu",
+                        lists[i].list->count, lists[i].each * (size_t)*axes);
+  for (int32_t i = 0; i < AXES; i++)
+    GCONV_TRY(resolve_axis(work, *axes, i, &both[i]));
+  return GCONV_OK;
+}
+
+static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  const gconv_tensor *x = work->in[X], *w = work->in[WEIGHTS];
+  axis both[AXES];
+  int32_t axes;
+  (void)kind;
+  for (int32_t i = 0; i < work->in_count; i++)
+    GCONV_TRY(gconv_node_need_type(work, i, GCONV_TENSOR_F32));
+  GCONV_TRY(resolve(work, &axes, both));
+  const int64_t channels = x->shape[1], filters = w->shape[1] * s->groups, phases = both[0].stride * both[1].stride;
+  if (s->groups < 1 || channels < 1 || filters < 1 || channels > LARGEST || w->shape[1] > LARGEST / s->groups ||
+      channels % s->groups != 0 || w->shape[0] != channels || x->shape[0] < 1 || x->shape[0] > INT32_MAX ||
+      filters > INT32_MAX / phases)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "has filters for %" PRId64 " channels in %" PRId64 " groups, and its input has %" PRId64 " channels",
+                      w->shape[0], s->groups, channels);
+  const gconv_tensor *b = work->in_count > BIASES ? work->in[BIASES] : NULL;
+  if (b && (b->axes != 1 || b->shape[0] != filters))
+    return gconv_fail(GCONV_BAD_FILE, "has biases that are not one number for each of %" PRId64 " filters", filters);
+  const int64_t image[4] = {x->shape[0], filters, both[AXES - axes].outputs, both[1].outputs};
+  gconv_node_set(work, 0, GCONV_TENSOR_F32, 2 + axes, image);
+  return GCONV_OK;
+}
+
+static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t which) {
+  axis both[AXES] = {{0}};
+  int32_t axes;
+  if (input != X || resolve(work, &axes, both) != GCONV_OK) /* it was resolved before */
+    return (gconv_node_window){1, 1, 0, 0};
+  const axis *a = &both[which - 2 + AXES - axes];
+  const int64_t shift = a->before > 0 ? a->before / a->stride + 1 : 0;
+  return (gconv_node_window){1, a->stride, a->some - 1, shift};
+}
+
+/* ---- Runs ---- */
+
+static gconv_layer_problem problem_of(const gconv_node_work *work, const axis both[AXES]) {
+  const settings *s = work->settings;
+  const int64_t phases = both[0].stride * both[1].stride;
+  return (gconv_layer_problem){.images = (int32_t)work->in[X]->shape[0],
+                               .channels = (int32_t)work->in[X]->shape[1],
+                               .height = (int32_t)both[0].size,
+                               .width = (int32_t)both[1].size,
+                               .filters = (int32_t)(work->in[WEIGHTS]->shape[1] * s->groups * phases),
+                               .rows = (int32_t)both[0].some,
+                               .columns = (int32_t)both[1].some,
+                               .groups = (int32_t)s->groups,
+                               .pad_top = (int32_t)both[0].some - 1,
+                               .pad_left = (int32_t)both[1].some - 1,
+                               .stride_y = 1,
+                               .stride_x = 1,
+                               .dilation_y = 1,
+                               .dilation_x = 1,
+                               .out_height = (int32_t)(both[0].size + both[0].some - 1),
+                               .out_width = (int32_t)(both[1].size + both[1].some - 1)};
+}
+
+static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **solver) {
+  axis both[AXES];
+  int32_t axes;
+  (void)kind;
+  GCONV_TRY(resolve(work, &axes, both));
+  const gconv_layer_problem problem = problem_of(work, both);
+  const bool constant = work->in[WEIGHTS]->data && (work->in_count <= BIASES || !work->in[BIASES] || work->in[BIASES]->data);
+  return gconv_solver_create(work, &problem, constant, (gconv_solver **)solver);
+}
+
+static void release(void *solver) {
+  gconv_solver_free(solver);
+}
+
+static size_t map_floats(const gconv_layer_problem *p) {
+  return (size_t)p->images * (size_t)p->filters * (size_t)p->out_height * (size_t)p->out_width;
+}
+
+/* The workspace of the solver, then the results of the convolution. */
+static size_t workspace(const gconv_node_work *work) {
+  const gconv_solver *solver = work->prepared;
+  return gconv_solver_workspace(solver, work) + map_floats(&solver->choice.whole) * sizeof(float);
+}
+
+static void tell(const void *prepared, char *text, size_t size) {
+  const gconv_layer_choice *choice = &((const gconv_solver *)prepared)->choice;
+  snprintf(text, size, "as %d filters of %d x %d x %d and interleaved, algorithm %s", choice->whole.filters,
+           choice->whole.channels / choice->whole.groups, choice->whole.rows, choice->whole.columns,
+           choice->algorithm->info.name);
+}
+
+/* Returns the tap of an axis for tap `t` of the convolution, of phase f; -1: there is none, it is 0. */
+static int64_t tap_of(const axis *a, int64_t f, int64_t t) {
+  const int64_t at = f + a->stride * (a->some - 1 - t);
+  return at % a->dilation == 0 && at / a->dilation < a->taps ? at / a->dilation : -1;
+}
+
+/* Makes the weights of the convolution: filter (k, fy, fx) of channel c has taps of w[c][k]. */
+static void fill(const gconv_node_work *work, const axis both[AXES], const gconv_layer_problem *p, float *weights) {
+  const settings *s = work->settings;
+  const float *from = work->in[WEIGHTS]->data;
+  const float *biases = work->in_count > BIASES && work->in[BIASES] ? work->in[BIASES]->data : NULL;
+  const int64_t each = work->in[WEIGHTS]->shape[1], channels = p->channels / s->groups, plane = both[0].taps * both[1].taps;
+  const int64_t phases = both[0].stride * both[1].stride;
+  float *to = weights;
+  for (int64_t filter = 0; filter < p->filters; filter++) {
+    const int64_t k = filter / phases, fy = filter % phases / both[1].stride, fx = filter % both[1].stride;
+    for (int64_t c = k / each * channels; c < (k / each + 1) * channels; c++)
+      for (int64_t y = 0; y < p->rows; y++)
+        for (int64_t x = 0; x < p->columns; x++) {
+          const int64_t row = tap_of(&both[0], fy, y), column = tap_of(&both[1], fx, x);
+          *to++ = row < 0 || column < 0 ? 0 : from[(c * each + k % each) * plane + row * both[1].taps + column];
+        }
+    weights[gconv_layer_taps(p) * p->filters + filter] = biases ? biases[k] : 0;
+  }
+}
+
+/* Results q of a phase that are in the output: the first, how many, and where the first goes. */
+typedef struct part {
+  int64_t first, count, to;
+} part;
+
+static part part_of(const axis *a, int64_t f) {
+  const int64_t shift = a->before - f, made = a->size + a->some - 1;
+  part p = {.first = shift > 0 ? (shift + a->stride - 1) / a->stride : 0};
+  p.to = p.first * a->stride - shift;
+  p.count = p.to < a->outputs ? (a->outputs - 1 - p.to) / a->stride + 1 : 0;
+  if (p.count > made - p.first)
+    p.count = made > p.first ? made - p.first : 0;
+  return p;
+}
+
+static void interleave(const gconv_node_work *work, const axis both[AXES], const gconv_layer_problem *p, const float *maps) {
+  const int64_t width = both[1].outputs, area = both[0].outputs * width, plane = (int64_t)p->out_height * p->out_width;
+  const int64_t phases = both[0].stride * both[1].stride, planes = (int64_t)p->images * p->filters / phases;
+  for (int64_t f = 0; f < phases; f++) {
+    const part y = part_of(&both[0], f / both[1].stride), x = part_of(&both[1], f % both[1].stride);
+    gconv_move move = {0};
+    gconv_move_add(&move, planes, phases * plane, area);
+    gconv_move_add(&move, y.count, p->out_width, both[0].stride * width);
+    gconv_move_add(&move, x.count, 1, both[1].stride);
+    gconv_move_run(work, &move, sizeof(float), maps + f * plane + y.first * p->out_width + x.first,
+                   (float *)work->out[0]->data + y.to * width + x.to);
+  }
+}
+
+/* Sets all outputs to the bias: some may get nothing else, behind the last filter. */
+static void fill_biases(const gconv_node_work *work) {
+  const gconv_tensor *out = work->out[0];
+  const float *biases = work->in_count > BIASES && work->in[BIASES] ? work->in[BIASES]->data : NULL;
+  const int64_t area = gconv_tensor_count(out, 2, out->axes);
+  for (int64_t i = 0; i < gconv_tensor_elements(out); i++)
+    ((float *)out->data)[i] = biases ? biases[i / area % out->shape[1]] : 0;
+}
+
+static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
+  gconv_solver *solver = work->prepared;
+  const gconv_layer_problem *p = &solver->choice.whole;
+  float *weights, *maps = (float *)((uint8_t *)work->workspace + gconv_solver_workspace(solver, work));
+  axis both[AXES];
+  int32_t axes;
+  (void)kind;
+  GCONV_TRY(resolve(work, &axes, both));
+  GCONV_TRY(gconv_solver_open(solver, &weights));
+  if (weights) {
+    fill(work, both, p, weights);
+    GCONV_TRY(gconv_solver_pack(solver));
+  }
+  GCONV_TRY(gconv_solver_run(solver, work, work->in[X]->data, maps, work->workspace));
+  for (int32_t i = 0; i < AXES; i++)
+    if (both[i].before < 0 || both[i].outputs + both[i].before > (both[i].size + both[i].some - 1) * both[i].stride) {
+      fill_biases(work);
+      break;
+    }
+  interleave(work, both, p, maps);
+  return GCONV_OK;
+}
+
+static rules transpose_rules = {STRING("auto_pad"),
+                                INTS("dilations", 1, NEWEST),
+                                INT("group", 1, NEWEST),
+                                INTS("kernel_shape", 1, NEWEST),
+                                INTS("output_padding", 1, NEWEST),
+                                INTS("output_shape", 1, NEWEST),
+                                INTS("pads", 1, NEWEST),
+                                INTS("strides", 1, NEWEST),
+                                END};
+
+const gconv_node_kind gconv_node_kinds_conv_transpose[] = {
+    GCONV_NODE_KIND_OF("ConvTranspose", 1, NEWEST, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, transpose_rules,
+                       0, sizeof(settings), parse, shape, run, workspace, window, prepare, release, tell, NULL, NULL, false),
+    GCONV_NODE_KIND_END,
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "graph/solve.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
+
+static gconv_status choose(const gconv_node_work *work, gconv_layer_choice *choice) {
+  const char *wanted = work->options->algorithm ? work->options->algorithm : "auto";
+  char *text = NULL;
+  size_t size;
+  FILE *reasons = open_memstream(&text, &size);
+  GCONV_NEED_MEMORY(reasons, "has no memory for its choice");
+  gconv_status status = gconv_layer_choose(work->options->device, work->options->without, wanted, choice, reasons);
+  GCONV_THEN(status, gconv_layer_check_rounding(choice->algorithm, &choice->problem, strcmp(wanted, "auto") == 0));
+  if (status != GCONV_OK)
+    gconv_fail_in(status, "cannot be solved");
+  fclose(reasons);
+  free(text);
+  return status;
+}
+
+gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_problem *problem, bool constant,
+                                 gconv_solver **solver) {
+  gconv_solver *made;
+  GCONV_NEW(made, 1, "has no memory for its weights");
+  const size_t limit = work->options->workspace_bytes;
+  made->constant = constant;
+  made->choice.whole = *problem;
+  made->choice.whole.math = work->options->math;
+  made->choice.whole.workspace_limit = limit > 0 ? limit : DEFAULT_WORKSPACE;
+  made->choice.problem = made->choice.whole;
+  made->choice.images = made->choice.chosen_for = problem->images;
+  const gconv_status status = choose(work, &made->choice);
+  if (status == GCONV_OK)
+    *solver = made;
+  else
+    gconv_solver_free(made);
+  return status;
+}
+
+void gconv_solver_free(gconv_solver *solver) {
+  if (solver)
+    gconv_release(solver->weights);
+  free(solver);
+}
+
+/* Returns the workspace of one thread, in whole cache lines. */
+static size_t seat_bytes(const gconv_solver *solver) {
+  return (solver->choice.workspace_bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
+}
+
+size_t gconv_solver_workspace(const gconv_solver *solver, const gconv_node_work *work) {
+  return seat_bytes(solver) * (work->threads ? (size_t)gconv_threads_count(work->threads) : 1);
+}
+
+gconv_status gconv_solver_open(gconv_solver *solver, float **weights) {
+  size_t count;
+  *weights = NULL;
+  if (solver->packed && solver->constant)
+    return GCONV_OK;
+  if (!solver->weights)
+    GCONV_TRY(gconv_layer_new_weights(solver->choice.algorithm, &solver->choice.problem, &solver->weights, &count));
+  *weights = solver->weights;
+  return GCONV_OK;
+}
+
+gconv_status gconv_solver_pack(gconv_solver *solver) {
+  const gconv_layer_problem *problem = &solver->choice.problem;
+  const gconv_layer_algorithm *algorithm = solver->choice.algorithm;
+  solver->packed = true;
+  return algorithm->prepare
+             ? algorithm->prepare(problem, solver->weights, solver->weights + gconv_layer_weight_floats(problem))
+             : GCONV_OK;
+}
+
+gconv_status gconv_solver_run(const gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,
+                              void *workspace) {
+  return gconv_layer_execute_cpu(solver->choice.algorithm, &solver->choice.problem, solver->choice.images, solver->weights,
+                                 in, out, work->threads, workspace, seat_bytes(solver));
+}

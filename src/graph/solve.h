@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* How nodes solve a convolution: by an algorithm of layers, chosen as layers choose theirs. Weights that are constant are
+ * packed once, others in each run. */
+#pragma once
+
+#include "graph/choose.h"
+#include "graph/node.h"
+
+GCONV_C_BEGIN
+
+typedef struct gconv_solver {
+  gconv_layer_choice choice;
+  bool constant, packed;
+  float *weights; /* owned: K x C / groups x R x S weights, K biases, and what the algorithm prepares (layer_problem.h) */
+} gconv_solver;
+
+/* Chooses an algorithm for a problem whose shapes, strides and padding are set; math and the limit of the workspace are
+ * those of the node's options. constant: the weights are the same in each run. gconv_solver_free() frees the solver, and
+ * allows NULL. */
+gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_problem *problem, bool constant,
+                                 gconv_solver **solver);
+void gconv_solver_free(gconv_solver *solver);
+
+/* Returns the bytes of workspace of a run, in whole cache lines. */
+size_t gconv_solver_workspace(const gconv_solver *solver, const gconv_node_work *work);
+
+/* Sets *weights to room for weights and biases if a run needs them (again), or to NULL. Then gconv_solver_pack() lets the
+ * algorithm prepare them. */
+gconv_status gconv_solver_open(gconv_solver *solver, float **weights);
+gconv_status gconv_solver_pack(gconv_solver *solver);
+
+gconv_status gconv_solver_run(const gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,
+                              void *workspace);
+
+GCONV_C_END
