@@ -6,6 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+bool gconv_ends_in(const char *path, const char *ending) {
+  size_t length = strlen(path), end = strlen(ending);
+  return length > end && strcmp(path + length - end, ending) == 0;
+}
+
 gconv_status gconv_check_ending(const char *path, const char *own, const char *what, const char *advice) {
   static const char known[] =
       "png jpg jpeg jpe jfif pnm ppm pgm pbm pam pfm npy npz tif tiff webp gif bmp svg pdf eps html htm "

@@ -2,6 +2,7 @@
 #include "base/zip.h"
 #include "base/checksum.h"
 #include "base/element.h"
+#include "base/ending.h"
 #include "base/memory.h"
 #include "base/suggest.h"
 
@@ -173,12 +174,9 @@ gconv_status gconv_refuse_torch(const char *spec) {
 
 /* Refuses files of torch.save(). They are archives without arrays: a program in them makes tensors of the other members. */
 static gconv_status refuse_pickles(const gconv_source *archive, const gconv_zip *zip) {
-  static const char ending[] = "/data.pkl";
-  for (size_t i = 0; i < zip->count; i++) {
-    size_t length = strlen(zip->members[i].name), end = sizeof ending - 1;
-    if (length > end && strcmp(zip->members[i].name + length - end, ending) == 0)
+  for (size_t i = 0; i < zip->count; i++)
+    if (gconv_ends_in(zip->members[i].name, "/data.pkl"))
       return gconv_refuse_torch(archive->name);
-  }
   return GCONV_OK;
 }
 

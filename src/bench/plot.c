@@ -3,6 +3,7 @@
  * Plots times: each algorithm, and each other difference, has a line over the quantity along x. A script with all data goes
  * to gnuplot. Without gnuplot, the script is left beside the picture that it would draw.
  */
+#include "base/ending.h"
 #include "bench/settings.h"
 
 #include <errno.h>
@@ -110,11 +111,6 @@ static void print_panel(FILE *out, const plot *p, size_t first) {
   fputc('\n', out);
 }
 
-static bool ends_with(const char *text, const char *end) {
-  size_t length = strlen(text), tail = strlen(end);
-  return length > tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* Prints the script. Panels stand in rows of up to 4. */
 static void print_script(FILE *out, const plot *p, const char *path) {
   int panels = 0;
@@ -123,7 +119,7 @@ static void print_script(FILE *out, const plot *p, const char *path) {
   int columns = panels < 1 ? 1 : panels > 4 ? 4 : panels, rows = (panels + columns - 1) / columns;
   char size[48];
   snprintf(size, sizeof size, "size %d,%d", panels == 1 ? 1000 : 420 * columns, panels == 1 ? 640 : 330 * rows);
-  if (ends_with(p->file, ".svg"))
+  if (gconv_ends_in(p->file, ".svg"))
     fprintf(out, "set terminal svg %s background rgb 'white'\n", size);
   else
     fprintf(out, "if (strstrt(GPVAL_TERMINALS, ' pngcairo ')) set terminal pngcairo %s; else set terminal png %s\n", size,
@@ -144,7 +140,7 @@ static void print_script(FILE *out, const plot *p, const char *path) {
 /* ---- Drawing ---------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_bench_check_plot(const char *file) {
-  if (!file || ends_with(file, ".svg") || ends_with(file, ".png"))
+  if (!file || gconv_ends_in(file, ".svg") || gconv_ends_in(file, ".png"))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT, "--plot %s: the name must end with .svg or .png", file);
 }

@@ -30,10 +30,8 @@ bool gconv_model_is_one(const char *path) {
 }
 
 gconv_status gconv_network_load(const char *path, gconv_network *network) {
-  if (!gconv_model_is_one(path)) {
-    gconv_status status = gconv_network_read(path, network);
-    return status;
-  }
+  if (!gconv_model_is_one(path))
+    return gconv_network_read(path, network);
   gconv_status status = gconv_network_import(path, NULL, network);
   if (status == GCONV_OK)
     return status;
@@ -68,9 +66,7 @@ gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv
     banks += gconv_bank_is_meant(specs->items[i], syntax);
   if (banks > 0 && specs->count > 1)
     return gconv_refuse("one bank stands alone; several plain filters are stacked");
-  gconv_status status =
-      banks > 0 ? gconv_bank_read(specs->items[0], syntax, bank) : gconv_bank_stack_specs(specs, syntax, bank);
-  return status;
+  return banks > 0 ? gconv_bank_read(specs->items[0], syntax, bank) : gconv_bank_stack_specs(specs, syntax, bank);
 }
 
 /* Runs `gconv bank` without the name of a part: each part is a command of its own. */

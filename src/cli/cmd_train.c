@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv train: a network from cases, by backpropagation. */
 #include "base/clock.h"
+#include "base/ending.h"
 #include "base/file.h"
 #include "base/lists.h"
 #include "base/memory.h"
@@ -26,11 +27,6 @@ enum {
 
 /* ---- What was asked for ----------------------------------------------------------------------------------------------- */
 
-static bool ends_in(const char *path, const char *ending) {
-  size_t length = strlen(path), end = strlen(ending);
-  return length > end && strcmp(path + length - end, ending) == 0;
-}
-
 static gconv_status check_options(const gconv_train_settings *settings) {
   const char *output = settings->common.output;
   if (!settings->net)
@@ -40,9 +36,9 @@ static gconv_status check_options(const gconv_train_settings *settings) {
     return gconv_refuse("no output: name the file of the trained network with -o FILE.safetensors");
   if (strcmp(output, "-") == 0)
     return gconv_refuse("-o -: a network is a file: name one, FILE.safetensors");
-  if (!ends_in(output, ".safetensors"))
+  if (!gconv_ends_in(output, ".safetensors"))
     return gconv_refuse("-o %s: a network is a file of safetensors: -o %s.safetensors", output, output);
-  if (settings->common.plot && !ends_in(settings->common.plot, ".svg"))
+  if (settings->common.plot && !gconv_ends_in(settings->common.plot, ".svg"))
     return gconv_refuse("--plot %s: the curves are drawn as SVG: --plot %s.svg", settings->common.plot,
                         settings->common.plot);
   return GCONV_OK;

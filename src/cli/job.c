@@ -245,12 +245,6 @@ static gconv_status read_mask(gconv_main_job *job) {
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
-static gconv_status read_operation(gconv_main_job *job) {
-  if (!job->has_banks || job->has_networks)
-    return read_filters(job);
-  return read_banks(job);
-}
-
 gconv_status gconv_job_prepare(gconv_main_job *job) {
   gconv_job_settings *settings = job->settings;
   job->before_count = settings->before_count;
@@ -265,7 +259,7 @@ gconv_status gconv_job_prepare(gconv_main_job *job) {
     job->made_bank = settings->of_banks;
   if (job->has_networks && !job->has_banks && settings->combine >= GCONV_COMBINE_ARGMAX)
     return gconv_refuse("--combine argmax and mosaic are for what a bank or a network makes, not for filters");
-  GCONV_TRY(read_operation(job));
+  GCONV_TRY(job->has_banks && !job->has_networks ? read_banks(job) : read_filters(job));
   settings->combine = choose_combine(&job->filters, settings->combine);
   make_batch(job);
   if (job->has_banks)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names the results of a job, decides how they are shown, and refuses options that do not fit them. */
+#include "base/ending.h"
 #include "cli/job.h"
 #include "cli/job_settings.h"
 #include "gconv_classify.h"
@@ -160,8 +161,7 @@ static int32_t channels_of_first(const gconv_main_job *job) {
  * groups as the input has channels. */
 static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status status) {
   const gconv_texts *filters = &job->settings->last.filters;
-  size_t length = filters->count == 1 ? strlen(filters->items[0]) : 0;
-  bool array = length > 4 && strcmp(filters->items[0] + length - 4, ".npy") == 0;
+  bool array = filters->count == 1 && gconv_ends_in(filters->items[0], ".npy");
   bool one_file, arrays = gconv_outputs_format(&job->settings->naming, &one_file)->tensors;
   int32_t channels = array && arrays && job->filters.count >= 2 ? channels_of_first(job) : 0;
   if (channels < 1 || job->filters.count % (size_t)channels != 0)

@@ -166,13 +166,10 @@ void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion) {
 }
 
 json_t *gconv_data_confusion_json(const gconv_confusion *c) {
-  json_t *json = json_object(), *names = json_array(), *rows = json_array(), *iou = json_array(), *f1 = json_array();
+  json_t *names = json_array(), *rows = json_array(), *iou = json_array(), *f1 = json_array();
   json_t *left_out = json_array();
   for (size_t i = 0; i < c->left_out_count; i++)
     json_array_append_new(left_out, json_integer((json_int_t)c->left_out[i]));
-  gconv_json_put(json, "accuracy", c->cases ? (double)c->right / (double)c->cases : 0);
-  gconv_json_put(json, "cases", c->cases);
-  gconv_json_put(json, "unknown", c->unknown);
   for (size_t i = 0; i < c->classes; i++) {
     json_array_append_new(names, gconv_json_text(c->names[i]));
     if (!c->counts)
@@ -184,10 +181,7 @@ json_t *gconv_data_confusion_json(const gconv_confusion *c) {
     json_array_append_new(iou, gconv_json_number(gconv_confusion_score(c, i).iou));
     json_array_append_new(f1, gconv_json_number(gconv_confusion_score(c, i).f1));
   }
-  gconv_json_put(json, "left_out", left_out);
-  gconv_json_put(json, "classes", names);
-  gconv_json_put(json, "confusion", rows);
-  gconv_json_put(json, "iou", iou);
-  gconv_json_put(json, "f1", f1);
-  return json;
+  return json_pack("{s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "accuracy",
+                   c->cases ? (double)c->right / (double)c->cases : 0.0, "cases", (json_int_t)c->cases, "unknown",
+                   (json_int_t)c->unknown, "left_out", left_out, "classes", names, "confusion", rows, "iou", iou, "f1", f1);
 }

@@ -165,13 +165,33 @@ static gconv_status open_network(batch *b, const gconv_network *network, const g
   return GCONV_OK;
 }
 
+/* Lists the rows of the file that are no cases. */
+static gconv_status list_left_out(const gconv_dataset_info *info, gconv_confusion *confusion) {
+  GCONV_NEW(confusion->left_out, info->left_out + 1, "no memory for the numbers of %zu rows", info->left_out);
+  for (size_t row = 0, i = 0; confusion->left_out_count < info->left_out; row++)
+    if (i < info->cases && info->rows[i] == row)
+      i++;
+    else
+      confusion->left_out[confusion->left_out_count++] = row + 1;
+  return GCONV_OK;
+}
+
+static gconv_status begin_confusion(const gconv_dataset_info *info, gconv_confusion *confusion) {
+  GCONV_TRY(gconv_confusion_begin(info->classes, info->class_count, confusion));
+  GCONV_TRY(list_left_out(info, confusion));
+  for (size_t i = 0; i < info->other_count; i++)
+    if (!gconv_texts_add(&confusion->others, strdup(info->others[i])))
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
+  return GCONV_OK;
+}
+
 gconv_status gconv_predict_all(const gconv_network *network, const gconv_svm *svm, gconv_device *device,
                                const gconv_dataset *data, gconv_confusion *confusion, gconv_predicted *each, void *user) {
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   batch b = {.svm = network ? NULL : svm, .device = device};
   gconv_status status = network ? open_network(&b, network, info) : GCONV_OK;
   if (status == GCONV_OK && info->class_count > 0)
-    status = gconv_confusion_begin_data(info, confusion);
+    status = begin_confusion(info, confusion);
   GCONV_THEN(status, allocate_batch(info->class_count > 0 ? 1 : info->outputs, &b));
   for (size_t first = 0; first < info->cases && status == GCONV_OK; first += b.room)
     status =
@@ -188,26 +208,6 @@ gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gco
     return GCONV_OK;
   confusion->counts = calloc(classes * classes, sizeof *confusion->counts);
   return confusion->counts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a table of %zu classes", classes);
-}
-
-/* Lists the rows of the file that are no cases. */
-static gconv_status list_left_out(const gconv_dataset_info *info, gconv_confusion *confusion) {
-  GCONV_NEW(confusion->left_out, info->left_out + 1, "no memory for the numbers of %zu rows", info->left_out);
-  for (size_t row = 0, i = 0; confusion->left_out_count < info->left_out; row++)
-    if (i < info->cases && info->rows[i] == row)
-      i++;
-    else
-      confusion->left_out[confusion->left_out_count++] = row + 1;
-  return GCONV_OK;
-}
-
-gconv_status gconv_confusion_begin_data(const gconv_dataset_info *info, gconv_confusion *confusion) {
-  GCONV_TRY(gconv_confusion_begin(info->classes, info->class_count, confusion));
-  GCONV_TRY(list_left_out(info, confusion));
-  for (size_t i = 0; i < info->other_count; i++)
-    if (!gconv_texts_add(&confusion->others, strdup(info->others[i])))
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
-  return GCONV_OK;
 }
 
 const char *gconv_confusion_name(const gconv_confusion *c, size_t class) {

@@ -53,8 +53,6 @@ void gconv_confusion_tell_others(const gconv_confusion *confusion, const char *i
 void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for);
 /* Begins a confusion of `classes` classes, whose names must outlive it. */
 gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion);
-/* Begins a confusion of the classes of a data set, with the unknown classes that it found. */
-gconv_status gconv_confusion_begin_data(const gconv_dataset_info *info, gconv_confusion *confusion);
 
 /* A case: the number of its row, from 0 on, its class (SIZE_MAX: none) or its targets (NULL: none), and the prediction. */
 typedef struct gconv_prediction {
