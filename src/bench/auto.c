@@ -10,36 +10,11 @@
 /* The demand on auto: at most 10% slower than the best at 95% of the points, and nowhere more than 25%. */
 static const double NEAR = 1.10, NEARLY_ALL = 0.95, WORST = 1.25;
 
-/* How the measured times of an algorithm compare with its estimates. */
-typedef struct accuracy {
-  const char *algorithm;
-  double *ratios;
-  size_t count;
-} accuracy;
-
 typedef struct tally {
   size_t points, near;
   double worst;
   char worst_point[160];
-  accuracy algorithms[32];
-  size_t algorithm_count;
 } tally;
-
-static void note_accuracy(tally *all, const gconv_bench_row *row) {
-  size_t i = 0;
-  while (i < all->algorithm_count && strcmp(all->algorithms[i].algorithm, row->algorithm) != 0)
-    i++;
-  if (i == sizeof all->algorithms / sizeof *all->algorithms)
-    return;
-  if (i == all->algorithm_count)
-    all->algorithms[all->algorithm_count++] = (accuracy){.algorithm = row->algorithm};
-  accuracy *of = &all->algorithms[i];
-  double *ratios = gconv_grown(of->ratios, of->count, sizeof *ratios);
-  if (!ratios)
-    return;
-  of->ratios = ratios;
-  ratios[of->count++] = row->ms / row->estimate_ms;
-}
 
 /* ---- One point ---- */
 
@@ -50,7 +25,6 @@ static void judge(gconv_bench *bench, size_t first, const char *choice, tally *a
     const gconv_bench_row *row = &bench->rows[i];
     if (row->obstacle[0] != '\0')
       continue;
-    note_accuracy(all, row);
     best = !best || row->ms < best->ms ? row : best;
     chosen = strcmp(row->algorithm, choice) == 0 ? row : chosen;
   }
@@ -91,13 +65,28 @@ static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filt
 
 /* ---- All ---- */
 
-static void print_accuracy(const gconv_bench *bench, const tally *all) {
+/* Collects how the measured times of an algorithm compare with its estimates, from row `first` on. */
+static size_t list_ratios(const gconv_bench *bench, size_t first, const char *algorithm, double *ratios) {
+  size_t count = 0;
+  for (size_t i = first; i < bench->count; i++) {
+    const gconv_bench_row *row = &bench->rows[i];
+    if (row->obstacle[0] == '\0' && strcmp(row->algorithm, algorithm) == 0)
+      ratios[count++] = row->ms / row->estimate_ms;
+  }
+  return count;
+}
+
+/* A line for each algorithm, at its first row that was measured: it has the most ratios from there on. */
+static void print_accuracy(const gconv_bench *bench) {
+  GCONV_FREED double *ratios = calloc(bench->count + 1, sizeof *ratios);
   fprintf(bench->out, "\nmeasured / estimated, from the least over the median to the most:\n");
-  for (size_t i = 0; i < all->algorithm_count; i++) {
-    const accuracy *of = &all->algorithms[i];
-    double median = gconv_bench_median(of->ratios, (int)of->count); /* this sorts the ratios */
-    fprintf(bench->out, "  %-13s %5.2f %5.2f %5.2f  of %zu\n", of->algorithm, of->ratios[0], median,
-            of->ratios[of->count - 1], of->count);
+  for (size_t i = 0; i < bench->count && ratios; i++) {
+    const char *algorithm = bench->rows[i].algorithm;
+    const size_t count = list_ratios(bench, i, algorithm, ratios);
+    if (bench->rows[i].obstacle[0] != '\0' || list_ratios(bench, 0, algorithm, ratios) > count)
+      continue;
+    const double median = gconv_bench_median(ratios, (int)count); /* this sorts the ratios */
+    fprintf(bench->out, "  %-13s %5.2f %5.2f %5.2f  of %zu\n", algorithm, ratios[0], median, ratios[count - 1], count);
   }
 }
 
@@ -108,12 +97,10 @@ gconv_status gconv_bench_auto(gconv_bench *bench) {
           "auto", "ratio");
   gconv_status status = gconv_bench_walk(bench, visit);
   bool good = (double)all.near >= NEARLY_ALL * (double)all.points && all.worst <= WORST;
-  print_accuracy(bench, &all);
+  print_accuracy(bench);
   if (all.points > 0)
     fprintf(bench->out, "auto within %.0f%% of the best on %zu of %zu points (%.1f%%); worst %.2f: %s\n", 100 * (NEAR - 1),
             all.near, all.points, 100 * (double)all.near / (double)all.points, all.worst, all.worst_point);
-  for (size_t i = 0; i < all.algorithm_count; i++)
-    free(all.algorithms[i].ratios);
   bench->failed |= !good;
   bench->user = NULL;
   return status;
