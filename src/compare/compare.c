@@ -12,8 +12,7 @@
 #include "compare/compare_rows.h"
 #include "image/colour.h"
 #include "image/format.h"
-#include "image/metadata.h"
-#include "image/rows.h"
+#include "image/row_band.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,25 +27,11 @@ enum {
 
 /* ---- Both images ----------------------------------------------------------------------------------------------------- */
 
-/* One of the two images. Its rows are those of all planes, one after the other. */
-typedef struct side {
-  const char *name;
-  gconv_row_reader *reader; /* owned; NULL: all rows are in memory, in `image` */
-  const gconv_image *image;
-  gconv_image own;     /* an image that was read as a whole; owned */
-  gconv_image header;  /* the image's header, without pixels and metadata */
-  uint8_t *window;     /* owned: rows of the strip, with HALO rows before them */
-  size_t row_bytes;    /* bytes from row to row, of the window or the image */
-  const uint8_t *rows; /* the first row that the strip needs */
-  gconv_status status; /* the result of reading the strip */
-  char *why;           /* its error text; owned */
-} side;
-
 typedef struct comparing {
   const gconv_compare_options *options;
   gconv_threads *threads;
   bool own_threads;
-  side sides[2];
+  gconv_row_band sides[2];
   double white;         /* white in units of the values */
   bool floats;          /* an image has floats: values are fractions of white */
   size_t samples, step; /* samples of a row; samples from one to the next of its channel */
@@ -65,36 +50,6 @@ typedef struct comparing {
   int32_t first, count; /* the first row of the current strip, and how many it has */
 } comparing;
 
-static gconv_status open_side(const gconv_compared *compared, const gconv_compare_options *options, side *s) {
-  gconv_read_options read = {.max_pixels = options->max_pixels};
-  s->name = compared->path ? compared->path : "the image";
-  s->image = compared->image;
-  if (!s->image) {
-    GCONV_TRY(gconv_row_reader_open(compared->path, &read, &s->reader));
-    s->header = *gconv_row_reader_header(s->reader);
-    if (!gconv_row_reader_is_in_order(s->reader)) {
-      GCONV_TRY(gconv_row_reader_image(s->reader, &s->own));
-      gconv_row_reader_close(s->reader);
-      s->reader = NULL;
-      s->image = &s->own;
-    }
-  }
-  if (s->image && !s->image->data)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no pixels", s->name);
-  if (s->image)
-    s->header = *s->image;
-  s->header.data = NULL;
-  gconv_metadata_disown(&s->header);
-  return GCONV_OK;
-}
-
-static void close_side(side *s) {
-  gconv_row_reader_close(s->reader);
-  gconv_image_free(&s->own);
-  gconv_release(s->window);
-  free(s->why);
-}
-
 static void print_shape(const gconv_image *image, char text[128]) {
   static const char *const colours[] = {"", "grey", "grey and alpha", "RGB", "RGB and alpha"};
   int used = snprintf(text, 128, "%d x %d", (int)image->width, (int)image->height);
@@ -107,7 +62,7 @@ static void print_shape(const gconv_image *image, char text[128]) {
     snprintf(text + used, 128 - (size_t)used, " (planes)");
 }
 
-static gconv_status check_shapes(const side *a, const side *b) {
+static gconv_status check_shapes(const gconv_row_band *a, const gconv_row_band *b) {
   const gconv_image *x = &a->header, *y = &b->header;
   bool sizes = x->frames == y->frames && x->height == y->height && x->width == y->width && x->channels == y->channels;
   char shape_a[128], shape_b[128];
@@ -124,47 +79,7 @@ static gconv_status check_shapes(const side *a, const side *b) {
                     b->name, shape_b);
 }
 
-/* ---- Reading a strip ------------------------------------------------------------------------------------------------- */
-
-/* Returns how many rows above the strip, in the same plane, its windows need. */
-static int32_t rows_above(const comparing *c) {
-  return c->first < HALO ? c->first : HALO;
-}
-
-static void read_side(void *context, size_t turn, int seat) {
-  comparing *c = context;
-  side *s = &c->sides[turn];
-  (void)seat;
-  int32_t above = rows_above(c);
-  if (s->image) {
-    s->rows = (const uint8_t *)s->image->data + c->plane * s->image->plane_bytes + (size_t)(c->first - above) * s->row_bytes;
-    return;
-  }
-  if (above > 0) /* keeps the last rows of the strip before: that had c->strip rows, and maybe fewer above it */
-    memmove(s->window,
-            s->rows + (size_t)((c->first - c->strip < HALO ? c->first - c->strip : HALO) + c->strip - above) * s->row_bytes,
-            (size_t)above * s->row_bytes);
-  s->rows = s->window;
-  s->status = gconv_row_reader_read(s->reader, s->window + (size_t)above * s->row_bytes, s->row_bytes, c->count);
-  if (s->status != GCONV_OK)
-    s->why = strdup(gconv_last_error());
-}
-
-static gconv_status read_strip(comparing *c) {
-  gconv_threads_run(c->threads, 2, read_side, c);
-  for (size_t i = 0; i < 2; i++)
-    if (c->sides[i].status != GCONV_OK)
-      return gconv_set_error(c->sides[i].status, c->sides[i].why ? c->sides[i].why : "out of memory");
-  return GCONV_OK;
-}
-
 /* ---- Comparing a strip ----------------------------------------------------------------------------------------------- */
-
-static void load_values(const comparing *c, size_t number, int32_t row, float *values) {
-  const side *s = &c->sides[number];
-  const uint8_t *from = s->rows + (size_t)(row - c->first + rows_above(c)) * s->row_bytes;
-  gconv_compare_load(s->header.type, from, c->white, values, c->samples);
-}
 
 static void compare_rows(void *context, size_t turn, int seat) {
   const comparing *c = context;
@@ -178,7 +93,8 @@ static void compare_rows(void *context, size_t turn, int seat) {
   for (int32_t row = first < HALO ? 0 : first - HALO; row < last; row++) {
     const float *ring[2][WINDOW];
     for (size_t i = 0; i < 2; i++) {
-      load_values(c, i, row, values[i] + (size_t)(row % WINDOW) * samples);
+      gconv_compare_load(c->sides[i].header.type, gconv_row_band_row(&c->sides[i], row), c->white,
+                         values[i] + (size_t)(row % WINDOW) * samples, samples);
       for (int32_t r = 0; r < WINDOW; r++)
         ring[i][r] = values[i] + (size_t)((row + 1 + r) % WINDOW) * samples;
     }
@@ -256,7 +172,9 @@ static gconv_status write_shades(comparing *c) {
 }
 
 static gconv_status compare_strip(comparing *c, total *frame, total *all) {
-  GCONV_TRY(read_strip(c));
+  for (size_t i = 0; i < 2; i++) /* with the rows above that windows need */
+    gconv_row_band_want(&c->sides[i], c->first < HALO ? 0 : c->first - HALO, c->first + c->count);
+  GCONV_TRY(gconv_row_band_read(c->sides, c->threads));
   c->known = frame->found.largest; /* the largest of a frame is never more than the largest of all */
   gconv_threads_run(c->threads, (size_t)((c->count - 1) / ROWS_A_TURN + 1), compare_rows, c);
   for (int32_t i = 0; i < c->count; i++) {
@@ -276,6 +194,8 @@ static gconv_status compare_planes(comparing *c, gconv_difference *result) {
       c->count = like->height - c->first < c->strip ? like->height - c->first : c->strip;
       GCONV_TRY(compare_strip(c, &frame, &all));
     }
+    GCONV_TRY(gconv_row_band_next_plane(&c->sides[0]));
+    GCONV_TRY(gconv_row_band_next_plane(&c->sides[1]));
     if ((c->plane + 1) % of_frame > 0)
       continue;
     gconv_difference found = finish(c, &frame, 1);
@@ -316,18 +236,13 @@ static gconv_status allocate(comparing *c) {
   size_t rooms[] = {seats, gconv_similarity_room(c->step), sizeof *c->rooms};
   int64_t rows = 1;
   for (size_t i = 0; i < 2; i++) {
-    side *s = &c->sides[i];
-    s->row_bytes = s->image ? s->image->row_bytes : gconv_image_row_bytes(&s->header);
-    int64_t fit = (int64_t)(STRIP_BYTES / gconv_image_row_bytes(&s->header));
+    int64_t fit = (int64_t)(STRIP_BYTES / gconv_image_row_bytes(&c->sides[i].header));
     rows = fit > rows ? fit : rows;
   }
   rows = (rows + ROWS_A_TURN - 1) / ROWS_A_TURN * ROWS_A_TURN;
   c->strip = rows < like->height ? (int32_t)rows : like->height;
-  for (size_t i = 0; i < 2; i++) {
-    size_t window[] = {(size_t)c->strip + HALO, c->sides[i].row_bytes};
-    if (!c->sides[i].image)
-      GCONV_TRY(gconv_allocate(gconv_product(2, window), "rows of an image", (void **)&c->sides[i].window));
-  }
+  for (size_t i = 0; i < 2; i++)
+    GCONV_TRY(gconv_row_band_reserve(&c->sides[i], c->strip + HALO));
   GCONV_TRY(gconv_allocate_workspace(gconv_product(3, values), "rows of an image", (void **)&c->values));
   GCONV_TRY(gconv_allocate_workspace(gconv_product(3, rooms), "sums of rows", (void **)&c->rooms));
   return gconv_allocate((size_t)c->strip * sizeof *c->results, "sums of rows", (void **)&c->results);
@@ -357,8 +272,8 @@ static gconv_status open_both(const gconv_compared *a, const gconv_compared *b, 
     GCONV_TRY(gconv_threads_create(0, &c->threads));
     c->own_threads = true;
   }
-  GCONV_TRY(open_side(a, c->options, &c->sides[0]));
-  GCONV_TRY(open_side(b, c->options, &c->sides[1]));
+  GCONV_TRY(gconv_row_band_open(a, "the image", c->options->max_pixels, false, &c->sides[0]));
+  GCONV_TRY(gconv_row_band_open(b, "the image", c->options->max_pixels, false, &c->sides[1]));
   return check_shapes(&c->sides[0], &c->sides[1]);
 }
 
@@ -384,8 +299,8 @@ gconv_status gconv_image_compare(const gconv_compared *a, const gconv_compared *
   if (status == GCONV_OK)
     *result = found;
   gconv_row_writer_discard(c.writer);
-  close_side(&c.sides[0]);
-  close_side(&c.sides[1]);
+  gconv_row_band_close(&c.sides[0]);
+  gconv_row_band_close(&c.sides[1]);
   gconv_release(c.values);
   gconv_release(c.rooms);
   gconv_release(c.results);

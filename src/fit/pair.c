@@ -9,7 +9,7 @@
 #include "base/cpu.h"
 #include "base/element.h"
 #include "fit/fit.h"
-#include "image/rows.h"
+#include "image/row_band.h"
 #include "kernels/border.h"
 
 #include <math.h>
@@ -20,106 +20,15 @@ enum {
   BAND = 64,      /* rows of targets that are in memory at a time */
   TILE = 4096,    /* targets of a row in a tile */
   HELD_BAND = 16, /* BAND and TILE if a part is held out: smaller, to have more blocks to choose from */
-  HELD_TILE = 1024,
-  LEVELS = 65536
+  HELD_TILE = 1024
 };
-
-/* ---- One of the two images ------------------------------------------------------------------------------------------- */
-
-typedef struct side {
-  const char *name;
-  gconv_row_reader *reader; /* owned; NULL: the rows are in memory, in one of: */
-  const gconv_image *image;
-  gconv_image own;    /* owned: an image that was read as a whole */
-  gconv_image header; /* without pixels and metadata */
-  size_t row_bytes;
-  uint8_t *window; /* owned: rows first .. next - 1 of the current plane, which are still needed */
-  int32_t first, next;
-  int32_t wanted_first, wanted_end;
-  gconv_status status; /* of reading them */
-  char *why;           /* owned */
-  size_t plane;
-  double *of_level; /* [LEVELS]: the number of each level, where 1 is white; NULL: samples are floats */
-} side;
-
-/* name: for messages, if an image has no path. */
-static gconv_status open_side(const gconv_compared *given, const char *name, uint64_t max_pixels, bool whole, side *s) {
-  gconv_read_options read = {.max_pixels = max_pixels};
-  s->name = given->path ? given->path : name;
-  s->image = given->image;
-  if (!s->image) {
-    GCONV_TRY(gconv_row_reader_open(given->path, &read, &s->reader));
-    s->header = *gconv_row_reader_header(s->reader);
-    if (whole || !gconv_row_reader_is_in_order(s->reader)) {
-      GCONV_TRY(gconv_row_reader_image(s->reader, &s->own));
-      gconv_row_reader_close(s->reader);
-      s->reader = NULL;
-      s->image = &s->own;
-    }
-  }
-  if (s->image)
-    s->header = *s->image;
-  size_t samples = (size_t)s->header.width * (s->header.planar ? 1 : (size_t)s->header.channels);
-  s->row_bytes = s->image ? s->image->row_bytes : samples * gconv_type_bytes(s->header.type);
-  return GCONV_OK;
-}
-
-static void close_side(side *s) {
-  gconv_row_reader_close(s->reader);
-  gconv_image_free(&s->own);
-  gconv_release(s->window);
-  gconv_release(s->of_level);
-  free(s->why);
-}
-
-static gconv_status make_levels(side *s) {
-  if (s->header.type == GCONV_F32)
-    return GCONV_OK;
-  GCONV_TRY(gconv_allocate(LEVELS * sizeof *s->of_level, "the levels", (void **)&s->of_level));
-  for (size_t i = 0; i < LEVELS; i++)
-    s->of_level[i] = (double)i / gconv_level_of_white(s->header.type);
-  return GCONV_OK;
-}
-
-/* Reads rows up to s->wanted_end, and keeps those from s->wanted_first on. */
-static gconv_status read_rows(side *s) {
-  size_t bytes = s->row_bytes;
-  int32_t keep = s->wanted_first > s->first ? s->wanted_first : s->first;
-  while (s->next < s->wanted_end) {
-    int32_t room = s->wanted_end - s->wanted_first;
-    if (keep > s->first && s->next > keep)
-      memmove(s->window, s->window + (size_t)(keep - s->first) * bytes, (size_t)(s->next - keep) * bytes);
-    s->first = keep < s->next ? keep : s->next;
-    int32_t count = s->wanted_end - s->next;
-    count = count < room - (s->next - s->first) ? count : room - (s->next - s->first);
-    GCONV_TRY(gconv_row_reader_read(s->reader, s->window + (size_t)(s->next - s->first) * bytes, bytes, count));
-    s->next += count;
-  }
-  return GCONV_OK;
-}
-
-static void take_side(void *context, size_t turn, int seat) {
-  side *s = (side *)context + turn;
-  (void)seat;
-  if (s->image)
-    return;
-  s->status = read_rows(s);
-  if (s->status != GCONV_OK)
-    s->why = strdup(gconv_last_error());
-}
-
-static const uint8_t *row_of(const side *s, int32_t y) {
-  if (s->image)
-    return (const uint8_t *)s->image->data + s->plane * s->image->plane_bytes + (size_t)y * s->row_bytes;
-  return s->window + (size_t)(y - s->first) * s->row_bytes;
-}
 
 /* ---- A pair ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct pair {
   gconv_fit *fit;
   gconv_threads *threads;
-  side sides[2];                   /* before, after */
+  gconv_row_band sides[2];         /* before, after */
   int32_t out_height, out_width;   /* the number of places of the filter */
   int32_t top, left;               /* row and column of `after` at the first place */
   int32_t before_top, before_left; /* row and column of `before` under the first tap there; negative: border pixels */
@@ -200,11 +109,7 @@ static gconv_status allocate(pair *p) {
   GCONV_TRY(gconv_allocate_workspace(t * sizeof *p->counts, "samples of the images", (void **)&p->counts));
   memset(p->x, 0, x * sizeof *p->x);
   for (size_t i = 0; i < 2; i++) {
-    side *s = &p->sides[i];
-    size_t window[] = {rows + 2 * (size_t)fit->rows, s->row_bytes};
-    GCONV_TRY(make_levels(s));
-    if (!s->image)
-      GCONV_TRY(gconv_allocate(gconv_product(2, window), "rows of the images", (void **)&s->window));
+    GCONV_TRY(gconv_row_band_reserve(&p->sides[i], (int32_t)rows + 2 * fit->rows));
   }
   return GCONV_OK;
 }
@@ -212,14 +117,15 @@ static gconv_status allocate(pair *p) {
 /* ---- Samples --------------------------------------------------------------------------------------------------------- */
 
 /* Loads channel `channel` of `count` pixels from column `x` on, all inside the image, as numbers where 1 is white. */
-static void load_inside(const side *s, const uint8_t *row, int32_t channel, int32_t x, int32_t count, double *to) {
+static void load_inside(const gconv_row_band *s, const uint8_t *row, int32_t channel, int32_t x, int32_t count, double *to) {
   size_t step = s->header.planar ? 1 : (size_t)s->header.channels, first = (size_t)x * step + (size_t)channel;
+  const double white = gconv_level_of_white(s->header.type);
   if (s->header.type == GCONV_U8)
     for (int32_t i = 0; i < count; i++)
-      to[i] = s->of_level[row[first + (size_t)i * step]];
+      to[i] = row[first + (size_t)i * step] / white;
   else if (s->header.type == GCONV_U16)
     for (int32_t i = 0; i < count; i++)
-      to[i] = s->of_level[((const uint16_t *)(const void *)row)[first + (size_t)i * step]];
+      to[i] = ((const uint16_t *)(const void *)row)[first + (size_t)i * step] / white;
   else
     for (int32_t i = 0; i < count; i++)
       to[i] = (double)((const float *)(const void *)row)[first + (size_t)i * step];
@@ -227,7 +133,7 @@ static void load_inside(const side *s, const uint8_t *row, int32_t channel, int3
 
 /* Loads row i of the tile of `before`, with border pixels. */
 static void load_before(const pair *p, int32_t i) {
-  const side *s = &p->sides[0];
+  const gconv_row_band *s = &p->sides[0];
   const gconv_fit *fit = p->fit;
   int32_t count = p->columns + fit->columns - 1, width = s->header.width;
   int64_t x = (int64_t)p->before_left + p->column;
@@ -238,7 +144,7 @@ static void load_before(const pair *p, int32_t i) {
       to[k] = outside;
     return;
   }
-  const uint8_t *row = row_of(s, (int32_t)y);
+  const uint8_t *row = gconv_row_band_row(s, (int32_t)y);
   int32_t begin = x < 0 ? (int32_t)(-x < count ? -x : count) : 0;
   int32_t end = width - x < count ? (int32_t)(width - x) : count;
   if (end > begin)
@@ -256,7 +162,7 @@ static void load_before(const pair *p, int32_t i) {
 }
 
 /* Loads targets, and marks those that count. Integers count unless they are black or white. */
-static void load_after(const side *s, const uint8_t *row, int32_t channel, int32_t x, int32_t count, double *t,
+static void load_after(const gconv_row_band *s, const uint8_t *row, int32_t channel, int32_t x, int32_t count, double *t,
                        double *counts) {
   bool levels = s->header.type != GCONV_F32;
   load_inside(s, row, channel, x, count, t);
@@ -278,12 +184,12 @@ static void load_row(void *context, size_t turn, int seat) {
   pair *p = context;
   int32_t rows = p->rows + p->fit->rows - 1, i = (int32_t)turn - rows;
   const double *loaded = i < 0 ? p->x + turn * p->x_stride : p->t + (size_t)i * (size_t)p->tile;
-  const side *s = &p->sides[i < 0 ? 0 : 1];
+  const gconv_row_band *s = &p->sides[i < 0 ? 0 : 1];
   (void)seat;
   if (i < 0)
     load_before(p, (int32_t)turn);
   else
-    load_after(s, row_of(s, p->top + p->first + i), p->channel, p->left + p->column, p->columns,
+    load_after(s, gconv_row_band_row(s, p->top + p->first + i), p->channel, p->left + p->column, p->columns,
                p->t + (size_t)i * (size_t)p->tile, p->counts + (size_t)i * (size_t)p->tile);
   if (s->header.type == GCONV_F32 && !are_finite(loaded, i < 0 ? p->columns + p->fit->columns - 1 : p->columns))
     __atomic_store_n(&p->bad, true, __ATOMIC_RELAXED);
@@ -292,12 +198,12 @@ static void load_row(void *context, size_t turn, int seat) {
 /* Fails, and names the place of the first sample in memory that is not finite. */
 static gconv_status complain_of_number(const pair *p) {
   for (size_t i = 0; i < 2; i++) {
-    const side *s = &p->sides[i];
+    const gconv_row_band *s = &p->sides[i];
     int32_t begin = s->image ? 0 : s->first, end = s->image ? s->header.height : s->next;
     for (int32_t y = begin; s->header.type == GCONV_F32 && y < end; y++)
       for (int32_t x = 0; x < s->header.width; x++) {
         double value;
-        load_inside(s, row_of(s, y), p->channel, x, 1, &value);
+        load_inside(s, gconv_row_band_row(s, y), p->channel, x, 1, &value);
         if (!isfinite(value))
           return gconv_fail(GCONV_BAD_FILE, "%s: the sample at x %d, y %d, channel %d%s is %s: all must be numbers", s->name,
                             x, y, s->header.planar ? (int)(s->plane % (size_t)s->header.channels) : p->channel,
@@ -357,20 +263,20 @@ static gconv_status begin_patch(pair *p) {
 /* Copies the rows of the patch that the band has. */
 static void copy_patch(const pair *p) {
   gconv_fit_patch *patch = p->patch;
-  const side *before = &p->sides[0], *after = &p->sides[1];
+  const gconv_row_band *before = &p->sides[0], *after = &p->sides[1];
   if (!patch || before->plane != p->patch_plane)
     return;
   int32_t y = p->before_top + p->first;
   for (int32_t i = 0; i < p->rows + p->fit->rows - 1; i++) {
     int32_t row = y + i - (p->patch_y - patch->top);
     if (row >= 0 && row < patch->x_height)
-      load_inside(before, row_of(before, y + i), p->patch_channel, p->patch_x - patch->left, patch->x_width,
+      load_inside(before, gconv_row_band_row(before, y + i), p->patch_channel, p->patch_x - patch->left, patch->x_width,
                   patch->x + (size_t)row * (size_t)patch->x_width);
   }
   for (int32_t i = 0; i < p->rows; i++) {
     int32_t row = p->top + p->first + i - p->patch_y;
     if (row >= 0 && row < patch->height)
-      load_after(after, row_of(after, p->top + p->first + i), p->patch_channel, p->patch_x, patch->width,
+      load_after(after, gconv_row_band_row(after, p->top + p->first + i), p->patch_channel, p->patch_x, patch->width,
                  patch->t + (size_t)row * (size_t)patch->width, patch->counts + (size_t)row * (size_t)patch->width);
   }
 }
@@ -402,22 +308,16 @@ static gconv_status add_tile(pair *p) {
 
 /* Reads the rows that the band needs. Above and below the image, borders may mirror fit->rows rows of it. */
 static gconv_status read_band(pair *p) {
-  side *before = &p->sides[0], *after = &p->sides[1];
+  gconv_row_band *before = &p->sides[0], *after = &p->sides[1];
   int32_t rows = p->fit->rows, height = before->header.height, begin = p->before_top + p->first;
   int32_t end = begin + p->rows + rows - 1;
   if (p->fit->whole) {
     begin = begin < height - 1 - rows ? begin : height - 1 - rows;
     end = end > rows + 1 ? end : rows + 1;
   }
-  before->wanted_first = begin > 0 ? begin : 0;
-  before->wanted_end = end < height ? end : height;
-  after->wanted_first = p->top + p->first;
-  after->wanted_end = after->wanted_first + p->rows;
-  gconv_threads_run(p->threads, 2, take_side, p->sides);
-  for (size_t i = 0; i < 2; i++)
-    if (p->sides[i].status != GCONV_OK)
-      return gconv_set_error(p->sides[i].status, p->sides[i].why ? p->sides[i].why : "out of memory");
-  return GCONV_OK;
+  gconv_row_band_want(before, begin > 0 ? begin : 0, end < height ? end : height);
+  gconv_row_band_want(after, p->top + p->first, p->top + p->first + p->rows);
+  return gconv_row_band_read(p->sides, p->threads);
 }
 
 static gconv_status add_band(pair *p) {
@@ -430,29 +330,16 @@ static gconv_status add_band(pair *p) {
   return GCONV_OK;
 }
 
-/* Reads the rest of a plane, up to the begin of the next one. */
-static gconv_status end_plane(pair *p) {
-  for (size_t i = 0; i < 2; i++) {
-    side *s = &p->sides[i];
-    s->wanted_end = s->header.height;
-    s->wanted_first = s->wanted_end - 1;
-    if (!s->image)
-      GCONV_TRY(read_rows(s));
-    s->first = s->next = 0;
-  }
-  return GCONV_OK;
-}
-
 static gconv_status add_planes(pair *p) {
   const gconv_image *like = &p->sides[0].header;
   for (size_t plane = 0; plane < p->planes; plane++) {
     bool is_alpha = like->planar && like->alpha && plane % (size_t)like->channels == (size_t)like->channels - 1;
-    p->sides[0].plane = p->sides[1].plane = plane;
     for (p->first = 0; p->first < p->out_height && !is_alpha; p->first += p->band) {
       p->rows = p->out_height - p->first < p->band ? p->out_height - p->first : p->band;
       GCONV_TRY(add_band(p));
     }
-    GCONV_TRY(end_plane(p));
+    GCONV_TRY(gconv_row_band_next_plane(&p->sides[0]));
+    GCONV_TRY(gconv_row_band_next_plane(&p->sides[1]));
   }
   return GCONV_OK;
 }
@@ -465,9 +352,9 @@ static void remember_types(gconv_fit_sums *sums, double before, double after) {
 
 static gconv_status add(pair *p, const gconv_compared *before, const gconv_compared *after) {
   const gconv_fit *fit = p->fit;
-  GCONV_TRY(
-      open_side(before, "the image before", fit->max_pixels, fit->whole && fit->border == GCONV_BORDER_WRAP, &p->sides[0]));
-  GCONV_TRY(open_side(after, "the image after", fit->max_pixels, false, &p->sides[1]));
+  const bool whole = fit->whole && fit->border == GCONV_BORDER_WRAP;
+  GCONV_TRY(gconv_row_band_open(before, "the image before", fit->max_pixels, whole, &p->sides[0]));
+  GCONV_TRY(gconv_row_band_open(after, "the image after", fit->max_pixels, false, &p->sides[1]));
   GCONV_TRY(check_shapes(p));
   GCONV_TRY(find_places(p));
   GCONV_TRY(allocate(p));
@@ -484,8 +371,8 @@ gconv_status gconv_fit_add_pair(gconv_fit *fit, gconv_threads *threads, const gc
                                 const gconv_compared *after, double held) {
   pair p = {.fit = fit, .threads = threads, .held = held};
   gconv_status status = add(&p, before, after);
-  close_side(&p.sides[0]);
-  close_side(&p.sides[1]);
+  gconv_row_band_close(&p.sides[0]);
+  gconv_row_band_close(&p.sides[1]);
   gconv_release(p.x);
   gconv_release(p.t);
   gconv_release(p.counts);

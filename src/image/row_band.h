@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Bands of rows of two images that are read side by side: an image in memory, or one that is read by rows, of which the rows
+ * of the current band stay in memory. */
+#pragma once
+
+#include "base/threads.h"
+#include "image/rows.h"
+
+/* One of the images. Zero-initialise before first use; gconv_row_band_close() frees it in any case. */
+typedef struct gconv_row_band {
+  const char *name;         /* for messages: the path, or what the caller calls the image */
+  gconv_image header;       /* without pixels and metadata */
+  size_t row_bytes;         /* from row to row, in memory */
+  size_t plane;             /* the current one */
+  const gconv_image *image; /* that is in memory as a whole; NULL: rows are read */
+  int32_t first, next;      /* else these rows of the plane are in memory, from `first` to the one before `next` */
+
+  gconv_image own;          /* owned: an image that was read as a whole */
+  gconv_row_reader *reader; /* owned */
+  uint8_t *window;          /* owned */
+  int32_t wanted, end;      /* the rows of the band */
+  gconv_status status;      /* of reading them */
+  char *why;                /* owned */
+} gconv_row_band;
+
+/* Opens an image. `name`: what it is called if it has no path. `whole`: all of it is to be in memory. */
+gconv_status gconv_row_band_open(const gconv_compared *given, const char *name, uint64_t max_pixels, bool whole,
+                                 gconv_row_band *band);
+/* Makes room for bands of so many rows. */
+gconv_status gconv_row_band_reserve(gconv_row_band *band, int32_t rows);
+/* Says which rows of the plane the next band has; it may overlap the one before, but not begin above it. */
+void gconv_row_band_want(gconv_row_band *band, int32_t first, int32_t end);
+/* Reads the next bands of both images. */
+gconv_status gconv_row_band_read(gconv_row_band bands[2], gconv_threads *threads);
+/* A row of the band. */
+const uint8_t *gconv_row_band_row(const gconv_row_band *band, int32_t y);
+/* Goes to the next plane, past what is left of this one. */
+gconv_status gconv_row_band_next_plane(gconv_row_band *band);
+void gconv_row_band_close(gconv_row_band *band);
