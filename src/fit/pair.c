@@ -36,6 +36,7 @@ typedef struct pair {
   double held;
   size_t planes, step; /* step: how many samples further the next one of the channel lies */
   int32_t colours;     /* channels of a plane that count */
+  double *of_level[2]; /* owned: of each side, the number of each level, where 1 is white; NULL: samples are floats */
   gconv_fit_patch *patch;
   size_t patch_plane;
   int32_t patch_channel, patch_y, patch_x; /* the place of the patch among the targets */
@@ -99,6 +100,16 @@ static gconv_status find_places(pair *p) {
   return GCONV_OK;
 }
 
+static gconv_status make_levels(gconv_type type, double **of_level) {
+  enum { LEVELS = 65536 };
+  if (type == GCONV_F32)
+    return GCONV_OK;
+  GCONV_TRY(gconv_allocate(LEVELS * sizeof **of_level, "the levels", (void **)of_level));
+  for (size_t i = 0; i < LEVELS; i++)
+    (*of_level)[i] = (double)i / gconv_level_of_white(type);
+  return GCONV_OK;
+}
+
 static gconv_status allocate(pair *p) {
   const gconv_fit *fit = p->fit;
   p->x_stride = (size_t)p->tile + (size_t)fit->columns - 1;
@@ -109,6 +120,7 @@ static gconv_status allocate(pair *p) {
   GCONV_TRY(gconv_allocate_workspace(t * sizeof *p->counts, "samples of the images", (void **)&p->counts));
   memset(p->x, 0, x * sizeof *p->x);
   for (size_t i = 0; i < 2; i++) {
+    GCONV_TRY(make_levels(p->sides[i].header.type, &p->of_level[i]));
     GCONV_TRY(gconv_row_band_reserve(&p->sides[i], (int32_t)rows + 2 * fit->rows));
   }
   return GCONV_OK;
@@ -116,19 +128,24 @@ static gconv_status allocate(pair *p) {
 
 /* ---- Samples --------------------------------------------------------------------------------------------------------- */
 
-/* Loads channel `channel` of `count` pixels from column `x` on, all inside the image, as numbers where 1 is white. */
-static void load_inside(const gconv_row_band *s, const uint8_t *row, int32_t channel, int32_t x, int32_t count, double *to) {
+enum { BEFORE, AFTER };
+
+/* Loads channel `channel` of `count` pixels of row y from column `x` on, all inside the image, as numbers where 1 is white.
+ */
+static void load_inside(const pair *p, int which, int32_t y, int32_t channel, int32_t x, int32_t count, double *to) {
+  const gconv_row_band *s = &p->sides[which];
+  const void *row = gconv_row_band_row(s, y);
+  const double *of_level = p->of_level[which];
   size_t step = s->header.planar ? 1 : (size_t)s->header.channels, first = (size_t)x * step + (size_t)channel;
-  const double white = gconv_level_of_white(s->header.type);
   if (s->header.type == GCONV_U8)
     for (int32_t i = 0; i < count; i++)
-      to[i] = row[first + (size_t)i * step] / white;
+      to[i] = of_level[((const uint8_t *)row)[first + (size_t)i * step]];
   else if (s->header.type == GCONV_U16)
     for (int32_t i = 0; i < count; i++)
-      to[i] = ((const uint16_t *)(const void *)row)[first + (size_t)i * step] / white;
+      to[i] = of_level[((const uint16_t *)row)[first + (size_t)i * step]];
   else
     for (int32_t i = 0; i < count; i++)
-      to[i] = (double)((const float *)(const void *)row)[first + (size_t)i * step];
+      to[i] = (double)((const float *)row)[first + (size_t)i * step];
 }
 
 /* Loads row i of the tile of `before`, with border pixels. */
@@ -144,11 +161,10 @@ static void load_before(const pair *p, int32_t i) {
       to[k] = outside;
     return;
   }
-  const uint8_t *row = gconv_row_band_row(s, (int32_t)y);
   int32_t begin = x < 0 ? (int32_t)(-x < count ? -x : count) : 0;
   int32_t end = width - x < count ? (int32_t)(width - x) : count;
   if (end > begin)
-    load_inside(s, row, p->channel, (int32_t)(x + begin), end - begin, to + begin);
+    load_inside(p, BEFORE, (int32_t)y, p->channel, (int32_t)(x + begin), end - begin, to + begin);
   for (int32_t k = 0; k < count; k++) {
     if (k == begin && end > begin)
       k = end;
@@ -157,15 +173,14 @@ static void load_before(const pair *p, int32_t i) {
     int64_t at = gconv_border_index(fit->border, x + k, width);
     to[k] = outside;
     if (at != GCONV_OUTSIDE)
-      load_inside(s, row, p->channel, (int32_t)at, 1, &to[k]);
+      load_inside(p, BEFORE, (int32_t)y, p->channel, (int32_t)at, 1, &to[k]);
   }
 }
 
 /* Loads targets, and marks those that count. Integers count unless they are black or white. */
-static void load_after(const gconv_row_band *s, const uint8_t *row, int32_t channel, int32_t x, int32_t count, double *t,
-                       double *counts) {
-  bool levels = s->header.type != GCONV_F32;
-  load_inside(s, row, channel, x, count, t);
+static void load_after(const pair *p, int32_t y, int32_t channel, int32_t x, int32_t count, double *t, double *counts) {
+  bool levels = p->of_level[AFTER] != NULL;
+  load_inside(p, AFTER, y, channel, x, count, t);
   for (int32_t i = 0; i < count; i++) {
     counts[i] = levels && (t[i] <= 0 || t[i] >= 1) ? 0 : 1;
     t[i] *= counts[i];
@@ -189,8 +204,8 @@ static void load_row(void *context, size_t turn, int seat) {
   if (i < 0)
     load_before(p, (int32_t)turn);
   else
-    load_after(s, gconv_row_band_row(s, p->top + p->first + i), p->channel, p->left + p->column, p->columns,
-               p->t + (size_t)i * (size_t)p->tile, p->counts + (size_t)i * (size_t)p->tile);
+    load_after(p, p->top + p->first + i, p->channel, p->left + p->column, p->columns, p->t + (size_t)i * (size_t)p->tile,
+               p->counts + (size_t)i * (size_t)p->tile);
   if (s->header.type == GCONV_F32 && !are_finite(loaded, i < 0 ? p->columns + p->fit->columns - 1 : p->columns))
     __atomic_store_n(&p->bad, true, __ATOMIC_RELAXED);
 }
@@ -203,7 +218,7 @@ static gconv_status complain_of_number(const pair *p) {
     for (int32_t y = begin; s->header.type == GCONV_F32 && y < end; y++)
       for (int32_t x = 0; x < s->header.width; x++) {
         double value;
-        load_inside(s, gconv_row_band_row(s, y), p->channel, x, 1, &value);
+        load_inside(p, (int)i, y, p->channel, x, 1, &value);
         if (!isfinite(value))
           return gconv_fail(GCONV_BAD_FILE, "%s: the sample at x %d, y %d, channel %d%s is %s: all must be numbers", s->name,
                             x, y, s->header.planar ? (int)(s->plane % (size_t)s->header.channels) : p->channel,
@@ -263,20 +278,20 @@ static gconv_status begin_patch(pair *p) {
 /* Copies the rows of the patch that the band has. */
 static void copy_patch(const pair *p) {
   gconv_fit_patch *patch = p->patch;
-  const gconv_row_band *before = &p->sides[0], *after = &p->sides[1];
+  const gconv_row_band *before = &p->sides[BEFORE];
   if (!patch || before->plane != p->patch_plane)
     return;
   int32_t y = p->before_top + p->first;
   for (int32_t i = 0; i < p->rows + p->fit->rows - 1; i++) {
     int32_t row = y + i - (p->patch_y - patch->top);
     if (row >= 0 && row < patch->x_height)
-      load_inside(before, gconv_row_band_row(before, y + i), p->patch_channel, p->patch_x - patch->left, patch->x_width,
+      load_inside(p, BEFORE, y + i, p->patch_channel, p->patch_x - patch->left, patch->x_width,
                   patch->x + (size_t)row * (size_t)patch->x_width);
   }
   for (int32_t i = 0; i < p->rows; i++) {
     int32_t row = p->top + p->first + i - p->patch_y;
     if (row >= 0 && row < patch->height)
-      load_after(after, gconv_row_band_row(after, p->top + p->first + i), p->patch_channel, p->patch_x, patch->width,
+      load_after(p, p->top + p->first + i, p->patch_channel, p->patch_x, patch->width,
                  patch->t + (size_t)row * (size_t)patch->width, patch->counts + (size_t)row * (size_t)patch->width);
   }
 }
@@ -371,8 +386,10 @@ gconv_status gconv_fit_add_pair(gconv_fit *fit, gconv_threads *threads, const gc
                                 const gconv_compared *after, double held) {
   pair p = {.fit = fit, .threads = threads, .held = held};
   gconv_status status = add(&p, before, after);
-  gconv_row_band_close(&p.sides[0]);
-  gconv_row_band_close(&p.sides[1]);
+  for (size_t i = 0; i < 2; i++) {
+    gconv_row_band_close(&p.sides[i]);
+    gconv_release(p.of_level[i]);
+  }
   gconv_release(p.x);
   gconv_release(p.t);
   gconv_release(p.counts);
