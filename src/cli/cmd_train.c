@@ -222,9 +222,9 @@ static gconv_status write_results(gconv_training_run *run) {
   const gconv_train_settings *settings = run->settings;
   GCONV_TRY(gconv_network_write(run->settings->common.output, &run->network));
   if (settings->common.plot)
-    GCONV_TRY(gconv_train_write_plot(run, settings->common.plot));
+    GCONV_TRY(gconv_page_write(settings->common.plot, gconv_train_put_plot, run));
   GCONV_TRY(evaluate(run));
-  return settings->common.report ? gconv_train_write_report(run, settings->common.report) : GCONV_OK;
+  return settings->common.report ? gconv_page_write(settings->common.report, gconv_train_put_report, run) : GCONV_OK;
 }
 
 static double cases_a_second(const gconv_training_run *run) {

@@ -74,11 +74,14 @@ gconv_status gconv_evaluation_shrink(const gconv_image *image, int32_t step, gco
 
 /* ---- The page --------------------------------------------------------------------------------------------------------- */
 
-static void put_name(FILE *out, const gconv_evaluation_page *page, size_t class) {
+/* A cell of a table, with the colour of the class, if it has one. */
+static void put_name(FILE *out, const char *tag, const gconv_evaluation_page *page, size_t class) {
+  fprintf(out, "<%s>", tag);
   if (page->colours && class < page->found->classes)
     fprintf(out, "<span class='colour' style='background:rgb(%d,%d,%d)'></span> ", page->colours[3 * class],
             page->colours[3 * class + 1], page->colours[3 * class + 2]);
   gconv_page_text(out, gconv_confusion_name(page->found, class));
+  fprintf(out, "</%s>", tag);
 }
 
 static void put_number(FILE *out, double value) {
@@ -100,9 +103,9 @@ static void put_classes(FILE *out, const gconv_evaluation_page *page) {
           page->unit, page->unit, page->unit);
   for (size_t k = 0; k < c->classes; k++) {
     gconv_class_score s = gconv_confusion_score(c, k);
-    fputs("<tr><th>", out);
-    put_name(out, page, k);
-    fprintf(out, "</th><td>%.0f</td>", s.wanted);
+    fputs("<tr>", out);
+    put_name(out, "th", page, k);
+    fprintf(out, "<td>%.0f</td>", s.wanted);
     put_number(out, s.both / s.got);
     put_number(out, s.both / s.wanted);
     put_number(out, s.iou);
@@ -141,13 +144,9 @@ static void put_mistakes(FILE *out, const gconv_evaluation_page *page) {
       put_picture(out, m->name);
       fputs("</td>", out);
     }
-    fputs("<td>", out);
-    gconv_page_text(out, m->name);
-    fputs("</td><td>", out);
-    put_name(out, page, m->class);
-    fputs("</td><td>", out);
-    put_name(out, page, m->taken_for);
-    fputs("</td>", out);
+    gconv_page_cell(out, "td", m->name);
+    put_name(out, "td", page, m->class);
+    put_name(out, "td", page, m->taken_for);
     if (sure)
       fprintf(out, "<td>%.4g</td>", m->certainty);
     fputs("</tr>\n", out);

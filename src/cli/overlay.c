@@ -64,9 +64,8 @@ void gconv_overlay_put(FILE *out, const gconv_overlay *o) {
               image.width == o->mask->width && o->map->height == o->mask->height && o->map->width == o->mask->width;
   const int32_t longer = image.height > image.width ? image.height : image.width, step = good ? (longer - 1) / SIDE + 1 : 1;
   if (good && gconv_evaluation_shrink(&image, step, &small) == GCONV_OK) {
-    fputs("<h3>", out);
-    gconv_page_text(out, o->path);
-    fprintf(out, "</h3>\n<p>%.2f%% of %llu labelled pixels right</p>\n<div class='layers'>",
+    gconv_page_cell(out, "h3", o->path);
+    fprintf(out, "\n<p>%.2f%% of %llu labelled pixels right</p>\n<div class='layers'>",
             100 * (1 - (double)o->wrong / (double)o->labelled), (unsigned long long)o->labelled);
     for (int what = PICTURE; what < LAYERS; what++)
       put_layer(out, o, (layer)what, &small, step);

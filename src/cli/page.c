@@ -23,10 +23,10 @@ void gconv_page_begin(FILE *out, const char *command, const char *heading) {
           "auto }\n.layers { display: flex; flex-wrap: wrap } figure { margin: 0 } figcaption { font-size: .8em; "
           "margin-left: .3em }\n"
           ".colour { display: inline-block; width: 1em; height: 1em; border: 1px solid #888 }\n"
-          "</style></head><body>\n<h1>",
+          "</style></head><body>\n",
           command);
-  gconv_page_text(out, heading);
-  fputs("</h1>\n", out);
+  gconv_page_cell(out, "h1", heading);
+  fputc('\n', out);
 }
 
 void gconv_page_end(FILE *out) {
@@ -34,28 +34,23 @@ void gconv_page_end(FILE *out) {
 }
 
 void gconv_page_text(FILE *out, const char *text) {
+  static const char special[] = "<>&'\"";
+  static const char *const entities[] = {"&lt;", "&gt;", "&amp;", "&#39;", "&quot;"};
   char *copy = gconv_printable_copy(text, strlen(text));
-  for (const char *at = copy ? copy : ""; *at; at++)
-    switch (*at) {
-    case '<':
-      fputs("&lt;", out);
-      break;
-    case '>':
-      fputs("&gt;", out);
-      break;
-    case '&':
-      fputs("&amp;", out);
-      break;
-    case '\'':
-      fputs("&#39;", out);
-      break;
-    case '"':
-      fputs("&quot;", out);
-      break;
-    default:
+  for (const char *at = copy ? copy : ""; *at; at++) {
+    const char *found = strchr(special, *at);
+    if (found)
+      fputs(entities[found - special], out);
+    else
       fputc(*at, out);
-    }
+  }
   free(copy);
+}
+
+void gconv_page_cell(FILE *out, const char *tag, const char *text) {
+  fprintf(out, "<%s>", tag);
+  gconv_page_text(out, text);
+  fprintf(out, "</%s>", tag);
 }
 
 void gconv_page_row(FILE *out, const char *name, const char *format, ...) {
@@ -64,9 +59,9 @@ void gconv_page_row(FILE *out, const char *name, const char *format, ...) {
   va_start(arguments, format);
   int length = vasprintf(&text, format, arguments);
   va_end(arguments);
-  fprintf(out, "<tr><th>%s</th><td>", name);
-  gconv_page_text(out, length >= 0 ? text : "");
-  fputs("</td></tr>\n", out);
+  fprintf(out, "<tr><th>%s</th>", name);
+  gconv_page_cell(out, "td", length >= 0 ? text : "");
+  fputs("</tr>\n", out);
   if (length >= 0)
     free(text);
 }
@@ -78,19 +73,15 @@ void gconv_page_confusion(FILE *out, const gconv_confusion *c) {
     return;
   }
   fputs("<table class='confusion'>\n<tr><td></td>", out);
-  for (size_t k = 0; k < c->classes; k++) {
-    fputs("<th>", out);
-    gconv_page_text(out, c->names[k]);
-    fputs("</th>", out);
-  }
+  for (size_t k = 0; k < c->classes; k++)
+    gconv_page_cell(out, "th", c->names[k]);
   fputs("</tr>\n", out);
   for (size_t i = 0; i < c->classes; i++) {
     uint64_t most = 1;
     for (size_t k = 0; k < c->classes; k++)
       most = c->counts[i * c->classes + k] > most ? c->counts[i * c->classes + k] : most;
-    fputs("<tr><th>", out);
-    gconv_page_text(out, c->names[i]);
-    fputs("</th>", out);
+    fputs("<tr>", out);
+    gconv_page_cell(out, "th", c->names[i]);
     for (size_t k = 0; k < c->classes; k++) {
       uint64_t count = c->counts[i * c->classes + k];
       fprintf(out, "<td%s style='background:rgba(%s,%.2f)'>%llu</td>", count == 0 ? " class='none'" : "",

@@ -14,6 +14,8 @@ void gconv_page_end(FILE *out);
 
 /* Prints a text. Escapes letters that mean something in HTML. */
 void gconv_page_text(FILE *out, const char *text);
+/* Prints a text as the content of an element, such as "td", the cell of a table. */
+void gconv_page_cell(FILE *out, const char *tag, const char *text);
 /* Prints a row of a table: a name, which is HTML, and a text. */
 void gconv_page_row(FILE *out, const char *name, const char *format, ...) GCONV_PRINTF(3, 4);
 /* Prints a u8 image of 1 or 3 channels, each pixel `zoom` pixels wide. The title is HTML without quotes. */

@@ -10,17 +10,11 @@
 
 /* ---- Of an image --------------------------------------------------------------------------------------------------- */
 
-enum { BAR_WIDTH = 24 };
-
 static void show_progress(const gconv_main_job *job, const gconv_report *report) {
   size_t done = job->total.inputs, all = job->inputs.count;
-  char bar[BAR_WIDTH + 1], text[160];
-  size_t filled = done * BAR_WIDTH / all;
-  memset(bar, '#', filled);
-  memset(bar + filled, '.', BAR_WIDTH - filled);
-  bar[BAR_WIDTH] = '\0';
+  char text[160];
   double seconds = report->elapsed_ms * 1e-3;
-  snprintf(text, sizeof text, "[%s] %zu/%zu images, %.1f Mpix/s, %.0f s left", bar, done, all,
+  snprintf(text, sizeof text, "%s %zu/%zu images, %.1f Mpix/s, %.0f s left", gconv_progress_bar(done, all), done, all,
            seconds > 0 ? (double)job->total.pixels * 1e-6 / seconds : 0.0, seconds * (double)(all - done) / (double)done);
   gconv_progress_show(text);
 }

@@ -36,19 +36,16 @@ gconv_svm_grid gconv_svm_grid_of(const gconv_svm_run *run) {
 /* ---- Progress ---- */
 
 static void show_progress(void *user, const gconv_svm_progress *p) {
-  enum { PROGRESS_MS = 100, BAR_WIDTH = 24 };
+  enum { PROGRESS_MS = 100 };
   gconv_svm_run *run = user;
-  char bar[BAR_WIDTH + 1], text[160];
+  char text[160];
   const double now = gconv_now_ms();
   if (now - run->shown < PROGRESS_MS)
     return;
   run->shown = now;
-  size_t filled = p->done < p->machines ? p->done * BAR_WIDTH / p->machines : BAR_WIDTH;
-  memset(bar, '#', filled);
-  memset(bar + filled, '.', BAR_WIDTH - filled);
-  bar[BAR_WIDTH] = '\0';
   double seconds = (now - run->begin) / 1000, tolerance = run->options.tolerance > 0 ? run->options.tolerance : 0.001;
-  size_t used = (size_t)snprintf(text, sizeof text, "[%s] %zu/%zu machines", bar, p->done, p->machines);
+  const char *bar = gconv_progress_bar(p->done < p->machines ? p->done : p->machines, p->machines);
+  size_t used = (size_t)snprintf(text, sizeof text, "%s %zu/%zu machines", bar, p->done, p->machines);
   if (p->machines - p->done <= 1 && isfinite(p->gap))
     used +=
         (size_t)snprintf(text + used, sizeof text - used, ", misses its optimum by %.2g, down to %.2g", p->gap, tolerance);

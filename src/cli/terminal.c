@@ -29,6 +29,15 @@ void gconv_progress_hide(void) {
   funlockfile(stderr);
 }
 
+const char *gconv_progress_bar(size_t done, size_t all) {
+  enum { WIDTH = 24 };
+  static char bar[] = "[........................]";
+  const size_t filled = all > 0 ? done * WIDTH / all : WIDTH;
+  memset(bar + 1, '.', WIDTH);
+  memset(bar + 1, '#', filled);
+  return bar;
+}
+
 void gconv_progress_show(const char *text) {
   flockfile(stderr);
   fprintf(stderr, "\r\033[K%s", text);

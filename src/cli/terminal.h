@@ -35,6 +35,9 @@ bool gconv_terminal_can_erase(void);
 /* Shows one line of progress in place of the one before; it has no newline, and is short. */
 void gconv_progress_show(const char *text);
 
+/* "[######......]": how much is done of all, for a line of progress. Static storage, of one thread at a time. */
+const char *gconv_progress_bar(size_t done, size_t all);
+
 /* Removes the line of progress, if there is one: before something else is printed, and at the end. */
 void gconv_progress_hide(void);
 

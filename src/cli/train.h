@@ -62,6 +62,6 @@ void gconv_data_close(gconv_data *data);
 /* Writes the curves of loss and accuracy as SVG. `inside`: it is a part of a page of HTML. */
 void gconv_train_draw(FILE *out, const gconv_training_run *run, bool inside);
 
-/* Write a file whole or not at all. */
-gconv_status gconv_train_write_plot(const gconv_training_run *run, const char *path);
-gconv_status gconv_train_write_report(const gconv_training_run *run, const char *path);
+/* For gconv_page_write(): the curves, and the page, of a gconv_training_run. */
+void gconv_train_put_plot(FILE *out, const void *run);
+void gconv_train_put_report(FILE *out, const void *run);

@@ -4,47 +4,43 @@
 #include "cli/train.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
 /* Curves share a panel if they have one scale. */
 typedef struct curve {
   const char *name, *colour;
-  double (*get)(const gconv_epoch *epoch);
+  size_t at; /* a double of gconv_epoch */
 } curve;
 
-static double loss(const gconv_epoch *epoch) {
-  return epoch->loss;
-}
-
-static double validation_loss(const gconv_epoch *epoch) {
-  return epoch->validation_loss;
-}
-
-static double accuracy(const gconv_epoch *epoch) {
-  return 100 * epoch->accuracy;
-}
-
-static double validation_accuracy(const gconv_epoch *epoch) {
-  return 100 * epoch->validation_accuracy;
-}
-
-static const curve losses[] = {{"training", "#1f77b4", loss}, {"validation", "#d62728", validation_loss}};
-static const curve accuracies[] = {{"training", "#1f77b4", accuracy}, {"validation", "#d62728", validation_accuracy}};
+static const curve losses[] = {{"training", "#1f77b4", offsetof(gconv_epoch, loss)},
+                               {"validation", "#d62728", offsetof(gconv_epoch, validation_loss)}};
+static const curve accuracies[] = {{"training", "#1f77b4", offsetof(gconv_epoch, accuracy)},
+                                   {"validation", "#d62728", offsetof(gconv_epoch, validation_accuracy)}};
 enum { CURVES = 2, WIDTH = 720, HEIGHT = 300, LEFT = 70, RIGHT = 20, TOP = 40, BOTTOM = 45 };
 
 /* What a panel shows: values from low to high, by their logarithms or as they are. */
 typedef struct panel {
   const gconv_training_run *run;
+  double first, last; /* epochs */
+  double scale;       /* what values are multiplied by */
   double low, high;
   bool logarithmic;
   int top;
 } panel;
+
+static double value_of(const panel *p, const curve *c, size_t epoch) {
+  double value;
+  memcpy(&value, (const char *)&p->run->epochs[epoch] + c->at, sizeof value);
+  return p->scale * value;
+}
 
 static bool find_range(panel *p, const curve *curves) {
   p->low = INFINITY;
   p->high = -INFINITY;
   for (size_t i = 0; i < p->run->epoch_count; i++)
     for (int k = 0; k < CURVES; k++) {
-      double value = curves[k].get(&p->run->epochs[i]);
+      double value = value_of(p, &curves[k], i);
       if (!isfinite(value))
         continue;
       p->low = value < p->low ? value : p->low;
@@ -54,8 +50,7 @@ static bool find_range(panel *p, const curve *curves) {
 }
 
 static double place_x(const panel *p, double epoch) {
-  double first = (double)p->run->epochs[0].number, last = (double)p->run->epochs[p->run->epoch_count - 1].number;
-  return LEFT + (last > first ? (epoch - first) / (last - first) : 0.5) * (WIDTH - LEFT - RIGHT);
+  return LEFT + (p->last > p->first ? (epoch - p->first) / (p->last - p->first) : 0.5) * (WIDTH - LEFT - RIGHT);
 }
 
 static double place_y(const panel *p, double value) {
@@ -77,7 +72,6 @@ static void draw_tick(FILE *out, const panel *p, double value, const char *unit)
 }
 
 static void draw_axes(FILE *out, const panel *p, const char *title, const char *unit) {
-  double first = (double)p->run->epochs[0].number, last = (double)p->run->epochs[p->run->epoch_count - 1].number;
   fprintf(out, "<text x='%d' y='%d' font-weight='bold'>%s</text>\n", LEFT, p->top + 20, title);
   if (p->logarithmic) {
     const int digits = log10(p->high / p->low) > 2 ? 1 : 3; /* of 1, 2 and 5 */
@@ -92,8 +86,8 @@ static void draw_axes(FILE *out, const panel *p, const char *title, const char *
     for (double value = ceil(p->low / step) * step; value <= p->high; value += step)
       draw_tick(out, p, fabs(value) < step / 2 ? 0 : value, unit);
   }
-  double step = last > first ? fmax(1, round_step(last - first)) : 1;
-  for (double epoch = ceil(first / step) * step; epoch <= last; epoch += step)
+  double step = p->last > p->first ? fmax(1, round_step(p->last - p->first)) : 1;
+  for (double epoch = ceil(p->first / step) * step; epoch <= p->last; epoch += step)
     fprintf(out, "<text x='%.1f' y='%d' text-anchor='middle'>%.0f</text>", place_x(p, epoch), p->top + HEIGHT - BOTTOM + 18,
             epoch);
   fprintf(out, "<text x='%d' y='%d' text-anchor='end'>epoch</text>\n", WIDTH - RIGHT, p->top + HEIGHT - 8);
@@ -103,7 +97,7 @@ static void draw_curve(FILE *out, const panel *p, const curve *c, int number) {
   size_t count = 0;
   double x = 0, y = 0;
   for (size_t i = 0; i < p->run->epoch_count; i++) {
-    double value = c->get(&p->run->epochs[i]);
+    double value = value_of(p, c, i);
     if (!isfinite(value))
       continue;
     x = place_x(p, (double)p->run->epochs[i].number);
@@ -138,15 +132,16 @@ static void draw_panel(FILE *out, panel *p, const curve *curves, const char *tit
 }
 
 void gconv_train_draw(FILE *out, const gconv_training_run *run, bool inside) {
-  panel p = {.run = run};
-  bool classes = run->epoch_count > 0 && !isnan(run->epochs[0].accuracy);
-  int height = classes ? 2 * HEIGHT : HEIGHT;
   if (run->epoch_count == 0)
     return;
-  gconv_svg_begin(out, WIDTH, height, inside);
-  draw_panel(out, &p, losses, "loss", "");
-  p.top = HEIGHT;
+  const gconv_epoch *first = &run->epochs[0], *last = &run->epochs[run->epoch_count - 1];
+  const bool classes = !isnan(first->accuracy);
+  panel loss = {.run = run, .first = (double)first->number, .last = (double)last->number, .scale = 1}, accuracy = loss;
+  accuracy.top = HEIGHT;
+  accuracy.scale = 100;
+  gconv_svg_begin(out, WIDTH, classes ? 2 * HEIGHT : HEIGHT, inside);
+  draw_panel(out, &loss, losses, "loss", "");
   if (classes)
-    draw_panel(out, &p, accuracies, "accuracy", "%");
+    draw_panel(out, &accuracy, accuracies, "accuracy", "%");
   fputs("</svg>\n", out);
 }

@@ -144,7 +144,7 @@ static void put_examples(FILE *out, const gconv_training_run *run) {
   gconv_predictor_free(&p);
 }
 
-static void put_page(FILE *out, const void *context) {
+void gconv_train_put_report(FILE *out, const void *context) {
   const gconv_training_run *run = context;
   gconv_page_begin(out, "train", run->settings->common.output);
   put_summary(out, run);
@@ -158,15 +158,7 @@ static void put_page(FILE *out, const void *context) {
   gconv_page_end(out);
 }
 
-static void put_plot(FILE *out, const void *run) {
+void gconv_train_put_plot(FILE *out, const void *run) {
   fputs("<?xml version='1.0' encoding='UTF-8'?>\n", out);
   gconv_train_draw(out, run, false);
-}
-
-gconv_status gconv_train_write_plot(const gconv_training_run *run, const char *path) {
-  return gconv_page_write(path, put_plot, run);
-}
-
-gconv_status gconv_train_write_report(const gconv_training_run *run, const char *path) {
-  return gconv_page_write(path, put_page, run);
 }
