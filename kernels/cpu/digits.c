@@ -9,10 +9,11 @@
  *
  * A quad is four samples that lie under four taps of an output. A quad is made once, and serves several outputs:
  *
- *     filter            quads                                       made for each   serve
- *     one row           4 samples of a row, a pixel apart           input row       1 output row
- *     2 or 3 rows       samples of 4 rows, one below the other      output tile     2 output rows
- *     one column        samples of 4 rows, one below the other      4 input rows    4 output rows
+ *     filter                    quads                                       made for each   serve
+ *     1 row                     4 samples of a row, a pixel apart           input row       1 output row
+ *     4 or 8 rows               samples of 4 rows, one below the other      output row      1 output row
+ *     2, 3, 6 or 7 rows         the same                                    2 output rows   2 output rows
+ *     5 or 9 rows; one column   the same                                    4 input rows    4 output rows
  *
  * The sum of integers differs from the sum of float32: taps are rounded to integers, and float32 rounds after each addition.
  * The filter alone gives a bound of the difference (digits_filter.c). A level is the sum, cut or rounded. Where one level
@@ -45,6 +46,7 @@
 enum {
   STEP = 64,    /* samples that are made at a time */
   FEW = 2,      /* samples in doubt, of STEP, that are made one by one */
+  SUMS = 8,     /* vectors of sums that are made at a time, at most: rows of a tile x vectors side by side */
   BLOCK = 4096, /* samples of an output row for which quads are kept, about */
   LEAD = 64,    /* bytes that vectors may read before a row */
   SLACK = 128,  /* bytes that vectors may read after a row */
@@ -173,7 +175,7 @@ static void load_rows(walk *w) {
   }
 }
 
-/* Makes the quads of the tile. For a filter of one column, all but the last quads have been made for the tile before. */
+/* Makes the quads of the tile. If tiles have 4 rows, all but the last quads have been made for the tile before. */
 static void make_quads(walk *w) {
   const gconv_problem *problem = w->execution->problem;
   const size_t samples = quads_along(w);
@@ -181,7 +183,7 @@ static void make_quads(walk *w) {
     make_along(w->rows[0], problem->channels, samples, quads_at(w, 0));
     return;
   }
-  const bool kept = w->top > 0 && w->at.quads > 1;
+  const bool kept = w->top > 0 && gconv_digits_tile_rows(problem) == 4;
   for (size_t i = kept ? w->at.quads - 1 : 0; i < w->at.quads; i++)
     make_down(w->rows + 4 * i, samples, quads_at(w, i));
 }
@@ -357,19 +359,22 @@ TARGET __attribute__((noinline)) static bool make_otherwise(walk *w, size_t x) {
 /* Adds the products of 16 V samples of J output rows. sum[d][j * V + v] is the sum for digit d, row j of the tile and vector
  * v. */
 GCONV_INLINE TARGET void add_digits(const digits_source *source, size_t x, const int digits, const int J, const int V,
-                                    __m512i sum[GCONV_DIGITS][4]) {
+                                    __m512i sum[GCONV_DIGITS][SUMS]) {
   __m512i quads[4];
   UNROLL for (int v = 0; v < V; v++) quads[v] = _mm512_loadu_si512(source->quads + 4 * x + 64 * (size_t)v);
   UNROLL for (int d = 0; d < digits; d++) UNROLL for (int j = 0; j < J; j++) {
     const __m512i taps = _mm512_set1_epi32(source->digits[d][j]);
-    UNROLL for (int v = 0; v < V; v++) sum[d][j * V + v] = _mm512_dpbusd_epi32(sum[d][j * V + v], quads[v], taps);
+    UNROLL for (int v = 0; v < V; v++) {
+      sum[d][j * V + v] = _mm512_dpbusd_epi32(sum[d][j * V + v], quads[v], taps);
+      __asm__("" : "+v"(sum[d][j * V + v])); /* else GCC moves sums from register to register */
+    }
   }
 }
 
 /* Makes 16 V sums of J output rows. */
-GCONV_INLINE TARGET void make_sums(const walk *w, size_t x, const int J, const int V, __m512i sums[4]) {
-  __m512i sum[GCONV_DIGITS][4];
-  UNROLL for (int i = 0; i < 4; i++) {
+GCONV_INLINE TARGET void make_sums(const walk *w, size_t x, const int J, const int V, __m512i sums[SUMS]) {
+  __m512i sum[GCONV_DIGITS][SUMS];
+  UNROLL for (int i = 0; i < J * V; i++) {
     sum[0][i] = _mm512_set1_epi32(w->filter->start);
     sum[1][i] = sum[2][i] = _mm512_setzero_si512();
   }
@@ -378,7 +383,7 @@ GCONV_INLINE TARGET void make_sums(const walk *w, size_t x, const int J, const i
     add_digits(source, x, 3, J, V, sum);
   for (; source < end; source++)
     add_digits(source, x, 2, J, V, sum);
-  UNROLL for (int i = 0; i < 4; i++) {
+  UNROLL for (int i = 0; i < J * V; i++) {
     __m512i high = _mm512_add_epi32(_mm512_slli_epi32(sum[2][i], 8), sum[1][i]);
     sums[i] = _mm512_add_epi32(_mm512_slli_epi32(high, 8), sum[0][i]);
   }
@@ -398,7 +403,7 @@ GCONV_INLINE TARGET void make_tile(walk *w, const int J, const int V) {
     uint64_t doubt[4] = {0}, any = 0;
     UNROLL for (int j = 0; j < J; j++) __builtin_prefetch(w->next[j] + x, 0, 2);
     UNROLL for (int h = 0; h < 4; h += V) {
-      __m512i sums[4];
+      __m512i sums[SUMS];
       make_sums(w, x + 16 * (size_t)h, J, V, sums);
       UNROLL for (int j = 0; j < J; j++) UNROLL for (int v = 0; v < V; v++) {
         doubt[j] |= (uint64_t)_mm512_cmplt_epu32_mask(_mm512_sllv_epi32(sums[j * V + v], up), width) << 16 * (h + v);
@@ -425,11 +430,11 @@ TARGET static void make_tile_of_1(walk *w) {
 }
 
 TARGET static void make_tile_of_2(walk *w) {
-  make_tile(w, 2, 2);
+  make_tile(w, 2, 4);
 }
 
 TARGET static void make_tile_of_4(walk *w) {
-  make_tile(w, 4, 1);
+  make_tile(w, 4, 2);
 }
 
 /* ---- The loop ---- */

@@ -12,7 +12,7 @@ enum {
   MOST_SHIFT = 23,
   MOST_FLAT = 8,     /* levels whose flat windows are in doubt, and computed again in float32; if there are more, and their
                         levels may change (set_flat()), floats make all sums of the filter */
-  MOST_COLUMNS = 7,  /* columns of a filter of several rows; with more, multiply-adds of float32 are as fast */
+  MOST_SIDE = 9,     /* rows, and columns, of other filters than rows and columns; with more, floats are as fast */
   MOST_LENGTH = 128, /* taps of a row or column: with more, so many samples are in doubt that floats are faster */
   LEAST_CUT = 16,    /* taps of a filter whose results are truncated: with fewer, most sums of smooth areas are in doubt, and
                         floats are fast */
@@ -20,9 +20,9 @@ enum {
 
 static bool is_fitting_shape(const gconv_problem *problem) {
   const int32_t R = problem->rows, S = problem->columns;
-  if (R <= 3)
-    return R * S > 1 && S <= (R == 1 ? MOST_LENGTH : MOST_COLUMNS);
-  return S == 1 && R <= MOST_LENGTH;
+  if (R == 1 || S == 1)
+    return R * S > 1 && R * S <= MOST_LENGTH;
+  return R <= MOST_SIDE && S <= MOST_SIDE;
 }
 
 bool gconv_digits_fit(const gconv_problem *problem) {

@@ -32,9 +32,15 @@ typedef struct gconv_digits_filter {
   bool keeps_flat;     /* every flat window has the level of its samples, and all their sums are in doubt */
 } gconv_digits_filter; /* the gconv_digits_taps follow in memory */
 
-/* Returns the output rows of a tile. */
+/* Returns the output rows of a tile. Its quads have a multiple of 4 rows, and taps outside of the filter are 0. So tiles
+ * have 4, 2 or 1 rows, the most with which the fewest rows of taps are 0. Tall columns have 4, as the next tile uses their
+ * quads again. */
 static inline int32_t gconv_digits_tile_rows(const gconv_problem *problem) {
-  return problem->rows == 1 ? 1 : problem->rows <= 3 ? 2 : 4;
+  if (problem->rows == 1)
+    return 1;
+  if (problem->columns == 1 && problem->rows > 3)
+    return 4;
+  return problem->rows % 4 == 1 ? 4 : problem->rows % 4 == 0 ? 1 : 2;
 }
 
 /* Returns how many rows of quads a tile needs. */

@@ -67,15 +67,19 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {1, 2, BLUR, false, 0},    {1, 3, SIGNS, false, 0},  {1, 9, BLUR, false, 0},      {1, 16, PART, true, 0},
-    {1, 33, BLUR, true, 0},    {1, 34, BLUR, false, 0},  {1, 7, EIGHTHS, false, 0},   {1, 90, BLUR, true, 0},
-    {2, 1, BLUR, false, 0},    {3, 1, EIGHTHS, true, 0}, {4, 1, BLUR, false, 0},      {5, 1, SIGNS, false, 0},
-    {6, 1, PART, false, 0},    {18, 1, BLUR, true, 0},   {17, 1, BLUR, true, 0},      {33, 1, BLUR, true, 0},
-    {90, 1, BLUR, false, 0},   {2, 2, SIGNS, false, 0},  {2, 3, BLUR, false, 0},      {3, 3, SIGNS, false, 0},
-    {3, 3, BLUR, false, 0},    {3, 3, PART, false, 0.3}, {3, 7, BLUR, true, 0},       {3, 3, EIGHTHS, false, 0},
-    {1, 17, SIGNS, true, 0},   {19, 1, PART, true, 0.2}, {1, 130, BLUR, true, 0},     {1, 17, NEARLY, true, 0},
-    {17, 1, NEARLY, true, 0},  {3, 6, NEARLY, true, 0},  {3, 8, BLUR, true, 0},       {3, 1, BLUR, true, 0},
-    {1, 8, EIGHTHS, false, 0}, {2, 4, EIGHTHS, true, 0}, {8, 1, EIGHTHS, false, 0.2},
+    {1, 2, BLUR, false, 0},    {1, 3, SIGNS, false, 0},   {1, 9, BLUR, false, 0},      {1, 16, PART, true, 0},
+    {1, 33, BLUR, true, 0},    {1, 34, BLUR, false, 0},   {1, 7, EIGHTHS, false, 0},   {1, 90, BLUR, true, 0},
+    {2, 1, BLUR, false, 0},    {3, 1, EIGHTHS, true, 0},  {4, 1, BLUR, false, 0},      {5, 1, SIGNS, false, 0},
+    {6, 1, PART, false, 0},    {18, 1, BLUR, true, 0},    {17, 1, BLUR, true, 0},      {33, 1, BLUR, true, 0},
+    {90, 1, BLUR, false, 0},   {2, 2, SIGNS, false, 0},   {2, 3, BLUR, false, 0},      {3, 3, SIGNS, false, 0},
+    {3, 3, BLUR, false, 0},    {3, 3, PART, false, 0.3},  {3, 7, BLUR, true, 0},       {3, 3, EIGHTHS, false, 0},
+    {1, 17, SIGNS, true, 0},   {19, 1, PART, true, 0.2},  {1, 130, BLUR, true, 0},     {1, 17, NEARLY, true, 0},
+    {17, 1, NEARLY, true, 0},  {3, 6, NEARLY, true, 0},   {3, 8, BLUR, true, 0},       {3, 1, BLUR, true, 0},
+    {1, 8, EIGHTHS, false, 0}, {2, 4, EIGHTHS, true, 0},  {8, 1, EIGHTHS, false, 0.2}, {4, 4, SIGNS, false, 0},
+    {4, 7, BLUR, true, 0},     {5, 5, SIGNS, false, 0},   {5, 5, BLUR, false, 0},      {5, 3, PART, false, 0.3},
+    {6, 2, BLUR, false, 0},    {6, 6, EIGHTHS, false, 0}, {7, 7, BLUR, true, 0},       {7, 5, SIGNS, false, 0},
+    {8, 3, PART, true, 0},     {8, 9, SIGNS, false, 0},   {9, 9, BLUR, false, 0},      {9, 2, NEARLY, true, 0},
+    {5, 7, NEARLY, true, 0},   {3, 9, SIGNS, false, 0},   {10, 3, SIGNS, false, 0},
 };
 
 static void make_taps(const shape *s, float *taps) {
