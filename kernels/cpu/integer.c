@@ -28,7 +28,8 @@
  * |y| and rounding. Second, results of the range "wrap" that need no more than a division by an integer. Third, means: sums
  * n of taps that are not negative, whose levels are n times a factor below 1, rounded. That product is computed in integers
  * if this is right for every possible n (find_quotient). Then taps may even be integers times any number, such as 1/9, whose
- * sums are not exact in float32. All other results become float32, and go the way of all sums (rows.h).
+ * sums are not exact in float32. All other results become float32, and go the way of all sums (rows.h), or are the results
+ * if these are float32 and need only be scaled.
  */
 #include "base/memory.h"
 #include "integer_levels.h"
@@ -40,8 +41,9 @@
 
 enum {
   MOST_PAIR_WEIGHT = 128, /* 128 * 255 = 32640 */
-  SLACK = 128,            /* bytes that vectors read beyond the end of a row, and floats that they write beyond its sums */
-  PIECE = 512,            /* samples that are made at a time, about */
+  SLACK = 128,            /* bytes that vectors read beyond the end of a row */
+  PIECE = 512,            /* samples whose sums are kept at a time, about */
+  PIECES = 8,             /* so many pieces are made at a time where no sums are kept */
 };
 
 /* ---- Preparation: the taps of a filter in pairs ---- */
@@ -215,16 +217,28 @@ typedef struct integer_sum {
   const uint8_t **sources; /* two for each pair: where the samples under the taps begin, for the current output row */
   int16_t *taps;
   size_t count;
-  bool down;    /* sources are rows of sums, one for each tap */
-  uint16_t low; /* the sums begin at this number */
-  float unit;
-  int shift; /* levels are sum / 2^shift, rounded, computed without floats; -1: floats are needed */
+  bool down;         /* sources are rows of sums, one for each tap */
+  uint16_t low;      /* how far the sums are too large */
+  uint16_t begin;    /* the number with which they begin: `low`, and what rounds them */
+  float unit, scale; /* of sums that become floats */
+  int shift;         /* levels are sum / 2^shift, rounded, computed without floats; -1: floats are needed */
   bool absolute;
   /* With `wrap`, levels are the low bits of sum * factor / 2^16 / 2^shift, cut to an integer. If the factor is 0, they are
    * the low bits of the sum. */
   bool wrap;
   uint16_t factor, half; /* without `wrap`: of an integer_quotient, or 0 */
 } integer_sum;
+
+/* Calls a function of the template by the number of pairs, which is a constant there, if it is small. */
+#define BY_PAIRS(function, sum, ...)                                                                                        \
+  ((sum)->down         ? function(sum, DOWN, __VA_ARGS__)                                                                   \
+   : (sum)->count == 1 ? function(sum, 1, __VA_ARGS__)                                                                      \
+   : (sum)->count == 2 ? function(sum, 2, __VA_ARGS__)                                                                      \
+   : (sum)->count == 3 ? function(sum, 3, __VA_ARGS__)                                                                      \
+   : (sum)->count == 4 ? function(sum, 4, __VA_ARGS__)                                                                      \
+   : (sum)->count == 5 ? function(sum, 5, __VA_ARGS__)                                                                      \
+                       : function(sum, (sum)->count, __VA_ARGS__))
+enum { DOWN = 0 }; /* in place of the number of pairs: the taps are those of a column, on rows of sums */
 
 #define TEMPLATE "integer_template.h"
 #include "each_isa.h"
@@ -241,7 +255,7 @@ static places places_of(const gconv_problem *problem) {
   size_t filters = (size_t)problem->filters, unit = 128;
   places at = {.ring_rows = (size_t)(problem->rows - 1) * (size_t)problem->dilation_y + 1,
                .piece = PIECE / (size_t)problem->channels / unit * unit,
-               .stride = PIECE + SLACK,
+               .stride = PIECE,
                .pairs = (filter_bytes(problem) - sizeof(integer_filter)) / sizeof(integer_pair)};
   /* An odd number of cache lines: rows at a distance of a power of two would use the same lines of L1. */
   const size_t line = gconv_round_up((size_t)gconv_reach(problem) * (size_t)problem->channels + SLACK, 64) | 64;
@@ -264,55 +278,25 @@ typedef struct walk {
   float *sums;
   integer_sum *filters;
   bool levels;       /* no filter needs floats */
+  bool floats;       /* results are floats: the sums, scaled */
   bool two;          /* in two steps; filters[0] is the step down the columns */
   integer_sum along; /* the step along rows */
 } walk;
 
-/* Returns the shift that leads from the sums of filter k to levels of u8 or i16, or -1 if a shift is not enough. To i16,
- * half a level is added to sums of 16 bits, too. */
+/* Returns the shift that leads from the sums of filter k to levels of u8 or i16, or -1 if a shift is not enough, or if half
+ * a level more would not fit into 16 bits. */
 static int shift_of_filter(const gconv_execution *execution, int32_t k, const integer_filter *filter) {
   int exponent;
   float divisor = gconv_divisors(execution->problem, execution->weights)[k];
   bool exact = frexpf(divisor, &exponent) == 0.5f && only_scales(execution, k);
   const int shift = exact ? shift_of(filter->unit * execution->problem->epilogue.scale / divisor) : -1;
-  const int32_t most = filter->most > filter->low ? filter->most : filter->low;
-  return shift > 0 && execution->problem->out_type == GCONV_I16 && most + (1 << (shift - 1)) > UINT16_MAX ? -1 : shift;
-}
-
-/* Sets how sums of filter k become levels of the range "wrap". Without negative taps, a sum n is in 0 .. `most`, and may be
- * divided by an integer d. Other sums are the levels, or are left to floats.
- *
- * With 2^b <= d < 2^(b+1), n / d becomes the upper part of n * f, where f is 2^(16+b) / d, rounded up, which has 16 bits.
- * Rounding adds `excess` / d to f, and thereby n * excess / (d * 2^(16+b)) to the quotient. A quotient is at least 1 / d
- * below the next integer, so it is right while n * excess < 2^(16+b). Nor does float32 round a quotient of such n and d up
- * to an integer. So algorithms that divide floats have the same levels. */
-static void find_wrap(const gconv_execution *execution, int32_t k, const integer_filter *filter, integer_sum *sum) {
-  const float divisor = gconv_divisors(execution->problem, execution->weights)[k];
-  const bool scales = only_scales(execution, k) && filter->unit * execution->problem->epilogue.scale == 1;
-  const uint64_t most = (uint64_t)filter->most;
-  sum->wrap = true;
-  sum->shift = -1;
-  if (!scales || divisor < 1 || divisor > MOST_WEIGHT || divisor != rintf(divisor) || (divisor > 1 && filter->low > 0))
-    return;
-  if (divisor == 1) {
-    sum->shift = 0;
-    return;
-  }
-  uint64_t d = (uint64_t)divisor, power = (uint64_t)1 << 16;
-  int shift = 0;
-  for (; power / 65536 * 2 <= d; power *= 2)
-    shift++;
-  uint64_t factor = (power + d - 1) / d, excess = factor * d - power;
-  if (most * excess >= power)
-    return;
-  bool fits = factor < 65536; /* not if d is 2^b */
-  sum->factor = (uint16_t)(fits ? factor : factor / 2);
-  sum->shift = fits ? shift : shift - 1;
+  return shift > 0 && filter->low + filter->most + (1 << (shift - 1)) > UINT16_MAX ? -1 : shift;
 }
 
 static void begin_filters(walk *w, uint8_t *memory) {
   const gconv_problem *problem = w->execution->problem;
   w->levels = true;
+  w->floats = are_scaled_sums(w->execution);
   for (int32_t k = 0; k < problem->filters; k++) {
     const integer_filter *filter = filter_at(w->execution, k);
     integer_sum *sum = &w->filters[k];
@@ -321,16 +305,21 @@ static void begin_filters(walk *w, uint8_t *memory) {
                          .count = (size_t)filter->count,
                          .low = (uint16_t)filter->low,
                          .unit = filter->unit,
+                         .scale = w->floats ? problem->epilogue.scale : 1,
                          .shift = shift_of_filter(w->execution, k, filter),
                          .absolute = problem->epilogue.absolute};
-    if (problem->epilogue.wrap)
-      find_wrap(w->execution, k, filter, sum);
-    else if (sum->shift < 0 && filter->quotient.factor > 0 && gconv_is_dense(w->execution)) {
+    if (problem->epilogue.wrap) {
+      sum->wrap = true;
+      sum->shift = find_wrap(w->execution, k, filter->unit, filter->low, filter->most, &sum->factor);
+    } else if (sum->shift < 0 && filter->quotient.factor > 0 && gconv_is_dense(w->execution)) {
       sum->factor = filter->quotient.factor;
       sum->half = filter->quotient.half;
       sum->shift = filter->quotient.shift;
     }
     w->levels = w->levels && sum->shift >= 0;
+    sum->begin = sum->low;
+    if (problem->out_type == GCONV_U8 && sum->shift > 0 && !sum->absolute && !sum->wrap && sum->factor == 0)
+      sum->begin = (uint16_t)(sum->low + (1 << (sum->shift - 1)) - 1);
     for (int32_t i = 0; i < filter->count; i++)
       sum->taps[i] = pairs_of(filter)[i].taps;
   }
@@ -345,7 +334,7 @@ static void begin_steps(walk *w) {
   const integer_pair *pairs = pairs_of(filter);
   integer_sum *down = &w->filters[0];
   w->along = *down;
-  w->along.low = 0;
+  w->along.begin = 0;
   for (int32_t i = 0; i < 2 * filter->count; i++)
     w->along.sources[i] = w->ring + w->at.line + (size_t)pairs[i / 2].column[i % 2] * step;
   down->down = true;
@@ -401,7 +390,10 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
   for (int32_t k = 0; k < problem->filters; k++) {
     const integer_sum *sum = &w->filters[k];
     if (!w->levels) {
-      GCONV_CALL_ISA(make_sums, (sum, first, count, w->sums + (size_t)k * w->at.stride));
+      float *sums = w->sums + (size_t)k * w->at.stride;
+      if (w->floats)
+        sums = (float *)(void *)gconv_output_row(execution, k, p) + first;
+      GCONV_CALL_ISA(make_sums, (sum, first, count, sums));
       continue;
     }
     if (problem->out_type != GCONV_U8)
@@ -411,13 +403,13 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
     if (problem->keep_alpha && (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE))
       gconv_store_alpha(execution, k, p, first, count);
   }
-  if (!w->levels)
+  if (!w->levels && !w->floats)
     gconv_store_samples(execution, p, first, count, w->sums, w->at.stride);
 }
 
 static void make_row(walk *w, int32_t p) {
   const gconv_problem *problem = w->execution->problem;
-  const int64_t width = problem->out_width, piece = (int64_t)w->at.piece;
+  const int64_t width = problem->out_width, piece = (int64_t)w->at.piece * (w->levels || w->floats ? PIECES : 1);
   const size_t channels = (size_t)problem->channels;
   for (int64_t first = 0; first < width; first += piece) {
     const int64_t count = width - first < piece ? width - first : piece;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A part of integer.c: how its sums become levels without floats, by a quotient or by a shift. */
+/* A part of integer.c: how its sums become levels without floats, by a quotient or by a shift; and scaled floats. */
 #pragma once
 
 #include "kernels/cpu/rows.h"
@@ -79,4 +79,43 @@ static bool only_scales(const gconv_execution *execution, int32_t k) {
   const gconv_type out = problem->out_type;
   bool integers = out == GCONV_U8 || out == GCONV_I16 || (out == GCONV_U16 && e->wrap);
   return scales && integers && !gconv_is_combined(problem) && gconv_is_dense(execution);
+}
+
+/* Returns whether results are floats that are sums times the scale, as gconv_finish() makes them. A scale below 0 would give
+ * its sign to a sum of 0. */
+static bool are_scaled_sums(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  bool scaled = problem->out_type == GCONV_F32 && gconv_is_plain(&problem->epilogue) && problem->epilogue.offset == 0 &&
+                problem->epilogue.scale > 0 && !problem->keep_alpha && !gconv_is_combined(problem) &&
+                gconv_is_dense(execution);
+  for (int32_t k = 0; k < problem->filters && scaled; k++)
+    scaled = gconv_divisors(problem, execution->weights)[k] == 1 && gconv_biases(problem, execution->weights)[k] == 0;
+  return scaled;
+}
+
+/* Returns the shift by which sums of filter k become levels of the range "wrap", and sets *upper to the factor; or returns
+ * -1 if floats are needed. Sums are from -low to `most`, in units. Without negative taps, a sum n may be divided by an
+ * integer d. Other sums are the levels, or are left to floats.
+ *
+ * With 2^b <= d < 2^(b+1), n / d becomes the upper part of n * f, where f is 2^(16+b) / d, rounded up, which has 16 bits.
+ * Rounding adds `excess` / d to f, and thereby n * excess / (d * 2^(16+b)) to the quotient. A quotient is at least 1 / d
+ * below the next integer, so it is right while n * excess < 2^(16+b). Nor does float32 round a quotient of such n and d up
+ * to an integer. So algorithms that divide floats have the same levels. */
+static int find_wrap(const gconv_execution *execution, int32_t k, float unit, int32_t low, int32_t most, uint16_t *upper) {
+  const float divisor = gconv_divisors(execution->problem, execution->weights)[k];
+  const bool scales = only_scales(execution, k) && unit * execution->problem->epilogue.scale == 1;
+  if (!scales || divisor < 1 || divisor > MOST_WEIGHT || divisor != rintf(divisor) || (divisor > 1 && low > 0))
+    return -1;
+  if (divisor == 1)
+    return 0;
+  uint64_t d = (uint64_t)divisor, power = (uint64_t)1 << 16;
+  int shift = 0;
+  for (; power / 65536 * 2 <= d; power *= 2)
+    shift++;
+  uint64_t factor = (power + d - 1) / d, excess = factor * d - power;
+  if ((uint64_t)most * excess >= power)
+    return -1;
+  bool fits = factor < 65536; /* not if d is 2^b */
+  *upper = (uint16_t)(fits ? factor : factor / 2);
+  return fits ? shift : shift - 1;
 }

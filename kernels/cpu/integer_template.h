@@ -33,9 +33,9 @@ enum { NAME(BYTES_OF) = 4 * LANES, NAME(WIDTH) = 2 * NAME(BYTES_OF) };
 /* Bytes are interleaved by halves of 16 bytes: words[2 * v] and words[2 * v + 1] are the low and the high halves. */
 typedef BYTES NAME(words)[4];
 
-GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, BYTES *words) {
-  UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->low);
-  for (size_t t = 0; t < s->count; t++) {
+GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, size_t x, BYTES *words) {
+  UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->begin);
+  UNROLL for (size_t t = 0; t < count; t++) {
     const BYTES taps = OF(set1_epi16)(s->taps[t]);
     UNROLL for (int v = 0; v < 2; v++) {
       BYTES a = LOAD_BYTES(s->sources[2 * t] + x + v * NAME(BYTES_OF));
@@ -50,7 +50,7 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, BYTES *words)
 
 /* Does what NAME(add) does, for rows of sums that NAME(keep_words) wrote. */
 GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, size_t x, BYTES *words) {
-  UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->low);
+  UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->begin);
   for (size_t t = 0; t < s->count; t++) {
     const BYTES tap = OF(set1_epi16)(s->taps[t]);
     const uint8_t *from = s->sources[t] + x * sizeof(uint16_t);
@@ -92,7 +92,9 @@ GCONV_INLINE TARGET BYTES NAME(int16)(const integer_sum *s, BYTES sum) {
   return OF(sub_epi16)(OF(min_epu16)(NAME(rounded)(s, above), most), OF(min_epu16)(NAME(rounded)(s, below), sign));
 }
 
-/* Makes levels of 16 bits from sums that are `low` too large. Differences and sums saturate. */
+/* Makes levels of 16 bits from sums that are `low` too large. Differences saturate. Sums that are divided by 2^shift begin
+ * with half a level, less a bit; adding the lowest bit of their level rounds them to nearest even, wherever that matters.
+ * The quotient has a 0 as its highest bit, so that it saturates at 255 when it becomes a byte. */
 GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
   const BYTES low = OF(set1_epi16)((short)s->low);
   if (s->wrap)
@@ -103,8 +105,11 @@ GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
     return OF(min_epu16)(OF(srli_epi16)(level, COUNT_OF(s->shift)), OF(set1_epi16)(255));
   }
   if (s->absolute)
-    level = OR_BYTES(level, OF(subs_epu16)(low, sum));
-  return OF(min_epu16)(NAME(rounded)(s, level), OF(set1_epi16)(255));
+    return OF(min_epu16)(NAME(rounded)(s, OR_BYTES(level, OF(subs_epu16)(low, sum))), OF(set1_epi16)(255));
+  if (s->shift == 0)
+    return OF(min_epu16)(level, OF(set1_epi16)(255));
+  BYTES odd = AND_BYTES(OF(srli_epi16)(level, COUNT_OF(s->shift)), OF(set1_epi16)(1));
+  return OF(srli_epi16)(OF(add_epi16)(level, odd), COUNT_OF(s->shift));
 }
 
 GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, const BYTES *words, uint8_t *to) {
@@ -139,10 +144,10 @@ GCONV_INLINE TARGET void NAME(put_words)(const BYTES *words, uint16_t *to) {
 enum { NAME(WIDTH) = 64 };
 typedef uint16_t NAME(words)[NAME(WIDTH)];
 
-GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, uint16_t *words) {
+GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, size_t x, uint16_t *words) {
   for (int i = 0; i < NAME(WIDTH); i++)
-    words[i] = s->low;
-  for (size_t t = 0; t < s->count; t++) {
+    words[i] = s->begin;
+  for (size_t t = 0; t < count; t++) {
     const uint16_t first = (uint16_t)(int8_t)(s->taps[t] & 255), second = (uint16_t)(int8_t)(s->taps[t] >> 8 & 255);
     const uint8_t *a = s->sources[2 * t] + x, *b = s->sources[2 * t + 1] + x;
     for (int i = 0; i < NAME(WIDTH); i++)
@@ -152,7 +157,7 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, size_t x, uint16_t *wor
 
 GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, size_t x, uint16_t *words) {
   for (int i = 0; i < NAME(WIDTH); i++)
-    words[i] = s->low;
+    words[i] = s->begin;
   for (size_t t = 0; t < s->count; t++) {
     const uint16_t tap = (uint16_t)s->taps[t], *from = (const uint16_t *)(const void *)s->sources[t] + x;
     for (int i = 0; i < NAME(WIDTH); i++)
@@ -197,7 +202,7 @@ GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, uint16_t *words,
     return;
   }
   for (int i = 0; i < NAME(WIDTH); i++) {
-    int level = words[i] - s->low;
+    int level = words[i] - s->begin;
     level = level < 0 ? s->absolute ? -level : 0 : level;
     if (s->factor)
       level = (int)(((uint32_t)level + s->half) * s->factor >> 16 >> s->shift);
@@ -213,57 +218,58 @@ GCONV_INLINE TARGET void NAME(put_words)(const uint16_t *words, uint16_t *to) {
 
 #endif
 
-/* `down` is a constant where this is inlined. */
-GCONV_INLINE TARGET void NAME(fill)(const integer_sum *s, const bool down, size_t x, NAME(words) words) {
-  if (down)
+/* `pairs` is a constant where this is inlined, or s->count (BY_PAIRS). */
+GCONV_INLINE TARGET void NAME(fill)(const integer_sum *s, const size_t pairs, size_t x, NAME(words) words) {
+  if (pairs == DOWN)
     NAME(add_down)(s, x, words);
   else
-    NAME(add)(s, x, words);
+    NAME(add)(s, pairs, x, words);
 }
 
-/* Makes the sums along a row, and writes them as words of 16 bits. */
-static TARGET void NAME(sum_along)(const integer_sum *sum, size_t samples, uint8_t *to) {
+GCONV_INLINE TARGET void NAME(sum_along_of)(const integer_sum *sum, const size_t pairs, size_t samples, uint8_t *to) {
   const integer_sum copy = *sum, *s = &copy; /* a copy, so that the compiler knows that stores do not change it */
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
-    NAME(fill)(s, false, x, words);
+    NAME(fill)(s, pairs, x, words);
     NAME(keep_words)(words, to + x * sizeof(uint16_t));
   }
 }
 
-GCONV_INLINE TARGET void NAME(make_levels_of)(const integer_sum *sum, const bool down, size_t first, size_t samples,
+/* Makes the sums along a row, and writes them as words of 16 bits. */
+static TARGET void NAME(sum_along)(const integer_sum *sum, size_t samples, uint8_t *to) {
+  BY_PAIRS(NAME(sum_along_of), sum, samples, to);
+}
+
+GCONV_INLINE TARGET void NAME(make_levels_of)(const integer_sum *sum, const size_t pairs, size_t first, size_t samples,
                                               uint8_t *to) {
   const integer_sum copy = *sum, *s = &copy;
   NAME(words) words;
   size_t x = 0;
   for (; x + NAME(WIDTH) <= samples; x += NAME(WIDTH)) {
-    NAME(fill)(s, down, first + x, words);
+    NAME(fill)(s, pairs, first + x, words);
     NAME(put_levels)(s, words, to + x);
   }
   if (x < samples) {
     uint8_t rest[NAME(WIDTH)];
-    NAME(fill)(s, down, first + x, words);
+    NAME(fill)(s, pairs, first + x, words);
     NAME(put_levels)(s, words, rest);
     memcpy(to + x, rest, samples - x);
   }
 }
 
 static TARGET void NAME(make_levels)(const integer_sum *sum, size_t first, size_t samples, uint8_t *to) {
-  if (sum->down)
-    NAME(make_levels_of)(sum, true, first, samples, to);
-  else
-    NAME(make_levels_of)(sum, false, first, samples, to);
+  BY_PAIRS(NAME(make_levels_of), sum, first, samples, to);
 }
 
 /* Makes levels of 16 bits: int16, or u16 of the range "wrap". */
-GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const bool down, size_t first, size_t samples,
+GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const size_t pairs, size_t first, size_t samples,
                                              uint16_t *to) {
   const integer_sum copy = *sum, *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
     uint16_t all[NAME(WIDTH)];
     bool whole = x + NAME(WIDTH) <= samples;
-    NAME(fill)(s, down, first + x, words);
+    NAME(fill)(s, pairs, first + x, words);
     NAME(finish_words)(s, words);
     NAME(put_words)(words, whole ? to + x : all);
     if (!whole)
@@ -272,28 +278,25 @@ GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const bool 
 }
 
 static TARGET void NAME(make_words)(const integer_sum *sum, size_t first, size_t samples, uint16_t *to) {
-  if (sum->down)
-    NAME(make_words_of)(sum, true, first, samples, to);
-  else
-    NAME(make_words_of)(sum, false, first, samples, to);
+  BY_PAIRS(NAME(make_words_of), sum, first, samples, to);
 }
 
-GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const bool down, size_t first, size_t samples,
+GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const size_t pairs, size_t first, size_t samples,
                                             float *sums) {
   const integer_sum copy = *sum, *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
     uint16_t all[NAME(WIDTH)];
-    NAME(fill)(s, down, first + x, words);
+    float rest[NAME(WIDTH)], *to = x + NAME(WIDTH) <= samples ? sums + x : rest;
+    NAME(fill)(s, pairs, first + x, words);
     NAME(put_words)(words, all);
     for (int i = 0; i < NAME(WIDTH); i++)
-      sums[x + (size_t)i] = (float)((int32_t)all[i] - (int32_t)s->low) * s->unit;
+      to[i] = (float)((int32_t)all[i] - (int32_t)s->begin) * s->unit * s->scale;
+    if (to == rest)
+      memcpy(sums + x, rest, (samples - x) * sizeof *sums);
   }
 }
 
 static TARGET void NAME(make_sums)(const integer_sum *sum, size_t first, size_t samples, float *sums) {
-  if (sum->down)
-    NAME(make_sums_of)(sum, true, first, samples, sums);
-  else
-    NAME(make_sums_of)(sum, false, first, samples, sums);
+  BY_PAIRS(NAME(make_sums_of), sum, first, samples, sums);
 }

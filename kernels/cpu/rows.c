@@ -370,15 +370,29 @@ float gconv_defined_sum(const gconv_execution *execution, int32_t k, int64_t p, 
   return exact ? sum : (float)more;
 }
 
+/* Sets *finite to whether all values are finite: an infinity or NaN has all bits of the exponent. */
+GCONV_VECTOR_LOOP(look_for_others, (const float *values, size_t count, bool *finite), (values, count, finite)) {
+  uint32_t others = 0;
+  for (size_t i = 0; i < count; i++) {
+    uint32_t bits;
+    memcpy(&bits, &values[i], sizeof bits);
+    others |= (bits & UINT32_C(0x7f800000)) == UINT32_C(0x7f800000);
+  }
+  *finite = !others;
+}
+
 /* Computes sums that are not finite once more, without the samples at places that are no taps. */
 static void mend_sums(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
                       size_t sums_stride) {
-  for (int32_t k = 0; k < execution->problem->filters; k++)
-    for (size_t i = 0; i < count; i++) {
+  for (int32_t k = 0; k < execution->problem->filters; k++) {
+    bool finite;
+    look_for_others(sums + (size_t)k * sums_stride, count, &finite);
+    for (size_t i = 0; i < count && !finite; i++) {
       float *sum = sums + (size_t)k * sums_stride + i;
       if (!isfinite(*sum))
         *sum = gconv_defined_sum(execution, k, p, (int64_t)(first + i), execution->exact);
     }
+  }
 }
 
 /* Returns whether there is one filter without divisor and bias, no combination changes its responses, and its samples lie

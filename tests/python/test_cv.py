@@ -100,9 +100,13 @@ class Calls(unittest.TestCase):
         warnings.simplefilter("ignore", gconv.Warning)
         for worst in (np.nan, np.inf):
             src = draw_image(np.random.default_rng(5), (20, 30, 3), np.float32)
-            src[9, 9, 1] = src[0, 3, 0] = worst
+            src[9, 28, 2] = worst
+            src[9, 9, 1] = src[0, 3, 0] = src[5, 29, 2] = worst
             for call in (lambda m: m.filter2D(src, -1, np.eye(3)), lambda m: m.filter2D(src, -1, np.float32([[1, 0, 2]])),
                          lambda m: m.Sobel(src, -1, 1, 0), lambda m: m.Sobel(src, -1, 1, 1, ksize=5), lambda m: m.Scharr(src, -1, 0, 1),
+                         lambda m: m.Sobel(src[:, :29], -1, 1, 0), lambda m: m.Scharr(src[:, :29], -1, 1, 0), lambda m: m.Sobel(src, -1, 0, 2, ksize=5),
+                         lambda m: m.Sobel(src, -1, 1, 0, ksize=7), lambda m: m.filter2D(src, -1, np.eye(12)), lambda m: m.filter2D(src, -1, np.zeros((3, 3))),
+                         lambda m: m.Laplacian(src, -1, ksize=3), lambda m: m.filter2D(src, -1, np.float32([[0, 1, 0], [0, 0, -1]]), anchor=(2, 0)),
                          lambda m: m.Laplacian(src, -1), lambda m: m.GaussianBlur(src, (5, 5), 1), lambda m: m.filter2D(src, -1, np.ones((2, 3))),
                          lambda m: m.sepFilter2D(src, -1, np.float32([1, 0, 2]), np.float32([1, 0, 0]))):
                 np.testing.assert_allclose(call(ours), call(cv2), atol=1e-5)

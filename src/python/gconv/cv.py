@@ -35,6 +35,9 @@ _RESULTS = {"uint8": ("uint8", "int16", "float32"), "uint16": ("uint16", "float3
             "float32": ("float32",)}
 
 
+_SPECTRAL = 130  # taps from which on OpenCV's filter2D goes by spectra, where a NaN spreads
+
+
 class _NotOurs(Exception):
     """A call that OpenCV has to answer; the text is why."""
 
@@ -67,14 +70,18 @@ def _taken(function: Function) -> Function:
     return call
 
 
-def _apply(src, ddepth, taps, anchor, delta, border, dst, divisor=1.0):
-    """One plane of taps on each channel; anchor is (column, row), -1: the middle."""
-    if not taps.all() and not are_finite(src):
+def _apply(src, ddepth, taps, anchor, delta, border, dst, divisor=1.0, skips=False):
+    """One plane of taps on each channel; anchor is (column, row), -1: the middle. skips: OpenCV leaves samples under taps of 0
+    out, even if they are NaN or infinite. Elsewhere it has ways of its own."""
+    marked = src.dtype == np.float32 and not taps.all()
+    if marked and skips:
+        taps = np.where(taps == 0, np.float32(-0.0), taps)  # no taps
+    elif marked and not are_finite(src):
         raise _NotOurs("NaN and infinities under taps of 0 are not taken")
     rows, columns = taps.shape
     column, row = anchor
     place = (rows // 2 if row == -1 else row, columns // 2 if column == -1 else column)
-    kernel = Filter(taps, anchor=place, divisor=divisor)
+    kernel = Filter(taps, anchor=place, divisor=divisor, marked=marked and skips)
     kind = src.dtype.name if ddepth == -1 else _TYPES[ddepth]
     name = _BORDERS[border & ~BORDER_ISOLATED]
     image = src[..., 0] if src.ndim == 3 and src.shape[2] == 1 else src  # as OpenCV, which drops a single channel
@@ -112,7 +119,7 @@ def filter2D(src: Numbers, ddepth: int, kernel: ArrayLike, dst: Numbers | None =
     taps = taps.reshape(-1, 1) if taps.ndim == 1 else taps
     if taps.ndim != 2 or taps.size == 0:
         raise ArgumentError(f"kernel is a plane of numbers, and this has the shape {taps.shape}")
-    return _apply(src, ddepth, taps, anchor, delta, borderType, dst)
+    return _apply(src, ddepth, taps, anchor, delta, borderType, dst, skips=taps.size < _SPECTRAL and bool(taps.any()))
 
 
 @_taken
@@ -190,6 +197,11 @@ def blur(src: Numbers, ksize: Pair, dst: Numbers | None = None, anchor: Sequence
     return boxFilter(src, -1, ksize, dst, anchor, True, borderType)
 
 
+def _has_even_rows(src):
+    """Where a row has an odd number of samples, taps of 0 of a derivative count for OpenCV at its last sample."""
+    return src[0].size % 2 == 0
+
+
 def _derivative(order, size):
     """The line that getDerivKernels() has for a derivative: smoothing 1 1, as often as fits, and differences -1 1."""
     if size == 1:
@@ -213,7 +225,9 @@ def Sobel(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = Non
     if ksize % 2 == 0 or not 1 <= ksize <= 31 or dx < 0 or dy < 0 or dx + dy < 1:
         raise ArgumentError(f"dx={dx}, dy={dy}, ksize={ksize}: the orders are at least 0, one of them above, and ksize is odd, "
                             f"from 1 to 31")
-    return _apply(src, ddepth, _plane(_derivative(dy, ksize) * scale, _derivative(dx, ksize)), (-1, -1), delta, borderType, dst)
+    skips = (ksize <= 3 or ksize == 5 and max(dx, dy) == 1) and _has_even_rows(src)
+    return _apply(src, ddepth, _plane(_derivative(dy, ksize) * scale, _derivative(dx, ksize)), (-1, -1), delta, borderType, dst,
+                  skips=skips)
 
 
 @_taken
@@ -224,7 +238,7 @@ def Scharr(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = No
         raise ArgumentError(f"dx={dx}, dy={dy}: one of them is 1, and the other 0")
     difference, smooth = np.array((-1.0, 0, 1)), np.array((3.0, 10, 3))
     column, row = (smooth, difference) if dx else (difference, smooth)
-    return _apply(src, ddepth, _plane(column * scale, row), (-1, -1), delta, borderType, dst)
+    return _apply(src, ddepth, _plane(column * scale, row), (-1, -1), delta, borderType, dst, skips=_has_even_rows(src))
 
 
 @_taken
@@ -240,4 +254,4 @@ def Laplacian(src: Numbers, ddepth: int, dst: Numbers | None = None, ksize: int 
     else:
         second, smooth = _derivative(2, ksize), _derivative(0, ksize)
         taps = np.outer(second, smooth) + np.outer(smooth, second)
-    return _apply(src, ddepth, (taps * scale).astype(np.float32), (-1, -1), delta, borderType, dst)
+    return _apply(src, ddepth, (taps * scale).astype(np.float32), (-1, -1), delta, borderType, dst, skips=ksize <= 3)
