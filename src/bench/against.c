@@ -16,7 +16,7 @@ gconv_status gconv_bench_open_other(gconv_bench *bench) {
     return status == GCONV_UNSUPPORTED ? GCONV_OK : status;
   }
   if (strcmp(gconv_device_get_info(bench->other)->name, gconv_device_get_info(bench->device)->name) == 0)
-    gconv_bench_say(bench, "note: --against %s: both devices are %s; gconv devices tells of GPUs", name,
+    gconv_bench_say(bench, "note: --against %s: both devices are %s; gconv devices lists GPUs", name,
                     gconv_device_get_info(bench->device)->name);
   return GCONV_OK;
 }

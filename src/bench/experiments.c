@@ -155,7 +155,7 @@ static void say_what_is_left_out(const gconv_bench *bench, const experiment *cho
     snprintf(names + strlen(names), sizeof names - strlen(names), NEED_A_GPU);
   const char *left_out = chosen->left_out ? chosen->left_out : names;
   if (left_out[0] && strcmp(bench->type_name, "cuda") != 0)
-    gconv_bench_say(bench, "note: %s (gconv devices tells of GPUs)", left_out);
+    gconv_bench_say(bench, "note: %s (gconv devices lists GPUs)", left_out);
 }
 
 static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, gconv_bench_row *shape) {

@@ -161,7 +161,7 @@ static const gconv_option options[] = {
     OPTION(0, "runs", "N", integer, bench.grid.runs, .least = 1, .most = 10000,
            .help = "runs, of which the median counts; default: 20, and fewer where they would take over a second"),
     OPTION(0, "verify", NULL, flag, bench.grid.verify,
-           .help = "hold all rows of the results to float64, in place of some; slow for large filters"),
+           .help = "compare all rows of the results with float64, not just some; slow for large filters"),
     OPTION(0, "profile", NULL, flag, bench.profile,
            .help = "on an NVIDIA GPU, add what its multiprocessors do, by the counters of the hardware: how many warps are "
                    "there, and what they wait for"),
@@ -240,7 +240,7 @@ const gconv_command gconv_command_bench = {
         "best rate. `+-` is half the distance of the quartiles of the runs. `error` is the largest difference to\n"
         "float64, in samples of the result, of some of the rows. Several filters in one FILTER are combined to their\n"
         "magnitude. With --profile, `warps` are those resident in a multiprocessor, as a part of the most that it can\n"
-        "hold, and behind `waiting for` stand the three reasons why they issue no instruction most of the time, as\n"
+        "hold, and `waiting for` is followed by the three reasons why they issue no instruction most of the time, as\n"
         "NVIDIA's tools call them, with their parts of the time of all warps (docs/kernels.md explains some).\n\n"
         "Figures:\n" GCONV_BENCH_FIGURES "\nExperiments:\n" GCONV_BENCH_EXPERIMENTS,
     .options = options,

@@ -99,7 +99,7 @@ static gconv_status sort_words(classify_settings *settings, const gconv_texts *w
   if (settings->evaluate && !settings->cases.targets && end > (given ? 1 : 2))
     settings->cases.targets = words->items[--end];
   if (given && end > 1)
-    return gconv_refuse("%s: one word too many: gconv classify NETWORK -i IMAGES -o MAPS, with masks behind --evaluate",
+    return gconv_refuse("%s: one word too many: gconv classify NETWORK -i IMAGES -o MAPS, with masks after --evaluate",
                         words->items[words->count - 1]);
   for (size_t i = 1; i < end; i++)
     if (!gconv_texts_add(&settings->job.common.inputs, strdup(words->items[i])))
@@ -199,11 +199,11 @@ static int run(void *record, const gconv_texts *words) {
 const gconv_command gconv_command_classify = {
     .name = "classify",
     .synopsis = "classify MODEL -i INPUT [-o OUTPUT] [OPTION...]",
-    .help = "what a trained network or support vector machine takes the rows of a table, windows, images or pixels for",
+    .help = "classify the rows of a table, windows, images or pixels by a trained network or support vector machine",
     .details =
         "MODEL is a network of gconv train, or a model of gconv svm or of LIBSVM, known by its content.\n\n"
         "INPUT is a table, a signal, an image or a folder of images, as the network was trained. Predictions are\n"
-        "CSV: case, class, probability; or the outputs of a network without classes. Labels behind the columns are\n"
+        "CSV: case, class, probability; or the outputs of a network without classes. Labels after the columns are\n"
         "passed over.\n\n"
         "--evaluate compares with the labels: of a table, its column; of images, the folder of each. It prints the\n"
         "share that is right in %, and a table with a row for each class and a column for each it was taken for; of\n"
@@ -211,7 +211,7 @@ const gconv_command gconv_command_classify = {
         "A model that was trained with --features names the class of each pixel: -o has maps of classes, as for\n"
         "filtered images: a file, a folder or a template. --evaluate compares them with masks, of the same names,\n"
         "also without -o: --evaluate MASKS, or -t MASKS. It also prints, for each class, the share of pixels that are\n"
-        "in both of all that are in either (IoU), and F1. Without -i, the words behind MODEL are images; the last one\n"
+        "in both of all that are in either (IoU), and F1. Without -i, the words after MODEL are images; the last one\n"
         "names the masks, if --evaluate is there and -t is not.\n\n"
         "  gconv classify pixels.safetensors -i slides/ -o maps/ --evaluate masks/\n",
     .options = options,

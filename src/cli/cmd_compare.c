@@ -140,7 +140,7 @@ static const gconv_option options[] = {
            .help = "write a picture of the differences, in any format; of folders, a folder of pictures, or a template with "
                    "{stem}"),
     OPTION(0, "suffix", "TEXT", text, suffix, .also = "postfix", .near = "append",
-           .help = "put TEXT behind {stem} in the names of pictures, so that they may lie among the images: --suffix _diff; "
+           .help = "put TEXT after {stem} in the names of pictures, so that they may lie among the images: --suffix _diff; "
                    "files that are called so are not compared"),
     OPTION('r', "recursive", NULL, flag, common.recursive, .help = "also compare the sub-folders of folders"),
     OPTION(0, "json", NULL, flag, common.json, .help = "print JSON; null is what is infinite or not defined"),

@@ -373,17 +373,17 @@ static const gconv_option options[] = {
            .help = "how often all cases are learned; default: 100"),
     OPTION(0, "batch", "N|full", batch, training.batch, .also = "batch-size", .help = "cases of a step; default: 32"),
     OPTION(0, "rate", "R", number, training.rate, .also = "lr learning-rate",
-           .help = "of a step; default: of adam 0.001, sgd 0.1, momentum 0.02, rprop 0.01"),
+           .help = "the size of steps; default: 0.001 for adam, 0.1 for sgd, 0.02 for momentum, 0.01 for rprop"),
     OPTION(0, "optimizer", "NAME", word, training.optimizer, .also = "optimiser",
            .words = &(GCONV_EACH_OPTIMIZER(GCONV_BARRED))[1], .help = "adam (default), sgd, momentum or rprop"),
     OPTION(0, "momentum", "M", number, training.momentum, .help = "of momentum; default: 0.9"),
     OPTION(0, "loss", "NAME", word, training.loss, .words = &(GCONV_EACH_LOSS(GCONV_BARRED))[1], .least = 1,
-           .help = "what becomes small: sse (half the sum of squares), mse, mae or cross-entropy; default: cross-entropy "
-                   "behind softmax, else mse"),
+           .help = "the loss that becomes small: sse (half the sum of squares), mse, mae or cross-entropy; default: "
+                   "cross-entropy after softmax, else mse"),
     OPTION(0, "schedule", "NAME", word, training.schedule, .words = &(GCONV_EACH_SCHEDULE(GCONV_BARRED))[1],
-           .help = "how the rate goes: constant (default), linear or cosine to 0, step (a tenth after each third)"),
+           .help = "how the rate changes: constant (default), linear or cosine to 0, step (a tenth after each third)"),
     OPTION(0, "weight-decay", "D", number, training.weight_decay,
-           .help = "each step takes rate * D of a weight off it; default: 0"),
+           .help = "each step makes a weight smaller by rate * D of it; default: 0"),
     OPTION(0, "elimination", "L[:W0]", elimination, training,
            .help = "weight elimination: adds L * sum of (w/W0)^2 / (1 + (w/W0)^2) to the loss; default: 0, and W0 1"),
     OPTION(0, "patience", "N", integer, patience, .least = 1, .most = INT_MAX,
@@ -448,7 +448,7 @@ const gconv_command gconv_command_train = {
         "the pixels of images that masks label, -i IMAGES -t MASKS --features LIST. A word alone is one of them by what\n"
         "it names: a file a table, a folder images by class; a second word is what -t names.\n\n"
         "Layers of --net, with commas between: dense K, conv K RxS, conv K RxS/STRIDE, mean, residual, N*(LAYERS);\n"
-        "behind dense and conv an activation: relu, leaky=S, sigmoid=S, tanh, softmax (docs/learning.md).\n\n"
+        "after dense and conv an activation: relu, leaky=S, sigmoid=S, tanh, softmax (docs/learning.md).\n\n"
         "  gconv train iris.csv --label species --net 'dense 16 tanh, dense 3 softmax' -o iris.safetensors\n"
         "  gconv train --classes photos/ --patch 64 --net 'conv 16 5x5/2 relu, conv 32 3x3/2 relu, mean, dense 10\n"
         "    softmax' --validate 20% -o photos.safetensors --report photos.html\n"

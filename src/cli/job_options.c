@@ -251,13 +251,12 @@ const gconv_option gconv_job_options[] = {
                "a list of inputs, a name a line, or - for standard input: find photos -name '*.png' | gconv --files-from - "
                "-f sobel -o out/"),
     OPTION('0', "null", NULL, flag, null_ends, KEEPS, .also = "null-data from0",
-           .help = "the names of that list end with a 0 byte, as those of find -print0 do"),
+           .help = "names in this list end with a 0 byte, as find -print0 writes them"),
     OPTION('r', "recursive", NULL, flag, common.recursive, KEEPS, .help = "also search the sub-folders of folders",
            .of_maps = true),
     OPTION(0, "exclude", "PATTERN", texts, exclude, KEEPS, .near = "ignore skip",
-           .help =
-               "leave out what folders and patterns find: files and folders of such names, '*_old*', or, with a /, of such "
-               "paths below the folder of -i, 'raw/*'; may be repeated"),
+           .help = "leave out files and folders whose names are like '*_old*' or, with a /, whose paths below the folder of "
+                   "-i are like 'raw/*'; may be repeated"),
     OPTION('f', "filter", "FILTER...", filters, last.filters, KEEPS, .also = "kernel filters", .several = true,
            .help =
                "files, built-in filters such as gaussian:sigma=2 or gaussian:size=9,sigma=2 (sigma alone sets the size, 2 * "
@@ -272,7 +271,7 @@ const gconv_option gconv_job_options[] = {
            .help =
                "apply what follows to the result of what stands before: one filter after the other, with float32 between; "
                "of banks, the layers of a network. --padding, --stride, --dilation, --flip and --algorithm belong to the "
-               "filters beside them; --algorithm behind the last --then holds for all without one of their own"),
+               "filters beside them; --algorithm after the last --then is for all without one of their own"),
     MAP_HEADING("Output"),
     OPTION('o', "output", "PATH", once, common.output, KEEPS, .also = "out dest destination",
            .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index}, {frame} or "
@@ -283,7 +282,7 @@ const gconv_option gconv_job_options[] = {
                    "npy or f32le; default: by the extension of the output, otherwise png"),
     MAP_OPTION(
         0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
-        .help = "put TEXT behind {stem} in the names of results, so that they may lie among the inputs: -o photos/ --suffix "
+        .help = "put TEXT after {stem} in the names of results, so that they may lie among the inputs: -o photos/ --suffix "
                 "_blur; results of an earlier run are then passed over"),
     OPTION(0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits dtype", .near = "type",
            .synonyms = depth_words, .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
@@ -416,13 +415,12 @@ const gconv_option gconv_job_options[] = {
            .help = "auto (default: a GPU if the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, over which "
                    "the images are distributed: cuda:0,2 or cuda:all; without this option, $GCONV_DEVICE counts"),
     OPTION(0, "decode", "cpu|gpu|auto", word, job.decoder, KEEPS, .words = "cpu|gpu|auto", /* gconv_decoder */
-           .help = "gpu: decode baseline JPEGs with the GPU's JPEG engines, by nvJPEG; the pixels are the same; auto: so "
-                   "where no device is asked for and that is sooner done; default: cpu"),
+           .help = "gpu: decode baseline JPEGs with the GPU's JPEG engines, by nvJPEG; the pixels are the same; auto: if no "
+                   "device is asked for, and it is faster; default: cpu"),
     GCONV_THREADS_ROW,
     MAP_OPTION(0, "jobs", "N", integer, job.jobs, KEEPS, .also = "workers parallel", .least = 1, .most = 4096,
-               .help =
-                   "number of images to process at a time, on the CPU no more than threads; default: as many as threads, "
-                   "where a GPU decodes half as many more"),
+               .help = "number of images to process at a time, on the CPU no more than threads; default: as many as "
+                       "threads, and half as many more if a GPU decodes"),
     MAP_OPTION(0, "memory", "SIZE", count, common.memory, KEEPS, .takes = "a number of bytes, such as 2G",
                .help =
                    "memory of the host that images in progress may use in all; k, M and G may follow; default: half of it"),

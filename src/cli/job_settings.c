@@ -39,9 +39,9 @@ gconv_status gconv_job_settings_begin_layer(gconv_job_settings *settings) {
   if (settings->last.filters.count == 0)
     return gconv_refuse("there is no filter before it: -f FILTER --then -f FILTER");
   if (settings->combine > GCONV_COMBINE_NONE)
-    return gconv_refuse("--combine stands before it, but is for what the last one yields: put it behind the last --then");
+    return gconv_refuse("--combine is for the result of the last filter: put it after the last --then");
   if (gconv_job_settings_want_race(settings))
-    return gconv_refuse("--algorithm all stands before it, but times all layers together: put it behind the last --then");
+    return gconv_refuse("--algorithm all times all layers together: put it after the last --then");
   gconv_layer_settings *layers = gconv_grown(settings->before, settings->before_count, sizeof *layers);
   GCONV_NEED_MEMORY(layers, "out of memory");
   settings->before = layers;

@@ -97,7 +97,7 @@ void gconv_data_print_pixels(const char *masks, const gconv_dataset_info *info) 
 
 void gconv_data_print_features(FILE *out) {
   const gconv_feature_info *info;
-  fputs("\nFeatures of pixels, for --features; kinds have sigmas behind them, sets have their own:\n", out);
+  fputs("\nFeatures of pixels, for --features; sigmas follow a kind, sets have their own:\n", out);
   for (size_t i = 0; (info = gconv_feature_at(i)); i++)
     fprintf(out, "  %-9s  %s%s\n", info->name, info->list ? "set: " : "", info->help);
 }

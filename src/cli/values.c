@@ -294,7 +294,7 @@ gconv_status gconv_take_windows(const gconv_given *given) {
   int32_t numbers[2] = {0, 0};
   if (gconv_parse_integers(given->value, ':', 2, 1, 1 << 24, numbers) == 0)
     return gconv_refuse(
-        "this takes numbers of samples: a window, and behind a colon the distance from one to the next: 200:50");
+        "this takes numbers of samples: a window, and after a colon the distance from one to the next: 200:50");
   *(gconv_windows *)given->field = (gconv_windows){numbers[0], numbers[1]};
   return GCONV_OK;
 }
@@ -314,7 +314,7 @@ gconv_status gconv_take_elimination(const gconv_given *given) {
   double numbers[2];
   int count = gconv_parse_floats(given->value, ':', 2, numbers);
   if (count == 0 || (count == 2 && numbers[1] <= 0))
-    return gconv_refuse("this takes lambda, and behind a colon the scale of the weights: 1e-4:1");
+    return gconv_refuse("this takes lambda, and after a colon the scale of the weights: 1e-4:1");
   training->elimination = numbers[0];
   training->elimination_scale = count == 2 ? numbers[1] : training->elimination_scale;
   return GCONV_OK;

@@ -53,7 +53,7 @@ gconv_status gconv_csv_split(gconv_csv *c) {
       while (*at != separator && is_blank(*at))
         at++;
       if (*at && *at != separator)
-        return gconv_lines_fail(&c->lines, "field %zu goes on behind the quote (\") that ends it; quotes within are doubled",
+        return gconv_lines_fail(&c->lines, "field %zu goes on after the quote (\") that ends it; quotes within are doubled",
                                 c->count + 1);
     } else {
       at += separator == ' ' ? strcspn(at, " \t") : strcspn(at, (char[]){separator, '\0'});

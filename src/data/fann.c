@@ -92,7 +92,7 @@ static gconv_status read_cases(reading *r, gconv_table *table) {
     GCONV_TRY(gconv_table_end_row(table, 0));
   }
   GCONV_TRY(fill(r, &found));
-  return found ? gconv_lines_fail(&r->lines, "numbers follow behind the last case: the first line promises %.0f", head[0])
+  return found ? gconv_lines_fail(&r->lines, "numbers follow the last case: the first line promises %.0f", head[0])
                : GCONV_OK;
 }
 

@@ -119,7 +119,7 @@ static gconv_status read_entry(reading *r, const char *word, size_t length, uint
   if (kind == GCONV_FIELD_NOT_FINITE)
     return gconv_lines_fail(lines, "\"%.*s\": numbers must be finite, and fit into float32", shown, word);
   if (kind == GCONV_FIELD_TEXT || (kind == GCONV_FIELD_GAP && colon + 1 == word + length))
-    return gconv_lines_fail(lines, "\"%.*s\": there is no number behind the colon", shown, word);
+    return gconv_lines_fail(lines, "\"%.*s\": there is no number after the colon", shown, word);
   r->from_zero |= index == 0;
   r->most = index > r->most ? index : r->most;
   *next = index + 1;

@@ -410,7 +410,7 @@ static gconv_status read_all(gconv_text *text, gconv_matrix *result) {
   gconv_array_skip_space(text);
   if (text->at == text->end)
     return GCONV_OK;
-  return gconv_array_fail(text, "behind an array there may be '*' or '/' and a number, ' or .T, a dtype, and a ';', nothing "
+  return gconv_array_fail(text, "after an array there may be '*' or '/' and a number, ' or .T, a dtype, and a ';', nothing "
                                 "else; give several filters one by one");
 }
 

@@ -291,9 +291,8 @@ static gconv_status fail_unknown(const char *spec) {
                       best.name[0] ? "; did you mean '" : "", best.name, best.name[0] ? "'?" : "");
   const char *parameters = spec[length] && strcasecmp(word, best.name) == 0 ? gconv_builtin_parameters(best.name) : "";
   if (*parameters)
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "there is no filter '%s'; did you mean '%s'? Its parameters stand behind a colon: %s:%s", spec,
-                      best.name, best.name, parameters);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no filter '%s'; did you mean '%s'? Its parameters follow a colon: %s:%s",
+                      spec, best.name, best.name, parameters);
   return gconv_fail(
       GCONV_BAD_ARGUMENT,
       "there is no filter '%s': no file, built-in or shipped filter has this name%s%s%s (`gconv filters` lists "

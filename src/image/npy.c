@@ -66,7 +66,7 @@ static gconv_status choose_frame(gconv_reader *reader, const gconv_npy_header *f
                       reader->source->name, reader->member);
   if (file->fortran_order)
     return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: frames of an array in Fortran order are not one behind the other: take all of it",
+                      "%s: frames of an array in Fortran order do not lie one after the other: take all of it",
                       reader->source->name);
   GCONV_TRY(gconv_reader_find_number(reader, reader->header.frames, &index));
   reader->header.frames = 1;

@@ -193,9 +193,8 @@ static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
       fail(session, status);
   } else if (!session->late && gconv_png_is_metadata(type, chunk->data, chunk->size)) {
     session->late = true;
-    gconv_reader_note(reader,
-                      "EXIF, XMP or comments behind its pixels are left out, and do not turn it: from a pipe they come "
-                      "too late; name the file");
+    gconv_reader_note(reader, "EXIF, XMP or comments after its pixels are left out, and do not turn it: from a pipe they "
+                              "come too late; name the file");
   }
   return 1;
 }

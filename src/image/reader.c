@@ -210,7 +210,7 @@ static gconv_status read_in_turn(void *context) {
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
   reading r = {.reader = reader, .rows = rows, .row_bytes = row_bytes, .count = count};
   if (reader->failed)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is read on after a failure: open it again", reader->source->name);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot be read further after a failure: open it again", reader->source->name);
   if (reader->apart[0] && !reader->one_by_one)
     return gconv_reader_check_whole(reader);
   reader->failed = reader->used = true;

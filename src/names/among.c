@@ -46,7 +46,7 @@ static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs
     if (is)
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "%s: this result would lie among the inputs, and the next run would filter it again: name another "
-                        "folder (-o results/), or put --suffix _NAME behind the names, by which the next run knows results",
+                        "folder (-o results/), or add --suffix _NAME to the names, by which the next run knows results",
                         path);
   }
   return GCONV_OK;
@@ -121,10 +121,11 @@ static gconv_status check_file(const gconv_outputs *outputs, const char *path, g
     GCONV_TRY(gconv_manifest_open_all(outputs, &all, 0, NULL, manifest));
   if (gconv_manifest_knows(*manifest, path))
     return GCONV_OK;
-  return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "%s: this file lies among the inputs, and gconv has not made it as it is: a result would replace it: "
-                    "name another folder (-o results/) or --suffix, move it away, or keep it with --skip-existing",
-                    path);
+  return gconv_fail(
+      GCONV_BAD_ARGUMENT,
+      "%s: this file among the inputs, which a result would replace, is not as gconv made it, or not made by gconv: "
+      "name another folder (-o results/) or --suffix, move it away, or keep it with --skip-existing",
+      path);
 }
 
 gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *outputs) {

@@ -324,7 +324,7 @@ static gconv_status check_suffix(const struct namer *namer) {
   if (!suffix || gconv_template_has(namer->outputs->pattern, "stem"))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "%s has no {stem} behind which the suffix could stand: name a folder (-o results/) or a template",
+                    "%s has no {stem}, after which the suffix could be put: name a folder (-o results/) or a template",
                     namer->naming->output);
 }
 

@@ -139,7 +139,7 @@ static gconv_status read_range(gconv_svm_reading *r, char *at) {
       !gconv_svm_text_number(&at, &least) || !gconv_svm_text_number(&at, &most) || !gconv_svm_text_is_end(at) ||
       least > most)
     return gconv_lines_fail(&r->lines,
-                            "expected the range of column %zu behind a line scale: its smallest and its largest "
+                            "expected the range of column %zu after a line scale: its smallest and its largest "
                             "number",
                             r->least.count + 1);
   GCONV_TRY(gconv_svm_text_add(&r->least, least));
@@ -198,7 +198,7 @@ gconv_status gconv_svm_text_notes(gconv_svm_reading *r) {
     if (!found)
       break;
     if (ended)
-      return gconv_lines_fail(&r->lines, "there is more behind the line \"# end\"");
+      return gconv_lines_fail(&r->lines, "there is more after the line \"# end\"");
     if (r->lines.text[0] != '#')
       return gconv_lines_fail(&r->lines, "there are more support vectors than total_sv, which is %llu",
                               (unsigned long long)r->vectors);

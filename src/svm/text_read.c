@@ -205,7 +205,7 @@ static gconv_status read_entries(gconv_svm_reading *r, char *at) {
     end = colon + 1;
     if (colon[1] == ' ' || colon[1] == '\t' || !gconv_svm_text_number(&end, &value) || end != at + length ||
         !isfinite((float)value))
-      return gconv_lines_fail(&r->lines, "behind index %llu is no finite number of float32", (unsigned long long)index);
+      return gconv_lines_fail(&r->lines, "after index %llu there is no finite number of float32", (unsigned long long)index);
     last = index;
     r->most_columns = index > r->most_columns ? (size_t)index : r->most_columns;
     GCONV_TRY(gconv_svm_cases_entry(vectors, (uint32_t)index - 1, (float)value));

@@ -144,7 +144,7 @@ static gconv_status read_size(reader *r, spec *s) {
     good = gconv_count_read(slash + 1, end, &s->stride) && s->stride > 0;
   if (!good)
     return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r),
-                   "here is the size of the filters, rows x columns, with /stride behind it if that is not 1: 3x3 or 5x5/2");
+                   "here is the size of the filters, rows x columns, with /stride after it if that is not 1: 3x3 or 5x5/2");
   if (s->stride > LARGEST_EXTENT)
     return fail_at(r, GCONV_TOO_LARGE, r->at, end, "a stride is at most %d", LARGEST_EXTENT);
   GCONV_TRY(gconv_filter_check_size("the network's text", s->rows, s->columns));
@@ -196,12 +196,11 @@ static gconv_status read_words(reader *r, spec *s) {
       suggest(begin, end, gconv_activation_words, GCONV_ACTIVATIONS, &best);
       if (!s->dense)
         suggest(begin, end, option_names, OPTIONS, &best);
-      return fail_at(
-          r, GCONV_BAD_ARGUMENT, begin, end_of_sign(r),
-          "behind the sizes of %s stands an activation (none, relu, leaky=SLOPE, sigmoid=SLOPE, tanh, softmax)%s, "
-          "or a comma%s%s%s",
-          s->dense ? "dense" : "conv", s->dense ? "" : ", valid, same, dilation:D, groups:G",
-          best.name[0] ? ": did you mean " : "", best.name, best.name[0] ? "?" : "");
+      return fail_at(r, GCONV_BAD_ARGUMENT, begin, end_of_sign(r),
+                     "after the sizes of %s comes an activation (none, relu, leaky=SLOPE, sigmoid=SLOPE, tanh, softmax)%s, "
+                     "or a comma%s%s%s",
+                     s->dense ? "dense" : "conv", s->dense ? "" : ", valid, same, dilation:D, groups:G",
+                     best.name[0] ? ": did you mean " : "", best.name, best.name[0] ? "?" : "");
     }
     int number = activation ? 0 : option < 2 ? 1 : option;
     if (seen[number])
@@ -293,7 +292,7 @@ static gconv_status read_item(reader *r) {
   skip_spaces(r);
   if (*r->at != '(')
     return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r),
-                   "behind a number stand the layers that are repeated, in parentheses: 4*(conv 16 3x3 relu)");
+                   "after a number come the layers that are repeated, in parentheses: 4*(conv 16 3x3 relu)");
   return read_repeat(r, times);
 }
 
@@ -328,7 +327,7 @@ static gconv_status shape_dense(const reader *r, const spec *s, const gconv_laye
                                 gconv_bank *bank, gconv_layer_shape *out) {
   if (in->height == 0)
     return fail_at(r, GCONV_BAD_ARGUMENT, s->begin, s->end, "a dense layer sees the whole input, but %s", BY_SIZE);
-  GCONV_TRY(gconv_filter_check_size("a dense layer behind an image", in->height, in->width));
+  GCONV_TRY(gconv_filter_check_size("a dense layer after an image", in->height, in->width));
   *bank = (gconv_bank){.filters = s->filters, .channels = in->channels, .rows = in->height, .columns = in->width};
   if (in->height > 1 || in->width > 1)
     layer->padding = GCONV_LAYER_VALID;

@@ -485,8 +485,8 @@ class Chains(BankTest):
 
     def test_what_is_of_the_whole_chain_stands_behind_it(self):
         second = ["--then", "-f", "bank.txt", "-o", "y.npy"]
-        self.usage_error("behind the last --then", "-i", "a.png", "-f", "bank.txt", "--combine", "max", *second)
-        self.usage_error("behind the last --then", "-i", "a.png", "-f", "bank.txt", "-a", "all", *second)
+        self.usage_error("after the last --then", "-i", "a.png", "-f", "bank.txt", "--combine", "max", *second)
+        self.usage_error("after the last --then", "-i", "a.png", "-f", "bank.txt", "-a", "all", *second)
         self.usage_error("layer 1 has an --algorithm of its own", "-i", "a.png", "-f", "bank.txt", "-a", "gemm", *second, "-a",
                          "all")
 

@@ -403,7 +403,7 @@ class Svm(CommandTest):
             (self.folder / "w.model").write_text(text[:end])
             self.assertIn("w.model", self.gconv("classify", "w.model", "t.libsvm", status=1).stderr)
         (self.folder / "w.model").write_text(text + "# class a\n")
-        self.assertIn("more behind", self.gconv("classify", "w.model", "t.libsvm", status=1).stderr)
+        self.assertIn("more after", self.gconv("classify", "w.model", "t.libsvm", status=1).stderr)
 
     @unittest.skipIf(SVC is None, "no scikit-learn here")
     def test_folds_of_scikit_learn(self):

@@ -83,7 +83,7 @@ class Csv(DataTest):
         self.write("a.csv", '1,"a\n2,b\n')
         self.fails("a.csv:1: a quote (\") begins in this line, and none ends it", "table", "a.csv")
         self.write("a.csv", '1,a\n2,"b" c\n')
-        self.fails("a.csv:2: field 2 goes on behind the quote", "table", "a.csv")
+        self.fails("a.csv:2: field 2 goes on after the quote", "table", "a.csv")
         self.write("a.csv", '"1\n",a\n2,b\nx,b\n')
         self.fails("a.csv:4: column 1 (1?) is", "table", "a.csv")
 
@@ -433,7 +433,7 @@ class OtherSyntaxes(DataTest):
         self.assertEqual(self.read("table", "a.libsvm", regression=1)[1].ravel().tolist(), [1, -1, 1, -1])
         self.assertEqual(self.read("table", "a.libsvm", unlabelled=1)[2]["outputs"], 0)
         for line, message in [("1 0:1 0:1", "index 0 follows 0"), ("1 2:1 2:3", "index 2 follows 2: indices must ascend"), ("1 a:1", "\"a:1\" is not INDEX:VALUE"),
-                              ("1 3", "\"3\" is not INDEX:VALUE"), ("1 3:nan", "\"3:nan\" is missing: missing=drop leaves"), ("1 3:inf", "numbers must be finite"), ("1 3:x", "no number behind the colon"),
+                              ("1 3", "\"3\" is not INDEX:VALUE"), ("1 3:nan", "\"3:nan\" is missing: missing=drop leaves"), ("1 3:inf", "numbers must be finite"), ("1 3:x", "no number after the colon"),
                               ("2:1 3:1", "where a label is expected"), ("1,2 3:1", "has several labels"), ("1 4294967297:1", "4294967297 columns; a table may have 16777216")]:
             self.write("b.libsvm", "1 1:1\n2 1:1\n" + line + "\n")
             self.fails([message, "b.libsvm:3: " if "16777216" not in message else "b.libsvm"], "table", "b.libsvm")
@@ -480,7 +480,7 @@ class OtherSyntaxes(DataTest):
         self.assertEqual((targets.ravel().tolist(), info["classes"]), ([0, 1, 1, 0], ["-1", "1"]))
         self.assertEqual(self.read("table", "xor.data", class_=["1", "-1"])[1].ravel().tolist(), [1, 0, 0, 1])
         for text, message in [("2 2 1\n1 2\n3\n1\n", "fewer cases follow"), ("2 2 1\n1 2\n3\n1 2\n", "fewer cases follow"),
-                              ("1 2 1\n1 2\n3\n1 2\n", "b.data:4: numbers follow behind the last case"), ("1 2 1\n1 x\n3\n", "b.data:2: \"x\" is no number"),
+                              ("1 2 1\n1 2\n3\n1 2\n", "b.data:4: numbers follow the last case"), ("1 2 1\n1 x\n3\n", "b.data:2: \"x\" is no number"),
                               ("1 2 1\n1 inf\n3\n", "b.data:2: number 2 is inf"), ("2 2\n1 2\n", "first line must have")]:
             self.write("b.data", text)
             self.fails(message, "table", "b.data", syntax="fann")

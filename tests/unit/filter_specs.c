@@ -95,8 +95,8 @@ static void explains_unknown_names(void **state) {
   read_bad("gausian", NULL, GCONV_BAD_ARGUMENT, "there is no filter 'gausian'");
   read_bad("gausian:sigma=2", NULL, GCONV_BAD_ARGUMENT, "did you mean 'gaussian'?");
   read_bad("Gaussian:0x1", NULL, GCONV_BAD_ARGUMENT, "parameters and their defaults: size=3,sigma=0.5");
-  read_bad("gaussian,sigma=3", NULL, GCONV_BAD_ARGUMENT, "stand behind a colon: gaussian:size=3,sigma=0.5");
-  read_bad("gaussian sigma=3", NULL, GCONV_BAD_ARGUMENT, "did you mean 'gaussian'? Its parameters stand behind a colon");
+  read_bad("gaussian,sigma=3", NULL, GCONV_BAD_ARGUMENT, "follow a colon: gaussian:size=3,sigma=0.5");
+  read_bad("gaussian sigma=3", NULL, GCONV_BAD_ARGUMENT, "did you mean 'gaussian'? Its parameters follow a colon");
   read_bad("sobel.txt", NULL, GCONV_BAD_ARGUMENT, "did you mean 'sobel'?");
   read_bad("soble_x", NULL, GCONV_BAD_ARGUMENT, "did you mean 'sobel_x'?");
   read_bad("Edges", NULL, GCONV_BAD_ARGUMENT, "did you mean 'sobel'?");
