@@ -135,11 +135,11 @@ typedef struct sizes {
   int log;
   size_t tile, valid; /* rows of a tile, and rows of its result */
   size_t block;       /* samples of a row of the result: whole pixels, a multiple of 64 */
-  size_t halo;        /* samples under the taps of a part beyond those of the block */
+  size_t halo;        /* further samples of a row that the taps of a part need */
   size_t pitch;       /* floats from real parts to imaginary parts: an odd number of cache lines */
   parts parts;
   bool whole;  /* the filter is one part */
-  size_t sums; /* the pitch where the parts are added up; 0 if there is one part */
+  size_t sums; /* the pitch of the sums of the parts; 0 if there is one part */
   size_t row;  /* floats of an input row under the whole filter */
 } sizes;
 
@@ -154,8 +154,7 @@ static sizes sizes_of(const gconv_problem *problem) {
   size_t most = gconv_round_up(((size_t)problem->out_width * channels + 1) / 2, unit); /* there are always two tiles */
   size_t fits = TILE_BYTES / sizeof(float) / 2 / z.tile, wanted = fits > z.halo ? fits - z.halo : 0;
   wanted = wanted < WIDE_BLOCK ? wanted : WIDE_BLOCK;
-  size_t least =
-      z.log <= LOG_IN_L2 ? 2 * z.halo : z.halo; /* so that the halo takes less than most of the work and of the memory */
+  size_t least = z.log <= LOG_IN_L2 ? 2 * z.halo : z.halo; /* so that the halo does not take most of the work and memory */
   wanted = wanted < least ? least : wanted;
   size_t blocks = (most + wanted - 1) / wanted;
   z.block = gconv_round_up((most + blocks - 1) / blocks, unit);
@@ -165,7 +164,7 @@ static sizes sizes_of(const gconv_problem *problem) {
   return z;
 }
 
-/* ---- Weights: N twiddle factors; then of each part, the taps of a row for each frequency; as pairs of floats ---- */
+/* ---- Weights, complex: N twiddle factors; then, for each part, a row of taps for each frequency ---- */
 
 static size_t part_floats(const parts *p, size_t tile) {
   return 2 * tile * (size_t)p->columns;
@@ -429,8 +428,8 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
  * mean square of the level's values: some 0.8 u together. The bound takes u. The root mean square is at most max |x| on the
  * way to the spectrum, and (sum |tap|) * max |x| on the way back. A chain of n taps between them has 2 n roundings of sums
  * that grow: their squares add to n / 9 u^2. The bound takes n / 8. Each further chain adds one rounding. The bound is 16
- * standard deviations, which are never reached. A bound that holds for any input grows with N instead of the square root of
- * log N, and is a hundred times as large. */
+ * standard deviations, which are never reached. A bound for any input would grow with N, not with the square root of log N,
+ * and be a hundred times as large. */
 static double error_bound(const gconv_problem *problem) {
   const parts p = parts_of(problem);
   const double chains = (double)p.down * p.across * ceil((double)p.columns / CHAIN);

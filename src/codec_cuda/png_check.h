@@ -26,7 +26,7 @@ gconv_status gconv_png_check_create(gconv_png_check **check);
 /* NULL is allowed. */
 void gconv_png_check_free(gconv_png_check *check);
 
-/* The picture: u8, without gaps between rows. */
+/* Returns the picture: u8, without gaps between rows. */
 const gconv_image *gconv_png_check_picture(const gconv_png_check *check);
 
 /* Makes the chunk of strip `number`, and sets *strip except for `offset`. The next call overwrites the chunk. */

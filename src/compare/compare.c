@@ -34,7 +34,7 @@ typedef struct comparing {
   gconv_row_band sides[2];
   double white;         /* white in units of the values */
   bool floats;          /* an image has floats: values are fractions of white */
-  size_t samples, step; /* samples of a row; samples from one to the next of its channel */
+  size_t samples, step; /* samples of a row; distance of samples of the same channel */
   size_t planes;
   int32_t strip;           /* rows at a time */
   double known;            /* the largest difference of the frame, before the strip */
@@ -175,7 +175,7 @@ static gconv_status compare_strip(comparing *c, total *frame, total *all) {
   for (size_t i = 0; i < 2; i++) /* with the rows above that windows need */
     gconv_row_band_want(&c->sides[i], c->first < HALO ? 0 : c->first - HALO, c->first + c->count);
   GCONV_TRY(gconv_row_band_read(c->sides, c->threads));
-  c->known = frame->found.largest; /* the largest of a frame is never more than the largest of all */
+  c->known = frame->found.largest; /* it is at most the largest of all frames: places of both are found */
   gconv_threads_run(c->threads, (size_t)((c->count - 1) / ROWS_A_TURN + 1), compare_rows, c);
   for (int32_t i = 0; i < c->count; i++) {
     add_row(c, &c->results[i], c->first + i, frame);

@@ -35,7 +35,7 @@ void gconv_compare_load(gconv_type type, const void *row, double white, float *v
     widen_u16(row, values, samples);
 }
 
-/* Finds, in LANES parts, the sum of |a - b|, the sum of its square, its maximum, and how often it is not 0. */
+/* Finds sum, sum of squares, maximum, and number of all |a - b| that are not 0, in LANES parts. */
 GCONV_VECTOR_LOOP(differ, (const float *a, const float *b, size_t count, double (*lanes)[LANES]), (a, b, count, lanes)) {
   double absolute[LANES] = {0}, squares[LANES] = {0}, largest[LANES] = {0}, differing[LANES] = {0};
   for (size_t i = 0; i + LANES <= count; i += LANES)
@@ -143,8 +143,8 @@ GCONV_VECTOR_LOOP(find_similarity,
   }
 }
 
-/* Returns a number that is subtracted from samples, so that large floats cost the variances no digits. Sums of levels are
- * exact, and need none. */
+/* Returns a number to subtract from samples: without it, variances of large floats lose digits. Sums of levels are exact,
+ * and need none. */
 static double origin_of(const float *const *rows, size_t first, double white) {
   return white == 1 && isfinite(rows[0][first]) ? (double)rows[0][first] : 0;
 }

@@ -22,16 +22,15 @@ typedef struct gconv_row_sums {
 /* Makes `values` of the samples of a row: levels where white is 255 or 65535, fractions of white where it is 1. */
 void gconv_compare_load(gconv_type type, const void *row, double white, float *values, size_t samples);
 
-/* Fills *row, except for `similarity`. `known`: the largest difference so far. Only for a larger one is the place looked
- * for. */
+/* Fills *row, except for `similarity`. `known`: the largest difference so far. The place is only found for larger ones. */
 void gconv_compare_row(const float *a, const float *b, size_t count, double known, gconv_row_sums *row);
 
 /* Returns the sum of SSIM over the windows whose last rows are a[GCONV_SSIM_WINDOW - 1] and b[GCONV_SSIM_WINDOW - 1].
- * `step`: samples from a sample to the next of its channel. `room` has place for gconv_similarity_room(step) numbers. */
+ * `step`: distance of samples of the same channel. `room` has place for gconv_similarity_room(step) numbers. */
 double gconv_compare_similarity(const float *const *a, const float *const *b, size_t samples, size_t step, double white,
                                 double *room);
 size_t gconv_similarity_room(size_t step);
 
 /* Draws a row of the picture of differences: the largest of each pixel's channels. Equal is 0, one level is 32. Each
- * doubling from there on is the same step, up to 255 for white. One level is 1/255, or 1/65535 where samples are finer. */
+ * doubling from there on is the same step, up to 255 for white. One level is 1/255, or 1/65535 if samples are finer. */
 void gconv_compare_draw_row(const float *a, const float *b, size_t pixels, size_t channels, double white, uint8_t *out);

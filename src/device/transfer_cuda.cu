@@ -108,7 +108,7 @@ size_t gconv_all_rows(const gconv_image *image) {
   return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * (size_t)image->height;
 }
 
-/* Whether there is no gap between planes. */
+/* Returns whether there is no gap between planes. */
 static bool is_one_plane(const gconv_image *image) {
   return image->plane_bytes == image->row_bytes * (size_t)image->height;
 }
@@ -156,7 +156,7 @@ static void copy_part(const transfer *t, size_t begin, size_t size, uint8_t *mem
 
 /* ---- Between a slab and the device ---- */
 
-/* The number of parts of the image; each fits into a slab. */
+/* Returns the number of parts of the image; each fits into a slab. */
 static size_t part_count(const transfer *t) {
   return (t->bytes - 1) / SLAB_BYTES + 1;
 }

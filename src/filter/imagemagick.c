@@ -2,9 +2,9 @@
 /*
  * ImageMagick's kernel strings: "[W[xH][+X+Y][@|>|<]:] values", several separated by ';'.
  *
- * Values are separated by commas, blanks or ends of lines. nan or - is outside of the neighbourhood: no tap. W
- * alone means W x W; without a size, the values are a square. The origin is at X, Y, by default (W - 1) / 2, (H - 1) / 2.
- * The signs add rotated kernels, as `convert -define morphology:showkernel=1` prints them:
+ * Values are separated by commas, blanks or ends of lines. nan or - is outside of the neighbourhood: no tap. W alone means
+ * W x W; without a size, the values are a square. The origin is at X, Y, by default (W - 1) / 2, (H - 1) / 2. The signs
+ * add rotated kernels, as `convert -define morphology:showkernel=1` prints them:
  *   @  the rotations of a 3 x 3 kernel by 45, 90, ... degrees, clockwise, until the first comes back;
  *   >  the rotations by 90, 180, 270 degrees, until the first comes back;
  *   <  the rotations by 180, 270 and 90 degrees, in this order, always.

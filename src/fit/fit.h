@@ -30,7 +30,7 @@ typedef struct gconv_fit_sums {
 
 /* ---- pair.c ---- */
 
-/* gconv_fit_add() after its checks; fit->sums exists. */
+/* Does gconv_fit_add() after its checks; fit->sums exists. */
 gconv_status gconv_fit_add_pair(gconv_fit *fit, gconv_threads *threads, const gconv_compared *before,
                                 const gconv_compared *after, double held);
 

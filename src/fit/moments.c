@@ -67,7 +67,7 @@ static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* The number of pairs of taps in a row with this horizontal distance. */
+/* Returns the number of pairs of taps in a row with this horizontal distance. */
 static int32_t pairs_across(const gconv_moments *m, int32_t across) {
   return m->columns - abs(across);
 }
@@ -261,7 +261,7 @@ static void add_cross(const adding *a, const task *t) {
   }
 }
 
-/* One turn. The seat's `lines` have 2 * SHIFTS rows. */
+/* Does one turn. The seat's `lines` have 2 * SHIFTS rows. */
 static void take_task(void *context, size_t turn, int seat) {
   const adding *a = context;
   const task *t = &a->moments->work->tasks[turn];

@@ -6,9 +6,9 @@
  * each pair of taps a, b; of t * x_a, where t is the target of the window; and of x_a.
  *
  * A sum of x_a * x_b is a sum over the image of x(p) * x(p + d), where d is the distance of the two taps. There are n^2 / 2
- * pairs, but only about 2 n distances. The pairs of a distance differ only at the rims of the image. So each distance is
- * summed once, for its first pair. The sums of its other pairs follow by subtracting samples at one end and adding samples
- * at the other end. Windows that do not count are subtracted pair by pair.
+ * pairs, but only about 2 n distances. The sums of all pairs of a distance are the same but for the rims of the image. So
+ * each distance is summed once, for its first pair. The sum of the next pair follows by subtracting products at one rim and
+ * adding products at the other. Windows that do not count are subtracted pair by pair.
  *
  * A thread sums all rows for its distances, always in the same order: so results depend neither on the number of threads nor
  * on the width of vectors.
@@ -38,8 +38,7 @@ enum { GCONV_MOMENTS_SLACK = 4 }; /* doubles after a row of x that may be read *
 
 /* Windows and their targets. Window (i, k) has its first sample at x + i * x_stride + k. */
 typedef struct gconv_windows {
-  const double
-      *x; /* height + rows - 1 rows of width + columns - 1 samples, and GCONV_MOMENTS_SLACK more after the last row */
+  const double *x; /* height + rows - 1 rows of width + columns - 1 samples, then GCONV_MOMENTS_SLACK more */
   size_t x_stride;
   const double *t;      /* height x width; 0 if a window does not count */
   const double *counts; /* height x width: 1 if a window counts, else 0 */
@@ -57,7 +56,7 @@ void gconv_moments_free(gconv_moments *moments);
 
 void gconv_moments_add(gconv_moments *moments, gconv_threads *threads, const gconv_windows *windows);
 
-/* The sum of x_a * x_b, for taps a and b, each row * columns + column. */
+/* Returns the sum of x_a * x_b, for taps a and b, each row * columns + column. */
 double gconv_moments_product(const gconv_moments *moments, size_t a, size_t b);
 
 /* results[k] = the sum over i < count of f[i] * g[k * stride + i], for k = 0 .. 3. */

@@ -34,7 +34,7 @@ typedef struct pair {
   int32_t before_top, before_left; /* row and column of `before` under the first tap there; negative: border pixels */
   int32_t band, tile;
   double held;
-  size_t planes, step; /* step: how many samples further the next one of the channel lies */
+  size_t planes, step; /* step: distance of samples of the same channel */
   int32_t colours;     /* channels of a plane that count */
   double *of_level[2]; /* owned: of each side, the number of each level, where 1 is white; NULL: samples are floats */
   gconv_fit_patch *patch;
@@ -298,7 +298,7 @@ static void copy_patch(const pair *p) {
 
 /* ---- Bands and tiles ------------------------------------------------------------------------------------------------- */
 
-/* Whether the block is held out: the last one of each 1 / held blocks is. */
+/* Returns whether the block is held out: the last of each 1 / held blocks is. */
 static bool is_held(const pair *p) {
   return floor((double)(p->block + 1) * p->held) > floor((double)p->block * p->held);
 }

@@ -12,10 +12,10 @@ static const double LOW_R2 = 0.95, CORRELATED = 0.3; /* gconv_fit_result.nonline
 static const double FAR = 0.75; /* pixels from the anchor to the taps' centre; more suggests a shift. Filters of even size,
                                    whose anchor is not in the middle, have up to 0.71 */
 static const double USEFUL_R2 = 0.5; /* below it, the taps of a filter mean little */
-static const double CLEAR_R2 = 0.8;  /* what a filter at another place must explain at least */
+static const double CLEAR_R2 = 0.8;  /* the least R2 of a filter at another place */
 static const double CLEARER = 0.5;   /* the largest residual variance of that filter, as a share of the fitted filter's */
-static const double CUT_RIM = 0.5;   /* gconv_fit_result.cut needs a larger share at the rim, */
-static const double UNUSUAL = 1.5;   /* and more than this many times the share in a filter of equal taps */
+static const double CUT_RIM = 0.5;   /* gconv_fit_result.cut: the least share of taps at the rim */
+static const double UNUSUAL = 1.5;   /* the same, as a multiple of the share in a filter of equal taps */
 
 /* The windows of a patch for a filter whose tap (rows / 2, columns / 2) lies `down` rows and `across` columns from the
  * target. The height is below 1 if there are no windows. */
@@ -43,7 +43,7 @@ typedef struct neighbours {
   uint64_t pairs;
 } neighbours;
 
-/* The residual of each window of `w`; NAN for windows that do not count. */
+/* Sets the residual of each window of `w`; NAN for windows that do not count. */
 static void find_residuals(const gconv_windows *w, const gconv_fit *fit, const gconv_fit_result *result, double *residuals) {
   for (int32_t i = 0; i < w->height; i++)
     for (int32_t k = 0; k < w->width; k++) {
@@ -91,7 +91,7 @@ static gconv_status correlate_residuals(const gconv_fit *fit, gconv_fit_result *
 
 /* ---- Taps ------------------------------------------------------------------------------------------------------------ */
 
-/* The centre of the squared taps, relative to the anchor. Returns the share of the taps at the rim. */
+/* Finds the centre of the squared taps, relative to the anchor. Returns the share of the taps at the rim. */
 static double find_centre(const double *taps, int32_t rows, int32_t columns, double *down, double *across) {
   double all = 0, rim = 0;
   *down = *across = 0;
@@ -117,7 +117,7 @@ static double equal_share_of_rim(int32_t rows, int32_t columns) {
 
 /* ---- Shifts ---------------------------------------------------------------------------------------------------------- */
 
-/* Of the filters tried at several places, the one that explains the patches best: its r2, and where its centre is. */
+/* The filter that explains the patches best, of those tried at several places: its R2, and where its centre is. */
 typedef struct probe {
   int32_t rows, columns;
   double r2, down, across;

@@ -45,7 +45,7 @@ static void fill(const gconv_moments *m, bool has_bias, double ridge, equations 
   }
 }
 
-/* False if the matrix is singular up to rounding. */
+/* Factorizes the matrix. Returns false if it is singular up to rounding. */
 static bool factorize(equations *e) {
   size_t n = e->n;
   for (size_t j = 0; j < n; j++) {
@@ -107,7 +107,7 @@ static void multiply_lower(const equations *e, double *x) {
   }
 }
 
-/* The largest eigenvalue of the matrix, or of its inverse, by power iteration. */
+/* Returns the largest eigenvalue of the matrix, or of its inverse, by power iteration. */
 static double find_eigenvalue(const equations *e, bool of_inverse) {
   double *x = e->work, found = 0;
   for (size_t i = 0; i < e->n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the results of nodes lie: one piece of memory for all, in which the place of a result is free again after its last
- * use. The largest result is laid first, each at the lowest place that no other takes at that time. */
+ * use. Results are laid from the largest to the smallest, each at the lowest place that is free while it is used. */
 #include "base/memory.h"
 #include "graph/graph.h"
 
@@ -19,7 +19,7 @@ static bool meet(const gconv_arena_block *a, const gconv_arena_block *b) {
 }
 
 /* Puts block[count] after the first gap that is large enough, between those of block[0 .. count - 1] that it meets. `laid`
- * has the blocks before in the order of their places. */
+ * has these blocks in the order of their places. */
 static bool lay(gconv_arena_block *block, gconv_arena_block **laid, size_t count) {
   size_t end = 0, i;
   for (i = 0; i < count; i++) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who takes each value: the number of the only step; -1: nobody; -2: several, or it is an output. */
+/* Finds the only step that takes each value: its number; -1: no step; -2: several steps, or the value is an output. */
 static void find_takers(const gconv_graph_plan *p, int32_t *taker) {
   for (size_t i = 0; i < p->graph->value_count; i++)
     taker[i] = -1;
@@ -21,7 +21,7 @@ static void find_takers(const gconv_graph_plan *p, int32_t *taker) {
     taker[p->graph->outputs[i]] = -2;
 }
 
-/* Returns the number of the input that is this value; -1: there is none, or not this alone. */
+/* Returns the number of the only input that is this value; -1: none, or several. */
 static int32_t find_input(const gconv_graph_step *step, int32_t value) {
   int32_t found = -1;
   for (int32_t k = 0; k < step->work.in_count; k++)

@@ -13,7 +13,7 @@ typedef struct settings {
   int64_t start, end, to;
   bool has_end;
   gconv_tensor_type type; /* of ConstantOfShape */
-  uint64_t bits;          /* its element */
+  uint64_t bits;          /* the bits of its element */
 } settings;
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
@@ -145,7 +145,7 @@ static gconv_status run_range(const gconv_node_work *work, const gconv_node_kind
 
 /* ---- Cast ---- */
 
-/* Sets *type to that of a TensorProto.DataType. Floating-point numbers of all widths are float32 here. */
+/* Finds the type for a TensorProto.DataType. Floating-point numbers of all widths are float32 here. */
 static gconv_status type_of(int64_t number, gconv_tensor_type *type) {
   if (gconv_onnx_is_floating(number)) {
     *type = GCONV_TENSOR_F32;
@@ -173,14 +173,14 @@ static gconv_status shape_cast(const gconv_node_work *work, const gconv_node_kin
   return GCONV_OK;
 }
 
-/* Numbers that an integer type does not hold: NaN becomes 0, others the nearest that it holds. Integers wrap around. */
+/* Converts to int64: NaN becomes 0, numbers out of range the nearest in range. Narrower integers then wrap around. */
 static int64_t whole(double x) {
   return x != x ? 0 : x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x;
 }
 
 enum { FLOAT16 = GCONV_ONNX_FLOAT16, BFLOAT16 = GCONV_ONNX_BFLOAT16 };
 
-/* Rounds to a type of 16 bits, to the nearest number, of two the even one; the result is float32 again. */
+/* Rounds to the nearest number of a type of 16 bits, ties to even. The result is float32 again. */
 static float narrow(float x, int64_t type) {
   const gconv_element half = {'f', sizeof(uint16_t), gconv_host_is_big_endian()};
   uint16_t narrowed;

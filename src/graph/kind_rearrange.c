@@ -131,7 +131,7 @@ static gconv_status shape_concat(const gconv_node_work *work, const gconv_node_k
   return GCONV_OK;
 }
 
-/* Describes the part of a whole tensor that begins at element *at of an axis, and moves *at behind it. */
+/* Describes the part of a whole tensor that begins at element *at of an axis, and moves *at past it. */
 static gconv_move part_of(const gconv_tensor *part, const gconv_tensor *whole, int32_t axis, bool joins) {
   const int64_t inner = gconv_tensor_count(part, axis, part->axes), outer = gconv_tensor_count(part, 0, axis);
   const int64_t pitch = gconv_tensor_count(whole, axis, whole->axes);
@@ -182,7 +182,7 @@ static gconv_status shape_split(const gconv_node_work *work, const gconv_node_ki
                       : gconv_fail(GCONV_BAD_FILE, "has parts of %" PRId64 " elements together, of %" PRId64, sum, whole);
 }
 
-/* Outputs that nobody takes have no shape: the sizes of parts are found again. */
+/* Finds the sizes of parts again, as outputs that no node uses have no shape. */
 static gconv_status run_split(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0];
@@ -219,7 +219,7 @@ static gconv_status cut_axis(int64_t size, int64_t start, int64_t end, int64_t s
   end += end < 0 ? size : 0;
   start = start < lowest ? lowest : start > highest ? highest : start;
   end = end < lowest ? lowest : end > highest ? highest : end;
-  if (start < 0) /* backwards from before the first element: nothing */
+  if (start < 0) /* backwards from before the first element: no elements */
     start = end = 0;
   const int64_t span = step > 0 ? end - start : start - end, pace = step > 0 ? step : -step;
   c->start[axis] = start;
@@ -411,8 +411,8 @@ static gconv_status shape_depth(const gconv_node_work *work, const gconv_node_ki
   return GCONV_OK;
 }
 
-/* The tensor that is deep has channels (row of the block, column of the block, channel) or, in mode CRD, (channel, row,
- * column); SpaceToDepth has the former. */
+/* Channels of the deep tensor are counted by row of the block, column of the block, channel; in mode CRD of DepthToSpace, by
+ * channel, row, column. */
 static gconv_status run_depth(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   const bool opens = kind->code == DEPTH_TO_SPACE;

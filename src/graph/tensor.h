@@ -7,7 +7,7 @@
 
 GCONV_C_BEGIN
 
-/* The types of elements: the name, the type in C, and the number that TensorProto.DataType of ONNX has. Numbers of float16,
+/* The types of elements: the name, the type in C, and the number in ONNX's TensorProto.DataType. Numbers of float16,
  * bfloat16 and double in files become F32 when they are read. */
 #define GCONV_EACH_TENSOR_TYPE(ROW)                                                                                         \
   ROW(F32, float, 1)                                                                                                        \
@@ -53,8 +53,7 @@ gconv_status gconv_tensor_check(const gconv_tensor *tensor);
 /* Writes "1 x 3 x 224 x 224", or "a scalar". */
 void gconv_tensor_shape_text(const gconv_tensor *tensor, char *text, size_t size);
 
-/* Sets *axis to 0 .. axes - 1 of a number that may be negative, counted from the last axis on. Fails if it is out of range.
- */
+/* Sets *axis to 0 .. axes - 1. A negative number counts from the end, -1 is the last axis. Fails if it is out of range. */
 gconv_status gconv_tensor_axis(int64_t number, int32_t axes, int32_t *axis);
 
 GCONV_C_END

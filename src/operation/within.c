@@ -267,7 +267,7 @@ static int32_t row_step(const gconv_plan *base) {
   return gconv_plan_passes(inner) > 1 ? 0 : gconv_plan_row_step(inner);
 }
 
-/* A strip needs the rows of the inner plan, and its own rows: outside the rectangle, these are copied from the window. */
+/* A strip needs the rows that the inner plan needs, and its own rows, which are copied outside the rectangle. */
 static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   gconv_plan_rows_needed(((const within_plan *)base)->inner, first, count, begin, end);
   *begin = *begin < first ? *begin : first;

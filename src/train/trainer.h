@@ -17,10 +17,10 @@ typedef enum gconv_ending {
 
 /* What changes during training, besides the engine's arrays and the best parameters. */
 typedef struct gconv_training_state {
-  uint64_t epochs;     /* that are complete */
+  uint64_t epochs;     /* complete epochs */
   uint64_t at;         /* cases of the current epoch that are done */
   uint64_t steps;      /* in all */
-  double loss;         /* the sum of the current epoch */
+  double loss;         /* the sum over the current epoch */
   uint64_t hits;       /* of the current epoch */
   double best_loss;    /* infinite before the first epoch */
   uint64_t best_epoch; /* 0: none yet */

@@ -10,9 +10,9 @@
  *
  * Samples are loaded into registers from any place, so that a tap needs no copy of its own. An operand in shared memory
  * consists of units of 16 bytes. A unit is a quad: four neighbouring places of a filter. So the copy engine copies the
- * gradients quad by quad, each of all 64 filters. Tensor cores ignore the bits that tf32 lacks, so the copied gradients
- * serve as the first of their two numbers. The second number is the rest, which tf32 truncates. All threads together compute
- * the rests of a stage before it is used.
+ * gradients quad by quad, a quad of all 64 filters at a time. Tensor cores ignore the bits that tf32 lacks: they see the
+ * first number of a gradient in the copy itself. The second number is the rest, which tf32 truncates. All threads together
+ * compute the rests of a stage before it is used.
  */
 #pragma once
 
@@ -28,8 +28,8 @@ struct quad_share {
   int32_t filter, part;
 };
 
-/* Starts to fill a stage: a box of all samples, and one for each quad of all filters. One thread of each warp calls it, and
- * starts some of the boxes. */
+/* Starts to fill a stage: one box has all samples, each other box a quad of all filters. One thread of each warp calls it,
+ * and starts some of the boxes. */
 DEVICE void fill_by_quads(const gradient_arguments &a, const stage_source &source, chunk of, float *stage,
                           uint64_t *arrived) {
   if (threadIdx.x == 0) {

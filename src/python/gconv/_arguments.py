@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What callers give for an argument: words, whole numbers, pairs of them."""
+"""Checks arguments of callers: words, whole numbers, pairs of them."""
 import difflib
 import operator
 
@@ -11,7 +11,7 @@ _MOST = 2 ** 31 - 1
 
 
 def choose(name, value, choices):
-    """The number of a word; raises ArgumentError with the words there are."""
+    """Returns the number of a word. Raises ArgumentError, which lists the words."""
     if isinstance(value, str) and value in choices:
         return choices[value]
     near = difflib.get_close_matches(str(value), choices, 1)
@@ -20,7 +20,7 @@ def choose(name, value, choices):
 
 
 def whole(name, value, least=0, most=_MOST):
-    """A whole number within bounds."""
+    """Returns a whole number within bounds."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -33,7 +33,7 @@ def whole(name, value, least=0, most=_MOST):
 
 
 def real(name, value):
-    """A number as float."""
+    """Returns a number as float."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -41,7 +41,7 @@ def real(name, value):
 
 
 def _several(value):
-    """A sequence as a tuple; None: it is none."""
+    """Returns a sequence as a tuple; None: it is no sequence."""
     try:
         return None if isinstance(value, (str, bytes)) else tuple(value)
     except TypeError:
@@ -49,7 +49,7 @@ def _several(value):
 
 
 def pair(name, value, least):
-    """(down, across) of one number for both, or two."""
+    """Returns (down, across) for one number, or two."""
     both = _several(value)
     if both is None:
         return (whole(name, value, least),) * 2
@@ -59,7 +59,7 @@ def pair(name, value, least):
 
 
 def sides(name, value):
-    """(top, bottom, left, right) of one number, of (down, across), or of all four."""
+    """Returns (top, bottom, left, right) for one number, for (down, across), or for all four."""
     four = _several(value)
     if four is not None and len(four) == 4:
         return tuple(whole(name, one) for one in four)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the array libraries call the same things, and the calls that need a copy: other types, strides and orders of axes.
+"""Arrays of all libraries, and calls that need a copy: other types, strides and orders of axes.
 
 An array of u8, u16 or f32 whose rows are contiguous goes to the library as it is (src/python/arrays.cpp). Any other comes
 here: it is copied, and the result is brought back to its type and its order of axes.
@@ -19,7 +19,7 @@ _USUAL_AXES = {2: "HW", 3: "HWC", 4: "NCHW"}
 
 
 def library_of(array):
-    """"numpy", "torch", "cupy", "jax" or "other": the library of an array, which nobody imports for that."""
+    """Returns the library of an array: "numpy", "torch", "cupy", "jax" or "other". Imports none of them."""
     if isinstance(array, np.ndarray):
         return "numpy"
     for name, type_name in (("torch", "Tensor"), ("cupy", "ndarray"), ("jax", "Array")):
@@ -30,7 +30,7 @@ def library_of(array):
 
 
 def empty(like, shape, dtype):
-    """A contiguous array of the library and on the device of `like`; its numbers are not set."""
+    """Returns a contiguous array of the library of `like`, on its device; the numbers are not set."""
     if library_of(like) == "torch":
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
@@ -40,7 +40,7 @@ def empty(like, shape, dtype):
 
 
 def stream(library, device):
-    """The number of the CUDA stream in which the library works now, on GPU number `device`."""
+    """Returns the number of the CUDA stream in which the library works now, on GPU number `device`."""
     if library == "torch":
         return sys.modules["torch"].cuda.current_stream(device).cuda_stream
     cupy = sys.modules["cupy"]
@@ -132,12 +132,12 @@ def _adopt(image):
 
 
 def type_name(image):
-    """Of the numbers of an array: "uint8"."""
+    """Returns the name of an array's type: "uint8"."""
     return str(image.dtype).removeprefix("torch.")
 
 
 def _convert(image, name):
-    """The array as one of a type called `name`."""
+    """Returns the array converted to the type called `name`."""
     if library_of(image) == "torch":
         torch = sys.modules["torch"]
         return image.to(getattr(torch, name))
@@ -158,7 +158,7 @@ def _to_taken(image):
 
 
 def to_float(image):
-    """The array as float32, for layers of networks, and a function (result, out) that brings floats back; None: as it is."""
+    """Returns the array as float32, for layers, and a function (result, out) to convert floats back; None: not needed."""
     if not hasattr(image, "dtype") or type_name(image) == "float32":
         return image, None
     image, restore = _adopt(image)
@@ -175,14 +175,14 @@ def to_float(image):
 
 
 def _from_float(result, name):
-    """Results of float32 in the type of the input: integers are rounded to nearest even and saturated; NaN becomes 0."""
+    """Converts float32 results to the type of the input: integers round to nearest even and saturate; NaN becomes 0."""
     if type_name(result) != "float32" or name is None:
         return result
     if name.startswith("float") or name == "bfloat16":
         return _convert(result, name)
     xp = sys.modules[library_of(result)]
     lowest, highest = np.iinfo(name).min, np.iinfo(name).max
-    if np.iinfo(name).bits >= 32:  # the largest float32 that is not above it
+    if np.iinfo(name).bits >= 32:  # the largest float32 that is not above the limit
         highest = float(np.nextafter(np.float32(highest), np.float32(0)))
     if xp.__name__ == "torch":
         return xp.clip(xp.round(xp.nan_to_num(result, nan=0.0)), lowest, highest).to(getattr(xp, name))
@@ -204,14 +204,14 @@ def _contiguous(image):
 
 
 def _order_in_memory(image, axes):
-    """The order of axes in which the library has such an image: pixels of up to 4 channels, or planes."""
+    """Returns the library's order of axes for such an image: pixels of up to 4 channels, or planes."""
     channels = image.shape[axes.index("C")] if "C" in axes else 1
     planes = channels > 4 or ("C" in axes and axes.index("C") < min(axes.index("H"), axes.index("W")))
     return "".join(letter for letter in ("NCHW" if planes else "NHWC") if letter in axes)
 
 
 def check_axes(shape, axes):
-    """The letters of the axes of an image."""
+    """Returns the letters of the axes of an image."""
     if not 2 <= len(shape) <= 4:
         raise ArgumentError(f"the image has {len(shape)} dimensions: 2 to 4 are taken, such as H x W, H x W x C or "
                             f"N x C x H x W")

@@ -39,14 +39,14 @@ def check_options(function, options, known):
 
 
 def padding_options(value):
-    """Of a word, or of numbers of pixels."""
+    """Returns the options for a padding: a word, or numbers of pixels."""
     if isinstance(value, str):
         return {"padding": choose("padding", value, PADDINGS)}
     return dict(zip(("padding", "pad_top", "pad_bottom", "pad_left", "pad_right"), (3, *sides("padding", value))))
 
 
 def mixing_options(value):
-    """A matrix of channels: how many there are, and 16 numbers."""
+    """Returns the options for a matrix of channels: their number, and 16 numbers."""
     try:
         matrix = np.asarray(value, np.float64)
     except (TypeError, ValueError):
@@ -69,7 +69,7 @@ def type_number(dtype):
 def filter_options(filters, border="zero", border_value=0.0, padding="same", stride=1, dilation=1, flip=False, dtype=None,
                    combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False,
                    mix=None, algorithm="auto"):
-    """The options of filter() as the extension takes them."""
+    """Returns the options of filter() as the extension takes them."""
     combine = ("magnitude" if filters.gradient else "none") if combine is None else combine
     (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
     options = {
@@ -90,7 +90,7 @@ def filter_options(filters, border="zero", border_value=0.0, padding="same", str
 
 
 def filter_operation(kernel, *options, **more):
-    """The operation of these filters and options. Its plans are made when it is first applied."""
+    """Returns the operation of these filters and options. Its plans are made when it is first applied."""
     filters = resolve(kernel)
     return _core.filter_operation([one._as_tuple() for one in filters], filter_options(filters, *options, **more))
 
@@ -219,7 +219,7 @@ class Plan:
         sizes = dict(zip(self.axes, self.shape))
         planar = "C" in sizes and (sizes["C"] > 4 or self.axes.index("C") < self.axes.index("W"))
         self._like = (tuple(sizes.get(letter, 1) for letter in "NCHW"), self.dtype, planar, self.device)
-        self._operation.info(*self._like)  # says what is wrong now, rather than when it is first called
+        self._operation.info(*self._like)  # raises errors now, rather than in the first call
 
     def __call__(self, image: Array, *, out: Any = None, stream: int | None = None) -> Any:
         """The filtered image. out: an array for the result. stream: the number of a CUDA stream; by default the current one
@@ -251,7 +251,7 @@ class Plan:
         names = ", ".join(one.name for one in self._kernel)
         return f"<gconv.Plan {names}: {self.shape} of {self.dtype} on {self.device}>"
 
-    def __reduce__(self):  # to be copied, and to be sent to other processes, where it plans anew
+    def __reduce__(self):  # for copies, and for other processes, which plan anew
         return _plan_of, (self._kernel, self.shape, self.dtype, self.axes, self.device, self._options)
 
 

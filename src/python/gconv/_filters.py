@@ -91,7 +91,7 @@ def _filter_of(taps, name, anchor, divisor, offset, marked=False):
 
 
 class Filters(tuple[Filter, ...]):
-    """Several filters. gradient: they are the two derivatives that one name, such as "sobel", stands for."""
+    """Several filters. gradient: they are the two derivatives of one name, such as "sobel"."""
 
     gradient = False
 
@@ -105,7 +105,7 @@ class Filters(tuple[Filter, ...]):
 
 
 def _shipped(spec):
-    """The file that the package has for a name, or None."""
+    """Returns the file that the package has for a name, or None."""
     folder = pathlib.Path(__file__).parent / "share" / "gconv" / "filters"
     spec = os.fsdecode(spec)
     if os.sep in spec or "\0" in spec or not folder.is_dir():
@@ -143,7 +143,7 @@ def _is_one(item):
 
 
 def resolve(kernel):
-    """Filters of whatever a caller may give for them."""
+    """Makes Filters of all that callers may give for them."""
     if isinstance(kernel, Filters):
         return kernel
     if isinstance(kernel, Filter):

@@ -51,7 +51,7 @@ class Summary:
 
 
 def _digest(filters, model, options, given):
-    """A number of all that makes the results."""
+    """Returns a number that depends on all that makes the results."""
     state = hashlib.blake2b(digest_size=8)
     state.update(_core.version().encode())
     for one in filters:
@@ -139,5 +139,5 @@ def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursi
 
 
 def _slash(output):
-    """A pathlib.Path drops the slash that says that a name is a folder's."""
+    """Returns the slash that marks a folder, which pathlib.Path drops, or nothing."""
     return b"/" if isinstance(output, os.PathLike) and not os.path.splitext(os.fspath(output))[1] else b""

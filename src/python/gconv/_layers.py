@@ -43,7 +43,7 @@ def _options(weight, stride, padding, dilation, groups, activation, slope, flip,
 
 
 def _numbers(array, what, dimensions):
-    """float32 in memory of the host, by rows."""
+    """Returns numbers as float32 in memory of the host, by rows."""
     made = floats(array, what)
     if made.ndim != dimensions or made.size == 0:
         raise ArgumentError(f"{what} has the shape {made.shape}: "
@@ -52,7 +52,7 @@ def _numbers(array, what, dimensions):
 
 
 def _layer_by_numbers(weight, bias, given):
-    """The layer with these weights, of those that are kept."""
+    """Returns the layer with these weights; keeps it for later calls."""
     weight = _numbers(weight, "weight", 4)
     bias = None if bias is None else _numbers(bias, "bias", 1)
     key = (weight.shape, None if bias is None else bias.shape, *given)
@@ -70,7 +70,7 @@ def _layer_by_numbers(weight, bias, given):
 
 
 def _state(tensor):
-    """A tensor and the number of its changes; None: they are not counted."""
+    """Returns a tensor and the number of its changes; None: these are not counted."""
     if tensor is None:
         return lambda: None, 0
     try:

@@ -37,7 +37,7 @@ _PIXELS = 10000  #: that an SVM learns, where nothing else is said: as `gconv sv
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """What a fit came to. fitted, held: dicts with r2, residual (1 is white), samples, clipped."""
+    """The result of a fit. fitted, held: dicts with r2, residual (1 is white), samples, clipped."""
 
     filter: Filter
     taps: NDArray[np.float64]  #: float64, before they are rounded
@@ -51,7 +51,7 @@ class Fit:
 
 
 def _image(image, what):
-    """A path, or an array of a type and with rows that the library takes."""
+    """Returns a path, or an array of a type and with rows that the library takes."""
     if isinstance(image, (str, bytes, os.PathLike)):
         return os.fspath(image)
     image = host(image)
@@ -95,7 +95,7 @@ _DATA = {"label": str, "syntax": str, "separator": str, "missing": str, "feature
 
 
 def _data_options(data):
-    """The options of data sets as the extension takes them."""
+    """Returns the options of data sets as the extension takes them."""
     wrong = sorted(data.keys() - _DATA.keys())
     if wrong:
         raise TypeError(f"there is no option {wrong[0]!r}: of data sets there are {', '.join(sorted(_DATA))}")
@@ -109,7 +109,7 @@ def _seed(seed):
 
 @contextlib.contextmanager
 def _dataset(inputs, targets, kind, options):
-    """(a data set, its kind): of paths, or of arrays, which go through a file for as long as it is open."""
+    """Yields (data set, kind) for paths, or for arrays, which are in a file meanwhile."""
     with contextlib.ExitStack() as stack:
         names = None
         if isinstance(inputs, (str, bytes, os.PathLike)):
@@ -142,7 +142,7 @@ def _dataset(inputs, targets, kind, options):
 
 
 def _labels(targets):
-    """Targets as an array of NumPy; names in bytes become texts. Raises ArgumentError where one is missing."""
+    """Returns targets as an array of NumPy; names in bytes become texts. Raises ArgumentError if one is missing."""
     labels = np.asarray(host(targets))
     if labels.dtype.kind == "S":
         return np.char.decode(labels, "utf-8", "surrogateescape")
@@ -154,7 +154,7 @@ def _labels(targets):
 
 
 def _write_csv(path, names, rows):
-    """A table of rows with names of columns; NaN is an empty field."""
+    """Writes a table of rows with names of columns; NaN is an empty field."""
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(",".join('"' + name.replace('"', '""') + '"' for name in names) + "\n")
         for row in rows:
@@ -192,7 +192,7 @@ def _write_table(folder, inputs, targets, options):
 
 @dataclasses.dataclass(frozen=True)
 class Epoch:
-    """What an epoch came to. NaN: there is none, of targets without classes, or without validation."""
+    """The results of an epoch. NaN: not known, for targets without classes, or without validation."""
 
     number: int
     loss: float
@@ -200,8 +200,8 @@ class Epoch:
     validation_loss: float
     validation_accuracy: float
     best: bool
-    ended: str | None  #: why training is at its end; None: it is not
-    diverged: bool  #: that is because the loss or a weight is no longer finite
+    ended: str | None  #: why training has ended; None: it has not
+    diverged: bool  #: it has ended because the loss or a weight is no longer finite
 
 
 def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str | None = None, epochs: int = 0,
@@ -381,7 +381,7 @@ def _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, 
 
 @contextlib.contextmanager
 def _svm_data(inputs, targets, kind, scaling, options, data):
-    """A data set; sets what follows from its kind in `options`."""
+    """Opens a data set. Sets the options that follow from its kind."""
     data = {**_data_options(data), "regression": bool(options["type"]), "seed": options["seed"]}
     if kind == "pixels" or kind is None and "features" in data:
         kind = "pixels"

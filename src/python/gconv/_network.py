@@ -21,7 +21,7 @@ __all__ = ["Network"]
 
 
 def file_bytes(save, name):
-    """What save(path) writes to a file."""
+    """Returns the bytes that save(path) writes to a file."""
     with tempfile.TemporaryDirectory(prefix="gconv-") as folder:
         path = os.path.join(folder, name)
         save(path)
@@ -30,7 +30,7 @@ def file_bytes(save, name):
 
 
 def from_bytes(load, name, contents):
-    """What load(path) makes of a file with these contents."""
+    """Returns what load(path) makes of a file with these bytes."""
     with tempfile.TemporaryDirectory(prefix="gconv-") as folder:
         path = os.path.join(folder, name)
         with open(path, "wb") as file:
@@ -67,14 +67,14 @@ class Model:
 
 
 def map_of_classes(operation, image, axes, device):
-    """H x W numbers of classes, of an image, or N of them."""
+    """Returns H x W numbers of classes, for an image, or N of them."""
     result = apply(operation, image, axes, device, typed=True)
     axes = check_axes(result.shape, axes)
     return result[(slice(None),) * axes.index("C") + (0,)] if "C" in axes else result
 
 
 def names_of(rows):
-    """The names of the columns of a DataFrame, or of what looks like one; None: it has none, or some are numbers."""
+    """Returns the names of the columns of a DataFrame, or of what looks like one; None: none, or some are numbers."""
     columns = getattr(rows, "columns", None)
     columns = None if columns is None or callable(columns) else list(columns)
     return columns if columns and all(isinstance(name, str) and _is_word(name) for name in columns) else None
@@ -209,13 +209,13 @@ class Network(Model):
         return self._operations[key]
 
     def _cases(self, rows):
-        """Rows x columns as images of one pixel, N x C x 1 x 1."""
+        """Returns rows x columns as images of one pixel, N x C x 1 x 1."""
         if rows.shape[1] != self.channels:
             raise ArgumentError(f"a row has {rows.shape[1]} numbers, and the network takes {self.channels}")
         return rows[:, :, None, None]
 
     def _check_layout(self, shape):
-        """Refuses what looks like channels last, where channels before rows are wanted."""
+        """Refuses arrays that seem to have channels last, if channels must come before rows."""
         if len(shape) not in (3, 4) or shape[-3] == self.channels:
             return
         if shape[-1] == self.channels or (self.channels == 1 and shape[-3] > 4 >= shape[-1]):

@@ -32,7 +32,7 @@ Line = collections.namedtuple("Line", "axis weights place mode")
 
 
 def _cut(values, kind, whole=_WHOLE):
-    """An array as another type, as C casts: floats become integers that are cut towards 0."""
+    """Converts an array to another type as C does: floats are cut towards 0."""
     if kind.kind == "f" or values.dtype == kind:
         return values.astype(kind, copy=False)
     if values.dtype.kind != "f":
@@ -41,7 +41,7 @@ def _cut(values, kind, whole=_WHOLE):
 
 
 def are_finite(values):
-    """Whether no float is NaN or infinite. In doubt, where the sum is too large, no."""
+    """Returns whether all floats are finite. May return False if their sum is too large."""
     if values.dtype.kind != "f":
         return True
     with np.errstate(all="ignore"):
@@ -51,7 +51,7 @@ def are_finite(values):
 # ---- One pass: a plan of gconv.filter() ----
 
 def _as_integers(weights):
-    """(integers, divisor) that the weights are, or None: those of a mean are ones, over their number."""
+    """Returns (integers, divisor) whose quotients are the weights, or None. A mean has ones, and their number."""
     whole = np.rint(weights)
     if (whole == weights).all():
         return whole, 1.0
