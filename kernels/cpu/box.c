@@ -11,6 +11,7 @@
  *
  * Integers do not drift: a sum is exact, wherever a thread began. It is rounded to float32, multiplied by the tap, and
  * stored as all sums are (rows.h). The bits differ from the exact family's, whose chain of additions rounds more often.
+ * Floats, and sums of more than 32 bits, go another way (box_float.c).
  *
  * Along a row, each sum needs the one before. A vector of differences d is therefore summed up in a few steps, each of which
  * adds the vector to itself, moved by 1, 2, 4 ... pixels:
@@ -19,6 +20,7 @@
  */
 #include "base/cpu.h"
 #include "base/memory.h"
+#include "kernels/cpu/box_float.h"
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/rows.h"
 #include "tile.h"
@@ -388,8 +390,15 @@ static size_t column_floats(const gconv_problem *problem) {
   return gconv_round_up(FRONT + (size_t)gconv_reach(problem) * (size_t)problem->channels + SLACK, 16);
 }
 
+/* Returns whether sums may not fit into integers of 32 bits. */
+static bool is_float(const gconv_problem *problem) {
+  return problem->in_type == GCONV_F32 || (double)gconv_white(problem->in_type) * problem->rows * problem->columns >= 0x1p32;
+}
+
 /* Returns the bytes of columns, sums of a piece, places of border columns, and a row of the constant. */
 static size_t workspace_bytes(const gconv_problem *problem) {
+  if (is_float(problem))
+    return gconv_box_float_workspace(problem);
   size_t words = column_floats(problem) + PIECE + SLACK;
   return words * sizeof(float) + (size_t)gconv_reach(problem) * sizeof(int64_t) + constant_bytes(problem);
 }
@@ -405,6 +414,10 @@ static void fill_constant(const box_columns *b) {
 
 static gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
+  if (is_float(problem)) {
+    gconv_box_float(execution);
+    return GCONV_OK;
+  }
   uint32_t *columns = execution->workspace;
   float *sums = (float *)(void *)columns + column_floats(problem);
   int64_t *places = (int64_t *)(void *)(sums + PIECE + SLACK);
@@ -429,27 +442,26 @@ static gconv_status execute(const gconv_execution *execution) {
 }
 
 static const char *supports(const gconv_problem *problem) {
-  const float white = gconv_white(problem->in_type);
   if (problem->structure.box == 0)
     return "filters whose taps are not all the same";
-  if (problem->in_type == GCONV_F32)
-    return "samples that are floats: running sums of them would drift";
   if (problem->stride_x != 1 || problem->stride_y != 1 || problem->dilation_x != 1 || problem->dilation_y != 1)
     return "strides and dilations";
-  if (!(problem->border_level >= 0 && problem->border_level <= white &&
+  if (problem->in_type != GCONV_F32 &&
+      !(problem->border_level >= 0 && problem->border_level <= gconv_white(problem->in_type) &&
         rintf(problem->border_level) == problem->border_level))
     return "a border that is no level";
-  return (double)white * problem->rows * problem->columns >= 0x1p32 ? "sums beyond 32 bits" : NULL;
+  return NULL;
 }
 
 /* The sum is rounded to float32, and so is its product with the tap. */
 static double error_bound(const gconv_problem *problem) {
-  (void)problem;
-  return gconv_rounding_bound(2);
+  return is_float(problem) ? gconv_box_float_bound(problem) : gconv_rounding_bound(2);
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  const double sample = problem->in_type == GCONV_U8 ? 0.28 : 0.45; /* nanoseconds */
+  const double sample = is_float(problem)              ? gconv_box_float_ns(problem)
+                        : problem->in_type == GCONV_U8 ? 0.28
+                                                       : 0.45; /* ns */
   double rows = (double)problem->images * problem->planes * problem->out_height;
   double samples = rows * (double)problem->out_width * problem->channels;
   return gconv_cpu_ms(problem, machine, samples * sample * 1e-6, ceil(rows / problem->rows));

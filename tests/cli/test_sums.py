@@ -66,6 +66,65 @@ class Means(CommandTest):
                         self.assertLess(abs(found - exact).max(), 1e-5 * abs(k).sum() * abs(image).max() / 4)
 
 
+def box_sums(image, rows, columns, border):
+    """The sums under boxes of rows x columns, each made anew."""
+    mode = {"replicate": "edge", "zero": "constant", "wrap": "wrap", "symmetric": "symmetric", "reflect101": "reflect"}[border]
+    sums = image.astype(float)
+    for axis, size in enumerate((rows, columns)):
+        widths = [(size // 2, size - 1 - size // 2) if axis == i else (0, 0) for i in range(sums.ndim)]
+        sums = numpy.lib.stride_tricks.sliding_window_view(numpy.pad(sums, widths, mode=mode), size, axis).sum(-1)
+    return sums
+
+
+class Boxes(CommandTest):
+    """Boxes of floats, and of integers whose sums have more than 32 bits."""
+
+    def result(self, image, rows, columns, *words):
+        numpy.save(self.folder / "in.npy", image[..., 0] if image.shape[2] == 1 else image)
+        numpy.save(self.folder / "k.npy", numpy.full((rows, columns), 1 / (rows * columns), "f4"))
+        self.gconv("-i", "in.npy", "-f", "k.npy", "-o", "out.npy", "-a", "box", *words)
+        return numpy.load(self.folder / "out.npy").reshape(image.shape)
+
+    def test_against_float64(self):
+        """Sizes of all kinds of blocks, larger and smaller than the image; widths that end within a vector; all borders."""
+        random = numpy.random.default_rng(9)
+        sizes = [1, 2, 3, 5, 7, 8, 9, 13, 16, 25, 31, 64, 101, 150]
+        shapes = [(1, 150), (150, 1), (1, 1), (5, 3), (40, 64), (33, 65), (70, 131)]
+        for number in range(36):
+            image = random.normal(1, 1, shapes[number % 7] + (number % 4 + 1,)).astype("f4")
+            rows, columns, border = sizes[number % 14], sizes[number * 5 % 14], ["replicate", "zero", "wrap", "symmetric", "reflect101"][number % 5]
+            if number % 6 == 5:
+                image = random.integers(0, 65536, image.shape).astype("u2")
+                rows, columns = rows + 256, columns + 256
+            with self.subTest(shape=image.shape, rows=rows, columns=columns, border=border):
+                found = self.result(image, rows, columns, "--border", border, "--depth", "float", "--threads", str(number % 2 + 1))
+                expected = box_sums(image / (65535.0 if image.dtype == "u2" else 1.0), rows, columns, border) * numpy.float32(1 / (rows * columns))
+                self.assertLess(abs(found - expected).max(), 5e-7 * max(1, abs(expected).max()))
+
+    def test_sums_are_of_samples_under_the_box(self):
+        """NaN, infinities and large numbers show in no other sum; equal numbers have their mean, however large they are."""
+        random = numpy.random.default_rng(3)
+        image = random.random((90, 140, 1)).astype("f4")
+        image[40, 50], image[10, 100], image[70, 20] = numpy.nan, numpy.inf, 1e30
+        clean = numpy.where(abs(image) < 2, image, 0)
+        for rows, columns in (3, 5), (21, 9), (33, 31):
+            reached = box_sums((image != clean).astype(float), rows, columns, "zero") > 0
+            found = self.result(image, rows, columns, "--border", "zero").astype(float)
+            exact = box_sums(clean, rows, columns, "zero") / (rows * columns)
+            self.assertLess(abs(found - exact)[~reached].max(), 1e-6)
+            self.assertTrue((~(abs(found[reached]) < 1e20)).all())
+        for value in 0.7, 65535, -3.4028235e38, 1e-30:
+            flat = numpy.full((50, 90, 2), value, "f4")
+            self.assertLess(abs(self.result(flat, 31, 77, "--border", "replicate") / flat.astype(float) - 1).max(), 1e-6)
+
+    def test_bits_do_not_depend_on_threads(self):
+        image = numpy.random.default_rng(4).normal(size=(700, 300, 3)).astype("f4")
+        for size in (9, 31, 101):
+            first = self.result(image, size, size, "--threads", "1")
+            for threads in "2", "7":
+                numpy.testing.assert_array_equal(self.result(image, size, size, "--threads", threads), first)
+
+
 class Bounds(CommandTest):
     def setUp(self):
         super().setUp()
