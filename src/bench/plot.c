@@ -18,6 +18,9 @@ typedef struct point {
   char panel[96], series[128];
   double x, y;
   char label[24]; /* for plots with labels in place of x */
+  /* Set by find_firsts(): the index of the first point of the panel, of the series in all panels, and of the series in this
+   * panel; and the number of the series' colour and sign, the same in all panels. */
+  size_t of_panel, of_series, of_line, number;
 } point;
 
 typedef struct plot {
@@ -32,36 +35,19 @@ typedef struct plot {
 
 /* ---- Panels and series ------------------------------------------------------------------------------------------------ */
 
-static bool same_panel(const point *a, const point *b) {
-  return strcmp(a->panel, b->panel) == 0;
-}
-
-static bool same_series(const point *a, const point *b) {
-  return strcmp(a->series, b->series) == 0;
-}
-
-static bool begins_panel(const plot *p, size_t index) {
-  for (size_t i = 0; i < index; i++)
-    if (same_panel(&p->points[i], &p->points[index]))
-      return false;
-  return true;
-}
-
-/* Returns whether the point is the first of its series in its panel or, with `anywhere`, in all panels. */
-static bool begins_series(const plot *p, size_t index, bool anywhere) {
-  const point *of = &p->points[index];
-  for (size_t i = 0; i < index; i++)
-    if (same_series(&p->points[i], of) && (anywhere || same_panel(&p->points[i], of)))
-      return false;
-  return true;
-}
-
-/* Returns the number of a series' colour and sign, the same in all panels. */
-static size_t number_of(const plot *p, const point *of) {
-  size_t number = 1;
-  for (size_t i = 0; !same_series(&p->points[i], of); i++)
-    number += begins_series(p, i, true);
-  return number;
+static void find_firsts(plot *p) {
+  size_t series = 0;
+  for (size_t i = 0; i < p->count; i++) {
+    point *of = &p->points[i];
+    of->of_panel = of->of_series = of->of_line = i;
+    for (size_t k = i; k-- > 0;) {
+      const bool panel = strcmp(p->points[k].panel, of->panel) == 0, same = strcmp(p->points[k].series, of->series) == 0;
+      of->of_panel = panel ? k : of->of_panel;
+      of->of_series = same ? k : of->of_series;
+      of->of_line = panel && same ? k : of->of_line;
+    }
+    of->number = of->of_series == i ? ++series : p->points[of->of_series].number;
+  }
 }
 
 /* ---- The script ------------------------------------------------------------------------------------------------------- */
@@ -78,11 +64,9 @@ static void print_series(FILE *out, const plot *p, size_t first) {
   fprintf(out, "$series%zu << EOD\n", first);
   for (size_t i = first; i < p->count; i++) {
     const point *of = &p->points[i];
-    if (!same_series(of, &p->points[first]) || !same_panel(of, &p->points[first]))
-      continue;
-    if (p->labels)
+    if (of->of_line == first && p->labels)
       fprintf(out, "\"%s\" %g\n", of->label, of->y);
-    else
+    else if (of->of_line == first)
       fprintf(out, "%g %g\n", of->x, of->y);
   }
   fprintf(out, "EOD\n");
@@ -92,7 +76,7 @@ static void print_series(FILE *out, const plot *p, size_t first) {
 static void print_panel(FILE *out, const plot *p, size_t first) {
   const char *before = "plot ";
   for (size_t i = first; i < p->count; i++)
-    if (same_panel(&p->points[i], &p->points[first]) && begins_series(p, i, false))
+    if (p->points[i].of_panel == first && p->points[i].of_line == i)
       print_series(out, p, i);
   if (p->roof > 0) {
     fprintf(out, "roof(x) = x * %g < %g ? x * %g : %g\n", p->slope, p->roof, p->slope, p->roof);
@@ -100,12 +84,12 @@ static void print_panel(FILE *out, const plot *p, size_t first) {
     before = ", \\\n  ";
   }
   for (size_t i = first; i < p->count; i++) {
-    if (!same_panel(&p->points[i], &p->points[first]) || !begins_series(p, i, false))
+    const point *of = &p->points[i];
+    if (of->of_panel != first || of->of_line != i)
       continue;
-    size_t number = number_of(p, &p->points[i]);
     fprintf(out, "%s$series%zu using %s with linespoints lt %zu pt %zu", before, i, p->labels ? "0:2:xtic(1)" : "1:2",
-            number, (number - 1) % 13 + 1);
-    print_quoted(out, " title ", begins_series(p, i, true) ? p->points[i].series : "", " noenhanced");
+            of->number, (of->number - 1) % 13 + 1);
+    print_quoted(out, " title ", of->of_series == i ? of->series : "", " noenhanced");
     before = ", \\\n  ";
   }
   fputc('\n', out);
@@ -115,7 +99,7 @@ static void print_panel(FILE *out, const plot *p, size_t first) {
 static void print_script(FILE *out, const plot *p, const char *path) {
   int panels = 0;
   for (size_t i = 0; i < p->count; i++)
-    panels += begins_panel(p, i);
+    panels += p->points[i].of_panel == i;
   int columns = panels < 1 ? 1 : panels > 4 ? 4 : panels, rows = (panels + columns - 1) / columns;
   char size[48];
   snprintf(size, sizeof size, "size %d,%d", panels == 1 ? 1000 : 420 * columns, panels == 1 ? 640 : 330 * rows);
@@ -130,7 +114,7 @@ static void print_script(FILE *out, const plot *p, const char *path) {
   print_quoted(out, " title ", p->title, " noenhanced\n");
   fprintf(out, "set key %s\n%s", panels == 1 ? "outside right" : "right bottom font ',8' samplen 1", p->axes);
   for (size_t i = 0; i < p->count; i++)
-    if (begins_panel(p, i)) {
+    if (p->points[i].of_panel == i) {
       print_quoted(out, "set title ", p->points[i].panel, " noenhanced\n");
       print_panel(out, p, i);
     }
@@ -279,6 +263,7 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
     if (!several.images && !several.types && kind != GCONV_PLOT_IMAGE)
       snprintf(at->panel, sizeof at->panel, "%s", row->group);
   }
+  find_firsts(&p);
   gconv_status status = draw(&p);
   free(p.points);
   return status;

@@ -50,26 +50,14 @@ typedef struct comparing {
   int32_t first, count; /* the first row of the current strip, and how many it has */
 } comparing;
 
-static void print_shape(const gconv_image *image, char text[128]) {
-  static const char *const colours[] = {"", "grey", "grey and alpha", "RGB", "RGB and alpha"};
-  int used = snprintf(text, 128, "%d x %d", (int)image->width, (int)image->height);
-  if (image->frames > 1)
-    used += snprintf(text + used, 128 - (size_t)used, ", %d frames", (int)image->frames);
-  used += snprintf(text + used, 128 - (size_t)used, ", %d channel%s", (int)image->channels, image->channels == 1 ? "" : "s");
-  if (image->channels <= 4 && image->alpha == (image->channels % 2 == 0))
-    snprintf(text + used, 128 - (size_t)used, " (%s)", colours[image->channels]);
-  else if (image->planar)
-    snprintf(text + used, 128 - (size_t)used, " (planes)");
-}
-
 static gconv_status check_shapes(const gconv_row_band *a, const gconv_row_band *b) {
   const gconv_image *x = &a->header, *y = &b->header;
   bool sizes = x->frames == y->frames && x->height == y->height && x->width == y->width && x->channels == y->channels;
   char shape_a[128], shape_b[128];
   if (sizes && (x->planar == y->planar || x->channels == 1))
     return GCONV_OK;
-  print_shape(x, shape_a);
-  print_shape(y, shape_b);
+  gconv_row_band_describe(a, shape_a);
+  gconv_row_band_describe(b, shape_b);
   if (sizes)
     return gconv_fail(
         GCONV_BAD_ARGUMENT,
@@ -277,20 +265,11 @@ static gconv_status open_both(const gconv_compared *a, const gconv_compared *b, 
   return check_shapes(&c->sides[0], &c->sides[1]);
 }
 
-static gconv_status check_side(const gconv_compared *given, const char *name) {
-  if (!given || (!given->path && !given->image))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_image_compare(): %s is NULL, or names no image", name);
-  if (!given->image)
-    return GCONV_OK;
-  GCONV_TRY(gconv_check_source(given->image, name));
-  return gconv_check_pixels(given->image, name);
-}
-
 gconv_status gconv_image_compare(const gconv_compared *a, const gconv_compared *b, const gconv_compare_options *options,
                                  gconv_difference *result) {
   static const gconv_compare_options defaults = {0};
-  GCONV_TRY(check_side(a, "a"));
-  GCONV_TRY(check_side(b, "b"));
+  GCONV_TRY(gconv_row_band_check(a, "gconv_image_compare", "a"));
+  GCONV_TRY(gconv_row_band_check(b, "gconv_image_compare", "b"));
   GCONV_NEED(result);
   comparing c = {.options = options ? options : &defaults};
   gconv_difference found = {0};

@@ -7,6 +7,7 @@
  */
 #include "fit/fit.h"
 #include "base/arguments.h"
+#include "image/row_band.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,15 +36,6 @@ static gconv_status check_size(const gconv_fit *fit) {
                     sums->rows, sums->columns, fit->rows, fit->columns);
 }
 
-static gconv_status check_image(const gconv_compared *given, const char *name) {
-  if (!given || (!given->path && !given->image))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_fit_add(): %s is NULL, or names no image", name);
-  if (!given->image)
-    return GCONV_OK;
-  GCONV_TRY(gconv_check_source(given->image, name));
-  return gconv_check_pixels(given->image, name);
-}
-
 static gconv_status make_sums(gconv_fit *fit) {
   gconv_fit_sums *sums = NULL;
   GCONV_TRY(gconv_allocate(sizeof *sums, "sums of products", (void **)&sums));
@@ -60,8 +52,8 @@ gconv_status gconv_fit_add(gconv_fit *fit, gconv_device *device, const gconv_com
                            double held) {
   GCONV_NEED(fit, device);
   GCONV_TRY(check_fit(fit));
-  GCONV_TRY(check_image(before, "before"));
-  GCONV_TRY(check_image(after, "after"));
+  GCONV_TRY(gconv_row_band_check(before, "gconv_fit_add", "before"));
+  GCONV_TRY(gconv_row_band_check(after, "gconv_fit_add", "after"));
   if (!(held >= 0 && held <= 1))
     return gconv_fail(GCONV_BAD_ARGUMENT, "held is %g: it must be a share from 0 to 1", held);
   gconv_threads *threads = gconv_device_threads(device);

@@ -25,6 +25,8 @@ enum {
 
 /* ---- A pair ---------------------------------------------------------------------------------------------------------- */
 
+enum { BEFORE, AFTER }; /* its sides */
+
 typedef struct pair {
   gconv_fit *fit;
   gconv_threads *threads;
@@ -49,15 +51,6 @@ typedef struct pair {
   bool bad;                         /* the tile has a sample that is not finite */
 } pair;
 
-static void print_shape(const gconv_image *image, char text[128]) {
-  int used = snprintf(text, 128, "%d x %d", (int)image->width, (int)image->height);
-  if (image->frames > 1)
-    used += snprintf(text + used, 128 - (size_t)used, ", %d frames", (int)image->frames);
-  int colours = image->channels - image->alpha;
-  snprintf(text + used, 128 - (size_t)used, ", %d %s%s", colours, colours == 1 ? "channel" : "channels",
-           image->alpha ? " and alpha" : "");
-}
-
 static gconv_status check_shapes(const pair *p) {
   const gconv_image *a = &p->sides[0].header, *b = &p->sides[1].header;
   char before[128], after[128];
@@ -70,8 +63,8 @@ static gconv_status check_shapes(const pair *p) {
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "%s and %s are no pair: one has its channels as planes (N x C x H x W), the other pixel by pixel",
                       p->sides[0].name, p->sides[1].name);
-  print_shape(a, before);
-  print_shape(b, after);
+  gconv_row_band_describe(&p->sides[BEFORE], before);
+  gconv_row_band_describe(&p->sides[AFTER], after);
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s is %s, and %s is %s: a pair must have one size, and the same colours",
                     p->sides[0].name, before, p->sides[1].name, after);
 }
@@ -127,8 +120,6 @@ static gconv_status allocate(pair *p) {
 }
 
 /* ---- Samples --------------------------------------------------------------------------------------------------------- */
-
-enum { BEFORE, AFTER };
 
 /* Loads channel `channel` of `count` pixels of row y from column `x` on, all inside the image, as numbers where 1 is white.
  */

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/row_band.h"
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "image/layout.h"
 #include "image/metadata.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+gconv_status gconv_row_band_check(const gconv_compared *given, const char *function, const char *name) {
+  if (!given || (!given->path && !given->image))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s(): %s is NULL, or names no image", function, name);
+  if (!given->image)
+    return GCONV_OK;
+  GCONV_TRY(gconv_check_source(given->image, name));
+  return gconv_check_pixels(given->image, name);
+}
 
 gconv_status gconv_row_band_open(const gconv_compared *given, const char *name, uint64_t max_pixels, bool whole,
                                  gconv_row_band *band) {
@@ -30,6 +40,19 @@ gconv_status gconv_row_band_open(const gconv_compared *given, const char *name, 
   gconv_metadata_disown(&band->header);
   band->row_bytes = band->image ? band->image->row_bytes : gconv_image_row_bytes(&band->header);
   return GCONV_OK;
+}
+
+void gconv_row_band_describe(const gconv_row_band *band, char text[128]) {
+  const gconv_image *image = &band->header;
+  static const char *const colours[] = {"", "grey", "grey and alpha", "RGB", "RGB and alpha"};
+  int used = snprintf(text, 128, "%d x %d", (int)image->width, (int)image->height);
+  if (image->frames > 1)
+    used += snprintf(text + used, 128 - (size_t)used, ", %d frames", (int)image->frames);
+  used += snprintf(text + used, 128 - (size_t)used, ", %d channel%s", (int)image->channels, image->channels == 1 ? "" : "s");
+  if (image->channels <= 4 && image->alpha == (image->channels % 2 == 0))
+    snprintf(text + used, 128 - (size_t)used, " (%s)", colours[image->channels]);
+  else if (image->planar)
+    snprintf(text + used, 128 - (size_t)used, " (planes)");
 }
 
 gconv_status gconv_row_band_reserve(gconv_row_band *band, int32_t rows) {

@@ -23,9 +23,13 @@ typedef struct gconv_row_band {
   char *why;                /* owned */
 } gconv_row_band;
 
+/* Checks an image before it is opened: the argument `name` of a public function. */
+gconv_status gconv_row_band_check(const gconv_compared *given, const char *function, const char *name);
 /* Opens an image. `name`: what it is called if it has no path. `whole`: all of it is to be in memory. */
 gconv_status gconv_row_band_open(const gconv_compared *given, const char *name, uint64_t max_pixels, bool whole,
                                  gconv_row_band *band);
+/* Describes the shape for messages: "70 x 60, 3 channels (RGB)". */
+void gconv_row_band_describe(const gconv_row_band *band, char text[128]);
 /* Makes room for bands of so many rows. */
 gconv_status gconv_row_band_reserve(gconv_row_band *band, int32_t rows);
 /* Says which rows of the plane the next band has; it may overlap the one before, but not begin above it. */

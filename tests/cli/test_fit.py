@@ -351,7 +351,7 @@ class Fit(CommandTest):
         self.save("out/b.png", x)
         words = ("-s", 3, "-o", "filter.txt")
         error = self.refused("-i", "x.png", "-t", "small.png", *words)
-        self.assertIn("x.png is 40 x 30, 1 channel, and small.png is 30 x 30, 1 channel", error)
+        self.assertIn("x.png is 40 x 30, 1 channel (grey), and small.png is 30 x 30, 1 channel (grey)", error)
         self.assertIn("3 channels", self.refused("-i", "x.png", "-t", "rgb.png", *words))
         self.assertIn("no pair", self.refused("-i", "in", "-t", "out", *words))
         error = self.refused("-i", "x.png", "small.png", "-t", "out", "x.png", *words)
