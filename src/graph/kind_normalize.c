@@ -299,6 +299,24 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   return GCONV_OK;
 }
 
+/* BatchNormalization by constants scales and shifts channels: a convolution before it does that. */
+static bool affine(const gconv_node_work *work, const gconv_node_kind *kind, int32_t input, float *scale, float *shift) {
+  enum { GAMMA = 1, BETA, MEAN, VARIANCE, INPUTS };
+  const settings *s = work->settings;
+  const float *of[INPUTS] = {NULL};
+  (void)kind;
+  for (int32_t i = GAMMA; i < INPUTS; i++)
+    of[i] = work->in[i]->data;
+  if (input != 0 || !of[GAMMA] || !of[BETA] || !of[MEAN] || !of[VARIANCE])
+    return false;
+  for (int64_t c = 0; c < work->out[0]->shape[1]; c++) {
+    const double factor = (double)of[GAMMA][c] / sqrt((double)of[VARIANCE][c] + (double)s->epsilon);
+    scale[c] = (float)factor;
+    shift[c] = (float)((double)of[BETA][c] - (double)of[MEAN][c] * factor);
+  }
+  return true;
+}
+
 static rules batch = {FLOAT("epsilon", 1, NEWEST), FLOAT("momentum", 1, NEWEST), INT("training_mode", 14, NEWEST),
                       FIXED("spatial", GCONV_ONNX_AN_INT, 1, 1, 8), END};
 static rules epsilon = {FLOAT("epsilon", 1, NEWEST), END};
@@ -314,7 +332,8 @@ static rules axis_rules = {INT("axis", 1, NEWEST), END}, lp = {INT("axis", 1, NE
 #define OWN GCONV_MEMORY_OWN
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_normalize[] = {
-    ROW("BatchNormalization", 7, 5, 5, 5, OWN, GCONV_REACH_POINT, batch, BATCH),
+    GCONV_NODE_KIND_OF("BatchNormalization", 7, NEWEST, 5, 5, 1, 5, 0, 0, OWN, GCONV_REACH_POINT, batch, BATCH,
+                       sizeof(settings), parse, shape, run, NULL, NULL, NULL, NULL, NULL, affine, NULL, false),
     ROW("InstanceNormalization", 6, 3, 3, 1, OWN, ALL, epsilon, INSTANCE),
     ROW("GroupNormalization", 18, 3, 3, 1, OWN, ALL, group, GROUP),
     ROW("LayerNormalization", 17, 2, 3, 3, OWN, ALL, layer, LAYER),

@@ -149,6 +149,15 @@ class Kinds(unittest.TestCase):
             np.testing.assert_allclose(made, expected, rtol=2e-5, atol=2e-5)
         self.assertRegex(run(both, [IMAGE], 2, explain=True), "0 are fused")
 
+    def test_batch_norm_is_fused(self):
+        w, g, b, m, v = weights(5, 4, 3, 3), weights(5), weights(5), weights(5), np.abs(weights(5)) + np.float32(0.1)
+        nodes = [node("Conv", ["x", "w"], "a"), node("BatchNormalization", ["a", "g", "b", "m", "v"], "c", "bn", epsilon=0.01), node("Relu", ["c"], "y")]
+        model = graph(nodes, {"x": IMAGE}, constants={"w": w, "g": g, "b": b, "m": m, "v": v})
+        g, b, m, v = (numbers.reshape(-1, 1, 1) for numbers in (g, b, m, v))
+        wanted = np.maximum((conv(IMAGE, w) - m) / np.sqrt(v + 0.01) * g + b, 0)
+        np.testing.assert_allclose(run(model, [IMAGE])[0], wanted, rtol=2e-5, atol=2e-5)
+        self.assertRegex(run(model, [IMAGE], explain=True), "1 nodes run; .*2 are fused\\n(.*\\n)+.*with BatchNormalization 'bn', Relu")
+
     def test_conv_refused(self):
         w = weights(5, 4, 3, 3)
         for word, shape, attributes in (
