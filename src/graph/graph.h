@@ -72,6 +72,7 @@ typedef struct gconv_graph_plan {
   gconv_graph_options options;
   gconv_tensor *tensors; /* one for each value: type and shape; `data` of constants, of what was folded, and in the arena */
   int32_t *block_of;     /* one for each value: its block; -1: none */
+  size_t *offset_of;     /* one for each value: the byte of the block that it begins with */
   gconv_graph_step *steps;
   size_t step_count;
   gconv_arena_block *blocks;
@@ -107,6 +108,9 @@ void gconv_graph_plan_explain(const gconv_graph_plan *plan, FILE *text);
 
 /* Computes nodes with those before them where both kinds allow it (fuse.c). */
 gconv_status gconv_graph_fuse(gconv_graph_plan *plan);
+
+/* Gives each result of the steps its place in the arena (place.c). */
+gconv_status gconv_graph_place(gconv_graph_plan *plan);
 
 /* Lays all blocks into one piece of memory, so that blocks that are needed at the same time do not overlap: the largest
  * first, each at the lowest place that is free (arena.c). Sets `at` of each. Fails if that needs more than the address

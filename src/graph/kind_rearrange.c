@@ -149,7 +149,9 @@ static gconv_status run_concat(const gconv_node_work *work, const gconv_node_kin
   GCONV_TRY(gconv_tensor_axis(s->axis, work->out[0]->axes, &axis));
   for (int32_t i = 0; i < work->in_count; i++) {
     const gconv_move how = part_of(work->in[i], work->out[0], axis, true);
-    move(work, &how, work->in[i], 0, work->out[0], at);
+    const size_t place = (size_t)at * gconv_tensor_type_bytes(work->out[0]->type);
+    if ((const uint8_t *)work->in[i]->data != (const uint8_t *)work->out[0]->data + place) /* else it lies there already */
+      move(work, &how, work->in[i], 0, work->out[0], at);
     at += gconv_tensor_count(work->in[i], axis, work->in[i]->axes);
   }
   return GCONV_OK;
@@ -459,7 +461,8 @@ static rules depth = {INT("blocksize", 1, NEWEST), STRING("mode"), END};
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_rearrange[] = {
     ROW("Transpose", 1, NEWEST, 1, 1, 1, 0, ALL, perm, 0, shape_transpose, run_transpose, NULL),
-    ROW("Concat", 4, NEWEST, 1, GCONV_ANY_NUMBER, 1, 0, ALL, axis, 0, shape_concat, run_concat, NULL),
+    GCONV_NODE_KIND("Concat", 4, NEWEST, 1, GCONV_ANY_NUMBER, 1, 1, 0, 0, GCONV_MEMORY_JOINED, ALL, axis, 0,
+                    sizeof(settings), parse, shape_concat, run_concat, NULL, NULL, NULL, NULL),
     ROW("Split", 2, 12, 1, 1, GCONV_ANY_NUMBER, 0, ALL, old_split, 0, shape_split, run_split, NULL),
     ROW("Split", 13, NEWEST, 1, 2, GCONV_ANY_NUMBER, 2, ALL, split, 0, shape_split, run_split, NULL),
     ROW("Slice", 1, 9, 1, 1, 1, 0, ALL, old_slice, 0, shape_slice, run_slice, NULL),

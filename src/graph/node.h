@@ -49,6 +49,7 @@ typedef struct gconv_node_work {
 typedef enum gconv_node_memory {
   GCONV_MEMORY_OWN,      /* never */
   GCONV_MEMORY_IN_PLACE, /* output 0 may be any one of the inputs */
+  GCONV_MEMORY_JOINED,   /* inputs, one after the other, may be the memory of output 0 already: run() leaves these alone */
   GCONV_MEMORY_VIEW /* output 0 has the elements of input 0 in the same order: it is the same memory, and nothing runs */
 } gconv_node_memory;
 

@@ -204,6 +204,8 @@ static gconv_status check_counts(const gconv_onnx_node *n, const gconv_node_kind
   if (node->out_count < 1 || node->out_count > kind->most_out)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has %d outputs; here the operator makes 1 to %d", node->out_count,
                                 kind->most_out);
+  if ((!n->outputs[0] || !*n->outputs[0]) && kind->most_out != GCONV_ANY_NUMBER)
+    return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "has no name for its first output");
   for (int32_t i = 0; i < kind->least_in; i++)
     if (!gconv_onnx_has_input(n, i))
       return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "lacks its input %d", i);

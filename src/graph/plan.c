@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most that is computed while planning: results of one node, and of all together. A larger result is computed in runs.
- */
-static const size_t MOST_FOLDED = (size_t)1 << 26, MOST_FOLDED_TOGETHER = (size_t)1 << 28;
+/* The most bytes that are computed while planning, beside those of the constants that they are made of: of one node, and of
+ * all together. A larger result is computed in runs. */
+static const size_t MOST_FOLDED = (size_t)1 << 22, MOST_FOLDED_TOGETHER = (size_t)1 << 25;
 
 static gconv_status no_memory(const gconv_graph *g) {
   return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a plan", g->path);
@@ -74,6 +74,9 @@ static void point(gconv_graph_plan *p, gconv_graph_step *step, const gconv_graph
 static gconv_status infer(const gconv_graph_step *step) {
   const gconv_node_kind *kind = step->node->kind;
   const gconv_node_work *work = &step->work;
+  for (int32_t i = 0; i < work->in_count && kind->most_in == GCONV_ANY_NUMBER; i++)
+    if (!work->in[i])
+      return gconv_fail(GCONV_BAD_FILE, "lacks its input %d", i);
   for (int32_t i = 0; i < work->in_count; i++)
     if ((i < 32 && kind->known >> i & 1) && work->in[i] && !work->in[i]->data)
       return gconv_fail(GCONV_UNSUPPORTED,
@@ -88,13 +91,18 @@ static gconv_status infer(const gconv_graph_step *step) {
 /* Whether the outputs follow from constants, and are small. */
 static bool can_fold(const gconv_graph_plan *p, const gconv_graph_step *step) {
   const gconv_node_kind *kind = step->node->kind;
-  size_t bytes = 0;
-  for (int32_t i = 0; i < step->work.in_count; i++)
+  size_t bytes = 0, given = 0;
+  for (int32_t i = 0; i < step->work.in_count; i++) {
     if (step->work.in[i] && !step->work.in[i]->data && !(i < 32 && kind->unread >> i & 1))
       return false;
+    given += step->work.in[i] && step->work.in[i]->data ? gconv_tensor_bytes(step->work.in[i]) : 0;
+  }
+  if (kind->prepare) /* much work, such as that of a convolution */
+    return false;
   for (int32_t i = 0; i < step->work.out_count && kind->memory != GCONV_MEMORY_VIEW; i++)
     bytes += step->work.out[i] ? gconv_tensor_bytes(step->work.out[i]) : 0;
-  return bytes <= MOST_FOLDED && bytes <= MOST_FOLDED_TOGETHER - p->folded_bytes;
+  const size_t most = MOST_FOLDED + 2 * given, together = MOST_FOLDED_TOGETHER + 4 * p->constant_bytes;
+  return bytes <= most && p->folded_bytes <= together && bytes <= together - p->folded_bytes;
 }
 
 /* Gives an output memory that the plan owns. */
@@ -121,15 +129,11 @@ static gconv_status fold(gconv_graph_plan *p, gconv_graph_step *step) {
     if (work->out[i])
       GCONV_TRY(give_memory(p, work->out[i]));
   gconv_status status = GCONV_OK;
-  if (kind->prepare)
-    status = kind->prepare(work, kind, &work->prepared);
-  if (status == GCONV_OK && kind->workspace)
+  if (kind->workspace)
     status = gconv_allocate(kind->workspace(work), "a node's workspace", &work->workspace);
   GCONV_THEN(status, kind->run(work, kind));
-  if (kind->release)
-    kind->release(work->prepared);
   gconv_release(work->workspace);
-  work->prepared = work->workspace = NULL;
+  work->workspace = NULL;
   return status;
 }
 
@@ -172,7 +176,7 @@ static gconv_status keep_needed(gconv_graph_plan *p) {
     for (int32_t k = 0; k < node->out_count && !is_folded(step); k++)
       if (node->out[k] >= 0 && needed[node->out[k]])
         lives[i] = true;
-      else
+      else if (k > 0 || node->kind->most_out == GCONV_ANY_NUMBER)
         ((gconv_tensor **)step->work.out)[k] = NULL;
     for (int32_t k = 0; k < node->in_count && lives[i]; k++)
       if (node->in[k] >= 0 && !(k < 32 && node->kind->unread >> k & 1))
@@ -187,104 +191,17 @@ static gconv_status keep_needed(gconv_graph_plan *p) {
   return GCONV_OK;
 }
 
-/* ---- Lifetimes ---- */
-
-/* Sets last_use[] of each value: the number of the last step that reads it; `step_count` of outputs; -1: none. */
-static void find_uses(const gconv_graph_plan *p, int32_t *last_use) {
-  for (size_t i = 0; i < p->graph->value_count; i++)
-    last_use[i] = -1;
-  for (size_t i = 0; i < p->step_count; i++)
-    for (int32_t k = 0; k < p->steps[i].work.in_count; k++)
-      if (p->steps[i].in[k] >= 0)
-        last_use[p->steps[i].in[k]] = (int32_t)i;
-  for (size_t i = 0; i < p->graph->output_count; i++)
-    last_use[p->graph->outputs[i]] = (int32_t)p->step_count;
-}
-
-static int32_t add_block(gconv_graph_plan *p, int32_t value, size_t bytes, int32_t first, int32_t last) {
-  p->blocks[p->block_count] = (gconv_arena_block){bytes > 0 ? bytes : 1, 0, first, last < first ? first : last, value};
-  return (int32_t)p->block_count++;
-}
-
-/* Returns the block of an input that output 0 of a step may overwrite; -1: there is none. */
-static int32_t find_overwritten(const gconv_graph_plan *p, int32_t step) {
-  const gconv_graph_step *s = &p->steps[step];
-  const gconv_tensor *out = s->work.out[0];
-  for (int32_t i = 0; i < s->work.in_count && s->node->kind->memory == GCONV_MEMORY_IN_PLACE; i++) {
-    const gconv_tensor *in = s->work.in[i];
-    const int32_t block = in ? p->block_of[s->in[i]] : -1;
-    bool good = block >= 0 && p->blocks[block].last == step && in->type == out->type && in->axes == out->axes &&
-                memcmp(in->shape, out->shape, (size_t)in->axes * sizeof *in->shape) == 0;
-    for (int32_t k = 0; k < s->work.in_count && good; k++)
-      good = s->in[k] < 0 || s->in[k] == s->in[i] || p->block_of[s->in[k]] != block;
-    if (good)
-      return block;
-  }
-  return -1;
-}
-
-static void take_block(gconv_graph_plan *p, int32_t value, int32_t block, int32_t last) {
-  p->block_of[value] = block;
-  if (last > p->blocks[block].last)
-    p->blocks[block].last = last;
-}
-
-/* Finds the memory of the outputs of a step. */
-static void place_outputs(gconv_graph_plan *p, int32_t number, const int32_t *last_use) {
-  gconv_graph_step *s = &p->steps[number];
-  for (int32_t i = 0; i < s->work.out_count; i++) {
-    const int32_t value = s->out[i];
-    if (!s->work.out[i])
-      continue;
-    int32_t block = -1;
-    if (i == 0 && s->node->kind->memory == GCONV_MEMORY_VIEW) {
-      block = p->block_of[s->in[0]];
-      s->view = true;
-    } else if (i == 0) {
-      block = find_overwritten(p, number);
-    }
-    if (block >= 0)
-      take_block(p, value, block, last_use[value]);
-    else
-      p->block_of[value] = add_block(p, value, gconv_tensor_bytes(s->work.out[i]), number, last_use[value]);
-  }
-}
-
-/* Lets a step choose how it is computed. */
-static gconv_status prepare(const gconv_graph_plan *p, gconv_graph_step *s) {
-  const gconv_node_kind *kind = s->node->kind;
-  s->work.threads = p->options.device->threads;
-  gconv_status status = kind->prepare ? kind->prepare(&s->work, kind, &s->work.prepared) : GCONV_OK;
-  if (status != GCONV_OK)
-    return fail_node(p->graph, s->node, status);
-  s->workspace_bytes = kind->workspace ? kind->workspace(&s->work) : 0;
-  return GCONV_OK;
-}
-
-static gconv_status place_all(gconv_graph_plan *p) {
-  const gconv_graph *g = p->graph;
-  GCONV_FREED int32_t *last_use = calloc(g->value_count + 1, sizeof *last_use);
-  p->block_of = malloc((g->value_count + 1) * sizeof *p->block_of);
-  p->blocks = calloc(g->value_count + p->step_count + 1, sizeof *p->blocks);
-  if (!last_use || !p->block_of || !p->blocks)
-    return no_memory(g);
-  find_uses(p, last_use);
-  for (size_t i = 0; i < g->value_count; i++)
-    p->block_of[i] = -1;
-  for (size_t i = 0; i < g->input_count; i++)
-    p->block_of[g->inputs[i]] =
-        add_block(p, g->inputs[i], gconv_tensor_bytes(&p->tensors[g->inputs[i]]), -1, last_use[g->inputs[i]]);
+/* Lets each step choose how it is computed. */
+static gconv_status prepare_steps(gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *s = &p->steps[i];
-    place_outputs(p, (int32_t)i, last_use);
-    GCONV_TRY(prepare(p, s));
-    s->workspace_at = p->block_count;
-    if (s->workspace_bytes > 0)
-      add_block(p, -1, s->workspace_bytes, (int32_t)i, (int32_t)i);
+    const gconv_node_kind *kind = s->node->kind;
+    s->work.threads = p->options.device->threads;
+    const gconv_status status = kind->prepare ? kind->prepare(&s->work, kind, &s->work.prepared) : GCONV_OK;
+    if (status != GCONV_OK)
+      return fail_node(p->graph, s->node, status);
+    s->workspace_bytes = kind->workspace ? kind->workspace(&s->work) : 0;
   }
-  GCONV_TRY(gconv_arena_lay(p->blocks, p->block_count, &p->arena_bytes));
-  for (size_t i = 0; i < p->step_count; i++)
-    p->steps[i].workspace_at = p->steps[i].workspace_bytes > 0 ? p->blocks[p->steps[i].workspace_at].at : 0;
   return GCONV_OK;
 }
 
@@ -310,7 +227,8 @@ static gconv_status fill(gconv_graph_plan *p, const gconv_tensor *inputs) {
   GCONV_TRY(follow(p));
   GCONV_TRY(keep_needed(p));
   GCONV_TRY(gconv_graph_fuse(p));
-  return place_all(p);
+  GCONV_TRY(prepare_steps(p));
+  return gconv_graph_place(p);
 }
 
 gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs,
@@ -343,6 +261,7 @@ void gconv_graph_plan_free(gconv_graph_plan *p) {
   gconv_release(p->arena);
   free(p->tensors);
   free(p->block_of);
+  free(p->offset_of);
   free(p->blocks);
   free(p->steps);
   free(p->pointers);
@@ -362,7 +281,7 @@ gconv_status gconv_graph_plan_allocate(gconv_graph_plan *p) {
       p->steps[i].work.workspace = p->arena + p->steps[i].workspace_at;
   for (size_t i = 0; i < p->graph->value_count; i++)
     if (p->block_of[i] >= 0)
-      p->tensors[i].data = p->arena + p->blocks[p->block_of[i]].at;
+      p->tensors[i].data = p->arena + p->blocks[p->block_of[i]].at + p->offset_of[i];
   return GCONV_OK;
 }
 

@@ -7,7 +7,8 @@
  *                                    "refused", the folder, the reason.
  * graph_case -r MODEL IN... -o OUT... [-n RUNS] [-t THREADS] [-e]
  *                                    runs the model with tensors of files *.pb, in the order of its inputs, and writes
- *                                    its outputs as raw elements. -n: prints the time of the best of RUNS. -e: explains.
+ *                                    its outputs as raw elements. -n: prints the time of the best of RUNS. -e: explains, and
+ *                                    prints the time of each step.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -170,6 +171,19 @@ static void run_case(const char *folder) {
 
 /* ---- One model ---- */
 
+/* Prints how long each step takes that is not free. */
+static gconv_status time_steps(gconv_graph_plan *plan) {
+  for (size_t i = 0; i < plan->step_count; i++) {
+    const gconv_graph_step *s = &plan->steps[i];
+    const double begin = gconv_now_ms();
+    if (s->view)
+      continue;
+    GCONV_TRY(s->node->kind->run(&s->work, s->node->kind));
+    printf("%8.3f ms %s '%s'\n", gconv_now_ms() - begin, s->node->kind->name, s->node->name);
+  }
+  return GCONV_OK;
+}
+
 typedef struct order {
   const char *model, *inputs[MOST], *outputs[MOST];
   size_t input_count, output_count;
@@ -205,6 +219,8 @@ static gconv_status run_model(const order *o) {
     status = run_plan(plan, inputs);
     best = fmin(best, gconv_now_ms() - begin);
   }
+  if (status == GCONV_OK && o->runs > 1 && o->explain)
+    status = time_steps(plan);
   if (status == GCONV_OK && o->runs > 1)
     printf("%.3f ms\n", best);
   for (size_t i = 0; status == GCONV_OK && i < o->output_count && i < graph->output_count; i++)

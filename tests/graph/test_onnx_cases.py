@@ -191,6 +191,39 @@ class Graphs(unittest.TestCase):
         np.testing.assert_array_equal(made[1], a)
         np.testing.assert_array_equal(made[2], a)
 
+    def test_random_graphs(self):
+        """Results share memory, as views, in place, and as parts of what Concat joins: never while another is needed."""
+        for seed in range(12):
+            random = np.random.default_rng(seed)
+            values, nodes = {"x": X[:1, :, :2]}, []  # of 1 x C x 2 x 5
+            for i in range(30):
+                names, name = list(values), f"v{i}"
+                a, b = (names[-1 - min(int(random.exponential(4)), len(names) - 1)] for _ in range(2))
+                kind = int(random.integers(0, 5))
+                if kind == 0:
+                    nodes.append(node("Neg", [a], name))
+                    values[name] = -values[a]
+                elif kind == 1 and values[a].shape == values[b].shape:
+                    nodes.append(node("Sub", [a, b], name))
+                    values[name] = values[a] - values[b]
+                elif kind == 2:
+                    nodes += [node("Reshape", [a, "flat"], f"f{i}"), node("Reshape", [f"f{i}", "four"], name)]
+                    values[name] = values[a]
+                elif values[a].shape[1] + values[b].shape[1] < 60:
+                    nodes.append(node("Concat", [a, b] if kind == 3 else [a, b, a], name, axis=1))
+                    values[name] = np.concatenate([values[a], values[b]] + ([] if kind == 3 else [values[a]]), 1)
+            outputs = [list(values)[-1]] + [name for name in list(values)[1:-1] if random.random() < 0.2]
+            shapes = {"flat": np.array([1, -1]), "four": np.array([1, -1, 2, 5])}
+            made = run(graph(nodes, {"x": values["x"]}, outputs, shapes), [values["x"]], len(outputs))
+            self.assertIsInstance(made, list, made)
+            for name, array in zip(outputs, made):
+                np.testing.assert_array_equal(array, values[name], f"seed {seed}, {name}")
+
+    def test_parts_of_a_joined_result_are_not_copied(self):
+        nodes = [node("Neg", ["x"], "a"), node("Abs", ["x"], "b"), node("Concat", ["a", "b"], "y", axis=1)]
+        told = run(graph(nodes, {"x": X[:1]}), [X[:1]], explain=True)
+        self.assertIn(f"memory: {3 * 256 / 1e6:.3g} MB", told)  # the input of 240 bytes, and the result, in whole cache lines
+
     def test_nodes_in_any_order_and_what_nobody_needs(self):
         nodes = [node("Neg", ["a"], "y"), node("Exp", ["a"], "unused"), node("Add", ["x", "c"], "a"), node("Neg", ["k"], "c")]
         model = graph(nodes, {"x": X}, constants={"k": ROW})
