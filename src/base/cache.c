@@ -26,29 +26,24 @@ char *gconv_cache_path(const char *name) {
 }
 
 char *gconv_cache_read(const char *name) {
-  char *path = gconv_cache_path(name);
+  GCONV_FREED char *path = gconv_cache_path(name);
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   struct stat status;
-  gconv_source source = {.file = -1};
   uint8_t *text = NULL;
   size_t size;
   bool regular = path && stat(path, &status) == 0 && S_ISREG(status.st_mode); /* opening a pipe would wait */
   if (regular && gconv_source_open(path, &source) == GCONV_OK)
     gconv_source_read_all(&source, MOST_BYTES, &text, &size);
-  gconv_source_close(&source);
-  free(path);
   return (char *)text;
 }
 
 bool gconv_cache_write(const char *name, const char *text) {
-  char *path = gconv_cache_path(name);
+  GCONV_FREED char *path = gconv_cache_path(name);
   struct stat status;
-  bool done = false;
-  if (path) {
-    gconv_make_folders(path, 0700); /* for the user alone; if this fails, opening the file fails, too */
-    bool regular =
-        lstat(path, &status) != 0 || S_ISREG(status.st_mode); /* a pipe would be written to; a link leads elsewhere */
-    done = regular && gconv_file_write(path, text, strlen(text)) == GCONV_OK;
-  }
-  free(path);
-  return done;
+  if (!path)
+    return false;
+  gconv_make_folders(path, 0700); /* for the user alone; if this fails, opening the file fails, too */
+  bool regular =
+      lstat(path, &status) != 0 || S_ISREG(status.st_mode); /* a pipe would be written to; a link leads elsewhere */
+  return regular && gconv_file_write(path, text, strlen(text)) == GCONV_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/memory.h"
 
 #ifdef GCONV_WITH_ISAL
 #include <isa-l/crc.h>
@@ -44,25 +45,18 @@ uint64_t gconv_fnv1a(uint64_t hash, const void *bytes, size_t size) {
 }
 
 gconv_status gconv_file_checksum(const char *path, uint64_t *bytes, uint32_t *crc32) {
-  gconv_source source;
-  gconv_status status = gconv_source_open(path, &source);
-  if (status == GCONV_OK && source.size == UINT64_MAX)
-    status = gconv_fail(GCONV_IO_ERROR, "%s: is no regular file, and can be read only once", source.name);
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   const uint8_t *part;
   size_t got = 1;
   uint32_t crc = 0;
-  uint64_t size = 0;
-  while (status == GCONV_OK && got > 0) {
-    status = gconv_source_next(&source, &part, &got);
-    if (status != GCONV_OK)
-      break;
+  GCONV_TRY(gconv_source_open(path, &source));
+  if (source.size == UINT64_MAX)
+    return gconv_fail(GCONV_IO_ERROR, "%s: is no regular file, and can be read only once", source.name);
+  for (uint64_t size = 0; got > 0; size += got) {
+    GCONV_TRY(gconv_source_next(&source, &part, &got));
     crc = gconv_crc32(crc, part, got);
-    size += got;
+    *bytes = size + got;
   }
-  gconv_source_close(&source);
-  if (status == GCONV_OK) {
-    *bytes = size;
-    *crc32 = crc;
-  }
-  return status;
+  *crc32 = crc;
+  return GCONV_OK;
 }

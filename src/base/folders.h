@@ -3,11 +3,24 @@
 
 #include "base/status.h"
 
+#include <dirent.h>
+
 /* Returns whether `path` is a folder. Returns false, too, if nothing is there, or it cannot be reached. */
 bool gconv_is_folder(const char *path);
 
 /* Returns the folder of a path, "." if it names none, for free(). NULL without memory. */
 char *gconv_path_folder(const char *path);
+
+/* The entries of a folder. Zero-initialise before first use. */
+typedef struct gconv_entries {
+  struct dirent **items;
+  int count;
+} gconv_entries;
+
+/* Reads the entries of a folder, sorted by name; with `hidden`, those too whose names begin with a point. Returns false if
+ * the folder cannot be read, for which errno has the reason. */
+bool gconv_entries_read(const char *path, bool hidden, gconv_entries *entries);
+void gconv_entries_free(gconv_entries *entries);
 
 /* Makes the missing folders of `path`, up to its last '/'. They get the mode `mode`, without the umask. If a folder cannot
  * be made, fails with GCONV_IO_ERROR, and names it; its parents may then exist. */

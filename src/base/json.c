@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -68,11 +69,10 @@ static void put_escaped(FILE *out, const char *text) {
 }
 
 bool gconv_json_print(FILE *out, const json_t *json, size_t flags) {
-  char *text = json ? json_dumps(json, flags) : NULL;
+  GCONV_FREED char *text = json ? json_dumps(json, flags) : NULL;
   if (!text)
     return false;
   put_escaped(out, text);
   fputc('\n', out);
-  free(text);
   return true;
 }

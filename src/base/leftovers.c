@@ -79,11 +79,10 @@ static gconv_status remove_entry(int folder, const char *path, const char *name,
   size_t length = name[0] == '.' ? length_without_letters(name) : 0;
   if (length == 0)
     return GCONV_OK;
-  char *beginning = gconv_format_text("%s%.*s", path, (int)length, name);
+  GCONV_FREED char *beginning = gconv_format_text("%s%.*s", path, (int)length, name);
   GCONV_NEED_MEMORY(beginning, "no memory for a file name");
   if (bsearch(&beginning, texts, count, sizeof *texts, compare))
     *removed += remove_abandoned(folder, path, name);
-  free(beginning);
   return GCONV_OK;
 }
 
@@ -100,35 +99,31 @@ static gconv_status clean_folder(const char *path, char **texts, size_t count, s
 
 /* Cleans each folder once. The texts are sorted, so that the texts of one folder follow each other. */
 static gconv_status clean_folders(char **texts, size_t count, size_t most, size_t *removed) {
-  char *folder = NULL;
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < count && status == GCONV_OK; i++) {
+  GCONV_FREED char *folder = NULL;
+  for (size_t i = 0; i < count; i++) {
     const char *slash = strrchr(texts[i], '/');
     size_t length = slash ? (size_t)(slash + 1 - texts[i]) : 0;
     if (folder && strlen(folder) == length && strncmp(folder, texts[i], length) == 0)
       continue;
     free(folder);
     folder = strndup(texts[i], length);
-    status = folder ? clean_folder(folder, texts, count, most, removed)
-                    : gconv_fail(GCONV_NO_MEMORY, "no memory for the name of a folder");
+    GCONV_NEED_MEMORY(folder, "no memory for the name of a folder");
+    GCONV_TRY(clean_folder(folder, texts, count, most, removed));
   }
-  free(folder);
-  return status;
+  return GCONV_OK;
 }
 
 gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t most, size_t *removed) {
   *removed = 0;
-  char **texts = calloc(count > 0 ? count : 1, sizeof *texts);
+  GCONV_FREED char **texts = calloc(count > 0 ? count : 1, sizeof *texts);
   bool complete = texts != NULL;
   for (size_t i = 0; i < count && complete; i++)
     complete = (texts[i] = beginning_of(paths[i])) != NULL;
-  gconv_status status = complete ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu file names", count);
-  if (complete) {
+  if (complete)
     qsort(texts, count, sizeof *texts, compare);
-    status = clean_folders(texts, count, most, removed);
-  }
+  gconv_status status = complete ? clean_folders(texts, count, most, removed)
+                                 : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu file names", count);
   for (size_t i = 0; texts && i < count; i++)
     free(texts[i]);
-  free(texts);
   return status;
 }

@@ -41,11 +41,22 @@ void gconv_release(void *memory);
  * is called. */
 #define GCONV_ENDED_BY(function) __attribute__((cleanup(function)))
 
-/* Stands before the declaration of a pointer that has a value. It is freed wherever its scope ends. */
+/* Stands before the declaration of a pointer that has a value: of malloc() or of gconv_allocate(). It is freed wherever its
+ * scope ends. */
 #define GCONV_FREED GCONV_ENDED_BY(gconv_free_at)
 static inline void gconv_free_at(void *pointer) {
   free(*(void **)pointer);
 }
+
+/* Returns the pointer at `pointer`, which becomes NULL: memory under GCONV_FREED goes over to somebody else. */
+static inline void *gconv_taken(void *pointer) {
+  void *taken = *(void **)pointer;
+  *(void **)pointer = NULL;
+  return taken;
+}
+
+/* Lets `pointer` point to memory of gconv_allocate(). Without memory, the calling function returns the failure. */
+#define GCONV_ALLOCATE(pointer, bytes, what) GCONV_TRY(gconv_allocate(bytes, what, (void **)(void *)&(pointer)))
 
 /* Returns the bytes of memory that the machine has, or the limit of the control group if that is less. Linux may promise
  * more memory than there is: then a large allocation succeeds, but using it ends the process. So large sizes are compared

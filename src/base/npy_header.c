@@ -203,16 +203,13 @@ static gconv_status read_header(gconv_source *source, bool texts, gconv_npy_head
   if (size > DICT_BYTES)
     return gconv_fail(GCONV_TOO_LARGE, "%s: its .npy header claims %zu bytes; the limit is %d", source->name, size,
                       DICT_BYTES);
-  void *text = NULL;
-  GCONV_TRY(gconv_allocate(size, "a .npy header", &text));
+  GCONV_FREED char *text = NULL;
+  GCONV_ALLOCATE(text, size, "a .npy header");
   *header = (gconv_npy_header){0};
-  gconv_status status = gconv_source_read_exactly(source, text, size, "its header");
-  if (status == GCONV_OK) {
-    parser p = {source->name, text, text, (const char *)text + size, texts};
-    status = parse_dict(&p, header);
-  }
-  gconv_release(text);
-  return status == GCONV_OK ? check_size(source->name, header) : status;
+  GCONV_TRY(gconv_source_read_exactly(source, text, size, "its header"));
+  parser p = {source->name, text, text, text + size, texts};
+  GCONV_TRY(parse_dict(&p, header));
+  return check_size(source->name, header);
 }
 
 gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *header) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/partners.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,22 +126,18 @@ static name_list list_names(const char *const *names, size_t count) {
 
 gconv_status gconv_partners_find(const char *const *a, size_t a_count, const char *const *b, size_t b_count,
                                  gconv_partners **partners, size_t *count) {
-  matching m = {.items = calloc(a_count + b_count + 1, sizeof *m.items)};
+  const size_t most = a_count + b_count + 1;
   name_list of_a = list_names(a, a_count), of_b = list_names(b, b_count);
-  gconv_partners *result = calloc(a_count + b_count + 1, sizeof *result);
-  bool good = m.items && of_a.items && of_b.items && result;
-  if (good) {
-    pair_off(&m, &of_a, &of_b);
-    qsort(m.items, m.count, sizeof *m.items, order_found);
-    for (size_t i = 0; i < m.count; i++)
-      result[i] = m.items[i].partners;
-    *partners = result;
-    *count = m.count;
-  } else {
-    free(result);
-  }
-  free(m.items);
-  free(of_a.items);
-  free(of_b.items);
-  return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu names of files", a_count + b_count);
+  GCONV_FREED name *a_names = of_a.items, *b_names = of_b.items;
+  GCONV_FREED found *items = calloc(most, sizeof *items);
+  gconv_partners *result = items && a_names && b_names ? calloc(most, sizeof *result) : NULL;
+  GCONV_NEED_MEMORY(result, "no memory for %zu names of files", a_count + b_count);
+  matching m = {.items = items};
+  pair_off(&m, &of_a, &of_b);
+  qsort(m.items, m.count, sizeof *m.items, order_found);
+  for (size_t i = 0; i < m.count; i++)
+    result[i] = m.items[i].partners;
+  *partners = result;
+  *count = m.count;
+  return GCONV_OK;
 }

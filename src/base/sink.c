@@ -150,9 +150,8 @@ static gconv_status fail_to_create(const gconv_sink *sink, int error) {
  * another is private until it is finished. Then it gets the mode of the replaced file, without the set-user-ID and
  * set-group-ID bits, which were given to the old content. */
 static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced) {
-  char *beginning = gconv_temporary_beginning(sink->path);
+  GCONV_FREED char *beginning = gconv_temporary_beginning(sink->path);
   sink->temporary = beginning ? gconv_format_text("%sXXXXXX", beginning) : NULL;
-  free(beginning);
   GCONV_NEED_MEMORY(sink->temporary, "no memory for a file name");
   sink->replaces = replaced != NULL;
   sink->mode = replaced ? replaced->st_mode & 0777 : 0;
@@ -215,21 +214,22 @@ int32_t gconv_files_allowed(void) {
   return limit.rlim_cur > SPARE_FILES ? (int32_t)limit.rlim_cur - SPARE_FILES : 1;
 }
 
+static gconv_status open_sink(gconv_sink *sink, const char *path) {
+  GCONV_ALLOCATE(sink->buffer, BUFFER_BYTES, "a write buffer");
+  return open_path(sink, path);
+}
+
 gconv_status gconv_sink_open(const char *path, gconv_sink **result) {
   gconv_sink *sink;
   GCONV_NEW(sink, 1, "no memory for an output");
   sink->file = -1;
   sink->slot = -1;
-  void *buffer = NULL;
-  gconv_status status = gconv_allocate(BUFFER_BYTES, "a write buffer", &buffer);
-  sink->buffer = buffer;
-  GCONV_THEN(status, open_path(sink, path));
-  if (status != GCONV_OK) {
+  gconv_status status = open_sink(sink, path);
+  if (status == GCONV_OK)
+    *result = sink;
+  else
     gconv_sink_discard(sink);
-    return status;
-  }
-  *result = sink;
-  return GCONV_OK;
+  return status;
 }
 
 static atomic_bool ends_when_unread;
@@ -294,18 +294,15 @@ gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size) 
 }
 
 gconv_status gconv_sink_print(gconv_sink *sink, const char *format, ...) {
-  char text[512], *longer = NULL;
+  GCONV_FREED char *text = NULL;
   va_list arguments;
   va_start(arguments, format);
-  int length = vsnprintf(text, sizeof text, format, arguments);
+  int length = vasprintf(&text, format, arguments);
   va_end(arguments);
-  va_start(arguments, format);
-  bool fits = length >= 0 && (size_t)length < sizeof text, made = fits || vasprintf(&longer, format, arguments) >= 0;
-  va_end(arguments);
-  GCONV_NEED_MEMORY(made, "no memory for a line of text");
-  gconv_status status = gconv_sink_write(sink, fits ? text : longer, (size_t)length);
-  free(longer);
-  return status;
+  if (length < 0)
+    text = NULL;
+  GCONV_NEED_MEMORY(text, "no memory for a line of text");
+  return gconv_sink_write(sink, text, (size_t)length);
 }
 
 gconv_status gconv_sink_flush(gconv_sink *sink) {
@@ -395,14 +392,13 @@ static gconv_status close_special(gconv_sink *sink) {
 gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing) {
   gconv_status status = flush(sink);
   GCONV_THEN(status, sink->temporary ? finish_temporary(sink) : close_special(sink));
-  if (status == GCONV_OK && sink->temporary)
-    status = rename_to_path(sink, keep_existing);
-  if (status != GCONV_OK) {
+  if (sink->temporary)
+    GCONV_THEN(status, rename_to_path(sink, keep_existing));
+  if (status == GCONV_OK)
+    free_sink(sink);
+  else
     gconv_sink_discard(sink);
-    return status;
-  }
-  free_sink(sink);
-  return GCONV_OK;
+  return status;
 }
 
 gconv_status gconv_sink_end(gconv_sink *sink, gconv_status status) {

@@ -27,9 +27,7 @@ gconv_status gconv_source_open(const char *path, gconv_source *source) {
     if (S_ISREG(status.st_mode) && !standard)
       source->size = (uint64_t)status.st_size;
   }
-  void *buffer = NULL;
-  GCONV_TRY(gconv_allocate(BUFFER_BYTES, "a read buffer", &buffer));
-  source->buffer = buffer;
+  GCONV_ALLOCATE(source->buffer, BUFFER_BYTES, "a read buffer");
   return GCONV_OK;
 }
 
@@ -38,10 +36,8 @@ static bool is_file(const char *spec, size_t length) {
   struct stat status;
   if (length == 1 && spec[0] == '-')
     return true;
-  char *path = strndup(spec, length);
-  bool is = path && stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
-  free(path);
-  return is;
+  GCONV_FREED char *path = strndup(spec, length);
+  return path && stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
 }
 
 size_t gconv_member_split(const char *spec) {
@@ -57,13 +53,12 @@ size_t gconv_member_split(const char *spec) {
 
 gconv_status gconv_source_open_member(const char *spec, gconv_source *source) {
   size_t length = gconv_member_split(spec);
-  char *path = strndup(spec, length);
+  GCONV_FREED char *path = strndup(spec, length);
   *source = (gconv_source){.name = spec, .file = -1};
   GCONV_NEED_MEMORY(path, "no memory for a file name");
   gconv_status status = gconv_source_open(path, source);
   if (strcmp(path, "-") != 0 || spec[length] != '\0')
     source->name = spec;
-  free(path);
   source->member = spec[length] == ':' ? spec + length + 1 : NULL;
   return status;
 }
@@ -84,11 +79,9 @@ void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_
 gconv_status gconv_source_of_function(const char *name,
                                       gconv_status (*fill)(void *state, void *bytes, size_t size, size_t *got),
                                       void (*finish)(void *state), void *state, gconv_source *source) {
-  void *buffer = NULL;
-  gconv_status status = gconv_allocate(BUFFER_BYTES, "a read buffer", &buffer);
-  *source = (gconv_source){
-      .name = name, .file = -1, .buffer = buffer, .size = UINT64_MAX, .fill = fill, .finish = finish, .state = state};
-  return status; /* on failure, too, gconv_source_close() calls finish() */
+  *source = (gconv_source){.name = name, .file = -1, .size = UINT64_MAX, .fill = fill, .finish = finish, .state = state};
+  GCONV_ALLOCATE(source->buffer, BUFFER_BYTES, "a read buffer");
+  return GCONV_OK; /* on failure, too, gconv_source_close() calls finish() */
 }
 
 /* Returns whether it is a source of gconv_source_of_bytes(): all bytes are in the buffer, which belongs to the caller. */
@@ -264,30 +257,25 @@ gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size
 
 gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t **bytes, size_t *size) {
   size_t capacity = source->size < limit ? (size_t)source->size : BUFFER_BYTES, used = 0;
-  void *memory = NULL;
+  GCONV_FREED uint8_t *memory = NULL;
   for (;;) {
-    void *larger = NULL;
-    gconv_status status = gconv_allocate(capacity + 1, "the contents of a file", &larger);
-    if (status == GCONV_OK && used > 0)
+    uint8_t *larger;
+    GCONV_ALLOCATE(larger, capacity + 1, "the contents of a file");
+    if (used > 0)
       memcpy(larger, memory, used);
-    gconv_release(memory);
-    GCONV_TRY(status);
+    free(memory);
     memory = larger;
     size_t got = 0;
-    status = gconv_source_read(source, (uint8_t *)memory + used, capacity + 1 - used, &got);
+    GCONV_TRY(gconv_source_read(source, memory + used, capacity + 1 - used, &got));
     used += got;
-    if (status == GCONV_OK && used > limit)
-      status = gconv_fail(GCONV_TOO_LARGE, "%s: larger than the %zu bytes allowed here", source->name, limit);
-    if (status != GCONV_OK) {
-      gconv_release(memory);
-      return status;
-    }
+    if (used > limit)
+      return gconv_fail(GCONV_TOO_LARGE, "%s: larger than the %zu bytes allowed here", source->name, limit);
     if (used <= capacity)
       break;
     capacity = gconv_room(capacity + 1) < limit ? gconv_room(capacity + 1) : limit;
   }
-  ((uint8_t *)memory)[used] = 0;
-  *bytes = memory;
+  memory[used] = 0;
+  *bytes = gconv_taken(&memory);
   *size = used;
   return GCONV_OK;
 }
@@ -295,9 +283,7 @@ gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t *
 gconv_status gconv_source_copy(const gconv_source *source, uint8_t **bytes, size_t *size) {
   if (source->file < 0 || source->size > PTRDIFF_MAX)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: is not a regular file", source->name);
-  gconv_source again;
-  gconv_status status = gconv_source_open_member(source->name, &again); /* the position of `source` stays */
-  GCONV_THEN(status, gconv_source_read_all(&again, PTRDIFF_MAX, bytes, size));
-  gconv_source_close(&again);
-  return status;
+  GCONV_ENDED_BY(gconv_source_close) gconv_source again = {.file = -1};
+  GCONV_TRY(gconv_source_open_member(source->name, &again)); /* the position of `source` stays */
+  return gconv_source_read_all(&again, PTRDIFF_MAX, bytes, size);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/threads.h"
+#include "base/memory.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -202,13 +203,10 @@ bool gconv_threads_inherited(const gconv_threads *pool) {
 
 gconv_status gconv_threads_create(int count, gconv_threads **result) {
   count = gconv_threads_allowed(count);
-  gconv_threads *pool = calloc(1, sizeof *pool + (size_t)count * sizeof pool->helpers[0]);
-  int *seats = calloc((size_t)count, sizeof *seats);
-  if (!pool || !seats) {
-    free(pool);
-    free(seats);
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %d threads", count);
-  }
+  GCONV_FREED gconv_threads *made = calloc(1, sizeof *made + (size_t)count * sizeof made->helpers[0]);
+  int *seats = made ? calloc((size_t)count, sizeof *seats) : NULL;
+  GCONV_NEED_MEMORY(seats, "no memory for %d threads", count);
+  gconv_threads *pool = gconv_taken(&made);
   pthread_once(&watching_forks, watch_forks);
   pool->born = atomic_load(&forks);
   pthread_mutex_init(&pool->lock, NULL);

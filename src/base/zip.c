@@ -73,22 +73,17 @@ static gconv_status find_place64(gconv_source *archive, uint64_t end, place *fou
 /* Finds the record at the end of the archive. A comment may follow it. */
 static gconv_status find_place(gconv_source *archive, place *found) {
   size_t tail = archive->size < END_BYTES + MOST_COMMENT ? (size_t)archive->size : END_BYTES + MOST_COMMENT;
-  void *memory = NULL;
-  GCONV_TRY(gconv_allocate(tail, "the end of an archive", &memory));
-  uint8_t *bytes = memory;
-  gconv_status status = read_at(archive, archive->size - tail, bytes, tail, "its end is missing");
+  GCONV_FREED uint8_t *bytes = NULL;
+  GCONV_ALLOCATE(bytes, tail, "the end of an archive");
+  GCONV_TRY(read_at(archive, archive->size - tail, bytes, tail, "its end is missing"));
   size_t at = tail < END_BYTES ? 0 : tail - END_BYTES + 1;
-  while (status == GCONV_OK && at > 0 && !has_magic(bytes + at - 1, 5, 6))
+  while (at > 0 && !has_magic(bytes + at - 1, 5, 6))
     at--;
-  if (status == GCONV_OK && at == 0)
-    status = fail_damaged(archive, "its directory is missing: the file may have been cut");
-  if (status == GCONV_OK) {
-    const uint8_t *end = bytes + at - 1;
-    *found = (place){number(end + 10, 2), number(end + 12, 4), number(end + 16, 4)};
-    status = find_place64(archive, archive->size - tail + at - 1, found);
-  }
-  gconv_release(memory);
-  return status;
+  if (at == 0)
+    return fail_damaged(archive, "its directory is missing: the file may have been cut");
+  const uint8_t *end = bytes + at - 1;
+  *found = (place){number(end + 10, 2), number(end + 12, 4), number(end + 16, 4)};
+  return find_place64(archive, archive->size - tail + at - 1, found);
 }
 
 /* Reads the numbers that did not fit into an entry from its extra field of zip64, where they stand in the order of
@@ -191,12 +186,11 @@ gconv_status gconv_zip_read(gconv_source *archive, gconv_zip *zip) {
                       archive->name, (unsigned long long)directory.size, MOST_DIRECTORY);
   if (directory.count > directory.size / ENTRY_BYTES)
     return fail_damaged(archive, "its directory is damaged");
-  void *bytes = NULL;
-  GCONV_TRY(gconv_allocate((size_t)directory.size + 1, "the directory of an archive", &bytes));
-  gconv_status status = read_at(archive, directory.offset, bytes, (size_t)directory.size, "its directory is cut");
-  GCONV_THEN(status, parse_directory(archive, bytes, (size_t)directory.size, (size_t)directory.count, zip));
-  gconv_release(bytes);
-  return status == GCONV_OK ? refuse_pickles(archive, zip) : status;
+  GCONV_FREED uint8_t *bytes = NULL;
+  GCONV_ALLOCATE(bytes, (size_t)directory.size + 1, "the directory of an archive");
+  GCONV_TRY(read_at(archive, directory.offset, bytes, (size_t)directory.size, "its directory is cut"));
+  GCONV_TRY(parse_directory(archive, bytes, (size_t)directory.size, (size_t)directory.count, zip));
+  return refuse_pickles(archive, zip);
 }
 
 void gconv_zip_free(gconv_zip *zip) {

@@ -36,19 +36,17 @@ static void explain_jpeg(const gconv_batch *batch, const gconv_plan *plan, FILE 
 }
 
 gconv_status gconv_batch_explain(const gconv_batch *batch, const gconv_plan *plan, char **result) {
-  char *explanation = NULL, *text = NULL;
+  GCONV_FREED char *explanation = NULL;
   size_t size = 0;
   GCONV_TRY(gconv_plan_explain(plan, &explanation));
-  *result = explanation;
-  if (strcmp(gconv_plan_get_info(plan)->device, "cpu") == 0)
-    return GCONV_OK;
-  FILE *out = open_memstream(&text, &size);
-  if (out) {
-    fputs(explanation, out);
+  *result = NULL;
+  FILE *out = open_memstream(result, &size);
+  GCONV_NEED_MEMORY(out, "no memory for an explanation");
+  fputs(explanation, out);
+  if (strcmp(gconv_plan_get_info(plan)->device, "cpu") != 0) {
     explain_jpeg(batch, plan, out);
     explain_png(batch, plan, out);
   }
-  free(explanation);
-  *result = out && gconv_close_text(out, &text) ? text : NULL;
-  return *result ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "no memory for an explanation");
+  GCONV_NEED_MEMORY(gconv_close_text(out, result), "no memory for an explanation");
+  return GCONV_OK;
 }

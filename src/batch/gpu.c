@@ -64,9 +64,11 @@ static gconv_status execute_parts(gconv_group *group, const gconv_image *in, con
                        .take = take_part,
                        .user = &s,
                        .png = gconv_gpu_makes_png(group->worker->run->batch, item->format)};
-  s.writers = gconv_plan_outputs(group->plan) == item->count ? calloc(item->count, sizeof *s.writers) : NULL;
-  if (!s.writers)
+  GCONV_FREED gconv_row_writer **writers =
+      gconv_plan_outputs(group->plan) == item->count ? calloc(item->count, sizeof *writers) : NULL;
+  if (!writers)
     return GCONV_UNSUPPORTED;
+  s.writers = writers;
   gconv_status status = gconv_plan_execute_parts(group->plan, in, jpeg, size, &taker, timings);
   group->streamed = s.begun;
   if (s.begun) {
@@ -75,7 +77,6 @@ static gconv_status execute_parts(gconv_group *group, const gconv_image *in, con
     gconv_group_close_files(group, 0, item->count, s.writers, status);
   }
   group->common.encode_ms += timings->encode_ms;
-  free(s.writers);
   return status;
 }
 

@@ -59,11 +59,10 @@ static void order_by_size(gconv_run *run, shaped *inputs) {
 static shaped look_at(const gconv_run *run, size_t input) {
   const gconv_batch *batch = run->batch;
   const gconv_input *from = &batch->inputs->items[input];
-  gconv_image whole = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image whole = {0};
   if (!gconv_path_is_file(from->file) || gconv_image_read_header_as(from->path, &run->reading, &whole) != GCONV_OK)
     return (shaped){.input = input, .first = input};
   shaped found = {gconv_header_of(&whole), (double)gconv_metadata_bytes(&whole), input, input};
-  gconv_image_free(&whole);
   if (batch->nhwc)
     gconv_header_to_nchw(&found.header);
   return found;
@@ -170,15 +169,13 @@ gconv_status gconv_groups_make(gconv_run *run) {
   size_t count = run->batch->inputs->count;
   run->order = calloc(count + 1, sizeof *run->order);
   run->ranges = calloc(count + 1, sizeof *run->ranges);
-  shaped *inputs = calloc(count + 1, sizeof *inputs);
-  gconv_status status = run->order && run->ranges && inputs ? GCONV_OK : gconv_no_memory();
-  if (status == GCONV_OK && !run->operation->type->batches) {
+  GCONV_FREED shaped *inputs = calloc(count + 1, sizeof *inputs);
+  GCONV_NEED_MEMORY(run->order && run->ranges && inputs, "out of memory");
+  if (!run->operation->type->batches) {
     order_by_size(run, inputs);
-  } else if (status == GCONV_OK) {
-    for (size_t i = 0; i < count; i++)
-      inputs[i] = look_at(run, i);
-    status = group_by_shape(run, inputs);
+    return GCONV_OK;
   }
-  free(inputs);
-  return status;
+  for (size_t i = 0; i < count; i++)
+    inputs[i] = look_at(run, i);
+  return group_by_shape(run, inputs);
 }

@@ -2,6 +2,7 @@
 /* A run: its devices and workers, and the groups that the workers take. */
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/threads.h"
 #include "batch/carry.h"
 #include "batch/cost.h"
@@ -43,10 +44,7 @@ static gconv_status check_values(const gconv_batch *batch) {
 }
 
 static gconv_status check_batch(const gconv_batch *batch, gconv_message *message) {
-  GCONV_NEED_TOLD(batch->inputs, message);
-  GCONV_NEED_TOLD(batch->outputs, message);
-  GCONV_NEED_TOLD(batch->operation, message);
-  GCONV_NEED_TOLD(batch->device, message);
+  GCONV_NEED_TOLD(message, batch->inputs, batch->outputs, batch->operation, batch->device);
   return gconv_tell(check_values(batch), message);
 }
 
@@ -237,9 +235,7 @@ static void make_run(gconv_run *run, const gconv_batch *batch, gconv_batch_summa
 }
 
 gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summary, gconv_message *message) {
-  GCONV_NEED(message);
-  GCONV_NEED_TOLD(batch, message);
-  GCONV_NEED_TOLD(summary, message);
+  GCONV_NEED_TOLD(message, batch, summary);
   GCONV_TRY(check_batch(batch, message));
   if (!batch->report)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "gconv_batch_run(): batch->report is NULL");
@@ -270,16 +266,13 @@ static gconv_status explain(gconv_run *run, const gconv_image *header, char **te
 }
 
 gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, char reason[192], gconv_message *message) {
-  GCONV_NEED(message);
-  GCONV_NEED_TOLD(batch, message);
-  GCONV_NEED_TOLD(text, message);
-  GCONV_NEED_TOLD(reason, message);
+  GCONV_NEED_TOLD(message, batch, text, reason);
   GCONV_TRY(check_batch(batch, message));
   if (batch->inputs->count == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "there is no input to explain");
   gconv_batch only = *batch;
   gconv_batch_summary summary;
-  gconv_image header = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image header = {0};
   only.only_explained = true;
   gconv_run run;
   make_run(&run, &only, &summary);
@@ -290,7 +283,6 @@ gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, ch
     header.frames = 1; /* frames are carried one at a time */
   GCONV_THEN(status, explain(&run, &header, text));
   gconv_tell(status, message);
-  gconv_image_free(&header);
   end(&run);
   snprintf(reason, 192, "%s", summary.device_reason);
   return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "batch/files.h"
 #include "batch/item.h"
 #include "image/layout.h"
@@ -145,11 +146,9 @@ static gconv_status write_rows(gconv_row_writer *writer, const gconv_image *rows
 
 /* Adds rows, with their channels as the last axis. */
 static gconv_status add_transposed(gconv_row_writer *writer, const gconv_image *rows) {
-  gconv_image transposed;
+  GCONV_ENDED_BY(gconv_image_free) gconv_image transposed = {0};
   GCONV_TRY(gconv_to_nhwc(rows, &transposed));
-  gconv_status status = write_rows(writer, &transposed, (size_t)transposed.channels * (size_t)transposed.height);
-  gconv_image_free(&transposed);
-  return status;
+  return write_rows(writer, &transposed, (size_t)transposed.channels * (size_t)transposed.height);
 }
 
 /* Adds rows of all planes of a frame, the first of which is row `first`. */
@@ -238,15 +237,14 @@ typedef struct writing {
 /* Writes an image whose channels are its last axis: the pixels of a picture, or such an array. */
 static gconv_status write_transposed(const char *path, const gconv_write_options *options, const gconv_image *image,
                                      bool picture) {
-  gconv_image transposed, whole = *image;
+  GCONV_ENDED_BY(gconv_image_free) gconv_image transposed = {0};
+  gconv_image whole = *image;
   GCONV_TRY(gconv_to_nhwc(image, &transposed));
   whole.planar = false;
   whole.data = transposed.data;
   whole.row_bytes = (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
   whole.plane_bytes = whole.row_bytes * (size_t)image->height;
-  gconv_status status = gconv_image_write(path, options, picture ? &whole : &transposed);
-  gconv_image_free(&transposed);
-  return status;
+  return gconv_image_write(path, options, picture ? &whole : &transposed);
 }
 
 /* Writes frame `frame` of a result, or all of its frames if the format holds several. Formats of pictures have interleaved
@@ -283,7 +281,7 @@ static void write_result(void *context, size_t turn, int seat) {
 static gconv_status write_shared(gconv_group *group) {
   gconv_worker *worker = group->worker;
   gconv_item *item = &group->items[0];
-  gconv_row_writer **writers = calloc(item->count, sizeof *writers);
+  GCONV_FREED gconv_row_writer **writers = calloc(item->count, sizeof *writers);
   GCONV_NEED_MEMORY(writers, "out of memory");
   gconv_group_open_files(group, 0, item->count, &group->image, worker->threads, gconv_device_threads(worker->cpu), writers);
   for (size_t n = 0; n < item->count; n++) {
@@ -292,7 +290,6 @@ static gconv_status write_shared(gconv_group *group) {
       gconv_group_drop_file(group, n, &writers[n], status);
   }
   gconv_group_close_files(group, 0, item->count, writers, GCONV_OK);
-  free(writers);
   return GCONV_OK;
 }
 
@@ -317,15 +314,15 @@ gconv_status gconv_group_write(gconv_group *group) {
     GCONV_TRY(gconv_frame_settle_names(group->frame, NULL));
   for (size_t i = 0; i < group->count; i++)
     GCONV_TRY(check_frames(worker, &group->items[i]));
-  writing w = {group, calloc(group->count + 1, sizeof *w.first), 1};
-  GCONV_NEED_MEMORY(w.first, "out of memory");
+  GCONV_FREED size_t *first = calloc(group->count + 1, sizeof *first);
+  GCONV_NEED_MEMORY(first, "out of memory");
   for (size_t i = 0; i < group->count; i++)
-    w.first[i + 1] = w.first[i] + group->items[i].count;
-  size_t turns = w.first[group->count];
+    first[i + 1] = first[i] + group->items[i].count;
+  writing w = {group, first, 1};
+  size_t turns = first[group->count];
   w.threads = turns < (size_t)worker->threads ? worker->threads / (int)turns : 1;
   double begin = gconv_now_ms();
   gconv_threads_run(gconv_device_threads(worker->cpu), turns, write_result, &w);
   group->common.encode_ms = gconv_now_ms() - begin;
-  free(w.first);
   return GCONV_OK;
 }

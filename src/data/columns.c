@@ -72,7 +72,7 @@ static void tell_huge(const gconv_table *table, size_t column, const gconv_sprea
                table->path, name_column(table, column, name), s->most);
 }
 
-static gconv_spread *find_spreads(const gconv_table *table, const double *origins) {
+static gconv_spread *find_spreads(const gconv_table *table) {
   const double *numbers = (const double *)(const void *)table->inputs.bytes;
   gconv_spread *spreads = malloc((table->columns + 1) * sizeof *spreads);
   for (size_t c = 0; c < table->columns && spreads; c++)
@@ -80,36 +80,33 @@ static gconv_spread *find_spreads(const gconv_table *table, const double *origin
   for (size_t i = 0; i < table->cases && spreads; i++)
     for (size_t c = 0; c < table->columns; c++)
       if (!isnan(numbers[i * table->columns + c]))
-        widen(&spreads[c], numbers[i * table->columns + c] - (origins ? origins[c] : 0));
+        widen(&spreads[c], numbers[i * table->columns + c]);
   return spreads;
 }
 
 /* Sets the origins. If float32 cannot tell the numbers of a column apart, its least number becomes its origin. */
 static gconv_status choose_origins(gconv_table *table) {
-  gconv_spread *spreads = find_spreads(table, NULL);
-  double *origins = calloc(table->columns + 1, sizeof *origins);
+  GCONV_FREED gconv_spread *spreads = find_spreads(table);
+  GCONV_FREED double *origins = calloc(table->columns + 1, sizeof *origins);
   bool any = false;
-  for (size_t c = 0; c < table->columns && spreads && origins; c++) {
-    tell_huge(table, c, &spreads[c]);
-    if (is_lost(&spreads[c])) {
-      const double most = spreads[c].most - spreads[c].least;
-      const gconv_spread moved = {0, most, rounding_error(most), 0};
-      if (is_lost(&moved)) { /* an origin does not help: the differences are too small for float32 */
-        tell_lost(table, c);
-        continue;
-      }
-      origins[c] = spreads[c].least;
-      tell_origin(table, c, &spreads[c]);
-      any = true;
+  GCONV_NEED_MEMORY(spreads && origins, "%s: no memory for %zu columns", table->path, table->columns);
+  for (size_t c = 0; c < table->columns; c++) {
+    const gconv_spread *s = &spreads[c];
+    tell_huge(table, c, s);
+    if (!is_lost(s))
+      continue;
+    const double most = s->most - s->least;
+    const gconv_spread moved = {0, most, rounding_error(most), 0};
+    if (is_lost(&moved)) { /* an origin does not help: the differences are too small for float32 */
+      tell_lost(table, c);
+      continue;
     }
+    origins[c] = s->least;
+    tell_origin(table, c, s);
+    any = true;
   }
-  bool good = spreads && origins;
-  free(spreads);
-  if (!good || !any) {
-    free(origins);
-    return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for %zu columns", table->path, table->columns);
-  }
-  table->origins = origins;
+  if (any)
+    table->origins = gconv_taken(&origins);
   return GCONV_OK;
 }
 
@@ -166,8 +163,7 @@ gconv_status gconv_table_take_origins(gconv_table *table) {
 
 gconv_status gconv_table_round(gconv_table *table) {
   const gconv_column_notes *like = table->options->like;
-  gconv_store rounded = {.limit = table->inputs.limit};
-  gconv_status status = GCONV_OK;
+  GCONV_ENDED_BY(gconv_store_free) gconv_store rounded = {.limit = table->inputs.limit};
   if (table->sparse) {
     tell_sparse(table);
     return finish_origins(table);
@@ -175,21 +171,14 @@ gconv_status gconv_table_round(gconv_table *table) {
   if (!table->of_targets && table->height <= 1 && table->width <= 1)
     GCONV_TRY(like ? take_origins(table, like) : choose_origins(table));
   const double *numbers = (const double *)(const void *)table->inputs.bytes;
-  for (size_t i = 0; i < table->cases && status == GCONV_OK; i++)
-    for (size_t c = 0; c < table->columns && status == GCONV_OK; c++) {
+  for (size_t i = 0; i < table->cases; i++)
+    for (size_t c = 0; c < table->columns; c++) {
       float number =
           (float)(table->origins ? numbers[i * table->columns + c] - table->origins[c] : numbers[i * table->columns + c]);
       table->gaps |= isnan(number);
-      status = gconv_store_append(&rounded, &number, sizeof number);
+      GCONV_TRY(gconv_store_append(&rounded, &number, sizeof number));
     }
-  GCONV_THEN(status, gconv_store_finish(&rounded));
-  if (status == GCONV_OK) {
-    gconv_store_free(&table->inputs);
-    table->inputs = rounded;
-  } else {
-    gconv_store_free(&rounded);
-  }
-  return status;
+  return gconv_store_replace(&table->inputs, &rounded);
 }
 
 /* ---- Means and deviations ------------------------------------------------------------------------------------------ */
@@ -198,6 +187,11 @@ gconv_status gconv_table_round(gconv_table *table) {
 typedef struct sums {
   double count, sum, first, moved, squares;
 } sums;
+
+typedef struct column_sums {
+  sums *all;
+  size_t columns;
+} column_sums;
 
 static void add_numbers(sums *all, const float *numbers, size_t columns) {
   for (size_t c = 0; c < columns; c++) {
@@ -213,17 +207,11 @@ static void add_numbers(sums *all, const float *numbers, size_t columns) {
   }
 }
 
-static gconv_status sum_cases(const gconv_dataset *data, size_t columns, size_t room, size_t *cases, float *inputs,
-                              sums *all) {
-  for (size_t first = 0; first < data->info.cases; first += room) {
-    size_t count = data->info.cases - first < room ? data->info.cases - first : room;
-    for (size_t i = 0; i < count; i++)
-      cases[i] = first + i;
-    GCONV_TRY(data->type->read(data, 0, cases, count, inputs, NULL));
-    for (size_t i = 0; i < count; i++)
-      add_numbers(all, inputs + i * columns, columns);
-  }
-  return GCONV_OK;
+static void add_cases(void *context, size_t first, size_t count, const float *inputs, const float *targets) {
+  const column_sums *s = context;
+  (void)first, (void)targets;
+  for (size_t i = 0; i < count; i++)
+    add_numbers(s->all, inputs + i * s->columns, s->columns);
 }
 
 static void set_numbers(gconv_column_notes *notes, const sums *all) {
@@ -248,26 +236,18 @@ static gconv_status check_numbers(const gconv_dataset *data, const sums *all) {
 }
 
 gconv_status gconv_dataset_measure(gconv_dataset *data) {
-  enum { FLOATS = 1 << 18 };
   gconv_column_notes *notes = &data->info.notes;
-  const size_t columns = notes->count, room = FLOATS / columns + 1;
-  size_t *cases = malloc(room * sizeof *cases);
-  float *inputs = malloc(room * columns * sizeof *inputs);
-  sums *all = calloc(columns, sizeof *all);
+  const size_t columns = notes->count;
+  GCONV_FREED sums *all = calloc(columns, sizeof *all);
   if (!notes->means)
     notes->means = malloc(columns * sizeof *notes->means);
   if (!notes->deviations)
     notes->deviations = malloc(columns * sizeof *notes->deviations);
-  gconv_status status = cases && inputs && all && notes->means && notes->deviations
-                            ? sum_cases(data, columns, room, cases, inputs, all)
-                            : gconv_fail(GCONV_NO_MEMORY, "no memory for the means of %zu columns", columns);
-  GCONV_THEN(status, check_numbers(data, all));
-  if (status == GCONV_OK)
-    set_numbers(notes, all);
-  free(cases);
-  free(inputs);
-  free(all);
-  return status;
+  GCONV_NEED_MEMORY(all && notes->means && notes->deviations, "no memory for the means of %zu columns", columns);
+  GCONV_TRY(gconv_dataset_each(data, false, add_cases, &(column_sums){all, columns}));
+  GCONV_TRY(check_numbers(data, all));
+  set_numbers(notes, all);
+  return GCONV_OK;
 }
 
 /* ---- Gaps ---------------------------------------------------------------------------------------------------------- */

@@ -41,6 +41,14 @@ struct gconv_dataset {
   float *fills;            /* owned: the numbers that replace gaps, one for each column; NULL: no gaps */
 };
 
+/* Frees *dataset, for GCONV_ENDED_BY(). */
+void gconv_dataset_free_at(gconv_dataset **dataset);
+
+/* Receives `count` cases from case `first` on. `targets` is NULL if they were not asked for. */
+typedef void gconv_dataset_take(void *context, size_t first, size_t count, const float *inputs, const float *targets);
+/* Reads all cases in their order, as of epoch 0, some at a time, and calls `take` with them. */
+gconv_status gconv_dataset_each(const gconv_dataset *data, bool targets, gconv_dataset_take *take, void *context);
+
 /* For data sets with columns (columns.c): sets the notes and fills, from `like` or, if it is NULL, from the cases. */
 gconv_status gconv_dataset_note(gconv_dataset *data, const gconv_column_notes *like);
 /* Computes means and deviations from the cases. */
@@ -67,7 +75,8 @@ static inline uint64_t gconv_dataset_part(const gconv_dataset_options *options) 
   return options->memory == 0 ? DEFAULT_PART : part > 0 ? part : 1;
 }
 
-/* Open a data set of each kind. Options and their texts are not needed afterwards. */
+/* Open a data set of each kind. Options and their texts are not needed afterwards. The caller frees *dataset, which is not
+ * NULL from the first allocation on, even if opening fails then. */
 gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset);
 gconv_status gconv_dataset_open_windows(const gconv_dataset_options *options, gconv_dataset **dataset);
 gconv_status gconv_dataset_open_classes(const gconv_dataset_options *options, gconv_dataset **dataset);

@@ -105,16 +105,15 @@ static const gconv_dataset_type classes_type = {
 static const gconv_dataset_type pairs_type = {
     .read = read_pictures, .free = free_pictures, .group_of = picture_of, .digest = digest};
 
-static gconv_status make_set(const gconv_dataset_options *options, const gconv_dataset_type *type, picture_set **made) {
+static gconv_status make_set(const gconv_dataset_options *options, const gconv_dataset_type *type, gconv_dataset **dataset,
+                             picture_set **made) {
   picture_set *set;
   GCONV_NEW(set, 1, "no memory for a data set");
   *set = (picture_set){.base.type = type, .patch = options->patch, .augment = options->augment, .seed = options->seed};
-  gconv_status status = gconv_pictures_begin(&set->inputs, options->gray, gconv_dataset_part(options));
-  GCONV_THEN(status, gconv_pictures_begin(&set->targets, options->gray, gconv_dataset_part(options)));
-  if (status != GCONV_OK)
-    free_pictures(&set->base);
-  *made = status == GCONV_OK ? set : NULL;
-  return status;
+  *made = set;
+  *dataset = &set->base;
+  GCONV_TRY(gconv_pictures_begin(&set->inputs, options->gray, gconv_dataset_part(options)));
+  return gconv_pictures_begin(&set->targets, options->gray, gconv_dataset_part(options));
 }
 
 /* True if a picture is larger than a patch. */
@@ -134,14 +133,6 @@ static void set_info(picture_set *set) {
                                         .width = set->patch ? set->patch : first->width};
 }
 
-static gconv_status finish(picture_set *set, gconv_status status, gconv_dataset **dataset) {
-  if (status == GCONV_OK)
-    *dataset = &set->base;
-  else
-    free_pictures(&set->base);
-  return status;
-}
-
 /* ---- Classes ------------------------------------------------------------------------------------------------------- */
 
 /* Sets the class of the images from number `first` on. */
@@ -154,9 +145,12 @@ static gconv_status set_class(picture_set *set, size_t first, size_t class) {
   return GCONV_OK;
 }
 
-static gconv_status add_class(picture_set *set, const char *path, const char *name) {
+static gconv_status add_class(void *context, const char *path, const char *name) {
+  picture_set *set = context;
   size_t found, first = set->inputs.count, class;
   const char *wrong;
+  if (!gconv_is_folder(path))
+    return GCONV_OK;
   GCONV_TRY(gconv_labels_find(&set->labels, name, name + strlen(name), &class, &wrong));
   if (wrong)
     return gconv_fail(GCONV_BAD_FILE, "%s: the class \"%s\" %s", path, name, wrong);
@@ -165,24 +159,6 @@ static gconv_status add_class(picture_set *set, const char *path, const char *na
     return gconv_fail(GCONV_BAD_FILE, "%s: the class \"%s\" has no images: put some into its folder, or remove it", path,
                       name);
   return set_class(set, first, class);
-}
-
-static gconv_status add_classes(picture_set *set, const char *folder) {
-  struct dirent **entries = NULL;
-  int count;
-  GCONV_TRY(gconv_folder_scan(folder, &entries, &count));
-  gconv_status result = GCONV_OK;
-  for (int i = 0; i < count; i++) {
-    char *path = gconv_format_text("%s/%s", folder, entries[i]->d_name);
-    if (result == GCONV_OK && !path)
-      result = gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
-    if (result == GCONV_OK && gconv_is_folder(path))
-      result = add_class(set, path, entries[i]->d_name);
-    free(path);
-    free(entries[i]);
-  }
-  free(entries);
-  return result;
 }
 
 static gconv_status check_classes(const picture_set *set, const char *folder) {
@@ -197,14 +173,11 @@ static gconv_status check_classes(const picture_set *set, const char *folder) {
 }
 
 static gconv_status open_classes(picture_set *set, const gconv_dataset_options *options) {
-  size_t found;
   if (options->unlabelled) {
-    GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, &found));
-    if (found == 0)
-      return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->inputs);
+    GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, NULL));
   } else {
     GCONV_TRY(gconv_labels_begin(&set->labels, options->classes, options->class_count));
-    GCONV_TRY(add_classes(set, options->inputs));
+    GCONV_TRY(gconv_folder_each(options->inputs, add_class, set));
     GCONV_TRY(check_classes(set, options->inputs));
   }
   GCONV_TRY(gconv_pictures_finish(&set->inputs));
@@ -220,8 +193,8 @@ static gconv_status open_classes(picture_set *set, const gconv_dataset_options *
 
 gconv_status gconv_dataset_open_classes(const gconv_dataset_options *options, gconv_dataset **dataset) {
   picture_set *set = NULL;
-  GCONV_TRY(make_set(options, &classes_type, &set));
-  return finish(set, open_classes(set, options), dataset);
+  GCONV_TRY(make_set(options, &classes_type, dataset, &set));
+  return open_classes(set, options);
 }
 
 /* ---- Pairs --------------------------------------------------------------------------------------------------------- */
@@ -241,18 +214,13 @@ static gconv_status count_patches(picture_set *set) {
 }
 
 static gconv_status open_pairs(picture_set *set, const gconv_dataset_options *options) {
-  size_t found;
-  GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, &found));
-  if (found == 0)
-    return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->inputs);
+  GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, NULL));
   if (!options->unlabelled && !options->targets)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: name what is wanted of these images, too: a folder, or a file, with -t",
                       options->inputs);
   bool targets = !options->unlabelled;
   if (targets) {
-    GCONV_TRY(gconv_pictures_add(&set->targets, options->targets, &found));
-    if (found == 0)
-      return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->targets);
+    GCONV_TRY(gconv_pictures_add(&set->targets, options->targets, NULL));
     GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->targets, options->targets));
     GCONV_TRY(gconv_pictures_finish(&set->targets));
   }
@@ -272,6 +240,6 @@ static gconv_status open_pairs(picture_set *set, const gconv_dataset_options *op
 
 gconv_status gconv_dataset_open_pairs(const gconv_dataset_options *options, gconv_dataset **dataset) {
   picture_set *set = NULL;
-  GCONV_TRY(make_set(options, &pairs_type, &set));
-  return finish(set, open_pairs(set, options), dataset);
+  GCONV_TRY(make_set(options, &pairs_type, dataset, &set));
+  return open_pairs(set, options);
 }

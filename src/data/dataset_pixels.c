@@ -87,15 +87,13 @@ static const gconv_dataset_type pixels_type = {
 
 /* ---- Masks --------------------------------------------------------------------------------------------------------- */
 
-/* Reads mask number `index`. */
+/* Reads mask number `index`. The caller frees *mask, after a failure too. */
 static gconv_status read_mask(pixel_set *set, size_t index, gconv_image *mask) {
   const gconv_picture *item = &set->masks.items[index], *input = &set->inputs.items[index];
   gconv_palette palette = {0};
   GCONV_TRY(gconv_mask_read(item->path, &(gconv_read_options){.palette = &palette}, mask));
-  if (mask->height != input->height || mask->width != input->width) {
-    gconv_image_free(mask);
+  if (mask->height != input->height || mask->width != input->width)
     return gconv_fail(GCONV_BAD_FILE, "%s: has changed while it was in use", item->path);
-  }
   if (set->palette.count == 0)
     set->palette = palette;
   return GCONV_OK;
@@ -110,7 +108,7 @@ static unsigned mask_at(const gconv_image *mask, int32_t y, int32_t x) {
 /* Counts the numbers in all masks: counts[v] pixels are v. Also counts the labelled pixels of each mask. */
 static gconv_status count_values(pixel_set *set, uint64_t *counts) {
   for (size_t i = 0; i < set->masks.count; i++) {
-    gconv_image mask = {0};
+    GCONV_ENDED_BY(gconv_image_free) gconv_image mask = {0};
     GCONV_TRY(read_mask(set, i, &mask));
     for (int32_t y = 0; y < mask.height; y++)
       for (int32_t x = 0; x < mask.width; x++) {
@@ -118,7 +116,6 @@ static gconv_status count_values(pixel_set *set, uint64_t *counts) {
         counts[value]++;
         set->labelled[i] += value > 0;
       }
-    gconv_image_free(&mask);
   }
   return GCONV_OK;
 }
@@ -178,32 +175,29 @@ static bool draw_pixel(pixel_set *set, size_t class) {
 
 /* Makes a class of each number of the masks from 1 on, in ascending order. */
 static gconv_status find_classes(pixel_set *set, const gconv_dataset_options *options) {
-  uint64_t *counts = calloc(VALUES, sizeof *counts), labelled = 0;
+  uint64_t labelled = 0;
+  GCONV_FREED uint64_t *counts = calloc(VALUES, sizeof *counts);
   set->classes = malloc(VALUES * sizeof *set->classes);
   set->labelled = calloc(set->masks.count, sizeof *set->labelled);
-  gconv_status status = counts && set->classes && set->labelled
-                            ? gconv_labels_begin(&set->labels, options->classes, options->class_count)
-                            : gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of masks");
-  GCONV_THEN(status, count_values(set, counts));
-  for (unsigned value = 0; value < VALUES && set->classes; value++)
+  GCONV_NEED_MEMORY(counts && set->classes && set->labelled, "no memory for the classes of masks");
+  GCONV_TRY(gconv_labels_begin(&set->labels, options->classes, options->class_count));
+  GCONV_TRY(count_values(set, counts));
+  for (unsigned value = 0; value < VALUES; value++)
     set->classes[value] = -1;
-  for (unsigned value = 1; value < VALUES && status == GCONV_OK; value++) {
+  for (unsigned value = 1; value < VALUES; value++) {
     labelled += counts[value];
     if (counts[value] > 0)
-      status = add_class(set, value, options->targets);
+      GCONV_TRY(add_class(set, value, options->targets));
   }
-  for (size_t i = 0; i < set->masks.count && status == GCONV_OK && labelled > 0; i++)
-    if (set->labelled[i] == 0)
-      gconv_warn("%s: labels no pixel, as all are 0: its image is not learned", set->masks.items[i].path);
-  if (status == GCONV_OK && labelled > 0)
-    status = share_out(set, counts, options->most_cases);
-  free(counts);
-  GCONV_TRY(status);
   set->base.info.labelled = labelled;
   if (labelled == 0)
     return gconv_fail(GCONV_BAD_FILE,
                       "%s: no pixel has a class: all are 0, which is unlabelled; give each class a number from 1 on",
                       options->targets);
+  for (size_t i = 0; i < set->masks.count; i++)
+    if (set->labelled[i] == 0)
+      gconv_warn("%s: labels no pixel, as all are 0: its image is not learned", set->masks.items[i].path);
+  GCONV_TRY(share_out(set, counts, options->most_cases));
   if (set->labels.count < 2)
     return gconv_fail(GCONV_BAD_FILE, "%s: all labelled pixels are %s: there must be two classes at least", options->targets,
                       set->labels.names[0]);
@@ -309,43 +303,35 @@ static gconv_status take_strips(pixel_set *set, maker *m, const gconv_image *ima
 
 static gconv_status take_image(pixel_set *set, maker *m, size_t index) {
   const gconv_picture *item = &set->inputs.items[index];
-  gconv_image image = {0}, mask = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image image = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image mask = {0};
   if (set->labelled[index] == 0)
     return GCONV_OK;
-  gconv_status status = gconv_image_read(item->path, NULL, &image);
-  GCONV_THEN(status, read_mask(set, index, &mask));
-  if (status == GCONV_OK && (image.height != mask.height || image.width != mask.width))
-    status = gconv_fail(GCONV_BAD_FILE, "%s: has changed while it was in use", item->path);
-  GCONV_THEN(status, take_strips(set, m, &image, &mask, item->path));
-  gconv_image_free(&image);
-  gconv_image_free(&mask);
-  return status;
+  GCONV_TRY(gconv_image_read(item->path, NULL, &image));
+  GCONV_TRY(read_mask(set, index, &mask));
+  if (image.height != mask.height || image.width != mask.width)
+    return gconv_fail(GCONV_BAD_FILE, "%s: has changed while it was in use", item->path);
+  return take_strips(set, m, &image, &mask, item->path);
 }
 
 static gconv_status make_features(pixel_set *set) {
-  maker m = {0};
-  gconv_status status = gconv_device_open("cpu", 0, &m.device);
-  GCONV_THEN(status, gconv_operation_features(set->features, set->inputs.channels, &m.operation));
-  for (size_t i = 0; i < set->inputs.count && status == GCONV_OK; i++)
-    status = take_image(set, &m, i);
-  free_maker(&m);
-  GCONV_THEN(status, gconv_store_finish(&set->samples));
-  return status == GCONV_OK ? gconv_store_finish(&set->targets) : status;
+  GCONV_ENDED_BY(free_maker) maker m = {0};
+  GCONV_TRY(gconv_device_open("cpu", 0, &m.device));
+  GCONV_TRY(gconv_operation_features(set->features, set->inputs.channels, &m.operation));
+  for (size_t i = 0; i < set->inputs.count; i++)
+    GCONV_TRY(take_image(set, &m, i));
+  GCONV_TRY(gconv_store_finish(&set->samples));
+  return gconv_store_finish(&set->targets);
 }
 
 /* ---- Opening ------------------------------------------------------------------------------------------------------- */
 
 static gconv_status find_images(pixel_set *set, const gconv_dataset_options *options) {
-  size_t found;
   if (!options->targets || options->unlabelled)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: name the masks of these images, too: a folder, or a file, with -t",
                       options->inputs);
-  GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, &found));
-  if (found == 0)
-    return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->inputs);
-  GCONV_TRY(gconv_pictures_add(&set->masks, options->targets, &found));
-  if (found == 0)
-    return gconv_fail(GCONV_BAD_FILE, "%s: has no images", options->targets);
+  GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, NULL));
+  GCONV_TRY(gconv_pictures_add(&set->masks, options->targets, NULL));
   GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->masks, options->targets));
   GCONV_TRY(gconv_pictures_finish(&set->inputs));
   if (set->inputs.channels != 1 && set->inputs.channels != 3)
@@ -381,10 +367,6 @@ gconv_status gconv_dataset_open_pixels(const gconv_dataset_options *options, gco
   pixel_set *set;
   GCONV_NEW(set, 1, "no memory for a data set");
   set->base.type = &pixels_type;
-  gconv_status status = open_pixels(set, options);
-  if (status == GCONV_OK)
-    *dataset = &set->base;
-  else
-    free_pixels(&set->base);
-  return status;
+  *dataset = &set->base;
+  return open_pixels(set, options);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Data sets of tables, and of windows of a signal with a table of targets. */
 #include "base/checksum.h"
+#include "base/memory.h"
 #include "data/dataset.h"
 #include "data/signal.h"
 #include "data/table.h"
@@ -98,12 +99,9 @@ static uint64_t digest(const gconv_dataset *dataset, uint64_t hash) {
 static const gconv_dataset_type type = {
     .read = read_table, .entries = get_entries, .free = free_table, .class_of = class_of, .digest = digest};
 
-static table_set *make_set(const gconv_dataset_options *options) {
-  table_set *set = calloc(1, sizeof *set);
-  if (!set) {
-    gconv_fail(GCONV_NO_MEMORY, "no memory for a data set");
-    return NULL;
-  }
+static gconv_status make_set(const gconv_dataset_options *options, gconv_dataset **dataset, table_set **made) {
+  table_set *set;
+  GCONV_NEW(set, 1, "no memory for a data set");
   set->base.type = &type;
   set->inputs.options = set->targets.options = options;
   gconv_store *const stores[] = {&set->inputs.inputs, &set->inputs.ends,     &set->inputs.targets, &set->targets.inputs,
@@ -112,7 +110,9 @@ static table_set *make_set(const gconv_dataset_options *options) {
     stores[i]->limit = gconv_dataset_part(options);
   set->inputs.unlabelled = options->unlabelled || options->targets;
   set->targets.of_targets = true;
-  return set;
+  *made = set;
+  *dataset = &set->base;
+  return GCONV_OK;
 }
 
 static size_t row_of(const gconv_table *table, size_t index) {
@@ -201,24 +201,18 @@ static void move_notes(table_set *set) {
   notes->count = notes->names || notes->origins ? table->columns : 0;
 }
 
-static gconv_status finish(table_set *set, gconv_status status, gconv_dataset **dataset) {
-  if (status != GCONV_OK) {
-    free_table(&set->base);
-    return status;
-  }
+static gconv_status finish(table_set *set) {
   set_targets(set);
   move_notes(set);
-  *dataset = &set->base;
   return GCONV_OK;
 }
 
 static gconv_status open_table(const gconv_dataset_options *options, gconv_dataset **dataset) {
-  table_set *set = make_set(options);
-  if (!set)
-    return GCONV_NO_MEMORY;
+  table_set *set = NULL;
+  GCONV_TRY(make_set(options, dataset, &set));
   const gconv_table *table = &set->inputs;
-  gconv_status status = gconv_table_read(options->inputs, options->syntax, &set->inputs);
-  GCONV_THEN(status, open_targets(set, options, table->cases, 0));
+  GCONV_TRY(gconv_table_read(options->inputs, options->syntax, &set->inputs));
+  GCONV_TRY(open_targets(set, options, table->cases, 0));
   set->base.info = (gconv_dataset_info){.cases = set->rows ? set->base.info.cases : table->cases,
                                         .rows = set->rows ? set->rows : table->rows,
                                         .left_out = table->dropped + (set->rows ? table->cases - set->base.info.cases : 0),
@@ -227,43 +221,37 @@ static gconv_status open_table(const gconv_dataset_options *options, gconv_datas
                                         .width = table->width,
                                         .columns = (const char *const *)table->names,
                                         .label = table->label};
-  return finish(set, status, dataset);
+  return finish(set);
 }
 
 gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset) {
-  gconv_npz npz = {0};
+  GCONV_ENDED_BY(gconv_npz_free) gconv_npz npz = {0};
   gconv_dataset_options own = *options;
-  gconv_status status =
-      gconv_npz_choose(options->inputs, !options->unlabelled && !options->targets && !options->label, &npz);
+  GCONV_TRY(gconv_npz_choose(options->inputs, !options->unlabelled && !options->targets && !options->label, &npz));
   own.inputs = npz.inputs ? npz.inputs : own.inputs;
   own.targets = npz.targets ? npz.targets : own.targets;
-  GCONV_THEN(status, open_table(&own, dataset));
-  gconv_npz_free(&npz);
-  return status;
+  return open_table(&own, dataset);
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_dataset_open_windows(const gconv_dataset_options *options, gconv_dataset **dataset) {
-  table_set *set = make_set(options);
-  if (!set)
-    return GCONV_NO_MEMORY;
+  table_set *set = NULL;
+  GCONV_TRY(make_set(options, dataset, &set));
   gconv_signal *signal = &set->signal;
   set->window = options->window;
   set->hop = options->hop > 0 ? options->hop : options->window;
-  size_t window = (size_t)set->window, cases = 0;
-  gconv_status status = gconv_signal_read(options->inputs, options->syntax, signal);
-  if (status == GCONV_OK && signal->samples < window)
-    status = gconv_fail(GCONV_BAD_FILE, "%s: has %zu samples, and a window %zu", options->inputs, signal->samples, window);
-  if (status == GCONV_OK && !options->targets && !options->unlabelled)
-    status = gconv_fail(GCONV_BAD_ARGUMENT,
-                        "%s: windows of a signal have no targets of their own: name a file with one a "
-                        "window, or one a sample, with -t",
-                        options->inputs);
-  if (status == GCONV_OK) {
-    cases = (signal->samples - window) / (size_t)set->hop + 1;
-    status = open_targets(set, options, cases, signal->samples);
-  }
+  const size_t window = (size_t)set->window;
+  GCONV_TRY(gconv_signal_read(options->inputs, options->syntax, signal));
+  if (signal->samples < window)
+    return gconv_fail(GCONV_BAD_FILE, "%s: has %zu samples, and a window %zu", options->inputs, signal->samples, window);
+  if (!options->targets && !options->unlabelled)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: windows of a signal have no targets of their own: name a file with one a "
+                      "window, or one a sample, with -t",
+                      options->inputs);
+  const size_t cases = (signal->samples - window) / (size_t)set->hop + 1;
+  GCONV_TRY(open_targets(set, options, cases, signal->samples));
   set->base.info = (gconv_dataset_info){.cases = cases, .channels = signal->channels, .height = 1, .width = options->window};
-  return finish(set, status, dataset);
+  return finish(set);
 }

@@ -51,31 +51,21 @@ static gconv_status complain(void) {
   return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
 }
 
-static gconv_status add_other(gconv_labels *labels, const label *made) {
-  char **names = gconv_grown(labels->others, labels->other_count, sizeof *names), *name = strdup(made->name);
-  labels->others = names ? names : labels->others;
-  if (!names || !name) {
-    free(name);
+static gconv_status add_name(char ***list, size_t *count, const char *name) {
+  char **names = gconv_grown(*list, *count, sizeof *names), *copy = names ? strdup(name) : NULL;
+  *list = names ? names : *list;
+  if (!copy)
     return complain();
-  }
-  names[labels->other_count++] = name;
+  names[(*count)++] = copy;
   return GCONV_OK;
 }
 
 static gconv_status add(gconv_labels *labels, label *made, bool is_number, bool is_fraction) {
   if (labels->known)
-    return add_other(labels, made);
-  char **names = gconv_grown(labels->names, labels->count, sizeof *names), *name = strdup(made->name);
-  if (names)
-    labels->names = names;
-  if (!names || !name) {
-    free(name);
-    return complain();
-  }
-  names[labels->count] = name;
-  labels->all_numbers = is_number && (labels->all_numbers || labels->count == 0);
-  labels->count++;
-  if (is_fraction && !labels->fraction && !(labels->fraction = strdup(name)))
+    return add_name(&labels->others, &labels->other_count, made->name);
+  GCONV_TRY(add_name(&labels->names, &labels->count, made->name));
+  labels->all_numbers = is_number && (labels->all_numbers || labels->count == 1);
+  if (is_fraction && !labels->fraction && !(labels->fraction = strdup(made->name)))
     return complain();
   labels->fractions |= is_fraction;
   return GCONV_OK;
@@ -98,16 +88,13 @@ gconv_status gconv_labels_begin(gconv_labels *labels, const char *const *names, 
 gconv_status gconv_labels_find(gconv_labels *labels, const char *begin, const char *end, size_t *number,
                                const char **wrong) {
   bool is_number, is_fraction;
-  label *made = make_label(labels, begin, end, &is_number, &is_fraction);
+  GCONV_FREED label *made = make_label(labels, begin, end, &is_number, &is_fraction);
   label **node = made ? tsearch(made, &labels->tree, compare) : NULL;
   *wrong = NULL;
-  if (!node) {
-    free(made);
+  if (!node)
     return complain();
-  }
   if (*node != made) {
     *number = (*node)->number;
-    free(made);
     return GCONV_OK;
   }
   if (labels->known && !labels->takes_others)
@@ -122,10 +109,10 @@ gconv_status gconv_labels_find(gconv_labels *labels, const char *begin, const ch
   gconv_status status = *wrong ? GCONV_OK : add(labels, made, is_number, is_fraction);
   if (*wrong || status != GCONV_OK) {
     tdelete(made, &labels->tree, compare);
-    free(made);
     return status;
   }
   *number = made->number;
+  made = NULL; /* the tree has it */
   return GCONV_OK;
 }
 
@@ -143,26 +130,21 @@ gconv_status gconv_labels_sort(gconv_labels *labels, size_t **order) {
   *order = NULL;
   if (labels->known || !labels->all_numbers)
     return GCONV_OK;
-  place *places = malloc(labels->count * sizeof *places);
-  char **names = malloc(labels->count * sizeof *names);
-  *order = malloc(labels->count * sizeof **order);
-  if (!places || !names || !*order) {
-    free(places);
-    free(names);
-    free(*order);
-    *order = NULL;
+  GCONV_FREED place *places = malloc(labels->count * sizeof *places);
+  GCONV_FREED char **names = malloc(labels->count * sizeof *names);
+  GCONV_FREED size_t *numbers = malloc(labels->count * sizeof *numbers);
+  if (!places || !names || !numbers)
     return complain();
-  }
   for (size_t i = 0; i < labels->count; i++)
     places[i] = (place){strtod(labels->names[i], NULL), i};
   qsort(places, labels->count, sizeof *places, compare_places);
   for (size_t i = 0; i < labels->count; i++) {
     names[i] = labels->names[places[i].old];
-    (*order)[places[i].old] = i;
+    numbers[places[i].old] = i;
   }
   free(labels->names);
-  labels->names = names;
-  free(places);
+  labels->names = gconv_taken(&names);
+  *order = gconv_taken(&numbers);
   return GCONV_OK;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The text of the letters thesis: a first line "Y, X" with the number of outputs and inputs, then a line for each case with
  * Y targets and X inputs, separated by commas or blanks. */
+#include "base/memory.h"
 #include "data/table.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static bool is_count(double number) {
   return number >= 1 && number <= GCONV_MOST_COLUMNS && number == floor(number);
@@ -19,18 +19,15 @@ static bool recognise(const uint8_t *bytes, size_t size) {
   return count == SIZE_MAX ? head[0] + head[1] > 256 : count > 2 && (double)count == head[0] + head[1];
 }
 
-static gconv_status read_head(gconv_lines *lines, size_t *outputs, size_t *inputs) {
-  gconv_row row = {0};
+static gconv_status read_head(gconv_lines *lines, gconv_row *row, size_t *outputs, size_t *inputs) {
   bool found;
-  gconv_status status = gconv_lines_next_filled(lines, &found);
-  GCONV_THEN(status, gconv_lines_numbers(lines, &row));
-  bool good = row.count == 2 && is_count(row.items[0]) && is_count(row.items[1]);
-  *outputs = good ? (size_t)row.items[0] : 0;
-  *inputs = good ? (size_t)row.items[1] : 0;
-  free(row.items);
-  if (status == GCONV_OK && !good)
+  GCONV_TRY(gconv_lines_next_filled(lines, &found));
+  GCONV_TRY(gconv_lines_numbers(lines, row));
+  if (row->count != 2 || !is_count(row->items[0]) || !is_count(row->items[1]))
     return gconv_lines_fail(lines, "the first line must have the numbers of outputs and of inputs");
-  return status;
+  *outputs = (size_t)row->items[0];
+  *inputs = (size_t)row->items[1];
+  return GCONV_OK;
 }
 
 static gconv_status split_line(gconv_lines *lines, gconv_table *table, const gconv_row *row, size_t outputs, size_t inputs) {
@@ -46,21 +43,21 @@ static gconv_status split_line(gconv_lines *lines, gconv_table *table, const gco
 }
 
 static gconv_status read_letters(gconv_source *source, gconv_table *table) {
-  gconv_lines lines = {.source = source};
-  gconv_row row = {0};
-  size_t outputs, inputs;
-  bool found = true;
+  GCONV_ENDED_BY(gconv_lines_free) gconv_lines lines = {.source = source};
+  GCONV_ENDED_BY(gconv_row_free) gconv_row row = {0};
+  size_t outputs = 0, inputs = 0;
+  bool found;
   if (table->of_targets)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: has inputs, where targets alone are expected", table->path);
-  gconv_status status = read_head(&lines, &outputs, &inputs);
-  while (status == GCONV_OK && (status = gconv_lines_next_filled(&lines, &found)) == GCONV_OK && found) {
+  GCONV_TRY(read_head(&lines, &row, &outputs, &inputs));
+  for (;;) {
+    GCONV_TRY(gconv_lines_next_filled(&lines, &found));
+    if (!found)
+      return GCONV_OK;
     row.count = 0;
-    status = gconv_lines_numbers(&lines, &row);
-    GCONV_THEN(status, split_line(&lines, table, &row, outputs, inputs));
+    GCONV_TRY(gconv_lines_numbers(&lines, &row));
+    GCONV_TRY(split_line(&lines, table, &row, outputs, inputs));
   }
-  free(row.items);
-  gconv_lines_free(&lines);
-  return status;
 }
 
 const gconv_table_syntax gconv_table_syntax_letters = {

@@ -167,17 +167,14 @@ static gconv_status read_line(reading *r) {
 /* Adds 1 to the columns of all entries, so that index 0 becomes column 0. */
 static gconv_status shift_columns(gconv_table *table) {
   const size_t entries = (size_t)(table->inputs.size / sizeof(gconv_entry));
-  gconv_store shifted = {.limit = table->inputs.limit};
+  GCONV_ENDED_BY(gconv_store_free) gconv_store shifted = {.limit = table->inputs.limit};
   GCONV_TRY(gconv_store_finish(&table->inputs));
   const gconv_entry *from = (const gconv_entry *)(const void *)table->inputs.bytes;
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < entries && status == GCONV_OK; i++) {
+  for (size_t i = 0; i < entries; i++) {
     const gconv_entry entry = {from[i].column + 1, from[i].value};
-    status = gconv_store_append(&shifted, &entry, sizeof entry);
+    GCONV_TRY(gconv_store_append(&shifted, &entry, sizeof entry));
   }
-  gconv_store_free(&table->inputs);
-  table->inputs = shifted;
-  return status;
+  return gconv_store_replace(&table->inputs, &shifted);
 }
 
 /* A model stores this as the name of the labels, so that indices of its other tables count from 0, too. */

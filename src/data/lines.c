@@ -119,6 +119,10 @@ gconv_status gconv_row_add(gconv_row *row, double number) {
   return GCONV_OK;
 }
 
+void gconv_row_free(gconv_row *row) {
+  free(row->items);
+}
+
 gconv_status gconv_lines_numbers(gconv_lines *lines, gconv_row *row) {
   static const char between[] = " \t,;";
   for (const char *at = lines->text + strspn(lines->text, between); *at; at += strspn(at, between)) {

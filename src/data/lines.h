@@ -30,13 +30,14 @@ void gconv_lines_free(gconv_lines *lines);
 /* Fails with GCONV_BAD_FILE and the error "FILE:LINE: <formatted text>". */
 gconv_status gconv_lines_fail(const gconv_lines *lines, const char *format, ...) GCONV_PRINTF(2, 3);
 
-/* A growing row of numbers. Zero-initialise before first use; items is for free(). */
+/* A growing row of numbers. Zero-initialise before first use. */
 typedef struct gconv_row {
   double *items;
   size_t count;
 } gconv_row;
 
 gconv_status gconv_row_add(gconv_row *row, double number);
+void gconv_row_free(gconv_row *row);
 
 /* Appends all numbers of a line, which have blanks, commas or semicolons between them. Gaps (field.h) become NaN. */
 gconv_status gconv_lines_numbers(gconv_lines *lines, gconv_row *row);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/arguments.h"
+#include "base/memory.h"
 #include "base/npy_header.h"
 #include "base/status.h"
 #include "gconv_classify.h"
@@ -9,11 +10,9 @@
 /* Refuses JPEG and lossy WebP. */
 static gconv_status check_format(const char *path) {
   const gconv_format_info *format;
-  gconv_image header = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image header = {0};
   GCONV_TRY(gconv_image_read_header(path, &header, &format));
-  bool changes = format->quality && !header.lossless;
-  gconv_image_free(&header);
-  if (!changes)
+  if (!format->quality || header.lossless)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_FILE, "%s: %s changes the numbers of a mask: save it as PNG or TIFF, from its origin", path,
                     format->name);
@@ -42,6 +41,7 @@ static gconv_status count_bools(const char *path, gconv_image *mask) {
 /* Converts floats to u16: arrays of wide integers are read as floats. GCONV_BAD_FILE unless all are whole numbers of 0 ..
  * 65535. */
 static gconv_status count_floats(const char *path, gconv_image *mask) {
+  GCONV_ENDED_BY(gconv_image_free)
   gconv_image made = {.type = GCONV_U16, .frames = 1, .height = mask->height, .width = mask->width, .channels = 1};
   GCONV_TRY(gconv_image_allocate(&made));
   for (size_t y = 0; y < (size_t)made.height; y++) {
@@ -49,18 +49,17 @@ static gconv_status count_floats(const char *path, gconv_image *mask) {
     uint16_t *to = (uint16_t *)(void *)((uint8_t *)made.data + y * made.row_bytes);
     for (size_t x = 0; x < (size_t)made.width; x++) {
       const float number = from[x * (size_t)(mask->planar ? 1 : mask->channels)];
-      if (!(number >= 0 && number <= UINT16_MAX && number == floorf(number))) {
-        gconv_image_free(&made);
+      if (!(number >= 0 && number <= UINT16_MAX && number == floorf(number)))
         return gconv_fail(GCONV_BAD_FILE,
                           "%s: has %g in column %zu of row %zu: the numbers of a mask are whole, from 0, which is "
                           "unlabelled, to 65535",
                           path, (double)number, x, y);
-      }
       to[x] = (uint16_t)number;
     }
   }
-  gconv_image_free(mask);
+  const gconv_image old = *mask;
   *mask = made;
+  made = old;
   return GCONV_OK;
 }
 

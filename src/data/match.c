@@ -24,16 +24,13 @@ static char *list_names(char *const *names, size_t count, const bool *passed_ove
 static gconv_status refuse(const gconv_table *table, const gconv_names *header, const char *wrong) {
   const gconv_column_notes *like = table->options->like;
   size_t shown;
-  char *found = list_names(header->names, header->count, NULL, &shown);
-  char *wanted = list_names(like->names, like->count, NULL, &shown);
-  gconv_fail(
+  GCONV_FREED char *found = list_names(header->names, header->count, NULL, &shown);
+  GCONV_FREED char *wanted = list_names(like->names, like->count, NULL, &shown);
+  return gconv_fail(
       GCONV_BAD_FILE,
       "%s: %s. The model takes the columns %s; the table has %s. Rename its columns, or leave out its header if their "
       "order is that of the model",
       table->path, wrong, wanted ? wanted : "?", found ? found : "?");
-  free(found);
-  free(wanted);
-  return GCONV_BAD_FILE;
 }
 
 static bool are_same(const gconv_names *header, const gconv_column_notes *like, size_t label) {
@@ -57,11 +54,10 @@ static size_t find_field(const gconv_names *header, const char *name, size_t *fi
 
 static void tell_others(const gconv_table *table, const gconv_names *header, const bool *taken) {
   size_t count;
-  char *text = list_names(header->names, header->count, taken, &count);
+  GCONV_FREED char *text = list_names(header->names, header->count, taken, &count);
   if (text && count > 0)
     gconv_warn("%s: %zu column%s that the model does not know %s passed over: %s", table->path, count, count == 1 ? "" : "s",
                count == 1 ? "is" : "are", text);
-  free(text);
 }
 
 /* Called if the model has the column of labels as an input. If exactly one column is left, it has the labels. */
@@ -78,13 +74,11 @@ static gconv_status move_label(const gconv_table *table, const gconv_names *head
 gconv_status gconv_table_match(const gconv_table *table, const gconv_names *header, size_t *label, size_t **order) {
   const gconv_column_notes *like = table->options->like;
   char wrong[200];
-  bool *taken = calloc(header->count + 1, sizeof *taken);
-  size_t *found = calloc(like->count + 1, sizeof *found);
-  gconv_status status = GCONV_OK;
-  if (!taken || !found)
-    status = gconv_fail(GCONV_NO_MEMORY, "%s: no memory for %zu columns", table->path, like->count);
-  const bool same = status == GCONV_OK && are_same(header, like, *label);
-  for (size_t j = 0, i = 0; j < like->count && status == GCONV_OK; j++) {
+  GCONV_FREED bool *taken = calloc(header->count + 1, sizeof *taken);
+  GCONV_FREED size_t *found = calloc(like->count + 1, sizeof *found);
+  GCONV_NEED_MEMORY(taken && found, "%s: no memory for %zu columns", table->path, like->count);
+  const bool same = are_same(header, like, *label);
+  for (size_t j = 0, i = 0; j < like->count; j++) {
     size_t count = same ? 1 : find_field(header, like->names[j], &found[j]);
     if (same) {
       i += i == *label;
@@ -93,20 +87,14 @@ gconv_status gconv_table_match(const gconv_table *table, const gconv_names *head
     snprintf(wrong, sizeof wrong, count == 0 ? "there is no column %.100s" : "several columns are called %.100s",
              like->names[j]);
     if (count != 1)
-      status = refuse(table, header, wrong);
-    else
-      taken[found[j]] = true;
+      return refuse(table, header, wrong);
+    taken[found[j]] = true;
   }
-  if (status == GCONV_OK && *label < header->count && taken[*label])
-    status = move_label(table, header, taken, label);
-  if (status == GCONV_OK && *label < header->count)
+  if (*label < header->count && taken[*label])
+    GCONV_TRY(move_label(table, header, taken, label));
+  if (*label < header->count)
     taken[*label] = true;
-  if (status == GCONV_OK)
-    tell_others(table, header, taken);
-  free(taken);
-  if (status == GCONV_OK)
-    *order = found;
-  else
-    free(found);
-  return status;
+  tell_others(table, header, taken);
+  *order = gconv_taken(&found);
+  return GCONV_OK;
 }

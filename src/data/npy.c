@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool recognise(const uint8_t *bytes, size_t size) {
-  return gconv_npy_sniff(bytes, size);
-}
-
 typedef struct reading {
   gconv_table *table;
   size_t width; /* numbers of a case */
@@ -145,41 +141,37 @@ static gconv_status take_row(reading *r, const double *numbers, const char *text
 /* Reads some numbers at a time: the header may claim rows that do not exist. */
 static gconv_status read_in_order(reading *r, gconv_source *source, gconv_element element, size_t cases) {
   enum { STEP = 2048 };
-  gconv_row row = {0};
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < cases && status == GCONV_OK; i++) {
+  GCONV_ENDED_BY(gconv_row_free) gconv_row row = {0};
+  for (size_t i = 0; i < cases; i++) {
     row.count = 0;
-    while (row.count < r->width && status == GCONV_OK) {
+    while (row.count < r->width) {
       double numbers[STEP];
       size_t count = r->width - row.count < STEP ? r->width - row.count : STEP;
-      status = gconv_elements_read_doubles(source, element, count, "its elements", numbers);
-      for (size_t k = 0; k < count && status == GCONV_OK; k++)
-        status = gconv_row_add(&row, numbers[k]);
+      GCONV_TRY(gconv_elements_read_doubles(source, element, count, "its elements", numbers));
+      for (size_t k = 0; k < count; k++)
+        GCONV_TRY(gconv_row_add(&row, numbers[k]));
     }
-    GCONV_THEN(status, take_row(r, row.items, NULL, i));
+    GCONV_TRY(take_row(r, row.items, NULL, i));
   }
-  free(row.items);
-  return status;
+  return GCONV_OK;
 }
 
 /* Reads Fortran order, in which the first index runs fastest. The whole array is read first. */
 static gconv_status read_fortran(reading *r, gconv_source *source, const gconv_npy_header *header) {
   enum { STEP = 2048 };
   const gconv_element element = {header->kind, header->item_bytes, header->big_endian};
-  gconv_store all = {.limit = r->table->inputs.limit};
-  gconv_status status = GCONV_OK;
-  for (size_t done = 0; done < header->items && status == GCONV_OK; done += STEP) {
+  GCONV_ENDED_BY(gconv_store_free) gconv_store all = {.limit = r->table->inputs.limit};
+  for (size_t done = 0; done < header->items; done += STEP) {
     double numbers[STEP];
     size_t count = header->items - done < STEP ? header->items - done : STEP;
-    status = gconv_elements_read_doubles(source, element, count, "its elements", numbers);
-    GCONV_THEN(status, gconv_store_append(&all, numbers, count * sizeof *numbers));
+    GCONV_TRY(gconv_elements_read_doubles(source, element, count, "its elements", numbers));
+    GCONV_TRY(gconv_store_append(&all, numbers, count * sizeof *numbers));
   }
-  GCONV_THEN(status, gconv_store_finish(&all));
+  GCONV_TRY(gconv_store_finish(&all));
   const double *from = (const double *)(const void *)all.bytes;
-  double *row = status == GCONV_OK ? malloc(r->width * sizeof *row) : NULL;
-  if (status == GCONV_OK && !row)
-    status = gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a row", source->name);
-  for (size_t i = 0; i < header->shape[0] && status == GCONV_OK; i++) {
+  GCONV_FREED double *row = malloc(r->width * sizeof *row);
+  GCONV_NEED_MEMORY(row, "%s: no memory for a row", source->name);
+  for (size_t i = 0; i < header->shape[0]; i++) {
     for (size_t k = 0; k < r->width; k++) {
       size_t left = k, at = 0;
       for (int d = header->dimensions - 1; d > 0; d--) { /* the index along each axis, from the last */
@@ -191,11 +183,9 @@ static gconv_status read_fortran(reading *r, gconv_source *source, const gconv_n
       }
       row[k] = from[i + at];
     }
-    status = take_row(r, row, NULL, i);
+    GCONV_TRY(take_row(r, row, NULL, i));
   }
-  free(row);
-  gconv_store_free(&all);
-  return status;
+  return GCONV_OK;
 }
 
 /* ---- Texts --------------------------------------------------------------------------------------------------------- */
@@ -250,24 +240,21 @@ static gconv_status take_texts(reading *r, const gconv_npy_header *header, const
 static gconv_status read_texts(reading *r, gconv_source *source, const gconv_npy_header *header) {
   enum { MOST_ROW_BYTES = 1 << 26 };
   size_t bytes;
-  gconv_row row = {0};
+  GCONV_ENDED_BY(gconv_row_free) gconv_row row = {0};
   if (header->fortran_order && header->dimensions > 1 && r->width > 1)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: holds texts in Fortran order: save numpy.ascontiguousarray() of it",
                       r->table->path);
   if (header->item_bytes == 0 || !gconv_multiply(r->width, header->item_bytes, &bytes) || bytes > MOST_ROW_BYTES)
     return gconv_fail(GCONV_TOO_LARGE, "%s: a row of its texts has no bytes, or more than %d MB", r->table->path,
                       MOST_ROW_BYTES >> 20);
-  uint8_t *elements = malloc(bytes);
-  char *texts = malloc(2 * (header->item_bytes + 1));
-  gconv_status status = elements && texts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a row", source->name);
-  for (size_t i = 0; i < header->shape[0] && status == GCONV_OK; i++) {
-    status = gconv_source_read_exactly(source, elements, bytes, "its elements");
-    GCONV_THEN(status, take_texts(r, header, elements, texts, texts + header->item_bytes + 1, &row, i));
+  GCONV_FREED uint8_t *elements = malloc(bytes);
+  GCONV_FREED char *texts = malloc(2 * (header->item_bytes + 1));
+  GCONV_NEED_MEMORY(elements && texts, "%s: no memory for a row", source->name);
+  for (size_t i = 0; i < header->shape[0]; i++) {
+    GCONV_TRY(gconv_source_read_exactly(source, elements, bytes, "its elements"));
+    GCONV_TRY(take_texts(r, header, elements, texts, texts + header->item_bytes + 1, &row, i));
   }
-  free(row.items);
-  free(elements);
-  free(texts);
-  return status;
+  return GCONV_OK;
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------------------- */
@@ -296,6 +283,6 @@ const gconv_table_syntax gconv_table_syntax_npy = {
     .name = "npy",
     .help = "an array of NumPy: cases x numbers",
     .extensions = "npy",
-    .recognise = recognise,
+    .recognise = gconv_npy_sniff,
     .read = read_npy,
 };

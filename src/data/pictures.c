@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "data/pictures.h"
 #include "base/checksum.h"
+#include "base/folders.h"
+
 #include "base/memory.h"
 #include "image/colour.h"
 
@@ -35,14 +37,10 @@ static bool is_picture_name(const char *name) {
 /* Appends an image; its header is read. */
 static gconv_status add_file(gconv_pictures *pictures, const char *path) {
   gconv_picture *items = gconv_grown(pictures->items, pictures->count, sizeof *items);
-  gconv_image header = {0};
-  char *copy = strdup(path);
-  if (items)
-    pictures->items = items;
-  if (!items || !copy) {
-    free(copy);
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a list of images");
-  }
+  GCONV_ENDED_BY(gconv_image_free) gconv_image header = {0};
+  pictures->items = items ? items : pictures->items;
+  char *copy = items ? strdup(path) : NULL;
+  GCONV_NEED_MEMORY(copy, "no memory for a list of images");
   gconv_picture *item = &items[pictures->count++];
   *item = (gconv_picture){.path = copy};
   GCONV_TRY(gconv_image_read_header(path, &header, NULL));
@@ -51,51 +49,37 @@ static gconv_status add_file(gconv_pictures *pictures, const char *path) {
   item->channels = header.channels - header.alpha;
   struct stat status;
   item->bytes = stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
-  int32_t frames = header.frames;
-  gconv_image_free(&header);
-  if (frames > 1)
+  if (header.frames > 1)
     return gconv_fail(GCONV_BAD_FILE, "%s: has %d images, where one is expected: split it into files of one each", path,
-                      (int)frames);
+                      (int)header.frames);
   return GCONV_OK;
 }
 
-static int is_visible(const struct dirent *entry) {
-  return entry->d_name[0] != '.';
+gconv_status gconv_folder_each(const char *folder, gconv_status (*take)(void *context, const char *path, const char *name),
+                               void *context) {
+  GCONV_ENDED_BY(gconv_entries_free) gconv_entries entries = {0};
+  if (!gconv_entries_read(folder, false, &entries))
+    return errno == ENOENT ? gconv_fail(GCONV_IO_ERROR, "%s: there is no such file or folder", folder)
+                           : gconv_fail(GCONV_IO_ERROR, "%s: cannot look into this folder: %s", folder, strerror(errno));
+  for (int i = 0; i < entries.count; i++) {
+    GCONV_FREED char *path = gconv_format_text("%s/%s", folder, entries.items[i]->d_name);
+    GCONV_TRY(path ? take(context, path, entries.items[i]->d_name) : gconv_no_memory());
+  }
+  return GCONV_OK;
 }
 
-static int compare_names(const struct dirent **a, const struct dirent **b) {
-  return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count) {
-  *count = scandir(folder, entries, is_visible, compare_names);
-  if (*count < 0 && errno == ENOENT)
-    return gconv_fail(GCONV_IO_ERROR, "%s: there is no such file or folder", folder);
-  return *count < 0 ? gconv_fail(GCONV_IO_ERROR, "%s: cannot look into this folder: %s", folder, strerror(errno)) : GCONV_OK;
+static gconv_status add_named(void *pictures, const char *path, const char *name) {
+  return is_picture_name(name) ? add_file(pictures, path) : GCONV_OK;
 }
 
 gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size_t *found) {
-  struct dirent **entries = NULL;
   struct stat status;
-  *found = 0;
-  if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode)) {
-    *found = 1;
-    return add_file(pictures, path);
-  }
-  int count;
-  GCONV_TRY(gconv_folder_scan(path, &entries, &count));
-  gconv_status result = GCONV_OK;
-  for (int i = 0; i < count; i++) {
-    if (result == GCONV_OK && is_picture_name(entries[i]->d_name)) {
-      char *file = gconv_format_text("%s/%s", path, entries[i]->d_name);
-      result = file ? add_file(pictures, file) : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
-      free(file);
-      ++*found;
-    }
-    free(entries[i]);
-  }
-  free(entries);
-  return result;
+  const size_t before = pictures->count;
+  const bool one = stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
+  GCONV_TRY(one ? add_file(pictures, path) : gconv_folder_each(path, add_named, pictures));
+  if (found)
+    *found = pictures->count - before;
+  return found || pictures->count > before ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "%s: has no images", path);
 }
 
 /* ---- Checking ------------------------------------------------------------------------------------------------------ */
@@ -163,7 +147,7 @@ static void shrink(const gconv_pictures *pictures) {
 /* Decodes the image if necessary, and keeps it until release() is called. */
 static gconv_status acquire(const gconv_pictures *pictures, gconv_picture *item) {
   gconv_pictures_cache *cache = pictures->cache;
-  gconv_image image = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image image = {0};
   pthread_mutex_lock(&cache->lock);
   item->users++;
   item->used = true;
@@ -184,7 +168,6 @@ static gconv_status acquire(const gconv_pictures *pictures, gconv_picture *item)
   }
   item->users -= status != GCONV_OK;
   pthread_mutex_unlock(&cache->lock);
-  gconv_image_free(&image);
   return status;
 }
 
@@ -244,14 +227,13 @@ static void turn_plane(const float *from, gconv_crop crop, float *to) {
 static gconv_status convert(const gconv_pictures *pictures, const gconv_image *image, gconv_crop crop, float *samples) {
   size_t plane = (size_t)crop.height * (size_t)crop.width;
   size_t row_floats = 4 * (size_t)crop.width, turned = crop.turn ? (size_t)pictures->channels * plane : 0;
-  float *memory = malloc((row_floats + turned) * sizeof *memory);
+  GCONV_FREED float *memory = malloc((row_floats + turned) * sizeof *memory);
   GCONV_NEED_MEMORY(memory, "no memory for a part of an image");
   float *straight = crop.turn ? memory + row_floats : samples;
   for (int32_t y = 0; y < crop.height; y++)
     convert_row(pictures, image, crop, y, memory, straight + (size_t)y * (size_t)crop.width, plane);
   for (int32_t c = 0; c < pictures->channels && crop.turn; c++)
     turn_plane(straight + (size_t)c * plane, crop, samples + (size_t)c * plane);
-  free(memory);
   return GCONV_OK;
 }
 

@@ -4,8 +4,6 @@
 
 #include "gconv.h"
 
-#include <dirent.h>
-
 typedef struct gconv_picture {
   char *path; /* owned */
   int32_t height, width, channels;
@@ -28,11 +26,13 @@ typedef struct gconv_pictures {
 /* Initialises an empty list. kept: the most bytes of decoded images in the cache. */
 gconv_status gconv_pictures_begin(gconv_pictures *pictures, bool gray, uint64_t kept);
 
-/* Lists the entries of a folder, sorted by name, without names that begin with a point. The caller frees each entry, and the
- * list. */
-gconv_status gconv_folder_scan(const char *folder, struct dirent ***entries, int *count);
+/* Calls take(context, path, name) for each entry of a folder, sorted by name, without names that begin with a point, until
+ * it fails. */
+gconv_status gconv_folder_each(const char *folder, gconv_status (*take)(void *context, const char *path, const char *name),
+                               void *context);
 
-/* Appends the images of a folder, sorted by name, or the one image that `path` is. *found counts them. */
+/* Appends the images of a folder, sorted by name, or the one image that `path` is. *found counts them; if `found` is NULL,
+ * it is an error if there are none. */
 gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size_t *found);
 
 /* Call it after the last image: sets the channels. GCONV_BAD_FILE if images do not fit together. */

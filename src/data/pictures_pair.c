@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pairs images by their names: inputs and targets, images and masks. */
 #include "base/folders.h"
+#include "base/memory.h"
 #include "base/partners.h"
 #include "data/pictures.h"
 
@@ -34,34 +35,27 @@ static gconv_status complain_alone(const gconv_picture *alone, const char *folde
 /* Brings the targets into the order of the inputs. */
 static gconv_status order_targets(const gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
                                   const char *targets_path, const gconv_partners *partners, size_t count) {
-  gconv_picture *ordered;
-  GCONV_NEW(ordered, targets->count + 1, "no memory for a list of images");
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < count && status == GCONV_OK; i++)
+  GCONV_FREED gconv_picture *ordered = calloc(targets->count + 1, sizeof *ordered);
+  GCONV_NEED_MEMORY(ordered, "no memory for a list of images");
+  for (size_t i = 0; i < count; i++)
     if (partners[i].b == GCONV_ALONE)
-      status = complain_alone(&inputs->items[partners[i].a], targets_path);
+      return complain_alone(&inputs->items[partners[i].a], targets_path);
     else if (partners[i].a == GCONV_ALONE)
-      status = complain_alone(&targets->items[partners[i].b], inputs_path);
+      return complain_alone(&targets->items[partners[i].b], inputs_path);
     else
       ordered[partners[i].a] = targets->items[partners[i].b];
-  if (status == GCONV_OK)
-    memcpy(targets->items, ordered, targets->count * sizeof *ordered);
-  free(ordered);
-  return status;
+  memcpy(targets->items, ordered, targets->count * sizeof *ordered);
+  return GCONV_OK;
 }
 
 static gconv_status pair_names(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
                                const char *targets_path) {
-  const char **a = list_names(inputs), **b = list_names(targets);
-  gconv_partners *partners = NULL;
+  GCONV_FREED const char **a = list_names(inputs), **b = list_names(targets);
+  GCONV_FREED gconv_partners *partners = NULL;
   size_t count;
-  gconv_status status = a && b ? gconv_partners_find(a, inputs->count, b, targets->count, &partners, &count)
-                               : gconv_fail(GCONV_NO_MEMORY, "no memory for a list of images");
-  GCONV_THEN(status, order_targets(inputs, inputs_path, targets, targets_path, partners, count));
-  free(partners);
-  free(a);
-  free(b);
-  return status;
+  GCONV_NEED_MEMORY(a && b, "no memory for a list of images");
+  GCONV_TRY(gconv_partners_find(a, inputs->count, b, targets->count, &partners, &count));
+  return order_targets(inputs, inputs_path, targets, targets_path, partners, count);
 }
 
 gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,

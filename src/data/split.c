@@ -3,6 +3,7 @@
 #include "bank/column_notes.h"
 #include "base/arguments.h"
 #include "base/checksum.h"
+#include "base/memory.h"
 #include "data/dataset.h"
 #include "data/random.h"
 
@@ -86,12 +87,8 @@ static size_t draw(drawing *d, size_t count, double fraction, uint64_t seed, uin
 /* Draws a share of each class. Cases are sorted by class by counting. */
 static gconv_status draw_classes(const gconv_dataset *dataset, drawing *d, double fraction, uint64_t seed, size_t *drawn) {
   size_t classes = dataset->info.class_count, cases = dataset->info.cases;
-  size_t *begins = calloc(classes + 1, sizeof *begins), *sorted = malloc(cases * sizeof *sorted);
-  if (!begins || !sorted) {
-    free(begins);
-    free(sorted);
-    return gconv_fail(GCONV_NO_MEMORY, "no memory to part %zu cases", cases);
-  }
+  GCONV_FREED size_t *begins = calloc(classes + 1, sizeof *begins), *sorted = malloc(cases * sizeof *sorted);
+  GCONV_NEED_MEMORY(begins && sorted, "no memory to part %zu cases", cases);
   for (size_t i = 0; i < cases; i++)
     begins[dataset->type->class_of(dataset, i) + 1]++;
   for (size_t k = 0; k < classes; k++)
@@ -103,8 +100,6 @@ static gconv_status draw_classes(const gconv_dataset *dataset, drawing *d, doubl
       d->items[i - begin] = d->groups[sorted[i]];
     *drawn += draw(d, begins[k] - begin, fraction, seed, k);
   }
-  free(begins);
-  free(sorted);
   return GCONV_OK;
 }
 
@@ -120,21 +115,19 @@ static gconv_status number_rows(part *p) {
 }
 
 static gconv_status make_part(const gconv_dataset *whole, const drawing *d, bool drawn, gconv_dataset **made) {
-  part *p = calloc(1, sizeof *p);
-  size_t *cases = malloc(whole->info.cases * sizeof *cases), count = 0;
-  if (!p || !cases) {
-    free(p);
-    free(cases);
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a part of %zu cases", whole->info.cases);
-  }
-  for (size_t i = 0; i < whole->info.cases; i++)
-    if (d->drawn[d->groups[i]] == drawn)
-      cases[count++] = i;
-  *p = (part){.base = {.type = &type, .info = whole->info, .varies = whole->varies}, .whole = whole, .cases = cases};
-  p->base.info.cases = count;
-  p->base.info.rows = cases;
+  part *p;
+  size_t count = 0;
+  GCONV_NEW(p, 1, "no memory for a part of %zu cases", whole->info.cases);
+  *p = (part){.base = {.type = &type, .info = whole->info, .varies = whole->varies}, .whole = whole};
   p->base.info.notes = (gconv_column_notes){0};
   *made = &p->base;
+  p->cases = malloc(whole->info.cases * sizeof *p->cases);
+  GCONV_NEED_MEMORY(p->cases, "no memory for a part of %zu cases", whole->info.cases);
+  for (size_t i = 0; i < whole->info.cases; i++)
+    if (d->drawn[d->groups[i]] == drawn)
+      p->cases[count++] = i;
+  p->base.info.cases = count;
+  p->base.info.rows = p->cases;
   GCONV_TRY(number_rows(p));
   p->base.gaps = whole->gaps;
   p->base.noted = whole->noted;
@@ -167,17 +160,12 @@ static gconv_status split(const gconv_dataset *dataset, drawing *d, double fract
   if (drawn == 0 || drawn == d->group_count)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%g%% of %zu %s leave no case for one of the two parts", 100 * fraction,
                       d->group_count, dataset->type->group_of ? "pictures" : "cases");
-  gconv_dataset *parts[2] = {NULL, NULL};
-  gconv_status status = make_part(dataset, d, false, &parts[0]);
-  GCONV_THEN(status, make_part(dataset, d, true, &parts[1]));
-  GCONV_THEN(status, note_parts(parts[0], parts[1]));
-  if (status != GCONV_OK) {
-    gconv_dataset_free(parts[0]);
-    gconv_dataset_free(parts[1]);
-    return status;
-  }
-  *first = parts[0];
-  *second = parts[1];
+  GCONV_ENDED_BY(gconv_dataset_free_at) gconv_dataset *rest = NULL, *share = NULL;
+  GCONV_TRY(make_part(dataset, d, false, &rest));
+  GCONV_TRY(make_part(dataset, d, true, &share));
+  GCONV_TRY(note_parts(rest, share));
+  *first = gconv_taken(&rest);
+  *second = gconv_taken(&share);
   return GCONV_OK;
 }
 
@@ -186,14 +174,9 @@ gconv_status gconv_dataset_split(const gconv_dataset *dataset, double fraction, 
   GCONV_NEED(dataset, first, second);
   if (!(fraction > 0 && fraction < 1))
     return gconv_fail(GCONV_BAD_ARGUMENT, "fraction is %g: it must be between 0 and 1", fraction);
-  size_t cases = dataset->info.cases;
-  drawing d = {.groups = malloc(cases * sizeof *d.groups),
-               .items = malloc(cases * sizeof *d.items),
-               .drawn = calloc(cases, sizeof *d.drawn)};
-  gconv_status status = d.groups && d.items && d.drawn ? split(dataset, &d, fraction, seed, first, second)
-                                                       : gconv_fail(GCONV_NO_MEMORY, "no memory to part %zu cases", cases);
-  free(d.groups);
-  free(d.items);
-  free(d.drawn);
-  return status;
+  const size_t cases = dataset->info.cases;
+  GCONV_FREED size_t *groups = malloc(cases * sizeof *groups), *items = malloc(cases * sizeof *items);
+  GCONV_FREED bool *drawn = calloc(cases, sizeof *drawn);
+  GCONV_NEED_MEMORY(groups && items && drawn, "no memory to part %zu cases", cases);
+  return split(dataset, &(drawing){.groups = groups, .items = items, .drawn = drawn}, fraction, seed, first, second);
 }

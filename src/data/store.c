@@ -41,13 +41,11 @@ static gconv_status flush(gconv_store *store) {
 static gconv_status open_file(gconv_store *store) {
   int file = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file < 0) { /* the file system may lack such files */
-    char *path = gconv_format_text("%s/.gconv-XXXXXX", folder());
+    GCONV_FREED char *path = gconv_format_text("%s/.gconv-XXXXXX", folder());
     file = path ? mkostemp(path, O_CLOEXEC) : -1;
-    gconv_status status = file < 0 || unlink(path) != 0 ? complain(store) : GCONV_OK;
-    free(path);
-    if (status != GCONV_OK && file >= 0)
-      close(file);
-    GCONV_TRY(status);
+    if (file < 0)
+      return complain(store);
+    unlink(path);
   }
   store->file = file + 1;
   return GCONV_OK;
@@ -82,7 +80,7 @@ gconv_status gconv_store_append(gconv_store *store, const void *bytes, size_t si
 }
 
 gconv_status gconv_store_finish(gconv_store *store) {
-  if (!store->file)
+  if (!store->file || store->mapped)
     return GCONV_OK;
   GCONV_TRY(flush(store));
   void *mapped = mmap(NULL, (size_t)store->size, PROT_READ, MAP_SHARED, store->file - 1, 0);
@@ -91,6 +89,14 @@ gconv_status gconv_store_finish(gconv_store *store) {
   free(store->bytes);
   store->bytes = mapped;
   store->mapped = true;
+  return GCONV_OK;
+}
+
+gconv_status gconv_store_replace(gconv_store *store, gconv_store *made) {
+  GCONV_TRY(gconv_store_finish(made));
+  gconv_store_free(store);
+  *store = *made;
+  *made = (gconv_store){0};
   return GCONV_OK;
 }
 

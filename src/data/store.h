@@ -25,6 +25,9 @@ gconv_status gconv_store_append(gconv_store *store, const void *bytes, size_t si
 /* Call it after the last append. All bytes can then be read at store->bytes. */
 gconv_status gconv_store_finish(gconv_store *store);
 
+/* Finishes `made`, and puts it in the place of *store, which is freed. `made` is then empty. */
+gconv_status gconv_store_replace(gconv_store *store, gconv_store *made);
+
 /* After gconv_store_finish(): forgets the first `size` bytes. */
 void gconv_store_drop(gconv_store *store, size_t size);
 

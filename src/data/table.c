@@ -123,25 +123,17 @@ void gconv_table_get(const gconv_table *table, size_t index, float *numbers) {
 
 /* Sorts classes whose names are numbers. */
 static gconv_status renumber(gconv_table *table) {
-  size_t *order;
+  GCONV_FREED size_t *order = NULL;
   GCONV_TRY(gconv_labels_sort(&table->labels, &order));
-  gconv_store sorted = {.limit = table->targets.limit};
+  GCONV_ENDED_BY(gconv_store_free) gconv_store sorted = {.limit = table->targets.limit};
   const float *old = (const float *)(const void *)table->targets.bytes;
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; order && i < table->cases && status == GCONV_OK; i++) {
+  if (!order)
+    return GCONV_OK;
+  for (size_t i = 0; i < table->cases; i++) {
     float number = (float)order[(size_t)old[i]];
-    status = gconv_store_append(&sorted, &number, sizeof number);
+    GCONV_TRY(gconv_store_append(&sorted, &number, sizeof number));
   }
-  if (order && status == GCONV_OK)
-    status = gconv_store_finish(&sorted);
-  if (order && status == GCONV_OK) {
-    gconv_store_free(&table->targets);
-    table->targets = sorted;
-  } else {
-    gconv_store_free(&sorted);
-  }
-  free(order);
-  return status;
+  return gconv_store_replace(&table->targets, &sorted);
 }
 
 /* True if labels are whole numbers, and nearly each case has its own. On average, fewer than three cases share a label; with
@@ -157,20 +149,16 @@ static bool are_rather_numbers(const gconv_table *table) {
 /* Converts labels that are numbers to targets. */
 static gconv_status make_numbers(gconv_table *table) {
   const float *old = (const float *)(const void *)table->targets.bytes;
-  gconv_store numbers = {.limit = table->targets.limit};
-  gconv_status status = GCONV_OK;
+  GCONV_ENDED_BY(gconv_store_free) gconv_store numbers = {.limit = table->targets.limit};
   gconv_warn(
       "%s: the labels of %zu cases are %zu whole numbers, and taken for numbers to be approximated, as by --regression: "
       "--classification takes them for classes",
       table->path, table->cases, table->labels.count);
-  for (size_t i = 0; i < table->cases && status == GCONV_OK; i++) {
+  for (size_t i = 0; i < table->cases; i++) {
     const float number = (float)strtod(table->labels.names[(size_t)old[i]], NULL);
-    status = gconv_store_append(&numbers, &number, sizeof number);
+    GCONV_TRY(gconv_store_append(&numbers, &number, sizeof number));
   }
-  GCONV_THEN(status, gconv_store_finish(&numbers));
-  gconv_store_free(status == GCONV_OK ? &table->targets : &numbers);
-  GCONV_TRY(status);
-  table->targets = numbers;
+  GCONV_TRY(gconv_store_replace(&table->targets, &numbers));
   table->labelled = false;
   table->approximated = true;
   table->outputs = 1;
@@ -239,22 +227,15 @@ static gconv_status make_labels(gconv_table *table) {
     int length = snprintf(name, sizeof name, "%zu", k + 1);
     GCONV_TRY(gconv_labels_find(&table->labels, name, name + length, &number, &wrong));
   }
-  gconv_store classes = {.limit = table->targets.limit};
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < table->cases && status == GCONV_OK; i++) {
+  GCONV_ENDED_BY(gconv_store_free) gconv_store classes = {.limit = table->targets.limit};
+  for (size_t i = 0; i < table->cases; i++) {
     size_t k = 0;
     while (targets[i * outputs + k] != 1)
       k++;
     float class = (float)k;
-    status = gconv_store_append(&classes, &class, sizeof class);
+    GCONV_TRY(gconv_store_append(&classes, &class, sizeof class));
   }
-  GCONV_THEN(status, gconv_store_finish(&classes));
-  if (status != GCONV_OK) {
-    gconv_store_free(&classes);
-    return status;
-  }
-  gconv_store_free(&table->targets);
-  table->targets = classes;
+  GCONV_TRY(gconv_store_replace(&table->targets, &classes));
   table->labelled = true;
   table->outputs = 0;
   return GCONV_OK;
@@ -263,23 +244,19 @@ static gconv_status make_labels(gconv_table *table) {
 /* Converts single targets, such as -1 and 1, to labels if the caller asks for classes. */
 static gconv_status name_targets(gconv_table *table) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
-  gconv_store classes = {.limit = table->targets.limit};
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < table->cases && status == GCONV_OK; i++) {
+  GCONV_ENDED_BY(gconv_store_free) gconv_store classes = {.limit = table->targets.limit};
+  for (size_t i = 0; i < table->cases; i++) {
     char name[32];
     const char *wrong = NULL;
     size_t number = 0;
     const int length = snprintf(name, sizeof name, "%.9g", (double)targets[i]);
-    status = gconv_labels_find(&table->labels, name, name + length, &number, &wrong);
-    if (status == GCONV_OK && wrong)
-      status = gconv_fail(GCONV_BAD_FILE, "%s: case %zu: the label %s %s", table->path, i + 1, name, wrong);
+    GCONV_TRY(gconv_labels_find(&table->labels, name, name + length, &number, &wrong));
+    if (wrong)
+      return gconv_fail(GCONV_BAD_FILE, "%s: case %zu: the label %s %s", table->path, i + 1, name, wrong);
     const float class = (float)number;
-    GCONV_THEN(status, gconv_store_append(&classes, &class, sizeof class));
+    GCONV_TRY(gconv_store_append(&classes, &class, sizeof class));
   }
-  GCONV_THEN(status, gconv_store_finish(&classes));
-  gconv_store_free(status == GCONV_OK ? &table->targets : &classes);
-  GCONV_TRY(status);
-  table->targets = classes;
+  GCONV_TRY(gconv_store_replace(&table->targets, &classes));
   table->labelled = true;
   table->outputs = 0;
   return finish_labels(table);
@@ -424,20 +401,18 @@ gconv_status gconv_table_read_archive(gconv_source *archive, gconv_table *table)
 }
 
 gconv_status gconv_table_read(const char *path, const char *syntax, gconv_table *table) {
-  gconv_source source;
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   const uint8_t *bytes;
   size_t got = 0;
   const bool named = path[gconv_member_split(path)] == ':'; /* only an archive has members */
-  gconv_status status = named ? gconv_source_open_member(path, &source) : gconv_source_open_unzipped(path, &source);
-  GCONV_THEN(status, gconv_source_peek(&source, 4, &bytes, &got));
-  if (status == GCONV_OK && gconv_zip_sniff(bytes, got))
-    status = gconv_table_read_archive(&source, table);
-  else if (status == GCONV_OK && named)
-    status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: the file is no archive: leave out the ':%s'", path, source.member);
-  else if (status == GCONV_OK)
-    status = gconv_table_read_source(&source, syntax, table);
   table->path = path;
-  gconv_source_close(&source);
+  GCONV_TRY(named ? gconv_source_open_member(path, &source) : gconv_source_open_unzipped(path, &source));
+  GCONV_TRY(gconv_source_peek(&source, 4, &bytes, &got));
+  const bool archive = gconv_zip_sniff(bytes, got);
+  if (named && !archive)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the file is no archive: leave out the ':%s'", path, source.member);
+  gconv_status status = archive ? gconv_table_read_archive(&source, table) : gconv_table_read_source(&source, syntax, table);
+  table->path = path; /* not source.name, which ends with the source */
   return status;
 }
 

@@ -10,15 +10,14 @@
 /* Counts cases. *first: how many are of the first row's class; *others_recur: all other classes have at least two. */
 static gconv_status count_first(const gconv_table *table, size_t *first, bool *others_recur) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
-  size_t *counts;
-  GCONV_NEW(counts, table->labels.count, "%s: no memory for the cases of %zu classes", table->path, table->labels.count);
+  GCONV_FREED size_t *counts = calloc(table->labels.count, sizeof *counts);
+  GCONV_NEED_MEMORY(counts, "%s: no memory for the cases of %zu classes", table->path, table->labels.count);
   for (size_t i = 0; i < table->cases; i++)
     counts[(size_t)targets[i]]++;
   *first = counts[0];
   *others_recur = table->labels.count > 2;
   for (size_t k = 1; k < table->labels.count; k++)
     *others_recur &= counts[k] > 1;
-  free(counts);
   return GCONV_OK;
 }
 
@@ -62,18 +61,13 @@ static gconv_status is_header(const gconv_table *table, bool *is) {
 /* Removes the first class; the numbers of all others decrease by 1. */
 static gconv_status forget_class(gconv_table *table) {
   const float *old = (const float *)(const void *)table->targets.bytes;
-  gconv_store classes = {.limit = table->targets.limit};
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < table->cases && status == GCONV_OK; i++) {
-    const float class = old[i] - 1;
-    status = gconv_store_append(&classes, &class, sizeof class);
-  }
-  GCONV_THEN(status, gconv_store_finish(&classes));
-  gconv_store_free(status == GCONV_OK ? &table->targets : &classes);
-  if (status == GCONV_OK)
-    table->targets = classes;
+  GCONV_ENDED_BY(gconv_store_free) gconv_store classes = {.limit = table->targets.limit};
   gconv_labels_forget_first(&table->labels);
-  return status;
+  for (size_t i = 0; i < table->cases; i++) {
+    const float class = old[i] - 1;
+    GCONV_TRY(gconv_store_append(&classes, &class, sizeof class));
+  }
+  return gconv_store_replace(&table->targets, &classes);
 }
 
 /* Removes the first row, which is the header. */

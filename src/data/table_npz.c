@@ -128,18 +128,15 @@ gconv_status gconv_npz_choose_of(gconv_source *source, bool wants_targets, gconv
 }
 
 gconv_status gconv_npz_choose(const char *path, bool wants_targets, gconv_npz *npz) {
-  gconv_source source;
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   const uint8_t *bytes;
   size_t got = 0;
   if (strcmp(path, "-") == 0) /* standard input can be read once only */
     return GCONV_OK;
-  gconv_status status = gconv_source_open_member(path, &source);
-  if (status == GCONV_OK && gconv_source_can_rewind(&source))
-    status = gconv_source_peek(&source, 4, &bytes, &got);
-  if (status == GCONV_OK && got > 0 && gconv_zip_sniff(bytes, got))
-    status = gconv_npz_choose_of(&source, wants_targets, npz);
-  gconv_source_close(&source);
-  return status;
+  GCONV_TRY(gconv_source_open_member(path, &source));
+  if (gconv_source_can_rewind(&source))
+    GCONV_TRY(gconv_source_peek(&source, 4, &bytes, &got));
+  return got > 0 && gconv_zip_sniff(bytes, got) ? gconv_npz_choose_of(&source, wants_targets, npz) : GCONV_OK;
 }
 
 void gconv_npz_free(gconv_npz *npz) {

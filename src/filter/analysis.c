@@ -115,12 +115,11 @@ static gconv_status find_rank(const gconv_filter *f, int32_t *rank) {
   bool by_rows = f->rows <= f->columns;
   size_t rows = (size_t)f->rows, columns = (size_t)f->columns;
   vectors v = {.count = by_rows ? rows : columns, .length = by_rows ? columns : rows};
-  void *memory = NULL;
-  GCONV_TRY(gconv_allocate((v.count * v.length + v.count) * sizeof(double), "the rank of a filter", &memory));
-  v.values = memory;
+  GCONV_FREED double *values = NULL;
+  GCONV_ALLOCATE(values, (v.count * v.length + v.count) * sizeof *values, "the rank of a filter");
+  v.values = values;
   fill_vectors(f, by_rows, &v);
-  *rank = count_rank(&v, v.values + v.count * v.length, (double)v.length * FLT_EPSILON);
-  gconv_release(memory);
+  *rank = count_rank(&v, values + v.count * v.length, (double)v.length * FLT_EPSILON);
   return GCONV_OK;
 }
 

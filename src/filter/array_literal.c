@@ -179,10 +179,9 @@ gconv_status gconv_array_brackets(gconv_text *text, gconv_matrix *matrix) {
   array a = {.text = text};
   gconv_status status = read_brackets(&a);
   GCONV_THEN(status, gconv_filter_check_size(text->name, a.rows, a.columns));
-  if (status != GCONV_OK) {
+  if (status == GCONV_OK)
+    *matrix = (gconv_matrix){a.values, a.rows, a.columns};
+  else
     free(a.values);
-    return status;
-  }
-  *matrix = (gconv_matrix){a.values, a.rows, a.columns};
-  return GCONV_OK;
+  return status;
 }

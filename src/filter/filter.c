@@ -8,15 +8,12 @@
 
 gconv_status gconv_filters_add(gconv_filters *list, int32_t rows, int32_t columns, gconv_filter **filter) {
   size_t bytes = gconv_product(3, (size_t[]){(size_t)rows, (size_t)columns, sizeof(float)});
-  void *taps = NULL;
-  GCONV_TRY(gconv_allocate(bytes, "a filter", &taps));
   gconv_filter *items = gconv_grown(list->items, list->count, sizeof *items);
-  if (!items) {
-    gconv_release(taps);
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a list of %zu filters", list->count + 1);
-  }
-  memset(taps, 0, bytes);
+  GCONV_NEED_MEMORY(items, "no memory for a list of %zu filters", list->count + 1);
   list->items = items;
+  float *taps;
+  GCONV_ALLOCATE(taps, bytes, "a filter");
+  memset(taps, 0, bytes);
   *filter = &items[list->count++];
   **filter = (gconv_filter){
       .rows = rows, .columns = columns, .anchor_row = rows / 2, .anchor_column = columns / 2, .divisor = 1, .taps = taps};

@@ -68,15 +68,11 @@ static bool is_file(const char *path) {
 
 /* Returns whether `spec` is FILE:NAME, an array of an archive of NumPy. */
 static bool is_member(const char *spec) {
-  gconv_source source;
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   const uint8_t *bytes;
   size_t size = 0, length = gconv_member_split(spec);
-  bool is = spec[length] == ':' && strncmp(spec, "-:", 2) != 0 && gconv_source_open_member(spec, &source) == GCONV_OK;
-  if (!is)
-    return false;
-  is = gconv_source_peek(&source, 4, &bytes, &size) == GCONV_OK && gconv_zip_sniff(bytes, size);
-  gconv_source_close(&source);
-  return is;
+  return spec[length] == ':' && strncmp(spec, "-:", 2) != 0 && gconv_source_open_member(spec, &source) == GCONV_OK &&
+         gconv_source_peek(&source, 4, &bytes, &size) == GCONV_OK && gconv_zip_sniff(bytes, size);
 }
 
 /* Returns "sobel_x" for "filters/sobel_x.txt" and for "archive.npz:sobel_x"; release it with free(). Returns NULL without
@@ -102,45 +98,39 @@ static gconv_status parse_content(const gconv_content *content, const char *synt
 
 /* Reads the wanted array of an archive. */
 static gconv_status read_member(gconv_source *archive, gconv_content *content) {
-  gconv_zip zip;
-  gconv_source member = {.file = -1};
+  GCONV_ENDED_BY(gconv_zip_free) gconv_zip zip = {0};
+  GCONV_ENDED_BY(gconv_source_close) gconv_source member = {.file = -1};
   size_t index = 0;
-  gconv_status status = gconv_zip_read(archive, &zip);
-  GCONV_THEN(status, gconv_zip_find_array(archive, &zip, archive->member, &index));
-  GCONV_THEN(status, gconv_zip_open_member(archive, &zip.members[index], archive->name, &member));
-  GCONV_THEN(status, gconv_source_read_all(&member, GCONV_FILTER_MAX_FILE_BYTES, &content->bytes, &content->size));
-  gconv_source_close(&member);
-  gconv_zip_free(&zip);
-  return status;
+  GCONV_TRY(gconv_zip_read(archive, &zip));
+  GCONV_TRY(gconv_zip_find_array(archive, &zip, archive->member, &index));
+  GCONV_TRY(gconv_zip_open_member(archive, &zip.members[index], archive->name, &member));
+  return gconv_source_read_all(&member, GCONV_FILTER_MAX_FILE_BYTES, &content->bytes, &content->size);
 }
 
-static gconv_status read_content(const char *path, gconv_source *source, gconv_content *content) {
+static gconv_status read_content(const char *path, gconv_content *content) {
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   const uint8_t *bytes;
   size_t size = 0;
-  gconv_status status = gconv_source_open_member(path, source);
-  GCONV_THEN(status, gconv_source_peek(source, 4, &bytes, &size));
-  if (status == GCONV_OK && gconv_zip_sniff(bytes, size))
-    status = read_member(source, content);
-  else if (status == GCONV_OK)
-    status = gconv_source_read_all(source, GCONV_FILTER_MAX_FILE_BYTES, &content->bytes, &content->size);
   content->name = strcmp(path, "-") == 0 ? "standard input" : path;
-  gconv_source_close(source);
-  return status;
+  GCONV_TRY(gconv_source_open_member(path, &source));
+  GCONV_TRY(gconv_source_peek(&source, 4, &bytes, &size));
+  if (gconv_zip_sniff(bytes, size))
+    return read_member(&source, content);
+  return gconv_source_read_all(&source, GCONV_FILTER_MAX_FILE_BYTES, &content->bytes, &content->size);
+}
+
+static void free_content(gconv_content *content) {
+  gconv_release(content->bytes);
 }
 
 static gconv_status read_file(const char *path, const char *syntax, gconv_filters *list) {
-  gconv_source source;
-  gconv_content content = {0};
+  GCONV_ENDED_BY(free_content) gconv_content content = {0};
   size_t first = list->count;
-  GCONV_TRY(read_content(path, &source, &content));
-  gconv_status status = parse_content(&content, syntax, list);
-  gconv_release(content.bytes);
-  if (status != GCONV_OK)
-    return status;
-  char *stem = stem_of(path);
-  status = stem ? gconv_filters_name(list, first, stem) : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its name", path);
-  free(stem);
-  return status;
+  GCONV_TRY(read_content(path, &content));
+  GCONV_TRY(parse_content(&content, syntax, list));
+  GCONV_FREED char *stem = stem_of(path);
+  GCONV_NEED_MEMORY(stem, "%s: no memory for its name", path);
+  return gconv_filters_name(list, first, stem);
 }
 
 /* ---- Shipped files ---- */
@@ -194,12 +184,11 @@ static bool is_inline_array(const char *spec) {
 }
 
 static gconv_status read_inline(const char *spec, const gconv_syntax *syntax, gconv_filters *list) {
-  char *copy = strdup(spec);
+  GCONV_FREED char *copy = strdup(spec);
   GCONV_NEED_MEMORY(copy, "no memory for an inline kernel");
   size_t first = list->count;
   gconv_content content = {"inline kernel", (uint8_t *)copy, strlen(copy)};
   gconv_status status = syntax->parse(&content, list);
-  free(copy);
   GCONV_THEN(status, gconv_filters_name(list, first, "kernel"));
   return status == GCONV_BAD_FILE ? GCONV_BAD_ARGUMENT : status;
 }
@@ -257,13 +246,11 @@ static size_t file_length(const char *spec) {
 
 /* Fails for FILE:NAME if there is such a file: says what is wrong with it, or that its filters have no names. */
 static gconv_status fail_member(const char *spec, size_t length) {
-  gconv_filters read = {0};
-  char *path = strndup(spec, length);
-  gconv_status status = path ? read_file(path, NULL, &read) : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
-  gconv_filters_free(&read);
-  GCONV_THEN(status, gconv_fail(GCONV_BAD_ARGUMENT, "%s: holds filters without names: leave out '%s'", path, spec + length));
-  free(path);
-  return status;
+  GCONV_ENDED_BY(gconv_filters_free) gconv_filters read = {0};
+  GCONV_FREED char *path = strndup(spec, length);
+  GCONV_NEED_MEMORY(path, "no memory for a file name");
+  GCONV_TRY(read_file(path, NULL, &read));
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: holds filters without names: leave out '%s'", path, spec + length);
 }
 
 static gconv_status fail_unknown(const char *spec) {

@@ -85,24 +85,21 @@ static gconv_status find_mark(const gconv_source *source, piece *p, uint64_t *at
 }
 
 gconv_status gconv_jpeg_find_end(const gconv_source *source, uint64_t at, uint64_t *end) {
-  void *memory = NULL;
+  GCONV_FREED piece *p = NULL;
   *end = 0;
-  GCONV_TRY(gconv_allocate(sizeof(piece), "a piece of a JPEG", &memory));
-  piece *p = memory;
+  GCONV_ALLOCATE(p, sizeof *p, "a piece of a JPEG");
   p->begin = p->size = 0;
-  gconv_status status = GCONV_OK;
-  uint8_t kind = 1, length[2];
-  while (kind != END && status == GCONV_OK) {
+  for (;;) {
+    uint8_t kind, length[2];
     size_t got = 0;
-    status = find_mark(source, p, &at, &kind);
-    if (status != GCONV_OK || kind == 0 || kind == START)
-      break;
-    if (kind == END)
+    GCONV_TRY(find_mark(source, p, &at, &kind));
+    if (kind == 0 || kind == START)
+      return GCONV_OK;
+    if (kind == END) {
       *end = at;
-    else /* a segment, after which more data or segments follow */
-      status = gconv_source_read_at(source, at, length, sizeof length, &got);
+      return GCONV_OK;
+    }
+    GCONV_TRY(gconv_source_read_at(source, at, length, sizeof length, &got)); /* a segment: data or segments follow */
     at += got == sizeof length ? gconv_bytes_number(length, 2, true) : 0;
   }
-  gconv_release(memory);
-  return status;
 }

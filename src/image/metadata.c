@@ -40,11 +40,11 @@ size_t gconv_metadata_bytes(const gconv_image *image) {
 }
 
 gconv_status gconv_metadata_copy(const void *bytes, size_t size, const char *what, void **copy) {
-  void *memory = NULL;
-  GCONV_TRY(gconv_allocate(size + 1, what, &memory));
+  char *memory;
+  GCONV_ALLOCATE(memory, size + 1, what);
   if (size > 0)
     memcpy(memory, bytes, size);
-  ((char *)memory)[size] = '\0';
+  memory[size] = '\0';
   *copy = memory;
   return GCONV_OK;
 }
@@ -56,31 +56,28 @@ static gconv_status copy_block(const void *bytes, size_t size, const char *what,
 }
 
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from) {
-  gconv_image copy = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image copy = {0};
   void *xmp = NULL, *comment = NULL;
   GCONV_NEED(to, from);
   if (to == from)
     return GCONV_OK;
   gconv_metadata_lend(&copy, from);
   copy.icc = copy.exif = copy.tags = copy.xmp = copy.comment = NULL;
-  gconv_status status = copy_block(from->icc, from->icc_bytes, "an ICC profile", &copy.icc);
-  GCONV_THEN(status, copy_block(from->exif, from->exif_bytes, "EXIF", &copy.exif));
-  GCONV_THEN(status, copy_block(from->tags, from->tags_bytes, "tags of a TIFF", &copy.tags));
-  GCONV_THEN(status, copy_block(from->xmp, from->xmp_bytes, "XMP", &xmp));
-  GCONV_THEN(status, copy_block(from->comment, from->comment ? strlen(from->comment) : 0, "a comment", &comment));
+  GCONV_TRY(copy_block(from->icc, from->icc_bytes, "an ICC profile", &copy.icc));
+  GCONV_TRY(copy_block(from->exif, from->exif_bytes, "EXIF", &copy.exif));
+  GCONV_TRY(copy_block(from->tags, from->tags_bytes, "tags of a TIFF", &copy.tags));
+  GCONV_TRY(copy_block(from->xmp, from->xmp_bytes, "XMP", &xmp));
   copy.xmp = xmp;
+  GCONV_TRY(copy_block(from->comment, from->comment ? strlen(from->comment) : 0, "a comment", &comment));
   copy.comment = comment;
-  if (status != GCONV_OK) {
-    gconv_image_free(&copy);
-    return status;
-  }
-  copy.data = to->data;
+  void *data = to->data;
   to->data = NULL;
   gconv_image shape = *to;
   gconv_image_free(to);
   *to = shape;
-  to->data = copy.data;
+  to->data = data;
   gconv_metadata_lend(to, &copy);
+  copy = (gconv_image){0};
   return GCONV_OK;
 }
 
@@ -127,8 +124,8 @@ gconv_status gconv_metadata_add_comment(gconv_image *header, size_t *length, con
   if (size == 0)
     return GCONV_OK;
   if (begin == 0 || begin + size + 1 > gconv_room(*length + 1)) {
-    void *memory = NULL;
-    GCONV_TRY(gconv_allocate(gconv_room(begin + size + 1), "a comment", &memory));
+    char *memory;
+    GCONV_ALLOCATE(memory, gconv_room(begin + size + 1), "a comment");
     if (*length > 0)
       memcpy(memory, header->comment, *length);
     gconv_release(header->comment);
@@ -230,24 +227,20 @@ static int settle_xmp(gconv_image *header, char *note, size_t size) {
 /* ---- EXIF ---- */
 
 static gconv_status settle_exif(gconv_image *header, gconv_exif *exif, char *note, size_t size) {
-  void *copy = NULL;
+  GCONV_FREED void *copy = NULL;
   size_t copy_size = 0;
   if (!header->exif)
     return GCONV_OK;
-  GCONV_TRY(gconv_allocate(gconv_exif_room(header->exif_bytes), "EXIF", &copy));
+  GCONV_ALLOCATE(copy, gconv_exif_room(header->exif_bytes), "EXIF");
   const char *fault = gconv_exif_read(header->exif, header->exif_bytes, copy, &copy_size, exif);
-  if (fault) {
+  if (fault)
     add_note(note, size, "its EXIF is left out, which is damaged: %s", fault);
-    gconv_release(copy);
-    copy = NULL;
-    copy_size = 0;
-  } else if (exif->damaged > 0) {
+  else if (exif->damaged > 0)
     add_note(note, size, "%zu damaged entr%s left out", exif->damaged,
              exif->damaged == 1 ? "y of its EXIF is" : "ies of its EXIF are");
-  }
   gconv_release(header->exif);
-  header->exif = copy;
-  header->exif_bytes = copy_size;
+  header->exif = fault ? NULL : gconv_taken(&copy);
+  header->exif_bytes = fault ? 0 : copy_size;
   return GCONV_OK;
 }
 

@@ -298,14 +298,10 @@ static gconv_status start(gconv_writer *writer) {
                       strcmp(writer->name, "-") == 0 ? "standard output" : writer->name);
   if (is_transposed(image)) {
     size_t factors[] = {state->element.bytes, (size_t)image->channels, (size_t)image->width, (size_t)image->height};
-    void *frame = NULL;
-    GCONV_TRY(gconv_allocate(gconv_product(4, factors), "a frame", &frame));
-    state->frame = frame;
+    GCONV_ALLOCATE(state->frame, gconv_product(4, factors), "a frame");
   }
   if (writer->options->store != GCONV_STORE_F32) {
-    void *row = NULL;
-    GCONV_TRY(gconv_allocate(row_samples(image) * state->element.bytes, "a row", &row));
-    state->row = row;
+    GCONV_ALLOCATE(state->row, row_samples(image) * state->element.bytes, "a row");
   }
   gconv_npy_header file = header_of(image, state->element);
   GCONV_TRY(gconv_npy_header_write(writer->sink, &file));

@@ -9,10 +9,6 @@ typedef struct npz_state {
   gconv_reader array;   /* which reads it */
 } npz_state;
 
-static bool sniff(const uint8_t *bytes, size_t size) {
-  return gconv_zip_sniff(bytes, size);
-}
-
 static gconv_status open_npz(gconv_reader *reader) {
   GCONV_TRY(gconv_format_state(sizeof(npz_state), "an archive", &reader->state));
   npz_state *state = reader->state;
@@ -64,7 +60,7 @@ const gconv_format gconv_format_npz = {
              .multiframe = true,
              .tensors = true}, /* what is read; results are written as .npy */
     .members = true,
-    .sniff = sniff,
+    .sniff = gconv_zip_sniff,
     .open = open_npz,
     .take_planes = take_planes,
     .read_rows = read_rows,

@@ -148,10 +148,8 @@ static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t ro
     return write_upwards(writer, rows, row_bytes);
   size_t bytes = bytes_of_row(writer->header), size;
   if (!state->rows) {
-    void *memory = NULL;
     gconv_multiply(bytes, (size_t)writer->header->height, &size);
-    GCONV_TRY(gconv_allocate(size, "an image", &memory));
-    state->rows = memory;
+    GCONV_ALLOCATE(state->rows, size, "an image");
   }
   for (size_t i = 0; i < (size_t)count; i++)
     memcpy(state->rows + (size_t)state->count++ * bytes, (const uint8_t *)rows + i * row_bytes, bytes);

@@ -34,9 +34,7 @@ struct gconv_png_deflater {
 };
 
 gconv_status gconv_png_deflater_create(gconv_png_deflater **deflater) {
-  void *memory;
-  GCONV_TRY(gconv_allocate(sizeof **deflater, "a PNG compressor", &memory));
-  *deflater = memory;
+  GCONV_ALLOCATE(*deflater, sizeof **deflater, "a PNG compressor");
   return GCONV_OK;
 }
 

@@ -161,12 +161,11 @@ gconv_status gconv_png_strip_encoder_create(const gconv_png_shape *shape, gconv_
   encoder->shape = *shape;
   gconv_status status = allocate(encoder);
   GCONV_THEN(status, begin_zlib(encoder));
-  if (status != GCONV_OK) {
+  if (status == GCONV_OK)
+    *result = encoder;
+  else
     gconv_png_strip_encoder_free(encoder);
-    return status;
-  }
-  *result = encoder;
-  return GCONV_OK;
+  return status;
 }
 
 void gconv_png_strip_encoder_free(gconv_png_strip_encoder *encoder) {

@@ -187,24 +187,15 @@ bool gconv_png_inflate_rows(gconv_png_inflate *inflate, uint8_t *rows, size_t ro
 
 /* ---- Memory ---- */
 
-static bool allocate_bytes(size_t bytes, uint8_t **result) {
-  void *memory = NULL;
-  gconv_status status = gconv_allocate(bytes, "lines of a PNG", &memory);
-  *result = memory;
-  return status == GCONV_OK;
-}
-
-static bool allocate(gconv_png_inflate *inflate) {
-  void *state = NULL;
-  if (!allocate_bytes(INPUT_BYTES, &inflate->input) || !allocate_bytes(inflate->piece_bytes, &inflate->piece) ||
-      !allocate_bytes(inflate->line, &inflate->above) ||
-      gconv_allocate(sizeof *inflate->state, "lines of a PNG", &state) != GCONV_OK)
-    return false;
+static gconv_status allocate(gconv_png_inflate *inflate) {
+  GCONV_ALLOCATE(inflate->input, INPUT_BYTES, "lines of a PNG");
+  GCONV_ALLOCATE(inflate->piece, inflate->piece_bytes, "lines of a PNG");
+  GCONV_ALLOCATE(inflate->above, inflate->line, "lines of a PNG");
+  GCONV_ALLOCATE(inflate->state, sizeof *inflate->state, "lines of a PNG");
   memset(inflate->above, 0, inflate->line); /* the row above the image */
-  inflate->state = state;
   isal_inflate_init(inflate->state);
   inflate->state->crc_flag = ISAL_ZLIB;
-  return true;
+  return GCONV_OK;
 }
 
 gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, size_t chunk_bytes, const gconv_image *header) {
@@ -226,7 +217,7 @@ gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, size_t chunk_byt
   inflate->pixel = (size_t)header->channels * gconv_type_bytes(header->type);
   inflate->rows_left = header->height;
   inflate->to_inflate = (uint64_t)line * (uint64_t)header->height;
-  if (allocate(inflate))
+  if (allocate(inflate) == GCONV_OK)
     return inflate;
   gconv_png_inflate_close(inflate);
   return NULL;

@@ -57,9 +57,7 @@ static bool parse_text(const char *type, const uint8_t *data, size_t size, text_
   return true;
 }
 
-static gconv_status no_memory(void) {
-  return gconv_fail(GCONV_NO_MEMORY, "no memory for the metadata of a PNG");
-}
+#define NO_MEMORY "no memory for the metadata of a PNG"
 
 /* Inflates a text into memory for free(): NULL if it is damaged, or too large. */
 static gconv_status inflate_text(const text_chunk *chunk, uint8_t **text, size_t *size) {
@@ -70,9 +68,10 @@ static gconv_status inflate_text(const text_chunk *chunk, uint8_t **text, size_t
   while (state == Z_OK && room < MOST_BYTES) {
     size_t more = gconv_room(room + 1) - room;
     uint8_t *larger = realloc(*text, room + more);
-    state = larger ? Z_OK : Z_MEM_ERROR;
-    if (!larger)
+    if (!larger) {
+      state = Z_MEM_ERROR;
       break;
+    }
     *text = larger;
     stream.next_out = larger + room;
     stream.avail_out = (uInt)more;
@@ -85,7 +84,7 @@ static gconv_status inflate_text(const text_chunk *chunk, uint8_t **text, size_t
     return GCONV_OK;
   free(*text);
   *text = NULL;
-  return state == Z_MEM_ERROR ? no_memory() : GCONV_OK;
+  return state == Z_MEM_ERROR ? gconv_fail(GCONV_NO_MEMORY, NO_MEMORY) : GCONV_OK;
 }
 
 /* ---- Comments ------------------------------------------------------------------------------------------------------ */
@@ -103,8 +102,7 @@ static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) 
     return gconv_reader_add_comment(reader, chunk->text, chunk->size);
   GCONV_FREED uint8_t *text = malloc(2 * chunk->size + 1);
   size_t size = 0;
-  if (!text)
-    return no_memory();
+  GCONV_NEED_MEMORY(text, NO_MEMORY);
   for (size_t i = 0; i < chunk->size; i++) {
     uint8_t letter = chunk->text[i];
     if (letter >= 0x80)
@@ -139,9 +137,8 @@ static gconv_status decode_profile(const text_chunk *chunk, uint8_t **profile, s
     wanted = 10 * wanted + (size_t)(*at - '0');
   if (wanted == 0 || wanted > chunk->size / 2)
     return GCONV_OK;
-  uint8_t *bytes = malloc(wanted);
-  if (!bytes)
-    return no_memory();
+  GCONV_FREED uint8_t *bytes = malloc(wanted);
+  GCONV_NEED_MEMORY(bytes, NO_MEMORY);
   for (*size = 0; *size < wanted && at < end; at++) {
     int high = digit_of(*at), low = at + 1 < end ? digit_of(at[1]) : -1;
     if (high < 0)
@@ -152,9 +149,7 @@ static gconv_status decode_profile(const text_chunk *chunk, uint8_t **profile, s
     at++;
   }
   if (*size == wanted)
-    *profile = bytes;
-  else
-    free(bytes);
+    *profile = gconv_taken(&bytes);
   return GCONV_OK;
 }
 
@@ -172,7 +167,7 @@ static void lose_text(gconv_reader *reader, const char *what, const char *name) 
 static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, const char *name) {
   static const char exif[] = "Exif\0", xmp[] = "http://ns.adobe.com/xap/1.0/";
   size_t size, skipped = 0;
-  uint8_t *bytes = NULL;
+  GCONV_FREED uint8_t *bytes = NULL;
   if (strcasecmp(name, "exif") != 0 && strcasecmp(name, "xmp") != 0 && strcasecmp(name, "APP1") != 0) {
     lose_text(reader, "profile", name);
     return GCONV_OK;
@@ -187,12 +182,10 @@ static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, 
     skipped = sizeof exif;
   else if (begins_with(bytes, size, xmp, sizeof xmp))
     skipped = sizeof xmp;
-  gconv_status status = GCONV_OK;
-  if (gconv_reader_has_room(reader, size))
-    status = is_xmp ? gconv_metadata_set_xmp(&reader->header, bytes + skipped, size - skipped)
-                    : gconv_metadata_set_exif(&reader->header, bytes + skipped, size - skipped);
-  free(bytes);
-  return status;
+  if (!gconv_reader_has_room(reader, size))
+    return GCONV_OK;
+  return is_xmp ? gconv_metadata_set_xmp(&reader->header, bytes + skipped, size - skipped)
+                : gconv_metadata_set_exif(&reader->header, bytes + skipped, size - skipped);
 }
 
 /* ---- Chunks -------------------------------------------------------------------------------------------------------- */
@@ -320,20 +313,15 @@ static const uint8_t *head_at(window *w, uint64_t at) {
 /* Takes the chunk whose data stand at `at`. A chunk with a wrong checksum is left out here; the code that reads
  * the pixels fails at it. */
 static gconv_status take_at(gconv_reader *reader, uint64_t at, const char *type, size_t size) {
-  void *memory = NULL;
-  gconv_status status = GCONV_OK;
+  GCONV_FREED uint8_t *data = NULL;
+  size_t got;
   if (reader->source->size - at < size + CRC_BYTES)
     return GCONV_OK;
-  GCONV_TRY(gconv_allocate(size + CRC_BYTES, "metadata of a PNG", &memory));
-  uint8_t *data = memory;
-  uint32_t crc = gconv_crc32(0, (const uint8_t *)type, 4);
-  size_t got;
-  status = gconv_source_read_at(reader->source, at, data, size + CRC_BYTES, &got);
-  if (status == GCONV_OK && got == size + CRC_BYTES &&
-      gconv_bytes_number(data + size, CRC_BYTES, true) == gconv_crc32(crc, data, size))
-    status = gconv_png_take_chunk(reader, type, data, size);
-  gconv_release(memory);
-  return status;
+  GCONV_ALLOCATE(data, size + CRC_BYTES, "metadata of a PNG");
+  GCONV_TRY(gconv_source_read_at(reader->source, at, data, size + CRC_BYTES, &got));
+  const uint32_t crc = gconv_crc32(gconv_crc32(0, (const uint8_t *)type, 4), data, got < size ? got : size);
+  const bool whole = got == size + CRC_BYTES && gconv_bytes_number(data + size, CRC_BYTES, true) == crc;
+  return whole ? gconv_png_take_chunk(reader, type, data, size) : GCONV_OK;
 }
 
 gconv_status gconv_png_look_ahead(gconv_reader *reader, size_t idat_bytes, bool take, uint64_t *end) {
@@ -361,19 +349,16 @@ gconv_status gconv_png_look_ahead(gconv_reader *reader, size_t idat_bytes, bool 
 /* Writes a chunk of two parts. */
 static gconv_status write_chunk(gconv_writer *writer, const char *type, const void *first, size_t first_bytes,
                                 const void *second, size_t second_bytes) {
-  void *memory = NULL;
+  GCONV_FREED uint8_t *chunk = NULL;
   size_t size = first_bytes + second_bytes;
   if (second_bytes > INT32_MAX / 2)
     return gconv_fail(GCONV_TOO_LARGE, "%s: its metadata are larger than a PNG can hold: leave them out with --strip",
                       writer->name);
-  GCONV_TRY(gconv_allocate(GCONV_PNG_CHUNK_HEAD + size + GCONV_PNG_CHUNK_TAIL, "metadata of a PNG", &memory));
-  uint8_t *chunk = memory, *data = chunk + GCONV_PNG_CHUNK_HEAD;
+  GCONV_ALLOCATE(chunk, GCONV_PNG_CHUNK_HEAD + size + GCONV_PNG_CHUNK_TAIL, "metadata of a PNG");
   if (first_bytes > 0)
-    memcpy(data, first, first_bytes);
-  memcpy(data + first_bytes, second, second_bytes);
-  gconv_status status = gconv_sink_write(writer->sink, chunk, gconv_png_frame_chunk(chunk, type, size));
-  gconv_release(memory);
-  return status;
+    memcpy(chunk + GCONV_PNG_CHUNK_HEAD, first, first_bytes);
+  memcpy(chunk + GCONV_PNG_CHUNK_HEAD + first_bytes, second, second_bytes);
+  return gconv_sink_write(writer->sink, chunk, gconv_png_frame_chunk(chunk, type, size));
 }
 
 /* iTXt is for UTF-8: its keyword is followed by "not compressed", a method, and two empty words. Comments in ASCII, or in an

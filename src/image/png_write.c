@@ -179,9 +179,7 @@ static gconv_status prepare_to_compress(struct state *state) {
   for (int i = 0; i < state->threads; i++)
     GCONV_TRY(gconv_png_strip_encoder_create(&state->shape, &state->encoders[i]));
   for (size_t i = 0; i < state->slot_count; i++) {
-    void *memory;
-    GCONV_TRY(gconv_allocate(gconv_png_strip_encoder_room(state->encoders[0]), "a strip of a PNG", &memory));
-    state->slots[i].chunk = memory;
+    GCONV_ALLOCATE(state->slots[i].chunk, gconv_png_strip_encoder_room(state->encoders[0]), "a strip of a PNG");
   }
   return GCONV_OK;
 }
@@ -216,17 +214,13 @@ static gconv_status write_profile(gconv_writer *writer) {
   static const char name[] = "ICC profile\0"; /* the two zeros: the end of the name, and the method of compression */
   const gconv_image *header = writer->header;
   uLongf size = compressBound((uLong)header->icc_bytes);
-  void *memory;
-  GCONV_TRY(gconv_allocate(GCONV_PNG_CHUNK_HEAD + sizeof name + size + GCONV_PNG_CHUNK_TAIL, "an ICC profile", &memory));
-  uint8_t *chunk = memory, *bytes = chunk + GCONV_PNG_CHUNK_HEAD;
+  GCONV_FREED uint8_t *chunk = NULL;
+  GCONV_ALLOCATE(chunk, GCONV_PNG_CHUNK_HEAD + sizeof name + size + GCONV_PNG_CHUNK_TAIL, "an ICC profile");
+  uint8_t *bytes = chunk + GCONV_PNG_CHUNK_HEAD;
   memcpy(bytes, name, sizeof name);
-  gconv_status status = GCONV_OK;
   if (compress2(bytes + sizeof name, &size, header->icc, (uLong)header->icc_bytes, Z_DEFAULT_COMPRESSION) != Z_OK)
-    status = gconv_fail(GCONV_NO_MEMORY, "no memory to compress an ICC profile");
-  else
-    status = gconv_sink_write(writer->sink, chunk, gconv_png_frame_chunk(chunk, "iCCP", sizeof name + size));
-  gconv_release(memory);
-  return status;
+    return gconv_fail(GCONV_NO_MEMORY, "no memory to compress an ICC profile");
+  return gconv_sink_write(writer->sink, chunk, gconv_png_frame_chunk(chunk, "iCCP", sizeof name + size));
 }
 
 static uint32_t resolution_of(double pixels_per_metre) {

@@ -161,11 +161,8 @@ static gconv_status read_text_samples(gconv_reader *reader, void *row, size_t sa
 static gconv_status read_packed_bits(gconv_reader *reader, uint8_t *row) {
   pnm_state *state = reader->state;
   size_t bytes = ((size_t)state->header.width + 7) / 8;
-  if (!state->bits) {
-    void *bits = NULL;
-    GCONV_TRY(gconv_allocate(bytes, "a row of bits", &bits));
-    state->bits = bits;
-  }
+  if (!state->bits)
+    GCONV_ALLOCATE(state->bits, bytes, "a row of bits");
   GCONV_TRY(gconv_source_read_exactly(reader->source, state->bits, bytes, "its pixels"));
   for (int32_t x = 0; x < state->header.width; x++)
     row[x] = state->bits[x / 8] >> (7 - x % 8) & 1 ? 0 : UINT8_MAX;
@@ -283,13 +280,11 @@ static gconv_status skip_pixels(gconv_reader *reader) {
   const pnm_state *state = reader->state;
   if (state->kind > 3 && gconv_source_can_rewind(reader->source))
     return gconv_source_rewind(reader->source, reader->source->position + pixel_bytes(state, &state->header));
-  void *row = NULL;
-  GCONV_TRY(gconv_allocate(gconv_image_row_bytes(&state->header), "a row of pixels", &row));
-  gconv_status status = GCONV_OK;
-  for (int32_t y = 0; y < state->header.height && status == GCONV_OK; y++)
-    status = read_row(reader, row);
-  gconv_release(row);
-  return status;
+  GCONV_FREED void *row = NULL;
+  GCONV_ALLOCATE(row, gconv_image_row_bytes(&state->header), "a row of pixels");
+  for (int32_t y = 0; y < state->header.height; y++)
+    GCONV_TRY(read_row(reader, row));
+  return GCONV_OK;
 }
 
 /* Counts the images of a file. The header of the first was read. */

@@ -174,22 +174,19 @@ gconv_status gconv_reader_read_all(gconv_reader *reader, size_t limit, uint8_t *
   uint64_t most =
       known ? source->max_bytes : source->max_bytes / 3; /* a pipe's memory doubles, and old and new exist together */
   bool bounded = source->max_bytes > 0 && most < limit;
-  gconv_status status = GCONV_TOO_LARGE;
   if (bounded)
     limit = (size_t)most;
-  if (!known || source->size <= limit)
-    status = gconv_source_read_all(source, limit, bytes, size);
-  if (status == GCONV_OK) {
-    reader->held = *size;
-    reader->bytes += *size;
-  } else if (status == GCONV_TOO_LARGE && bounded) {
+  gconv_status status = known && source->size > limit ? GCONV_TOO_LARGE : gconv_source_read_all(source, limit, bytes, size);
+  if (status == GCONV_TOO_LARGE && bounded)
     return gconv_fail(
         status, "%s: a %s file is held in memory as a whole%s, and --memory leaves %.1f MB for it: raise --memory",
         source->name, reader->format->info.name, known ? "" : " where it comes through a pipe", (double)limit * 1e-6);
-  } else if (status == GCONV_TOO_LARGE) {
+  if (status == GCONV_TOO_LARGE)
     return gconv_fail(status, "%s: larger than the %zu bytes allowed here", source->name, limit);
-  }
-  return status;
+  GCONV_TRY(status);
+  reader->held = *size;
+  reader->bytes += *size;
+  return GCONV_OK;
 }
 
 /* ---- Rows ---- */
@@ -332,11 +329,9 @@ gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_
   size_t bytes = gconv_image_row_bytes(&reader->header);
   if (!reader->whole) {
     size_t size;
-    void *whole = NULL;
     gconv_multiply(bytes, (size_t)gconv_image_row_count(&reader->header), &size);
-    GCONV_TRY(gconv_allocate(size, "an image", &whole));
-    reader->whole = whole;
-    GCONV_TRY(read_all(reader, whole, bytes));
+    GCONV_ALLOCATE(reader->whole, size, "an image");
+    GCONV_TRY(read_all(reader, reader->whole, bytes));
   }
   const uint8_t *next = reader->whole + (size_t)reader->rows_read * bytes;
   for (size_t i = 0; i < (size_t)count; i++)

@@ -88,24 +88,19 @@ size_t gconv_row_reader_held_bytes(const gconv_row_reader *rows) {
 /* There are up to COPIES copies of metadata at once: as in the file, joined or inflated, and as they are kept. */
 double gconv_row_reader_opening_bytes(const char *path) {
   enum { COPIES = 3 };
-  gconv_source source;
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   struct stat file;
   const uint8_t *bytes;
   size_t got = 0;
-  double size = 0;
-  char *name = strndup(path, gconv_member_split(path));
-  bool regular = name && stat(name, &file) == 0 && S_ISREG(file.st_mode);
-  if (regular && gconv_source_open(name, &source) == GCONV_OK &&
-      gconv_source_peek(&source, SNIFFED_BYTES, &bytes, &got) == GCONV_OK) {
-    const gconv_format *format = gconv_format_by_content(bytes, got);
-    size = (double)source.size;
-    if (!format || !format->opens_whole)
-      size = COPIES * fmin(size * (format && format->most_expansion ? format->most_expansion : 1), GCONV_MOST_METADATA);
-  }
-  if (regular)
-    gconv_source_close(&source);
-  free(name);
-  return size;
+  GCONV_FREED char *name = strndup(path, gconv_member_split(path));
+  if (!name || stat(name, &file) != 0 || !S_ISREG(file.st_mode) || gconv_source_open(name, &source) != GCONV_OK ||
+      gconv_source_peek(&source, SNIFFED_BYTES, &bytes, &got) != GCONV_OK)
+    return 0;
+  const gconv_format *format = gconv_format_by_content(bytes, got);
+  const double size = (double)source.size;
+  return format && format->opens_whole
+             ? size
+             : COPIES * fmin(size * (format && format->most_expansion ? format->most_expansion : 1), GCONV_MOST_METADATA);
 }
 
 static gconv_status refuse_jpeg(const gconv_row_reader *rows, const char *why) {
@@ -114,16 +109,14 @@ static gconv_status refuse_jpeg(const gconv_row_reader *rows, const char *why) {
 }
 
 gconv_status gconv_row_reader_jpeg(gconv_row_reader *rows, void **jpeg, size_t *size) {
-  uint8_t *bytes = NULL;
+  GCONV_FREED uint8_t *bytes = NULL;
   if (rows->reader.obstacle)
     return refuse_jpeg(rows, rows->reader.obstacle);
   GCONV_TRY(gconv_source_copy(&rows->source, &bytes, size));
-  if (!gconv_jpeg_is_whole(bytes, *size)) {
-    gconv_release(bytes);
+  if (!gconv_jpeg_is_whole(bytes, *size))
     return refuse_jpeg(rows, "its data do not end where they should, or have marks amidst");
-  }
   rows->reader.used = true;
-  *jpeg = bytes;
+  *jpeg = gconv_taken(&bytes);
   return GCONV_OK;
 }
 

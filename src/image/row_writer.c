@@ -173,14 +173,11 @@ enum { METADATA_KINDS = sizeof metadata_kinds / sizeof metadata_kinds[0] };
 /* Returns whether EXIF that will be written has the resolution. */
 static bool exif_has_resolution(const gconv_image *header, int held) {
   gconv_exif exif = {0};
-  void *copy = NULL;
+  GCONV_FREED void *copy = NULL;
   size_t size;
-  if (!header->exif || !(held & GCONV_HOLDS_EXIF) ||
-      gconv_allocate(gconv_exif_room(header->exif_bytes), "EXIF", &copy) != GCONV_OK)
-    return false;
-  bool read = !gconv_exif_read(header->exif, header->exif_bytes, copy, &size, &exif);
-  gconv_release(copy);
-  return read && exif.pixels_per_metre_x > 0;
+  return header->exif && (held & GCONV_HOLDS_EXIF) &&
+         gconv_allocate(gconv_exif_room(header->exif_bytes), "EXIF", &copy) == GCONV_OK &&
+         !gconv_exif_read(header->exif, header->exif_bytes, copy, &size, &exif) && exif.pixels_per_metre_x > 0;
 }
 
 /* Removes metadata that are not in `held` from the header. A warning says so, once for all files of a run. */

@@ -20,14 +20,12 @@
 /* ---- Blocks ---- */
 
 static gconv_status make_room(size_t bytes, uint8_t **memory, size_t *room) {
-  void *larger = NULL;
   if (bytes <= *room)
     return GCONV_OK;
   gconv_release(*memory);
   *memory = NULL;
   *room = 0;
-  GCONV_TRY(gconv_allocate(bytes, "pixels of a TIFF", &larger));
-  *memory = larger;
+  GCONV_ALLOCATE(*memory, bytes, "pixels of a TIFF");
   *room = bytes;
   return GCONV_OK;
 }

@@ -41,6 +41,10 @@ static bool make_target(target *to, uint64_t size) {
   return to->bytes != NULL;
 }
 
+static void free_target(target *to) {
+  free(to->bytes);
+}
+
 /* Appends `bytes` zeros, from an even position on. *at becomes this position. Returns false if there is not enough room. */
 static bool reserve(target *to, size_t bytes, size_t *at) {
   *at = (to->size + 1) & ~(size_t)1;
@@ -137,19 +141,17 @@ gconv_status gconv_tiff_read_exif(gconv_reader *reader, const gconv_source *sour
   gconv_tiff_origin from;
   if (!gconv_tiff_find_origin(source, &from))
     return GCONV_OK;
-  target to = {.big_endian = from.big_endian, .wide = 4, .size = HEADER_BYTES};
+  GCONV_ENDED_BY(free_target) target to = {.big_endian = from.big_endian, .wide = 4, .size = HEADER_BYTES};
   GCONV_NEED_MEMORY(make_target(&to, source->size), "no memory for EXIF");
   memset(to.bytes, from.big_endian ? 'M' : 'I', 2);
   put(&to, 2, 42, 2);
   put(&to, 4, HEADER_BYTES, 4);
-  gconv_status status = GCONV_OK;
   if (copy_directory(&from, directory, MAIN, &to, &position) && to.kept > 0)
-    status = gconv_metadata_set_exif(&reader->header, to.bytes, to.size);
+    GCONV_TRY(gconv_metadata_set_exif(&reader->header, to.bytes, to.size));
   if (to.damaged > 0)
     gconv_reader_note(reader, "%zu damaged entr%s left out", to.damaged,
                       to.damaged == 1 ? "y of its EXIF is" : "ies of its EXIF are");
-  free(to.bytes);
-  return status;
+  return GCONV_OK;
 }
 
 /* ---- Writing ---- */
@@ -165,21 +167,19 @@ static bool is_said_otherwise(unsigned tag) {
 /* Sets a tag to the text of the entry. A description becomes the comment of `description` instead, unless that has one. */
 static gconv_status set_text(const gconv_tiff_origin *from, const gconv_tiff_entry *e, TIFF *handle,
                              gconv_image *description, bool *done) {
-  void *text = NULL;
+  GCONV_FREED char *text = NULL;
   *done = false;
   if (e->type != GCONV_TIFF_ASCII || e->value > from->source->size || e->bytes > from->source->size - e->value)
     return GCONV_OK;
-  GCONV_TRY(gconv_allocate(e->bytes + 1, "EXIF", &text));
+  GCONV_ALLOCATE(text, e->bytes + 1, "EXIF");
   memset(text, 0, e->bytes + 1);
-  gconv_status status = GCONV_OK;
   size_t length = 0;
   *done = gconv_tiff_fetch(from, e->value, text, e->bytes) && !(e->tag == TIFFTAG_IMAGEDESCRIPTION && description->comment);
   if (*done && e->tag == TIFFTAG_IMAGEDESCRIPTION)
-    status = gconv_metadata_add_comment(description, &length, text, strlen(text));
-  else if (*done)
-    gconv_tiff.TIFFSetField(handle, e->tag, (const char *)text);
-  gconv_release(text);
-  return status;
+    return gconv_metadata_add_comment(description, &length, text, strlen(text));
+  if (*done)
+    gconv_tiff.TIFFSetField(handle, e->tag, text);
+  return GCONV_OK;
 }
 
 /* Sets the tags that EXIF's main directory has, and copies the directories to which it leads. */
@@ -217,14 +217,13 @@ gconv_status gconv_tiff_write_exif(gconv_tiff_file *file, bool big, const gconv_
     return GCONV_OK;
   gconv_source_of_bytes(file->name, bytes, header->exif_bytes, &block);
   const gconv_tiff_origin from = {.source = &block, .big_endian = bytes[0] == 'M', .wide = 4};
-  target to = {.base = file->end, .big_endian = gconv_host_is_big_endian(), .wide = big ? 8 : 4};
+  GCONV_ENDED_BY(free_target) target to = {.base = file->end, .big_endian = gconv_host_is_big_endian(), .wide = big ? 8 : 4};
   GCONV_NEED_MEMORY(make_target(&to, header->exif_bytes), "no memory for EXIF");
-  gconv_status status = set_tags(&from, &to, file->handle, description);
-  if (status == GCONV_OK && to.size > 0)
-    status = gconv_tiff_append(file, to.bytes, to.size);
+  GCONV_TRY(set_tags(&from, &to, file->handle, description));
+  if (to.size > 0)
+    GCONV_TRY(gconv_tiff_append(file, to.bytes, to.size));
   if (to.damaged > 0)
     gconv_warn_once("EXIF left out", "%s: %zu entr%s left out: TIFF has no place for %s", file->name, to.damaged,
                     to.damaged == 1 ? "y of its EXIF is" : "ies of its EXIF are", to.damaged == 1 ? "it" : "them");
-  free(to.bytes);
-  return status;
+  return GCONV_OK;
 }

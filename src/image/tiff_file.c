@@ -175,11 +175,11 @@ static tmsize_t read_bytes(thandle_t handle, void *bytes, tmsize_t size) {
 
 /* Makes the memory large enough for `size` bytes. */
 static gconv_status make_room(gconv_tiff_file *file, uint64_t size) {
-  void *larger = NULL;
+  uint8_t *larger;
   if (size <= file->room)
     return GCONV_OK;
   size_t room = gconv_room((size_t)size);
-  GCONV_TRY(gconv_allocate(room, "a TIFF", &larger));
+  GCONV_ALLOCATE(larger, room, "a TIFF");
   if (file->end > 0)
     memcpy(larger, file->memory, (size_t)file->end);
   gconv_release(file->memory);

@@ -294,7 +294,8 @@ static gconv_status read_icc(const gconv_tiff_reading *s, gconv_reader *reader) 
   }
   if (!gconv_reader_has_room(reader, size))
     return GCONV_OK;
-  GCONV_TRY(gconv_allocate(size, "an ICC profile", &reader->header.icc));
+  GCONV_ALLOCATE(reader->header.icc, size, "an ICC profile");
+
   memcpy(reader->header.icc, bytes, size);
   reader->header.icc_bytes = size;
   return GCONV_OK;

@@ -227,26 +227,24 @@ gconv_status gconv_tiff_read_tags(gconv_reader *reader, const gconv_source *sour
   const shape its = {header->frames, header->height, header->width, header->channels, (int32_t)header->type, pages};
   gconv_tiff_origin from;
   size_t entries, room, empty = sizeof first + padded(sizeof its), used = empty;
-  void *tags = NULL;
+  GCONV_FREED uint8_t *tags = NULL;
   if (!gconv_tiff_find_origin(source, &from) || !gconv_tiff_read_count(&from, &directory, &entries) ||
       !room_of(&from, directory, entries, &room))
     return GCONV_OK;
-  GCONV_TRY(gconv_allocate(room, "tags of a TIFF", &tags));
+  GCONV_ALLOCATE(tags, room, "tags of a TIFF");
   memset(tags, 0, room);
   memcpy(tags, &first, sizeof first);
-  memcpy((uint8_t *)tags + sizeof first, &its, sizeof its);
+  memcpy(tags + sizeof first, &its, sizeof its);
   for (size_t i = 0; i < entries; i++, directory += gconv_tiff_entry_bytes(&from)) {
     gconv_tiff_entry e;
     bool whole = gconv_tiff_read_entry(&from, directory, &e) && e.bytes <= source->size;
     if (described || !is_layout(&from, &e))
       take(reader, &from, &e, whole, tags, &used);
   }
-  if (used == empty) {
-    gconv_release(tags);
-    return GCONV_OK;
+  if (used > empty) {
+    reader->header.tags = gconv_taken(&tags);
+    reader->header.tags_bytes = used;
   }
-  reader->header.tags = tags;
-  reader->header.tags_bytes = used;
   return GCONV_OK;
 }
 
@@ -311,15 +309,13 @@ static bool is_shape_alone(const char *text) {
 
 /* Sets the description, changed where the header has another type of samples. */
 static gconv_status set_description(TIFF *handle, const gconv_image *header, const shape *its, const char *text) {
-  void *memory = NULL;
-  GCONV_TRY(gconv_allocate(strlen(text) + 16, "a description", &memory));
-  char *out = memory;
+  GCONV_FREED char *out = NULL;
+  GCONV_ALLOCATE(out, strlen(text) + 16, "a description");
   if (strncmp(text, "ImageJ=", 7) == 0 && its->type != (int32_t)header->type)
     drop_range(text, out);
   else
     set_ome_type(text, header->type, out);
   gconv_tiff.TIFFSetField(handle, TIFFTAG_IMAGEDESCRIPTION, out);
-  gconv_release(memory);
   return GCONV_OK;
 }
 

@@ -85,19 +85,18 @@ static void set_icc(TIFF *handle, const gconv_image *header) {
 /* Sets XMP, EXIF and the comment, for the first page. */
 static gconv_status set_metadata(state *s) {
   const gconv_image *header = s->writer->header;
-  gconv_image description = {0}; /* only its field `comment` is used */
+  GCONV_ENDED_BY(gconv_image_free) gconv_image description = {0}; /* only its field `comment` is used */
   TIFF *handle = s->file.handle;
   if (header->xmp && header->xmp_bytes <= UINT32_MAX)
     gconv_tiff.TIFFSetField(handle, TIFFTAG_XMLPACKET, (uint32_t)header->xmp_bytes, header->xmp);
-  gconv_status status = gconv_tiff_write_exif(&s->file, s->big, header, &description);
+  GCONV_TRY(gconv_tiff_write_exif(&s->file, s->big, header, &description));
   bool same = header->comment && description.comment && strcmp(header->comment, description.comment) == 0;
   size_t length = description.comment ? strlen(description.comment) : 0;
-  if (status == GCONV_OK && header->comment && !same)
-    status = gconv_metadata_add_comment(&description, &length, header->comment, strlen(header->comment));
-  if (status == GCONV_OK && description.comment && !s->described)
+  if (header->comment && !same)
+    GCONV_TRY(gconv_metadata_add_comment(&description, &length, header->comment, strlen(header->comment)));
+  if (description.comment && !s->described)
     gconv_tiff.TIFFSetField(handle, TIFFTAG_IMAGEDESCRIPTION, description.comment);
-  gconv_image_free(&description);
-  return status;
+  return GCONV_OK;
 }
 
 static gconv_status set_tags(state *s) {
@@ -327,11 +326,9 @@ static gconv_status deflate_strips(state *s, const uint8_t *rows, size_t stride,
 /* ---- Strips ---- */
 
 static gconv_status make_held(state *s) {
-  void *memory = NULL;
   if (s->held)
     return GCONV_OK;
-  GCONV_TRY(gconv_allocate((size_t)s->strip_rows * s->row_bytes, "rows of a TIFF", &memory));
-  s->held = memory;
+  GCONV_ALLOCATE(s->held, (size_t)s->strip_rows * s->row_bytes, "rows of a TIFF");
   return GCONV_OK;
 }
 

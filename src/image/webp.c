@@ -235,8 +235,7 @@ static gconv_status decode_to(gconv_reader *reader, int32_t wanted) {
   const gconv_image *header = &reader->header;
   if (!r->decoder)
     r->decoder = webp.WebPINewRGB(header->channels == 4 ? MODE_RGBA : MODE_RGB, NULL, 0, 0);
-  if (!r->decoder)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to decode a WebP", reader->source->name);
+  GCONV_NEED_MEMORY(r->decoder, "%s: no memory to decode a WebP", reader->source->name);
   while (r->ready < wanted || (wanted == header->height && r->given < r->size)) {
     size_t left = r->size - r->given, part = r->size / PARTS + 1;
     r->given += left < part ? left : part;
@@ -282,10 +281,8 @@ static gconv_status start(gconv_writer *writer) {
   GCONV_TRY(load(writer->name));
   writing *w = writer->state;
   webp.WebPMemoryWriterInit(&w->file);
-  void *memory = NULL;
   w->row_bytes = (size_t)header->width * (has_alpha(writer) ? 4 : 3);
-  GCONV_TRY(gconv_allocate(w->row_bytes * (size_t)header->height, "an image", &memory));
-  w->rows = memory;
+  GCONV_ALLOCATE(w->rows, w->row_bytes * (size_t)header->height, "an image");
   return GCONV_OK;
 }
 

@@ -53,14 +53,11 @@ static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs
 }
 
 gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_outputs *outputs) {
-  gconv_texts searched = {0};
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < inputs->folders.count && status == GCONV_OK; i++)
-    status = gconv_texts_append(&searched, gconv_path_canonical(inputs->folders.items[i]));
+  GCONV_ENDED_BY(gconv_texts_free) gconv_texts searched = {0};
+  for (size_t i = 0; i < inputs->folders.count; i++)
+    GCONV_TRY(gconv_texts_append(&searched, gconv_path_canonical(inputs->folders.items[i])));
   gconv_texts_sort(&searched);
-  GCONV_THEN(status, refuse_among(inputs, outputs, &searched));
-  gconv_texts_free(&searched);
-  return status;
+  return refuse_among(inputs, outputs, &searched);
 }
 
 /* The files that lie at the paths of results, so that an earlier run made them. */
@@ -81,13 +78,13 @@ static bool is_no_result(const gconv_input *input, size_t i, void *user) {
 }
 
 gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs) {
-  struct earlier earlier = {.known = calloc(outputs->paths.count, sizeof *earlier.known), .dropped = &outputs->earlier};
-  GCONV_NEED_MEMORY(earlier.known, "out of memory");
+  GCONV_FREED gconv_identity *known = calloc(outputs->paths.count, sizeof *known);
+  struct earlier earlier = {.known = known, .dropped = &outputs->earlier};
+  GCONV_NEED_MEMORY(known, "out of memory");
   for (size_t i = 0; i < outputs->paths.count; i++)
-    earlier.count += gconv_path_identify(outputs->paths.items[i], &earlier.known[earlier.count]);
-  qsort(earlier.known, earlier.count, sizeof *earlier.known, gconv_identity_compare);
+    earlier.count += gconv_path_identify(outputs->paths.items[i], &known[earlier.count]);
+  qsort(known, earlier.count, sizeof *known, gconv_identity_compare);
   gconv_outputs_keep(inputs, outputs, is_no_result, &earlier);
-  free(earlier.known);
   return GCONV_OK;
 }
 
@@ -96,19 +93,17 @@ gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *out
 /* Lists the folders in which inputs were found: canonical names, sorted. */
 static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folders) {
   const char *last = "";
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < inputs->count && status == GCONV_OK; i++) {
+  for (size_t i = 0; i < inputs->count; i++) {
     const char *file = inputs->items[i].file;
     size_t length = (size_t)(gconv_path_name(file) - file);
     if (!inputs->items[i].found || (last[0] && strncmp(last, file, length) == 0 && gconv_path_name(last) == last + length))
       continue; /* it lies in the folder of the input before */
-    char *own = gconv_path_folder(file);
-    status = gconv_texts_append(folders, own ? gconv_path_canonical(own) : NULL);
-    free(own);
+    GCONV_FREED char *own = gconv_path_folder(file);
+    GCONV_TRY(gconv_texts_append(folders, own ? gconv_path_canonical(own) : NULL));
     last = file;
   }
   gconv_texts_sort(folders);
-  return status;
+  return GCONV_OK;
 }
 
 /* Refuses a result that would replace the file at `path`, unless a mark or a manifest says that the file is a result.
@@ -128,19 +123,25 @@ static gconv_status check_file(const gconv_outputs *outputs, const char *path, g
       path);
 }
 
-gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *outputs) {
-  gconv_texts folders = {0};
-  gconv_manifest *manifest = NULL;
-  gconv_status status = outputs->make_folders ? find_folders(inputs, &folders) : GCONV_OK;
-  for (size_t i = 0; i < outputs->paths.count && folders.count > 0 && status == GCONV_OK; i++) {
-    bool is = false;
-    status = lies_in(&folders, outputs->paths.items[i], &is);
+static gconv_status check_own(const gconv_texts *folders, gconv_outputs *outputs, gconv_manifest **manifest) {
+  for (size_t i = 0; i < outputs->paths.count && folders->count > 0; i++) {
+    bool is;
+    GCONV_TRY(lies_in(folders, outputs->paths.items[i], &is));
     outputs->among |= is;
-    if (status == GCONV_OK && is)
-      status = check_file(outputs, outputs->paths.items[i], &manifest);
+    if (is)
+      GCONV_TRY(check_file(outputs, outputs->paths.items[i], manifest));
   }
+  return GCONV_OK;
+}
+
+gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *outputs) {
+  GCONV_ENDED_BY(gconv_texts_free) gconv_texts folders = {0};
+  gconv_manifest *manifest = NULL;
+  if (!outputs->make_folders)
+    return GCONV_OK;
+  GCONV_TRY(find_folders(inputs, &folders));
+  gconv_status status = check_own(&folders, outputs, &manifest);
   gconv_manifest_close(manifest);
-  gconv_texts_free(&folders);
   return status;
 }
 
@@ -150,11 +151,10 @@ gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *
  * capitals is the same file, and whether the file takes extended attributes. */
 static gconv_status probe(const gconv_outputs *outputs, bool *ignores_case, bool *takes_marks) {
   static const char name[] = ".gconv-probe-XXXXXX", capitals[] = ".GCONV-PROBE";
-  char *path = NULL;
-  if (asprintf(&path, "%s%s", outputs->folder, name) < 0)
-    return gconv_no_memory();
+  GCONV_FREED char *path = gconv_format_text("%s%s", outputs->folder, name);
+  GCONV_NEED_MEMORY(path, "out of memory");
   int file = mkstemp(path);
-  char *other = file >= 0 ? strdup(path) : NULL;
+  GCONV_FREED char *other = file >= 0 ? strdup(path) : NULL;
   if (other)
     memcpy(other + strlen(outputs->folder), capitals, strlen(capitals));
   *ignores_case = other && access(other, F_OK) == 0;
@@ -163,8 +163,6 @@ static gconv_status probe(const gconv_outputs *outputs, bool *ignores_case, bool
     close(file);
     unlink(path);
   }
-  free(path);
-  free(other);
   return GCONV_OK;
 }
 

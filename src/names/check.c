@@ -59,11 +59,9 @@ gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *pat
   if (!outputs->make_folders)
     return GCONV_OK;
   GCONV_TRY(check_length(path));
-  char *root = root_of(outputs), *real = gconv_path_canonical(path);
-  gconv_status status = root && real ? check_place(outputs, root, path, real) : gconv_no_memory();
-  free(root);
-  free(real);
-  return status == GCONV_OK ? gconv_make_folders(path, 0777) : status;
+  GCONV_FREED char *root = root_of(outputs), *real = gconv_path_canonical(path);
+  GCONV_TRY(root && real ? check_place(outputs, root, path, real) : gconv_no_memory());
+  return gconv_make_folders(path, 0777);
 }
 
 /* ---- Results that land on each other ------------------------------------------------------------------------------- */
@@ -125,21 +123,18 @@ static int compare_cases(const void *a, const void *b) {
 /* Refuses results outside the folder of -o, and two results at one place. Sorts the targets. */
 static gconv_status check_targets(const gconv_inputs *inputs, gconv_outputs *outputs, gconv_key *targets) {
   size_t count = outputs->paths.count;
-  char *root = root_of(outputs);
-  gconv_status status = root ? GCONV_OK : gconv_no_memory();
-  for (size_t i = 0; i < count && status == GCONV_OK; i++)
-    status = check_place(outputs, root, outputs->paths.items[i], targets[i].text);
-  if (status == GCONV_OK)
-    gconv_keys_sort(targets, count);
-  for (size_t i = 1; i < count && status == GCONV_OK; i++)
+  GCONV_FREED char *root = root_of(outputs);
+  GCONV_NEED_MEMORY(root, "out of memory");
+  for (size_t i = 0; i < count; i++)
+    GCONV_TRY(check_place(outputs, root, outputs->paths.items[i], targets[i].text));
+  gconv_keys_sort(targets, count);
+  for (size_t i = 1; i < count; i++)
     if (strcmp(targets[i - 1].text, targets[i].text) == 0)
-      status = complain_collision(inputs, outputs, targets[i - 1].number, targets[i].number);
-  if (status == GCONV_OK)
-    qsort(targets, count, sizeof *targets, compare_cases);
-  for (size_t i = 1; i < count && status == GCONV_OK; i++)
+      return complain_collision(inputs, outputs, targets[i - 1].number, targets[i].number);
+  qsort(targets, count, sizeof *targets, compare_cases);
+  for (size_t i = 1; i < count; i++)
     outputs->alike |= compare_cases(&targets[i - 1], &targets[i]) == 0;
-  free(root);
-  return status;
+  return GCONV_OK;
 }
 
 static gconv_status check_places(const gconv_inputs *inputs, gconv_outputs *outputs) {
@@ -184,13 +179,12 @@ static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs
 /* Finds the identity of the file in PATH:NAME. */
 static bool identify_bank(const char *spec, gconv_identity *identity) {
   bool found = false;
-  char *path = strdup(spec);
+  GCONV_FREED char *path = strdup(spec);
   for (char *colon = path ? strchr(path, ':') : NULL; colon && !found; colon = strchr(colon + 1, ':')) {
     *colon = '\0';
     found = gconv_path_identify(path, identity);
     *colon = ':';
   }
-  free(path);
   return found;
 }
 
@@ -208,9 +202,7 @@ static gconv_status check_filters(const gconv_texts *filters, bool banks, const 
 
 gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs,
                                          gconv_message *message) {
-  GCONV_NEED(message);
-  GCONV_NEED_TOLD(filters, message);
-  GCONV_NEED_TOLD(outputs, message);
+  GCONV_NEED_TOLD(message, filters, outputs);
   return gconv_tell(check_filters(filters, banks, outputs), message);
 }
 
@@ -247,10 +239,8 @@ static gconv_status check_folder(const char *folder, bool make, const char *path
     return check_there(folder, path);
   if (!make)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot be written: there is no folder %s: make it first", path, folder);
-  char *nearest = nearest_folder(folder);
-  gconv_status result = nearest ? check_there(nearest, path) : gconv_no_memory();
-  free(nearest);
-  return result;
+  GCONV_FREED char *nearest = nearest_folder(folder);
+  return nearest ? check_there(nearest, path) : gconv_no_memory();
 }
 
 /* Checks the place of one result. *folder is the folder that was checked last: many results share one. */
@@ -271,12 +261,10 @@ static gconv_status check_path(const char *path, bool make, char **folder) {
 }
 
 static gconv_status check_folders(const gconv_outputs *outputs) {
-  char *folder = NULL;
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < outputs->paths.count && status == GCONV_OK; i++)
-    status = check_path(outputs->paths.items[i], outputs->make_folders, &folder);
-  free(folder);
-  return status;
+  GCONV_FREED char *folder = NULL;
+  for (size_t i = 0; i < outputs->paths.count; i++)
+    GCONV_TRY(check_path(outputs->paths.items[i], outputs->make_folders, &folder));
+  return GCONV_OK;
 }
 
 static bool does_fit(const gconv_input *input, size_t i, void *user) {
@@ -287,10 +275,10 @@ static bool does_fit(const gconv_input *input, size_t i, void *user) {
 
 /* Drops inputs whose results have too long a path, and notes each in inputs->missed. Fails if no input is left. */
 static gconv_status drop_long(gconv_inputs *inputs, gconv_outputs *outputs, bool array) {
-  bool *fits = array ? NULL : calloc(inputs->count + 1, sizeof *fits);
   size_t fitting = 0;
   if (array)
     return check_length(outputs->paths.items[0]);
+  GCONV_FREED bool *fits = calloc(inputs->count + 1, sizeof *fits);
   GCONV_NEED_MEMORY(fits, "out of memory");
   for (size_t i = 0; i < inputs->count; i++) {
     gconv_status status = GCONV_OK;
@@ -300,11 +288,11 @@ static gconv_status drop_long(gconv_inputs *inputs, gconv_outputs *outputs, bool
     if (status != GCONV_OK && !gconv_texts_add(&inputs->missed, strdup(gconv_last_error())))
       break;
   }
-  bool none = fitting == 0 && inputs->count > 0;
-  if (!none && fitting < inputs->count)
+  if (fitting == 0 && inputs->count > 0)
+    return check_length(outputs->paths.items[0]);
+  if (fitting < inputs->count)
     gconv_outputs_keep(inputs, outputs, does_fit, fits);
-  free(fits);
-  return none ? check_length(outputs->paths.items[0]) : GCONV_OK;
+  return GCONV_OK;
 }
 
 static gconv_status check_all(gconv_inputs *inputs, gconv_outputs *outputs) {
@@ -332,8 +320,6 @@ static gconv_status check_all(gconv_inputs *inputs, gconv_outputs *outputs) {
 }
 
 gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
-  GCONV_NEED(message);
-  GCONV_NEED_TOLD(inputs, message);
-  GCONV_NEED_TOLD(outputs, message);
+  GCONV_NEED_TOLD(message, inputs, outputs);
   return gconv_tell(check_all(inputs, outputs), message);
 }

@@ -52,10 +52,9 @@ static gconv_status find_one(gconv_search *search, const char *spec) {
 /* Finds the folder that `output` names; in a template, the folder before the first field. Standard output and files have
  * none. */
 static gconv_status find_results(gconv_search *search, const char *output) {
-  char *folder = gconv_template_is_one(output) ? gconv_template_folder(output) : gconv_template_plain(output);
+  GCONV_FREED char *folder = gconv_template_is_one(output) ? gconv_template_folder(output) : gconv_template_plain(output);
   GCONV_NEED_MEMORY(folder, "out of memory");
   search->has_results = stat(folder, &search->results) == 0 && S_ISDIR(search->results.st_mode);
-  free(folder);
   return GCONV_OK;
 }
 
@@ -66,13 +65,11 @@ static gconv_status find_results(gconv_search *search, const char *output) {
 static char *make_key(const char *path, const char *here) {
   if (strstr(path, "..")) /* ".." may lead through a link */
     return gconv_path_canonical(path);
-  char *key = strdup(path[0] == '/' ? "/" : here);
-  char *whole = key ? realloc(key, strlen(key) + strlen(path) + 2) : NULL;
-  if (whole)
-    gconv_path_append(whole, path);
-  else
-    free(key);
-  return whole;
+  const char *from = path[0] == '/' ? "/" : here;
+  char *key = malloc(strlen(from) + strlen(path) + 2);
+  if (key)
+    gconv_path_append(strcpy(key, from), path);
+  return key;
 }
 
 /* Drops all names of a file but the first one. */
@@ -154,10 +151,7 @@ static gconv_status find_all(const gconv_texts *specs, bool recursive, const cha
 
 gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
                                gconv_message *message) {
-  GCONV_NEED(message);
-  GCONV_NEED_TOLD(specs, message);
-  GCONV_NEED_TOLD(output, message);
-  GCONV_NEED_TOLD(inputs, message);
+  GCONV_NEED_TOLD(message, specs, output, inputs);
   return gconv_tell(find_all(specs, recursive, output, inputs), message);
 }
 

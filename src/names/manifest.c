@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "names/paths.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -112,20 +111,21 @@ static gconv_status add_record(gconv_manifest *manifest, note record) {
 
 /* Reads all lines. Lines that are not whole are passed over: power may have failed while one was written. */
 static gconv_status read_lines(gconv_manifest *manifest, FILE *file) {
-  char *line = calloc(1, MOST_LINE), *last = line + MOST_LINE - 1, *end;
-  gconv_status status = line ? GCONV_OK : gconv_no_memory();
+  GCONV_FREED char *line = calloc(1, MOST_LINE);
+  char *last = line + MOST_LINE - 1, *end;
   bool passing = false; /* these bytes belong to a line that is too long */
   note record;
-  while (status == GCONV_OK && (*last = 1) && fgets(line, MOST_LINE, file)) {
+  GCONV_NEED_MEMORY(line, "out of memory");
+  while ((*last = 1) && fgets(line, MOST_LINE, file)) {
     bool is_cut = *last == '\0' && last[-1] != '\n';
     if (!is_cut && !passing && line[0] != '#' && (end = strchr(line, '\n'))) {
       *end = '\0';
-      status = parse_line(line, &record) ? add_record(manifest, record) : GCONV_OK;
+      if (parse_line(line, &record))
+        GCONV_TRY(add_record(manifest, record));
     }
     passing = is_cut;
   }
-  free(line);
-  return status;
+  return GCONV_OK;
 }
 
 static bool is_regular(int file, off_t *bytes) {
@@ -157,10 +157,8 @@ static gconv_status read_manifest(gconv_manifest *manifest, const char *path) {
 }
 
 static gconv_status read_named(gconv_manifest *manifest, const char *name) {
-  GCONV_FREED char *path = NULL;
-  if (asprintf(&path, "%s%s", manifest->folder, name) < 0)
-    return gconv_no_memory();
-  return read_manifest(manifest, path);
+  GCONV_FREED char *path = gconv_format_text("%s%s", manifest->folder, name);
+  return path ? read_manifest(manifest, path) : gconv_no_memory();
 }
 
 static int compare_records(const void *a, const void *b) {
@@ -168,17 +166,14 @@ static int compare_records(const void *a, const void *b) {
 }
 
 static gconv_status read_all(gconv_manifest *manifest) {
-  DIR *folder = opendir(manifest->folder[0] ? manifest->folder : ".");
-  if (!folder)
-    return GCONV_OK;
-  gconv_status status = GCONV_OK;
-  for (const struct dirent *entry = readdir(folder); entry && status == GCONV_OK; entry = readdir(folder))
-    if (strncmp(entry->d_name, NAME, strlen(NAME)) == 0)
-      status = read_named(manifest, entry->d_name);
-  closedir(folder);
+  GCONV_ENDED_BY(gconv_entries_free) gconv_entries entries = {0};
+  gconv_entries_read(manifest->folder, true, &entries); /* a folder that is not there yet has no entries */
+  for (int i = 0; i < entries.count; i++)
+    if (strncmp(entries.items[i]->d_name, NAME, strlen(NAME)) == 0)
+      GCONV_TRY(read_named(manifest, entries.items[i]->d_name));
   if (manifest->count > 0)
     qsort(manifest->records, manifest->count, sizeof *manifest->records, compare_records);
-  return status;
+  return GCONV_OK;
 }
 
 /* ---- Writing ------------------------------------------------------------------------------------------------------- */
@@ -244,10 +239,8 @@ static gconv_status open_own(gconv_manifest *manifest, bool shared) {
 static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard) {
   manifest->folder = strdup(outputs->folder);
   GCONV_NEED_MEMORY(manifest->folder, "out of memory");
-  int size = shard->count ? asprintf(&manifest->path, "%s" NAME "-%d-of-%d", manifest->folder, shard->number, shard->count)
-                          : asprintf(&manifest->path, "%s" NAME, manifest->folder);
-  if (size < 0)
-    manifest->path = NULL;
+  manifest->path = shard->count ? gconv_format_text("%s" NAME "-%d-of-%d", manifest->folder, shard->number, shard->count)
+                                : gconv_format_text("%s" NAME, manifest->folder);
   return manifest->path ? GCONV_OK : gconv_no_memory();
 }
 
@@ -299,11 +292,8 @@ gconv_status gconv_manifest_open_all(const gconv_outputs *outputs, const gconv_s
 
 gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, size_t *removed,
                                  gconv_manifest **result, gconv_message *message) {
-  GCONV_NEED(message);
-  GCONV_NEED_TOLD(outputs, message);
-  GCONV_NEED_TOLD(shard, message);
-  GCONV_NEED_TOLD(result, message);
-  GCONV_NEED_TOLD(outputs->folder, message);
+  GCONV_NEED_TOLD(message, outputs, shard, result);
+  GCONV_NEED_TOLD(message, outputs->folder);
   return gconv_tell(gconv_manifest_open_all(outputs, shard, job, removed, result), message);
 }
 
@@ -357,15 +347,12 @@ static gconv_finding look_up(const gconv_manifest *manifest, const char *path, c
 
 gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char *path, const char *relative,
                                      gconv_print input) {
-  char *name = name_of(manifest, path), *source = escaped(relative);
-  gconv_finding finding = name && source ? look_up(manifest, path, name, source, input) : GCONV_FOUND_NEW;
-  free(name);
-  free(source);
-  return finding;
+  GCONV_FREED char *name = name_of(manifest, path), *source = escaped(relative);
+  return name && source ? look_up(manifest, path, name, source, input) : GCONV_FOUND_NEW;
 }
 
 bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path) {
-  char *name = name_of(manifest, path);
+  GCONV_FREED char *name = name_of(manifest, path);
   gconv_print print = {0};
   bool knows = false;
   for (const note *at = name ? find(manifest, name) : NULL; at && is_of(manifest, at, name); at++) {
@@ -373,7 +360,6 @@ bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path) {
       print = gconv_print_of(path);
     knows |= equal(at->result, print);
   }
-  free(name);
   return knows;
 }
 
@@ -387,14 +373,12 @@ gconv_finding gconv_manifest_find(const gconv_manifest *manifest, const char *pa
 /* Makes the line of a result. For free(); NULL without memory. */
 static char *make_line(const gconv_manifest *manifest, const char *path, gconv_print result, const char *relative,
                        gconv_print input) {
-  char *name = name_of(manifest, path), *source = escaped(relative), *line = NULL;
-  if (name && source &&
-      asprintf(&line, "%" PRIu64 "\t%08" PRIx32 "\t%" PRIu64 "\t%08" PRIx32 "\t%016" PRIx64 "\t%s\t%s\t%s\n", result.bytes,
-               result.crc32, input.bytes, input.crc32, manifest->job, gconv_version(), name, source) < 0)
-    line = NULL;
-  free(name);
-  free(source);
-  return line;
+  GCONV_FREED char *name = name_of(manifest, path), *source = escaped(relative);
+  return name && source
+             ? gconv_format_text("%" PRIu64 "\t%08" PRIx32 "\t%" PRIu64 "\t%08" PRIx32 "\t%016" PRIx64 "\t%s\t%s\t%s\n",
+                                 result.bytes, result.crc32, input.bytes, input.crc32, manifest->job, gconv_version(), name,
+                                 source)
+             : NULL;
 }
 
 gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input) {
@@ -402,16 +386,16 @@ gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, cons
       input.known ? gconv_print_of(path) : (gconv_print){0}; /* the content of a pipe cannot be looked up later */
   if (!result.known)                                         /* it is a pipe, or a file that was removed */
     return GCONV_OK;
-  char *line = make_line(manifest, path, result, relative, input);
-  gconv_status status = line ? GCONV_OK : gconv_no_memory();
+  GCONV_FREED char *line = make_line(manifest, path, result, relative, input);
+  gconv_status status = GCONV_OK;
+  GCONV_NEED_MEMORY(line, "out of memory");
   pthread_mutex_lock(&manifest->lock);
-  if (line && manifest->file >= 0 && !write_all(manifest->file, line, strlen(line))) {
+  if (manifest->file >= 0 && !write_all(manifest->file, line, strlen(line))) {
     status = complain_file(manifest, "write");
     close(manifest->file);
     manifest->file = -1;
   }
   pthread_mutex_unlock(&manifest->lock);
-  free(line);
   return status;
 }
 

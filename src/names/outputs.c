@@ -41,7 +41,7 @@ static gconv_status expand(const struct namer *namer, FILE *out, const char *par
 static gconv_status make_path(const struct namer *namer, const char *template, const char *relative,
                               const gconv_template_values *values, char **made) {
   const char *name = gconv_path_name(template), *inner = gconv_path_name(relative);
-  char *path = NULL;
+  GCONV_FREED char *path = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&path, &size);
   GCONV_NEED_MEMORY(out, "out of memory");
@@ -50,12 +50,10 @@ static gconv_status make_path(const struct namer *namer, const char *template, c
     fprintf(out, "%.*s", (int)(inner - relative), relative);
   GCONV_THEN(status, expand(namer, out, name, strlen(name), values));
   bool whole = fclose(out) == 0;
-  if (status == GCONV_OK && whole) {
-    *made = path;
-    return GCONV_OK;
-  }
-  free(path);
-  return status == GCONV_OK ? gconv_no_memory() : status;
+  GCONV_TRY(status);
+  GCONV_NEED_MEMORY(whole, "out of memory");
+  *made = gconv_taken(&path);
+  return GCONV_OK;
 }
 
 /* ---- What -o means ------------------------------------------------------------------------------------------------- */
@@ -172,7 +170,8 @@ static void keep_filter(void *filter) {
 
 /* Returns for each filter whether another has the same name; there may be thousands. For free(); NULL without memory. */
 static bool *find_shared_names(const gconv_filters *filters) {
-  bool *shared = calloc(filters->count, sizeof *shared), good = shared != NULL;
+  GCONV_FREED bool *shared = calloc(filters->count, sizeof *shared);
+  bool good = shared != NULL;
   void *first = NULL; /* a tree of the first filters of each name */
   for (size_t k = 0; k < filters->count && good; k++) {
     gconv_filter **found = tsearch(&filters->items[k], &first, compare_names);
@@ -181,10 +180,7 @@ static bool *find_shared_names(const gconv_filters *filters) {
       shared[k] = shared[*found - filters->items] = true;
   }
   tdestroy(first, keep_filter);
-  if (good)
-    return shared;
-  free(shared);
-  return NULL;
+  return good ? gconv_taken(&shared) : NULL;
 }
 
 /* Writes the name of filter k, with _ for letters that no file name can have. `shared`: another filter has this name, so the
@@ -212,10 +208,10 @@ static bool add_label(struct namer *namer, size_t first, size_t count, const boo
 /* Makes one label for each result of an input. */
 static gconv_status make_labels(struct namer *namer) {
   size_t count = namer->naming->filters->count, step = namer->naming->each_filter ? 1 : count;
-  bool *shared = count > 0 ? find_shared_names(namer->naming->filters) : NULL, made = shared || count == 0;
+  GCONV_FREED bool *shared = count > 0 ? find_shared_names(namer->naming->filters) : NULL;
+  bool made = shared || count == 0;
   for (size_t k = 0; k < count && made; k += step)
     made = add_label(namer, k, step, shared);
-  free(shared);
   return made ? GCONV_OK : gconv_no_memory();
 }
 
@@ -230,12 +226,9 @@ static size_t count_frames(const struct namer *namer, size_t i) {
   bool read = format && (format->multiframe || format->several) && gconv_path_is_file(input->file);
   if (!read || !gconv_outputs_are_apart(namer->outputs, namer->of_inputs[i]))
     return 1;
-  gconv_image header = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image header = {0};
   const gconv_read_options options = {.planes = namer->outputs->planes};
-  gconv_status status = gconv_image_read_header_as(input->path, &options, &header);
-  size_t frames = status == GCONV_OK ? (size_t)header.frames : 1;
-  gconv_image_free(&header);
-  return frames;
+  return gconv_image_read_header_as(input->path, &options, &header) == GCONV_OK ? (size_t)header.frames : 1;
 }
 
 /* Fills outputs->first. */
@@ -252,11 +245,10 @@ static gconv_status count_results(const struct namer *namer) {
 
 /* Finds the format of a result by the content of its input, and by the name if the input cannot be read. */
 static const gconv_format_info *find_format(const gconv_input *input) {
-  gconv_image header = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image header = {0};
   const gconv_format_info *format = NULL;
   if (!gconv_path_is_file(input->file) || gconv_image_read_header(input->path, &header, &format) != GCONV_OK)
     format = gconv_format_by_path(input->file);
-  gconv_image_free(&header);
   return format && format->writes ? format : gconv_format_by_name(format && format->tensors ? "npy" : "png");
 }
 
@@ -285,10 +277,8 @@ static bool is_one_file(const char *output) {
   size_t length = strlen(output);
   if (length == 0 || output[length - 1] == '/' || gconv_template_is_one(output))
     return false;
-  char *path = gconv_template_plain(output);
-  bool folder = path && is_folder(path);
-  free(path);
-  return !folder;
+  GCONV_FREED char *path = gconv_template_plain(output);
+  return !path || !is_folder(path);
 }
 
 const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file) {
@@ -401,12 +391,8 @@ static gconv_status name_all(const gconv_inputs *inputs, const gconv_naming *nam
 
 gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *naming, gconv_outputs *outputs,
                                 gconv_message *message) {
-  GCONV_NEED(message);
-  GCONV_NEED_TOLD(inputs, message);
-  GCONV_NEED_TOLD(naming, message);
-  GCONV_NEED_TOLD(outputs, message);
-  GCONV_NEED_TOLD(naming->output, message);
-  GCONV_NEED_TOLD(naming->filters, message);
+  GCONV_NEED_TOLD(message, inputs, naming, outputs);
+  GCONV_NEED_TOLD(message, naming->output, naming->filters);
   return gconv_tell(name_all(inputs, naming, outputs), message);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "names/paths.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,9 +21,7 @@ size_t gconv_path_stem(const char *name) {
 
 char *gconv_path_join(const char *folder, const char *name) {
   size_t length = strlen(folder);
-  const char *slash = length == 0 || folder[length - 1] == '/' ? "" : "/";
-  char *text = NULL;
-  return asprintf(&text, "%s%s%s", folder, slash, name) < 0 ? NULL : text;
+  return gconv_format_text("%s%s%s", folder, length == 0 || folder[length - 1] == '/' ? "" : "/", name);
 }
 
 void gconv_path_append(char *real, const char *rest) {
@@ -40,12 +39,13 @@ void gconv_path_append(char *real, const char *rest) {
 /* ---- By what lies there -------------------------------------------------------------------------------------------- */
 
 char *gconv_path_canonical(const char *path) {
-  char *there = strdup(path), *real = NULL, *result = NULL;
+  GCONV_FREED char *there = strdup(path), *real = NULL;
   size_t length = strlen(path);
+  if (!there)
+    return NULL;
   errno = 0;
-  if (there)
-    real = realpath(path, NULL);
-  while (there && !real && length > 0 && errno != ENOMEM) { /* try the path without its last part */
+  real = realpath(path, NULL);
+  while (!real && length > 0 && errno != ENOMEM) { /* try the path without its last part */
     while (length > 0 && there[length - 1] == '/')
       length--;
     while (length > 0 && there[length - 1] != '/')
@@ -53,12 +53,11 @@ char *gconv_path_canonical(const char *path) {
     there[length] = '\0';
     real = realpath(length > 0 ? there : ".", NULL);
   }
-  if (there && !real && errno != ENOMEM) /* the working folder was removed and has no path: writing will report it */
+  if (!real && errno != ENOMEM) /* the working folder was removed and has no path: writing will report it */
     real = strdup("/");
-  if (real && (result = malloc(strlen(real) + strlen(path + length) + 2)))
+  char *result = real ? malloc(strlen(real) + strlen(path + length) + 2) : NULL;
+  if (result)
     gconv_path_append(strcpy(result, real), path + length);
-  free(there);
-  free(real);
   return result;
 }
 

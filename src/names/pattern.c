@@ -61,15 +61,11 @@ static bool is_fixed(const char *name, size_t length) {
 /* Takes a part of the pattern without wildcards. */
 static gconv_status take_fixed(matching *m, const char *folder, const char *part, size_t length, const char *rest) {
   struct stat status;
-  char *name = unescape(part, length), *path = name ? gconv_path_join(folder, name) : NULL;
-  gconv_status result = path ? GCONV_OK : gconv_no_memory();
-  if (path && rest && is_folder(path, true))
-    result = expand_in(m, folder, name, rest);
-  else if (path && !rest && lstat(path, &status) == 0)
-    result = add_found(m, folder, name);
-  free(path);
-  free(name);
-  return result;
+  GCONV_FREED char *name = unescape(part, length), *path = name ? gconv_path_join(folder, name) : NULL;
+  GCONV_NEED_MEMORY(path, "out of memory");
+  if (rest)
+    return is_folder(path, true) ? expand_in(m, folder, name, rest) : GCONV_OK;
+  return lstat(path, &status) == 0 ? add_found(m, folder, name) : GCONV_OK;
 }
 
 /* Returns whether a folder is passed over: --exclude names it, or ** (`any`) leads to the folder of the results. */
@@ -88,25 +84,21 @@ static gconv_status note_folder(matching *m, const char *folder) {
  * inside the entry. */
 static gconv_status take_entry(matching *m, const char *folder, const char *name, bool any, const char *pattern,
                                const char *rest) {
-  char *path = gconv_path_join(folder, name);
+  GCONV_FREED char *path = gconv_path_join(folder, name);
   GCONV_NEED_MEMORY(path, "out of memory");
-  bool goes_in = (any || rest) && is_folder(path, !any) && !is_left_out(m, path, any);
-  free(path);
-  if (goes_in)
+  if ((any || rest) && is_folder(path, !any) && !is_left_out(m, path, any))
     return expand_in(m, folder, name, any ? pattern : rest);
   return any || rest ? GCONV_OK : add_found(m, folder, name);
 }
 
 static gconv_status take_entries(matching *m, const char *folder, const char *part, bool any, const char *pattern,
                                  const char *rest) {
-  struct dirent **entries = NULL;
-  int count = 0;
-  gconv_status status = gconv_search_list(m->search, folder, part[0] == '.' || part[0] == '\\', &entries, &count);
-  for (int i = 0; i < count && status == GCONV_OK; i++)
-    if (any || fnmatch(part, entries[i]->d_name, FNM_PERIOD) == 0)
-      status = take_entry(m, folder, entries[i]->d_name, any, pattern, rest);
-  gconv_search_free_list(entries, count);
-  return status;
+  GCONV_ENDED_BY(gconv_entries_free) gconv_entries entries = {0};
+  GCONV_TRY(gconv_search_list(m->search, folder, part[0] == '.' || part[0] == '\\', &entries));
+  for (int i = 0; i < entries.count; i++)
+    if (any || fnmatch(part, entries.items[i]->d_name, FNM_PERIOD) == 0)
+      GCONV_TRY(take_entry(m, folder, entries.items[i]->d_name, any, pattern, rest));
+  return GCONV_OK;
 }
 
 /* Finds what matches the pattern below `folder`, which is "" or ends with a slash. */
@@ -120,16 +112,15 @@ static gconv_status expand(matching *m, const char *folder, const char *pattern)
   bool any = length == 2 && strncmp(pattern, "**", 2) == 0;
   if (any && m->depth >= MOST_FOLDERS)
     return gconv_search_miss(m->search, folder, ENAMETOOLONG);
-  char *part = strndup(pattern, length);
-  gconv_status status = part ? GCONV_OK : gconv_no_memory();
-  if (any && status == GCONV_OK)
-    status = note_folder(m, folder);
-  if (any && status == GCONV_OK) /* ** may stand for no folder; at the end, it stands for all files */
-    status = expand(m, folder, rest && rest[0] ? rest : "*");
+  GCONV_FREED char *part = strndup(pattern, length);
+  GCONV_NEED_MEMORY(part, "out of memory");
+  if (any) {
+    GCONV_TRY(note_folder(m, folder));
+    GCONV_TRY(expand(m, folder, rest && rest[0] ? rest : "*")); /* ** may stand for no folder; at the end, for all files */
+  }
   m->depth++;
-  GCONV_THEN(status, take_entries(m, folder, part, any, pattern, rest));
+  gconv_status status = take_entries(m, folder, part, any, pattern, rest);
   m->depth--;
-  free(part);
   return status;
 }
 
@@ -144,14 +135,13 @@ static bool is_dots(const char *path) {
 
 /* Adds the matches in their order, with the images of folders that match. The folders behind links come last. */
 static gconv_status add_matches(gconv_search *search, const gconv_texts *found) {
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < found->count && status == GCONV_OK; i++) {
+  for (size_t i = 0; i < found->count; i++) {
     if (is_dots(found->items[i]) || (i > 0 && strcmp(found->items[i - 1], found->items[i]) == 0))
       continue;
-    status = gconv_search_entry(search, found->items[i], false, true);
-    GCONV_THEN(status, gconv_search_noted(search, false));
+    GCONV_TRY(gconv_search_entry(search, found->items[i], false, true));
+    GCONV_TRY(gconv_search_noted(search, false));
   }
-  return status == GCONV_OK ? gconv_search_noted(search, true) : status;
+  return gconv_search_noted(search, true);
 }
 
 /* Returns the length of the folders of `pattern` before its first wildcard. Below, results have the inputs' folders. */

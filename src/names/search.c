@@ -97,23 +97,19 @@ static gconv_status skip(gconv_search *search, const char *path, mode_t mode) {
 }
 
 gconv_status gconv_search_miss(gconv_search *search, const char *path, int error) {
-  char *text = NULL;
-  int size = error == ENAMETOOLONG
-                 ? asprintf(&text,
-                            "%.60s...: the paths below it are longer than the %d bytes that the system "
-                            "takes: go to a folder nearer to the images (cd), and name the input from there",
-                            path, PATH_MAX - 1)
-                 : asprintf(&text, "%s: cannot look into this folder: %s", path, strerror(error));
-  return gconv_texts_append(&search->inputs->missed, size < 0 ? NULL : text);
+  return gconv_texts_append(
+      &search->inputs->missed,
+      error == ENAMETOOLONG
+          ? gconv_format_text("%.60s...: the paths below it are longer than the %d bytes that the system takes: go to a "
+                              "folder nearer to the images (cd), and name the input from there",
+                              path, PATH_MAX - 1)
+          : gconv_format_text("%s: cannot look into this folder: %s", path, strerror(error)));
 }
 
 /* Returns whether one part of a pattern matches one part of a path. */
 static bool matches_part(const char *pattern, size_t pattern_bytes, const char *path, size_t bytes) {
-  char *part = strndup(pattern, pattern_bytes), *name = strndup(path, bytes);
-  bool matches = part && name && fnmatch(part, name, 0) == 0;
-  free(part);
-  free(name);
-  return matches;
+  GCONV_FREED char *part = strndup(pattern, pattern_bytes), *name = strndup(path, bytes);
+  return part && name && fnmatch(part, name, 0) == 0;
 }
 
 /* Returns whether a pattern matches a path, part by part; ** stands for any parts, or none. Where parts differ, the last **
@@ -154,10 +150,9 @@ bool gconv_search_excludes(gconv_search *search, const char *path) {
     const bool anchored = pattern[0] == '/';
     pattern += strspn(pattern, "/");
     size_t length = strlen(pattern);
-    char *plain = strndup(pattern, length > 0 && pattern[length - 1] == '/' ? length - 1 : length);
+    GCONV_FREED char *plain = strndup(pattern, length > 0 && pattern[length - 1] == '/' ? length - 1 : length);
     bool by_path = plain && (anchored || strchr(plain, '/'));
     bool matches = plain && matches_path(plain, by_path ? relative : gconv_path_name(path));
-    free(plain);
     search->excluded[i] |= matches;
     any |= matches;
   }
@@ -227,44 +222,28 @@ gconv_status gconv_search_entry(gconv_search *search, const char *path, bool fol
 
 /* ---- Folders -------------------------------------------------------------------------------------------------------- */
 
-static int is_visible(const struct dirent *entry) {
-  return entry->d_name[0] != '.';
-}
-
-gconv_status gconv_search_list(gconv_search *search, const char *path, bool hidden, struct dirent ***entries, int *count) {
-  *entries = NULL;
-  *count = scandir(path[0] ? path : ".", entries, hidden ? NULL : is_visible, alphasort);
-  if (*count >= 0)
+gconv_status gconv_search_list(gconv_search *search, const char *path, bool hidden, gconv_entries *entries) {
+  if (gconv_entries_read(path, hidden, entries))
     return GCONV_OK;
-  *count = 0;
   return errno == ENOMEM ? gconv_no_memory() : gconv_search_miss(search, path, errno);
 }
 
-void gconv_search_free_list(struct dirent **entries, int count) {
-  for (int i = 0; i < count; i++)
-    free(entries[i]);
-  free(entries);
-}
-
 static gconv_status search_one(gconv_search *search, const char *path) {
-  struct dirent **entries;
-  int count;
-  gconv_status status = gconv_search_list(search, path, false, &entries, &count);
-  for (int i = 0; i < count && status == GCONV_OK; i++) {
-    char *entry = gconv_path_join(path, entries[i]->d_name);
-    status = entry ? gconv_search_entry(search, entry, entries[i]->d_type == DT_DIR, false) : gconv_no_memory();
-    free(entry);
+  GCONV_ENDED_BY(gconv_entries_free) gconv_entries entries = {0};
+  GCONV_TRY(gconv_search_list(search, path, false, &entries));
+  for (int i = 0; i < entries.count; i++) {
+    GCONV_FREED char *entry = gconv_path_join(path, entries.items[i]->d_name);
+    GCONV_NEED_MEMORY(entry, "out of memory");
+    GCONV_TRY(gconv_search_entry(search, entry, entries.items[i]->d_type == DT_DIR, false));
   }
-  gconv_search_free_list(entries, count);
-  return status;
+  return GCONV_OK;
 }
 
 /* Searches the folders that were found, and their sub-folders. */
 static gconv_status search_folders(gconv_search *search) {
-  gconv_status status = GCONV_OK;
-  while (search->next < search->inputs->folders.count && status == GCONV_OK)
-    status = search_one(search, search->inputs->folders.items[search->next++]);
-  return status;
+  while (search->next < search->inputs->folders.count)
+    GCONV_TRY(search_one(search, search->inputs->folders.items[search->next++]));
+  return GCONV_OK;
 }
 
 /* Orders paths as if a search had gone into each folder as soon as it was found: '/' comes before all other letters. */
@@ -287,37 +266,35 @@ static int compare_inputs(const void *a, const void *b) {
   return compare_paths(((const gconv_input *)a)->relative, ((const gconv_input *)b)->relative);
 }
 
-/* Sorts the inputs from `first` on. Returns `status`. After a failure, sorts nothing: the last input may lack names. */
-static gconv_status sort_inputs(gconv_inputs *inputs, size_t first, gconv_status status) {
-  if (status == GCONV_OK && inputs->count > first)
+/* Sorts the inputs from `first` on. */
+static void sort_inputs(gconv_inputs *inputs, size_t first) {
+  if (inputs->count > first)
     qsort(inputs->items + first, inputs->count - first, sizeof *inputs->items, compare_inputs);
-  return status;
 }
 
 /* Searches the folders behind the links. Links that are found there are followed in the next turn of the loop. */
 static gconv_status search_links(gconv_search *search) {
-  gconv_status status = GCONV_OK;
-  while (search->links.count > 0 && status == GCONV_OK) {
+  while (search->links.count > 0) {
     struct stat folder;
-    gconv_texts links = search->links;
+    GCONV_ENDED_BY(gconv_texts_free) gconv_texts links = search->links;
     search->links = (gconv_texts){0};
     qsort(links.items, links.count, sizeof *links.items, compare_texts);
-    for (size_t i = 0; i < links.count && status == GCONV_OK; i++) {
+    for (size_t i = 0; i < links.count; i++) {
       if (stat(links.items[i], &folder) == 0 && !gconv_search_has_results(search, &folder))
-        status = add_folder(search, links.items[i], &folder);
-      GCONV_THEN(status, search_folders(search));
+        GCONV_TRY(add_folder(search, links.items[i], &folder));
+      GCONV_TRY(search_folders(search));
     }
-    gconv_texts_free(&links);
   }
-  return status;
+  return GCONV_OK;
 }
 
 gconv_status gconv_search_noted(gconv_search *search, bool links) {
   size_t before = search->inputs->count;
-  gconv_status status = search_folders(search);
-  if (status == GCONV_OK && links)
-    status = search_links(search);
-  return sort_inputs(search->inputs, before, status);
+  GCONV_TRY(search_folders(search));
+  if (links)
+    GCONV_TRY(search_links(search));
+  sort_inputs(search->inputs, before);
+  return GCONV_OK;
 }
 
 /* ---- A folder that was named ---------------------------------------------------------------------------------------- */

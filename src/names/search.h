@@ -2,6 +2,7 @@
 /* The search for inputs in folders and by patterns. inputs.c runs it for each name that the user gave. */
 #pragma once
 
+#include "base/folders.h"
 #include "names/paths.h"
 
 #include <dirent.h>
@@ -50,8 +51,7 @@ gconv_status gconv_search_miss(gconv_search *search, const char *path, int error
 bool gconv_search_has_results(const gconv_search *search, const struct stat *status);
 /* Lists the entries of a folder, sorted, with `hidden` also hidden entries. If the folder cannot be read, *count is 0, and
  * inputs->missed says why. */
-gconv_status gconv_search_list(gconv_search *search, const char *path, bool hidden, struct dirent ***entries, int *count);
-void gconv_search_free_list(struct dirent **entries, int count);
+gconv_status gconv_search_list(gconv_search *search, const char *path, bool hidden, gconv_entries *entries);
 /* Returns whether --exclude leaves out an entry that was found. */
 bool gconv_search_excludes(gconv_search *search, const char *path);
 

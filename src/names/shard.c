@@ -98,9 +98,7 @@ static gconv_status parse(const char *text, gconv_shard *shard) {
 }
 
 gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_message *message) {
-  GCONV_NEED(message);
-  GCONV_NEED_TOLD(text, message);
-  GCONV_NEED_TOLD(shard, message);
+  GCONV_NEED_TOLD(message, text, shard);
   return gconv_tell(parse(text, shard), message);
 }
 

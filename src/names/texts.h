@@ -26,9 +26,12 @@ void gconv_keys_sort(gconv_key *keys, size_t count);
 /* Frees the texts and the keys. NULL is allowed. */
 void gconv_keys_free(gconv_key *keys, size_t count);
 
-/* Returns a failure from the calling function, which has a `message`, if the pointer is NULL. */
-#define GCONV_NEED_TOLD(pointer, message)                                                                                   \
-  GCONV_TRY(gconv_tell(gconv_check_given(GCONV_POINTERS(pointer), #pointer, __func__), message))
+/* Returns a failure from the calling function if `message`, or one of the pointers after it, is NULL. */
+#define GCONV_NEED_TOLD(message, ...)                                                                                       \
+  do {                                                                                                                      \
+    GCONV_NEED(message);                                                                                                    \
+    GCONV_TRY(gconv_tell(gconv_check_given(GCONV_POINTERS(__VA_ARGS__), #__VA_ARGS__, __func__), message));                 \
+  } while (0)
 
 /* Fails if one of the texts is missing. `name` of the list is for the error. */
 gconv_status gconv_check_texts(const gconv_texts *texts, const char *name);

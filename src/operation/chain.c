@@ -6,6 +6,7 @@
  * its own.
  */
 #include "base/arguments.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "operation/operation.h"
 
@@ -163,15 +164,14 @@ static gconv_status execute_there(const chain_plan *plan, const gconv_image *win
 static gconv_status execute_by(gconv_plan *plan, int32_t step, const gconv_image *window, int32_t window_row, int32_t first,
                                gconv_image *outputs, gconv_timings *timings) {
   const int32_t height = outputs[0].height;
-  gconv_image *parts = calloc(plan->output_count, sizeof *parts);
-  gconv_status status = parts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a chain");
-  for (int32_t row = 0; row < height && status == GCONV_OK; row += step) {
+  GCONV_FREED gconv_image *parts = calloc(plan->output_count, sizeof *parts);
+  GCONV_NEED_MEMORY(parts, "no memory for a chain");
+  for (int32_t row = 0; row < height; row += step) {
     for (size_t i = 0; i < plan->output_count; i++)
       parts[i] = rows_of(&outputs[i], row, step);
-    status = plan->type->execute_rows(plan, window, window_row, first + row, parts, timings);
+    GCONV_TRY(plan->type->execute_rows(plan, window, window_row, first + row, parts, timings));
   }
-  free(parts);
-  return status;
+  return GCONV_OK;
 }
 
 /* Makes room for rows of stage i's results. Uses the last strip's room again: the system would have to clear new pages. */
@@ -280,19 +280,18 @@ static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image
   if (plan->strip > 0)
     return measure_strips(base, in, outputs, runs, milliseconds);
   gconv_timings times = {0};
-  double *ms = calloc((size_t)runs, sizeof *ms);
-  gconv_status status = ms ? execute_before(plan, &(gconv_plan_input){.image = in}, &times)
-                           : gconv_fail(GCONV_NO_MEMORY, "no memory for %d runs", runs);
+  GCONV_FREED double *ms = calloc((size_t)runs, sizeof *ms);
+  GCONV_NEED_MEMORY(ms, "no memory for %d runs", runs);
+  GCONV_TRY(execute_before(plan, &(gconv_plan_input){.image = in}, &times));
   for (int run = 0; run < runs; run++)
     milliseconds[run] = 0;
-  for (size_t i = 0; i < plan->count && status == GCONV_OK; i++) {
+  for (size_t i = 0; i < plan->count; i++) {
     gconv_image *results = i + 1 < plan->count ? NULL : outputs;
-    status = gconv_plan_measure(plan->stages[i], input_of(plan, i, in), results, runs, ms);
+    GCONV_TRY(gconv_plan_measure(plan->stages[i], input_of(plan, i, in), results, runs, ms));
     for (int run = 0; run < runs; run++)
       milliseconds[run] += ms[run];
   }
-  free(ms);
-  return status;
+  return GCONV_OK;
 }
 
 /* ---- Telling of it --------------------------------------------------------------------------------------------------- */
@@ -480,16 +479,12 @@ gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count,
   GCONV_NEED(stages);
   GCONV_NEED_AS(result, "operation");
   GCONV_TRY(check(stages, count));
-  chain *c = calloc(1, sizeof *c);
-  gconv_operation **copies = calloc(count, sizeof *copies);
-  if (!c || !copies) {
-    free(c);
-    free(copies);
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a chain of %zu operations", count);
-  }
+  GCONV_FREED chain *c = calloc(1, sizeof *c);
+  gconv_operation **copies = c ? calloc(count, sizeof *copies) : NULL;
+  GCONV_NEED_MEMORY(copies, "no memory for a chain of %zu operations", count);
   for (size_t i = 0; i < count; i++)
     copies[i] = gconv_operation_share(stages[i]);
   *c = (chain){{&chain_type, 1}, copies, count};
-  *result = &c->base;
+  *result = gconv_taken(&c);
   return GCONV_OK;
 }

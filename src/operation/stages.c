@@ -193,19 +193,13 @@ gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *optio
                               const gconv_image *in, gconv_image *out) {
   before_job before = {.options = options, .in = in, .out = out};
   before.row_floats = (size_t)in->width * (size_t)(in->planar ? 1 : in->channels);
-  void *rows = NULL;
+  GCONV_FREED float *rows = NULL;
   *out = *header;
   out->height = in->height;
+  GCONV_ALLOCATE(rows, 2 * before.row_floats * sizeof *rows * (size_t)gconv_threads_count(threads), "rows of pixels");
   GCONV_TRY(gconv_image_allocate(out));
-  gconv_status status =
-      gconv_allocate(2 * before.row_floats * sizeof(float) * (size_t)gconv_threads_count(threads), "rows of pixels", &rows);
-  if (status != GCONV_OK) {
-    gconv_image_free(out);
-    return status;
-  }
   before.rows = rows;
   gconv_threads_run(threads, (size_t)planes_of(in) * strips_of(in), before_strip, &before);
-  gconv_release(rows);
   return GCONV_OK;
 }
 
@@ -339,8 +333,8 @@ gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *option
   bool keeps_alpha = raw->alpha && !raw->planar && options->alpha != GCONV_ALPHA_FILTER;
   after.colours = after.channels - (keeps_alpha ? 1 : 0);
   size_t turns = (size_t)planes_of(raw) * strips_of(raw), per_frame = turns / (size_t)raw->frames;
-  void *limits = NULL;
-  GCONV_TRY(gconv_allocate(gconv_product(2, (size_t[]){turns, sizeof *after.limits}), "a reduction", &limits));
+  GCONV_FREED void *limits = NULL;
+  GCONV_ALLOCATE(limits, gconv_product(2, (size_t[]){turns, sizeof *after.limits}), "a reduction");
   after.limits = limits;
   gconv_threads_run(threads, turns, colour_strip, &after);
   const long long others = after.others;
@@ -357,6 +351,5 @@ gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *option
     after.first_plane = (int64_t)frame * (planes_of(raw) / raw->frames);
     gconv_threads_run(threads, per_frame, store_strip, &after);
   }
-  gconv_release(limits);
   return GCONV_OK;
 }

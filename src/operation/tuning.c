@@ -333,17 +333,14 @@ gconv_status gconv_device_remember_tuning(gconv_device *device) {
   const gconv_tuning *tuning = gconv_device_get_tuning(device);
   char name[64];
   file_name(device, name, sizeof name);
-  char *path = gconv_cache_path(name), *text = NULL;
-  gconv_status status = GCONV_OK;
+  GCONV_FREED char *path = gconv_cache_path(name), *text = NULL;
   if (!path)
-    status = gconv_fail(GCONV_IO_ERROR, "there is no folder to remember anything in: set GCONV_CACHE or HOME");
-  else if (!tuning && unlink(path) != 0 && errno != ENOENT)
-    status = gconv_fail(GCONV_IO_ERROR, "%s cannot be removed: %s", path, strerror(errno));
-  else if (tuning && !((text = gconv_tuning_print(device, tuning)) && gconv_cache_write(name, text)))
-    status = gconv_fail(GCONV_IO_ERROR, "%s cannot be written", path);
-  free(text);
-  free(path);
-  return status;
+    return gconv_fail(GCONV_IO_ERROR, "there is no folder to remember anything in: set GCONV_CACHE or HOME");
+  if (!tuning && unlink(path) != 0 && errno != ENOENT)
+    return gconv_fail(GCONV_IO_ERROR, "%s cannot be removed: %s", path, strerror(errno));
+  if (tuning && !((text = gconv_tuning_print(device, tuning)) && gconv_cache_write(name, text)))
+    return gconv_fail(GCONV_IO_ERROR, "%s cannot be written", path);
+  return GCONV_OK;
 }
 
 /* ---- Ratios ---- */

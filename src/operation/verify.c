@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "operation/verify.h"
 #include "base/element.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <math.h>
@@ -108,11 +109,11 @@ static void compare_row(void *context, size_t turn, int seat) {
 
 gconv_status gconv_compare_frame(const gconv_comparison *comparison, int32_t frame, gconv_verification *result) {
   size_t rows = ((size_t)comparison->out->height - 1 + comparison->step - 1) / comparison->step + 1;
-  row_job job = {comparison, frame, calloc(rows, sizeof *job.worst)};
-  GCONV_NEED_MEMORY(job.worst, "no memory to verify with");
+  GCONV_FREED gconv_verification *worst = calloc(rows, sizeof *worst);
+  GCONV_NEED_MEMORY(worst, "no memory to verify with");
+  row_job job = {comparison, frame, worst};
   gconv_threads_run(comparison->threads, rows, compare_row, &job);
   for (size_t i = 0; i < rows; i++)
-    merge(&job.worst[i], result);
-  free(job.worst);
+    merge(&worst[i], result);
   return GCONV_OK;
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/element.h"
+#include "base/memory.h"
 #include "base/nodata.h"
 #include "base/status.h"
 #include "base/threads.h"
@@ -84,24 +85,21 @@ static gconv_status check_mask(const gconv_image *mask) {
 
 /* Makes *weights, of one channel: the grey of the mask times its alpha. */
 static gconv_status make_weights(const gconv_image *mask, gconv_image *weights) {
+  GCONV_ENDED_BY(gconv_image_free)
   gconv_image made = {.type = mask->type, .frames = 1, .height = mask->height, .width = mask->width, .channels = 1};
-  gconv_status status = check_mask(mask);
-  GCONV_THEN(status, gconv_image_allocate(&made));
+  GCONV_TRY(check_mask(mask));
+  GCONV_TRY(gconv_image_allocate(&made));
   size_t pixels = (size_t)mask->width;
-  void *grey = status == GCONV_OK ? malloc(pixels * 2 * gconv_type_bytes(mask->type)) : NULL;
-  if (status == GCONV_OK && !grey)
-    status = gconv_fail(GCONV_NO_MEMORY, "no memory for a mask");
-  for (int32_t y = 0; y < mask->height && status == GCONV_OK; y++) {
+  GCONV_FREED void *grey = malloc(pixels * 2 * gconv_type_bytes(mask->type));
+  GCONV_NEED_MEMORY(grey, "no memory for a mask");
+  for (int32_t y = 0; y < mask->height; y++) {
     gconv_colour_grey_row(mask->type, mask->channels, mask->alpha, row_of(mask, y), grey, pixels);
     if (!store_weights(mask->type, mask->alpha, grey, row_of(&made, y), pixels))
-      status = gconv_fail(GCONV_BAD_ARGUMENT, "row %d of the mask has a sample that is not from 0 to 1", (int)y);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "row %d of the mask has a sample that is not from 0 to 1", (int)y);
   }
-  free(grey);
-  if (status == GCONV_OK)
-    *weights = made;
-  else
-    gconv_image_free(&made);
-  return status;
+  *weights = made;
+  made = (gconv_image){0};
+  return GCONV_OK;
 }
 
 /* ---- The operation --------------------------------------------------------------------------------------------------- */

@@ -40,8 +40,7 @@ static gconv_status save(const gconv_trainer *t, gconv_ahead_start *from) {
   const size_t count = t->net.parameters;
   if (!from->arrays)
     from->arrays = malloc(ARRAYS * count * sizeof *from->arrays);
-  if (!from->arrays)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(from->arrays, "no memory for training");
   for (size_t i = 0; i < changed(t); i++)
     t->type->get(t->engine, arrays[i], from->arrays + i * count);
   return GCONV_OK;

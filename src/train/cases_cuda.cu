@@ -120,8 +120,7 @@ gconv_status hold(gconv_cuda_cases *own, const gconv_learn_cases *cases, gconv_h
   CUDA_TRY(cudaMalloc(&held->inputs, all * own->in * sizeof(float)));
   CUDA_TRY(cudaMalloc(&held->targets, all * own->target * sizeof(float)));
   size_t *numbers = (size_t *)malloc(own->room * sizeof *numbers);
-  if (!numbers)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the data");
+  GCONV_NEED_MEMORY(numbers, "no memory for the data");
   gconv_status status = GCONV_OK;
   for (size_t at = 0; at < all && status == GCONV_OK; at += own->room) {
     const size_t count = std::min(own->room, all - at);

@@ -139,34 +139,27 @@ static char *describe(const gconv_trainer *t, const float *const floats[TENSORS]
 }
 
 gconv_status gconv_trainer_save(const gconv_trainer *trainer, const char *path) {
-  GCONV_NEED(trainer);
-  GCONV_NEED(path);
+  GCONV_NEED(trainer, path);
   size_t count = trainer->net.parameters;
-  float *room = malloc(TENSORS * count * sizeof *room);
-  gconv_network network = {0};
-  gconv_status status = room ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a checkpoint");
-  if (status == GCONV_OK)
-    status = gconv_trainer_network(trainer, true, &network);
-  if (status == GCONV_OK) {
-    gconv_named_array tensors[TENSORS];
-    const float *floats[TENSORS];
-    for (int i = 0; i < TENSORS; i++) {
-      trainer->type->get(trainer->engine, arrays[i], room + i * count);
-      floats[i] = room + i * count;
-      tensors[i] = (gconv_named_array){.name = (char *)tensor_names[i],
-                                       .type = GCONV_NAMED_F32,
-                                       .dimensions = 1,
-                                       .shape = {count},
-                                       .data = room + i * count};
-    }
-    gconv_network_extras extras = {.tensors = tensors, .count = TENSORS, .json = describe(trainer, floats)};
-    status = extras.json ? gconv_network_file_write(path, &network, &extras)
-                         : gconv_fail(GCONV_NO_MEMORY, "no memory for a checkpoint");
-    free(extras.json);
+  GCONV_FREED float *room = malloc(TENSORS * count * sizeof *room);
+  GCONV_ENDED_BY(gconv_network_free) gconv_network network = {0};
+  GCONV_NEED_MEMORY(room, "no memory for a checkpoint");
+  GCONV_TRY(gconv_trainer_network(trainer, true, &network));
+  gconv_named_array tensors[TENSORS];
+  const float *floats[TENSORS];
+  for (int i = 0; i < TENSORS; i++) {
+    trainer->type->get(trainer->engine, arrays[i], room + i * count);
+    floats[i] = room + i * count;
+    tensors[i] = (gconv_named_array){.name = (char *)tensor_names[i],
+                                     .type = GCONV_NAMED_F32,
+                                     .dimensions = 1,
+                                     .shape = {count},
+                                     .data = room + i * count};
   }
-  gconv_network_free(&network);
-  free(room);
-  return status;
+  GCONV_FREED char *json = describe(trainer, floats);
+  GCONV_NEED_MEMORY(json, "no memory for a checkpoint");
+  return gconv_network_file_write(path, &network,
+                                  &(gconv_network_extras){.tensors = tensors, .count = TENSORS, .json = json});
 }
 
 /* ---- Reading ---- */
@@ -175,13 +168,10 @@ static gconv_status complain_setting(const char *path, const char *key, const js
   enum { HOW = JSON_ENCODE_ANY | JSON_REAL_PRECISION(9) };
   if (strcmp(key, "data") == 0 || strcmp(key, "validation data") == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s was made with other %s: go on with the same, or begin anew", path, key);
-  char *was = before ? json_dumps(before, HOW) : NULL, *is = json_dumps(now, HOW);
-  gconv_fail(GCONV_BAD_ARGUMENT,
-             "%s was made with another setting: its %s was %s, and is %s now: go on with the same, or begin anew", path, key,
-             was ? was : "not given", is ? is : "?");
-  free(was);
-  free(is);
-  return GCONV_BAD_ARGUMENT;
+  GCONV_FREED char *was = before ? json_dumps(before, HOW) : NULL, *is = json_dumps(now, HOW);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s was made with another setting: its %s was %s, and is %s now: go on with the same, or begin anew",
+                    path, key, was ? was : "not given", is ? is : "?");
 }
 
 /* Fails if the checkpoint was made with another setting, and names the part that differs. */
@@ -283,61 +273,47 @@ static gconv_status set_arrays(gconv_trainer *t, const char *path, const gconv_l
   const char *wanted = json_string_value(json_object_get(json, "checksum"));
   const float *found[TENSORS] = {NULL};
   char sum[24];
-  float *parameters = malloc(net->parameters * sizeof *parameters);
-  gconv_status status = parameters ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a checkpoint");
-  if (status == GCONV_OK)
-    gconv_learn_net_take(net, network, parameters);
-  for (int i = 0; i < TENSORS && status == GCONV_OK; i++) {
+  GCONV_FREED float *parameters = malloc(net->parameters * sizeof *parameters);
+  GCONV_NEED_MEMORY(parameters, "no memory for a checkpoint");
+  gconv_learn_net_take(net, network, parameters);
+  for (int i = 0; i < TENSORS; i++) {
     found[i] = old && i == LAST ? parameters : find_floats(t, path, extras, tensor_names[i]);
-    status = found[i] ? GCONV_OK : GCONV_BAD_FILE;
+    if (!found[i])
+      return GCONV_BAD_FILE;
   }
-  if (status == GCONV_OK)
-    sum_up(json, found, net->parameters, sum);
-  if (status == GCONV_OK && !old && (!wanted || strcmp(wanted, sum) != 0))
-    status = gconv_fail(GCONV_BAD_FILE, "%s: is damaged: its checksum is wrong", path);
-  for (int i = 0; i < TENSORS && status == GCONV_OK; i++)
+  sum_up(json, found, net->parameters, sum);
+  if (!old && (!wanted || strcmp(wanted, sum) != 0))
+    return gconv_fail(GCONV_BAD_FILE, "%s: is damaged: its checksum is wrong", path);
+  for (int i = 0; i < TENSORS; i++)
     t->type->set(t->engine, arrays[i], found[i]);
-  free(parameters);
-  return status;
+  return GCONV_OK;
 }
 
 static gconv_status take_weights(gconv_trainer *t, const char *path, const gconv_network *network,
                                  const gconv_network_extras *extras, const json_t *json) {
   const gconv_dataset_info *info = gconv_dataset_get_info(t->data);
-  gconv_learn_net net = {0};
+  GCONV_ENDED_BY(gconv_learn_net_free) gconv_learn_net net = {0};
   GCONV_TRY(gconv_learn_net_make(network, info, t->net.loss, &net));
   bool same = net.count == t->net.count && net.parameters == t->net.parameters;
   for (size_t i = 0; same && i < net.count; i++)
     same = net.layers[i].kind == t->net.layers[i].kind &&
            memcmp(&net.layers[i].problem, &t->net.layers[i].problem, sizeof net.layers[i].problem) == 0;
-  gconv_status status = same ? set_arrays(t, path, &net, network, extras, json) : GCONV_OK;
-  gconv_learn_net_free(&net);
   if (same)
-    return status;
+    return set_arrays(t, path, &net, network, extras, json);
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s was made with another network: go on with the same, or begin anew", path);
 }
 
 static gconv_status restore_from(gconv_trainer *t, const char *path, const gconv_network *network,
-                                 const gconv_network_extras *extras) {
-  if (!extras->json)
-    return gconv_fail(GCONV_BAD_FILE, "%s is a network, but no checkpoint of training", path);
-  json_t *json = json_loads(extras->json, 0, NULL);
-  gconv_status status = GCONV_OK;
+                                 const gconv_network_extras *extras, const json_t *json) {
+  const unsigned long long version = get_whole(json, "version");
   gconv_training_state state;
-  if (get_whole(json, "version") < 1 || get_whole(json, "version") > VERSION)
-    status = gconv_fail(GCONV_UNSUPPORTED, "%s: a checkpoint of version %llu, where this gconv knows versions 1 to %d", path,
-                        (unsigned long long)get_whole(json, "version"), VERSION);
-  if (status == GCONV_OK)
-    status = check_setting(t, path, json_object_get(json, "setting"));
-  if (status == GCONV_OK)
-    status = check_normalisation(t, path, network);
-  if (status == GCONV_OK)
-    status = take_state(path, json_object_get(json, "state"), gconv_dataset_get_info(t->data)->cases, &state);
-  if (status == GCONV_OK)
-    status = take_weights(t, path, network, extras, json);
-  json_decref(json);
-  if (status != GCONV_OK)
-    return status;
+  if (version < 1 || version > VERSION)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: a checkpoint of version %llu, where this gconv knows versions 1 to %d", path,
+                      version, VERSION);
+  GCONV_TRY(check_setting(t, path, json_object_get(json, "setting")));
+  GCONV_TRY(check_normalisation(t, path, network));
+  GCONV_TRY(take_state(path, json_object_get(json, "state"), gconv_dataset_get_info(t->data)->cases, &state));
+  GCONV_TRY(take_weights(t, path, network, extras, json));
   if (state.ending == GCONV_ENDING_EPOCHS && state.epochs < t->options.epochs)
     state.ending = GCONV_ENDING_NONE; /* the caller wants more epochs now */
   if (state.ending == GCONV_ENDING_NONE && state.epochs >= t->options.epochs && state.epochs > 0)
@@ -347,12 +323,13 @@ static gconv_status restore_from(gconv_trainer *t, const char *path, const gconv
 }
 
 gconv_status gconv_trainer_restore(gconv_trainer *trainer, const char *path) {
-  gconv_network network = {0};
-  gconv_network_extras extras = {0};
-  gconv_status status = gconv_network_file_read(path, &network, &extras);
-  if (status == GCONV_OK)
-    status = restore_from(trainer, path, &network, &extras);
-  gconv_network_free(&network);
-  gconv_network_extras_free(&extras);
+  GCONV_ENDED_BY(gconv_network_free) gconv_network network = {0};
+  GCONV_ENDED_BY(gconv_network_extras_free) gconv_network_extras extras = {0};
+  GCONV_TRY(gconv_network_file_read(path, &network, &extras));
+  if (!extras.json)
+    return gconv_fail(GCONV_BAD_FILE, "%s is a network, but no checkpoint of training", path);
+  json_t *json = json_loads(extras.json, 0, NULL);
+  gconv_status status = restore_from(trainer, path, &network, &extras, json);
+  json_decref(json);
   return status;
 }

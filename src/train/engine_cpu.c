@@ -11,12 +11,10 @@
 /* ---- Making one ------------------------------------------------------------------------------------------------------ */
 
 static gconv_status floats_of(size_t count, float **floats) {
-  void *memory = NULL;
   size_t bytes;
   gconv_multiply(count + 1, sizeof(float), &bytes);
-  GCONV_TRY(gconv_allocate(bytes, "training", &memory));
-  memset(memory, 0, bytes);
-  *floats = memory;
+  GCONV_ALLOCATE(*floats, bytes, "training");
+  memset(*floats, 0, bytes);
   return GCONV_OK;
 }
 
@@ -57,9 +55,7 @@ static size_t panel_floats(const gconv_cpu_engine *e, size_t i) {
 
 static gconv_status prepare_layers(gconv_cpu_engine *e) {
   size_t panels = 0;
-  e->layers = calloc(e->net->count, sizeof *e->layers);
-  if (!e->layers)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEW(e->layers, e->net->count, "no memory for training");
   for (size_t i = 0; i < e->net->count; i++) {
     if (i == e->tail)
       e->first = e->all;
@@ -110,8 +106,7 @@ static gconv_status prepare_seat(gconv_cpu_engine *e, gconv_cpu_seat *s) {
 
 static gconv_status prepare_sums(size_t tasks, size_t floats, float *first, float ***sums) {
   *sums = calloc(tasks + 1, sizeof **sums);
-  if (!*sums)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(*sums, "no memory for training");
   (*sums)[0] = first;
   for (size_t i = 1; floats > 0 && i < tasks; i++)
     GCONV_TRY(floats_of(floats, &(*sums)[i]));
@@ -150,9 +145,7 @@ static gconv_status fill_engine(gconv_cpu_engine *e) {
   e->features = e->mixed ? gconv_learn_in_floats(&net->layers[e->tail]) : 0;
   e->seats = (size_t)gconv_threads_count(e->order.device->threads);
   GCONV_TRY(prepare_layers(e));
-  e->seat = calloc(e->seats, sizeof *e->seat);
-  if (!e->seat)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEW(e->seat, e->seats, "no memory for training");
   for (size_t i = 0; i < e->seats; i++)
     GCONV_TRY(prepare_seat(e, &e->seat[i]));
   return prepare_chunks(e);
@@ -202,8 +195,7 @@ static void destroy(void *state) {
 
 static gconv_status create(const gconv_engine_order *order, void **result) {
   gconv_cpu_engine *e = calloc(1, sizeof *e);
-  if (!e)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(e, "no memory for training");
   e->order = *order;
   e->net = order->net;
   gconv_status status = fill_engine(e);

@@ -66,8 +66,7 @@ struct engine {
 
 template <class T> gconv_status allocate(engine *e, size_t count, const char *what, T **memory) {
   void **owned = (void **)realloc(e->owned, (e->owned_count + 1) * sizeof *owned);
-  if (!owned)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(owned, "no memory for training");
   e->owned = owned;
   size_t bytes = count > SIZE_MAX / sizeof(T) - 1 ? SIZE_MAX : (count + 1) * sizeof(T);
   GCONV_TRY(gconv_cuda_allocate(e->order.device, bytes, what, (void **)memory));
@@ -99,8 +98,7 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
   const size_t count = (size_t)gconv_layer_taps(p);
   GCONV_TRY(allocate(e, count, "the taps of a layer", &own->taps));
   gconv_learn_tap *taps = (gconv_learn_tap *)malloc(count * sizeof *taps);
-  if (!taps)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(taps, "no memory for training");
   gconv_learn_make_taps(p, taps);
   /* In the engine's stream, which clears the memory. */
   const cudaError_t error = cudaMemcpyAsync(own->taps, taps, count * sizeof *taps, cudaMemcpyHostToDevice, e->stream);
@@ -134,8 +132,7 @@ bool is_power_of_two(int64_t n) {
 
 gconv_status prepare_sums(engine *e) {
   e->tensors = (gconv_learn_tensor **)calloc(e->net->count, sizeof *e->tensors);
-  if (!e->tensors)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(e->tensors, "no memory for training");
   size_t leaves = 0, case_sums = 0, chunk_sums = 0;
   for (size_t i = 0; i < e->net->count; i++) {
     const gconv_learn_own *own = &e->layers[i];
@@ -170,8 +167,7 @@ gconv_status prepare_values(engine *e) {
     if (e->plans.forward[i].algorithm)
       e->room = e->order.batch; /* plans are made for so many cases */
   e->values = (float **)calloc(e->net->count + 1, sizeof *e->values);
-  if (!e->values)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(e->values, "no memory for training");
   for (size_t i = 0; i <= e->net->count; i++) {
     const size_t floats = i ? gconv_learn_out_floats(&e->net->layers[i - 1]) : gconv_learn_in_floats(&e->net->layers[0]);
     GCONV_TRY(allocate(e, e->room * floats, what, &e->values[i]));
@@ -207,8 +203,7 @@ gconv_status fill_engine(engine *e) {
   CUDA_TRY(cudaEventCreateWithFlags(&e->forward, cudaEventDisableTiming));
   CUDA_TRY(cudaEventCreateWithFlags(&e->found, cudaEventDisableTiming));
   e->layers = (gconv_learn_own *)calloc(e->net->count, sizeof *e->layers);
-  if (!e->layers)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(e->layers, "no memory for training");
   for (int i = 0; i < GCONV_LEARN_ARRAYS; i++)
     GCONV_TRY(allocate(e, e->net->parameters, "the parameters", &e->arrays[i]));
   GCONV_TRY(allocate(e, e->net->parameters, "the parameters", &e->are_weights));
@@ -277,8 +272,7 @@ void destroy(void *state) {
 
 gconv_status create(const gconv_engine_order *order, void **result) {
   engine *e = (engine *)calloc(1, sizeof *e);
-  if (!e)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(e, "no memory for training");
   e->order = *order;
   e->net = order->net;
   e->weighted = *order->net;

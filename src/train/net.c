@@ -126,25 +126,18 @@ gconv_status gconv_learn_net_make(const gconv_network *network, const gconv_data
   if (network->count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a network without layers cannot be trained");
   GCONV_TRY(check_input(network, info));
-  gconv_learn_layer *layers = calloc(network->count, sizeof *layers);
-  if (!layers)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  GCONV_FREED gconv_learn_layer *layers = calloc(network->count, sizeof *layers);
+  GCONV_NEED_MEMORY(layers, "no memory for a network");
   const gconv_layer_shape first = {info->channels, info->height, info->width, false};
   gconv_learn_net made = {.layers = layers, .count = network->count, .classes = info->class_count > 0};
-  gconv_status status = resolve_layers(network, &first, layers, &made.parameters);
-  if (status == GCONV_OK)
-    status = check_outputs(&made, info);
-  if (status == GCONV_OK)
-    status = check_dense(&made);
-  if (status == GCONV_OK)
-    status = choose_loss(&made, loss);
-  if (status == GCONV_OK && made.parameters == 0)
-    status = gconv_fail(GCONV_BAD_ARGUMENT, "a network without weights cannot be trained");
-  if (status != GCONV_OK) {
-    free(layers);
-    return status;
-  }
+  GCONV_TRY(resolve_layers(network, &first, layers, &made.parameters));
+  GCONV_TRY(check_outputs(&made, info));
+  GCONV_TRY(check_dense(&made));
+  GCONV_TRY(choose_loss(&made, loss));
+  if (made.parameters == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a network without weights cannot be trained");
   *net = made;
+  layers = NULL; /* the net has them */
   return GCONV_OK;
 }
 
@@ -183,15 +176,11 @@ void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, g
 
 /* *copy = a copy of `bytes` bytes; NULL if `from` is NULL. False: no memory. */
 static bool copy_bytes(const void *from, size_t bytes, void *copy) {
-  void *memory = NULL;
-  if (from) {
-    memory = malloc(bytes ? bytes : 1);
-    if (!memory)
-      return false;
+  void *memory = from ? malloc(bytes ? bytes : 1) : NULL;
+  if (memory)
     memcpy(memory, from, bytes);
-  }
   memcpy(copy, &memory, sizeof memory);
-  return true;
+  return memory || !from;
 }
 
 static bool copy_text(const char *from, char **copy) {

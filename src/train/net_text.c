@@ -217,8 +217,7 @@ static gconv_status add_spec(reader *r, const spec *s) {
   if (r->count == GCONV_NETWORK_MAX_LAYERS)
     return fail_at(r, GCONV_TOO_LARGE, s->begin, s->end, "a network has at most %d layers", GCONV_NETWORK_MAX_LAYERS);
   spec *specs = gconv_grown(r->specs, r->count, sizeof *specs);
-  if (!specs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  GCONV_NEED_MEMORY(specs, "no memory for a network");
   r->specs = specs;
   r->specs[r->count++] = *s;
   return GCONV_OK;
@@ -384,8 +383,8 @@ static gconv_status fill_bank(const spec *s, uint64_t seed, size_t number, gconv
   bank->name = gconv_format_text("l%zu.weight", number);
   bank->weights = malloc(count * sizeof *bank->weights);
   bank->biases = calloc((size_t)bank->filters, sizeof *bank->biases);
-  if (!bank->name || !bank->weights || !bank->biases)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the %zu weights of layer %zu", count, number + 1);
+  GCONV_NEED_MEMORY(bank->name && bank->weights && bank->biases, "no memory for the %zu weights of layer %zu", count,
+                    number + 1);
   double bound = bound_of(s, bank);
   for (size_t i = 0; i < count; i++)
     bank->weights[i] = (float)((2 * gconv_random_uniform(seed, GCONV_RANDOM_WEIGHTS, number, i) - 1) * bound);
@@ -443,8 +442,7 @@ static gconv_status check_outputs(const reader *r, const gconv_layer_shape *at, 
 static gconv_status make_layers(const reader *r, size_t outputs, gconv_network *network) {
   network->layers = calloc(r->count, sizeof *network->layers);
   network->banks = calloc(r->count, sizeof *network->banks);
-  if (!network->layers || !network->banks)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  GCONV_NEED_MEMORY(network->layers && network->banks, "no memory for a network");
   network->count = r->count;
   gconv_layer_shape at = {network->channels, network->height, network->width, false};
   size_t parameters = 0;
@@ -464,8 +462,7 @@ gconv_status gconv_network_make_within(const char *text, int32_t channels, int32
   reader r = {.text = text, .at = text, .most = most};
   gconv_network made = {.channels = channels, .height = height, .width = width, .seed = seed};
   gconv_status status = read_text(&r);
-  if (status == GCONV_OK)
-    status = make_layers(&r, outputs, &made);
+  GCONV_THEN(status, make_layers(&r, outputs, &made));
   free(r.specs);
   if (status == GCONV_OK)
     *network = made;

@@ -420,18 +420,16 @@ gconv_status gconv_engine_cpu_pass(gconv_cpu_engine *e, const gconv_learn_cases 
                                    gconv_learn_sums *sums) {
   if (cases->count > e->losses_room) {
     double *losses = realloc(e->losses, cases->count * sizeof *losses);
-    if (!losses)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for the losses of %zu cases", cases->count);
+    GCONV_NEED_MEMORY(losses, "no memory for the losses of %zu cases", cases->count);
     e->losses = losses;
     e->losses_room = cases->count;
   }
-  pass p = {.e = e, .cases = cases, .learns = learns, .hits = calloc(most_tasks(e), sizeof *p.hits)};
-  if (!p.hits)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_FREED size_t *hits = calloc(most_tasks(e), sizeof *hits);
+  GCONV_NEED_MEMORY(hits, "no memory for training");
+  pass p = {.e = e, .cases = cases, .learns = learns, .hits = hits};
   p.factor = (float)gconv_learn_factor(e->net, cases->count);
   pthread_mutex_init(&p.lock, NULL);
   gconv_status status = run_pass(&p, sums);
   pthread_mutex_destroy(&p.lock);
-  free(p.hits);
   return status;
 }

@@ -104,11 +104,9 @@ gconv_status find_sources(const gconv_learn_plan *plan, const gconv_learn_own *o
     return GCONV_OK;
   }
   int32_t *other = (int32_t *)malloc(plan->floats * sizeof *other);
-  if (!other)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(other, "no memory for training");
   gconv_status status = prepare_numbers(plan, numbered, 1, constants);
-  if (status == GCONV_OK)
-    status = prepare_numbers(plan, numbered, 1 + MARK, other);
+  GCONV_THEN(status, prepare_numbers(plan, numbered, 1 + MARK, other));
   *copies = true;
   for (size_t i = 0; i < plan->floats && status == GCONV_OK; i++) {
     const bool copy = other[i] == constants[i] + MARK && constants[i] > 0 && (size_t)constants[i] <= numbered;
@@ -219,8 +217,7 @@ gconv_status gconv_learn_plans_make(const gconv_engine_order *order, const gconv
   *plans = {};
   plans->forward = (gconv_learn_plan *)calloc(net->count, sizeof *plans->forward);
   plans->inputs = (gconv_learn_plan *)calloc(net->count, sizeof *plans->inputs);
-  if (!plans->forward || !plans->inputs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(plans->forward && plans->inputs, "no memory for training");
   plans->count = net->count;
   for (size_t i = 0; i < net->count; i++)
     if (layers[i].layer.parameters && !layers[i].in_tail && is_small(&layers[i]) && images <= INT32_MAX) {

@@ -49,8 +49,7 @@ static const gconv_dataset_type type = {.read = read_scaled, .free = free_scaled
 
 gconv_status gconv_dataset_scale(const gconv_dataset *whole, const gconv_target_scale *scales, gconv_dataset **made) {
   scaled_set *set = calloc(1, sizeof *set);
-  if (!set)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a data set");
+  GCONV_NEED_MEMORY(set, "no memory for a data set");
   *set = (scaled_set){{.type = &type, .info = whole->info, .varies = whole->varies}, whole, scales};
   set->base.info.notes = (gconv_column_notes){0};
   *made = &set->base;
@@ -64,26 +63,24 @@ typedef struct sums {
   double first, moved, squares, least, most;
 } sums;
 
-static gconv_status sum_targets(const gconv_dataset *data, size_t room, size_t *cases, float *inputs, float *targets,
-                                sums *all) {
-  const size_t outputs = data->info.outputs;
-  for (size_t first = 0; first < data->info.cases; first += room) {
-    const size_t count = data->info.cases - first < room ? data->info.cases - first : room;
-    for (size_t i = 0; i < count; i++)
-      cases[i] = first + i;
-    GCONV_TRY(gconv_dataset_read(data, 0, cases, count, inputs, targets));
-    for (size_t i = 0; i < count * outputs; i++) {
-      sums *s = &all[i % outputs];
-      const double target = (double)targets[i];
-      if (first == 0 && i < outputs)
-        *s = (sums){.first = target, .least = target, .most = target};
-      s->moved += target - s->first;
-      s->squares += (target - s->first) * (target - s->first);
-      s->least = fmin(s->least, target);
-      s->most = fmax(s->most, target);
-    }
+typedef struct target_sums {
+  sums *all;
+  size_t outputs;
+} target_sums;
+
+static void add_targets(void *context, size_t first, size_t count, const float *inputs, const float *targets) {
+  const target_sums *t = context;
+  (void)inputs;
+  for (size_t i = 0; i < count * t->outputs; i++) {
+    sums *s = &t->all[i % t->outputs];
+    const double target = (double)targets[i];
+    if (first == 0 && i < t->outputs)
+      *s = (sums){.first = target, .least = target, .most = target};
+    s->moved += target - s->first;
+    s->squares += (target - s->first) * (target - s->first);
+    s->least = fmin(s->least, target);
+    s->most = fmax(s->most, target);
   }
-  return GCONV_OK;
 }
 
 /* Chooses the scale of an output. Targets that a new network yields anyway are not scaled: -1 to 1, 0 and 1, or standardised
@@ -147,38 +144,26 @@ static bool is_linear(const gconv_learn_layer *last) {
 }
 
 gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_dataset *data, gconv_target_scale **scales) {
-  enum { FLOATS = 1 << 18 };
   const gconv_dataset_info *info = &data->info;
   const gconv_learn_layer *last = &net->layers[net->count - 1];
-  const size_t width = gconv_dataset_input_floats(info), room = FLOATS / (width + info->outputs) + 1;
   *scales = NULL;
   if (net->classes || info->target_height > 1 || info->target_width > 1 || data->varies)
     return GCONV_OK;
-  size_t *cases = malloc(room * sizeof *cases);
-  float *inputs = malloc(room * width * sizeof *inputs), *targets = malloc(room * info->outputs * sizeof *targets);
-  sums *all = calloc(info->outputs, sizeof *all);
-  gconv_target_scale *found = calloc(info->outputs, sizeof *found);
-  gconv_status status = cases && inputs && targets && all && found
-                            ? sum_targets(data, room, cases, inputs, targets, all)
-                            : gconv_fail(GCONV_NO_MEMORY, "no memory for the scales of %zu targets", info->outputs);
+  GCONV_FREED sums *all = calloc(info->outputs, sizeof *all);
+  GCONV_FREED gconv_target_scale *found = calloc(info->outputs, sizeof *found);
+  GCONV_NEED_MEMORY(all && found, "no memory for the scales of %zu targets", info->outputs);
+  GCONV_TRY(gconv_dataset_each(data, true, add_targets, &(target_sums){all, info->outputs}));
   bool any = false;
-  for (size_t k = 0; k < info->outputs && status == GCONV_OK; k++) {
+  for (size_t k = 0; k < info->outputs; k++) {
     found[k] = choose(&all[k], info->cases);
     any = any || found[k].factor != 1 || found[k].offset != 0;
   }
-  if (status == GCONV_OK)
-    warn_of_limits(last, all, info->outputs);
-  if (status == GCONV_OK && any && is_linear(last)) {
+  warn_of_limits(last, all, info->outputs);
+  if (any && is_linear(last)) {
     tell_scales(found, info->outputs);
-    *scales = found;
-    found = NULL;
+    *scales = gconv_taken(&found);
   }
-  free(cases);
-  free(inputs);
-  free(targets);
-  free(all);
-  free(found);
-  return status;
+  return GCONV_OK;
 }
 
 /* ---- The weights of the last layer ---- */

@@ -3,6 +3,7 @@
 #include "bank/column_notes.h"
 #include "bank/network_file.h"
 #include "base/arguments.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "data/dataset.h"
 #include "train/trainer.h"
@@ -29,8 +30,7 @@ static gconv_status take_classes(gconv_network *network, const gconv_dataset_inf
   network->class_count = network->classes ? info->class_count : 0;
   for (size_t i = 0; i < network->class_count; i++) {
     network->classes[i] = strdup(info->classes[i]);
-    if (!network->classes[i])
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
+    GCONV_NEED_MEMORY(network->classes[i], "no memory for the names of classes");
   }
   return network->classes ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the names of classes");
 }
@@ -97,8 +97,7 @@ static gconv_status take_features(gconv_network *network, const gconv_dataset_in
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   if (!network->palette && info->palette) {
     network->palette = malloc(3 * info->class_count);
-    if (!network->palette)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+    GCONV_NEED_MEMORY(network->palette, "no memory for a network");
     memcpy(network->palette, info->palette, 3 * info->class_count);
   }
   return GCONV_OK;
@@ -149,30 +148,22 @@ static char *describe(const gconv_trainer *t, bool last) {
 }
 
 gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gconv_network *network) {
-  GCONV_NEED(trainer);
-  GCONV_NEED(network);
+  GCONV_NEED(trainer, network);
   GCONV_TRY(gconv_network_check_empty("gconv_trainer_network", network));
   GCONV_TRY(gconv_ahead_settle((gconv_trainer *)trainer)); /* changes nothing that callers can see */
-  float *parameters = malloc(trainer->net.parameters * sizeof *parameters);
-  if (!parameters)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");
+  GCONV_FREED float *parameters = malloc(trainer->net.parameters * sizeof *parameters);
+  GCONV_NEED_MEMORY(parameters, "no memory for the trained network");
   trainer->type->get(trainer->engine, last ? GCONV_LEARN_PARAMETERS : GCONV_LEARN_BEST, parameters);
-  gconv_network copy = {0};
-  gconv_status status = gconv_network_copy(&trainer->network, &copy);
-  if (status == GCONV_OK) {
-    gconv_target_scales_give(&trainer->net, trainer->scales, parameters);
-    gconv_learn_net_give(&trainer->net, parameters, &copy);
-    if (copy.features)
-      copy.height = copy.width = 0;
-    free(copy.trained);
-    copy.trained = describe(trainer, last);
-    if (!copy.trained)
-      status = gconv_fail(GCONV_NO_MEMORY, "no memory for the trained network");
-  }
-  free(parameters);
-  if (status == GCONV_OK)
-    *network = copy;
-  else
-    gconv_network_free(&copy);
-  return status;
+  GCONV_ENDED_BY(gconv_network_free) gconv_network copy = {0};
+  GCONV_TRY(gconv_network_copy(&trainer->network, &copy));
+  gconv_target_scales_give(&trainer->net, trainer->scales, parameters);
+  gconv_learn_net_give(&trainer->net, parameters, &copy);
+  if (copy.features)
+    copy.height = copy.width = 0;
+  free(copy.trained);
+  copy.trained = describe(trainer, last);
+  GCONV_NEED_MEMORY(copy.trained, "no memory for the trained network");
+  *network = copy;
+  copy = (gconv_network){0};
+  return GCONV_OK;
 }

@@ -72,8 +72,7 @@ static gconv_status spread(const char *what, const float *values, int32_t count,
     return gconv_fail(GCONV_BAD_ARGUMENT, "%d numbers of %s for %d channels: one is needed, or one each", count, what,
                       channels);
   float *spread_out = malloc((size_t)channels * sizeof *spread_out);
-  if (!spread_out)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %s", what);
+  GCONV_NEED_MEMORY(spread_out, "no memory for %s", what);
   *result = spread_out;
   for (int32_t c = 0; c < channels; c++)
     spread_out[c] = count == 0 ? otherwise : values[count == 1 ? 0 : c];
@@ -118,6 +117,7 @@ static void prepare_next(gconv_trainer *t) {
 }
 
 static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
+  const size_t count = t->net.parameters;
   t->type = GCONV_OF_DEVICE(device, gconv_engine);
   gconv_engine_order order = {device,
                               &t->net,
@@ -128,30 +128,27 @@ static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
                               strcmp(t->options.algorithm, "exact") == 0,
                               t->options.math};
   GCONV_TRY(t->type->create(&order, &t->engine));
-  float *values = malloc(t->net.parameters * sizeof *values);
-  if (!values)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_FREED float *values = malloc(count * sizeof *values);
+  GCONV_NEED_MEMORY(values, "no memory for training");
   gconv_learn_net_take(&t->net, &t->network, values);
   gconv_target_scales_take(&t->net, t->scales, &t->network, values);
-  bool finite = true;
-  for (size_t i = 0; i < t->net.parameters; i++)
-    finite = finite && isfinite(values[i]);
+  for (size_t i = 0; i < count; i++)
+    if (!isfinite(values[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "the network has a weight that is not finite");
   t->type->set(t->engine, GCONV_LEARN_PARAMETERS, values);
   t->type->set(t->engine, GCONV_LEARN_BEST, values);
-  for (size_t i = 0; i < t->net.parameters; i++)
+  for (size_t i = 0; i < count; i++)
     values[i] = (float)t->options.rate;
   if (t->options.optimizer == GCONV_OPTIMIZER_RPROP)
     t->type->set(t->engine, GCONV_LEARN_SECOND, values);
-  free(values);
-  return finite ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "the network has a weight that is not finite");
+  return GCONV_OK;
 }
 
 /* Stores and reports a text that says which device and algorithms are used, and why. */
 static gconv_status explain(gconv_trainer *t, gconv_device *device) {
   size_t size;
   FILE *text = open_memstream(&t->chosen, &size);
-  if (!text)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(text, "no memory for training");
   const bool exact = !t->type->is_exact || t->type->is_exact(t->engine);
   fputs(strcmp(t->options.algorithm, "exact") == 0 ? "exact, as asked for"
         : exact                                    ? "exact, as no other is known to be faster here"
@@ -190,8 +187,7 @@ static gconv_status take_class_weights(gconv_trainer *t, const gconv_training_op
   if (info->class_count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "weights are for classes, and the data have none");
   t->class_weights = malloc(info->class_count * sizeof *t->class_weights);
-  if (!t->class_weights)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the weights of classes");
+  GCONV_NEED_MEMORY(t->class_weights, "no memory for the weights of classes");
   for (size_t c = 0; c < info->class_count; c++)
     t->class_weights[c] = 1;
   for (size_t i = 0; i < o->weight_count; i++) {
@@ -225,9 +221,7 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
     GCONV_TRY(spread("mean", network->mean, network->mean_count, network->channels, 0, &t->mean));
     GCONV_TRY(spread("std", network->std, network->std_count, network->channels, 1, &t->std));
   }
-  t->order = calloc(info->cases, sizeof *t->order);
-  if (!t->order)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training on %zu cases", info->cases);
+  GCONV_NEW(t->order, info->cases, "no memory for training on %zu cases", info->cases);
   t->state.best_loss = INFINITY;
   t->state.last = (gconv_epoch){.loss = NAN, .accuracy = NAN, .validation_loss = NAN, .validation_accuracy = NAN};
   GCONV_TRY(start_engine(t, device));
@@ -237,10 +231,7 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
 gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
                                   const gconv_dataset *data, const gconv_dataset *validation, const char *checkpoint,
                                   gconv_trainer **trainer) {
-  GCONV_NEED(device);
-  GCONV_NEED(network);
-  GCONV_NEED(data);
-  GCONV_NEED(trainer);
+  GCONV_NEED(device, network, data, trainer);
   gconv_training_options none = {0};
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   GCONV_TRY(gconv_training_check(options ? options : &none));
@@ -250,8 +241,7 @@ gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *net
   if (validation)
     GCONV_TRY(check_validation(info, gconv_dataset_get_info(validation)));
   gconv_trainer *t = calloc(1, sizeof *t);
-  if (!t)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(t, "no memory for training");
   t->options = gconv_training_resolve(options ? options : &none, info->cases);
   t->data = data;
   t->validation = validation;
@@ -453,8 +443,7 @@ static void tell_part(const gconv_trainer *t, gconv_epoch *epoch) {
 }
 
 gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
-  GCONV_NEED(trainer);
-  GCONV_NEED(epoch);
+  GCONV_NEED(trainer, epoch);
   gconv_training_state *s = &trainer->state;
   size_t cases = gconv_dataset_get_info(trainer->data)->cases;
   if (s->ending == GCONV_ENDING_NONE) {

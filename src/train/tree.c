@@ -10,12 +10,10 @@ gconv_status gconv_tree_make(size_t floats, size_t leaves, gconv_tree *tree) {
   while (tree->levels < GCONV_TREE_LEVELS && ((uint64_t)1 << (tree->levels - 1)) < leaves)
     tree->levels++;
   for (size_t i = 0; i <= tree->levels; i++) {
-    void *memory = NULL;
     size_t bytes;
     gconv_multiply(floats + 1, sizeof(float), &bytes);
-    GCONV_TRY(gconv_allocate(bytes, "gradients", &memory));
-    memset(memory, 0, bytes); /* kernels do not write the padding of vectors, which must be finite, too */
-    tree->rooms[i] = memory;
+    GCONV_ALLOCATE(tree->rooms[i], bytes, "gradients");
+    memset(tree->rooms[i], 0, bytes); /* kernels do not write the padding of vectors, which must be finite, too */
   }
   return GCONV_OK;
 }
