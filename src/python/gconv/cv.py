@@ -10,7 +10,6 @@ types) goes to OpenCV where it is installed, with a gconv.Warning the first time
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,57 +37,67 @@ _RESULTS = {"uint8": ("uint8", "int16", "float32"), "uint16": ("uint16", "float3
 _SPECTRAL = 130  # taps from which on OpenCV's filter2D goes by spectra, where a NaN spreads
 
 
+_NAMES = {np.dtype(name): name for name in _RESULTS}  # of types in the order of bytes that the processor has
+_WHITE = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
+
+
 class _NotOurs(Exception):
     """A call that OpenCV has to answer; the text is why."""
 
 
 def _check(src, ddepth, border):
-    if type(src) is not np.ndarray or src.dtype.name not in _RESULTS or not src.dtype.isnative:
+    if type(src) is not np.ndarray or src.dtype not in _NAMES:
         raise _NotOurs(f"arrays of the type {getattr(src, 'dtype', type(src).__name__)} are not taken")
     if src.ndim not in (2, 3) or src.size == 0:
         raise _NotOurs("only images H x W and H x W x C are taken")
-    if ddepth != -1 and _TYPES.get(ddepth) not in _RESULTS[src.dtype.name]:
+    if ddepth != -1 and _TYPES.get(ddepth) not in _RESULTS[_NAMES[src.dtype]]:
         raise _NotOurs(f"results of the depth {ddepth} of {src.dtype} are not taken")
     if border & ~BORDER_ISOLATED not in _BORDERS:
         raise _NotOurs(f"the border type {border} is not taken")
 
 
 def _taken(function: Function) -> Function:
-    """Hands what is not taken to OpenCV. The function itself gets src and what follows."""
+    """Hands what is not taken to OpenCV: a call whose _check() fails."""
 
     @functools.wraps(function)
     def call(src, *arguments, **options):
-        bound = signature.bind(src, *arguments, **options).arguments
         try:
-            _check(src, bound.get("ddepth", -1), bound.get("borderType", BORDER_DEFAULT))
             return function(src, *arguments, **options)
         except _NotOurs as error:
             reason = str(error)
         return hand_over("cv2", function.__name__, reason, (src, *arguments), options)
 
-    signature = inspect.signature(function)
     return call
 
 
-def _apply(src, ddepth, taps, anchor, delta, border, dst, divisor=1.0, skips=False):
-    """One plane of taps on each channel; anchor is (column, row), -1: the middle. skips: OpenCV leaves samples under taps of 0
-    out, even if they are NaN or infinite. Elsewhere it has ways of its own."""
-    marked = src.dtype == np.float32 and not taps.all()
-    if marked and skips:
-        taps = np.where(taps == 0, np.float32(-0.0), taps)  # no taps
-    elif marked and not are_finite(src):
-        raise _NotOurs("NaN and infinities under taps of 0 are not taken")
+@functools.lru_cache(256)
+def _kernel(make, arguments, anchor, divisor, skips):
+    """The filter of the plane of taps make(*arguments), and whether samples under taps of 0 count. With `skips` they do not,
+    unless all taps are 0, of which OpenCV keeps one."""
+    taps = make(*arguments)
     rows, columns = taps.shape
     column, row = anchor
     place = (rows // 2 if row == -1 else row, columns // 2 if column == -1 else column)
-    kernel = Filter(taps, anchor=place, divisor=divisor, marked=marked and skips)
-    kind = src.dtype.name if ddepth == -1 else _TYPES[ddepth]
+    zeros = not taps.all()
+    marked = zeros and skips and bool(taps.any())
+    if marked:
+        taps = np.where(taps == 0, np.float32(-0.0), taps)  # no taps
+    return Filter(taps, anchor=place, divisor=divisor, marked=marked), zeros and not marked
+
+
+def _apply(src, ddepth, make, arguments, anchor, delta, border, dst, divisor=1.0, skips=False):
+    """One plane of taps, make(*arguments), on each channel; anchor is (column, row), -1: the middle. skips: OpenCV leaves
+    samples under taps of 0 out, even if they are NaN or infinite. Elsewhere it has ways of its own."""
+    kernel, zeros_count = _kernel(make, arguments, tuple(anchor), divisor, skips and src.dtype == np.float32)
+    if zeros_count and not are_finite(src):
+        raise _NotOurs("NaN and infinities under taps of 0 are not taken")
+    kind = _NAMES[src.dtype] if ddepth == -1 else _TYPES[ddepth]
     name = _BORDERS[border & ~BORDER_ISOLATED]
     image = src[..., 0] if src.ndim == 3 and src.shape[2] == 1 else src  # as OpenCV, which drops a single channel
     fits = type(dst) is np.ndarray and dst.shape == image.shape and dst.dtype == kind and dst.flags.writeable
     out = dst if fits and not np.may_share_memory(dst, src) else None
     image = image.astype(np.float32) if image.dtype == np.int16 else image
-    white = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}[image.dtype.name]
+    white = _WHITE[_NAMES[image.dtype]]
     if kind == "float32":  # where 1 is white
         result = _filter(image, kernel, border=name, scale=white, offset=delta, dtype=kind, out=out)
     else:
@@ -103,7 +112,7 @@ def _line(kernel, what):
     line = np.asarray(kernel, np.float64).reshape(-1)
     if line.size == 0:
         raise ArgumentError(f"{what} is empty")
-    return line
+    return line.tobytes()
 
 
 def _plane(column, row):
@@ -111,22 +120,35 @@ def _plane(column, row):
     return np.outer(column, row).astype(np.float32)
 
 
+def _given(taps, shape):
+    """Taps of float32 as bytes."""
+    return np.frombuffer(taps, np.float32).reshape(shape)
+
+
+def _given_lines(column, row):
+    """Lines of float64 as bytes."""
+    return _plane(np.frombuffer(column), np.frombuffer(row))
+
+
 @_taken
 def filter2D(src: Numbers, ddepth: int, kernel: ArrayLike, dst: Numbers | None = None, anchor: Sequence[int] = (-1, -1),
              delta: float = 0, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.filter2D: correlates each channel with a kernel of any size."""
+    _check(src, ddepth, borderType)
     taps = np.asarray(kernel, np.float32)
     taps = taps.reshape(-1, 1) if taps.ndim == 1 else taps
     if taps.ndim != 2 or taps.size == 0:
         raise ArgumentError(f"kernel is a plane of numbers, and this has the shape {taps.shape}")
-    return _apply(src, ddepth, taps, anchor, delta, borderType, dst, skips=taps.size < _SPECTRAL and bool(taps.any()))
+    return _apply(src, ddepth, _given, (taps.tobytes(), taps.shape), anchor, delta, borderType, dst, skips=taps.size < _SPECTRAL)
 
 
 @_taken
 def sepFilter2D(src: Numbers, ddepth: int, kernelX: ArrayLike, kernelY: ArrayLike, dst: Numbers | None = None,
                 anchor: Sequence[int] = (-1, -1), delta: float = 0, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.sepFilter2D: correlates rows with kernelX and columns with kernelY."""
-    return _apply(src, ddepth, _plane(_line(kernelY, "kernelY"), _line(kernelX, "kernelX")), anchor, delta, borderType, dst)
+    _check(src, ddepth, borderType)
+    lines = _line(kernelY, "kernelY"), _line(kernelX, "kernelX")
+    return _apply(src, ddepth, _given_lines, lines, anchor, delta, borderType, dst)
 
 
 _SMALL_GAUSSIANS = {1: (1,), 3: (0.25, 0.5, 0.25), 5: (0.0625, 0.25, 0.375, 0.25, 0.0625),
@@ -155,6 +177,11 @@ def _fixed_point(line, bits):
     return whole / 2 ** bits
 
 
+def _gaussian_plane(height, sigma_y, width, sigma_x, bits):
+    column, row = _gaussian(height, sigma_y), _gaussian(width, sigma_x)
+    return _plane(_fixed_point(column, bits), _fixed_point(row, bits)) if bits else _plane(column, row)
+
+
 def _shrink(src, size):
     """A box that is one pixel high over images of one row, and one wide over one column; (width, height)."""
     return (1 if src.shape[1] == 1 else size[0]), (1 if src.shape[0] == 1 else size[1])
@@ -165,6 +192,7 @@ def GaussianBlur(src: Numbers, ksize: Pair, sigmaX: float, dst: Numbers | None =
                  borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.GaussianBlur. ksize is (width, height), both odd, or 0: found from sigma. Of integers, coefficients are rounded to
     fractions of 256 or 65536, as OpenCV does; gconv.kernels.gaussian() has them as they are."""
+    _check(src, -1, borderType)
     sigma_y = sigmaY if sigmaY > 0 else sigmaX
     reach = 3 if src.dtype == np.uint8 else 4
     wanted = ksize if borderType & ~BORDER_ISOLATED == BORDER_CONSTANT else _shrink(src, ksize)
@@ -172,21 +200,19 @@ def GaussianBlur(src: Numbers, ksize: Pair, sigmaX: float, dst: Numbers | None =
                             for one, sigma in zip(wanted, (sigmaX, sigma_y))]
     if min(size) < 1 or width % 2 == 0 or height % 2 == 0:
         raise ArgumentError(f"ksize={tuple(ksize)}: both are odd, or 0 where sigma is above 0")
-    column, row = _gaussian(height, sigma_y), _gaussian(width, sigmaX)
-    bits = {"uint8": 8, "uint16": 16}.get(src.dtype.name)
-    if bits:
-        column, row = _fixed_point(column, bits), _fixed_point(row, bits)
-    return _apply(src, -1, _plane(column, row), (-1, -1), 0, borderType, dst)
+    bits = {"uint8": 8, "uint16": 16}.get(_NAMES[src.dtype])
+    return _apply(src, -1, _gaussian_plane, (height, sigma_y, width, sigmaX, bits), (-1, -1), 0, borderType, dst)
 
 
 @_taken
 def boxFilter(src: Numbers, ddepth: int, ksize: Pair, dst: Numbers | None = None, anchor: Sequence[int] = (-1, -1),
               normalize: bool = True, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.boxFilter: the mean, or with normalize=False the sum, of a box of ksize, (width, height)."""
+    _check(src, ddepth, borderType)
     width, height = _shrink(src, ksize) if normalize and borderType & BORDER_ISOLATED else ksize
     if min(width, height) < 1:
         raise ArgumentError(f"ksize={tuple(ksize)}: both are at least 1")
-    return _apply(src, ddepth, np.ones((height, width), np.float32), anchor, 0, borderType, dst,
+    return _apply(src, ddepth, np.ones, ((height, width), np.float32), anchor, 0, borderType, dst,
                   width * height if normalize else 1.0)
 
 
@@ -194,6 +220,7 @@ def boxFilter(src: Numbers, ddepth: int, ksize: Pair, dst: Numbers | None = None
 def blur(src: Numbers, ksize: Pair, dst: Numbers | None = None, anchor: Sequence[int] = (-1, -1),
          borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.blur: the mean of a box of ksize, (width, height)."""
+    _check(src, -1, borderType)
     return boxFilter(src, -1, ksize, dst, anchor, True, borderType)
 
 
@@ -216,42 +243,56 @@ def _derivative(order, size):
     return line
 
 
+def _sobel_plane(dx, dy, size, scale):
+    return _plane(_derivative(dy, size) * scale, _derivative(dx, size))
+
+
+def _scharr_plane(dx, scale):
+    difference, smooth = np.array((-1.0, 0, 1)), np.array((3.0, 10, 3))
+    column, row = (smooth, difference) if dx else (difference, smooth)
+    return _plane(column * scale, row)
+
+
+def _laplacian_plane(size, scale):
+    if size == 1:
+        taps = np.array(((0, 1, 0), (1, -4, 1), (0, 1, 0)), float)
+    elif size == 3:
+        taps = np.array(((2, 0, 2), (0, -8, 0), (2, 0, 2)), float)
+    else:
+        second, smooth = _derivative(2, size), _derivative(0, size)
+        taps = np.outer(second, smooth) + np.outer(smooth, second)
+    return (taps * scale).astype(np.float32)
+
+
 @_taken
 def Sobel(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = None, ksize: int = 3, scale: float = 1,
           delta: float = 0, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.Sobel: the derivative of order dx across and dy down. ksize is 1, 3, 5 ... 31, or FILTER_SCHARR."""
     if ksize == FILTER_SCHARR:
         return Scharr(src, ddepth, dx, dy, dst, scale, delta, borderType)
+    _check(src, ddepth, borderType)
     if ksize % 2 == 0 or not 1 <= ksize <= 31 or dx < 0 or dy < 0 or dx + dy < 1:
         raise ArgumentError(f"dx={dx}, dy={dy}, ksize={ksize}: the orders are at least 0, one of them above, and ksize is odd, "
                             f"from 1 to 31")
     skips = (ksize <= 3 or ksize == 5 and max(dx, dy) == 1) and _has_even_rows(src)
-    return _apply(src, ddepth, _plane(_derivative(dy, ksize) * scale, _derivative(dx, ksize)), (-1, -1), delta, borderType, dst,
-                  skips=skips)
+    return _apply(src, ddepth, _sobel_plane, (dx, dy, ksize, scale), (-1, -1), delta, borderType, dst, skips=skips)
 
 
 @_taken
 def Scharr(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = None, scale: float = 1, delta: float = 0,
            borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.Scharr: the first derivative across (dx=1, dy=0) or down (dx=0, dy=1)."""
+    _check(src, ddepth, borderType)
     if sorted((dx, dy)) != [0, 1]:
         raise ArgumentError(f"dx={dx}, dy={dy}: one of them is 1, and the other 0")
-    difference, smooth = np.array((-1.0, 0, 1)), np.array((3.0, 10, 3))
-    column, row = (smooth, difference) if dx else (difference, smooth)
-    return _apply(src, ddepth, _plane(column * scale, row), (-1, -1), delta, borderType, dst, skips=_has_even_rows(src))
+    return _apply(src, ddepth, _scharr_plane, (dx, scale), (-1, -1), delta, borderType, dst, skips=_has_even_rows(src))
 
 
 @_taken
 def Laplacian(src: Numbers, ddepth: int, dst: Numbers | None = None, ksize: int = 1, scale: float = 1, delta: float = 0,
               borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.Laplacian: the sum of the second derivatives; with ksize 1, of the 4 nearest neighbours."""
+    _check(src, ddepth, borderType)
     if ksize % 2 == 0 or not 1 <= ksize <= 31:
         raise ArgumentError(f"ksize={ksize}: it is odd, from 1 to 31")
-    if ksize == 1:
-        taps = np.array(((0, 1, 0), (1, -4, 1), (0, 1, 0)), float)
-    elif ksize == 3:
-        taps = np.array(((2, 0, 2), (0, -8, 0), (2, 0, 2)), float)
-    else:
-        second, smooth = _derivative(2, ksize), _derivative(0, ksize)
-        taps = np.outer(second, smooth) + np.outer(smooth, second)
-    return _apply(src, ddepth, (taps * scale).astype(np.float32), (-1, -1), delta, borderType, dst, skips=ksize <= 3)
+    return _apply(src, ddepth, _laplacian_plane, (ksize, scale), (-1, -1), delta, borderType, dst, skips=ksize <= 3)
