@@ -409,7 +409,7 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
 
 static void make_row(walk *w, int32_t p) {
   const gconv_problem *problem = w->execution->problem;
-  const int64_t width = problem->out_width, piece = (int64_t)w->at.piece * (w->levels || w->floats ? PIECES : 1);
+  const int64_t width = problem->out_width, piece = (int64_t)w->at.piece * (w->levels || w->floats ? PIECES / (int64_t)gconv_type_bytes(problem->out_type) : 1);
   const size_t channels = (size_t)problem->channels;
   for (int64_t first = 0; first < width; first += piece) {
     const int64_t count = width - first < piece ? width - first : piece;
