@@ -43,7 +43,8 @@ enum {
   MOST_PAIR_WEIGHT = 128, /* 128 * 255 = 32640 */
   SLACK = 128,            /* bytes that vectors read beyond the end of a row */
   PIECE = 512,            /* samples whose sums are kept at a time, about */
-  PIECES = 8,             /* so many pieces are made at a time where no sums are kept */
+  PIECES = 8,             /* where no sums are kept, as many bytes of a result are made at a time as so many pieces have
+                             samples */
 };
 
 /* ---- Preparation: the taps of a filter in pairs ---- */
@@ -409,7 +410,8 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
 
 static void make_row(walk *w, int32_t p) {
   const gconv_problem *problem = w->execution->problem;
-  const int64_t width = problem->out_width, piece = (int64_t)w->at.piece * (w->levels || w->floats ? PIECES / (int64_t)gconv_type_bytes(problem->out_type) : 1);
+  const size_t pieces = w->levels || w->floats ? PIECES / gconv_type_bytes(problem->out_type) : 1;
+  const int64_t width = problem->out_width, piece = (int64_t)(w->at.piece * pieces);
   const size_t channels = (size_t)problem->channels;
   for (int64_t first = 0; first < width; first += piece) {
     const int64_t count = width - first < piece ? width - first : piece;
