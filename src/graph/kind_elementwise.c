@@ -11,6 +11,8 @@
 
 typedef struct settings {
   float alpha, beta, low, high;
+  int64_t axis;     /* up to opset 6: the axis of input 0 that the first axis of input 1 lies along; -1: the last axes fit */
+  bool by_suffix;   /* up to opset 6: input 1 is repeated along all other axes */
   bool approximate; /* Gelu by tanh */
   bool remainder;   /* Mod is that of C's fmod() and % */
 } settings;
@@ -366,6 +368,39 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   return GCONV_OK;
 }
 
+/* Up to opset 6, input 1 has some neighbouring axes of input 0, and is repeated along the others; without `broadcast`, both
+ * have one shape. Makes of input 1 a tensor that NumPy repeats in the same way. */
+static gconv_status align_old(const gconv_node_work *work, const gconv_node_kind *kind, gconv_tensor *aligned) {
+  const settings *s = work->settings;
+  const gconv_tensor *a = work->in[0], *b = work->in[1];
+  const bool slope = kind->code == PRELU;
+  *aligned = *b;
+  int64_t axis = slope ? 1 : s->axis < 0 ? (int64_t)a->axes - b->axes : s->axis;
+  if (gconv_tensor_elements(b) == 1 && b->axes <= 1)
+    return GCONV_OK;
+  if (!slope && !s->by_suffix)
+    return a->axes == b->axes ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "does not broadcast, and its inputs have other axes");
+  if (axis < 0 || axis + b->axes > a->axes)
+    return gconv_fail(GCONV_BAD_FILE, "has a second input that does not fit the axes of the first from %lld on",
+                      (long long)axis);
+  for (int32_t i = 0; i < b->axes; i++)
+    if (b->shape[i] != a->shape[axis + i] && b->shape[i] != 1)
+      return gconv_fail(GCONV_BAD_FILE, "has a second input whose shape does not fit the first");
+  for (; aligned->axes < a->axes - axis; aligned->axes++)
+    aligned->shape[aligned->axes] = 1;
+  return GCONV_OK;
+}
+
+static gconv_status shape_old(const gconv_node_work *work, const gconv_node_kind *kind) {
+  gconv_tensor aligned;
+  GCONV_TRY(gconv_node_need_type(work, 1, work->in[0]->type));
+  if (!loop_of(kind->code, work->in[0]->type))
+    return gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(work->in[0]->type));
+  GCONV_TRY(align_old(work, kind, &aligned));
+  gconv_node_set_like(work, 0, work->in[0]);
+  return GCONV_OK;
+}
+
 /* The slope of PRelu is broadcast to the shape of x, and never x to that of the slope. */
 static gconv_status shape_prelu(const gconv_node_work *work, const gconv_node_kind *kind) {
   GCONV_TRY(shape(work, kind));
@@ -405,6 +440,15 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
     return gconv_fail(GCONV_BAD_FILE, "divides integers by 0");
   gconv_node_loop(work, work->in, work->in_count, loop_of(kind->code, work->in[work->in_count - 1]->type), work->out[0]);
   return GCONV_OK;
+}
+
+static gconv_status run_old(const gconv_node_work *work, const gconv_node_kind *kind) {
+  gconv_tensor aligned;
+  GCONV_TRY(align_old(work, kind, &aligned));
+  const gconv_tensor *pair[2] = {work->in[0], &aligned};
+  gconv_node_work inner = *work;
+  inner.in = pair;
+  return run(&inner, kind);
 }
 
 /* Operators of any number of inputs: the first two, then the result and the next. */
@@ -525,6 +569,8 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
       read_alpha(node, defaults[i].alpha, defaults[i].beta, s);
   s->low = gconv_onnx_number_of(node, "min", -INFINITY);
   s->high = gconv_onnx_number_of(node, "max", INFINITY);
+  s->axis = gconv_onnx_integer_of(node, "axis", -1);
+  s->by_suffix = gconv_onnx_integer_of(node, "broadcast", 0) != 0;
   s->remainder = gconv_onnx_integer_of(node, "fmod", 0) != 0;
   s->approximate = strcmp(text, "tanh") == 0;
   if (!s->approximate && strcmp(text, "none") != 0)
@@ -536,7 +582,7 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
              alpha_beta = {FLOAT("alpha", 1, NEWEST), FLOAT("beta", 1, NEWEST), END},
              alpha_gamma = {FLOAT("alpha", 1, NEWEST), FLOAT("gamma", 1, NEWEST), END},
              bounds = {FLOAT("min", 1, 10), FLOAT("max", 1, 10), END}, approximate = {STRING("approximate"), END},
-             fmod_rule = {INT("fmod", 1, NEWEST), END};
+             old_rules = {INT("axis", 1, 6), INT("broadcast", 1, 6), END}, fmod_rule = {INT("fmod", 1, NEWEST), END};
 
 /* ---- The table ---- */
 
@@ -550,6 +596,7 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
 #define AFFINE(name, since, code) FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, affine, NULL)
 #define ONE(name, since, rules, code) ROW(name, since, NEWEST, 1, 1, GCONV_MEMORY_IN_PLACE, rules, code, shape, run)
 #define TWO(name, since, code) ROW(name, since, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, code, shape, run)
+#define OLD(name, code) ROW(name, 6, 6, 2, 2, GCONV_MEMORY_IN_PLACE, old_rules, code, shape_old, run_old)
 #define TEST(name, since, least, code) ROW(name, since, NEWEST, least, least, GCONV_MEMORY_OWN, none, code, shape, run)
 #define MANY(name, since, code, run) ROW(name, since, NEWEST, 1, GCONV_ANY_NUMBER, GCONV_MEMORY_OWN, none, code, shape, run)
 const gconv_node_kind gconv_node_kinds_elementwise[] = {
@@ -585,6 +632,12 @@ const gconv_node_kind gconv_node_kinds_elementwise[] = {
     ONE("Sign", 9, none, SIGN),
     TEST("IsNaN", 9, 1, IS_NAN),
     ONE("Not", 1, none, NOT),
+    OLD("Add", ADD),
+    OLD("Sub", SUB),
+    OLD("Mul", MUL),
+    OLD("Div", DIV),
+    OLD("Pow", POW),
+    OLD("PRelu", PRELU),
     AFFINE("Add", 7, ADD),
     AFFINE("Sub", 7, SUB),
     AFFINE("Mul", 7, MUL),
@@ -592,10 +645,10 @@ const gconv_node_kind gconv_node_kinds_elementwise[] = {
     ROW("PRelu", 7, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, PRELU, shape_prelu, run),
     ROW("Mod", 10, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, fmod_rule, MOD, shape, run),
     TWO("Pow", 7, POW),
-    MANY("Min", 8, MIN, run_many),
-    MANY("Max", 8, MAX, run_many),
-    MANY("Sum", 8, ADD, run_many),
-    MANY("Mean", 8, ADD, run_mean),
+    MANY("Min", 6, MIN, run_many),
+    MANY("Max", 6, MAX, run_many),
+    MANY("Sum", 6, ADD, run_many),
+    MANY("Mean", 6, ADD, run_mean),
     TEST("Equal", 7, 2, EQUAL),
     TEST("Less", 7, 2, LESS),
     TEST("LessOrEqual", 12, 2, LESS_EQUAL),

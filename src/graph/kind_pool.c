@@ -283,7 +283,7 @@ static rules average = {WINDOW, INTS("dilations", 19, NEWEST), INT("ceil_mode", 
                   run_global, NULL, NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_pool[] = {
     ROW("MaxPool", 1, 2, largest, LARGEST),
-    ROW("AveragePool", 7, 1, average, AVERAGE),
+    ROW("AveragePool", 1, 1, average, AVERAGE),
     GLOBAL("GlobalMaxPool", LARGEST),
     GLOBAL("GlobalAveragePool", AVERAGE),
     GCONV_NODE_KIND_END,
