@@ -55,6 +55,12 @@ ELEMENTWISE = [
     ("Pow", [P, np.float32(2)], {}, np.power),
     ("Pow", [P, np.float32(0.5)], {}, np.power),
     ("Pow", [P, X], {}, np.power),
+    ("Add", [X, CHANNEL[:, 0, 0]], {"axis": 1, "broadcast": 1}, lambda a, b: a + CHANNEL, 6),
+    ("Mul", [X, ROW], {"broadcast": 1}, np.multiply, 6),
+    ("Sub", [X, X[0, 0]], {"broadcast": 1}, np.subtract, 6),
+    ("Div", [X, P], {}, np.divide, 6),
+    ("PRelu", [X, CHANNEL[:, 0, 0]], {}, lambda x, s: np.where(x < 0, CHANNEL * x, x), 6),
+    ("PRelu", [X, ROW[:1]], {}, lambda x, s: np.where(x < 0, s * x, x), 6),
     ("Min", [X, ROW, CHANNEL], {}, lambda a, b, c: np.minimum(np.minimum(a, b), c)),
     ("Max", [ROW, X], {}, np.maximum),
     ("Sum", [X, ROW, CHANNEL], {}, lambda a, b, c: a + b + c),
@@ -249,6 +255,8 @@ class Graphs(unittest.TestCase):
         self.refused("'alhpa', which is not known", [node("LeakyRelu", ["x"], "y", alhpa=0.5)])
         self.refused("do not fit together", [node("Add", ["x", "c"], "y", "sum")], constants={"c": ROW[:4]})
         self.refused("takes float32 here as input 1, not int64", [node("Add", ["x", "c"], "y")], constants={"c": I})
+        self.refused("a second input that does not fit the axes", [node("Add", ["x", "c"], "y", axis=3, broadcast=1)], constants={"c": X[0, 0]}, opset=6)
+        self.refused("does not broadcast", [node("Add", ["x", "c"], "y")], constants={"c": ROW}, opset=6)
         self.refused("divides integers by 0", [node("Div", ["c", "z"], "y")], constants={"c": I, "z": 0 * I})
 
 
