@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""separable on a GPU with floats: filters of all sizes, whose walks are compiled by size, held to float64 at every sample."""
+"""separable and box on a GPU: filters of all sizes, held to float64 at every sample."""
 import pathlib
 import subprocess
 import sys
@@ -70,6 +70,58 @@ class Walks(CommandTest):
         numpy.save(self.folder / "in.npy", image)
         for size in (5, 15, 31):
             self.convolve("in.npy", "-f", f"gaussian:size={size},sigma={size / 5}", "--border", "constant:0.5")
+
+
+class Boxes(CommandTest):
+    """box: integers have the bits of the CPU's, floats are within the bound of float64."""
+
+    def results(self, image, rows, columns, *words, devices=("cpu", "cuda")):
+        numpy.save(self.folder / "in.npy", image)
+        numpy.save(self.folder / "k.npy", numpy.full((rows, columns), 1 / (rows * columns), "f4"))
+        for device in devices:
+            self.gconv("-i", "in.npy", "-f", "k.npy", "-d", device, "-a", "box", "-o", f"{device}.npy", *words)
+        return [numpy.load(self.folder / f"{device}.npy") for device in devices]
+
+    def test_all_shapes(self):
+        random = numpy.random.default_rng(1)
+        sizes = (1, 2, 3, 5, 8, 9, 16, 31, 32, 64, 101, 200)
+        shapes = ((1, 150), (150, 1), (5, 3), (40, 64), (33, 65, 3), (70, 131, 2), (61, 700, 4), (30, 2100))
+        for number in range(24):
+            shape, border = shapes[number % 8], BORDERS[number % 5]
+            rows, columns = sizes[number % 12], sizes[(number * 5 + number // 12) % 12]
+            for kind in "u1", "u2", "f4":
+                image = random.normal(1, 1, shape).astype("f4") if kind == "f4" else random.integers(0, numpy.iinfo(kind).max + 1, shape).astype(kind)
+                with self.subTest(shape=shape, rows=rows, columns=columns, border=border, kind=kind):
+                    for depth in ((), ("--depth", "float")):
+                        cpu, cuda = self.results(image, rows, columns, "--border", border, *depth)
+                        if kind == "f4":
+                            self.assertLess(float(abs(cpu - cuda).max()), 5e-6 * float(abs(image).max()))
+                        else:
+                            numpy.testing.assert_array_equal(cpu, cuda)
+
+    def test_sums_of_more_than_32_bits(self):
+        image = numpy.random.default_rng(2).integers(0, 65536, (300, 310)).astype("u2")
+        cpu, cuda = self.results(image, 280, 290, "--border", "symmetric")
+        self.assertLessEqual(int(abs(cpu.astype(int) - cuda).max()), 1)
+
+    def test_samples_that_are_not_finite_reach_no_further_than_the_box(self):
+        image = numpy.random.default_rng(3).random((200, 3000), dtype="f4")
+        clean = self.results(image, 33, 31, devices=("cuda",))[0]
+        for value in numpy.nan, numpy.inf, 1e30:
+            image[100, 2040] = value
+            spoilt = self.results(image, 33, 31, devices=("cuda",))[0]
+            odd = ~(abs(spoilt) < 1e6)
+            self.assertTrue(odd[84:117, 2025:2056].all())
+            self.assertEqual(int(odd.sum()), 33 * 31)
+            numpy.testing.assert_array_equal(spoilt[~odd], clean[~odd])
+
+    def test_large_numbers(self):
+        """Equal numbers have their mean, however large they are; boxes larger than the image."""
+        for value in 0.7, -3e38, 1e-30:
+            flat = numpy.full((50, 90, 2), value, "f4")
+            for rows, columns in (31, 77), (300, 400):
+                found = self.results(flat, rows, columns, "--border", "replicate", devices=("cuda",))[0]
+                self.assertLess(float(abs(found / flat.astype(float) - 1).max()), 2e-6)
 
 
 if __name__ == "__main__":

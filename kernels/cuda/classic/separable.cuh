@@ -28,6 +28,7 @@ typedef void pass(const parameters a);
 struct middle_shape {
   int64_t samples;     /* of a row */
   int64_t reach, step; /* rows that one output row needs; further rows for each further output row */
+  int64_t count;       /* middles: one for each pair of a column and a row */
 };
 
 inline int64_t middle_rows(const middle_shape &middle, int64_t band) {
@@ -40,8 +41,9 @@ inline int64_t middles_of(const gconv_problem *problem) {
 
 /* Returns how many output rows a band has, so that its middle fits into the workspace; 0 if not even one row fits. */
 inline int64_t band_of(const gconv_problem *problem, const middle_shape &middle) {
-  const int64_t row = middle.samples * middles_of(problem) * (int64_t)sizeof(float);
-  const int64_t free = (int64_t)problem->workspace_limit - (int64_t)(gconv_factor_floats(problem) * sizeof(float));
+  const int64_t row = middle.samples * middle.count * (int64_t)sizeof(float);
+  const int64_t factors = middle.count * ((int64_t)problem->rows + problem->columns) * (int64_t)sizeof(float);
+  const int64_t free = (int64_t)problem->workspace_limit - factors;
   if (row == 0)
     return problem->out_height; /* all taps are 0 */
   const int64_t rows = free / row - middle.reach, band = rows < 0 ? 0 : rows / middle.step + 1;
@@ -49,7 +51,7 @@ inline int64_t band_of(const gconv_problem *problem, const middle_shape &middle)
 }
 
 inline size_t middle_bytes(const gconv_problem *problem, const middle_shape &middle) {
-  return (size_t)(middle_rows(middle, band_of(problem, middle)) * middle.samples * middles_of(problem)) * sizeof(float);
+  return (size_t)(middle_rows(middle, band_of(problem, middle)) * middle.samples * middle.count) * sizeof(float);
 }
 
 inline const char *band_obstacle(const gconv_problem *problem, const middle_shape &middle) {
@@ -65,7 +67,8 @@ inline void launch_band(const parameters &a, pass *first, pass *second, cudaStre
   second<<<dim3(blocks_for(a.samples, THREADS, INT32_MAX), blocks_for(a.band_rows, 1, 65535)), THREADS, 0, stream>>>(a);
 }
 
-inline void launch_passes(const gconv_execution *execution, const middle_shape &middle, pass *first, pass *second) {
+/* Calls make(parameters) for each band of each plane. */
+template <class Make> void each_band(const gconv_execution *execution, const middle_shape &middle, const Make &make) {
   const gconv_problem *problem = execution->problem;
   const arguments all = common_arguments(execution);
   const int64_t step = band_of(problem, middle);
@@ -82,9 +85,13 @@ inline void launch_passes(const gconv_execution *execution, const middle_shape &
     for (a.band = 0; a.band < problem->out_height; a.band += step) {
       a.band_rows = problem->out_height - a.band < step ? problem->out_height - a.band : step;
       a.rows = middle_rows(middle, a.band_rows);
-      launch_band(a, first, second, (cudaStream_t)execution->stream);
+      make(a);
     }
   }
+}
+
+inline void launch_passes(const gconv_execution *execution, const middle_shape &middle, pass *first, pass *second) {
+  each_band(execution, middle, [&](const parameters &a) { launch_band(a, first, second, (cudaStream_t)execution->stream); });
 }
 
 /* Estimates both passes. `taps`: the instructions that the taps of both take for an output. */

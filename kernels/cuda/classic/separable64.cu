@@ -75,7 +75,7 @@ template <class In, class Out> __global__ void filter_rows(const __grid_constant
 /* ---- The host ---- */
 
 middle_shape middle_of(const gconv_problem *problem) {
-  return {((int64_t)problem->width + 1) * problem->channels, 1, 1};
+  return {((int64_t)problem->width + 1) * problem->channels, 1, 1, middles_of(problem)};
 }
 
 size_t workspace_bytes(const gconv_problem *problem) {

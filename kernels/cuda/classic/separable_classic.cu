@@ -77,7 +77,7 @@ template <class In, class Out> __global__ void filter_columns(const __grid_const
 
 middle_shape middle_of(const gconv_problem *problem) {
   return {(int64_t)problem->out_width * problem->channels, (int64_t)(problem->rows - 1) * problem->dilation_y + 1,
-          problem->stride_y};
+          problem->stride_y, middles_of(problem)};
 }
 
 size_t workspace_bytes(const gconv_problem *problem) {
