@@ -23,8 +23,8 @@ typedef struct matrix {
   int32_t rows, columns;
 } matrix;
 
-/* A cross: a row and a column of the matrix a. Subtracting it leaves a - column * row / pivot, where the pivot is the entry
- * that both have. */
+/* A cross: a row and a column of the matrix a. Subtracting it leaves a - column * row / pivot, the pivot is the entry of
+ * both. */
 typedef struct cross {
   int32_t row, column;
   double divisor; /* of the row; the column is divided by pivot / divisor */

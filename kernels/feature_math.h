@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The formulas of features of pixels. Host and device compile them from one text without contraction: so both have the same
- * bits. */
+/* The formulas of features of pixels. Host and device compile them from one text without contraction: so bits are the
+ * same. */
 #pragma once
 
 #include "base/both.h"

@@ -30,8 +30,8 @@ typedef struct gconv_layer_algorithm {
   size_t (*tasks)(const gconv_layer_problem *problem);
 
   /* Returns the bytes of the workspace, which grow with problem->images; on the CPU, each thread has one. NULL: there is
-   * none. If all workspaces exceed problem->workspace_limit, the network executes the problem several times, with fewer
-   * images each. */
+   * none. If all workspaces exceed problem->workspace_limit, the network executes the problem in several parts, with fewer
+   * images. */
   size_t (*workspace_bytes)(const gconv_layer_problem *problem);
 
   /* As in gconv_algorithm. */

@@ -353,8 +353,8 @@ static bool can_round(void) {
 #endif
 }
 
-/* Makes and stores output row p. Columns are moved shortly before they enter the sums. If `entering` is NULL, they have been
- * moved already. */
+/* Makes and stores output row p. Columns are moved shortly before they enter the sums. If `entering` is NULL, they are moved
+ * already. */
 static void make_row(const box_columns *b, int32_t p, const uint8_t *entering, const uint8_t *leaving, float *sums) {
   const gconv_problem *problem = b->execution->problem;
   const int64_t channels = problem->channels, far = (problem->columns - 1) * channels;

@@ -316,8 +316,7 @@ TARGET static digits_way mend(const walk *w, int32_t j, size_t x, uint64_t doubt
   return flat == UINT64_MAX && w->filter->keeps_flat ? BY_COPIES : BY_INTEGERS;
 }
 
-/* Returns the way to make the tile below: copies if all rows of this tile vote for them, floats if half of them vote for
- * floats. */
+/* Returns the way to make the tile below: copies if all rows of this tile vote for them, floats if half of them do. */
 static digits_way most_of(const int32_t *votes, int32_t rows) {
   return votes[BY_COPIES] == rows ? BY_COPIES : 2 * votes[BY_FLOATS] >= rows ? BY_FLOATS : BY_INTEGERS;
 }

@@ -33,7 +33,7 @@ typedef struct gconv_digits_filter {
 } gconv_digits_filter; /* the gconv_digits_taps follow in memory */
 
 /* Returns the output rows of a tile. Its quads have a multiple of 4 rows, and taps outside of the filter are 0. So tiles
- * have 4, 2 or 1 rows, the most with which the fewest rows of taps are 0. Tall columns have 4, as the next tile uses their
+ * have 4, 2 or 1 rows, the most with which the fewest rows of taps are 0. Tall columns have 4: the next tile uses their
  * quads again. */
 static inline int32_t gconv_digits_tile_rows(const gconv_problem *problem) {
   if (problem->rows == 1)

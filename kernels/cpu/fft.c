@@ -47,8 +47,7 @@ enum {
 };
 
 /* The arguments of filter_rows(), which reads rows of spectra at `points` and writes their sums to `sums`. Both may be the
- * same memory. If `add`, sums are added to those that are there. A pitch is the distance from real parts to imaginary
- * parts. */
+ * same memory. If `add`, sums are added to those that are there. A pitch is the distance from real to imaginary parts. */
 typedef struct fft_rows {
   const float *points;
   size_t pitch;
@@ -103,8 +102,8 @@ static int32_t extent_y(const gconv_problem *problem) {
 }
 
 /* Returns the nanoseconds a sample with columns of 2^log: for transforms and moving samples, and for the taps. They were
- * measured by bench_cpu_kernels on one thread of the reference CPU (tile.c). All CPUs choose tiles by them, and so have the
- * same bits. */
+ * measured by bench_cpu_kernels on one thread of the reference CPU (tile.c). All CPUs choose tiles by them, so bits are the
+ * same. */
 static double pace_of(const gconv_problem *problem, int log) {
   static const double move[] = {0.48, 0.57, 0.82, 1.1, 1.7, 2.2, 5.5, 9}, tap = 0.045;
   double size = 1 << log, valid = size - extent_y(problem) + 1, height = problem->out_height;

@@ -31,8 +31,8 @@ static size_t sums_floats(const gconv_problem *problem) {
   return ((size_t)problem->out_width * (size_t)problem->channels + COLUMNS - 1) / COLUMNS * COLUMNS;
 }
 
-/* Fills the columns of the patch matrix for samples first .. first + COLUMNS - 1 of an output row. Columns past the row's
- * end become 0. */
+/* Fills the columns of the patch matrix for samples first .. first + COLUMNS - 1 of an output row. Columns past its end
+ * become 0. */
 static void gather(const gconv_problem *problem, const float *rows, size_t row_floats, int64_t first, float *matrix) {
   int64_t channels = problem->channels, samples = (int64_t)problem->out_width * channels;
   int64_t columns = samples - first < COLUMNS ? samples - first : COLUMNS;

@@ -346,8 +346,7 @@ static void begin_steps(walk *w) {
     down->taps[i] = pairs[filter->count + i].taps;
 }
 
-/* Points the sources of all filters to the rows under an output row. The first of these rows is in slot `begin` of the
- * ring. */
+/* Points the sources of all filters to the rows under an output row. The first of them is in slot `begin` of the ring. */
 static void find_sources(walk *w, size_t begin) {
   const gconv_problem *problem = w->execution->problem;
   const size_t step = (size_t)problem->dilation_x * (size_t)problem->channels, each = w->two ? 1 : 2;

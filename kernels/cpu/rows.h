@@ -29,8 +29,7 @@ static inline bool gconv_is_dense(const gconv_execution *execution) {
   return execution->out_pixel == channels * size && (channels == 1 || execution->out_channel == size);
 }
 
-/* gconv_input_row() returns row `y` of the execution's image and plane. gconv_level_at() returns the level of one of its
- * samples. */
+/* gconv_input_row() returns row `y` of the execution's image and plane. gconv_level_at() returns the level of one sample. */
 static inline const uint8_t *gconv_input_row(const gconv_execution *execution, int64_t y) {
   return execution->in + execution->image * execution->in_image + execution->plane * execution->in_plane +
          y * execution->in_row;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The innermost loops of the CPU's algorithms. Sums stay in registers while taps are added to them, in vector code for this
  * processor. Every sum is sum = fmaf(tap, x, sum) over the taps in the given order, from +0. So all loops have the bits of
- * the exact family on every processor. The exception is gconv_tile_along(), whose order and rounding depend on the
- * processor. */
+ * the exact family on every processor. Only gconv_tile_along() differs: its order and rounding depend on the processor. */
 #pragma once
 
 #include "kernels/cpu/window.h"

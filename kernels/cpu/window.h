@@ -52,8 +52,7 @@ typedef struct gconv_window {
 /* Makes the sums of a piece. It is called for the pieces of a band from left to right, then for the next band. */
 typedef void gconv_make_piece(const gconv_window *window);
 
-/* Returns the stride divided by the greatest common divisor of stride and dilation. Taps i and i + period use the same
- * phase. */
+/* Returns the stride divided by the greatest common divisor of stride and dilation. Taps i and i + period use one phase. */
 int32_t gconv_tap_period(int32_t stride, int32_t dilation);
 
 /* Returns by how many floats the taps reach beyond a block's last sample, within a phase: (S - 1) * dilation_x / stride_x

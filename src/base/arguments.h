@@ -32,12 +32,12 @@ gconv_status gconv_check_scaling(double scale, double offset, gconv_range range,
 gconv_status gconv_check_palette(const gconv_palette *palette);
 
 /* Fails unless the type of an image exists, its sizes are at least 1, it has at most 4 channels if it is interleaved, and
- * alpha is not its only channel. Fails with GCONV_TOO_LARGE if its bytes do not fit into a size_t. `what` is for the text:
- * "the input". */
+ * alpha is not its only channel. Fails with GCONV_TOO_LARGE if its bytes exceed a size_t. `what` is for the text: "the
+ * input". */
 gconv_status gconv_check_header(const gconv_image *image, const char *what);
 
-/* Checks what gconv_check_header() checks. Also fails with GCONV_UNSUPPORTED for images of i16: they are results, which
- * nothing reads. */
+/* Checks what gconv_check_header() checks. Also fails with GCONV_UNSUPPORTED for images of i16: nothing reads such
+ * results. */
 gconv_status gconv_check_source(const gconv_image *image, const char *what);
 
 /* Checks what gconv_check_header() checks. Also fails unless there are pixels, rows and planes do not overlap, and they

@@ -10,8 +10,7 @@
 
 enum { MOST_BYTES = 1 << 20 };
 
-/* Returns "$<variable><below>/<name>", or NULL if the variable is no absolute path, as the XDG base directory specification
- * demands. */
+/* Returns "$<variable><below>/<name>", or NULL if the variable is no absolute path, as the XDG specification demands. */
 static char *path_below(const char *variable, const char *below, const char *name) {
   const char *folder = getenv(variable);
   return folder && folder[0] == '/' ? gconv_format_text("%s%s/%s", folder, below, name) : NULL;

@@ -15,8 +15,8 @@ enum { GCONV_ADLER_MODULUS = 65521 };
 /* Adler-32 (RFC 1950): continues `adler` with these bytes. Begin with 1. */
 uint32_t gconv_adler32(uint32_t adler, const void *bytes, size_t size);
 
-/* Returns the Adler-32 of two runs of bytes, one after the other. `first` and `second` are the Adler-32 of each run, begun
- * with 1. */
+/* Returns the Adler-32 of two runs of bytes, one after the other. `first` and `second`: the Adler-32 of each run, begun with
+ * 1. */
 uint32_t gconv_adler32_combine(uint32_t first, uint32_t second, uint64_t second_size);
 
 /* The 64-bit FNV-1a hash: continues `hash` with these bytes. Begin with GCONV_FNV1A_BASIS. It must never change: shards and

@@ -19,8 +19,7 @@ typedef enum gconv_isa { GCONV_ISA_PLAIN, GCONV_ISA_AVX2, GCONV_ISA_AVX512 } gco
  * tests reach each kind. */
 gconv_isa gconv_cpu_isa(void);
 
-/* Returns whether fmaf() is an instruction. On x86 before AVX2 it is not: there it is a call that takes a hundred times as
- * long. */
+/* Returns whether fmaf() is an instruction. On x86 before AVX2 it is a call, which takes a hundred times as long. */
 static inline bool gconv_cpu_fuses(void) {
 #if defined(__x86_64__) || defined(__i386__)
   return gconv_cpu_isa() != GCONV_ISA_PLAIN;

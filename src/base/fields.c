@@ -51,8 +51,7 @@ static bool is_value(const char *text) {
   return strstr(values, word);
 }
 
-/* If the text begins with an option, replaces it by its field at *to, which moves on. Returns the bytes of the option, or
- * 0. */
+/* If the text begins with an option, replaces it by its field at *to, which moves on. Returns the option's bytes, or 0. */
 static size_t replace_option(const char *from, char **to) {
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
     size_t bytes = strlen(others[i].option), length = strlen(others[i].field);

@@ -16,8 +16,8 @@ static void *open_first(gconv_library *library) {
       library->trouble[0] = '\0';
       return handle;
     }
-    /* If a library exists, but another library that it needs does not, the message begins with the name of the missing
-     * library. */
+    /* If a library exists, but another library that it needs does not, the message begins with the missing library's
+     * name. */
     const char *said = dlerror();
     bool absent = !said || (strncmp(said, *file, strlen(*file)) == 0 && strstr(said, "No such file"));
     if (!absent && library->trouble[0] == '\0')

@@ -4,8 +4,7 @@
 
 #include <stdbool.h>
 
-/* Marks a file with its present content, by an extended attribute. Does nothing if the file system has no such
- * attributes. */
+/* Marks a file with its present content, by an extended attribute. Does nothing on file systems without attributes. */
 void gconv_mark(const char *path);
 
 /* Returns whether a file has a mark, and has not changed since it was marked. */

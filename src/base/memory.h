@@ -26,8 +26,8 @@ int64_t gconv_common_multiple(int64_t a, int64_t b);
 gconv_status gconv_allocate(size_t bytes, const char *what, void **memory);
 
 /* Does what gconv_allocate() does, for a thread's workspace, which is used again and again. From 256 KiB on, it has whole
- * huge pages of 2 MiB, which need fewer entries of the processor's page tables. For many blocks of memory, this would take
- * too much. */
+ * huge pages of 2 MiB, which need fewer entries of the processor's page tables. For many blocks, this would take too
+ * much. */
 gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **memory);
 
 /* Lets the system make all pages that lie wholly in this memory at once; otherwise it makes each page when it is first
@@ -37,8 +37,7 @@ void gconv_make_pages(void *memory, size_t bytes);
 /* Frees memory of gconv_allocate() and gconv_allocate_workspace(). NULL is allowed. */
 void gconv_release(void *memory);
 
-/* Stands before the declaration of a variable that has a value. Wherever the scope of the variable ends, function(&variable)
- * is called. */
+/* Stands before the declaration of a variable that has a value. Wherever its scope ends, function(&variable) is called. */
 #define GCONV_ENDED_BY(function) __attribute__((cleanup(function)))
 
 /* Stands before the declaration of a pointer that has a value: of malloc() or of gconv_allocate(). It is freed wherever its

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds which files of two folders belong together by their names: before and after, image and mask, result and expected
- * result. */
+/* Finds which files of two folders belong together by their names: before and after, image and mask, result and
+ * expectation. */
 #pragma once
 
 #include "base/status.h"

@@ -121,8 +121,7 @@ static gconv_status check_end(const gconv_samples *s) {
   return s->rest_bytes == 0 && s->read % (uint64_t)s->channels == 0 ? GCONV_OK : fail_cut(s);
 }
 
-/* Reads the bytes of at least one number and at most `most`; bytes of a number that was cut come first. *got counts
- * numbers. */
+/* Reads the bytes of at least one number and at most `most`; bytes of a cut number come first. *got counts numbers. */
 static gconv_status read_bytes(gconv_samples *s, size_t most, uint8_t *bytes, size_t *got) {
   size_t have = s->rest_bytes, some = 1;
   memcpy(bytes, s->rest, have);

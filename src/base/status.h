@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How failures are reported. Every function that can fail ends with `return gconv_fail(GCONV_..., "what, where, remedy")`.
- */
+/* How failures are reported. Each function that can fail ends with `return gconv_fail(GCONV_..., "what, where, remedy")`. */
 #pragma once
 
 #include "base/both.h"

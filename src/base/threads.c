@@ -19,8 +19,8 @@ typedef struct round {
   struct round *later; /* the next call */
 } round;
 
-/* The number of forks that led to this process. After fork(), a child has none of its parent's helpers, and recognises this
- * by the number. */
+/* The number of forks that led to this process. After fork(), a child has none of its parent's helpers, and sees this by the
+ * number. */
 static atomic_uint forks;
 static pthread_once_t watching_forks = PTHREAD_ONCE_INIT;
 

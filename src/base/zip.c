@@ -86,8 +86,7 @@ static gconv_status find_place(gconv_source *archive, place *found) {
   return find_place64(archive, archive->size - tail + at - 1, found);
 }
 
-/* Reads the numbers that did not fit into an entry from its extra field of zip64, where they stand in the order of
- * `wide`. */
+/* Reads the numbers that did not fit into an entry from its extra field of zip64, which has them in the order of `wide`. */
 static bool take_extra64(const uint8_t *extra, size_t size, gconv_zip_member *member) {
   uint64_t *const wide[] = {&member->size, &member->stored_size, &member->offset};
   for (size_t at = 0; at + 4 <= size; at += 4 + (size_t)number(extra + at + 2, 2)) {

@@ -37,8 +37,8 @@ gconv_status gconv_refuse_torch(const char *spec);
 gconv_status gconv_zip_open_member(gconv_source *archive, const gconv_zip_member *member, const char *name,
                                    gconv_source *source);
 
-/* Returns whether a member of .npz is an array. Sets *length to the length of the array's name, which is the member's name
- * without .npy. */
+/* Returns whether a member of .npz is an array. Sets *length to the length of the array's name: the member's name without
+ * .npy. */
 bool gconv_zip_is_array(const gconv_zip_member *member, size_t *length);
 
 /* Finds the array called `name`, with or without .npy. If `name` is NULL, finds the only array. If there is no such array,

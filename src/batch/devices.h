@@ -43,6 +43,6 @@ gconv_status gconv_devices_cpu(gconv_devices *devices, int worker, gconv_device 
 gconv_status gconv_devices_take(gconv_devices *devices, int worker, bool either, bool waits, gconv_device **device);
 /* Returns whether a worker's GPU can decode JPEGs by now, faster than the CPU as few wait. */
 bool gconv_devices_decode(gconv_devices *devices, int worker);
-/* Closes all devices, after all workers have ended and all plans are freed. Fills the fields of *summary about the device;
- * NULL is allowed. */
+/* Closes all devices, after all workers have ended and all plans are freed. Fills what *summary says about the device; NULL
+ * is allowed. */
 void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary);

@@ -334,8 +334,7 @@ static gconv_status hold_to_known(gconv_gpu_decoder *decoder, gconv_gpu_memory *
   return GCONV_OK;
 }
 
-/* Checks that the decoder makes the pixels that the CPU makes. GPUs decode by different means; results must not depend on
- * that. */
+/* Checks that the decoder makes the pixels that the CPU makes. GPUs decode by different means; results must be the same. */
 static gconv_status check(gconv_gpu_decoder *decoder) {
   gconv_gpu_memory planes = {};
   void *room = NULL;

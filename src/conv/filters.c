@@ -135,8 +135,8 @@ static bool is_exact(const char *name) {
   return true;
 }
 
-/* Returns a list, separated by commas, of the algorithms that the user left out and of all that are not exact. Returns NULL
- * without memory. */
+/* Returns a list, separated by commas, of the algorithms that the user left out and of all that are not exact. NULL: no
+ * memory. */
 static char *name_inexact(const char *without) {
   const gconv_algorithm_info *algorithm;
   char *text = NULL;

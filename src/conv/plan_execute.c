@@ -19,8 +19,7 @@ typedef struct middle_images {
   gconv_holes holes;     /* samples of no data of the input */
 } middle_images;
 
-/* Prepares the images between the stages, for whole images, or for some rows of the outputs and the input rows that they
- * need. */
+/* Prepares the images between the stages, for whole images, or for some rows of outputs and the input rows they need. */
 static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
                                    middle_images *middle) {
   *middle = (middle_images){.in = *in, .outputs = plan->after ? NULL : outputs};

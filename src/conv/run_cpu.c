@@ -107,7 +107,7 @@ static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threa
   return (int32_t)((count + strips - 1) / strips);
 }
 
-/* Returns the rows of a strip for an algorithm that makes `step` rows at a time. The height of strips does not change its
+/* Returns the rows of a strip for an algorithm that makes `step` rows at a time. Strips of any height have the same
  * loads. */
 static int32_t step_rows(int32_t step, int32_t count, int threads) {
   int32_t steps = count / step / (8 * threads);

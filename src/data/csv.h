@@ -35,8 +35,8 @@ typedef struct gconv_csv {
 
 /* ---- csv_fields.c -------------------------------------------------------------------------------------------------- */
 
-/* Finds the separator from the first lines, unless --separator names it. *named: the first line is "sep=;", as spreadsheets
- * write it. */
+/* Finds the separator from the first lines, unless --separator names it. *named: the first line is "sep=;", as in
+ * spreadsheets. */
 gconv_status gconv_csv_choose_separator(gconv_csv *c, gconv_source *source, bool *named);
 
 /* Splits the line into fields, without their quotes. */

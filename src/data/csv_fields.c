@@ -103,8 +103,7 @@ static size_t try_separator(const char *text, size_t size, bool all, char separa
   return first;
 }
 
-/* True if all commas of the first line are decimal commas of numbers between tabs: at most one a field, each followed by a
- * digit. */
+/* True if all commas of the first line are decimal commas of numbers between tabs: at most one a field, before a digit. */
 static bool are_points(const char *text, size_t size) {
   int commas = 0;
   for (size_t i = 0; i < size && text[i] != '\n' && text[i] != '\r'; i++) {

@@ -42,8 +42,8 @@ static bool is_header(gconv_csv *c) {
   return (texts && !numbers && !labels) || names_model(c);
 }
 
-/* True if the numbers among the fields are *first, *first + *step ..., all whole, and there are at least `fewest`. *numbers
- * counts them. */
+/* True if the numbers among the fields are *first, *first + *step ..., all whole, and at least `fewest`. *numbers counts
+ * them. */
 static bool is_counting(const gconv_csv *c, size_t fewest, size_t *numbers, double *first, double *step) {
   double before = 0, value;
   *numbers = 0;
@@ -295,7 +295,7 @@ static gconv_doubt doubt_label(const gconv_csv *c) {
   return are_names(c) ? GCONV_DOUBT_YEARS : GCONV_DOUBT_NAME;
 }
 
-/* Returns the doubt about a first line of numbers. It may be a header: pandas names columns 0, 1, 2 ..., and names may be
+/* Returns the doubt about a first line of numbers. It may be a header: pandas names columns 0, 1, 2 ...; names may be
  * years. */
 static gconv_doubt doubt_count(const gconv_csv *c) {
   const gconv_dataset_options *options = c->table->options;

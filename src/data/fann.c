@@ -10,8 +10,8 @@ static bool is_count(double number) {
 }
 
 /* True if there are as many numbers as the first line says. If the file is longer than SHOWN bytes, only its beginning is
- * known. Then it is taken for FANN's if lines of inputs and of outputs alternate, or if lines differ in length, as a table's
- * do not. */
+ * known. Then it is taken for FANN's if lines of inputs and of outputs alternate, or if lines differ in length, unlike a
+ * table's. */
 static bool recognise(const uint8_t *bytes, size_t size) {
   /* SHOWN: bytes that are known. MOST: if the first line of inputs does not end within SHOWN, there must be more inputs. */
   enum { SHOWN = 4096, MOST = 256 };

@@ -8,8 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Words for a missing number. Upper and lower case are the same. "#NV" and "#N/D" are "#N/A" of spreadsheets in other
- * languages. */
+/* Words for a missing number. Upper and lower case are the same. "#NV" and "#N/D" are "#N/A" in other languages. */
 static const struct {
   const char *word;
   bool has_sign; /* "-nan" is a missing number, too */
@@ -21,7 +20,7 @@ static const struct {
             {"nan(ind)", true, false}, {"nan(snan)", true, false}, {"1.#IND", true, false},    {"1.#QNAN", true, false},
             {"1.#SNAN", true, false}};
 
-/* Reads up to 15 digits with a point: a quotient of two exact doubles rounds such a number correctly. False for all other
+/* Reads up to 15 digits with a point: a quotient of two exact doubles rounds such a number correctly. False for other
  * texts. */
 static bool read_short(const char *at, const char *end, double *value) {
   enum { MOST_EXACT_DIGITS = 15 };

@@ -20,8 +20,8 @@ typedef struct gconv_lines {
   bool had_return;
 } gconv_lines;
 
-/* Reads the next line; *found is false at the end of the text. Lines end by \n, \r\n or \r. GCONV_BAD_FILE if the file is
- * not a text. */
+/* Reads the next line; *found is false at the end of the text. Lines end by \n, \r\n or \r. GCONV_BAD_FILE if it is not a
+ * text. */
 gconv_status gconv_lines_next(gconv_lines *lines, bool *found);
 /* Reads the next line that has more than blanks; *found is false at the end of the text. */
 gconv_status gconv_lines_next_filled(gconv_lines *lines, bool *found);

@@ -108,8 +108,7 @@ void gconv_npz_free(gconv_npz *npz);
  * them in any case, *member first. */
 gconv_status gconv_npz_open(gconv_source *archive, gconv_zip *zip, gconv_source *member);
 
-/* GCONV_UNSUPPORTED if the first bytes are those of another program's file. The error names the program, and says what to
- * do. */
+/* GCONV_UNSUPPORTED if the first bytes are another program's. The error names the program, and says what to do. */
 gconv_status gconv_table_refuse_others(const gconv_source *source, const uint8_t *bytes, size_t size);
 
 /* Continues a hash (base/checksum.h) with the numbers and labels. */

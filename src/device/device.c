@@ -57,8 +57,7 @@ static const gconv_device_type *parse_name(const char *name, int *index) {
   return NULL;
 }
 
-/* Returns the first usable GPU. If there is none, returns the CPU, with a remark for each GPU that says why it is not
- * used. */
+/* Returns the first usable GPU. If there is none, returns the CPU, with a remark on why each GPU is not used. */
 static const gconv_device_type *choose(int *index, gconv_device_info *info) {
 #ifdef GCONV_WITH_CUDA
   for (*index = 0; gconv_device_type_cuda.describe(*index, info); ++*index)

@@ -55,8 +55,8 @@ extern const gconv_device_type gconv_device_type_cuda;
 
 /* Between gconv_device_enter() and gconv_device_leave(), the device is the current one of the thread. Memory is taken on the
  * current GPU. If a machine has different GPUs, what algorithms support and cost depends on the current one, too. A call of
- * the library ends with the caller's device as the current one. Files of CUDA use gconv_cuda_guest (guest_cuda.h) in place
- * of the two. */
+ * the library ends with the caller's device as the current one. Files of CUDA use gconv_cuda_guest (guest_cuda.h)
+ * instead. */
 static inline void gconv_device_enter(const gconv_device *device) {
   if (device->type->enter)
     device->type->enter(device);

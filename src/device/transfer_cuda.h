@@ -12,7 +12,7 @@
 
 typedef struct gconv_slabs gconv_slabs;
 
-/* Creates slabs for CUDA's device number `device`, which must be the current one. Pins as many slabs as a small image
+/* Creates slabs for CUDA's device number `device`, which must be the current one. Pins the slabs that a small image
  * needs. */
 gconv_status gconv_slabs_create(int device, gconv_slabs **slabs);
 /* Frees the slabs. NULL is allowed. */

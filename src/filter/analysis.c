@@ -97,8 +97,7 @@ static int32_t count_rank(const vectors *v, double *squares, double relative) {
   return rank;
 }
 
-/* Fills the vectors with taps along the longer side. Taps are divided by the largest, so that no square overflows or
- * underflows. */
+/* Fills the vectors with taps along the longer side. Taps are divided by the largest, so that squares stay in range. */
 static void fill_vectors(const gconv_filter *f, bool by_rows, vectors *v) {
   double largest = 0;
   for (size_t i = 0; i < v->count * v->length; i++) {

@@ -23,6 +23,5 @@ gconv_status gconv_filters_name(gconv_filters *list, size_t first, const char *n
  * its path to `path`. */
 bool gconv_filter_find_shipped(const char *name, char path[PATH_MAX]);
 
-/* Warns if sum(taps) / divisor is nearly, but not quite, 1 or 0: probably the taps have too few digits. `where`: the
- * file. */
+/* Warns if sum(taps) / divisor is nearly, but not quite, 1 or 0: the taps may have too few digits. `where`: the file. */
 void gconv_filter_warn_rounded(const char *where, const gconv_filter *filter);

@@ -16,8 +16,7 @@
  */
 const char *gconv_number_read(const char *begin, const char *end, double *value);
 
-/* Reads a whole number of at most INT32_MAX. The text begin .. end must have only digits. Returns false if it is no such
- * number. */
+/* Reads a whole number of at most INT32_MAX. The text begin .. end must have only digits. Returns false if it is not. */
 bool gconv_count_read(const char *begin, const char *end, int32_t *value);
 
 enum { GCONV_NUMBER_BYTES = 32 };

@@ -38,8 +38,7 @@ gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *
 }
 
 /* Warns of text that other programs or people read differently. "1 2; 3 4" on one line is two rows in MATLAB, but one row
- * here, because some people write "1; 2; 3". "0,5 0,25" is four numbers here, but two for people who write decimal
- * commas. */
+ * here, because some people write "1; 2; 3". "0,5 0,25" is four numbers here, but two if commas are decimal. */
 static void warn_mixed(const gconv_text *text, size_t line, const char *separator) {
   gconv_warn("%s:%zu: '%s' and other separators are mixed; both separate the numbers of one row here: write one row a line, "
              "and decimal points, not commas",

@@ -75,8 +75,7 @@ static bool is_member(const char *spec) {
          gconv_source_peek(&source, 4, &bytes, &size) == GCONV_OK && gconv_zip_sniff(bytes, size);
 }
 
-/* Returns "sobel_x" for "filters/sobel_x.txt" and for "archive.npz:sobel_x"; release it with free(). Returns NULL without
- * memory. */
+/* Returns "sobel_x" for "filters/sobel_x.txt" and for "archive.npz:sobel_x"; release it with free(). NULL: no memory. */
 static char *stem_of(const char *path) {
   const char *member = path + gconv_member_split(path);
   if (*member == ':')

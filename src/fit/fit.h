@@ -7,7 +7,7 @@
 
 enum {
   GCONV_FIT_PATCHES = 4,        /* the most patches that are kept */
-  GCONV_FIT_PATCH_SIDE = 128,   /* of `after`, in pixels */
+  GCONV_FIT_PATCH_SIDE = 128,   /* pixels of `after` on each side */
   GCONV_FIT_PATCH_MARGIN = 64,  /* further pixels of `before` on each side: the largest shift that can be found */
   GCONV_FIT_FEWEST_SAMPLES = 64 /* with fewer samples, a patch is not analysed */
 };

@@ -208,7 +208,7 @@ static void slide(const double *left, const double *right, double first, int32_t
 }
 
 /* Multiplies row `upper` of x by the row t->row below it, for each distance of the task. Adds the products to each pair of
- * taps whose upper tap may lie in row `upper`. Rows in the middle of the image belong to all pairs, and are summed in `amid`
+ * taps whose upper tap may lie in row `upper`. Rows in the middle of the image are for all pairs, and summed in `amid`
  * first. */
 static void add_row(const adding *a, const task *t, int32_t upper, double *line, double *amid) {
   gconv_moments *m = a->moments;

@@ -121,8 +121,7 @@ static gconv_status allocate(pair *p) {
 
 /* ---- Samples --------------------------------------------------------------------------------------------------------- */
 
-/* Loads channel `channel` of `count` pixels of row y from column `x` on, all inside the image, as numbers where 1 is white.
- */
+/* Loads channel `channel` of `count` pixels of row y from column `x` on, inside the image, as numbers where 1 is white. */
 static void load_inside(const pair *p, int which, int32_t y, int32_t channel, int32_t x, int32_t count, double *to) {
   const gconv_row_band *s = &p->sides[which];
   const void *row = gconv_row_band_row(s, y);

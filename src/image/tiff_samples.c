@@ -8,7 +8,7 @@
 
 /* ---- Undoing predictors ---- */
 
-/* Each sample is stored as its difference from that channel of the pixel before. `step`: samples a pixel. */
+/* Each sample is stored as its difference from the same channel of the pixel before. `step`: samples a pixel. */
 #define UNDO_DIFFERENCES(type, name)                                                                                        \
   static void name(type *samples, size_t count, size_t step) {                                                              \
     if (step == 1) {                                                                                                        \

@@ -20,10 +20,10 @@ struct gconv_losses {
   double black, white; /* places where the sample is black; where it is white */
   double below, above; /* estimates: places where the response was clamped to black; to white */
   double low, high;    /* the smallest and largest response that was computed; white is 1 */
-  double gain;         /* the factor for even areas; 0 for filters that find edges, and where it is unknown ... */
-  double scale;        /* ... of which this gconv_options.scale is a part */
+  double gain;         /* the factor for even areas; 0: the filter finds edges, or the factor is not known */
+  double scale;        /* gconv_options.scale, which is a part of `gain` */
   bool is_signed;      /* the range is signed: a response below -1 becomes black */
-  bool in_scope;       /* the operation counts only in a part of the output, and so do places */
+  bool in_scope;       /* only places in a part of the output count, as for the operation */
 };
 
 enum { GCONV_LOSS_ROWS = 32, GCONV_LOSS_COLUMNS = 64 };

@@ -19,8 +19,8 @@ typedef struct gconv_candidate {
 
 enum { GCONV_MOST_CANDIDATES = 48 };
 
-/* Returns whether devices called `device`, such as "cpu" or "cuda:1", have an algorithm of this name. Returns true for
- * "auto" and NULL. */
+/* Returns whether devices called `device`, such as "cpu" or "cuda:1", have an algorithm of this name. True for "auto" and
+ * NULL. */
 bool gconv_device_has(const char *device, const char *name, const gconv_algorithm_info *(*at)(size_t index));
 
 /* Sets price and told. The price is `model`, the estimate in milliseconds, times `ratio`: measured time over estimate, as
@@ -30,8 +30,8 @@ void gconv_candidate_price(gconv_candidate *candidate, double model, double rati
 
 /* Sets *picked to the candidate of `device` that is called `wanted`. For "auto", it is the cheapest candidate that can solve
  * the problem and be used on this device. "auto" takes no classic, no algorithm of a library, and none that is in `without`,
- * a list of names with commas (may be NULL). Candidates whose bound is above their accuracy are taken only if all are; then
- * the candidate with the least bound is taken. Writes a line to `reasons` for each candidate that was looked at. Fails with
+ * a list of names with commas (may be NULL). Candidates whose bound is above their accuracy are not taken. If all are like
+ * this, the one with the least bound is taken. Writes a line to `reasons` for each candidate that was looked at. Fails with
  * GCONV_BAD_ARGUMENT if no candidate of any device has the name, and with GCONV_UNSUPPORTED and the obstacle. */
 gconv_status gconv_pick(const gconv_candidate *candidates, size_t count, const char *device, const char *wanted,
                         const char *without, FILE *reasons, size_t *picked);

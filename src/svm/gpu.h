@@ -10,8 +10,7 @@
 
 GCONV_C_BEGIN
 
-/* Returns the most steps for a problem of `count` variables: as in LIBSVM, but more for large ones: steps are faster
- * here. */
+/* Returns the most steps for a problem of `count` variables: as in LIBSVM, but more for large ones, as steps are faster. */
 static inline uint64_t gconv_svm_most_steps(size_t count) {
   const uint64_t least = 10000000, each = 5000, most = 100000000 + 100 * (uint64_t)count;
   return each * count < least ? least : each * count < most ? each * count : most;

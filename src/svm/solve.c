@@ -320,8 +320,7 @@ typedef struct part {
   double *g;
 } part;
 
-/* True if a variable may violate a condition of the optimum: it lies between its bounds, or its gradient leads off its
- * bound. */
+/* True if a variable may violate a condition of the optimum: it is between its bounds, or its gradient leads off a bound. */
 static bool is_active(const solving *s, size_t v) {
   const gconv_svm_problem *p = s->problem;
   bool grows = s->b[v]<p->high[v], shrinks = s->b[v]> p->low[v];

@@ -88,8 +88,7 @@ typedef struct gconv_svm_settings {
   bool own_cache;         /* the caller gave cache_bytes */
 } gconv_svm_settings;
 
-/* Checks options and sets defaults. The default of gamma is 1 / columns. GCONV_BAD_ARGUMENT names the option that is
- * wrong. */
+/* Checks options and sets defaults. The default of gamma is 1 / columns. GCONV_BAD_ARGUMENT names the wrong option. */
 gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, gconv_svm_settings *settings);
 
 /* Returns C times the weight of a class. */
@@ -117,8 +116,7 @@ gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *matrix, const uint32_t *wan
  * is freed, `whole` can compute them again. */
 gconv_status gconv_svm_matrix_part(gconv_svm_matrix *whole, const uint32_t *members, size_t count, size_t least,
                                    gconv_svm_matrix **part);
-/* True if the matrix is on a GPU. The solver then uses the next three functions. They update the gradients g of all
- * members. */
+/* True if the matrix is on a GPU. The solver then uses the next three functions. They update all members' gradients g. */
 bool gconv_svm_matrix_is_there(const gconv_svm_matrix *matrix);
 /* Sets the gradients. Does nothing without a GPU. */
 gconv_status gconv_svm_matrix_begin(gconv_svm_matrix *matrix, const double *g);

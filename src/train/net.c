@@ -30,8 +30,8 @@ static gconv_status check_conv(const gconv_layer *layer, const char *where, int3
   return GCONV_OK;
 }
 
-/* Resolves a layer for one case. in: the problem of the layer before, whose outputs are the inputs; first: the shape of the
- * network's input. */
+/* Resolves a layer for one case. in: the problem of the layer before, whose outputs are the inputs; first: the network's
+ * input. */
 static gconv_status resolve_layer(const gconv_layer *layer, const char *where, const gconv_layer_shape *first,
                                   const gconv_layer_problem *in, gconv_learn_layer *result) {
   const gconv_layer_work *work = gconv_layer_work_of(layer->kind);

@@ -58,8 +58,8 @@ static void free_names(gconv_column_notes *notes) {
   notes->names = NULL;
 }
 
-/* Stores the notes about columns. A network that was trained before keeps its notes; the data must have been opened with
- * them. */
+/* Stores the notes about columns. A network that was trained before keeps its notes, with which the data must have been
+ * opened. */
 static gconv_status take_notes(gconv_network *network, const gconv_dataset_info *info) {
   const gconv_column_notes *own = &network->notes, *found = &info->notes;
   for (size_t c = 0; c < own->count && own->count == found->count; c++)

@@ -37,8 +37,8 @@ typedef struct gconv_ahead_start {
   uint64_t epochs, steps; /* done */
 } gconv_ahead_start;
 
-/* For full batches without validation: the engine takes the steps of several epochs at a time, and they are reported one by
- * one (ahead.c). */
+/* For full batches without validation: the engine takes the steps of several epochs at a time; reports come one by one
+ * (ahead.c). */
 typedef struct gconv_ahead {
   size_t taken, told;          /* taken: steps whose sums are in the trainer; told: how many of these were reported */
   bool finite;                 /* the losses and parameters of these steps are finite; false after other steps */

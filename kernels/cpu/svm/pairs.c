@@ -65,8 +65,7 @@ GCONV_VECTOR_LOOP(step, (const gconv_svm_small *p, size_t padded, size_t i, size
   *best = largest(&most, &where);
 }
 
-/* Sets *best to the largest gain of the variables k that may shrink, and *gap to the largest F[i] - F[k] of these
- * variables. */
+/* Sets *best to the largest gain of the variables k that may shrink, and *gap to the largest F[i] - F[k] of these. */
 GCONV_VECTOR_LOOP(find_partner, (const gconv_svm_small *p, size_t padded, size_t i, double *gap, found *best),
                   (p, padded, i, gap, best)) {
   const float *at_i = p->rows[i];

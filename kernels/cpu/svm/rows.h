@@ -33,8 +33,7 @@ void gconv_svm_put_point(gconv_svm_points *points, size_t index, const gconv_svm
 void gconv_svm_rows(const gconv_svm_formula *formula, const gconv_svm_points *points, const gconv_svm_row *rows,
                     size_t row_count, size_t first_block, size_t blocks, double *scratch, float *const *out);
 
-/* Sets out[r][p] = out[p][r] for the rows r of block `block` and all points p of earlier blocks. `count` is the number of
- * all rows. */
+/* Sets out[r][p] = out[p][r] for the rows r of block `block` and all points p of earlier blocks. There are `count` rows. */
 void gconv_svm_mirror(float *const *out, size_t count, size_t block);
 
 /* Sets out[p - first_block * GCONV_SVM_BLOCK] = K(row, point p), in float64, for the points p of the blocks. */

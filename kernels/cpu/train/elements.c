@@ -177,8 +177,7 @@ GCONV_VECTOR_LOOP(mark,
   }
 }
 
-/* Returns for how many of up to GCONV_LEARN_SLICE cases the largest output is the output of their class. Of equals, the
- * first counts. */
+/* Returns for how many of up to GCONV_LEARN_SLICE cases the largest output (of equals, the first) is that of their class. */
 static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const float *classes, int64_t cases) {
   float own[GCONV_LEARN_SLICE], missed[GCONV_LEARN_SLICE] = {0};
   size_t hits = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiles of some channels of an image in shared memory, plane by plane, with zeros outside the image. For layers, in
- * learning, too. */
+/* Tiles of some channels of an image in shared memory, plane by plane, with zeros outside the image. Also for layers in
+ * learning. */
 #pragma once
 
 #include "copies.cuh"

@@ -22,10 +22,10 @@
  * of their time (ncu, H200). All else is bound by the rate of instructions. For K = 15, three of four instructions are
  * multiply-adds of outputs. Most other instructions load taps, or make the K - 1 input rows before a strip.
  *
- * Integers are convolved in units of 2^-149. A float below 2^-126 is an integer in that unit. So a byte in a register, with
- * zeros around it, already is the float of its level. A result that is multiplied back to the unit is rounded to the nearest
- * level, ties to even, and its bits are that integer. In exchange, the taps are scaled up by 2^e. Powers of two change no
- * rounding unless a number leaves the range of floats, and find_exponent() prevents that.
+ * Integers are convolved in units of 2^-149. A float below 2^-126 is an integer in that unit. So a byte in a register of
+ * zeros already is a float: its level in this unit. Multiplying a result back to this unit rounds it to the nearest level,
+ * ties to even; its bits are then this integer. In exchange, the taps are scaled up by 2^e. Powers of two change no rounding
+ * unless a number leaves the range of floats, and find_exponent() prevents that.
  */
 #pragma once
 

@@ -50,8 +50,8 @@ DEVICE int add_four(uint32_t samples, uint32_t taps, int c) {
   return sum;
 }
 
-/* Gathers K bytes, C apart, from byte `first` of a row on. All but `words` are constants. The fourth byte of the result is
- * not used. */
+/* Gathers K bytes, C apart, from byte `first` of a row on. All but `words` are constants. The result's fourth byte is not
+ * used. */
 template <int C, int WORDS> DEVICE uint32_t gather(const uint32_t (&words)[WORDS], int first) {
   const int begin = first / 4;
   uint32_t gathered = words[begin];

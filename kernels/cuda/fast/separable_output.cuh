@@ -39,8 +39,7 @@ DEVICE void finish_plain(const float (&sums)[AT_ONCE][4], float scale, float off
     values[i / 4][i % 4] = fmaf(sums[i / 4][i % 4], scale, offset);
 }
 
-/* Does gconv_saturate() in fewer instructions: if one operand of fminf() or fmaxf() is NaN, they return the other
- * operand. */
+/* Does gconv_saturate() in fewer instructions: if one operand of fminf() or fmaxf() is NaN, they return the other. */
 DEVICE uint32_t level_bits(float y, float white) {
   return __float_as_uint(fminf(fmaxf(y, 0.0f), white) + 8388608.0f);
 }

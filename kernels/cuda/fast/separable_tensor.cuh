@@ -237,8 +237,8 @@ DEVICE void advance(const separable_arguments &a, const tile &t, const team &who
   stage(a, t, who, values, first);
 }
 
-/* Finds a new scale when the scale is too large for the step at `column`, and copies the step again. Returns 0 if a value is
- * not finite. */
+/* Finds a new scale when the scale is too large for the step at `column`, and copies the step again. Returns 0 if one is not
+ * finite. */
 __device__ __noinline__ float find_scale(const separable_arguments &a, tile t, float before, int column, int end) {
   await_all_copies();
   fetch<float>(a, t, column, end);

@@ -90,7 +90,7 @@ DEVICE uint32_t largest_so_far(flow_head &h, int32_t own, bool first, bool last,
 }
 
 /* Does the work of the two packing warpgroups: each packs every other slot. While one of them waits for its samples, the
- * other one packs. */
+ * other packs. */
 template <int D, bool MANY> DEVICE void fill_points(const arguments &a, const flow_memory &m, const flow_work &work) {
   const int32_t thread = threadIdx.x % GROUP, own = threadIdx.x / GROUP - CONSUMERS, chunks = MANY ? a.c.chunks : 1;
   const uint32_t count = (work.end - work.first) * chunks;

@@ -50,7 +50,7 @@ __device__ inline double chain(const float *x, const float *y, size_t pitch) {
 }
 
 /* Returns the value of a row and a point, by a warp. dot() differs from chain() by at most 2^-53 |x| |y| for each fused
- * multiply-add and each sum. If both ends of this interval round to one float32, that is the value. Else chain() finds
+ * multiply-add and each sum. If both ends of this interval round to one float32, this is the value. Else chain() finds
  * it. */
 __device__ inline float mend(const gconv_svm_formula &formula, const gconv_svm_gpu_cases &cases, size_t row, size_t point) {
   const double row_norm = cases.norms[row], point_norm = cases.norms[point];

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Array", "ArrayLike", "Function", "Kernel", "Modes", "NDArray", "Numbers", "Pair", "Path", "Paths"]
 
 Array = TypeVar("Array")  # of NumPy, PyTorch, CuPy or JAX: results are of the library of the input
-Function = TypeVar("Function", bound=Callable[..., Any])  # that a decorator leaves as it is for callers
+Function = TypeVar("Function", bound=Callable[..., Any])  # the type of a decorated function, which stays
 Numbers = NDArray[Any]
 Path = Union[str, bytes, "os.PathLike[Any]"]
 Paths = Union[Path, Iterable[Path]]

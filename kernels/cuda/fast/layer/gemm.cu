@@ -250,8 +250,7 @@ size_t prepared_floats(const gconv_layer_problem *problem) {
 }
 
 /* Writes weights by groups, tiles, taps, filters of a tile; then the offsets of the taps. Taps that only fill up the last
- * slice have weights of -0, and samples outside the image: adding -0 keeps the bits of any sum; adding 0 would turn -0 into
- * 0. */
+ * slice have weights of -0, and samples outside the image: adding -0 keeps the bits of any sum; 0 would turn -0 into 0. */
 gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   const int64_t taps = gconv_layer_taps(problem), all = slices_of(problem) * SLICE, high = tile_of(problem);
   const int64_t filters = problem->filters / problem->groups, count = (int64_t)weight_floats(problem);
