@@ -195,6 +195,5 @@ const gconv_table_syntax gconv_table_syntax_csv = {
     .name = "csv",
     .help = "fields with commas, semicolons, tabs or blanks between",
     .extensions = "csv tsv txt",
-    .recognise = NULL,
     .read = read_csv,
 };

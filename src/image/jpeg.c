@@ -203,16 +203,11 @@ static int estimate_quality(struct jpeg_decompress_struct *read) {
 
 /* libjpeg joins the segments of the profile in memory from malloc(). */
 static void read_icc(jpeg_session *session) {
-  gconv_image *header = &session->reader->header;
   JOCTET *bytes = NULL;
   unsigned size = 0;
   if (!jpeg_read_icc_profile(&session->read, &bytes, &size))
     return;
-  gconv_status status = gconv_allocate(size, "an ICC profile", &header->icc);
-  if (status == GCONV_OK) {
-    memcpy(header->icc, bytes, size);
-    header->icc_bytes = size;
-  }
+  gconv_status status = gconv_metadata_set_icc(&session->reader->header, bytes, size);
   free(bytes);
   if (status != GCONV_OK)
     gconv_jpeg_fail(session, status);
@@ -359,9 +354,9 @@ static void start_rows(jpeg_session *session) {
     return;
   void *row = NULL;
   gconv_status status = gconv_allocate((size_t)session->read.output_width * 4, "a row of a JPEG", &row);
+  session->cmyk = row;
   if (status != GCONV_OK)
     gconv_jpeg_fail(session, status);
-  session->cmyk = row;
 }
 
 /* The last rows are read together with the end mark, so that a file cut there is not taken for complete. */
@@ -419,7 +414,6 @@ const gconv_format gconv_format_jpeg = {
              .writes = true,
              .holds = {true, false, false},
              .quality = true},
-    .alpha = false,
     .metadata = GCONV_HOLDS_ALL,
     .sniff = sniff,
     .open = open_jpeg,

@@ -96,6 +96,12 @@ void gconv_image_free(gconv_image *image) {
 
 /* ---- From files ---- */
 
+gconv_status gconv_metadata_set_icc(gconv_image *header, const void *bytes, size_t size) {
+  GCONV_TRY(gconv_metadata_copy(bytes, size, "an ICC profile", &header->icc));
+  header->icc_bytes = size;
+  return GCONV_OK;
+}
+
 gconv_status gconv_metadata_set_exif(gconv_image *header, const void *bytes, size_t size) {
   if (header->exif)
     return GCONV_OK;

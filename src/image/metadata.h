@@ -21,7 +21,9 @@ size_t gconv_metadata_bytes(const gconv_image *image);
 /* Makes *copy, a copy of `size` bytes with a 0 after it, for gconv_release(). `what` is for the error text: "EXIF". */
 gconv_status gconv_metadata_copy(const void *bytes, size_t size, const char *what, void **copy);
 
-/* For open() of formats: copies a block into the header, unless there is one. EXIF begins at "II" or "MM". */
+/* For open() of formats: copies a block into the header; EXIF and XMP only if there is none yet. EXIF begins at "II" or
+ * "MM". */
+gconv_status gconv_metadata_set_icc(gconv_image *header, const void *bytes, size_t size);
 gconv_status gconv_metadata_set_exif(gconv_image *header, const void *bytes, size_t size);
 gconv_status gconv_metadata_set_xmp(gconv_image *header, const void *bytes, size_t size);
 /* Appends `size` bytes, which need not end in a 0, to the comment, in a line of their own. *length is the length of the

@@ -169,7 +169,6 @@ const gconv_format gconv_format_pfm = {
              .reads = true,
              .writes = true,
              .holds = {false, false, true}},
-    .alpha = false,
     .sniff = sniff,
     .open = open_pfm,
     .read_rows = read_rows,

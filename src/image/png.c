@@ -148,10 +148,8 @@ static void read_metadata(png_session *session) {
   png_bytep bytes;
   session->profile = png_get_iCCP(session->png, session->info, &name, &compression, &bytes, &size) != 0;
   if (session->profile && gconv_reader_has_room(session->reader, size)) {
-    if (gconv_allocate(size, "an ICC profile", &header->icc) != GCONV_OK)
+    if (gconv_metadata_set_icc(header, bytes, size) != GCONV_OK)
       fail(session, GCONV_NO_MEMORY);
-    memcpy(header->icc, bytes, size);
-    header->icc_bytes = size;
     png_free_data(session->png, session->info, PNG_FREE_ICCP, 0);
   }
   if (!session->profile && session->icc_fault[0] && !session->again)

@@ -387,7 +387,6 @@ const gconv_format gconv_format_pnm = {
              .writes = true,
              .holds = {true, true, false},
              .multiframe = true},
-    .alpha = false,
     .sniff = sniff_pnm,
     BOTH,
 };

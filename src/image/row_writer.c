@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,66 +110,39 @@ struct gconv_row_writer {
 
 /* ---- Metadata ---- */
 
-/* A kind of metadata, with functions that find it in a header and remove it. */
+/* A kind of metadata. */
 typedef struct metadata_kind {
   int held; /* GCONV_HOLDS_... */
   const char *name;
-  bool several; /* the name is a plural, for messages */
-  bool (*has)(const gconv_image *header);
-  void (*drop)(gconv_image *header);
+  bool several;       /* the name is a plural, for messages */
+  size_t bytes, size; /* offsets in gconv_image: of a pointer to the bytes, and of their number; 0: there is none */
 } metadata_kind;
 
-static bool has_exif(const gconv_image *header) {
-  return header->exif;
-}
-static void drop_exif(gconv_image *header) {
-  header->exif = NULL;
-  header->exif_bytes = 0;
-}
-static bool has_xmp(const gconv_image *header) {
-  return header->xmp;
-}
-static void drop_xmp(gconv_image *header) {
-  header->xmp = NULL;
-  header->xmp_bytes = 0;
-}
-static bool has_comment(const gconv_image *header) {
-  return header->comment;
-}
-static void drop_comment(gconv_image *header) {
-  header->comment = NULL;
-}
-static bool has_resolution(const gconv_image *header) {
-  return (header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0) || header->unitless_x > 0;
-}
-static void drop_resolution(gconv_image *header) {
-  header->pixels_per_metre_x = header->pixels_per_metre_y = 0;
-  header->unitless_x = header->unitless_y = 0;
-}
-static bool has_icc(const gconv_image *header) {
-  return header->icc;
-}
-static void drop_icc(gconv_image *header) {
-  header->icc = NULL;
-  header->icc_bytes = 0;
-}
-static bool has_tags(const gconv_image *header) {
-  return header->tags;
-}
-static void drop_tags(gconv_image *header) {
-  header->tags = NULL;
-  header->tags_bytes = 0;
-}
-
 static const metadata_kind metadata_kinds[] = {
-    {GCONV_HOLDS_EXIF, "EXIF", false, has_exif, drop_exif},
-    {GCONV_HOLDS_XMP, "XMP", false, has_xmp, drop_xmp},
-    {GCONV_HOLDS_COMMENT, "comments", true, has_comment, drop_comment},
-    {GCONV_HOLDS_RESOLUTION, "the resolution", false, has_resolution, drop_resolution},
-    {GCONV_HOLDS_ICC, "the ICC profile", false, has_icc, drop_icc},
-    {GCONV_HOLDS_TAGS, "tags of TIFF (places on Earth, spacing, axes)", true, has_tags, drop_tags},
+#define AT(field) offsetof(gconv_image, field)
+    {GCONV_HOLDS_EXIF, "EXIF", false, AT(exif), AT(exif_bytes)},
+    {GCONV_HOLDS_XMP, "XMP", false, AT(xmp), AT(xmp_bytes)},
+    {GCONV_HOLDS_COMMENT, "comments", true, AT(comment), 0},
+    {GCONV_HOLDS_RESOLUTION, "the resolution", false, 0, 0},
+    {GCONV_HOLDS_ICC, "the ICC profile", false, AT(icc), AT(icc_bytes)},
+    {GCONV_HOLDS_TAGS, "tags of TIFF (places on Earth, spacing, axes)", true, AT(tags), AT(tags_bytes)},
 };
 enum { METADATA_KINDS = sizeof metadata_kinds / sizeof metadata_kinds[0] };
+
+static bool has(const gconv_image *header, const metadata_kind *kind) {
+  if (kind->held == GCONV_HOLDS_RESOLUTION)
+    return (header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0) || header->unitless_x > 0;
+  return *(void *const *)(const void *)((const char *)header + kind->bytes) != NULL;
+}
+
+static void drop(gconv_image *header, const metadata_kind *kind) {
+  if (kind->held == GCONV_HOLDS_RESOLUTION)
+    header->pixels_per_metre_x = header->pixels_per_metre_y = header->unitless_x = header->unitless_y = 0;
+  else
+    *(void **)(void *)((char *)header + kind->bytes) = NULL;
+  if (kind->size > 0)
+    *(size_t *)(void *)((char *)header + kind->size) = 0;
+}
 
 /* Returns whether EXIF that will be written has the resolution. */
 static bool exif_has_resolution(const gconv_image *header, int held) {
@@ -185,12 +159,12 @@ static void drop_metadata(const gconv_format *format, int held, bool said, gconv
   const metadata_kind *dropped[METADATA_KINDS];
   char names[160] = "";
   int count = 0;
-  bool in_exif = has_resolution(header) && !(held & GCONV_HOLDS_RESOLUTION) && exif_has_resolution(header, held);
+  bool in_exif = !(held & GCONV_HOLDS_RESOLUTION) && exif_has_resolution(header, held);
   for (int i = 0; i < METADATA_KINDS; i++) {
     const metadata_kind *kind = &metadata_kinds[i];
-    if ((held & kind->held) || !kind->has(header))
+    if ((held & kind->held) || !has(header, kind))
       continue;
-    kind->drop(header);
+    drop(header, kind);
     if (!in_exif || kind->held != GCONV_HOLDS_RESOLUTION)
       dropped[count++] = kind;
   }
@@ -214,7 +188,8 @@ static void drop_unfit_icc(const char *name, int held, gconv_image *header) {
     fault = "it is one of grey, which becomes RGB in this format";
   if (!fault)
     return;
-  drop_icc(header);
+  header->icc = NULL;
+  header->icc_bytes = 0;
   gconv_warn_once("ICC profile left out", "%s: the ICC profile is left out: %s", name, fault);
 }
 
@@ -429,6 +404,14 @@ void gconv_row_writer_discard(gconv_row_writer *rows) {
   free(rows);
 }
 
+static gconv_status write_planes(gconv_row_writer *rows, const gconv_image *image) {
+  size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+  for (size_t i = 0; i < planes; i++)
+    GCONV_TRY(gconv_row_writer_write(rows, (const uint8_t *)image->data + i * image->plane_bytes, image->row_bytes,
+                                     image->height));
+  return GCONV_OK;
+}
+
 gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image) {
   gconv_row_writer *rows = NULL;
   GCONV_NEED(path, image);
@@ -438,14 +421,9 @@ gconv_status gconv_image_write(const char *path, const gconv_write_options *opti
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the ICC profile, EXIF, XMP or tags of the image have a size, and are NULL",
                       path);
   GCONV_TRY(gconv_row_writer_open(path, options, image, &rows));
-  size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
-  for (size_t i = 0; i < planes; i++) {
-    const uint8_t *plane = (const uint8_t *)image->data + i * image->plane_bytes;
-    gconv_status status = gconv_row_writer_write(rows, plane, image->row_bytes, image->height);
-    if (status != GCONV_OK) {
-      gconv_row_writer_discard(rows);
-      return status;
-    }
-  }
-  return gconv_row_writer_commit(rows);
+  gconv_status status = write_planes(rows, image);
+  if (status == GCONV_OK)
+    return gconv_row_writer_commit(rows);
+  gconv_row_writer_discard(rows);
+  return status;
 }

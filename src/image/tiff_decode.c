@@ -148,47 +148,45 @@ typedef struct target {
   size_t row_bytes;
 } target;
 
-/* Converts the samples of a block to colours: in the image, or from its->samples if the number of channels differs. */
-static void finish_block(const gconv_tiff_page *page, const target *t, gconv_tiff_seat *its) {
-  size_t row = gconv_type_bytes(page->header.type) * page->samples * (size_t)t->width;
-  bool elsewhere = page->header.channels != page->samples;
-  for (int32_t y = 0; y < t->height; y++) {
-    uint8_t *pixels = t->pixels + (size_t)y * t->row_bytes;
-    its->shone |= gconv_tiff_colours(page, elsewhere ? its->samples + (size_t)y * row : pixels, t->width, pixels);
-  }
+static int planes_of(const gconv_tiff_page *page) {
+  return page->separate ? page->samples : 1;
 }
 
-/* Unpacks a decoded plane of a block. */
-static void unpack_block(const gconv_tiff_page *page, const target *t, gconv_tiff_seat *its, const uint8_t *block,
-                         int plane) {
-  size_t bytes = gconv_type_bytes(page->header.type) * page->samples * (size_t)t->width;
-  bool elsewhere = page->header.channels != page->samples;
-  for (int32_t y = 0; y < t->height; y++) {
-    uint8_t *samples = elsewhere ? its->samples + (size_t)y * bytes : t->pixels + (size_t)y * t->row_bytes;
-    const uint8_t *row = block + (size_t)y * page->row_bytes;
+/* Returns the bytes of `width` pixels in the file's samples, as the image's type has them. */
+static size_t sample_row(const gconv_tiff_page *page, int32_t width) {
+  return gconv_type_bytes(page->header.type) * page->samples * (size_t)width;
+}
+
+/* Makes `count` pixels of row y of a decoded block, which has `rows` rows of each plane, one plane after the other. Samples
+ * whose number a pixel changes lie in its->samples between. */
+static void finish_row(const gconv_tiff_page *page, gconv_tiff_seat *its, const uint8_t *block, size_t rows, size_t y,
+                       int32_t count, uint8_t *pixels) {
+  uint8_t *samples = page->header.channels != page->samples ? its->samples : pixels;
+  for (int plane = 0; plane < planes_of(page); plane++) {
+    const uint8_t *row = block + ((size_t)plane * rows + y) * page->row_bytes;
     if (samples != row)
-      its->lost |= gconv_tiff_unpack(page, row, t->width, plane, samples);
+      its->lost |= gconv_tiff_unpack(page, row, count, plane, samples);
   }
+  its->shone |= gconv_tiff_colours(page, samples, count, pixels);
 }
 
 static gconv_status decode_cell(gconv_tiff_reading *s, gconv_tiff_seat *its, const target *t) {
   const gconv_tiff_page *page = &s->page;
-  size_t row = gconv_type_bytes(page->header.type) * page->samples * (size_t)t->width;
-  int planes = page->separate ? page->samples : 1;
-  int32_t rows = page->tiled ? page->height : t->height;
+  const int planes = planes_of(page);
+  const int32_t rows = page->tiled ? page->height : t->height;
+  const size_t plane_bytes = page->row_bytes * (size_t)rows;
   bool in_place = page->kind == GCONV_TIFF_DIRECT && !page->tiled && planes == 1 && page->header.channels == page->samples &&
                   t->row_bytes == page->row_bytes;
   if (!in_place)
-    GCONV_TRY(make_room(page->row_bytes * (size_t)rows, &its->block, &its->block_room));
-  if (page->header.channels != page->samples)
-    GCONV_TRY(make_room(row * (size_t)t->height, &its->samples, &its->samples_room));
+    GCONV_TRY(make_room(plane_bytes * (size_t)planes, &its->block, &its->block_room));
+  GCONV_TRY(make_room(sample_row(page, t->width), &its->samples, &its->samples_room));
+  uint8_t *block = in_place ? t->pixels : its->block;
   for (int plane = 0; plane < planes; plane++) {
     uint32_t index = ((uint32_t)plane * (uint32_t)page->down + (uint32_t)t->band) * (uint32_t)page->across;
-    uint8_t *block = in_place ? t->pixels : its->block;
-    GCONV_TRY(decode_block(s, its, index + (uint32_t)t->column, rows, block));
-    unpack_block(page, t, its, block, plane);
+    GCONV_TRY(decode_block(s, its, index + (uint32_t)t->column, rows, block + (size_t)plane * plane_bytes));
   }
-  finish_block(page, t, its);
+  for (size_t y = 0; y < (size_t)t->height; y++)
+    finish_row(page, its, block, (size_t)rows, y, t->width, t->pixels + y * t->row_bytes);
   return GCONV_OK;
 }
 
@@ -290,21 +288,18 @@ static gconv_status read_blocks(gconv_tiff_reading *s, uint8_t *rows, size_t row
 
 static gconv_status read_line(gconv_tiff_reading *s, int32_t y, uint8_t *pixels) {
   const gconv_tiff_page *page = &s->page;
-  int planes = page->separate ? page->samples : 1;
   gconv_tiff_seat *first = &s->seats[0];
-  bool elsewhere = page->header.channels != page->samples;
-  uint8_t *samples = elsewhere ? first->samples : pixels;
-  for (int plane = 0; plane < planes; plane++) {
+  for (int plane = 0; plane < planes_of(page); plane++) {
     gconv_tiff_seat *its = &s->seats[plane]; /* each plane has a seat, as its lines must be decoded in order */
     if (y % page->height == 0 && is_deflated(page))
       GCONV_TRY(check_deflated(s, its, (uint32_t)(plane * page->down + y / page->height)));
     GCONV_TRY(gconv_tiff_turn_to(s, its, page));
-    int good = gconv_tiff.TIFFReadScanline(its->file.handle, first->block, (uint32_t)y, (uint16_t)plane);
+    uint8_t *line = first->block + (size_t)plane * page->row_bytes;
+    int good = gconv_tiff.TIFFReadScanline(its->file.handle, line, (uint32_t)y, (uint16_t)plane);
     if (good < 0 || its->file.text[0])
       return gconv_tiff_fail(&its->file, "its pixels cannot be decoded");
-    first->lost |= gconv_tiff_unpack(page, first->block, page->header.width, plane, samples);
   }
-  first->shone |= gconv_tiff_colours(page, samples, page->header.width, pixels);
+  finish_row(page, first, first->block, 1, 0, page->header.width, pixels);
   return GCONV_OK;
 }
 
@@ -349,21 +344,12 @@ static gconv_status read_stored_bytes(const gconv_tiff_reading *s, int plane, in
 static gconv_status convert_stored(gconv_tiff_reading *s, uint8_t *rows, size_t row_bytes, int32_t count) {
   const gconv_tiff_page *page = &s->page;
   gconv_tiff_seat *first = &s->seats[0];
-  int planes = page->separate ? page->samples : 1;
-  size_t row = gconv_type_bytes(page->header.type) * page->samples * (size_t)page->header.width;
-  bool elsewhere = page->header.channels != page->samples;
-  if (elsewhere)
-    GCONV_TRY(make_room(row, &first->samples, &first->samples_room));
-  GCONV_TRY(make_room(page->row_bytes * (size_t)count * (size_t)planes, &first->block, &first->block_room));
-  for (int plane = 0; plane < planes; plane++)
-    GCONV_TRY(read_stored_bytes(s, plane, s->row, count, first->block + (size_t)(plane * count) * page->row_bytes));
-  for (int32_t y = 0; y < count; y++) {
-    uint8_t *pixels = rows + (size_t)y * row_bytes, *samples = elsewhere ? first->samples : pixels;
-    for (int plane = 0; plane < planes; plane++)
-      first->lost |= gconv_tiff_unpack(page, first->block + ((size_t)plane * (size_t)count + (size_t)y) * page->row_bytes,
-                                       page->header.width, plane, samples);
-    first->shone |= gconv_tiff_colours(page, samples, page->header.width, pixels);
-  }
+  const size_t planes = (size_t)planes_of(page);
+  GCONV_TRY(make_room(page->row_bytes * (size_t)count * planes, &first->block, &first->block_room));
+  for (size_t plane = 0; plane < planes; plane++)
+    GCONV_TRY(read_stored_bytes(s, (int)plane, s->row, count, first->block + plane * (size_t)count * page->row_bytes));
+  for (size_t y = 0; y < (size_t)count; y++)
+    finish_row(page, first, first->block, (size_t)count, y, page->header.width, rows + y * row_bytes);
   return GCONV_OK;
 }
 
@@ -398,12 +384,11 @@ static gconv_status read_in_order(void *context) {
   wanted *w = context;
   gconv_tiff_reading *s = w->s;
   const gconv_tiff_page *page = &s->page;
+  gconv_tiff_seat *first = &s->seats[0];
+  GCONV_TRY(make_room(sample_row(page, page->header.width), &first->samples, &first->samples_room));
   if (page->way == GCONV_TIFF_STORED)
     return read_stored(s, w->rows, w->row_bytes, w->count, &w->got);
-  gconv_tiff_seat *first = &s->seats[0];
-  GCONV_TRY(make_room(page->row_bytes, &first->block, &first->block_room));
-  GCONV_TRY(make_room(gconv_type_bytes(page->header.type) * page->samples * (size_t)page->header.width, &first->samples,
-                      &first->samples_room));
+  GCONV_TRY(make_room(page->row_bytes * (size_t)planes_of(page), &first->block, &first->block_room));
   for (; w->got < w->count; w->got++)
     GCONV_TRY(read_line(s, s->row + w->got, w->rows + (size_t)w->got * w->row_bytes));
   return GCONV_OK;

@@ -292,13 +292,7 @@ static gconv_status read_icc(const gconv_tiff_reading *s, gconv_reader *reader) 
     gconv_reader_note(reader, "its colours become RGB by a plain formula, without its ICC profile");
     return GCONV_OK;
   }
-  if (!gconv_reader_has_room(reader, size))
-    return GCONV_OK;
-  GCONV_ALLOCATE(reader->header.icc, size, "an ICC profile");
-
-  memcpy(reader->header.icc, bytes, size);
-  reader->header.icc_bytes = size;
-  return GCONV_OK;
+  return gconv_reader_has_room(reader, size) ? gconv_metadata_set_icc(&reader->header, bytes, size) : GCONV_OK;
 }
 
 /* Returns how many samples a description of ImageJ or tifffile promises; 0: it does not say. Both programs may write one

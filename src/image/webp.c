@@ -89,11 +89,6 @@ static gconv_status damaged(const gconv_reader *reader, const char *what) {
 
 typedef gconv_status take_chunk(gconv_image *header, const void *bytes, size_t size);
 
-static gconv_status take_icc(gconv_image *header, const void *bytes, size_t size) {
-  header->icc_bytes = size;
-  return gconv_metadata_copy(bytes, size, "an ICC profile", &header->icc);
-}
-
 /* Some programs put JPEG's mark before EXIF. */
 static gconv_status take_exif(gconv_image *header, const void *bytes, size_t size) {
   size_t mark = size >= 6 && memcmp(bytes, "Exif\0\0", 6) == 0 ? 6 : 0;
@@ -145,7 +140,7 @@ static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   header->channels = header->alpha ? 4 : 3;
   size_t canvas = (size_t)header->width * (size_t)header->height * 4;
   reader->bytes += (r->animated ? 3 : 1) * canvas;
-  GCONV_TRY(read_chunk(reader, file, "ICCP", take_icc));
+  GCONV_TRY(read_chunk(reader, file, "ICCP", gconv_metadata_set_icc));
   GCONV_TRY(read_chunk(reader, file, "EXIF", take_exif));
   return read_chunk(reader, file, "XMP ", gconv_metadata_set_xmp);
 }
