@@ -222,8 +222,7 @@ static gconv_status make_dense(gconv_onnx_graph *g, const gconv_onnx_node *n, bo
   gconv_status status = check_features(g, n, features);
   if (status == GCONV_OK && !transposed)
     status = turn_weights(&numbers, outputs, features);
-  if (status == GCONV_OK)
-    status = gconv_network_append(g->network, n->file->path, &(gconv_layer){0}, true, layer);
+  GCONV_THEN(status, gconv_network_append(g->network, n->file->path, &(gconv_layer){0}, true, layer));
   if (status != GCONV_OK) {
     gconv_release(numbers);
     return status;
@@ -282,8 +281,7 @@ static gconv_status make_normalization(gconv_onnx_graph *g, const gconv_onnx_nod
   gconv_bank *bank = bank_of(g, layer);
   for (int i = 0; i < 4 && status == GCONV_OK; i++)
     status = gconv_onnx_read_floats(g, n, i + 1, names[i], bank->filters, &parts[i]);
-  if (status == GCONV_OK)
-    status = gconv_bank_add_biases(bank);
+  GCONV_THEN(status, gconv_bank_add_biases(bank));
   if (status == GCONV_OK)
     gconv_bank_fold(bank, parts[0], parts[1], parts[2], parts[3], (double)gconv_onnx_number_of(n, "epsilon", 1e-5F));
   for (int i = 0; i < 4; i++)

@@ -195,8 +195,7 @@ static gconv_status check_taken(const gconv_bank_file *file, const gconv_network
 
 static gconv_status read_extra(gconv_bank_file *file, size_t index, gconv_network_extras *extras) {
   gconv_named_array *tensors = gconv_grown(extras->tensors, extras->count, sizeof *tensors);
-  if (!tensors)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
+  GCONV_NEED_MEMORY(tensors, "%s: no memory for a list of tensors", file->path);
   extras->tensors = tensors;
   tensors[extras->count] = (gconv_named_array){0};
   GCONV_TRY(gconv_safetensors_read_tensor(file, index, &tensors[extras->count]));
@@ -395,10 +394,8 @@ gconv_status gconv_network_file_write(const char *path, const gconv_network *net
   if (extras)
     GCONV_TRY(check_extras(extras));
   gconv_status status = list_tensors(network, extras, &c);
-  if (status == GCONV_OK)
-    status = make_metadata(network, extras, &c);
-  if (status == GCONV_OK)
-    status = write_contents(path, &c);
+  GCONV_THEN(status, make_metadata(network, extras, &c));
+  GCONV_THEN(status, write_contents(path, &c));
   free_contents(&c);
   return status;
 }

@@ -56,8 +56,7 @@ static gconv_status take_layers(const gconv_json_part *whole, gconv_network *net
                            GCONV_NETWORK_MAX_LAYERS);
   network->layers = calloc(count, sizeof *network->layers);
   network->banks = calloc(count, sizeof *network->banks);
-  if (!network->layers || !network->banks)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", whole->where);
+  GCONV_NEED_MEMORY(network->layers && network->banks, "%s: no memory for a network", whole->where);
   network->count = count;
   for (size_t i = 0; i < count; i++) {
     const gconv_json_part p = {whole->where, i + 1, json_array_get(layers, i)};

@@ -300,8 +300,7 @@ static gconv_status take_all_steps(state *s, const gconv_state_module *m, bool p
 static gconv_status wait_for(state *s, const gconv_net_item *item) {
   for (size_t i = 0; i < item->count; i++) {
     gconv_net_step *steps = gconv_grown(s->steps, s->step_count, sizeof *steps);
-    if (!steps)
-      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", s->file->path);
+    GCONV_NEED_MEMORY(steps, "%s: no memory for a network", s->file->path);
     s->steps = steps;
     steps[s->step_count++] = item->steps[i];
   }
@@ -351,8 +350,7 @@ gconv_status gconv_network_of_state(gconv_bank_file *file, const char *text, gco
   gconv_status status = gconv_state_find(file, &s.modules);
   s.position = s.modules.first;
   s.told = s.modules.own;
-  if (status == GCONV_OK)
-    status = add_items(&s, text);
+  GCONV_THEN(status, add_items(&s, text));
   free(s.modules.items);
   free(s.steps);
   return status;

@@ -113,9 +113,7 @@ static gconv_status find_tensors(const gconv_bank_file *file, found **list, size
 /* Puts tensors of one number together. */
 static gconv_status make_modules(const found *list, size_t count, gconv_state_modules *modules) {
   const gconv_bank_file *file = modules->file;
-  modules->items = calloc(count + 1, sizeof *modules->items);
-  if (!modules->items)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", file->path);
+  GCONV_NEW(modules->items, count + 1, "%s: no memory for a network", file->path);
   for (size_t i = 0; i < count; i++) {
     if (i == 0 || list[i].number != list[i - 1].number)
       modules->items[modules->count++].number = list[i].number;

@@ -52,8 +52,7 @@ gconv_status gconv_arena_lay(gconv_arena_block *blocks, size_t count, size_t *by
   gconv_arena_block **order = NULL, **laid = NULL;
   gconv_status status = GCONV_OK;
   *bytes = 0;
-  order = calloc(2 * count + 1, sizeof *order);
-  GCONV_NEED_MEMORY(order, "no memory for a plan");
+  GCONV_NEW(order, 2 * count + 1, "no memory for a plan");
   laid = order + count;
   for (size_t i = 0; i < count; i++) {
     const size_t odd = blocks[i].bytes % GCONV_ALIGNMENT;

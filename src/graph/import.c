@@ -97,8 +97,7 @@ static gconv_status import(gconv_bank_file *file, const char *net, gconv_network
 static gconv_status import_whole(gconv_bank_file *file, const char *net, gconv_network *network) {
   network->layers = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->layers);
   network->banks = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *network->banks);
-  if (!network->layers || !network->banks)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", file->path);
+  GCONV_NEED_MEMORY(network->layers && network->banks, "%s: no memory for a network", file->path);
   GCONV_TRY(import(file, net, network));
   if (network->graph)
     return GCONV_OK;

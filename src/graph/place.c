@@ -159,8 +159,8 @@ static gconv_status begin(gconv_graph_plan *p, placing *l) {
   p->offset_of = calloc(count + 1, sizeof *p->offset_of);
   p->block_of = malloc((count + 1) * sizeof *p->block_of);
   p->blocks = calloc(count + p->step_count + 1, sizeof *p->blocks);
-  if (!lists || !l->part_at || !l->inside || !p->offset_of || !p->block_of || !p->blocks)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a plan", p->graph->path);
+  GCONV_NEED_MEMORY(lists && l->part_at && l->inside && p->offset_of && p->block_of && p->blocks, "%s: no memory for a plan",
+                    p->graph->path);
   l->last_use = lists;
   l->maker = lists + count;
   l->part_of = lists + 2 * count;

@@ -67,8 +67,7 @@ static gconv_status copy_numbers(const float *numbers, int32_t count, int32_t ch
   if (!numbers)
     return GCONV_OK;
   *copy = malloc((size_t)channels * sizeof **copy);
-  if (!*copy)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  GCONV_NEED_MEMORY(*copy, "no memory for a network");
   for (int32_t c = 0; c < channels; c++)
     (*copy)[c] = numbers[count == 1 ? 0 : c];
   return GCONV_OK;
@@ -335,8 +334,7 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   if (rows > 0 && gconv_network_can_cut_rows(network))
     GCONV_TRY(gconv_network_cut_rows(network, rows));
   FILE *reasons = open_memstream(&network->reasons, &size);
-  if (!reasons)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  GCONV_NEED_MEMORY(reasons, "no memory for a network");
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++) {
     gconv_step *step = &network->steps[i];
@@ -399,9 +397,7 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
   GCONV_TRY(
       gconv_presenter_make(options, &maps, network->filters, &network->seen, network->steps[0].graph, &network->presenter));
   size_t count = gconv_presenter_outputs(&network->presenter);
-  network->base.outputs = calloc(count, sizeof *network->base.outputs);
-  if (!network->base.outputs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  GCONV_NEW(network->base.outputs, count, "no memory for a network");
   for (size_t i = 0; i < count; i++)
     network->base.outputs[i] = gconv_presenter_header(&network->presenter, maps.frames);
   network->base.output_count = count;
@@ -459,9 +455,7 @@ static gconv_status prepare(gconv_network_plan *network, const gconv_network_ope
 gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *base, gconv_plan *plan) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   gconv_network_plan *network = (gconv_network_plan *)plan;
-  network->steps = calloc(2 * operation->count + 1, sizeof *network->steps);
-  if (!network->steps)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  GCONV_NEW(network->steps, 2 * operation->count + 1, "no memory for a network");
   gconv_device_enter(order->device);
   gconv_status status =
       fill_network(network, operation, order->rows, order->kept, order->extent == GCONV_PLAN_OUTLINE_OF_ANY);

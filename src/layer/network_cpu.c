@@ -65,8 +65,7 @@ static gconv_status fill_run(cpu_run *run) {
 
 static gconv_status prepare(const gconv_network_plan *network, void **result) {
   cpu_run *run = calloc(1, sizeof *run);
-  if (!run)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  GCONV_NEED_MEMORY(run, "no memory for a network");
   run->network = network;
   gconv_status status = fill_run(run);
   if (status != GCONV_OK) {

@@ -119,9 +119,7 @@ static gconv_status own_options(gconv_network_options *options) {
 
 static gconv_status fill(const gconv_layer *layers, size_t count, gconv_network_operation *operation) {
   GCONV_TRY(own_options(&operation->options));
-  operation->layers = calloc(count + 1, sizeof *operation->layers);
-  if (!operation->layers)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  GCONV_NEW(operation->layers, count + 1, "no memory for a network");
   for (; operation->count < count; operation->count++) {
     gconv_layer *layer = &operation->layers[operation->count];
     *layer = layers[operation->count];
@@ -194,8 +192,7 @@ static gconv_status make_operation(const gconv_layer *layers, size_t count, cons
   if (!network || !network->graph)
     GCONV_TRY(check(layers, count, options ? options : &defaults));
   gconv_network_operation *operation = calloc(1, sizeof *operation);
-  if (!operation)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  GCONV_NEED_MEMORY(operation, "no memory for a network");
   bool image = options && options->presentation == GCONV_PRESENT_IMAGE;
   operation->base = (gconv_operation){image ? &image_type : &network_type, 1};
   operation->options = options ? *options : defaults;

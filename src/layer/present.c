@@ -45,8 +45,7 @@ static gconv_status make_colours(gconv_presenter *p, int32_t labels) {
   const gconv_curve plain = {1, 0, false};
   size_t bytes = 3 * gconv_type_bytes(p->tone.type);
   p->colours = malloc((size_t)labels * bytes);
-  if (!p->colours)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the colours of labels");
+  GCONV_NEED_MEMORY(p->colours, "no memory for the colours of labels");
   for (int32_t k = 0; k < labels; k++) {
     float rgb[3];
     hue((double)k / labels, rgb);
@@ -61,8 +60,7 @@ static gconv_status make_values(gconv_presenter *p, const gconv_network_options 
   if (p->tone.type == GCONV_F32)
     return gconv_fail(GCONV_UNSUPPORTED, "maps of classes are u8 or u16, not f32");
   p->colours = malloc((size_t)filters * sizeof(uint16_t));
-  if (!p->colours)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the numbers of classes");
+  GCONV_NEED_MEMORY(p->colours, "no memory for the numbers of classes");
   for (int32_t k = 0; k < filters; k++) {
     bool given = options->class_values && (size_t)k < options->class_value_count;
     int32_t value = given ? options->class_values[k] : k + 1;
@@ -278,9 +276,7 @@ gconv_status gconv_present(const gconv_presenter *p, gconv_threads *threads, con
 
 gconv_status gconv_presenter_begin_survey(gconv_presenter *p) {
   if (!p->surveys)
-    p->surveys = calloc((size_t)p->tiles, sizeof *p->surveys);
-  if (!p->surveys)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory to survey pictures");
+    GCONV_NEW(p->surveys, (size_t)p->tiles, "no memory to survey pictures");
   for (int32_t i = 0; i < p->tiles; i++) {
     gconv_survey_free(&p->surveys[i]);
     GCONV_TRY(gconv_survey_begin(p->planes, p->height, p->width, &p->surveys[i]));
@@ -302,9 +298,7 @@ void gconv_presenter_survey(gconv_presenter *p, gconv_threads *threads, const gc
 
 gconv_status gconv_presenter_end_survey(gconv_presenter *p) {
   if (!p->curves)
-    p->curves = calloc((size_t)p->tiles, sizeof *p->curves);
-  if (!p->curves)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory to survey pictures");
+    GCONV_NEW(p->curves, (size_t)p->tiles, "no memory to survey pictures");
   gconv_survey none = {0};
   for (int32_t i = 0; i < p->tiles; i++) /* surveys stay, as a pass may be begun again */
     p->curves[i] = gconv_tone_curve(&p->tone, p->surveys ? &p->surveys[i] : &none);

@@ -121,8 +121,7 @@ static gconv_status take_data(const gconv_svm_options *options, const gconv_data
   GCONV_TRY(warn_of_scales(settings, cases, info));
   warn_of_unit(settings, cases);
   *members = malloc((cases->count + 1) * sizeof **members);
-  if (!*members)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", cases->count);
+  GCONV_NEED_MEMORY(*members, "no memory for %zu cases", cases->count);
   for (size_t i = 0; i < cases->count; i++)
     (*members)[i] = i;
   return GCONV_OK;

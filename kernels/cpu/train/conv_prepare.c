@@ -66,8 +66,7 @@ static gconv_status fill_phase(gconv_learn_conv *conv, const axis_phase *y, cons
   *phase = (gconv_learn_phase){y->first, x->first, y->inputs, x->inputs, (int32_t)taps, NULL, NULL, (int64_t)conv->panels};
   phase->tap = malloc(taps * sizeof *phase->tap + 1);
   phase->offsets = malloc(taps * filters * sizeof *phase->offsets + 1);
-  if (!phase->tap || !phase->offsets)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(phase->tap && phase->offsets, "no memory for training");
   int64_t *offset = phase->offsets;
   for (size_t k = 0; k < filters; k++)
     for (int32_t i = 0; i < y->count; i++)
@@ -103,9 +102,7 @@ static gconv_status prepare_phases(gconv_learn_conv *conv, axis_phase *y, axis_p
   conv->pitch = wide.before + wide.end;
   conv->channel = conv->pitch * (high.before + high.end);
   conv->staged = (size_t)larger((int64_t)conv->staged, conv->channel * p->filters);
-  conv->phases = calloc((size_t)down * (size_t)across, sizeof *conv->phases);
-  if (!conv->phases)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEW(conv->phases, (size_t)down * (size_t)across, "no memory for training");
   for (y->first = 0; y->first < down; y->first++)
     for (x->first = 0; x->first < across; x->first++) {
       fill_axis(y, p->height, p->rows, p->stride_y, p->dilation_y, p->pad_top);
@@ -121,8 +118,7 @@ static gconv_status prepare_offsets(gconv_learn_conv *conv) {
   const gconv_layer_problem *p = &conv->problem;
   size_t plane = (size_t)p->rows * (size_t)p->columns;
   conv->offsets = malloc((size_t)conv->taps * sizeof *conv->offsets);
-  if (!conv->offsets)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(conv->offsets, "no memory for training");
   gconv_layer_stage_offsets(&conv->stage, p, conv->offsets);
   for (size_t t = plane; t < (size_t)conv->taps; t++)
     conv->offsets[t] = conv->offsets[t - plane] + conv->stage.channel;
@@ -143,8 +139,7 @@ static gconv_status prepare_by_channels(gconv_learn_conv *conv) {
   conv->taps_at_once = p->stride_x == 1 && p->dilation_x == 1 ? p->columns : 1;
   conv->of_taps = (size_t)(filters * conv->taps_at_once * conv->group_channels);
   conv->places_of_band = malloc((size_t)(rows * p->out_width) * sizeof *conv->places_of_band);
-  if (!conv->places_of_band)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(conv->places_of_band, "no memory for training");
   for (int64_t row = 0; row < rows; row++)
     for (int64_t column = 0; column < p->out_width; column++)
       conv->places_of_band[row * p->out_width + column] = (row * conv->stage.pitch + column) * conv->group_channels;
@@ -211,8 +206,7 @@ gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool i
     return GCONV_OK;
   size_t taps = (size_t)larger(p->rows, p->columns);
   int32_t *room = malloc(4 * taps * sizeof *room);
-  if (!room)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(room, "no memory for training");
   axis_phase y = {.tap = room, .shift = room + taps}, x = {.tap = room + 2 * taps, .shift = room + 3 * taps};
   gconv_status status = prepare_phases(conv, &y, &x);
   free(room);

@@ -15,8 +15,7 @@ gconv_status gconv_learn_dense_prepare(const gconv_layer_problem *problem, gconv
   int64_t features = d.inputs > d.outputs ? d.inputs : d.outputs;
   d.offsets = malloc((size_t)features * sizeof *d.offsets);
   *dense = d;
-  if (!d.offsets)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for training");
+  GCONV_NEED_MEMORY(d.offsets, "no memory for training");
   for (int64_t i = 0; i < features; i++)
     d.offsets[i] = i * GCONV_LEARN_PITCH;
   return GCONV_OK;
