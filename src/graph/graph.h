@@ -19,6 +19,7 @@ typedef struct gconv_graph_value {
   char *name;          /* owned; not printable by itself */
   gconv_tensor tensor; /* of constants, with owned data; of inputs, type and shape as the file says: see `said` */
   bool constant, input;
+  bool taken;    /* a node takes it, or it is an output */
   bool external; /* of constants: the numbers are in a file beside the model */
   bool said;     /* of inputs: the file says the shape. Sizes that it leaves open are 0 */
   int32_t maker; /* the number of the node that makes it; -1: none */

@@ -401,18 +401,21 @@ static gconv_status take_outputs(reading *r) {
   return count > 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: it has no output", r->file->path);
 }
 
-/* Fails if a value is taken that nothing makes. */
+/* Notes which values are taken. Fails if nothing makes one of them. */
 static gconv_status check_values(const reading *r) {
   const gconv_graph *g = r->graph;
   for (size_t i = 0; i < g->node_count; i++)
     for (int32_t k = 0; k < g->nodes[i].in_count; k++) {
-      const gconv_graph_value *v = g->nodes[i].in[k] >= 0 ? &g->values[g->nodes[i].in[k]] : NULL;
+      gconv_graph_value *v = g->nodes[i].in[k] >= 0 ? &g->values[g->nodes[i].in[k]] : NULL;
+      if (v)
+        v->taken = true;
       if (v && v->maker < 0 && !v->constant && !v->input)
         return gconv_fail(GCONV_BAD_FILE, "%s: node '%s' (%s) takes '%.80s', which nothing in the model makes", g->path,
                           g->nodes[i].name, g->nodes[i].kind->name, v->name);
     }
   for (size_t i = 0; i < g->output_count; i++) {
-    const gconv_graph_value *v = &g->values[g->outputs[i]];
+    gconv_graph_value *v = &g->values[g->outputs[i]];
+    v->taken = true;
     if (v->maker < 0 && !v->constant && !v->input)
       return gconv_fail(GCONV_BAD_FILE, "%s: nothing in the model makes its output '%.80s'", g->path, v->name);
   }

@@ -52,7 +52,7 @@ static gconv_status take_input(gconv_graph_plan *p, size_t number, const gconv_t
 
 /* ---- Shapes and folding ---- */
 
-/* Sets the lists of tensors of a step. */
+/* Sets the lists of tensors of a step. Further outputs that nobody takes are NULL. */
 static void point(gconv_graph_plan *p, gconv_graph_step *step, const gconv_graph_node *node, const gconv_tensor **pointers) {
   gconv_tensor **out = (gconv_tensor **)(pointers + node->in_count);
   step->node = node;
@@ -61,7 +61,7 @@ static void point(gconv_graph_plan *p, gconv_graph_step *step, const gconv_graph
   for (int32_t i = 0; i < node->in_count; i++)
     pointers[i] = node->in[i] >= 0 ? &p->tensors[node->in[i]] : NULL;
   for (int32_t i = 0; i < node->out_count; i++)
-    out[i] = node->out[i] >= 0 ? &p->tensors[node->out[i]] : NULL;
+    out[i] = node->out[i] >= 0 && (i == 0 || p->graph->values[node->out[i]].taken) ? &p->tensors[node->out[i]] : NULL;
   step->work = (gconv_node_work){.settings = node->settings,
                                  .opset = (int32_t)p->graph->opset,
                                  .in_count = node->in_count,
