@@ -317,6 +317,16 @@ static bool affine(const gconv_node_work *work, const gconv_node_kind *kind, int
   return true;
 }
 
+/* Softmax and its kin, and normalised layers, see the axis that they normalise; before opset 13, and for layers, all from it
+ * on. */
+static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
+  const settings *s = work->settings;
+  int32_t own;
+  (void)input;
+  const bool stays = s->opset >= 13 && gconv_tensor_axis(s->axis, work->in[0]->axes, &own) == GCONV_OK && own != axis;
+  return (gconv_node_window){1, stays, 0, 0};
+}
+
 static rules batch = {FLOAT("epsilon", 1, NEWEST),      FLOAT("momentum", 1, NEWEST),
                       INT("training_mode", 14, NEWEST), FIXED("spatial", GCONV_ONNX_AN_INT, 1, 1, 8),
                       NEEDED("is_test", 1, 6),          END};
@@ -329,7 +339,7 @@ static rules axis_rules = {INT("axis", 1, NEWEST), END}, lp = {INT("axis", 1, NE
 
 #define ROW(name, since, least, most, outs, memory, reach, rules, code)                                                     \
   GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, outs, 0, 0, memory, reach, rules, code, sizeof(settings), parse,     \
-                  shape, run, NULL, NULL, NULL, NULL)
+                  shape, run, NULL, (reach) == GCONV_REACH_WINDOW ? window : NULL, NULL, NULL)
 #define OWN GCONV_MEMORY_OWN
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_normalize[] = {
@@ -340,9 +350,9 @@ const gconv_node_kind gconv_node_kinds_normalize[] = {
     ROW("LayerNormalization", 17, 2, 3, 3, OWN, ALL, layer, LAYER),
     ROW("RMSNormalization", 23, 2, 2, 1, OWN, ALL, layer, RMS),
     ROW("LRN", 1, 1, 1, 1, OWN, GCONV_REACH_POINT, across, ACROSS_CHANNELS),
-    ROW("Softmax", 1, 1, 1, 1, OWN, ALL, axis_rules, SOFTMAX),
-    ROW("LogSoftmax", 1, 1, 1, 1, OWN, ALL, axis_rules, LOG_SOFTMAX),
-    ROW("Hardmax", 1, 1, 1, 1, OWN, ALL, axis_rules, HARDMAX),
-    ROW("LpNormalization", 1, 1, 1, 1, OWN, ALL, lp, LP),
+    ROW("Softmax", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, axis_rules, SOFTMAX),
+    ROW("LogSoftmax", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, axis_rules, LOG_SOFTMAX),
+    ROW("Hardmax", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, axis_rules, HARDMAX),
+    ROW("LpNormalization", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, lp, LP),
     GCONV_NODE_KIND_END,
 };

@@ -447,6 +447,22 @@ static gconv_node_window window_depth(const gconv_node_work *work, int32_t input
   return opens ? (gconv_node_window){1, s->block, 0, 0} : (gconv_node_window){s->block, 1, 0, s->block - 1};
 }
 
+/* Along axes that stay as they are, each element is where it was; of the axis that is joined or divided, all are seen. */
+static gconv_node_window window_axis(const gconv_node_work *work, int32_t input, int32_t axis) {
+  const settings *s = work->settings;
+  int32_t own;
+  (void)input;
+  const bool stays = gconv_tensor_axis(s->axis, work->in[0]->axes, &own) == GCONV_OK && own != axis;
+  return (gconv_node_window){1, stays, 0, 0};
+}
+
+static gconv_node_window window_slice(const gconv_node_work *work, int32_t input, int32_t axis) {
+  cut c;
+  (void)input;
+  const bool stays = find_cut(work, &c) == GCONV_OK && c.step[axis] == 1 && c.count[axis] == work->in[0]->shape[axis];
+  return (gconv_node_window){1, stays, 0, 0};
+}
+
 /* ---- The table ---- */
 
 static rules none = {END}, perm = {INTS("perm", 1, NEWEST), END}, axis = {INT("axis", 1, NEWEST), END};
@@ -461,12 +477,12 @@ static rules depth = {INT("blocksize", 1, NEWEST), STRING("mode"), END};
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_rearrange[] = {
     ROW("Transpose", 1, NEWEST, 1, 1, 1, 0, ALL, perm, 0, shape_transpose, run_transpose, NULL),
-    GCONV_NODE_KIND("Concat", 4, NEWEST, 1, GCONV_ANY_NUMBER, 1, 1, 0, 0, GCONV_MEMORY_JOINED, ALL, axis, 0,
-                    sizeof(settings), parse, shape_concat, run_concat, NULL, NULL, NULL, NULL),
-    ROW("Split", 2, 12, 1, 1, GCONV_ANY_NUMBER, 0, ALL, old_split, 0, shape_split, run_split, NULL),
-    ROW("Split", 13, NEWEST, 1, 2, GCONV_ANY_NUMBER, 2, ALL, split, 0, shape_split, run_split, NULL),
-    ROW("Slice", 1, 9, 1, 1, 1, 0, ALL, old_slice, 0, shape_slice, run_slice, NULL),
-    ROW("Slice", 10, NEWEST, 3, 5, 1, 30, ALL, none, 0, shape_slice, run_slice, NULL),
+    GCONV_NODE_KIND("Concat", 4, NEWEST, 1, GCONV_ANY_NUMBER, 1, 1, 0, 0, GCONV_MEMORY_JOINED, GCONV_REACH_WINDOW, axis, 0,
+                    sizeof(settings), parse, shape_concat, run_concat, NULL, window_axis, NULL, NULL),
+    ROW("Split", 2, 12, 1, 1, GCONV_ANY_NUMBER, 0, GCONV_REACH_WINDOW, old_split, 0, shape_split, run_split, window_axis),
+    ROW("Split", 13, NEWEST, 1, 2, GCONV_ANY_NUMBER, 2, GCONV_REACH_WINDOW, split, 0, shape_split, run_split, window_axis),
+    ROW("Slice", 1, 9, 1, 1, 1, 0, GCONV_REACH_WINDOW, old_slice, 0, shape_slice, run_slice, window_slice),
+    ROW("Slice", 10, NEWEST, 3, 5, 1, 30, GCONV_REACH_WINDOW, none, 0, shape_slice, run_slice, window_slice),
     ROW("Gather", 1, NEWEST, 2, 2, 1, 0, ALL, axis, 0, shape_gather, run_gather, NULL),
     ROW("Expand", 8, NEWEST, 2, 2, 1, 2, ALL, none, 0, shape_expand, run_expand, NULL),
     ROW("Tile", 6, NEWEST, 2, 2, 1, 2, ALL, none, 0, shape_tile, run_tile, NULL),

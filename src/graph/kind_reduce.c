@@ -242,13 +242,19 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   return GCONV_OK;
 }
 
+static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
+  bool reduced[GCONV_TENSOR_AXES] = {0};
+  (void)input;
+  return (gconv_node_window){1, find_axes(work, reduced) == GCONV_OK && !reduced[axis], 0, 0};
+}
+
 static rules old = {INTS("axes", 1, 17), INT("keepdims", 1, NEWEST), INT("noop_with_empty_axes", 13, NEWEST), END};
 static rules new = {INT("keepdims", 1, NEWEST), INT("noop_with_empty_axes", 13, NEWEST), END};
 static rules place_rules = {INT("axis", 1, NEWEST), INT("keepdims", 1, NEWEST), INT("select_last_index", 12, NEWEST), END};
 
 #define ROW(name, since, until, most, known, rules, code)                                                                   \
-  GCONV_NODE_KIND(name, since, until, 1, most, 1, 1, known, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, rules, code,              \
-                  sizeof(settings), parse, shape, run, NULL, NULL, NULL, NULL)
+  GCONV_NODE_KIND(name, since, until, 1, most, 1, 1, known, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,           \
+                  sizeof(settings), parse, shape, run, NULL, window, NULL, NULL)
 #define BOTH(name, change, code) ROW(name, 1, change - 1, 1, 0, old, code), ROW(name, change, NEWEST, 2, 2, new, code)
 const gconv_node_kind gconv_node_kinds_reduce[] = {
     BOTH("ReduceSum", 13, SUM),

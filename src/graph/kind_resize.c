@@ -453,7 +453,7 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
   change changes[GCONV_TENSOR_AXES];
   (void)input;
   if (find_changes(work, changes) != GCONV_OK || s->coordinates == CORNERS || s->coordinates == CROP)
-    return (gconv_node_window){1, 1, work->in[0]->shape[axis], work->in[0]->shape[axis]};
+    return (gconv_node_window){1, 0, 0, 0};
   const change *c = &changes[axis];
   const int64_t reach = tap_count(s, c) / 2 + 2;
   return (gconv_node_window){c->in, c->out > 0 ? c->out : 1, reach, reach};

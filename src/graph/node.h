@@ -21,6 +21,7 @@ typedef struct gconv_graph_options {
   const char *algorithm, *without; /* of convolutions: as in gconv_network_options */
   gconv_math math;
   size_t workspace_bytes; /* 0: the default */
+  bool any_size;          /* heights and widths that the model says of its inputs need not be those of the image */
 } gconv_graph_options;
 
 /* What follows a node, and is computed with it: out = activation(scale[c] * result + shift[c]), for channel c of axis 1. */
@@ -61,7 +62,7 @@ typedef enum gconv_node_reach {
 } gconv_node_reach;
 
 /* Outputs begin .. end - 1 of an axis need inputs floor(begin * scale) - before .. ceil((end - 1) * scale) + after, of those
- * that exist; scale = numerator / denominator. */
+ * that exist; scale = numerator / denominator. A denominator of 0 is all inputs, as GCONV_REACH_ALL. */
 typedef struct gconv_node_window {
   int64_t numerator, denominator, before, after;
 } gconv_node_window;

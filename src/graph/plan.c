@@ -41,7 +41,8 @@ static gconv_status take_input(gconv_graph_plan *p, size_t number, const gconv_t
   bool fits = given->type == v->tensor.type && (!v->said || given->axes == v->tensor.axes);
   if (gconv_tensor_check(given) != GCONV_OK)
     return gconv_fail_in(GCONV_TOO_LARGE, "%s: input %zu", p->graph->path, number);
-  for (int32_t i = 0; fits && v->said && i < given->axes; i++)
+  const int32_t held = p->options.any_size && given->axes == 4 ? 2 : given->axes; /* axes whose sizes must be those */
+  for (int32_t i = 0; fits && v->said && i < held; i++)
     fits = v->tensor.shape[i] == 0 || v->tensor.shape[i] == given->shape[i];
   if (!fits)
     return fail_input(p->graph, v, given);

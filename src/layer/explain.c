@@ -11,6 +11,15 @@ static void print_step(FILE *text, const gconv_step *step, const gconv_step *pad
   gconv_layer_work_of(step->kind)->explain(step, pads, text);
 }
 
+static void explain_graph(const gconv_step *step, FILE *text) {
+  char tiles[120];
+  if (step->tiles) {
+    gconv_graph_tiles_tell(step->tiles, tiles, sizeof tiles);
+    fprintf(text, "  %s; of each tile:\n", tiles);
+  }
+  gconv_graph_plan_explain(step->tiles ? gconv_graph_tiles_plan(step->tiles) : step->graph, text);
+}
+
 void gconv_network_explain(const gconv_plan *plan, FILE *text) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
   const gconv_input *input = &network->input;
@@ -23,7 +32,7 @@ void gconv_network_explain(const gconv_plan *plan, FILE *text) {
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
     if (step->graph)
-      gconv_graph_plan_explain(step->graph, text);
+      explain_graph(step, text);
     else if (!step->pads)
       print_step(text, step, pads);
     pads = step->pads ? step : NULL;

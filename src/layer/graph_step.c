@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* Images whose results need more bytes at a time are cut into tiles, where the graph allows it. */
+static const size_t MOST_RESULTS = (size_t)256 << 20;
+
 /* Sets the header of what the graph makes of an image: a tensor 1 x C x H x W; or less, such as 1 x C of a classifier. */
 static gconv_status take_output(const gconv_graph_plan *plan, gconv_image *shape) {
   const gconv_tensor *t = gconv_graph_plan_output(plan, 0);
@@ -56,7 +59,15 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
   problem->out_height = shape->height;
   problem->out_width = shape->width;
   step->whole = *problem;
+  if (step->graph->arena_bytes > MOST_RESULTS &&
+      gconv_graph_tiles_create(step->graph, MOST_RESULTS, &step->tiles) != GCONV_OK)
+    gconv_remark("%s; the whole image needs %zu MB for the results of nodes", gconv_last_error(),
+                 step->graph->arena_bytes >> 20);
   return GCONV_OK;
+}
+
+gconv_status gconv_graph_step_allocate(const gconv_step *step) {
+  return step->tiles ? gconv_graph_tiles_allocate(step->tiles) : gconv_graph_plan_allocate(step->graph);
 }
 
 /* Copies numbers of any type as float32. */
@@ -76,6 +87,10 @@ gconv_status gconv_graph_step_execute(const gconv_step *step, const float *in, f
   const gconv_tensor *input = gconv_graph_plan_input(step->graph, 0), *output = gconv_graph_plan_output(step->graph, 0);
   const size_t in_floats = gconv_step_in_floats(step), out_floats = gconv_step_out_floats(step);
   for (size_t i = 0; i < (size_t)step->images; i++) {
+    if (step->tiles) {
+      GCONV_TRY(gconv_graph_tiles_run(step->tiles, in + i * in_floats, out + i * out_floats));
+      continue;
+    }
     memcpy(input->data, in + i * in_floats, in_floats * sizeof *in);
     GCONV_TRY(gconv_graph_plan_run(step->graph));
     copy_numbers(output, out + i * out_floats);

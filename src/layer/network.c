@@ -314,7 +314,7 @@ static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
 static gconv_status resolve_graph(gconv_network_plan *network, const gconv_graph *graph,
                                   const gconv_network_options *options) {
   const gconv_graph_options how = {network->base.device, options->algorithm, options->without, options->math,
-                                   options->workspace_bytes};
+                                   options->workspace_bytes, true};
   if (network->base.device->type != &gconv_device_type_cpu)
     return gconv_fail(GCONV_UNSUPPORTED, "this network is a graph: it runs on the CPU: take -d cpu");
   network->count = 1;
@@ -446,7 +446,7 @@ static gconv_status fill_network(gconv_network_plan *network, const gconv_networ
 static gconv_status prepare(gconv_network_plan *network, const gconv_network_operation *operation) {
   for (size_t i = 0; i < network->count; i++)
     if (network->steps[i].graph)
-      GCONV_TRY(gconv_graph_plan_allocate(network->steps[i].graph));
+      GCONV_TRY(gconv_graph_step_allocate(&network->steps[i]));
     else if (network->steps[i].algorithm)
       GCONV_TRY(gconv_layer_weights(&operation->layers[network->steps[i].layer], &network->steps[i]));
   return network->type->prepare(network, &network->run);

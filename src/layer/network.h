@@ -5,6 +5,7 @@
 
 #include "graph/choose.h"
 #include "graph/graph.h"
+#include "graph/tiles.h"
 #include "layer/present.h"
 #include "operation/operation.h"
 
@@ -31,7 +32,8 @@ typedef struct gconv_band {
 /* A layer and how it is solved, or the padding of a layer's input. Layers without weights, and steps that pad, have no
  * algorithm, but a problem with the shapes of their input and output. */
 typedef struct gconv_step {
-  gconv_graph_plan *graph; /* owned: the whole network is this graph, which is the only step; NULL: a layer */
+  gconv_graph_plan *graph;  /* owned: the whole network is this graph, which is the only step; NULL: a layer */
+  gconv_graph_tiles *tiles; /* owned: the image is cut into tiles, and `graph` is its outline; NULL: it is whole */
   gconv_layer_kind kind;
   size_t layer;                /* the number of its layer, from 0 on */
   bool pads;                   /* it pads the input of its layer, which the next step solves (border.c) */
@@ -169,6 +171,7 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
  * of gconv_graph_step_execute() are tensors of step->images images, one after the other. */
 gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
                                    gconv_step *step);
+gconv_status gconv_graph_step_allocate(const gconv_step *step);
 gconv_status gconv_graph_step_execute(const gconv_step *step, const float *in, float *out);
 /* Finds how many channels the graph makes of images of `channels` (0: any) and this size; 0: of some size. */
 gconv_status gconv_graph_find_outputs(const gconv_graph *graph, int32_t channels, int32_t height, int32_t width,

@@ -317,6 +317,7 @@ static void free_network(gconv_plan *plan) {
     network->type->release(network->run);
   for (size_t i = 0; i < network->count; i++) {
     gconv_release(network->steps[i].weights);
+    gconv_graph_tiles_free(network->steps[i].tiles);
     gconv_graph_plan_free(network->steps[i].graph);
   }
   gconv_image_free(&network->maps);
@@ -356,7 +357,9 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
     before = bytes;
     workspace = fmax(workspace, (double)info->workspace_bytes);
     if (network->steps[i].graph) {
-      need->fixed += (double)network->steps[i].graph->arena_bytes + 2 * (double)network->steps[i].graph->constant_bytes;
+      const gconv_step *step = &network->steps[i];
+      const gconv_graph_plan *made = step->tiles ? gconv_graph_tiles_plan(step->tiles) : step->graph;
+      need->fixed += (double)made->arena_bytes + 2 * (double)made->constant_bytes;
       continue;
     }
     need->fixed += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;

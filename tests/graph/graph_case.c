@@ -7,12 +7,13 @@
  *                                    "refused", the folder, the reason.
  * graph_case -r MODEL IN... -o OUT... [-n RUNS] [-t THREADS] [-e]
  *                                    runs the model with tensors of files *.pb, in the order of its inputs, and writes
- *                                    its outputs as raw elements. -n: prints the time of the best of RUNS. -e: explains, and
+ *                                    its outputs as raw elements. -m BYTES: in tiles that need no more. -a: the
+ *                                    algorithm of convolutions. -n: prints the time of the best of RUNS. -e: explains, and
  *                                    prints the time of each step.
  */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "graph/graph.h"
+#include "graph/tiles.h"
 
 #include <math.h>
 #include <string.h>
@@ -69,6 +70,7 @@ static gconv_status open_graph(const char *path, gconv_graph **graph) {
 }
 
 static gconv_device *device;
+static const char *algorithm; /* of convolutions; NULL: any */
 
 /* Whether shapes may depend on the elements of a value: integers, and what kinds of nodes must know. */
 static bool is_known(const gconv_graph *graph, int32_t value) {
@@ -81,7 +83,7 @@ static bool is_known(const gconv_graph *graph, int32_t value) {
 
 static gconv_status plan_graph(const gconv_graph *graph, const gconv_tensor *inputs, size_t count, gconv_graph_plan **plan) {
   gconv_tensor shapes[MOST];
-  const gconv_graph_options options = {.device = device};
+  const gconv_graph_options options = {.device = device, .algorithm = algorithm};
   if (count != graph->input_count)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the model has %zu inputs, and there are %zu", graph->input_count, count);
   for (size_t i = 0; i < count; i++) {
@@ -188,6 +190,7 @@ typedef struct order {
   const char *model, *inputs[MOST], *outputs[MOST];
   size_t input_count, output_count;
   int runs, threads;
+  size_t most;
   bool explain;
 } order;
 
@@ -203,6 +206,21 @@ static gconv_status write_output(const gconv_tensor *t, const char *path) {
   return gconv_fail(GCONV_IO_ERROR, "%s cannot be written", path);
 }
 
+/* Runs the model in tiles, and stores what they make in the first output of the plan. */
+static gconv_status run_tiles(const order *o, const gconv_graph_plan *plan, const gconv_tensor *input) {
+  gconv_graph_tiles *tiles = NULL;
+  char text[120];
+  gconv_status status = gconv_graph_tiles_create(plan, o->most, &tiles);
+  GCONV_THEN(status, gconv_graph_tiles_allocate(tiles));
+  GCONV_THEN(status, gconv_graph_tiles_run(tiles, input->data, gconv_graph_plan_output(plan, 0)->data));
+  if (status == GCONV_OK) {
+    gconv_graph_tiles_tell(tiles, text, sizeof text);
+    printf("%s\n", text);
+  }
+  gconv_graph_tiles_free(tiles);
+  return status;
+}
+
 static gconv_status run_model(const order *o) {
   gconv_graph *graph = NULL;
   gconv_graph_plan *plan = NULL;
@@ -216,7 +234,7 @@ static gconv_status run_model(const order *o) {
     gconv_graph_plan_explain(plan, stdout);
   for (int i = 0; status == GCONV_OK && i < o->runs; i++) {
     const double begin = gconv_now_ms();
-    status = run_plan(plan, inputs);
+    status = o->most > 0 ? run_tiles(o, plan, &inputs[0]) : run_plan(plan, inputs);
     best = fmin(best, gconv_now_ms() - begin);
   }
   if (status == GCONV_OK && o->runs > 1 && o->explain)
@@ -242,6 +260,10 @@ static order parse(int count, char **words) {
       out = true;
     else if (strcmp(words[i], "-n") == 0 && i + 1 < count)
       o.runs = atoi(words[++i]);
+    else if (strcmp(words[i], "-a") == 0 && i + 1 < count)
+      algorithm = words[++i];
+    else if (strcmp(words[i], "-m") == 0 && i + 1 < count)
+      o.most = (size_t)atoll(words[++i]);
     else if (strcmp(words[i], "-t") == 0 && i + 1 < count)
       o.threads = atoi(words[++i]);
     else if (out && o.output_count < MOST)

@@ -24,7 +24,7 @@ def graph(nodes, inputs, outputs=("y",), constants=None, opset=21, shapes=None):
     return field(1, 8) + field(7, b"".join(parts)) + field(8, field(1, "") + field(2, opset))
 
 
-def run(model, inputs, outputs=1, explain=False):
+def run(model, inputs, outputs=1, explain=False, options=()):
     """The outputs of the model, as arrays; or what the program says, if it refuses the model or if `explain`."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -34,7 +34,7 @@ def run(model, inputs, outputs=1, explain=False):
             files.append(folder / f"{number}.pb")
             files[-1].write_bytes(tensor("x", np.asarray(array)))
         out = [folder / f"out{i}" for i in range(outputs)]
-        words = [PROGRAM, "-r", folder / "model.onnx", *files, *(["-e"] if explain else []), "-o", *out]
+        words = [PROGRAM, "-r", folder / "model.onnx", *files, *(["-e"] if explain else []), *options, "-o", *out]
         done = subprocess.run([str(w) for w in words], capture_output=True, text=True)
         if done.returncode != 0:
             return done.stderr.strip()

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include "graph/tiles.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { AXES = 2 /* height and width: axes 2 and 3 of tensors */, FIRST = 2, MOST_STRIDE = 1 << 16, SMALLEST = 32 };
+
+/* A range of elements along an axis: begin .. end - 1. */
+typedef struct range {
+  int64_t begin, end;
+} range;
+
+/* A tile along one axis: inputs at .. at + size - 1 make outputs core.begin .. core.end - 1. */
+typedef struct tile {
+  int64_t at;
+  range core;
+} tile;
+
+struct gconv_graph_tiles {
+  const gconv_graph_plan *whole; /* during gconv_graph_tiles_create() */
+  gconv_graph_plan *plan;
+  range *needed;      /* owned: of each value, while needs are followed */
+  int64_t *up, *down; /* owned: the element of a value is the input's, times up / down; 0: not known */
+  int64_t in[AXES], out[AXES], channels, filters; /* of the image, and of its result */
+  int64_t size[AXES], stride[AXES], scale_up[AXES], scale_down[AXES];
+  tile *tiles[AXES]; /* owned */
+  int64_t count[AXES];
+};
+
+/* ---- What a result depends on ---- */
+
+static bool flows(const gconv_graph_step *s, int32_t input) {
+  return s->work.in[input] && s->in[input] >= 0 &&
+         !(input < 32 && (s->node->kind->unread | s->node->kind->known) >> input & 1);
+}
+
+static gconv_status fail_all(const gconv_graph_plan *p, const gconv_graph_step *s) {
+  return gconv_fail(GCONV_UNSUPPORTED, "%s: node '%s' (%s) sees the whole image, so it cannot be cut into tiles",
+                    p->graph->path, s->node->name, s->node->kind->name);
+}
+
+/* Sets *window to that of an input of a step. A value of a constant has none: `flows` is false. */
+static gconv_status find_window(const gconv_graph_plan *p, const gconv_graph_step *s, int32_t input, int32_t axis,
+                                gconv_node_window *window, bool *there) {
+  const gconv_tensor *in = s->work.in[input], *out = s->work.out[0];
+  *window = (gconv_node_window){1, 1, 0, 0};
+  *there = flows(s, input) && p->block_of[s->in[input]] >= 0;
+  if (!*there)
+    return GCONV_OK;
+  if (!out || in->axes != FIRST + AXES || out->axes != FIRST + AXES || s->node->kind->reach == GCONV_REACH_ALL)
+    return fail_all(p, s);
+  if (s->node->kind->reach == GCONV_REACH_WINDOW)
+    *window = s->node->kind->window(&s->work, input, FIRST + axis);
+  else if (in->shape[FIRST + axis] != out->shape[FIRST + axis])
+    return fail_all(p, s);
+  return window->denominator > 0 ? GCONV_OK : fail_all(p, s);
+}
+
+static int64_t divide_down(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && a < 0);
+}
+
+/* Sets *need to the inputs that outputs begin .. end - 1 need. */
+static gconv_status follow_back(gconv_graph_tiles *t, int32_t axis, range core, range *need) {
+  const gconv_graph_plan *p = t->whole;
+  for (size_t i = 0; i < p->graph->value_count; i++)
+    t->needed[i] = (range){INT64_MAX, 0};
+  t->needed[p->graph->outputs[0]] = core;
+  for (size_t i = p->step_count; i-- > 0;) {
+    const gconv_graph_step *s = &p->steps[i];
+    range out = {INT64_MAX, 0};
+    for (int32_t k = 0; k < s->work.out_count; k++)
+      if (s->work.out[k] && s->out[k] >= 0 && t->needed[s->out[k]].end > 0) {
+        const range r = t->needed[s->out[k]];
+        out = (range){r.begin < out.begin ? r.begin : out.begin, r.end > out.end ? r.end : out.end};
+      }
+    for (int32_t k = 0; k < s->work.in_count && out.end > 0; k++) {
+      gconv_node_window w;
+      bool there;
+      GCONV_TRY(find_window(p, s, k, axis, &w, &there));
+      if (!there)
+        continue;
+      const int64_t size = s->work.in[k]->shape[FIRST + axis];
+      const int64_t begin = divide_down(out.begin * w.numerator, w.denominator) - w.before;
+      const int64_t end = -divide_down(-(out.end - 1) * w.numerator, w.denominator) + w.after + 1;
+      range *r = &t->needed[s->in[k]];
+      const range mine = {begin > 0 ? begin : 0, end < size ? end : size};
+      r->begin = mine.begin < r->begin ? mine.begin : r->begin;
+      r->end = mine.end > r->end ? mine.end : r->end;
+    }
+  }
+  *need = t->needed[p->graph->inputs[0]];
+  return GCONV_OK;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b != 0) {
+    const int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* Finds how many elements each value has for an element of the input, and the stride: the least common multiple of what
+ * tiles must begin at. */
+static gconv_status find_stride(gconv_graph_tiles *t, int32_t axis) {
+  const gconv_graph_plan *p = t->whole;
+  int64_t stride = 1;
+  memset(t->up, 0, p->graph->value_count * sizeof *t->up);
+  t->up[p->graph->inputs[0]] = t->down[p->graph->inputs[0]] = 1;
+  for (size_t i = 0; i < p->step_count; i++) {
+    const gconv_graph_step *s = &p->steps[i];
+    int64_t up = 0, down = 1;
+    for (int32_t k = 0; k < s->work.in_count; k++) {
+      gconv_node_window w;
+      bool there;
+      GCONV_TRY(find_window(p, s, k, axis, &w, &there));
+      if (!there || t->up[s->in[k]] == 0)
+        continue;
+      int64_t more = t->up[s->in[k]] * w.denominator, less = t->down[s->in[k]] * w.numerator;
+      const int64_t divisor = common_divisor(more, less);
+      more /= divisor;
+      less /= divisor;
+      if (more > MOST_STRIDE || less > MOST_STRIDE || (up != 0 && (more != up || less != down)))
+        return fail_all(p, s);
+      up = more;
+      down = less;
+    }
+    for (int32_t k = 0; k < s->work.out_count; k++)
+      if (s->work.out[k] && s->out[k] >= 0) {
+        t->up[s->out[k]] = up;
+        t->down[s->out[k]] = down;
+      }
+    stride = stride / common_divisor(stride, down) * down;
+    if (stride > MOST_STRIDE)
+      return fail_all(p, s);
+  }
+  t->stride[axis] = stride;
+  t->scale_up[axis] = t->up[p->graph->outputs[0]];
+  t->scale_down[axis] = t->down[p->graph->outputs[0]];
+  return t->scale_up[axis] > 0
+             ? GCONV_OK
+             : gconv_fail(GCONV_UNSUPPORTED, "%s: its output does not depend on its input", p->graph->path);
+}
+
+/* ---- Tiles ---- */
+
+/* Rounds the size of a tile so that the last one ends with the image, and begins at a multiple of the stride. */
+static int64_t fit_size(const gconv_graph_tiles *t, int32_t axis, double wanted) {
+  const int64_t size = t->in[axis], stride = t->stride[axis], rest = size % stride;
+  if (wanted >= (double)size)
+    return size;
+  const int64_t fitted = rest + ((int64_t)wanted + stride - 1) / stride * stride;
+  return fitted < size ? fitted : size;
+}
+
+/* Sets *last to the end of the outputs that a tile makes, from `first` on. */
+static gconv_status find_end(gconv_graph_tiles *t, int32_t axis, int64_t at, int64_t first, int64_t *last) {
+  const int64_t behind = at + t->size[axis];
+  int64_t low = first, high = t->out[axis]; /* outputs before `low` are good, those from `high` on are not known to be */
+  range need;
+  if (behind >= t->in[axis]) {
+    *last = high;
+    return GCONV_OK;
+  }
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    GCONV_TRY(follow_back(t, axis, (range){middle, middle + 1}, &need));
+    if (need.end <= behind)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  *last = low;
+  return GCONV_OK;
+}
+
+/* Cuts an axis into tiles of t->size[axis] inputs. *cut is false if they are too small for what a result depends on. */
+static gconv_status cut_axis(gconv_graph_tiles *t, int32_t axis, bool *cut) {
+  const int64_t farthest = t->in[axis] - t->size[axis], stride = t->stride[axis];
+  gconv_release(t->tiles[axis]);
+  t->tiles[axis] = NULL;
+  t->count[axis] = 0;
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate((size_t)(t->out[axis] + 1) * sizeof(tile), "the tiles of an image", &memory));
+  t->tiles[axis] = memory;
+  *cut = true;
+  for (int64_t first = 0, last; first < t->out[axis]; first = last) {
+    range need;
+    GCONV_TRY(follow_back(t, axis, (range){first, first + 1}, &need));
+    int64_t at = need.begin / stride * stride;
+    at = at < farthest ? at : farthest;
+    GCONV_TRY(find_end(t, axis, at, first, &last));
+    if (last <= first || t->count[axis] >= t->out[axis]) {
+      *cut = false;
+      return GCONV_OK;
+    }
+    t->tiles[axis][t->count[axis]++] = (tile){at, {first, last}};
+  }
+  return GCONV_OK;
+}
+
+/* Plans a tile. */
+static gconv_status plan_tile(gconv_graph_tiles *t) {
+  const gconv_tensor input = {
+      .type = GCONV_TENSOR_F32, .axes = FIRST + AXES, .shape = {1, t->channels, t->size[0], t->size[1]}};
+  gconv_graph_options options = t->whole->options;
+  options.any_size = true;
+  gconv_graph_plan_free(t->plan);
+  t->plan = NULL;
+  return gconv_graph_plan_create(t->whole->graph, &input, &options, &t->plan);
+}
+
+/* Chooses the size: as much of the image as `most` bytes suffice for, in tiles as square as the image allows. */
+static gconv_status choose_size(gconv_graph_tiles *t, size_t most) {
+  const double each = (double)t->whole->arena_bytes / ((double)t->in[0] * (double)t->in[1]);
+  bool cut[AXES] = {false, false};
+  for (double area = (double)most / each; area >= SMALLEST * SMALLEST; area *= 0.7) {
+    const double side = sqrt(area);
+    const int32_t narrow = t->in[0] < t->in[1] ? 0 : 1;
+    t->size[narrow] = fit_size(t, narrow, side);
+    t->size[1 - narrow] = fit_size(t, 1 - narrow, fmax(side, area / (double)t->size[narrow]));
+    for (int32_t axis = 0; axis < AXES; axis++)
+      GCONV_TRY(cut_axis(t, axis, &cut[axis]));
+    if (!cut[0] || !cut[1])
+      break;
+    GCONV_TRY(plan_tile(t));
+    if (t->plan->arena_bytes <= most)
+      return GCONV_OK;
+  }
+  return gconv_fail(GCONV_UNSUPPORTED,
+                    "%s: its results depend on so much of the image that tiles of it need more than %zu MB of memory",
+                    t->whole->graph->path, most >> 20);
+}
+
+static gconv_status fill(gconv_graph_tiles *t, size_t most) {
+  const gconv_graph *g = t->whole->graph;
+  const gconv_tensor *in = gconv_graph_plan_input(t->whole, 0), *out = gconv_graph_plan_output(t->whole, 0);
+  if (g->input_count != 1 || in->axes != FIRST + AXES || out->axes != FIRST + AXES || in->shape[0] != 1 ||
+      out->type != GCONV_TENSOR_F32)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: only graphs from one image to one image are cut into tiles", g->path);
+  t->channels = in->shape[1];
+  t->filters = out->shape[1];
+  t->needed = calloc(g->value_count + 1, sizeof *t->needed);
+  t->up = calloc(g->value_count + 1, sizeof *t->up);
+  t->down = calloc(g->value_count + 1, sizeof *t->down);
+  if (!t->needed || !t->up || !t->down)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for tiles", g->path);
+  for (int32_t axis = 0; axis < AXES; axis++) {
+    t->in[axis] = in->shape[FIRST + axis];
+    t->out[axis] = out->shape[FIRST + axis];
+    GCONV_TRY(find_stride(t, axis));
+  }
+  return choose_size(t, most);
+}
+
+gconv_status gconv_graph_tiles_create(const gconv_graph_plan *whole, size_t most, gconv_graph_tiles **tiles) {
+  gconv_graph_tiles *made;
+  GCONV_NEW(made, 1, "%s: no memory for tiles", whole->graph->path);
+  made->whole = whole;
+  const gconv_status status = fill(made, most);
+  made->whole = NULL;
+  if (status == GCONV_OK)
+    *tiles = made;
+  else
+    gconv_graph_tiles_free(made);
+  return status;
+}
+
+void gconv_graph_tiles_free(gconv_graph_tiles *t) {
+  if (!t)
+    return;
+  gconv_graph_plan_free(t->plan);
+  for (int32_t axis = 0; axis < AXES; axis++)
+    gconv_release(t->tiles[axis]);
+  free(t->needed);
+  free(t->up);
+  free(t->down);
+  free(t);
+}
+
+gconv_status gconv_graph_tiles_allocate(gconv_graph_tiles *t) {
+  return gconv_graph_plan_allocate(t->plan);
+}
+
+/* ---- Runs ---- */
+
+/* Copies a rectangle of each of `planes` planes. */
+static void copy(const float *from, int64_t from_width, int64_t from_plane, float *to, int64_t to_width, int64_t to_plane,
+                 int64_t planes, int64_t height, int64_t width) {
+  for (int64_t c = 0; c < planes; c++)
+    for (int64_t y = 0; y < height; y++)
+      memcpy(to + c * to_plane + y * to_width, from + c * from_plane + y * from_width, (size_t)width * sizeof *to);
+}
+
+static gconv_status run_tile(gconv_graph_tiles *t, const tile *y, const tile *x, const float *in, float *out) {
+  const gconv_tensor *input = gconv_graph_plan_input(t->plan, 0), *output = gconv_graph_plan_output(t->plan, 0);
+  const int64_t made_width = output->shape[3], made_plane = output->shape[2] * made_width;
+  const int64_t top = y->core.begin - y->at / t->scale_down[0] * t->scale_up[0];
+  const int64_t left = x->core.begin - x->at / t->scale_down[1] * t->scale_up[1];
+  const int64_t height = y->core.end - y->core.begin, width = x->core.end - x->core.begin;
+  copy(in + y->at * t->in[1] + x->at, t->in[1], t->in[0] * t->in[1], input->data, t->size[1], t->size[0] * t->size[1],
+       t->channels, t->size[0], t->size[1]);
+  GCONV_TRY(gconv_graph_plan_run(t->plan));
+  if (top < 0 || left < 0 || top + height > output->shape[2] || left + width > made_width)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: a tile does not have its result", t->plan->graph->path);
+  copy((const float *)output->data + top * made_width + left, made_width, made_plane,
+       out + y->core.begin * t->out[1] + x->core.begin, t->out[1], t->out[0] * t->out[1], t->filters, height, width);
+  return GCONV_OK;
+}
+
+gconv_status gconv_graph_tiles_run(gconv_graph_tiles *t, const float *in, float *out) {
+  for (int64_t y = 0; y < t->count[0]; y++)
+    for (int64_t x = 0; x < t->count[1]; x++)
+      GCONV_TRY(run_tile(t, &t->tiles[0][y], &t->tiles[1][x], in, out));
+  return GCONV_OK;
+}
+
+const gconv_graph_plan *gconv_graph_tiles_plan(const gconv_graph_tiles *t) {
+  return t->plan;
+}
+
+void gconv_graph_tiles_tell(const gconv_graph_tiles *t, char *text, size_t size) {
+  snprintf(text, size, "%" PRId64 " tiles of %" PRId64 " x %" PRId64 " (height, width)", t->count[0] * t->count[1],
+           t->size[0], t->size[1]);
+}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""Images in tiles have the bits of the whole image; what sees the whole image is refused."""
+import unittest
+
+import numpy as np
+from graph_helper import graph, node, run
+
+RANDOM = np.random.default_rng(44)
+EXACT = ["-a", "direct"]
+
+
+def weights(*shape):
+    return (RANDOM.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+
+
+def unet():
+    """Two levels, joined, and a result of twice the size."""
+    constants = {"a": weights(6, 3, 3, 3), "b": weights(8, 6, 5, 3), "c": weights(8, 6, 2, 2), "d": weights(12, 12, 3, 3),
+                 "p": weights(6, 1, 1), "pads": np.array([0, 0, 1, 2, 0, 0, 2, 1]), "scales": np.array([1, 1, 2, 2], np.float32),
+                 "s": weights(3, 3, 4, 4)}
+    return [
+        node("Conv", ["x", "a"], "1", pads=[1, 1, 1, 1]),
+        node("PRelu", ["1", "p"], "2"),
+        node("MaxPool", ["2"], "3", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Conv", ["3", "b"], "4", pads=[2, 1, 2, 1], strides=[2, 2]),
+        node("Sigmoid", ["4"], "5"),
+        node("Mul", ["4", "5"], "6"),
+        node("ConvTranspose", ["6", "c"], "7", strides=[2, 2]),
+        node("Resize", ["7", "", "scales"], "8", mode="linear"),
+        node("Concat", ["8", "2"], "9", axis=1),
+        node("Pad", ["9", "pads"], "10", mode="reflect"),
+        node("Conv", ["10", "d"], "11"),
+        node("DepthToSpace", ["11"], "12", blocksize=2),
+        node("AveragePool", ["12"], "13", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("ConvTranspose", ["13", "s"], "y", pads=[1, 2, 1, 0]),
+    ], constants
+
+
+class Tiles(unittest.TestCase):
+    def test_bits(self):
+        nodes, constants = unet()
+        for height, width, most in ((92, 148, 1 << 20), (148, 92, 1 << 20), (60, 404, 3 << 19), (404, 44, 3 << 19)):
+            with self.subTest(height=height, width=width):
+                x = RANDOM.normal(size=(1, 3, height, width)).astype(np.float32)
+                model = graph(nodes, {"x": x}, constants=constants)
+                (whole,) = run(model, [x], options=EXACT)
+                said = run(model, [x], explain=True, options=[*EXACT, "-m", most])
+                self.assertRegex(said, "(?m)^[2-9][0-9]* tiles of")
+                (tiles,) = run(model, [x], options=[*EXACT, "-m", most])
+                self.assertEqual(whole.shape, (1, 3, 2 * height + 3, 2 * width + 3))
+                np.testing.assert_array_equal(tiles, whole)
+
+    def test_valid(self):
+        """Convolutions without padding make less than their input."""
+        x = RANDOM.normal(size=(1, 1, 130, 170)).astype(np.float32)
+        nodes = [node("Conv", ["x", "w"], "a", dilations=[3, 2]), node("Conv", ["a", "v"], "y", strides=[3, 1])]
+        model = graph(nodes, {"x": x}, constants={"w": weights(4, 1, 5, 5), "v": weights(2, 4, 3, 3)})
+        (whole,) = run(model, [x], options=EXACT)
+        (tiles,) = run(model, [x], options=[*EXACT, "-m", 120000])
+        np.testing.assert_array_equal(tiles, whole)
+
+    def test_whole(self):
+        x = RANDOM.normal(size=(1, 3, 96, 96)).astype(np.float32)
+        w = {"w": weights(3, 3, 3, 3), "one": np.ones(3, np.float32)}
+        first = node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1])
+        for name, last in (
+            ("norm", [node("InstanceNormalization", ["a", "one", "one"], "y", "norm")]),
+            ("pool", [node("GlobalAveragePool", ["a"], "b", "pool"), node("Mul", ["a", "b"], "y")]),
+            ("turn", [node("Transpose", ["a"], "y", "turn", perm=[0, 1, 3, 2])]),
+            ("size", [node("Resize", ["a", "", "", "to"], "y", "size", mode="linear", coordinate_transformation_mode="align_corners")]),
+        ):
+            with self.subTest(name=name):
+                model = graph([first, *last], {"x": x}, constants=w | {"to": np.array([1, 3, 192, 192])})
+                said = run(model, [x], options=["-m", 100000])
+                self.assertIsInstance(said, str)
+                self.assertIn("sees the whole image", said)
+                self.assertIn(f"node '{name}'", said)
+
+    def test_too_small(self):
+        x = RANDOM.normal(size=(1, 1, 200, 200)).astype(np.float32)
+        model = graph([node("Conv", ["x", "w"], "y", dilations=[40, 40])], {"x": x}, constants={"w": weights(1, 1, 3, 3)})
+        self.assertIn("so much of the image", run(model, [x], options=["-m", 30000]))
+
+
+if __name__ == "__main__":
+    unittest.main()
