@@ -28,6 +28,7 @@ static gconv_status take_output(const gconv_graph_plan *plan, gconv_image *shape
   return GCONV_OK;
 }
 
+/* Plans the graph for images of this size. *shape becomes the header of what it makes of one. */
 static gconv_status make_plan(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
                               gconv_graph_plan **plan) {
   const gconv_tensor input = {
@@ -35,6 +36,83 @@ static gconv_status make_plan(const gconv_graph *graph, const gconv_graph_option
   GCONV_TRY(gconv_graph_plan_create(graph, &input, options, plan));
   return take_output(*plan, shape);
 }
+
+/* ---- Sides that must be multiples ---- */
+
+enum { LARGEST_MULTIPLE = 128 };
+
+/* Returns how many elements a result has of `size` inputs, if it has `made` of `padded` ones; 0: that is no whole number. */
+static int32_t cut(int32_t made, int32_t padded, int32_t size) {
+  const int64_t whole = (int64_t)made * size;
+  return whole % padded == 0 ? (int32_t)(whole / padded) : 0;
+}
+
+/* Plans the graph for images whose sides are padded to multiples of 2, 4, 8 ...: the first for which it works. *shape
+ * becomes the header of what it makes of an image of this size, without what the padding adds. */
+static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
+                                     gconv_graph_plan **plan) {
+  for (int32_t multiple = 2; multiple <= LARGEST_MULTIPLE; multiple *= 2) {
+    gconv_image padded = *shape;
+    padded.height = (shape->height + multiple - 1) / multiple * multiple;
+    padded.width = (shape->width + multiple - 1) / multiple * multiple;
+    gconv_image made = padded;
+    if ((padded.height == shape->height && padded.width == shape->width) || padded.height < 1 || padded.width < 1 ||
+        make_plan(graph, options, &made, plan) != GCONV_OK)
+      continue;
+    made.height = cut(made.height, padded.height, shape->height);
+    made.width = cut(made.width, padded.width, shape->width);
+    if (made.height > 0 && made.width > 0) {
+      gconv_remark("%s: takes images whose sides are multiples of %d: they are padded by reflection, and results are cut",
+                   graph->path, multiple);
+      *shape = made;
+      return GCONV_OK;
+    }
+    gconv_graph_plan_free(*plan);
+    *plan = NULL;
+  }
+  return GCONV_UNSUPPORTED;
+}
+
+static gconv_status make_any_plan(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
+                                  gconv_graph_plan **plan) {
+  const gconv_image image = *shape;
+  const gconv_status status = make_plan(graph, options, shape, plan);
+  if (status != GCONV_BAD_FILE && status != GCONV_UNSUPPORTED)
+    return status;
+  GCONV_FREED char *text = strdup(gconv_last_error());
+  gconv_graph_plan_free(*plan);
+  *plan = NULL;
+  *shape = image;
+  if (make_padded_plan(graph, options, shape, plan) == GCONV_OK)
+    return GCONV_OK;
+  *shape = image;
+  return gconv_fail(status, "%s", text ? text : "");
+}
+
+/* The place in an image of `size` of element `at` of a padded one: reflected, or the last if the image is too small. */
+static int64_t reflect(int64_t at, int64_t size) {
+  const int64_t mirrored = 2 * (size - 1) - at;
+  return at < size ? at : mirrored >= 0 ? mirrored : size - 1;
+}
+
+static void pad(const gconv_layer_problem *problem, const float *in, const gconv_tensor *shape, float *out) {
+  const int64_t height = shape->shape[2], width = shape->shape[3];
+  for (int64_t c = 0; c < problem->channels; c++)
+    for (int64_t y = 0; y < height; y++, out += width) {
+      const float *row = in + (c * problem->height + reflect(y, problem->height)) * problem->width;
+      for (int64_t x = 0; x < width; x++)
+        out[x] = row[reflect(x, problem->width)];
+    }
+}
+
+static void cut_result(const gconv_layer_problem *problem, const float *in, const gconv_tensor *shape, float *out) {
+  const int64_t height = shape->shape[2], width = shape->shape[3];
+  for (int64_t k = 0; k < problem->filters; k++)
+    for (int64_t y = 0; y < problem->out_height; y++, out += problem->out_width)
+      memcpy(out, in + (k * height + y) * width, (size_t)problem->out_width * sizeof *out);
+}
+
+/* ---- The step ---- */
 
 gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
                                    gconv_step *step) {
@@ -51,7 +129,7 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
                                    .stride_x = 1,
                                    .dilation_y = 1,
                                    .dilation_x = 1};
-  GCONV_TRY(make_plan(graph, options, shape, &step->graph));
+  GCONV_TRY(make_any_plan(graph, options, shape, &step->graph));
   if (graph->output_count > 1)
     gconv_warn_once("further outputs", "%s: has %zu outputs: the first is the result, and the others are left out",
                     graph->path, graph->output_count);
@@ -83,18 +161,38 @@ static void copy_numbers(const gconv_tensor *from, float *to) {
   }
 }
 
-gconv_status gconv_graph_step_execute(const gconv_step *step, const float *in, float *out) {
+/* Runs the graph on one tensor, of the size that it was planned for. */
+static gconv_status run_one(const gconv_step *step, const float *in, float *out) {
   const gconv_tensor *input = gconv_graph_plan_input(step->graph, 0), *output = gconv_graph_plan_output(step->graph, 0);
+  if (step->tiles)
+    return gconv_graph_tiles_run(step->tiles, in, out);
+  memcpy(input->data, in, gconv_tensor_bytes(input));
+  GCONV_TRY(gconv_graph_plan_run(step->graph));
+  copy_numbers(output, out);
+  return GCONV_OK;
+}
+
+/* Runs the graph on an image that is padded before, and whose result is cut. */
+static gconv_status run_padded(const gconv_step *step, const float *in, float *out) {
+  const gconv_tensor *input = gconv_graph_plan_input(step->graph, 0), *output = gconv_graph_plan_output(step->graph, 0);
+  const size_t in_bytes = gconv_tensor_bytes(input), out_floats = (size_t)gconv_tensor_elements(output);
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate(in_bytes + out_floats * sizeof(float), "a padded image", &memory));
+  float *padded = memory, *made = padded + in_bytes / sizeof *padded;
+  pad(&step->problem, in, input, padded);
+  const gconv_status status = run_one(step, padded, made);
+  if (status == GCONV_OK)
+    cut_result(&step->problem, made, output, out);
+  gconv_release(memory);
+  return status;
+}
+
+gconv_status gconv_graph_step_execute(const gconv_step *step, const float *in, float *out) {
+  const int64_t *shape = gconv_graph_plan_input(step->graph, 0)->shape;
   const size_t in_floats = gconv_step_in_floats(step), out_floats = gconv_step_out_floats(step);
-  for (size_t i = 0; i < (size_t)step->images; i++) {
-    if (step->tiles) {
-      GCONV_TRY(gconv_graph_tiles_run(step->tiles, in + i * in_floats, out + i * out_floats));
-      continue;
-    }
-    memcpy(input->data, in + i * in_floats, in_floats * sizeof *in);
-    GCONV_TRY(gconv_graph_plan_run(step->graph));
-    copy_numbers(output, out + i * out_floats);
-  }
+  const bool padded = shape[2] != step->problem.height || shape[3] != step->problem.width;
+  for (size_t i = 0; i < (size_t)step->images; i++)
+    GCONV_TRY((padded ? run_padded : run_one)(step, in + i * in_floats, out + i * out_floats));
   return GCONV_OK;
 }
 
