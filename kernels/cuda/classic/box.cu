@@ -203,7 +203,7 @@ double error_bound(const gconv_problem *problem) {
 /* Estimates the traffic of both passes, the steps along a row, and a column, whose samples a thread adds one by one. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double bytes = 2.0 * (double)gconv_type_bytes(problem->in_type) + 16 + (double)gconv_type_bytes(problem->out_type);
-  const double steps = 80 + 12 * log2((double)problem->columns), column_ms = 2e-4 * problem->rows;
+  const double steps = 450 + 24 * log2((double)problem->columns), column_ms = 1.1e-3 * problem->rows;
   return 2 * machine->launch_ms + classic_ms(problem, machine, steps) + column_ms +
          (double)samples_of(problem) * bytes / machine->bytes_per_ms;
 }
