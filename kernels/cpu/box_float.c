@@ -55,7 +55,9 @@ typedef struct sizes {
 
 /* Chooses B: few rows that `front` takes besides those of the block. */
 static int64_t block_of(int64_t R) {
-  int64_t best = R < LEAST_BLOCK ? R : LEAST_BLOCK;
+  int64_t best = LEAST_BLOCK;
+  if (R <= LEAST_BLOCK)
+    return R;
   for (int64_t B = best + 1; B <= R && B <= MOST_BLOCK; B++)
     if ((R % B + 3) * best < (R % best + 3) * B)
       best = B;
@@ -145,7 +147,7 @@ static strip strip_of(const gconv_execution *execution) {
   strip s = {.execution = execution, .z = sizes_of(problem), .groups = execution->workspace};
   const size_t lines = line_count(&s.z);
   s.since = s.groups + s.z.groups * s.z.width;
-  s.middle = (float *)(s.since + s.z.width);
+  s.middle = (float *)(void *)(s.since + s.z.width);
   s.entered = s.middle + s.z.width;
   int64_t *columns = (int64_t *)(void *)(s.entered + s.z.width);
   s.lines = (const uint8_t **)(void *)(columns + gconv_reach(problem));

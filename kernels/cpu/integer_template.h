@@ -286,14 +286,15 @@ GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const size_t
   const integer_sum copy = *sum, *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
+    const bool whole = x + NAME(WIDTH) <= samples;
     uint16_t all[NAME(WIDTH)];
-    float rest[NAME(WIDTH)], *to = x + NAME(WIDTH) <= samples ? sums + x : rest;
+    float rest[NAME(WIDTH)], *to = whole ? sums + x : rest;
     NAME(fill)(s, pairs, first + x, words);
     NAME(put_words)(words, all);
     for (int i = 0; i < NAME(WIDTH); i++)
       to[i] = (float)((int32_t)all[i] - (int32_t)s->begin) * s->unit * s->scale;
-    if (to == rest)
-      memcpy(sums + x, rest, (samples - x) * sizeof *sums);
+    if (!whole)
+      memcpy(sums + x, to, (samples - x) * sizeof *sums);
   }
 }
 

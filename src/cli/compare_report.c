@@ -52,10 +52,11 @@ static words place_of(const gconv_difference *found) {
 
 static words shape_of(const gconv_difference *found) {
   const gconv_image *a = &found->a;
-  const words frames = a->frames > 1 ? format_words("%d frames, ", (int)a->frames) : (words){""};
-  const words other = a->type == found->b.type
-                          ? (words){""}
-                          : format_words(" against %s, compared in [0, 1] units", gconv_type_name(found->b.type));
+  words frames = {""}, other = {""};
+  if (a->frames > 1)
+    frames = format_words("%d frames, ", (int)a->frames);
+  if (a->type != found->b.type)
+    other = format_words(" against %s, compared in [0, 1] units", gconv_type_name(found->b.type));
   return format_words("%d x %d, %s%d channel%s%s, %s%s", (int)a->width, (int)a->height, frames.text, (int)a->channels,
                       a->channels == 1 ? "" : "s", a->alpha || found->b.alpha ? " (alpha is one)" : "",
                       gconv_type_name(a->type), other.text);

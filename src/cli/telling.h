@@ -16,19 +16,29 @@ typedef struct gconv_telling {
 /* Tells a figure: as `key` of the JSON, or as text, in a format of gconv_print(). The first is for integers and texts, the
  * second for a double, and the third for a share, whose text is in %. A double that is NaN is null in JSON, and left out of
  * the text. */
-#define gconv_tell(telling, key, format, value)                                                                             \
-  ((telling)->json ? (void)gconv_json_put((telling)->json, key, value) : gconv_print((telling)->out, format, value))
+#define gconv_tell(telling, key, format, value) GCONV_TELL_IF(true, telling, key, format, value, value)
 #define gconv_tell_number(telling, key, format, value) GCONV_TELL_IF(!isnan(value), telling, key, format, value, value)
 #define gconv_tell_share(telling, key, format, value)                                                                       \
   GCONV_TELL_IF(!isnan(value), telling, key, format, value, 100 * (value))
 #define GCONV_TELL_IF(known, telling, key, format, value, shown)                                                            \
-  ((telling)->json ? (void)gconv_json_put((telling)->json, key, value)                                                      \
-   : (known)       ? gconv_print((telling)->out, format, shown)                                                             \
-                   : (void)0)
+  do {                                                                                                                      \
+    if ((telling)->json)                                                                                                    \
+      gconv_json_put((telling)->json, key, value);                                                                          \
+    else if (known)                                                                                                         \
+      gconv_print((telling)->out, format, shown);                                                                           \
+  } while (0)
 
 /* Of JSON alone, and of text alone. */
-#define gconv_tell_json(telling, key, value) ((telling)->json ? (void)gconv_json_put((telling)->json, key, value) : (void)0)
-#define gconv_tell_text(telling, ...) ((telling)->json ? (void)0 : gconv_print((telling)->out, __VA_ARGS__))
+#define gconv_tell_json(telling, key, value)                                                                                \
+  do {                                                                                                                      \
+    if ((telling)->json)                                                                                                    \
+      gconv_json_put((telling)->json, key, value);                                                                          \
+  } while (0)
+#define gconv_tell_text(telling, ...)                                                                                       \
+  do {                                                                                                                      \
+    if (!(telling)->json)                                                                                                   \
+      gconv_print((telling)->out, __VA_ARGS__);                                                                             \
+  } while (0)
 
 /* Prints the JSON of a report, with flags of jansson, and frees it; NULL: the report was text. False without memory, which
  * is said. */

@@ -129,7 +129,7 @@ gconv_status gconv_npz_choose_of(gconv_source *source, bool wants_targets, gconv
 
 gconv_status gconv_npz_choose(const char *path, bool wants_targets, gconv_npz *npz) {
   GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
-  const uint8_t *bytes;
+  const uint8_t *bytes = NULL;
   size_t got = 0;
   if (strcmp(path, "-") == 0) /* standard input can be read once only */
     return GCONV_OK;

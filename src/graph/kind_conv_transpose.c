@@ -266,7 +266,7 @@ static void fill_biases(const gconv_node_work *work) {
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_solver *solver = work->prepared;
   const gconv_layer_problem *p = &solver->choice.whole;
-  float *weights, *maps = (float *)((uint8_t *)work->workspace + gconv_solver_workspace(solver, work));
+  float *weights, *maps = (float *)work->workspace + gconv_solver_workspace(solver, work) / sizeof *maps;
   axis both[AXES];
   int32_t axes;
   (void)kind;

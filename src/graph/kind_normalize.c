@@ -223,7 +223,7 @@ static void softmax(const job *j, const float *in, float *out) {
     sum += (double)e;
     out[i * inner] = j->member == SOFTMAX ? e : in[i * inner] - largest;
   }
-  const float less = (float)log(sum);
+  const float less = sum > 0 || sum != sum ? (float)log(sum) : -INFINITY;
   for (int64_t i = 0; i < count; i++)
     out[i * inner] = j->member == HARDMAX   ? (float)(i == place_of)
                      : j->member == SOFTMAX ? (float)((double)out[i * inner] / sum)

@@ -167,7 +167,7 @@ static double log_of_exp(const reduction *r, int64_t first, double largest) {
   double sum = 0;
   for (int64_t i = 0; i < r->count; i++)
     sum += exp((double)in[place(r->reduced, r->shape, r->step, i)] - from);
-  return log(sum) + from;
+  return sum > 0 || sum != sum ? log(sum) + from : -INFINITY; /* of no elements */
 }
 
 static double finish(const reduction *r, int64_t first, double sum) {

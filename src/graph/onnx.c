@@ -239,8 +239,9 @@ static gconv_status parse(const gconv_onnx_node *n, const gconv_node_kind *kind,
   const gconv_status status = kind->parse(n, kind, opset, settings);
   if (status == GCONV_OK || strncmp(gconv_last_error(), n->file->path, strlen(n->file->path)) == 0)
     return status;
-  GCONV_FREED char *text = strdup(gconv_last_error());
-  return gconv_onnx_fail_node(n, status, "%s", text ? text : "");
+  char text[1000];
+  snprintf(text, sizeof text, "%s", gconv_last_error());
+  return gconv_onnx_fail_node(n, status, "%s", text);
 }
 
 static gconv_status fill_node(reading *r, const gconv_onnx_node *n, const gconv_node_kind *kind, int32_t number) {

@@ -79,14 +79,15 @@ static gconv_status make_any_plan(const gconv_graph *graph, const gconv_graph_op
   const gconv_status status = make_plan(graph, options, shape, plan);
   if (status != GCONV_BAD_FILE && status != GCONV_UNSUPPORTED)
     return status;
-  GCONV_FREED char *text = strdup(gconv_last_error());
+  char text[1000]; /* why it cannot be planned for this size */
+  snprintf(text, sizeof text, "%s", gconv_last_error());
   gconv_graph_plan_free(*plan);
   *plan = NULL;
   *shape = image;
   if (make_padded_plan(graph, options, shape, plan) == GCONV_OK)
     return GCONV_OK;
   *shape = image;
-  return gconv_fail(status, "%s", text ? text : "");
+  return gconv_fail(status, "%s", text);
 }
 
 /* The place in an image of `size` of element `at` of a padded one: reflected, or the last if the image is too small. */
