@@ -84,7 +84,7 @@ typedef struct gconv_algorithm {
   bool classic;
 
   /* CUDA: samples under taps of -0 (gconv_is_mark()) are left out even if they are not finite. On the CPU, all algorithms
-   * leave them out: gconv_store_samples() computes sums that are not finite again, by the definition. */
+   * leave them out: gconv_store_samples() recomputes sums that are not finite, by the definition. */
   bool leaves_out_marks;
 
   /* Rounding spreads: outputs that should be 0 may be tiny instead. Such an algorithm is not used for premultiplied images:

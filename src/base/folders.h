@@ -22,6 +22,6 @@ typedef struct gconv_entries {
 bool gconv_entries_read(const char *path, bool hidden, gconv_entries *entries);
 void gconv_entries_free(gconv_entries *entries);
 
-/* Makes the missing folders of `path`, up to its last '/'. They get the mode `mode`, without the umask. If a folder cannot
+/* Makes the missing folders of `path`, up to its last '/'. They get `mode`, less the bits of the umask. If a folder cannot
  * be made, fails with GCONV_IO_ERROR, and names it; its parents may then exist. */
 gconv_status gconv_make_folders(const char *path, unsigned mode);

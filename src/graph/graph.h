@@ -107,7 +107,7 @@ gconv_status gconv_graph_plan_run(gconv_graph_plan *plan);
 /* Writes the steps with their shapes and the memory, one a line. */
 void gconv_graph_plan_explain(const gconv_graph_plan *plan, FILE *text);
 
-/* Computes nodes with those before them where both kinds allow it (fuse.c). */
+/* Fuses nodes with those before them where both kinds allow it (fuse.c). */
 gconv_status gconv_graph_fuse(gconv_graph_plan *plan);
 
 /* Gives each result of the steps its place in the arena (place.c). */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const int64_t MOST_ELEMENTS = INT64_C(1) << 40;
+static const int64_t MOST_ELEMENTS = 1LL << 40;
 
 size_t gconv_tensor_type_bytes(gconv_tensor_type type) {
 #define BYTES(name, type, number)                                                                                           \

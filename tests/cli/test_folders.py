@@ -22,7 +22,7 @@ class Own(helper.CommandTest):
         self.blur = ("-i", "s/", "-f", "identity", "-o", "s/", "--suffix", "_blur")
 
     def test_a_file_of_the_user_is_not_replaced(self):
-        refused = "s/sunset_blur.png: this file lies among the inputs"
+        refused = "s/sunset_blur.png: this file among the inputs, which a result would replace"
         for more in ((), ("--resume",), ("--dry-run",), ("-r",), ("--shard", "1/1")):
             self.usage_error(refused, *self.blur, *more)
         self.usage_error(refused, "-i", "s/sunset.*", "-f", "identity", "-o", "s/", "--suffix", "_blur")
@@ -30,7 +30,7 @@ class Own(helper.CommandTest):
         self.usage_error(refused, "-i", "s/../s", "-f", "identity", "-o", "./s", "--suffix", "_blur")
         self.photo("s/c.jpg")
         self.photo("s/c.png")
-        self.usage_error("s/c.png: this file lies among the inputs", "-i", "s/*.jpg", "-f", "identity", "-o", "s/")
+        self.usage_error("s/c.png: this file among the inputs, which a result would replace", "-i", "s/*.jpg", "-f", "identity", "-o", "s/")
         self.assert_pixels("s/sunset_blur.png", self.mine)
 
     def test_what_a_run_has_recorded_is_replaced(self):
@@ -43,7 +43,7 @@ class Own(helper.CommandTest):
         self.assertIn("1 result was done", self.gconv(*self.blur, "--resume").stderr)
         self.gconv("-i", "s/", "-f", "identity", "-o", "s/", "--suffix", "_soft")
         self.photo("s/sunset_blur.png", seed=3)  # drawn into by the user
-        self.usage_error("s/sunset_blur.png: this file lies among the inputs", *self.blur)
+        self.usage_error("s/sunset_blur.png: this file among the inputs, which a result would replace", *self.blur)
         (self.folder / "s/sunset_blur.png").unlink()
         self.gconv(*self.blur)
 

@@ -8,7 +8,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ["GCONV_SOURCE_FOLDER"])
 PAGE = (SOURCE / "SECURITY.md").read_text()
-ROOMS = "base image filter bank operation conv layer feature data train svm fit names batch".split()
+ROOMS = "base image filter bank graph operation conv layer feature data train svm fit names batch".split()
 
 # Constants of such names that refuse no input: sizes of our own buffers and lists, and what is merely looked at, or left out.
 NO_LIMITS = {
@@ -18,6 +18,7 @@ NO_LIMITS = {
     "src/operation/pick.h": {"GCONV_MOST_CANDIDATES"}, "src/conv/problem.c": {"LARGEST_BLOCK"}, "src/conv/plan_execute.c": {"MOST_REACH"},
     "src/conv/losses.c": {"MOST_COMPUTED"}, "src/batch/worth.c": {"MOST_HEADERS"}, "src/batch/cost.c": {"MOST_WRITERS"},
     "src/data/field.c": {"MOST_EXACT_DIGITS"}, "src/data/match.c": {"MOST_SHOWN"}, "src/image/image.c": {"MOST_BYTES"}, "src/base/npy_header.c": {"MOST_DIGITS"},
+    "src/layer/graph_step.c": {"MOST_RESULTS", "LARGEST_MULTIPLE"}, "src/graph/plan.c": {"MOST_FOLDED", "MOST_FOLDED_TOGETHER"}, "src/graph/tiles.c": {"MOST_STRIDE"},
     "src/bank/onnx_node.c": {"MOST_TEXT"}, "src/bank/network_json.c": {"MOST_KINDS"}, "src/bank/network_state_modules.c": {"MOST_DIGITS"}, "src/conv/plan.c": {"MOST_HALF_LEVELS"}, "src/names/search.h": {"GCONV_MOST_KINDS"}, "src/fit/solve.c": {"MOST_STEPS", "LARGEST_CONDITION"}, "src/batch/devices.c": {"MOST_GPUS"}, "src/batch/strips.c": {"MOST_SLOTS"}, "src/batch/cost.h": {"GCONV_MOST_WINDOWS"},
 }
 

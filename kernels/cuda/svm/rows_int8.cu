@@ -157,7 +157,7 @@ DEVICE void multiply(const work &w, block_memory &m, ring &at, sums &own, uint32
         if (weight - i >= 0 && weight - i < DIGITS)
           multiply_int8(own.c[weight], a[half][i], far | (digits + (2 * (weight - i) * UNIT_BYTES >> 4)));
     multiply_commit();
-    multiply_wait<1>(); /* the last multiplication is done */
+    multiply_wait<1>(); /* the multiplication before this one is done */
     if (step > 0)
       release(m, last);
     last = at.place;
