@@ -182,7 +182,7 @@ static void end(placing *l) {
 
 gconv_status gconv_graph_place(gconv_graph_plan *p) {
   const gconv_graph *g = p->graph;
-  GCONV_ENDED_BY(end) placing l = {NULL};
+  GCONV_ENDED_BY(end) placing l = {.inside = NULL};
   GCONV_TRY(begin(p, &l));
   find_uses(p, l.last_use);
   find_parts(p, &l);
