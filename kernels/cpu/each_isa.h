@@ -30,8 +30,10 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define UNROLL_BY_COUNT /* clang unrolls what has a known count, and warns where none is known */
 #else
 #define UNROLL _Pragma("GCC unroll 24")
+#define UNROLL_BY_COUNT UNROLL
 #endif
 
 #define TO_4(X) X(1) X(2) X(3) X(4)

@@ -35,7 +35,7 @@ typedef BYTES NAME(words)[4];
 
 GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, size_t x, BYTES *words) {
   UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->begin);
-  UNROLL for (size_t t = 0; t < count; t++) {
+  UNROLL_BY_COUNT for (size_t t = 0; t < count; t++) {
     const BYTES taps = OF(set1_epi16)(s->taps[t]);
     UNROLL for (int v = 0; v < 2; v++) {
       BYTES a = LOAD_BYTES(s->sources[2 * t] + x + v * NAME(BYTES_OF));

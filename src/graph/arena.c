@@ -31,7 +31,7 @@ static bool lay(gconv_arena_block *block, gconv_arena_block **laid, size_t count
       end = laid[i]->at + laid[i]->bytes;
   }
   block->at = end;
-  if (end > PTRDIFF_MAX - block->bytes)
+  if (block->bytes > PTRDIFF_MAX || end > PTRDIFF_MAX - block->bytes)
     return false;
   for (i = count; i > 0 && laid[i - 1]->at > block->at; i--)
     laid[i] = laid[i - 1];

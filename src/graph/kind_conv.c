@@ -100,6 +100,9 @@ static gconv_status resolve_axis(const settings *s, const gconv_node_work *work,
     a->before = number_of(&s->pads, axes, which, 0);
     a->after = number_of(&ends, axes, which, 0);
   }
+  if (a->size + a->before + a->after > LARGEST_EXTENT)
+    return gconv_fail(GCONV_BAD_FILE, "has an input of %" PRId64 " pixels along an axis with its pads: %d are the most",
+                      a->size + a->before + a->after, LARGEST_EXTENT);
   if (a->size + a->before + a->after < extent)
     return gconv_fail(GCONV_BAD_FILE, "leaves no output: its filter spans %" PRId64 " of %" PRId64 " pixels", extent,
                       a->size + a->before + a->after);
@@ -159,9 +162,10 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
   axis both[AXES] = {{0}};
   int32_t axes;
   if (input != X || resolve(work, &axes, both) != GCONV_OK) /* it was resolved before */
-    return (gconv_node_window){1, 1, 0, 0};
+    return (gconv_node_window){1, 0, 0, 0};
   const axis *a = &both[which - 2 + AXES - axes];
-  return (gconv_node_window){a->stride, 1, a->before, (a->taps - 1) * a->dilation - a->before};
+  return (gconv_node_window){a->stride, 1, a->before,
+                             (a->taps - 1) * a->dilation > a->before ? (a->taps - 1) * a->dilation - a->before : 0};
 }
 
 /* ---- Runs ---- */

@@ -120,13 +120,19 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   for (int32_t i = 0; i < work->in_count; i++)
     GCONV_TRY(gconv_node_need_type(work, i, GCONV_TENSOR_F32));
   GCONV_TRY(resolve(work, &axes, both));
-  const int64_t channels = x->shape[1], filters = w->shape[1] * s->groups, phases = both[0].stride * both[1].stride;
-  if (s->groups < 1 || channels < 1 || filters < 1 || channels > LARGEST || w->shape[1] > LARGEST / s->groups ||
+  const int64_t channels = x->shape[1], phases = both[0].stride * both[1].stride;
+  if (s->groups < 1 || channels < 1 || channels > LARGEST || w->shape[1] > LARGEST / s->groups ||
       channels % s->groups != 0 || w->shape[0] != channels || x->shape[0] < 1 || x->shape[0] > INT32_MAX ||
-      filters > INT32_MAX / phases)
+      w->shape[1] * s->groups < 1 || w->shape[1] * s->groups > INT32_MAX / phases)
     return gconv_fail(GCONV_BAD_FILE,
                       "has filters for %" PRId64 " channels in %" PRId64 " groups, and its input has %" PRId64 " channels",
                       w->shape[0], s->groups, channels);
+  const int64_t filters = w->shape[1] * s->groups;
+  const gconv_tensor maps = {
+      .axes = 4, .shape = {x->shape[0], filters * phases, both[0].size + both[0].some, both[1].size + both[1].some}};
+  const gconv_tensor taps = {.axes = 4, .shape = {filters * phases, channels / s->groups, both[0].some, both[1].some}};
+  GCONV_TRY(gconv_tensor_check(&maps));
+  GCONV_TRY(gconv_tensor_check(&taps));
   const gconv_tensor *b = work->in_count > BIASES ? work->in[BIASES] : NULL;
   if (b && (b->axes != 1 || b->shape[0] != filters))
     return gconv_fail(GCONV_BAD_FILE, "has biases that are not one number for each of %" PRId64 " filters", filters);
@@ -138,11 +144,13 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t which) {
   axis both[AXES] = {{0}};
   int32_t axes;
-  if (input != X || resolve(work, &axes, both) != GCONV_OK) /* it was resolved before */
-    return (gconv_node_window){1, 1, 0, 0};
+  const settings *s = work->settings;
+  if (input != X || s->wanted.count > 0 || resolve(work, &axes, both) != GCONV_OK) /* it was resolved before */
+    return (gconv_node_window){1, 0, 0, 0};
   const axis *a = &both[which - 2 + AXES - axes];
   const int64_t shift = a->before > 0 ? a->before / a->stride + 1 : 0;
-  return (gconv_node_window){1, a->stride, a->some - 1, shift};
+  const int64_t back = a->before < 0 ? -a->before / a->stride + 1 : 0;
+  return (gconv_node_window){1, a->stride, a->some - 1 + back, shift};
 }
 
 /* ---- Runs ---- */

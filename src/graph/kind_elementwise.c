@@ -378,9 +378,11 @@ static gconv_status align_old(const gconv_node_work *work, const gconv_node_kind
   int64_t axis = slope ? 1 : s->axis < 0 ? (int64_t)a->axes - b->axes : s->axis;
   if (gconv_tensor_elements(b) == 1 && b->axes <= 1)
     return GCONV_OK;
+  if (!slope && !s->by_suffix && a->axes != b->axes)
+    return gconv_fail(GCONV_BAD_FILE, "does not broadcast, and its inputs differ in their number of axes");
   if (!slope && !s->by_suffix)
-    return a->axes == b->axes ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "does not broadcast, and its inputs have other axes");
-  if (axis < 0 || axis + b->axes > a->axes)
+    axis = 0;
+  if (axis < 0 || axis > (int64_t)a->axes - b->axes)
     return gconv_fail(GCONV_BAD_FILE, "has a second input that does not fit the axes of the first from %lld on",
                       (long long)axis);
   for (int32_t i = 0; i < b->axes; i++)
@@ -468,6 +470,7 @@ static gconv_status run_many(const gconv_node_work *work, const gconv_node_kind 
 
 static gconv_status run_mean(const gconv_node_work *work, const gconv_node_kind *kind) {
   const float number = (float)work->in_count;
+  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
   const gconv_tensor divisor = {.type = GCONV_TENSOR_F32, .data = (void *)&number};
   const gconv_tensor *pair[2] = {work->out[0], &divisor};
   GCONV_TRY(run_many(work, kind));

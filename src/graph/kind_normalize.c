@@ -182,11 +182,18 @@ static int64_t place(const gconv_node_work *work, int32_t input, int64_t at) {
   return found;
 }
 
+/* Whether an input has no axes but those that are normalised. */
+static bool fits(const job *j, int32_t input) {
+  int32_t axis = 0;
+  return gconv_tensor_axis(j->s->axis, j->work->in[0]->axes, &axis) == GCONV_OK &&
+         j->work->in[input]->axes <= j->work->in[0]->axes - axis;
+}
+
 static void normalize_layer(void *context, int64_t begin, int64_t end) {
   const job *j = context;
   const float *factors = floats(j->work, 1), *biases = floats(j->work, 2);
-  const bool plain_factors = factors && gconv_tensor_elements(j->work->in[1]) == j->plane;
-  const bool plain_biases = biases && gconv_tensor_elements(j->work->in[2]) == j->plane;
+  const bool plain_factors = factors && gconv_tensor_elements(j->work->in[1]) == j->plane && fits(j, 1);
+  const bool plain_biases = biases && gconv_tensor_elements(j->work->in[2]) == j->plane && fits(j, 2);
   for (int64_t i = begin; i < end; i++) {
     const float *in = j->in + i * j->plane;
     double mean = 0, inverse;

@@ -67,6 +67,10 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   gconv_tensor out = *work->in[0];
   (void)kind;
   GCONV_TRY(find_pads(work, before, after));
+  const gconv_tensor *value = work->in_count > 2 ? work->in[2] : NULL;
+  GCONV_TRY(gconv_node_need_type(work, 2, out.type));
+  if (value && gconv_tensor_elements(value) != 1)
+    return gconv_fail(GCONV_BAD_FILE, "pads with %" PRId64 " values, not with one", gconv_tensor_elements(value));
   for (int32_t i = 0; i < out.axes; i++) {
     const int64_t size = out.shape[i], most = before[i] > after[i] ? before[i] : after[i];
     if (before[i] < -size || after[i] < -size || before[i] > INT32_MAX || after[i] > INT32_MAX)
@@ -174,10 +178,17 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
 
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   int64_t before[GCONV_TENSOR_AXES] = {0}, after[GCONV_TENSOR_AXES] = {0};
+  const settings *s = work->settings;
   (void)input;
   if (find_pads(work, before, after) != GCONV_OK)
-    before[axis] = after[axis] = 0;
-  return (gconv_node_window){1, 1, before[axis], after[axis]};
+    return (gconv_node_window){1, 0, 0, 0};
+  const int64_t most = before[axis] > after[axis] ? before[axis] : after[axis];
+  if (s->mode == WRAP && most > 0)
+    return (gconv_node_window){1, 0, 0, 0};
+  if (s->mode == REFLECT && most > 0)
+    return (gconv_node_window){1, 1, most, most};
+  return (gconv_node_window){1, 1, before[axis] > -after[axis] ? before[axis] : -after[axis],
+                             after[axis] > -before[axis] ? after[axis] : -before[axis]};
 }
 
 static rules old = {STRING("mode"), INTS("pads", 2, 10), FLOAT("value", 2, 10), END}, new = {STRING("mode"), END};

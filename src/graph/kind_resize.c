@@ -455,8 +455,10 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
   if (find_changes(work, changes) != GCONV_OK || s->coordinates == CORNERS || s->coordinates == CROP)
     return (gconv_node_window){1, 0, 0, 0};
   const change *c = &changes[axis];
-  const int64_t reach = tap_count(s, c) / 2 + 2;
-  return (gconv_node_window){c->in, c->out > 0 ? c->out : 1, reach, reach};
+  if (c->out < 1 || c->scale * (double)c->in != (double)c->out)
+    return (gconv_node_window){1, 0, 0, 0};
+  const int64_t reach = tap_count(s, c) / 2 + 2 + (c->in + c->out - 1) / c->out;
+  return (gconv_node_window){c->in, c->out, reach, reach};
 }
 
 static rules upsample7 = {STRING("mode"), FLOATS("scales", 7, 8), END}, mode_only = {STRING("mode"), END};

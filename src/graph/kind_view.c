@@ -131,7 +131,8 @@ static gconv_status shape_unsqueeze(const gconv_node_work *work, const gconv_nod
 
 static gconv_status shape_dropout(const gconv_node_work *work, const gconv_node_kind *kind) {
   (void)kind;
-  if (work->in_count > 2 && work->in[2] && *(const bool *)work->in[2]->data)
+  GCONV_TRY(gconv_node_need_type(work, 2, GCONV_TENSOR_BOOL));
+  if (work->in_count > 2 && work->in[2] && gconv_tensor_elements(work->in[2]) > 0 && *(const bool *)work->in[2]->data)
     return gconv_fail(GCONV_UNSUPPORTED, "is in training mode, in which it drops numbers at random");
   gconv_node_set_like(work, 0, work->in[0]);
   if (work->out_count > 1 && work->out[1]) /* the mask: all ones */

@@ -121,6 +121,10 @@ static void place_output(gconv_graph_plan *p, placing *l, int32_t number, int32_
   const int32_t value = s->out[i];
   if (i == 0 && s->node->kind->memory == GCONV_MEMORY_VIEW) {
     s->view = true;
+    if (p->block_of[s->in[0]] < 0) { /* of a constant */
+      p->tensors[value].data = p->tensors[s->in[0]].data;
+      return;
+    }
     take_block(p, value, p->block_of[s->in[0]], l->last_use[value]);
     p->offset_of[value] = p->offset_of[s->in[0]];
     l->inside[value] = l->inside[s->in[0]];

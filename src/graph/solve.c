@@ -69,10 +69,11 @@ gconv_status gconv_solver_open(gconv_solver *solver, float **weights) {
 gconv_status gconv_solver_pack(gconv_solver *solver) {
   const gconv_layer_problem *problem = &solver->choice.problem;
   const gconv_layer_algorithm *algorithm = solver->choice.algorithm;
+  solver->packed = false;
+  if (algorithm->prepare)
+    GCONV_TRY(algorithm->prepare(problem, solver->weights, solver->weights + gconv_layer_weight_floats(problem)));
   solver->packed = true;
-  return algorithm->prepare
-             ? algorithm->prepare(problem, solver->weights, solver->weights + gconv_layer_weight_floats(problem))
-             : GCONV_OK;
+  return GCONV_OK;
 }
 
 gconv_status gconv_solver_run(const gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,

@@ -22,8 +22,8 @@ typedef struct tile {
 struct gconv_graph_tiles {
   const gconv_graph_plan *whole; /* during gconv_graph_tiles_create() */
   gconv_graph_plan *plan;
-  range *needed;      /* owned: of each value, while needs are followed */
-  int64_t *up, *down; /* owned: the element of a value is the input's, times up / down; 0: not known */
+  range *needed;                  /* owned: of each value, while needs are followed */
+  int64_t *up[AXES], *down[AXES]; /* owned: the element of a value is the input's, times up / down; 0: it has none */
   int64_t in[AXES], out[AXES], channels, filters; /* of the image, and of its result */
   int64_t size[AXES], stride[AXES], scale_up[AXES], scale_down[AXES];
   tile *tiles[AXES]; /* owned */
@@ -87,13 +87,25 @@ static gconv_status follow_back(gconv_graph_tiles *t, int32_t axis, range core, 
       const int64_t begin = divide_down(out.begin * w.numerator, w.denominator) - w.before;
       const int64_t end = -divide_down(-(out.end - 1) * w.numerator, w.denominator) + w.after + 1;
       range *r = &t->needed[s->in[k]];
-      const range mine = {begin > 0 ? begin : 0, end < size ? end : size};
+      const range mine = {begin < 0 ? 0 : begin < size ? begin : size - 1, end < 1 ? 1 : end < size ? end : size};
       r->begin = mine.begin < r->begin ? mine.begin : r->begin;
       r->end = mine.end > r->end ? mine.end : r->end;
     }
   }
   *need = t->needed[p->graph->inputs[0]];
   return GCONV_OK;
+}
+
+/* Whether an input that does not come from the image has several elements along height or width, which a tile would begin
+ * anew. Those of lists that normalise channels lie along channels. */
+static bool has_pattern(const gconv_graph_step *s, int32_t input) {
+  const gconv_node_kind *kind = s->node->kind;
+  const gconv_tensor *t = s->work.in[input];
+  const bool beside =
+      kind->reach == GCONV_REACH_POINT || kind->memory == GCONV_MEMORY_JOINED; /* elements meet the image's */
+  if (!t || !beside || (t->axes == 1 && kind->memory == GCONV_MEMORY_OWN))
+    return false;
+  return (t->axes > 0 && t->shape[t->axes - 1] > 1) || (t->axes > 1 && t->shape[t->axes - 2] > 1);
 }
 
 static int64_t common_divisor(int64_t a, int64_t b) {
@@ -109,9 +121,8 @@ static int64_t common_divisor(int64_t a, int64_t b) {
  * tiles must begin at. */
 static gconv_status find_stride(gconv_graph_tiles *t, int32_t axis) {
   const gconv_graph_plan *p = t->whole;
-  int64_t stride = 1;
-  memset(t->up, 0, p->graph->value_count * sizeof *t->up);
-  t->up[p->graph->inputs[0]] = t->down[p->graph->inputs[0]] = 1;
+  int64_t stride = 1, *all_up = t->up[axis], *all_down = t->down[axis];
+  all_up[p->graph->inputs[0]] = all_down[p->graph->inputs[0]] = 1;
   for (size_t i = 0; i < p->step_count; i++) {
     const gconv_graph_step *s = &p->steps[i];
     int64_t up = 0, down = 1;
@@ -119,9 +130,12 @@ static gconv_status find_stride(gconv_graph_tiles *t, int32_t axis) {
       gconv_node_window w;
       bool there;
       GCONV_TRY(find_window(p, s, k, axis, &w, &there));
-      if (!there || t->up[s->in[k]] == 0)
+      if (!there || all_up[s->in[k]] == 0) {
+        if (has_pattern(s, k))
+          return fail_all(p, s);
         continue;
-      int64_t more = t->up[s->in[k]] * w.denominator, less = t->down[s->in[k]] * w.numerator;
+      }
+      int64_t more = all_up[s->in[k]] * w.denominator, less = all_down[s->in[k]] * w.numerator;
       const int64_t divisor = common_divisor(more, less);
       more /= divisor;
       less /= divisor;
@@ -132,16 +146,16 @@ static gconv_status find_stride(gconv_graph_tiles *t, int32_t axis) {
     }
     for (int32_t k = 0; k < s->work.out_count; k++)
       if (s->work.out[k] && s->out[k] >= 0) {
-        t->up[s->out[k]] = up;
-        t->down[s->out[k]] = down;
+        all_up[s->out[k]] = up;
+        all_down[s->out[k]] = down;
       }
     stride = stride / common_divisor(stride, down) * down;
     if (stride > MOST_STRIDE)
       return fail_all(p, s);
   }
   t->stride[axis] = stride;
-  t->scale_up[axis] = t->up[p->graph->outputs[0]];
-  t->scale_down[axis] = t->down[p->graph->outputs[0]];
+  t->scale_up[axis] = all_up[p->graph->outputs[0]];
+  t->scale_down[axis] = all_down[p->graph->outputs[0]];
   return t->scale_up[axis] > 0
              ? GCONV_OK
              : gconv_fail(GCONV_UNSUPPORTED, "%s: its output does not depend on its input", p->graph->path);
@@ -204,6 +218,45 @@ static gconv_status cut_axis(gconv_graph_tiles *t, int32_t axis, bool *cut) {
   return GCONV_OK;
 }
 
+/* Fails if a node does something else in a tile than in the whole image: values have other sizes than those of a part, or
+ * constants that follow from the size of the image are others. */
+static gconv_status compare_plans(const gconv_graph_tiles *t) {
+  const gconv_graph_plan *whole = t->whole, *plan = t->plan;
+  if (plan->step_count != whole->step_count)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: what is computed depends on the size of the image: it is not cut into tiles",
+                      whole->graph->path);
+  for (size_t i = 0; i < plan->step_count; i++) {
+    const gconv_graph_step *s = &plan->steps[i], *other = &whole->steps[i];
+    const gconv_node_fused *f = &s->work.fused, *g = &other->work.fused;
+    const size_t scales =
+        s->work.out[0] && s->work.out[0]->axes > 1 ? (size_t)s->work.out[0]->shape[1] * sizeof *f->scale : 0;
+    bool same = s->node == other->node && !f->scale == !g->scale && !f->shift == !g->shift &&
+                (!f->scale || memcmp(f->scale, g->scale, scales) == 0) &&
+                (!f->shift || memcmp(f->shift, g->shift, scales) == 0);
+    for (int32_t k = 0; k < s->work.in_count && same; k++) {
+      const gconv_tensor *a = s->work.in[k], *b = other->work.in[k];
+      const bool constant = a && b && s->in[k] >= 0 && t->up[0][s->in[k]] == 0 &&
+                            !(k < 32 && (s->node->kind->known | s->node->kind->unread) >> k & 1);
+      if (constant && a->data != b->data)
+        same = a->data && b->data && a->type == b->type && gconv_tensor_bytes(a) == gconv_tensor_bytes(b) &&
+               memcmp(a->data, b->data, gconv_tensor_bytes(a)) == 0;
+    }
+    for (int32_t k = 0; k < s->work.out_count && same; k++) {
+      const gconv_tensor *a = s->work.out[k], *b = other->work.out[k];
+      for (int32_t axis = 0; a && b && axis < AXES && same; axis++) {
+        const int64_t up = t->up[axis][s->out[k]], down = t->down[axis][s->out[k]];
+        same = up == 0 || (a->axes == FIRST + AXES && b->axes == a->axes &&
+                           (b->shape[FIRST + axis] - a->shape[FIRST + axis]) * down == (t->in[axis] - t->size[axis]) * up);
+      }
+    }
+    if (!same)
+      return gconv_fail(GCONV_UNSUPPORTED,
+                        "%s: what node '%s' (%s) does depends on the size of the image, so it cannot be cut into tiles",
+                        whole->graph->path, s->node->name, s->node->kind->name);
+  }
+  return GCONV_OK;
+}
+
 /* Plans a tile. */
 static gconv_status plan_tile(gconv_graph_tiles *t) {
   const gconv_tensor input = {
@@ -212,7 +265,8 @@ static gconv_status plan_tile(gconv_graph_tiles *t) {
   options.any_size = true;
   gconv_graph_plan_free(t->plan);
   t->plan = NULL;
-  return gconv_graph_plan_create(t->whole->graph, &input, &options, &t->plan);
+  GCONV_TRY(gconv_graph_plan_create(t->whole->graph, &input, &options, &t->plan));
+  return compare_plans(t);
 }
 
 /* Chooses the size: as much of the image as `most` bytes suffice for, in tiles as square as the image allows. */
@@ -246,11 +300,11 @@ static gconv_status fill(gconv_graph_tiles *t, size_t most) {
   t->channels = in->shape[1];
   t->filters = out->shape[1];
   t->needed = calloc(g->value_count + 1, sizeof *t->needed);
-  t->up = calloc(g->value_count + 1, sizeof *t->up);
-  t->down = calloc(g->value_count + 1, sizeof *t->down);
-  if (!t->needed || !t->up || !t->down)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for tiles", g->path);
   for (int32_t axis = 0; axis < AXES; axis++) {
+    t->up[axis] = calloc(g->value_count + 1, sizeof **t->up);
+    t->down[axis] = calloc(g->value_count + 1, sizeof **t->down);
+    if (!t->needed || !t->up[axis] || !t->down[axis])
+      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for tiles", g->path);
     t->in[axis] = in->shape[FIRST + axis];
     t->out[axis] = out->shape[FIRST + axis];
     GCONV_TRY(find_stride(t, axis));
@@ -275,11 +329,12 @@ void gconv_graph_tiles_free(gconv_graph_tiles *t) {
   if (!t)
     return;
   gconv_graph_plan_free(t->plan);
-  for (int32_t axis = 0; axis < AXES; axis++)
+  for (int32_t axis = 0; axis < AXES; axis++) {
     gconv_release(t->tiles[axis]);
+    free(t->up[axis]);
+    free(t->down[axis]);
+  }
   free(t->needed);
-  free(t->up);
-  free(t->down);
   free(t);
 }
 

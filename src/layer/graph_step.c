@@ -44,7 +44,7 @@ enum { LARGEST_MULTIPLE = 128 };
 /* Returns how many elements a result has of `size` inputs, if it has `made` of `padded` ones; 0: that is no whole number. */
 static int32_t cut(int32_t made, int32_t padded, int32_t size) {
   const int64_t whole = (int64_t)made * size;
-  return whole % padded == 0 ? (int32_t)(whole / padded) : 0;
+  return whole % padded == 0 && (made % padded == 0 || padded % made == 0) ? (int32_t)(whole / padded) : 0;
 }
 
 /* Plans the graph for images whose sides are padded to multiples of 2, 4, 8 ...: the first for which it works. *shape
@@ -56,9 +56,13 @@ static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph
     padded.height = (shape->height + multiple - 1) / multiple * multiple;
     padded.width = (shape->width + multiple - 1) / multiple * multiple;
     gconv_image made = padded;
-    if ((padded.height == shape->height && padded.width == shape->width) || padded.height < 1 || padded.width < 1 ||
-        make_plan(graph, options, &made, plan) != GCONV_OK)
+    if ((padded.height == shape->height && padded.width == shape->width) || padded.height < 1 || padded.width < 1)
       continue;
+    if (make_plan(graph, options, &made, plan) != GCONV_OK) {
+      gconv_graph_plan_free(*plan);
+      *plan = NULL;
+      continue;
+    }
     made.height = cut(made.height, padded.height, shape->height);
     made.width = cut(made.width, padded.width, shape->width);
     if (made.height > 0 && made.width > 0) {
@@ -107,7 +111,7 @@ static void pad(const gconv_layer_problem *problem, const float *in, const gconv
 }
 
 static void cut_result(const gconv_layer_problem *problem, const float *in, const gconv_tensor *shape, float *out) {
-  const int64_t height = shape->shape[2], width = shape->shape[3];
+  const int64_t height = shape->shape[shape->axes - 2], width = shape->shape[shape->axes - 1];
   for (int64_t k = 0; k < problem->filters; k++)
     for (int64_t y = 0; y < problem->out_height; y++, out += problem->out_width)
       memcpy(out, in + (k * height + y) * width, (size_t)problem->out_width * sizeof *out);

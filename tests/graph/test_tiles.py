@@ -45,7 +45,7 @@ class Tiles(unittest.TestCase):
                 model = graph(nodes, {"x": x}, constants=constants)
                 (whole,) = run(model, [x], options=EXACT)
                 said = run(model, [x], explain=True, options=[*EXACT, "-m", most])
-                self.assertRegex(said, "(?m)^[2-9][0-9]* tiles of")
+                self.assertRegex(said, "(?m)^([2-9]|[1-9][0-9]+) tiles of")
                 (tiles,) = run(model, [x], options=[*EXACT, "-m", most])
                 self.assertEqual(whole.shape, (1, 3, 2 * height + 3, 2 * width + 3))
                 np.testing.assert_array_equal(tiles, whole)
@@ -66,15 +66,29 @@ class Tiles(unittest.TestCase):
         for name, last in (
             ("norm", [node("InstanceNormalization", ["a", "one", "one"], "y", "norm")]),
             ("pool", [node("GlobalAveragePool", ["a"], "b", "pool"), node("Mul", ["a", "b"], "y")]),
+            ("grid", [node("Add", ["a", "grid"], "y", "grid")]),
             ("turn", [node("Transpose", ["a"], "y", "turn", perm=[0, 1, 3, 2])]),
             ("size", [node("Resize", ["a", "", "", "to"], "y", "size", mode="linear", coordinate_transformation_mode="align_corners")]),
         ):
             with self.subTest(name=name):
-                model = graph([first, *last], {"x": x}, constants=w | {"to": np.array([1, 3, 192, 192])})
+                model = graph([first, *last], {"x": x}, constants=w | {"to": np.array([1, 3, 192, 192]), "grid": np.ones((96, 96), np.float32)})
                 said = run(model, [x], options=["-m", 100000])
                 self.assertIsInstance(said, str)
                 self.assertIn("sees the whole image", said)
                 self.assertIn(f"node '{name}'", said)
+
+    def test_sizes(self):
+        """Sizes that are constant, and constants of the image's size, are other in a tile."""
+        x = RANDOM.normal(size=(1, 3, 96, 96)).astype(np.float32)
+        first = node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1])
+        sized = [node("Resize", ["a", "", "", "to"], "y", "size", mode="nearest")]
+        shaped = [node("Shape", ["x"], "s"), node("Gather", ["s", "three"], "n"), node("Cast", ["n"], "f", to=1), node("Div", ["a", "f"], "y", "ratio")]
+        for name, last, most in (("size", sized, 300000), ("ratio", shaped, 100000)):
+            with self.subTest(name=name):
+                constants = {"w": weights(3, 3, 3, 3), "to": np.array([1, 3, 192, 192]), "three": np.array(3)}
+                said = run(graph([first, *last], {"x": x}, constants=constants), [x], options=["-m", most])
+                self.assertIsInstance(said, str)
+                self.assertIn("depends on the size of the image", said)
 
     def test_too_small(self):
         x = RANDOM.normal(size=(1, 1, 200, 200)).astype(np.float32)
