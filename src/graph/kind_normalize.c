@@ -30,6 +30,8 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   s->power = gconv_onnx_integer_of(node, "p", 2);
   if (kind->code == LP && s->power != 1 && s->power != 2)
     return gconv_fail(GCONV_BAD_FILE, "has a 'p' of %" PRId64 ", not 1 or 2", s->power);
+  if (s->size < 1 || s->size > INT32_MAX || (kind->code == GROUP && !gconv_onnx_find_attribute(node, "num_groups")))
+    return gconv_fail(GCONV_BAD_FILE, "has no size or number of groups from 1 on");
   if (gconv_onnx_integer_of(node, "training_mode", 0) != 0)
     return gconv_fail(GCONV_UNSUPPORTED, "is in training mode, in which it normalises by its own batch");
   return GCONV_OK;

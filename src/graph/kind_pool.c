@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { DIMENSIONS = 3 };
+enum { DIMENSIONS = 3, LARGEST_WINDOW = 1 << 20 };
 typedef enum member { LARGEST, AVERAGE } member;
 typedef enum pads { NOT_SET, VALID, SAME_UPPER, SAME_LOWER } pads;
 
@@ -29,7 +29,7 @@ static gconv_status take(const gconv_onnx_node *node, const char *name, int32_t 
     return gconv_fail(GCONV_BAD_FILE, "has %zu numbers in its attribute '%s', not %d", a->integers.count, name, count);
   for (int32_t i = 0; i < count; i++) {
     numbers[i] = a ? a->integers.numbers[i] : otherwise;
-    if (numbers[i] < least || numbers[i] > INT32_MAX)
+    if (numbers[i] < least || numbers[i] > LARGEST_WINDOW)
       return gconv_fail(GCONV_BAD_FILE, "has %" PRId64 " in its attribute '%s'", numbers[i], name);
   }
   return GCONV_OK;

@@ -393,14 +393,14 @@ static gconv_status run_tile(const gconv_node_work *work, const gconv_node_kind 
 
 /* ---- DepthToSpace, SpaceToDepth ---- */
 
-enum { DEPTH_TO_SPACE, SPACE_TO_DEPTH };
+enum { DEPTH_TO_SPACE, SPACE_TO_DEPTH, LARGEST_BLOCK = 1 << 15 };
 
 static gconv_status shape_depth(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0];
-  const int64_t block = s->block, area = block * block;
+  const int64_t block = s->block, area = block > 0 && block <= LARGEST_BLOCK ? block * block : 1;
   const bool opens = kind->code == DEPTH_TO_SPACE;
-  if (in->axes != 4 || block < 1 || block > 1 << 15)
+  if (in->axes != 4 || block < 1 || block > LARGEST_BLOCK)
     return gconv_fail(GCONV_BAD_FILE, "takes blocks of %" PRId64 " of a tensor of %d axes, not of 4", block, in->axes);
   if (opens ? in->shape[1] % area != 0 : in->shape[2] % block != 0 || in->shape[3] % block != 0)
     return gconv_fail(GCONV_BAD_FILE,

@@ -104,7 +104,12 @@ typedef struct state {
   int64_t whole, at;
 } state;
 
-#define REDUCE(name, type, field, lowest, highest)                                                                          \
+/* Integers wrap around. */
+#define PLUS(a, b) ((a) + (b))
+#define TIMES(a, b) ((a) * (b))
+#define WRAPPED_PLUS(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
+#define WRAPPED_TIMES(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
+#define REDUCE(name, type, field, lowest, highest, plus, times)                                                             \
   static state name(const reduction *r, int64_t first) {                                                                    \
     const type *in = (const type *)r->in->data + first;                                                                     \
     const int32_t inner = r->reduced - 1;                                                                                   \
@@ -123,10 +128,10 @@ typedef struct state {
         case SUM:                                                                                                           \
         case MEAN:                                                                                                          \
         case LOG:                                                                                                           \
-          s.field += v;                                                                                                     \
+          s.field = plus(s.field, v);                                                                                       \
           break;                                                                                                            \
         case PRODUCT:                                                                                                       \
-          s.field *= v;                                                                                                     \
+          s.field = times(s.field, v);                                                                                      \
           break;                                                                                                            \
         case LARGEST:                                                                                                       \
         case LOG_OF_EXP:                                                                                                    \
@@ -136,7 +141,7 @@ typedef struct state {
           s.field = v < s.field || v != v ? v : s.field;                                                                    \
           break;                                                                                                            \
         case L1:                                                                                                            \
-          s.field += v < 0 ? -v : v;                                                                                        \
+          s.field = plus(s.field, v < 0 ? -v : v);                                                                          \
           break;                                                                                                            \
         case L2:                                                                                                            \
         case SQUARES:                                                                                                       \
@@ -156,9 +161,9 @@ typedef struct state {
     }                                                                                                                       \
     return s;                                                                                                               \
   }
-REDUCE(reduce_f32, float, sum, -INFINITY, INFINITY)
-REDUCE(reduce_i64, int64_t, whole, INT64_MIN, INT64_MAX)
-REDUCE(reduce_i32, int32_t, whole, INT32_MIN, INT32_MAX)
+REDUCE(reduce_f32, float, sum, -INFINITY, INFINITY, PLUS, TIMES)
+REDUCE(reduce_i64, int64_t, whole, INT64_MIN, INT64_MAX, WRAPPED_PLUS, WRAPPED_TIMES)
+REDUCE(reduce_i32, int32_t, whole, INT32_MIN, INT32_MAX, WRAPPED_PLUS, WRAPPED_TIMES)
 
 /* log of the sum of exp(x), where `largest` is the largest x. */
 static double log_of_exp(const reduction *r, int64_t first, double largest) {

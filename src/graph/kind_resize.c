@@ -97,14 +97,17 @@ static gconv_status take_scales(const gconv_node_work *work, const float *scales
   for (int32_t i = 0; i < count; i++) {
     change *c = &changes[axes[i]];
     c->scale = (double)scales[i];
-    c->out = (int64_t)floor((double)c->in * c->scale);
     if (!(c->scale > 0) || !(c->scale * (double)c->in < 0x1p40))
       return gconv_fail(GCONV_BAD_FILE, "has a scale of %g", c->scale);
+    c->out = (int64_t)floor((double)c->in * c->scale);
   }
   const settings *s = work->settings;
   for (int32_t i = 0; s->coordinates == CROP && i < count; i++) {
     change *c = &changes[axes[i]];
-    c->out = (int64_t)floor((double)c->in * (c->end - c->begin) * c->scale);
+    const double size = floor((double)c->in * (c->end - c->begin) * c->scale);
+    if (!(size >= 0 && size < 0x1p40))
+      return gconv_fail(GCONV_BAD_FILE, "has a region from %g to %g", c->begin, c->end);
+    c->out = (int64_t)size;
   }
   return GCONV_OK;
 }
@@ -124,7 +127,7 @@ static gconv_status take_sizes(const settings *s, const gconv_node_integers *siz
   for (int32_t i = 0; s->policy != 0 && i < sizes->count; i++) {
     change *c = &changes[axes[i]];
     c->scale = common;
-    c->out = (int64_t)floor((double)c->in * common + 0.5);
+    c->out = common * (double)c->in < 0x1p40 ? (int64_t)floor((double)c->in * common + 0.5) : INT64_MAX;
   }
   return GCONV_OK;
 }
