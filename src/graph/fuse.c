@@ -78,8 +78,14 @@ static gconv_status fuse_affine(gconv_graph_step *step, const gconv_graph_step *
 static bool fuse_activation(gconv_graph_step *step, const gconv_graph_step *next, int32_t input) {
   gconv_node_fused *fused = &step->work.fused;
   const gconv_node_kind *kind = next->node->kind;
-  return input == 0 && kind->activation && fused->activation == GCONV_ACTIVATION_NONE &&
-         kind->activation(&next->work, kind, &fused->activation, &fused->slope);
+  gconv_activation activation;
+  float slope;
+  if (input != 0 || !kind->activation || fused->activation != GCONV_ACTIVATION_NONE ||
+      !kind->activation(&next->work, kind, &activation, &slope))
+    return false;
+  fused->activation = activation;
+  fused->slope = slope;
+  return true;
 }
 
 /* Notes that `next` is fused with `step`, which makes its result. */

@@ -10,51 +10,24 @@
 enum { X, WEIGHTS, BIASES };
 enum { AXES = 2 /* height and width; of one dimension, the height is 1 */, LARGEST_EXTENT = 1 << 30 };
 
-typedef enum padding { NOTSET, SAME_UPPER, SAME_LOWER, VALID } padding;
-
 typedef struct settings {
-  padding padding;
-  gconv_onnx_integers strides, dilations, pads, kernel; /* as the node has them; count 0: it does not say */
+  gconv_auto_pad padding;
+  gconv_node_integers strides, dilations, pads, kernel; /* as the node has them; count 0: it does not say */
   int64_t groups;
 } settings;
 
 /* ---- Attributes ---- */
 
-static gconv_onnx_integers read_list(const gconv_onnx_node *node, const char *name) {
-  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
-  return a ? a->integers : (gconv_onnx_integers){{0}, 0};
-}
-
-static gconv_status check_list(const gconv_onnx_node *node, const char *name, const gconv_onnx_integers *list,
-                               int64_t least) {
-  for (size_t i = 0; i < list->count && i < GCONV_ONNX_INTEGERS; i++)
-    if (list->numbers[i] < least || list->numbers[i] > LARGEST_EXTENT)
-      return gconv_onnx_fail_node(node, GCONV_BAD_FILE, "has the %s %" PRId64 ": they are %" PRId64 " to %d", name,
-                                  list->numbers[i], least, LARGEST_EXTENT);
-  return GCONV_OK;
-}
-
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *given) {
-  static const char *const paddings[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
   settings *s = given;
-  const gconv_onnx_attribute *automatic = gconv_onnx_find_attribute(node, "auto_pad");
-  const char *text = automatic && automatic->text ? automatic->text : "NOTSET";
   (void)kind;
   (void)opset;
-  while (s->padding <= VALID && strcmp(text, paddings[s->padding]) != 0)
-    s->padding++;
-  if (s->padding > VALID)
-    return gconv_onnx_fail_node(node, GCONV_BAD_FILE,
-                                "has the auto_pad '%.40s', which is none of NOTSET, SAME_UPPER, SAME_LOWER and VALID", text);
-  s->strides = read_list(node, "strides");
-  s->dilations = read_list(node, "dilations");
-  s->pads = read_list(node, "pads");
-  s->kernel = read_list(node, "kernel_shape");
   s->groups = gconv_onnx_integer_of(node, "group", 1);
-  GCONV_TRY(check_list(node, "strides", &s->strides, 1));
-  GCONV_TRY(check_list(node, "dilations", &s->dilations, 1));
-  GCONV_TRY(check_list(node, "kernel_shape", &s->kernel, 1));
-  return check_list(node, "pads", &s->pads, 0);
+  GCONV_TRY(gconv_node_attribute_list(node, "strides", 1, LARGEST_EXTENT, &s->strides, NULL));
+  GCONV_TRY(gconv_node_attribute_list(node, "dilations", 1, LARGEST_EXTENT, &s->dilations, NULL));
+  GCONV_TRY(gconv_node_attribute_list(node, "kernel_shape", 1, LARGEST_EXTENT, &s->kernel, NULL));
+  GCONV_TRY(gconv_node_attribute_list(node, "pads", 0, LARGEST_EXTENT, &s->pads, NULL));
+  return gconv_node_attribute_auto_pad(node, &s->padding);
 }
 
 /* ---- Shapes ---- */
@@ -65,21 +38,21 @@ typedef struct axis {
 } axis;
 
 /* Returns number `i` of a list that has one for each of `axes` axes, for axis `which`; `otherwise` if there is none. */
-static int64_t number_of(const gconv_onnx_integers *list, int32_t axes, int32_t which, int64_t otherwise) {
+static int64_t number_of(const gconv_node_integers *list, int32_t axes, int32_t which, int64_t otherwise) {
   const int32_t first = AXES - axes; /* of one dimension, the width */
-  return list->count > 0 && which >= first ? list->numbers[which - first] : otherwise;
+  return list->count > 0 && which >= first ? list->number[which - first] : otherwise;
 }
 
-static gconv_status check_count(const char *name, const gconv_onnx_integers *list, size_t wanted) {
+static gconv_status check_count(const char *name, const gconv_node_integers *list, int32_t wanted) {
   return list->count == 0 || list->count == wanted
              ? GCONV_OK
-             : gconv_fail(GCONV_BAD_FILE, "has %zu numbers as %s, where its dimensions need %zu", list->count, name, wanted);
+             : gconv_fail(GCONV_BAD_FILE, "has %d numbers as %s, where its dimensions need %d", list->count, name, wanted);
 }
 
 static gconv_status resolve_axis(const settings *s, const gconv_node_work *work, int32_t axes, int32_t which, axis *a) {
   const int32_t from = 2 + which - (AXES - axes); /* the axis of the tensors */
   const bool there = which >= AXES - axes;
-  const gconv_onnx_integers ends = {{s->pads.numbers[axes], s->pads.numbers[axes + 1]}, s->pads.count};
+  const gconv_node_integers ends = {{s->pads.number[axes], s->pads.number[axes + 1]}, s->pads.count};
   *a = (axis){.size = there ? work->in[X]->shape[from] : 1,
               .taps = there ? work->in[WEIGHTS]->shape[from] : 1,
               .stride = number_of(&s->strides, axes, which, 1),
@@ -91,12 +64,12 @@ static gconv_status resolve_axis(const settings *s, const gconv_node_work *work,
   const int64_t extent = (a->taps - 1) * a->dilation + 1;
   a->outputs = (a->size - 1) / a->stride + 1;
   const int64_t missing = (a->outputs - 1) * a->stride + extent - a->size;
-  if (s->padding == SAME_UPPER || s->padding == SAME_LOWER) {
-    a->before = missing > 0 ? (missing + (s->padding == SAME_LOWER)) / 2 : 0;
+  if (s->padding == GCONV_AUTO_PAD_SAME_UPPER || s->padding == GCONV_AUTO_PAD_SAME_LOWER) {
+    a->before = missing > 0 ? (missing + (s->padding == GCONV_AUTO_PAD_SAME_LOWER)) / 2 : 0;
     a->after = missing > 0 ? missing - a->before : 0;
     return GCONV_OK;
   }
-  if (s->padding == NOTSET) {
+  if (s->padding == GCONV_AUTO_PAD_NOTSET) {
     a->before = number_of(&s->pads, axes, which, 0);
     a->after = number_of(&ends, axes, which, 0);
   }
@@ -118,10 +91,10 @@ static gconv_status resolve(const gconv_node_work *work, int32_t *axes, axis bot
   if (*axes < 1 || *axes > AXES || w->axes != x->axes)
     return gconv_fail(GCONV_UNSUPPORTED, "convolves tensors of %d axes with filters of %d: here both have 3 or 4", x->axes,
                       w->axes);
-  GCONV_TRY(check_count("strides", &s->strides, (size_t)*axes));
-  GCONV_TRY(check_count("dilations", &s->dilations, (size_t)*axes));
-  GCONV_TRY(check_count("kernel_shape", &s->kernel, (size_t)*axes));
-  GCONV_TRY(check_count("pads", &s->pads, 2 * (size_t)*axes));
+  GCONV_TRY(check_count("strides", &s->strides, *axes));
+  GCONV_TRY(check_count("dilations", &s->dilations, *axes));
+  GCONV_TRY(check_count("kernel_shape", &s->kernel, *axes));
+  GCONV_TRY(check_count("pads", &s->pads, 2 * *axes));
   for (int32_t i = 0; i < AXES; i++)
     GCONV_TRY(resolve_axis(s, work, *axes, i, &both[i]));
   return GCONV_OK;
@@ -198,12 +171,7 @@ static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *
   (void)kind;
   GCONV_TRY(resolve(work, &axes, both));
   const gconv_layer_problem problem = problem_of(work, both);
-  const bool constant = work->in[WEIGHTS]->data && (work->in_count <= BIASES || !work->in[BIASES] || work->in[BIASES]->data);
-  return gconv_solver_create(work, &problem, constant, (gconv_solver **)solver);
-}
-
-static void release(void *solver) {
-  gconv_solver_free(solver);
+  return gconv_solver_create(work, &problem, (gconv_solver **)solver);
 }
 
 static size_t workspace(const gconv_node_work *work) {
@@ -254,6 +222,7 @@ static rules conv_rules = {STRING("auto_pad"),
 
 const gconv_node_kind gconv_node_kinds_conv[] = {
     GCONV_NODE_KIND_OF("Conv", 1, NEWEST, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, conv_rules, 0,
-                       sizeof(settings), parse, shape, run, workspace, window, prepare, release, tell, NULL, NULL, true),
+                       sizeof(settings), parse, shape, run, workspace, window, prepare, gconv_solver_free, tell, NULL, NULL,
+                       true),
     GCONV_NODE_KIND_END,
 };

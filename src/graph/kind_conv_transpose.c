@@ -18,40 +18,24 @@
 
 enum { X, WEIGHTS, BIASES };
 enum { AXES = 2 /* height and width; of one dimension, the height is 1 */, LARGEST = 1 << 20 };
-typedef enum padding { NOTSET, VALID, SAME_UPPER, SAME_LOWER } padding;
-static const char *const paddings[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
-
 typedef struct settings {
-  padding padding;
-  gconv_onnx_integers stride, dilation, pads, more, wanted; /* more: output_padding; wanted: output_shape */
+  gconv_auto_pad padding;
+  gconv_node_integers stride, dilation, kernel, pads, more, wanted; /* more: output_padding; wanted: output_shape */
   int64_t groups;
 } settings;
 
-static gconv_status take_list(const gconv_onnx_node *node, const char *name, int64_t least, gconv_onnx_integers *list) {
-  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
-  if (a)
-    *list = a->integers;
-  for (size_t i = 0; a && i < list->count && i < GCONV_ONNX_INTEGERS; i++)
-    if (list->numbers[i] < least || list->numbers[i] > LARGEST)
-      return gconv_fail(GCONV_BAD_FILE, "has %" PRId64 " in its attribute '%s'", list->numbers[i], name);
-  return GCONV_OK;
-}
-
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  const gconv_onnx_attribute *automatic = gconv_onnx_find_attribute(node, "auto_pad");
   (void)kind;
   (void)opset;
-  while (automatic && s->padding <= SAME_LOWER && (!automatic->text || strcmp(automatic->text, paddings[s->padding]) != 0))
-    s->padding++;
-  if (s->padding > SAME_LOWER)
-    return gconv_fail(GCONV_BAD_FILE, "has an auto_pad that is none of NOTSET, SAME_UPPER, SAME_LOWER and VALID");
   s->groups = gconv_onnx_integer_of(node, "group", 1);
-  GCONV_TRY(take_list(node, "strides", 1, &s->stride));
-  GCONV_TRY(take_list(node, "dilations", 1, &s->dilation));
-  GCONV_TRY(take_list(node, "pads", -LARGEST, &s->pads));
-  GCONV_TRY(take_list(node, "output_padding", 0, &s->more));
-  return take_list(node, "output_shape", 1, &s->wanted);
+  GCONV_TRY(gconv_node_attribute_list(node, "strides", 1, LARGEST, &s->stride, NULL));
+  GCONV_TRY(gconv_node_attribute_list(node, "dilations", 1, LARGEST, &s->dilation, NULL));
+  GCONV_TRY(gconv_node_attribute_list(node, "kernel_shape", 1, LARGEST, &s->kernel, NULL));
+  GCONV_TRY(gconv_node_attribute_list(node, "pads", -LARGEST, LARGEST, &s->pads, NULL));
+  GCONV_TRY(gconv_node_attribute_list(node, "output_padding", 0, LARGEST, &s->more, NULL));
+  GCONV_TRY(gconv_node_attribute_list(node, "output_shape", 1, LARGEST, &s->wanted, NULL));
+  return gconv_node_attribute_auto_pad(node, &s->padding);
 }
 
 /* ---- Shapes ---- */
@@ -61,8 +45,8 @@ typedef struct axis {
   int64_t some; /* taps of the convolution: ceil(extent / stride) */
 } axis;
 
-static int64_t number_of(const gconv_onnx_integers *list, int32_t which, int64_t otherwise) {
-  return which >= 0 && (size_t)which < list->count ? list->numbers[which] : otherwise;
+static int64_t number_of(const gconv_node_integers *list, int32_t which, int64_t otherwise) {
+  return which >= 0 && which < list->count ? list->number[which] : otherwise;
 }
 
 static gconv_status resolve_axis(const gconv_node_work *work, int32_t axes, int32_t which, axis *a) {
@@ -78,16 +62,20 @@ static gconv_status resolve_axis(const gconv_node_work *work, int32_t axes, int3
   if (a->size < 1 || a->taps < 1 || a->size > LARGEST || a->taps > LARGEST / a->dilation || a->size > LARGEST / a->stride)
     return gconv_fail(GCONV_BAD_FILE, "has %" PRId64 " pixels, %" PRId64 " taps and a stride of %" PRId64 " along an axis",
                       a->size, a->taps, a->stride);
+  if (number_of(&s->kernel, at, a->taps) != a->taps)
+    return gconv_fail(GCONV_BAD_FILE, "has a kernel_shape that is not the size of its weights");
   const int64_t extent = (a->taps - 1) * a->dilation + 1, more = number_of(&s->more, at, 0);
   const int64_t whole = (a->size - 1) * a->stride + extent + more;
   const int64_t same = s->wanted.count > 0 ? number_of(&s->wanted, at, 0) : a->size * a->stride;
-  const bool automatic = s->wanted.count > 0 || s->padding == SAME_UPPER || s->padding == SAME_LOWER;
+  const bool automatic =
+      s->wanted.count > 0 || s->padding == GCONV_AUTO_PAD_SAME_UPPER || s->padding == GCONV_AUTO_PAD_SAME_LOWER;
   const int64_t cut = automatic ? (whole > same ? whole - same : 0) : 0;
   a->some = (extent - 1) / a->stride + 1;
-  a->before = automatic             ? (s->padding == SAME_UPPER ? cut / 2 : cut - cut / 2)
-              : s->padding == VALID ? 0
-                                    : number_of(&s->pads, at, 0);
-  a->outputs = automatic ? same : whole - a->before - (s->padding == VALID ? 0 : number_of(&s->pads, axes + at, 0));
+  a->before = automatic                            ? (s->padding == GCONV_AUTO_PAD_SAME_UPPER ? cut / 2 : cut - cut / 2)
+              : s->padding == GCONV_AUTO_PAD_VALID ? 0
+                                                   : number_of(&s->pads, at, 0);
+  a->outputs =
+      automatic ? same : whole - a->before - (s->padding == GCONV_AUTO_PAD_VALID ? 0 : number_of(&s->pads, axes + at, 0));
   return a->outputs > 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "leaves no output: its pads are larger than what it makes");
 }
 
@@ -99,13 +87,13 @@ static gconv_status resolve(const gconv_node_work *work, int32_t *axes, axis bot
     return gconv_fail(GCONV_UNSUPPORTED, "takes tensors of %d axes and filters of %d: here both have 3 or 4", x->axes,
                       w->axes);
   const struct {
-    const gconv_onnx_integers *list;
-    size_t each;
-  } lists[] = {{&s->stride, 1}, {&s->dilation, 1}, {&s->pads, 2}, {&s->more, 1}, {&s->wanted, 1}};
+    const gconv_node_integers *list;
+    int32_t each;
+  } lists[] = {{&s->stride, 1}, {&s->dilation, 1}, {&s->kernel, 1}, {&s->pads, 2}, {&s->more, 1}, {&s->wanted, 1}};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-    if (lists[i].list->count > 0 && lists[i].list->count != lists[i].each * (size_t)*axes)
-      return gconv_fail(GCONV_BAD_FILE, "has an attribute of %zu numbers, where its dimensions need %zu",
-                        lists[i].list->count, lists[i].each * (size_t)*axes);
+    if (lists[i].list->count > 0 && lists[i].list->count != lists[i].each * *axes)
+      return gconv_fail(GCONV_BAD_FILE, "has an attribute of %d numbers, where its dimensions need %d", lists[i].list->count,
+                        lists[i].each * *axes);
   for (int32_t i = 0; i < AXES; i++)
     GCONV_TRY(resolve_axis(work, *axes, i, &both[i]));
   return GCONV_OK;
@@ -182,12 +170,7 @@ static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *
   (void)kind;
   GCONV_TRY(resolve(work, &axes, both));
   const gconv_layer_problem problem = problem_of(work, both);
-  const bool constant = work->in[WEIGHTS]->data && (work->in_count <= BIASES || !work->in[BIASES] || work->in[BIASES]->data);
-  return gconv_solver_create(work, &problem, constant, (gconv_solver **)solver);
-}
-
-static void release(void *solver) {
-  gconv_solver_free(solver);
+  return gconv_solver_create(work, &problem, (gconv_solver **)solver);
 }
 
 static size_t map_floats(const gconv_layer_problem *p) {
@@ -306,6 +289,7 @@ static rules transpose_rules = {STRING("auto_pad"),
 
 const gconv_node_kind gconv_node_kinds_conv_transpose[] = {
     GCONV_NODE_KIND_OF("ConvTranspose", 1, NEWEST, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, transpose_rules,
-                       0, sizeof(settings), parse, shape, run, workspace, window, prepare, release, tell, NULL, NULL, false),
+                       0, sizeof(settings), parse, shape, run, workspace, window, prepare, gconv_solver_free, tell, NULL,
+                       NULL, false),
     GCONV_NODE_KIND_END,
 };

@@ -16,24 +16,16 @@ typedef struct settings {
 } settings;
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
-  static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
+  static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
   settings *s = made;
-  const gconv_onnx_attribute *named = gconv_onnx_find_attribute(node, "mode");
-  const gconv_onnx_attribute *pads = gconv_onnx_find_attribute(node, "pads");
-  size_t at = 0;
+  int32_t choice = CONSTANT;
   (void)kind;
-  while (named && at < sizeof names / sizeof *names && (!named->text || strcmp(named->text, names[at]) != 0))
-    at++;
-  if (at == sizeof names / sizeof *names || (at == WRAP && opset < 19))
-    return gconv_fail(GCONV_BAD_FILE, "has a mode that is none of constant, reflect, edge and, from opset 19 on, wrap");
-  s->mode = (mode)at;
+  GCONV_TRY(gconv_node_attribute_choice(node, "mode", modes, &choice));
+  if (choice == WRAP && opset < 19)
+    return gconv_fail(GCONV_BAD_FILE, "wraps, which this operator does from opset 19 on");
+  s->mode = (mode)choice;
   s->value = gconv_onnx_number_of(node, "value", 0);
-  s->given = pads != NULL;
-  if (pads && pads->integers.count > 2 * GCONV_TENSOR_AXES)
-    return gconv_fail(GCONV_BAD_FILE, "has %zu pads", pads->integers.count);
-  for (size_t i = 0; pads && i < pads->integers.count; i++)
-    s->pads.number[s->pads.count++] = pads->integers.numbers[i];
-  return GCONV_OK;
+  return gconv_node_attribute_list(node, "pads", INT64_MIN, INT64_MAX, &s->pads, &s->given);
 }
 
 /* Sets before[] and after[] for each axis of the input. */

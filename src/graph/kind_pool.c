@@ -10,41 +10,27 @@
 
 enum { DIMENSIONS = 3, LARGEST_WINDOW = 1 << 20 };
 typedef enum member { LARGEST, AVERAGE } member;
-typedef enum pads { NOT_SET, VALID, SAME_UPPER, SAME_LOWER } pads;
 
 typedef struct settings {
   int32_t count; /* of dimensions that windows have */
   int64_t kernel[DIMENSIONS], stride[DIMENSIONS], dilation[DIMENSIONS], before[DIMENSIONS], after[DIMENSIONS];
-  pads automatic;
+  gconv_auto_pad padding;
   bool rounds_up, counts_padding;
 } settings;
 
 /* ---- Attributes ---- */
 
-/* Reads a list of `count` numbers from 0 or 1 on; without the attribute, all are `otherwise`. */
+/* Reads a list of `count` numbers; without the attribute, all are `otherwise`. */
 static gconv_status take(const gconv_onnx_node *node, const char *name, int32_t count, int64_t least, int64_t otherwise,
                          int64_t *numbers) {
-  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
-  if (a && a->integers.count != (size_t)count)
-    return gconv_fail(GCONV_BAD_FILE, "has %zu numbers in its attribute '%s', not %d", a->integers.count, name, count);
-  for (int32_t i = 0; i < count; i++) {
-    numbers[i] = a ? a->integers.numbers[i] : otherwise;
-    if (numbers[i] < least || numbers[i] > LARGEST_WINDOW)
-      return gconv_fail(GCONV_BAD_FILE, "has %" PRId64 " in its attribute '%s'", numbers[i], name);
-  }
+  gconv_node_integers list;
+  bool given;
+  GCONV_TRY(gconv_node_attribute_list(node, name, least, LARGEST_WINDOW, &list, &given));
+  if (given && list.count != count)
+    return gconv_fail(GCONV_BAD_FILE, "has %d numbers in its attribute '%s', not %d", list.count, name, count);
+  for (int32_t i = 0; i < count; i++)
+    numbers[i] = given ? list.number[i] : otherwise;
   return GCONV_OK;
-}
-
-static gconv_status take_automatic(const gconv_onnx_node *node, pads *pads_of) {
-  static const char *const names[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
-  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, "auto_pad");
-  for (size_t i = 0; a && i < sizeof names / sizeof *names; i++)
-    if (a->text && strcmp(a->text, names[i]) == 0) {
-      *pads_of = (pads)i;
-      return GCONV_OK;
-    }
-  return a ? gconv_fail(GCONV_BAD_FILE, "has an 'auto_pad' that is none of NOTSET, SAME_UPPER, SAME_LOWER and VALID")
-           : GCONV_OK;
 }
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
@@ -65,7 +51,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   memcpy(s->after, both + s->count, (size_t)s->count * sizeof *both);
   s->rounds_up = gconv_onnx_integer_of(node, "ceil_mode", 0) != 0;
   s->counts_padding = gconv_onnx_integer_of(node, "count_include_pad", 0) != 0;
-  return take_automatic(node, &s->automatic);
+  return gconv_node_attribute_auto_pad(node, &s->padding);
 }
 
 /* ---- Windows ---- */
@@ -96,10 +82,10 @@ static gconv_status find_span(const gconv_node_work *work, int32_t i, span *d) {
   if (from < 0)
     return GCONV_OK;
   *d = (span){in->shape[2 + from], 0, s->kernel[from], s->stride[from], s->dilation[from], s->before[from], s->after[from]};
-  if (s->automatic == VALID)
+  if (s->padding == GCONV_AUTO_PAD_VALID)
     d->before = d->after = 0;
-  if (d->in > 0 && (s->automatic == SAME_UPPER || s->automatic == SAME_LOWER)) {
-    pad_same(d, s->automatic == SAME_LOWER);
+  if (d->in > 0 && (s->padding == GCONV_AUTO_PAD_SAME_UPPER || s->padding == GCONV_AUTO_PAD_SAME_LOWER)) {
+    pad_same(d, s->padding == GCONV_AUTO_PAD_SAME_LOWER);
     return GCONV_OK;
   }
   const int64_t room = d->in + d->before + d->after - extent(d);

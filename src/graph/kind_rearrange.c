@@ -14,35 +14,21 @@ typedef struct settings {
   gconv_node_integers list, starts, ends; /* list: perm of Transpose, split of Split, axes of Slice */
 } settings;
 
-static gconv_status take_list(const gconv_onnx_node *node, const char *name, gconv_node_integers *list, bool *has) {
-  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
-  const size_t most = sizeof list->number / sizeof *list->number;
-  if (a && has)
-    *has = true;
-  if (a && a->integers.count > most)
-    return gconv_fail(GCONV_UNSUPPORTED, "has %zu numbers in its attribute '%s': %zu are the most", a->integers.count, name,
-                      most);
-  for (size_t i = 0; a && i < a->integers.count; i++)
-    list->number[list->count++] = a->integers.numbers[i];
-  return GCONV_OK;
-}
-
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  const gconv_onnx_attribute *mode = gconv_onnx_find_attribute(node, "mode");
+  static const char *const modes[] = {"DCR", "CRD", NULL}, *const lists[] = {"perm", "split", "axes"};
+  int32_t mode = 0;
   (void)kind;
   (void)opset;
   s->axis = gconv_onnx_integer_of(node, "axis", 0);
   s->block = gconv_onnx_integer_of(node, "blocksize", 0);
   s->parts = gconv_onnx_integer_of(node, "num_outputs", 0);
-  s->columns_first = mode && mode->text && strcmp(mode->text, "CRD") == 0;
-  if (mode && !s->columns_first && (!mode->text || strcmp(mode->text, "DCR") != 0))
-    return gconv_fail(GCONV_BAD_FILE, "has a mode that is neither DCR nor CRD");
-  GCONV_TRY(take_list(node, "perm", &s->list, &s->has_list));
-  GCONV_TRY(take_list(node, "split", &s->list, &s->has_list));
-  GCONV_TRY(take_list(node, "axes", &s->list, &s->has_list));
-  GCONV_TRY(take_list(node, "starts", &s->starts, NULL));
-  return take_list(node, "ends", &s->ends, NULL);
+  GCONV_TRY(gconv_node_attribute_choice(node, "mode", modes, &mode));
+  s->columns_first = mode == 1;
+  for (size_t i = 0; i < sizeof lists / sizeof *lists && !s->has_list; i++) /* an operator has one of them */
+    GCONV_TRY(gconv_node_attribute_list(node, lists[i], INT64_MIN, INT64_MAX, &s->list, &s->has_list));
+  GCONV_TRY(gconv_node_attribute_list(node, "starts", INT64_MIN, INT64_MAX, &s->starts, NULL));
+  return gconv_node_attribute_list(node, "ends", INT64_MIN, INT64_MAX, &s->ends, NULL);
 }
 
 /* Sets step[] to the distances of neighbours along each axis. */
@@ -211,18 +197,16 @@ typedef struct cut {
   int64_t start[GCONV_TENSOR_AXES], step[GCONV_TENSOR_AXES], count[GCONV_TENSOR_AXES];
 } cut;
 
-/* Takes elements start, start + step ... before `end` of an axis, as Python does: positions from the end may be negative,
- * and what lies outside is left out. */
+/* Takes elements start, start + step ... before `end` of an axis. Positions from the end may be negative. A start or an end
+ * outside is moved to the nearest element; an end, to the place before the first or after the last one. */
 static gconv_status cut_axis(int64_t size, int64_t start, int64_t end, int64_t step, cut *c, int32_t axis) {
-  const int64_t lowest = step < 0 ? -1 : 0, highest = step < 0 ? size - 1 : size;
+  const bool back = step < 0;
   if (step == 0 || step == INT64_MIN)
     return gconv_fail(GCONV_BAD_FILE, "has a step of %" PRId64, step);
   start += start < 0 ? size : 0;
   end += end < 0 ? size : 0;
-  start = start < lowest ? lowest : start > highest ? highest : start;
-  end = end < lowest ? lowest : end > highest ? highest : end;
-  if (start < 0) /* backwards from before the first element: no elements */
-    start = end = 0;
+  start = start < 0 ? 0 : start > size - back ? size - back : start;
+  end = end < -back ? -back : end > size - back ? size - back : end;
   const int64_t span = step > 0 ? end - start : start - end, pace = step > 0 ? step : -step;
   c->start[axis] = start;
   c->step[axis] = step;

@@ -29,18 +29,15 @@ typedef struct settings {
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  const gconv_onnx_attribute *axes = gconv_onnx_find_attribute(node, "axes");
+  const bool is_place = kind->code >= PLACE_OF_LARGEST;
   (void)opset;
   s->keeps = gconv_onnx_integer_of(node, "keepdims", 1) != 0;
   s->nothing = gconv_onnx_integer_of(node, "noop_with_empty_axes", 0) != 0;
   s->last = gconv_onnx_integer_of(node, "select_last_index", 0) != 0;
-  s->given = axes != NULL || kind->code >= PLACE_OF_LARGEST;
-  if (axes && axes->integers.count > GCONV_TENSOR_AXES)
-    return gconv_fail(GCONV_BAD_FILE, "lists %zu axes", axes->integers.count);
-  for (size_t i = 0; axes && i < axes->integers.count; i++)
-    s->axes.number[s->axes.count++] = axes->integers.numbers[i];
-  if (kind->code >= PLACE_OF_LARGEST)
-    s->axes.number[s->axes.count++] = gconv_onnx_integer_of(node, "axis", 0);
+  GCONV_TRY(gconv_node_attribute_list(node, "axes", INT64_MIN, INT64_MAX, &s->axes, &s->given));
+  if (is_place)
+    s->axes = (gconv_node_integers){{gconv_onnx_integer_of(node, "axis", 0)}, 1};
+  s->given = s->given || is_place;
   return GCONV_OK;
 }
 

@@ -26,32 +26,17 @@ static const char *const policies[] = {"stretch", "not_larger", "not_smaller", N
 
 typedef struct settings {
   int32_t mode, coordinates, rounding, policy;
-  bool antialias, excludes, scales_given;
+  bool antialias, excludes;
   float cubic, outside;
-  int32_t axis_count;
-  int64_t axes[GCONV_TENSOR_AXES];
+  gconv_node_integers axes;        /* none: all */
   float scales[GCONV_TENSOR_AXES]; /* of Upsample's attribute */
   int32_t scale_count;
 } settings;
 
 /* ---- Attributes ---- */
 
-/* Sets *choice to the number of the attribute's text in the list. */
-static gconv_status choose(const gconv_onnx_node *node, const char *name, const char *const *list, int32_t *choice) {
-  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
-  if (!a)
-    return GCONV_OK;
-  for (int32_t i = 0; list[i]; i++)
-    if (a->text && strcmp(a->text, list[i]) == 0) {
-      *choice = i;
-      return GCONV_OK;
-    }
-  return gconv_fail(GCONV_UNSUPPORTED, "has the %s '%.40s', which is not computed here", name, a->text ? a->text : "");
-}
-
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  const gconv_onnx_attribute *axes = gconv_onnx_find_attribute(node, "axes");
   const gconv_onnx_attribute *scales = gconv_onnx_find_attribute(node, "scales");
   const gconv_onnx_attribute *named = gconv_onnx_find_attribute(node, "mode");
   s->coordinates = opset < 11 ? ASYMMETRIC : HALF_PIXEL;
@@ -59,18 +44,17 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   if (named && named->text && strcmp(named->text, "bilinear") == 0) /* of Upsample, opset 1 to 7 */
     s->mode = LINEAR;
   else
-    GCONV_TRY(choose(node, "mode", modes, &s->mode));
-  GCONV_TRY(choose(node, "coordinate_transformation_mode", coordinate_names, &s->coordinates));
-  GCONV_TRY(choose(node, "nearest_mode", roundings, &s->rounding));
-  GCONV_TRY(choose(node, "keep_aspect_ratio_policy", policies, &s->policy));
+    GCONV_TRY(gconv_node_attribute_choice(node, "mode", modes, &s->mode));
+  GCONV_TRY(gconv_node_attribute_choice(node, "coordinate_transformation_mode", coordinate_names, &s->coordinates));
+  GCONV_TRY(gconv_node_attribute_choice(node, "nearest_mode", roundings, &s->rounding));
+  GCONV_TRY(gconv_node_attribute_choice(node, "keep_aspect_ratio_policy", policies, &s->policy));
   s->antialias = gconv_onnx_integer_of(node, "antialias", 0) != 0;
   s->excludes = gconv_onnx_integer_of(node, "exclude_outside", 0) != 0;
   s->cubic = gconv_onnx_number_of(node, "cubic_coeff_a", -0.75F);
   s->outside = gconv_onnx_number_of(node, "extrapolation_value", 0);
-  if ((axes && axes->integers.count > GCONV_TENSOR_AXES) || (scales && scales->float_count > GCONV_TENSOR_AXES))
+  GCONV_TRY(gconv_node_attribute_list(node, "axes", INT64_MIN, INT64_MAX, &s->axes, NULL));
+  if (s->axes.count > GCONV_TENSOR_AXES || (scales && scales->float_count > GCONV_TENSOR_AXES))
     return gconv_fail(GCONV_UNSUPPORTED, "resizes more than %d axes", GCONV_TENSOR_AXES);
-  for (size_t i = 0; axes && i < axes->integers.count; i++)
-    s->axes[s->axis_count++] = axes->integers.numbers[i];
   for (size_t i = 0; scales && i < scales->float_count; i++)
     s->scales[s->scale_count++] = scales->floats[i];
   (void)kind;
@@ -149,13 +133,13 @@ static gconv_status find_changes(const gconv_node_work *work, change changes[GCO
   const gconv_tensor *in = work->in[0];
   const bool modern = work->opset >= 11;
   const gconv_tensor *scales = given(work, modern ? 2 : 1), *sizes = modern ? given(work, 3) : NULL;
-  int32_t axes[GCONV_TENSOR_AXES], count = s->axis_count > 0 ? s->axis_count : in->axes;
+  int32_t axes[GCONV_TENSOR_AXES], count = s->axes.count > 0 ? s->axes.count : in->axes;
   for (int32_t i = 0; i < in->axes; i++)
     changes[i] = (change){in->shape[i], in->shape[i], 1, 0, 1};
   for (int32_t i = 0; i < count; i++) {
     axes[i] = i;
-    if (s->axis_count > 0)
-      GCONV_TRY(gconv_tensor_axis(s->axes[i], in->axes, &axes[i]));
+    if (s->axes.count > 0)
+      GCONV_TRY(gconv_tensor_axis(s->axes.number[i], in->axes, &axes[i]));
   }
   if (s->coordinates == CROP)
     GCONV_TRY(take_regions(work, axes, count, changes));

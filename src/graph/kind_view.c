@@ -11,22 +11,16 @@ typedef struct settings {
   int64_t axis;
   bool zeros;                 /* of Reshape: a size of 0 is 0, not the size of the input */
   bool given;                 /* the axes are an attribute */
-  gconv_node_integers listed; /* those */
+  gconv_node_integers listed; /* the axes, if given */
 } settings;
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  const gconv_onnx_attribute *axes = gconv_onnx_find_attribute(node, "axes");
   (void)kind;
   (void)opset;
   s->axis = gconv_onnx_integer_of(node, "axis", 1);
   s->zeros = gconv_onnx_integer_of(node, "allowzero", 0) != 0;
-  s->given = axes != NULL;
-  if (axes && axes->integers.count > 2 * GCONV_TENSOR_AXES)
-    return gconv_fail(GCONV_BAD_FILE, "lists %zu axes", axes->integers.count);
-  for (size_t i = 0; axes && i < axes->integers.count; i++)
-    s->listed.number[s->listed.count++] = axes->integers.numbers[i];
-  return GCONV_OK;
+  return gconv_node_attribute_list(node, "axes", INT64_MIN, INT64_MAX, &s->listed, &s->given);
 }
 
 static gconv_status shape_reshape(const gconv_node_work *work, const gconv_node_kind *kind) {

@@ -171,3 +171,49 @@ gconv_status gconv_node_attribute_tensor(const gconv_onnx_node *node, const char
   *tensor = (gconv_tensor){.type = GCONV_TENSOR_F32};
   return a && a->tensor.name ? gconv_tensor_of_onnx(node->file, &a->tensor, tensor) : GCONV_OK;
 }
+
+/* ---- Attributes ---- */
+
+gconv_status gconv_node_attribute_list(const gconv_onnx_node *node, const char *name, int64_t least, int64_t most,
+                                       gconv_node_integers *list, bool *given) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
+  const size_t room = sizeof list->number / sizeof *list->number;
+  *list = (gconv_node_integers){{0}, 0};
+  if (given)
+    *given = a != NULL;
+  if (a && a->integers.count > room)
+    return gconv_fail(GCONV_UNSUPPORTED, "has %zu numbers in its attribute '%s': %zu are the most", a->integers.count, name,
+                      room);
+  for (size_t i = 0; a && i < a->integers.count; i++) {
+    const int64_t number = a->integers.numbers[i];
+    if (number < least || number > most)
+      return gconv_fail(GCONV_BAD_FILE, "has %" PRId64 " in its attribute '%s', not %" PRId64 " to %" PRId64, number, name,
+                        least, most);
+    list->number[list->count++] = number;
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_node_attribute_choice(const gconv_onnx_node *node, const char *name, const char *const *texts,
+                                         int32_t *choice) {
+  const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, name);
+  for (int32_t i = 0; a && texts[i]; i++)
+    if (a->text && strcmp(a->text, texts[i]) == 0) {
+      *choice = i;
+      return GCONV_OK;
+    }
+  return a ? gconv_fail(GCONV_UNSUPPORTED, "has the %s '%.40s', which is not computed here", name, a->text ? a->text : "")
+           : GCONV_OK;
+}
+
+gconv_status gconv_node_attribute_auto_pad(const gconv_onnx_node *node, gconv_auto_pad *padding) {
+  static const char *const texts[] = {[GCONV_AUTO_PAD_NOTSET] = "NOTSET",
+                                      [GCONV_AUTO_PAD_SAME_UPPER] = "SAME_UPPER",
+                                      [GCONV_AUTO_PAD_SAME_LOWER] = "SAME_LOWER",
+                                      [GCONV_AUTO_PAD_VALID] = "VALID",
+                                      NULL};
+  int32_t choice = GCONV_AUTO_PAD_NOTSET;
+  GCONV_TRY(gconv_node_attribute_choice(node, "auto_pad", texts, &choice));
+  *padding = (gconv_auto_pad)choice;
+  return GCONV_OK;
+}

@@ -164,6 +164,24 @@ void gconv_node_share(const gconv_node_work *work, int64_t count, int64_t grain,
 /* Fails with GCONV_UNSUPPORTED and "takes float32 here, not int64" unless the input has this type. */
 gconv_status gconv_node_need_type(const gconv_node_work *work, int32_t input, gconv_tensor_type type);
 
+/* Reads a list among the attributes: numbers from `least` to `most`, at most as many as gconv_node_integers holds. If the
+ * node has none, list->count becomes 0, and *given false; given may be NULL. */
+gconv_status gconv_node_attribute_list(const gconv_onnx_node *node, const char *name, int64_t least, int64_t most,
+                                       gconv_node_integers *list, bool *given);
+/* Sets *choice to the number of an attribute's text among `texts`, which NULL ends; leaves it if the node has none. */
+gconv_status gconv_node_attribute_choice(const gconv_onnx_node *node, const char *name, const char *const *texts,
+                                         int32_t *choice);
+
+/* How the attribute auto_pad lets windows be padded: as the attribute pads says, so that there is an output for each stride,
+ * with the odd pad after or before the image, or not. */
+typedef enum gconv_auto_pad {
+  GCONV_AUTO_PAD_NOTSET,
+  GCONV_AUTO_PAD_SAME_UPPER,
+  GCONV_AUTO_PAD_SAME_LOWER,
+  GCONV_AUTO_PAD_VALID
+} gconv_auto_pad;
+gconv_status gconv_node_attribute_auto_pad(const gconv_onnx_node *node, gconv_auto_pad *padding);
+
 /* Reads a tensor among the attributes; its data are for gconv_release(). If the node has none, they are NULL. */
 gconv_status gconv_node_attribute_tensor(const gconv_onnx_node *node, const char *name, gconv_tensor *tensor);
 /* The same of an initialiser or Constant. Fails, naming it, if it is larger than its file, or of a type that is not read. */

@@ -249,7 +249,7 @@ static gconv_status fill_node(reading *r, const gconv_onnx_node *n, const gconv_
   const char *output = gconv_onnx_output(n), *called = n->name && *n->name ? n->name : output ? output : "";
   node->kind = kind;
   node->in_count = count_names(n->inputs, n->input_count);
-  node->out_count = count_names(n->outputs, n->output_count);
+  node->out_count = kind->most_out == GCONV_ANY_NUMBER ? n->output_count : count_names(n->outputs, n->output_count);
   GCONV_TRY(check_counts(n, kind, node));
   GCONV_TRY(gconv_onnx_check_attributes(n, kind->rules, r->graph->opset));
   node->name = gconv_printable_copy(called, SHOWN_BYTES);

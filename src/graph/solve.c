@@ -21,12 +21,13 @@ static gconv_status choose(const gconv_node_work *work, gconv_layer_choice *choi
   return status;
 }
 
-gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_problem *problem, bool constant,
-                                 gconv_solver **solver) {
+gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_problem *problem, gconv_solver **solver) {
   gconv_solver *made;
   GCONV_NEW(made, 1, "has no memory for its weights");
   const size_t limit = work->options->workspace_bytes;
-  made->constant = constant;
+  made->constant = true;
+  for (int32_t i = 1; i < work->in_count; i++)
+    made->constant = made->constant && (!work->in[i] || work->in[i]->data);
   made->choice.whole = *problem;
   made->choice.whole.math = work->options->math;
   made->choice.whole.workspace_limit = limit > 0 ? limit : DEFAULT_WORKSPACE;
@@ -40,7 +41,8 @@ gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_
   return status;
 }
 
-void gconv_solver_free(gconv_solver *solver) {
+void gconv_solver_free(void *prepared) {
+  gconv_solver *solver = prepared;
   if (solver)
     gconv_release(solver->weights);
   free(solver);

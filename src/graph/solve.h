@@ -15,11 +15,10 @@ typedef struct gconv_solver {
 } gconv_solver;
 
 /* Chooses an algorithm for a problem whose shapes, strides and padding are set; math and the limit of the workspace are
- * those of the node's options. constant: the weights are the same in each run. gconv_solver_free() frees the solver, and
- * allows NULL. */
-gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_problem *problem, bool constant,
-                                 gconv_solver **solver);
-void gconv_solver_free(gconv_solver *solver);
+ * those of the node's options. Inputs of the node after the first one are weights and biases. */
+gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_problem *problem, gconv_solver **solver);
+/* Frees a gconv_solver: it is release() of kinds that prepare one. NULL is allowed. */
+void gconv_solver_free(void *solver);
 
 /* Returns the bytes of workspace of a run, in whole cache lines. */
 size_t gconv_solver_workspace(const gconv_solver *solver, const gconv_node_work *work);

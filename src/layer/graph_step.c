@@ -41,10 +41,15 @@ static gconv_status make_plan(const gconv_graph *graph, const gconv_graph_option
 
 enum { LARGEST_MULTIPLE = 128 };
 
+/* Whether a result has a whole number of elements for each input, or the other way round. */
+static bool is_ratio(int32_t made, int32_t size) {
+  return made % size == 0 || size % made == 0;
+}
+
 /* Returns how many elements a result has of `size` inputs, if it has `made` of `padded` ones; 0: that is no whole number. */
 static int32_t cut(int32_t made, int32_t padded, int32_t size) {
   const int64_t whole = (int64_t)made * size;
-  return whole % padded == 0 && (made % padded == 0 || padded % made == 0) ? (int32_t)(whole / padded) : 0;
+  return whole % padded == 0 && is_ratio(made, padded) ? (int32_t)(whole / padded) : 0;
 }
 
 /* Plans the graph for images whose sides are padded to multiples of 2, 4, 8 ...: the first for which it works. *shape
@@ -66,8 +71,6 @@ static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph
     made.height = cut(made.height, padded.height, shape->height);
     made.width = cut(made.width, padded.width, shape->width);
     if (made.height > 0 && made.width > 0) {
-      gconv_remark("%s: takes images whose sides are multiples of %d: they are padded by reflection, and results are cut",
-                   graph->path, multiple);
       *shape = made;
       return GCONV_OK;
     }
@@ -77,21 +80,26 @@ static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph
   return GCONV_UNSUPPORTED;
 }
 
+/* Plans the graph for images as they are, or padded: where it cannot be planned otherwise, or where its result would have
+ * some rows or columns more or fewer than the image, as networks have that shrink an image and enlarge it again. */
 static gconv_status make_any_plan(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
                                   gconv_graph_plan **plan) {
   const gconv_image image = *shape;
-  const gconv_status status = make_plan(graph, options, shape, plan);
-  if (status != GCONV_BAD_FILE && status != GCONV_UNSUPPORTED)
-    return status;
+  gconv_graph_plan *padded = NULL;
   char text[1000]; /* why it cannot be planned for this size */
+  const gconv_status status = make_plan(graph, options, shape, plan);
+  if (status == GCONV_OK ? is_ratio(shape->height, image.height) && is_ratio(shape->width, image.width)
+                         : status != GCONV_BAD_FILE && status != GCONV_UNSUPPORTED)
+    return status;
   snprintf(text, sizeof text, "%s", gconv_last_error());
-  gconv_graph_plan_free(*plan);
-  *plan = NULL;
-  *shape = image;
-  if (make_padded_plan(graph, options, shape, plan) == GCONV_OK)
+  gconv_image made = image;
+  if (make_padded_plan(graph, options, &made, &padded) == GCONV_OK) {
+    gconv_graph_plan_free(*plan);
+    *plan = padded;
+    *shape = made;
     return GCONV_OK;
-  *shape = image;
-  return gconv_fail(status, "%s", text);
+  }
+  return status == GCONV_OK ? GCONV_OK : gconv_fail(status, "%s", text);
 }
 
 /* The place in an image of `size` of element `at` of a padded one: reflected, or the last if the image is too small. */

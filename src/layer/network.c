@@ -314,7 +314,7 @@ static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
 static gconv_status resolve_graph(gconv_network_plan *network, const gconv_graph *graph,
                                   const gconv_network_options *options) {
   const gconv_graph_options how = {network->base.device, options->algorithm,       options->without,
-                                   options->math,        options->workspace_bytes, true};
+                                   options->math,        options->workspace_bytes, false};
   if (network->base.device->type != &gconv_device_type_cpu)
     return gconv_fail(GCONV_UNSUPPORTED, "this network is a graph: it runs on the CPU: take -d cpu");
   network->count = 1;

@@ -27,6 +27,16 @@ def larger():
     return graph(nodes, {"x": np.zeros((1, 3, 4, 4), np.float32)}, constants={"w": one, "one": np.float32(1)}, shapes={"x": ANY})
 
 
+def shrinking(joins):
+    """Shrinks an image to a quarter and enlarges it again: to other sizes than it had, unless they are multiples of 4. If it
+    joins the result with the image, only such sizes work."""
+    down, up = RANDOM.normal(size=(3, 3, 3, 3)).astype(np.float32) / 6, np.array([1, 1, 4, 4], np.float32)
+    nodes = [node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1], strides=[2, 2]), node("Relu", ["a"], "b"),
+             node("Conv", ["b", "w"], "c", pads=[1, 1, 1, 1], strides=[2, 2]), node("Resize", ["c", "", "up"], "d", mode="nearest")]
+    nodes.append(node("Add", ["x", "d"], "y") if joins else node("Neg", ["d"], "y"))
+    return graph(nodes, {"x": np.zeros((1, 3, 4, 4), np.float32)}, constants={"w": down, "up": up}, shapes={"x": ANY})
+
+
 class Networks(CommandTest):
     def model(self, contents, name="m.onnx"):
         (self.folder / name).write_bytes(contents)
@@ -56,6 +66,18 @@ class Networks(CommandTest):
     def assert_like(self, name, wanted):
         wanted = np.clip(wanted[0].transpose(1, 2, 0) * 255, 0, 255)
         self.assertLessEqual(np.abs(self.pixels(name)[..., :3] - wanted).max(), 0.501)
+
+    def test_sides_that_must_be_multiples(self):
+        """Images are padded by reflection, and their results are cut."""
+        x = RANDOM.normal(size=(1, 3, 18, 21)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        np.save(self.folder / "padded.npy", np.pad(x, ((0, 0), (0, 0), (0, 2), (0, 3)), "reflect"))
+        for joins in (True, False):
+            with self.subTest(joins=joins):
+                self.model(shrinking(joins))
+                self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", "y.npy")
+                self.gconv("-i", "padded.npy", "-f", "m.onnx", "-o", "whole.npy")
+                np.testing.assert_array_equal(np.load(self.folder / "y.npy"), np.load(self.folder / "whole.npy")[..., :18, :21])
 
     def test_pictures_of_another_size(self):
         pixels = RANDOM.integers(0, 256, (8, 10, 4)).astype(np.uint8)

@@ -77,6 +77,8 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("Concat", [X, X[:, :1], X[:, 1:3]], {"axis": 1}, np.concatenate([X, X[:, :1], X[:, 1:3]], 1)),
     ("Concat", [X, X[..., :2]], {"axis": -1}, np.concatenate([X, X[..., :2]], -1)),
     ("Slice", [X, I64(3, 6), I64(0, -100), I64(1, 3), I64(-1, -2)], {}, X[:, 3:0:-1, :, 6::-2]),
+    ("Slice", [X, I64(-100), I64(-100), I64(3), I64(-1)], {}, X[..., :1]),  # a start before the first element is the first
+    ("Slice", [X, I64(2), I64(-(2**63)), I64(3), I64(-2)], {}, X[..., 2::-2]),
     ("Slice", [X], {"starts": [1, -3], "ends": [100, -1], "axes": [2, 3]}, X[:, :, 1:, -3:-1], 9),
     ("Gather", [X, I64(2, -1, 2)], {"axis": 3}, X[..., [2, -1, 2]]),
     ("Expand", [X[:, :1], I64(3, 1, 4, 1, 1)], {}, np.broadcast_to(X[:, :1], (3, 2, 4, 5, 7))),
@@ -143,6 +145,11 @@ REFUSED = [  # operator, inputs, attributes, what the program says
     ("MaxPool", [X], {"kernel_shape": [6, 1]}, "larger than its input"),
     ("BatchNormalization", [X, C[:3], C, C, C], {}, "a list of 4 numbers"),
     ("ConvTranspose", [X, W[:3]], {}, "filters for 3 channels"),
+    ("ConvTranspose", [X, W], {"kernel_shape": [3, 3]}, "not the size of its weights"),
+    ("ConvTranspose", [X, W], {"auto_pad": "SAME"}, "the auto_pad 'SAME'"),
+    ("MaxPool", [X], {"kernel_shape": [2, 2], "strides": [0, 1]}, "0 in its attribute 'strides'"),
+    ("Pad", [X, I64(0, 0, 1, 0, 0, 0, 0, 0), np.int64(1)], {}, "takes float32 here as input 2"),
+    ("Pad", [X, I64(0, 0, 1, 0, 0, 0, 0, 0)], {"mode": "mirror"}, "the mode 'mirror'"),
     ("ConvTranspose", [X, W], {"pads": [9, 9, 9, 9]}, "leaves no output"),
     ("MatMul", [A, B[:, :5]], {}, "do not fit together"),
     ("Resize", [X, "", np.array([1, 1, 2], np.float32)], {}, "one for each axis"),
@@ -174,6 +181,10 @@ class Nodes(unittest.TestCase):
         first, second = run(model, [X], outputs=2)
         np.testing.assert_array_equal(first, X[:, :, :2])
         np.testing.assert_array_equal(second, X[:, :, 2:])
+
+    def test_last_part_left_out(self):
+        model = graph([node("Split", ["x"], "a", further=["b", "", ""], axis=1)], {"x": X}, ("b",), opset=13)
+        np.testing.assert_array_equal(run(model, [X])[0], X[:, 1:2])
 
     def test_refused(self):
         for op, inputs, attributes, words in REFUSED:

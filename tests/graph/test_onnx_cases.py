@@ -138,6 +138,24 @@ class Kinds(unittest.TestCase):
         wanted = conv(IMAGE[:, :, :1], w[:, :, None], b, strides=(1, 2), pads=(0, 1, 0, 2), group=2)[:, :, 0]
         self.check("Conv", [IMAGE[:, :, 0], w, b], {"group": 2, "strides": [2], "pads": [1, 2]}, wanted)
 
+    def test_activations_after_conv(self):
+        """What follows a convolution is computed with it only if that is the same."""
+        w, b = weights(5, 4, 3, 3), weights(5)
+        sums = conv(IMAGE, w, b)
+        for wanted, last, more in (
+            (np.clip(sums, -0.25, 0.25), "Clip", {"low": np.float32(-0.25), "high": np.float32(0.25)}),
+            (np.clip(sums, 0, 0.25), "Clip", {"low": np.float32(0), "high": np.float32(0.25)}),
+            (np.maximum(sums, -0.25), "Clip", {"low": np.float32(-0.25)}),
+            (np.maximum(sums, 0), "Clip", {"low": np.float32(0)}),
+            (np.maximum(sums, 0), "Relu", {}),
+            (np.where(sums < 0, 0.01 * sums, sums), "LeakyRelu", {}),
+            (np.tanh(sums), "Tanh", {}),
+        ):
+            with self.subTest(last=last, more=more):
+                nodes = [node("Conv", ["x", "w", "b"], "a"), node(last, ["a", *more], "y")]
+                made = run(graph(nodes, {"x": IMAGE}, constants={"w": w, "b": b} | more), [IMAGE])
+                np.testing.assert_allclose(made[0], wanted, rtol=2e-6, atol=2e-6)
+
     def test_fused(self):
         """A scale, a shift and an activation become a part of the convolution, but not where its result is needed."""
         w, b, scale, shift = weights(5, 4, 3, 3), weights(5), weights(5, 1, 1) + 1, weights(1, 5, 1, 1)
@@ -171,8 +189,8 @@ class Kinds(unittest.TestCase):
             ("leaves no output", (5, 4, 10, 3), {}),
             ("kernel_shape that is not", w.shape, {"kernel_shape": [3, 2]}),
             ("3 numbers as strides", w.shape, {"strides": [1, 1, 1]}),
-            ("has the strides 0", w.shape, {"strides": [0, 1]}),
-            ("has the pads -1", w.shape, {"pads": [-1, 0, 0, 0]}),
+            ("has 0 in its attribute 'strides'", w.shape, {"strides": [0, 1]}),
+            ("has -1 in its attribute 'pads'", w.shape, {"pads": [-1, 0, 0, 0]}),
             ("auto_pad 'MOST'", w.shape, {"auto_pad": "MOST"}),
             ("0 groups", w.shape, {"group": 0}),
         ):
