@@ -10,7 +10,7 @@
 #ifdef __clang__
 #define NO_DEPENDENCES
 #else
-#define NO_DEPENDENCES _Pragma("GCC ivdep") /* out is apart from an input, or just the same memory */
+#define NO_DEPENDENCES _Pragma("GCC ivdep") /* out does not overlap an input, or is the same memory */
 #endif
 
 /* y = an expression of x and of the settings s. */
@@ -67,7 +67,7 @@
     BINARY_BODY(T, R, expression)                                                                                           \
   }
 
-/* NaN stays NaN in all of them. */
+/* These functions keep NaN. */
 GCONV_INLINE float clamp(float x, float low, float high) {
   x = x < low ? low : x;
   return x > high ? high : x;
@@ -131,7 +131,7 @@ BINARY(largest, larger(a, b))
 BINARY(prelu, a < 0 ? a * b : a)
 BINARY_PLAIN(float_modulo, float, float, modulo_of_floats(a, b, s->remainder))
 
-/* Pow: 2, 1/2 and 1 are what models have. */
+/* Pow: the exponents of most models are 2 and 1/2. */
 BINARY_PLAIN(any_power, float, float, powf(a, b))
 UNARY(squared, x *x)
 static void power LOOP_PARAMETERS {
@@ -187,7 +187,7 @@ BINARY_PLAIN(both, bool, bool, a &&b)
 BINARY_PLAIN(either, bool, bool, a || b)
 BINARY_PLAIN(one_of, bool, bool, a != b)
 
-/* Where: the condition, then what is taken where it holds, and where it does not. */
+/* Inputs of Where: the condition, what is taken if it is true, and what is taken if it is false. */
 #define CHOICE(name, T)                                                                                                     \
   static void name LOOP_PARAMETERS {                                                                                        \
     const bool *where = in[0];                                                                                              \

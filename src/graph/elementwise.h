@@ -7,7 +7,7 @@
 
 typedef struct gconv_elementwise_settings {
   float alpha, beta, low, high;
-  int64_t axis;     /* up to opset 6: the axis of input 0 that the first axis of input 1 lies along; -1: the last axes fit */
+  int64_t axis;     /* up to opset 6: the axis of input 0 that matches the first axis of input 1; -1: the last axes match */
   bool by_suffix;   /* up to opset 6: input 1 is repeated along all other axes */
   bool approximate; /* Gelu by tanh */
   bool remainder;   /* Mod is that of C's fmod() and % */

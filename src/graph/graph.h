@@ -54,7 +54,7 @@ void gconv_graph_free(gconv_graph *graph);
 /* A node of a plan. */
 typedef struct gconv_graph_step {
   const gconv_graph_node *node;
-  const int32_t *in, *out; /* numbers of values, as the node has them; `out` of the last node that was fused with it */
+  const int32_t *in, *out; /* numbers of values: the node's own; but `out` is that of the last node fused with it */
   gconv_node_work work;    /* with tensors of the plan */
   bool view;               /* its output is the memory of its input: nothing runs */
   char *fused;             /* owned: the nodes that were fused with it, for people; or NULL */
@@ -64,16 +64,16 @@ typedef struct gconv_graph_step {
 /* Memory of the arena that a value has, alone or with its views. */
 typedef struct gconv_arena_block {
   size_t bytes, at;
-  int32_t first, last; /* the steps from and to which it is needed; -1 and `steps`: before the first, after the last */
-  int32_t value;       /* that it is for; -1: a workspace */
+  int32_t first, last; /* the first and the last step that need it; -1: before all steps; step_count: after them */
+  int32_t value;       /* the value that lies in it; -1: a workspace */
 } gconv_arena_block;
 
 typedef struct gconv_graph_plan {
   const gconv_graph *graph;
   gconv_graph_options options;
-  gconv_tensor *tensors; /* one for each value: type and shape; `data` of constants, of what was folded, and in the arena */
+  gconv_tensor *tensors; /* one for each value; `data`: of constants and folded values, and later in the arena */
   int32_t *block_of;     /* one for each value: its block; -1: none */
-  size_t *offset_of;     /* one for each value: the byte of the block that it begins with */
+  size_t *offset_of;     /* one for each value: the byte of its block where it begins */
   gconv_graph_step *steps;
   size_t step_count;
   gconv_arena_block *blocks;
@@ -86,9 +86,9 @@ typedef struct gconv_graph_plan {
   const gconv_tensor **pointers; /* the lists `in` and `out` of all steps */
 } gconv_graph_plan;
 
-/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. Of an input that has elements, they
- * are known while planning, so shapes may depend on them: each run must get the same. The graph, and what the options point
- * to, must outlive the plan. */
+/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. If an input has elements here, shapes
+ * may depend on them: each run must get the same elements. The graph, and what the options point to, must outlive the plan.
+ */
 gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs,
                                      const gconv_graph_options *options, gconv_graph_plan **plan);
 /* Frees the plan. NULL is allowed. */

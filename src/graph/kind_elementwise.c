@@ -34,7 +34,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
 }
 
 /* Up to opset 6, input 1 has some neighbouring axes of input 0, and is repeated along the others; without `broadcast`, both
- * have one shape. Makes of input 1 a tensor that NumPy repeats in the same way. */
+ * have one shape. Gives input 1 a shape that NumPy's rules repeat in the same way. */
 static gconv_status align_old(const gconv_node_work *work, const gconv_node_kind *kind, gconv_tensor *aligned) {
   const settings *s = work->settings;
   const gconv_tensor *a = work->in[0], *b = work->in[1];
@@ -119,7 +119,7 @@ static gconv_status run_old(const gconv_node_work *work, const gconv_node_kind *
   return run(&inner, kind);
 }
 
-/* Operators of any number of inputs: the first two, then the result and the next. */
+/* Operators of any number of inputs combine the first two, then the result and the next. */
 static gconv_status run_many(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_element_loop *loop = gconv_elementwise_loop(kind->code, work->in[0]->type);
   const gconv_tensor *pair[2] = {work->in[0], work->in[0]};
@@ -176,7 +176,7 @@ static gconv_status run_clip(const gconv_node_work *work, const gconv_node_kind 
 
 /* ---- Fusing ---- */
 
-/* Sets numbers[] to what a constant is for each channel, axis 1 of `out`. Returns false unless it is the same along all
+/* Sets numbers[c] to the constant's value for channel c, axis 1 of `out`. Returns false unless it is the same along all
  * other axes. */
 static bool read_channels(const gconv_tensor *constant, const gconv_tensor *out, float *numbers) {
   const int32_t channel_axis = constant ? constant->axes - (out->axes - 1) : 0;
@@ -217,7 +217,7 @@ static bool activation(const gconv_node_work *work, const gconv_node_kind *kind,
 
 /* ---- Attributes ---- */
 
-/* What alpha and beta are if a node does not say them. */
+/* Reads alpha and beta of a node. The arguments are their defaults. */
 static void read_alpha(const gconv_onnx_node *node, float alpha, float beta, settings *s) {
   s->alpha = gconv_onnx_number_of(node, "alpha", alpha);
   s->beta = gconv_onnx_number_of(node, "beta", gconv_onnx_number_of(node, "gamma", beta));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes whose output has the elements of input 0 in the same order: another shape, or none at all of a change. Where the
+/* Nodes whose output has the elements of input 0 in the same order, in another shape or unchanged. Where the
  * memory cannot be the same, elements are copied. */
 #include "bank/onnx_rules.h"
 #include "graph/node.h"
@@ -69,7 +69,7 @@ static gconv_status shape_flatten(const gconv_node_work *work, const gconv_node_
   return GCONV_OK;
 }
 
-/* Sets marked[] of axes that are listed, of `count` axes. */
+/* Sets marked[i] for each listed axis i of `count` axes. */
 static gconv_status mark_axes(const gconv_node_work *work, int32_t count, bool marked[GCONV_TENSOR_AXES], bool *listed) {
   const settings *s = work->settings;
   gconv_node_integers list = s->listed;

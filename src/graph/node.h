@@ -3,8 +3,8 @@
  * What each kind of nodes computes. A kind is an operator of ONNX in a range of opsets: a row of a table in the file of its
  * family, kind_<family>.c. kinds.def lists the families.
  *
- * A row has every field, or it does not compile (GCONV_NODE_KIND). What a file says of an operator that its row does not
- * understand is refused by name.
+ * A row has every field, or it does not compile (GCONV_NODE_KIND). Inputs, outputs and attributes that a row does not
+ * understand are refused by name.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ typedef struct gconv_graph_options {
   const char *algorithm, *without; /* of convolutions: as in gconv_network_options */
   gconv_math math;
   size_t workspace_bytes; /* 0: the default */
-  bool any_size;          /* heights and widths that the model says of its inputs need not be those of the image */
+  bool any_size;          /* the image may have another height and width than the model says */
 } gconv_graph_options;
 
 /* What follows a node, and is computed with it: out = activation(scale[c] * result + shift[c]), for channel c of axis 1. */
@@ -50,7 +50,7 @@ typedef struct gconv_node_work {
 typedef enum gconv_node_memory {
   GCONV_MEMORY_OWN,      /* never */
   GCONV_MEMORY_IN_PLACE, /* output 0 may be any one of the inputs */
-  GCONV_MEMORY_JOINED,   /* inputs, one after the other, may be the memory of output 0 already: run() leaves these alone */
+  GCONV_MEMORY_JOINED,   /* an input may already lie at its place in output 0: run() leaves it alone */
   GCONV_MEMORY_VIEW /* output 0 has the elements of input 0 in the same order: it is the same memory, and nothing runs */
 } gconv_node_memory;
 
@@ -72,7 +72,7 @@ typedef struct gconv_node_kind {
   int32_t since, until; /* the opsets in which it has this meaning, both included */
   int32_t least_in, most_in, least_out, most_out;
   uint32_t known;  /* a bit for each input whose elements shape() needs: it must be constant */
-  uint32_t unread; /* a bit for each input whose elements nobody reads, but at most its shape: of Shape, input 0 */
+  uint32_t unread; /* a bit for each input of which at most the shape is read, such as input 0 of Shape */
   gconv_node_memory memory;
   gconv_node_reach reach;
   const gconv_onnx_rule *rules; /* of its attributes */
@@ -80,24 +80,24 @@ typedef struct gconv_node_kind {
   size_t settings_bytes;        /* what parse() gets, zeroed, and gconv_release() frees afterwards */
   /* Reads the attributes. NULL if there are none to read. */
   gconv_status (*parse)(const gconv_onnx_node *node, const struct gconv_node_kind *kind, int32_t opset, void *settings);
-  /* Sets types and shapes of the outputs of those of the inputs. Elements of inputs are NULL if they are not known. The
-   * caller has checked the counts, that inputs in `known` have elements, and checks the shapes of outputs. Errors end a
-   * sentence that begins "node 'conv1' (Conv) ". */
+  /* Sets types and shapes of the outputs from those of the inputs. Elements of inputs are NULL if they are not known. The
+   * caller has checked the counts, and that inputs in `known` have elements. It checks the shapes of outputs afterwards.
+   * Errors end a sentence that begins "node 'conv1' (Conv) ". */
   gconv_status (*shape)(const gconv_node_work *work, const struct gconv_node_kind *kind);
   /* Computes the outputs, in runs and where constants are folded. The same bits for any number of threads. */
   gconv_status (*run)(const gconv_node_work *work, const struct gconv_node_kind *kind);
   /* Returns how many bytes of workspace run() needs. NULL: none. */
   size_t (*workspace)(const gconv_node_work *work);
-  /* Along axis 2 or 3, of input number `input`. NULL unless reach is GCONV_REACH_WINDOW. */
+  /* Returns the window of input number `input` along axis 2 or 3. NULL unless reach is GCONV_REACH_WINDOW. */
   gconv_node_window (*window)(const gconv_node_work *work, int32_t input, int32_t axis);
-  /* Makes what run() needs of constants and shapes, once a plan; release() frees it and allows NULL. Elements of
+  /* Makes from constants and shapes what run() needs, once a plan; release() frees it and allows NULL. Elements of
    * inputs are NULL unless they are constant. NULL: nothing. */
   gconv_status (*prepare)(const gconv_node_work *work, const struct gconv_node_kind *kind, void **prepared);
   void (*release)(void *prepared);
   /* Writes how the node is computed, for people. NULL: there is nothing to say. */
   void (*tell)(const void *prepared, char *text, size_t size);
-  /* Sets scale[] and shift[], and returns true, if output 0 is scale[c] * input + shift[c], for a channel c of axis 1, of
-   * `input`, a number of an input whose shape the output has. Only elements of constants are there. NULL: it never is. */
+  /* Returns true, and sets scale[] and shift[], if output 0 is scale[c] * x + shift[c] for channel c of axis 1. x is input
+   * number `input`, which has the output's shape. Only constants have elements. NULL: it never is. */
   bool (*affine)(const gconv_node_work *work, const struct gconv_node_kind *kind, int32_t input, float *scale, float *shift);
   /* Returns true if output 0 is this activation of input 0. NULL: it never is. */
   bool (*activation)(const gconv_node_work *work, const struct gconv_node_kind *kind, gconv_activation *activation,
@@ -105,8 +105,8 @@ typedef struct gconv_node_kind {
   bool fuses; /* run() computes work->fused, too */
 } gconv_node_kind;
 
-/* GCONV_NODE_KIND_OF() makes a row with all fields, in the order of gconv_node_kind. GCONV_NODE_KIND() makes one of a kind
- * that says nothing and has no part in fusing. */
+/* GCONV_NODE_KIND_OF() makes a row with all fields, in the order of gconv_node_kind. GCONV_NODE_KIND() leaves out tell(),
+ * affine(), activation() and fuses. */
 #define GCONV_NODE_KIND_OF(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, \
                            code, settings_bytes, parse, shape, run, workspace, window, prepare, release, tell, affine,      \
                            activation, fuses)                                                                               \
@@ -172,19 +172,19 @@ gconv_status gconv_node_attribute_list(const gconv_onnx_node *node, const char *
 gconv_status gconv_node_attribute_choice(const gconv_onnx_node *node, const char *name, const char *const *texts,
                                          int32_t *choice);
 
-/* How the attribute auto_pad lets windows be padded: as the attribute pads says, so that there is an output for each stride,
- * with the odd pad after or before the image, or not. */
+/* The attribute auto_pad: how an image is padded for windows. */
 typedef enum gconv_auto_pad {
-  GCONV_AUTO_PAD_NOTSET,
-  GCONV_AUTO_PAD_SAME_UPPER,
-  GCONV_AUTO_PAD_SAME_LOWER,
-  GCONV_AUTO_PAD_VALID
+  GCONV_AUTO_PAD_NOTSET,     /* by the numbers of the attribute pads */
+  GCONV_AUTO_PAD_SAME_UPPER, /* so that there are ceil(size / stride) outputs; an odd element is added after the image */
+  GCONV_AUTO_PAD_SAME_LOWER, /* the same, but an odd element is added before the image */
+  GCONV_AUTO_PAD_VALID       /* not at all */
 } gconv_auto_pad;
 gconv_status gconv_node_attribute_auto_pad(const gconv_onnx_node *node, gconv_auto_pad *padding);
 
 /* Reads a tensor among the attributes; its data are for gconv_release(). If the node has none, they are NULL. */
 gconv_status gconv_node_attribute_tensor(const gconv_onnx_node *node, const char *name, gconv_tensor *tensor);
-/* The same of an initialiser or Constant. Fails, naming it, if it is larger than its file, or of a type that is not read. */
+/* Reads an initialiser or a Constant in the same way. Fails, naming it, if it is larger than its file, or of a type that is
+ * not read. */
 gconv_status gconv_tensor_of_onnx(gconv_bank_file *file, const gconv_onnx_tensor *from, gconv_tensor *tensor);
 
 GCONV_C_END

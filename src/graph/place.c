@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the results of the steps of a plan lie: from when to when each is needed, and which share memory. Views are their
- * input's memory; a result may overwrite an input that nobody needs afterwards; and inputs of Concat are made where its
- * result has them, so that it copies nothing. */
+/* Where the results of the steps of a plan lie: from when to when each is needed, and which share memory. Views share their
+ * input's memory. A result may overwrite an input that nobody needs afterwards. Inputs of Concat are written directly into
+ * its result, which saves copies. */
 #include "base/memory.h"
 #include "graph/graph.h"
 
@@ -57,7 +57,7 @@ static int32_t find_overwritten(const gconv_graph_plan *p, const placing *l, int
 
 /* ---- Parts of joined results ---- */
 
-/* Whether the inputs of a step that joins them lie one after the other in its output: axes before the joined one are 1. */
+/* Whether a joining step's inputs lie one after the other in its output: all axes before the joined one are 1. */
 static bool joins_neighbours(const gconv_graph_step *s) {
   const gconv_tensor *out = s->work.out[0], *first = s->work.in[0];
   if (s->node->kind->memory != GCONV_MEMORY_JOINED || s->work.in_count < 2)
@@ -68,7 +68,7 @@ static bool joins_neighbours(const gconv_graph_step *s) {
   return true;
 }
 
-/* Whether a value can be made in its place within a joined result: a step makes it that is no view. */
+/* Whether a value can be written into a joined result: its maker is no view, and it is no part of another one. */
 static bool can_be_part(const gconv_graph_plan *p, const placing *l, int32_t value) {
   const int32_t maker = l->maker[value];
   return l->part_of[value] < 0 && maker >= 0 && p->steps[maker].node->kind->memory != GCONV_MEMORY_VIEW;
@@ -89,8 +89,8 @@ static void find_parts(const gconv_graph_plan *p, placing *l) {
   }
 }
 
-/* Returns the joined result that a value is a part of, directly or as a part of a part; the value itself if it is none. Adds
- * the bytes before it to *at. */
+/* Returns the joined result that a value is a part of, directly or as a part of a part; or the value itself. Adds its offset
+ * in that result, in bytes, to *at. */
 static int32_t find_whole(const placing *l, int32_t value, size_t *at) {
   for (; l->part_of[value] >= 0; value = l->part_of[value])
     *at += l->part_at[value];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images in tiles: a plan for a part of an image, which is run part after part, so that the memory does not grow with the
- * image. Results are those of the whole image, as far as the algorithms of convolutions are the same: a tile has all
- * elements that its results depend on, and begins at a multiple of all strides; at the border of the image, where nodes pad,
- * it has that border, too.
+ * Images in tiles: one plan, made for a tile, runs on tile after tile. So the memory does not grow with the image. Results
+ * equal those of the whole image if convolutions use the same algorithms. A tile has all elements that its results depend
+ * on. It begins at a multiple of all strides. At the image's border, nodes pad it as they pad the image.
  */
 #pragma once
 
@@ -26,7 +25,7 @@ gconv_status gconv_graph_tiles_allocate(gconv_graph_tiles *tiles);
 /* Runs all tiles: from an image, C x H x W, to the first output, K x P x Q. */
 gconv_status gconv_graph_tiles_run(gconv_graph_tiles *tiles, const float *in, float *out);
 
-/* Returns the plan of one tile, for people. */
+/* Returns the plan of one tile, for reports. */
 const gconv_graph_plan *gconv_graph_tiles_plan(const gconv_graph_tiles *tiles);
 
 /* Writes "tiles of 512 x 512 (height, width), 12 of them". */
