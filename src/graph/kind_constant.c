@@ -250,7 +250,7 @@ static rules like = {INT("saturate", 19, NEWEST), STRING("round_mode"), END};
 
 #define ROW(name, since, least, most, known, unread, reach, rules, shape, run)                                              \
   GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, 1, known, unread, GCONV_MEMORY_OWN, reach, rules, 0,                 \
-                  sizeof(settings), parse, shape, run, NULL, NULL, NULL, NULL)
+                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_constant[] = {
     ROW("Shape", 1, 1, 1, 0, 1, GCONV_REACH_ALL, span, shape_shape, run_shape),
     ROW("Size", 1, 1, 1, 0, 1, GCONV_REACH_ALL, none, shape_size, run_size),

@@ -222,7 +222,7 @@ static rules conv_rules = {STRING("auto_pad"),
 
 const gconv_node_kind gconv_node_kinds_conv[] = {
     GCONV_NODE_KIND_OF("Conv", 1, NEWEST, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, conv_rules, 0,
-                       sizeof(settings), parse, shape, run, workspace, window, prepare, gconv_solver_free, tell, NULL, NULL,
-                       true),
+                       sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, workspace, window, prepare, gconv_solver_free,
+                       tell, NULL, NULL, true),
     GCONV_NODE_KIND_END,
 };

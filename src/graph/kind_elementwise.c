@@ -257,10 +257,11 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
 
 #define ROW(name, since, until, least, most, memory, rules, code, shape, run)                                               \
   GCONV_NODE_KIND(name, since, until, least, most, 1, 1, 0, 0, memory, GCONV_REACH_POINT, rules, code, sizeof(settings),    \
-                  parse, shape, run, NULL, NULL, NULL, NULL)
+                  parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
 #define FUSED(name, since, until, least, most, rules, code, shape, run, affine, activation)                                 \
   GCONV_NODE_KIND_OF(name, since, until, least, most, 1, 1, 0, 0, GCONV_MEMORY_IN_PLACE, GCONV_REACH_POINT, rules, code,    \
-                     sizeof(settings), parse, shape, run, NULL, NULL, NULL, NULL, NULL, affine, activation, false)
+                     sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL, NULL, affine,          \
+                     activation, false)
 #define ACTIVATION(name, since, rules, code) FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, NULL, activation)
 #define AFFINE(name, since, code) FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, affine, NULL)
 #define ONE(name, since, rules, code) ROW(name, since, NEWEST, 1, 1, GCONV_MEMORY_IN_PLACE, rules, code, shape, run)

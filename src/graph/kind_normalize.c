@@ -348,12 +348,13 @@ static rules axis_rules = {INT("axis", 1, NEWEST), END}, lp = {INT("axis", 1, NE
 
 #define ROW(name, since, least, most, outs, memory, reach, rules, code)                                                     \
   GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, outs, 0, 0, memory, reach, rules, code, sizeof(settings), parse,     \
-                  shape, run, NULL, (reach) == GCONV_REACH_WINDOW ? window : NULL, NULL, NULL)
+                  shape, run, GCONV_NOT_ON_CUDA, NULL, (reach) == GCONV_REACH_WINDOW ? window : NULL, NULL, NULL)
 #define OWN GCONV_MEMORY_OWN
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_normalize[] = {
     GCONV_NODE_KIND_OF("BatchNormalization", 6, NEWEST, 5, 5, 1, 5, 0, 0, OWN, GCONV_REACH_POINT, batch, BATCH,
-                       sizeof(settings), parse, shape, run, NULL, NULL, NULL, NULL, NULL, affine, NULL, false),
+                       sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL, NULL, affine, NULL,
+                       false),
     ROW("InstanceNormalization", 6, 3, 3, 1, OWN, ALL, epsilon, INSTANCE),
     ROW("GroupNormalization", 18, 3, 3, 1, OWN, ALL, group, GROUP),
     ROW("LayerNormalization", 17, 2, 3, 3, OWN, ALL, layer, LAYER),

@@ -187,7 +187,7 @@ static rules old = {STRING("mode"), INTS("pads", 2, 10), FLOAT("value", 2, 10), 
 
 #define ROW(since, until, most, known, rules)                                                                               \
   GCONV_NODE_KIND("Pad", since, until, 1, most, 1, 1, known, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, 0,             \
-                  sizeof(settings), parse, shape, run, NULL, window, NULL, NULL)
+                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, window, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_pad[] = {
     ROW(2, 10, 1, 0, old),
     ROW(11, NEWEST, 4, 10, new),

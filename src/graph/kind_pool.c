@@ -263,10 +263,10 @@ static rules average = {WINDOW, INTS("dilations", 19, NEWEST), INT("ceil_mode", 
 
 #define ROW(name, since, outs, rules, code)                                                                                 \
   GCONV_NODE_KIND(name, since, NEWEST, 1, 1, 1, outs, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,              \
-                  sizeof(settings), parse, shape, run, NULL, window, NULL, NULL)
+                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, window, NULL, NULL)
 #define GLOBAL(name, code)                                                                                                  \
   GCONV_NODE_KIND(name, 1, NEWEST, 1, 1, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, none, code, 0, NULL, shape_global,  \
-                  run_global, NULL, NULL, NULL, NULL)
+                  run_global, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_pool[] = {
     ROW("MaxPool", 1, 2, largest, LARGEST),
     ROW("AveragePool", 1, 1, average, AVERAGE),

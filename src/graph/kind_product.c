@@ -184,7 +184,7 @@ static rules gemm = {FLOAT("alpha", 1, NEWEST), FLOAT("beta", 1, NEWEST), INT("t
 
 #define ROW(name, since, least, most, rules, code)                                                                          \
   GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, rules, code,             \
-                  sizeof(settings), parse, shape, run, NULL, NULL, NULL, NULL)
+                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_product[] = {
     ROW("MatMul", 1, 2, 2, none, MATMUL),
     ROW("Gemm", 7, 2, 3, gemm, GEMM),

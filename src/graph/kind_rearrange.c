@@ -457,12 +457,12 @@ static rules depth = {INT("blocksize", 1, NEWEST), STRING("mode"), END};
 
 #define ROW(name, since, until, least, most, outs, known, reach, rules, code, shape, run, window)                           \
   GCONV_NODE_KIND(name, since, until, least, most, 1, outs, known, 0, GCONV_MEMORY_OWN, reach, rules, code,                 \
-                  sizeof(settings), parse, shape, run, NULL, window, NULL, NULL)
+                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, window, NULL, NULL)
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_rearrange[] = {
     ROW("Transpose", 1, NEWEST, 1, 1, 1, 0, ALL, perm, 0, shape_transpose, run_transpose, NULL),
     GCONV_NODE_KIND("Concat", 4, NEWEST, 1, GCONV_ANY_NUMBER, 1, 1, 0, 0, GCONV_MEMORY_JOINED, GCONV_REACH_WINDOW, axis, 0,
-                    sizeof(settings), parse, shape_concat, run_concat, NULL, window_axis, NULL, NULL),
+                    sizeof(settings), parse, shape_concat, run_concat, GCONV_NOT_ON_CUDA, NULL, window_axis, NULL, NULL),
     ROW("Split", 2, 12, 1, 1, GCONV_ANY_NUMBER, 0, GCONV_REACH_WINDOW, old_split, 0, shape_split, run_split, window_axis),
     ROW("Split", 13, NEWEST, 1, 2, GCONV_ANY_NUMBER, 2, GCONV_REACH_WINDOW, split, 0, shape_split, run_split, window_axis),
     ROW("Slice", 1, 9, 1, 1, 1, 0, GCONV_REACH_WINDOW, old_slice, 0, shape_slice, run_slice, window_slice),

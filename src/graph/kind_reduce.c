@@ -256,7 +256,7 @@ static rules place_rules = {INT("axis", 1, NEWEST), INT("keepdims", 1, NEWEST), 
 
 #define ROW(name, since, until, most, known, rules, code)                                                                   \
   GCONV_NODE_KIND(name, since, until, 1, most, 1, 1, known, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,           \
-                  sizeof(settings), parse, shape, run, NULL, window, NULL, NULL)
+                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, window, NULL, NULL)
 #define BOTH(name, change, code) ROW(name, 1, change - 1, 1, 0, old, code), ROW(name, change, NEWEST, 2, 2, new, code)
 const gconv_node_kind gconv_node_kinds_reduce[] = {
     BOTH("ReduceSum", 13, SUM),

@@ -462,7 +462,7 @@ static rules resize = {STRING("mode"),
 
 #define ROW(name, since, until, least, most, known, rules)                                                                  \
   GCONV_NODE_KIND(name, since, until, least, most, 1, 1, known, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, 0,          \
-                  sizeof(settings), parse, shape, run, workspace, window, NULL, NULL)
+                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, workspace, window, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_resize[] = {
     ROW("Upsample", 7, 8, 1, 1, 0, upsample7),
     ROW("Upsample", 9, 9, 2, 2, 2, mode_only),

@@ -149,10 +149,10 @@ static rules dropout = {FLOAT("ratio", 1, 11), INT("seed", 12, NEWEST), END};
 
 #define ROW(name, since, until, least, most, outs, known, rules, shape)                                                     \
   GCONV_NODE_KIND(name, since, until, least, most, 1, outs, known, 0, GCONV_MEMORY_VIEW, GCONV_REACH_ALL, rules, 0,         \
-                  sizeof(settings), parse, shape, run, NULL, NULL, NULL, NULL)
+                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
 #define POINTS(name, since, until, most, outs, known, rules, shape)                                                         \
   GCONV_NODE_KIND(name, since, until, 1, most, 1, outs, known, 0, GCONV_MEMORY_VIEW, GCONV_REACH_POINT, rules, 0, 0, NULL,  \
-                  shape, run, NULL, NULL, NULL, NULL)
+                  shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_view[] = {
     POINTS("Identity", 1, NEWEST, 1, 1, 0, none, gconv_node_shape_like),
     POINTS("Dropout", 7, 11, 1, 2, 0, dropout, shape_dropout),

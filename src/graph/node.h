@@ -40,7 +40,8 @@ typedef struct gconv_node_work {
   const gconv_tensor *const *in;
   gconv_tensor *const *out;
   gconv_threads *threads; /* for run() and workspace(); NULL while constants are folded: then compute in this thread */
-  void *workspace;        /* of workspace() bytes, for run() */
+  void *workspace;        /* of workspace() bytes, for run() and cuda() */
+  void *stream;           /* cudaStream_t of the GPU, for cuda(); NULL in all other functions */
   const gconv_graph_options *options;
   gconv_node_fused fused; /* all 0 for kinds that do not fuse */
   void *prepared;         /* what prepare() made; NULL without one, and while constants are folded */
@@ -86,6 +87,10 @@ typedef struct gconv_node_kind {
   gconv_status (*shape)(const gconv_node_work *work, const struct gconv_node_kind *kind);
   /* Computes the outputs, in runs and where constants are folded. The same bits for any number of threads. */
   gconv_status (*run)(const gconv_node_work *work, const struct gconv_node_kind *kind);
+  /* Puts the computation of the outputs into work->stream: `there` of the tensors are in memory of the GPU. Constants have
+   * elements on the host, too. It is recorded once, and replayed for each image: so all that it calls on the host must be
+   * the same each time. NULL: graphs with such nodes do not run on a GPU. */
+  gconv_status (*cuda)(const gconv_node_work *work, const struct gconv_node_kind *kind);
   /* Returns how many bytes of workspace run() needs. NULL: none. */
   size_t (*workspace)(const gconv_node_work *work);
   /* Returns the window of input number `input` along axis 2 or 3. NULL unless reach is GCONV_REACH_WINDOW. */
@@ -108,16 +113,18 @@ typedef struct gconv_node_kind {
 /* GCONV_NODE_KIND_OF() makes a row with all fields, in the order of gconv_node_kind. GCONV_NODE_KIND() leaves out tell(),
  * affine(), activation() and fuses. */
 #define GCONV_NODE_KIND_OF(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, \
-                           code, settings_bytes, parse, shape, run, workspace, window, prepare, release, tell, affine,      \
-                           activation, fuses)                                                                               \
+                           code, settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release, tell,        \
+                           affine, activation, fuses)                                                                       \
   {                                                                                                                         \
     name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, code, settings_bytes,  \
-        parse, shape, run, workspace, window, prepare, release, tell, affine, activation, fuses                             \
+        parse, shape, run, cuda, workspace, window, prepare, release, tell, affine, activation, fuses                       \
   }
 #define GCONV_NODE_KIND(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules,    \
-                        code, settings_bytes, parse, shape, run, workspace, window, prepare, release)                       \
+                        code, settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release)                 \
   GCONV_NODE_KIND_OF(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, code, \
-                     settings_bytes, parse, shape, run, workspace, window, prepare, release, NULL, NULL, NULL, false)
+                     settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release, NULL, NULL, NULL, false)
+/* A value in place of cuda(). */
+#define GCONV_NOT_ON_CUDA NULL
 /* Ends a family's table. */
 #define GCONV_NODE_KIND_END                                                                                                 \
   { 0 }

@@ -192,6 +192,23 @@ static gconv_status keep_needed(gconv_graph_plan *p) {
   return GCONV_OK;
 }
 
+/* Fails, naming all kinds of nodes that the device cannot compute. */
+static gconv_status check_device(const gconv_graph_plan *p) {
+  char names[500] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < p->step_count && p->options.device->type != &gconv_device_type_cpu; i++) {
+    const gconv_node_kind *kind = p->steps[i].node->kind;
+    bool told = kind->cuda || kind->memory == GCONV_MEMORY_VIEW;
+    for (size_t k = 0; k < i && !told; k++)
+      told = strcmp(p->steps[k].node->kind->name, kind->name) == 0;
+    if (!told && used < sizeof names)
+      used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", kind->name);
+  }
+  return used == 0 ? GCONV_OK
+                   : gconv_fail(GCONV_UNSUPPORTED, "%s: no GPU computes nodes of the kinds %s: take -d cpu", p->graph->path,
+                                names);
+}
+
 /* Lets each step choose how it is computed. */
 static gconv_status prepare_steps(gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count; i++) {
@@ -227,6 +244,7 @@ static gconv_status fill(gconv_graph_plan *p, const gconv_tensor *inputs) {
     GCONV_TRY(take_input(p, i, &inputs[i]));
   GCONV_TRY(follow(p));
   GCONV_TRY(keep_needed(p));
+  GCONV_TRY(check_device(p));
   GCONV_TRY(gconv_graph_fuse(p));
   GCONV_TRY(prepare_steps(p));
   return gconv_graph_place(p);

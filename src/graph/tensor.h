@@ -27,7 +27,8 @@ typedef struct gconv_tensor {
   gconv_tensor_type type;
   int32_t axes;
   int64_t shape[GCONV_TENSOR_AXES]; /* each at least 0 */
-  void *data;                       /* NULL: the elements are not known yet */
+  void *data;                       /* NULL: the elements are not known yet, or are on a GPU alone */
+  void *there;                      /* in memory of the GPU that computes; NULL on the CPU */
 } gconv_tensor;
 
 /* Returns the bytes of an element. */
