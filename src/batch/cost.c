@@ -10,6 +10,7 @@
 /* These bounds are the same on every machine, so that results are the same, too. */
 static const double GROUP_BYTES = 256 << 20;      /* of a group of several images */
 static const double LARGE_BYTES = 1 << 30;        /* a network takes a larger image by rows ... */
+static const double TILED_BYTES = 256 << 20;      /* ... one that goes in tiles anyway takes this one, too ... */
 static const double BAND_BYTES = 96 << 20;        /* ... of which so much is in memory at a time */
 static const double STREAMED_BYTES = 8 << 20;     /* plain filters take larger images by rows */
 static const double WRITER_BYTES = 5 << 20;       /* of a writer, for each thread */
@@ -34,12 +35,20 @@ static void look_at(const gconv_plan *outline, int threads, gconv_cost *cost) {
   cost->rows = gconv_plan_get_info(outline)->out_height;
   cost->scale = (double)like->height / cost->rows;
   int32_t step = gconv_plan_row_step(outline), begin, end;
+  const char *obstacle = step == 0 && outline->type->rows_obstacle ? outline->type->rows_obstacle(outline) : NULL;
+  snprintf(cost->whole, sizeof cost->whole, "%s", obstacle ? obstacle : "");
   if (step > 0 && outline->operation->type->batches) {
     gconv_plan_rows_needed(outline, cost->rows / 2 / step * step, step, &begin, &end);
     cost->halo = fmax(end - begin - cost->scale * step, 0);
   } else if (step > 0) {
     cost->stream = gconv_strip_bytes(outline, cost->outputs, threads);
   }
+}
+
+/* Returns the fewest rows of a result that are made at a time: as many as their halo has, so that at most half is computed
+ * twice. */
+static double fewest_rows(const gconv_cost *cost) {
+  return fmin(fmax(cost->halo / fmin(cost->scale, 1), LEAST_ROWS), cost->rows);
 }
 
 static gconv_cost find_cost(gconv_worker *worker, const gconv_image *header) {
@@ -49,6 +58,8 @@ static gconv_cost find_cost(gconv_worker *worker, const gconv_image *header) {
   cost.known = gconv_operation_find_need(worker->cpu, header, run->operation, PROBE_ROWS, &cost.need) == GCONV_OK;
   if (cost.known && gconv_plan_outline(worker->cpu, header, run->operation, PROBE_ROWS, &outline) == GCONV_OK) {
     look_at(outline, worker->threads, &cost);
+    if (cost.need.tiles)
+      gconv_operation_find_need(worker->cpu, header, run->operation, (int32_t)fewest_rows(&cost), &cost.need);
     worker->either = run->exact && gconv_devices_are_open(run->devices) && outline->info.exact;
   } else {
     cost.out = cost.in; /* the CPU has no such algorithm */
@@ -222,16 +233,18 @@ bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader
   const gconv_item *item = &group->items[0];
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
-  const char *obstacle = gconv_rows_obstacle(group, item, reader);
+  const char *whole = cost->whole[0] ? cost->whole : NULL, *obstacle = gconv_rows_obstacle(group, item, reader);
   /* Before an array is begun, the number of its images must be known. From a pipe it is not. */
   bool waits = item->format->tensors && reader && gconv_row_reader_is_open_ended(reader);
   bool too_large = whole_bytes > (double)worker->run->budget.bytes;
+  obstacle = obstacle ? obstacle : whole;
   *reason = obstacle ? obstacle : "border wrap, range minmax and stacks of more than 4 channels take it whole";
   if (obstacle || !cost->known)
     return false;
   if (!worker->run->operation->type->batches)
     return cost->stream > 0 && (too_large || (cost->in > STREAMED_BYTES && !waits));
-  return too_large || (batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES);
+  return too_large ||
+         (batch->memory == 0 && cost->in + cost->need.image + cost->out > (cost->need.tiles ? TILED_BYTES : LARGE_BYTES));
 }
 
 /* Returns the bytes of a writer that gets its rows in parts. */
@@ -272,7 +285,7 @@ static double least_bytes(const gconv_group *group, const gconv_row_reader *read
   cut->writers = (size_t)fmin(fmin(fmax((most - *fixed) / 4 / each, 1), (double)cost->outputs),
                               fmin((double)most_writers(group->worker), MOST_WRITERS));
   find_bytes(group, reader, cut, fixed, row);
-  return *fixed + fmax(cost->halo, LEAST_ROWS) * *row;
+  return *fixed + fewest_rows(cost) * *row;
 }
 
 /* Returns how much memory suffices. More memory means more writers, which take more in turn: so it is found step by step. */
@@ -281,6 +294,24 @@ static double enough_bytes(const gconv_group *group, const gconv_row_reader *rea
   for (int i = 0; i < MOST_WRITERS && (wanted = least_bytes(group, reader, least, cut, &fixed, &row)) > least; i++)
     least = wanted;
   return least;
+}
+
+/* Returns how many rows of a result in tiles are made at a time: preferably twice as many as their halo has. `left`: bytes
+ * that are left for them and for what grows with them. Adds to *fixed what does. */
+static double tiled_rows(const gconv_worker *worker, const gconv_image *header, double left, double fewest, double *fixed,
+                         double row) {
+  const gconv_cost *cost = &worker->cost;
+  gconv_need need;
+  for (double rows = fmin(fmax(BAND_BYTES / row, 2 * fewest), cost->rows); rows > fewest; rows *= 0.75) {
+    if (gconv_operation_find_need(worker->cpu, header, worker->run->operation, (int32_t)rows, &need) != GCONV_OK)
+      break;
+    const double more = need.fixed - cost->need.fixed;
+    if (more + rows * row <= left) {
+      *fixed += more;
+      return rows;
+    }
+  }
+  return fewest;
 }
 
 gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *reader, gconv_cut *cut) {
@@ -299,13 +330,14 @@ gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *re
   bool once = are_arrays(worker->run); /* pictures take several passes: to find their range, or for rows of tiles */
   cut->whole = !ordered || !(once || gconv_row_reader_can_begin_again(reader));
   double least = least_bytes(group, reader, most, cut, &fixed, &row);
-  double rows = fmin(most - fixed, BAND_BYTES) / row, fewest = fmax(cost->halo, LEAST_ROWS);
+  double fewest = fewest_rows(cost), rows = fmin(most - fixed, BAND_BYTES) / row;
   if (rows < fewest && least > most && worker->run->batch->memory > 0)
     return refuse(worker, enough_bytes(group, reader, least, cut),
                   !cut->whole || !reader ? NULL
                   : ordered              ? "it is read several times, and this is a pipe, or one image of several"
                                          : "its rows do not come in order (planes, interlaced, turned by EXIF)");
-  cut->rows = (int32_t)fmin(fmax(rows, fewest), cost->rows); /* no less than the halo: so at most half is computed twice */
+  rows = cost->need.tiles ? tiled_rows(worker, &group->image, most - fixed, fewest, &fixed, row) : rows;
+  cut->rows = (int32_t)fmin(fmax(rows, fewest), cost->rows);
   cut->bytes = fixed + cut->rows * row;
   return GCONV_OK;
 }

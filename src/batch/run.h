@@ -86,6 +86,7 @@ typedef struct gconv_cost {
   int32_t rows;       /* of a result */
   size_t outputs;
   gconv_image result; /* header of the largest output */
+  char whole[200];    /* why such images cannot go by rows; "" if they can, or if nothing is known */
 } gconv_cost;
 
 /* One thread of a run, which carries one group at a time. */

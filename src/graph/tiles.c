@@ -24,7 +24,8 @@ struct gconv_graph_tiles {
   gconv_graph_plan *plan;
   range *needed;                  /* owned: of each value, while needs are followed */
   int64_t *up[AXES], *down[AXES]; /* owned: the element of a value is the input's, times up / down; 0: it has none */
-  int64_t in[AXES], out[AXES], channels, filters; /* of the image, and of its result */
+  gconv_graph_cut cut;
+  int64_t in[AXES], channels, filters; /* of the image as the graph gets it, and of its result */
   int64_t size[AXES], stride[AXES], scale_up[AXES], scale_down[AXES];
   tile *tiles[AXES]; /* owned */
   int64_t count[AXES];
@@ -175,7 +176,7 @@ static int64_t fit_size(const gconv_graph_tiles *t, int32_t axis, double wanted)
 /* Sets *last to the end of the outputs that a tile makes, from `first` on. */
 static gconv_status find_end(gconv_graph_tiles *t, int32_t axis, int64_t at, int64_t first, int64_t *last) {
   const int64_t behind = at + t->size[axis];
-  int64_t low = first, high = t->out[axis]; /* outputs before `low` are good, those from `high` on are not known to be */
+  int64_t low = first, high = t->cut.out[axis]; /* outputs before `low` are good, those from `high` on are not known to be */
   range need;
   if (behind >= t->in[axis]) {
     *last = high;
@@ -200,21 +201,43 @@ static gconv_status cut_axis(gconv_graph_tiles *t, int32_t axis, bool *cut) {
   t->tiles[axis] = NULL;
   t->count[axis] = 0;
   void *memory = NULL;
-  GCONV_TRY(gconv_allocate((size_t)(t->out[axis] + 1) * sizeof(tile), "the tiles of an image", &memory));
+  GCONV_TRY(gconv_allocate((size_t)(t->cut.out[axis] + 1) * sizeof(tile), "the tiles of an image", &memory));
   t->tiles[axis] = memory;
   *cut = true;
-  for (int64_t first = 0, last; first < t->out[axis]; first = last) {
+  for (int64_t first = 0, last; first < t->cut.out[axis]; first = last) {
     range need;
     GCONV_TRY(follow_back(t, axis, (range){first, first + 1}, &need));
     int64_t at = need.begin / stride * stride;
     at = at < farthest ? at : farthest;
     GCONV_TRY(find_end(t, axis, at, first, &last));
-    if (last <= first || t->count[axis] >= t->out[axis]) {
+    if (last <= first || t->count[axis] >= t->cut.out[axis]) {
       *cut = false;
       return GCONV_OK;
     }
     t->tiles[axis][t->count[axis]++] = (tile){at, {first, last}};
   }
+  return GCONV_OK;
+}
+
+/* Cuts the height into bands of t->cut.rows rows of the result. Sets t->size[0] to the most rows of the image that a band
+ * needs. */
+static gconv_status cut_bands(gconv_graph_tiles *t) {
+  const int64_t rows = t->cut.rows, count = (t->cut.out[0] - 1) / rows + 1, stride = t->stride[0];
+  int64_t most = 1;
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate((size_t)count * sizeof(tile), "the bands of an image", &memory));
+  t->tiles[0] = memory;
+  t->count[0] = count;
+  for (int64_t i = 0; i < count; i++) {
+    const range core = {i * rows, (i + 1) * rows < t->cut.out[0] ? (i + 1) * rows : t->cut.out[0]};
+    range need;
+    GCONV_TRY(follow_back(t, 0, core, &need));
+    t->tiles[0][i] = (tile){need.begin / stride * stride, core};
+    most = need.end - t->tiles[0][i].at > most ? need.end - t->tiles[0][i].at : most;
+  }
+  t->size[0] = fit_size(t, 0, (double)most);
+  for (int64_t i = 0, farthest = t->in[0] - t->size[0]; i < count; i++)
+    t->tiles[0][i].at = t->tiles[0][i].at < farthest ? t->tiles[0][i].at : farthest;
   return GCONV_OK;
 }
 
@@ -269,11 +292,21 @@ static gconv_status plan_tile(gconv_graph_tiles *t) {
   return compare_plans(t);
 }
 
-/* Chooses the size: as much of the image as `most` bytes suffice for, in tiles as square as the image allows. */
-static gconv_status choose_size(gconv_graph_tiles *t, size_t most) {
-  const double each = (double)t->whole->arena_bytes / ((double)t->in[0] * (double)t->in[1]);
+static gconv_status fail_most(const gconv_graph_tiles *t) {
+  return gconv_fail(GCONV_UNSUPPORTED,
+                    "%s: its results depend on so much of the image that tiles of it need more than %zu MB of memory",
+                    t->whole->graph->path, t->cut.most >> 20);
+}
+
+/* Returns about the bytes of a pixel of a tile. */
+static double pixel_bytes(const gconv_graph_tiles *t) {
+  return (double)t->whole->arena_bytes / ((double)t->in[0] * (double)t->in[1]);
+}
+
+/* Chooses the size: as much of the image as the memory suffices for, in tiles as square as the image allows. */
+static gconv_status choose_size(gconv_graph_tiles *t) {
   bool cut[AXES] = {false, false};
-  for (double area = (double)most / each; area >= SMALLEST * SMALLEST; area *= 0.7) {
+  for (double area = (double)t->cut.most / pixel_bytes(t); area >= SMALLEST * SMALLEST; area *= 0.7) {
     const double side = sqrt(area);
     const int32_t narrow = t->in[0] < t->in[1] ? 0 : 1;
     t->size[narrow] = fit_size(t, narrow, side);
@@ -283,15 +316,33 @@ static gconv_status choose_size(gconv_graph_tiles *t, size_t most) {
     if (!cut[0] || !cut[1])
       break;
     GCONV_TRY(plan_tile(t));
-    if (t->plan->arena_bytes <= most)
+    if (t->plan->arena_bytes <= t->cut.most)
       return GCONV_OK;
   }
-  return gconv_fail(GCONV_UNSUPPORTED,
-                    "%s: its results depend on so much of the image that tiles of it need more than %zu MB of memory",
-                    t->whole->graph->path, most >> 20);
+  return fail_most(t);
 }
 
-static gconv_status fill(gconv_graph_tiles *t, size_t most) {
+/* Cuts the height into bands, and chooses the width of their tiles: as much as the memory suffices for. But it is at most
+ * WIDEST times the height, so that a plan for few rows takes little memory. */
+static gconv_status choose_width(gconv_graph_tiles *t) {
+  enum { WIDEST = 4 };
+  bool cut;
+  GCONV_TRY(cut_bands(t));
+  const double height = (double)t->size[0];
+  for (double width = fmin((double)t->cut.most / pixel_bytes(t) / height, WIDEST * height); width >= SMALLEST;
+       width *= 0.7) {
+    t->size[1] = fit_size(t, 1, width);
+    GCONV_TRY(cut_axis(t, 1, &cut));
+    if (!cut)
+      break;
+    GCONV_TRY(plan_tile(t));
+    if (t->plan->arena_bytes <= t->cut.most)
+      return GCONV_OK;
+  }
+  return fail_most(t);
+}
+
+static gconv_status fill(gconv_graph_tiles *t) {
   const gconv_graph *g = t->whole->graph;
   const gconv_tensor *in = gconv_graph_plan_input(t->whole, 0), *out = gconv_graph_plan_output(t->whole, 0);
   if (g->input_count != 1 || in->axes != FIRST + AXES || out->axes != FIRST + AXES || in->shape[0] != 1 ||
@@ -306,17 +357,17 @@ static gconv_status fill(gconv_graph_tiles *t, size_t most) {
     if (!t->needed || !t->up[axis] || !t->down[axis])
       return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for tiles", g->path);
     t->in[axis] = in->shape[FIRST + axis];
-    t->out[axis] = out->shape[FIRST + axis];
     GCONV_TRY(find_stride(t, axis));
   }
-  return choose_size(t, most);
+  return t->cut.rows > 0 ? choose_width(t) : choose_size(t);
 }
 
-gconv_status gconv_graph_tiles_create(const gconv_graph_plan *whole, size_t most, gconv_graph_tiles **tiles) {
+gconv_status gconv_graph_tiles_create(const gconv_graph_plan *whole, const gconv_graph_cut *cut, gconv_graph_tiles **tiles) {
   gconv_graph_tiles *made;
   GCONV_NEW(made, 1, "%s: no memory for tiles", whole->graph->path);
   made->whole = whole;
-  const gconv_status status = fill(made, most);
+  made->cut = *cut;
+  const gconv_status status = fill(made);
   made->whole = NULL;
   if (status == GCONV_OK)
     *tiles = made;
@@ -342,36 +393,106 @@ gconv_status gconv_graph_tiles_allocate(gconv_graph_tiles *t) {
   return gconv_graph_plan_allocate(t->plan);
 }
 
-/* ---- Runs ---- */
+/* ---- Rows of the image that a band needs ---- */
 
-/* Copies a rectangle of each of `planes` planes. */
-static void copy(const float *from, int64_t from_width, int64_t from_plane, float *to, int64_t to_width, int64_t to_plane,
-                 int64_t planes, int64_t height, int64_t width) {
-  for (int64_t c = 0; c < planes; c++)
-    for (int64_t y = 0; y < height; y++)
-      memcpy(to + c * to_plane + y * to_width, from + c * from_plane + y * from_width, (size_t)width * sizeof *to);
+/* The place in an image of `size` of element `at` of a padded one: reflected, or the last if the image is too small. */
+static int64_t reflect(int64_t at, int64_t size) {
+  const int64_t mirrored = 2 * (size - 1) - at;
+  return at < size ? at : mirrored >= 0 ? mirrored : size - 1;
 }
 
-static gconv_status run_tile(gconv_graph_tiles *t, const tile *y, const tile *x, const float *in, float *out) {
-  const gconv_tensor *input = gconv_graph_plan_input(t->plan, 0), *output = gconv_graph_plan_output(t->plan, 0);
-  const int64_t made_width = output->shape[3], made_plane = output->shape[2] * made_width;
+static void find_rows(const gconv_graph_tiles *t, const tile *y, int64_t *begin, int64_t *end) {
+  const int64_t height = t->cut.in[0], behind = y->at + t->size[0];
+  *begin = reflect(y->at, height);
+  *end = behind < height ? behind : height;
+  if (behind > height && reflect(behind - 1, height) < *begin)
+    *begin = reflect(behind - 1, height);
+}
+
+void gconv_graph_tiles_rows(const gconv_graph_tiles *t, int64_t first, int64_t *begin, int64_t *end) {
+  find_rows(t, &t->tiles[0][first / t->cut.rows], begin, end);
+}
+
+int64_t gconv_graph_tiles_most_rows(const gconv_graph_tiles *t) {
+  int64_t most = 1, begin, end;
+  for (int64_t i = 0; i < t->count[0]; i++) {
+    find_rows(t, &t->tiles[0][i], &begin, &end);
+    most = end - begin > most ? end - begin : most;
+  }
+  return most;
+}
+
+/* ---- Runs ---- */
+
+/* Fills the input of a plan from rows of the image, from row `top` and column `left` of the padded image on. */
+static void put_input(const gconv_graph_plan *plan, const gconv_graph_cut *cut, const gconv_graph_rows *rows, int64_t top,
+                      int64_t left) {
+  const gconv_tensor *input = gconv_graph_plan_input(plan, 0);
+  const int64_t channels = input->shape[1], height = input->shape[2], width = input->shape[3], all = cut->in[1];
+  const int64_t there = all - left < width ? (all > left ? all - left : 0) : width;
+  float *to = input->data;
+  for (int64_t c = 0; c < channels; c++)
+    for (int64_t y = 0; y < height; y++, to += width) {
+      const float *row = rows->data + (c * rows->rows + reflect(top + y, cut->in[0]) - rows->first) * all;
+      memcpy(to, row + left, (size_t)there * sizeof *to);
+      for (int64_t x = there; x < width; x++)
+        to[x] = row[reflect(left + x, all)];
+    }
+}
+
+/* Copies a rectangle of numbers of any type as float32: `height` rows of each of `planes` planes. */
+static void copy_numbers(const gconv_tensor *from, int64_t at, int64_t from_width, int64_t from_plane, float *to,
+                         int64_t to_width, int64_t to_plane, int64_t planes, int64_t height, int64_t width) {
+  switch (from->type) {
+#define COPY(name, type, number)                                                                                            \
+  case GCONV_TENSOR_##name:                                                                                                 \
+    for (int64_t c = 0; c < planes; c++)                                                                                    \
+      for (int64_t y = 0; y < height; y++)                                                                                  \
+        for (int64_t x = 0; x < width; x++)                                                                                 \
+          to[c * to_plane + y * to_width + x] =                                                                             \
+              (float)((const type *)from->data)[at + c * from_plane + y * from_width + x];                                  \
+    return;
+    GCONV_EACH_TENSOR_TYPE(COPY)
+  }
+}
+
+static gconv_status run_tile(gconv_graph_tiles *t, const tile *y, const tile *x, const gconv_graph_rows *in,
+                             const gconv_graph_rows *out) {
+  const gconv_tensor *output = gconv_graph_plan_output(t->plan, 0);
+  const int64_t made_width = output->shape[3], all = t->cut.out[1];
   const int64_t top = y->core.begin - y->at / t->scale_down[0] * t->scale_up[0];
   const int64_t left = x->core.begin - x->at / t->scale_down[1] * t->scale_up[1];
   const int64_t height = y->core.end - y->core.begin, width = x->core.end - x->core.begin;
-  copy(in + y->at * t->in[1] + x->at, t->in[1], t->in[0] * t->in[1], input->data, t->size[1], t->size[0] * t->size[1],
-       t->channels, t->size[0], t->size[1]);
+  put_input(t->plan, &t->cut, in, y->at, x->at);
   GCONV_TRY(gconv_graph_plan_run(t->plan));
   if (top < 0 || left < 0 || top + height > output->shape[2] || left + width > made_width)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: a tile does not have its result", t->plan->graph->path);
-  copy((const float *)output->data + top * made_width + left, made_width, made_plane,
-       out + y->core.begin * t->out[1] + x->core.begin, t->out[1], t->out[0] * t->out[1], t->filters, height, width);
+  copy_numbers(output, top * made_width + left, made_width, output->shape[2] * made_width,
+               out->data + (y->core.begin - out->first) * all + x->core.begin, all, out->rows * all, t->filters, height,
+               width);
   return GCONV_OK;
 }
 
-gconv_status gconv_graph_tiles_run(gconv_graph_tiles *t, const float *in, float *out) {
-  for (int64_t y = 0; y < t->count[0]; y++)
-    for (int64_t x = 0; x < t->count[1]; x++)
-      GCONV_TRY(run_tile(t, &t->tiles[0][y], &t->tiles[1][x], in, out));
+gconv_status gconv_graph_tiles_run(gconv_graph_tiles *t, const gconv_graph_rows *in, const gconv_graph_rows *out) {
+  for (int64_t y = 0; y < t->count[0]; y++) {
+    const tile *row = &t->tiles[0][y];
+    const bool wanted = row->core.begin >= out->first && row->core.begin < out->first + out->rows;
+    for (int64_t x = 0; x < t->count[1] && wanted; x++)
+      GCONV_TRY(run_tile(t, row, &t->tiles[1][x], in, out));
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out) {
+  const gconv_tensor *output = gconv_graph_plan_output(plan, 0);
+  const gconv_graph_rows rows = {(float *)in, 0, cut->in[0]};
+  const bool image = output->axes >= 3; /* rows and columns are the last axes */
+  const int64_t height = image ? output->shape[output->axes - 2] : 1, width = image ? output->shape[output->axes - 1] : 1;
+  const int64_t planes = gconv_tensor_elements(output) / (height * width), kept = image ? cut->out[0] * cut->out[1] : 1;
+  put_input(plan, cut, &rows, 0, 0);
+  GCONV_TRY(gconv_graph_plan_run(plan));
+  copy_numbers(output, 0, width, height * width, out, image ? cut->out[1] : 1, kept, planes, image ? cut->out[0] : 1,
+               image ? cut->out[1] : 1);
   return GCONV_OK;
 }
 

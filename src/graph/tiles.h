@@ -12,23 +12,45 @@ GCONV_C_BEGIN
 
 typedef struct gconv_graph_tiles gconv_graph_tiles;
 
-/* Plans tiles for one image, 1 x C x H x W, with results of at most about `most` bytes at a time. `whole` is a plan of the
- * whole image. GCONV_UNSUPPORTED if the graph cannot be cut: the error names the node that sees the whole image. The graph
- * must outlive the tiles. */
-gconv_status gconv_graph_tiles_create(const gconv_graph_plan *whole, size_t most, gconv_graph_tiles **tiles);
+/* How an image is cut. The graph gets the image with more rows below and more columns to the right, if its plan has them:
+ * these are its pixels reflected. What they add to the result is cut off. */
+typedef struct gconv_graph_cut {
+  int64_t in[2], out[2]; /* height and width of the image, and of the part of its result that is kept */
+  size_t most;           /* about the most bytes of the results of nodes at a time */
+  int32_t rows; /* if not 0: side by side, tiles make so many rows of the result, which is a band; and fewer at its end
+                 */
+} gconv_graph_cut;
+
+/* Rows of an image in memory: planes of `rows` rows, of which the first is row `first` of the image. */
+typedef struct gconv_graph_rows {
+  float *data;
+  int64_t first, rows;
+} gconv_graph_rows;
+
+/* Plans tiles for one image, 1 x C x H x W. `whole` is a plan of the whole image. GCONV_UNSUPPORTED if the graph cannot be
+ * cut: the error names the node that sees the whole image. The graph must outlive the tiles. */
+gconv_status gconv_graph_tiles_create(const gconv_graph_plan *whole, const gconv_graph_cut *cut, gconv_graph_tiles **tiles);
 /* Frees the tiles. NULL is allowed. */
 void gconv_graph_tiles_free(gconv_graph_tiles *tiles);
 
 /* Gives the tiles their memory, before the first run. */
 gconv_status gconv_graph_tiles_allocate(gconv_graph_tiles *tiles);
 
-/* Runs all tiles: from an image, C x H x W, to the first output, K x P x Q. */
-gconv_status gconv_graph_tiles_run(gconv_graph_tiles *tiles, const float *in, float *out);
+/* Finds the rows of the image that the band needs that begins at row `first` of the result. */
+void gconv_graph_tiles_rows(const gconv_graph_tiles *tiles, int64_t first, int64_t *begin, int64_t *end);
+/* Returns the most rows of the image that a band needs. */
+int64_t gconv_graph_tiles_most_rows(const gconv_graph_tiles *tiles);
+
+/* Runs the tiles that make rows of `out`, a whole image or a band, from the rows of the image that these need. */
+gconv_status gconv_graph_tiles_run(gconv_graph_tiles *tiles, const gconv_graph_rows *in, const gconv_graph_rows *out);
+
+/* Runs the plan of a whole image, which `cut` may be a part of. */
+gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out);
 
 /* Returns the plan of one tile, for reports. */
 const gconv_graph_plan *gconv_graph_tiles_plan(const gconv_graph_tiles *tiles);
 
-/* Writes "tiles of 512 x 512 (height, width), 12 of them". */
+/* Writes "12 tiles of 512 x 512 (height, width)". */
 void gconv_graph_tiles_tell(const gconv_graph_tiles *tiles, char *text, size_t size);
 
 GCONV_C_END

@@ -14,7 +14,7 @@ static void print_step(FILE *text, const gconv_step *step, const gconv_step *pad
 static void explain_graph(const gconv_step *step, FILE *text) {
   const int64_t *shape = gconv_graph_plan_input(step->graph, 0)->shape;
   char tiles[120];
-  if (shape[2] != step->problem.height || shape[3] != step->problem.width)
+  if (shape[2] != step->whole.height || shape[3] != step->whole.width)
     fprintf(text, "  the image is padded to %lld x %lld (height, width) by reflection, and the result is cut\n",
             (long long)shape[2], (long long)shape[3]);
   if (step->tiles) {

@@ -102,33 +102,10 @@ static gconv_status make_any_plan(const gconv_graph *graph, const gconv_graph_op
   return status == GCONV_OK ? GCONV_OK : gconv_fail(status, "%s", text);
 }
 
-/* The place in an image of `size` of element `at` of a padded one: reflected, or the last if the image is too small. */
-static int64_t reflect(int64_t at, int64_t size) {
-  const int64_t mirrored = 2 * (size - 1) - at;
-  return at < size ? at : mirrored >= 0 ? mirrored : size - 1;
-}
-
-static void pad(const gconv_layer_problem *problem, const float *in, const gconv_tensor *shape, float *out) {
-  const int64_t height = shape->shape[2], width = shape->shape[3];
-  for (int64_t c = 0; c < problem->channels; c++)
-    for (int64_t y = 0; y < height; y++, out += width) {
-      const float *row = in + (c * problem->height + reflect(y, problem->height)) * problem->width;
-      for (int64_t x = 0; x < width; x++)
-        out[x] = row[reflect(x, problem->width)];
-    }
-}
-
-static void cut_result(const gconv_layer_problem *problem, const float *in, const gconv_tensor *shape, float *out) {
-  const int64_t height = shape->shape[shape->axes - 2], width = shape->shape[shape->axes - 1];
-  for (int64_t k = 0; k < problem->filters; k++)
-    for (int64_t y = 0; y < problem->out_height; y++, out += problem->out_width)
-      memcpy(out, in + (k * height + y) * width, (size_t)problem->out_width * sizeof *out);
-}
-
 /* ---- The step ---- */
 
-gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
-                                   gconv_step *step) {
+gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, int32_t rows,
+                                   gconv_image *shape, gconv_step *step) {
   gconv_layer_problem *problem = &step->problem;
   *step = (gconv_step){.images = shape->frames};
   *problem = (gconv_layer_problem){.images = shape->frames,
@@ -150,8 +127,19 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
   problem->out_height = shape->height;
   problem->out_width = shape->width;
   step->whole = *problem;
-  if (step->graph->arena_bytes > MOST_RESULTS &&
-      gconv_graph_tiles_create(step->graph, MOST_RESULTS, &step->tiles) != GCONV_OK)
+  step->cut = (gconv_graph_cut){.in = {problem->height, problem->width},
+                                .out = {problem->out_height, problem->out_width},
+                                .most = MOST_RESULTS,
+                                .rows = rows < problem->out_height ? rows : problem->out_height};
+  if (rows > 0 && gconv_graph_tiles_create(step->graph, &step->cut, &step->tiles) == GCONV_OK) {
+    problem->height = (int32_t)gconv_graph_tiles_most_rows(step->tiles);
+    problem->out_height = step->cut.rows;
+    return GCONV_OK;
+  }
+  const char *why = rows > 0 ? strstr(gconv_last_error(), ": ") : NULL; /* behind the name of the file */
+  step->uncut = why ? strdup(why + 2) : NULL;
+  step->cut.rows = 0;
+  if (step->graph->arena_bytes > MOST_RESULTS && gconv_graph_tiles_create(step->graph, &step->cut, &step->tiles) != GCONV_OK)
     gconv_remark("%s; the whole image needs %zu MB for the results of nodes", gconv_last_error(),
                  step->graph->arena_bytes >> 20);
   return GCONV_OK;
@@ -161,51 +149,19 @@ gconv_status gconv_graph_step_allocate(const gconv_step *step) {
   return step->tiles ? gconv_graph_tiles_allocate(step->tiles) : gconv_graph_plan_allocate(step->graph);
 }
 
-/* Copies numbers of any type as float32. */
-static void copy_numbers(const gconv_tensor *from, float *to) {
-  const int64_t count = gconv_tensor_elements(from);
-  switch (from->type) {
-#define COPY(name, type, number)                                                                                            \
-  case GCONV_TENSOR_##name:                                                                                                 \
-    for (int64_t i = 0; i < count; i++)                                                                                     \
-      to[i] = (float)((const type *)from->data)[i];                                                                         \
-    return;
-    GCONV_EACH_TENSOR_TYPE(COPY)
-  }
+void gconv_graph_step_rows(const gconv_step *step, int32_t first, int64_t *begin, int64_t *end) {
+  gconv_graph_tiles_rows(step->tiles, first < step->whole.out_height ? first : step->whole.out_height - 1, begin, end);
 }
 
-/* Runs the graph on one tensor, of the size that it was planned for. */
-static gconv_status run_one(const gconv_step *step, const float *in, float *out) {
-  const gconv_tensor *input = gconv_graph_plan_input(step->graph, 0), *output = gconv_graph_plan_output(step->graph, 0);
-  if (step->tiles)
-    return gconv_graph_tiles_run(step->tiles, in, out);
-  memcpy(input->data, in, gconv_tensor_bytes(input));
-  GCONV_TRY(gconv_graph_plan_run(step->graph));
-  copy_numbers(output, out);
-  return GCONV_OK;
-}
-
-/* Runs the graph on an image that is padded before, and whose result is cut. */
-static gconv_status run_padded(const gconv_step *step, const float *in, float *out) {
-  const gconv_tensor *input = gconv_graph_plan_input(step->graph, 0), *output = gconv_graph_plan_output(step->graph, 0);
-  const size_t in_bytes = gconv_tensor_bytes(input), out_floats = (size_t)gconv_tensor_elements(output);
-  void *memory = NULL;
-  GCONV_TRY(gconv_allocate(in_bytes + out_floats * sizeof(float), "a padded image", &memory));
-  float *padded = memory, *made = padded + in_bytes / sizeof *padded;
-  pad(&step->problem, in, input, padded);
-  const gconv_status status = run_one(step, padded, made);
-  if (status == GCONV_OK)
-    cut_result(&step->problem, made, output, out);
-  gconv_release(memory);
-  return status;
-}
-
-gconv_status gconv_graph_step_execute(const gconv_step *step, const float *in, float *out) {
-  const int64_t *shape = gconv_graph_plan_input(step->graph, 0)->shape;
+gconv_status gconv_graph_step_execute(const gconv_step *step, int64_t first, const float *in, float *out) {
   const size_t in_floats = gconv_step_in_floats(step), out_floats = gconv_step_out_floats(step);
-  const bool padded = shape[2] != step->problem.height || shape[3] != step->problem.width;
-  for (size_t i = 0; i < (size_t)step->images; i++)
-    GCONV_TRY((padded ? run_padded : run_one)(step, in + i * in_floats, out + i * out_floats));
+  gconv_graph_rows from = {(float *)in, 0, step->problem.height}, to = {out, first, step->problem.out_height};
+  int64_t end;
+  if (step->cut.rows > 0)
+    gconv_graph_step_rows(step, (int32_t)first, &from.first, &end);
+  for (int32_t i = 0; i < step->images; i++, from.data += in_floats, to.data += out_floats)
+    GCONV_TRY(step->tiles ? gconv_graph_tiles_run(step->tiles, &from, &to)
+                          : gconv_graph_run_whole(step->graph, &step->cut, from.data, to.data));
   return GCONV_OK;
 }
 

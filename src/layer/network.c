@@ -312,13 +312,20 @@ static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
 
 /* Makes the only step of a network that is a graph. */
 static gconv_status resolve_graph(gconv_network_plan *network, const gconv_graph *graph,
-                                  const gconv_network_options *options) {
+                                  const gconv_network_options *options, int32_t rows) {
   const gconv_graph_options how = {network->base.device, options->algorithm,       options->without,
                                    options->math,        options->workspace_bytes, false};
   if (network->base.device->type != &gconv_device_type_cpu)
     return gconv_fail(GCONV_UNSUPPORTED, "this network is a graph: it runs on the CPU: take -d cpu");
   network->count = 1;
-  return gconv_graph_step_make(graph, &how, &network->out, &network->steps[0]);
+  const gconv_step *step = &network->steps[0];
+  GCONV_TRY(gconv_graph_step_make(graph, &how, rows, &network->out, &network->steps[0]));
+  network->by_rows = step->cut.rows > 0;
+  if (network->by_rows) {
+    network->out.height = step->problem.out_height;
+    network->input.rows = step->problem.height;
+  }
+  return GCONV_OK;
 }
 
 static gconv_status make_steps(gconv_network_plan *network, const gconv_network_operation *operation,
@@ -329,7 +336,7 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   for (size_t i = 0; i < operation->count; i++)
     GCONV_TRY(resolve_layer(network, &layers[i], i, options, &first));
   if (operation->graph)
-    GCONV_TRY(resolve_graph(network, operation->graph, options));
+    GCONV_TRY(resolve_graph(network, operation->graph, options, rows));
   set_chosen_for(network, options->any_batch);
   if (rows > 0 && gconv_network_can_cut_rows(network))
     GCONV_TRY(gconv_network_cut_rows(network, rows));

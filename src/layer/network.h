@@ -34,6 +34,8 @@ typedef struct gconv_band {
 typedef struct gconv_step {
   gconv_graph_plan *graph;  /* owned: the whole network is this graph, which is the only step; NULL: a layer */
   gconv_graph_tiles *tiles; /* owned: the image is cut into tiles, and `graph` is its outline; NULL: it is whole */
+  gconv_graph_cut cut;      /* of a graph */
+  char *uncut;              /* owned: why a graph that shall be cut cannot be; or NULL */
   gconv_layer_kind kind;
   size_t layer;                /* the number of its layer, from 0 on */
   bool pads;                   /* it pads the input of its layer, which the next step solves (border.c) */
@@ -151,6 +153,9 @@ bool gconv_step_pads_bands(const gconv_step *pads, const gconv_step *next);
  * border takes rows from far away. */
 bool gconv_network_can_cut_rows(const gconv_network_plan *network);
 
+/* Finds the rows of the input that an execution needs whose first output row is `first`. They may lie outside. */
+void gconv_network_input_rows(const gconv_network_plan *network, int64_t first, int64_t *begin, int64_t *end);
+
 /* Cuts the problems of all steps to what `rows` rows of the last step's output need. Sets the bands, and the rows of the
  * input. */
 gconv_status gconv_network_cut_rows(gconv_network_plan *network, int32_t rows);
@@ -166,13 +171,17 @@ gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
 gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,
                                       double *milliseconds);
 
-/* The step of a network that is a graph (graph_step.c). gconv_graph_step_make() plans the graph for images like
- * network->out, which becomes the header of its output; gconv_graph_step_allocate() gives it buffers. The input and output
- * of gconv_graph_step_execute() are tensors of step->images images, one after the other. */
-gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
-                                   gconv_step *step);
+/* The step of a network that is a graph (graph_step.c). gconv_graph_step_make() plans the graph for images like *shape,
+ * which becomes the header of its output. With `rows`, it makes so many rows of the output at a time, if the graph can be
+ * cut: then step->cut.rows are not 0. gconv_graph_step_allocate() gives it buffers. */
+gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, int32_t rows,
+                                   gconv_image *shape, gconv_step *step);
 gconv_status gconv_graph_step_allocate(const gconv_step *step);
-gconv_status gconv_graph_step_execute(const gconv_step *step, const float *in, float *out);
+/* By rows: finds the rows of the input for the rows of the output that begin at `first`. */
+void gconv_graph_step_rows(const gconv_step *step, int32_t first, int64_t *begin, int64_t *end);
+/* Makes tensors of step->images images, one after the other, of tensors like that. By rows: makes the rows from `first` on
+ * of the rows that gconv_graph_step_rows() finds. */
+gconv_status gconv_graph_step_execute(const gconv_step *step, int64_t first, const float *in, float *out);
 /* Finds how many channels the graph makes of images of `channels` (0: any) and this size; 0: of some size. */
 gconv_status gconv_graph_find_outputs(const gconv_graph *graph, int32_t channels, int32_t height, int32_t width,
                                       int32_t *outputs);

@@ -147,8 +147,9 @@ static gconv_status make_tensor(cpu_run *run, const gconv_image *in, int64_t in_
   size_t planes = (size_t)input->images * (size_t)input->channels;
   if (!run->input)
     GCONV_TRY(allocate_floats(planes * (size_t)input->rows * (size_t)input->width, "the input", &run->input));
-  int64_t at = first * network->in_band.scale - network->in_band.shift;
-  input_job job = {input, in, at - in_row, run->input};
+  int64_t begin, end;
+  gconv_network_input_rows(network, first, &begin, &end);
+  input_job job = {input, in, begin - in_row, run->input};
   gconv_threads_run(run->network->base.device->threads, planes, convert_plane, &job);
   *tensor = run->input;
   return GCONV_OK;
@@ -309,7 +310,7 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
     const gconv_step *step = &network->steps[i];
     float *to = is_last(network, i) ? out : run->middle[i % 2];
     if (step->graph)
-      GCONV_TRY(gconv_graph_step_execute(step, tensor, to));
+      GCONV_TRY(gconv_graph_step_execute(step, first, tensor, to));
     else if (step->pads)
       execute_padding(run, step, first, tensor, to);
     else if (step->algorithm)

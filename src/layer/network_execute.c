@@ -194,8 +194,8 @@ static int32_t map_row_of(const gconv_network_plan *network, int32_t row) {
 /* Finds the input rows that `count` output rows from `first` on need. For the gap below tiles, any row will do. */
 static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
-  int64_t at = map_row_of(network, first) * network->in_band.scale - network->in_band.shift;
-  int64_t height = network->input.height, last = at + network->input.rows;
+  int64_t height = network->input.height, at, last;
+  gconv_network_input_rows(network, map_row_of(network, first), &at, &last);
   at = at < 0 ? 0 : at < height ? at : height - 1; /* one row if only zeros are needed */
   last = last <= at ? at + 1 : last < height ? last : height;
   if (network->presenter.alpha) { /* alpha is copied from the same rows */
@@ -318,6 +318,7 @@ static void free_network(gconv_plan *plan) {
   for (size_t i = 0; i < network->count; i++) {
     gconv_release(network->steps[i].weights);
     gconv_graph_tiles_free(network->steps[i].tiles);
+    free(network->steps[i].uncut);
     gconv_graph_plan_free(network->steps[i].graph);
   }
   gconv_image_free(&network->maps);
@@ -352,7 +353,7 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
     bool is_maps = network->combine == GCONV_COMBINE_NONE && i + 1 == network->count;
     double bytes = 4.0 * info->images * info->filters * info->out_width * info->out_height;
     between[i % 2] = fmax(between[i % 2], is_maps ? 0 : bytes);
-    widest = fmax(widest, bytes);
+    widest = fmax(widest, is_maps && network->steps[i].graph ? 0 : bytes); /* a graph has its results in its own memory */
     need->verify = fmax(need->verify, 4 * (before + bytes) + 4 * input_bytes);
     before = bytes;
     workspace = fmax(workspace, (double)info->workspace_bytes);
@@ -360,6 +361,8 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
       const gconv_step *step = &network->steps[i];
       const gconv_graph_plan *made = step->tiles ? gconv_graph_tiles_plan(step->tiles) : step->graph;
       need->fixed += (double)made->arena_bytes + 2 * (double)made->constant_bytes;
+      need->tiles = step->cut.rows > 0;
+      need->image += need->tiles ? fmin((double)step->graph->arena_bytes, (double)step->cut.most) : 0;
       continue;
     }
     need->fixed += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;
@@ -377,6 +380,13 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
   }
 }
 
+static const char *rows_obstacle(const gconv_plan *plan) {
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
+  return network->by_rows          ? NULL
+         : network->steps[0].graph ? network->steps[0].uncut
+                                   : "a layer of the network needs all rows of its input";
+}
+
 const gconv_plan_type gconv_network_plan_type = {.bytes = sizeof(gconv_network_plan),
                                                  .free = free_network,
                                                  .execute = execute,
@@ -392,4 +402,5 @@ const gconv_plan_type gconv_network_plan_type = {.bytes = sizeof(gconv_network_p
                                                  .explain = gconv_network_explain,
                                                  .verify = gconv_network_verify,
                                                  .layer_info = layer_info,
-                                                 .find_need = find_need};
+                                                 .find_need = find_need,
+                                                 .rows_obstacle = rows_obstacle};

@@ -64,6 +64,15 @@ gconv_status gconv_network_cut_rows(gconv_network_plan *network, int32_t rows) {
   return GCONV_OK;
 }
 
+void gconv_network_input_rows(const gconv_network_plan *network, int64_t first, int64_t *begin, int64_t *end) {
+  if (network->by_rows && network->steps[0].graph) {
+    gconv_graph_step_rows(&network->steps[0], (int32_t)first, begin, end);
+    return;
+  }
+  *begin = first * network->in_band.scale - network->in_band.shift;
+  *end = *begin + network->input.rows;
+}
+
 void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *begin, int32_t *end) {
   int64_t before = first < 0 ? -first : 0, inside = height - first;
   *begin = (int32_t)(before < count ? before : count);

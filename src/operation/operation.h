@@ -112,6 +112,7 @@ typedef struct gconv_need {
   double verify; /* to verify these frames */
   double rows;   /* by rows: for any number of rows ... */
   double row;    /* ... and for each output row that is made at a time */
+  bool tiles;    /* by rows: `fixed` grows with the rows, as they go in tiles; whole images would go in tiles, too */
 } gconv_need;
 
 /* The functions of a plan. free, execute, explain and find_need are required; row_step, rows_needed and execute_rows come
@@ -164,6 +165,8 @@ struct gconv_plan_type {
                          double budget, gconv_verification *result);
   const gconv_layer_info *(*layer_info)(const gconv_plan *plan, size_t layer);
   void (*find_need)(const gconv_plan *plan, gconv_need *need); /* also for outlines */
+  /* Returns why a plan that was made for rows cannot go by rows: "node 'a' sees the whole image". NULL: nothing is known. */
+  const char *(*rows_obstacle)(const gconv_plan *plan);
 };
 
 /* The first member of every plan. */

@@ -191,6 +191,7 @@ typedef struct order {
   size_t input_count, output_count;
   int runs, threads;
   size_t most;
+  int rows;
   bool explain;
 } order;
 
@@ -206,13 +207,16 @@ static gconv_status write_output(const gconv_tensor *t, const char *path) {
   return gconv_fail(GCONV_IO_ERROR, "%s cannot be written", path);
 }
 
-/* Runs the model in tiles, and stores what they make in the first output of the plan. */
+/* Runs the model in tiles, or band after band, and stores what they make in the first output of the plan. */
 static gconv_status run_tiles(const order *o, const gconv_graph_plan *plan, const gconv_tensor *input) {
+  const gconv_tensor *output = gconv_graph_plan_output(plan, 0);
+  const gconv_graph_cut cut = {{input->shape[2], input->shape[3]}, {output->shape[2], output->shape[3]}, o->most, o->rows};
+  const gconv_graph_rows in = {input->data, 0, cut.in[0]}, out = {output->data, 0, cut.out[0]};
   gconv_graph_tiles *tiles = NULL;
   char text[120];
-  gconv_status status = gconv_graph_tiles_create(plan, o->most, &tiles);
+  gconv_status status = gconv_graph_tiles_create(plan, &cut, &tiles);
   GCONV_THEN(status, gconv_graph_tiles_allocate(tiles));
-  GCONV_THEN(status, gconv_graph_tiles_run(tiles, input->data, gconv_graph_plan_output(plan, 0)->data));
+  GCONV_THEN(status, gconv_graph_tiles_run(tiles, &in, &out));
   if (status == GCONV_OK) {
     gconv_graph_tiles_tell(tiles, text, sizeof text);
     printf("%s\n", text);
@@ -264,6 +268,8 @@ static order parse(int count, char **words) {
       algorithm = words[++i];
     else if (strcmp(words[i], "-m") == 0 && i + 1 < count)
       o.most = (size_t)atoll(words[++i]);
+    else if (strcmp(words[i], "-b") == 0 && i + 1 < count)
+      o.rows = atoi(words[++i]);
     else if (strcmp(words[i], "-t") == 0 && i + 1 < count)
       o.threads = atoi(words[++i]);
     else if (out && o.output_count < MOST)

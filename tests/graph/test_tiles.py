@@ -49,6 +49,9 @@ class Tiles(unittest.TestCase):
                 (tiles,) = run(model, [x], options=[*EXACT, "-m", most])
                 self.assertEqual(whole.shape, (1, 3, 2 * height + 3, 2 * width + 3))
                 np.testing.assert_array_equal(tiles, whole)
+                for rows in (7, 64, 1000):  # of the result, in bands
+                    (bands,) = run(model, [x], options=[*EXACT, "-m", 10 * most, "-b", rows])
+                    np.testing.assert_array_equal(bands, whole)
 
     def test_valid(self):
         """Convolutions without padding make less than their input."""
@@ -58,6 +61,8 @@ class Tiles(unittest.TestCase):
         (whole,) = run(model, [x], options=EXACT)
         (tiles,) = run(model, [x], options=[*EXACT, "-m", 120000])
         np.testing.assert_array_equal(tiles, whole)
+        (bands,) = run(model, [x], options=[*EXACT, "-m", 1 << 20, "-b", 10])
+        np.testing.assert_array_equal(bands, whole)
 
     def test_whole(self):
         x = RANDOM.normal(size=(1, 3, 96, 96)).astype(np.float32)

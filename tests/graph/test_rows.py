@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Photos that do not fit into memory go through graphs by rows, from file to file: as if they were whole, bit for bit."""
+import re
+import unittest
+
+import numpy as np
+from graph_helper import graph, node
+from helper import CommandTest, needs
+from PIL import Image
+from test_graph_networks import ANY, denoiser, shrinking
+
+RANDOM = np.random.default_rng(12)
+HEIGHT, WIDTH = 605, 810  # not multiples of 4
+
+
+def photo():
+    """Waves and noise."""
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    waves = [np.sin(x / a) * np.cos(y / b) for a, b in ((9, 31), (40, 12), (23, 17))]
+    return np.stack(waves, 2) * 0.4 + 0.5 + RANDOM.normal(size=(HEIGHT, WIDTH, 3)) * 0.05
+
+
+def enlarging(channels=3):
+    """Twice as large: convolutions, and the image enlarged by its own pixels, as compact Real-ESRGAN does."""
+    shapes = {"a": (8, channels, 3, 3), "b": (8, 8, 3, 3), "c": (4 * channels, 8, 3, 3)}
+    constants = {name: (RANDOM.normal(size=shape) / 20).astype(np.float32) for name, shape in shapes.items()}
+    nodes = [node("Conv", ["x", "a"], "1", pads=[1] * 4), node("Conv", ["1", "b"], "2", pads=[1] * 4), node("Conv", ["2", "c"], "3", pads=[1] * 4),
+             node("DepthToSpace", ["3"], "4", blocksize=2, mode="CRD"),
+             node("Resize", ["x", "", "two"], "5", mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+             node("Add", ["4", "5"], "y")]
+    return graph(nodes, {"x": np.zeros((1, channels, 4, 4), np.float32)}, constants=constants | {"two": np.array([1, 1, 2, 2], np.float32)},
+                 shapes={"x": ("n", channels, "h", "w")})
+
+
+def pooling():
+    """A pixel for each 4 x 4."""
+    return graph([node("AveragePool", ["x"], "y", kernel_shape=[4, 4], strides=[4, 4])], {"x": np.zeros((1, 3, 4, 4), np.float32)}, shapes={"x": ANY})
+
+
+class Rows(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.photo = photo()
+        Image.fromarray((self.photo.clip(0, 1) * 255).astype(np.uint8)).save(self.folder / "p.png")
+        for name, model in (("denoise", denoiser()), ("shrink", shrinking(True)), ("enlarge", enlarging()), ("grey", enlarging(1)), ("pool", pooling())):
+            (self.folder / f"{name}.onnx").write_bytes(model)
+
+    def by_rows(self, *words):
+        """Runs gconv with as little memory as it says it needs, which it keeps to, and returns this number of MB."""
+        said = self.gconv(*words, "--memory", "5M", "--threads", 1, status=1).stderr
+        needed = int(re.search("raise it to ([0-9]+)M", said)[1])
+        told = self.gconv(*words, "--memory", f"{needed}M", "--threads", 1, "--explain")
+        self.assertRegex(told.stdout + told.stderr, "by rows: [0-9]+ of the output at a time")
+        return needed
+
+    def test_models(self):
+        for words in ("denoise", "shrink", "enlarge", "grey", "pool", ("denoise", "--combine", "argmax"), ("enlarge", "--range", "minmax"),
+                      ("enlarge", "--combine", "none")):
+            name, *more = (words,) if isinstance(words, str) else words
+            with self.subTest(words=words):
+                common = ["p.png", "-f", f"{name}.onnx", *more, "-a", "direct", "--quiet", "-o"]
+                many = "none" in more
+                self.gconv(*common, "w_{index}_{filter}.png" if many else "w.png")
+                self.by_rows(*common, "r_{index}_{filter}.png" if many else "r.png")
+                made = [name for name in self.files() if name.startswith("r") and name.endswith(".png")]
+                self.assertEqual(len(made), 3 if many else 1)
+                for one in made:
+                    np.testing.assert_array_equal(self.pixels(one), self.pixels("w" + one[1:]), str(words))
+                    (self.folder / one).unlink()
+
+    def test_files(self):
+        """Samples of 8 and 16 bits, in formats that come by rows and one that does not."""
+        wide = (self.photo.clip(0, 1) * 65535).astype(np.uint16)
+        np.save(self.folder / "p.npy", wide)
+        self.gconv("p.npy", "-f", "identity", "-o", "p16.png", "--quiet")
+        Image.open(self.folder / "p.png").save(self.folder / "p.jpg", quality=95)
+        Image.open(self.folder / "p.png").save(self.folder / "turned.jpg", quality=95, exif=b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0")
+        for name in ("p16.png", "p.jpg", "turned.jpg"):
+            with self.subTest(name=name):
+                common = [name, "-f", "shrink.onnx", "-a", "direct", "--quiet", "-o"]
+                self.gconv(*common, "w.png")
+                self.by_rows(*common, "r.png")
+                np.testing.assert_array_equal(self.pixels("r.png"), self.pixels("w.png"))
+                self.assertEqual((self.folder / "r.png").read_bytes()[24], 16 if name == "p16.png" else 8)
+
+    @needs("libtiff")
+    def test_tiff(self):
+        for depth in (8, 16):
+            self.gconv("p.png", "-f", "identity", "--depth", depth, "-o", "p.tif", "--quiet")
+            common = ["p.tif", "-f", "enlarge.onnx", "-a", "direct", "--quiet", "-o"]
+            self.gconv(*common, "w.tif")
+            self.by_rows(*common, "r.tif")
+            self.assertEqual((self.folder / "w.tif").read_bytes(), (self.folder / "r.tif").read_bytes())
+
+    def test_memory(self):
+        """The memory that is asked for is kept, and does not grow with the height."""
+        tall = np.tile((self.photo.clip(0, 1) * 255).astype(np.uint8), (9, 1, 1))
+        Image.fromarray(tall).save(self.folder / "tall.png", compress_level=1)
+        words = ["-f", "enlarge.onnx", "-o", "y.png", "--quiet"]
+        needed = self.by_rows("p.png", *words)
+        most = self.peak_bytes("tall.png", *words, "--memory", f"{needed}M", "--threads", "1")
+        self.assertLess(most, needed * 1e6)
+
+    def test_refused(self):
+        """What sees the whole image is not cut: the error says how much memory it needs, and why."""
+        one = np.ones(3, np.float32)
+        nodes = [node("InstanceNormalization", ["x", "one", "one"], "a", "norm"), node("Relu", ["a"], "y")]
+        (self.folder / "norm.onnx").write_bytes(graph(nodes, {"x": np.zeros((1, 3, 4, 4), np.float32)}, constants={"one": one}, shapes={"x": ANY}))
+        said = self.gconv("p.png", "-f", "norm.onnx", "-o", "y.png", "--memory", "20M", status=1).stderr
+        self.assertRegex(said, r"takes about [0-9]+ MB of memory, and --memory allows 20 MB: raise it to [0-9]+M, or .*: now it cannot, as")
+        self.assertIn("node 'norm' (InstanceNormalization) sees the whole image", said)
+        self.assertNotIn("y.png", self.files())
+
+
+if __name__ == "__main__":
+    unittest.main()
