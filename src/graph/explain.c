@@ -4,6 +4,12 @@
 
 #include <inttypes.h>
 
+gconv_status gconv_graph_fail_node(const gconv_graph *g, const gconv_graph_node *node, gconv_status status) {
+  char text[1000];
+  snprintf(text, sizeof text, "%s", gconv_last_error());
+  return gconv_fail(status, "%s: node '%s' (%s) %s", g->path, node->name, node->kind->name, text);
+}
+
 void gconv_graph_plan_explain(const gconv_graph_plan *p, FILE *text) {
   fprintf(text,
           "graph: %zu nodes run; %zu follow from constants and shapes, %zu are needed for no output, %zu are "

@@ -46,6 +46,8 @@ typedef struct gconv_graph {
 
 /* Reads an open ONNX model. If there are operators that no kind knows, the error names all of them. */
 gconv_status gconv_graph_read(gconv_bank_file *file, gconv_graph **graph);
+/* Puts the file and the node before the last error, which is the end of a sentence. Returns the status. */
+gconv_status gconv_graph_fail_node(const gconv_graph *graph, const gconv_graph_node *node, gconv_status status);
 /* Frees the graph. NULL is allowed. */
 void gconv_graph_free(gconv_graph *graph);
 
@@ -80,8 +82,9 @@ typedef struct gconv_graph_plan {
   size_t block_count;
   size_t arena_bytes, constant_bytes, folded_bytes;
   size_t folded, dead, fused; /* how many nodes were folded, dropped as nobody takes their results, and fused with others */
-  uint8_t *arena;             /* NULL until gconv_graph_plan_allocate() */
-  void **owned;               /* the memory of what was folded */
+  uint8_t *arena;             /* NULL until gconv_graph_plan_allocate(), and on a GPU */
+  void *gpu;    /* owned: what it has on a GPU (gpu.h); NULL until gconv_graph_plan_allocate(), and on the CPU */
+  void **owned; /* the memory of what was folded */
   size_t owned_count;
   const gconv_tensor **pointers; /* the lists `in` and `out` of all steps */
 } gconv_graph_plan;
@@ -94,14 +97,18 @@ gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tenso
 /* Frees the plan. NULL is allowed. */
 void gconv_graph_plan_free(gconv_graph_plan *plan);
 
-/* Gives the plan its arena. Sets `data` of the tensors. */
+/* Gives the plan its arena. Sets `data` of the tensors; on a GPU, `there`. */
 gconv_status gconv_graph_plan_allocate(gconv_graph_plan *plan);
 
 /* Return an input, to be filled before each run, and an output, which is valid until the next run. */
 const gconv_tensor *gconv_graph_plan_input(const gconv_graph_plan *plan, size_t number);
 const gconv_tensor *gconv_graph_plan_output(const gconv_graph_plan *plan, size_t number);
 
-/* Runs all steps, on the threads of the device. */
+/* Copies all elements of an input from the host to where a run finds them; or those of an output of the last run. */
+gconv_status gconv_graph_plan_write(gconv_graph_plan *plan, size_t number, const void *elements);
+gconv_status gconv_graph_plan_read(const gconv_graph_plan *plan, size_t number, void *elements);
+
+/* Runs all steps, on the threads of the CPU or on the GPU. */
 gconv_status gconv_graph_plan_run(gconv_graph_plan *plan);
 
 /* Writes the steps with their shapes and the memory, one a line. */

@@ -4,6 +4,7 @@
 #include "base/element.h"
 #include "base/memory.h"
 #include "graph/node.h"
+#include "kernels/cuda/graph/graph.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -242,21 +243,34 @@ static gconv_status run_cast(const gconv_node_work *work, const gconv_node_kind 
   return GCONV_OK;
 }
 
+static gconv_status cuda_cast(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  const gconv_gpu_cast job = {.in = work->in[0]->there,
+                              .out = work->out[0]->there,
+                              .count = gconv_tensor_elements(work->in[0]),
+                              .in_type = work->in[0]->type,
+                              .out_type = work->out[0]->type,
+                              .to_half = s->to == FLOAT16,
+                              .to_brain = s->to == BFLOAT16};
+  (void)kind;
+  return gconv_gpu_cast_run(&job, work->stream);
+}
+
 /* ---- The table ---- */
 
 static rules none = {END}, span = {INT("start", 15, NEWEST), INT("end", 15, NEWEST), END}, value = {TENSOR("value"), END};
 static rules to = {INT("to", 1, NEWEST), INT("saturate", 19, NEWEST), STRING("round_mode"), END};
 static rules like = {INT("saturate", 19, NEWEST), STRING("round_mode"), END};
 
-#define ROW(name, since, least, most, known, unread, reach, rules, shape, run)                                              \
+#define ROW(name, since, least, most, known, unread, reach, rules, shape, run, cuda)                                        \
   GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, 1, known, unread, GCONV_MEMORY_OWN, reach, rules, 0,                 \
-                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
+                  sizeof(settings), parse, shape, run, cuda, NULL, NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_constant[] = {
-    ROW("Shape", 1, 1, 1, 0, 1, GCONV_REACH_ALL, span, shape_shape, run_shape),
-    ROW("Size", 1, 1, 1, 0, 1, GCONV_REACH_ALL, none, shape_size, run_size),
-    ROW("ConstantOfShape", 9, 1, 1, 1, 0, GCONV_REACH_ALL, value, shape_constant, run_constant),
-    ROW("Range", 11, 3, 3, 7, 0, GCONV_REACH_ALL, none, shape_range, run_range),
-    ROW("Cast", 6, 1, 1, 0, 0, GCONV_REACH_POINT, to, shape_cast, run_cast),
-    ROW("CastLike", 15, 2, 2, 0, 2, GCONV_REACH_POINT, like, shape_cast, run_cast),
+    ROW("Shape", 1, 1, 1, 0, 1, GCONV_REACH_ALL, span, shape_shape, run_shape, GCONV_NOT_ON_CUDA),
+    ROW("Size", 1, 1, 1, 0, 1, GCONV_REACH_ALL, none, shape_size, run_size, GCONV_NOT_ON_CUDA),
+    ROW("ConstantOfShape", 9, 1, 1, 1, 0, GCONV_REACH_ALL, value, shape_constant, run_constant, GCONV_NOT_ON_CUDA),
+    ROW("Range", 11, 3, 3, 7, 0, GCONV_REACH_ALL, none, shape_range, run_range, GCONV_NOT_ON_CUDA),
+    ROW("Cast", 6, 1, 1, 0, 0, GCONV_REACH_POINT, to, shape_cast, run_cast, cuda_cast),
+    ROW("CastLike", 15, 2, 2, 0, 2, GCONV_REACH_POINT, like, shape_cast, run_cast, cuda_cast),
     GCONV_NODE_KIND_END,
 };

@@ -209,7 +209,8 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
     fill(work, &solver->choice.problem, weights);
     GCONV_TRY(gconv_solver_pack(solver));
   }
-  return gconv_solver_run(solver, work, work->in[X]->data, work->out[0]->data, work->workspace);
+  return gconv_solver_run(solver, work, gconv_node_data(work, work->in[X]), gconv_node_data(work, work->out[0]),
+                          work->workspace);
 }
 
 static rules conv_rules = {STRING("auto_pad"),
@@ -222,7 +223,7 @@ static rules conv_rules = {STRING("auto_pad"),
 
 const gconv_node_kind gconv_node_kinds_conv[] = {
     GCONV_NODE_KIND_OF("Conv", 1, NEWEST, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, conv_rules, 0,
-                       sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, workspace, window, prepare, gconv_solver_free,
-                       tell, NULL, NULL, true),
+                       sizeof(settings), parse, shape, run, run, workspace, window, prepare, gconv_solver_free, tell, NULL,
+                       NULL, true),
     GCONV_NODE_KIND_END,
 };

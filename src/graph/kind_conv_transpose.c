@@ -231,7 +231,8 @@ static part part_of(const axis *a, int64_t f) {
   return p;
 }
 
-static void interleave(const gconv_node_work *work, const axis both[AXES], const gconv_layer_problem *p, const float *maps) {
+static gconv_status interleave(const gconv_node_work *work, const axis both[AXES], const gconv_layer_problem *p,
+                               const float *maps) {
   const int64_t width = both[1].outputs, area = both[0].outputs * width, plane = (int64_t)p->out_height * p->out_width;
   const int64_t phases = both[0].stride * both[1].stride, planes = (int64_t)p->images * p->filters / phases;
   for (int64_t f = 0; f < phases; f++) {
@@ -240,18 +241,23 @@ static void interleave(const gconv_node_work *work, const axis both[AXES], const
     gconv_move_add(&move, planes, phases * plane, area);
     gconv_move_add(&move, y.count, p->out_width, both[0].stride * width);
     gconv_move_add(&move, x.count, 1, both[1].stride);
-    gconv_move_run(work, &move, sizeof(float), maps + f * plane + y.first * p->out_width + x.first,
-                   (float *)work->out[0]->data + y.to * width + x.to);
+    GCONV_TRY(gconv_move_run(work, &move, sizeof(float), maps + f * plane + y.first * p->out_width + x.first,
+                             (float *)gconv_node_data(work, work->out[0]) + y.to * width + x.to));
   }
+  return GCONV_OK;
 }
 
 /* Sets all outputs to the bias: some may get nothing else, behind the last filter. */
-static void fill_biases(const gconv_node_work *work) {
+static gconv_status fill_biases(const gconv_node_work *work, const gconv_solver *solver) {
   const gconv_tensor *out = work->out[0];
-  const float *biases = work->in_count > BIASES && work->in[BIASES] ? work->in[BIASES]->data : NULL;
-  const int64_t area = gconv_tensor_count(out, 2, out->axes);
-  for (int64_t i = 0; i < gconv_tensor_elements(out); i++)
-    ((float *)out->data)[i] = biases ? biases[i / area % out->shape[1]] : 0;
+  const gconv_layer_problem *p = &solver->choice.whole;
+  const float *biases = gconv_layer_biases(p, work->stream ? solver->there : solver->weights);
+  const int64_t area = gconv_tensor_count(out, 2, out->axes), filters = out->shape[1];
+  gconv_move move = {0};
+  gconv_move_add(&move, out->shape[0], 0, filters * area);
+  gconv_move_add(&move, filters, p->filters / filters, area);
+  gconv_move_add(&move, area, 0, 1);
+  return gconv_move_run(work, &move, sizeof(float), biases, gconv_node_data(work, out));
 }
 
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
@@ -267,14 +273,13 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
     fill(work, both, p, weights);
     GCONV_TRY(gconv_solver_pack(solver));
   }
-  GCONV_TRY(gconv_solver_run(solver, work, work->in[X]->data, maps, work->workspace));
+  GCONV_TRY(gconv_solver_run(solver, work, gconv_node_data(work, work->in[X]), maps, work->workspace));
   for (int32_t i = 0; i < AXES; i++)
     if (both[i].before < 0 || both[i].outputs + both[i].before > (both[i].size + both[i].some - 1) * both[i].stride) {
-      fill_biases(work);
+      GCONV_TRY(fill_biases(work, solver));
       break;
     }
-  interleave(work, both, p, maps);
-  return GCONV_OK;
+  return interleave(work, both, p, maps);
 }
 
 static rules transpose_rules = {STRING("auto_pad"),
@@ -289,7 +294,7 @@ static rules transpose_rules = {STRING("auto_pad"),
 
 const gconv_node_kind gconv_node_kinds_conv_transpose[] = {
     GCONV_NODE_KIND_OF("ConvTranspose", 1, NEWEST, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, transpose_rules,
-                       0, sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, workspace, window, prepare,
-                       gconv_solver_free, tell, NULL, NULL, false),
+                       0, sizeof(settings), parse, shape, run, run, workspace, window, prepare, gconv_solver_free, tell,
+                       NULL, NULL, false),
     GCONV_NODE_KIND_END,
 };

@@ -2,6 +2,8 @@
 /* Nodes that compute each element by itself. Inputs are broadcast as NumPy does. elementwise.c has the loops. */
 #include "bank/onnx_rules.h"
 #include "graph/elementwise.h"
+#include "graph/move.h"
+#include "kernels/cuda/graph/graph.h"
 
 #include <math.h>
 #include <string.h>
@@ -174,6 +176,121 @@ static gconv_status run_clip(const gconv_node_work *work, const gconv_node_kind 
   return GCONV_OK;
 }
 
+/* ---- On a GPU ---- */
+
+/* A chain without operations. */
+static gconv_gpu_elements begin(const gconv_node_work *work, const gconv_tensor *out) {
+  gconv_gpu_elements job = {.axes = out->axes, .out = out->there, .type = work->in[work->in_count - 1]->type};
+  job.out_type = out->type;
+  memcpy(job.size, out->shape, sizeof job.size);
+  if (job.axes == 0)
+    job.size[job.axes++] = 1;
+  return job;
+}
+
+/* Appends an operation with `count` operands, of which number `chained` is the result so far; -1: none is. */
+static gconv_gpu_operation *append(const gconv_node_work *work, int32_t code, int32_t count, int32_t chained,
+                                   gconv_gpu_elements *job) {
+  const settings *s = work->settings;
+  gconv_gpu_operation *operation = &job->chain[job->length++];
+  *operation = (gconv_gpu_operation){.code = code,
+                                     .alpha = s->alpha,
+                                     .beta = s->beta,
+                                     .low = s->low,
+                                     .high = s->high,
+                                     .approximate = s->approximate,
+                                     .remainder = s->remainder,
+                                     .count = count,
+                                     .chained = chained};
+  return operation;
+}
+
+static void set_operand(const gconv_tensor *tensor, const gconv_tensor *out, gconv_gpu_operand *operand) {
+  operand->data = tensor->there;
+  gconv_node_steps(tensor, out, operand->step);
+}
+
+/* One operation of up to three inputs. */
+static gconv_status launch(const gconv_node_work *work, const gconv_tensor *const *inputs, int32_t count, int32_t code) {
+  gconv_gpu_elements job = begin(work, work->out[0]);
+  gconv_gpu_operation *operation = append(work, code, count, -1, &job);
+  for (int32_t i = 0; i < count; i++)
+    set_operand(inputs[i], work->out[0], &operation->operand[i]);
+  return gconv_gpu_elements_run(&job, work->stream);
+}
+
+static gconv_status check_divisor(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const bool whole = work->in[0]->type == GCONV_TENSOR_I64 || work->in[0]->type == GCONV_TENSOR_I32;
+  if (!whole || (kind->code != DIV && kind->code != MOD))
+    return GCONV_OK;
+  if (!work->in[1]->data)
+    return gconv_fail(GCONV_UNSUPPORTED, "divides integers by what depends on the pixels of the image, which GPUs do not: "
+                                         "take -d cpu");
+  return has_zero(work->in[1]) ? gconv_fail(GCONV_BAD_FILE, "divides integers by 0") : GCONV_OK;
+}
+
+static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
+  GCONV_TRY(check_divisor(work, kind));
+  return launch(work, work->in, work->in_count, kind->code);
+}
+
+static gconv_status cuda_old(const gconv_node_work *work, const gconv_node_kind *kind) {
+  gconv_tensor aligned;
+  GCONV_TRY(align_old(work, kind, &aligned));
+  const gconv_tensor *pair[2] = {work->in[0], &aligned};
+  GCONV_TRY(check_divisor(work, kind));
+  return launch(work, pair, 2, kind->code);
+}
+
+static gconv_status cuda_many(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const gconv_tensor *pair[2] = {work->in[0], work->in[0]};
+  if (work->in_count == 1) {
+    gconv_move all = {0};
+    gconv_move_add(&all, gconv_tensor_elements(work->in[0]), 1, 1);
+    return gconv_move_run(work, &all, gconv_tensor_type_bytes(work->in[0]->type), work->in[0]->there, work->out[0]->there);
+  }
+  for (int32_t i = 1; i < work->in_count; i++) {
+    pair[1] = work->in[i];
+    GCONV_TRY(launch(work, pair, 2, kind->code));
+    pair[0] = work->out[0];
+  }
+  return GCONV_OK;
+}
+
+static gconv_status cuda_mean(const gconv_node_work *work, const gconv_node_kind *kind) {
+  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
+  GCONV_TRY(cuda_many(work, kind));
+  gconv_gpu_elements job = begin(work, work->out[0]);
+  gconv_gpu_operation *divide = append(work, DIV, 2, -1, &job);
+  set_operand(work->out[0], work->out[0], &divide->operand[0]);
+  divide->operand[1].number = (float)work->in_count;
+  return gconv_gpu_elements_run(&job, work->stream);
+}
+
+/* Bounds that are constant floats are numbers of the operation; others are inputs of Max and Min. */
+static gconv_status cuda_clip(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const gconv_tensor *low = work->in_count > 1 ? work->in[1] : NULL, *high = work->in_count > 2 ? work->in[2] : NULL;
+  const gconv_tensor *pair[2] = {work->in[0], NULL};
+  if (work->in[0]->type == GCONV_TENSOR_F32 && (!low || low->data) && (!high || high->data)) {
+    gconv_gpu_elements job = begin(work, work->out[0]);
+    gconv_gpu_operation *clip = append(work, kind->code, 1, -1, &job);
+    set_operand(work->in[0], work->out[0], &clip->operand[0]);
+    clip->low = low ? *(const float *)low->data : clip->low;
+    clip->high = high ? *(const float *)high->data : clip->high;
+    return gconv_gpu_elements_run(&job, work->stream);
+  }
+  for (int32_t i = 0; i < 2; i++) {
+    pair[1] = i == 0 ? low : high;
+    if (!pair[1])
+      continue;
+    GCONV_TRY(launch(work, pair, 2, i == 0 ? MAX : MIN));
+    pair[0] = work->out[0];
+  }
+  return pair[0] == work->out[0]
+             ? GCONV_OK
+             : cuda_many(&(gconv_node_work){.in = work->in, .in_count = 1, .out = work->out, .stream = work->stream}, kind);
+}
+
 /* ---- Fusing ---- */
 
 /* Sets numbers[c] to the constant's value for channel c, axis 1 of `out`. Returns false unless it is the same along all
@@ -255,28 +372,29 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
 
 /* ---- The table ---- */
 
-#define ROW(name, since, until, least, most, memory, rules, code, shape, run)                                               \
+#define ROW(name, since, until, least, most, memory, rules, code, shape, run, cuda)                                         \
   GCONV_NODE_KIND(name, since, until, least, most, 1, 1, 0, 0, memory, GCONV_REACH_POINT, rules, code, sizeof(settings),    \
-                  parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
-#define FUSED(name, since, until, least, most, rules, code, shape, run, affine, activation)                                 \
+                  parse, shape, run, cuda, NULL, NULL, NULL, NULL)
+#define FUSED(name, since, until, least, most, rules, code, shape, run, cuda, affine, activation)                           \
   GCONV_NODE_KIND_OF(name, since, until, least, most, 1, 1, 0, 0, GCONV_MEMORY_IN_PLACE, GCONV_REACH_POINT, rules, code,    \
-                     sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL, NULL, affine,          \
-                     activation, false)
-#define ACTIVATION(name, since, rules, code) FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, NULL, activation)
-#define AFFINE(name, since, code) FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, affine, NULL)
-#define ONE(name, since, rules, code) ROW(name, since, NEWEST, 1, 1, GCONV_MEMORY_IN_PLACE, rules, code, shape, run)
-#define TWO(name, since, code) ROW(name, since, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, code, shape, run)
-#define OLD(name, code) ROW(name, 6, 6, 2, 2, GCONV_MEMORY_IN_PLACE, old_rules, code, shape_old, run_old)
-#define TEST(name, since, least, code) ROW(name, since, NEWEST, least, least, GCONV_MEMORY_OWN, none, code, shape, run)
-#define MANY(name, since, code, run) ROW(name, since, NEWEST, 1, GCONV_ANY_NUMBER, GCONV_MEMORY_OWN, none, code, shape, run)
+                     sizeof(settings), parse, shape, run, cuda, NULL, NULL, NULL, NULL, NULL, affine, activation, false)
+#define ACTIVATION(name, since, rules, code)                                                                                \
+  FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, activation)
+#define AFFINE(name, since, code) FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, cuda, affine, NULL)
+#define ONE(name, since, rules, code) ROW(name, since, NEWEST, 1, 1, GCONV_MEMORY_IN_PLACE, rules, code, shape, run, cuda)
+#define TWO(name, since, code) ROW(name, since, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, code, shape, run, cuda)
+#define OLD(name, code) ROW(name, 6, 6, 2, 2, GCONV_MEMORY_IN_PLACE, old_rules, code, shape_old, run_old, cuda_old)
+#define TEST(name, since, least, code) ROW(name, since, NEWEST, least, least, GCONV_MEMORY_OWN, none, code, shape, run, cuda)
+#define MANY(name, since, code, run, cuda)                                                                                  \
+  ROW(name, since, NEWEST, 1, GCONV_ANY_NUMBER, GCONV_MEMORY_OWN, none, code, shape, run, cuda)
 const gconv_node_kind gconv_node_kinds_elementwise[] = {
     ACTIVATION("Relu", 6, none, RELU),
     ACTIVATION("LeakyRelu", 6, alpha, LEAKY),
     ONE("ThresholdedRelu", 1, alpha, THRESHOLDED),
     ACTIVATION("Sigmoid", 6, none, SIGMOID),
     ACTIVATION("Tanh", 6, none, TANH),
-    FUSED("Clip", 6, 10, 1, 1, bounds, CLIP, shape_clip, run_clip, NULL, activation),
-    FUSED("Clip", 11, NEWEST, 1, 3, none, CLIP, shape_clip, run_clip, NULL, activation),
+    FUSED("Clip", 6, 10, 1, 1, bounds, CLIP, shape_clip, run_clip, cuda_clip, NULL, activation),
+    FUSED("Clip", 11, NEWEST, 1, 3, none, CLIP, shape_clip, run_clip, cuda_clip, NULL, activation),
     ONE("HardSigmoid", 6, alpha_beta, HARD_SIGMOID),
     ONE("HardSwish", 14, none, HARD_SWISH),
     ONE("Swish", 24, alpha, SWISH),
@@ -312,13 +430,13 @@ const gconv_node_kind gconv_node_kinds_elementwise[] = {
     AFFINE("Sub", 7, SUB),
     AFFINE("Mul", 7, MUL),
     AFFINE("Div", 7, DIV),
-    ROW("PRelu", 7, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, PRELU, shape_prelu, run),
-    ROW("Mod", 10, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, fmod_rule, MOD, shape, run),
+    ROW("PRelu", 7, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, PRELU, shape_prelu, run, cuda),
+    ROW("Mod", 10, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, fmod_rule, MOD, shape, run, cuda),
     TWO("Pow", 7, POW),
-    MANY("Min", 6, MIN, run_many),
-    MANY("Max", 6, MAX, run_many),
-    MANY("Sum", 6, ADD, run_many),
-    MANY("Mean", 6, ADD, run_mean),
+    MANY("Min", 6, MIN, run_many, cuda_many),
+    MANY("Max", 6, MAX, run_many, cuda_many),
+    MANY("Sum", 6, ADD, run_many, cuda_many),
+    MANY("Mean", 6, ADD, run_mean, cuda_mean),
     TEST("Equal", 7, 2, EQUAL),
     TEST("Less", 7, 2, LESS),
     TEST("LessOrEqual", 12, 2, LESS_EQUAL),

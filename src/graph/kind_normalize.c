@@ -3,6 +3,7 @@
 #include "bank/onnx_rules.h"
 #include "graph/node.h"
 #include "kernels/activation.h"
+#include "kernels/cuda/graph/graph.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -308,6 +309,114 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   return GCONV_OK;
 }
 
+/* ---- On a GPU ---- */
+
+static const float *floats_there(const gconv_node_work *work, int32_t input) {
+  return input < work->in_count && work->in[input] ? work->in[input]->there : NULL;
+}
+
+static int64_t groups_of(const gconv_node_work *work, bool by_channel) {
+  return by_channel ? work->in[0]->shape[1] : ((const settings *)work->settings)->groups;
+}
+
+static gconv_status cuda_channels(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  const gconv_tensor *in = work->in[0];
+  const gconv_gpu_normalize on_gpu = {.how = kind->code == BATCH ? GCONV_NORM_BATCH : GCONV_NORM_GROUP,
+                                      .in = in->there,
+                                      .factor = floats_there(work, 1),
+                                      .bias = floats_there(work, 2),
+                                      .mean = floats_there(work, 3),
+                                      .variance = floats_there(work, 4),
+                                      .out = work->out[0]->there,
+                                      .images = in->shape[0],
+                                      .channels = in->shape[1],
+                                      .groups = groups_of(work, kind->code != GROUP),
+                                      .plane = gconv_tensor_count(in, 2, in->axes),
+                                      .by_group = kind->code == GROUP && s->opset < 21,
+                                      .epsilon = s->epsilon,
+                                      .parts = work->workspace};
+  return gconv_gpu_normalize_run(&on_gpu, work->stream);
+}
+
+/* On a GPU, groups are added up in parts. */
+static size_t workspace_of(const gconv_node_work *work, bool by_channel) {
+  const bool there = work->options && work->options->device->type != &gconv_device_type_cpu;
+  return there ? gconv_gpu_normalize_bytes(work->in[0]->shape[0], groups_of(work, by_channel)) : 0;
+}
+static size_t workspace_instance(const gconv_node_work *work) {
+  return workspace_of(work, true);
+}
+static size_t workspace_group(const gconv_node_work *work) {
+  return workspace_of(work, false);
+}
+
+static gconv_status cuda_layer(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  const gconv_tensor *in = work->in[0];
+  int32_t axis = 0;
+  if (in->axes > 0)
+    GCONV_TRY(gconv_tensor_axis(s->axis, in->axes, &axis));
+  gconv_gpu_rows on_gpu = {.in = in->there,
+                           .out = work->out[0]->there,
+                           .rows = gconv_tensor_count(in, 0, axis),
+                           .count = gconv_tensor_count(in, axis, in->axes),
+                           .axes = in->axes,
+                           .factor.data = floats_there(work, 1),
+                           .bias.data = floats_there(work, 2),
+                           .centred = kind->code == LAYER,
+                           .epsilon = s->epsilon};
+  memcpy(on_gpu.size, in->shape, sizeof on_gpu.size);
+  if (on_gpu.factor.data)
+    gconv_node_steps(work->in[1], in, on_gpu.factor.step);
+  if (on_gpu.bias.data)
+    gconv_node_steps(work->in[2], in, on_gpu.bias.step);
+  if (work->out_count > 1 && work->out[1])
+    on_gpu.means = work->out[1]->there;
+  if (work->out_count > 2 && work->out[2])
+    on_gpu.inverses = work->out[2]->there;
+  return gconv_gpu_rows_run(&on_gpu, work->stream);
+}
+
+static gconv_status cuda_along(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  const gconv_tensor *in = work->in[0];
+  const int64_t all = gconv_tensor_elements(in);
+  const bool to_the_end = kind->code != LP && s->opset < 13;
+  int32_t axis = 0;
+  if (in->axes > 0)
+    GCONV_TRY(gconv_tensor_axis(s->axis, in->axes, &axis));
+  gconv_gpu_axis on_gpu = {.how = kind->code == SOFTMAX       ? GCONV_ALONG_SOFTMAX
+                                  : kind->code == LOG_SOFTMAX ? GCONV_ALONG_LOG_SOFTMAX
+                                  : kind->code == HARDMAX     ? GCONV_ALONG_HARDMAX
+                                  : s->power == 1             ? GCONV_ALONG_L1
+                                                              : GCONV_ALONG_L2,
+                           .in = in->there,
+                           .out = work->out[0]->there,
+                           .count = to_the_end     ? gconv_tensor_count(in, axis, in->axes)
+                                    : in->axes > 0 ? in->shape[axis]
+                                                   : 1,
+                           .inner = to_the_end ? 1 : gconv_tensor_count(in, axis + 1, in->axes)};
+  on_gpu.lines = on_gpu.count > 0 ? all / on_gpu.count : 0;
+  return gconv_gpu_axis_run(&on_gpu, work->stream);
+}
+
+static gconv_status cuda_across(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  const gconv_tensor *in = work->in[0];
+  const gconv_gpu_across on_gpu = {.in = in->there,
+                                   .out = work->out[0]->there,
+                                   .images = in->shape[0],
+                                   .channels = in->shape[1],
+                                   .plane = gconv_tensor_count(in, 2, in->axes),
+                                   .size = s->size,
+                                   .alpha = s->alpha,
+                                   .beta = s->beta,
+                                   .bias = s->bias};
+  (void)kind;
+  return gconv_gpu_across_run(&on_gpu, work->stream);
+}
+
 /* BatchNormalization by constants scales and shifts channels: a convolution before it does that. */
 static bool affine(const gconv_node_work *work, const gconv_node_kind *kind, int32_t input, float *scale, float *shift) {
   enum { GAMMA = 1, BETA, MEAN, VARIANCE, INPUTS };
@@ -346,23 +455,23 @@ static rules across = {FLOAT("alpha", 1, NEWEST), FLOAT("beta", 1, NEWEST), FLOA
                        END};
 static rules axis_rules = {INT("axis", 1, NEWEST), END}, lp = {INT("axis", 1, NEWEST), INT("p", 1, NEWEST), END};
 
-#define ROW(name, since, least, most, outs, memory, reach, rules, code)                                                     \
+#define ROW(name, since, least, most, outs, memory, reach, rules, code, cuda, workspace)                                    \
   GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, outs, 0, 0, memory, reach, rules, code, sizeof(settings), parse,     \
-                  shape, run, GCONV_NOT_ON_CUDA, NULL, (reach) == GCONV_REACH_WINDOW ? window : NULL, NULL, NULL)
+                  shape, run, cuda, workspace, (reach) == GCONV_REACH_WINDOW ? window : NULL, NULL, NULL)
 #define OWN GCONV_MEMORY_OWN
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_normalize[] = {
     GCONV_NODE_KIND_OF("BatchNormalization", 6, NEWEST, 5, 5, 1, 5, 0, 0, OWN, GCONV_REACH_POINT, batch, BATCH,
-                       sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL, NULL, affine, NULL,
+                       sizeof(settings), parse, shape, run, cuda_channels, NULL, NULL, NULL, NULL, NULL, affine, NULL,
                        false),
-    ROW("InstanceNormalization", 6, 3, 3, 1, OWN, ALL, epsilon, INSTANCE),
-    ROW("GroupNormalization", 18, 3, 3, 1, OWN, ALL, group, GROUP),
-    ROW("LayerNormalization", 17, 2, 3, 3, OWN, ALL, layer, LAYER),
-    ROW("RMSNormalization", 23, 2, 2, 1, OWN, ALL, layer, RMS),
-    ROW("LRN", 1, 1, 1, 1, OWN, GCONV_REACH_POINT, across, ACROSS_CHANNELS),
-    ROW("Softmax", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, axis_rules, SOFTMAX),
-    ROW("LogSoftmax", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, axis_rules, LOG_SOFTMAX),
-    ROW("Hardmax", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, axis_rules, HARDMAX),
-    ROW("LpNormalization", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, lp, LP),
+    ROW("InstanceNormalization", 6, 3, 3, 1, OWN, ALL, epsilon, INSTANCE, cuda_channels, workspace_instance),
+    ROW("GroupNormalization", 18, 3, 3, 1, OWN, ALL, group, GROUP, cuda_channels, workspace_group),
+    ROW("LayerNormalization", 17, 2, 3, 3, OWN, ALL, layer, LAYER, cuda_layer, NULL),
+    ROW("RMSNormalization", 23, 2, 2, 1, OWN, ALL, layer, RMS, cuda_layer, NULL),
+    ROW("LRN", 1, 1, 1, 1, OWN, GCONV_REACH_POINT, across, ACROSS_CHANNELS, cuda_across, NULL),
+    ROW("Softmax", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, axis_rules, SOFTMAX, cuda_along, NULL),
+    ROW("LogSoftmax", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, axis_rules, LOG_SOFTMAX, cuda_along, NULL),
+    ROW("Hardmax", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, axis_rules, HARDMAX, cuda_along, NULL),
+    ROW("LpNormalization", 1, 1, 1, 1, OWN, GCONV_REACH_WINDOW, lp, LP, cuda_along, NULL),
     GCONV_NODE_KIND_END,
 };

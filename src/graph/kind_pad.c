@@ -2,6 +2,7 @@
 /* Pad: elements before and after those of each axis. Negative pads cut elements off. */
 #include "bank/onnx_rules.h"
 #include "graph/node.h"
+#include "kernels/cuda/graph/graph.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -168,6 +169,32 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   return GCONV_OK;
 }
 
+static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
+  static const gconv_gpu_edge edges[] = {[CONSTANT] = GCONV_EDGE_CONSTANT,
+                                         [REFLECT] = GCONV_EDGE_REFLECT,
+                                         [EDGE] = GCONV_EDGE_REPEAT,
+                                         [WRAP] = GCONV_EDGE_WRAP};
+  const settings *s = work->settings;
+  const gconv_tensor *in = work->in[0], *value = work->in_count > 2 ? work->in[2] : NULL;
+  int64_t after[GCONV_TENSOR_AXES];
+  gconv_gpu_pad on_gpu = {.axes = in->axes,
+                          .edge = edges[s->mode],
+                          .from = in->there,
+                          .to = work->out[0]->there,
+                          .bytes = gconv_tensor_type_bytes(in->type)};
+  (void)kind;
+  GCONV_TRY(find_pads(work, on_gpu.before, after));
+  memcpy(on_gpu.in, in->shape, sizeof on_gpu.in);
+  memcpy(on_gpu.out, work->out[0]->shape, sizeof on_gpu.out);
+  if (value && value->data)
+    memcpy(&on_gpu.outside, value->data, on_gpu.bytes);
+  else if (value)
+    on_gpu.outside_there = value->there;
+  else if (in->type == GCONV_TENSOR_F32)
+    memcpy(&on_gpu.outside, &s->value, sizeof s->value);
+  return gconv_gpu_pad_run(&on_gpu, work->stream);
+}
+
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   int64_t before[GCONV_TENSOR_AXES] = {0}, after[GCONV_TENSOR_AXES] = {0};
   const settings *s = work->settings;
@@ -187,7 +214,7 @@ static rules old = {STRING("mode"), INTS("pads", 2, 10), FLOAT("value", 2, 10), 
 
 #define ROW(since, until, most, known, rules)                                                                               \
   GCONV_NODE_KIND("Pad", since, until, 1, most, 1, 1, known, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, 0,             \
-                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, window, NULL, NULL)
+                  sizeof(settings), parse, shape, run, cuda, NULL, window, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_pad[] = {
     ROW(2, 10, 1, 0, old),
     ROW(11, NEWEST, 4, 10, new),

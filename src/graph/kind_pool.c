@@ -2,6 +2,7 @@
 /* Pooling: the largest value or the average of windows of one to three dimensions, and of whole planes. */
 #include "bank/onnx_rules.h"
 #include "graph/node.h"
+#include "kernels/cuda/graph/graph.h"
 #include "kernels/mean.h"
 
 #include <inttypes.h>
@@ -204,6 +205,21 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   return GCONV_OK;
 }
 
+static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  gconv_gpu_pool job = {.planes = gconv_tensor_count(work->out[0], 0, 2),
+                        .in = work->in[0]->there,
+                        .out = work->out[0]->there,
+                        .averages = kind->code == AVERAGE,
+                        .counts_padding = s->counts_padding};
+  for (int32_t i = 0; i < DIMENSIONS; i++) {
+    span d;
+    GCONV_TRY(find_span(work, i, &d));
+    job.d[i] = (gconv_gpu_span){d.in, d.out, d.kernel, d.stride, d.dilation, d.before, d.after};
+  }
+  return gconv_gpu_pool_run(&job, work->stream);
+}
+
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   span d;
@@ -252,6 +268,25 @@ static gconv_status run_global(const gconv_node_work *work, const gconv_node_kin
   return GCONV_OK;
 }
 
+/* On a GPU, a plane is a row of which one number is made. */
+static gconv_status cuda_global(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const gconv_tensor *in = work->in[0];
+  const int64_t count = gconv_tensor_count(in, 0, 2), size = gconv_tensor_count(in, 2, in->axes);
+  const gconv_gpu_reduce job = {.how = kind->code == AVERAGE ? GCONV_REDUCE_MEAN : GCONV_REDUCE_LARGEST,
+                                .kept = 1,
+                                .reduced = 1,
+                                .kept_shape = {count},
+                                .kept_step = {size},
+                                .shape = {size},
+                                .step = {1},
+                                .outputs = count,
+                                .count = size,
+                                .in = in->there,
+                                .out = work->out[0]->there,
+                                .type = in->type};
+  return gconv_gpu_reduce_run(&job, work->stream);
+}
+
 /* ---- The table ---- */
 
 #define WINDOW INTS("kernel_shape", 1, NEWEST), INTS("strides", 1, NEWEST), INTS("pads", 1, NEWEST), STRING("auto_pad")
@@ -263,10 +298,10 @@ static rules average = {WINDOW, INTS("dilations", 19, NEWEST), INT("ceil_mode", 
 
 #define ROW(name, since, outs, rules, code)                                                                                 \
   GCONV_NODE_KIND(name, since, NEWEST, 1, 1, 1, outs, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,              \
-                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, window, NULL, NULL)
+                  sizeof(settings), parse, shape, run, cuda, NULL, window, NULL, NULL)
 #define GLOBAL(name, code)                                                                                                  \
   GCONV_NODE_KIND(name, 1, NEWEST, 1, 1, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, none, code, 0, NULL, shape_global,  \
-                  run_global, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
+                  run_global, cuda_global, NULL, NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_pool[] = {
     ROW("MaxPool", 1, 2, largest, LARGEST),
     ROW("AveragePool", 1, 1, average, AVERAGE),

@@ -2,6 +2,7 @@
 /* Products of matrices: MatMul and Gemm. A sum is one chain of float32, from the first product to the last. */
 #include "bank/onnx_rules.h"
 #include "graph/node.h"
+#include "kernels/cuda/graph/graph.h"
 
 #include <inttypes.h>
 
@@ -178,13 +179,50 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   return GCONV_OK;
 }
 
+static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  const gconv_tensor *c = work->in_count > 2 ? work->in[2] : NULL, a_stack = stack_of(work->in[0]),
+                     b_stack = stack_of(work->in[1]);
+  int64_t c_step[GCONV_TENSOR_AXES] = {0};
+  product p;
+  (void)kind;
+  GCONV_TRY(find(work, &p));
+  gconv_gpu_product on_gpu = {.a = work->in[0]->there,
+                              .b = work->in[1]->there,
+                              .out = work->out[0]->there,
+                              .m = p.m,
+                              .n = p.n,
+                              .k = p.k,
+                              .a_row = p.a_row,
+                              .a_column = p.a_column,
+                              .b_row = p.b_row,
+                              .b_column = p.b_column,
+                              .alpha = s->alpha,
+                              .beta = s->beta,
+                              .axes = p.stack.axes};
+  if (c) {
+    gconv_node_steps(c, work->out[0], c_step);
+    on_gpu.c = c->there;
+    on_gpu.c_row = c_step[0];
+    on_gpu.c_column = c_step[1];
+  }
+  gconv_node_steps(&a_stack, &p.stack, on_gpu.a_step);
+  gconv_node_steps(&b_stack, &p.stack, on_gpu.b_step);
+  for (int32_t i = 0; i < p.stack.axes; i++) {
+    on_gpu.size[i] = p.stack.shape[i];
+    on_gpu.a_step[i] *= p.m * p.k;
+    on_gpu.b_step[i] *= p.k * p.n;
+  }
+  return gconv_gpu_product_run(&on_gpu, work->stream);
+}
+
 static rules none = {END};
 static rules gemm = {FLOAT("alpha", 1, NEWEST), FLOAT("beta", 1, NEWEST), INT("transA", 1, NEWEST), INT("transB", 1, NEWEST),
                      END};
 
 #define ROW(name, since, least, most, rules, code)                                                                          \
   GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, rules, code,             \
-                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
+                  sizeof(settings), parse, shape, run, cuda, NULL, NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_product[] = {
     ROW("MatMul", 1, 2, 2, none, MATMUL),
     ROW("Gemm", 7, 2, 3, gemm, GEMM),

@@ -3,6 +3,7 @@
  * DepthToSpace, SpaceToDepth. */
 #include "bank/onnx_rules.h"
 #include "graph/move.h"
+#include "kernels/cuda/graph/graph.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -38,11 +39,11 @@ static void steps_of(const gconv_tensor *t, int64_t step[GCONV_TENSOR_AXES]) {
     step[i] = distance;
 }
 
-static void move(const gconv_node_work *work, const gconv_move *how, const gconv_tensor *from, int64_t from_at,
-                 const gconv_tensor *to, int64_t to_at) {
+static gconv_status move(const gconv_node_work *work, const gconv_move *how, const gconv_tensor *from, int64_t from_at,
+                         const gconv_tensor *to, int64_t to_at) {
   const size_t bytes = gconv_tensor_type_bytes(from->type);
-  gconv_move_run(work, how, bytes, (const char *)from->data + from_at * (int64_t)bytes,
-                 (char *)to->data + to_at * (int64_t)bytes);
+  return gconv_move_run(work, how, bytes, (const char *)gconv_node_data(work, from) + from_at * (int64_t)bytes,
+                        (char *)gconv_node_data(work, to) + to_at * (int64_t)bytes);
 }
 
 /* ---- Transpose ---- */
@@ -86,8 +87,7 @@ static gconv_status run_transpose(const gconv_node_work *work, const gconv_node_
   steps_of(work->out[0], out_step);
   for (int32_t i = 0; i < work->out[0]->axes; i++)
     gconv_move_add(&how, work->out[0]->shape[i], in_step[perm[i]], out_step[i]);
-  move(work, &how, work->in[0], 0, work->out[0], 0);
-  return GCONV_OK;
+  return move(work, &how, work->in[0], 0, work->out[0], 0);
 }
 
 /* ---- Concat, Split ---- */
@@ -136,8 +136,9 @@ static gconv_status run_concat(const gconv_node_work *work, const gconv_node_kin
   for (int32_t i = 0; i < work->in_count; i++) {
     const gconv_move how = part_of(work->in[i], work->out[0], axis, true);
     const size_t place = (size_t)at * gconv_tensor_type_bytes(work->out[0]->type);
-    if ((const uint8_t *)work->in[i]->data != (const uint8_t *)work->out[0]->data + place) /* else it lies there already */
-      move(work, &how, work->in[i], 0, work->out[0], at);
+    const uint8_t *from = gconv_node_data(work, work->in[i]), *to = gconv_node_data(work, work->out[0]);
+    if (from != to + place) /* else it lies there already */
+      GCONV_TRY(move(work, &how, work->in[i], 0, work->out[0], at));
     at += gconv_tensor_count(work->in[i], axis, work->in[i]->axes);
   }
   return GCONV_OK;
@@ -186,7 +187,7 @@ static gconv_status run_split(const gconv_node_work *work, const gconv_node_kind
   for (int64_t i = 0, at = 0; i < work->out_count; at += listed ? sizes.number[i] : equal, i++)
     if (work->out[i]) {
       const gconv_move how = part_of(work->out[i], in, axis, false);
-      move(work, &how, in, at * inner, work->out[i], 0);
+      GCONV_TRY(move(work, &how, in, at * inner, work->out[i], 0));
     }
   return GCONV_OK;
 }
@@ -265,8 +266,7 @@ static gconv_status run_slice(const gconv_node_work *work, const gconv_node_kind
     at += c.start[i] * in_step[i];
     gconv_move_add(&how, c.count[i], c.count[i] > 1 ? in_step[i] * c.step[i] : 0, out_step[i]);
   }
-  move(work, &how, work->in[0], at, work->out[0], 0);
-  return GCONV_OK;
+  return move(work, &how, work->in[0], at, work->out[0], 0);
 }
 
 /* ---- Gather ---- */
@@ -292,6 +292,16 @@ static gconv_status shape_gather(const gconv_node_work *work, const gconv_node_k
   return GCONV_OK;
 }
 
+/* Sets *index to index number `i`, counted from the beginning of an axis of `size` elements. */
+static gconv_status check_index(const gconv_tensor *indices, int64_t i, int64_t size, int64_t *index) {
+  const int64_t given =
+      indices->type == GCONV_TENSOR_I64 ? ((const int64_t *)indices->data)[i] : ((const int32_t *)indices->data)[i];
+  *index = given < 0 ? given + size : given;
+  if (*index < 0 || *index >= size)
+    return gconv_fail(GCONV_BAD_FILE, "takes element %" PRId64 " of an axis that has %" PRId64, given, size);
+  return GCONV_OK;
+}
+
 static gconv_status run_gather(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0], *indices = work->in[1];
@@ -302,16 +312,37 @@ static gconv_status run_gather(const gconv_node_work *work, const gconv_node_kin
   const int64_t count = gconv_tensor_elements(indices), size = in->shape[axis];
   const size_t bytes = (size_t)inner * gconv_tensor_type_bytes(in->type);
   for (int64_t i = 0; i < count; i++) {
-    const int64_t given =
-        indices->type == GCONV_TENSOR_I64 ? ((const int64_t *)indices->data)[i] : ((const int32_t *)indices->data)[i];
-    const int64_t index = given < 0 ? given + size : given;
-    if (index < 0 || index >= size)
-      return gconv_fail(GCONV_BAD_FILE, "takes element %" PRId64 " of an axis that has %" PRId64, given, size);
+    int64_t index;
+    GCONV_TRY(check_index(indices, i, size, &index));
     for (int64_t o = 0; o < outer; o++)
       memcpy((char *)work->out[0]->data + (size_t)(o * count + i) * bytes,
              (const char *)in->data + (size_t)(o * size + index) * bytes, bytes);
   }
   return GCONV_OK;
+}
+
+/* On a GPU, indices are checked while planning: so they must be constant. */
+static gconv_status cuda_gather(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  const gconv_tensor *in = work->in[0], *indices = work->in[1];
+  int32_t axis;
+  (void)kind;
+  GCONV_TRY(gconv_tensor_axis(s->axis, in->axes, &axis));
+  if (!indices->data)
+    return gconv_fail(GCONV_UNSUPPORTED, "has indices that depend on the pixels of the image, which GPUs do not take: "
+                                         "take -d cpu");
+  for (int64_t i = 0; i < gconv_tensor_elements(indices); i++)
+    GCONV_TRY(check_index(indices, i, in->shape[axis], &(int64_t){0}));
+  const gconv_gpu_gather job = {.in = in->there,
+                                .index = indices->there,
+                                .out = work->out[0]->there,
+                                .outer = gconv_tensor_count(in, 0, axis),
+                                .size = in->shape[axis],
+                                .count = gconv_tensor_elements(indices),
+                                .inner = gconv_tensor_count(in, axis + 1, in->axes),
+                                .long_index = indices->type == GCONV_TENSOR_I64,
+                                .bytes = gconv_tensor_type_bytes(in->type)};
+  return gconv_gpu_gather_run(&job, work->stream);
 }
 
 /* ---- Expand, Tile ---- */
@@ -341,8 +372,7 @@ static gconv_status run_expand(const gconv_node_work *work, const gconv_node_kin
   steps_of(work->out[0], out_step);
   for (int32_t i = 0; i < work->out[0]->axes; i++)
     gconv_move_add(&how, work->out[0]->shape[i], in_step[i], out_step[i]);
-  move(work, &how, work->in[0], 0, work->out[0], 0);
-  return GCONV_OK;
+  return move(work, &how, work->in[0], 0, work->out[0], 0);
 }
 
 static gconv_status shape_tile(const gconv_node_work *work, const gconv_node_kind *kind) {
@@ -371,8 +401,7 @@ static gconv_status run_tile(const gconv_node_work *work, const gconv_node_kind 
     gconv_move_add(&how, in->shape[i] > 0 ? out->shape[i] / in->shape[i] : 0, 0, out_step[i] * in->shape[i]);
     gconv_move_add(&how, in->shape[i], in_step[i], out_step[i]);
   }
-  move(work, &how, in, 0, out, 0);
-  return GCONV_OK;
+  return move(work, &how, in, 0, out, 0);
 }
 
 /* ---- DepthToSpace, SpaceToDepth ---- */
@@ -419,8 +448,7 @@ static gconv_status run_depth(const gconv_node_work *work, const gconv_node_kind
   gconv_move how = {0};
   for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
     gconv_move_add(&how, axes[i].size, opens ? axes[i].deep : axes[i].wide, opens ? axes[i].wide : axes[i].deep);
-  move(work, &how, work->in[0], 0, work->out[0], 0);
-  return GCONV_OK;
+  return move(work, &how, work->in[0], 0, work->out[0], 0);
 }
 
 static gconv_node_window window_depth(const gconv_node_work *work, int32_t input, int32_t axis) {
@@ -455,24 +483,26 @@ static rules split = {INT("axis", 1, NEWEST), INT("num_outputs", 18, NEWEST), EN
 static rules old_slice = {INTS("axes", 1, 9), INTS("starts", 1, 9), INTS("ends", 1, 9), END};
 static rules depth = {INT("blocksize", 1, NEWEST), STRING("mode"), END};
 
-#define ROW(name, since, until, least, most, outs, known, reach, rules, code, shape, run, window)                           \
+#define ROW(name, since, until, least, most, outs, known, reach, rules, code, shape, run, cuda, window)                     \
   GCONV_NODE_KIND(name, since, until, least, most, 1, outs, known, 0, GCONV_MEMORY_OWN, reach, rules, code,                 \
-                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, window, NULL, NULL)
+                  sizeof(settings), parse, shape, run, cuda, NULL, window, NULL, NULL)
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_rearrange[] = {
-    ROW("Transpose", 1, NEWEST, 1, 1, 1, 0, ALL, perm, 0, shape_transpose, run_transpose, NULL),
+    ROW("Transpose", 1, NEWEST, 1, 1, 1, 0, ALL, perm, 0, shape_transpose, run_transpose, run_transpose, NULL),
     GCONV_NODE_KIND("Concat", 4, NEWEST, 1, GCONV_ANY_NUMBER, 1, 1, 0, 0, GCONV_MEMORY_JOINED, GCONV_REACH_WINDOW, axis, 0,
-                    sizeof(settings), parse, shape_concat, run_concat, GCONV_NOT_ON_CUDA, NULL, window_axis, NULL, NULL),
-    ROW("Split", 2, 12, 1, 1, GCONV_ANY_NUMBER, 0, GCONV_REACH_WINDOW, old_split, 0, shape_split, run_split, window_axis),
-    ROW("Split", 13, NEWEST, 1, 2, GCONV_ANY_NUMBER, 2, GCONV_REACH_WINDOW, split, 0, shape_split, run_split, window_axis),
-    ROW("Slice", 1, 9, 1, 1, 1, 0, GCONV_REACH_WINDOW, old_slice, 0, shape_slice, run_slice, window_slice),
-    ROW("Slice", 10, NEWEST, 3, 5, 1, 30, GCONV_REACH_WINDOW, none, 0, shape_slice, run_slice, window_slice),
-    ROW("Gather", 1, NEWEST, 2, 2, 1, 0, ALL, axis, 0, shape_gather, run_gather, NULL),
-    ROW("Expand", 8, NEWEST, 2, 2, 1, 2, ALL, none, 0, shape_expand, run_expand, NULL),
-    ROW("Tile", 6, NEWEST, 2, 2, 1, 2, ALL, none, 0, shape_tile, run_tile, NULL),
-    ROW("DepthToSpace", 1, NEWEST, 1, 1, 1, 0, GCONV_REACH_WINDOW, depth, DEPTH_TO_SPACE, shape_depth, run_depth,
+                    sizeof(settings), parse, shape_concat, run_concat, run_concat, NULL, window_axis, NULL, NULL),
+    ROW("Split", 2, 12, 1, 1, GCONV_ANY_NUMBER, 0, GCONV_REACH_WINDOW, old_split, 0, shape_split, run_split, run_split,
+        window_axis),
+    ROW("Split", 13, NEWEST, 1, 2, GCONV_ANY_NUMBER, 2, GCONV_REACH_WINDOW, split, 0, shape_split, run_split, run_split,
+        window_axis),
+    ROW("Slice", 1, 9, 1, 1, 1, 0, GCONV_REACH_WINDOW, old_slice, 0, shape_slice, run_slice, run_slice, window_slice),
+    ROW("Slice", 10, NEWEST, 3, 5, 1, 30, GCONV_REACH_WINDOW, none, 0, shape_slice, run_slice, run_slice, window_slice),
+    ROW("Gather", 1, NEWEST, 2, 2, 1, 0, ALL, axis, 0, shape_gather, run_gather, cuda_gather, NULL),
+    ROW("Expand", 8, NEWEST, 2, 2, 1, 2, ALL, none, 0, shape_expand, run_expand, run_expand, NULL),
+    ROW("Tile", 6, NEWEST, 2, 2, 1, 2, ALL, none, 0, shape_tile, run_tile, run_tile, NULL),
+    ROW("DepthToSpace", 1, NEWEST, 1, 1, 1, 0, GCONV_REACH_WINDOW, depth, DEPTH_TO_SPACE, shape_depth, run_depth, run_depth,
         window_depth),
-    ROW("SpaceToDepth", 1, NEWEST, 1, 1, 1, 0, GCONV_REACH_WINDOW, depth, SPACE_TO_DEPTH, shape_depth, run_depth,
+    ROW("SpaceToDepth", 1, NEWEST, 1, 1, 1, 0, GCONV_REACH_WINDOW, depth, SPACE_TO_DEPTH, shape_depth, run_depth, run_depth,
         window_depth),
     GCONV_NODE_KIND_END,
 };

@@ -3,9 +3,11 @@
  * float64, in the order of the elements. */
 #include "bank/onnx_rules.h"
 #include "graph/node.h"
+#include "kernels/cuda/graph/graph.h"
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 typedef enum member {
   SUM,
@@ -225,7 +227,8 @@ static void add_axis(int64_t size, int64_t step, int32_t *axes, int64_t *shape, 
   steps[(*axes)++] = step;
 }
 
-static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
+/* Describes the work of a node. */
+static gconv_status make(const gconv_node_work *work, const gconv_node_kind *kind, reduction *result) {
   const settings *s = work->settings;
   reduction r = {.in = work->in[0], .out = work->out[0], .member = (member)kind->code, .last = s->last, .count = 1};
   bool reduced[GCONV_TENSOR_AXES] = {0};
@@ -240,8 +243,46 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   }
   if (r.count == 0 && r.member >= PLACE_OF_LARGEST)
     return gconv_fail(GCONV_BAD_FILE, "looks for the largest or smallest of no elements");
+  *result = r;
+  return GCONV_OK;
+}
+
+static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
+  reduction r;
+  GCONV_TRY(make(work, kind, &r));
   gconv_node_share(work, gconv_tensor_elements(r.out), (1 << 14) / (r.count + 1) + 1, reduce_part, &r);
   return GCONV_OK;
+}
+
+static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
+  static const gconv_gpu_reduction how[] = {[SUM] = GCONV_REDUCE_SUM,
+                                            [MEAN] = GCONV_REDUCE_MEAN,
+                                            [PRODUCT] = GCONV_REDUCE_PRODUCT,
+                                            [LARGEST] = GCONV_REDUCE_LARGEST,
+                                            [SMALLEST] = GCONV_REDUCE_SMALLEST,
+                                            [L1] = GCONV_REDUCE_L1,
+                                            [L2] = GCONV_REDUCE_L2,
+                                            [SQUARES] = GCONV_REDUCE_SQUARES,
+                                            [LOG] = GCONV_REDUCE_LOG,
+                                            [LOG_OF_EXP] = GCONV_REDUCE_LOG_OF_EXP,
+                                            [PLACE_OF_LARGEST] = GCONV_REDUCE_PLACE_OF_LARGEST,
+                                            [PLACE_OF_SMALLEST] = GCONV_REDUCE_PLACE_OF_SMALLEST};
+  reduction r;
+  GCONV_TRY(make(work, kind, &r));
+  gconv_gpu_reduce job = {.how = how[r.member],
+                          .kept = r.kept,
+                          .reduced = r.reduced,
+                          .outputs = gconv_tensor_elements(r.out),
+                          .count = r.count,
+                          .in = r.in->there,
+                          .out = r.out->there,
+                          .type = r.in->type,
+                          .last = r.last};
+  memcpy(job.kept_shape, r.kept_shape, sizeof job.kept_shape);
+  memcpy(job.kept_step, r.kept_step, sizeof job.kept_step);
+  memcpy(job.shape, r.shape, sizeof job.shape);
+  memcpy(job.step, r.step, sizeof job.step);
+  return gconv_gpu_reduce_run(&job, work->stream);
 }
 
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
@@ -256,7 +297,7 @@ static rules place_rules = {INT("axis", 1, NEWEST), INT("keepdims", 1, NEWEST), 
 
 #define ROW(name, since, until, most, known, rules, code)                                                                   \
   GCONV_NODE_KIND(name, since, until, 1, most, 1, 1, known, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,           \
-                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, NULL, window, NULL, NULL)
+                  sizeof(settings), parse, shape, run, cuda, NULL, window, NULL, NULL)
 #define BOTH(name, change, code) ROW(name, 1, change - 1, 1, 0, old, code), ROW(name, change, NEWEST, 2, 2, new, code)
 const gconv_node_kind gconv_node_kinds_reduce[] = {
     BOTH("ReduceSum", 13, SUM),

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resize and Upsample: nearest, linear and cubic interpolation of any axes. An output is a weighted sum of few inputs along
- * each axis (taps), so axes are resized one after the other, those that shrink first.
- *
- * Formulas of coordinates and weights: the text of Resize in ONNX's Operators.md, and the reference of its tests.
+ * each axis (taps), so axes are resized one after the other, those that shrink first. kernels/resize.h has the formulas.
  */
 #include "bank/onnx_rules.h"
 #include "base/memory.h"
 #include "graph/node.h"
+#include "kernels/cuda/graph/graph.h"
+#include "kernels/resize.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
-typedef enum coordinates { HALF_PIXEL, PYTORCH, CORNERS, ASYMMETRIC, CROP, SYMMETRIC, NEAREST_OF_TF } coordinates;
-typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL } rounding;
-
+enum { MOST_TAPS = 1 << 20 /* of an output */ };
 static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
 static const char *const coordinate_names[] = {
     "half_pixel",         "pytorch_half_pixel",   "align_corners",        "asymmetric",
@@ -39,10 +36,10 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   settings *s = made;
   const gconv_onnx_attribute *scales = gconv_onnx_find_attribute(node, "scales");
   const gconv_onnx_attribute *named = gconv_onnx_find_attribute(node, "mode");
-  s->coordinates = opset < 11 ? ASYMMETRIC : HALF_PIXEL;
-  s->rounding = opset < 11 ? FLOOR : PREFER_FLOOR;
+  s->coordinates = opset < 11 ? GCONV_RESIZE_ASYMMETRIC : GCONV_RESIZE_HALF_PIXEL;
+  s->rounding = opset < 11 ? GCONV_RESIZE_FLOOR : GCONV_RESIZE_PREFER_FLOOR;
   if (named && named->text && strcmp(named->text, "bilinear") == 0) /* of Upsample, opset 1 to 7 */
-    s->mode = LINEAR;
+    s->mode = GCONV_RESIZE_LINEAR;
   else
     GCONV_TRY(gconv_node_attribute_choice(node, "mode", modes, &s->mode));
   GCONV_TRY(gconv_node_attribute_choice(node, "coordinate_transformation_mode", coordinate_names, &s->coordinates));
@@ -63,12 +60,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
 
 /* ---- Sizes ---- */
 
-/* How one axis is resized. */
-typedef struct change {
-  int64_t in, out;
-  double scale;
-  double begin, end; /* the region of tf_crop_and_resize, of 0 .. 1 */
-} change;
+typedef gconv_resize_axis change;
 
 static const gconv_tensor *given(const gconv_node_work *work, int32_t input) {
   const gconv_tensor *t = input < work->in_count ? work->in[input] : NULL;
@@ -86,7 +78,7 @@ static gconv_status take_scales(const gconv_node_work *work, const float *scales
     c->out = (int64_t)floor((double)c->in * c->scale);
   }
   const settings *s = work->settings;
-  for (int32_t i = 0; s->coordinates == CROP && i < count; i++) {
+  for (int32_t i = 0; s->coordinates == GCONV_RESIZE_CROP && i < count; i++) {
     change *c = &changes[axes[i]];
     const double size = floor((double)c->in * (c->end - c->begin) * c->scale);
     if (!(size >= 0 && size < 0x1p40))
@@ -135,13 +127,23 @@ static gconv_status find_changes(const gconv_node_work *work, change changes[GCO
   const gconv_tensor *scales = given(work, modern ? 2 : 1), *sizes = modern ? given(work, 3) : NULL;
   int32_t axes[GCONV_TENSOR_AXES], count = s->axes.count > 0 ? s->axes.count : in->axes;
   for (int32_t i = 0; i < in->axes; i++)
-    changes[i] = (change){in->shape[i], in->shape[i], 1, 0, 1};
+    changes[i] = (change){in->shape[i],
+                          in->shape[i],
+                          1,
+                          0,
+                          1,
+                          (gconv_resize_mode)s->mode,
+                          (gconv_resize_coordinates)s->coordinates,
+                          (gconv_resize_rounding)s->rounding,
+                          s->antialias,
+                          s->excludes,
+                          (double)s->cubic};
   for (int32_t i = 0; i < count; i++) {
     axes[i] = i;
     if (s->axes.count > 0)
       GCONV_TRY(gconv_tensor_axis(s->axes.number[i], in->axes, &axes[i]));
   }
-  if (s->coordinates == CROP)
+  if (s->coordinates == GCONV_RESIZE_CROP)
     GCONV_TRY(take_regions(work, axes, count, changes));
   if (sizes) {
     gconv_node_integers list;
@@ -178,107 +180,17 @@ typedef struct taps {
   bool *outside;  /* owned: outputs that are the value outside; NULL: none */
 } taps;
 
-static double coordinate(const settings *s, const change *c, int64_t o) {
-  const double x = (double)o, in = (double)c->in, out = (double)c->out;
-  switch ((coordinates)s->coordinates) {
-  case HALF_PIXEL:
-    return (x + 0.5) / c->scale - 0.5;
-  case PYTORCH:
-    return out > 1 ? (x + 0.5) / c->scale - 0.5 : 0;
-  case CORNERS:
-    return out > 1 ? x * (in - 1) / (out - 1) : 0;
-  case ASYMMETRIC:
-    return x / c->scale;
-  case CROP:
-    return out > 1 ? c->begin * (in - 1) + x * (c->end - c->begin) * (in - 1) / (out - 1)
-                   : 0.5 * (c->begin + c->end) * (in - 1);
-  case SYMMETRIC: {
-    const double adjustment = out / (c->scale * in);
-    return in / 2 * (1 - adjustment) + (x + 0.5) / c->scale - 0.5;
-  }
-  case NEAREST_OF_TF:
-    return (x + 0.5) / c->scale;
-  }
-  return 0;
-}
-
-static int64_t nearest(const settings *s, double x) {
-  switch ((rounding)s->rounding) {
-  case PREFER_FLOOR:
-    return (int64_t)ceil(x - 0.5);
-  case PREFER_CEIL:
-    return (int64_t)floor(x + 0.5);
-  case FLOOR:
-    return (int64_t)floor(x);
-  case CEIL:
-    return (int64_t)ceil(x);
-  }
-  return 0;
-}
-
-/* The weight of an input at a distance from the coordinate. */
-static double weight_of(const settings *s, double distance) {
-  const double d = fabs(distance), a = (double)s->cubic;
-  if (s->mode == LINEAR)
-    return d < 1 ? 1 - d : 0;
-  if (d <= 1)
-    return ((a + 2) * d - (a + 3)) * d * d + 1;
-  return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
-}
-
-/* With antialias, filters are as much wider as the axis shrinks. */
-static double width_of(const settings *s, const change *c) {
-  return s->antialias && c->scale < 1 ? 1 / c->scale : 1;
-}
-
-static int64_t tap_count(const settings *s, const change *c) {
-  if (s->mode == NEAREST)
-    return 1;
-  const double reach = s->mode == LINEAR ? 1 : 2;
-  const int64_t count = (int64_t)(2 * ceil(reach * width_of(s, c)));
-  return s->antialias && c->scale < 1 ? count + 1 : count;
-}
-
-static void fill_output(const settings *s, const change *c, taps *t, int64_t o) {
-  const double x = coordinate(s, c, o), width = width_of(s, c), last = (double)(c->in - 1);
-  int64_t *index = t->index + o * t->count;
-  float *weight = t->weight + o * t->count;
-  double sum = 0;
-  if (s->coordinates == CROP && (x < 0 || x > last))
-    t->outside[o] = true;
-  if (s->mode == NEAREST) {
-    const int64_t at = nearest(s, x);
-    index[0] = at < 0 ? 0 : at >= c->in ? c->in - 1 : at;
-    weight[0] = 1;
-    return;
-  }
-  const int64_t first = (int64_t)floor(x) - (t->count - 1) / 2;
-  for (int pass = 0; pass < 2; pass++) /* sums, then quotients: there may be many taps */
-    for (int64_t k = 0; k < t->count; k++) {
-      const int64_t at = first + k;
-      double w = weight_of(s, ((double)at - x) / width);
-      if (s->excludes && (at < 0 || at >= c->in))
-        w = 0;
-      if (pass == 0) {
-        sum += w;
-        continue;
-      }
-      index[k] = at < 0 ? 0 : at >= c->in ? c->in - 1 : at;
-      weight[k] = (float)(s->excludes || s->antialias ? w / sum : w);
-    }
-}
-
 static void free_taps(taps *t) {
   gconv_release(t->index);
   gconv_release(t->weight);
   gconv_release(t->outside);
 }
 
-static gconv_status make_taps(const settings *s, const change *c, taps *t) {
+static gconv_status make_taps(const change *c, taps *t) {
   void *memory[3] = {NULL, NULL, NULL};
   const size_t out = (size_t)c->out;
-  *t = (taps){.count = tap_count(s, c)};
-  if (t->count > (1 << 20) || c->in == 0)
+  *t = (taps){.count = gconv_resize_taps(c)};
+  if (t->count > MOST_TAPS || c->in == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "shrinks an axis by too much");
   gconv_status status = gconv_allocate(out * (size_t)t->count * sizeof *t->index, "a table of Resize", &memory[0]);
   GCONV_THEN(status, gconv_allocate(out * (size_t)t->count * sizeof *t->weight, "a table of Resize", &memory[1]));
@@ -290,9 +202,8 @@ static gconv_status make_taps(const settings *s, const change *c, taps *t) {
     free_taps(t);
     return status;
   }
-  memset(t->outside, 0, out + 1);
   for (int64_t o = 0; o < c->out; o++)
-    fill_output(s, c, t, o);
+    t->outside[o] = gconv_resize_fill(c, o, t->count, t->index + o * t->count, t->weight + o * t->count);
   return GCONV_OK;
 }
 
@@ -357,7 +268,8 @@ static int32_t order_axes(const settings *s, const change *changes, int32_t axes
   int32_t count = 0;
   for (int32_t i = 0; i < axes; i++) {
     const change *c = &changes[i];
-    if (c->out == c->in && c->scale == 1 && s->coordinates != CROP && s->coordinates != NEAREST_OF_TF)
+    if (c->out == c->in && c->scale == 1 && s->coordinates != GCONV_RESIZE_CROP &&
+        s->coordinates != GCONV_RESIZE_NEAREST_OF_TF)
       continue;
     int32_t at = count++;
     for (; at > 0 && changes[order[at - 1]].scale > c->scale; at--)
@@ -381,10 +293,6 @@ static int64_t largest_between(const gconv_node_work *work) {
     largest = gconv_tensor_elements(&t) > largest ? gconv_tensor_elements(&t) : largest;
   }
   return largest;
-}
-
-static size_t workspace(const gconv_node_work *work) {
-  return 2 * (size_t)largest_between(work) * sizeof(float);
 }
 
 /* Sets outputs of tf_crop_and_resize that lie outside along an axis. */
@@ -416,7 +324,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   for (int32_t i = 0; i < count && status == GCONV_OK; i++) {
     const int32_t axis = order[i];
     float *to = i + 1 < count ? between[i % 2] : work->out[0]->data;
-    status = make_taps(s, &changes[axis], &made[axis]);
+    status = make_taps(&changes[axis], &made[axis]);
     if (status != GCONV_OK)
       break;
     job j = {&made[axis], t.data, to, t.shape[axis], changes[axis].out, gconv_tensor_count(&t, axis + 1, t.axes)};
@@ -427,11 +335,60 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
     t.data = to;
   }
   for (int32_t i = 0; i < t.axes && status == GCONV_OK; i++)
-    if (s->coordinates == CROP && made[i].outside)
+    if (s->coordinates == GCONV_RESIZE_CROP && made[i].outside)
       fill_outside(work->out[0], i, &made[i], s->outside);
   for (int32_t i = 0; i < t.axes; i++)
     free_taps(&made[i]);
   return status;
+}
+
+/* ---- On a GPU ---- */
+
+static gconv_status make_job(const gconv_node_work *work, gconv_gpu_resize *on_gpu) {
+  const settings *s = work->settings;
+  change changes[GCONV_TENSOR_AXES];
+  int32_t order[GCONV_TENSOR_AXES];
+  *on_gpu = (gconv_gpu_resize){.axes = work->in[0]->axes,
+                               .from = work->in[0]->there,
+                               .to = work->out[0]->there,
+                               .outside = s->outside,
+                               .tables = work->workspace};
+  GCONV_TRY(find_changes(work, changes));
+  on_gpu->changed = order_axes(s, changes, on_gpu->axes, order);
+  if (on_gpu->changed > GCONV_GPU_RESIZED)
+    return gconv_fail(GCONV_UNSUPPORTED, "resizes %d axes: %d are the most on a GPU: take -d cpu", on_gpu->changed,
+                      GCONV_GPU_RESIZED);
+  for (int32_t i = 0; i < on_gpu->changed; i++) {
+    on_gpu->axis[i] = order[i];
+    on_gpu->how[i] = changes[order[i]];
+    if (gconv_resize_taps(&on_gpu->how[i]) > MOST_TAPS || on_gpu->how[i].in == 0)
+      return gconv_fail(GCONV_UNSUPPORTED, "shrinks an axis by too much");
+  }
+  memcpy(on_gpu->in, work->in[0]->shape, sizeof on_gpu->in);
+  memcpy(on_gpu->out, work->out[0]->shape, sizeof on_gpu->out);
+  return GCONV_OK;
+}
+
+/* On the CPU: two tensors between axes. On a GPU: a table for each axis. */
+static size_t workspace(const gconv_node_work *work) {
+  gconv_gpu_resize on_gpu;
+  size_t bytes = 0;
+  if (!work->options || work->options->device->type == &gconv_device_type_cpu)
+    return 2 * (size_t)largest_between(work) * sizeof(float);
+  if (make_job(work, &on_gpu) != GCONV_OK)
+    return 0;
+  for (int32_t i = 0; i < on_gpu.changed; i++)
+    bytes += gconv_gpu_table_bytes(&on_gpu.how[i]);
+  return bytes;
+}
+
+static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
+  gconv_gpu_resize on_gpu;
+  (void)kind;
+  if (gconv_tensor_elements(work->out[0]) == 0)
+    return GCONV_OK;
+  GCONV_TRY(make_job(work, &on_gpu));
+  return gconv_gpu_resize_run(&on_gpu, work->stream);
 }
 
 /* Output o sees inputs around o / scale; a wide filter of antialias, and what rounds, are in the margins. */
@@ -439,12 +396,13 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
   const settings *s = work->settings;
   change changes[GCONV_TENSOR_AXES];
   (void)input;
-  if (find_changes(work, changes) != GCONV_OK || s->coordinates == CORNERS || s->coordinates == CROP)
+  if (find_changes(work, changes) != GCONV_OK || s->coordinates == GCONV_RESIZE_CORNERS ||
+      s->coordinates == GCONV_RESIZE_CROP)
     return (gconv_node_window){1, 0, 0, 0};
   const change *c = &changes[axis];
   if (c->out < 1 || c->scale * (double)c->in != (double)c->out)
     return (gconv_node_window){1, 0, 0, 0};
-  const int64_t reach = tap_count(s, c) / 2 + 2 + (c->in + c->out - 1) / c->out;
+  const int64_t reach = gconv_resize_taps(c) / 2 + 2 + (c->in + c->out - 1) / c->out;
   return (gconv_node_window){c->in, c->out, reach, reach};
 }
 
@@ -462,7 +420,7 @@ static rules resize = {STRING("mode"),
 
 #define ROW(name, since, until, least, most, known, rules)                                                                  \
   GCONV_NODE_KIND(name, since, until, least, most, 1, 1, known, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, 0,          \
-                  sizeof(settings), parse, shape, run, GCONV_NOT_ON_CUDA, workspace, window, NULL, NULL)
+                  sizeof(settings), parse, shape, run, cuda, workspace, window, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_resize[] = {
     ROW("Upsample", 7, 8, 1, 1, 0, upsample7),
     ROW("Upsample", 9, 9, 2, 2, 2, mode_only),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/move.h"
+#include "kernels/cuda/graph/graph.h"
 
 #include <string.h>
 
@@ -95,16 +96,27 @@ static void move_lines(void *context, int64_t begin, int64_t end) {
   }
 }
 
-void gconv_move_run(const gconv_node_work *work, const gconv_move *move, size_t bytes, const void *from, void *to) {
+static gconv_status move_there(const gconv_move *move, size_t bytes, const void *from, void *to, void *stream) {
+  gconv_gpu_move on_gpu = {.axes = move->axes, .from = from, .to = to, .bytes = bytes};
+  memcpy(on_gpu.shape, move->shape, sizeof on_gpu.shape);
+  memcpy(on_gpu.from_step, move->from_step, sizeof on_gpu.from_step);
+  memcpy(on_gpu.to_step, move->to_step, sizeof on_gpu.to_step);
+  return gconv_gpu_move_run(&on_gpu, stream);
+}
+
+gconv_status gconv_move_run(const gconv_node_work *work, const gconv_move *move, size_t bytes, const void *from, void *to) {
   job j = {join_axes(move), bytes, from, to};
   int64_t lines = 1;
+  if (work->stream)
+    return move_there(move, bytes, from, to, work->stream);
   if (j.move.axes == 0)
     gconv_move_add(&j.move, 1, 1, 1);
   choose_inner(&j.move);
   for (int32_t i = 0; i < move->axes; i++)
     if (move->shape[i] == 0)
-      return;
+      return GCONV_OK;
   for (int32_t i = 0; i + 1 < j.move.axes; i++)
     lines *= j.move.shape[i];
   gconv_node_share(work, lines, GRAIN / (j.move.shape[j.move.axes - 1] + 1) + 1, move_lines, &j);
+  return GCONV_OK;
 }

@@ -142,6 +142,11 @@ const gconv_node_kind *gconv_node_kind_at(size_t index);
 
 /* ---- For the families ---- */
 
+/* Returns the elements of a tensor where the node is computed: in the memory of the host or, in cuda(), of the GPU. */
+static inline void *gconv_node_data(const gconv_node_work *work, const gconv_tensor *tensor) {
+  return work->stream ? tensor->there : tensor->data;
+}
+
 /* Sets type and shape of output number `out` to those of a tensor. Does nothing if nobody takes the output. */
 void gconv_node_set_like(const gconv_node_work *work, int32_t out, const gconv_tensor *like);
 void gconv_node_set(const gconv_node_work *work, int32_t out, gconv_tensor_type type, int32_t axes, const int64_t *shape);

@@ -3,7 +3,7 @@
  * in the arena. */
 #include "base/memory.h"
 #include "base/printable.h"
-#include "graph/graph.h"
+#include "graph/gpu.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,13 +15,6 @@ static const size_t MOST_FOLDED = (size_t)1 << 22, MOST_FOLDED_TOGETHER = (size_
 
 static gconv_status no_memory(const gconv_graph *g) {
   return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a plan", g->path);
-}
-
-/* Puts the file and the node before the last error, which is the end of a sentence. */
-static gconv_status fail_node(const gconv_graph *g, const gconv_graph_node *node, gconv_status status) {
-  char text[1000];
-  snprintf(text, sizeof text, "%s", gconv_last_error());
-  return gconv_fail(status, "%s: node '%s' (%s) %s", g->path, node->name, node->kind->name, text);
 }
 
 /* ---- Inputs ---- */
@@ -148,7 +141,7 @@ static gconv_status follow(gconv_graph_plan *p) {
     if (status == GCONV_OK && can_fold(p, &p->steps[i]))
       status = fold(p, &p->steps[i]);
     if (status != GCONV_OK)
-      return fail_node(p->graph, node, status);
+      return gconv_graph_fail_node(p->graph, node, status);
   }
   return GCONV_OK;
 }
@@ -196,7 +189,7 @@ static gconv_status keep_needed(gconv_graph_plan *p) {
 static gconv_status check_device(const gconv_graph_plan *p) {
   char names[500] = "";
   size_t used = 0;
-  for (size_t i = 0; i < p->step_count && p->options.device->type != &gconv_device_type_cpu; i++) {
+  for (size_t i = 0; i < p->step_count && gconv_graph_is_on_gpu(&p->options); i++) {
     const gconv_node_kind *kind = p->steps[i].node->kind;
     bool told = kind->cuda || kind->memory == GCONV_MEMORY_VIEW;
     for (size_t k = 0; k < i && !told; k++)
@@ -217,7 +210,7 @@ static gconv_status prepare_steps(gconv_graph_plan *p) {
     s->work.threads = p->options.device->threads;
     const gconv_status status = kind->prepare ? kind->prepare(&s->work, kind, &s->work.prepared) : GCONV_OK;
     if (status != GCONV_OK)
-      return fail_node(p->graph, s->node, status);
+      return gconv_graph_fail_node(p->graph, s->node, status);
     s->workspace_bytes = kind->workspace ? kind->workspace(&s->work) : 0;
   }
   return GCONV_OK;
@@ -278,6 +271,7 @@ void gconv_graph_plan_free(gconv_graph_plan *p) {
   for (size_t i = 0; i < p->owned_count; i++)
     gconv_release(p->owned[i]);
   gconv_release(p->arena);
+  gconv_graph_gpu_close(p->gpu);
   free(p->tensors);
   free(p->block_of);
   free(p->offset_of);
@@ -290,6 +284,8 @@ void gconv_graph_plan_free(gconv_graph_plan *p) {
 
 gconv_status gconv_graph_plan_allocate(gconv_graph_plan *p) {
   void *memory = NULL;
+  if (gconv_graph_is_on_gpu(&p->options))
+    return gconv_graph_gpu_open(p);
   if (p->arena_bytes > gconv_memory_there())
     return gconv_fail(GCONV_NO_MEMORY, "%s: the results of its nodes need %zu MB at a time, which is more than there is",
                       p->graph->path, p->arena_bytes >> 20);
@@ -312,12 +308,30 @@ const gconv_tensor *gconv_graph_plan_output(const gconv_graph_plan *p, size_t nu
   return &p->tensors[p->graph->outputs[number]];
 }
 
+gconv_status gconv_graph_plan_write(gconv_graph_plan *p, size_t number, const void *elements) {
+  const gconv_tensor *t = gconv_graph_plan_input(p, number);
+  if (p->gpu)
+    return gconv_graph_gpu_write(p, t, elements);
+  memcpy(t->data, elements, gconv_tensor_bytes(t));
+  return GCONV_OK;
+}
+
+gconv_status gconv_graph_plan_read(const gconv_graph_plan *p, size_t number, void *elements) {
+  const gconv_tensor *t = gconv_graph_plan_output(p, number);
+  if (p->gpu)
+    return gconv_graph_gpu_read(p, t, elements);
+  memcpy(elements, t->data, gconv_tensor_bytes(t));
+  return GCONV_OK;
+}
+
 gconv_status gconv_graph_plan_run(gconv_graph_plan *p) {
+  if (p->gpu)
+    return gconv_graph_gpu_run_and_wait(p);
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *s = &p->steps[i];
     const gconv_status status = s->view ? GCONV_OK : s->node->kind->run(&s->work, s->node->kind);
     if (status != GCONV_OK)
-      return fail_node(p->graph, s->node, status);
+      return gconv_graph_fail_node(p->graph, s->node, status);
   }
   return GCONV_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/solve.h"
 #include "base/memory.h"
+#include "graph/gpu.h"
 
 #include <string.h>
 
@@ -28,6 +29,11 @@ gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_
   made->constant = true;
   for (int32_t i = 1; i < work->in_count; i++)
     made->constant = made->constant && (!work->in[i] || work->in[i]->data);
+  if (!made->constant && gconv_graph_is_on_gpu(work->options)) {
+    free(made);
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "has weights that depend on the pixels of the image, which GPUs do not take: take -d cpu");
+  }
   made->choice.whole = *problem;
   made->choice.whole.math = work->options->math;
   made->choice.whole.workspace_limit = limit > 0 ? limit : DEFAULT_WORKSPACE;
@@ -43,8 +49,10 @@ gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_
 
 void gconv_solver_free(void *prepared) {
   gconv_solver *solver = prepared;
-  if (solver)
+  if (solver) {
+    gconv_solver_gpu_close(solver);
     gconv_release(solver->weights);
+  }
   free(solver);
 }
 
@@ -54,16 +62,17 @@ static size_t seat_bytes(const gconv_solver *solver) {
 }
 
 size_t gconv_solver_workspace(const gconv_solver *solver, const gconv_node_work *work) {
-  return seat_bytes(solver) * (work->threads ? (size_t)gconv_threads_count(work->threads) : 1);
+  const bool seats = work->threads && !gconv_graph_is_on_gpu(work->options);
+  return seat_bytes(solver) * (seats ? (size_t)gconv_threads_count(work->threads) : 1);
 }
 
 gconv_status gconv_solver_open(gconv_solver *solver, float **weights) {
-  size_t count;
   *weights = NULL;
   if (solver->packed && solver->constant)
     return GCONV_OK;
   if (!solver->weights)
-    GCONV_TRY(gconv_layer_new_weights(solver->choice.algorithm, &solver->choice.problem, &solver->weights, &count));
+    GCONV_TRY(
+        gconv_layer_new_weights(solver->choice.algorithm, &solver->choice.problem, &solver->weights, &solver->weight_count));
   *weights = solver->weights;
   return GCONV_OK;
 }
@@ -78,8 +87,12 @@ gconv_status gconv_solver_pack(gconv_solver *solver) {
   return GCONV_OK;
 }
 
-gconv_status gconv_solver_run(const gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,
+gconv_status gconv_solver_run(gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,
                               void *workspace) {
+  if (work->stream) {
+    GCONV_TRY(gconv_solver_gpu_open(solver, work));
+    return gconv_solver_gpu_run(solver, work, in, out, workspace);
+  }
   return gconv_layer_execute_cpu(solver->choice.algorithm, &solver->choice.problem, solver->choice.images, solver->weights,
                                  in, out, work->threads, workspace, seat_bytes(solver));
 }

@@ -12,6 +12,9 @@ typedef struct gconv_solver {
   gconv_layer_choice choice;
   bool constant, packed;
   float *weights; /* owned: K x C / groups x R x S weights, K biases, and what the algorithm prepares (layer_problem.h) */
+  size_t weight_count; /* of all of these */
+  float *there;        /* on a GPU: owned, a copy of the weights; else NULL */
+  void *state;         /* on a GPU: what the algorithm acquired; NULL: nothing */
 } gconv_solver;
 
 /* Chooses an algorithm for a problem whose shapes, strides and padding are set; math and the limit of the workspace are
@@ -28,7 +31,8 @@ size_t gconv_solver_workspace(const gconv_solver *solver, const gconv_node_work 
 gconv_status gconv_solver_open(gconv_solver *solver, float **weights);
 gconv_status gconv_solver_pack(gconv_solver *solver);
 
-gconv_status gconv_solver_run(const gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,
+/* Solves the problem: in the memory of the host or, for cuda() of kinds, of the GPU. */
+gconv_status gconv_solver_run(gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,
                               void *workspace);
 
 GCONV_C_END

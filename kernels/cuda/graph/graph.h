@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What nodes of graphs compute on a GPU, besides convolutions. A job says what becomes of which memory of the device. Each
+ * function puts one or a few kernels into a stream and returns; it allocates nothing, so that streams can be recorded.
+ *
+ * Numbers and rules are those of the nodes on the CPU (src/graph). Where sums are float64 there, they are float64 here.
+ */
+#pragma once
+
+#include "base/both.h"
+#include "base/status.h"
+#include "kernels/resize.h"
+
+GCONV_C_BEGIN
+
+enum { GCONV_GPU_AXES = 8, GCONV_GPU_MOVE_AXES = 16, GCONV_GPU_ALIGNMENT = 256 };
+
+/* Declares gconv_gpu_NAME_run(), which puts a job into a stream. A build without CUDA has no GPU to call it for. */
+#ifdef GCONV_WITH_CUDA
+#define GCONV_GPU_JOB(name) gconv_status gconv_gpu_##name##_run(const gconv_gpu_##name *job, void *stream);
+#else
+#define GCONV_GPU_JOB(name)                                                                                                 \
+  static inline gconv_status gconv_gpu_##name##_run(const gconv_gpu_##name *job, void *stream) {                            \
+    (void)job;                                                                                                              \
+    (void)stream;                                                                                                           \
+    return gconv_fail(GCONV_UNSUPPORTED, "this build has no CUDA");                                                         \
+  }
+#endif
+
+/* The types of elements that kernels take, by their numbers in ONNX's TensorProto.DataType. */
+#define GCONV_EACH_GPU_TYPE(ROW)                                                                                            \
+  ROW(float, 1)                                                                                                             \
+  ROW(uint8_t, 2)                                                                                                           \
+  ROW(int8_t, 3)                                                                                                            \
+  ROW(int32_t, 6)                                                                                                           \
+  ROW(int64_t, 7)                                                                                                           \
+  ROW(bool, 9)
+
+/* ---- Each element by itself ---- */
+
+enum { GCONV_GPU_CHAIN = 8 };
+
+/* An operand: memory (NULL: `number`), and how many elements lie between neighbours of each axis of the output; 0: the
+ * element is repeated.
+ */
+typedef struct gconv_gpu_operand {
+  const void *data;
+  float number;
+  int64_t step[GCONV_GPU_AXES];
+} gconv_gpu_operand;
+
+/* One operation of a chain. The first one has all its operands; of each further one, the result of the operation before it
+ * is the operand number `chained`. */
+typedef struct gconv_gpu_operation {
+  int32_t code; /* gconv_elementwise (kernels/elementwise.h) */
+  float alpha, beta, low, high;
+  bool approximate, remainder;
+  int32_t count, chained; /* of operands; -1: none is chained */
+  gconv_gpu_operand operand[3];
+} gconv_gpu_operation;
+
+typedef struct gconv_gpu_elements {
+  int32_t axes; /* of the output; the last is the fastest */
+  int64_t size[GCONV_GPU_AXES];
+  void *out;
+  int32_t type, out_type; /* of operands, but for the condition of Where; chains of several operations are of floats */
+  int32_t length;         /* of the chain */
+  gconv_gpu_operation chain[GCONV_GPU_CHAIN];
+} gconv_gpu_elements;
+
+/* out = the chain, for each element. An operand may be the memory of `out` if it has the output's shape. */
+GCONV_GPU_JOB(elements)
+
+/* Converts `count` elements from a type to another as Cast does. */
+typedef struct gconv_gpu_cast {
+  const void *in;
+  void *out;
+  int64_t count;
+  int32_t in_type, out_type;
+  bool to_half, to_brain; /* floats are rounded to float16, or to bfloat16 */
+} gconv_gpu_cast;
+GCONV_GPU_JOB(cast)
+
+/* ---- Elements at other places ---- */
+
+/* As gconv_move (src/graph/move.h). */
+typedef struct gconv_gpu_move {
+  int32_t axes;
+  int64_t shape[GCONV_GPU_MOVE_AXES], from_step[GCONV_GPU_MOVE_AXES], to_step[GCONV_GPU_MOVE_AXES];
+  const void *from;
+  void *to;
+  size_t bytes; /* of an element: 1, 2, 4 or 8 */
+} gconv_gpu_move;
+GCONV_GPU_JOB(move)
+
+/* out[o][i][k] = in[o][index[i]][k], where o counts outer elements, and k inner ones. Negative indices count from the end.
+ */
+typedef struct gconv_gpu_gather {
+  const void *in, *index;
+  void *out;
+  int64_t outer, size, count, inner;
+  bool long_index; /* indices are int64, not int32 */
+  size_t bytes;
+} gconv_gpu_gather;
+GCONV_GPU_JOB(gather)
+
+typedef enum gconv_gpu_edge { GCONV_EDGE_CONSTANT, GCONV_EDGE_REFLECT, GCONV_EDGE_REPEAT, GCONV_EDGE_WRAP } gconv_gpu_edge;
+
+/* Output index o of an axis gets input index o - before, or what `edge` says if that is outside. */
+typedef struct gconv_gpu_pad {
+  int32_t axes;
+  int64_t in[GCONV_GPU_AXES], out[GCONV_GPU_AXES], before[GCONV_GPU_AXES];
+  gconv_gpu_edge edge;
+  uint64_t outside;          /* the bits of an element */
+  const void *outside_there; /* an element in memory of the device, in place of `outside`; or NULL */
+  const void *from;
+  void *to;
+  size_t bytes;
+} gconv_gpu_pad;
+GCONV_GPU_JOB(pad)
+
+/* ---- Windows, planes, sums ---- */
+
+typedef struct gconv_gpu_span {
+  int64_t in, out, kernel, stride, dilation, before, after;
+} gconv_gpu_span;
+
+/* Windows of three dimensions, of each of `planes` planes. */
+typedef struct gconv_gpu_pool {
+  gconv_gpu_span d[3];
+  int64_t planes;
+  const float *in;
+  float *out;
+  bool averages, counts_padding;
+} gconv_gpu_pool;
+GCONV_GPU_JOB(pool)
+
+typedef enum gconv_gpu_reduction {
+  GCONV_REDUCE_SUM,
+  GCONV_REDUCE_MEAN,
+  GCONV_REDUCE_PRODUCT,
+  GCONV_REDUCE_LARGEST,
+  GCONV_REDUCE_SMALLEST,
+  GCONV_REDUCE_L1,
+  GCONV_REDUCE_L2,
+  GCONV_REDUCE_SQUARES,
+  GCONV_REDUCE_LOG,
+  GCONV_REDUCE_LOG_OF_EXP,
+  GCONV_REDUCE_PLACE_OF_LARGEST,
+  GCONV_REDUCE_PLACE_OF_SMALLEST
+} gconv_gpu_reduction;
+
+/* One number of `count` elements along the reduced axes, for each element along the kept ones. */
+typedef struct gconv_gpu_reduce {
+  gconv_gpu_reduction how;
+  int32_t kept, reduced;
+  int64_t kept_shape[GCONV_GPU_AXES], kept_step[GCONV_GPU_AXES], shape[GCONV_GPU_AXES], step[GCONV_GPU_AXES];
+  int64_t outputs, count;
+  const void *in;
+  void *out; /* of places: int64 */
+  int32_t type;
+  bool last; /* of equal elements, the place of the last */
+} gconv_gpu_reduce;
+GCONV_GPU_JOB(reduce)
+
+/* ---- Normalisation ---- */
+
+enum { GCONV_GPU_PARTS = 32 /* of a group: blocks that add it up */ };
+typedef enum gconv_gpu_norm { GCONV_NORM_BATCH, GCONV_NORM_GROUP } gconv_gpu_norm;
+
+/* Each channel of an image, N x channels x plane, is scaled and shifted: by mean and deviation of its group of channels, or
+ * by the given ones. factor and bias: one number for each channel, or, if `by_group`, for each group. */
+typedef struct gconv_gpu_normalize {
+  gconv_gpu_norm how;
+  const float *in, *factor, *bias, *mean, *variance; /* mean, variance: of GCONV_NORM_BATCH */
+  float *out;
+  int64_t images, channels, groups, plane;
+  bool by_group;
+  float epsilon;
+  double *parts; /* of GCONV_NORM_GROUP: gconv_gpu_normalize_bytes() of workspace */
+} gconv_gpu_normalize;
+static inline size_t gconv_gpu_normalize_bytes(int64_t images, int64_t groups) {
+  return (size_t)images * (size_t)groups * GCONV_GPU_PARTS * 2 * sizeof(double);
+}
+GCONV_GPU_JOB(normalize)
+
+/* Each row of `count` elements: out = (in - mean) / deviation * factor + bias. Elements of factor and bias are found by
+ * steps along the axes of the tensor. */
+typedef struct gconv_gpu_rows {
+  const float *in;
+  float *out, *means, *inverses; /* means, inverses: one for each row, or NULL */
+  int64_t rows, count;
+  int32_t axes;
+  int64_t size[GCONV_GPU_AXES];
+  gconv_gpu_operand factor, bias; /* data: NULL if there is none */
+  bool centred;                   /* the mean is subtracted */
+  float epsilon;
+} gconv_gpu_rows;
+GCONV_GPU_JOB(rows)
+
+typedef enum gconv_gpu_along {
+  GCONV_ALONG_SOFTMAX,
+  GCONV_ALONG_LOG_SOFTMAX,
+  GCONV_ALONG_HARDMAX,
+  GCONV_ALONG_L1, /* divided by their norm */
+  GCONV_ALONG_L2
+} gconv_gpu_along;
+
+/* `count` elements that are `inner` apart become others; there are `lines` of such elements. */
+typedef struct gconv_gpu_axis {
+  gconv_gpu_along how;
+  const float *in;
+  float *out;
+  int64_t lines, count, inner;
+} gconv_gpu_axis;
+GCONV_GPU_JOB(axis)
+
+/* LRN: y = x / (bias + alpha / size * the sum of squares of neighbouring channels)^beta. */
+typedef struct gconv_gpu_across {
+  const float *in;
+  float *out;
+  int64_t images, channels, plane, size;
+  float alpha, beta, bias;
+} gconv_gpu_across;
+GCONV_GPU_JOB(across)
+
+/* ---- Sizes, products ---- */
+
+enum { GCONV_GPU_RESIZED = 4 /* axes that change */ };
+
+/* The axes that change, in the order in which they are resized. */
+typedef struct gconv_gpu_resize {
+  int32_t axes, changed;
+  int64_t in[GCONV_GPU_AXES], out[GCONV_GPU_AXES];
+  int32_t axis[GCONV_GPU_RESIZED];
+  gconv_resize_axis how[GCONV_GPU_RESIZED];
+  const float *from;
+  float *to;
+  float outside;
+  void *tables; /* gconv_gpu_table_bytes() of each axis: workspace */
+} gconv_gpu_resize;
+/* Returns the bytes of the table of an axis: inputs and weights of each output, and whether it is outside. */
+static inline size_t gconv_gpu_table_bytes(const gconv_resize_axis *a) {
+  const size_t taps = (size_t)a->out * (size_t)gconv_resize_taps(a);
+  return (taps * (sizeof(int64_t) + sizeof(float)) + (size_t)a->out + GCONV_GPU_ALIGNMENT - 1) / GCONV_GPU_ALIGNMENT *
+         GCONV_GPU_ALIGNMENT;
+}
+GCONV_GPU_JOB(resize)
+
+/* out[s] = alpha * a[s] b[s] + beta * c for each matrix s of a stack: M x N. Steps count elements. */
+typedef struct gconv_gpu_product {
+  const float *a, *b, *c; /* c: NULL if there is none */
+  float *out;
+  int64_t m, n, k, a_row, a_column, b_row, b_column, c_row, c_column;
+  float alpha, beta;
+  int32_t axes;                                                                 /* of the stack */
+  int64_t size[GCONV_GPU_AXES], a_step[GCONV_GPU_AXES], b_step[GCONV_GPU_AXES]; /* steps: of elements */
+} gconv_gpu_product;
+GCONV_GPU_JOB(product)
+
+GCONV_C_END

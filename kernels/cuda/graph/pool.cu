@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* The largest value or the average of windows. A thread makes an output, and takes taps in the order of the CPU: so averages
+ * have the same bits. */
+#include "graph.cuh"
+
+/* Returns how many taps of an output lie inside of the input or, if padding counts, inside of the input with its padding. */
+static __device__ int taps_inside(const gconv_gpu_span &d, int64_t out, bool counts_padding) {
+  const int64_t at = out * d.stride - d.before, low = counts_padding ? -d.before : 0;
+  const int64_t high = d.in + (counts_padding ? d.after : 0);
+  int count = 0;
+  for (int64_t k = 0; k < d.kernel; k++)
+    count += at + k * d.dilation >= low && at + k * d.dilation < high;
+  return count;
+}
+
+/* The taps first .. end - 1 of an output that lie inside, and the place of tap 0. */
+struct window {
+  int64_t at;
+  int first, end;
+};
+
+static __device__ __forceinline__ window window_of(const gconv_gpu_span &d, int64_t out) {
+  const int at = (int)(out * d.stride - d.before), kernel = (int)d.kernel, dilation = (int)d.dilation;
+  window w = {at, 0, kernel};
+  if (at < 0)
+    w.first = (-at + dilation - 1) / dilation;
+  if (at + (kernel - 1) * dilation >= (int)d.in)
+    w.end = at >= (int)d.in ? 0 : ((int)d.in - 1 - at) / dilation + 1;
+  return w;
+}
+
+template <bool AVERAGES> __global__ static void pool(gconv_gpu_pool job, int64_t count) {
+  const gconv_gpu_span &deep = job.d[0], &high = job.d[1], &wide = job.d[2];
+  FOR_OWN (i, count) {
+    const int64_t x = i % wide.out, line = i / wide.out, y = line % high.out, z = line / high.out % deep.out;
+    const float *plane = job.in + line / high.out / deep.out * deep.in * high.in * wide.in;
+    const window wz = window_of(deep, z), wy = window_of(high, y), wx = window_of(wide, x);
+    float value = AVERAGES ? 0 : -INFINITY;
+    for (int a = wz.first; a < wz.end; a++)
+      for (int b = wy.first; b < wy.end; b++) {
+        const float *row = plane + ((wz.at + a * deep.dilation) * high.in + wy.at + b * high.dilation) * wide.in + wx.at;
+        for (int c = wx.first; c < wx.end; c++) {
+          const float v = row[c * wide.dilation];
+          value = AVERAGES ? value + v : v > value || v != v ? v : value;
+        }
+      }
+    if (AVERAGES)
+      value /= (float)(taps_inside(deep, z, job.counts_padding) * taps_inside(high, y, job.counts_padding) *
+                       taps_inside(wide, x, job.counts_padding));
+    job.out[i] = value;
+  }
+}
+
+gconv_status gconv_gpu_pool_run(const gconv_gpu_pool *job, void *stream) {
+  const int64_t count = job->planes * job->d[0].out * job->d[1].out * job->d[2].out;
+  if (count == 0)
+    return GCONV_OK;
+  if (job->averages)
+    pool<true><<<blocks_for(count), THREADS, 0, (cudaStream_t)stream>>>(*job, count);
+  else
+    pool<false><<<blocks_for(count), THREADS, 0, (cudaStream_t)stream>>>(*job, count);
+  LAUNCHED();
+  return GCONV_OK;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Resize: tables of the inputs and weights of each output of an axis, and then sums over all axes at once. The sum over an
+ * axis that is resized first is inside of those over later axes: so results have the bits of one axis after the other. */
+#include "graph.cuh"
+
+/* The table of an axis: `count` inputs for each output, their weights, and whether an output is outside. */
+struct table {
+  int64_t *index;
+  float *weight;
+  bool *outside;
+  int64_t count;
+};
+
+static table table_of(const gconv_resize_axis *a, void *memory) {
+  const int64_t count = gconv_resize_taps(a), taps = count * a->out;
+  int64_t *const index = (int64_t *)memory;
+  float *const weight = (float *)(index + taps);
+  return {index, weight, (bool *)(weight + taps), count};
+}
+
+__global__ static void fill_table(gconv_resize_axis a, table t) {
+  FOR_OWN (o, a.out)
+    t.outside[o] = gconv_resize_fill(&a, o, t.count, t.index + o * t.count, t.weight + o * t.count);
+}
+
+struct tables {
+  table of[GCONV_GPU_RESIZED];
+  int64_t step[GCONV_GPU_RESIZED]; /* elements between neighbours of the axis, in the input */
+};
+
+/* Sums over the axes 0 .. LAST, in the order in which they are resized. */
+template <int LAST> static __device__ __forceinline__ float sum_of(const tables &t, const int64_t *at, const float *from) {
+  if constexpr (LAST < 0)
+    return *from;
+  else {
+    const table &own = t.of[LAST];
+    const int64_t *index = own.index + at[LAST] * own.count, step = t.step[LAST];
+    if (own.count == 1)
+      return sum_of<LAST - 1>(t, at, from + index[0] * step);
+    const float *weight = own.weight + at[LAST] * own.count;
+    float sum = 0;
+    for (int64_t k = 0; k < own.count; k++)
+      sum += sum_of<LAST - 1>(t, at, from + index[k] * step) * weight[k];
+    return sum;
+  }
+}
+
+template <int CHANGED, class Index>
+__global__ static void resize(const __grid_constant__ gconv_gpu_resize job, const __grid_constant__ tables t,
+                              int64_t count) {
+  FOR_OWN (element, count) {
+    int64_t at[CHANGED + 1] = {0}, place = 0, pitch = 1;
+    Index rest = (Index)element;
+    bool outside = false;
+    for (int axis = job.axes - 1; axis >= 0; axis--) {
+      const Index size = (Index)job.out[axis];
+      const int64_t o = (int64_t)(rest % size);
+      bool changes = false;
+      rest /= size;
+#pragma unroll
+      for (int i = 0; i < CHANGED; i++)
+        if (job.axis[i] == axis) {
+          at[i] = o;
+          changes = true;
+          outside = outside || t.of[i].outside[o];
+        }
+      place += changes ? 0 : o * pitch;
+      pitch *= job.in[axis];
+    }
+    job.to[element] = outside ? job.outside : sum_of<CHANGED - 1>(t, at, job.from + place);
+  }
+}
+
+template <int CHANGED> static void launch(const gconv_gpu_resize *job, const tables &t, int64_t count, cudaStream_t stream) {
+  if (count <= MOST_SHORT)
+    resize<CHANGED, uint32_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, t, count);
+  else
+    resize<CHANGED, uint64_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, t, count);
+}
+
+gconv_status gconv_gpu_resize_run(const gconv_gpu_resize *job, void *stream) {
+  tables t = {};
+  int64_t count = 1;
+  char *memory = (char *)job->tables;
+  for (int32_t i = 0; i < job->axes; i++)
+    count *= job->out[i];
+  if (count == 0)
+    return GCONV_OK;
+  for (int32_t i = 0; i < job->changed; i++) {
+    const gconv_resize_axis *a = &job->how[i];
+    t.of[i] = table_of(a, memory);
+    t.step[i] = 1;
+    for (int32_t axis = job->axis[i] + 1; axis < job->axes; axis++)
+      t.step[i] *= job->in[axis];
+    fill_table<<<blocks_for(a->out), THREADS, 0, (cudaStream_t)stream>>>(*a, t.of[i]);
+    LAUNCHED();
+    memory += gconv_gpu_table_bytes(a);
+  }
+  switch (job->changed) {
+  case 0:
+    launch<0>(job, t, count, (cudaStream_t)stream);
+    break;
+  case 1:
+    launch<1>(job, t, count, (cudaStream_t)stream);
+    break;
+  case 2:
+    launch<2>(job, t, count, (cudaStream_t)stream);
+    break;
+  case 3:
+    launch<3>(job, t, count, (cudaStream_t)stream);
+    break;
+  case 4:
+    launch<4>(job, t, count, (cudaStream_t)stream);
+    break;
+  }
+  LAUNCHED();
+  return GCONV_OK;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolutions of nodes on a GPU, by the algorithms of layers. */
+#include "device/cuda_error.h"
+#include "graph/gpu.h"
+
+/* Sets what all executions of a solver share. */
+static gconv_layer_execution execution_of(const gconv_solver *solver, void *workspace, void *stream) {
+  gconv_layer_execution execution = {};
+  execution.problem = &solver->choice.problem;
+  execution.weights = solver->there;
+  execution.state = solver->state;
+  execution.workspace = workspace;
+  execution.stream = stream;
+  return execution;
+}
+
+gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *work) {
+  const gconv_layer_algorithm *algorithm = solver->choice.algorithm;
+  const size_t bytes = solver->weight_count * sizeof(float);
+  if (solver->there)
+    return GCONV_OK;
+  GCONV_TRY(gconv_cuda_allocate(work->options->device, bytes, "the weights", (void **)&solver->there));
+  GCONV_TRY(gconv_cuda_upload(solver->there, solver->weights, bytes));
+  if (!algorithm->acquire)
+    return GCONV_OK;
+  const gconv_layer_execution execution = execution_of(solver, work->workspace, work->stream);
+  GCONV_TRY(algorithm->acquire(&execution, &solver->state));
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,
+                                  void *workspace) {
+  const gconv_layer_problem *p = &solver->choice.problem;
+  const size_t in_floats = (size_t)p->channels * (size_t)p->height * (size_t)p->width;
+  const size_t out_floats = (size_t)p->filters * (size_t)p->out_height * (size_t)p->out_width;
+  gconv_layer_execution execution = execution_of(solver, workspace, work->stream);
+  for (int32_t turn = 0; turn < gconv_layer_turns(p, solver->choice.images); turn++) {
+    const size_t first = (size_t)gconv_layer_turn_first(p, solver->choice.images, turn);
+    execution.in = in + first * in_floats;
+    execution.out = out + first * out_floats;
+    const gconv_status status = solver->choice.algorithm->execute(&execution);
+    GCONV_TRY(gconv_cuda_outcome(work->options->device, solver->choice.algorithm->info.name, status));
+  }
+  return GCONV_OK;
+}
+
+void gconv_solver_gpu_close(gconv_solver *solver) {
+  if (solver->state)
+    solver->choice.algorithm->dismiss(solver->state);
+  if (solver->there)
+    cudaFree(solver->there);
+}
