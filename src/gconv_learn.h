@@ -95,7 +95,9 @@ gconv_status gconv_network_read(const char *path, gconv_network *network);
  * (docs/filter-formats.md). GCONV_UNSUPPORTED names the node or tensor that fits no network. */
 gconv_status gconv_network_import(const char *path, const char *net, gconv_network *network);
 
-/* Writes it whole or not at all. Weights keep their bits. */
+/* Writes it whole or not at all. Weights keep their bits. A path that ends in .onnx becomes an ONNX model of float32, of
+ * opset 13, or of 19 if a layer has the border wrap: its input is what the network takes before its mean and std. What ONNX
+ * has no place for is a warning; GCONV_UNSUPPORTED names a layer that it has no node for. */
 gconv_status gconv_network_write(const char *path, const gconv_network *network);
 
 /* Makes layers with random weights, into *network, which must be empty, from a text: "4*(conv 16 3x3 relu), conv 1 3x3,

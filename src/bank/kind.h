@@ -10,6 +10,7 @@
 #include "gconv_learn.h"
 
 struct gconv_onnx_operator; /* network_onnx.h */
+struct gconv_onnx_writer;   /* onnx_write.h */
 
 /* The shape of an image between layers. Height and width are 0 where they are not known. */
 typedef struct gconv_layer_shape {
@@ -31,11 +32,14 @@ typedef struct gconv_layer_form {
    * Fails with GCONV_BAD_ARGUMENT, in words about the layer, if it does not take this input. */
   gconv_status (*follow)(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at);
   const struct gconv_onnx_operator *operators; /* operators of ONNX that make such layers; ends with a type of NULL */
+  /* Adds the layer's nodes to an ONNX model. An error is the end of a sentence that begins "layer 2: ". */
+  gconv_status (*export)(struct gconv_onnx_writer *writer, const gconv_layer *layer);
 } gconv_layer_form;
 
 /* Defines the record of a kind, with all fields in this order. */
-#define GCONV_LAYER_FORM(name, has_bank, modules, keys, take, put, check, follow, operators)                                \
-  const gconv_layer_form gconv_layer_form_##name = {#name, has_bank, modules, keys, take, put, check, follow, operators}
+#define GCONV_LAYER_FORM(name, has_bank, modules, keys, take, put, check, follow, operators, export)                        \
+  const gconv_layer_form gconv_layer_form_##name = {#name, has_bank, modules, keys,      take,                              \
+                                                    put,   check,    follow,  operators, export}
 
 #define GCONV_ROW(name, value) extern const gconv_layer_form gconv_layer_form_##name;
 GCONV_EACH_LAYER_KIND(GCONV_ROW)

@@ -4,6 +4,7 @@
 #include "bank/bank.h"
 #include "bank/network_file.h"
 #include "bank/network_onnx.h"
+#include "bank/onnx_write.h"
 #include "base/arguments.h"
 #include "base/lists.h"
 #include "base/memory.h"
@@ -18,33 +19,7 @@ static const char *const borders[] = {"zero", "constant", "replicate", "symmetri
 static const char *const paddings[] = {NULL, "same", "valid", "full", NULL, "same_upper", "same_lower"};
 #define COUNT(array) (sizeof array / sizeof *array)
 
-/* ---- What the bank says ---- */
-
-static int32_t given_or(int32_t given, bool of_bank, int32_t bank, int32_t otherwise) {
-  return given != 0 ? given : of_bank ? bank : otherwise;
-}
-
-gconv_layer gconv_layer_settled(const gconv_layer *layer) {
-  const gconv_bank *bank = layer->bank;
-  const bool has = bank->has_geometry, all = has && layer->padding == GCONV_LAYER_DEFAULT;
-  gconv_layer settled = *layer;
-  if (layer->padding == GCONV_LAYER_DEFAULT)
-    settled.padding = !has               ? GCONV_LAYER_SAME
-                      : bank->same_upper ? GCONV_LAYER_SAME_UPPER
-                      : bank->same_lower ? GCONV_LAYER_SAME_LOWER
-                                         : GCONV_LAYER_EXPLICIT;
-  if (settled.padding != GCONV_LAYER_EXPLICIT)
-    settled.pad_top = settled.pad_left = settled.pad_bottom = settled.pad_right = 0;
-  else if (all)
-    settled.pad_top = bank->pad_top, settled.pad_left = bank->pad_left, settled.pad_bottom = bank->pad_bottom,
-    settled.pad_right = bank->pad_right;
-  settled.stride_y = given_or(layer->stride_y, has, bank->stride_y, 1);
-  settled.stride_x = given_or(layer->stride_x, has, bank->stride_x, 1);
-  settled.dilation_y = given_or(layer->dilation_y, has, bank->dilation_y, 1);
-  settled.dilation_x = given_or(layer->dilation_x, has, bank->dilation_x, 1);
-  settled.groups = given_or(layer->groups, has && bank->groups > 1, bank->groups, 0);
-  return settled;
-}
+/* ---- Activations ---- */
 
 bool gconv_activation_has_slope(gconv_activation activation) {
   switch (activation) {
@@ -200,4 +175,4 @@ static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *fi
 GCONV_LAYER_FORM(conv, true, 1,
                  GCONV_KEYS("kind", "stride", "padding", "border", "border_value", "dilation", "groups", "activation",
                             "slope", "flip"),
-                 take, put, check, follow, gconv_onnx_conv_operators);
+                 take, put, check, follow, gconv_onnx_conv_operators, gconv_conv_export);

@@ -258,7 +258,7 @@ static gconv_status make_add(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   const gconv_layer *layer = gconv_network_open_layer(g->network);
   const bool first = gconv_onnx_has_input(n, 0) && strcmp(n->inputs[0], g->at) == 0;
   const int other = first ? 1 : 0;
-  if (gconv_onnx_has_input(n, other) && strcmp(n->inputs[other], g->input->name) == 0)
+  if (gconv_onnx_has_input(n, other) && strcmp(n->inputs[other], g->first) == 0)
     return gconv_onnx_add_input(g, n);
   if (!gconv_onnx_has_input(n, other) || !gconv_onnx_find_tensor(g->model, n->inputs[other]))
     return gconv_onnx_fail_node(

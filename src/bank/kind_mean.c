@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Means of each channel over height and width. */
 #include "bank/onnx_rows.h"
+#include "bank/onnx_write.h"
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at) {
   (void)layer;
@@ -36,5 +37,11 @@ static const gconv_onnx_operator operators[] = {
     {0},
 };
 
+static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) {
+  (void)layer;
+  gconv_onnx_put_node(writer, "GlobalAveragePool");
+  return GCONV_OK;
+}
+
 GCONV_LAYER_FORM(mean, false, 1, GCONV_KEYS("kind"), gconv_layer_take_bare, gconv_layer_put_bare, gconv_layer_check_bare,
-                 follow, operators);
+                 follow, operators, export);

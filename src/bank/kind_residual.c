@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Residual layers: they add the input of the network. */
 #include "bank/network_onnx.h"
+#include "bank/onnx_write.h"
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at) {
   (void)layer;
@@ -29,6 +30,13 @@ gconv_status gconv_onnx_add_input(gconv_onnx_graph *g, const gconv_onnx_node *n)
   return gconv_network_append(g->network, n->file->path, &(gconv_layer){.kind = GCONV_LAYER_RESIDUAL}, false, &layer);
 }
 
+static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) {
+  (void)layer;
+  gconv_onnx_put_node(writer, "Add");
+  gconv_onnx_put_input(writer, gconv_onnx_output_of(writer, 0));
+  return GCONV_OK;
+}
+
 /* This kind has no table of operators: its operator, Add, is in kind_conv_onnx.c, because it also adds biases. */
 GCONV_LAYER_FORM(residual, false, 0, GCONV_KEYS("kind"), gconv_layer_take_bare, gconv_layer_put_bare, gconv_layer_check_bare,
-                 follow, gconv_layer_no_operators);
+                 follow, gconv_layer_no_operators, export);

@@ -43,6 +43,20 @@ void gconv_network_free(gconv_network *network) {
   *network = (gconv_network){0};
 }
 
+void gconv_network_move_notes(gconv_network *from, gconv_network *to) {
+  to->classes = gconv_taken(&from->classes);
+  to->class_count = from->class_count;
+  from->class_count = 0;
+  to->label = gconv_taken(&from->label);
+  to->features = gconv_taken(&from->features);
+  to->palette = gconv_taken(&from->palette);
+  to->trained = gconv_taken(&from->trained);
+  to->notes = from->notes;
+  from->notes = (gconv_column_notes){0};
+  to->loss = from->loss;
+  to->seed = from->seed;
+}
+
 void gconv_network_extras_free(gconv_network_extras *extras) {
   if (!extras)
     return;
@@ -398,10 +412,4 @@ gconv_status gconv_network_file_write(const char *path, const gconv_network *net
   GCONV_THEN(status, write_contents(path, &c));
   free_contents(&c);
   return status;
-}
-
-gconv_status gconv_network_write(const char *path, const gconv_network *network) {
-  GCONV_NEED(path);
-  GCONV_NEED(network);
-  return gconv_network_file_write(path, network, NULL);
 }

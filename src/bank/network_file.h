@@ -48,6 +48,10 @@ gconv_status gconv_network_append(gconv_network *network, const char *where, con
 /* Returns the last layer if it has a bank and no activation yet; else NULL. */
 gconv_layer *gconv_network_open_layer(const gconv_network *network);
 
+/* Moves all that is neither layers nor what is done to inputs: names of classes, features, palette, notes of columns and of
+ * training. */
+void gconv_network_move_notes(gconv_network *from, gconv_network *to);
+
 /* Fails unless `network`, which `function` is about to fill, is empty. */
 gconv_status gconv_network_check_empty(const char *function, const gconv_network *network);
 

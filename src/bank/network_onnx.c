@@ -117,6 +117,42 @@ static gconv_status make_flatten(gconv_onnx_graph *g, const gconv_onnx_node *n) 
   return GCONV_OK;
 }
 
+/* ---- Mean and standard deviation, before the first layer ---- */
+
+/* Reads what a node does to each channel of the input into a list of the network. */
+static gconv_status take_normalisation(gconv_onnx_graph *g, const gconv_onnx_node *n, float **list, int32_t *count) {
+  gconv_network *network = g->network;
+  float *numbers = NULL;
+  if (network->count > 0 || *list || network->std || g->channels == 0)
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "is no mean and no standard deviation before the first layer");
+  GCONV_TRY(gconv_onnx_read_added(g, n, 1, g->layout == GCONV_ONNX_IMAGES ? 4 : 2, g->channels, &numbers));
+  *list = malloc((size_t)g->channels * sizeof **list);
+  if (*list)
+    memcpy(*list, numbers, (size_t)g->channels * sizeof **list);
+  gconv_release(numbers);
+  *count = *list ? (int32_t)g->channels : 0;
+  free(g->first);
+  g->first = strdup(gconv_onnx_output(n));
+  return *list && g->first ? GCONV_OK : gconv_onnx_no_memory(g);
+}
+
+/* Means beyond 1 are of samples up to 255, which no chain takes: a graph does as it is told. */
+static gconv_status make_mean(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+  GCONV_TRY(take_normalisation(g, n, &g->network->mean, &g->network->mean_count));
+  for (int32_t i = 0; i < g->network->mean_count; i++)
+    if (!isfinite(g->network->mean[i]) || (g->layout == GCONV_ONNX_IMAGES && fabsf(g->network->mean[i]) > 1))
+      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "subtracts what is no mean of samples from 0 to 1");
+  return GCONV_OK;
+}
+
+static gconv_status make_deviation(gconv_onnx_graph *g, const gconv_onnx_node *n) {
+  GCONV_TRY(take_normalisation(g, n, &g->network->std, &g->network->std_count));
+  for (int32_t i = 0; i < g->network->std_count; i++)
+    if (!isfinite(g->network->std[i]) || g->network->std[i] <= 0)
+      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "divides by what is no standard deviation");
+  return GCONV_OK;
+}
+
 /* ---- The table of operators ---- */
 
 static rules none = {END}, value = {TENSOR("value"), END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
@@ -137,6 +173,8 @@ static const gconv_onnx_operator others[] = {
     {"Squeeze", 1, 1, 2, IMAGES, make_squeeze, axes, 0},
     {"Dropout", 1, 1, 3, ANY, make_dropout, dropout, GCONV_ONNX_AFTER_PAD | GCONV_ONNX_HAS_FURTHER},
     {"Identity", 1, 1, 1, ANY, make_nothing, none, GCONV_ONNX_AFTER_PAD},
+    {"Sub", 7, 2, 2, IMAGES | ROWS, make_mean, none, 0},
+    {"Div", 7, 2, 2, IMAGES | ROWS, make_deviation, none, 0},
     {"Constant", 1, 0, 0, 0, NULL, value, 0},
     {0},
 };
@@ -315,7 +353,26 @@ static gconv_status take_input(gconv_onnx_graph *g) {
   g->network->height = g->height > 0 && g->width > 0 ? (int32_t)g->height : 0;
   g->network->width = g->height > 0 && g->width > 0 ? (int32_t)g->width : 0;
   g->at = strdup(v->name);
-  return g->at ? GCONV_OK : gconv_onnx_no_memory(g);
+  g->first = strdup(v->name);
+  return g->at && g->first ? GCONV_OK : gconv_onnx_no_memory(g);
+}
+
+/* Takes what gconv noted of the network when it wrote the model: names of classes and the like, not its layers. */
+static gconv_status take_notes(const gconv_onnx_graph *g) {
+  gconv_network *network = g->network, noted = {0};
+  const char *path = g->model->file->path;
+  if (!g->model->notes)
+    return GCONV_OK;
+  gconv_status status = gconv_network_of_json(path, g->model->notes, &noted);
+  if (status == GCONV_OK && noted.channels == network->channels &&
+      (noted.class_count == 0 || (int64_t)noted.class_count == g->channels)) {
+    gconv_network_move_notes(&noted, network);
+  } else if (status != GCONV_NO_MEMORY) {
+    gconv_warn("%s: what gconv noted in the model does not fit it, and is left out", path);
+    status = GCONV_OK;
+  }
+  gconv_network_free(&noted);
+  return status;
 }
 
 static gconv_status read_chain(gconv_onnx_graph *g) {
@@ -331,12 +388,13 @@ static gconv_status read_chain(gconv_onnx_graph *g) {
                       path);
   if (network->channels == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the model does not say how many channels its input has", path);
-  return GCONV_OK;
+  return take_notes(g);
 }
 
 gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network) {
   gconv_onnx_graph g = {.model = gconv_onnx_model_of(file), .network = network};
   gconv_status status = read_chain(&g);
   free(g.at);
+  free(g.first);
   return status;
 }

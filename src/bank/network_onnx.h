@@ -19,7 +19,8 @@ typedef struct gconv_onnx_graph {
   const gconv_onnx_model *model;
   const gconv_onnx_value *input; /* the only input that is no initialiser */
   gconv_network *network;
-  char *at; /* owned: the name of the tensor that the last node made */
+  char *at;    /* owned: the name of the tensor that the last node made */
+  char *first; /* owned: the name of what the first layer takes: the input, or what Sub and Div made of it */
   gconv_onnx_layout layout;
   int64_t batch, channels, height, width; /* of the tensor `at`; 0: not known */
   gconv_layer pad;                        /* if `padded`: the pads and border of a Pad */

@@ -182,6 +182,7 @@ typedef struct gconv_onnx_model {
   uint64_t ir, opset; /* 0: the file does not say it */
   bool graph;
   const char *obstacle; /* what it has that is not read, as the end of a sentence; or NULL */
+  char *notes;          /* owned: the entry "gconv" of its metadata, which gconv wrote (onnx_write.h); or NULL */
 } gconv_onnx_model;
 
 /* Takes a node, which is valid during the call. */

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODEL_IR = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_FUNCTION = 25 };
+enum { MODEL_IR = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_METADATA = 14, MODEL_FUNCTION = 25 };
 enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, SPARSE = 15 }; /* GraphProto */
+enum { MOST_ENTRY_BYTES = 65536 };
 enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2, FUNCTION_NAME = 1, FUNCTION_DOMAIN = 10 };
 
 static gconv_status no_memory(const gconv_onnx_model *m) {
@@ -219,6 +220,31 @@ static gconv_status take_version(gconv_onnx_model *m, gconv_message_reader messa
   return status;
 }
 
+/* An entry of the metadata. */
+typedef struct entry {
+  char *key, *value; /* owned */
+} entry;
+
+static gconv_status take_entry_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  entry *e = context;
+  return part->number == 1   ? gconv_message_text(inside, part, &e->key)
+         : part->number == 2 ? gconv_message_text(inside, part, &e->value)
+                             : GCONV_OK;
+}
+
+/* Keeps what gconv wrote of a network: the entry "gconv". Longer entries are of other programs, or cannot be kept. */
+static gconv_status take_entry(gconv_onnx_model *m, gconv_message_reader message) {
+  entry e = {NULL, NULL};
+  if (message.end - message.at > MOST_ENTRY_BYTES)
+    return GCONV_OK;
+  const gconv_status status = gconv_message_each(message, take_entry_field, &e);
+  if (status == GCONV_OK && e.key && strcmp(e.key, "gconv") == 0 && !m->notes)
+    m->notes = gconv_taken(&e.value);
+  free(e.key);
+  free(e.value);
+  return status;
+}
+
 static gconv_status take_model_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   reading *r = context;
   gconv_onnx_model *m = r->model;
@@ -229,6 +255,8 @@ static gconv_status take_model_field(void *context, const gconv_message_reader *
   gconv_message_reader message = gconv_message_inside(inside, part);
   if (m && (part->number == MODEL_OPSET || part->number == MODEL_FUNCTION))
     return take_version(m, message, part->number == MODEL_FUNCTION);
+  if (m && part->number == MODEL_METADATA)
+    return take_entry(m, message);
   if (part->number != MODEL_GRAPH)
     return GCONV_OK;
   if (m)
@@ -276,4 +304,5 @@ void gconv_onnx_model_free(gconv_onnx_model *m) {
   free(m->tensors);
   free_values(m->inputs, m->input_count);
   free_values(m->outputs, m->output_count);
+  free(m->notes);
 }

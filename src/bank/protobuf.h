@@ -45,3 +45,22 @@ gconv_status gconv_message_text(const gconv_message_reader *message, const gconv
  * 1], and counts all. */
 gconv_status gconv_message_integers(const gconv_message_reader *message, const gconv_field_value *field, size_t limit,
                                     int64_t *numbers, size_t *count);
+
+/* ---- Writing ---- */
+
+/* A message that grows in memory. Zero-initialise. After a failure for lack of memory, `failed` is set, and nothing more is
+ * added: callers check it once, at the end. */
+typedef struct gconv_message_writer {
+  uint8_t *bytes; /* owned: free() */
+  size_t size;
+  bool failed;
+} gconv_message_writer;
+
+void gconv_message_put_integer(gconv_message_writer *message, uint32_t number, uint64_t value);
+void gconv_message_put_float(gconv_message_writer *message, uint32_t number, float value);
+void gconv_message_put_bytes(gconv_message_writer *message, uint32_t number, const void *bytes, size_t size);
+void gconv_message_put_text(gconv_message_writer *message, uint32_t number, const char *text);
+/* Adds floats as their bytes, least significant first, which a tensor has in one field. */
+void gconv_message_put_floats(gconv_message_writer *message, uint32_t number, const float *floats, size_t count);
+/* Adds a message as a field, and frees it. */
+void gconv_message_put_message(gconv_message_writer *message, uint32_t number, gconv_message_writer *inside);

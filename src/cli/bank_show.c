@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv bank show and gconv bank convert: a bank, as a picture and as a file. */
+#include "base/ending.h"
 #include "cli/bank.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 #include "gconv_learn.h"
 
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 static int say_failure(gconv_status status) {
@@ -106,7 +106,7 @@ typedef struct convert_settings {
 static const gconv_option convert_options[] = {
     GCONV_NO_SANDBOX_ROW,
     OPTION('o', "output", "FILE", once, common.output,
-           .help = "write to this file, .txt, .npy or .safetensors; default: text on standard output"),
+           .help = "write to this .txt, .npy or .safetensors, of a network also .onnx; default: text on standard output"),
     OPTION(0, "format", "FORMAT", text, format, .words = "bank|npy|safetensors",
            .help = "bank (text), npy or safetensors; default: by the extension"),
     OPTION(0, "net", "LAYERS", text, net,
@@ -119,16 +119,19 @@ static const gconv_option convert_options[] = {
 /* True if the result is a network: the whole file is an ONNX model, a network or a checkpoint, or has weights for --net. */
 static bool makes_network(const convert_settings *settings, const gconv_texts *specs) {
   const char *path = settings->common.output;
-  size_t length = path ? strlen(path) : 0, ending = strlen(".safetensors");
-  bool named = length > ending && strcasecmp(path + length - ending, ".safetensors") == 0;
-  bool safetensors = settings->format ? strcmp(settings->format, "safetensors") == 0 : named;
-  if (specs->count != 1 || (!settings->net && (!safetensors || settings->common.syntax)))
+  bool named = path && (gconv_ends_in(path, ".safetensors") || gconv_ends_in(path, ".onnx"));
+  bool of_networks = settings->format ? strcmp(settings->format, "safetensors") == 0 : named;
+  if (specs->count != 1 || (!settings->net && (!of_networks || settings->common.syntax)))
     return false;
   return settings->net || gconv_network_is_one(specs->items[0]) || gconv_model_is_one(specs->items[0]);
 }
 
 static int convert_network(const convert_settings *settings, const char *path) {
   gconv_network network = {0};
+  if (settings->format && settings->common.output && gconv_ends_in(settings->common.output, ".onnx"))
+    return say_failure(
+        gconv_refuse("--format %s: the name of the file, %s, says that it is an ONNX model: leave one of both out",
+                     settings->format, settings->common.output));
   gconv_status status = !settings->net && gconv_network_is_one(path) ? gconv_network_read(path, &network)
                                                                      : gconv_network_import(path, settings->net, &network);
   GCONV_THEN(status, gconv_network_write(settings->common.output ? settings->common.output : "-", &network));
@@ -154,8 +157,9 @@ static int convert(void *record, const gconv_texts *specs) {
 const gconv_command gconv_command_bank_convert = {
     .name = "bank convert",
     .synopsis = "bank convert SPEC... [-o FILE] [OPTION...]",
-    .help = "write a bank, or plain filters stacked into one, as text, .npy or safetensors; or a model as a network",
+    .help = "write a bank or stacked filters as text, .npy or safetensors; a network as ONNX, and a model as a network",
     .details =
+        "A network becomes an ONNX model with -o FILE.onnx: other programs run it, and -f applies it, too.\n"
         "An ONNX model, as a whole, becomes a network in safetensors, which -f applies; of a PyTorch nn.Sequential in\n"
         "safetensors, --net says what follows each layer: none, relu, leaky:A, sigmoid, tanh or softmax, dropout,\n"
         "identity and flatten, with /STRIDE, valid, padding:N, pad, dilation:N, groups:N, eps:E, or ROWSxCOLUMNS that\n"

@@ -36,6 +36,11 @@ static gconv_status check_options(const gconv_train_settings *settings) {
     return gconv_refuse("no output: name the file of the trained network with -o FILE.safetensors");
   if (strcmp(output, "-") == 0)
     return gconv_refuse("-o -: a network is a file: name one, FILE.safetensors");
+  if (gconv_ends_in(output, ".onnx"))
+    return gconv_refuse(
+        "-o %s: training writes FILE.safetensors, and `gconv bank convert FILE.safetensors -o %s` then makes "
+        "an ONNX model of it",
+        output, output);
   if (!gconv_ends_in(output, ".safetensors"))
     return gconv_refuse("-o %s: a network is a file of safetensors: -o %s.safetensors", output, output);
   if (settings->common.plot && !gconv_ends_in(settings->common.plot, ".svg"))

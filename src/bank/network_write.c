@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Writes a network as an ONNX model (onnx.proto has the numbers of fields): the nodes of its layers one after the other.
+ * Tensors are N x C x H x W. The layers at the end that are dense have rows, N x features, as programs expect of classes. */
+#include "bank/network_file.h"
+#include "bank/onnx.h"
+#include "bank/onnx_write.h"
+#include "base/arguments.h"
+#include "base/ending.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_METADATA = 14 };
+enum { GRAPH_NAME = 2, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
+enum { IR = 7, LEAST_OPSET = 13, WRAP_IR = 9 }; /* of programs from 2020 on; of Pad by wrap, from 2023 on */
+enum { MOST_BYTES = INT32_MAX };                /* of a message, in all programs that read protocol buffers */
+
+/* ---- Layers ---- */
+
+/* Changes *at from the shape before a layer to the shape behind it. Unlike follow(), it knows sizes behind convolutions. */
+static gconv_status follow(const gconv_network *network, size_t i, gconv_layer_shape *at) {
+  const gconv_layer *layer = &network->layers[i];
+  const gconv_layer_shape in = *at, first = {network->channels, in.height, in.width, false};
+  GCONV_TRY(gconv_layer_form_of(layer->kind)->follow(layer, &first, at));
+  if (layer->kind == GCONV_LAYER_CONV) {
+    at->height = gconv_conv_outputs(layer, in.height, false);
+    at->width = gconv_conv_outputs(layer, in.width, true);
+  }
+  at->moved = false; /* the network was checked: what it does to sizes that are not known fits */
+  return GCONV_OK;
+}
+
+/* True if the layer can go on with rows. Residuals can if the input of the network is a row, too. */
+static bool takes_rows(const gconv_network *network, const gconv_layer *layer, const gconv_layer_shape *in) {
+  const gconv_bank *bank = layer->bank;
+  const bool one_pixel = in->height == 1 && in->width == 1;
+  if (layer->kind != GCONV_LAYER_CONV)
+    return layer->kind == GCONV_LAYER_RESIDUAL && one_pixel && network->height == 1 && network->width == 1;
+  return in->height == bank->rows && in->width == bank->columns && bank->channels == in->channels &&
+         layer->border == GCONV_BORDER_ZERO && gconv_conv_outputs(layer, in->height, false) == 1 &&
+         gconv_conv_outputs(layer, in->width, true) == 1 && gconv_conv_pad(layer, in->height, false) == 0 &&
+         gconv_conv_pad(layer, in->width, true) == 0;
+}
+
+/* Returns the number of the first layer of those at the end that have rows. Residuals add the input of the network, which is
+ * a row only if all layers have rows. */
+static gconv_status find_tail(const gconv_network *network, size_t *tail) {
+  gconv_layer_shape at = {network->channels, network->height, network->width, false};
+  *tail = 0;
+  for (size_t i = 0; i < network->count; i++) {
+    if (!takes_rows(network, &network->layers[i], &at))
+      *tail = i + 1;
+    GCONV_TRY(follow(network, i, &at));
+  }
+  for (size_t i = network->count; *tail > 0 && i > *tail; i--)
+    if (network->layers[i - 1].kind == GCONV_LAYER_RESIDUAL)
+      *tail = i;
+  return GCONV_OK;
+}
+
+/* Subtracts the means and divides by the standard deviations, as a run does before the first layer. */
+static void put_normalisation(gconv_onnx_writer *w) {
+  const gconv_network *network = w->network;
+  const struct {
+    const char *operator, * part;
+    const float *numbers;
+    int32_t count;
+  } steps[] = {{"Sub", "mean", network->mean, network->mean_count}, {"Div", "std", network->std, network->std_count}};
+  for (int i = 0; i < 2; i++) {
+    const int64_t shape[] = {steps[i].count, 1, 1};
+    if (steps[i].count == 0)
+      continue;
+    gconv_onnx_put_node(w, steps[i].operator);
+    gconv_onnx_put_floats(w, steps[i].part, w->tail > 0 ? 3 : 1, shape, steps[i].numbers);
+  }
+}
+
+static gconv_status put_layers(gconv_onnx_writer *w) {
+  const gconv_network *network = w->network;
+  for (; w->layer < network->count; w->layer++) {
+    const gconv_layer *layer = &network->layers[w->layer];
+    if (w->layer == w->tail && w->tail > 0)
+      gconv_onnx_put_node(w, "Flatten");
+    const gconv_status status = gconv_layer_form_of(layer->kind)->export(w, layer);
+    if (status != GCONV_OK)
+      return gconv_fail_in(status, "layer %zu", w->layer + 1);
+    GCONV_TRY(follow(network, w->layer, &w->shape));
+    memcpy(w->outputs[w->layer], w->at, sizeof w->at);
+  }
+  return GCONV_OK;
+}
+
+/* ---- The model ---- */
+
+/* Adds an input or output of the model: its name, float32, and its shape. Sizes that are 0 get a name. */
+static void put_value(gconv_onnx_writer *w, uint32_t field, const char *name, const gconv_layer_shape *shape, bool row) {
+  const int32_t sizes[] = {0, shape->channels, shape->height, shape->width};
+  const char *const names[2][4] = {{"N", "C", "H", "W"}, {"N", "K", "P", "Q"}};
+  gconv_message_writer value = {0}, type = {0}, tensor = {0}, dimensions = {0};
+  for (int i = 0; i < (row ? 2 : 4); i++) {
+    gconv_message_writer dimension = {0};
+    if (sizes[i] > 0)
+      gconv_message_put_integer(&dimension, 1, (uint64_t)sizes[i]);
+    else
+      gconv_message_put_text(&dimension, 2, names[field == GRAPH_OUTPUT][i]);
+    gconv_message_put_message(&dimensions, 1, &dimension);
+  }
+  gconv_message_put_integer(&tensor, 1, GCONV_ONNX_FLOAT);
+  gconv_message_put_message(&tensor, 2, &dimensions);
+  gconv_message_put_message(&type, 1, &tensor);
+  gconv_message_put_text(&value, 1, name);
+  gconv_message_put_message(&value, 2, &type);
+  gconv_message_put_message(&w->graph, field, &value);
+}
+
+static gconv_status put_graph(gconv_onnx_writer *w) {
+  const gconv_network *network = w->network;
+  GCONV_TRY(find_tail(network, &w->tail));
+  w->outputs = calloc(network->count + 1, sizeof *w->outputs);
+  GCONV_NEED_MEMORY(w->outputs, "no memory for an ONNX model");
+  w->shape = (gconv_layer_shape){network->channels, network->height, network->width, false};
+  gconv_message_put_text(&w->graph, GRAPH_NAME, "gconv");
+  put_value(w, GRAPH_INPUT, "input", &w->shape, w->tail == 0);
+  snprintf(w->at, sizeof w->at, "input");
+  put_normalisation(w);
+  memcpy(w->first, w->at, sizeof w->at);
+  GCONV_TRY(put_layers(w));
+  bool row = w->tail < network->count;
+  if (!row && network->layers[network->count - 1].kind == GCONV_LAYER_MEAN) { /* a row of numbers, as of dense layers */
+    gconv_onnx_put_node(w, "Flatten");
+    row = true;
+  }
+  gconv_onnx_end_node(w, "output");
+  put_value(w, GRAPH_OUTPUT, "output", &w->shape, row);
+  return GCONV_OK;
+}
+
+/* Keeps what the file of a network says besides weights: gconv reads names of classes from there. */
+static gconv_status put_metadata(const gconv_network *network, gconv_message_writer *model) {
+  char *json = NULL;
+  gconv_message_writer entry = {0};
+  GCONV_TRY(gconv_network_to_json(network, &json));
+  gconv_message_put_text(&entry, 1, "gconv");
+  gconv_message_put_text(&entry, 2, json);
+  gconv_message_put_message(model, MODEL_METADATA, &entry);
+  free(json);
+  return GCONV_OK;
+}
+
+static gconv_status put_model(gconv_onnx_writer *w, gconv_message_writer *model) {
+  gconv_message_writer opset = {0};
+  GCONV_TRY(put_graph(w));
+  gconv_message_put_integer(model, MODEL_IR, w->opset < GCONV_ONNX_WRAP_OPSET ? IR : WRAP_IR);
+  gconv_message_put_text(model, MODEL_PRODUCER, "gconv");
+  gconv_message_put_text(model, MODEL_PRODUCER_VERSION, gconv_version());
+  gconv_message_put_text(&opset, 1, "");
+  gconv_message_put_integer(&opset, 2, w->opset);
+  gconv_message_put_message(model, MODEL_OPSET, &opset);
+  GCONV_TRY(put_metadata(w->network, model));
+  gconv_message_put_message(model, MODEL_GRAPH, &w->graph);
+  if (model->failed)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an ONNX model");
+  return model->size <= MOST_BYTES
+             ? GCONV_OK
+             : gconv_fail(GCONV_TOO_LARGE, "the model has %zu bytes: an ONNX model of one file has at most %d", model->size,
+                          MOST_BYTES);
+}
+
+gconv_status gconv_network_to_onnx(const gconv_network *network, uint8_t **bytes, size_t *size) {
+  gconv_onnx_writer w = {.network = network, .opset = LEAST_OPSET};
+  gconv_message_writer model = {0};
+  const gconv_status status = put_model(&w, &model);
+  free(w.graph.bytes);
+  free(w.node.bytes);
+  free(w.outputs);
+  if (status != GCONV_OK) {
+    free(model.bytes);
+    return status;
+  }
+  *bytes = model.bytes;
+  *size = model.size;
+  return GCONV_OK;
+}
+
+/* ---- The file ---- */
+
+/* Tells what the model takes, where another program must know it. */
+static void tell(const char *path, const gconv_network *network) {
+  if (network->features)
+    gconv_warn("%s: the model takes features of pixels, %s, which other programs must make themselves", path,
+               network->features);
+  else if (network->height != 1 || network->width != 1)
+    gconv_remark("%s: the model takes samples from 0, black, to 1, white, as float32%s", path,
+                 network->mean_count > 0 || network->std_count > 0
+                     ? "; its first nodes apply the network's mean and standard deviation"
+                     : "");
+  if (network->notes.means || network->notes.origins)
+    gconv_warn("%s: %s are no part of an ONNX model: other programs must do that before", path,
+               network->notes.origins ? "what is taken off the columns, and the means for gaps"
+                                      : "the means for gaps of tables");
+}
+
+static gconv_status write_onnx(const char *path, const gconv_network *network) {
+  uint8_t *bytes = NULL;
+  size_t size = 0;
+  GCONV_TRY(gconv_network_check_given(network));
+  const gconv_status made = gconv_network_to_onnx(network, &bytes, &size);
+  if (made != GCONV_OK)
+    return gconv_fail_in(made, "%s", path);
+  const gconv_status status = gconv_file_write(path, bytes, size);
+  free(bytes);
+  if (status == GCONV_OK)
+    tell(path, network);
+  return status;
+}
+
+gconv_status gconv_network_write(const char *path, const gconv_network *network) {
+  GCONV_NEED(path);
+  GCONV_NEED(network);
+  return gconv_ends_in(path, ".onnx") ? write_onnx(path, network) : gconv_network_file_write(path, network, NULL);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* A network on its way to an ONNX model. network_write.c goes through the layers; each kind of layers adds its nodes
+ * (gconv_layer_form.export). */
+#pragma once
+
+#include "bank/kind.h"
+#include "bank/protobuf.h"
+
+enum {
+  GCONV_ONNX_NAME_BYTES = 48, /* of the name of a tensor that is made here */
+  GCONV_ONNX_WRAP_OPSET = 19  /* from which on Pad has the mode wrap */
+};
+
+typedef struct gconv_onnx_writer {
+  const gconv_network *network;
+  gconv_message_writer graph; /* a GraphProto */
+  gconv_message_writer node;  /* a NodeProto: the node that was begun last, without its output */
+  bool begun;
+  size_t layer;                           /* number of the layer at work */
+  char at[GCONV_ONNX_NAME_BYTES];         /* the output of the last node */
+  char first[GCONV_ONNX_NAME_BYTES];      /* what the first layer takes */
+  char (*outputs)[GCONV_ONNX_NAME_BYTES]; /* owned: the output of each layer */
+  gconv_layer_shape shape;                /* of the input of the layer at work, then of its output */
+  size_t tail;                            /* from this layer on, tensors are rows, N x features */
+  uint64_t opset;                         /* the least that all nodes need */
+} gconv_onnx_writer;
+
+/* Begins a node that takes the output of the node before it. */
+void gconv_onnx_put_node(gconv_onnx_writer *writer, const char *operator);
+/* Ends the node that was begun, and calls its output so. */
+void gconv_onnx_end_node(gconv_onnx_writer *writer, const char *output);
+/* Adds an input, by the name of a tensor; "" leaves it out. */
+void gconv_onnx_put_input(gconv_onnx_writer *writer, const char *name);
+/* Adds a constant as an input: floats, or integers in one dimension. Its name is that of the layer and `part`: "l0.weight".
+ */
+void gconv_onnx_put_floats(gconv_onnx_writer *writer, const char *part, size_t dimensions, const int64_t *shape,
+                           const float *floats);
+void gconv_onnx_put_integers(gconv_onnx_writer *writer, const char *part, size_t count, const int64_t *integers);
+/* Add attributes. */
+void gconv_onnx_put_attribute_float(gconv_onnx_writer *writer, const char *name, float value);
+void gconv_onnx_put_attribute_integer(gconv_onnx_writer *writer, const char *name, int64_t value);
+void gconv_onnx_put_attribute_integers(gconv_onnx_writer *writer, const char *name, size_t count, const int64_t *values);
+void gconv_onnx_put_attribute_text(gconv_onnx_writer *writer, const char *name, const char *value);
+
+/* True if tensors of the layer at work are rows, N x features. */
+bool gconv_onnx_has_rows(const gconv_onnx_writer *writer);
+/* Returns the name of the output of a layer; 0: of the input of the first layer, 1: of the output of layer 0 ... */
+const char *gconv_onnx_output_of(const gconv_onnx_writer *writer, size_t number);
+
+/* Adds the node of an activation; of none, nothing. */
+void gconv_onnx_put_activation(gconv_onnx_writer *writer, const gconv_layer *layer);
+
+/* Of a convolution, along its columns or its rows: gconv_conv_pad() returns the pixels outside that it takes before an input
+ * of `size`, gconv_conv_outputs() how many outputs that has, 0 if the size is not known; gconv_conv_export() adds its nodes.
+ */
+int64_t gconv_conv_pad(const gconv_layer *layer, int32_t size, bool columns);
+int32_t gconv_conv_outputs(const gconv_layer *layer, int32_t size, bool columns);
+gconv_status gconv_conv_export(gconv_onnx_writer *writer, const gconv_layer *layer);
+
+/* Makes the bytes of the ONNX model, for free(). GCONV_UNSUPPORTED names the layer that ONNX has no node for. */
+gconv_status gconv_network_to_onnx(const gconv_network *network, uint8_t **bytes, size_t *size);
