@@ -32,20 +32,22 @@ static size_t sums_floats(const gconv_problem *problem) {
 }
 
 /* Fills the columns of the patch matrix for samples first .. first + COLUMNS - 1 of an output row. Columns past its end
- * become 0. */
+ * become 0. What the loops need is in local variables: loads from the problem would wait for the stores to the matrix. */
 static void gather(const gconv_problem *problem, const float *rows, size_t row_floats, int64_t first, float *matrix) {
-  int64_t channels = problem->channels, samples = (int64_t)problem->out_width * channels;
-  int64_t columns = samples - first < COLUMNS ? samples - first : COLUMNS;
-  for (int64_t r = 0; r < problem->rows; r++)
-    for (int64_t s = 0; s < problem->columns; s++, matrix += COLUMNS) {
-      const float *row = rows + (size_t)r * row_floats + s * problem->dilation_x * channels;
-      if (problem->stride_x == 1) {
-        memcpy(matrix, row + first, (size_t)columns * sizeof *matrix);
+  const int64_t channels = problem->channels, samples = (int64_t)problem->out_width * channels;
+  const int64_t count = samples - first < COLUMNS ? samples - first : COLUMNS, step = problem->dilation_x * channels;
+  const int32_t stride = problem->stride_x, taps_of_row = problem->columns;
+  const float *const end = rows + (size_t)problem->rows * row_floats;
+  for (; rows < end; rows += row_floats)
+    for (int32_t s = 0; s < taps_of_row; s++, matrix += COLUMNS) {
+      const float *row = rows + s * step;
+      if (stride == 1) {
+        memcpy(matrix, row + first, (size_t)count * sizeof *matrix);
       } else {
-        for (int64_t i = 0; i < columns; i++)
-          matrix[i] = row[(first + i) / channels * problem->stride_x * channels + (first + i) % channels];
+        for (int64_t i = 0; i < count; i++)
+          matrix[i] = row[(first + i) / channels * stride * channels + (first + i) % channels];
       }
-      for (int64_t i = columns; i < COLUMNS; i++)
+      for (int64_t i = count; i < COLUMNS; i++)
         matrix[i] = 0.0f;
     }
 }

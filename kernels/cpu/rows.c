@@ -171,7 +171,7 @@ AVX512 GCONV_INLINE __m512 cut_avx512(__m512 value, float white) {
   return _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_cvttps_epi32(value), _mm512_set1_epi32((int)white)));
 }
 
-AVX512 static size_t pack_avx512(gconv_type type, bool wrap, const float *values, size_t count, uint8_t *to) {
+AVX512 GCONV_INLINE size_t pack_blocks_avx512(gconv_type type, bool wrap, const float *values, size_t count, uint8_t *to) {
   size_t i = 0;
   for (; i + 64 <= count; i += 64) {
     __m512 block[4];
@@ -179,9 +179,15 @@ AVX512 static size_t pack_avx512(gconv_type type, bool wrap, const float *values
       block[v] = _mm512_loadu_ps(values + i + 16 * v);
       block[v] = wrap ? cut_avx512(block[v], gconv_white(type)) : block[v];
     }
-    gconv_put_levels_avx512(type, block, to + i * gconv_type_bytes(type));
+    gconv_put_levels_avx512(type, block, to + (type == GCONV_U8 ? i : 2 * i));
   }
   return i;
+}
+
+AVX512 static size_t pack_avx512(gconv_type type, bool wrap, const float *values, size_t count, uint8_t *to) {
+  return wrap               ? pack_blocks_avx512(type, true, values, count, to)
+         : type == GCONV_U8 ? pack_blocks_avx512(GCONV_U8, false, values, count, to)
+                            : pack_blocks_avx512(GCONV_U16, false, values, count, to);
 }
 
 #define AVX2 __attribute__((target("avx2")))
