@@ -37,6 +37,88 @@ static void name_algorithm(const gconv_bench_row *row, char *text, size_t size) 
     snprintf(text + used, size - used, " grid %d", row->grid);
 }
 
+/* ---- Figures of a row: each is named once, for all reports ---- */
+
+typedef enum form { HEADS, TEXT, CSV_HEADS, CSV, JSON } form;
+
+/* Where figures go. */
+typedef struct telling {
+  form form;
+  FILE *out;
+  json_t *json;
+} telling;
+
+/* Tells a figure: in JSON; in CSV with `digits`, or not if they are 0; and in the text, in a format of printf() and in a
+ * column of `width`, or not if that is 0. NAN was not measured: its fields stay empty, and JSON lacks it. */
+#define TELL(telling, key, digits, value, width, head, ...)                                                                 \
+  do {                                                                                                                      \
+    if ((telling)->form != JSON)                                                                                            \
+      tell_cell(telling, key, digits, value, width, head, __VA_ARGS__);                                                     \
+    else if (!isnan((double)(value)))                                                                                       \
+      gconv_json_put((telling)->json, key, value);                                                                          \
+  } while (0)
+#define TELL_DATA(telling, key, digits, value) TELL(telling, key, digits, value, 0, "", "%s", "")
+#define TELL_CSV(telling, key, value) tell_cell(telling, key, 6, value, 0, "", "%s", "")
+
+GCONV_PRINTF(7, 8)
+static void tell_cell(const telling *t, const char *key, int digits, double value, int width, const char *head,
+                      const char *format, ...) {
+  char text[24];
+  GCONV_FORMAT(text, sizeof text, format);
+  if (t->form == HEADS && width > 0)
+    fprintf(t->out, " %*s", width, head);
+  else if (t->form == TEXT && width > 0)
+    fprintf(t->out, " %*s", width, isnan(value) ? "" : text);
+  else if (t->form == CSV_HEADS && digits > 0)
+    fprintf(t->out, ",%s", key);
+  else if (t->form == CSV && digits > 0)
+    isnan(value) ? fputs(",", t->out) : fprintf(t->out, ",%.*g", digits, value);
+}
+
+static void tell_figures(const gconv_bench *bench, const gconv_bench_row *row, const telling *t) {
+  const double gsample_per_s = giga_per_s(row->samples, row->ms), gb_per_s = giga_per_s(row->bytes, row->ms);
+  const double error = row->checked ? row->error : NAN, allowed = row->checked ? row->allowed : NAN;
+  char peak[16];
+  snprintf(peak, sizeof peak, row->against ? "-" : is_effective(row) ? "effective" : "%.0f%%", 100 * row->of_fma);
+  TELL_DATA(t, "workspace_bytes", 15, row->workspace_bytes);
+  TELL_DATA(t, "chunk", 15, row->chunk);
+  TELL_DATA(t, "threads", 15, row->threads);
+  TELL(t, "ms", 6, row->ms, 9, "ms", "%.4f", row->ms);
+  TELL(t, "spread_ms", 6, row->spread_ms, 9, "+-", "%.4f", row->spread_ms / 2);
+  TELL_DATA(t, "estimate_ms", 6, row->estimate_ms);
+  TELL(t, "gsample_per_s", 6, gsample_per_s, 9, "Gsample/s", "%.2f", gsample_per_s);
+  TELL(t, "gb_per_s", 6, gb_per_s, 8, "GB/s", "%.1f", gb_per_s);
+  TELL_CSV(t, "copy_gb_per_s", bench->machine.bytes_per_ms * 1e-6);
+  TELL(t, "of_copy", 0, row->of_copy, 6, "copy", "%.0f%%", 100 * row->of_copy);
+  TELL(t, "tflop_per_s", 6, tflop_per_s(row), 8, "TFLOP/s", "%.3f", tflop_per_s(row));
+  TELL_CSV(t, "fma_tflop_per_s", bench->machine.fma_per_ms * 2e-9);
+  TELL(t, "of_fma", 0, row->of_fma, 9, "peak", "%s", peak);
+  TELL_DATA(t, "effective", 0, is_effective(row));
+  TELL(t, "error", 3, error, 9, "error", "%.2g", error);
+  TELL_DATA(t, "allowed", 3, allowed);
+}
+
+/* Tells the figures of an experiment with nets. */
+static void tell_net_figures(const gconv_bench *bench, const gconv_bench_row *row, const telling *t) {
+  char per_second[24], a_second[24], over[24], error[24];
+  snprintf(per_second, sizeof per_second, "%s_per_s", bench->items);
+  snprintf(a_second, sizeof a_second, "%s/s", bench->items);
+  snprintf(over, sizeof over, "x %s", bench->base);
+  snprintf(error, sizeof error, row->checked ? "%.2g" : "", row->error);
+  TELL_DATA(t, "threads", 15, row->threads);
+  TELL_DATA(t, bench->items, 15, row->items);
+  TELL(t, "ms", 6, row->ms, 10, "ms", "%.4f", row->ms);
+  TELL(t, "spread_ms", 6, row->spread_ms, 9, "+-", "%.4f", row->spread_ms / 2);
+  TELL(t, per_second, 6, row->items / row->ms * 1e3, 10, a_second, "%.3g", row->items / row->ms * 1e3);
+  TELL(t, "speed_up", 6, row->speed_up, 10, over, "%.2f", row->speed_up);
+  TELL(t, "error", 3, row->error, 9, "error", "%s", error);
+  TELL_DATA(t, "allowed", 3, row->allowed);
+}
+
+static void tell_row(const gconv_bench *bench, const gconv_bench_row *row, form as, json_t *json) {
+  (bench->items ? tell_net_figures : tell_figures)(bench, row, &(telling){as, bench->out, json});
+}
+
 /* ---- Text ---- */
 
 static void print_text_head(const gconv_bench *bench) {
@@ -59,72 +141,44 @@ static void print_profile(FILE *out, const gconv_profile *profile) {
     fprintf(out, "%s %s %.0f%%", i > 0 ? "," : " ", profile->stalls[i].reason, 100 * profile->stalls[i].share);
 }
 
+/* Prints a row, and above the first of a group the heads of its columns. A blank line separates nets, too. */
 static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
-  char algorithm[64], error[24] = "", peak[16] = "effective";
-  const bool layers = bench->settings->experiment != NULL; /* their groups have long names */
-  if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
-    fprintf(bench->out, "\n%s%s%-18s %-20s %9s %9s %9s %8s %6s %8s %9s %9s%s\n", layers ? row->group : "",
-            layers ? "\n" : "", "algorithm", layers ? "" : row->group, "ms", "+-", "Gsample/s", "GB/s", "copy", "TFLOP/s",
-            "peak", "error", bench->profiler ? "  warps  waiting for" : "");
+  const bool nets = bench->items != NULL, own_line = bench->settings->experiment != NULL; /* of their long names of groups */
+  const int first = nets ? 15 : 18, second = nets ? 12 : 20;
+  char algorithm[64];
   name_algorithm(row, algorithm, sizeof algorithm);
-  if (row->obstacle[0] != '\0') {
-    fprintf(bench->out, "%-18s %-20.20s %s\n", algorithm, row->filter, row->obstacle);
-    return;
+  if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0) {
+    fprintf(bench->out, "\n%s%s%-*s %-*s", own_line ? row->group : "", own_line ? "\n" : "", first,
+            nets ? "method" : "algorithm", second,
+            nets       ? bench->kind
+            : own_line ? ""
+                       : row->group);
+    tell_row(bench, row, HEADS, NULL);
+    fprintf(bench->out, "%s\n", bench->profiler ? "  warps  waiting for" : "");
+  } else if (nets && strcmp(row->filter, row[-1].filter) != 0) {
+    fprintf(bench->out, "\n");
   }
-  if (row->checked)
-    snprintf(error, sizeof error, "%.2g", row->error);
-  if (row->against)
-    snprintf(peak, sizeof peak, "-");
-  else if (!is_effective(row))
-    snprintf(peak, sizeof peak, "%.0f%%", 100 * row->of_fma);
-  fprintf(bench->out, "%-18s %-20.20s %9.4f %9.4f %9.2f %8.1f %5.0f%% %8.3f %9s %9s", algorithm, row->filter, row->ms,
-          row->spread_ms / 2, giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), 100 * row->of_copy,
-          tflop_per_s(row), peak, error);
+  fprintf(bench->out, "%-*s %-*.*s", first, algorithm, second, nets ? -1 : second, row->filter);
+  if (row->obstacle[0] != '\0')
+    fprintf(bench->out, " %s", row->obstacle);
+  else
+    tell_row(bench, row, TEXT, NULL);
   print_profile(bench->out, &row->profile);
   fprintf(bench->out, "\n");
-}
-
-/* Prints a row of an experiment with nets. A blank line separates nets. */
-static void print_net_text(const gconv_bench *bench, const gconv_bench_row *row) {
-  char error[24] = "", a_second[24], over[24];
-  snprintf(a_second, sizeof a_second, "%s/s", bench->items);
-  snprintf(over, sizeof over, "x %s", bench->base);
-  if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
-    fprintf(bench->out, "\n%s\n%-15s %-12s %10s %9s %10s %10s %9s\n", row->group, "method", bench->kind, "ms", "+-",
-            a_second, over, "error");
-  else if (strcmp(row->filter, row[-1].filter) != 0)
-    fprintf(bench->out, "\n");
-  if (row->obstacle[0] != '\0') {
-    fprintf(bench->out, "%-15s %-12s %s\n", row->algorithm, row->filter, row->obstacle);
-    return;
-  }
-  if (row->checked)
-    snprintf(error, sizeof error, "%.2g", row->error);
-  fprintf(bench->out, "%-15s %-12s %10.4f %9.4f %10.3g %10.2f %9s\n", row->algorithm, row->filter, row->ms,
-          row->spread_ms / 2, row->items / row->ms * 1e3, row->speed_up, error);
 }
 
 /* ---- CSV: all columns, whatever is measured; experiments with nets have their own ---- */
 
 static void print_csv_head(const gconv_bench *bench) {
-  fprintf(bench->out,
-          "device,algorithm,chosen,type,width,height,channels,planar,filter,rows,columns,block,grid,images,filters,"
-          "workspace_mib,workspace_bytes,chunk,threads,ms,spread_ms,estimate_ms,gsample_per_s,gb_per_s,copy_gb_per_s,tflop_"
-          "per_s,fma_tflop_per_s,error,allowed%s\n",
+  if (bench->items)
+    fprintf(bench->out, "device,method,%s", bench->kind);
+  else
+    fputs("device,algorithm,chosen,type,width,height,channels,planar,filter,rows,columns,block,grid,images,filters,"
+          "workspace_mib",
+          bench->out);
+  tell_row(bench, &(gconv_bench_row){.ms = 1}, CSV_HEADS, NULL);
+  fprintf(bench->out, "%s\n",
           bench->settings->profile ? ",occupancy,reason_1,share_1,reason_2,share_2,reason_3,share_3" : "");
-}
-
-static void print_net_csv_head(const gconv_bench *bench) {
-  fprintf(bench->out, "device,method,%s,threads,%s,ms,spread_ms,%s_per_s,speed_up,error,allowed\n", bench->kind,
-          bench->items, bench->items);
-}
-
-static void print_net_csv(const gconv_bench *bench, const gconv_bench_row *row) {
-  if (row->obstacle[0] != '\0')
-    return;
-  fprintf(bench->out, "%s,%s,%s,%d,%.15g,%.6g,%.6g,%.6g,%.6g,%.3g,%.3g\n", gconv_device_get_info(bench->device)->name,
-          row->algorithm, row->filter, row->threads, row->items, row->ms, row->spread_ms, row->items / row->ms * 1e3,
-          row->speed_up, row->error, row->allowed);
 }
 
 static void print_csv_profile(FILE *out, const gconv_profile *profile) {
@@ -143,17 +197,14 @@ static void print_csv_profile(FILE *out, const gconv_profile *profile) {
 static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
   if (row->obstacle[0] != '\0')
     return;
-  fprintf(bench->out, "%s,%s,%s,%s,%d,%d,%d,%d,\"%s\",%d,%d,%dx%d,%d,%d,%d,%d,%.0f,%d,", gconv_bench_device_of(bench, row),
-          row->algorithm, row->chosen, gconv_type_name(row->type), row->image.width, row->image.height, row->image.channels,
-          row->image.planar, row->filter, row->rows, row->columns, row->block.width, row->block.height, row->grid,
-          row->images, row->filters, row->workspace_mib, row->workspace_bytes, row->chunk);
-  fprintf(bench->out, "%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", row->threads, row->ms, row->spread_ms, row->estimate_ms,
-          giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), bench->machine.bytes_per_ms * 1e-6,
-          tflop_per_s(row), bench->machine.fma_per_ms * 2e-9);
-  if (row->checked)
-    fprintf(bench->out, "%.3g,%.3g", row->error, row->allowed);
+  fprintf(bench->out, "%s,%s,", gconv_bench_device_of(bench, row), row->algorithm);
+  if (bench->items)
+    fprintf(bench->out, "%s", row->filter);
   else
-    fprintf(bench->out, ",");
+    fprintf(bench->out, "%s,%s,%d,%d,%d,%d,\"%s\",%d,%d,%dx%d,%d,%d,%d,%d", row->chosen, gconv_type_name(row->type),
+            row->image.width, row->image.height, row->image.channels, row->image.planar, row->filter, row->rows,
+            row->columns, row->block.width, row->block.height, row->grid, row->images, row->filters, row->workspace_mib);
+  tell_row(bench, row, CSV, NULL);
   if (bench->settings->profile)
     print_csv_profile(bench->out, &row->profile);
   fprintf(bench->out, "\n");
@@ -161,9 +212,11 @@ static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
 
 /* ---- JSON: one document ---- */
 
-/* Returns the shape that was measured: a filter on an image, or a layer. */
-static json_t *json_shape(const gconv_bench_row *row) {
+/* Returns what was measured: a filter on an image, a layer, or a method. */
+static json_t *json_shape(const gconv_bench *bench, const gconv_bench_row *row) {
   const gconv_bench_image *image = &row->image;
+  if (bench->items)
+    return json_pack("{s:s, s:s}", "method", row->algorithm, bench->kind, row->filter);
   if (row->layer)
     return json_pack("{s:s, s:[i,i,i,i], s:[i,i,i,i], s:i}", "algorithm", row->algorithm, "images", row->images,
                      image->channels, image->height, image->width, "filters", row->filters, image->channels, row->rows,
@@ -172,17 +225,6 @@ static json_t *json_shape(const gconv_bench_row *row) {
                    gconv_type_name(row->type), "image", image->width, image->height, image->channels, "planar",
                    image->planar, "filter", gconv_json_text(row->filter), "taps", row->rows, row->columns, "block",
                    row->block.width, row->block.height, "grid", row->grid);
-}
-
-static json_t *json_net_row(const gconv_bench *bench, const gconv_bench_row *row) {
-  char a_second[24];
-  snprintf(a_second, sizeof a_second, "%s_per_s", bench->items);
-  if (row->obstacle[0] != '\0')
-    return json_pack("{s:s, s:s, s:o}", "method", row->algorithm, bench->kind, row->filter, "obstacle",
-                     gconv_json_text(row->obstacle));
-  return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "method", row->algorithm, bench->kind, row->filter,
-                   "threads", row->threads, bench->items, row->items, "ms", row->ms, "spread_ms", row->spread_ms, a_second,
-                   row->items / row->ms * 1e3, "speed_up", row->speed_up, "error", row->error, "allowed", row->allowed);
 }
 
 static json_t *json_profile(const gconv_profile *profile) {
@@ -194,27 +236,16 @@ static json_t *json_profile(const gconv_profile *profile) {
 }
 
 static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
-  if (bench->items)
-    return json_net_row(bench, row);
-  json_t *json = json_shape(row);
+  json_t *json = json_shape(bench, row);
   if (row->against)
     gconv_json_put(json, "device", gconv_bench_device_of(bench, row));
   if (row->obstacle[0] != '\0') {
     gconv_json_put(json, "obstacle", row->obstacle);
     return json;
   }
-  json_t *figures =
-      json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:f, s:i}", "chosen", row->chosen, "threads",
-                row->threads, "ms", row->ms, "spread_ms", row->spread_ms, "estimate_ms", row->estimate_ms, "gsample_per_s",
-                giga_per_s(row->samples, row->ms), "gb_per_s", giga_per_s(row->bytes, row->ms), "of_copy", row->of_copy,
-                "tflop_per_s", tflop_per_s(row), "of_fma", row->of_fma, "effective", is_effective(row), "workspace_bytes",
-                row->workspace_bytes, "chunk", row->chunk);
-  json_object_update(json, figures);
-  json_decref(figures);
-  if (row->checked) {
-    gconv_json_put(json, "error", row->error);
-    gconv_json_put(json, "allowed", row->allowed);
-  }
+  if (!bench->items)
+    gconv_json_put(json, "chosen", row->chosen);
+  tell_row(bench, row, JSON, json);
   if (row->profile.known)
     gconv_json_put(json, "profile", json_profile(&row->profile));
   return json;
@@ -254,7 +285,7 @@ static gconv_status print_json(const gconv_bench *bench) {
 
 void gconv_bench_print_head(const gconv_bench *bench) {
   if (bench->settings->csv && bench->count == 0)
-    (bench->items ? print_net_csv_head : print_csv_head)(bench);
+    print_csv_head(bench);
   else if (!bench->settings->csv && !bench->settings->json)
     print_text_head(bench);
 }
@@ -264,9 +295,9 @@ void gconv_bench_print_row(const gconv_bench *bench) {
     return;
   const gconv_bench_row *row = &bench->rows[bench->count - 1];
   if (bench->settings->csv)
-    (bench->items ? print_net_csv : print_csv)(bench, row);
+    print_csv(bench, row);
   else if (!bench->settings->json)
-    (bench->items ? print_net_text : print_text)(bench, row);
+    print_text(bench, row);
   fflush(bench->out);
 }
 

@@ -50,6 +50,12 @@ static words place_of(const gconv_difference *found) {
   return found->a.frames > 1 ? format_words("%s, frame %d", w.text, (int)found->frame + 1) : w;
 }
 
+static json_t *describe_place(const gconv_difference *found) {
+  return found->differing == 0 ? json_null()
+                               : json_pack("{s:i, s:i, s:i, s:i}", "frame", (int)found->frame + 1, "x", (int)found->x, "y",
+                                           (int)found->y, "channel", (int)found->channel);
+}
+
 static words shape_of(const gconv_difference *found) {
   const gconv_image *a = &found->a;
   words frames = {""}, other = {""};
@@ -62,45 +68,46 @@ static words shape_of(const gconv_difference *found) {
                       gconv_type_name(a->type), other.text);
 }
 
+/* ---- Figures: each is named once, for a line, for lines, and for JSON ------------------------------------------------ */
+
+/* Tells the figures of a frame or a pair. As text, they stand on one line, or, if `apart`, on a line each. */
+static void tell_figures(const gconv_telling *t, bool apart, const gconv_difference *found) {
+  const bool small = found->a.width < 7 || found->a.height < 7;
+  GCONV_TELL_IF(true, t, "largest", apart ? "\n  largest difference  %s" : "largest %s", found->largest,
+                levels_of(found, found->largest).text);
+  GCONV_TELL_IF(true, t, "at", "%s", describe_place(found), place_of(found).text);
+  GCONV_TELL_IF(true, t, "mean", apart ? "\n  mean difference     %s" : ", mean %s", found->mean,
+                apart ? levels_of(found, found->mean).text : format_words("%.4g", found->mean).text);
+  GCONV_TELL_IF(true, t, "rmse", apart ? "\n  RMSE                %s" : ", RMSE %s", found->rmse,
+                apart ? levels_of(found, found->rmse).text : format_words("%.4g", found->rmse).text);
+  GCONV_TELL_IF(true, t, "psnr", apart ? "\n  PSNR                %s" : ", PSNR %s", found->psnr, psnr_of(found).text);
+  GCONV_TELL_IF(true, t, "ssim", apart ? "\n  SSIM                %s" : ", SSIM %s", found->ssim, ssim_of(found).text);
+  if (apart && small)
+    gconv_tell_text(t, ": it needs images of 7 x 7 pixels or more");
+  GCONV_TELL_IF(apart, t, "differing", "\n  differing samples   %" PRIu64, found->differing, found->differing);
+  GCONV_TELL_IF(apart, t, "samples", " of %" PRIu64, found->samples, found->samples);
+  gconv_tell_text(t, apart ? " (%s)\n" : ", %s of samples differ\n", share_of(found).text);
+}
+
 void gconv_compare_print_line(FILE *out, const gconv_difference *found) {
   if (found->differing == 0)
     fputs("equal\n", out);
   else
-    fprintf(out, "largest %s%s, mean %.4g, RMSE %.4g, PSNR %s, SSIM %s, %s of samples differ\n",
-            levels_of(found, found->largest).text, place_of(found).text, found->mean, found->rmse, psnr_of(found).text,
-            ssim_of(found).text, share_of(found).text);
+    tell_figures(&(gconv_telling){.out = out}, false, found);
 }
 
 void gconv_compare_print_all(FILE *out, const gconv_pair *p) {
-  const gconv_difference *found = &p->found;
-  const bool small = found->a.width < 7 || found->a.height < 7;
-  gconv_print(out, "%s and %s: ", p->a, p->b);
-  fprintf(out,
-          "%s\n  largest difference  %s%s\n  mean difference     %s\n  RMSE                %s\n"
-          "  PSNR                %s\n  SSIM                %s%s\n"
-          "  differing samples   %" PRIu64 " of %" PRIu64 " (%s)\n",
-          shape_of(found).text, levels_of(found, found->largest).text, place_of(found).text,
-          levels_of(found, found->mean).text, levels_of(found, found->rmse).text, psnr_of(found).text, ssim_of(found).text,
-          small ? ": it needs images of 7 x 7 pixels or more" : "", found->differing, found->samples, share_of(found).text);
+  gconv_print(out, "%s and %s: %s", p->a, p->b, shape_of(&p->found).text);
+  tell_figures(&(gconv_telling){.out = out}, true, &p->found);
 }
-
-/* ---- As JSON --------------------------------------------------------------------------------------------------------- */
 
 json_t *gconv_compare_describe(const gconv_difference *found) {
   json_t *object = json_object();
-  gconv_json_put(object, "largest", found->largest);
-  gconv_json_put(object, "at",
-                 found->differing == 0 ? json_null()
-                                       : json_pack("{s:i, s:i, s:i, s:i}", "frame", (int)found->frame + 1, "x",
-                                                   (int)found->x, "y", (int)found->y, "channel", (int)found->channel));
-  gconv_json_put(object, "mean", found->mean);
-  gconv_json_put(object, "rmse", found->rmse);
-  gconv_json_put(object, "psnr", found->psnr);
-  gconv_json_put(object, "ssim", found->ssim);
-  gconv_json_put(object, "differing", found->differing);
-  gconv_json_put(object, "samples", found->samples);
+  tell_figures(&(gconv_telling){.json = object}, false, found);
   return object;
 }
+
+/* ---- As JSON --------------------------------------------------------------------------------------------------------- */
 
 bool gconv_compare_is_above(const gconv_comparison *c, const gconv_pair *p) {
   return !p->a || !p->b || p->found.largest > c->settings->tolerance;

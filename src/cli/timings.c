@@ -44,36 +44,7 @@ static double mpix_per_s(const gconv_timings_total *total, const gconv_batch_sum
   return giga_per_s((double)total->pixels, summary->wall_ms) * 1e3;
 }
 
-/* ---- Table --------------------------------------------------------------------------------------------------------- */
-
-static void print_row(const gconv_timings_total *total, const gconv_report *report) {
-  if (total->inputs == 1)
-    fprintf(total->out, "  decode    host  upload  kernel download  encode   total     image (times in ms)\n");
-  const gconv_timings *timings = &report->timings;
-  if (report->executed)
-    gconv_print(total->out, "%8.2f%8.2f%8.2f%8.2f%9.2f%8.2f%8.2f     %s%s\n", report->decode_ms,
-                timings->prepare_ms + timings->finish_ms, timings->upload_ms, timings->kernel_ms, timings->download_ms,
-                report->encode_ms, report->total_ms, report->input->path, report->cold ? " (cold)" : "");
-  else
-    gconv_print(total->out, "%57s     %s (%s)\n", "", report->input->path, report->failed ? "failed" : "passed over");
-}
-
-static void print_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
-  const gconv_timings_sum *speed = speed_of(total);
-  gconv_print(total->out, "device     %s (%s), started in %.1f ms, waited for %.1f ms\n", summary->device.name,
-              summary->device.description, summary->device.start_ms, summary->device_wait_ms);
-  if (summary->device_reason[0])
-    gconv_print(total->out, "           because %s\n", summary->device_reason);
-  if (speed->images > 0) {
-    fprintf(total->out, "algorithm  %s, %s\n", total->algorithm, total->math);
-    fprintf(total->out, "kernel     %.3g GB/s, %.3g GFLOP/s (%zu %s images)\n", giga_per_s(speed->bytes, speed->kernel_ms),
-            giga_per_s(speed->flop, speed->kernel_ms), speed->images, speed == &total->warm ? "warm" : "cold");
-  }
-  fprintf(total->out, "images     %zu, %zu failed, %.3g Mpix in %.1f ms wall: %.4g Mpix/s\n", total->inputs, total->failed,
-          (double)total->pixels * 1e-6, summary->wall_ms, mpix_per_s(total, summary));
-}
-
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- Parts of JSON ------------------------------------------------------------------------------------------------- */
 
 static json_t *json_paths(char *const *items, size_t count) {
   json_t *array = json_array();
@@ -97,81 +68,123 @@ static json_t *json_errors(const gconv_texts *errors) {
 }
 
 /* Rounds to microseconds, the precision of the clocks. */
-static json_t *json_ms(double ms) {
-  return json_real((double)(int64_t)(ms * 1e3 + 0.5) * 1e-3);
+static double rounded(double ms) {
+  return (double)(int64_t)(ms * 1e3 + 0.5) * 1e-3;
 }
 
-static json_t *json_rate(double amount, double ms) {
-  return ms > 0 ? json_real(giga_per_s(amount, ms)) : json_null();
+/* Returns units of 10^9 a second; NAN, which is null, if no time was measured. */
+static double rate(double amount, double ms) {
+  return ms > 0 ? giga_per_s(amount, ms) : NAN;
 }
 
-static json_t *describe_execution(const gconv_report *report) {
+#define TELL_MS(telling, key, format, ms) GCONV_TELL_IF(true, telling, key, format, rounded(ms), ms)
+
+/* ---- An image ------------------------------------------------------------------------------------------------------ */
+
+static json_t *describe_shape(size_t frames, int32_t channels, int32_t height, int32_t width) {
+  return json_pack("[i,i,i,i]", (int)frames, (int)channels, (int)height, (int)width);
+}
+
+static void tell_execution(const gconv_telling *t, const gconv_report *report) {
   const gconv_plan_info *plan = &report->plan;
   const gconv_timings *timings = &report->timings;
-  return json_pack("{s:o, s:o, s:o, s:[i,i,i,i], s:[i,i,i], s:[i,i,i,i], s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                   "s:o, s:o, s:b}",
-                   "device", gconv_json_text(plan->device), "algorithm", gconv_json_text(plan->algorithm), "math",
-                   gconv_json_text(plan->math), "input_shape", (int)plan->frames, (int)plan->channels, (int)plan->height,
-                   (int)plan->width, "filter_shape", (int)plan->filters, (int)plan->rows, (int)plan->columns, "output_shape",
-                   (int)plan->frames, (int)plan->out_channels, (int)plan->out_height, (int)plan->out_width, "decode_ms",
-                   json_ms(report->decode_ms), "wait_ms", json_ms(report->wait_ms), "plan_ms", json_ms(report->plan_ms),
-                   "prepare_ms", json_ms(timings->prepare_ms), "upload_ms", json_ms(timings->upload_ms), "kernel_ms",
-                   json_ms(timings->kernel_ms), "download_ms", json_ms(timings->download_ms), "finish_ms",
-                   json_ms(timings->finish_ms), "encode_ms", json_ms(report->encode_ms), "total_ms",
-                   json_ms(report->total_ms), "gb_per_s", json_rate(plan->bytes, timings->kernel_ms), "gflop_per_s",
-                   json_rate(plan->flop, timings->kernel_ms), "cold", report->cold);
+  gconv_tell_json(t, "device", plan->device);
+  gconv_tell_json(t, "algorithm", plan->algorithm);
+  gconv_tell_json(t, "math", plan->math);
+  gconv_tell_json(t, "input_shape", describe_shape(plan->frames, plan->channels, plan->height, plan->width));
+  gconv_tell_json(t, "filter_shape", json_pack("[i,i,i]", (int)plan->filters, (int)plan->rows, (int)plan->columns));
+  gconv_tell_json(t, "output_shape", describe_shape(plan->frames, plan->out_channels, plan->out_height, plan->out_width));
+  TELL_MS(t, "decode_ms", "%8.2f", report->decode_ms);
+  gconv_tell_json(t, "wait_ms", rounded(report->wait_ms));
+  gconv_tell_json(t, "plan_ms", rounded(report->plan_ms));
+  gconv_tell_json(t, "prepare_ms", rounded(timings->prepare_ms));
+  gconv_tell_text(t, "%8.2f", timings->prepare_ms + timings->finish_ms);
+  TELL_MS(t, "upload_ms", "%8.2f", timings->upload_ms);
+  TELL_MS(t, "kernel_ms", "%8.2f", timings->kernel_ms);
+  TELL_MS(t, "download_ms", "%9.2f", timings->download_ms);
+  gconv_tell_json(t, "finish_ms", rounded(timings->finish_ms));
+  TELL_MS(t, "encode_ms", "%8.2f", report->encode_ms);
+  TELL_MS(t, "total_ms", "%8.2f", report->total_ms);
+  gconv_tell_json(t, "gb_per_s", rate(plan->bytes, timings->kernel_ms));
+  gconv_tell_json(t, "gflop_per_s", rate(plan->flop, timings->kernel_ms));
+  gconv_tell_json(t, "cold", report->cold);
+  gconv_tell_text(t, "     %s%s\n", report->input->path, report->cold ? " (cold)" : "");
+}
+
+static void tell_image(const gconv_telling *t, const gconv_report *report) {
+  gconv_tell_json(t, "input", report->input->path);
+  gconv_tell_json(t, "outputs", json_paths(report->outputs, report->output_count));
+  gconv_tell_json(t, "written", report->written);
+  gconv_tell_json(t, "passed_over", report->passed);
+  gconv_tell_json(t, "failed", report->failed);
+  if (report->executed)
+    tell_execution(t, report);
+  else
+    gconv_tell_text(t, "%57s     %s (%s)\n", "", report->input->path, report->failed ? "failed" : "passed over");
+  if (report->verified) {
+    gconv_tell_json(t, "max_error", report->verification.max_error);
+    gconv_tell_json(t, "allowed_error", report->verification.allowed);
+  }
+  gconv_tell_json(t, "error", json_errors(report->errors));
+}
+
+/* ---- The summary --------------------------------------------------------------------------------------------------- */
+
+static void tell_summary(const gconv_telling *t, const gconv_timings_total *total, const gconv_batch_summary *summary) {
+  const gconv_timings_sum *speed = speed_of(total);
+  const bool any = speed->images > 0;
+  const char *reason = summary->device_reason[0] ? summary->device_reason : NULL;
+  gconv_tell(t, "device", "device     %s", summary->device.name);
+  gconv_tell(t, "description", " (%s)", summary->device.description);
+  TELL_MS(t, "device_start_ms", ", started in %.1f ms", summary->device.start_ms);
+  TELL_MS(t, "device_wait_ms", ", waited for %.1f ms\n", summary->device_wait_ms);
+  GCONV_TELL_IF(reason, t, "device_reason", "           because %s\n", reason, reason);
+  GCONV_TELL_IF(any, t, "algorithm", "algorithm  %s", any ? total->algorithm : NULL, total->algorithm);
+  GCONV_TELL_IF(any, t, "math", ", %s\n", any ? total->math : NULL, total->math);
+  GCONV_TELL_IF(any, t, "gb_per_s", "kernel     %.3g GB/s", rate(speed->bytes, speed->kernel_ms),
+                giga_per_s(speed->bytes, speed->kernel_ms));
+  GCONV_TELL_IF(any, t, "gflop_per_s", ", %.3g GFLOP/s", rate(speed->flop, speed->kernel_ms),
+                giga_per_s(speed->flop, speed->kernel_ms));
+  gconv_tell_json(t, "cold_images", total->cold.images);
+  gconv_tell_json(t, "warm_images", total->warm.images);
+  if (any)
+    gconv_tell_text(t, " (%zu %s images)\n", speed->images, speed == &total->warm ? "warm" : "cold");
+  gconv_tell(t, "images", "images     %zu", total->inputs);
+  gconv_tell(t, "failed", ", %zu failed", total->failed);
+  gconv_tell_json(t, "results_written", summary->written);
+  gconv_tell_json(t, "results_passed_over", summary->passed);
+  gconv_tell_json(t, "results_failed", summary->failed);
+  gconv_tell(t, "mpix", ", %.3g Mpix", (double)total->pixels * 1e-6);
+  TELL_MS(t, "wall_ms", " in %.1f ms wall", summary->wall_ms);
+  gconv_tell(t, "mpix_per_s", ": %.4g Mpix/s\n", mpix_per_s(total, summary));
+}
+
+/* ---- Either -------------------------------------------------------------------------------------------------------- */
+
+/* Returns a JSON object if that is wanted, or NULL for text. */
+static json_t *new_json(const gconv_timings_total *total) {
+  return total->style == GCONV_TIMINGS_JSON ? json_object() : NULL;
 }
 
 static void print_line(FILE *out, json_t *line) {
   gconv_tell_end(out, line, JSON_COMPACT | JSON_REAL_PRECISION(9));
 }
 
-static void print_json(const gconv_timings_total *total, const gconv_report *report) {
-  json_t *line = json_pack("{s:o, s:o, s:I, s:I, s:I}", "input", gconv_json_text(report->input->path), "outputs",
-                           json_paths(report->outputs, report->output_count), "written", (json_int_t)report->written,
-                           "passed_over", (json_int_t)report->passed, "failed", (json_int_t)report->failed);
-  json_t *execution = report->executed ? describe_execution(report) : NULL;
-  json_object_update(line, execution);
-  json_decref(execution);
-  if (report->verified) {
-    json_object_set_new(line, "max_error", json_real(report->verification.max_error));
-    json_object_set_new(line, "allowed_error", json_real(report->verification.allowed));
-  }
-  json_object_set_new(line, "error", json_errors(report->errors));
+void gconv_timings_report(gconv_timings_total *total, const gconv_report *report) {
+  count(total, report);
+  if (total->style == GCONV_TIMINGS_NONE)
+    return;
+  json_t *line = new_json(total);
+  if (!line && total->inputs == 1)
+    fprintf(total->out, "  decode    host  upload  kernel download  encode   total     image (times in ms)\n");
+  tell_image(&(gconv_telling){total->out, line}, report);
   print_line(total->out, line);
 }
 
-static void print_json_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
-  const gconv_timings_sum *speed = speed_of(total);
-  const bool any = speed->images > 0;
-  print_line(total->out,
-             json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:I, s:I, s:o, s:o}}",
-                       "summary", "images", (json_int_t)total->inputs, "failed", (json_int_t)total->failed,
-                       "results_written", (json_int_t)summary->written, "results_passed_over", (json_int_t)summary->passed,
-                       "results_failed", (json_int_t)summary->failed, "device", gconv_json_text(summary->device.name),
-                       "description", gconv_json_text(summary->device.description), "algorithm",
-                       gconv_json_text(any ? total->algorithm : NULL), "math", gconv_json_text(any ? total->math : NULL),
-                       "device_reason", gconv_json_text(summary->device_reason[0] ? summary->device_reason : NULL),
-                       "device_start_ms", json_ms(summary->device.start_ms), "device_wait_ms",
-                       json_ms(summary->device_wait_ms), "wall_ms", json_ms(summary->wall_ms), "mpix",
-                       (double)total->pixels * 1e-6, "mpix_per_s", mpix_per_s(total, summary), "cold_images",
-                       (json_int_t)total->cold.images, "warm_images", (json_int_t)total->warm.images, "gb_per_s",
-                       json_rate(speed->bytes, speed->kernel_ms), "gflop_per_s", json_rate(speed->flop, speed->kernel_ms)));
-}
-
-/* ---- Either -------------------------------------------------------------------------------------------------------- */
-
-void gconv_timings_report(gconv_timings_total *total, const gconv_report *report) {
-  count(total, report);
-  if (total->style == GCONV_TIMINGS_JSON)
-    print_json(total, report);
-  else if (total->style == GCONV_TIMINGS_TABLE)
-    print_row(total, report);
-}
-
 void gconv_timings_end(const gconv_timings_total *total, const gconv_batch_summary *summary) {
-  if (total->style == GCONV_TIMINGS_JSON)
-    print_json_summary(total, summary);
-  else if (total->style == GCONV_TIMINGS_TABLE)
-    print_summary(total, summary);
+  if (total->style == GCONV_TIMINGS_NONE)
+    return;
+  json_t *json = new_json(total);
+  tell_summary(&(gconv_telling){total->out, json}, total, summary);
+  print_line(total->out, json ? json_pack("{s:o}", "summary", json) : NULL);
 }
