@@ -35,6 +35,10 @@ typedef void gconv_turn(void *context, size_t turn, int seat);
  * another call to end. A pool of one thread has no seats: each caller does its turns itself, with seat 0. */
 void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
+/* Between the calls of true and of false, threads that wait for the next call of gconv_threads_run() stay awake for up to
+ * 0.1 ms, since it takes long to wake them: for many short calls after each other. NULL is allowed. */
+void gconv_threads_stay_awake(gconv_threads *threads, bool awake);
+
 /* Calls errand(context) once, as a turn, and returns its status. If it fails, its error text becomes the last error of the
  * caller, even if another thread took the turn. */
 typedef gconv_status gconv_errand(void *context);

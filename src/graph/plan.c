@@ -324,9 +324,7 @@ gconv_status gconv_graph_plan_read(const gconv_graph_plan *p, size_t number, voi
   return GCONV_OK;
 }
 
-gconv_status gconv_graph_plan_run(gconv_graph_plan *p) {
-  if (p->gpu)
-    return gconv_graph_gpu_run_and_wait(p);
+static gconv_status run_steps(gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *s = &p->steps[i];
     const gconv_status status = s->view ? GCONV_OK : s->node->kind->run(&s->work, s->node->kind);
@@ -334,4 +332,13 @@ gconv_status gconv_graph_plan_run(gconv_graph_plan *p) {
       return gconv_graph_fail_node(p->graph, s->node, status);
   }
   return GCONV_OK;
+}
+
+gconv_status gconv_graph_plan_run(gconv_graph_plan *p) {
+  if (p->gpu)
+    return gconv_graph_gpu_run_and_wait(p);
+  gconv_threads_stay_awake(p->options.device->threads, true);
+  const gconv_status status = run_steps(p);
+  gconv_threads_stay_awake(p->options.device->threads, false);
+  return status;
 }

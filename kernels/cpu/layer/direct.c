@@ -20,6 +20,7 @@
  *
  * It is slower than gemm for many channels and small images: with 7 x 7 pixels, a quarter of the lanes is wasted.
  */
+#include "blocks.h"
 #include "stage.h"
 
 #include <string.h>
@@ -73,22 +74,6 @@ typedef struct run {
 #define TEMPLATE "layer/direct_template.h"
 #include "../each_isa.h"
 
-/* ---- Filters in blocks of about equal size: the first `larger` blocks have size + 1 filters, the others `size` ---- */
-
-typedef struct blocks {
-  int32_t count, size, larger;
-} blocks;
-
-static blocks blocks_of(int32_t filters, int32_t most) {
-  int32_t count = (filters - 1) / most + 1;
-  return (blocks){count, filters / count, filters % count};
-}
-
-/* Returns the first filter of block i. For the block after the last, that is the number of filters. */
-static int32_t block_start(const blocks *b, int32_t i) {
-  return i * b->size + (i < b->larger ? i : b->larger);
-}
-
 /* ---- Tasks: images, groups, bands of rows, parts of a group's filters ---- */
 
 typedef struct cut {
@@ -96,8 +81,8 @@ typedef struct cut {
   int32_t parts, part_blocks;
 } cut;
 
-static blocks blocks_of_group(const gconv_layer_problem *problem) {
-  return blocks_of(problem->filters / problem->groups, OF_THIS_PROCESSOR(&tiles)->filters);
+static gconv_blocks blocks_of_group(const gconv_layer_problem *problem) {
+  return gconv_blocks_of(problem->filters / problem->groups, OF_THIS_PROCESSOR(&tiles)->filters);
 }
 
 /* Cuts bands as high as the staging has room for, or lower if there would be too few tasks. Then cuts parts of filters. */
@@ -113,7 +98,7 @@ static cut cut_of(const gconv_layer_problem *problem) {
   c.bands = (int32_t)gconv_divide_up(problem->out_height, gconv_clamp(rows, 1, problem->out_height));
   c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
   c.bands = (int32_t)gconv_divide_up(problem->out_height, c.band_rows);
-  blocks b = blocks_of_group(problem);
+  gconv_blocks b = blocks_of_group(problem);
   c.part_blocks = (int32_t)gconv_divide_up(b.count, gconv_divide_up(LEAST_TASKS, others * c.bands));
   c.parts = (int32_t)gconv_divide_up(b.count, c.part_blocks);
   return c;
@@ -196,16 +181,16 @@ static void make_blocks(const walk *w, run r, int32_t k, int F, int32_t count) {
 }
 
 /* Makes the filters of blocks first .. end - 1, for one run. */
-static void make_run(const walk *w, run r, const blocks *b, int32_t first, int32_t end) {
-  int32_t larger = (int32_t)gconv_clamp(b->larger, first, end), start = block_start(b, first);
+static void make_run(const walk *w, run r, const gconv_blocks *b, int32_t first, int32_t end) {
+  int32_t larger = (int32_t)gconv_clamp(b->larger, first, end), start = gconv_block_start(b, first);
   if (larger > first)
     make_blocks(w, r, 0, b->size + 1, larger - first);
   if (end > larger)
-    make_blocks(w, r, block_start(b, larger) - start, b->size, end - larger);
+    make_blocks(w, r, gconv_block_start(b, larger) - start, b->size, end - larger);
 }
 
 /* Makes rows separately or joined, whichever needs fewer vectors. */
-static void make_rows(const walk *w, const float *x, int32_t rows, const blocks *b, int32_t first, int32_t end) {
+static void make_rows(const walk *w, const float *x, int32_t rows, const gconv_blocks *b, int32_t first, int32_t end) {
   int64_t width = w->problem->out_width, joined = (rows - 1) * w->stage.pitch + width, lanes = w->set->lanes;
   run r = {x, w->out, joined, width, w->stage.pitch};
   if (gconv_divide_up(joined, lanes) < rows * gconv_divide_up(width, lanes)) {
@@ -231,13 +216,13 @@ static size_t workspace_bytes(const gconv_layer_problem *problem) {
 static gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
   cut c = cut_of(problem);
-  blocks b = blocks_of_group(problem);
+  gconv_blocks b = blocks_of_group(problem);
   int32_t part = (int32_t)(e->task % (size_t)c.parts), band = (int32_t)(e->task / (size_t)c.parts % (size_t)c.bands);
   int64_t image_group = (int64_t)(e->task / (size_t)c.parts / (size_t)c.bands); /* n * G + g */
   int32_t first_row = band * c.band_rows, rows = (int32_t)gconv_clamp(problem->out_height - first_row, 0, c.band_rows);
   int32_t first = part * c.part_blocks, end = (int32_t)gconv_clamp(first + c.part_blocks, 0, b.count);
   int32_t filters = problem->filters / problem->groups;
-  int64_t k = image_group % problem->groups * filters + block_start(&b, first);
+  int64_t k = image_group % problem->groups * filters + gconv_block_start(&b, first);
   int64_t plane = (int64_t)problem->out_height * problem->out_width;
   walk w = {.problem = problem, .set = OF_THIS_PROCESSOR(&tiles)};
   w.stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
@@ -247,7 +232,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.sums = (float *)e->workspace + gconv_layer_offset_floats(problem);
   w.weights = gconv_layer_prepared(problem, e->weights) + k * gconv_layer_taps(problem);
   w.biases = gconv_layer_biases(problem, e->weights) + k;
-  w.out = e->out + (image_group * filters + block_start(&b, first)) * plane + (int64_t)first_row * problem->out_width;
+  w.out = e->out + (image_group * filters + gconv_block_start(&b, first)) * plane + (int64_t)first_row * problem->out_width;
   gconv_layer_stage_offsets(&w.stage, problem, e->workspace);
   const float *in = e->in + image_group * w.channels * problem->height * problem->width;
   in = gconv_layer_stage_fill(&w.stage, problem, in, w.channels, first_row, rows, w.sums + SUMS_FLOATS);
@@ -259,18 +244,9 @@ static size_t prepared_floats(const gconv_layer_problem *problem) {
   return (size_t)(problem->filters * gconv_layer_taps(problem));
 }
 
-/* Writes the weights in the order in which blocks read them: for each block, tap after tap, the weights of its filters. */
 static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
-  blocks b = blocks_of_group(problem);
-  int64_t depth = gconv_layer_taps(problem);
-  for (int32_t g = 0; g < problem->groups; g++)
-    for (int32_t i = 0; i < b.count; i++) {
-      int64_t k = (int64_t)g * (problem->filters / problem->groups) + block_start(&b, i);
-      int32_t F = block_start(&b, i + 1) - block_start(&b, i);
-      for (int64_t t = 0; t < depth; t++)
-        for (int32_t f = 0; f < F; f++)
-          *prepared++ = weights[(k + f) * depth + t];
-    }
+  gconv_blocks b = blocks_of_group(problem);
+  gconv_blocks_prepare(&b, problem, weights, prepared);
   return GCONV_OK;
 }
 
@@ -278,7 +254,7 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
  * them cross a cache line; and 4 cycles, the latency of a sum. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double vector = GCONV_REFERENCE_LANES;
-  blocks b = blocks_of(problem->filters / problem->groups, REFERENCE_FILTERS);
+  gconv_blocks b = gconv_blocks_of(problem->filters / problem->groups, REFERENCE_FILTERS);
   cut c = cut_of(problem);
   gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
   double F = (double)problem->filters / problem->groups / b.count;
@@ -294,6 +270,7 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
   double staged = (double)problem->images * problem->channels * problem->height * problem->width * c.parts;
   /* With a stride of more than a cache line, each staged sample comes from a line of its own. */
   double moving_ns = outputs * 0.1 + (problem->stride_x > CACHE_LINE ? staged * 3 : 0);
+  moving_ns += 400.0 * problem->images * problem->groups * c.bands * c.parts; /* to begin a task */
   return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
 }
 

@@ -308,7 +308,8 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
   double N = width / ceil(width / REFERENCE_PIXELS), V = vectors > 1 ? 2 : 1;
   double waits = fmax(fmax(N * V, N + V + 1), 4) / (N * V);
   double lanes = vectors * GCONV_REFERENCE_LANES * problem->groups / problem->filters; /* for each filter, with padding */
-  double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / 0.97;
+  double rate = problem->rows * problem->columns == 1 && !is_dense(problem) ? 0.75 : 0.97; /* 1 x 1 finds little in L1 */
+  double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / rate;
   double moving_ns = outputs * (0.1 + 0.1 * fmin(1, outputs / (1 << 21))); /* slower if they leave the caches */
   return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
 }

@@ -60,20 +60,32 @@ void gconv_layer_stage_offsets(const gconv_layer_stage *stage, const gconv_layer
     }
 }
 
+static void fill_zeros(float *to, int64_t count) {
+  if (count < 16)
+    for (int64_t i = 0; i < count; i++)
+      to[i] = 0;
+  else
+    memset(to, 0, (size_t)count * sizeof *to);
+}
+
+GCONV_VECTOR_LOOP(take_every_other, (const float *restrict from, float *restrict to, int64_t count), (from, to, count)) {
+  for (int64_t i = 0; i < count; i++)
+    to[i] = from[2 * i];
+}
+
 /* Makes a row of a phase: to[i] = row[first + i * stride] for 0 <= i < count, or 0 outside the image. */
 static void stage_row(const float *row, int64_t width, int64_t first, int64_t stride, float *to, int64_t count) {
   int64_t from = first < 0 ? (-first + stride - 1) / stride : 0;
   int64_t end = first < width ? (width - first + stride - 1) / stride : 0;
   from = from < count ? from : count;
   end = end < from ? from : end < count ? end : count;
-  memset(to, 0, (size_t)from * sizeof *to);
-  memset(to + end, 0, (size_t)(count - end) * sizeof *to);
+  fill_zeros(to, from);
+  fill_zeros(to + end, count - end);
   row += first;
   if (stride == 1)
-    memcpy(to + from, row + from, (size_t)(end - from) * sizeof *to);
+    gconv_layer_copy_row(row + from, to + from, end - from);
   else if (stride == 2)
-    for (int64_t i = from; i < end; i++)
-      to[i] = row[2 * i];
+    take_every_other(row + 2 * from, to + from, end - from);
   else
     for (int64_t i = from; i < end; i++)
       to[i] = row[stride * i];
