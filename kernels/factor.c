@@ -27,7 +27,7 @@ typedef struct matrix {
  * both. */
 typedef struct cross {
   int32_t row, column;
-  double divisor; /* of the row; the column is divided by pivot / divisor */
+  double divisor; /* divisor of the row; the column is divided by pivot / divisor */
 } cross;
 
 static double *at(const matrix *m, int32_t r, int32_t s) {

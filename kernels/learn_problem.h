@@ -56,7 +56,7 @@ enum { GCONV_LOSSES = GCONV_EACH_LOSS(GCONV_COUNTED) }; /* without the default *
 
 typedef struct gconv_learn_layer {
   gconv_layer_kind kind;
-  gconv_layer_problem problem; /* of one case; a mean or residual only sets channels, height, width, filters,
+  gconv_layer_problem problem; /* problem of one case; a mean or residual only sets channels, height, width, filters,
                                   out_height and out_width */
   size_t weights;              /* where K x C/G x R x S weights and K biases begin in the parameters */
   size_t parameters;           /* how many weights and biases there are */

@@ -29,7 +29,7 @@ GCONV_BOTH bool gconv_is_of_bytes(const gconv_integers *integers) {
 
 /* Special properties of the taps of a problem's filters, found once. By them, algorithms decide whether they pay. */
 typedef struct gconv_structure {
-  int64_t nonzero_taps; /* of all filters together */
+  int64_t nonzero_taps; /* taps of all filters together that are not 0 */
   int64_t marks;        /* taps of -0, which mark places without a tap: samples there are left out */
   /* How many pairs of a column and a row have the filter as their sum, except for the residual. 0: all taps are 0;
    * GCONV_RANK_HIGH: more pairs than can save anything; GCONV_RANK_UNKNOWN: more than were looked for. */

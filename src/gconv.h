@@ -131,7 +131,7 @@ typedef struct gconv_image {
   char *xmp;        /* XMP, a text of XML in UTF-8 that ends in 0, owned, or NULL; its orientation is 1 */
   size_t xmp_bytes; /* without the 0 */
   char *comment;    /* ends in 0, owned, or NULL */
-  int jpeg_quality; /* of the JPEG file that it was read from, 1 to 100, estimated from its tables; 0: unknown, or no JPEG */
+  int jpeg_quality; /* quality of the JPEG file that was read, 1 to 100, estimated from its tables; 0: unknown, or no JPEG */
   bool lossless;    /* the WebP file that it was read from is one without loss */
   bool cmyk;        /* the file that it was read from has CMYK, which became RGB by a plain formula, without its profile */
   bool has_nodata;  /* colours that equal `nodata`, as samples of the image, are no data: places where nothing was measured,
@@ -201,7 +201,7 @@ typedef struct gconv_read_options {
   bool strip;          /* metadata are not wanted: no warning of those that are not read */
   bool unrounded;      /* samples that would be rounded to levels of u8 or u16, as those of a PNM whose maxval is 2, become
                           f32: exact fractions of white, rounded once */
-  uint64_t max_bytes;  /* of a file that is held in memory as a whole (WebP; a TIFF that comes through a pipe); 0: any */
+  uint64_t max_bytes;  /* the most bytes of a file that is held in memory as a whole (WebP; TIFF through a pipe); 0: any */
   gconv_palette *palette; /* not NULL: PNG and TIFF with a palette are read as its numbers, u8 in one channel, and the
                              palette is put here, as soon as the header is read; of any others, its count becomes 0 */
   int32_t planes; /* above 1: an array of three dimensions whose first has this size, and whose last has not, is one image
@@ -239,7 +239,7 @@ typedef enum gconv_tiff_compression {
 typedef struct gconv_write_options {
   const gconv_format_info *format; /* NULL: by the extension of the path; "-" needs a format */
   bool keep_existing;              /* fail with GCONV_EXISTS rather than replace a file */
-  int quality;                     /* of JPEG and WebP: 1 to 100; 0: the default, 90 */
+  int quality;                     /* for JPEG and WebP: 1 to 100; 0: the default, 90 */
   bool lossless;                   /* WebP without loss; the quality does not count */
   int png_level;                   /* 1 (fast) to 9 (small), or GCONV_PNG_STORED; 0: the default, 1 */
   int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
@@ -248,7 +248,7 @@ typedef struct gconv_write_options {
   gconv_stored_type store;      /* for f32 images and formats that offer it; a warning counts what is out of range */
   double unit;                  /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
   bool strip;                   /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
-  const gconv_palette *palette; /* of PNG: images of one channel, u8, are numbers of these colours. NULL: they are grey */
+  const gconv_palette *palette; /* for PNG: images of one channel, u8, are numbers of these colours. NULL: they are grey */
 } gconv_write_options;
 
 /* Whether `format` can hold images like `image` (its header counts, not its pixels); GCONV_UNSUPPORTED says what can. */
@@ -276,7 +276,7 @@ typedef struct gconv_difference {
   uint64_t samples, differing;
   double largest;
   int32_t frame, y, x, channel; /* where the first difference as large as that is; all 0 if there is none */
-  double mean, rmse;            /* of the differences; the root of the mean of their squares */
+  double mean, rmse;            /* the mean difference; the root of the mean of squared differences */
   double psnr; /* 10 log10(1 / rmse^2), in decibels: skimage.metrics.peak_signal_noise_ratio() with data_range 1; infinite
                   for equal images */
   double ssim; /* structural similarity (Wang and others, 2004) as skimage.metrics.structural_similarity() has it by default,
@@ -370,8 +370,8 @@ const char *gconv_filter_folder(void);
 /* What can be said of a filter from its taps. All sums are taken in float64 of taps / divisor. */
 typedef struct gconv_filter_analysis {
   double sum;          /* 1: keeps brightness; 0: edges */
-  double positive_sum; /* of the taps > 0: the largest response to an image in [0, 1] */
-  double negative_sum; /* of the taps < 0: the smallest */
+  double positive_sum; /* sum of the taps > 0: the largest response to an image in [0, 1] */
+  double negative_sum; /* sum of the taps < 0: the smallest response */
   int64_t zero_taps;
   bool symmetric_rows, symmetric_columns;         /* equal to itself upside down; left-right mirrored */
   bool antisymmetric_rows, antisymmetric_columns; /* equal to its negative, upside down; mirrored (zero filters are not) */
@@ -418,7 +418,7 @@ typedef enum gconv_combine {
   GCONV_COMBINE_SUM,
   GCONV_COMBINE_MAX,
   GCONV_COMBINE_STACK, /* one output with channels k * C + c, alpha last; planar where that exceeds 4 */
-  GCONV_COMBINE_ARGMAX /* of networks alone: the number of the filter that responds most */
+  GCONV_COMBINE_ARGMAX /* for networks alone: the number of the filter that responds most */
 } gconv_combine;
 
 /* How a response v (already scaled: v = response * scale + offset) becomes a sample. Integer samples are then saturated and
@@ -499,7 +499,7 @@ typedef struct gconv_device_info {
   bool usable;
   char reason[256]; /* why not, if not usable */
   char driver[64];  /* "CUDA 13.0, driver 13.0"; "" for a CPU */
-  double start_ms;  /* of a device that was opened: what opening it took, in milliseconds */
+  double start_ms;  /* for a device that was opened: how long opening it took, in milliseconds */
 } gconv_device_info;
 
 /* As many threads as gconv works with where `wanted` are asked for, here and everywhere else: no more than there are
@@ -538,7 +538,7 @@ bool gconv_device_at(size_t index, gconv_device_info *info);
 typedef struct gconv_machine {
   double fma_per_ms;   /* fused multiply-adds of float32, at best */
   double bytes_per_ms; /* read + written by a copy in the memory of the device */
-  double launch_ms;    /* of an empty piece of work: launching a kernel, waking the threads */
+  double launch_ms;    /* milliseconds for an empty piece of work: launching a kernel, waking the threads */
   double units;        /* that work side by side: threads, or multiprocessors of a GPU */
 } gconv_machine;
 
@@ -553,7 +553,7 @@ typedef struct gconv_algorithm_info {
   const char *name;   /* "direct" */
   const char *device; /* "cpu" or "cuda" */
   const char *help;   /* one line */
-  bool exact;         /* of the exact family: the same bits on every device (docs/architecture.md) */
+  bool exact;         /* belongs to the exact family: the same bits on every device (docs/architecture.md) */
 } gconv_algorithm_info;
 
 /* The algorithms of this build; NULL past the end. Static storage. */
@@ -610,7 +610,7 @@ typedef struct gconv_bank_entry {
   char *name;         /* owned by the file, as all here; bytes that no terminal should get are '?' */
   char *other[2];     /* names by which it can be chosen too, or NULL */
   const char *kind;   /* "tensor", "Conv", "array", "bank"; static storage */
-  char type[16];      /* of its numbers: "float32", "int8"; "" if not known */
+  char type[16];      /* type of its numbers: "float32", "int8"; "" if not known */
   int32_t dimensions; /* those beyond GCONV_BANK_DIMENSIONS are not in `shape` */
   uint64_t shape[GCONV_BANK_DIMENSIONS];
   const char *obstacle; /* what keeps it from being read as a bank, as the end of a sentence about it; NULL if nothing is
@@ -721,7 +721,7 @@ typedef struct gconv_layer {
   int32_t groups;                                   /* the same */
   bool flip; /* mathematical convolution: each plane of a filter is turned by 180 degrees; with same, about tap R / 2 */
   gconv_activation activation;
-  float slope;           /* of leaky; of sigmoid, where 0 means 1 */
+  float slope;           /* for leaky; for sigmoid, where 0 means 1 */
   const char *algorithm; /* NULL: as the options say */
   gconv_border border;   /* what lies outside the layer's own input, as padding_mode of PyTorch says it: zeros by default */
   double border_value;   /* for GCONV_BORDER_CONSTANT: a value of that input, which for the first layer is normalised */
@@ -745,7 +745,7 @@ typedef struct gconv_tone {
   bool fit; /* instead: between black and white lie all values but the hundredth on either side; 0 in the middle, if they */
             /*   reach as far to both sides of it, within a factor of 4 */
   gconv_type type;
-  bool keep_type;                  /* of GCONV_PRESENT_IMAGE: the type of the input, where ... */
+  bool keep_type;                  /* for GCONV_PRESENT_IMAGE: the type of the input, where ... */
   const gconv_format_info *format; /* ... this format holds it; NULL: any. Else `type` counts */
 } gconv_tone;
 
@@ -759,7 +759,7 @@ typedef struct gconv_network_options {
   const float *mean, *std;
   int32_t mean_count, std_count;
   gconv_math math;        /* what algorithms may round products to, on devices where that is of use */
-  const char *algorithm;  /* of the layers without their own; NULL or "auto": the cheapest for each */
+  const char *algorithm;  /* algorithm for the layers that name none; NULL or "auto": the cheapest for each */
   const char *without;    /* names with commas between that auto shall not choose; NULL: none */
   size_t workspace_bytes; /* that an algorithm may take; a batch that needs more is done in parts. 0: the default, 256 MiB */
   bool any_batch;         /* images may be put together in any number: auto chooses the same whatever N is */
@@ -770,9 +770,9 @@ typedef struct gconv_network_options {
   gconv_combine combine;
 
   gconv_presentation presentation; /* combined, labels and classes say what they are of */
-  gconv_tone tone;                 /* of pictures, but labels and classes, which use the type alone */
-  const uint16_t *class_values;    /* of classes: the number of each filter, as many as counted; NULL, and of any others: the
-                                      filter's own, from 1 on */
+  gconv_tone tone;                 /* for pictures. Labels and classes use only its type */
+  const uint16_t *class_values; /* for classes: the number of each filter, as many as counted; NULL, and of any others: the
+                                   filter's own, from 1 on */
   size_t class_value_count;
 } gconv_network_options;
 
@@ -805,7 +805,7 @@ gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count,
 /* Where an operation counts. All may be 0 or NULL: everywhere. */
 typedef struct gconv_area {
   int32_t x, y;            /* the left column and the top row of a rectangle, in pixels from 0 on; either may be negative */
-  int32_t width, height;   /* of the rectangle, from 1 on; both 0: the whole image */
+  int32_t width, height;   /* width and height of the rectangle, from 1 on; both 0: the whole image */
   const gconv_image *mask; /* weights, one a pixel of the image: black is 0, white 1. u8, u16, or f32 from 0 to 1 */
 } gconv_area;
 
@@ -928,14 +928,14 @@ typedef struct gconv_plan_info {
   int32_t filters;               /* K */
   int32_t rows, columns;         /* R, S; the largest of filters of several sizes */
   int32_t out_height, out_width; /* P, Q; of the first output */
-  int32_t out_channels;          /* of each output, with alpha */
+  int32_t out_channels;          /* channels of each output, with alpha */
   gconv_type input_type, output_type;
   double flop;            /* 2 * N * K * C * R * S * P * Q, without rows and columns of taps that lie outside the image */
   double bytes;           /* input read once + outputs written once */
   size_t workspace_bytes; /* on a CPU: of each thread */
   double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; of fft, it is statistical.
                          Responses below FLT_MIN may be off by their last bits besides, and fft may lose them */
-  double estimate_ms; /* of an execution, by the cost model, before what was learned by tuning */
+  double estimate_ms; /* estimated milliseconds of an execution, by the cost model, before what was learned by tuning */
 } gconv_plan_info;
 
 /* Valid as long as the plan. */
@@ -952,7 +952,7 @@ typedef struct gconv_layer_info {
   int32_t batch;                           /* images at a time, so that the workspace suffices */
   double flop;                             /* 2 * N * K * C/G * R * S * P * Q */
   size_t workspace_bytes;                  /* on a CPU: of each thread */
-  double error_bound;                      /* of a sum, relative to sum |w * x| + |bias| ... */
+  double error_bound;                      /* error bound of a sum, relative to sum |w * x| + |bias| ... */
   bool bound_of_largest;                   /* ... or to (sum |w|) * (largest |x| of the group's channels) + |bias| */
   double estimate_ms;
 } gconv_layer_info;

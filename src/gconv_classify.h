@@ -31,7 +31,7 @@ extern "C" {
 /* A kind of feature, or a set of them that has a name. */
 typedef struct gconv_feature_info {
   const char *name; /* "gaussian" */
-  const char *list; /* of a set: what it stands for, "gaussian 1 2, log 1"; NULL: a kind */
+  const char *list; /* for a set: what it stands for, "gaussian 1 2, log 1"; NULL: a kind */
   const char *help; /* one line */
   int outputs;      /* channels for each sigma and each channel of the image; of a set, in all */
 } gconv_feature_info;
@@ -115,16 +115,16 @@ typedef struct gconv_svm_options {
   gconv_svm_type type;
   gconv_svm_kernel kernel;
   gconv_svm_scaling scaling;
-  int32_t degree;       /* of the polynomial, from 1 on; 0: 3 */
+  int32_t degree;       /* degree of the polynomial, from 1 on; 0: 3 */
   double gamma;         /* above 0; 0: 1 / columns */
-  double coef0;         /* of the polynomial and the sigmoid */
+  double coef0;         /* constant term of the polynomial and the sigmoid */
   double cost;          /* C, above 0; 0: 1 */
   double tube;          /* epsilon of the regression, the half width of the tube; 0: 0.1; negative: none */
   double tolerance;     /* by how much the conditions of the optimum may be missed, above 0; 0: 0.001 */
   uint64_t cache_bytes; /* for rows of kernel values; 0: 200 MB. Results are the same for any */
   bool no_shrinking;    /* cases that have settled stay in the problem. Results differ within the tolerance */
   bool probabilities;   /* the model yields probabilities; of regression, the spread of errors */
-  uint64_t seed;        /* of the folds of cross-validation */
+  uint64_t seed;        /* seed of the folds of cross-validation */
   const gconv_class_weight
       *weights; /* the cost of errors in a class is C times its weight; those that are not named have 1 */
   size_t weight_count;
@@ -139,27 +139,27 @@ typedef struct gconv_svm_info {
   gconv_svm_scaling scaling;
   int32_t degree;
   double gamma, coef0;
-  size_t columns;                 /* of a row that it takes */
+  size_t columns;                 /* columns of a row that it takes */
   const char *const *classes;     /* their names; NULL of regression */
   size_t class_count, pair_count; /* pairs: class_count * (class_count - 1) / 2; of regression, both are 0 */
   size_t vector_count;            /* support vectors */
   bool probabilities;             /* it yields them */
-  double spread;          /* of regression with probabilities, the scale of the Laplace distribution of errors; else 0 */
-  const char *features;   /* of pixels: what its columns are, as gconv_features_resolve() writes it; NULL of tables */
-  const char *label;      /* of a table with a header: the name of the column of targets; else NULL */
-  const uint8_t *palette; /* of pixels: the colour of each class, R G B, or NULL */
-  const gconv_column_notes *notes; /* of the columns of the table, or of the features; count 0: nothing is known of them */
-  double objective;                /* of training: the sum over pairs; NAN in a model that was read */
-  size_t bounded_count;            /* of training: variables at C, over all pairs; 0 in a model that was read */
-  bool on_gpu; /* of training: a GPU did it; false where it had too little memory, and in a model that was read */
+  double spread;          /* for regression with probabilities, the scale of the Laplace distribution of errors; else 0 */
+  const char *features;   /* for pixels: what its columns are, as gconv_features_resolve() writes it; NULL of tables */
+  const char *label;      /* for a table with a header: the name of the column of targets; else NULL */
+  const uint8_t *palette; /* for pixels: the colour of each class, R G B, or NULL */
+  const gconv_column_notes *notes; /* about the columns of the table, or the features; count 0: nothing is known */
+  double objective;                /* for training: the sum over pairs; NAN in a model that was read */
+  size_t bounded_count;            /* for training: variables at C, over all pairs; 0 in a model that was read */
+  bool on_gpu; /* for training: a GPU did it; false where it had too little memory, and in a model that was read */
 } gconv_svm_info;
 
 /* How cases that a model was not trained on came out. */
 typedef struct gconv_svm_validation {
   size_t cases, right;
-  double accuracy;    /* of classes: right / cases; else NAN */
-  double mse;         /* of regression, the mean squared error; else NAN */
-  double correlation; /* of regression, the square of the correlation of predictions and targets; else NAN */
+  double accuracy;    /* for classes: right / cases; else NAN */
+  double mse;         /* for regression, the mean squared error; else NAN */
+  double correlation; /* for regression, the square of the correlation of predictions and targets; else NAN */
   bool on_gpu;        /* a GPU trained the models of all folds */
 } gconv_svm_validation;
 

@@ -120,7 +120,7 @@ typedef struct gconv_naming {
 
 /* Zero-initialise before first use. */
 typedef struct gconv_outputs {
-  const gconv_format_info *format; /* of every result; NULL: they differ */
+  const gconv_format_info *format; /* format of every result; NULL: they differ */
   bool same;                       /* as asked for; JPEGs then have the quality of their inputs, if none is given */
   char *suffix;                    /* by which results of earlier runs are known, which are no inputs; NULL: none; owned */
   size_t earlier;                  /* inputs that gconv_outputs_check() dropped for that */
@@ -138,7 +138,7 @@ typedef struct gconv_outputs {
                          them by an extended attribute, or in .gconv-manifest, so that the next run knows them */
   bool alike;         /* gconv_outputs_check(): names of results differ by upper and lower case alone, and gconv_batch_run()
                          asks the file system whether that tells them apart */
-  int32_t planes;     /* of the naming: so are the inputs read */
+  int32_t planes;     /* as in the naming: inputs are read in this way */
 } gconv_outputs;
 
 /*
@@ -259,7 +259,7 @@ typedef struct gconv_report {
   const gconv_input *input;
   char *const *outputs; /* the paths of its results */
   size_t output_count;
-  size_t written, passed, failed; /* of the results; passed over because they exist, or are done by the manifest */
+  size_t written, passed, failed; /* results written; passed over, as they exist or are done by the manifest; failed */
   size_t found[GCONV_FINDINGS];   /* what the manifest knew of them; all 0 without one */
   const gconv_texts *errors;      /* each begins with the path it is about */
   const char *explanation;        /* what a new plan does and why; NULL unless wanted */
@@ -267,7 +267,7 @@ typedef struct gconv_report {
   const char *remark;             /* why a new plan is not on the device of the run; NULL if it is */
   bool executed;                  /* everything below is set */
   bool cold;                      /* the first execution of this plan */
-  uint64_t pixels;                /* of the input: N * H * W */
+  uint64_t pixels;                /* pixels of the input: N * H * W */
   gconv_plan_info plan;           /* for this input alone */
   gconv_timings timings;          /* its share, if several inputs are executed together; likewise those below */
   double decode_ms, plan_ms, encode_ms;
@@ -297,7 +297,7 @@ typedef struct gconv_batch {
   const char *device;               /* as gconv_device_open() takes it */
   gconv_decoder decoder;
   bool cpu_may_begin;  /* while a GPU gets ready, where bits are the same, as with the device "auto" */
-  int threads;         /* of all jobs together; 0: one a processor */
+  int threads;         /* threads of all jobs together; 0: one a processor */
   int jobs;            /* groups at a time; 0: one a thread, and half as many more where a GPU decodes */
   uint64_t memory;     /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
   uint64_t max_pixels; /* gconv_read_options, as the next: results are f32, and no filter has an offset in levels */

@@ -60,13 +60,13 @@ typedef struct gconv_network {
   gconv_layer *layers; /* owned; the bank of layers[i] is &banks[i], or NULL for kinds without weights */
   gconv_bank *banks;   /* owned, `count` of them */
   size_t count;
-  int32_t channels, height, width; /* of the input that it was made for; height and width are 0 where any will do */
+  int32_t channels, height, width; /* the input that it was made for; height and width are 0 if any will do */
   float *mean, *std;               /* owned: what the input is normalised by, as in gconv_network_options */
   int32_t mean_count, std_count;
   char **classes; /* owned: the name of each output; NULL where outputs are no classes */
   size_t class_count;
   gconv_loss loss;
-  uint64_t seed;  /* of its random numbers */
+  uint64_t seed;  /* seed of its random numbers */
   char *trained;  /* owned: how it was trained, a JSON object; NULL if it is not known */
   char *features; /* owned: the list of features that its inputs are, as gconv_features_resolve() writes it; NULL: it takes
                      images, tables or signals as they are */
@@ -76,7 +76,7 @@ typedef struct gconv_network {
   char *others; /* owned: what else is in the JSON of its file, an object, which is kept when it is written; or NULL */
   struct gconv_graph *graph; /* owned: a network that is no chain of layers, but a graph of nodes: `layers` is NULL then. It
                                 can be applied, on the CPU, but neither written nor trained */
-  uint64_t graph_digest;     /* of the nodes and numbers of the graph */
+  uint64_t graph_digest;     /* digest of the nodes and numbers of the graph */
 } gconv_network;
 
 /* Frees what the network owns and zeroes it. NULL is allowed. */
@@ -130,60 +130,60 @@ typedef struct gconv_dataset_options {
   gconv_dataset_kind kind;
   const char *inputs;  /* path of the table, the signal, or the folder */
   const char *targets; /* path of the targets, where they are no part of `inputs` */
-  const char *syntax;  /* of a table: "csv", "libsvm", "fann", "letters", "npy"; of a signal: "npy", or raw samples: "f32le",
-                          "s16le", "u8", of several channels "f32le:2"; NULL: known by content, then by name */
-  const char *label;   /* of a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
+  const char *syntax; /* for a table: "csv", "libsvm", "fann", "letters", "npy"; of a signal: "npy", or raw samples: "f32le",
+                         "s16le", "u8", of several channels "f32le:2"; NULL: known by content, then by name */
+  const char *label;  /* for a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
   const char *usual_label; /* without `label`: the name of the column of targets, if the table has such a column; or NULL */
   bool regression;         /* labels that are numbers are targets, not classes */
   bool classification; /* labels that are whole numbers are classes, also if nearly each case has its own, and one target a
                           case that is a whole number is one; else such labels are targets, with a warning */
   bool unlabelled;     /* there are no targets: for applying a network */
-  char separator;      /* of CSV; 0: found from the first lines */
-  size_t columns;      /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
-  const char *missing; /* of gaps, such as empty fields and NaN: "mean", which is that of the cases that are trained, or
+  char separator;      /* for CSV; 0: found from the first lines */
+  size_t columns;      /* for LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
+  const char *missing; /* for gaps, such as empty fields and NaN: "mean", which is that of the cases that are trained, or
                           "drop",     which leaves the row out; NULL: they are an error */
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
   size_t class_count;
   bool others; /* to compare with a model: labels that are none of `classes` are no error, but get numbers after those */
-  const gconv_column_notes *like; /* of a table: what a model keeps. Columns are matched by name, if both have names; missing
-                                     numbers become the means of the model. NULL: the table is by itself */
-  int32_t window, hop;            /* of a signal: samples of a window, and from one to the next */
-  int32_t patch;                  /* of images: side of the random patches; 0: whole images, which must have one size */
+  const gconv_column_notes *like; /* for a table: what a model keeps. Columns are matched by name, if both have names;
+                                     missing numbers become the means of the model. NULL: the table is by itself */
+  int32_t window, hop;            /* for a signal: samples of a window, and from one to the next */
+  int32_t patch;                  /* for images: side of the random patches; 0: whole images, which must have one size */
   bool augment;                   /* random flips, and turns by 90 degrees */
   bool gray;                      /* images are made grey */
-  uint64_t seed;                  /* of patches and augmentation */
+  uint64_t seed;                  /* seed of patches and augmentation */
   uint64_t memory;      /* bytes that it may keep in memory: each table of numbers, signal and list of decoded images may
                            take a quarter. More numbers go into a file without a name in $TMPDIR; images are decoded anew.
                            0: 2^32 */
-  const char *features; /* of pixels: what each is known by, as gconv_features_resolve() reads it; NULL: "default". Masks,
+  const char *features; /* for pixels: what each is known by, as gconv_features_resolve() reads it; NULL: "default". Masks,
                            `targets`, are u8 or u16 in one channel, or have a palette: 0 is unlabelled, all other numbers are
                            classes, in ascending order, called by these numbers */
-  size_t most_cases; /* of pixels: learn at most so many of those that are labelled, drawn by `seed`, of each class as many
+  size_t most_cases; /* for pixels: learn at most so many of those that are labelled, drawn by `seed`, of each class as many
                         as of the others where it has them; 0: all. At least 1 a class */
 } gconv_dataset_options;
 
 typedef struct gconv_dataset_info {
   size_t cases;
-  int32_t channels, height, width; /* of an input; of a table, columns x 1 x 1; of windows, channels x 1 x window */
+  int32_t channels, height, width; /* an input; for tables, columns x 1 x 1; for windows, channels x 1 x window */
   size_t outputs;                  /* classes, or floats of the targets of a case */
-  int32_t target_channels, target_height, target_width; /* of targets that are images; else outputs x 1 x 1 */
+  int32_t target_channels, target_height, target_width; /* targets that are images; else outputs x 1 x 1 */
   const char *const *classes;                           /* their names; NULL: there are targets, or neither */
   size_t class_count;
-  const char *const *columns; /* of a table with a header: names of the inputs; else NULL */
-  gconv_column_notes notes; /* of a table or pixels, for a model to keep: those of options.like, or what was found; zeroes of
-                               other kinds. The data set's */
-  const char *const *others; /* with options.others: the labels that are none of the classes; their numbers go on after
-                                those of the classes */
+  const char *const *columns; /* for a table with a header: names of the inputs; else NULL */
+  gconv_column_notes notes;   /* for a table or pixels, for a model to keep: those of options.like, or what was found; zeroes
+                                 of   other kinds. The data set's */
+  const char *const *others;  /* with options.others: the labels that are none of the classes; their numbers go on after
+                                 those of the classes */
   size_t other_count;
-  const char *label;    /* of such a table: the name of the column of targets, or NULL */
-  const char *features; /* of pixels: the list, with sets written out; else NULL */
+  const char *label;    /* for such a table: the name of the column of targets, or NULL */
+  const char *features; /* for pixels: the list, with sets written out; else NULL */
   bool approximated;    /* labels were whole numbers, but are targets, as nearly each case had its own */
   const size_t *rows;   /* the number of each case, from 0 on, in the file, or among the cases of which this is a part; NULL:
                            no row was left out, and this is no part */
-  size_t left_out;      /* of a table: rows of the file that are no cases, as numbers or labels are missing */
-  size_t labelled;      /* of pixels: how many have a class, of which `cases` are drawn; else 0 */
-  const uint8_t *palette; /* of pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
+  size_t left_out;      /* for a table: rows of the file that are no cases, as numbers or labels are missing */
+  size_t labelled;      /* for pixels: how many have a class, of which `cases` are drawn; else 0 */
+  const uint8_t *palette; /* for pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
 } gconv_dataset_info;
 
 /* Errors name the file and line. */
@@ -236,7 +236,7 @@ typedef struct gconv_training_options {
   gconv_optimizer optimizer;
   gconv_schedule schedule;
   double rate;              /* 0: of adam 0.001, of sgd 0.1, of momentum 0.02, of rprop the first step, 0.01 */
-  double momentum;          /* of momentum; 0: 0.9 */
+  double momentum;          /* factor of the optimiser momentum; 0: 0.9 */
   double weight_decay;      /* each step takes rate * weight_decay * w off a weight w; biases are left alone */
   double elimination;       /* lambda of weight elimination (Weigend, Rumelhart and Huberman 1991): the loss gets
                                lambda * sum (w/w0)^2 / (1 + (w/w0)^2) over weights */
@@ -246,13 +246,13 @@ typedef struct gconv_training_options {
   size_t patience;          /* ends training after as many epochs without a smaller loss, of the validation if there is one;
                                0: never */
   double stop_error;        /* ends training once the loss of an epoch is no more; 0: never */
-  uint64_t seed;            /* of the order of cases */
+  uint64_t seed;            /* seed of the order of cases */
   uint64_t memory;          /* bytes of the host that the values of a step may take, where it can go by parts; 0: 2^28 */
   const char *algorithm;    /* "exact": the same bytes on every device; NULL or "auto": the fastest */
   bool normalize;           /* the network takes the mean and the standard deviation of each channel of the data, by which it
                                normalises inputs, in place of its own */
   gconv_math math;          /* precision to which products may be rounded, on GPUs that gain by it; not with "exact" */
-  const gconv_class_weight *weights; /* of classes; those that are not named have 1 */
+  const gconv_class_weight *weights; /* weights of classes; those that are not named have 1 */
   size_t weight_count;
   const char *save_to; /* NULL, or a path: gconv_trainer_epoch() writes a checkpoint there from time to time, within epochs
                           too, so that training goes on from there if the process is killed. Results are the same. A
@@ -263,9 +263,9 @@ typedef struct gconv_training_options {
 
 /* What an epoch came to. */
 typedef struct gconv_epoch {
-  size_t number;   /* of epochs that are complete */
+  size_t number;   /* number of complete epochs */
   double loss;     /* the mean over the epoch, while weights changed; with full batches, before the step */
-  double accuracy; /* of classes, the share of cases whose largest output is the right one, from 0 to 1; else NAN */
+  double accuracy; /* for classes, the share of cases whose largest output is the right one, from 0 to 1; else NAN */
   double validation_loss, validation_accuracy; /* after the epoch; NAN without validation */
   bool best;          /* its weights are the best ones so far, which gconv_trainer_network() yields */
   bool interrupted;   /* by options.stop: the epoch is not complete, and goes on with the next call */
@@ -299,8 +299,8 @@ void gconv_trainer_free(gconv_trainer *trainer);
 
 /* Set the first fields, and zero the others, before the first gconv_fit_add(). */
 typedef struct gconv_fit {
-  int32_t rows, columns; /* of the filter, from 1 on; rows * columns is at most GCONV_FIT_MAX_TAPS. Its anchor is the
-                            default, at rows / 2 and columns / 2 */
+  int32_t rows, columns; /* rows and columns of the filter, from 1 on; rows * columns is at most GCONV_FIT_MAX_TAPS. Its
+                            anchor is the default, at rows / 2 and columns / 2 */
   bool bias;             /* a constant is fitted too */
   double ridge;          /* at least 0: ridge * (mean square of the samples) * sum w^2 is added to the mean squared error */
   bool whole;            /* all of `after` counts: the filter sees `before` with this border. Else only the places count
@@ -325,18 +325,18 @@ typedef struct gconv_fit_result {
   gconv_filters filters;          /* owned by the caller, gconv_filters_free(): one, in float32. Its offset is the bias */
   double *taps;                   /* owned by the caller, free(): rows x columns in float64, before they are rounded */
   double bias;                    /* where 1 is white; 0 if none was asked for */
-  gconv_fit_quality fitted, held; /* of what the filter was fitted to, and of what was held out */
-  double condition;               /* of the normal equations, ridge included: the largest eigenvalue over the smallest */
-  double white;                   /* a residual times this is in levels of `after`: 255 or 65535; 1 for floats, and where
-                                     images have several types */
-  double correlation;             /* of the residuals of neighbouring pixels, in the middle of some images: 0 for noise. NAN
-                                     where that is too small */
-  bool nonlinear;                 /* no filter of this size explains the images: r2 is below 0.95, and `correlation` above
-                                     0.3, so that what is left is no noise */
-  bool shifted;                   /* `after` looks shifted: ... */
-  double shift_y, shift_x;        /* ... by so many pixels, down and to the right */
-  double rim;                     /* the share of sum w^2 that the taps at the rim of the filter have */
-  bool cut;                       /* it is so large that the filter looks cut off: a larger one may explain more */
+  gconv_fit_quality fitted, held; /* quality on the samples that the filter was fitted to; on those that were held out */
+  double condition;   /* condition of the normal equations, with the ridge: the largest eigenvalue over the smallest */
+  double white;       /* a residual times this is in levels of `after`: 255 or 65535; 1 for floats, and where
+                         images have several types */
+  double correlation; /* correlation of the residuals of neighbouring pixels, in the middle of some images: 0 for noise. NAN
+                         where that is too small */
+  bool nonlinear;     /* no filter of this size explains the images: r2 is below 0.95, and `correlation` above
+                         0.3, so that what is left is no noise */
+  bool shifted;       /* `after` looks shifted: ... */
+  double shift_y, shift_x; /* ... by so many pixels, down and to the right */
+  double rim;              /* the share of sum w^2 that the taps at the rim of the filter have */
+  bool cut;                /* it is so large that the filter looks cut off: a larger one may explain more */
 } gconv_fit_result;
 
 /* Adds a pair of images of the same frames, height, width and colours; their types may differ. `after` is what the filter

@@ -242,7 +242,7 @@ static void sum_block(const strip *s, box_block *b) {
 static void make_block(const strip *s, int64_t k, int64_t from, int64_t to, bool goes_on) {
   const sizes *z = &s->z;
   const int64_t n = z->groups, place = n > 0 ? (k + n) % n : 0, fronts = z->B + z->r; /* k >= -n */
-  double *group = s->groups + place * z->width; /* of block k - n, and of all up to the next multiple of n */
+  double *group = s->groups + place * z->width; /* sums of block k - n, and of all blocks up to the next multiple of n */
   const bool keeps = n > 0 && goes_on;
   box_block b = {.B = z->B, .r = z->r, .from = from, .to = to, .tap = s->execution->weights[0], .row = z->row};
   b.enter = keeps ? to : to - 1;

@@ -221,7 +221,7 @@ typedef struct integer_sum {
   bool down;         /* sources are rows of sums, one for each tap */
   uint16_t low;      /* how far the sums are too large */
   uint16_t begin;    /* the number with which they begin: `low`, and what rounds them */
-  float unit, scale; /* of sums that become floats */
+  float unit, scale; /* for sums that become floats */
   int shift;         /* levels are sum / 2^shift, rounded, computed without floats; -1: floats are needed */
   bool absolute;
   /* With `wrap`, levels are the low bits of sum * factor / 2^16 / 2^shift, cut to an integer. If the factor is 0, they are

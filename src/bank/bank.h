@@ -7,7 +7,7 @@
 
 enum {
   GCONV_BANK_MAX_WEIGHTS = 1 << 30,   /* K * C * R * S: 4 GiB as float32 */
-  GCONV_BANK_MAX_FILE_BYTES = 1 << 30 /* of text, and of a file from a pipe */
+  GCONV_BANK_MAX_FILE_BYTES = 1 << 30 /* the most bytes of a text, and of a file from a pipe */
 };
 
 typedef struct gconv_bank_shape {

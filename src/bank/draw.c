@@ -26,7 +26,7 @@ typedef struct layout {
   int64_t across, down;                /* tiles of a filter */
   int64_t filter_width, filter_height; /* without the gap */
   int64_t columns, rows;               /* filters in a row, and rows of filters */
-  int64_t width, height;               /* of the sheet */
+  int64_t width, height;               /* width and height of the sheet */
 } layout;
 
 static bool is_coloured(const gconv_bank *bank) {

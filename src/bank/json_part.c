@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 60 /* of a text of the file, in an error text */ };
+enum { SHOWN_BYTES = 60 /* bytes of a text of the file that an error text shows */ };
 
 /* Writes "layer 3: ", or "" for the whole network. */
 static void name_layer(const gconv_json_part *p, char text[32]) {

@@ -22,7 +22,7 @@ typedef struct gconv_layer_form {
   const char *name;
   bool has_bank;           /* the kind has weights and biases; else its name is a word of texts */
   int modules;             /* how many modules of PyTorch's nn.Sequential such a layer is: 1, or 0 */
-  const char *const *keys; /* of its object in JSON, with "kind"; ends with NULL */
+  const char *const *keys; /* keys of its object in JSON, with "kind"; ends with NULL */
   /* take() reads the fields from JSON. put() adds them to an object that has its "kind"; false: no memory. */
   gconv_status (*take)(const gconv_json_part *part, gconv_layer *layer);
   bool (*put)(const gconv_layer *layer, json_t *object);

@@ -16,7 +16,7 @@
 
 static const char NETWORK_KEY[] = "gconv", CHECKPOINT_KEY[] = "gconv-checkpoint";
 
-enum { NAME_BYTES = 40 }; /* of "l4095.weight" */
+enum { NAME_BYTES = 40 }; /* bytes of a name such as "l4095.weight" */
 
 /* ---- Freeing ---- */
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, SHOWN_BYTES = 60 /* of a text of the file, in an error text */ };
+enum { VERSION = 1, SHOWN_BYTES = 60 /* bytes of a text of the file that an error text shows */ };
 
 /* ---- Words ---- */
 

@@ -22,7 +22,7 @@ typedef struct gconv_onnx_graph {
   char *at;    /* owned: the name of the tensor that the last node made */
   char *first; /* owned: the name of what the first layer takes: the input, or what Sub and Div made of it */
   gconv_onnx_layout layout;
-  int64_t batch, channels, height, width; /* of the tensor `at`; 0: not known */
+  int64_t batch, channels, height, width; /* batch, channels, height and width of the tensor `at`; 0: not known */
   gconv_layer pad;                        /* if `padded`: the pads and border of a Pad */
   bool padded;                            /* the last node was a Pad: a Conv must follow */
   uint64_t claimed;                       /* how many numbers were read, of all tensors together */

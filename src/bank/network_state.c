@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { SHOWN_BYTES = 60 };
-static const double EPSILON = 1e-5; /* of BatchNorm2d, by default */
+static const double EPSILON = 1e-5; /* epsilon of BatchNorm2d, by default */
 
 typedef struct state {
   gconv_bank_file *file;
@@ -22,7 +22,7 @@ typedef struct state {
   bool told;             /* a warning said that the numbers of modules do not count all of them */
   uint64_t position;     /* the number that the next module has */
   gconv_layer waiting;   /* it has the activation that a step in `steps` applies */
-  double epsilon;        /* of BatchNorm2d after the last layer; below 0: not given */
+  double epsilon;        /* epsilon of BatchNorm2d after the last layer; below 0: not given */
   bool told_epsilon;     /* a warning named the epsilon that is taken by default */
   gconv_net_step *steps; /* owned: steps after the last module with tensors that have not been taken yet */
   size_t step_count;

@@ -18,14 +18,14 @@ typedef struct gconv_net_step {
   gconv_layer_kind kind; /* for GCONV_NET_LAYER */
 } gconv_net_step;
 
-enum { GCONV_NET_STEPS = 8 /* of an item, at most */ };
+enum { GCONV_NET_STEPS = 8 /* the most steps of an item */ };
 
 /* An item of the text, between commas: a layer with weights and what stands after it, or a step without weights. */
 typedef struct gconv_net_item {
   bool weights;          /* it is a layer with weights */
   gconv_layer layer;     /* how the weights are applied; it has no bank, and a step applies its activation */
   int32_t rows, columns; /* that a dense layer sees; 0: not given */
-  double epsilon;        /* of a BatchNorm2d after it; below 0: not given */
+  double epsilon;        /* epsilon of a BatchNorm2d after it; below 0: not given */
   bool padded;           /* a separate module pads the layer's input */
   bool shaped;           /* it has a word that only convolutions have */
   gconv_net_step steps[GCONV_NET_STEPS];

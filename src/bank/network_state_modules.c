@@ -20,7 +20,7 @@ static const struct ending {
                {"bias", GCONV_STATE_BIAS},
                {"running_mean", GCONV_STATE_MEAN},
                {"running_var", GCONV_STATE_VARIANCE},
-               {"num_batches_tracked", GCONV_STATE_COUNTED}, /* of the training; it changes nothing in a run */
+               {"num_batches_tracked", GCONV_STATE_COUNTED}, /* counts steps of training; it changes nothing in a run */
                {"weight_g", GCONV_STATE_LENGTH},             /* weight normalisation: weight = g * v / |v| */
                {"weight_v", GCONV_STATE_DIRECTION},
                {"parametrizations.weight.original0", GCONV_STATE_LENGTH},
@@ -29,9 +29,9 @@ enum { ENDINGS = sizeof endings / sizeof *endings };
 
 /* A tensor of a module, found by the ending of its name. */
 typedef struct found {
-  uint64_t number; /* of the module */
+  uint64_t number; /* number of the module */
   gconv_state_part part;
-  size_t index;  /* of its entry */
+  size_t index;  /* index of its entry */
   size_t prefix; /* bytes of the name before the number */
 } found;
 

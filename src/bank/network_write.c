@@ -13,8 +13,8 @@
 
 enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_METADATA = 14 };
 enum { GRAPH_NAME = 2, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
-enum { IR = 7, LEAST_OPSET = 13, WRAP_IR = 9 }; /* of programs from 2020 on; of Pad by wrap, from 2023 on */
-enum { MOST_BYTES = INT32_MAX };                /* of a message, in all programs that read protocol buffers */
+enum { IR = 7, LEAST_OPSET = 13, WRAP_IR = 9 }; /* known to programs from 2020 on; Pad by wrap: from 2023 on */
+enum { MOST_BYTES = INT32_MAX };                /* the most bytes of a message, in all programs that read protocol buffers */
 
 /* ---- Layers ---- */
 

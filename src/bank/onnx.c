@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { X, WEIGHTS, BIASES, INPUTS }; /* of a Conv node */
+enum { X, WEIGHTS, BIASES, INPUTS }; /* the inputs of a Conv node, and their number */
 enum { MOST_SHARED = 64 }; /* the most bytes of all nodes' tensors, as a multiple of the model and the files beside it */
 
 /* Types of nodes that convolve, and for all but Conv the reason why they are not read. */
@@ -34,7 +34,7 @@ static const kind kinds[] = {
 
 typedef struct conv {
   char *name, *output, *input[INPUTS]; /* owned; each may be NULL */
-  uint64_t at, end;                    /* of its message in the file */
+  uint64_t at, end;                    /* at and end of its message in the file */
   const kind *kind;
 } conv;
 

@@ -35,7 +35,7 @@ typedef struct gconv_onnx_tensor {
   int64_t type;
   size_t dimensions;
   int64_t shape[GCONV_BANK_DIMENSIONS];
-  uint64_t at, end;    /* of its message in the file */
+  uint64_t at, end;    /* at and end of its message in the file */
   uint64_t data_bytes; /* bytes in fields of data: at least as many as numbers */
   bool external;       /* the numbers are in a separate file */
   bool constant;       /* it is of a node Constant; else, an initialiser */
@@ -47,7 +47,7 @@ typedef struct gconv_onnx_tensor {
 /* The integers of a small tensor, such as axes. */
 typedef struct gconv_onnx_integers {
   int64_t numbers[GCONV_ONNX_INTEGERS];
-  size_t count; /* of all integers, also those that are not kept */
+  size_t count; /* number of all integers, also those that are not kept */
 } gconv_onnx_integers;
 
 /* Returns "float16" and so on; "" for types without a name here. */
@@ -103,7 +103,7 @@ typedef struct gconv_onnx_attribute {
   float number;
   gconv_onnx_integers integers;
   float floats[GCONV_ONNX_FLOATS];
-  size_t float_count;       /* of all floats, also those that are not kept */
+  size_t float_count;       /* number of all floats, also those that are not kept */
   gconv_onnx_tensor tensor; /* its name is owned; NULL: there is none */
 } gconv_onnx_attribute;
 
@@ -114,7 +114,7 @@ typedef struct gconv_onnx_node {
   int input_count, output_count;
   gconv_onnx_attribute *attributes; /* owned */
   size_t attribute_count;
-  uint64_t at, end; /* of its message in the file */
+  uint64_t at, end; /* at and end of its message in the file */
 } gconv_onnx_node;
 
 /* The allowed values of an attribute. */
@@ -130,7 +130,7 @@ typedef struct gconv_onnx_rule {
   gconv_onnx_kind kind;
   uint64_t since, until; /* the opsets in which the operator has it, both included */
   gconv_onnx_use use;
-  int value; /* of FLOAT and INT that are fixed or needed */
+  int value; /* value of FLOAT and INT that are fixed or needed */
 } gconv_onnx_rule;
 
 /* Reads a node, which is zeroed but for its file, from its message. Free it even after a failure. */
@@ -166,7 +166,7 @@ gconv_status gconv_onnx_read_geometry(const gconv_onnx_node *node, gconv_bank *b
 /* An input or output of the graph. Sizes that are not known are 0. */
 typedef struct gconv_onnx_value {
   char *name;   /* owned */
-  int64_t type; /* of its elements; 0: not known, -1: it is no tensor */
+  int64_t type; /* type of its elements; 0: not known, -1: it is no tensor */
   bool has_shape;
   size_t dimensions;
   int64_t sizes[GCONV_BANK_DIMENSIONS];

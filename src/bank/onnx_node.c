@@ -22,7 +22,7 @@ enum {
   A_TYPE = 20,
   A_REFERENCE = 21
 }; /* AttributeProto */
-enum { SHOWN_BYTES = 80, MOST_TEXT = 1024 /* of a text that is kept: all known texts are shorter */ };
+enum { SHOWN_BYTES = 80, MOST_TEXT = 1024 /* the most bytes of a text that is kept: all known texts are shorter */ };
 
 /* ---- Reading ---- */
 

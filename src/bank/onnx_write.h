@@ -7,7 +7,7 @@
 #include "bank/protobuf.h"
 
 enum {
-  GCONV_ONNX_NAME_BYTES = 48, /* of the name of a tensor that is made here */
+  GCONV_ONNX_NAME_BYTES = 48, /* bytes of the name of a tensor that is made here */
   GCONV_ONNX_WRAP_OPSET = 19  /* from which on Pad has the mode wrap */
 };
 
@@ -20,7 +20,7 @@ typedef struct gconv_onnx_writer {
   char at[GCONV_ONNX_NAME_BYTES];         /* the output of the last node */
   char first[GCONV_ONNX_NAME_BYTES];      /* what the first layer takes */
   char (*outputs)[GCONV_ONNX_NAME_BYTES]; /* owned: the output of each layer */
-  gconv_layer_shape shape;                /* of the input of the layer at work, then of its output */
+  gconv_layer_shape shape;                /* shape of the input of the layer at work, then of its output */
   size_t tail;                            /* from this layer on, tensors are rows, N x features */
   uint64_t opset;                         /* the least that all nodes need */
 } gconv_onnx_writer;

@@ -21,8 +21,8 @@ typedef struct gconv_message_reader {
 typedef struct gconv_field_value {
   uint32_t number;
   gconv_wire wire;
-  uint64_t value; /* of varints and fixed sizes; for bytes, their number */
-  uint64_t at;    /* of bytes: their place in the source, inside the message */
+  uint64_t value; /* value of varints and fixed sizes; for bytes, their number */
+  uint64_t at;    /* for bytes: their place in the source, inside the message */
 } gconv_field_value;
 
 /* Takes a field; `message` stands after it. */

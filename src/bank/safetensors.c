@@ -15,7 +15,7 @@
 enum {
   PREFIX_BYTES = 8,
   MAX_HEADER_BYTES = 100000000, /* the limit of the reference implementation */
-  SHOWN_BYTES = 80              /* of a name, in an error text */
+  SHOWN_BYTES = 80              /* bytes of a name that an error text shows */
 };
 
 /* ---- Types ---- */
@@ -24,7 +24,7 @@ static const struct type {
   const char *name;  /* in the header */
   const char *plain; /* in messages for people */
   uint32_t bits;
-  char kind; /* of a gconv_element; '\0': the type is not read */
+  char kind; /* the kind of the elements, as in gconv_element; '\0': the type is not read */
 } types[] = {
     {"F32", "float32", 32, 'f'}, {"F16", "float16", 16, 'f'}, {"BF16", "bfloat16", 16, 'B'}, {"F64", "float64", 64, 'f'},
     {"BOOL", "bool", 8, 0},      {"U8", "uint8", 8, 0},       {"I8", "int8", 8, 0},          {"U16", "uint16", 16, 0},

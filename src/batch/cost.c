@@ -8,13 +8,13 @@
 #include <string.h>
 
 /* These bounds are the same on every machine, so that results are the same, too. */
-static const double GROUP_BYTES = 256 << 20;      /* of a group of several images */
+static const double GROUP_BYTES = 256 << 20;      /* bytes of a group of several images */
 static const double LARGE_BYTES = 1 << 30;        /* a network takes a larger image by rows ... */
 static const double TILED_BYTES = 256 << 20;      /* ... one that goes in tiles anyway takes this one, too ... */
 static const double BAND_BYTES = 96 << 20;        /* ... of which so much is in memory at a time */
 static const double STREAMED_BYTES = 8 << 20;     /* plain filters take larger images by rows */
-static const double WRITER_BYTES = 5 << 20;       /* of a writer, for each thread */
-static const double LEAST_WRITER_BYTES = 1 << 20; /* of a small result */
+static const double WRITER_BYTES = 5 << 20;       /* bytes of a writer, for each thread */
+static const double LEAST_WRITER_BYTES = 1 << 20; /* bytes of a writer of a small result */
 static const double SLAB_BYTES = 2 << 20;         /* pinned memory of a worker that may use a GPU */
 enum { MOST_WRITERS = 256, PROBE_ROWS = 64, LEAST_ROWS = 16 };
 

@@ -23,7 +23,7 @@ typedef struct gconv_cut {
   int32_t rows;   /* rows of a band, for gconv_plan_create(); 0: the plan decides */
   size_t writers; /* results that are written at a time */
   bool whole;     /* the whole input is in memory nevertheless */
-  double bytes;   /* of memory */
+  double bytes;   /* bytes of memory */
 } gconv_cut;
 
 /* Returns why an item cannot go by rows, or NULL if it can. `reader`: NULL if its pixels are in memory. */

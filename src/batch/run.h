@@ -20,7 +20,7 @@
 /* The inputs of a group: consecutive entries of run->order. If there are several, they have one shape. */
 typedef struct gconv_group_range {
   size_t first, count;
-  gconv_image header; /* of each image, without pixels; frames is 0 if the file was not read */
+  gconv_image header; /* header of each image, without pixels; frames is 0 if the file was not read */
   int32_t frame;      /* with one array of all results: the place of the first frame in it */
   double metadata;    /* bytes of metadata of the image that has most; 0 if the files were not read */
 } gconv_group_range;
@@ -42,7 +42,7 @@ typedef struct gconv_run {
   double begin_ms;
   const gconv_operation *operation;
   gconv_operation *exact;     /* the operation, kept to the exact family; NULL: only one kind of device takes images */
-  gconv_read_options reading; /* of all inputs */
+  gconv_read_options reading; /* for all inputs */
   int workers, threads;       /* threads of each worker */
   gconv_devices *devices;
   const char *device_reason; /* why "auto" chose its device; "" if the user named one */
@@ -83,7 +83,7 @@ typedef struct gconv_cost {
   double out_row;     /* one row of all outputs */
   double scale, halo; /* `n` rows of a result need scale * n + halo rows of the image */
   double stream;      /* bytes that plain filters take by rows; 0: they need the whole image */
-  int32_t rows;       /* of a result */
+  int32_t rows;       /* rows of a result */
   size_t outputs;
   gconv_image result; /* header of the largest output */
   char whole[200];    /* why such images cannot go by rows; "" if they can, or if nothing is known */
@@ -113,7 +113,7 @@ typedef struct gconv_item {
   size_t place; /* in run->order */
   const gconv_input *input;
   char *const *paths;              /* [count]: of its results */
-  const gconv_format_info *format; /* of each result */
+  const gconv_format_info *format; /* format of each result */
   size_t count;
   bool *wanted;        /* [count]: the result is to be written; stream.c clears it when a result is done. Owned */
   bool sent;           /* a result goes to a place (a pipe) from which it cannot be removed if the input is damaged */
@@ -130,9 +130,9 @@ typedef struct gconv_frame {
   gconv_row_reader *reader;
   const gconv_batch *batch;
   size_t input;   /* number of the input in the batch */
-  size_t number;  /* of the frame, from 1 */
+  size_t number;  /* number of the frame, from 1 */
   size_t total;   /* frames of the input; 0: a pipe, whose frames cannot be counted */
-  size_t results; /* of a frame */
+  size_t results; /* results of a frame */
   size_t named;   /* frames whose results have names already; 0: each frame gets its names in its turn */
   bool shared;    /* all frames of a result go into one file */
 
@@ -158,7 +158,7 @@ typedef struct gconv_group {
   /* execute.c. */
   gconv_plan *plan;    /* taken from run->plans; NULL: none */
   int32_t part;        /* frames that the plan takes at a time */
-  gconv_losses losses; /* of the output that lost most */
+  gconv_losses losses; /* losses of the output that lost most */
   char *explanation;   /* owned */
   bool stranded;       /* the device that it needs could not be opened: the run stops */
 

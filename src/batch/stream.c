@@ -44,7 +44,7 @@ typedef struct flow {
   bool was_read;              /* a pass has read the input */
   bool looks;                 /* this first pass looks for properties that results cannot show */
   const gconv_image *from;    /* its metadata go into the results */
-  gconv_threads *threads;     /* of the plan; stages overlap if there are two or more */
+  gconv_threads *threads;     /* threads of the plan; stages overlap if there are two or more */
   gconv_row_writer **writers; /* [count]; NULL: the pass of this result has not begun, or has ended, or the result failed */
   size_t first, end;          /* results that are written in this pass */
   gconv_plan_pass pass;
@@ -57,7 +57,7 @@ typedef struct flow {
   int32_t window_count;
   gconv_image *outputs; /* [count], each of `slots` strips: strip i is in slot i % slots */
   gconv_image *parts;   /* [count]: the current strip of each output */
-  void *memory;         /* of all windows and outputs */
+  void *memory;         /* memory of all windows and outputs */
   size_t count;
   int32_t slots;
 

@@ -19,7 +19,7 @@ size_t gconv_strip_output_bytes(const gconv_plan *plan) {
 /* A strip has as many rows as STRIP_BYTES hold, but at least twice as many as are read for its first row alone: so few rows
  * are copied for the next strip. */
 int32_t gconv_strip_rows(const gconv_plan *plan, int64_t preferred) {
-  const size_t STRIP_BYTES = (size_t)3 << 19; /* of input and outputs */
+  const size_t STRIP_BYTES = (size_t)3 << 19; /* bytes of the input and the outputs of a strip */
   int64_t step = gconv_plan_row_step(plan), height = gconv_plan_output_header(plan, 0)->height;
   int32_t begin, end;
   if (plan->operation->type->batches) /* the plan was made for so many rows */
@@ -50,8 +50,9 @@ gconv_depth gconv_strip_depth(int threads, int32_t writer_step, int32_t strip, u
 }
 
 double gconv_strip_bytes(const gconv_plan *plan, size_t writers, int threads) {
-  const uint64_t step_bytes = (uint64_t)1 << 20; /* of a writer, at most */
-  const double least = 5 << 20; /* of a writer, for each thread: PNG's strips, filtered and compressed, and rows that wait */
+  const uint64_t step_bytes = (uint64_t)1 << 20; /* the most bytes of a step of a writer */
+  const double least =
+      5 << 20; /* a writer's bytes for each thread: PNG's strips, filtered and compressed, and waiting rows */
   int32_t strip = gconv_strip_rows(plan, 1), begin, end;
   uint64_t row_bytes = gconv_strip_output_bytes(plan);
   gconv_plan_rows_needed(plan, 0, strip, &begin, &end);

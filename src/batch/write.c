@@ -231,7 +231,7 @@ static gconv_status add_to_array(gconv_group *group) {
 typedef struct writing {
   gconv_group *group;
   size_t *first; /* [count + 1]: the first turn of each item; owned */
-  int threads;   /* of each result */
+  int threads;   /* threads of each result */
 } writing;
 
 /* Writes an image whose channels are its last axis: the pixels of a picture, or such an array. */

@@ -38,7 +38,7 @@ typedef struct gconv_bench_grid {
   int image_count;
   gconv_type types[3];
   int type_count;
-  gconv_bench_list sizes;                  /* of filters of random taps */
+  gconv_bench_list sizes;                  /* sizes of filters of random taps */
   gconv_bench_list batches, layer_filters; /* for experiments with layers: numbers of images and of filters */
   gconv_texts filters, algorithms;
   int runs;
@@ -65,12 +65,12 @@ typedef struct gconv_bench_row {
   gconv_bench_block block;
   int32_t grid;            /* the most blocks; 0: the algorithm's own number */
   int32_t images, filters; /* 1, unless it is a layer */
-  int32_t rows, columns;   /* of a filter */
+  int32_t rows, columns;   /* rows and columns of a filter */
   int32_t workspace_mib;   /* the most workspace, in MiB; 0: the default */
   int32_t chunk;           /* images of an execution, so that the workspace suffices */
   double workspace_bytes;  /* bytes of the workspace */
   double place;            /* in an experiment: the number along x */
-  int32_t threads;         /* of the device's work on the host */
+  int32_t threads;         /* threads that do the device's work on the host */
   double ms, spread_ms;    /* the median, and the distance of the quartiles around it */
   double of_copy, of_fma;  /* parts of the machine's best rates */
   double samples, bytes, flop, estimate_ms;
@@ -85,16 +85,16 @@ typedef struct gconv_bench_row {
 /* One run of bench or tune. Set the first five fields, zero the others. */
 typedef struct gconv_bench {
   const gconv_bench_settings *settings;
-  const gconv_bench_grid *grid;       /* of the settings */
+  const gconv_bench_grid *grid;       /* grid of the settings */
   FILE *out;                          /* where tables, CSV and JSON go */
   void (*say)(const char *text);      /* gets notes: of failures of parts, and of options without effect */
   void (*progress)(const char *text); /* gets what is measured next; may be NULL */
   gconv_device *device;
   gconv_device *other;      /* the device of --against, once it is open */
   gconv_device *one, *all;  /* for experiments that measure the CPU: one core; all cores, or NULL if there is one */
-  gconv_profiler *profiler; /* of `device`, with --profile; else NULL */
+  gconv_profiler *profiler; /* profiler of `device`, with --profile; else NULL */
   int threads;              /* threads of the device; 0: one for each processor */
-  const char *type_name;    /* of the device: "cpu" or "cuda" */
+  const char *type_name;    /* type name of the device: "cpu" or "cuda" */
   gconv_machine machine;    /* as measured now */
   gconv_bench_row *rows;    /* [count]: all rows so far; owned */
   size_t count;

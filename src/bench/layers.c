@@ -22,7 +22,7 @@ gconv_status gconv_bench_make_layer(const gconv_bench_image *shape, int32_t imag
     return status;
   layer->in.frames = images;
   layer->in.channels = shape->channels;
-  float *taps = layer->weights.data; /* of either sign */
+  float *taps = layer->weights.data; /* half of them become negative */
   for (int64_t i = 0; i < (int64_t)weights.channels * size * size; i++)
     taps[i] -= 0.5f;
   layer->bank = (gconv_bank){

@@ -68,7 +68,7 @@ enum { MOST_METRICS = 40, MOST_LETTERS = 96 };
 struct gconv_profiler {
   int device;
   void *context, *host;
-  char names[MOST_METRICS][MOST_LETTERS]; /* of metrics: occupancy, then stalls */
+  char names[MOST_METRICS][MOST_LETTERS]; /* names of metrics: occupancy, then stalls */
   const char *metrics[MOST_METRICS];      /* the same */
   size_t count;
   uint8_t *available; /* the counters of the GPU; `host` reads it until it is closed */

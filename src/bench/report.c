@@ -143,7 +143,7 @@ static void print_profile(FILE *out, const gconv_profile *profile) {
 
 /* Prints a row, and above the first of a group the heads of its columns. A blank line separates nets, too. */
 static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
-  const bool nets = bench->items != NULL, own_line = bench->settings->experiment != NULL; /* of their long names of groups */
+  const bool nets = bench->items != NULL, own_line = bench->settings->experiment != NULL; /* names of groups are long */
   const int first = nets ? 15 : 18, second = nets ? 12 : 20;
   char algorithm[64];
   name_algorithm(row, algorithm, sizeof algorithm);

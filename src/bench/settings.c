@@ -12,7 +12,7 @@ enum { MOST_IMAGES = 8, MOST_SIZES = 16, MOST_FILTERS = 8, MOST_ALGORITHMS = 2 }
 typedef struct figure {
   const char *name;
   gconv_bench_image images[MOST_IMAGES];
-  gconv_type type; /* of the samples; with `all_types`, u8, u16 and f32 */
+  gconv_type type; /* type of the samples; with `all_types`, u8, u16 and f32 */
   bool all_types;
   int32_t sizes[MOST_SIZES];
   const char *filters[MOST_FILTERS];

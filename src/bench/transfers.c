@@ -23,7 +23,7 @@ typedef struct transfer {
   gconv_plan *plan;
   gconv_image out, expected;       /* results of a method, and of gconv's own */
   gconv_array in_array, out_array; /* without data */
-  gconv_trip_times *times;         /* of each run */
+  gconv_trip_times *times;         /* times of each run */
   double *numbers;                 /* one time of each run */
 } transfer;
 

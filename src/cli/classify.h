@@ -15,7 +15,7 @@ typedef struct gconv_classifying {
   const gconv_common *common;
   const gconv_cases *cases;
   bool evaluate;
-  const char *path, *input;   /* of the model; of the data */
+  const char *path, *input;   /* the paths of the model and of the data */
   const char *const *classes; /* those of the model ... */
   size_t class_count;         /* ... 0: it yields numbers */
   const char *certainty;      /* the model's number for a class: "probability", "output"; NULL: none */
@@ -25,7 +25,7 @@ typedef struct gconv_classifying {
   bool terminal;    /* they go to a terminal */
   bool begun;       /* the first line is written */
   const char *unit; /* what a case is called: "case", "image", "sample" */
-  size_t hop;       /* of windows: samples from one to the next; else 0 */
+  size_t hop;       /* for windows: samples from one to the next; else 0 */
   gconv_confusion confusion;
   gconv_mistakes mistakes;
   double squares;            /* if outputs are no classes: the sum of squared errors ... */

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 typedef struct classify_settings {
-  gconv_job_settings job; /* of maps */
+  gconv_job_settings job; /* settings for maps */
   gconv_cases cases;
   bool evaluate;
 } classify_settings;

@@ -99,7 +99,7 @@ static int dry_run(gconv_main_job *job) {
     return gconv_say_failed(GCONV_EXIT_FAILED);
   for (size_t i = 0; i < job->inputs.count; i++) {
     const gconv_input *input = &job->inputs.items[i];
-    bool one = job->batch.one_array; /* of all inputs */
+    bool one = job->batch.one_array; /* one array has the results of all inputs */
     for (size_t n = one ? 0 : job->outputs.first[i]; n < (one ? 1 : job->outputs.first[i + 1]); n++)
       gconv_print(job->out, "%s -> %s%s\n", input->path, job->outputs.paths.items[n],
                   remark_on(job, input, job->outputs.paths.items[n]));
@@ -153,7 +153,7 @@ static gconv_status prepare(gconv_main_job *job) {
   if (settings->dry_run)
     gconv_sandbox_outputs(&settings->common, NULL);
   GCONV_TRY(gconv_job_prepare(job));
-  if (job->inputs.count == 0) /* of this shard */
+  if (job->inputs.count == 0) /* this shard has no inputs */
     return GCONV_OK;
   if (!settings->dry_run)
     gconv_sandbox_outputs(&settings->common, &job->outputs);

@@ -22,7 +22,7 @@
 
 enum {
   PROGRESS_MS = 100, /* how often the line of progress is written */
-  MEMORY_PARTS = 4   /* of --memory: one for the values of a step */
+  MEMORY_PARTS = 4   /* parts into which --memory is divided: one is for the values of a step */
 };
 
 /* ---- What was asked for ----------------------------------------------------------------------------------------------- */

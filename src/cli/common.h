@@ -9,7 +9,7 @@ typedef struct gconv_common {
   gconv_texts inputs;          /* the words of -i */
   const char *output;          /* the path of -o; NULL: not given, as in the next two */
   const char *report, *plot;   /* a page of HTML, a picture */
-  const char *syntax;          /* of filter files or banks; NULL: by content */
+  const char *syntax;          /* syntax of filter files or banks; NULL: by content */
   const char *device;          /* as gconv_device_open() takes it; NULL: not given */
   int threads;                 /* 0: not given, as in the next two */
   uint64_t memory, max_pixels; /* limits, in bytes and pixels */

@@ -11,14 +11,14 @@ typedef struct gconv_pair {
   const char *name;    /* the pair's name in the folders */
   const char *picture; /* the picture to write; NULL: none */
   json_t *frames;      /* owned: with --json, if images have several frames */
-  gconv_status status; /* of the comparison */
+  gconv_status status; /* status of the comparison */
   char *error;         /* owned: why they could not be compared; NULL: they could */
   gconv_difference found;
 } gconv_pair;
 
 typedef struct gconv_compare_settings {
   gconv_common common;
-  const char *suffix; /* of the names of pictures; NULL: none */
+  const char *suffix; /* suffix of the names of pictures; NULL: none */
   double tolerance;   /* the largest difference allowed, where 1 is white */
 } gconv_compare_settings;
 

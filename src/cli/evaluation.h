@@ -30,7 +30,7 @@ void gconv_mistakes_free(gconv_mistakes *mistakes);
 typedef struct gconv_evaluation_page {
   const char *model, *input, *unit; /* two paths; the word for a case: "case", "image", "labelled pixel" */
   const gconv_confusion *found;
-  const uint8_t *colours; /* of the classes, R G B each; NULL: they have none */
+  const uint8_t *colours; /* colours of the classes, R G B each; NULL: they have none */
   const gconv_mistakes *mistakes;
   bool pictures; /* names of mistakes are paths of images, which are shown */
   void (*more)(FILE *out, void *user);

@@ -37,12 +37,12 @@ typedef struct gconv_main_job {
   gconv_bank *banks;   /* owned, as is the next field: one for each layer; NULL: no banks */
   gconv_layer *layers; /* how each stage is applied, with its bank, if any */
   size_t layer_count;
-  gconv_options options;         /* of filters, and of the pictures of banks */
-  gconv_network_options network; /* of banks */
+  gconv_options options;         /* options of filters, and of the pictures of banks */
+  gconv_network_options network; /* options of banks */
   gconv_batch batch;
-  gconv_palette palette;      /* of maps of classes */
-  gconv_area area;            /* of --region; while the operation is made, also of `mask` */
-  gconv_image mask;           /* of --mask; has pixels from gconv_job_read_mask() to gconv_job_make_operation() */
+  gconv_palette palette;      /* colours of maps of classes */
+  gconv_area area;            /* the area of --region; while the operation is made, also the area of `mask` */
+  gconv_image mask;           /* the mask of --mask; has pixels from gconv_job_read_mask() to gconv_job_make_operation() */
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
   gconv_manifest *manifest;   /* with --resume */
   gconv_timings_total total;

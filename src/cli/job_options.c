@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST_EXTENT = 1 << 30 /* of strides, dilations and paddings, as in the library */ };
+enum { LARGEST_EXTENT = 1 << 30 /* the largest stride, dilation and padding, as in the library */ };
 
 /* ---- Kinds of values ----------------------------------------------------------------------------------------------- */
 
-enum { LARGEST = 1 << 30 }; /* of the numbers of a region */
+enum { LARGEST = 1 << 30 }; /* the largest number of a region */
 
 static gconv_job_settings *settings_of(const gconv_given *given) {
   return given->record;

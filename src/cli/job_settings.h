@@ -27,7 +27,7 @@ typedef struct gconv_job_settings {
   gconv_texts missed;     /* errors: names in the list that are no files */
   gconv_texts exclude;    /* patterns */
   gconv_naming naming;    /* without the output and the names of filters */
-  gconv_rows_format rows; /* of --format, if that is not for images */
+  gconv_rows_format rows; /* the format of rows by --format, if that is not for images */
   int depth;              /* a gconv_type, GCONV_DEPTH_I16 or _F16, or -1: as the input */
   int png_level;          /* -1: not given */
 
@@ -40,13 +40,13 @@ typedef struct gconv_job_settings {
   int combine;         /* a gconv_combine, or GCONV_COMBINE_MOSAIC; -1: not given */
   int range;           /* a gconv_range, or -1: not given */
   gconv_numbers mean, std;
-  int layout;         /* of arrays: 0 is N x C x H x W, 1 N x H x W x C */
+  int layout;         /* layout of arrays: 0 is N x C x H x W, 1 N x H x W x C */
   uint64_t workspace; /* bytes; 0: not given */
 
   gconv_batch job;               /* options set some fields; job.c sets the others, also from `common` */
-  gconv_given_border border;     /* of filters, as the next field */
+  gconv_given_border border;     /* border of filters; so is the next field */
   gconv_options options;         /* pictures of banks use some of them */
-  gconv_network_options network; /* of banks */
+  gconv_network_options network; /* options of banks */
 
   gconv_area area;  /* --region; its mask is not set here */
   const char *mask; /* the path; NULL: not given */
@@ -55,7 +55,7 @@ typedef struct gconv_job_settings {
   gconv_shard shard;
   int timings; /* a gconv_timings_style */
 
-  gconv_windows windows; /* of a signal, as the next field */
+  gconv_windows windows; /* for signals; so is the next field */
   const char *raw;       /* its samples; NULL: not given */
   bool probabilities;    /* for pixels: probabilities instead of classes */
 

@@ -12,7 +12,7 @@
 typedef struct gconv_cases {
   gconv_dataset_options data; /* what options set; kind and inputs follow from the option that names the data */
   const char *targets;
-  gconv_windows windows;     /* of a signal */
+  gconv_windows windows;     /* windows of a signal */
   const char *raw;           /* its samples */
   int missing;               /* 0: not given, 1: mean, 2: drop */
   gconv_texts class_weights; /* "CLASS:W" */

@@ -115,7 +115,7 @@ static void run_on_stack(call *c) {
 /* Ends the process; all is written by now. Leaves out the destructors of libraries: a thread may still be starting CUDA,
  * whose driver must not end meanwhile. This is also faster. */
 static int end(int status) {
-#ifndef GCONV_ENDS_BY_EXIT /* of builds for tests, whose counters and sanitizers report in destructors */
+#ifndef GCONV_ENDS_BY_EXIT /* builds for tests set it: their counters and sanitizers report in destructors */
   fflush(NULL);
   _exit(status);
 #endif
@@ -130,7 +130,7 @@ int main(int count, char **words) {
   ask_for_warning();
   ask_for_few_queues();
   enlarge_stacks();
-#ifndef GCONV_WITHOUT_SANDBOX /* of builds for tests, which write counters and logs elsewhere */
+#ifndef GCONV_WITHOUT_SANDBOX /* builds for tests set it: they write counters and logs elsewhere */
   gconv_memory_limit_permit();
   gconv_sandbox_permit();
 #endif

@@ -17,7 +17,7 @@ typedef struct drawn {
   gconv_device *device;
   gconv_operation *operation;
   gconv_plan *plan;
-  int32_t height, width; /* of the input to which the shapes belong */
+  int32_t height, width; /* height and width of the input to which the shapes belong */
 } drawn;
 
 /* ---- Shapes ---- */

@@ -28,7 +28,7 @@ typedef struct gconv_synonym {
 typedef struct gconv_given {
   const gconv_option *option;
   const char *value; /* NULL if there is none; lives as long as the record */
-  void *record;      /* of the command */
+  void *record;      /* record of the command */
   void *field;       /* in the record: where the value belongs */
 } gconv_given;
 
@@ -55,7 +55,7 @@ struct gconv_option {
   const char *help;
   const char *also;              /* other names that are taken for it, with blanks between; NULL: none */
   const char *near;              /* names that people may try for something else: an error asks whether they mean this */
-  const gconv_synonym *synonyms; /* of values; NULL: none */
+  const gconv_synonym *synonyms; /* synonyms of values; NULL: none */
   const char *drawing;           /* shows what the values mean, in lines, for `gconv help NAME`; NULL: none */
   bool several;                  /* words that follow the value are further values, up to the next option */
   size_t noted;                  /* where in the record its name is noted, if it is the first such option; 0: nowhere */
@@ -105,7 +105,7 @@ typedef struct gconv_powers {
 /* What lies outside an image, by --border. */
 typedef struct gconv_given_border {
   gconv_border border;
-  double value; /* of constant */
+  double value; /* the value that `constant` has */
   bool given;
 } gconv_given_border;
 
@@ -192,7 +192,7 @@ bool gconv_option_takes_file(const gconv_option *option);
 
 /* A parsed command line. */
 typedef struct gconv_parsed {
-  void *record;         /* of the command */
+  void *record;         /* record of the command */
   gconv_texts operands; /* words that are no options */
   gconv_texts meanings; /* owns values that were given by synonyms */
   bool help;            /* --help was among them, and ended the parsing */

@@ -8,11 +8,11 @@
 
 /* Map and mask are of one size, with one number a pixel, u8 or u16; a channel of alpha may follow. */
 typedef struct gconv_overlay {
-  const char *path;         /* of the picture */
+  const char *path;         /* path of the picture */
   uint64_t labelled, wrong; /* pixels that the mask labels, and those that the map labels otherwise */
   const gconv_image *map, *mask;
   const int32_t *classes; /* the class of each number */
-  const uint8_t *colours; /* of the classes, R G B each */
+  const uint8_t *colours; /* colours of the classes, R G B each */
 } gconv_overlay;
 
 /* Returns the number of a pixel of a map or a mask. */

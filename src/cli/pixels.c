@@ -23,7 +23,7 @@ typedef struct compared {
 
 typedef struct evaluation {
   const gconv_pixels_task *task;
-  const gconv_common *common; /* of the task */
+  const gconv_common *common; /* the common settings of the task */
   gconv_main_job own;         /* if maps are not written: the model, and the operation that makes maps */
   gconv_device *device;       /* the same */
   gconv_chosen_device chosen;

@@ -7,7 +7,7 @@
 /* What is wanted. */
 typedef struct gconv_pixels_task {
   struct gconv_job_settings *job; /* the main job that makes the maps, if there is an output */
-  const gconv_common *common;     /* of the job */
+  const gconv_common *common;     /* the common settings of the job */
   const char *model;              /* the path of the network or machine */
   const char *masks;              /* masks to compare maps with, a file or a folder; NULL: none */
   bool dry_run;

@@ -11,7 +11,7 @@ typedef struct gconv_predictor {
   gconv_operation *operation;
   gconv_plan *plan;
   gconv_image in, out;                /* planar, f32; a frame for each case that is computed at a time */
-  size_t input_floats, output_floats; /* of a case */
+  size_t input_floats, output_floats; /* input floats and output floats of a case */
 } gconv_predictor;
 
 /* Network and device must outlive the predictor. */
@@ -27,7 +27,7 @@ enum { GCONV_CONFUSION_CLASSES = 4096 }; /* with these, the table takes 128 MB *
 
 /* Which classes were taken for which. */
 typedef struct gconv_confusion {
-  const char *const *names; /* of the classes */
+  const char *const *names; /* names of the classes */
   size_t classes, cases, right;
   gconv_texts others; /* owned: classes that the model does not know; their numbers follow the known classes' ... */
   size_t unknown;     /* ... and the number of their cases, which count as wrong, and are not in the table */
@@ -59,9 +59,9 @@ typedef struct gconv_prediction {
   size_t number, class;
   const float *targets;
   size_t taken_for;     /* a class; SIZE_MAX: the model has no classes */
-  double certainty;     /* of this class: an output, or a probability; NAN: not known */
-  const float *outputs; /* of a network */
-  double value;         /* of a support vector machine without classes */
+  double certainty;     /* certainty of this class: an output, or a probability; NAN: not known */
+  const float *outputs; /* outputs of a network */
+  double value;         /* value of a support vector machine without classes */
   size_t count;         /* the number of outputs; 1 for a value */
 } gconv_prediction;
 

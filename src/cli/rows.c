@@ -115,7 +115,7 @@ static size_t write_number(float number, char text[GCONV_NUMBER_LETTERS]) {
   double magnitude = fabs((double)number);
   if (!(magnitude >= 1e-4 && magnitude < 1e8))
     return (size_t)snprintf(text, GCONV_NUMBER_LETTERS, "%.9g", (double)number);
-  int e = -4; /* of the first digit */
+  int e = -4; /* exponent of the first digit */
   while (e < 7 && magnitude >= (e < 0 ? 1 / powers[-e - 1] : powers[e + 1]))
     e++;
   double scaled = magnitude * powers[8 - e], whole = floor(scaled), part = scaled - whole;

@@ -156,7 +156,7 @@ static void allow_gpus(sandbox *box, const gconv_common *common) {
 
 /* Removes what killed runs left of these files; does nothing without memory. */
 static void remove_leftovers(const char *const *paths, size_t count) {
-  enum { MOST_ENTRIES = 10000 }; /* of a folder: a few files are no reason to look through a large one */
+  enum { MOST_ENTRIES = 10000 }; /* the most entries of a folder: a few files are no reason to look through a large one */
   size_t removed, used = 0;
   char **files = calloc(count + 1, sizeof *files);
   for (size_t i = 0; files && i < count; i++)

@@ -12,7 +12,7 @@ typedef struct gconv_svm_settings {
   gconv_common common;
   gconv_cases cases;
   gconv_svm_options options; /* what options set */
-  int folds;                 /* of cross-validation; 0: none */
+  int folds;                 /* folds of cross-validation; 0: none */
   int shrinking;             /* 0: not given, 1: yes, 2: no */
   int scaling;               /* 0: not given, else gconv_svm_scaling + 1 */
   bool grid;
@@ -61,8 +61,8 @@ double gconv_svm_exponent(const gconv_powers *powers, size_t index);
 
 /* Numbers by which the time of a computation is estimated. */
 typedef struct gconv_svm_effort {
-  double values;   /* of the kernel */
-  double columns;  /* of a row */
+  double values;   /* number of values of the kernel */
+  double columns;  /* number of columns of a row */
   double machines; /* that can be trained at the same time; 0: predictions */
 } gconv_svm_effort;
 

@@ -19,9 +19,9 @@ typedef struct gconv_timings_total {
   FILE *out;
   int style;                    /* a gconv_timings_style: whether anything is printed */
   size_t inputs, failed;        /* inputs begun; inputs with a failed result */
-  uint64_t pixels;              /* of executed inputs */
+  uint64_t pixels;              /* pixels of executed inputs */
   gconv_timings_sum cold, warm; /* first executions of their plan, and the others */
-  char algorithm[32], math[16]; /* of the executions; "several" if they differ */
+  char algorithm[32], math[16]; /* algorithm and math of the executions; "several" if they differ */
 } gconv_timings_total;
 
 /* Brings *total up to date with one image, and prints a line of the table, or of JSON, for it. */

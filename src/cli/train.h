@@ -22,7 +22,7 @@ typedef struct gconv_data {
   gconv_dataset *all;        /* the data that are named */
   gconv_dataset *first;      /* the part that is learned, if some data are for validation; else NULL */
   gconv_dataset *validation; /* the other part, or other data; NULL: there is none */
-  gconv_texts paths;         /* of everything that is read */
+  gconv_texts paths;         /* paths of everything that is read */
 } gconv_data;
 
 typedef struct gconv_training_run {
@@ -35,7 +35,7 @@ typedef struct gconv_training_run {
   size_t epoch_count;
   gconv_epoch best;          /* the epoch of the best weights in this run; its number is 0 if there is none */
   size_t done;               /* complete epochs, with those before --resume */
-  double seconds;            /* of training */
+  double seconds;            /* seconds of training */
   const char *ended;         /* why training ended, a sentence */
   bool diverged;             /* training ended because it diverged */
   const char *chosen;        /* the algorithm and why; the trainer's */

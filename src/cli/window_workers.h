@@ -61,7 +61,7 @@ typedef struct gconv_window_run {
   uint64_t written; /* batches */
   bool stop;        /* a batch has failed: no more are wanted */
   gconv_status status;
-  gconv_message message; /* of the first failure */
+  gconv_message message; /* message of the first failure */
 } gconv_window_run;
 
 /* Makes the plan of a group for so many windows. */

@@ -12,9 +12,9 @@
 #include <string.h>
 
 enum {
-  FEW_WINDOWS = 8,          /* of the plan for batches that are not full */
+  FEW_WINDOWS = 8,          /* windows of the plan for batches that are not full */
   STAGES = 3,               /* reading, computing, writing */
-  MOST_FLOATS = 1 << 14,    /* of the largest window that one thread computes */
+  MOST_FLOATS = 1 << 14,    /* the most floats of a window that one thread computes */
   WEIGHTS_BYTES = 64 << 20, /* the most, for the copies of weights of all workers */
 };
 

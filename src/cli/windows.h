@@ -9,11 +9,11 @@
 typedef struct gconv_windows_task {
   const struct gconv_common *common; /* has one input, and an output */
   const char *network;               /* the path of its file */
-  gconv_network_options options;     /* of it */
+  gconv_network_options options;     /* options of the network */
   const char *raw;                   /* the samples of a signal without a header; NULL: it has one */
   gconv_windows windows;
-  const gconv_naming *naming; /* of the output */
-  gconv_rows_format format;   /* of the output, if --format is not for images */
+  const gconv_naming *naming; /* how the output is named */
+  gconv_rows_format format;   /* format of the output, if --format is not for images */
 } gconv_windows_task;
 
 /* Does the work, for a signal of any length in bounded memory. Returns the exit status. */

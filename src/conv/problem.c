@@ -129,7 +129,7 @@ typedef struct span {
 /* Finds the taps that lie on the image at some output. Taps between them and the anchor are kept, too. */
 static span find_span(int32_t size, int32_t outputs, int32_t stride, int32_t dilation, int32_t pad, int32_t dilated_anchor,
                       int32_t taps) {
-  int64_t anchor = dilated_anchor / dilation, least = pad - (int64_t)(outputs - 1) * stride; /* of tap * dilation */
+  int64_t anchor = dilated_anchor / dilation, least = pad - (int64_t)(outputs - 1) * stride; /* bounds of tap * dilation */
   int64_t first = least <= 0 ? 0 : (least + dilation - 1) / dilation, last = ((int64_t)size - 1 + pad) / dilation;
   first =
       first < pad / dilation ? first : pad / dilation; /* a first tap below the first row would need a negative padding */

@@ -19,7 +19,7 @@ typedef struct gconv_csv {
   gconv_lines lines;
   gconv_table *table;
   char separator;
-  gconv_csv_field *fields; /* of the line */
+  gconv_csv_field *fields; /* fields of the line */
   size_t count, room;
   size_t width;        /* fields of a row; 0 before the first line */
   uint64_t first_line; /* the line that set the width */

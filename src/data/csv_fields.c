@@ -138,7 +138,7 @@ static char find_separator(const char *text, size_t size, bool all) {
 
 gconv_status gconv_csv_choose_separator(gconv_csv *c, gconv_source *source, bool *named) {
   enum { SHOWN = 4096 };
-  static const char mark[] = "\xEF\xBB\xBF"; /* of UTF-8 */
+  static const char mark[] = "\xEF\xBB\xBF"; /* the byte order mark of UTF-8 */
   const uint8_t *bytes;
   size_t got;
   GCONV_TRY(gconv_source_peek(source, SHOWN, &bytes, &got));

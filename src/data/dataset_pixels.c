@@ -25,7 +25,7 @@ typedef struct pixel_set {
   gconv_dataset base;
   gconv_pictures inputs, masks;
   gconv_labels labels;
-  gconv_palette palette; /* of the first mask with a palette */
+  gconv_palette palette; /* palette of the first mask with a palette */
   uint8_t *colours;      /* owned: RGB of each class, or NULL */
   char *features;        /* owned */
   int32_t *classes;      /* owned, [VALUES]: the class of each number of a mask; -1: none */

@@ -61,7 +61,7 @@ static uint64_t count_ends(const char *text) {
 }
 
 gconv_status gconv_lines_next(gconv_lines *lines, bool *found) {
-  static const uint8_t mark[] = {0xEF, 0xBB, 0xBF}; /* of UTF-8 */
+  static const uint8_t mark[] = {0xEF, 0xBB, 0xBF}; /* the byte order mark of UTF-8 */
   bool quoted = false, first = lines->ends == 0 && lines->line == 0;
   lines->size = 0;
   lines->line = lines->ends + 1;

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 
-enum { GCONV_MOST_LINE_BYTES = 1 << 28 }; /* of a line of a table */
+enum { GCONV_MOST_LINE_BYTES = 1 << 28 }; /* the most bytes of a line of a table */
 
 /* Zero-initialise all but the source. */
 typedef struct gconv_lines {

@@ -14,7 +14,7 @@
 
 typedef struct gconv_pictures_cache {
   pthread_mutex_t lock;
-  uint64_t bytes, most; /* of decoded images */
+  uint64_t bytes, most; /* bytes of decoded images; the most that they may be */
   size_t hand;          /* the image that shrink() examines next */
 } gconv_pictures_cache;
 

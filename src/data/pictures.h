@@ -7,7 +7,7 @@
 typedef struct gconv_picture {
   char *path; /* owned */
   int32_t height, width, channels;
-  uint64_t bytes;    /* of the file */
+  uint64_t bytes;    /* bytes of the file */
   gconv_image image; /* decoded, or empty */
   int users;         /* calls that read it now */
   bool used;         /* it was used since the last visit of the cache's hand (shrink()) */
@@ -18,8 +18,8 @@ typedef struct gconv_pictures {
   gconv_picture *items;
   size_t count;
   bool gray;        /* gconv_pictures_get() converts to grey */
-  int32_t channels; /* of gconv_pictures_get(): 1 with `gray`; 3 if grey and RGB images are mixed; else as many as each image
-                       has */
+  int32_t channels; /* channels that gconv_pictures_get() gives: 1 with `gray`; 3 if grey and RGB images are mixed; else as
+                       many as each image has */
   struct gconv_pictures_cache *cache;
 } gconv_pictures;
 

@@ -9,11 +9,11 @@
 /* The uses of random numbers. Each use has its own numbers. */
 typedef enum gconv_random_use {
   GCONV_RANDOM_WEIGHTS, /* stream: the layer */
-  GCONV_RANDOM_ORDER,   /* of the cases; stream: the epoch */
-  GCONV_RANDOM_SPLIT,   /* of a data set */
+  GCONV_RANDOM_ORDER,   /* the order of the cases; stream: the epoch */
+  GCONV_RANDOM_SPLIT,   /* the split of a data set */
   GCONV_RANDOM_PATCHES, /* place, flips and turns; stream: the epoch */
-  GCONV_RANDOM_FOLDS,   /* of cross-validation; stream: its purpose */
-  GCONV_RANDOM_DRAW     /* of the cases of a class; stream: the class */
+  GCONV_RANDOM_FOLDS,   /* the folds of cross-validation; stream: its purpose */
+  GCONV_RANDOM_DRAW     /* which cases of a class are drawn; stream: the class */
 } gconv_random_use;
 
 /* Returns 64 random bits: number `index` of a stream. Each use has 2^56 streams. */

@@ -8,7 +8,7 @@
 /* Zero-initialise before first use. */
 typedef struct gconv_signal {
   gconv_store store; /* floats, samples x channels */
-  size_t samples;    /* of a channel */
+  size_t samples;    /* samples of a channel */
   int32_t channels;
 } gconv_signal;
 

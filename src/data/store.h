@@ -10,7 +10,7 @@ enum { GCONV_STORE_MEMORY = 1 << 30 }; /* bytes in memory, unless the store has 
  * gconv_store_finish() maps. Zero-initialise before first use. */
 typedef struct gconv_store {
   uint64_t size;  /* bytes that were appended, without dropped ones */
-  uint64_t limit; /* of bytes in memory; 0: GCONV_STORE_MEMORY */
+  uint64_t limit; /* the most bytes in memory; 0: GCONV_STORE_MEMORY */
   uint8_t *bytes; /* all bytes, or those that are not in the file yet; in the end, maybe the mapped file */
   size_t used;    /* how much of `bytes` is in use, before the store is mapped */
   size_t room;

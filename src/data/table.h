@@ -42,8 +42,8 @@ typedef struct gconv_table {
 
   const char *path;
   size_t cases, columns, outputs;  /* outputs: the targets of a case; 0 with labels or without targets */
-  int32_t channels, height, width; /* of an input; set by the syntax, or columns x 1 x 1 */
-  int32_t target_shape[3];         /* of the targets, if they are images; else zeros */
+  int32_t channels, height, width; /* channels, height and width of an input; set by the syntax, or columns x 1 x 1 */
+  int32_t target_shape[3];         /* shape of the targets, if they are images; else zeros */
   bool sparse;                     /* rows are lists of entries */
   gconv_store inputs;  /* cases x columns doubles, converted to floats at the end; NaN is missing. Sparse: gconv_entry */
   gconv_store ends;    /* sparse: uint64_t, the end of each row in inputs */

@@ -127,7 +127,7 @@ gconv_status gconv_copy_on_device(const gconv_image *from, const gconv_image *to
 typedef struct transfer {
   const gconv_image *device, *host;
   size_t dense;  /* bytes of samples in a row; from there to the device's row_bytes is a gap */
-  size_t bytes;  /* of all rows on the device */
+  size_t bytes;  /* bytes of all rows on the device */
   bool straight; /* the host has the bytes in the same places */
 } transfer;
 

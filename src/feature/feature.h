@@ -104,9 +104,9 @@ enum { GCONV_FEATURE_SPARE = 4 }; /* planes for intermediate results of features
  * and x may be negative, as far as the plane has a rim. */
 struct gconv_feature_work {
   const gconv_feature_list *list;
-  int32_t height, width;    /* of the image */
+  int32_t height, width;    /* height and width of the image */
   int32_t y, x;             /* the tile's first pixel in the image */
-  int32_t rows, columns;    /* of the tile */
+  int32_t rows, columns;    /* rows and columns of the tile */
   size_t pitch, plane_size; /* floats */
   float *memory;            /* owned */
   float *source;            /* the image, less `origin` */

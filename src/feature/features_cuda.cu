@@ -22,7 +22,7 @@ struct gconv_feature_gpu {
   gconv_device *device;
   const gconv_feature_list *list;
   gconv_image like;
-  int32_t channels, rows; /* of a band */
+  int32_t channels, rows; /* channels and rows of a band */
   gconv_timeline line;
   gconv_feature_taps *taps; /* owned: one for each scale */
   void *raw;                /* in memory of the device, as all below: pixels */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FEATURES = 512 /* of a channel */, LARGEST_SIGMA = 64 };
+enum { MOST_FEATURES = 512 /* the most features of a channel */, LARGEST_SIGMA = 64 };
 
 static const double LEAST_SIGMA = 0.1;
 

@@ -183,7 +183,7 @@ double gconv_moments_product(const gconv_moments *m, size_t a, size_t b) {
   size_t columns = (size_t)m->columns;
   int32_t row = (int32_t)(a / columns), column = (int32_t)(a % columns);
   int32_t down = (int32_t)(b / columns) - row, across = (int32_t)(b % columns) - column;
-  int32_t first = across < 0 ? column + across : column; /* of the pair's left tap */
+  int32_t first = across < 0 ? column + across : column; /* column of the left tap of the first pair */
   return m->products[*place_of(m, down, across) + (size_t)row * (size_t)pairs_across(m, across) + (size_t)first];
 }
 

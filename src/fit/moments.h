@@ -28,7 +28,7 @@ typedef struct gconv_moments {
   double *cross;    /* owned: [taps]: of t * x */
   double *sums;     /* owned: [taps]: of x */
   double target;    /* the sum of t */
-  double squares;   /* of t * t */
+  double squares;   /* sum of t * t */
   uint64_t samples; /* windows that count */
   uint64_t clipped; /* windows that do not */
   gconv_moments_work *work;

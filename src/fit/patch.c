@@ -39,7 +39,7 @@ static gconv_windows count_windows(const gconv_fit_patch *p, int32_t rows, int32
 /* ---- Residuals ------------------------------------------------------------------------------------------------------- */
 
 typedef struct neighbours {
-  double products, squares; /* of residuals e: sum of e_i e_j of neighbours; half the sum of their e_i^2 + e_j^2 */
+  double products, squares; /* sums over neighbouring residuals: e_i e_j; half of e_i^2 + e_j^2 */
   uint64_t pairs;
 } neighbours;
 

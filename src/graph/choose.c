@@ -15,8 +15,8 @@ const char *gconv_math_name(gconv_math math) {
 /* How an algorithm would solve a layer. */
 typedef struct layer_candidate {
   gconv_layer_problem
-      problem;        /* of one execution: as many images as its workspace allows, and the math that it computes in */
-  double estimate_ms; /* of all images */
+      problem; /* problem of one execution: as many images as its workspace allows, and the math that it computes in */
+  double estimate_ms; /* estimated milliseconds for all images */
 } layer_candidate;
 
 /* Returns the bytes of workspace. On the CPU, each thread has one; four are counted, so that choices do not depend on the

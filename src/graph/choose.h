@@ -12,8 +12,8 @@ GCONV_C_BEGIN
 
 /* A problem and the algorithm that solves it. */
 typedef struct gconv_layer_choice {
-  gconv_layer_problem whole;   /* of the whole tensor */
-  gconv_layer_problem problem; /* of one execution: problem.images at a time; by rows, the rows that it needs */
+  gconv_layer_problem whole;   /* the problem of the whole tensor */
+  gconv_layer_problem problem; /* problem of one execution: problem.images at a time; by rows, the rows that it needs */
   int32_t images;              /* in all */
   int32_t chosen_for;          /* the number of images that auto chooses for */
   const gconv_layer_algorithm *algorithm;

@@ -17,11 +17,11 @@ enum { GCONV_GRAPH_MOST_NODES = 16384, GCONV_GRAPH_MOST_VALUES = 1 << 17 };
 /* What flows between nodes. */
 typedef struct gconv_graph_value {
   char *name;          /* owned; not printable by itself */
-  gconv_tensor tensor; /* of constants, with owned data; of inputs, type and shape as the file says: see `said` */
+  gconv_tensor tensor; /* for constants, with owned data; of inputs, type and shape as the file says: see `said` */
   bool constant, input;
   bool taken;    /* a node takes it, or it is an output */
-  bool external; /* of constants: the numbers are in a file beside the model */
-  bool said;     /* of inputs: the file says the shape. Sizes that it leaves open are 0 */
+  bool external; /* for constants: the numbers are in a file beside the model */
+  bool said;     /* for inputs: the file says the shape. Sizes that it leaves open are 0 */
   int32_t maker; /* the number of the node that makes it; -1: none */
 } gconv_graph_value;
 

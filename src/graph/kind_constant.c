@@ -13,7 +13,7 @@
 typedef struct settings {
   int64_t start, end, to;
   bool has_end;
-  gconv_tensor_type type; /* of ConstantOfShape */
+  gconv_tensor_type type; /* type of ConstantOfShape */
   uint64_t bits;          /* the bits of its element */
 } settings;
 

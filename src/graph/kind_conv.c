@@ -39,7 +39,7 @@ typedef struct axis {
 
 /* Returns number `i` of a list that has one for each of `axes` axes, for axis `which`; `otherwise` if there is none. */
 static int64_t number_of(const gconv_node_integers *list, int32_t axes, int32_t which, int64_t otherwise) {
-  const int32_t first = AXES - axes; /* of one dimension, the width */
+  const int32_t first = AXES - axes; /* for one dimension: the width */
   return list->count > 0 && which >= first ? list->number[which - first] : otherwise;
 }
 

@@ -13,7 +13,7 @@ enum { DIMENSIONS = 3, LARGEST_WINDOW = 1 << 20 };
 typedef enum member { LARGEST, AVERAGE } member;
 
 typedef struct settings {
-  int32_t count; /* of dimensions that windows have */
+  int32_t count; /* count of dimensions that windows have */
   int64_t kernel[DIMENSIONS], stride[DIMENSIONS], dilation[DIMENSIONS], before[DIMENSIONS], after[DIMENSIONS];
   gconv_auto_pad padding;
   bool rounds_up, counts_padding;

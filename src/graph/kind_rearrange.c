@@ -10,7 +10,7 @@
 
 typedef struct settings {
   int64_t axis, block, parts;
-  bool columns_first; /* of DepthToSpace: mode CRD */
+  bool columns_first; /* for DepthToSpace: mode CRD */
   bool has_list;
   gconv_node_integers list, starts, ends; /* list: perm of Transpose, split of Split, axes of Slice */
 } settings;

@@ -84,7 +84,7 @@ typedef struct reduction {
   bool last;
   int32_t kept, reduced;
   int64_t kept_shape[GCONV_TENSOR_AXES], kept_step[GCONV_TENSOR_AXES], shape[GCONV_TENSOR_AXES], step[GCONV_TENSOR_AXES];
-  int64_t count; /* of the elements that make one */
+  int64_t count; /* number of elements that make one result */
 } reduction;
 
 /* The place of element number `i` of axes. */
@@ -171,7 +171,7 @@ static double log_of_exp(const reduction *r, int64_t first, double largest) {
   double sum = 0;
   for (int64_t i = 0; i < r->count; i++)
     sum += exp((double)in[place(r->reduced, r->shape, r->step, i)] - from);
-  return sum > 0 || sum != sum ? log(sum) + from : -INFINITY; /* of no elements */
+  return sum > 0 || sum != sum ? log(sum) + from : -INFINITY; /* -INFINITY: there are no elements */
 }
 
 static double finish(const reduction *r, int64_t first, double sum) {

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_TAPS = 1 << 20 /* of an output */ };
+enum { MOST_TAPS = 1 << 20 /* the most taps of an output */ };
 static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
 static const char *const coordinate_names[] = {
     "half_pixel",         "pytorch_half_pixel",   "align_corners",        "asymmetric",
@@ -26,7 +26,7 @@ typedef struct settings {
   bool antialias, excludes;
   float cubic, outside;
   gconv_node_integers axes;        /* none: all */
-  float scales[GCONV_TENSOR_AXES]; /* of Upsample's attribute */
+  float scales[GCONV_TENSOR_AXES]; /* scales of Upsample's attribute */
   int32_t scale_count;
 } settings;
 
@@ -38,7 +38,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   const gconv_onnx_attribute *named = gconv_onnx_find_attribute(node, "mode");
   s->coordinates = opset < 11 ? GCONV_RESIZE_ASYMMETRIC : GCONV_RESIZE_HALF_PIXEL;
   s->rounding = opset < 11 ? GCONV_RESIZE_FLOOR : GCONV_RESIZE_PREFER_FLOOR;
-  if (named && named->text && strcmp(named->text, "bilinear") == 0) /* of Upsample, opset 1 to 7 */
+  if (named && named->text && strcmp(named->text, "bilinear") == 0) /* Upsample says so, in opset 1 to 7 */
     s->mode = GCONV_RESIZE_LINEAR;
   else
     GCONV_TRY(gconv_node_attribute_choice(node, "mode", modes, &s->mode));
@@ -213,7 +213,7 @@ typedef struct job {
   const taps *taps;
   const float *in;
   float *out;
-  int64_t in_size, out_size, inner; /* of the axis; elements between neighbours */
+  int64_t in_size, out_size, inner; /* sizes of the axis; elements between its neighbours */
 } job;
 
 /* Makes neighbours along the last axis. */

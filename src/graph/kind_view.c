@@ -9,7 +9,7 @@
 
 typedef struct settings {
   int64_t axis;
-  bool zeros;                 /* of Reshape: a size of 0 is 0, not the size of the input */
+  bool zeros;                 /* for Reshape: a size of 0 is 0, not the size of the input */
   bool given;                 /* the axes are an attribute */
   gconv_node_integers listed; /* the axes, if given */
 } settings;

@@ -18,7 +18,7 @@ GCONV_C_BEGIN
 /* How nodes are to be computed. */
 typedef struct gconv_graph_options {
   const gconv_device *device;
-  const char *algorithm, *without; /* of convolutions: as in gconv_network_options */
+  const char *algorithm, *without; /* for convolutions: as in gconv_network_options */
   gconv_math math;
   size_t workspace_bytes; /* 0: the default */
   bool any_size;          /* the image may have another height and width than the model says */
@@ -40,7 +40,7 @@ typedef struct gconv_node_work {
   const gconv_tensor *const *in;
   gconv_tensor *const *out;
   gconv_threads *threads; /* for run() and workspace(); NULL while constants are folded: then compute in this thread */
-  void *workspace;        /* of workspace() bytes, for run() and cuda() */
+  void *workspace;        /* memory of workspace() bytes, for run() and cuda() */
   void *stream;           /* cudaStream_t of the GPU, for cuda(); NULL in all other functions */
   const gconv_graph_options *options;
   gconv_node_fused fused; /* all 0 for kinds that do not fuse */
@@ -76,7 +76,7 @@ typedef struct gconv_node_kind {
   uint32_t unread; /* a bit for each input of which at most the shape is read, such as input 0 of Shape */
   gconv_node_memory memory;
   gconv_node_reach reach;
-  const gconv_onnx_rule *rules; /* of its attributes */
+  const gconv_onnx_rule *rules; /* rules of its attributes */
   int32_t code;                 /* which member of its family it is */
   size_t settings_bytes;        /* what parse() gets, zeroed, and gconv_release() frees afterwards */
   /* Reads the attributes. NULL if there are none to read. */

@@ -286,7 +286,7 @@ static gconv_status take_node(void *context, const gconv_onnx_node *n) {
 /* The state of sorting: depth first, with a stack, as a file may have a chain of all nodes. */
 typedef struct sorting {
   const gconv_graph *graph;
-  int32_t *place;       /* of each node in the new order; -1: none yet; -2: begun */
+  int32_t *place;       /* place of each node in the new order; -1: none yet; -2: begun */
   int32_t *stack, *at;  /* nodes that were begun, and the next of their inputs */
   int32_t depth, count; /* count: nodes with a place */
 } sorting;

@@ -14,7 +14,7 @@ typedef struct placing {
   int32_t *last_use;     /* the last step that reads it; `step_count` of outputs; -1: none */
   int32_t *maker;        /* the step that makes it; -1: none */
   int32_t *part_of;      /* the joined result that it is a part of; -1: none */
-  int32_t *joined_block; /* of joined results: the block; -1: none yet */
+  int32_t *joined_block; /* for joined results: the block; -1: none yet */
   size_t *part_at;       /* owned: the bytes before it in that result */
   bool *inside;          /* owned: it is a part, or a view of one: nothing may overwrite it */
 } placing;
@@ -121,7 +121,7 @@ static void place_output(gconv_graph_plan *p, placing *l, int32_t number, int32_
   const int32_t value = s->out[i];
   if (i == 0 && s->node->kind->memory == GCONV_MEMORY_VIEW) {
     s->view = true;
-    if (p->block_of[s->in[0]] < 0) { /* of a constant */
+    if (p->block_of[s->in[0]] < 0) { /* a constant has no block */
       p->tensors[value].data = p->tensors[s->in[0]].data;
       return;
     }

@@ -12,7 +12,7 @@ typedef struct gconv_solver {
   gconv_layer_choice choice;
   bool constant, packed;
   float *weights; /* owned: K x C / groups x R x S weights, K biases, and what the algorithm prepares (layer_problem.h) */
-  size_t weight_count; /* of all of these */
+  size_t weight_count; /* number of all these weights */
   float *there;        /* on a GPU: owned, a copy of the weights; else NULL */
   void *state;         /* on a GPU: what the algorithm acquired; NULL: nothing */
 } gconv_solver;

@@ -25,7 +25,7 @@ struct gconv_graph_tiles {
   range *needed;                  /* owned: of each value, while needs are followed */
   int64_t *up[AXES], *down[AXES]; /* owned: the element of a value is the input's, times up / down; 0: it has none */
   gconv_graph_cut cut;
-  int64_t in[AXES], channels, filters; /* of the image as the graph gets it, and of its result */
+  int64_t in[AXES], channels, filters; /* shape of the image as the graph gets it; its channels; channels of the result */
   int64_t size[AXES], stride[AXES], scale_up[AXES], scale_down[AXES];
   tile *tiles[AXES]; /* owned */
   int64_t count[AXES];

@@ -29,7 +29,7 @@ enum {
 
 typedef struct directory {
   size_t at, entries;
-  size_t bytes; /* of the count and the entries; of the main directory, also of the position of the next one */
+  size_t bytes; /* bytes of the count and the entries; of the main directory, also of the position of the next one */
 } directory;
 
 enum { MOST_DIRECTORIES = 4 }; /* main, camera, GPS, interoperability */

@@ -84,7 +84,7 @@ bool gconv_row_reader_may_be_jpeg(const gconv_row_reader *reader);
 
 /* The next rows of an image: as samples, or as the bytes that encode them in the file. */
 typedef struct gconv_part {
-  int32_t count;       /* of samples: the rows; of bytes: the rows that end with these bytes, possibly none */
+  int32_t count;       /* with samples: the number of rows; with bytes: of rows that end with these bytes, possibly none */
   const void *samples; /* rows, row_bytes apart; NULL: the part is `bytes` */
   size_t row_bytes;
   const void *above; /* with samples: the samples of the row above, if that came as bytes; else NULL */

@@ -23,7 +23,7 @@ void gconv_huffman_codes(const uint8_t *lengths, int symbols, uint16_t *codes);
 /* The workspace of the functions below. */
 typedef struct gconv_huffman_room {
   uint64_t sorted[GCONV_HUFFMAN_SYMBOLS];  /* the used symbols as count << 16 | symbol, in ascending order */
-  uint64_t weights[GCONV_HUFFMAN_SYMBOLS]; /* of the inner nodes */
+  uint64_t weights[GCONV_HUFFMAN_SYMBOLS]; /* weights of the inner nodes */
   int parents[2 * GCONV_HUFFMAN_SYMBOLS], depths[GCONV_HUFFMAN_SYMBOLS];
   int of_length[GCONV_HUFFMAN_SYMBOLS + 1]; /* how many codes there are of each length */
 } gconv_huffman_room;

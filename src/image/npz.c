@@ -5,7 +5,7 @@
 
 typedef struct npz_state {
   gconv_zip zip;
-  gconv_source content; /* of the member */
+  gconv_source content; /* content of the member */
   gconv_reader array;   /* which reads it */
 } npz_state;
 
@@ -24,7 +24,7 @@ static gconv_status open_npz(gconv_reader *reader) {
   reader->out_of_order = state->array.out_of_order;
   size_t bytes = gconv_npy_bytes(&state->array);
   if (state->content.position + bytes == member->size) {
-    gconv_zip_free(&state->zip); /* of a large archive, the directory is large */
+    gconv_zip_free(&state->zip); /* the directory of a large archive is large */
     return GCONV_OK;
   }
   return gconv_fail(GCONV_BAD_FILE, "%s: its header promises %zu bytes of elements, but the archive has %llu",

@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <zlib.h>
 
-enum { MOST_BYTES = GCONV_MOST_METADATA }; /* of a chunk, and of what it is inflated to */
+enum { MOST_BYTES = GCONV_MOST_METADATA }; /* the most bytes of a chunk, and of its inflated data */
 
 static const char xmp_keyword[] = "XML:com.adobe.xmp", comment_keyword[] = "Comment", raw_keyword[] = "Raw profile type ";
 

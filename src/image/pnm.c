@@ -9,8 +9,8 @@
 #include <string.h>
 
 typedef struct pnm_state {
-  gconv_image header; /* of the image at hand */
-  int32_t row;        /* of the image at hand: the next to read */
+  gconv_image header; /* header of the image at hand */
+  int32_t row;        /* next row of the image at hand to be read */
   int32_t image;      /* its number in the file, from 0 */
   int kind;           /* 1 to 7, the digit of the magic */
   uint32_t maxval;    /* 1 to 65535 */
@@ -19,7 +19,7 @@ typedef struct pnm_state {
   float *fractions;   /* owned; sample -> sample / maxval, if the image is f32; else NULL */
   uint32_t levels_of, fractions_of;
   int32_t tables; /* number of tables made that are larger than their image, since the first image */
-  uint8_t *bits;  /* of P4: a row, 8 pixels a byte */
+  uint8_t *bits;  /* for P4: a row, 8 pixels a byte */
 } pnm_state;
 
 /* ---- Reading ---- */

@@ -19,7 +19,7 @@ typedef struct gconv_row_band {
   gconv_row_reader *reader; /* owned */
   uint8_t *window;          /* owned */
   int32_t wanted, end;      /* the rows of the band */
-  gconv_status status;      /* of reading them */
+  gconv_status status;      /* status of reading the rows */
   char *why;                /* owned */
 } gconv_row_band;
 

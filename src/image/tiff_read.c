@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_UNKNOWN = 256 }; /* of a directory: at each, libtiff sorts all unknown tags so far */
+enum { MOST_UNKNOWN = 256 }; /* the most unknown tags of a directory: at each, libtiff sorts all unknown tags so far */
 
 /* ---- Pages ---- */
 

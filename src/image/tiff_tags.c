@@ -23,7 +23,7 @@ typedef enum fate {
 typedef struct known_tag {
   uint16_t first, last;
   fate fate;
-  uint16_t type; /* of tags that are kept */
+  uint16_t type; /* type of tags that are kept */
   const char *name;
 } known_tag;
 
@@ -79,7 +79,7 @@ static const known_tag known_tags[] = {
     {40965, 40965, ELSEWHERE, 0, NULL},
     {42112, 42112, PLACE, GCONV_TIFF_ASCII, "GDAL_METADATA"},
     {42113, 42113, NUMBER, GCONV_TIFF_ASCII, "GDAL_NODATA"},
-    {50674, 50674, OF_FILE, 0, NULL}, /* of LERC */
+    {50674, 50674, OF_FILE, 0, NULL}, /* LERC */
     {50838, 50838, LAYOUT, GCONV_TIFF_LONG, "IJMetadataByteCounts"},
     {50839, 50839, LAYOUT, GCONV_TIFF_BYTE, "IJMetadata"},
     {50844, 50844, PLACE, GCONV_TIFF_DOUBLE, "RPCCoefficient"},

@@ -17,7 +17,7 @@
 enum {
   STRIP_BYTES = 256 << 10,
   SLOTS_PER_THREAD = 2,
-  ZLIB_HEAD = 2, /* of a stream, before the blocks of deflate */
+  ZLIB_HEAD = 2, /* bytes before the blocks of deflate in a stream */
   ZLIB_TAIL = 4,
   ZSTD = 50000,       /* the number of the compression */
   ZSTD_LEVEL = 65564, /* the tag of libtiff */
@@ -56,7 +56,7 @@ typedef struct state {
   /* The strips being compressed. */
   const uint8_t *rows;
   size_t stride;
-  int32_t count; /* of their rows */
+  int32_t count; /* number of their rows */
 } state;
 
 /* ---- A page's tags ---- */

@@ -9,9 +9,9 @@
 typedef struct gconv_padding_job {
   gconv_border border;
   float outside;           /* the constant of border constant */
-  int32_t height, width;   /* of the whole input */
+  int32_t height, width;   /* height and width of the whole input */
   int32_t in_rows;         /* rows of the input that are in memory, from row in_first on */
-  int32_t rows, columns;   /* of the padded tensor, as far as it is made */
+  int32_t rows, columns;   /* rows and columns of the padded tensor, as far as it is made */
   int64_t in_first, first; /* in_first: the first row in memory; first: the first row that is made */
   int32_t first_column;    /* the first column that is made, which is outside or 0 */
 } gconv_padding_job;

@@ -16,8 +16,8 @@ typedef struct axis {
   const char *name;
   int32_t size, taps, stride, dilation;
   gconv_layer_padding padding;
-  int32_t before, after; /* of explicit padding; `before` becomes the resolved value */
-  int32_t anchor;        /* of same padding: the tap that goes over the pixels */
+  int32_t before, after; /* before and after of explicit padding; `before` becomes the resolved value */
+  int32_t anchor;        /* for same padding: the tap that goes over the pixels */
   int32_t outputs;
 } axis;
 

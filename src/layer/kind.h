@@ -20,7 +20,7 @@ typedef struct gconv_layer_input {
 
 /* ---- Verification ---- */
 
-#define GCONV_UNIT 0x1p-24 /* of rounding to float32 */
+#define GCONV_UNIT 0x1p-24 /* the largest relative error of rounding to float32 */
 
 /* A tensor in float64, and how far a correct program may be from each value; both owned, in one piece. */
 typedef struct gconv_field {

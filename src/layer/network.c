@@ -75,7 +75,7 @@ static gconv_status copy_numbers(const float *numbers, int32_t count, int32_t ch
 
 /* Returns how many channels of an image the first layer gets. */
 static int32_t taken_channels(const gconv_image *like, const gconv_network_operation *operation) {
-  const gconv_layer *first = &operation->layers[0]; /* of a graph, there is none */
+  const gconv_layer *first = &operation->layers[0]; /* a graph has none */
   bool alpha = like->alpha && like->channels > 1;
   if (operation->graph && operation->channels == 0)
     return like->channels - alpha;

@@ -18,9 +18,9 @@ typedef struct gconv_input {
   gconv_type type;
   bool planar;
   int32_t images, channels, height, width; /* N, C, H, W of the tensor: alpha that is left out is not counted */
-  int32_t rows;                            /* of the tensor of one execution: the height; by rows, what an execution needs */
-  int32_t file_channels;                   /* of the image */
-  float *mean, *std;                       /* owned: C of each; NULL: 0, 1 */
+  int32_t rows;          /* rows of the tensor of one execution: the height; by rows, what an execution needs */
+  int32_t file_channels; /* channels of the image in the file */
+  float *mean, *std;     /* owned: C of each; NULL: 0, 1 */
 } gconv_input;
 
 /* Where the rows of one execution lie in a whole tensor, if its first output row is `first`: from first * scale - shift on.
@@ -39,19 +39,19 @@ typedef struct gconv_step {
   gconv_layer_kind kind;
   size_t layer;                /* the number of its layer, from 0 on */
   bool pads;                   /* it pads the input of its layer, which the next step solves (border.c) */
-  gconv_border border;         /* of a step that pads */
+  gconv_border border;         /* border of a step that pads */
   float outside;               /* the constant of border constant */
   bool softmax;                /* softmax is applied to the output of the algorithm */
-  gconv_layer_problem whole;   /* of the whole tensor */
-  gconv_layer_problem problem; /* of one execution: problem.images at a time; by rows, the rows that it needs */
+  gconv_layer_problem whole;   /* the problem of the whole tensor */
+  gconv_layer_problem problem; /* problem of one execution: problem.images at a time; by rows, the rows that it needs */
   gconv_band out_band;         /* by rows: of the rows that the step yields */
   int32_t images;              /* in all */
   int32_t chosen_for;          /* the number of images that auto chooses for */
-  int32_t out_channels;        /* of its output: K; C * K if it is applied to each channel */
+  int32_t out_channels;        /* channels of its output: K; C * K if it is applied to each channel */
   const gconv_layer_algorithm *algorithm;
   size_t workspace_bytes;
   float *weights;      /* owned: as in layer_problem.h; NULL without an algorithm */
-  size_t weight_count; /* of `weights`, with what the algorithm prepared */
+  size_t weight_count; /* number of `weights`, with what the algorithm prepared */
   gconv_layer_info info;
 } gconv_step;
 
@@ -62,8 +62,8 @@ typedef struct gconv_network_operation {
   size_t count;
   const gconv_graph *graph;      /* a network without layers; else NULL. It belongs to the caller */
   int32_t graph_outputs;         /* channels of what the graph makes */
-  int32_t channels;              /* of images that a gconv_network was made for; 0: as the first layer says */
-  int32_t height, width;         /* of images that a gconv_network was made for; 0: any size */
+  int32_t channels;              /* for images that a gconv_network was made for; 0: as the first layer says */
+  int32_t height, width;         /* for images that a gconv_network was made for; 0: any size */
   bool told;                     /* a warning told of images of another size; changed atomically */
   gconv_network_options options; /* mean, std and names are copies */
 } gconv_network_operation;
@@ -96,7 +96,7 @@ extern const gconv_network_type gconv_network_type_cuda;
 
 struct gconv_network_plan {
   gconv_plan base;
-  gconv_options before; /* of the stage on the host that makes images grey, if `grays` */
+  gconv_options before; /* options of the stage on the host that makes images grey, if `grays` */
   bool grays;
   gconv_image seen; /* header of the input after that stage */
   gconv_image out;  /* header of the maps that an execution makes: of all rows, or of some */
@@ -114,7 +114,7 @@ struct gconv_network_plan {
   int32_t filters;  /* K of the last bank: results of argmax are modulo K */
   char *reasons;    /* why these algorithms: lines of text */
   const gconv_network_type *type;
-  void *run; /* of `type`, made by prepare() */
+  void *run; /* the run that prepare() of `type` made */
 };
 
 /* Returns the number of executions that a step takes. */

@@ -16,7 +16,7 @@ typedef struct cpu_run {
   float *input;     /* the input tensor, if the image is none itself; NULL until it is needed */
   float *middle[2]; /* the tensors between layers, in turn, and before combining; NULL: not needed */
   uint8_t *workspace;
-  size_t workspace_bytes; /* of each thread */
+  size_t workspace_bytes; /* workspace bytes of each thread */
 } cpu_run;
 
 static void release(void *memory) {
@@ -182,7 +182,7 @@ typedef struct padded_planes {
   gconv_padding_job how;
   const float *in;
   float *out;
-  size_t parts; /* of a plane */
+  size_t parts; /* parts of a plane */
 } padded_planes;
 
 static void fill_columns(const gconv_padding_job *how, const float *in, int32_t begin, int32_t end, float *out) {
@@ -246,7 +246,7 @@ typedef struct softmax_job {
   float *tensor;
   int64_t plane;
   int32_t filters;
-  size_t parts; /* of a plane */
+  size_t parts; /* parts of a plane */
 } softmax_job;
 
 static void softmax_part(void *context, size_t turn, int thread) {
@@ -285,7 +285,7 @@ typedef struct combine_job {
   const gconv_network_plan *network;
   const float *in;
   float *out;
-  size_t parts; /* of a plane */
+  size_t parts; /* parts of a plane */
 } combine_job;
 
 /* Combines a part of a plane of the output. */

@@ -20,8 +20,8 @@ struct network_run {
   void *kept; /* the input of the first layer, in place of buffers[0], if a later layer needs it; else NULL */
   void *workspace;
   float *normal;   /* means, then deviations, if layers in one kernel normalise pixels */
-  float **weights; /* of the steps */
-  void **states;   /* of the steps, as acquire() made them */
+  float **weights; /* weights of the steps */
+  void **states;   /* states of the steps, as acquire() made them */
 };
 
 static void release(void *memory) {

@@ -17,11 +17,11 @@ enum { GCONV_MOSAIC_GAP = 2 }; /* black pixels between tiles */
 typedef struct gconv_presenter {
   gconv_presentation kind;
   gconv_tone tone;
-  int32_t height, width;  /* of a tile */
+  int32_t height, width;  /* height and width of a tile */
   int32_t planes;         /* that make a tile: 1 or 3 */
   int32_t plane_step;     /* channels of the maps from one plane of a tile to the next */
   int32_t tiles, columns; /* tiles: in all; columns: tiles side by side */
-  int32_t channels;       /* of a pixel of an output */
+  int32_t channels;       /* channels of a pixel of an output */
   bool alpha;             /* the last channel is the input's alpha, which the caller puts there */
   uint8_t *colours;       /* owned: a pixel for each label, or class */
   gconv_survey *surveys;  /* owned, [tiles]: by rows, in the first pass */

@@ -33,7 +33,7 @@ typedef struct note {
 
 struct gconv_manifest {
   char *folder; /* "", or ending with a slash */
-  char *path;   /* of the manifest to which the run appends */
+  char *path;   /* path of the manifest to which the run appends */
   uint64_t job;
   note *records; /* sorted by path once all are read; a result may have several records */
   size_t count;

@@ -120,7 +120,7 @@ typedef struct gconv_need {
  * (GCONV_UNSUPPORTED); without `measure`, `execute` is measured. Arguments were checked by plan.c: an input has pixels and
  * the shape of plan->like, and outputs have pixels and the shapes of plan->outputs. */
 struct gconv_plan_type {
-  size_t bytes;                   /* of a plan */
+  size_t bytes;                   /* bytes of a plan */
   void (*free)(gconv_plan *plan); /* frees all but the outputs' headers; also after fill_plan() failed */
   gconv_status (*execute)(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings);
 

@@ -208,11 +208,11 @@ gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *optio
 typedef struct after_job {
   const gconv_options *options;
   gconv_image *raw, *out;
-  int channels, colours; /* of a row of `raw`: samples of a pixel; how many are colours */
+  int channels, colours; /* samples of a pixel of `raw`; how many of them are colours */
   float (*limits)[2];    /* smallest and largest finite colour of each turn */
   atomic_llong others;   /* how many colours are NaN or infinite, if limits are needed */
-  float low, high;       /* of the current frame */
-  int64_t first_plane;   /* of the current frame */
+  float low, high;       /* the range of the current frame */
+  int64_t first_plane;   /* first plane of the current frame */
 } after_job;
 
 /* Returns whether a plane is alpha. It is only converted. */

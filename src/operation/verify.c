@@ -89,7 +89,7 @@ static gconv_verification compare_sample(const gconv_comparison *c, const gconv_
 typedef struct row_job {
   const gconv_comparison *comparison;
   int32_t frame;
-  gconv_verification *worst; /* of each row that is compared */
+  gconv_verification *worst; /* worst verification of each row that is compared */
 } row_job;
 
 static void compare_row(void *context, size_t turn, int seat) {

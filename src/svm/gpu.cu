@@ -37,7 +37,7 @@ size_t gconv_svm_gpu_left(void) {
 }
 
 gconv_status gconv_svm_gpu_put(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, gconv_svm_gpu_own *own) {
-  enum { PART_FLOATS = 4 << 20 }; /* of dense rows that are copied at a time */
+  enum { PART_FLOATS = 4 << 20 }; /* floats of dense rows that are copied at a time */
   const size_t deep = GCONV_SVM_GPU_COLUMNS, pitch = (gpu->columns + deep - 1) / deep * deep;
   const size_t part = std::max<size_t>(PART_FLOATS / pitch, 1), most = std::min(part, count);
   if (pitch > SIZE_MAX / sizeof(float) / (count + 1))

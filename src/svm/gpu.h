@@ -74,7 +74,7 @@ typedef struct gconv_svm_gpu_pair {
   const size_t *members;
   size_t count, first;
   double first_cost, second_cost;
-  const double *diagonal;   /* of K */
+  const double *diagonal;   /* diagonal of K */
   double *b, *g;            /* the results, `count` numbers each; g = -Kb */
   double largest, smallest; /* largest: the largest gradient of variables that may grow; smallest: the smallest gradient of
                                variables that may shrink */

@@ -13,7 +13,7 @@ typedef struct gconv_svm_training {
   size_t count;
   size_t class_count;
   const size_t *begins; /* where each class begins in `sorted`, and where the last one ends */
-  const double *costs;  /* of the classes */
+  const double *costs;  /* costs of the classes */
   gconv_svm_place place;
   bool on_gpu; /* a GPU trained the machines */
   gconv_svm_solution *solutions;

@@ -23,7 +23,7 @@ enum {
 typedef struct svm_operation {
   gconv_operation base;
   const gconv_svm *model;
-  gconv_bank same; /* of the identity layer: a weight of 1 for each class */
+  gconv_bank same; /* the identity layer: a weight of 1 for each class */
 } svm_operation;
 
 typedef struct svm_plan {

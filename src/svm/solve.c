@@ -36,7 +36,7 @@ typedef struct solving {
   uint32_t *working, *before; /* working: the working set of this round, ascending; before: the last working set, its worst
                                  violators first */
   size_t count, before_count;
-  uint8_t *taken; /* of each variable: it is in the working set */
+  uint8_t *taken; /* for each variable: it is in the working set */
   candidate *candidates;
   uint32_t *wanted;
   const float **rows, **moved;
@@ -45,7 +45,7 @@ typedef struct solving {
   bool direct;  /* the working set is the whole matrix, whose rows need no copy */
   float *block; /* kernel values of the working set */
   const float **block_rows;
-  double *numbers; /* of the working set, 7 arrays */
+  double *numbers; /* seven arrays of numbers of the working set */
 } solving;
 
 size_t gconv_svm_working(size_t count, size_t members) {

@@ -186,7 +186,7 @@ struct gconv_svm {
   char *label;              /* owned: the name of the column of targets, or NULL */
   uint8_t *palette;         /* owned: of each class R, G, B; or NULL */
   gconv_column_notes notes; /* owned: about the columns of a table, or the features; zeros: none */
-  gconv_svm_range range;    /* of the columns */
+  gconv_svm_range range;    /* range of the columns */
   gconv_svm_cases vectors;  /* support vectors, scaled, sorted by class */
   size_t *class_vectors;    /* owned: the number of vectors of each class; NULL in regression */
   double *coefficients;     /* owned: (class_count - 1) x vectors; in regression 1 x vectors */

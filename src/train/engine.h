@@ -14,7 +14,7 @@ typedef struct gconv_engine_order {
   const gconv_learn_net *net;
   const float *mean, *std; /* a number for each channel of the input; NULL: 0, 1 */
   size_t batch;            /* the most cases of a step */
-  uint64_t memory;         /* of gconv_training_options */
+  uint64_t memory;         /* memory as in gconv_training_options */
   bool exact;              /* sums must be as in kernels/learn_problem.h, to the bit */
   gconv_math math;         /* if not exact: as in gconv_training_options */
 } gconv_engine_order;

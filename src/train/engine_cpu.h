@@ -17,7 +17,7 @@
 #include "train/tree.h"
 
 enum {
-  GCONV_CPU_LEAST_TASKS = 8,    /* of a step, at least, if it has as many cases or slices */
+  GCONV_CPU_LEAST_TASKS = 8,    /* the fewest tasks of a step that has as many cases or slices */
   GCONV_CPU_SMALL = 1 << 16,    /* a network with so many parameters at most adds its gradients quickly */
   GCONV_CPU_LEAST_WORK = 400000 /* multiplications of a step that are worth waking other threads for */
 };
@@ -35,12 +35,12 @@ typedef struct gconv_cpu_layer {
 
 /* The workspace of a thread. */
 typedef struct gconv_cpu_seat {
-  float *values;            /* of a case, before the tail: the inputs of all layers, and the last output */
-  float *gradients[2];      /* of a case, or of a slice */
-  float *workspace;         /* of convolutions */
+  float *values;            /* values of a case, before the tail: the inputs of all layers, and the last output */
+  float *gradients[2];      /* gradients of the values of a case, or of a slice */
+  float *workspace;         /* workspace of convolutions */
   float *slice;             /* the inputs of all layers of the tail, and the last output */
   float *transposed;        /* the gradient of a slice, transposed */
-  float *inputs, *targets;  /* of a slice, as the data set has them */
+  float *inputs, *targets;  /* inputs and targets of a slice, as the data set has them */
   gconv_tree cases, slices; /* sums of a task */
   gconv_tree bands;         /* sums of a case */
 } gconv_cpu_seat;
@@ -66,7 +66,7 @@ typedef struct gconv_cpu_engine {
   size_t case_tasks, slice_tasks;                        /* the number of partial sums */
   float **case_sums, **slice_sums;                       /* [0] of each is a part of the gradient */
   gconv_tree case_chunks, slice_chunks;                  /* sums of several chunks */
-  float *chunk_values, *chunk_gradients, *chunk_targets; /* of a network with both parts */
+  float *chunk_values, *chunk_gradients, *chunk_targets; /* for a chunk of a network with both parts */
   double *losses;
   size_t losses_room;
 } gconv_cpu_engine;

@@ -21,7 +21,7 @@ namespace {
 
 enum {
   MOST_STEPS = 64,  /* the most steps that are started at a time */
-  BUFFERS = 3,      /* of gradients of values: one is read, one is written, a gradient of parameters may read the third */
+  BUFFERS = 3,      /* for gradients of values: one is read, one is written, a gradient of parameters may read the third */
   EVALUATED = 1024, /* cases of an evaluation at a time; fewer if their values exceed EVALUATED_BYTES */
   EVALUATED_BYTES = 256 << 20,
   LEAVES_BYTES = 256 << 20 /* memory for chains of gradients at a time */
@@ -53,8 +53,8 @@ struct engine {
   uint32_t *stop, *bad; /* stop: a loss is not finite, device memory; bad: a parameter is not finite, pinned host memory */
   gconv_cuda_cases cases;
   gconv_learn_plans plans;
-  gconv_learn_tensor **tensors; /* of each layer; NULL: its gradient is computed by chains; the array is in host memory */
-  gconv_resident *resident;     /* NULL: the network is not resident */
+  gconv_learn_tensor **tensors;     /* [layers], in host memory; NULL: its gradient is computed by chains */
+  gconv_resident *resident;         /* NULL: the network is not resident */
   const gconv_held_cases *arranged; /* the cases that the resident network has already, in their order; or NULL */
   /* For the steps that run: */
   size_t started;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DENSE_INPUTS = 1 << 22 }; /* of a case; a thread keeps GCONV_LEARN_SLICE cases, which is 2 GiB then */
+enum { MOST_DENSE_INPUTS = 1 << 22 }; /* a thread keeps GCONV_LEARN_SLICE cases, which is 2 GiB then */
 
 /* ---- Shapes ---- */
 

@@ -20,7 +20,7 @@
 enum {
   MOST_NESTED = 16,          /* parentheses within each other */
   MOST_PARAMETERS = 1 << 28, /* weights and biases of a network: 1 GiB */
-  LARGEST_EXTENT = 1 << 20   /* of a filter's span, and of a stride */
+  LARGEST_EXTENT = 1 << 20   /* the largest span of a filter, and the largest stride */
 };
 
 static const char *const option_names[] = {"valid", "same", "dilation", "groups"};

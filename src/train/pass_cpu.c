@@ -21,7 +21,7 @@ typedef struct pass {
   float factor;         /* gconv_learn_factor() of all cases */
   size_t begin, count;  /* the cases of this chunk */
   size_t size;          /* the cases or slices of a task */
-  size_t *hits;         /* of each task */
+  size_t *hits;         /* hits of each task */
   pthread_mutex_t lock; /* guards the first failure */
   gconv_status status;
   char error[1024];

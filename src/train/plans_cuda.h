@@ -27,7 +27,7 @@ typedef struct gconv_learn_plans {
   /* In device memory. The prepared weights of an algorithm are copies of weights, and constants: */
   float *weights;
   int32_t *sources; /* for each weight, the parameter that it copies; -1: a constant. Then what prepare_again() needs */
-  void *workspace;  /* of the plan that runs */
+  void *workspace;  /* workspace of the plan that runs */
 } gconv_learn_plans;
 
 /* Makes plans of the layers before the dense tail, for batches of `images` cases. Free with gconv_learn_plans_free(), on

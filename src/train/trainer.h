@@ -21,7 +21,7 @@ typedef struct gconv_training_state {
   uint64_t at;         /* cases of the current epoch that are done */
   uint64_t steps;      /* in all */
   double loss;         /* the sum over the current epoch */
-  uint64_t hits;       /* of the current epoch */
+  uint64_t hits;       /* hits of the current epoch */
   double best_loss;    /* infinite before the first epoch */
   uint64_t best_epoch; /* 0: none yet */
   gconv_ending ending;

@@ -32,7 +32,7 @@ enum {
   STAGED_FLOATS = 1 << 17, /* 512 KiB: half of an L2 cache */
   CACHE_LINE = 16,         /* floats */
   WINDOW_FLOATS = 4 << 10, /* floats of the input that a run of tiles reads: 16 KiB */
-  LEAST_TASKS = 8,         /* of problems that are large enough */
+  LEAST_TASKS = 8,         /* the fewest tasks of problems that are large enough */
   LEAST_PIXELS = 192,      /* outputs of a task's band, if the image has more */
   REFERENCE_FILTERS = 4,   /* filters of the reference CPU's largest tile */
   REFERENCE_VECTORS = 3,   /* vectors of this tile */

@@ -78,7 +78,7 @@ template <class In, class Sum> __global__ void sum_columns(const __grid_constant
     return;
   for (int64_t block = a.band / R + blockIdx.y; block * R < a.band + a.band_rows; block += gridDim.y) {
     const int64_t top = block * R, from = max(a.band - top, (int64_t)0), to = min(a.band + a.band_rows - top, R);
-    Sum *out = (Sum *)a.middle + (top - a.band) * a.middle_samples + i; /* of row `top` */
+    Sum *out = (Sum *)a.middle + (top - a.band) * a.middle_samples + i; /* the sums of row `top` */
     const int64_t above = top - problem.pad_top;
     auto sum = begin_sum(Sum());
     auto sample = [&](int64_t row) { return sample_at<In>(problem, a.in, a.in_row, above + row, x, c); };

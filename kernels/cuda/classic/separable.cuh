@@ -15,9 +15,9 @@ namespace {
 enum { THREADS = 256 };
 
 struct parameters : arguments {
-  const float *weights, *factors; /* of each filter: rank columns of R taps, then rank rows of S taps */
+  const float *weights, *factors; /* weights and factors of each filter: rank columns of R taps, then rank rows of S taps */
   float *middle;                  /* K x rank x rows x middle_samples */
-  int64_t samples;                /* of an output row, of all channels */
+  int64_t samples;                /* samples of an output row, of all channels */
   int64_t middle_samples, rows;   /* samples of a row of the middle; rows of the middle */
   int64_t band, band_rows;        /* the first output row, and the number of output rows */
 };
@@ -26,7 +26,7 @@ typedef void pass(const parameters a);
 
 /* The middle of a plane. */
 struct middle_shape {
-  int64_t samples;     /* of a row */
+  int64_t samples;     /* samples of a row */
   int64_t reach, step; /* rows that one output row needs; further rows for each further output row */
   int64_t count;       /* middles: one for each pair of a column and a row */
 };

@@ -29,7 +29,7 @@ enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 16 };
 
 struct parameters : arguments {
   const float *weights;
-  int32_t rows, columns; /* of the tile */
+  int32_t rows, columns; /* rows and columns of the tile */
 };
 
 /* Fills the tile, whose first sample is at row `top` and column `left`; both may be outside the image. */

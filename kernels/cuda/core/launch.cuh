@@ -118,7 +118,7 @@ inline bool is_plain(const gconv_execution *execution, int32_t first, int32_t co
 
 /* ---- Samples ---- */
 
-inline int64_t channels_of(const gconv_problem *problem) { /* of all planes of all images */
+inline int64_t channels_of(const gconv_problem *problem) { /* channels of all planes of all images */
   return (int64_t)problem->images * problem->planes * problem->channels;
 }
 

@@ -24,7 +24,7 @@ struct product {
   int64_t a_pitch, b_pitch;   /* floats of a row; multiples of TILE_FILTERS and TILE_COLUMNS */
   int64_t a_matrix, b_matrix; /* floats from one matrix of the batch to the next */
   int64_t depth;
-  int64_t filters, columns; /* of the sums that are stored */
+  int64_t filters, columns; /* filters and columns of the sums that are stored */
 };
 
 /* A thread's share of 8 rows of both operands. Rows after the last are 0. */

@@ -63,7 +63,7 @@ struct block_arguments {
   const float *weights, *biases; /* in the order of prepare() */
   const float *in;
   float *out;
-  int64_t blocks; /* of filters, in a group */
+  int64_t blocks; /* blocks of filters, in a group */
 };
 
 block_arguments block_arguments_of(const gconv_layer_execution *e) {

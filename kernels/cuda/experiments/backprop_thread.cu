@@ -28,7 +28,7 @@
 
 namespace {
 
-enum { CASES = 64, WARPS = 8 }; /* of a block */
+enum { CASES = 64, WARPS = 8 }; /* cases and warps of a block */
 
 /* Takes cases forward and back. y and dz have a row of cases for each neuron, of all layers from 1 on. */
 __global__ void take_cases(gconv_backprop_net net, const float *inputs, const float *targets, const float *parameters,
@@ -37,7 +37,7 @@ __global__ void take_cases(gconv_backprop_net net, const float *inputs, const fl
   if (own >= cases)
     return;
 
-  const float *in = inputs + own; /* of the layer: number c is in[c * cases] */
+  const float *in = inputs + own; /* inputs of the layer: number c is in[c * cases] */
   float *out = y + own;
   for (int l = 1; l <= net.layers; l++) {
     const int inputs_of = net.widths[l - 1], outputs_of = net.widths[l];

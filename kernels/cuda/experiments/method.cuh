@@ -13,9 +13,9 @@ struct gconv_backprop_run {
   gconv_backprop_net net;
   const float *inputs, *targets; /* cases x neurons; neurons x cases if the method is by_neuron */
   float *parameters;
-  float *workspace; /* of workspace() floats; it need not survive an epoch */
+  float *workspace; /* memory of workspace() floats; it need not survive an epoch */
   float rate;
-  void *state; /* of acquire() */
+  void *state; /* the state that acquire() made */
   cudaStream_t stream;
 };
 

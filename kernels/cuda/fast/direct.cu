@@ -118,7 +118,7 @@ const gconv_algorithm *other(const gconv_problem *problem) {
 gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const frame square = find_frame(problem);
-  const int32_t row = problem->channels == 1 ? 0 : problem->channels - 2; /* of CHANNELS(): 1, 3 or 4 */
+  const int32_t row = problem->channels == 1 ? 0 : problem->channels - 2; /* the row of CHANNELS() for 1, 3 or 4 channels */
   if (problem->channels == 2 || !slides(execution, square))
     return other(problem)->execute(execution);
   (square.size % 2 == 0 ? sliding_even[square.size / 2 - 1]

@@ -7,7 +7,7 @@
 
 namespace {
 
-enum { SLIDE_THREADS = 128 }; /* of a block, in any shape of whole warps; fewer if the user asked for fewer */
+enum { SLIDE_THREADS = 128 }; /* threads of a block, in any shape of whole warps; fewer if the user asked for fewer */
 
 /* F filters of K x K taps. If F > 1, their responses are combined. */
 template <int K, int F> struct sliding_arguments : arguments {
@@ -16,9 +16,9 @@ template <int K, int F> struct sliding_arguments : arguments {
   int32_t begin, end;  /* the output samples of a row that slide, V a thread: windows of threads lie inside the input row */
   int32_t walkers;     /* blocks of a plane that slide */
   int32_t edge_blocks; /* blocks of a plane that make the other samples, at the ends of rows */
-  int32_t samples;     /* of an output row: Q * C */
+  int32_t samples;     /* samples of an output row: Q * C */
   float unit;          /* integers: a sum of scaled taps and levels in units of 2^-149, times this, is the filter's sum */
-  float scale, offset; /* of a plain epilogue; for u8 and one filter, `scale` contains `unit` */
+  float scale, offset; /* scale and offset of a plain epilogue; for u8 and one filter, `scale` contains `unit` */
   bool plain;          /* the epilogue is only scale and offset, and the output has the type of the input */
   bool at_once; /* `scale` is a power of two that turns sums into levels in units of 2^-149: their bits are integers */
   float divisor[F], bias[F];

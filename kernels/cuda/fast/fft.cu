@@ -60,7 +60,7 @@ bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
 
 /* Tiles in shared memory. */
 struct tile_engine {
-  line_order order; /* of rows and of columns */
+  line_order order; /* order of rows and of columns */
   size_t shared;
   int threads, blocks; /* threads of a block; blocks that a multiprocessor of an H200 runs at a time */
   double work;         /* time of a sample of a tile, except `back`, in multiply-adds that an H200 makes meanwhile */
@@ -148,7 +148,7 @@ bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, sol
   return s->state + s->workspace <= problem->workspace_limit;
 }
 
-const size_t batch_bytes = (size_t)192 << 20; /* of points, at most; larger batches gain nothing */
+const size_t batch_bytes = (size_t)192 << 20; /* the most bytes of points; larger batches gain nothing */
 
 /* Estimates lines in shared memory. Pairs of tiles go in batches, as many as fit into memory. */
 bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const line_engine &x, solution *s) {

@@ -38,20 +38,20 @@ template <int P_, int Q_> struct line_shape {
   static constexpr int COLUMN_THREADS = SIZE == 4096 ? 512 : 256;
   static constexpr int COLUMN_BLOCKS = SIZE == 4096 ? 1 : 3;
   static constexpr int FIRST_TWISTS = powers_of_twist(P) * Q * S;
-  static constexpr int TWISTS = FIRST_TWISTS + powers_of_twist(Q) * S; /* of the first pass, then of the second */
+  static constexpr int TWISTS = FIRST_TWISTS + powers_of_twist(Q) * S; /* twists of the first pass, then of the second */
 };
 
 struct line_arguments {
   tiling t;
-  int32_t first_pair;        /* first pair of the batch */
-  int32_t columns;           /* columns that lie together, those of a block of filter_lines() */
-  const float2 *twists_y;    /* of columns: exp(-2 pi i j 2^k / N) at k * Q * 16 + j, then twists of the second pass */
-  const float2 *twists_x;    /* of rows, in the same order */
-  const float2 *spectrum;    /* of the filter, in the order of columns_order() */
-  int32_t k;                 /* number of the filter */
-  float2 *points, *filtered; /* of the batch: results of the rows; results of the columns, maybe in the same place */
-  float2 *combined;          /* of the batch: the combined responses */
-  int32_t *spoilt;           /* of each pair of the batch: whether a sum is not finite */
+  int32_t first_pair;     /* first pair of the batch */
+  int32_t columns;        /* columns that lie together, those of a block of filter_lines() */
+  const float2 *twists_y; /* twists for columns: exp(-2 pi i j 2^k / N) at k * Q * 16 + j, then twists of the second pass */
+  const float2 *twists_x; /* twists for rows, in the same order */
+  const float2 *spectrum; /* spectrum of the filter, in the order of columns_order() */
+  int32_t k;              /* number of the filter */
+  float2 *points, *filtered; /* results of the rows of the batch; results of its columns, maybe in the same place */
+  float2 *combined;          /* combined responses of the batch */
+  int32_t *spoilt;           /* for each pair of the batch: whether a sum is not finite */
 };
 
 /* A spectrum is stored in the order in which the threads of filter_lines() read it. Columns are stored as enter_lines()

@@ -10,11 +10,11 @@ namespace {
 /* How all samples are cut into tiles. Two tiles share points: a sample of one is the real part of a point, a sample of the
  * other its imaginary part. Taps are real, so h * (a + ib) = h * a + i (h * b): the tiles do not mix, except by rounding. */
 struct cutting {
-  int32_t height, width;    /* of a tile, in points */
+  int32_t height, width;    /* height and width of a tile, in points */
   int32_t valid_y, valid_x; /* rows and columns of a tile that are stored, before striding */
   int32_t first_x;          /* the first column that is stored */
-  int32_t tiles_y, tiles_x; /* of a channel */
-  int32_t tiles, pairs;     /* of all images, planes and channels */
+  int32_t tiles_y, tiles_x; /* tiles of a channel, in both directions */
+  int32_t tiles, pairs;     /* tiles and pairs of all images, planes and channels */
 };
 
 struct tiling : arguments, cutting {

@@ -56,7 +56,7 @@ template <int A> struct tile_shape {
 struct tile_arguments {
   tiling t;
   const float2 *twists;  /* exp(-2 pi i j 2^k / N) at j * TWISTS + k, j < 8 */
-  const float4 *spectra; /* of the filters, divided by N * N; two points each, in the order of their use */
+  const float4 *spectra; /* spectra of the filters, divided by N * N; two points each, in the order of their use */
   float4 *kept;          /* with several filters: memory for the spectrum of each block's tile */
   float2 *combined;      /* with combined filters: memory for the combined values of each block's tile */
 };

@@ -11,11 +11,11 @@
 namespace {
 
 enum : int32_t {
-  MOST_WARPS = 8,              /* of a block */
-  SHARED_BYTES = 46 * 1024,    /* of a block, without asking the driver for more */
+  MOST_WARPS = 8,              /* the most warps of a block */
+  SHARED_BYTES = 46 * 1024,    /* shared bytes of a block, without asking the driver for more */
   STAGING_INSTRUCTIONS = 20,   /* for staging 32 samples */
   STORING_INSTRUCTIONS = 60,   /* for storing 128 samples */
-  STARTING_INSTRUCTIONS = 400, /* of a warp for each tile: the time in which it mostly waits for staged data */
+  STARTING_INSTRUCTIONS = 400, /* to start a tile: a warp mostly waits for staged data in this time */
   ENOUGH_TILES = 1024,         /* tiles that keep a large GPU busy evenly */
   SKEW = 4                     /* unused floats after each group of sums that are exchanged */
 };
@@ -30,7 +30,7 @@ struct cut : arguments {
   int64_t row_tiles, column_tiles, phase_tiles;
   int32_t filter_tiles, filter_blocks; /* tiles of filters; blocks over which they are spread, 1 if responses are combined */
   int32_t filter_warps;                /* warps side by side, each with other filters */
-  int32_t rows, phases, groups;        /* of a tile */
+  int32_t rows, phases, groups;        /* rows, phases and groups of a tile */
   int32_t passes;     /* tiles one below the other that a block stages together, and then processes one by one */
   int32_t out_step;   /* distance between the rows of a tile: the dilation, so that they share input rows */
   int32_t out_phases; /* phases of an output row: D; with strides: the channels */

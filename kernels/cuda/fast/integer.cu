@@ -30,7 +30,7 @@ namespace {
 
 enum {
   K = 3,              /* rows and columns of the frame */
-  ROWS = 4,           /* of a patch */
+  ROWS = 4,           /* rows of a patch */
   START = 0x4b400000, /* the bits of 3 * 2^22 */
 };
 
@@ -38,7 +38,7 @@ template <int F> struct integer_arguments : sliding_arguments<K, F> {
   /* The taps of a row as bytes: for samples that begin at byte 0 of a word, and at byte 1. */
   uint32_t taps_of_row[F][K][2];
   float exact[F];           /* factor from integers to the sums of direct */
-  int start;                /* of a sum: START, or 0 where sums are levels */
+  int start;                /* start of a sum: START, or 0 where sums are levels */
   bool rounds;              /* a level is a sum times a power of two, rounded, or the magnitude of that */
   float share, start_share; /* a rounded level, on top of START again, is the sum as a float * share + start_share */
 };

@@ -19,7 +19,7 @@ enum {
   STRIP = 16,            /* output rows of a warp, and of a product; also input rows of a chunk */
   GROUP = 8,             /* columns of a product */
   AT_ONCE = 4,           /* groups that a warp processes together */
-  UNITS = 8,             /* of a step: a thread copies a unit, 4 rows by PIXELS columns; UNITS lie side by side */
+  UNITS = 8,             /* units of a step: a thread copies a unit, 4 rows by PIXELS columns; UNITS lie side by side */
   PITCH = 4 * UNITS + 2, /* 16-byte words of 4 rows as float16, and 2 more: lanes that read 4 rows use other banks */
   ALIGNMENT = 4,         /* the first input column of a block is a multiple of this, so that whole words can be copied */
 };
@@ -44,18 +44,18 @@ constexpr uint32_t LARGEST_BITS = 0x5400; /* 64 as float16 */
 constexpr float LARGEST_SCALE = 0x1p126f;
 
 struct separable_arguments : arguments {
-  const float *weights;   /* of the plan */
-  const uint4 *fragments; /* of this launch's first filter; for each pair: fragments of the column, then of the row */
+  const float *weights;   /* weights of the plan */
+  const uint4 *fragments; /* of this launch's first filter: for each pair, fragments of the column, then of the row */
   int32_t fragment_words; /* words of 16 bytes, for all pairs of a filter */
   int32_t filters, pairs; /* filters of this launch; pairs of a filter */
   int32_t first_filter;
-  int32_t chunks;                        /* of 16 rows, in the matrix of a column */
+  int32_t chunks;                        /* chunks of 16 rows, in the matrix of a column */
   int32_t strips;                        /* strips of a block */
   int32_t channels;                      /* channels that are convolved */
   int32_t left;                          /* input column of the first group, for output column 0 */
   int32_t segment, segments, row_blocks; /* output columns of a block; blocks side by side; blocks one below the other */
   int32_t split, raw, stage, stage_row, taps, rings, sources; /* places and lengths in shared memory, in bytes */
-  const float *unscales;                                      /* of the filters: factors from products to responses */
+  const float *unscales;                                      /* for each filter, the factor from products to responses */
   float unscale;                                              /* the factor of the first filter */
   int32_t
       rows_at_once; /* rows that the threads of a strip store at once, in whole words; 0 if the words do not divide evenly */

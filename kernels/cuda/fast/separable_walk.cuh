@@ -53,7 +53,7 @@ DEVICE bool make_rows(int chunks, int pitch, const uint4 *taps, const float4 *x,
   float y[2][OUTPUTS][4] = {}; /* groups of 8 rows by chunks */
 #pragma unroll(CHUNKS > 0 ? CHUNKS + OUTPUTS : 1)
   for (int s = 0; s < chunks + OUTPUTS - 1; s++) {
-    uint4 parts[2]; /* of the samples: high parts, then low parts */
+    uint4 parts[2]; /* parts of the samples: high parts, then low parts */
     UNROLLED_FOR (int i = 0; i < 2; i++) {
       const float4 four = x[8 * i * pitch + 4 * s];
       split(scale * four.x, scale * four.y, parts[i].x, parts[i].z);
@@ -61,7 +61,7 @@ DEVICE bool make_rows(int chunks, int pitch, const uint4 *taps, const float4 *x,
     }
     UNROLLED_FOR (int out = 0; out < OUTPUTS; out++)
       if (s >= out && s < chunks + out) {
-        const uint4 h = taps[2 * LANES * (s - out)], l = taps[2 * LANES * (s - out) + LANES]; /* of T */
+        const uint4 h = taps[2 * LANES * (s - out)], l = taps[2 * LANES * (s - out) + LANES]; /* high and low parts of T */
         UNROLLED_FOR (int i = 0; i < 2; i++)
           multiply(y[i][out], h.x, h.y, h.z, h.w, parts[i].x, parts[i].y);
         UNROLLED_FOR (int i = 0; i < 2; i++)
@@ -101,7 +101,7 @@ __device__ __noinline__ float suitable_scale(const float *samples, int row_float
   for (int i = threadIdx.x % LANES; i < width; i += LANES)
     for (int row = 0; row < ROWS; row++)
       most = larger_magnitude(most, samples[row * row_floats + i]);
-  uint32_t largest = __float_as_uint(most) & 0x7fffffffu; /* of this lane; the maximum of all lanes follows */
+  uint32_t largest = __float_as_uint(most) & 0x7fffffffu; /* the largest of this lane; the maximum of all lanes follows */
   for (int distance = LANES / 2; distance > 0; distance /= 2)
     largest = max(largest, __shfl_xor_sync(~0u, largest, distance));
   return largest == 0 ? NO_SCALE : scale_for(largest);

@@ -12,7 +12,7 @@ enum {
   CHUNK = 16,             /* samples of a row that a product takes, and that it makes */
   OUTPUTS = 2,            /* chunks that a warp makes */
   SPAN = OUTPUTS * CHUNK, /* samples of a warp */
-  ROWS = 16,              /* of a step */
+  ROWS = 16,              /* rows of a step */
   SLOTS = 3               /* steps in shared memory */
 };
 constexpr float NO_SCALE = 0x1p127f; /* the scale while all samples are 0: larger than all that scale_for() returns */
@@ -24,16 +24,16 @@ __host__ __device__ constexpr int warps_of(int groups) {
 constexpr int BLOCKS = 2;
 
 struct walk_arguments : arguments {
-  const float *weights;   /* of the plan */
-  const uint4 *fragments; /* of this filter, as write_filter() makes them */
+  const float *weights;   /* weights of the plan */
+  const uint4 *fragments; /* fragments of this filter, as write_filter() makes them */
   int32_t filter;
   int32_t chunks;         /* products for an output, along the row */
-  int32_t pitch;          /* of a row in shared memory, in words of 4 samples */
+  int32_t pitch;          /* pitch of a row in shared memory, in words of 4 samples */
   int32_t left;           /* from a block's first output to its first input sample: a multiple of 4 */
   int32_t reach;          /* samples of an input row that outputs need, counted from sample 0 */
-  int32_t samples;        /* of an output row */
+  int32_t samples;        /* samples of an output row */
   int32_t across, tracks; /* tracks side by side; tracks of all images. A track: the samples of a block in all rows */
-  int32_t steps, lead;    /* of a track: steps of ROWS output rows; steps to begin, of which one is for the first copies */
+  int32_t steps, lead;    /* for a track: steps of ROWS output rows; steps to begin, of which one is for the first copies */
   int32_t rounds, piece;  /* pieces of a track that have their own block; steps of a piece */
   float unscale, divisor, bias; /* unscale: factor from sums to responses */
   float factor;                 /* plain: factor from sums to output samples, without the offset */

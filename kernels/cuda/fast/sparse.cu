@@ -33,7 +33,7 @@ enum { GROUPS = 4, ROWS = 4, OUTPUTS = GROUPS * ROWS, MOST_WARPS = 8 };
 
 struct listed_tap {
   float tap;
-  int32_t offset; /* of the sample that the tap is multiplied with, in floats of the tile */
+  int32_t offset; /* offset of the sample that the tap is multiplied with, in floats of the tile */
 };
 
 /* The launch does filters first .. first + filters - 1. The list has the taps filter by filter; ends[f] is where the

@@ -70,7 +70,7 @@ DEVICE void add_taps(const float *taps, int count, const float *x, float (&sums)
 /* The place of a thread's strip. Neighbouring threads have neighbouring rows, so that they use different banks. In these
  * blocks, x is therefore the row, and y the strip along it. */
 struct strip {
-  int row, card, number; /* of the outputs in the tile: row, pile, place within the pile */
+  int row, card, number; /* place of the outputs in the tile: row, pile, place within the pile */
 };
 
 DEVICE strip strip_of(const tile_shape &shape) {
@@ -215,7 +215,7 @@ static bool shape_strips(const gconv_problem *problem, dim3 block, int64_t most,
   int64_t piles = (int64_t)problem->channels * problem->dilation_x;
   if (piles > block.x)
     return false;
-  int64_t outputs = block.x / piles * V, across = outputs * piles; /* of a pile; of all piles */
+  int64_t outputs = block.x / piles * V, across = outputs * piles; /* outputs of a pile; of all piles */
   int64_t pile = (outputs + problem->columns - 1 + 3) / 4 * 4, samples = across + (problem->columns - 1) * piles;
   if (!lay_out(problem, (int32_t)block.y, across, piles, pile, samples, most, &shape->tile))
     return false;

@@ -8,7 +8,7 @@
 
 namespace {
 
-enum { WARPS = 4 };                                         /* of a block */
+enum { WARPS = 4 };                                         /* warps of a block */
 enum { OUTPUTS = 8, TILE = 16 * OUTPUTS, HALF = TILE / 2 }; /* outputs of a window, a warp, half a warp */
 enum { CHUNK = 16 /* bytes loaded at once */, MOST_DIGITS = 3 };
 
@@ -20,19 +20,19 @@ struct scaling {
 };
 
 struct banded_arguments : arguments {
-  const uint32_t *bands;     /* of each filter: the lanes' parts of the right factors (add_byte()) */
+  const uint32_t *bands;     /* bands of each filter: the lanes' parts of the right factors (add_byte()) */
   const scaling *scalings;   /* [K] */
-  int32_t samples;           /* of an output row: Q * C */
+  int32_t samples;           /* samples of an output row: Q * C */
   int32_t left;              /* start of the window of output sample 0, in samples; a multiple of 4 */
-  int32_t rows, words;       /* of the bands of a filter */
+  int32_t rows, words;       /* rows and words of the bands of a filter */
   int32_t reach;             /* end of the input samples of a row that outputs need */
-  int32_t in_samples;        /* of an input row, which are loaded 16 bytes at a time */
+  int32_t in_samples;        /* samples of an input row, which are loaded 16 bytes at a time */
   int64_t in_step, out_step; /* bytes from one row of a phase of the dilation to the next */
   int32_t across;            /* warps of a block side by side, if warps go down the rows */
   int32_t strips, strip;     /* strips of a phase of the dilation, and rows of a strip */
   bool combined;             /* the responses of all filters are combined */
   bool dense;                /* output samples are neighbours */
-  float scale, offset;       /* of the epilogue */
+  float scale, offset;       /* scale and offset of the epilogue */
   uint4 level;               /* level of the border, as a chunk of samples */
 };
 
@@ -72,7 +72,7 @@ template <class In> DEVICE int lead_of(const banded_arguments &a) {
 struct row_source {
   const uint8_t *in;
   int first;      /* first sample of the first chunk */
-  int begin, end; /* of the chunks at a border */
+  int begin, end; /* the chunks at a border */
   int *places;    /* where the samples of these chunks lie in a row, or GCONV_OUTSIDE */
 };
 

@@ -103,13 +103,13 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
   static constexpr int PLANE = TILE - OUTPUTS + 16 * W;                   /* bytes of a divided row of one colour */
   using product = products<R, W, D, C == 1 ? PITCH : C * PLANE>;
   static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2;
-  static constexpr int GROUPS = (C == 1 ? NEED : 1) + AHEAD; /* of the ring: a group is divided as soon as it is there */
+  static constexpr int GROUPS = (C == 1 ? NEED : 1) + AHEAD; /* in the ring: a group is divided as soon as it is there */
   /* Blocks of a multiprocessor, for which there are enough registers. */
   static constexpr int BLOCKS = D == 3 && R == 9 ? 3 : C > 1 ? 4 : D == 1 ? 6 : R == 3 ? 5 : 4;
   static constexpr int RING = GROUPS * Y * PITCH, PLANES = C == 1 ? 0 : NEED * Y * C * PLANE;
   static constexpr int PLACES = PITCH * (int)sizeof(int);
   static constexpr int STAGE = PLAIN ? 0 : 2 * Y * TILE * (int)sizeof(float); /* sums, and the combined values of them */
-  static constexpr int SHARED_BYTES = RING + PLANES + PLACES + STAGE;         /* of a warp */
+  static constexpr int SHARED_BYTES = RING + PLANES + PLACES + STAGE;         /* shared bytes of a warp */
   static constexpr int SIDE = LANES / Y;                                      /* lanes that copy a row of a group */
   static constexpr int SLOTS = (CHUNKS - 1) / SIDE + 1;                       /* chunks that a lane copies */
 

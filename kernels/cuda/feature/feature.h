@@ -28,7 +28,7 @@ typedef struct gconv_feature_taps {
 /* How the rows that are made are cut into tiles. If the first sample of a tile is subtracted from its pixels
  * (gconv_feature_samples.origins), there are the same tiles as on the CPU, which overlap. Otherwise there is one tile. */
 typedef struct gconv_feature_tiles {
-  int32_t height, width; /* of the image */
+  int32_t height, width; /* height and width of the image */
   int32_t first, rows;   /* rows of the image that are made: first .. first + rows - 1 */
   int32_t tile_rows, tile_columns, across, down;
   int32_t rim; /* planes also have this many rows above and below a tile, and, if tiles overlap, columns beside it */

@@ -22,7 +22,7 @@ constexpr int MOST_WARPS = 8, CHUNK = LANES * V; /* CHUNK: outputs of a row that
 
 /* ---- Places ---- */
 
-__host__ DEVICE int32_t all_rows(const gconv_feature_tiles &t) { /* of a tile, with its rim */
+__host__ DEVICE int32_t all_rows(const gconv_feature_tiles &t) { /* the rows of a tile, with its rim */
   return t.tile_rows + 2 * t.rim;
 }
 __host__ DEVICE int32_t plane_columns(const gconv_feature_tiles &t) {
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS, 3)
     const int32_t y = p.y - t.rim + row;
     if (y < 0 || y >= min(p.end_y + t.rim, t.height))
       continue;
-    const int64_t number = (int64_t)tile * all_rows(t) + row; /* of the row, of all tiles */
+    const int64_t number = (int64_t)tile * all_rows(t) + row; /* number of the row among those of all tiles */
     const float *from = passes + number * pass_columns(t, taps.radius);
     const line_outputs w = {l,
                             (int64_t)(y - t.first) * t.width + p.x,

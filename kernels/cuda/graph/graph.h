@@ -55,16 +55,16 @@ typedef struct gconv_gpu_operation {
   int32_t code; /* gconv_elementwise (kernels/elementwise.h) */
   float alpha, beta, low, high;
   bool approximate, remainder;
-  int32_t count, chained; /* of operands; -1: none is chained */
+  int32_t count, chained; /* number of operands; which of them is the result so far; -1: none is */
   gconv_gpu_operand operand[3];
 } gconv_gpu_operation;
 
 typedef struct gconv_gpu_elements {
-  int32_t axes; /* of the output; the last is the fastest */
+  int32_t axes; /* axes of the output; the last is the fastest */
   int64_t size[GCONV_GPU_AXES];
   void *out;
-  int32_t type, out_type; /* of operands, but for the condition of Where; chains of several operations are of floats */
-  int32_t length;         /* of the chain */
+  int32_t type, out_type; /* types of operands (not of Where's condition) and output; long chains are of floats */
+  int32_t length;         /* length of the chain */
   gconv_gpu_operation chain[GCONV_GPU_CHAIN];
 } gconv_gpu_elements;
 
@@ -89,7 +89,7 @@ typedef struct gconv_gpu_move {
   int64_t shape[GCONV_GPU_MOVE_AXES], from_step[GCONV_GPU_MOVE_AXES], to_step[GCONV_GPU_MOVE_AXES];
   const void *from;
   void *to;
-  size_t bytes; /* of an element: 1, 2, 4 or 8 */
+  size_t bytes; /* bytes of an element: 1, 2, 4 or 8 */
 } gconv_gpu_move;
 GCONV_GPU_JOB(move)
 
@@ -157,15 +157,15 @@ typedef struct gconv_gpu_reduce {
   int64_t kept_shape[GCONV_GPU_AXES], kept_step[GCONV_GPU_AXES], shape[GCONV_GPU_AXES], step[GCONV_GPU_AXES];
   int64_t outputs, count;
   const void *in;
-  void *out; /* of places: int64 */
+  void *out; /* for places: int64 */
   int32_t type;
-  bool last; /* of equal elements, the place of the last */
+  bool last; /* if elements are equal, the place of the last counts */
 } gconv_gpu_reduce;
 GCONV_GPU_JOB(reduce)
 
 /* ---- Normalisation ---- */
 
-enum { GCONV_GPU_PARTS = 32 /* of a group: blocks that add it up */ };
+enum { GCONV_GPU_PARTS = 32 /* blocks that add up a group */ };
 typedef enum gconv_gpu_norm { GCONV_NORM_BATCH, GCONV_NORM_GROUP } gconv_gpu_norm;
 
 /* Each channel of an image, N x channels x plane, is scaled and shifted: by mean and deviation of its group of channels, or
@@ -177,7 +177,7 @@ typedef struct gconv_gpu_normalize {
   int64_t images, channels, groups, plane;
   bool by_group;
   float epsilon;
-  double *parts; /* of GCONV_NORM_GROUP: gconv_gpu_normalize_bytes() of workspace */
+  double *parts; /* for GCONV_NORM_GROUP: gconv_gpu_normalize_bytes() of workspace */
 } gconv_gpu_normalize;
 static inline size_t gconv_gpu_normalize_bytes(int64_t images, int64_t groups) {
   return (size_t)images * (size_t)groups * GCONV_GPU_PARTS * 2 * sizeof(double);
@@ -253,7 +253,7 @@ typedef struct gconv_gpu_product {
   float *out;
   int64_t m, n, k, a_row, a_column, b_row, b_column, c_row, c_column;
   float alpha, beta;
-  int32_t axes;                                                                 /* of the stack */
+  int32_t axes;                                                                 /* axes of the stack */
   int64_t size[GCONV_GPU_AXES], a_step[GCONV_GPU_AXES], b_step[GCONV_GPU_AXES]; /* steps: of elements */
 } gconv_gpu_product;
 GCONV_GPU_JOB(product)

@@ -20,14 +20,14 @@ namespace tensor::gather {
 
 enum : int32_t {
   GROUP = 128, /* threads of a warpgroup */
-  COUPLES = 2, /* of a block: each has a warpgroup that multiplies tiles, and one that packs them */
+  COUPLES = 2, /* couples of a block: each has a warpgroup that multiplies tiles, and one that packs them */
   THREADS = COUPLES * 2 * GROUP,
   STEP_PAIRS = 8,
   MOST_JOINED = 32, /* filters whose high and low digits one instruction multiplies */
   MOST_STEPS = 128,
-  MOST_BUFFERS = 2,         /* of packed tiles, for each couple */
+  MOST_BUFFERS = 2,         /* the most buffers of packed tiles, for each couple */
   HEAD_BYTES = 512,         /* for barriers, scales and flags */
-  EXCHANGE_FLOATS = 16 * 20 /* of a warp: 16 filters of 16 outputs */
+  EXCHANGE_FLOATS = 16 * 20 /* floats that a warp exchanges: 16 filters of 16 outputs */
 };
 
 /* filters: of an instruction. heights: tiles of 64 outputs. depth: steps whose patches a warpgroup holds at a time. */
@@ -40,15 +40,15 @@ struct cut {
   shape of;
   int32_t filter_tiles;
   int32_t tile_rows, tile_columns, across, down; /* outputs of a tile; tiles of a row and of a column of an image */
-  int64_t tiles;                                 /* of all images */
+  int64_t tiles;                                 /* tiles of all images */
   int32_t row_pairs, every, steps;               /* pairs of a filter row; samples from one pair to the next; steps */
   int32_t in_rows;                               /* input rows of a tile, for each channel */
-  int32_t pairs, pitch, raw_pitch;               /* of an input row: packed pairs; pairs with padding; floats when raw */
+  int32_t pairs, pitch, raw_pitch;               /* for an input row: packed pairs; pairs with padding; floats when raw */
   int32_t buffers, raw_bytes, laid_bytes; /* buffers of packed tiles; bytes of a raw tile; bytes of a plane of digits */
   double cycles;                          /* estimated, of the whole layer; infinite if the problem is not for this kernel */
 };
 
-GCONV_BOTH int32_t weight_bytes(const cut &c) { /* of a tile of filters */
+GCONV_BOTH int32_t weight_bytes(const cut &c) { /* bytes of a tile of filters */
   return c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters;
 }
 inline int32_t shared_bytes(const cut &c) {

@@ -28,7 +28,7 @@ struct head {
   slot_barriers<MOST_BUFFERS> tiles[COUPLES];
   uint64_t filters;
   uint32_t most[COUPLES][2],
-      not_finite[COUPLES][2];         /* of the next tile: largest magnitude as bits; whether there is an infinity or NaN */
+      not_finite[COUPLES][2];         /* for the next tile: largest magnitude as bits; whether there is an infinity or NaN */
   float scale[COUPLES][MOST_BUFFERS]; /* 1 / scale of the tile in a buffer */
   uint32_t mending[COUPLES][MOST_BUFFERS];
 };
@@ -60,7 +60,7 @@ DEVICE uint8_t *tiles_of(const cut &c, const memory &m, int32_t couple) {
 /* ---- Tiles ---- */
 
 struct tile {
-  int32_t image, row, column; /* of the first output */
+  int32_t image, row, column; /* place of the first output */
 };
 
 DEVICE tile tile_of(const arguments &a, uint32_t number) {

@@ -35,7 +35,7 @@ constexpr double CYCLES_PER_MS = 1.7e6; /* clock of an H200 that multiplies */
 enum mode : int32_t { WIDE, NARROW, BAND };
 
 enum : int32_t {
-  POSITIONS = 256, /* of a tile */
+  POSITIONS = 256, /* positions of a tile */
   ROWS = 64,       /* filters of a tile; in BAND, U times the number of filters */
   UNIT = 16,       /* bytes */
   TILE_UNITS = 2,  /* units of a step: of one instruction for each product of digits */
@@ -46,9 +46,9 @@ enum : int32_t {
   EXCHANGE_BYTES = CONSUMERS * 4 * 16 * 40 * 4,
   SLACK_BYTES = 4096, /* for compute-sanitizer's memcheck, which takes the two units of an operand for adjacent: the last
                          would end beyond memory */
-  MOST_SLOTS = 64,    /* of weights */
+  MOST_SLOTS = 64,    /* the most slots of weights */
   LEAST_SLOTS = 4,
-  MOST_BUFFERS = 8, /* of planes; 3 if weights do not stay in shared memory */
+  MOST_BUFFERS = 8, /* the most buffers of planes; 3 if weights do not stay in shared memory */
   SLOT_STEPS = 4,   /* at most */
   PROCESSORS = 132  /* for which a cut is made */
 };
@@ -71,8 +71,8 @@ struct divisor {
  * tensor_points.cuh). */
 enum : int32_t {
   FLOW_TILE = 128, /* positions */
-  FLOW_STEPS = 12, /* of a tile; taps that do not exist have weights 0 */
-  POINT_STEPS = 4, /* of a chunk of 64 channels, of filters of 1 x 1 */
+  FLOW_STEPS = 12, /* steps of a tile; taps that do not exist have weights 0 */
+  POINT_STEPS = 4, /* steps for a chunk of 64 channels, with filters of 1 x 1 */
   FLOW_SLOTS = 16  /* at most */
 };
 
@@ -96,7 +96,7 @@ struct cut {
   int32_t strips, strip, columns, pitch, rows;
   int64_t segments, segment_tiles, tiles;
   int64_t segment_positions,
-      positions; /* of a strip of an image; of all strips, and of what tiles reach beyond the last strip */
+      positions; /* positions of a strip of an image; of all strips, and of what tiles reach beyond the last strip */
 
   /* A chunk is the part that is staged at a time: `chunk_units` units of channels (in NARROW and BAND: channels) by
    * chunk_rows filter rows; that is `planes` planes of `length` positions. There are channel_chunks by row_chunks of them.
@@ -117,7 +117,7 @@ struct cut {
   int64_t items;
 
   /* Shared memory. */
-  int32_t plane_bytes;                            /* of all planes of a chunk, for one digit */
+  int32_t plane_bytes;                            /* bytes of all planes of a chunk, for one digit */
   int32_t buffers, slots, slot_bytes, slot_steps; /* slot_steps: steps whose weights are in a slot */
   bool resident;                                  /* all weights of an item's filters stay in shared memory */
   bool alternate;                                 /* the warpgroups multiply in turns, one while the other stores */
@@ -217,7 +217,7 @@ inline int64_t laid_bytes(const cut &c) {
   return (int64_t)c.digits * c.groups * c.units * c.phases * c.variants * c.positions * UNIT;
 }
 
-GCONV_BOTH int32_t table_bytes(const cut &c) { /* of the entries of steps */
+GCONV_BOTH int32_t table_bytes(const cut &c) { /* bytes of the entries of steps */
   return (c.steps * 4 + 127) / 128 * 128;
 }
 
@@ -366,7 +366,7 @@ enum : int32_t {
   FLOW_HEAD_BYTES = 640,             /* for barriers and scales */
   LINE = 32,                         /* floats: 128 bytes */
   KEPT_PITCH = LINE + FLOW_TILE + 8, /* sums of a filter: the rest of a line from the tile before, and the sums of a tile */
-  KEPT_BYTES = 16 * KEPT_PITCH * 4   /* of a warp */
+  KEPT_BYTES = 16 * KEPT_PITCH * 4   /* bytes that a warp keeps */
 };
 
 inline size_t flow_bytes(const cut &c) {

@@ -85,8 +85,8 @@ enum : int {
   GROUP = 128,
   THREADS = (CONSUMERS + 1) * GROUP,
   WARPS = THREADS / 32,
-  POINT_THREADS = (CONSUMERS + 2) * GROUP, /* of a block for filters of 1 x 1, in tensor_points.cuh */
-  PACK_THREADS = 256                       /* of a block that packs planes */
+  POINT_THREADS = (CONSUMERS + 2) * GROUP, /* threads of a block for filters of 1 x 1, in tensor_points.cuh */
+  PACK_THREADS = 256                       /* threads of a block that packs planes */
 };
 
 /* An activation of two straight parts: values below 0 become at least `lowest`, and are then multiplied by `slope`. For
@@ -127,7 +127,7 @@ struct arguments {
   uint32_t *ready;   /* for each tile of joined splits: how many splits are ready, plus 2 once the sums are there */
   straight straight; /* the activation, unless it is applied by finish_sums() */
   divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
-  int64_t digit_bytes; /* of all planes */
+  int64_t digit_bytes; /* bytes of all planes for one digit */
   bool alike;          /* the positions of a tile have one scale: they are of one image, or there are no scales */
 };
 
@@ -138,7 +138,7 @@ struct head {
   slot_barriers<MOST_BUFFERS> planes[CONSUMERS];
   slot_barriers<2> out_places[CONSUMERS];
   uint64_t turn[CONSUMERS];
-  uint32_t before[CONSUMERS]; /* of joined splits: not 0 if the other split was ready first */
+  uint32_t before[CONSUMERS]; /* for joined splits: not 0 if the other split was ready first */
 };
 static_assert(sizeof(head) <= HEAD_BYTES, "");
 
@@ -177,7 +177,7 @@ inline size_t shared_bytes(const cut &c) {
 /* ---- Work ---- */
 
 struct item {
-  int64_t tile; /* of positions, for the block's first warpgroup */
+  int64_t tile; /* first position of the tile of the block's first warpgroup */
   int32_t filter_tile, group, split, first_chunk, end_chunk;
 };
 

@@ -35,7 +35,7 @@ typedef struct gconv_svm_gpu_small {
 typedef struct gconv_svm_gpu_machine {
   uint32_t count, pitch;  /* count <= GCONV_SVM_GPU_VARIABLES */
   const float *matrix;    /* count x pitch */
-  const double *diagonal; /* of K; NULL: all are 1 */
+  const double *diagonal; /* diagonal of K; NULL: all are 1 */
   uint32_t first; /* so many variables have c = 1, 0 <= b <= first_cost; the others have c = -1, -second_cost <= b <= 0 */
   double first_cost, second_cost;
   double *b, *g; /* the result, `count` numbers each; g = -Kb */

@@ -8,7 +8,7 @@
 /* How columns are scaled, as by gconv_svm_range_row() of src/svm. */
 typedef struct gconv_svm_gpu_range {
   double lower, upper;
-  const double *least, *most; /* of each column; NULL: no scaling */
+  const double *least, *most; /* the smallest and largest number of each column; NULL: no scaling */
 } gconv_svm_gpu_range;
 
 #ifdef __cplusplus

@@ -49,7 +49,7 @@ static_assert((int)BLOCK_ROWS % (BLOCKS * TILE) == 0 || (int)(BLOCKS * TILE) % B
 
 struct block_memory {
   uint8_t stages[RING][STAGE_BYTES];
-  line lines[2][LINES]; /* of this tile and the next */
+  line lines[2][LINES]; /* lines of this tile and the next */
   double powers[POWERS];
   hopper::slot_barriers<RING> ring;
 };

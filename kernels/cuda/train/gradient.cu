@@ -29,7 +29,7 @@ namespace {
 enum : int {
   MOST_FILTERS = 16,
   MOST_PIECES = 48,
-  MOST_THREADS = 160, /* of a block; 128 if FILTERS is 8 */
+  MOST_THREADS = 160, /* the most threads of a block; 128 if FILTERS is 8 */
   COPYING = 4,        /* the most warps that copy */
   BLOCKS = 4,         /* in a multiprocessor */
   SHARED_BYTES = 55 << 10
@@ -38,7 +38,7 @@ enum : int {
 struct gradient_arguments : staging {
   float *leaves;
   int64_t parameters;    /* floats of a leaf */
-  int32_t taps;          /* of a filter */
+  int32_t taps;          /* taps of a filter */
   int32_t of_row;        /* pieces of a row of a filter */
   int32_t pieces, tiles; /* pieces of a block; blocks for all pieces of a filter */
   int32_t blocks;        /* for all filters of a group */

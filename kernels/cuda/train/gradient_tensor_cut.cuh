@@ -18,29 +18,29 @@ enum : int {
   QUADS = STEP / 4,         /* of a step */
   LANES = 16,               /* pieces of a group */
   STAGES = 4,               /* the most of a block */
-  SHARED_BYTES = 224 << 10, /* of a multiprocessor */
+  SHARED_BYTES = 224 << 10, /* shared bytes of a multiprocessor */
   LEAVES_BYTES = 64 << 20,
   /* Of multiply_by_warpgroups(): */
   WARPGROUP = 128,              /* threads */
-  WARPGROUPS = 3,               /* of a block */
-  GROUP_WARPS = 4 * WARPGROUPS, /* of a block */
-  BLOCK_FILTERS = 64,           /* of a block */
+  WARPGROUPS = 3,               /* warpgroups of a block */
+  GROUP_WARPS = 4 * WARPGROUPS, /* warps of all warpgroups of a block */
+  BLOCK_FILTERS = 64,           /* filters of a block */
   PAIR_CYCLES = 3 * 32          /* time of three products of 64 x 64 x 8 on a multiprocessor */
 };
 
 struct gradient_arguments : staging {
   float *leaves, *gradient;
   int64_t leaf;   /* floats of a leaf, a multiple of four: the sums of all registers, then a bias for each filter */
-  int32_t taps;   /* of a filter */
+  int32_t taps;   /* taps of a filter */
   int32_t of_row; /* pieces of a row of a filter */
   int32_t inner;  /* neighbouring pieces that are the same taps of as many channels */
   int32_t groups; /* groups of pieces of a filter */
   int32_t tiles;  /* blocks for all pieces of a filter */
   int32_t blocks; /* for all filters of a convolution's group */
-  int32_t warps_m, warps_n, warps_k; /* of a block, in the direction of filters, of pieces and of places */
-  int32_t chunks;                    /* of an image */
+  int32_t warps_m, warps_n, warps_k; /* warps of a block in the direction of filters, of pieces and of places */
+  int32_t chunks;                    /* chunks of an image */
   int32_t cases, stages;
-  int32_t steps;  /* of a stage */
+  int32_t steps;  /* steps of a stage */
   int32_t tables; /* floats of the tables, before the stages */
 };
 

@@ -43,7 +43,7 @@ DEVICE const float *bytes_after(const float *p, int32_t bytes) {
 /* A thread's part of the sums of its warp. */
 template <int FILTERS, int TAPS, int GROUPS> struct warp_sums {
   float of[GROUPS * TAPS][FILTERS][4];
-  int32_t offsets[GROUPS][2]; /* of the thread's pieces, in bytes */
+  int32_t offsets[GROUPS][2]; /* offsets of the thread's pieces, in bytes */
 };
 
 /* Splits a number into its first bits and the rest. If not SPLIT, rounds it to tf32: instructions ignore the lower bits. */
@@ -59,7 +59,7 @@ template <bool SPLIT> DEVICE void part(float number, uint32_t &first, uint32_t &
 
 /* The work of a thread. */
 struct thread_place {
-  int32_t tile, block, group; /* of its block */
+  int32_t tile, block, group; /* its block's tile, number and group */
   int32_t n, m, k, lane;      /* its warp's number in the directions of pieces, filters and places; its lane */
   int32_t piece, filter;      /* the first piece and filter of the warp, counted within the block */
   int32_t first, filters;     /* the first filter of the block, and the number of filters */
@@ -109,7 +109,7 @@ struct block_work {
   float *stages; /* a.stages of them, a.floats each */
   stage_source source;
   position next; /* the chunk that is copied next */
-  int32_t count; /* of chunks */
+  int32_t count; /* number of chunks */
 };
 
 /* Fills the tables, and initialises a barrier for each stage that the copy engine fills. */

@@ -20,7 +20,7 @@ typedef struct gconv_learn_outcome {
 
 /* A tap of a filter, relative to the first tap. */
 typedef struct gconv_learn_tap {
-  int32_t row, column; /* of the input */
+  int32_t row, column; /* row and column of the input */
   int64_t offset;      /* in the input of a group */
 } gconv_learn_tap;
 

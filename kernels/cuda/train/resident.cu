@@ -120,7 +120,7 @@ struct gconv_resident {
   gconv_learn_step *steps;
   float *arranged; /* blocks of inputs and targets */
   size_t arranged_steps;
-  gconv_learn_outcome *of_cases; /* of arranged_steps steps */
+  gconv_learn_outcome *of_cases; /* outcomes of the cases of arranged_steps steps */
   int32_t *numbers;              /* this and the next fields are for struct together */
   float *leaves, *changed;
   double *losses;

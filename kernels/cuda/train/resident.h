@@ -33,13 +33,13 @@ size_t gconv_resident_steps(const gconv_resident *resident);
 
 /* The arguments of gconv_resident_start(). Pointers are to device memory; outcomes and bad may be pinned host memory. */
 typedef struct gconv_resident_run {
-  const float *inputs, *targets; /* of a data set */
+  const float *inputs, *targets; /* inputs and targets of a data set */
   const size_t *numbers;         /* the numbers of the cases to take */
   size_t cases;
   bool same; /* the same cases in the same order as in the last call */
   float *parameters, *first, *second;
   const uint8_t *are_weights;    /* for each parameter */
-  gconv_learn_outcome *outcomes; /* of each step */
+  gconv_learn_outcome *outcomes; /* outcomes of each step */
   uint32_t *bad;                 /* becomes 1 if a parameter is not finite */
   /* With several slices: if loss * factor < best_loss, the parameters before the step are copied to `best`. */
   float *best;

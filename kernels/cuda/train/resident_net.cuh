@@ -30,12 +30,12 @@ struct resident_layer {
 struct resident_net {
   resident_layer layers[LAYERS];
   int32_t count, inputs, outputs;
-  int32_t room, pitch;           /* room: the most cases, 32, 64 or 128; pitch: floats of a row of values */
-  int32_t rows;                  /* of a block: its inputs, then its targets: a row of classes, or a row for each output */
-  int32_t y, soft;               /* offsets of the last layer's outputs (in the layout of dz), and of softmax's workspace */
-  int32_t next;                  /* offset of the next step's inputs; -1: no room, so they are loaded after the step */
-  int32_t ones;                  /* offset of `room` ones, the inputs of biases */
-  int32_t arrivals;              /* offset of the counters of bytes from other blocks, and of a word from each block */
+  int32_t room, pitch; /* room: the most cases, 32, 64 or 128; pitch: floats of a row of values */
+  int32_t rows;        /* rows of a block: its inputs, then its targets: a row of classes, or a row for each output */
+  int32_t y, soft;     /* offsets of the last layer's outputs (in the layout of dz), and of softmax's workspace */
+  int32_t next;        /* offset of the next step's inputs; -1: no room, so they are loaded after the step */
+  int32_t ones;        /* offset of `room` ones, the inputs of biases */
+  int32_t arrivals;    /* offset of the counters of bytes from other blocks, and of a word from each block */
   int32_t first, second, floats; /* distance of the optimiser's arrays from the weights; floats of the whole layout */
   gconv_loss loss;
   bool classes;
@@ -47,7 +47,7 @@ struct run_of {
   int64_t cases;
   int32_t batch;
   float *parameters, *first, *second;
-  gconv_learn_outcome *outcomes, *of_cases; /* of each step; of each case of each step */
+  gconv_learn_outcome *outcomes, *of_cases; /* outcomes of each step; of each case of each step */
   uint32_t *bad;
 };
 

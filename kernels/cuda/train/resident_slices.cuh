@@ -17,10 +17,10 @@ struct together {
   int32_t places;         /* floats of the weights in shared memory, a multiple of four */
   const int32_t *numbers; /* the number of the parameter in each place; -1: none */
   const uint8_t *are_weights;
-  float *leaves;     /* of each slice */
+  float *leaves;     /* leaves of each slice */
   float *changed;    /* two copies of the parameters: after even steps, and after odd steps */
-  double *losses;    /* of each slice */
-  uint32_t *hits;    /* of each slice */
+  double *losses;    /* losses of each slice */
+  uint32_t *hits;    /* hits of each slice */
   unsigned *arrived; /* the counter of the barrier */
   float *best;
   double factor, best_loss; /* best_loss: the smallest loss * factor of earlier calls */

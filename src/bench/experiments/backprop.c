@@ -131,14 +131,14 @@ typedef struct method {
   const char *name;
   gconv_device *device;
   bool classic;
-  size_t number; /* of the classic method */
+  size_t number; /* number of the classic method */
 } method;
 
 /* A net in training by a method. */
 typedef struct learner {
   gconv_trainer *trainer;
   gconv_backprop *classic;
-  int epochs; /* of a run */
+  int epochs; /* epochs of a run */
 } learner;
 
 static void free_learner(learner *l) {

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-  SAMPLES = 1 << 22, /* of the stream */
+  SAMPLES = 1 << 22, /* samples of the stream */
   TOGETHER = 1024,   /* windows that the CPU computes together, as with --windows: they stay in its caches */
 };
 

@@ -13,8 +13,8 @@ namespace {
 /* Stores a sum, with bias and activation. Column `column` is pixel number first + column of all images. */
 struct store_output {
   gconv_layer_problem problem;
-  const float *biases; /* of the group */
-  float *out;          /* of the group's first filter in the first image */
+  const float *biases; /* biases of the group */
+  float *out;          /* output of the group's first filter in the first image */
   int64_t first, plane;
 
   __device__ void operator()(int, int64_t filter, int64_t column, float sum) const {

@@ -31,7 +31,7 @@ struct direct_arguments : block_arguments {
 template <int N> struct pixels {
   const float *corner[N]; /* the sample under the first tap, even if it is outside */
   int y[N], x[N];
-  float *out[N]; /* of the block's first filter; NULL past the last pixel */
+  float *out[N]; /* output of the block's first filter; NULL past the last pixel */
 };
 
 template <int N> DEVICE void find_pixels(const direct_arguments &a, int64_t tile, int64_t group, pixels<N> *at) {

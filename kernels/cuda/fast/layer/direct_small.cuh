@@ -51,7 +51,7 @@ struct small_arguments {
   division work;
 };
 
-constexpr int MOST_FILTERS = 64, LEAST_FILTERS = 4; /* of a block; of a part of a job */
+constexpr int MOST_FILTERS = 64, LEAST_FILTERS = 4; /* the most filters of a block; the fewest of a part of a job */
 
 /* Calls f with the constants 0 .. N - 1. Instructions take constants as offsets of addresses that are computed once. With
  * the index of an unrolled loop, the compiler would compute addresses again for each filter. */

@@ -44,7 +44,7 @@ struct gemm_arguments {
   const offset *offsets;
   float *out;
   int64_t positions;     /* N P Q */
-  int32_t slices, tiles; /* of taps; of filters, of a group */
+  int32_t slices, tiles; /* slices of taps; tiles of filters, of a group */
 };
 
 /* The place of the sample under the first tap of an output. */

@@ -10,10 +10,10 @@ enum { GCONV_POINTWISE_LAYERS = 8 };
 typedef struct gconv_pointwise {
   const float *in;
   int64_t in_plane, in_image;
-  const float *mean, *deviation; /* of the input's channels: x = (x - mean) / deviation; NULL: samples are as they are */
+  const float *mean, *deviation; /* for each input channel: x = (x - mean) / deviation; NULL: samples are as they are */
   float *out;
   int64_t out_plane, out_image;
-  int64_t pixels; /* of a plane that are computed */
+  int64_t pixels; /* pixels of a plane that are computed */
   int32_t images, count;
   bool softmax; /* over the outputs of a place */
   bool argmax;  /* `out` gets the number of the largest output of each place (the first of equal outputs), or NaN */

@@ -37,10 +37,10 @@ constexpr int STAGE_FLOATS[] = {3584, 6144, 12288};
 constexpr int TAPS = 32; /* a stage has at least so many taps, if they fit */
 
 struct tiled_arguments : block_arguments {
-  int64_t tiles_x, tiles_y;     /* of pixels */
-  int32_t channels;             /* of a stage */
-  int32_t filter_rows;          /* of a stage: all, unless it has one channel */
-  int32_t rows;                 /* of the tile of a channel */
+  int64_t tiles_x, tiles_y;     /* tiles of pixels, in both directions */
+  int32_t channels;             /* channels of a stage */
+  int32_t filter_rows;          /* filter rows of a stage: all, unless it has one channel */
+  int32_t rows;                 /* rows of the tile of a channel */
   int32_t pitch, plane, floats; /* floats of a row of the tile, of a channel, and of a stage */
   int32_t ahead; /* 1: the next stage is fetched while this one is used; 0: there is room for one stage only, or only one is
                     needed */

@@ -16,7 +16,7 @@ constexpr int POINTS = GCONV_WINOGRAD_POINTS;
 struct tiling {
   int64_t tiles_x, tiles_y, tiles; /* tiles of 2 x 2 outputs, across and down an image; of all images */
   int64_t tile_pitch, filter_pitch;
-  int64_t channels, filters; /* of a group */
+  int64_t channels, filters; /* channels and filters of a group */
 };
 
 tiling tiling_of(const gconv_layer_problem *problem) {
