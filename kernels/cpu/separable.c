@@ -13,8 +13,8 @@
  * because there a tile shares its loads among 6 rows, and converts samples to floats as it loads them (tile.c). Along the
  * rows, a load serves the taps whose samples are whole vectors apart (tile.c). All pairs are added in one chain.
  *
- * Pixels outside of the image are few. They are first loaded into a chunk of floats. So are the last pixels of a row, if
- * they are too few for a vector.
+ * Pixels outside of the image are copies of others, in the middle as in the image. Where these are not among the samples of
+ * the piece, and in rows that are shorter than some vectors, pixels are first loaded into a chunk of floats.
  *
  * separable is not of the exact family, because the order of additions differs. With a chain of R and one of r * S
  * roundings, the error of a response is at most residual + growth * gamma(R + r * S), relative to (sum |tap|) * max |x|.
@@ -37,6 +37,7 @@ enum {
   PIECE = 512,                /* samples of a piece, about */
   LINE = 16,                  /* floats of a cache line */
   BLOCK = 768 << 10,          /* bytes of input rows under the band of a block */
+  MOST_COPIED = 64,           /* border pixels on a side that are copied from others */
 };
 
 /* ---- Sizes ---- */
@@ -88,6 +89,7 @@ typedef struct sweep {
   const void **rows;
   const float **sources, **chunk_rows;
   float *chunk, *middle, *sums; /* z.lines x CHUNK; z.pairs x z.band x z.row; filters x (z.piece + CHUNK) */
+  float *outside;               /* for each pair: the sum of a column of the border's level */
   uint8_t *constant;            /* a row of the border's level, if that is a sample; else NULL */
 } sweep;
 
@@ -108,6 +110,7 @@ static size_t lay_out(const gconv_problem *problem, uint8_t *memory, sweep *s) {
   PART(rows, z.lines * sizeof(void *));
   PART(chunk_rows, z.lines * sizeof(float *));
   PART(sources, sources * sizeof(float *));
+  PART(outside, z.pairs * sizeof(float));
   PART(constant, (size_t)problem->width * z.C * gconv_type_bytes(problem->in_type));
 #undef PART
   return end;
@@ -136,6 +139,11 @@ static const float *factors_of(const sweep *s, size_t k) {
   return gconv_prepared(s->problem, s->execution->weights) + k * s->z.rank * (s->z.R + s->z.S);
 }
 
+/* Returns the column of taps of a pair. */
+static const float *column_of(const sweep *s, size_t pair) {
+  return factors_of(s, pair / s->z.rank) + pair % s->z.rank * s->z.R;
+}
+
 /* Returns the input row of line i of the band. It may be outside of the image. */
 static int64_t line_at(const sweep *s, size_t i) {
   return (int64_t)s->first * s->problem->stride_y - s->problem->pad_top + (int64_t)i * s->problem->dilation_y;
@@ -155,31 +163,78 @@ static void find_rows(sweep *s) {
 static void add_columns(const sweep *s, gconv_type type, const void *const *rows, size_t first, size_t samples, size_t to) {
   const gconv_tile_column column = {.type = type, .rows = rows, .R = (int32_t)s->z.R, .count = (int32_t)s->count};
   for (size_t pair = 0; pair < s->z.pairs; pair++)
-    gconv_tile_columns(&column, first, factors_of(s, pair / s->z.rank) + pair % s->z.rank * s->z.R, samples,
-                       s->middle + pair * s->z.band * s->z.row + to, s->z.row);
+    gconv_tile_columns(&column, first, column_of(s, pair), samples, s->middle + pair * s->z.band * s->z.row + to, s->z.row);
 }
 
-/* Makes positions x .. end - 1 of the middle, whose rows begin with position `begin`. */
-static void fill_middle(const sweep *s, int64_t begin, int64_t x, int64_t end) {
-  const gconv_problem *problem = s->problem;
-  const int64_t C = problem->channels, left = problem->pad_left * C, right = left + problem->width * C;
-  while (x < end) {
+/* Makes positions x .. end - 1 of the middle, whose rows begin with position `begin`, from a chunk of floats. Returns the
+ * position after the last one that was made. */
+static int64_t fill_chunk(const sweep *s, int64_t begin, int64_t x, int64_t end) {
+  const int64_t C = s->problem->channels, pixel = x / C, wanted = (end - pixel * C + C - 1) / C;
+  const int64_t pixels = wanted < CHUNK / C ? wanted : CHUNK / C;
+  for (size_t i = 0; i < s->z.R + s->count - 1; i++)
+    gconv_load_pixels(s->execution, line_at(s, i), pixel - s->problem->pad_left, 1, pixels, s->chunk + i * CHUNK);
+  add_columns(s, GCONV_F32, (const void *const *)s->chunk_rows, 0, CHUNK, s->lead + (size_t)(pixel * C - begin));
+  return (pixel + pixels) * C;
+}
+
+/* Makes positions x .. end - 1 of the middle, which are in the image. Returns the position after the last one that was made:
+ * end, or less if the row has too few samples for a chunk. Samples at the end of a row may be made twice. */
+static int64_t fill_inside(const sweep *s, int64_t begin, int64_t x, int64_t end) {
+  const int64_t left = s->problem->pad_left * (int64_t)s->z.C, right = left + s->problem->width * (int64_t)s->z.C;
+  while (s->whole && x < end) {
     int64_t samples = (int64_t)gconv_round_up((size_t)(end - x), CHUNK);
-    if (x < left || x >= right || !s->whole)
-      samples = 0;
-    else if (samples > right - x)
-      samples = (right - x) / CHUNK * CHUNK;
-    if (samples > 0) {
-      add_columns(s, problem->in_type, s->rows, (size_t)(x - left), (size_t)samples, s->lead + (size_t)(x - begin));
-      x += samples;
-      continue;
-    }
-    const int64_t pixel = x / C, wanted = (end - pixel * C + C - 1) / C, pixels = wanted < CHUNK / C ? wanted : CHUNK / C;
-    for (size_t i = 0; i < s->z.R + s->count - 1; i++)
-      gconv_load_pixels(s->execution, line_at(s, i), pixel - problem->pad_left, 1, pixels, s->chunk + i * CHUNK);
-    add_columns(s, GCONV_F32, (const void *const *)s->chunk_rows, 0, CHUNK, s->lead + (size_t)(pixel * C - begin));
-    x = (pixel + pixels) * C;
+    samples = samples < right - x ? samples : (right - x) / CHUNK * CHUNK;
+    if (samples == 0 && right - CHUNK < (left > begin ? left : begin))
+      break;
+    x = samples == 0 ? right - CHUNK : x;
+    samples = samples == 0 ? CHUNK : samples;
+    add_columns(s, s->problem->in_type, s->rows, (size_t)(x - left), (size_t)samples, s->lead + (size_t)(x - begin));
+    x += samples;
   }
+  return x;
+}
+
+/* Makes pixels first .. first + count - 1 of the middle, which are outside of the image, if their columns are among those
+ * from position `begin` to `end` or the border is a constant. Else returns false, and makes nothing. */
+static bool copy_border(const sweep *s, int64_t begin, int64_t end, int64_t first, int64_t count) {
+  const gconv_problem *problem = s->problem;
+  const int64_t C = problem->channels;
+  int64_t from[MOST_COPIED];
+  if (count > MOST_COPIED)
+    return false;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t column = gconv_border_index(problem->border, first + i - problem->pad_left, problem->width);
+    from[i] = column == GCONV_OUTSIDE ? GCONV_OUTSIDE : (column + problem->pad_left) * C;
+    if (from[i] != GCONV_OUTSIDE && (from[i] < begin || from[i] + C > end))
+      return false;
+  }
+  for (size_t pair = 0; pair < s->z.pairs; pair++)
+    for (size_t j = 0; j < s->count; j++) {
+      float *row = s->middle + (pair * s->z.band + j) * s->z.row + s->lead - begin;
+      for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < C; c++)
+          row[(first + i) * C + c] = from[i] == GCONV_OUTSIDE ? s->outside[pair] : row[from[i] + c];
+    }
+  return true;
+}
+
+/* Makes positions x .. end - 1 of the middle, whose rows begin with position `begin`. Border pixels follow those inside,
+ * from which they are copied; where that is not possible, they go before, because a chunk writes more than is asked for. */
+static void fill_middle(const sweep *s, int64_t begin, int64_t x, int64_t end) {
+  const int64_t C = s->problem->channels, left = s->problem->pad_left * C, right = left + s->problem->width * C;
+  const int64_t from = x > left ? x : left, to = end < right ? end : right;
+  const int64_t left_end = left < end ? left : end, right_begin = x > right ? x : right;
+  int64_t made = from < to ? fill_inside(s, begin, from, to) : x;
+  if (x < left_end && !copy_border(s, begin, made, x / C, (left_end - x) / C)) {
+    for (int64_t at = x; at < left_end;)
+      at = fill_chunk(s, begin, at, left_end);
+    made = from < to ? fill_inside(s, begin, from, to) : left_end;
+  }
+  while (from < to && made < to)
+    made = fill_chunk(s, begin, made, to);
+  if (right_begin < end && !copy_border(s, begin, made, right_begin / C, (end - right_begin) / C))
+    for (int64_t at = right_begin; at < end;)
+      at = fill_chunk(s, begin, at, end);
 }
 
 /* Moves the last `halo` floats of the middle's rows to their begin: the next piece needs them, too. */
@@ -236,7 +291,8 @@ static void make_piece(const sweep *s, size_t first, size_t count, bool is_first
   const gconv_problem *problem = s->problem;
   const sizes *z = &s->z;
   const size_t stride = (size_t)problem->stride_x, samples = (count / z->C - 1) * stride * z->C + z->C;
-  const int64_t begin = (int64_t)(first * stride), end = begin + (int64_t)(samples + z->halo);
+  const int64_t begin = (int64_t)(first * stride); /* a whole piece is made whole: the next one has its end as halo */
+  const int64_t end = begin + (int64_t)((count == z->outputs ? z->piece : samples) + z->halo);
   const int64_t pixel = (int64_t)(first / z->C), pixels = (int64_t)(count / z->C);
   for (size_t j = 0; j < s->count; j++) {
     gconv_expect_store(s->execution, s->first + (int32_t)(j * z->apart), pixel, pixels);
@@ -282,6 +338,11 @@ static gconv_status execute(const gconv_execution *execution) {
   s.execution = execution;
   s.levels = problem->stride_x == 1 && gconv_only_rounds(execution);
   fill_constant(&s);
+  for (size_t pair = 0; pair < s.z.pairs; pair++) {
+    s.outside[pair] = 0;
+    for (size_t r = 0; r < s.z.R; r++)
+      s.outside[pair] = fmaf(column_of(&s, pair)[r], problem->border_level, s.outside[pair]);
+  }
   memset(s.chunk, 0, s.z.lines * CHUNK * sizeof(float)); /* three channels leave a float of each row unused */
   for (size_t i = 0; i < s.z.lines; i++)
     s.chunk_rows[i] = s.chunk + i * CHUNK;

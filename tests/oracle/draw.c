@@ -21,6 +21,9 @@ static void draw_size(uint64_t *lot, gconv_image *image) {
   if (gconv_lot_chance(lot, 10)) {
     image->height = 133;
     image->width = 141;
+  } else if (gconv_lot_chance(lot, 6)) { /* rows that algorithms cut into pieces */
+    image->height = 1 + gconv_lot_below(lot, 14);
+    image->width = 400 + gconv_lot_below(lot, 2200);
   } else {
     image->height = GCONV_LOT_PICK(lot, edges);
     image->width = GCONV_LOT_PICK(lot, edges);
