@@ -207,7 +207,7 @@ gconv_status gconv_factor(const float *taps, int32_t rows, int32_t columns, int3
   }
   void *values = NULL;
   gconv_status status =
-      gconv_allocate(gconv_product(2, (size_t[]){count, sizeof(double)}), "the factors of a filter", &values);
+      gconv_allocate(gconv_checked_product(2, (size_t[]){count, sizeof(double)}), "the factors of a filter", &values);
   if (status == GCONV_OK) {
     matrix m = {values, rows, columns};
     fill(&m, taps);

@@ -17,15 +17,15 @@
  * samples under it are multiplied by the spectra of its taps. These products are added up, and transformed back once. So
  * there is no limit to the size.
  *
- * No samples are shuffled: a vector holds neighbouring samples all the way, for any number of channels. Forward transforms
- * leave frequencies in digit-reversed order (decimation in frequency, radix 8); backward transforms read that order
- * (decimation in time). A tile is as wide as L2 allows, because the halo to its right is transformed, too.
+ * No samples are shuffled: a vector holds neighbouring samples all the way, for any number of channels. A tile is as wide as
+ * L2 allows, because the halo to its right is transformed, too.
  *
  * fft is not of the exact family; error_bound() states its error. An infinity or a NaN would spread over its columns, and
  * over the columns of the neighbour that shares its points. Such samples are left out of the transforms, and their products
  * with the taps are added afterwards.
  */
 #include "base/memory.h"
+#include "fft_columns.h"
 #include "kernels/cpu/rows.h"
 #include "tile.h"
 
@@ -199,15 +199,6 @@ static void transform_taps(double complex *x, size_t size) {
     }
 }
 
-/* Returns the frequency at a position. A stage of radix r leaves the frequencies of residue b modulo r in its b-th part. */
-static size_t frequency_at(size_t position, size_t size) {
-  size_t radix = size % 7 == 1 ? 8 : size % 7 == 2 ? 2 : 4;
-  if (size == 1)
-    return 0;
-  size_t part = size / radix;
-  return position / part + radix * frequency_at(position % part, part);
-}
-
 /* Transforms the taps of a part in float64, so that the error of a tap is one rounding. The spectra for correlation are the
  * conjugates of those for convolution: hence the sign in transform_taps(). `column` has room for a tile. */
 static void prepare_part(const gconv_problem *problem, const filter_part *it, const float *taps, size_t tile,
@@ -220,7 +211,7 @@ static void prepare_part(const gconv_problem *problem, const filter_part *it, co
           (double)taps[(size_t)(it->r + r) * (size_t)problem->columns + (size_t)it->s + s];
     transform_taps(column, tile);
     for (size_t y = 0; y < tile; y++) {
-      double complex found = column[frequency_at(y, tile)] / (double)tile;
+      double complex found = column[gconv_fft_frequency(y, tile)] / (double)tile;
       spectrum[2 * (y * S + s)] = (float)creal(found);
       spectrum[2 * (y * S + s) + 1] = (float)cimag(found);
     }
@@ -232,10 +223,7 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
   size_t tile = (size_t)1 << choose_log(problem);
   void *column; /* too large for the stack of a thread */
   GCONV_TRY(gconv_allocate(tile * sizeof(double complex), "a column of taps", &column));
-  for (size_t j = 0; j < tile; j++) {
-    prepared[2 * j] = (float)cos(2 * M_PI * (double)j / (double)tile);
-    prepared[2 * j + 1] = (float)-sin(2 * M_PI * (double)j / (double)tile);
-  }
+  gconv_fft_twiddles(choose_log(problem), prepared);
   for (int32_t i = 0; i < p.down * p.across; i++) {
     const filter_part it = part_at(problem, &p, i);
     prepare_part(problem, &it, taps, tile, column, prepared + 2 * tile + it.index * part_floats(&p, tile));
@@ -369,7 +357,7 @@ static bool make_spectra(const gconv_execution *execution, const sizes *z, int32
     const float *taps = w + 2 * z->tile + it.index * part_floats(&z->parts, z->tile);
     unsafe |= load(execution, z, &it, first, end, left, points);
     unsafe |= load(execution, z, &it, first, end, left + block, points + z->pitch);
-    GCONV_CALL_ISA(transform_columns, (points, z->pitch, z->block + z->halo, z->log, w, true));
+    gconv_fft_columns(points, 2 * z->pitch, z->pitch, z->block + z->halo, z->log, w, true);
     const fft_rows rows = {points, z->pitch, z->whole ? points : sums, z->whole ? z->pitch : z->sums, i > 0};
     GCONV_CALL_ISA(filter_rows, (&rows, z->block, z->tile, taps, (size_t)it.columns, distance));
   }
@@ -387,7 +375,7 @@ static gconv_status execute(const gconv_execution *execution) {
     int32_t end = execution->end_row - p < (int32_t)z.valid ? execution->end_row : p + (int32_t)z.valid;
     for (size_t left = 0; left < (size_t)problem->out_width; left += 2 * block) {
       bool unsafe = make_spectra(execution, &z, p, end, left, points, sums);
-      GCONV_CALL_ISA(transform_columns, (sums, pitch, z.block, z.log, w, false));
+      gconv_fft_columns(sums, 2 * pitch, pitch, z.block, z.log, w, false);
       if (unsafe) {
         add_unsafe(execution, &z, p, end, left, row, sums, pitch);
         add_unsafe(execution, &z, p, end, left + block, row, sums + pitch, pitch);

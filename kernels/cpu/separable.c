@@ -96,8 +96,8 @@ typedef struct sweep {
 /* Lays the parts out in `memory`, which may be NULL. Returns the bytes of all parts, or SIZE_MAX if they are too many. */
 static size_t lay_out(const gconv_problem *problem, uint8_t *memory, sweep *s) {
   const sizes z = sizes_of(problem);
-  const size_t middle = gconv_product(4, (size_t[]){z.pairs, z.band, z.row, sizeof(float)});
-  const size_t sums = gconv_product(3, (size_t[]){(size_t)problem->filters, z.piece + CHUNK, sizeof(float)});
+  const size_t middle = gconv_checked_product(4, (size_t[]){z.pairs, z.band, z.row, sizeof(float)});
+  const size_t sums = gconv_checked_product(3, (size_t[]){(size_t)problem->filters, z.piece + CHUNK, sizeof(float)});
   const size_t sources = z.rank * z.S > z.lines ? z.rank * z.S : z.lines;
   if (middle > SIZE_MAX / 16 || sums > SIZE_MAX / 16)
     return SIZE_MAX;

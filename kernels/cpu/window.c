@@ -73,8 +73,9 @@ static places places_of(const gconv_problem *problem, const gconv_layout *layout
 }
 
 size_t gconv_window_bytes(const gconv_problem *problem, const gconv_layout *layout, size_t extra) {
-  size_t sums = gconv_product(4, (size_t[]){(size_t)problem->filters, (size_t)layout->band, layout->piece, sizeof(float)});
-  size_t ring = gconv_product(3, (size_t[]){layout->ring_rows + 1, layout->row, sizeof(float)});
+  size_t sums =
+      gconv_checked_product(4, (size_t[]){(size_t)problem->filters, (size_t)layout->band, layout->piece, sizeof(float)});
+  size_t ring = gconv_checked_product(3, (size_t[]){layout->ring_rows + 1, layout->row, sizeof(float)});
   if (sums > SIZE_MAX / 8 || ring > SIZE_MAX / 8 || extra > SIZE_MAX / 8)
     return SIZE_MAX;
   return places_of(problem, layout, extra).end;

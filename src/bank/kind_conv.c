@@ -124,7 +124,7 @@ static gconv_status check_bank(const gconv_bank *bank, const char *where) {
                       where, bank->filters, bank->channels, bank->rows, bank->columns);
   const size_t sizes[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns,
                           sizeof *bank->weights};
-  if (gconv_product(5, sizes) > PTRDIFF_MAX)
+  if (gconv_checked_product(5, sizes) > PTRDIFF_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "%s: a bank of %d x %d x %d x %d weights is larger than any memory", where,
                       bank->filters, bank->channels, bank->rows, bank->columns);
   return gconv_bank_check_finite(where, GCONV_BAD_ARGUMENT, bank);

@@ -71,7 +71,7 @@ gconv_status gconv_check_header(const gconv_image *image, const char *what) {
   if (image->alpha && image->channels < 2)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no channel but alpha", what);
   const size_t factors[] = {row_bytes(image), (size_t)image->height, count_planes(image)};
-  if (gconv_product(3, factors) == SIZE_MAX)
+  if (gconv_checked_product(3, factors) == SIZE_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "%s of %d x %d x %d x %d samples is larger than any memory", what, image->frames,
                       image->height, image->width, image->channels);
   return GCONV_OK;

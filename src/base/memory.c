@@ -19,7 +19,7 @@ bool gconv_multiply(size_t a, size_t b, size_t *product) {
   return true;
 }
 
-size_t gconv_product(size_t count, const size_t *factors) {
+size_t gconv_checked_product(size_t count, const size_t *factors) {
   size_t product = 1;
   for (size_t i = 0; i < count; i++)
     if (!gconv_multiply(product, factors[i], &product))

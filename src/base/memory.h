@@ -16,7 +16,7 @@ GCONV_C_BEGIN
 bool gconv_multiply(size_t a, size_t b, size_t *product);
 
 /* Returns the product of `count` factors, or SIZE_MAX if it does not fit. No allocation of SIZE_MAX succeeds. */
-size_t gconv_product(size_t count, const size_t *factors);
+size_t gconv_checked_product(size_t count, const size_t *factors);
 
 /* Returns the least common multiple of two numbers from 1 to 2^31. */
 int64_t gconv_common_multiple(int64_t a, int64_t b);

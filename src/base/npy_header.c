@@ -181,7 +181,7 @@ static gconv_status parse_dict(parser *p, gconv_npy_header *header) {
 
 static gconv_status check_size(const char *name, gconv_npy_header *header) {
   size_t bytes;
-  header->items = gconv_product((size_t)header->dimensions, header->shape);
+  header->items = gconv_checked_product((size_t)header->dimensions, header->shape);
   if (!gconv_multiply(header->items, header->item_bytes, &bytes) || bytes > PTRDIFF_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "%s: the shape in its header is larger than any memory", name);
   return GCONV_OK;

@@ -110,7 +110,7 @@ static gconv_status place_rows(const flow *f, const gconv_image *like, int32_t r
   image->plane_bytes = image->row_bytes * (size_t)rows;
   image->data = f->memory ? (uint8_t *)f->memory + *used : NULL;
   const size_t factors[] = {image->row_bytes, (size_t)rows, image->planar ? (size_t)image->channels : 1};
-  size_t bytes = gconv_product(3, factors);
+  size_t bytes = gconv_checked_product(3, factors);
   if (bytes > PTRDIFF_MAX - *used - GCONV_ALIGNMENT)
     return no_memory();
   *used += (bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;

@@ -231,8 +231,8 @@ static gconv_status allocate(comparing *c) {
   c->strip = rows < like->height ? (int32_t)rows : like->height;
   for (size_t i = 0; i < 2; i++)
     GCONV_TRY(gconv_row_band_reserve(&c->sides[i], c->strip + HALO));
-  GCONV_TRY(gconv_allocate_workspace(gconv_product(3, values), "rows of an image", (void **)&c->values));
-  GCONV_TRY(gconv_allocate_workspace(gconv_product(3, rooms), "sums of rows", (void **)&c->rooms));
+  GCONV_TRY(gconv_allocate_workspace(gconv_checked_product(3, values), "rows of an image", (void **)&c->values));
+  GCONV_TRY(gconv_allocate_workspace(gconv_checked_product(3, rooms), "sums of rows", (void **)&c->rooms));
   return gconv_allocate((size_t)c->strip * sizeof *c->results, "sums of rows", (void **)&c->results);
 }
 

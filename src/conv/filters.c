@@ -11,7 +11,7 @@
 
 static gconv_status copy_filter(const gconv_filter *from, gconv_filter *to) {
   gconv_filter copy = *from;
-  size_t bytes = gconv_product(3, (size_t[]){(size_t)from->rows, (size_t)from->columns, sizeof *from->taps});
+  size_t bytes = gconv_checked_product(3, (size_t[]){(size_t)from->rows, (size_t)from->columns, sizeof *from->taps});
   copy.name = strdup(from->name ? from->name : "filter");
   copy.taps = bytes == SIZE_MAX ? NULL : malloc(bytes);
   if (!copy.name || !copy.taps) {
@@ -65,7 +65,7 @@ enum { MOST_FRAMED_TAPS = 1 << 24 };
 
 static gconv_status check_frame(const gconv_filters *filters, int64_t rows, int64_t columns) {
   const size_t factors[] = {(size_t)rows, (size_t)columns, filters->count};
-  if (gconv_product(3, factors) <= MOST_FRAMED_TAPS)
+  if (gconv_checked_product(3, factors) <= MOST_FRAMED_TAPS)
     return GCONV_OK;
   return gconv_fail(
       GCONV_TOO_LARGE,

@@ -101,8 +101,8 @@ static gconv_status fill(finding *f) {
   holes->whole_pixels = options->mix || options->gray || options->alpha == GCONV_ALPHA_PREMULTIPLY;
   holes->row = samples_of(&f->plan->convolved);
   holes->plane = holes->row * (size_t)f->in->height;
-  GCONV_TRY(gconv_allocate(gconv_product(2, (size_t[]){planes_of(&f->plan->convolved), holes->plane}), "marks of no data",
-                           &marks));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(2, (size_t[]){planes_of(&f->plan->convolved), holes->plane}),
+                           "marks of no data", &marks));
   holes->marks = marks;
   GCONV_TRY(gconv_image_allocate(&filled));
   holes->filled = filled;
@@ -296,7 +296,7 @@ static void mend_turn(void *context, size_t turn, int number) {
 
 static gconv_status mend_rows(mending *m, gconv_image *image, uint8_t **results) {
   gconv_threads *threads = m->plan->base.device->threads;
-  size_t bytes = gconv_product(3, (size_t[]){planes_of(image), (size_t)image->height, samples_of(image)});
+  size_t bytes = gconv_checked_product(3, (size_t[]){planes_of(image), (size_t)image->height, samples_of(image)});
   void *memory = NULL, *seats = NULL;
   GCONV_TRY(gconv_hole_summer_make(m->pass, m->holes, m->convolved, m->in_row, &m->summer));
   GCONV_TRY(gconv_allocate(bytes, "marks of no data", &memory));

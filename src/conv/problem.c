@@ -241,7 +241,7 @@ static void copy_taps(const gconv_filter *filter, bool flip, span down, span acr
 static gconv_status make_weights(const gconv_filter *filters, const gconv_problem *problem, bool flip, span down,
                                  span across, float **result) {
   size_t plane = (size_t)problem->rows * (size_t)problem->columns, count = (size_t)problem->filters;
-  size_t bytes = gconv_product(3, (size_t[]){plane + 2, count, sizeof(float)});
+  size_t bytes = gconv_checked_product(3, (size_t[]){plane + 2, count, sizeof(float)});
   void *memory = NULL;
   if (bytes < SIZE_MAX - 64)
     bytes = (size_t)gconv_weight_floats(problem) * sizeof(float);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 gconv_status gconv_filters_add(gconv_filters *list, int32_t rows, int32_t columns, gconv_filter **filter) {
-  size_t bytes = gconv_product(3, (size_t[]){(size_t)rows, (size_t)columns, sizeof(float)});
+  size_t bytes = gconv_checked_product(3, (size_t[]){(size_t)rows, (size_t)columns, sizeof(float)});
   gconv_filter *items = gconv_grown(list->items, list->count, sizeof *items);
   GCONV_NEED_MEMORY(items, "no memory for a list of %zu filters", list->count + 1);
   list->items = items;

@@ -106,9 +106,9 @@ static gconv_status allocate_work(const gconv_moments *m, gconv_moments_work *w)
   size_t tasks[] = {(size_t)m->rows, 3 * ((size_t)m->columns / SHIFTS + 1), sizeof *w->tasks};
   w->batch = BATCH_SUMS / m->taps < FEWEST_WINDOWS ? FEWEST_WINDOWS : BATCH_SUMS / m->taps;
   size_t windows[] = {m->taps + SHIFTS, w->batch, sizeof *w->windows};
-  GCONV_TRY(gconv_allocate(gconv_product(3, tasks), "sums of products", (void **)&w->tasks));
-  GCONV_TRY(gconv_allocate(gconv_product(3, windows), "sums of products", (void **)&w->windows));
-  memset(w->windows, 0, gconv_product(3, windows));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(3, tasks), "sums of products", (void **)&w->tasks));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(3, windows), "sums of products", (void **)&w->windows));
+  memset(w->windows, 0, gconv_checked_product(3, windows));
   make_tasks(m, w);
   return GCONV_OK;
 }
@@ -118,8 +118,8 @@ static gconv_status allocate(gconv_moments *m) {
   size_t products[] = {m->taps, m->taps + 1, sizeof *m->products};
   GCONV_TRY(gconv_allocate(sizeof *m->work, "sums of products", (void **)&m->work));
   *m->work = (gconv_moments_work){0};
-  GCONV_TRY(gconv_allocate(gconv_product(3, places), "sums of products", (void **)&m->place));
-  GCONV_TRY(gconv_allocate(gconv_product(3, products) / 2, "sums of products", (void **)&m->products));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(3, places), "sums of products", (void **)&m->place));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(3, products) / 2, "sums of products", (void **)&m->products));
   GCONV_TRY(gconv_allocate(m->taps * sizeof *m->cross, "sums of products", (void **)&m->cross));
   GCONV_TRY(gconv_allocate(m->taps * sizeof *m->sums, "sums of products", (void **)&m->sums));
   return allocate_work(m, m->work);
@@ -148,7 +148,7 @@ gconv_status gconv_moments_prepare(gconv_moments *m, int seats) {
   gconv_release(w->lines);
   w->lines = NULL;
   w->seats = 0;
-  GCONV_TRY(gconv_allocate(gconv_product(4, lines), "sums of products", (void **)&w->lines));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(4, lines), "sums of products", (void **)&w->lines));
   w->seats = seats;
   return GCONV_OK;
 }

@@ -77,7 +77,7 @@ static gconv_status correlate_residuals(const gconv_fit *fit, gconv_fit_result *
     if (w.height < 1)
       continue;
     size_t size[] = {(size_t)w.height, (size_t)w.width, sizeof *residuals};
-    GCONV_TRY(gconv_allocate(gconv_product(3, size), "residuals", (void **)&residuals));
+    GCONV_TRY(gconv_allocate(gconv_checked_product(3, size), "residuals", (void **)&residuals));
     find_residuals(&w, fit, result, residuals);
     add_neighbours(residuals, size[0], size[1], 0, 1, &sums);
     add_neighbours(residuals, size[0], size[1], 1, 0, &sums);

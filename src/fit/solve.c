@@ -19,8 +19,8 @@ typedef struct equations {
 static gconv_status allocate(size_t n, equations *e) {
   size_t matrix[] = {n + SHIFTS, n, sizeof *e->matrix};
   e->n = n;
-  GCONV_TRY(gconv_allocate(gconv_product(3, matrix), "the normal equations", (void **)&e->matrix));
-  memset(e->matrix, 0, gconv_product(3, matrix));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(3, matrix), "the normal equations", (void **)&e->matrix));
+  memset(e->matrix, 0, gconv_checked_product(3, matrix));
   GCONV_TRY(gconv_allocate(n * sizeof *e->vector, "the normal equations", (void **)&e->vector));
   return gconv_allocate(n * sizeof *e->work, "the normal equations", (void **)&e->work);
 }

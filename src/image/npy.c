@@ -60,7 +60,7 @@ static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file
 /* Goes to the elements of the frame that reader->member names. */
 static gconv_status choose_frame(gconv_reader *reader, const gconv_npy_header *file) {
   int64_t index = 0;
-  size_t bytes = gconv_product(3, (size_t[]){file->shape[1], file->shape[2], file->item_bytes});
+  size_t bytes = gconv_checked_product(3, (size_t[]){file->shape[1], file->shape[2], file->item_bytes});
   if (!is_stack(file))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: this array is no stack of frames, N x H x W: leave out the ':%s'",
                       reader->source->name, reader->member);
@@ -298,7 +298,7 @@ static gconv_status start(gconv_writer *writer) {
                       strcmp(writer->name, "-") == 0 ? "standard output" : writer->name);
   if (is_transposed(image)) {
     size_t factors[] = {state->element.bytes, (size_t)image->channels, (size_t)image->width, (size_t)image->height};
-    GCONV_ALLOCATE(state->frame, gconv_product(4, factors), "a frame");
+    GCONV_ALLOCATE(state->frame, gconv_checked_product(4, factors), "a frame");
   }
   if (writer->options->store != GCONV_STORE_F32) {
     GCONV_ALLOCATE(state->row, row_samples(image) * state->element.bytes, "a row");

@@ -95,7 +95,7 @@ static size_t pixel_bytes(const pnm_state *state, const gconv_image *header) {
   size_t row = state->kind == 4   ? ((size_t)header->width + 7) / 8
                : state->kind <= 3 ? samples
                                   : samples * gconv_type_bytes(header->type);
-  return gconv_product(2, (size_t[]){row, (size_t)header->height});
+  return gconv_checked_product(2, (size_t[]){row, (size_t)header->height});
 }
 
 /* Reads the header of the next image, and prepares for its rows. */

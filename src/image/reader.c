@@ -16,7 +16,7 @@ static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_
   const gconv_image *header = &reader->header;
   size_t factors[] = {(size_t)frames_at_a_time, (size_t)header->height, (size_t)header->width,
                       ((size_t)header->channels + 3) / 4};
-  size_t pixels = gconv_product(4, factors);
+  size_t pixels = gconv_checked_product(4, factors);
   if (pixels <= reader->max_pixels)
     return GCONV_OK;
   char frames[64] = "";
@@ -30,7 +30,7 @@ static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_
 
 gconv_status gconv_reader_check_expansion(const gconv_reader *reader, int32_t frames) {
   const gconv_image *header = &reader->header;
-  size_t pixels = gconv_product(3, (size_t[]){(size_t)frames, (size_t)header->height, (size_t)header->width});
+  size_t pixels = gconv_checked_product(3, (size_t[]){(size_t)frames, (size_t)header->height, (size_t)header->width});
   size_t always = frames > 1 ? 1 << 26 : 1 << 28; /* 1 << 28: the largest WebP, whose file is tiny if it has one colour */
   uint64_t size = reader->source->size == UINT64_MAX ? reader->held : reader->source->size;
   if (size == 0 || pixels <= always || pixels / GCONV_MOST_EXPANSION <= size)

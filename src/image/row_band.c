@@ -57,7 +57,8 @@ void gconv_row_band_describe(const gconv_row_band *band, char text[128]) {
 
 gconv_status gconv_row_band_reserve(gconv_row_band *band, int32_t rows) {
   const size_t window[] = {(size_t)rows, band->row_bytes};
-  return band->image ? GCONV_OK : gconv_allocate(gconv_product(2, window), "rows of an image", (void **)&band->window);
+  return band->image ? GCONV_OK
+                     : gconv_allocate(gconv_checked_product(2, window), "rows of an image", (void **)&band->window);
 }
 
 void gconv_row_band_want(gconv_row_band *band, int32_t first, int32_t end) {

@@ -74,7 +74,7 @@ size_t gconv_row_reader_bytes(const gconv_row_reader *rows) {
   enum { BUFFERS = 2 << 20 }; /* buffers of the file, and of rows read ahead */
   const gconv_reader *reader = &rows->reader;
   size_t factors[] = {gconv_image_row_bytes(&reader->header), (size_t)gconv_image_row_count(gconv_row_reader_header(rows))};
-  return BUFFERS + reader->bytes + (reader->orientation > 1 ? gconv_product(2, factors) : 0);
+  return BUFFERS + reader->bytes + (reader->orientation > 1 ? gconv_checked_product(2, factors) : 0);
 }
 
 size_t gconv_row_reader_metadata_bytes(const gconv_row_reader *rows) {
@@ -279,7 +279,7 @@ static gconv_status read_others(gconv_row_reader *rows, gconv_image *image) {
       return GCONV_OK;
     gconv_image all = *image;
     all.frames++;
-    size_t pixels = gconv_product(3, (size_t[]){(size_t)all.frames, (size_t)all.height, (size_t)all.width});
+    size_t pixels = gconv_checked_product(3, (size_t[]){(size_t)all.frames, (size_t)all.height, (size_t)all.width});
     if (pixels > rows->reader.max_pixels)
       return gconv_fail(GCONV_TOO_LARGE, "%s: has more than %" PRIu64 " pixels in its images", rows->source.name,
                         rows->reader.max_pixels);

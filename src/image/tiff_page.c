@@ -205,7 +205,7 @@ static uint64_t most_expansion(uint16_t compression) {
 /* Refuses files that cannot have the pixels that they promise, before memory is taken for these. */
 static gconv_status check_promise(const gconv_tiff_file *file, const gconv_tiff_page *page) {
   size_t factors[] = {(size_t)page->header.width, (size_t)page->header.height, page->samples, page->bits};
-  uint64_t bytes = gconv_product(4, factors) / 8, most = most_expansion(page->compression);
+  uint64_t bytes = gconv_checked_product(4, factors) / 8, most = most_expansion(page->compression);
   if (page->way == GCONV_TIFF_COLOURS || bytes / most <= file->end)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early: its header promises %llu bytes of pixels", file->name,

@@ -24,7 +24,7 @@ gconv_status gconv_layer_take_border(const gconv_layer *layer, const char *where
   if (p->pad_top == 0 && p->pad_left == 0 && height <= p->height && width <= p->width)
     return GCONV_OK; /* no filter reaches over the border */
   const size_t floats[] = {(size_t)step->images, (size_t)p->channels, (size_t)height, (size_t)width, sizeof(float)};
-  if (height > LARGEST_EXTENT || width > LARGEST_EXTENT || gconv_product(5, floats) > PTRDIFF_MAX)
+  if (height > LARGEST_EXTENT || width > LARGEST_EXTENT || gconv_checked_product(5, floats) > PTRDIFF_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "%s: its input, padded for border %s, would be %lld x %lld pixels: pad less", where,
                       gconv_border_name(layer->border), (long long)width, (long long)height);
   *pads = (gconv_step){.pads = true,

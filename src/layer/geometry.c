@@ -147,7 +147,7 @@ static gconv_status resolve_groups(const gconv_layer *layer, const char *where, 
 /* Returns whether a tensor of this size is too large: its bytes must fit a ptrdiff_t. */
 static bool is_too_large(int32_t images, int32_t channels, int32_t height, int32_t width) {
   size_t factors[] = {(size_t)images, (size_t)channels, (size_t)height, (size_t)width, sizeof(float)};
-  return gconv_product(5, factors) > PTRDIFF_MAX;
+  return gconv_checked_product(5, factors) > PTRDIFF_MAX;
 }
 
 gconv_status gconv_layer_resolve_bare(const gconv_layer *layer, const char *where, const gconv_layer_input *in,

@@ -18,7 +18,7 @@
 
 static gconv_status make_field(size_t count, gconv_field *f) {
   void *memory = NULL;
-  GCONV_TRY(gconv_allocate(gconv_product(3, (size_t[]){count, 2, sizeof(double)}), "a verification", &memory));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(3, (size_t[]){count, 2, sizeof(double)}), "a verification", &memory));
   *f = (gconv_field){memory, (double *)memory + count, count};
   return GCONV_OK;
 }

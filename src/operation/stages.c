@@ -334,7 +334,7 @@ gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *option
   after.colours = after.channels - (keeps_alpha ? 1 : 0);
   size_t turns = (size_t)planes_of(raw) * strips_of(raw), per_frame = turns / (size_t)raw->frames;
   GCONV_FREED void *limits = NULL;
-  GCONV_ALLOCATE(limits, gconv_product(2, (size_t[]){turns, sizeof *after.limits}), "a reduction");
+  GCONV_ALLOCATE(limits, gconv_checked_product(2, (size_t[]){turns, sizeof *after.limits}), "a reduction");
   after.limits = limits;
   gconv_threads_run(threads, turns, colour_strip, &after);
   const long long others = after.others;

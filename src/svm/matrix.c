@@ -52,7 +52,7 @@ gconv_status gconv_svm_points_make(const gconv_svm_cases *cases, const size_t *m
                                    gconv_svm_points *points) {
   size_t padded = gconv_svm_padded(count), factors[] = {padded, cases->columns, sizeof *points->numbers};
   *points = (gconv_svm_points){.count = count, .columns = cases->columns};
-  const size_t bytes = gconv_product(3, factors);
+  const size_t bytes = gconv_checked_product(3, factors);
   const uint64_t there = gconv_memory_there();
   if (bytes > there || gconv_allocate(bytes, "the cases", (void **)&points->numbers) != GCONV_OK)
     return gconv_fail(
@@ -103,8 +103,8 @@ static gconv_status allocate(gconv_svm_matrix *m, size_t least, size_t floats, f
   const size_t factors[] = {slots, m->padded, sizeof(float)}, scratch[] = {seats, m->points.columns, sizeof *m->scratch};
   m->rows = m->borrowed ? rows : NULL;
   if (!m->borrowed)
-    GCONV_TRY(gconv_allocate(gconv_product(3, factors), "the cache of kernel values", (void **)&m->rows));
-  GCONV_TRY(gconv_allocate(gconv_product(3, scratch), "a row", (void **)&m->scratch));
+    GCONV_TRY(gconv_allocate(gconv_checked_product(3, factors), "the cache of kernel values", (void **)&m->rows));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(3, scratch), "a row", (void **)&m->scratch));
   return allocate_lists(m, least, slots);
 }
 

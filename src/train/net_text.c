@@ -379,7 +379,7 @@ static double bound_of(const spec *s, const gconv_bank *bank) {
 
 static gconv_status fill_bank(const spec *s, uint64_t seed, size_t number, gconv_bank *bank) {
   size_t factors[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns};
-  size_t count = gconv_product(4, factors);
+  size_t count = gconv_checked_product(4, factors);
   bank->name = gconv_format_text("l%zu.weight", number);
   bank->weights = malloc(count * sizeof *bank->weights);
   bank->biases = calloc((size_t)bank->filters, sizeof *bank->biases);
@@ -394,7 +394,7 @@ static gconv_status fill_bank(const spec *s, uint64_t seed, size_t number, gconv
 /* Adds the layer's parameters to *parameters, and fails if they are too many. */
 static gconv_status count_parameters(const reader *r, const spec *s, const gconv_bank *bank, size_t *parameters) {
   size_t factors[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns};
-  size_t count = gconv_product(4, factors), biases = (size_t)bank->filters;
+  size_t count = gconv_checked_product(4, factors), biases = (size_t)bank->filters;
   if (count > r->most || biases > r->most - count || count + biases > r->most - *parameters)
     return fail_at(r, GCONV_TOO_LARGE, s->begin, s->end, "with this layer the network has more than %zu weights", r->most);
   *parameters += count + biases;

@@ -84,8 +84,8 @@ static void products_do_not_overflow(void **state) {
   assert_int_equal(product, (size_t)1 << 40);
   assert_false(gconv_multiply(SIZE_MAX / 2, 3, &product));
   assert_int_equal(product, SIZE_MAX);
-  assert_int_equal(gconv_product(3, (size_t[]){SIZE_MAX / 4, 5, 1}), SIZE_MAX);
-  assert_int_equal(gconv_product(3, (size_t[]){3, 5, 7}), 105);
+  assert_int_equal(gconv_checked_product(3, (size_t[]){SIZE_MAX / 4, 5, 1}), SIZE_MAX);
+  assert_int_equal(gconv_checked_product(3, (size_t[]){3, 5, 7}), 105);
   assert_int_equal(gconv_common_multiple(6, 4), 12);
   assert_int_equal(gconv_common_multiple(1, 7), 7);
   assert_int_equal(gconv_common_multiple(INT32_MAX, INT32_MAX - 1), (int64_t)INT32_MAX * (INT32_MAX - 1));

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Fourier transforms of the columns of a tile of complex points, for the algorithms `fft` of filters and of layers. Vectors
+ * hold neighbouring columns. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+  GCONV_FFT_LEAST_LOG = 4, /* log2 of the shortest column */
+  GCONV_FFT_MOST_LOG = 12  /* log2 of the longest column */
+};
+
+/* Writes the 2^log twiddle factors exp(-2 pi i j / 2^log), as pairs of floats. */
+void gconv_fft_twiddles(int log, float *twiddles);
+
+/* Replaces each column of 2^log points by its transform, or, if not `forward`, by 2^log times its inverse transform. The
+ * point in row y and column x has its real part at points[y * pitch + x] and its imaginary part `im` floats after it.
+ * `samples` is the number of columns; those up to the next multiple of 16 change, too. Spectra have their frequencies in the
+ * order of gconv_fft_frequency(). The results are the same on all processors with fused multiply-adds. If pitch / 16 is odd,
+ * a column's points are in different sets of the first cache. */
+void gconv_fft_columns(float *points, size_t pitch, size_t im, size_t samples, int log, const float *twiddles, bool forward);
+
+/* Returns the frequency in row `position` of a spectrum of `size` points. */
+size_t gconv_fft_frequency(size_t position, size_t size);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* The transforms of fft_columns.c for one kind of vector (each_isa.h). The point in row y and
+ * column x has its real part at points[y * row + x], and its imaginary part `im` floats after it. */
+
+typedef struct NAME(point) {
+  VECTOR re, im;
+} NAME(point);
+#define POINT NAME(point)
+
+GCONV_INLINE TARGET POINT NAME(plus)(POINT a, POINT b) {
+  return (POINT){a.re + b.re, a.im + b.im};
+}
+GCONV_INLINE TARGET POINT NAME(minus)(POINT a, POINT b) {
+  return (POINT){a.re - b.re, a.im - b.im};
+}
+
+/* Returns a * (w[0] + i w[1]). */
+GCONV_INLINE TARGET POINT NAME(turn)(POINT a, const float *w) {
+  VECTOR c = SPREAD(w), s = SPREAD(w + 1);
+  return (POINT){ADD_PRODUCT(-a.im, s, a.re * c), ADD_PRODUCT(a.re, s, a.im * c)};
+}
+
+/* Transforms of 2, 4 and 8 points, in place and in order. */
+GCONV_INLINE TARGET void NAME(dft_2)(POINT *x) {
+  POINT difference = NAME(minus)(x[0], x[1]);
+  x[0] = NAME(plus)(x[0], x[1]);
+  x[1] = difference;
+}
+GCONV_INLINE TARGET void NAME(dft_4)(POINT *x) {
+  POINT s02 = NAME(plus)(x[0], x[2]), d02 = NAME(minus)(x[0], x[2]);
+  POINT s13 = NAME(plus)(x[1], x[3]), d13 = NAME(minus)(x[1], x[3]);
+  x[0] = NAME(plus)(s02, s13);
+  x[1] = (POINT){d02.re + d13.im, d02.im - d13.re};
+  x[2] = NAME(minus)(s02, s13);
+  x[3] = (POINT){d02.re - d13.im, d02.im + d13.re};
+}
+GCONV_INLINE TARGET void NAME(dft_8)(POINT *x) {
+  static const float half_root = 0.70710678118654752f;
+  VECTOR h = SPREAD(&half_root);
+  POINT even[4], odd[4];
+  UNROLL for (int i = 0; i < 4; i++) {
+    even[i] = NAME(plus)(x[i], x[i + 4]);
+    odd[i] = NAME(minus)(x[i], x[i + 4]);
+  }
+  odd[1] = (POINT){(odd[1].re + odd[1].im) * h, (odd[1].im - odd[1].re) * h};
+  odd[2] = (POINT){odd[2].im, -odd[2].re};
+  odd[3] = (POINT){(odd[3].im - odd[3].re) * h, -(odd[3].re + odd[3].im) * h};
+  NAME(dft_4)(even);
+  NAME(dft_4)(odd);
+  UNROLL for (int i = 0; i < 4; i++) {
+    x[2 * i] = even[i];
+    x[2 * i + 1] = odd[i];
+  }
+}
+
+/* Runs one stage on one vector of columns: transforms of `radix` points that are `part` rows apart. Points are multiplied by
+ * twiddle factors after a forward transform, and before a backward one. `w` has `size` factors; a stage uses every step-th.
+ * `im` is the distance from a real part to its imaginary part. Backward, real and imaginary parts change places, which
+ * conjugates everything. */
+GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radix, size_t part, size_t size, const float *w,
+                                     bool forward) {
+  size_t step = size / ((size_t)radix * part);
+  for (size_t first = 0; first < size; first += (size_t)radix * part)
+    for (size_t j = 0; j < part; j++) {
+      float *from = at + (first + j) * row;
+      POINT x[8];
+      UNROLL for (int i = 0; i < radix; i++) {
+        const float *p = from + (size_t)i * part * row;
+        x[i] = (POINT){LOAD(p), LOAD(p + im)};
+        if (!forward && i > 0 && part > 1)
+          x[i] = NAME(turn)(x[i], w + 2 * (size_t)i * j * step);
+      }
+      if (radix == 8)
+        NAME(dft_8)(x);
+      else if (radix == 4)
+        NAME(dft_4)(x);
+      else
+        NAME(dft_2)(x);
+      UNROLL for (int i = 0; i < radix; i++) {
+        float *p = from + (size_t)i * part * row;
+        if (forward && i > 0 && part > 1)
+          x[i] = NAME(turn)(x[i], w + 2 * (size_t)i * j * step);
+        STORE(p, x[i].re);
+        STORE(p + im, x[i].im);
+      }
+    }
+}
+
+/* Runs all stages. `size` is a constant where this is inlined. */
+GCONV_INLINE TARGET void NAME(transform)(float *points, size_t row, size_t im, size_t samples, size_t size, const float *w,
+                                         bool forward) {
+  const int first_radix = size % 7 == 1 ? 8 : size % 7 == 2 ? 2 : 4; /* powers of 8 are 1 modulo 7 */
+  for (size_t x = 0; x < samples; x += LANES) {
+    if (forward) {
+      float *at = points + x;
+      NAME(stage)(at, (int64_t)im, row, first_radix, size / (size_t)first_radix, size, w, true);
+      for (size_t part = size / (size_t)first_radix / 8; part > 0; part /= 8)
+        NAME(stage)(at, (int64_t)im, row, 8, part, size, w, true);
+    } else {
+      float *at = points + im + x;
+      for (size_t part = 1; part * (size_t)first_radix < size; part *= 8)
+        NAME(stage)(at, -(int64_t)im, row, 8, part, size, w, false);
+      NAME(stage)(at, -(int64_t)im, row, first_radix, size / (size_t)first_radix, size, w, false);
+    }
+  }
+}
+
+static TARGET void NAME(transform_columns)(float *points, size_t row, size_t im, size_t samples, int log, const float *w,
+                                           bool forward) {
+#define SIZE(log_) /* a constant, so that the stages are unrolled for it */                                                 \
+  case log_:                                                                                                                \
+    if (forward)                                                                                                            \
+      NAME(transform)(points, row, im, samples, (size_t)1 << log_, w, true);                                                \
+    else                                                                                                                    \
+      NAME(transform)(points, row, im, samples, (size_t)1 << log_, w, false);                                               \
+    break;
+  switch (log) { SIZE(4) SIZE(5) SIZE(6) SIZE(7) SIZE(8) SIZE(9) SIZE(10) SIZE(11) SIZE(12) }
+#undef SIZE
+}
+#undef POINT
