@@ -11,6 +11,8 @@ typedef struct gconv_elementwise_settings {
   bool by_suffix;   /* up to opset 6: input 1 is repeated along all other axes */
   bool approximate; /* Gelu by tanh */
   bool remainder;   /* Mod is that of C's fmod() and % */
+  bool left;        /* BitShift goes to larger numbers */
+  bool finds_positive, finds_negative; /* of IsInf */
 } gconv_elementwise_settings;
 
 typedef enum gconv_elementwise {
@@ -34,16 +36,28 @@ typedef enum gconv_elementwise {
   SOFTPLUS,
   MISH,
   GELU,
+  SHRINK,
   ERF,
   EXP,
   LOG,
   SIN,
   COS,
+  TAN,
+  ASIN,
+  ACOS,
+  ATAN,
+  SINH,
+  COSH,
+  ASINH,
+  ACOSH,
+  ATANH,
   FLOOR,
   CEIL,
   ROUND,
   SIGN,
+  BITWISE_NOT,
   IS_NAN,
+  IS_INF,
   NOT,
   ADD,
   SUB,
@@ -54,6 +68,10 @@ typedef enum gconv_elementwise {
   PRELU,
   MOD,
   POW,
+  BIT_SHIFT,
+  BITWISE_AND,
+  BITWISE_OR,
+  BITWISE_XOR,
   EQUAL,
   LESS,
   LESS_EQUAL,

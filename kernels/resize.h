@@ -100,15 +100,20 @@ GCONV_BOTH int64_t gconv_resize_taps(const gconv_resize_axis *a) {
   return a->antialias && a->scale < 1 ? count + 1 : count;
 }
 
-/* Sets index[] and weight[] of the `count` taps of output `o`. Returns true if the output is the value outside. */
-GCONV_BOTH bool gconv_resize_fill(const gconv_resize_axis *a, int64_t o, int64_t count, int64_t *index, float *weight) {
+/* Sets index[], and weight[] or, unless it is NULL, wide[], of the `count` taps of output `o`. Returns true if the output is
+ * the value outside. */
+GCONV_BOTH bool gconv_resize_fill(const gconv_resize_axis *a, int64_t o, int64_t count, int64_t *index, float *weight,
+                                  double *wide) {
   const double x = gconv_resize_coordinate(a, o), width = gconv_resize_width(a), last = (double)(a->in - 1);
   const bool outside = a->coordinates == GCONV_RESIZE_CROP && (x < 0 || x > last);
   double sum = 0;
   if (a->mode == GCONV_RESIZE_NEAREST) {
     const int64_t at = gconv_resize_nearest(a, x);
     index[0] = at < 0 ? 0 : at >= a->in ? a->in - 1 : at;
-    weight[0] = 1;
+    if (wide)
+      wide[0] = 1;
+    else
+      weight[0] = 1;
     return outside;
   }
   const int64_t first = (int64_t)floor(x) - (count - 1) / 2;
@@ -123,7 +128,11 @@ GCONV_BOTH bool gconv_resize_fill(const gconv_resize_axis *a, int64_t o, int64_t
         continue;
       }
       index[k] = at < 0 ? 0 : at >= a->in ? a->in - 1 : at;
-      weight[k] = (float)(a->excludes || a->antialias ? w / sum : w);
+      w = a->excludes || a->antialias ? w / sum : w;
+      if (wide)
+        wide[k] = w;
+      else
+        weight[k] = (float)w;
     }
   return outside;
 }

@@ -15,11 +15,15 @@ enum {
   GCONV_ONNX_FLOAT = 1,
   GCONV_ONNX_UINT8 = 2,
   GCONV_ONNX_INT8 = 3,
+  GCONV_ONNX_UINT16 = 4,
+  GCONV_ONNX_INT16 = 5,
   GCONV_ONNX_INT32 = 6,
   GCONV_ONNX_INT64 = 7,
   GCONV_ONNX_BOOL = 9,
   GCONV_ONNX_FLOAT16 = 10,
   GCONV_ONNX_DOUBLE = 11,
+  GCONV_ONNX_UINT32 = 12,
+  GCONV_ONNX_UINT64 = 13,
   GCONV_ONNX_BFLOAT16 = 16
 };
 
@@ -41,6 +45,7 @@ typedef struct gconv_onnx_tensor {
   bool constant;       /* it is of a node Constant; else, an initialiser */
   bool segment;        /* it is a part of a tensor, which is not read */
   bool looked;         /* `file` is set */
+  bool keeps_float64;  /* its float64 numbers are read as they are; else, as float32 */
   gconv_onnx_file file;
 } gconv_onnx_tensor;
 
@@ -73,7 +78,7 @@ void gconv_onnx_tensor_look(gconv_bank_file *file, gconv_onnx_tensor *tensor);
 double gconv_onnx_tensor_bytes(const gconv_onnx_tensor *tensor);
 
 /* Returns the bytes that a number has in memory after gconv_onnx_tensor_elements(): 4 of floating-point types, which become
- * float32; 1, 4 or 8 of UINT8, INT8, BOOL, INT32 and INT64, which stay as they are. 0: the type is not read. */
+ * float32 unless the tensor keeps float64; 1 to 8 of integers and BOOL, which stay as they are. 0: the type is not read. */
 size_t gconv_onnx_element_bytes(int64_t type);
 /* Reads the `count` numbers of a tensor of such a type, after the check. */
 gconv_status gconv_onnx_tensor_elements(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count,

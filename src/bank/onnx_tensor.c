@@ -23,6 +23,7 @@ enum {
   NAME = 8,
   RAW_DATA = 9,
   DOUBLE_DATA = 10,
+  UINT64_DATA = 11,
   EXTERNAL_DATA = 13,
   DATA_LOCATION = 14
 };                           /* TensorProto */
@@ -31,9 +32,11 @@ enum { KEY = 1, VALUE = 2 }; /* StringStringEntryProto */
 /* ---- Types ---- */
 
 const char *gconv_onnx_type_name(int64_t type) {
-  static const char *const names[] = {"",       "float32", "uint8",     "int8",       "uint16",  "int16",
-                                      "int32",  "int64",   "string",    "bool",       "float16", "float64",
-                                      "uint32", "uint64",  "complex64", "complex128", "bfloat16"};
+  static const char *const names[] = {
+      "",          "float32",    "uint8",      "int8",         "uint16",         "int16",      "int32",
+      "int64",     "string",     "bool",       "float16",      "float64",        "uint32",     "uint64",
+      "complex64", "complex128", "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+      "uint4",     "int4",       "float4e2m1", "float8e8m0",   "uint2",          "int2"};
   return type >= 0 && type < (int64_t)(sizeof names / sizeof *names) ? names[type] : "";
 }
 
@@ -42,24 +45,23 @@ bool gconv_onnx_is_floating(int64_t type) {
 }
 
 size_t gconv_onnx_element_bytes(int64_t type) {
-  switch (type) {
-  case GCONV_ONNX_INT64:
-    return 8;
-  case GCONV_ONNX_UINT8:
-  case GCONV_ONNX_INT8:
-  case GCONV_ONNX_BOOL:
-    return 1;
-  case GCONV_ONNX_INT32:
-    return 4;
-  default:
-    return gconv_onnx_is_floating(type) ? sizeof(float) : 0;
-  }
+  static const uint8_t bytes[] = {[GCONV_ONNX_UINT8] = 1,  [GCONV_ONNX_INT8] = 1,   [GCONV_ONNX_BOOL] = 1,
+                                  [GCONV_ONNX_UINT16] = 2, [GCONV_ONNX_INT16] = 2,  [GCONV_ONNX_INT32] = 4,
+                                  [GCONV_ONNX_INT64] = 8,  [GCONV_ONNX_UINT32] = 4, [GCONV_ONNX_UINT64] = 8};
+  if (gconv_onnx_is_floating(type))
+    return sizeof(float);
+  return type >= 0 && type < (int64_t)sizeof bytes ? bytes[type] : 0;
+}
+
+/* Whether numbers are read as their bits are: integers, and float64 where that is asked for. */
+static bool is_kept(const gconv_onnx_tensor *tensor) {
+  return !gconv_onnx_is_floating(tensor->type) || (tensor->type == GCONV_ONNX_DOUBLE && tensor->keeps_float64);
 }
 
 /* Returns the format of numbers in raw bytes, which have the lowest byte first. */
 static gconv_element raw_element(const gconv_onnx_tensor *tensor) {
-  if (!gconv_onnx_is_floating(tensor->type))
-    return (gconv_element){'i', gconv_onnx_element_bytes(tensor->type), false};
+  if (is_kept(tensor))
+    return (gconv_element){'i', tensor->type == GCONV_ONNX_DOUBLE ? 8 : gconv_onnx_element_bytes(tensor->type), false};
   size_t bytes = tensor->type == GCONV_ONNX_DOUBLE ? 8 : tensor->type == GCONV_ONNX_FLOAT ? 4 : 2;
   return (gconv_element){tensor->type == GCONV_ONNX_BFLOAT16 ? 'B' : 'f', bytes, false};
 }
@@ -94,7 +96,7 @@ static gconv_status take_tensor_field(void *context, const gconv_message_reader 
   else if (part->number == SEGMENT)
     tensor->segment = true;
   else if (part->number == FLOAT_DATA || part->number == INT32_DATA || part->number == INT64_DATA ||
-           part->number == DOUBLE_DATA || part->number == RAW_DATA)
+           part->number == DOUBLE_DATA || part->number == UINT64_DATA || part->number == RAW_DATA)
     tensor->data_bytes += part->wire == GCONV_WIRE_BYTES ? part->value : 1;
   return GCONV_OK;
 }
@@ -308,6 +310,22 @@ static gconv_status take_elements(numbers *n, gconv_element element, gconv_sourc
   return GCONV_OK;
 }
 
+/* Whether a field has numbers of this type as varints. */
+static bool has_varints(uint32_t field, int64_t type, gconv_element element) {
+  const bool whole = element.kind == 'i' && type != GCONV_ONNX_DOUBLE,
+             long_natural = type == GCONV_ONNX_UINT32 || type == GCONV_ONNX_UINT64;
+  switch (field) {
+  case INT32_DATA:
+    return element.bytes == 2 || (whole && element.bytes < 8 && !long_natural);
+  case INT64_DATA:
+    return type == GCONV_ONNX_INT64;
+  case UINT64_DATA:
+    return long_natural;
+  default:
+    return false;
+  }
+}
+
 /* Reads 16-bit floats or integers, each stored in a varint. */
 static gconv_status take_varints(numbers *n, const gconv_message_reader *inside, const gconv_field_value *field) {
   gconv_message_reader packed = gconv_message_inside(inside, field);
@@ -326,9 +344,7 @@ static gconv_status take_field(void *context, const gconv_message_reader *inside
   const gconv_element element = raw_element(n->tensor);
   bool own_list = (field->number == FLOAT_DATA && n->tensor->type == GCONV_ONNX_FLOAT) ||
                   (field->number == DOUBLE_DATA && n->tensor->type == GCONV_ONNX_DOUBLE);
-  const bool in_varints = field->number == INT64_DATA   ? n->tensor->type == GCONV_ONNX_INT64
-                          : field->number == INT32_DATA ? element.bytes == 2 || (element.kind == 'i' && element.bytes < 8)
-                                                        : false;
+  const bool in_varints = has_varints(field->number, n->tensor->type, element);
   if (in_varints && (field->wire == GCONV_WIRE_VARINT || field->wire == GCONV_WIRE_BYTES))
     return take_varints(n, inside, field);
   if (field->wire == GCONV_WIRE_BYTES && (own_list || field->number == RAW_DATA))
@@ -340,7 +356,8 @@ static gconv_status take_field(void *context, const gconv_message_reader *inside
 
 gconv_status gconv_onnx_tensor_elements(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count, void *to) {
   gconv_message_reader inside = {&file->source, tensor->at, tensor->end};
-  numbers n = {file, tensor, to, gconv_onnx_element_bytes(tensor->type), 0, count};
+  const size_t each = is_kept(tensor) ? raw_element(tensor).bytes : sizeof(float);
+  numbers n = {file, tensor, to, each, 0, count};
   external e = {.file = file};
   if (!tensor->external) {
     GCONV_TRY(gconv_message_each(inside, take_field, &n));

@@ -3,7 +3,7 @@
 #include "base/cpu.h"
 #include "kernels/activation.h"
 
-#include <math.h>
+#include <tgmath.h>
 
 #define LOOP_PARAMETERS (const void *const *in, const int64_t *step, void *out, int64_t count, const void *given)
 #define LOOP_ARGUMENTS (in, step, out, count, given)
@@ -13,136 +13,182 @@
 #define NO_DEPENDENCES _Pragma("GCC ivdep") /* out does not overlap an input, or is the same memory */
 #endif
 
-/* y = an expression of x and of the settings s. */
+/* y = an expression of x and of the settings s. In expressions, `number` is the type of x. */
 #define UNARY_BODY(T, R, expression)                                                                                        \
+  typedef T number;                                                                                                         \
   const gconv_elementwise_settings *s = given;                                                                              \
-  const T *from = in[0];                                                                                                    \
+  const number *from = in[0];                                                                                               \
   R *y = out;                                                                                                               \
   (void)s;                                                                                                                  \
   (void)step;                                                                                                               \
   NO_DEPENDENCES for (int64_t i = 0; i < count; i++) {                                                                      \
-    const T x = from[i];                                                                                                    \
-    y[i] = expression;                                                                                                      \
+    const number x = from[i];                                                                                               \
+    y[i] = (R)(expression);                                                                                                 \
   }
-#define UNARY(name, expression)                                                                                             \
-  GCONV_VECTOR_LOOP(name, LOOP_PARAMETERS, LOOP_ARGUMENTS) {                                                                \
-    UNARY_BODY(float, float, expression)                                                                                    \
-  }
-#define UNARY_PLAIN(name, T, R, expression)                                                                                 \
+#define UNARY_OF(name, T, R, expression)                                                                                    \
   static void name LOOP_PARAMETERS {                                                                                        \
     UNARY_BODY(T, R, expression)                                                                                            \
   }
+/* Loops of float32, vectorised or plain, and of float64. */
+#define UNARY(name, expression)                                                                                             \
+  GCONV_VECTOR_LOOP(name##_f32, LOOP_PARAMETERS,                                                                            \
+                    LOOP_ARGUMENTS){UNARY_BODY(float, float, expression)} UNARY_OF(name##_f64, double, double, expression)
+#define UNARY_PLAIN(name, expression)                                                                                       \
+  UNARY_OF(name##_f32, float, float, expression)                                                                            \
+  UNARY_OF(name##_f64, double, double, expression)
+#define UNARY_TEST(name, expression)                                                                                        \
+  UNARY_OF(name##_f32, float, bool, expression)                                                                             \
+  UNARY_OF(name##_f64, double, bool, expression)
 
-/* y = an expression of a and b. */
+/* y = an expression of a and b, whose type is `number`. */
 #define BINARY_BODY(T, R, expression)                                                                                       \
+  typedef T number;                                                                                                         \
   const gconv_elementwise_settings *s = given;                                                                              \
-  const T *first = in[0], *second = in[1];                                                                                  \
+  const number *first = in[0], *second = in[1];                                                                             \
   R *y = out;                                                                                                               \
   (void)s;                                                                                                                  \
   if (step[0] && step[1])                                                                                                   \
     NO_DEPENDENCES for (int64_t i = 0; i < count; i++) {                                                                    \
-      const T a = first[i], b = second[i];                                                                                  \
-      y[i] = expression;                                                                                                    \
+      const number a = first[i], b = second[i];                                                                             \
+      y[i] = (R)(expression);                                                                                               \
     }                                                                                                                       \
   else if (step[0]) {                                                                                                       \
-    const T b = *second;                                                                                                    \
+    const number b = *second;                                                                                               \
     NO_DEPENDENCES for (int64_t i = 0; i < count; i++) {                                                                    \
-      const T a = first[i];                                                                                                 \
-      y[i] = expression;                                                                                                    \
+      const number a = first[i];                                                                                            \
+      y[i] = (R)(expression);                                                                                               \
     }                                                                                                                       \
   } else {                                                                                                                  \
-    const T a = *first;                                                                                                     \
+    const number a = *first;                                                                                                \
     const int64_t distance = step[1];                                                                                       \
     NO_DEPENDENCES for (int64_t i = 0; i < count; i++) {                                                                    \
-      const T b = second[i * distance];                                                                                     \
-      y[i] = expression;                                                                                                    \
+      const number b = second[i * distance];                                                                                \
+      y[i] = (R)(expression);                                                                                               \
     }                                                                                                                       \
   }
-#define BINARY(name, expression)                                                                                            \
-  GCONV_VECTOR_LOOP(name, LOOP_PARAMETERS, LOOP_ARGUMENTS) {                                                                \
-    BINARY_BODY(float, float, expression)                                                                                   \
-  }
-#define BINARY_PLAIN(name, T, R, expression)                                                                                \
+#define BINARY_OF(name, T, R, expression)                                                                                   \
   static void name LOOP_PARAMETERS {                                                                                        \
     BINARY_BODY(T, R, expression)                                                                                           \
   }
+#define BINARY(name, expression)                                                                                            \
+  GCONV_VECTOR_LOOP(name##_f32, LOOP_PARAMETERS, LOOP_ARGUMENTS){BINARY_BODY(float, float, expression)} BINARY_OF(          \
+      name##_f64, double, double, expression)
+#define BINARY_PLAIN(name, expression)                                                                                      \
+  BINARY_OF(name##_f32, float, float, expression)                                                                           \
+  BINARY_OF(name##_f64, double, double, expression)
 
-/* These functions keep NaN. */
-GCONV_INLINE float clamp(float x, float low, float high) {
-  x = x < low ? low : x;
-  return x > high ? high : x;
+/* ---- Functions of float32 and float64 ---- */
+
+static double logistic_f64(double x) {
+  return 1 / (1 + exp(-x));
 }
-GCONV_INLINE float smaller(float a, float b) {
-  return a < b || a != a ? a : b;
+static double tanh_f64(double x) {
+  return tanh(x);
 }
-GCONV_INLINE float larger(float a, float b) {
-  return a > b || a != a ? a : b;
-}
-static float modulo_of_floats(float a, float b, bool remainder) {
-  const float rest = fmodf(a, b);
-  return rest != 0 && !remainder && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-GCONV_INLINE float softplus(float x) {
-  return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
-}
-GCONV_INLINE float gelu(float x, bool approximate) {
-  return approximate ? 0.5F * x * (1 + gconv_tanh(0.797884561F * (x + 0.044715F * x * x * x)))
-                     : 0.5F * x * (1 + erff(0.707106781F * x));
-}
+#define LOGISTIC(x) _Generic((x), float : gconv_sigmoid, double : logistic_f64)(x)
+#define TANH_OF(x) _Generic((x), float : gconv_tanh, double : tanh_f64)(x)
+
+/* clamp(), smaller() and larger() keep NaN. */
+#define FUNCTIONS(suffix, T)                                                                                                \
+  GCONV_INLINE T clamp_##suffix(T x, T low, T high) {                                                                       \
+    x = x < low ? low : x;                                                                                                  \
+    return x > high ? high : x;                                                                                             \
+  }                                                                                                                         \
+  GCONV_INLINE T smaller_##suffix(T a, T b) {                                                                               \
+    return a < b || a != a ? a : b;                                                                                         \
+  }                                                                                                                         \
+  GCONV_INLINE T larger_##suffix(T a, T b) {                                                                                \
+    return a > b || a != a ? a : b;                                                                                         \
+  }                                                                                                                         \
+  static T modulo_##suffix(T a, T b, bool remainder) {                                                                      \
+    const T rest = fmod(a, b);                                                                                              \
+    return rest != 0 && !remainder && (rest < 0) != (b < 0) ? rest + b : rest;                                              \
+  }                                                                                                                         \
+  static T softplus_##suffix(T x) {                                                                                         \
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));                                                                      \
+  }                                                                                                                         \
+  static T gelu_##suffix(T x, bool approximate) {                                                                           \
+    return approximate ? (T)0.5 * x * (1 + TANH_OF((T)0.797884560802865 * (x + (T)0.044715 * x * x * x)))                   \
+                       : (T)0.5 * x * (1 + erf((T)0.707106781186548 * x));                                                  \
+  }
+FUNCTIONS(f32, float)
+FUNCTIONS(f64, double)
+#define OF_TYPE(function, x) _Generic((x), float : function##_f32, double : function##_f64)
+#define CLAMP(x, low, high) OF_TYPE(clamp, x)(x, low, high)
+
+/* ---- One number ---- */
 
 UNARY(relu, x < 0 ? 0 : x)
-UNARY(leaky, x < 0 ? x * s->alpha : x)
-UNARY(thresholded, x > s->alpha ? x : 0 * x)
-UNARY(sigmoid, gconv_sigmoid(x))
-UNARY(hyperbolic, gconv_tanh(x))
-UNARY(clip, clamp(x, s->low, s->high))
-UNARY(hard_sigmoid, clamp(s->alpha *x + s->beta, 0, 1))
-UNARY(hard_swish, x *clamp(x *(1.0F / 6) + 0.5F, 0, 1))
-UNARY(square_root, sqrtf(x))
-UNARY(absolute, fabsf(x))
+UNARY(leaky, x < 0 ? x * (number)s->alpha : x)
+UNARY(thresholded, x > (number)s->alpha ? x : 0 * x)
+UNARY(sigmoid, LOGISTIC(x))
+UNARY(hyperbolic, TANH_OF(x))
+UNARY(clip, CLAMP(x, (number)s->low, (number)s->high))
+UNARY(hard_sigmoid, CLAMP((number)s->alpha *x + (number)s->beta, 0, 1))
+UNARY(hard_swish, x *CLAMP(x *((number)1 / 6) + (number)0.5, 0, 1))
+UNARY(square_root, sqrt(x))
+UNARY(absolute, fabs(x))
 UNARY(negative, -x)
 UNARY(reciprocal, 1 / x)
-UNARY(swish, x *gconv_sigmoid(x * s->alpha))
-UNARY(softsign, x / (1 + fabsf(x)))
-UNARY_PLAIN(elu, float, float, x < 0 ? s->alpha * expm1f(x) : x)
-UNARY_PLAIN(selu, float, float, s->beta *(x < 0 ? s->alpha * expm1f(x) : x))
-UNARY_PLAIN(celu, float, float, x < 0 ? s->alpha * expm1f(x / s->alpha) : x)
-UNARY_PLAIN(soft_plus, float, float, softplus(x))
-UNARY_PLAIN(mish, float, float, x *gconv_tanh(softplus(x)))
-UNARY_PLAIN(gelu_of, float, float, gelu(x, s->approximate))
-UNARY_PLAIN(error_function, float, float, erff(x))
-UNARY_PLAIN(exponential, float, float, expf(x))
-UNARY_PLAIN(logarithm, float, float, logf(x))
-UNARY_PLAIN(sine, float, float, sinf(x))
-UNARY_PLAIN(cosine, float, float, cosf(x))
-UNARY_PLAIN(floor_of, float, float, floorf(x))
-UNARY_PLAIN(ceiling, float, float, ceilf(x))
-UNARY_PLAIN(rounded, float, float, rintf(x))
-UNARY_PLAIN(sign, float, float, x != x ? x : (float)((x > 0) - (x < 0)))
-UNARY_PLAIN(is_nan, float, bool, x != x)
-UNARY_PLAIN(negation, bool, bool, !x)
+UNARY(swish, x *LOGISTIC(x *(number)s->alpha))
+UNARY(softsign, x / (1 + fabs(x)))
+UNARY_PLAIN(elu, x < 0 ? (number)s->alpha * expm1(x) : x)
+UNARY_PLAIN(selu, (number)s->beta *(x < 0 ? (number)s->alpha * expm1(x) : x))
+UNARY_PLAIN(celu, x < 0 ? (number)s->alpha * expm1(x / (number)s->alpha) : x)
+UNARY_PLAIN(soft_plus, OF_TYPE(softplus, x)(x))
+UNARY_PLAIN(mish, x *TANH_OF(OF_TYPE(softplus, x)(x)))
+UNARY_PLAIN(gelu_of, OF_TYPE(gelu, x)(x, s->approximate))
+UNARY_PLAIN(shrink, x<-(number)s->alpha ? x + (number)s->beta : x>(number) s->alpha ? x - (number)s->beta : 0 * x)
+UNARY_PLAIN(error_function, erf(x))
+UNARY_PLAIN(exponential, exp(x))
+UNARY_PLAIN(logarithm, log(x))
+UNARY_PLAIN(sine, sin(x))
+UNARY_PLAIN(cosine, cos(x))
+UNARY_PLAIN(tangent, tan(x))
+UNARY_PLAIN(arc_sine, asin(x))
+UNARY_PLAIN(arc_cosine, acos(x))
+UNARY_PLAIN(arc_tangent, atan(x))
+UNARY_PLAIN(hyperbolic_sine, sinh(x))
+UNARY_PLAIN(hyperbolic_cosine, cosh(x))
+UNARY_PLAIN(area_sine, asinh(x))
+UNARY_PLAIN(area_cosine, acosh(x))
+UNARY_PLAIN(area_tangent, atanh(x))
+UNARY_PLAIN(floor_of, floor(x))
+UNARY_PLAIN(ceiling, ceil(x))
+UNARY_PLAIN(rounded, rint(x))
+UNARY_PLAIN(sign, x != x ? x : (number)((x > 0) - (x < 0)))
+UNARY_TEST(is_nan, x != x)
+UNARY_TEST(is_infinite, isinf(x) && (x > 0 ? s->finds_positive : s->finds_negative))
+UNARY_OF(negation, bool, bool, !x)
+
+/* ---- Two numbers ---- */
 
 BINARY(add, a + b)
 BINARY(subtract, a - b)
 BINARY(multiply, a *b)
 BINARY(divide, a / b)
-BINARY(smallest, smaller(a, b))
-BINARY(largest, larger(a, b))
+BINARY(smallest, OF_TYPE(smaller, a)(a, b))
+BINARY(largest, OF_TYPE(larger, a)(a, b))
 BINARY(prelu, a < 0 ? a * b : a)
-BINARY_PLAIN(float_modulo, float, float, modulo_of_floats(a, b, s->remainder))
+BINARY_PLAIN(rest, OF_TYPE(modulo, a)(a, b, s->remainder))
 
 /* Pow: the exponents of most models are 2 and 1/2. */
-BINARY_PLAIN(any_power, float, float, powf(a, b))
+BINARY_PLAIN(any_power, pow(a, b))
 UNARY(squared, x *x)
-static void power LOOP_PARAMETERS {
-  const float exponent = count > 0 && !step[1] ? *(const float *)in[1] : 0;
-  if (exponent == 2 && step[0])
-    squared LOOP_ARGUMENTS;
-  else if (exponent == 0.5F && step[0])
-    square_root LOOP_ARGUMENTS;
-  else
-    any_power LOOP_ARGUMENTS;
-}
+#define POWER(suffix, T)                                                                                                    \
+  static void power_##suffix LOOP_PARAMETERS {                                                                              \
+    const T exponent = count > 0 && !step[1] ? *(const T *)in[1] : 0;                                                       \
+    if (exponent == 2 && step[0])                                                                                           \
+      squared_##suffix LOOP_ARGUMENTS;                                                                                      \
+    else if (exponent == (T)0.5 && step[0])                                                                                 \
+      square_root_##suffix LOOP_ARGUMENTS;                                                                                  \
+    else                                                                                                                    \
+      any_power_##suffix LOOP_ARGUMENTS;                                                                                    \
+  }
+POWER(f32, float)
+POWER(f64, double)
+
+/* ---- Integers ---- */
 
 /* Integers wrap around, as they do in other programs. Division rounds towards 0; its divisors were checked. */
 static int64_t modulo(int64_t a, int64_t b, bool remainder) {
@@ -157,35 +203,67 @@ static int64_t integer_power(int64_t a, int64_t b) {
     result *= b & 1 ? square : 1;
   return (int64_t)result;
 }
+static uint64_t shifted(uint64_t a, uint64_t b, bool left) {
+  return b > 63 ? 0 : left ? a << b : a >> b;
+}
+
+/* T: the type; U: an unsigned type, not narrower than int, in which sums wrap around. */
 #define INTEGERS(suffix, T, U)                                                                                              \
-  BINARY_PLAIN(add_##suffix, T, T, (T)((U)a + (U)b))                                                                        \
-  BINARY_PLAIN(subtract_##suffix, T, T, (T)((U)a - (U)b))                                                                   \
-  BINARY_PLAIN(multiply_##suffix, T, T, (T)((U)a * (U)b))                                                                   \
-  BINARY_PLAIN(divide_##suffix, T, T, b == (T)-1 ? (T)(0 - (U)a) : a / b)                                                   \
-  BINARY_PLAIN(smallest_##suffix, T, T, a < b ? a : b)                                                                      \
-  BINARY_PLAIN(largest_##suffix, T, T, a > b ? a : b)                                                                       \
-  BINARY_PLAIN(modulo_##suffix, T, T, (T)modulo(a, b, s->remainder))                                                        \
-  BINARY_PLAIN(power_##suffix, T, T, (T)integer_power(a, b))                                                                \
-  UNARY_PLAIN(relu_##suffix, T, T, x < 0 ? 0 : x)                                                                           \
-  UNARY_PLAIN(absolute_##suffix, T, T, (T)(x < 0 ? 0 - (U)x : (U)x))                                                        \
-  UNARY_PLAIN(negative_##suffix, T, T, (T)(0 - (U)x))                                                                       \
-  UNARY_PLAIN(sign_##suffix, T, T, (x > 0) - (x < 0))
-INTEGERS(i64, int64_t, uint64_t)
-INTEGERS(i32, int32_t, uint32_t)
+  BINARY_OF(add_##suffix, T, T, (U)a + (U)b)                                                                                \
+  BINARY_OF(subtract_##suffix, T, T, (U)a - (U)b)                                                                           \
+  BINARY_OF(multiply_##suffix, T, T, (U)a *(U)b)                                                                            \
+  BINARY_OF(smallest_##suffix, T, T, a < b ? a : b)                                                                         \
+  BINARY_OF(largest_##suffix, T, T, a > b ? a : b)                                                                          \
+  BINARY_OF(power_##suffix, T, T, integer_power((int64_t)a, (int64_t)b))                                                    \
+  BINARY_OF(all_bits_##suffix, T, T, a &b)                                                                                  \
+  BINARY_OF(any_bits_##suffix, T, T, a | b)                                                                                 \
+  BINARY_OF(other_bits_##suffix, T, T, a ^ b)                                                                               \
+  UNARY_OF(no_bits_##suffix, T, T, ~x)
+#define SIGNED_INTEGERS(suffix, T, U)                                                                                       \
+  INTEGERS(suffix, T, U)                                                                                                    \
+  BINARY_OF(divide_##suffix, T, T, b == (T)-1 ? (T)(0 - (U)a) : a / b)                                                      \
+  BINARY_OF(rest_##suffix, T, T, modulo(a, b, s->remainder))                                                                \
+  UNARY_OF(relu_##suffix, T, T, x < 0 ? 0 : x)                                                                              \
+  UNARY_OF(absolute_##suffix, T, T, x < 0 ? 0 - (U)x : (U)x)                                                                \
+  UNARY_OF(negative_##suffix, T, T, 0 - (U)x)                                                                               \
+  UNARY_OF(sign_##suffix, T, T, (x > 0) - (x < 0))
+#define UNSIGNED_INTEGERS(suffix, T, U)                                                                                     \
+  INTEGERS(suffix, T, U)                                                                                                    \
+  BINARY_OF(divide_##suffix, T, T, a / b)                                                                                   \
+  BINARY_OF(rest_##suffix, T, T, a % b)                                                                                     \
+  BINARY_OF(shift_##suffix, T, T, shifted(a, b, s->left))                                                                   \
+  UNARY_OF(absolute_##suffix, T, T, x)                                                                                      \
+  UNARY_OF(sign_##suffix, T, T, x > 0)
+SIGNED_INTEGERS(i8, int8_t, uint32_t)
+SIGNED_INTEGERS(i16, int16_t, uint32_t)
+SIGNED_INTEGERS(i32, int32_t, uint32_t)
+SIGNED_INTEGERS(i64, int64_t, uint64_t)
+UNSIGNED_INTEGERS(u8, uint8_t, uint32_t)
+UNSIGNED_INTEGERS(u16, uint16_t, uint32_t)
+UNSIGNED_INTEGERS(u32, uint32_t, uint32_t)
+UNSIGNED_INTEGERS(u64, uint64_t, uint64_t)
+
+/* ---- Comparisons and choices ---- */
 
 #define COMPARISON(name, operator)                                                                                          \
-  BINARY_PLAIN(name, float, bool, a operator b)                                                                             \
-  BINARY_PLAIN(name##_i64, int64_t, bool, a operator b)                                                                     \
-  BINARY_PLAIN(name##_i32, int32_t, bool, a operator b)                                                                     \
-  BINARY_PLAIN(name##_u8, uint8_t, bool, a operator b)
+  BINARY_OF(name##_f32, float, bool, a operator b)                                                                          \
+  BINARY_OF(name##_f64, double, bool, a operator b)                                                                         \
+  BINARY_OF(name##_i8, int8_t, bool, a operator b)                                                                          \
+  BINARY_OF(name##_i16, int16_t, bool, a operator b)                                                                        \
+  BINARY_OF(name##_i32, int32_t, bool, a operator b)                                                                        \
+  BINARY_OF(name##_i64, int64_t, bool, a operator b)                                                                        \
+  BINARY_OF(name##_u8, uint8_t, bool, a operator b)                                                                         \
+  BINARY_OF(name##_u16, uint16_t, bool, a operator b)                                                                       \
+  BINARY_OF(name##_u32, uint32_t, bool, a operator b)                                                                       \
+  BINARY_OF(name##_u64, uint64_t, bool, a operator b)
 COMPARISON(equal, ==)
 COMPARISON(less, <)
 COMPARISON(less_equal, <=)
 COMPARISON(greater, >)
 COMPARISON(greater_equal, >=)
-BINARY_PLAIN(both, bool, bool, a &&b)
-BINARY_PLAIN(either, bool, bool, a || b)
-BINARY_PLAIN(one_of, bool, bool, a != b)
+BINARY_OF(both, bool, bool, a &&b)
+BINARY_OF(either, bool, bool, a || b)
+BINARY_OF(one_of, bool, bool, a != b)
 
 /* Inputs of Where: the condition, what is taken if it is true, and what is taken if it is false. */
 #define CHOICE(name, T)                                                                                                     \
@@ -197,82 +275,93 @@ BINARY_PLAIN(one_of, bool, bool, a != b)
     for (int64_t i = 0; i < count; i++)                                                                                     \
       y[i] = where[i * step[0]] ? yes[i * step[1]] : no[i * step[2]];                                                       \
   }
-CHOICE(choice, float)
-CHOICE(choice_u8, uint8_t)
-CHOICE(choice_i32, int32_t)
-CHOICE(choice_i64, int64_t)
+CHOICE(choice_1, uint8_t)
+CHOICE(choice_2, uint16_t)
+CHOICE(choice_4, uint32_t)
+CHOICE(choice_8, uint64_t)
 
 /* ---- Operations ---- */
 
+#define REALS(name) [GCONV_TENSOR_F32] = name##_f32, [GCONV_TENSOR_F64] = name##_f64
+#define SIGNED(name)                                                                                                        \
+  [GCONV_TENSOR_I8] = name##_i8, [GCONV_TENSOR_I16] = name##_i16, [GCONV_TENSOR_I32] = name##_i32,                          \
+  [GCONV_TENSOR_I64] = name##_i64
+#define UNSIGNED(name)                                                                                                      \
+  [GCONV_TENSOR_U8] = name##_u8, [GCONV_TENSOR_U16] = name##_u16, [GCONV_TENSOR_U32] = name##_u32,                          \
+  [GCONV_TENSOR_U64] = name##_u64
+#define WHOLE(name) SIGNED(name), UNSIGNED(name)
+#define NUMBERS(name) REALS(name), WHOLE(name)
+#define TRUTH(name) [GCONV_TENSOR_BOOL] = name
+
 /* The loops of an operation for each type; NULL: it does not take this type. */
-static const struct {
-  gconv_element_loop *f32, *i64, *i32, *u8, *boolean;
-} operations[] = {
-    [RELU] = {relu, relu_i64, relu_i32, NULL, NULL},
-    [LEAKY] = {leaky, NULL, NULL, NULL, NULL},
-    [THRESHOLDED] = {thresholded, NULL, NULL, NULL, NULL},
-    [SIGMOID] = {sigmoid, NULL, NULL, NULL, NULL},
-    [TANH] = {hyperbolic, NULL, NULL, NULL, NULL},
-    [CLIP] = {clip, NULL, NULL, NULL, NULL},
-    [HARD_SIGMOID] = {hard_sigmoid, NULL, NULL, NULL, NULL},
-    [HARD_SWISH] = {hard_swish, NULL, NULL, NULL, NULL},
-    [SQRT] = {square_root, NULL, NULL, NULL, NULL},
-    [ABS] = {absolute, absolute_i64, absolute_i32, NULL, NULL},
-    [NEG] = {negative, negative_i64, negative_i32, NULL, NULL},
-    [RECIPROCAL] = {reciprocal, NULL, NULL, NULL, NULL},
-    [SWISH] = {swish, NULL, NULL, NULL, NULL},
-    [SOFTSIGN] = {softsign, NULL, NULL, NULL, NULL},
-    [ELU] = {elu, NULL, NULL, NULL, NULL},
-    [SELU] = {selu, NULL, NULL, NULL, NULL},
-    [CELU] = {celu, NULL, NULL, NULL, NULL},
-    [SOFTPLUS] = {soft_plus, NULL, NULL, NULL, NULL},
-    [MISH] = {mish, NULL, NULL, NULL, NULL},
-    [GELU] = {gelu_of, NULL, NULL, NULL, NULL},
-    [ERF] = {error_function, NULL, NULL, NULL, NULL},
-    [EXP] = {exponential, NULL, NULL, NULL, NULL},
-    [LOG] = {logarithm, NULL, NULL, NULL, NULL},
-    [SIN] = {sine, NULL, NULL, NULL, NULL},
-    [COS] = {cosine, NULL, NULL, NULL, NULL},
-    [FLOOR] = {floor_of, NULL, NULL, NULL, NULL},
-    [CEIL] = {ceiling, NULL, NULL, NULL, NULL},
-    [ROUND] = {rounded, NULL, NULL, NULL, NULL},
-    [SIGN] = {sign, sign_i64, sign_i32, NULL, NULL},
-    [IS_NAN] = {is_nan, NULL, NULL, NULL, NULL},
-    [NOT] = {NULL, NULL, NULL, NULL, negation},
-    [ADD] = {add, add_i64, add_i32, NULL, NULL},
-    [SUB] = {subtract, subtract_i64, subtract_i32, NULL, NULL},
-    [MUL] = {multiply, multiply_i64, multiply_i32, NULL, NULL},
-    [DIV] = {divide, divide_i64, divide_i32, NULL, NULL},
-    [MIN] = {smallest, smallest_i64, smallest_i32, NULL, NULL},
-    [MAX] = {largest, largest_i64, largest_i32, NULL, NULL},
-    [PRELU] = {prelu, NULL, NULL, NULL, NULL},
-    [MOD] = {float_modulo, modulo_i64, modulo_i32, NULL, NULL},
-    [POW] = {power, power_i64, power_i32, NULL, NULL},
-    [EQUAL] = {equal, equal_i64, equal_i32, equal_u8, equal_u8},
-    [LESS] = {less, less_i64, less_i32, less_u8, NULL},
-    [LESS_EQUAL] = {less_equal, less_equal_i64, less_equal_i32, less_equal_u8, NULL},
-    [GREATER] = {greater, greater_i64, greater_i32, greater_u8, NULL},
-    [GREATER_EQUAL] = {greater_equal, greater_equal_i64, greater_equal_i32, greater_equal_u8, NULL},
-    [AND] = {NULL, NULL, NULL, NULL, both},
-    [OR] = {NULL, NULL, NULL, NULL, either},
-    [XOR] = {NULL, NULL, NULL, NULL, one_of},
-    [WHERE] = {choice, choice_i64, choice_i32, choice_u8, choice_u8},
+static gconv_element_loop *const operations[][GCONV_TENSOR_TYPES] = {
+    [RELU] = {REALS(relu), SIGNED(relu)},
+    [LEAKY] = {REALS(leaky)},
+    [THRESHOLDED] = {REALS(thresholded)},
+    [SIGMOID] = {REALS(sigmoid)},
+    [TANH] = {REALS(hyperbolic)},
+    [CLIP] = {REALS(clip)},
+    [HARD_SIGMOID] = {REALS(hard_sigmoid)},
+    [HARD_SWISH] = {REALS(hard_swish)},
+    [SQRT] = {REALS(square_root)},
+    [ABS] = {NUMBERS(absolute)},
+    [NEG] = {REALS(negative), SIGNED(negative)},
+    [RECIPROCAL] = {REALS(reciprocal)},
+    [SWISH] = {REALS(swish)},
+    [SOFTSIGN] = {REALS(softsign)},
+    [ELU] = {REALS(elu)},
+    [SELU] = {REALS(selu)},
+    [CELU] = {REALS(celu)},
+    [SOFTPLUS] = {REALS(soft_plus)},
+    [MISH] = {REALS(mish)},
+    [GELU] = {REALS(gelu_of)},
+    [SHRINK] = {REALS(shrink)},
+    [ERF] = {REALS(error_function)},
+    [EXP] = {REALS(exponential)},
+    [LOG] = {REALS(logarithm)},
+    [SIN] = {REALS(sine)},
+    [COS] = {REALS(cosine)},
+    [TAN] = {REALS(tangent)},
+    [ASIN] = {REALS(arc_sine)},
+    [ACOS] = {REALS(arc_cosine)},
+    [ATAN] = {REALS(arc_tangent)},
+    [SINH] = {REALS(hyperbolic_sine)},
+    [COSH] = {REALS(hyperbolic_cosine)},
+    [ASINH] = {REALS(area_sine)},
+    [ACOSH] = {REALS(area_cosine)},
+    [ATANH] = {REALS(area_tangent)},
+    [FLOOR] = {REALS(floor_of)},
+    [CEIL] = {REALS(ceiling)},
+    [ROUND] = {REALS(rounded)},
+    [SIGN] = {NUMBERS(sign)},
+    [BITWISE_NOT] = {WHOLE(no_bits)},
+    [IS_NAN] = {REALS(is_nan)},
+    [IS_INF] = {REALS(is_infinite)},
+    [NOT] = {TRUTH(negation)},
+    [ADD] = {NUMBERS(add)},
+    [SUB] = {NUMBERS(subtract)},
+    [MUL] = {NUMBERS(multiply)},
+    [DIV] = {NUMBERS(divide)},
+    [MIN] = {NUMBERS(smallest)},
+    [MAX] = {NUMBERS(largest)},
+    [PRELU] = {REALS(prelu)},
+    [MOD] = {NUMBERS(rest)},
+    [POW] = {NUMBERS(power)},
+    [BIT_SHIFT] = {UNSIGNED(shift)},
+    [BITWISE_AND] = {WHOLE(all_bits)},
+    [BITWISE_OR] = {WHOLE(any_bits)},
+    [BITWISE_XOR] = {WHOLE(other_bits)},
+    [EQUAL] = {NUMBERS(equal), TRUTH(equal_u8)},
+    [LESS] = {NUMBERS(less)},
+    [LESS_EQUAL] = {NUMBERS(less_equal)},
+    [GREATER] = {NUMBERS(greater)},
+    [GREATER_EQUAL] = {NUMBERS(greater_equal)},
+    [AND] = {TRUTH(both)},
+    [OR] = {TRUTH(either)},
+    [XOR] = {TRUTH(one_of)},
 };
 
 gconv_element_loop *gconv_elementwise_loop(int32_t operation, gconv_tensor_type type) {
-  switch (type) {
-  case GCONV_TENSOR_F32:
-    return operations[operation].f32;
-  case GCONV_TENSOR_I64:
-    return operations[operation].i64;
-  case GCONV_TENSOR_I32:
-    return operations[operation].i32;
-  case GCONV_TENSOR_U8:
-    return operations[operation].u8;
-  case GCONV_TENSOR_BOOL:
-    return operations[operation].boolean;
-  case GCONV_TENSOR_I8:
-    break;
-  }
-  return NULL;
+  static gconv_element_loop *const choices[] = {[1] = choice_1, [2] = choice_2, [4] = choice_4, [8] = choice_8};
+  return operation == WHERE ? choices[gconv_tensor_type_bytes(type)] : operations[operation][type];
 }

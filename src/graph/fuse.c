@@ -109,7 +109,8 @@ static gconv_status fuse_after(gconv_graph_plan *p, gconv_graph_step *step, cons
     gconv_graph_step *next = number >= 0 ? &p->steps[number] : NULL;
     const int32_t input = next ? find_input(next, value) : -1;
     bool done = false;
-    if (input < 0 || next->work.out_count != 1 || !same_shape(next->work.out[0], step->work.out[0]))
+    if (input < 0 || step->work.out[0]->type != GCONV_TENSOR_F32 || next->work.out_count != 1 ||
+        !same_shape(next->work.out[0], step->work.out[0]))
       return GCONV_OK;
     GCONV_TRY(fuse_affine(step, next, input, &done));
     if (!done && !fuse_activation(step, next, input))

@@ -102,24 +102,14 @@ static gconv_status run_constant(const gconv_node_work *work, const gconv_node_k
   return GCONV_OK;
 }
 
-static double number_at(const gconv_tensor *t, int64_t i) {
-  switch (t->type) {
-#define NUMBER(name, type, code)                                                                                            \
-  case GCONV_TENSOR_##name:                                                                                                 \
-    return (double)((const type *)t->data)[i];
-    GCONV_EACH_TENSOR_TYPE(NUMBER)
-#undef NUMBER
-  }
-  return 0;
-}
-
 static gconv_status shape_range(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor_type type = work->in[0]->type;
   (void)kind;
   for (int32_t i = 0; i < 3; i++)
     if (work->in[i]->type != type || gconv_tensor_elements(work->in[i]) != 1 || type == GCONV_TENSOR_BOOL)
       return gconv_fail(GCONV_BAD_FILE, "needs a start, a limit and a step of one number each, and of one type");
-  const double start = number_at(work->in[0], 0), limit = number_at(work->in[1], 0), step = number_at(work->in[2], 0);
+  const double start = gconv_tensor_number(work->in[0], 0), limit = gconv_tensor_number(work->in[1], 0),
+               step = gconv_tensor_number(work->in[2], 0);
   const double count = ceil((limit - start) / step);
   if (step == 0 || !(fabs(count) < 0x1p40))
     return gconv_fail(GCONV_BAD_FILE, "counts from %g to %g by %g", start, limit, step);
@@ -129,39 +119,36 @@ static gconv_status shape_range(const gconv_node_work *work, const gconv_node_ki
 }
 
 static gconv_status run_range(const gconv_node_work *work, const gconv_node_kind *kind) {
-  const gconv_tensor *out = work->out[0];
-  const void *start = work->in[0]->data, *step = work->in[2]->data;
+  const gconv_tensor *out = work->out[0], *start = work->in[0], *step = work->in[2];
   (void)kind;
-  switch (out->type) {
+  for (int64_t i = 0; i < out->shape[0]; i++) {
+    const double real = gconv_tensor_number(start, 0) + (double)i * gconv_tensor_number(step, 0);
+    switch (out->type) {
+    case GCONV_TENSOR_F32:
+      ((float *)out->data)[i] = *(const float *)start->data + (float)i * *(const float *)step->data;
+      break;
+    case GCONV_TENSOR_F64:
+      ((double *)out->data)[i] = real;
+      break;
 #define COUNT(name, type, code)                                                                                             \
   case GCONV_TENSOR_##name:                                                                                                 \
-    for (int64_t i = 0; i < out->shape[0]; i++)                                                                             \
-      ((type *)out->data)[i] = (type)(*(const type *)start + (type)i * *(const type *)step);                                \
+    ((type *)out->data)[i] = (type)(gconv_tensor_integer(start, 0) + i * gconv_tensor_integer(step, 0));                    \
     break;
-    GCONV_EACH_TENSOR_TYPE(COUNT)
+      GCONV_EACH_TENSOR_INTEGER(COUNT)
 #undef COUNT
+    }
   }
   return GCONV_OK;
 }
 
 /* ---- Cast ---- */
 
-/* Finds the type for a TensorProto.DataType. Floating-point numbers of all widths are float32 here. */
+/* Finds the type for a TensorProto.DataType. */
 static gconv_status type_of(int64_t number, gconv_tensor_type *type) {
-  if (gconv_onnx_is_floating(number)) {
-    *type = GCONV_TENSOR_F32;
-    return GCONV_OK;
-  }
-  switch (number) {
-#define KNOWN(name, c_type, code) case GCONV_TENSOR_##name:
-    GCONV_EACH_TENSOR_TYPE(KNOWN)
-#undef KNOWN
-    *type = (gconv_tensor_type)number;
-    return GCONV_OK;
-  default:
-    return gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which are not computed here",
-                      *gconv_onnx_type_name(number) ? gconv_onnx_type_name(number) : "unknown");
-  }
+  return gconv_tensor_type_of_onnx(number, type)
+             ? GCONV_OK
+             : gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which are not computed here",
+                          *gconv_onnx_type_name(number) ? gconv_onnx_type_name(number) : "unknown");
 }
 
 static gconv_status shape_cast(const gconv_node_work *work, const gconv_node_kind *kind) {
@@ -172,11 +159,6 @@ static gconv_status shape_cast(const gconv_node_work *work, const gconv_node_kin
     GCONV_TRY(type_of(s->to, &type));
   gconv_node_set(work, 0, type, work->in[0]->axes, work->in[0]->shape);
   return GCONV_OK;
-}
-
-/* Converts to int64: NaN becomes 0, numbers out of range the nearest in range. Narrower integers then wrap around. */
-static int64_t whole(double x) {
-  return x != x ? 0 : x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x;
 }
 
 enum { FLOAT16 = GCONV_ONNX_FLOAT16, BFLOAT16 = GCONV_ONNX_BFLOAT16 };
@@ -205,31 +187,10 @@ typedef struct cast {
 
 static void cast_part(void *context, int64_t begin, int64_t end) {
   const cast *c = context;
-  const bool floats = c->in->type == GCONV_TENSOR_F32;
-  for (int64_t i = begin; i < end; i++) {
-    const double x = number_at(c->in, i);
-    const int64_t n = c->in->type == GCONV_TENSOR_I64 ? ((const int64_t *)c->in->data)[i] : floats ? whole(x) : (int64_t)x;
-    switch (c->out->type) {
-    case GCONV_TENSOR_F32:
-      ((float *)c->out->data)[i] = narrow(floats ? (float)x : (float)n, c->to);
-      break;
-    case GCONV_TENSOR_U8:
-      ((uint8_t *)c->out->data)[i] = (uint8_t)n;
-      break;
-    case GCONV_TENSOR_I8:
-      ((int8_t *)c->out->data)[i] = (int8_t)n;
-      break;
-    case GCONV_TENSOR_I32:
-      ((int32_t *)c->out->data)[i] = (int32_t)n;
-      break;
-    case GCONV_TENSOR_I64:
-      ((int64_t *)c->out->data)[i] = n;
-      break;
-    case GCONV_TENSOR_BOOL:
-      ((bool *)c->out->data)[i] = x != 0;
-      break;
-    }
-  }
+  gconv_tensor_convert(c->in, c->out, begin, end);
+  for (int64_t i = begin; i < end && (c->to == FLOAT16 || c->to == BFLOAT16); i++)
+    if (c->out->type == GCONV_TENSOR_F32)
+      ((float *)c->out->data)[i] = narrow(((const float *)c->out->data)[i], c->to);
 }
 
 static gconv_status run_cast(const gconv_node_work *work, const gconv_node_kind *kind) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Nodes that compute each element by itself. Inputs are broadcast as NumPy does. elementwise.c has the loops. */
 #include "bank/onnx_rules.h"
+#include "base/memory.h"
 #include "graph/elementwise.h"
 #include "graph/move.h"
 #include "kernels/cuda/graph/graph.h"
@@ -11,12 +12,12 @@
 typedef gconv_elementwise_settings settings;
 
 static bool makes_bools(int32_t code) {
-  return code == IS_NAN || (code >= EQUAL && code <= XOR);
+  return code == IS_NAN || code == IS_INF || (code >= EQUAL && code <= XOR);
 }
 
 /* ---- Shapes ---- */
 
-/* Inputs have one type, but for the condition of Where. */
+/* Inputs have one type, but for the condition of Where and the exponent of Pow. */
 static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
   const int32_t first = kind->code == WHERE;
   gconv_tensor result = {.type = work->in[first]->type};
@@ -25,10 +26,11 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   for (int32_t i = first; i < work->in_count; i++) {
     if (!work->in[i])
       return gconv_fail(GCONV_BAD_FILE, "lacks its input %d", i);
-    GCONV_TRY(gconv_node_need_type(work, i, result.type));
+    if (kind->code != POW || i == 0)
+      GCONV_TRY(gconv_node_need_type(work, i, result.type));
+    if (!gconv_elementwise_loop(kind->code, work->in[i]->type))
+      return gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(work->in[i]->type));
   }
-  if (!gconv_elementwise_loop(kind->code, result.type))
-    return gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(result.type));
   GCONV_TRY(gconv_node_broadcast(work, &result));
   result.type = makes_bools(kind->code) ? GCONV_TENSOR_BOOL : result.type;
   gconv_node_set_like(work, 0, &result);
@@ -78,6 +80,11 @@ static gconv_status shape_prelu(const gconv_node_work *work, const gconv_node_ki
   return GCONV_OK;
 }
 
+static gconv_status shape_mean(const gconv_node_work *work, const gconv_node_kind *kind) {
+  GCONV_TRY(gconv_node_need_real(work, 0, work->in_count - 1));
+  return shape(work, kind);
+}
+
 /* Min and max of Clip are inputs of one element, from opset 11 on. */
 static gconv_status shape_clip(const gconv_node_work *work, const gconv_node_kind *kind) {
   (void)kind;
@@ -87,7 +94,7 @@ static gconv_status shape_clip(const gconv_node_work *work, const gconv_node_kin
     if (work->in[i] && gconv_tensor_elements(work->in[i]) != 1)
       return gconv_fail(GCONV_BAD_FILE, "has a bound that is not one number");
   }
-  if (type != GCONV_TENSOR_F32 && type != GCONV_TENSOR_I64 && type != GCONV_TENSOR_I32)
+  if (!gconv_elementwise_loop(MAX, type))
     return gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(type));
   gconv_node_set_like(work, 0, work->in[0]);
   return GCONV_OK;
@@ -98,13 +105,13 @@ static gconv_status shape_clip(const gconv_node_work *work, const gconv_node_kin
 static bool has_zero(const gconv_tensor *t) {
   const int64_t count = gconv_tensor_elements(t);
   for (int64_t i = 0; i < count; i++)
-    if (t->type == GCONV_TENSOR_I64 ? ((const int64_t *)t->data)[i] == 0 : ((const int32_t *)t->data)[i] == 0)
+    if (gconv_tensor_integer(t, i) == 0)
       return true;
   return false;
 }
 
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
-  const bool whole = work->in[0]->type == GCONV_TENSOR_I64 || work->in[0]->type == GCONV_TENSOR_I32;
+  const bool whole = !gconv_tensor_type_is_real(work->in[0]->type);
   if (whole && (kind->code == DIV || kind->code == MOD) && has_zero(work->in[1]))
     return gconv_fail(GCONV_BAD_FILE, "divides integers by 0");
   gconv_node_loop(work, work->in, work->in_count, gconv_elementwise_loop(kind->code, work->in[work->in_count - 1]->type),
@@ -126,8 +133,7 @@ static gconv_status run_many(const gconv_node_work *work, const gconv_node_kind 
   gconv_element_loop *loop = gconv_elementwise_loop(kind->code, work->in[0]->type);
   const gconv_tensor *pair[2] = {work->in[0], work->in[0]};
   if (work->in_count == 1)
-    memmove(work->out[0]->data, work->in[0]->data,
-            (size_t)gconv_tensor_elements(work->in[0]) * gconv_tensor_type_bytes(work->in[0]->type));
+    memmove(work->out[0]->data, work->in[0]->data, gconv_tensor_bytes(work->in[0]));
   for (int32_t i = 1; i < work->in_count; i++) {
     pair[1] = work->in[i];
     gconv_node_loop(work, pair, 2, loop, work->out[0]);
@@ -137,42 +143,75 @@ static gconv_status run_many(const gconv_node_work *work, const gconv_node_kind 
 }
 
 static gconv_status run_mean(const gconv_node_work *work, const gconv_node_kind *kind) {
-  const float number = (float)work->in_count;
-  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
-  const gconv_tensor divisor = {.type = GCONV_TENSOR_F32, .data = (void *)&number};
+  const gconv_tensor_type type = work->out[0]->type;
+  double memory;
+  const int64_t number = work->in_count;
+  const gconv_tensor count = {.type = GCONV_TENSOR_I64, .data = (void *)&number}, divisor = {.type = type, .data = &memory};
   const gconv_tensor *pair[2] = {work->out[0], &divisor};
+  gconv_tensor_convert(&count, &divisor, 0, 1);
   GCONV_TRY(run_many(work, kind));
-  gconv_node_loop(work, pair, 2, gconv_elementwise_loop(DIV, GCONV_TENSOR_F32), work->out[0]);
+  gconv_node_loop(work, pair, 2, gconv_elementwise_loop(DIV, type), work->out[0]);
   return GCONV_OK;
 }
 
-static gconv_status clip_integers(const gconv_node_work *work, const gconv_tensor *low, const gconv_tensor *high) {
-  const bool wide = work->in[0]->type == GCONV_TENSOR_I64;
-  const int64_t count = gconv_tensor_elements(work->in[0]);
-  const int64_t least = !low ? INT64_MIN : wide ? *(const int64_t *)low->data : *(const int32_t *)low->data;
-  const int64_t most = !high ? INT64_MAX : wide ? *(const int64_t *)high->data : *(const int32_t *)high->data;
-  for (int64_t i = 0; i < count; i++) {
-    int64_t x = wide ? ((const int64_t *)work->in[0]->data)[i] : ((const int32_t *)work->in[0]->data)[i];
-    x = x < least ? least : x;
-    x = x > most ? most : x;
-    if (wide)
-      ((int64_t *)work->out[0]->data)[i] = x;
-    else
-      ((int32_t *)work->out[0]->data)[i] = (int32_t)x;
-  }
-  return GCONV_OK;
+/* Clips by the larger of x and the lower bound, then by the smaller of that and the upper bound. */
+static void clip_by(const gconv_node_work *work, const gconv_tensor *low, const gconv_tensor *high) {
+  const gconv_tensor_type type = work->out[0]->type;
+  const gconv_tensor *pair[2] = {work->in[0], low};
+  if (low)
+    gconv_node_loop(work, pair, 2, gconv_elementwise_loop(MAX, type), work->out[0]);
+  pair[0] = low ? work->out[0] : pair[0];
+  pair[1] = high;
+  if (high)
+    gconv_node_loop(work, pair, 2, gconv_elementwise_loop(MIN, type), work->out[0]);
+  if (!low && !high)
+    memmove(work->out[0]->data, work->in[0]->data, gconv_tensor_bytes(work->in[0]));
 }
 
 static gconv_status run_clip(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *low = work->in_count > 1 ? work->in[1] : NULL, *high = work->in_count > 2 ? work->in[2] : NULL;
+  const gconv_tensor_type type = work->in[0]->type;
   settings s = *(const settings *)work->settings;
   gconv_node_work inner = *work;
   inner.settings = &s;
-  if (work->in[0]->type != GCONV_TENSOR_F32)
-    return clip_integers(work, low, high);
+  if (!gconv_tensor_type_is_real(type) || (type != GCONV_TENSOR_F32 && (low || high))) {
+    clip_by(work, low, high);
+    return GCONV_OK;
+  }
   s.low = low ? *(const float *)low->data : s.low;
   s.high = high ? *(const float *)high->data : s.high;
-  gconv_node_loop(&inner, work->in, 1, gconv_elementwise_loop(kind->code, GCONV_TENSOR_F32), work->out[0]);
+  gconv_node_loop(&inner, work->in, 1, gconv_elementwise_loop(kind->code, type), work->out[0]);
+  return GCONV_OK;
+}
+
+/* Pow may have an exponent of another type than its base, which is also that of the result. An integer to the power of a
+ * floating-point number is computed in float64. */
+static gconv_status run_pow(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const gconv_tensor *in[2] = {work->in[0], work->in[1]};
+  const bool roots = !gconv_tensor_type_is_real(in[0]->type) && gconv_tensor_type_is_real(in[1]->type);
+  const gconv_tensor_type type = roots ? GCONV_TENSOR_F64 : in[0]->type;
+  const size_t each = gconv_tensor_type_bytes(type);
+  gconv_tensor wide[3] = {*in[0], *in[1], *work->out[0]}; /* the same tensors, of this type */
+  const gconv_tensor *pair[2] = {&wide[0], &wide[1]};
+  size_t count = 0;
+  void *memory = NULL;
+  for (int i = 0; i < 3; i++)
+    count += wide[i].type == type ? 0 : (size_t)gconv_tensor_elements(&wide[i]);
+  GCONV_TRY(gconv_allocate(count * each, "numbers of another type", &memory));
+  uint8_t *next = memory;
+  for (int i = 0; i < 3; i++) {
+    if (wide[i].type == type)
+      continue;
+    wide[i].type = type;
+    wide[i].data = next;
+    next += (size_t)gconv_tensor_elements(&wide[i]) * each;
+    if (i < 2)
+      gconv_tensor_convert(in[i], &wide[i], 0, gconv_tensor_elements(in[i]));
+  }
+  gconv_node_loop(work, pair, 2, gconv_elementwise_loop(kind->code, type), &wide[2]);
+  if (roots)
+    gconv_tensor_convert(&wide[2], work->out[0], 0, gconv_tensor_elements(work->out[0]));
+  gconv_release(memory);
   return GCONV_OK;
 }
 
@@ -220,8 +259,7 @@ static gconv_status launch(const gconv_node_work *work, const gconv_tensor *cons
 }
 
 static gconv_status check_divisor(const gconv_node_work *work, const gconv_node_kind *kind) {
-  const bool whole = work->in[0]->type == GCONV_TENSOR_I64 || work->in[0]->type == GCONV_TENSOR_I32;
-  if (!whole || (kind->code != DIV && kind->code != MOD))
+  if (gconv_tensor_type_is_real(work->in[0]->type) || (kind->code != DIV && kind->code != MOD))
     return GCONV_OK;
   if (!work->in[1]->data)
     return gconv_fail(GCONV_UNSUPPORTED, "divides integers by what depends on the pixels of the image, which GPUs do not: "
@@ -232,6 +270,11 @@ static gconv_status check_divisor(const gconv_node_work *work, const gconv_node_
 static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
   GCONV_TRY(check_divisor(work, kind));
   return launch(work, work->in, work->in_count, kind->code);
+}
+
+static gconv_status cuda_pow(const gconv_node_work *work, const gconv_node_kind *kind) {
+  GCONV_TRY(gconv_node_need_type(work, 1, work->in[0]->type));
+  return cuda(work, kind);
 }
 
 static gconv_status cuda_old(const gconv_node_work *work, const gconv_node_kind *kind) {
@@ -334,25 +377,36 @@ static bool activation(const gconv_node_work *work, const gconv_node_kind *kind,
 
 /* ---- Attributes ---- */
 
-/* Reads alpha and beta of a node. The arguments are their defaults. */
-static void read_alpha(const gconv_onnx_node *node, float alpha, float beta, settings *s) {
-  s->alpha = gconv_onnx_number_of(node, "alpha", alpha);
-  s->beta = gconv_onnx_number_of(node, "beta", gconv_onnx_number_of(node, "gamma", beta));
-}
-
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *given) {
   static const struct {
     gconv_elementwise operation;
-    float alpha, beta;
-  } defaults[] = {{LEAKY, 0.01F, 0}, {THRESHOLDED, 1, 0}, {HARD_SIGMOID, 0.2F, 0.5F},      {SWISH, 1, 0},
-                  {ELU, 1, 0},       {CELU, 1, 0},        {SELU, 1.67326319F, 1.05070102F}};
+    const char *alpha, *beta; /* the names of the attributes, and their defaults */
+    float alpha_default, beta_default;
+  } known[] = {{LEAKY, "alpha", "", 0.01F, 0},
+               {THRESHOLDED, "alpha", "", 1, 0},
+               {HARD_SIGMOID, "alpha", "beta", 0.2F, 0.5F},
+               {SWISH, "alpha", "", 1, 0},
+               {ELU, "alpha", "", 1, 0},
+               {CELU, "alpha", "", 1, 0},
+               {SELU, "alpha", "gamma", 1.67326319F, 1.05070102F},
+               {SHRINK, "lambd", "bias", 0.5F, 0}};
+  static const char *const directions[] = {"LEFT", "RIGHT", NULL};
   settings *s = given;
   const gconv_onnx_attribute *approximate = gconv_onnx_find_attribute(node, "approximate");
   const char *text = approximate && approximate->text ? approximate->text : "none";
+  int32_t direction = -1;
   (void)opset;
-  for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
-    if (defaults[i].operation == (gconv_elementwise)kind->code)
-      read_alpha(node, defaults[i].alpha, defaults[i].beta, s);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (known[i].operation == (gconv_elementwise)kind->code) {
+      s->alpha = gconv_onnx_number_of(node, known[i].alpha, known[i].alpha_default);
+      s->beta = gconv_onnx_number_of(node, known[i].beta, known[i].beta_default);
+    }
+  GCONV_TRY(gconv_node_attribute_choice(node, "direction", directions, &direction));
+  if (kind->code == BIT_SHIFT && direction < 0)
+    return gconv_fail(GCONV_BAD_FILE, "has no direction: LEFT or RIGHT");
+  s->left = direction == 0;
+  s->finds_positive = gconv_onnx_integer_of(node, "detect_positive", 1) != 0;
+  s->finds_negative = gconv_onnx_integer_of(node, "detect_negative", 1) != 0;
   s->low = gconv_onnx_number_of(node, "min", -INFINITY);
   s->high = gconv_onnx_number_of(node, "max", INFINITY);
   s->axis = gconv_onnx_integer_of(node, "axis", -1);
@@ -368,7 +422,9 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
              alpha_beta = {FLOAT("alpha", 1, NEWEST), FLOAT("beta", 1, NEWEST), END},
              alpha_gamma = {FLOAT("alpha", 1, NEWEST), FLOAT("gamma", 1, NEWEST), END},
              bounds = {FLOAT("min", 1, 10), FLOAT("max", 1, 10), END}, approximate = {STRING("approximate"), END},
-             old_rules = {INT("axis", 1, 6), INT("broadcast", 1, 6), END}, fmod_rule = {INT("fmod", 1, NEWEST), END};
+             old_rules = {INT("axis", 1, 6), INT("broadcast", 1, 6), END}, fmod_rule = {INT("fmod", 1, NEWEST), END},
+             shrink = {FLOAT("lambd", 1, NEWEST), FLOAT("bias", 1, NEWEST), END}, direction = {STRING("direction"), END},
+             infinities = {INT("detect_positive", 1, NEWEST), INT("detect_negative", 1, NEWEST), END};
 
 /* ---- The table ---- */
 
@@ -381,45 +437,60 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
 #define ACTIVATION(name, since, rules, code)                                                                                \
   FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, activation)
 #define AFFINE(name, since, code) FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, cuda, affine, NULL)
-#define ONE(name, since, rules, code) ROW(name, since, NEWEST, 1, 1, GCONV_MEMORY_IN_PLACE, rules, code, shape, run, cuda)
-#define TWO(name, since, code) ROW(name, since, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, code, shape, run, cuda)
+#define ONE(name, since, rules, code, cuda)                                                                                 \
+  ROW(name, since, NEWEST, 1, 1, GCONV_MEMORY_IN_PLACE, rules, code, shape, run, cuda)
+#define TWO(name, since, rules, code, cuda)                                                                                 \
+  ROW(name, since, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, rules, code, shape, run, cuda)
 #define OLD(name, code) ROW(name, 6, 6, 2, 2, GCONV_MEMORY_IN_PLACE, old_rules, code, shape_old, run_old, cuda_old)
-#define TEST(name, since, least, code) ROW(name, since, NEWEST, least, least, GCONV_MEMORY_OWN, none, code, shape, run, cuda)
-#define MANY(name, since, code, run, cuda)                                                                                  \
+#define TEST(name, since, least, rules, code, cuda)                                                                         \
+  ROW(name, since, NEWEST, least, least, GCONV_MEMORY_OWN, rules, code, shape, run, cuda)
+#define MANY(name, since, code, shape, run, cuda)                                                                           \
   ROW(name, since, NEWEST, 1, GCONV_ANY_NUMBER, GCONV_MEMORY_OWN, none, code, shape, run, cuda)
 const gconv_node_kind gconv_node_kinds_elementwise[] = {
     ACTIVATION("Relu", 6, none, RELU),
     ACTIVATION("LeakyRelu", 6, alpha, LEAKY),
-    ONE("ThresholdedRelu", 1, alpha, THRESHOLDED),
+    ONE("ThresholdedRelu", 1, alpha, THRESHOLDED, cuda),
     ACTIVATION("Sigmoid", 6, none, SIGMOID),
     ACTIVATION("Tanh", 6, none, TANH),
     FUSED("Clip", 6, 10, 1, 1, bounds, CLIP, shape_clip, run_clip, cuda_clip, NULL, activation),
     FUSED("Clip", 11, NEWEST, 1, 3, none, CLIP, shape_clip, run_clip, cuda_clip, NULL, activation),
-    ONE("HardSigmoid", 6, alpha_beta, HARD_SIGMOID),
-    ONE("HardSwish", 14, none, HARD_SWISH),
-    ONE("Swish", 24, alpha, SWISH),
-    ONE("Elu", 6, alpha, ELU),
-    ONE("Selu", 6, alpha_gamma, SELU),
-    ONE("Celu", 12, alpha, CELU),
-    ONE("Softplus", 1, none, SOFTPLUS),
-    ONE("Softsign", 1, none, SOFTSIGN),
-    ONE("Mish", 18, none, MISH),
-    ONE("Gelu", 20, approximate, GELU),
-    ONE("Erf", 9, none, ERF),
-    ONE("Sqrt", 6, none, SQRT),
-    ONE("Exp", 6, none, EXP),
-    ONE("Log", 6, none, LOG),
-    ONE("Sin", 7, none, SIN),
-    ONE("Cos", 7, none, COS),
-    ONE("Abs", 6, none, ABS),
-    ONE("Neg", 6, none, NEG),
-    ONE("Reciprocal", 6, none, RECIPROCAL),
-    ONE("Floor", 6, none, FLOOR),
-    ONE("Ceil", 6, none, CEIL),
-    ONE("Round", 11, none, ROUND),
-    ONE("Sign", 9, none, SIGN),
-    TEST("IsNaN", 9, 1, IS_NAN),
-    ONE("Not", 1, none, NOT),
+    ONE("HardSigmoid", 6, alpha_beta, HARD_SIGMOID, cuda),
+    ONE("HardSwish", 14, none, HARD_SWISH, cuda),
+    ONE("Swish", 24, alpha, SWISH, cuda),
+    ONE("Elu", 6, alpha, ELU, cuda),
+    ONE("Selu", 6, alpha_gamma, SELU, cuda),
+    ONE("Celu", 12, alpha, CELU, cuda),
+    ONE("Softplus", 1, none, SOFTPLUS, cuda),
+    ONE("Softsign", 1, none, SOFTSIGN, cuda),
+    ONE("Mish", 18, none, MISH, cuda),
+    ONE("Gelu", 20, approximate, GELU, cuda),
+    ONE("Shrink", 9, shrink, SHRINK, GCONV_NOT_ON_CUDA),
+    ONE("Erf", 9, none, ERF, cuda),
+    ONE("Sqrt", 6, none, SQRT, cuda),
+    ONE("Exp", 6, none, EXP, cuda),
+    ONE("Log", 6, none, LOG, cuda),
+    ONE("Sin", 7, none, SIN, cuda),
+    ONE("Cos", 7, none, COS, cuda),
+    ONE("Tan", 7, none, TAN, GCONV_NOT_ON_CUDA),
+    ONE("Asin", 7, none, ASIN, GCONV_NOT_ON_CUDA),
+    ONE("Acos", 7, none, ACOS, GCONV_NOT_ON_CUDA),
+    ONE("Atan", 7, none, ATAN, GCONV_NOT_ON_CUDA),
+    ONE("Sinh", 9, none, SINH, GCONV_NOT_ON_CUDA),
+    ONE("Cosh", 9, none, COSH, GCONV_NOT_ON_CUDA),
+    ONE("Asinh", 9, none, ASINH, GCONV_NOT_ON_CUDA),
+    ONE("Acosh", 9, none, ACOSH, GCONV_NOT_ON_CUDA),
+    ONE("Atanh", 9, none, ATANH, GCONV_NOT_ON_CUDA),
+    ONE("Abs", 6, none, ABS, cuda),
+    ONE("Neg", 6, none, NEG, cuda),
+    ONE("Reciprocal", 6, none, RECIPROCAL, cuda),
+    ONE("Floor", 6, none, FLOOR, cuda),
+    ONE("Ceil", 6, none, CEIL, cuda),
+    ONE("Round", 11, none, ROUND, cuda),
+    ONE("Sign", 9, none, SIGN, cuda),
+    ONE("BitwiseNot", 18, none, BITWISE_NOT, GCONV_NOT_ON_CUDA),
+    TEST("IsNaN", 9, 1, none, IS_NAN, cuda),
+    TEST("IsInf", 10, 1, infinities, IS_INF, GCONV_NOT_ON_CUDA),
+    ONE("Not", 1, none, NOT, cuda),
     OLD("Add", ADD),
     OLD("Sub", SUB),
     OLD("Mul", MUL),
@@ -432,19 +503,23 @@ const gconv_node_kind gconv_node_kinds_elementwise[] = {
     AFFINE("Div", 7, DIV),
     ROW("PRelu", 7, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, PRELU, shape_prelu, run, cuda),
     ROW("Mod", 10, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, fmod_rule, MOD, shape, run, cuda),
-    TWO("Pow", 7, POW),
-    MANY("Min", 6, MIN, run_many, cuda_many),
-    MANY("Max", 6, MAX, run_many, cuda_many),
-    MANY("Sum", 6, ADD, run_many, cuda_many),
-    MANY("Mean", 6, ADD, run_mean, cuda_mean),
-    TEST("Equal", 7, 2, EQUAL),
-    TEST("Less", 7, 2, LESS),
-    TEST("LessOrEqual", 12, 2, LESS_EQUAL),
-    TEST("Greater", 7, 2, GREATER),
-    TEST("GreaterOrEqual", 12, 2, GREATER_EQUAL),
-    TEST("And", 7, 2, AND),
-    TEST("Or", 7, 2, OR),
-    TEST("Xor", 7, 2, XOR),
-    TEST("Where", 9, 3, WHERE),
+    ROW("Pow", 7, NEWEST, 2, 2, GCONV_MEMORY_OWN, none, POW, shape, run_pow, cuda_pow),
+    TWO("BitShift", 11, direction, BIT_SHIFT, GCONV_NOT_ON_CUDA),
+    TWO("BitwiseAnd", 18, none, BITWISE_AND, GCONV_NOT_ON_CUDA),
+    TWO("BitwiseOr", 18, none, BITWISE_OR, GCONV_NOT_ON_CUDA),
+    TWO("BitwiseXor", 18, none, BITWISE_XOR, GCONV_NOT_ON_CUDA),
+    MANY("Min", 6, MIN, shape, run_many, cuda_many),
+    MANY("Max", 6, MAX, shape, run_many, cuda_many),
+    MANY("Sum", 6, ADD, shape, run_many, cuda_many),
+    MANY("Mean", 6, ADD, shape_mean, run_mean, cuda_mean),
+    TEST("Equal", 7, 2, none, EQUAL, cuda),
+    TEST("Less", 7, 2, none, LESS, cuda),
+    TEST("LessOrEqual", 12, 2, none, LESS_EQUAL, cuda),
+    TEST("Greater", 7, 2, none, GREATER, cuda),
+    TEST("GreaterOrEqual", 12, 2, none, GREATER_EQUAL, cuda),
+    TEST("And", 7, 2, none, AND, cuda),
+    TEST("Or", 7, 2, none, OR, cuda),
+    TEST("Xor", 7, 2, none, XOR, cuda),
+    TEST("Where", 9, 3, none, WHERE, cuda),
     GCONV_NODE_KIND_END,
 };

@@ -6,8 +6,8 @@
 #include "kernels/cuda/graph/graph.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
+#include <tgmath.h>
 
 typedef enum member { BATCH, INSTANCE, GROUP, LAYER, RMS, ACROSS_CHANNELS, SOFTMAX, LOG_SOFTMAX, HARDMAX, LP } member;
 
@@ -46,7 +46,7 @@ static gconv_status need_lists(const gconv_node_work *work, int32_t first, int32
     const gconv_tensor *t = work->in[i];
     if (!t)
       continue;
-    GCONV_TRY(gconv_node_need_type(work, i, GCONV_TENSOR_F32));
+    GCONV_TRY(gconv_node_need_type(work, i, work->in[0]->type));
     if (t->axes != 1 || t->shape[0] != count)
       return gconv_fail(GCONV_BAD_FILE, "needs as input %d a list of %" PRId64 " numbers", i, count);
   }
@@ -57,7 +57,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0];
   int32_t axis = 0;
-  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
+  GCONV_TRY(gconv_node_need_real(work, 0, 0));
   if (kind->code <= GROUP || kind->code == ACROSS_CHANNELS) {
     if (in->axes < 2)
       return gconv_fail(GCONV_BAD_FILE, "normalises channels of a tensor that has none");
@@ -74,7 +74,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
     if (work->in[i]) {
       const gconv_tensor *both[] = {in, work->in[i]};
       gconv_tensor result;
-      GCONV_TRY(gconv_node_need_type(work, i, GCONV_TENSOR_F32));
+      GCONV_TRY(gconv_node_need_type(work, i, in->type));
       GCONV_TRY(gconv_node_broadcast(&(gconv_node_work){.in = both, .in_count = 2}, &result));
       if (result.axes != in->axes || gconv_tensor_elements(&result) != gconv_tensor_elements(in))
         return gconv_fail(GCONV_BAD_FILE, "has a factor or a bias that is larger than what it normalises");
@@ -91,88 +91,16 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   return GCONV_OK;
 }
 
-/* ---- Batches, instances, groups ---- */
+/* ---- Loops ---- */
 
 typedef struct job {
   const gconv_node_work *work;
   const settings *s;
   member member;
-  const float *in;
-  float *out;
+  const void *in;
+  void *out;
   int64_t plane, channels, inner; /* elements of a channel; channels; from one element of an axis to the next */
 } job;
-
-static const float *floats(const gconv_node_work *work, int32_t input) {
-  return input < work->in_count && work->in[input] ? work->in[input]->data : NULL;
-}
-
-static void scale(const float *restrict in, int64_t count, float factor, float bias, float *restrict out) {
-  for (int64_t i = 0; i < count; i++)
-    out[i] = in[i] * factor + bias;
-}
-
-static void normalize_batch(void *context, int64_t begin, int64_t end) {
-  const job *j = context;
-  for (int64_t i = begin; i < end; i++) {
-    const int64_t c = i % j->channels;
-    const double factor = (double)floats(j->work, 1)[c] / sqrt((double)floats(j->work, 4)[c] + (double)j->s->epsilon);
-    const double bias = (double)floats(j->work, 2)[c] - (double)floats(j->work, 3)[c] * factor;
-    scale(j->in + i * j->plane, j->plane, (float)factor, (float)bias, j->out + i * j->plane);
-  }
-}
-
-/* Sets the mean, and 1 / sqrt(variance + epsilon). The mean is that of differences to the first element, so that equal
- * numbers have no deviation. */
-static void moments(const float *in, int64_t count, float epsilon, double *mean, double *inverse) {
-  enum { LANES = 8 };
-  double sums[LANES] = {0}, squares[LANES] = {0}, sum = 0, square = 0;
-  const double first = count > 0 ? (double)in[0] : 0;
-  int64_t i = 0;
-  for (; i + LANES <= count; i += LANES)
-    for (int l = 0; l < LANES; l++) {
-      const double d = (double)in[i + l] - first;
-      sums[l] += d;
-      squares[l] += d * d;
-    }
-  for (; i < count; i++) {
-    const double d = (double)in[i] - first;
-    sums[0] += d;
-    squares[0] += d * d;
-  }
-  for (int l = 0; l < LANES; l++) {
-    sum += sums[l];
-    square += squares[l];
-  }
-  const double shift = sum / (double)count, variance = square / (double)count - shift * shift;
-  *mean = first + shift;
-  *inverse = 1 / sqrt((variance > 0 || variance != variance ? variance : 0) + (double)epsilon);
-}
-
-/* Part i is a group of channels of an image; of INSTANCE, one channel. */
-static void normalize_group(void *context, int64_t begin, int64_t end) {
-  const job *j = context;
-  const int64_t groups = j->member == GROUP ? j->s->groups : j->channels, each = j->channels / groups;
-  for (int64_t i = begin; i < end; i++) {
-    const float *in = j->in + i * each * j->plane;
-    double mean, inverse;
-    moments(in, each * j->plane, j->s->epsilon, &mean, &inverse);
-    for (int64_t k = 0; k < each; k++) {
-      const int64_t c = j->member == GROUP && j->s->opset < 21 ? i % groups : i % groups * each + k;
-      const double factor = (double)floats(j->work, 1)[c] * inverse;
-      scale(in + k * j->plane, j->plane, (float)factor, (float)((double)floats(j->work, 2)[c] - mean * factor),
-            j->out + (i * each + k) * j->plane);
-    }
-  }
-}
-
-/* ---- Layers: the elements from an axis on ---- */
-
-static double root_of_mean_square(const float *in, int64_t count, float epsilon) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; i++)
-    sum += (double)in[i] * (double)in[i];
-  return 1 / sqrt(sum / (double)count + (double)epsilon);
-}
 
 /* Returns the place in input `input`, which is broadcast, of element `at` of the node's input. */
 static int64_t place(const gconv_node_work *work, int32_t input, int64_t at) {
@@ -192,89 +120,28 @@ static bool fits(const job *j, int32_t input) {
          j->work->in[input]->axes <= j->work->in[0]->axes - axis;
 }
 
-static void normalize_layer(void *context, int64_t begin, int64_t end) {
-  const job *j = context;
-  const float *factors = floats(j->work, 1), *biases = floats(j->work, 2);
-  const bool plain_factors = factors && gconv_tensor_elements(j->work->in[1]) == j->plane && fits(j, 1);
-  const bool plain_biases = biases && gconv_tensor_elements(j->work->in[2]) == j->plane && fits(j, 2);
-  for (int64_t i = begin; i < end; i++) {
-    const float *in = j->in + i * j->plane;
-    double mean = 0, inverse;
-    if (j->member == RMS)
-      inverse = root_of_mean_square(in, j->plane, j->s->epsilon);
-    else
-      moments(in, j->plane, j->s->epsilon, &mean, &inverse);
-    for (int32_t k = 1; k < j->work->out_count; k++)
-      if (j->work->out[k])
-        ((float *)j->work->out[k]->data)[i] = (float)(k == 1 ? mean : inverse);
-    for (int64_t k = 0; k < j->plane; k++) {
-      const int64_t at = i * j->plane + k;
-      const float factor = !factors ? 1 : factors[plain_factors ? k : place(j->work, 1, at)];
-      const float bias = !biases ? 0 : biases[plain_biases ? k : place(j->work, 2, at)];
-      j->out[at] = (float)(((double)in[k] - mean) * inverse) * factor + bias;
-    }
-  }
-}
+#define NAME(name) name##_f32
+#define REAL float
+#include "graph/normalize_loops.h"
+#undef NAME
+#undef REAL
+#define NAME(name) name##_f64
+#define REAL double
+#include "graph/normalize_loops.h"
+#undef NAME
+#undef REAL
 
-/* ---- Along an axis: softmax, Lp ---- */
+typedef void part(void *context, int64_t begin, int64_t end);
 
-static void softmax(const job *j, const float *in, float *out) {
-  const int64_t count = j->plane, inner = j->inner;
-  float largest = -INFINITY;
-  double sum = 0;
-  int64_t place_of = 0;
-  for (int64_t i = 0; i < count; i++) {
-    if (in[i * inner] > largest)
-      place_of = i;
-    largest = in[i * inner] > largest || in[i * inner] != in[i * inner] ? in[i * inner] : largest;
-  }
-  for (int64_t i = 0; i < count && j->member != HARDMAX; i++) {
-    const float e = expf(in[i * inner] - largest);
-    sum += (double)e;
-    out[i * inner] = j->member == SOFTMAX ? e : in[i * inner] - largest;
-  }
-  const float less = sum > 0 || sum != sum ? (float)log(sum) : -INFINITY;
-  for (int64_t i = 0; i < count; i++)
-    out[i * inner] = j->member == HARDMAX   ? (float)(i == place_of)
-                     : j->member == SOFTMAX ? (float)((double)out[i * inner] / sum)
-                                            : out[i * inner] - less;
-}
-
-static void divide_by_norm(const job *j, const float *in, float *out) {
-  double sum = 0;
-  for (int64_t i = 0; i < j->plane; i++) {
-    const double v = (double)in[i * j->inner];
-    sum += j->s->power == 1 ? fabs(v) : v * v;
-  }
-  const double norm = j->s->power == 1 ? sum : sqrt(sum);
-  for (int64_t i = 0; i < j->plane; i++)
-    out[i * j->inner] = norm > 0 || norm != norm ? (float)((double)in[i * j->inner] / norm) : 0;
-}
-
-static void along_axis(void *context, int64_t begin, int64_t end) {
-  const job *j = context;
-  for (int64_t i = begin; i < end; i++) {
-    const int64_t at = i / j->inner * j->inner * j->plane + i % j->inner;
-    (j->member == LP ? divide_by_norm : softmax)(j, j->in + at, j->out + at);
-  }
-}
-
-/* ---- Across channels ---- */
-
-/* y = x / (bias + alpha / size * sum of the squares of neighbouring channels)^beta. Part i is an element of a plane. */
-static void across_channels(void *context, int64_t begin, int64_t end) {
-  const job *j = context;
-  const int64_t before = (j->s->size - 1) / 2, after = j->s->size - 1 - before;
-  for (int64_t i = begin; i < end; i++) {
-    const int64_t at = i / j->plane * j->plane * j->channels + i % j->plane;
-    for (int64_t c = 0; c < j->channels; c++) {
-      double sum = 0;
-      for (int64_t k = c - before < 0 ? 0 : c - before; k <= c + after && k < j->channels; k++)
-        sum += (double)j->in[at + k * j->plane] * (double)j->in[at + k * j->plane];
-      const double base = (double)j->s->bias + (double)j->s->alpha / (double)j->s->size * sum;
-      j->out[at + c * j->plane] = (float)((double)j->in[at + c * j->plane] / pow(base, (double)j->s->beta));
-    }
-  }
+/* Returns the loop of a kind for floats, or for doubles. */
+static part *loop_of(int32_t code, bool wide) {
+  static part *const loops[][2] = {
+      [BATCH] = {normalize_batch_f32, normalize_batch_f64}, [INSTANCE] = {normalize_group_f32, normalize_group_f64},
+      [GROUP] = {normalize_group_f32, normalize_group_f64}, [LAYER] = {normalize_layer_f32, normalize_layer_f64},
+      [RMS] = {normalize_layer_f32, normalize_layer_f64},   [ACROSS_CHANNELS] = {across_channels_f32, across_channels_f64},
+      [SOFTMAX] = {along_axis_f32, along_axis_f64},         [LOG_SOFTMAX] = {along_axis_f32, along_axis_f64},
+      [HARDMAX] = {along_axis_f32, along_axis_f64},         [LP] = {along_axis_f32, along_axis_f64}};
+  return loops[code][wide];
 }
 
 /* ---- The table ---- */
@@ -284,6 +151,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   const gconv_tensor *in = work->in[0];
   const int64_t all = gconv_tensor_elements(in);
   job j = {.work = work, .s = s, .member = (member)kind->code, .in = in->data, .out = work->out[0]->data, .inner = 1};
+  part *const loop = loop_of(kind->code, in->type == GCONV_TENSOR_F64);
   int32_t axis = 0;
   if (all == 0)
     return GCONV_OK;
@@ -291,12 +159,11 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
     j.channels = in->shape[1];
     j.plane = gconv_tensor_count(in, 2, in->axes);
     const int64_t planes = in->shape[0] * j.channels, grain = (1 << 14) / (j.plane + 1) + 1;
-    if (kind->code == BATCH)
-      gconv_node_share(work, planes, grain, normalize_batch, &j);
-    else if (kind->code == ACROSS_CHANNELS)
-      gconv_node_share(work, all / j.channels, 256, across_channels, &j);
-    else
-      gconv_node_share(work, kind->code == GROUP ? in->shape[0] * s->groups : planes, 1, normalize_group, &j);
+    const int64_t parts = kind->code == BATCH             ? planes
+                          : kind->code == ACROSS_CHANNELS ? all / j.channels
+                          : kind->code == GROUP           ? in->shape[0] * s->groups
+                                                          : planes;
+    gconv_node_share(work, parts, kind->code == BATCH ? grain : kind->code == ACROSS_CHANNELS ? 256 : 1, loop, &j);
     return GCONV_OK;
   }
   if (in->axes > 0)
@@ -304,8 +171,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   const bool to_the_end = kind->code == LAYER || kind->code == RMS || (kind->code != LP && s->opset < 13);
   j.plane = to_the_end ? gconv_tensor_count(in, axis, in->axes) : in->axes > 0 ? in->shape[axis] : 1;
   j.inner = to_the_end ? 1 : gconv_tensor_count(in, axis + 1, in->axes);
-  gconv_node_share(work, all / j.plane, (1 << 12) / j.plane + 1,
-                   kind->code == LAYER || kind->code == RMS ? normalize_layer : along_axis, &j);
+  gconv_node_share(work, all / j.plane, (1 << 12) / j.plane + 1, loop, &j);
   return GCONV_OK;
 }
 
@@ -423,7 +289,7 @@ static bool affine(const gconv_node_work *work, const gconv_node_kind *kind, int
   const settings *s = work->settings;
   const float *of[INPUTS] = {NULL};
   (void)kind;
-  for (int32_t i = GAMMA; i < INPUTS; i++)
+  for (int32_t i = GAMMA; i < INPUTS && work->in[0]->type == GCONV_TENSOR_F32; i++)
     of[i] = work->in[i]->data;
   if (input != 0 || !of[GAMMA] || !of[BETA] || !of[MEAN] || !of[VARIANCE])
     return false;

@@ -10,13 +10,14 @@
 #include <string.h>
 
 enum { DIMENSIONS = 3, LARGEST_WINDOW = 1 << 20 };
-typedef enum member { LARGEST, AVERAGE } member;
+typedef enum member { LARGEST, AVERAGE, POWERS } member;
 
 typedef struct settings {
   int32_t count; /* count of dimensions that windows have */
   int64_t kernel[DIMENSIONS], stride[DIMENSIONS], dilation[DIMENSIONS], before[DIMENSIONS], after[DIMENSIONS];
   gconv_auto_pad padding;
-  bool rounds_up, counts_padding;
+  bool rounds_up, counts_padding, by_columns;
+  float power; /* of LpPool */
 } settings;
 
 /* ---- Attributes ---- */
@@ -34,12 +35,19 @@ static gconv_status take(const gconv_onnx_node *node, const char *name, int32_t 
   return GCONV_OK;
 }
 
+static gconv_status parse_power(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
+  settings *s = made;
+  const int64_t power = gconv_onnx_integer_of(node, "p", 2);
+  (void)opset;
+  s->power = (float)power;
+  return power > 0 || kind->code != POWERS ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "has a 'p' of %" PRId64, power);
+}
+
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
   const gconv_onnx_attribute *kernel = gconv_onnx_find_attribute(node, "kernel_shape");
   int64_t both[2 * DIMENSIONS];
-  (void)kind;
-  (void)opset;
+  GCONV_TRY(parse_power(node, kind, opset, made));
   if (!kernel || kernel->integers.count < 1 || kernel->integers.count > DIMENSIONS)
     return gconv_fail(GCONV_UNSUPPORTED, "pools windows of %zu dimensions: 1 to %d are computed here",
                       kernel ? kernel->integers.count : 0, DIMENSIONS);
@@ -52,6 +60,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   memcpy(s->after, both + s->count, (size_t)s->count * sizeof *both);
   s->rounds_up = gconv_onnx_integer_of(node, "ceil_mode", 0) != 0;
   s->counts_padding = gconv_onnx_integer_of(node, "count_include_pad", 0) != 0;
+  s->by_columns = gconv_onnx_integer_of(node, "storage_order", 0) != 0;
   return gconv_node_attribute_auto_pad(node, &s->padding);
 }
 
@@ -104,29 +113,15 @@ static gconv_status find_span(const gconv_node_work *work, int32_t i, span *d) {
   return GCONV_OK;
 }
 
-static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
-  const settings *s = work->settings;
-  gconv_tensor out = *work->in[0];
-  (void)kind;
-  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
-  if (out.axes != 2 + s->count)
-    return gconv_fail(GCONV_BAD_FILE, "pools windows of %d dimensions in a tensor of %d axes", s->count, out.axes);
-  if (work->out_count > 1 && work->out[1])
-    return gconv_fail(GCONV_UNSUPPORTED, "has the places of its largest values as a second output, which is not made here");
-  for (int32_t i = DIMENSIONS - s->count; i < DIMENSIONS; i++) {
-    span d;
-    GCONV_TRY(find_span(work, i, &d));
-    out.shape[2 + i - (DIMENSIONS - s->count)] = d.out;
-  }
-  gconv_node_set_like(work, 0, &out);
-  return GCONV_OK;
-}
-
 typedef struct pool {
   span d[DIMENSIONS];
-  const float *in;
-  float *out;
-  bool averages, counts_padding;
+  const void *in;
+  void *out;
+  int64_t *places; /* of the largest values, in the whole input */
+  int64_t plane;   /* elements of a whole plane, where it is the window */
+  member member;
+  bool counts_padding, by_columns;
+  double power;
 } pool;
 
 /* Sets *begin .. *end - 1 to the outputs whose tap `k` lies inside of the input. */
@@ -147,65 +142,111 @@ static int64_t taps_inside(const span *d, int64_t out, bool counts_padding) {
   return count;
 }
 
-/* Takes one tap of all windows of a row. */
-static void take_tap(const pool *p, const float *row, int64_t k, float *restrict out) {
-  const span *d = &p->d[2];
-  int64_t begin, end;
-  outputs_of_tap(d, k, &begin, &end);
-  const float *restrict from = row + k * d->dilation - d->before;
-  const int64_t stride = d->stride;
-  if (p->averages)
-    for (int64_t x = begin; x < end; x++)
-      out[x] += from[x * stride];
-  else
-    for (int64_t x = begin; x < end; x++) {
-      const float v = from[x * stride];
-      out[x] = v > out[x] || v != v ? v : out[x];
-    }
+/* Returns the element of a plane that tap number `tap` of an output sees, or -1 if it lies outside. by_columns: elements are
+ * counted from the first axis on. */
+static int64_t place_of_tap(const span *d, const int64_t *out, int64_t tap, bool by_columns) {
+  int64_t at[DIMENSIONS];
+  for (int32_t i = DIMENSIONS - 1; i >= 0; tap /= d[i--].kernel) {
+    at[i] = out[i] * d[i].stride - d[i].before + tap % d[i].kernel * d[i].dilation;
+    if (at[i] < 0 || at[i] >= d[i].in)
+      return -1;
+  }
+  return by_columns ? (at[2] * d[1].in + at[1]) * d[0].in + at[0] : (at[0] * d[1].in + at[1]) * d[2].in + at[2];
 }
 
-/* Makes rows begin .. end - 1 of all rows of the output. */
-static void pool_rows(void *context, int64_t begin, int64_t end) {
-  const pool *p = context;
-  const span *deep = &p->d[0], *high = &p->d[1], *wide = &p->d[2];
-  for (int64_t line = begin; line < end; line++) {
-    const int64_t y = line % high->out, z = line / high->out % deep->out, plane = line / high->out / deep->out;
-    float *out = p->out + line * wide->out;
-    for (int64_t x = 0; x < wide->out; x++)
-      out[x] = p->averages ? 0 : -INFINITY;
-    for (int64_t i = 0; i < deep->kernel; i++)
-      for (int64_t j = 0; j < high->kernel; j++) {
-        const int64_t from_z = z * deep->stride - deep->before + i * deep->dilation;
-        const int64_t from_y = y * high->stride - high->before + j * high->dilation;
-        if (from_z < 0 || from_z >= deep->in || from_y < 0 || from_y >= high->in)
-          continue;
-        const float *row = p->in + ((plane * deep->in + from_z) * high->in + from_y) * wide->in;
-        for (int64_t k = 0; k < wide->kernel; k++)
-          take_tap(p, row, k, out);
-      }
-    const int64_t rows = taps_inside(deep, z, p->counts_padding) * taps_inside(high, y, p->counts_padding);
-    for (int64_t x = 0; p->averages && x < wide->out; x++)
-      out[x] /= (float)(rows * taps_inside(wide, x, p->counts_padding));
+/* |x|^power, and what makes a sum of them a norm. */
+static double powered(double x, double power) {
+  return power == 2 ? x * x : power == 1 ? fabs(x) : pow(fabs(x), power);
+}
+static double rooted(double sum, double power) {
+  return power == 2 ? sqrt(sum) : power == 1 ? sum : pow(sum, 1 / power);
+}
+
+#define NAME(name) name##_f32
+#define NUMBER float
+#define LOWEST -INFINITY
+#include "graph/pool_loops.h"
+#undef NAME
+#undef NUMBER
+#define NAME(name) name##_f64
+#define NUMBER double
+#include "graph/pool_loops.h"
+#undef NAME
+#undef NUMBER
+#undef LOWEST
+#define NAME(name) name##_i8
+#define NUMBER int8_t
+#define LOWEST INT8_MIN
+#include "graph/pool_loops.h"
+#undef NAME
+#undef NUMBER
+#undef LOWEST
+#define NAME(name) name##_u8
+#define NUMBER uint8_t
+#define LOWEST 0
+#include "graph/pool_loops.h"
+#undef NAME
+#undef NUMBER
+#undef LOWEST
+
+typedef void part(void *context, int64_t begin, int64_t end);
+static const struct {
+  part *rows, *places, *planes;
+} loops[GCONV_TENSOR_TYPES] = {[GCONV_TENSOR_F32] = {pool_rows_f32, find_places_f32, pool_planes_f32},
+                               [GCONV_TENSOR_F64] = {pool_rows_f64, find_places_f64, pool_planes_f64},
+                               [GCONV_TENSOR_I8] = {pool_rows_i8, find_places_i8, pool_planes_i8},
+                               [GCONV_TENSOR_U8] = {pool_rows_u8, find_places_u8, pool_planes_u8}};
+
+/* Only the largest value is found for integers. */
+static gconv_status check_type(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const gconv_tensor_type type = work->in[0]->type;
+  return kind->code == LARGEST && loops[type].rows ? GCONV_OK : gconv_node_need_real(work, 0, 0);
+}
+
+static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
+  gconv_tensor out = *work->in[0];
+  GCONV_TRY(check_type(work, kind));
+  if (out.axes != 2 + s->count)
+    return gconv_fail(GCONV_BAD_FILE, "pools windows of %d dimensions in a tensor of %d axes", s->count, out.axes);
+  for (int32_t i = DIMENSIONS - s->count; i < DIMENSIONS; i++) {
+    span d;
+    GCONV_TRY(find_span(work, i, &d));
+    out.shape[2 + i - (DIMENSIONS - s->count)] = d.out;
   }
+  gconv_node_set_like(work, 0, &out);
+  gconv_node_set(work, 1, GCONV_TENSOR_I64, out.axes, out.shape);
+  return GCONV_OK;
 }
 
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
-  pool p = {.in = work->in[0]->data,
+  const gconv_tensor *in = work->in[0];
+  pool p = {.in = in->data,
             .out = work->out[0]->data,
-            .averages = kind->code == AVERAGE,
-            .counts_padding = s->counts_padding};
+            .places = work->out_count > 1 && work->out[1] ? work->out[1]->data : NULL,
+            .member = (member)kind->code,
+            .counts_padding = s->counts_padding,
+            .by_columns = s->by_columns,
+            .power = (double)s->power};
   int64_t taps = 1, lines = gconv_tensor_count(work->out[0], 0, 2);
+  const int64_t planes = lines;
   for (int32_t i = 0; i < DIMENSIONS; i++) {
     GCONV_TRY(find_span(work, i, &p.d[i]));
     taps *= p.d[i].kernel;
     lines *= i < DIMENSIONS - 1 ? p.d[i].out : 1;
   }
-  gconv_node_share(work, lines, (1 << 15) / (taps * p.d[2].out + 1) + 1, pool_rows, &p);
+  gconv_node_share(work, lines, (1 << 15) / (taps * p.d[2].out + 1) + 1, loops[in->type].rows, &p);
+  if (p.places)
+    gconv_node_share(work, planes, 1, loops[in->type].places, &p);
   return GCONV_OK;
 }
 
 static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
+  if (work->out_count > 1 && work->out[1])
+    return gconv_fail(GCONV_UNSUPPORTED, "has the places of its largest values as a second output, which GPUs do not find: "
+                                         "take -d cpu");
+  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
   const settings *s = work->settings;
   gconv_gpu_pool job = {.planes = gconv_tensor_count(work->out[0], 0, 2),
                         .in = work->in[0]->there,
@@ -224,6 +265,8 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
   const settings *s = work->settings;
   span d;
   (void)input;
+  if (work->out_count > 1 && work->out[1]) /* places count the elements of the whole image */
+    return (gconv_node_window){1, 0, 0, 0};
   if (axis - 2 >= s->count || find_span(work, DIMENSIONS - s->count + axis - 2, &d) != GCONV_OK)
     return (gconv_node_window){1, 1, 0, 0};
   return (gconv_node_window){d.stride, 1, d.before, extent(&d) - 1 - d.before};
@@ -233,8 +276,7 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
 
 static gconv_status shape_global(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_tensor out = *work->in[0];
-  (void)kind;
-  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
+  GCONV_TRY(check_type(work, kind));
   if (out.axes < 2 || gconv_tensor_count(&out, 2, out.axes) == 0)
     return gconv_fail(GCONV_BAD_FILE, "pools planes of a tensor that has none");
   for (int32_t i = 2; i < out.axes; i++)
@@ -243,28 +285,77 @@ static gconv_status shape_global(const gconv_node_work *work, const gconv_node_k
   return GCONV_OK;
 }
 
-typedef struct planes {
-  const float *in;
-  float *out;
-  int64_t size;
-  bool averages;
-} planes;
-
-static void pool_planes(void *context, int64_t begin, int64_t end) {
-  const planes *p = context;
-  for (int64_t i = begin; i < end; i++) {
-    const float *in = p->in + i * p->size;
-    float largest = -INFINITY;
-    for (int64_t k = 0; !p->averages && k < p->size; k++)
-      largest = in[k] > largest || in[k] != in[k] ? in[k] : largest;
-    p->out[i] = p->averages ? gconv_mean(in, p->size) : largest;
-  }
+static void mean_planes(void *context, int64_t begin, int64_t end) {
+  const pool *p = context;
+  for (int64_t i = begin; i < end; i++)
+    ((float *)p->out)[i] = gconv_mean((const float *)p->in + i * p->plane, p->plane);
 }
 
 static gconv_status run_global(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *in = work->in[0];
-  planes p = {in->data, work->out[0]->data, gconv_tensor_count(in, 2, in->axes), kind->code == AVERAGE};
-  gconv_node_share(work, gconv_tensor_count(in, 0, 2), (1 << 15) / (p.size + 1) + 1, pool_planes, &p);
+  const settings *s = work->settings;
+  pool p = {.in = in->data,
+            .out = work->out[0]->data,
+            .plane = gconv_tensor_count(in, 2, in->axes),
+            .member = (member)kind->code,
+            .power = (double)s->power};
+  const bool mean = kind->code == AVERAGE && in->type == GCONV_TENSOR_F32; /* in the order of all means of gconv */
+  gconv_node_share(work, gconv_tensor_count(in, 0, 2), (1 << 15) / (p.plane + 1) + 1,
+                   mean ? mean_planes : loops[in->type].planes, &p);
+  return GCONV_OK;
+}
+
+/* ---- MaxUnpool ---- */
+
+/* Finds the shape that MaxPool had as its input, if that was no larger than it must have been. */
+static gconv_status find_unpooled(const gconv_node_work *work, gconv_tensor *inner) {
+  const settings *s = work->settings;
+  *inner = *work->in[0];
+  if (inner->axes != 2 + s->count)
+    return gconv_fail(GCONV_BAD_FILE, "has windows of %d dimensions for a tensor of %d axes", s->count, inner->axes);
+  for (int32_t i = 0; i < s->count; i++)
+    inner->shape[2 + i] = (inner->shape[2 + i] - 1) * s->stride[i] + s->kernel[i] - s->before[i] - s->after[i];
+  return gconv_tensor_check(inner);
+}
+
+static gconv_status shape_unpool(const gconv_node_work *work, const gconv_node_kind *kind) {
+  gconv_node_integers wanted;
+  gconv_tensor out;
+  (void)kind;
+  GCONV_TRY(gconv_node_need_real(work, 0, 0));
+  GCONV_TRY(gconv_node_need_type(work, 1, GCONV_TENSOR_I64));
+  GCONV_TRY(find_unpooled(work, &out));
+  if (gconv_tensor_elements(work->in[0]) != gconv_tensor_elements(work->in[1]))
+    return gconv_fail(GCONV_BAD_FILE, "has not one place for each element");
+  if (work->in_count > 2 && work->in[2]) {
+    GCONV_TRY(gconv_node_read_integers(work, 2, "shape of its output", &wanted));
+    bool fits = wanted.count == out.axes;
+    for (int32_t i = 0; i < out.axes && fits; i++)
+      fits = wanted.number[i] >= out.shape[i];
+    if (!fits)
+      return gconv_fail(GCONV_BAD_FILE, "has a shape of its output that is too small");
+    memcpy(out.shape, wanted.number, (size_t)out.axes * sizeof *out.shape);
+  }
+  gconv_node_set_like(work, 0, &out);
+  return GCONV_OK;
+}
+
+static gconv_status run_unpool(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const gconv_tensor *in = work->in[0], *out = work->out[0];
+  const int64_t *places = work->in[1]->data, count = gconv_tensor_elements(in);
+  const size_t each = gconv_tensor_type_bytes(in->type);
+  gconv_tensor inner;
+  (void)kind;
+  GCONV_TRY(find_unpooled(work, &inner));
+  memset(out->data, 0, gconv_tensor_bytes(out));
+  for (int64_t i = 0; i < count; i++) {
+    int64_t rest = places[i], at = 0, pitch = 1;
+    if (rest < 0 || rest >= gconv_tensor_elements(&inner))
+      return gconv_fail(GCONV_BAD_FILE, "has the place %" PRId64 " of %" PRId64, rest, gconv_tensor_elements(&inner));
+    for (int32_t axis = inner.axes - 1; axis >= 0; pitch *= out->shape[axis], rest /= inner.shape[axis--])
+      at += rest % inner.shape[axis] * pitch;
+    memcpy((uint8_t *)out->data + (size_t)at * each, (const uint8_t *)in->data + (size_t)i * each, each);
+  }
   return GCONV_OK;
 }
 
@@ -296,16 +387,24 @@ static rules largest = {WINDOW, INTS("dilations", 10, NEWEST), INT("ceil_mode", 
 static rules average = {WINDOW, INTS("dilations", 19, NEWEST), INT("ceil_mode", 10, NEWEST),
                         INT("count_include_pad", 7, NEWEST), END};
 
-#define ROW(name, since, outs, rules, code)                                                                                 \
+static rules powers = {WINDOW, INTS("dilations", 18, NEWEST), INT("ceil_mode", 18, NEWEST), INT("p", 2, NEWEST), END};
+static rules power = {INT("p", 2, NEWEST), END};
+static rules unpool = {INTS("kernel_shape", 1, NEWEST), INTS("strides", 1, NEWEST), INTS("pads", 1, NEWEST), END};
+
+#define ROW(name, since, outs, rules, code, on_cuda)                                                                        \
   GCONV_NODE_KIND(name, since, NEWEST, 1, 1, 1, outs, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,              \
-                  sizeof(settings), parse, shape, run, cuda, NULL, window, NULL, NULL)
-#define GLOBAL(name, code)                                                                                                  \
-  GCONV_NODE_KIND(name, 1, NEWEST, 1, 1, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, none, code, 0, NULL, shape_global,  \
-                  run_global, cuda_global, NULL, NULL, NULL, NULL)
+                  sizeof(settings), parse, shape, run, on_cuda, NULL, window, NULL, NULL)
+#define GLOBAL(name, since, rules, code, on_cuda)                                                                           \
+  GCONV_NODE_KIND(name, since, NEWEST, 1, 1, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, rules, code, sizeof(settings),  \
+                  parse_power, shape_global, run_global, on_cuda, NULL, NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_pool[] = {
-    ROW("MaxPool", 1, 2, largest, LARGEST),
-    ROW("AveragePool", 1, 1, average, AVERAGE),
-    GLOBAL("GlobalMaxPool", LARGEST),
-    GLOBAL("GlobalAveragePool", AVERAGE),
+    ROW("MaxPool", 1, 2, largest, LARGEST, cuda),
+    ROW("AveragePool", 1, 1, average, AVERAGE, cuda),
+    ROW("LpPool", 2, 1, powers, POWERS, GCONV_NOT_ON_CUDA),
+    GLOBAL("GlobalMaxPool", 1, none, LARGEST, cuda_global),
+    GLOBAL("GlobalAveragePool", 1, none, AVERAGE, cuda_global),
+    GLOBAL("GlobalLpPool", 2, power, POWERS, GCONV_NOT_ON_CUDA),
+    GCONV_NODE_KIND("MaxUnpool", 9, NEWEST, 2, 3, 1, 1, 4, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, unpool, 0, sizeof(settings),
+                    parse, shape_unpool, run_unpool, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL),
     GCONV_NODE_KIND_END,
 };

@@ -66,10 +66,8 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   int64_t sizes[GCONV_TENSOR_AXES];
   int32_t axes = 0;
   GCONV_TRY(find_axes(work, reduced));
-  if (in->type != GCONV_TENSOR_F32 && in->type != GCONV_TENSOR_I64 && in->type != GCONV_TENSOR_I32)
-    return gconv_fail(GCONV_UNSUPPORTED, "takes float32, int64 or int32 here, not %s", gconv_tensor_type_name(in->type));
-  if (in->type != GCONV_TENSOR_F32 && kind->code >= L1 && kind->code <= LOG_OF_EXP)
-    GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
+  if (kind->code == L2 || kind->code == LOG || kind->code == LOG_OF_EXP)
+    GCONV_TRY(gconv_node_need_real(work, 0, 0));
   for (int32_t i = 0; i < in->axes; i++)
     if (!reduced[i] || s->keeps)
       sizes[axes++] = reduced[i] ? 1 : in->shape[i];
@@ -97,84 +95,16 @@ static int64_t place(int32_t axes, const int64_t *shape, const int64_t *step, in
   return at;
 }
 
-/* What becomes of the elements before their last step. */
-typedef struct state {
-  double sum;
-  int64_t whole, at;
-} state;
-
-/* Integers wrap around. */
-#define PLUS(a, b) ((a) + (b))
-#define TIMES(a, b) ((a) * (b))
-#define WRAPPED_PLUS(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
-#define WRAPPED_TIMES(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
-#define REDUCE(name, type, field, lowest, highest, plus, times)                                                             \
-  static state name(const reduction *r, int64_t first) {                                                                    \
-    const type *in = (const type *)r->in->data + first;                                                                     \
-    const int32_t inner = r->reduced - 1;                                                                                   \
-    const int64_t line = inner >= 0 ? r->shape[inner] : 1, step = inner >= 0 ? r->step[inner] : 0;                          \
-    state s = {0, 0, 0};                                                                                                    \
-    s.field = r->member == PRODUCT ? 1 : 0;                                                                                 \
-    if (r->member == LARGEST || r->member == LOG_OF_EXP || r->member == PLACE_OF_LARGEST)                                   \
-      s.field = lowest;                                                                                                     \
-    if (r->member == SMALLEST || r->member == PLACE_OF_SMALLEST)                                                            \
-      s.field = highest;                                                                                                    \
-    for (int64_t i = 0; i < r->count; i += line) {                                                                          \
-      const type *from = in + place(inner, r->shape, r->step, i / line);                                                    \
-      for (int64_t k = 0; k < line; k++) {                                                                                  \
-        const type v = from[k * step];                                                                                      \
-        switch (r->member) {                                                                                                \
-        case SUM:                                                                                                           \
-        case MEAN:                                                                                                          \
-        case LOG:                                                                                                           \
-          s.field = plus(s.field, v);                                                                                       \
-          break;                                                                                                            \
-        case PRODUCT:                                                                                                       \
-          s.field = times(s.field, v);                                                                                      \
-          break;                                                                                                            \
-        case LARGEST:                                                                                                       \
-        case LOG_OF_EXP:                                                                                                    \
-          s.field = v > s.field || v != v ? v : s.field;                                                                    \
-          break;                                                                                                            \
-        case SMALLEST:                                                                                                      \
-          s.field = v < s.field || v != v ? v : s.field;                                                                    \
-          break;                                                                                                            \
-        case L1:                                                                                                            \
-          s.field = plus(s.field, v < 0 ? -v : v);                                                                          \
-          break;                                                                                                            \
-        case L2:                                                                                                            \
-        case SQUARES:                                                                                                       \
-          s.sum += (double)v * (double)v;                                                                                   \
-          break;                                                                                                            \
-        case PLACE_OF_LARGEST:                                                                                              \
-        case PLACE_OF_SMALLEST: {                                                                                           \
-          const bool better = r->member == PLACE_OF_LARGEST ? v > s.field : v < s.field;                                    \
-          if (i + k == 0 || better || (r->last && v == s.field)) {                                                          \
-            s.field = v;                                                                                                    \
-            s.at = i + k;                                                                                                   \
-          }                                                                                                                 \
-          break;                                                                                                            \
-        }                                                                                                                   \
-        }                                                                                                                   \
-      }                                                                                                                     \
-    }                                                                                                                       \
-    return s;                                                                                                               \
-  }
-REDUCE(reduce_f32, float, sum, -INFINITY, INFINITY, PLUS, TIMES)
-REDUCE(reduce_i64, int64_t, whole, INT64_MIN, INT64_MAX, WRAPPED_PLUS, WRAPPED_TIMES)
-REDUCE(reduce_i32, int32_t, whole, INT32_MIN, INT32_MAX, WRAPPED_PLUS, WRAPPED_TIMES)
-
 /* log of the sum of exp(x), where `largest` is the largest x. */
 static double log_of_exp(const reduction *r, int64_t first, double largest) {
-  const float *in = (const float *)r->in->data + first;
   const double from = isfinite(largest) ? largest : 0;
   double sum = 0;
   for (int64_t i = 0; i < r->count; i++)
-    sum += exp((double)in[place(r->reduced, r->shape, r->step, i)] - from);
+    sum += exp(gconv_tensor_number(r->in, first + place(r->reduced, r->shape, r->step, i)) - from);
   return sum > 0 || sum != sum ? log(sum) + from : -INFINITY; /* -INFINITY: there are no elements */
 }
 
-static double finish(const reduction *r, int64_t first, double sum) {
+static double finish_real(const reduction *r, int64_t first, double sum) {
   switch (r->member) {
   case MEAN:
     return sum / (double)r->count;
@@ -197,23 +127,95 @@ static double finish(const reduction *r, int64_t first, double sum) {
   return sum;
 }
 
+/* Reduces the elements from `first` on to output `i`. `wide` is the type of sums: integers wrap around in it. */
+#define REDUCE(name, type, wide, lowest, highest, finish)                                                                   \
+  static void name(const reduction *r, int64_t first, int64_t i) {                                                          \
+    const type *in = (const type *)r->in->data + first;                                                                     \
+    const int32_t inner = r->reduced - 1;                                                                                   \
+    const int64_t line = inner >= 0 ? r->shape[inner] : 1, step = inner >= 0 ? r->step[inner] : 0;                          \
+    int64_t place_of = 0;                                                                                                   \
+    wide sum = r->member == PRODUCT ? 1 : 0;                                                                                \
+    if (r->member == LARGEST || r->member == LOG_OF_EXP || r->member == PLACE_OF_LARGEST)                                   \
+      sum = (wide)lowest;                                                                                                   \
+    if (r->member == SMALLEST || r->member == PLACE_OF_SMALLEST)                                                            \
+      sum = (wide)highest;                                                                                                  \
+    for (int64_t k = 0; k < r->count; k += line) {                                                                          \
+      const type *from = in + place(inner, r->shape, r->step, k / line);                                                    \
+      for (int64_t l = 0; l < line; l++) {                                                                                  \
+        const type v = from[l * step];                                                                                      \
+        switch (r->member) {                                                                                                \
+        case SUM:                                                                                                           \
+        case MEAN:                                                                                                          \
+        case LOG:                                                                                                           \
+          sum += (wide)v;                                                                                                   \
+          break;                                                                                                            \
+        case PRODUCT:                                                                                                       \
+          sum *= (wide)v;                                                                                                   \
+          break;                                                                                                            \
+        case LARGEST:                                                                                                       \
+        case LOG_OF_EXP:                                                                                                    \
+          sum = v > (type)sum || v != v ? (wide)v : sum;                                                                    \
+          break;                                                                                                            \
+        case SMALLEST:                                                                                                      \
+          sum = v < (type)sum || v != v ? (wide)v : sum;                                                                    \
+          break;                                                                                                            \
+        case L1:                                                                                                            \
+          sum += (double)v < 0 ? -(wide)v : (wide)v;                                                                        \
+          break;                                                                                                            \
+        case L2:                                                                                                            \
+        case SQUARES:                                                                                                       \
+          sum += (wide)v * (wide)v;                                                                                         \
+          break;                                                                                                            \
+        case PLACE_OF_LARGEST:                                                                                              \
+        case PLACE_OF_SMALLEST: {                                                                                           \
+          const bool better = r->member == PLACE_OF_LARGEST ? v > (type)sum : v < (type)sum;                                \
+          if (k + l == 0 || better || (r->last && v == (type)sum)) {                                                        \
+            sum = (wide)v;                                                                                                  \
+            place_of = k + l;                                                                                               \
+          }                                                                                                                 \
+          break;                                                                                                            \
+        }                                                                                                                   \
+        }                                                                                                                   \
+      }                                                                                                                     \
+    }                                                                                                                       \
+    if (r->member >= PLACE_OF_LARGEST)                                                                                      \
+      ((int64_t *)r->out->data)[i] = place_of;                                                                              \
+    else                                                                                                                    \
+      ((type *)r->out->data)[i] = (type)finish(r, first, sum);                                                              \
+  }
+
+/* The mean of integers is rounded towards 0. */
+static int64_t finish_signed(const reduction *r, int64_t first, uint64_t sum) {
+  (void)first;
+  return r->member == MEAN && r->count > 0 ? (int64_t)sum / r->count : (int64_t)sum;
+}
+static uint64_t finish_unsigned(const reduction *r, int64_t first, uint64_t sum) {
+  (void)first;
+  return r->member == MEAN && r->count > 0 ? sum / (uint64_t)r->count : sum;
+}
+
+REDUCE(reduce_f32, float, double, -INFINITY, INFINITY, finish_real)
+REDUCE(reduce_f64, double, double, -INFINITY, INFINITY, finish_real)
+REDUCE(reduce_i8, int8_t, uint64_t, INT8_MIN, INT8_MAX, finish_signed)
+REDUCE(reduce_i16, int16_t, uint64_t, INT16_MIN, INT16_MAX, finish_signed)
+REDUCE(reduce_i32, int32_t, uint64_t, INT32_MIN, INT32_MAX, finish_signed)
+REDUCE(reduce_i64, int64_t, uint64_t, INT64_MIN, INT64_MAX, finish_signed)
+REDUCE(reduce_u8, uint8_t, uint64_t, 0, UINT8_MAX, finish_unsigned)
+REDUCE(reduce_u16, uint16_t, uint64_t, 0, UINT16_MAX, finish_unsigned)
+REDUCE(reduce_u32, uint32_t, uint64_t, 0, UINT32_MAX, finish_unsigned)
+REDUCE(reduce_u64, uint64_t, uint64_t, 0, UINT64_MAX, finish_unsigned)
+REDUCE(reduce_bool, bool, uint64_t, 0, 1, finish_unsigned)
+
+static void (*const reducers[GCONV_TENSOR_TYPES])(const reduction *r, int64_t first, int64_t i) = {
+    [GCONV_TENSOR_F32] = reduce_f32, [GCONV_TENSOR_F64] = reduce_f64,  [GCONV_TENSOR_I8] = reduce_i8,
+    [GCONV_TENSOR_I16] = reduce_i16, [GCONV_TENSOR_I32] = reduce_i32,  [GCONV_TENSOR_I64] = reduce_i64,
+    [GCONV_TENSOR_U8] = reduce_u8,   [GCONV_TENSOR_U16] = reduce_u16,  [GCONV_TENSOR_U32] = reduce_u32,
+    [GCONV_TENSOR_U64] = reduce_u64, [GCONV_TENSOR_BOOL] = reduce_bool};
+
 static void reduce_part(void *context, int64_t begin, int64_t end) {
   const reduction *r = context;
-  for (int64_t i = begin; i < end; i++) {
-    const int64_t first = place(r->kept, r->kept_shape, r->kept_step, i);
-    const bool floats = r->in->type == GCONV_TENSOR_F32;
-    state s = floats ? reduce_f32(r, first) : r->in->type == GCONV_TENSOR_I64 ? reduce_i64(r, first) : reduce_i32(r, first);
-    if (r->member == MEAN && !floats && r->count > 0)
-      s.whole /= r->count;
-    if (r->member >= PLACE_OF_LARGEST)
-      ((int64_t *)r->out->data)[i] = s.at;
-    else if (floats)
-      ((float *)r->out->data)[i] = (float)finish(r, first, s.sum);
-    else if (r->in->type == GCONV_TENSOR_I64)
-      ((int64_t *)r->out->data)[i] = s.whole;
-    else
-      ((int32_t *)r->out->data)[i] = (int32_t)s.whole;
-  }
+  for (int64_t i = begin; i < end; i++)
+    reducers[r->in->type](r, place(r->kept, r->kept_shape, r->kept_step, i), i);
 }
 
 /* Appends an axis, or makes the axis before it longer if both are neighbours in memory. */

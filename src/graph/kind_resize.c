@@ -68,11 +68,11 @@ static const gconv_tensor *given(const gconv_node_work *work, int32_t input) {
 }
 
 /* Sets the scales of the changes that are listed in axes[]. */
-static gconv_status take_scales(const gconv_node_work *work, const float *scales, const int32_t *axes, int32_t count,
+static gconv_status take_scales(const gconv_node_work *work, const gconv_tensor *scales, const int32_t *axes, int32_t count,
                                 change *changes) {
   for (int32_t i = 0; i < count; i++) {
     change *c = &changes[axes[i]];
-    c->scale = (double)scales[i];
+    c->scale = gconv_tensor_number(scales, i);
     if (!(c->scale > 0) || !(c->scale * (double)c->in < 0x1p40))
       return gconv_fail(GCONV_BAD_FILE, "has a scale of %g", c->scale);
     c->out = (int64_t)floor((double)c->in * c->scale);
@@ -111,11 +111,12 @@ static gconv_status take_sizes(const settings *s, const gconv_node_integers *siz
 /* Sets the regions, of the numbers begin ..., end ... in input 1. */
 static gconv_status take_regions(const gconv_node_work *work, const int32_t *axes, int32_t count, change *changes) {
   const gconv_tensor *region = given(work, 1);
-  if (!region || !region->data || region->type != GCONV_TENSOR_F32 || gconv_tensor_elements(region) != 2 * (int64_t)count)
-    return gconv_fail(GCONV_UNSUPPORTED, "needs a region ('roi') of %d constant float32 numbers", 2 * count);
+  if (!region || !region->data || !gconv_tensor_type_is_real(region->type) ||
+      gconv_tensor_elements(region) != 2 * (int64_t)count)
+    return gconv_fail(GCONV_UNSUPPORTED, "needs a region ('roi') of %d constant numbers", 2 * count);
   for (int32_t i = 0; i < count; i++) {
-    changes[axes[i]].begin = (double)((const float *)region->data)[i];
-    changes[axes[i]].end = (double)((const float *)region->data)[i + count];
+    changes[axes[i]].begin = gconv_tensor_number(region, i);
+    changes[axes[i]].end = gconv_tensor_number(region, i + count);
   }
   return GCONV_OK;
 }
@@ -151,17 +152,19 @@ static gconv_status find_changes(const gconv_node_work *work, change changes[GCO
     if (list.count == count)
       return take_sizes(s, &list, axes, changes);
   } else if (s->scale_count == count)
-    return take_scales(work, s->scales, axes, count, changes);
-  else if (scales && scales->data && scales->type == GCONV_TENSOR_F32 && gconv_tensor_elements(scales) == count)
-    return take_scales(work, scales->data, axes, count, changes);
+    return take_scales(work, &(gconv_tensor){.type = GCONV_TENSOR_F32, .data = (void *)s->scales}, axes, count, changes);
+  else if (scales && scales->data && gconv_tensor_type_is_real(scales->type) && gconv_tensor_elements(scales) == count)
+    return take_scales(work, scales, axes, count, changes);
   return gconv_fail(GCONV_UNSUPPORTED, "needs %d constant scales or sizes, one for each axis that it resizes", count);
 }
 
 static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const settings *s = work->settings;
   change changes[GCONV_TENSOR_AXES];
   gconv_tensor out = *work->in[0];
   (void)kind;
-  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
+  if (s->mode != GCONV_RESIZE_NEAREST || s->coordinates == GCONV_RESIZE_CROP) /* else numbers of any type are moved */
+    GCONV_TRY(gconv_node_need_real(work, 0, 0));
   GCONV_TRY(find_changes(work, changes));
   for (int32_t i = 0; i < out.axes; i++)
     out.shape[i] = changes[i].out;
@@ -176,34 +179,36 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
 typedef struct taps {
   int64_t count;
   int64_t *index; /* owned */
-  float *weight;  /* owned */
+  void *weights;  /* owned: float, or double for float64 */
   bool *outside;  /* owned: outputs that are the value outside; NULL: none */
 } taps;
 
 static void free_taps(taps *t) {
   gconv_release(t->index);
-  gconv_release(t->weight);
+  gconv_release(t->weights);
   gconv_release(t->outside);
 }
 
-static gconv_status make_taps(const change *c, taps *t) {
+static gconv_status make_taps(const change *c, bool wide, taps *t) {
   void *memory[3] = {NULL, NULL, NULL};
   const size_t out = (size_t)c->out;
   *t = (taps){.count = gconv_resize_taps(c)};
   if (t->count > MOST_TAPS || c->in == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "shrinks an axis by too much");
   gconv_status status = gconv_allocate(out * (size_t)t->count * sizeof *t->index, "a table of Resize", &memory[0]);
-  GCONV_THEN(status, gconv_allocate(out * (size_t)t->count * sizeof *t->weight, "a table of Resize", &memory[1]));
+  GCONV_THEN(status, gconv_allocate(out * (size_t)t->count * (wide ? sizeof(double) : sizeof(float)), "a table of Resize",
+                                    &memory[1]));
   GCONV_THEN(status, gconv_allocate(out + 1, "a table of Resize", &memory[2]));
   t->index = memory[0];
-  t->weight = memory[1];
+  t->weights = memory[1];
   t->outside = memory[2];
   if (status != GCONV_OK) {
     free_taps(t);
     return status;
   }
-  for (int64_t o = 0; o < c->out; o++)
-    t->outside[o] = gconv_resize_fill(c, o, t->count, t->index + o * t->count, t->weight + o * t->count);
+  for (int64_t o = 0, at = 0; o < c->out; o++, at += t->count)
+    t->outside[o] = gconv_resize_fill(c, o, t->count, t->index + at, wide ? NULL : (float *)t->weights + at,
+                                      wide ? (double *)t->weights + at : NULL);
   return GCONV_OK;
 }
 
@@ -211,54 +216,66 @@ static gconv_status make_taps(const change *c, taps *t) {
 
 typedef struct job {
   const taps *taps;
-  const float *in;
-  float *out;
+  const void *in;
+  void *out;
   int64_t in_size, out_size, inner; /* sizes of the axis; elements between its neighbours */
 } job;
 
-/* Makes neighbours along the last axis. */
-static void resize_line(const job *j, const float *in, float *out) {
-  const taps *t = j->taps;
-  if (t->count == 1) {
-    for (int64_t o = 0; o < j->out_size; o++)
-      out[o] = in[t->index[o]];
-    return;
-  }
-  for (int64_t o = 0; o < j->out_size; o++) {
-    float sum = 0;
-    for (int64_t k = 0; k < t->count; k++)
-      sum += in[t->index[o * t->count + k]] * t->weight[o * t->count + k];
-    out[o] = sum;
-  }
-}
+#define NAME(name) name##_f32
+#define NUMBER float
+#define WEIGHT float
+#include "graph/resize_loops.h"
+#undef NAME
+#undef NUMBER
+#undef WEIGHT
+#define NAME(name) name##_f64
+#define NUMBER double
+#define WEIGHT double
+#include "graph/resize_loops.h"
+#undef NAME
+#undef NUMBER
+#undef WEIGHT
+#define NAME(name) name##_1
+#define NUMBER uint8_t
+#define WEIGHT float
+#include "graph/resize_loops.h"
+#undef NAME
+#undef NUMBER
+#undef WEIGHT
+#define NAME(name) name##_2
+#define NUMBER uint16_t
+#define WEIGHT float
+#include "graph/resize_loops.h"
+#undef NAME
+#undef NUMBER
+#undef WEIGHT
+#define NAME(name) name##_4
+#define NUMBER uint32_t
+#define WEIGHT float
+#include "graph/resize_loops.h"
+#undef NAME
+#undef NUMBER
+#undef WEIGHT
+#define NAME(name) name##_8
+#define NUMBER uint64_t
+#define WEIGHT float
+#include "graph/resize_loops.h"
+#undef NAME
+#undef NUMBER
+#undef WEIGHT
 
-/* Makes element `o` of the axis, for all that lie behind it. */
-static void mix_rows(const job *j, const float *in, int64_t o, float *restrict out) {
-  const taps *t = j->taps;
-  const int64_t *index = t->index + o * t->count;
-  const float *weight = t->weight + o * t->count;
-  if (t->count == 1) {
-    memcpy(out, in + index[0] * j->inner, (size_t)j->inner * sizeof *out);
-    return;
-  }
-  const float *restrict first = in + index[0] * j->inner;
-  for (int64_t i = 0; i < j->inner; i++)
-    out[i] = first[i] * weight[0];
-  for (int64_t k = 1; k < t->count; k++) {
-    const float *restrict from = in + index[k] * j->inner;
-    const float w = weight[k];
-    for (int64_t i = 0; i < j->inner; i++)
-      out[i] += from[i] * w;
-  }
-}
+typedef struct loops {
+  void (*part)(void *context, int64_t begin, int64_t end);
+  void (*outside)(const gconv_tensor *out, int32_t axis, const taps *t, float value);
+} loops;
 
-static void resize_part(void *context, int64_t begin, int64_t end) {
-  const job *j = context;
-  for (int64_t part = begin; part < end; part++)
-    if (j->inner == 1)
-      resize_line(j, j->in + part * j->in_size, j->out + part * j->out_size);
-    else
-      mix_rows(j, j->in + part / j->out_size * j->in_size * j->inner, part % j->out_size, j->out + part * j->inner);
+static loops loops_of(gconv_tensor_type type) {
+  static const loops reals[] = {{resize_part_f32, fill_outside_f32}, {resize_part_f64, fill_outside_f64}};
+  static const loops moved[] = {[1] = {resize_part_1, fill_outside_1},
+                                [2] = {resize_part_2, fill_outside_2},
+                                [4] = {resize_part_4, fill_outside_4},
+                                [8] = {resize_part_8, fill_outside_8}};
+  return gconv_tensor_type_is_real(type) ? reals[type == GCONV_TENSOR_F64] : moved[gconv_tensor_type_bytes(type)];
 }
 
 /* ---- All axes ---- */
@@ -295,48 +312,39 @@ static int64_t largest_between(const gconv_node_work *work) {
   return largest;
 }
 
-/* Sets outputs of tf_crop_and_resize that lie outside along an axis. */
-static void fill_outside(const gconv_tensor *out, int32_t axis, const taps *t, float value) {
-  const int64_t inner = gconv_tensor_count(out, axis + 1, out->axes), outer = gconv_tensor_count(out, 0, axis);
-  float *data = out->data;
-  for (int64_t i = 0; i < outer * out->shape[axis]; i++)
-    for (int64_t k = 0; t->outside[i % out->shape[axis]] && k < inner; k++)
-      data[i * inner + k] = value;
-}
-
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   change changes[GCONV_TENSOR_AXES];
   int32_t order[GCONV_TENSOR_AXES];
   gconv_tensor t = *work->in[0];
   taps made[GCONV_TENSOR_AXES] = {{0}};
-  float *between[2] = {work->workspace, NULL};
+  uint8_t *between[2] = {work->workspace, NULL};
+  const loops l = loops_of(t.type);
   (void)kind;
   GCONV_TRY(find_changes(work, changes));
   if (gconv_tensor_elements(work->out[0]) == 0)
     return GCONV_OK;
   const int32_t count = order_axes(s, changes, t.axes, order);
   if (between[0])
-    between[1] = between[0] + largest_between(work);
+    between[1] = between[0] + (size_t)largest_between(work) * gconv_tensor_type_bytes(t.type);
   if (count == 0)
-    memcpy(work->out[0]->data, t.data, (size_t)gconv_tensor_elements(&t) * sizeof(float));
+    memcpy(work->out[0]->data, t.data, gconv_tensor_bytes(&t));
   gconv_status status = GCONV_OK;
   for (int32_t i = 0; i < count && status == GCONV_OK; i++) {
     const int32_t axis = order[i];
-    float *to = i + 1 < count ? between[i % 2] : work->out[0]->data;
-    status = make_taps(&changes[axis], &made[axis]);
+    void *to = i + 1 < count ? between[i % 2] : work->out[0]->data;
+    status = make_taps(&changes[axis], t.type == GCONV_TENSOR_F64, &made[axis]);
     if (status != GCONV_OK)
       break;
     job j = {&made[axis], t.data, to, t.shape[axis], changes[axis].out, gconv_tensor_count(&t, axis + 1, t.axes)};
     const int64_t outer = gconv_tensor_count(&t, 0, axis), each = j.inner == 1 ? j.out_size : j.inner;
-    gconv_node_share(work, j.inner == 1 ? outer : outer * j.out_size, (1 << 14) / (each * j.taps->count) + 1, resize_part,
-                     &j);
+    gconv_node_share(work, j.inner == 1 ? outer : outer * j.out_size, (1 << 14) / (each * j.taps->count) + 1, l.part, &j);
     t.shape[axis] = changes[axis].out;
     t.data = to;
   }
   for (int32_t i = 0; i < t.axes && status == GCONV_OK; i++)
     if (s->coordinates == GCONV_RESIZE_CROP && made[i].outside)
-      fill_outside(work->out[0], i, &made[i], s->outside);
+      l.outside(work->out[0], i, &made[i], s->outside);
   for (int32_t i = 0; i < t.axes; i++)
     free_taps(&made[i]);
   return status;
@@ -374,7 +382,7 @@ static size_t workspace(const gconv_node_work *work) {
   gconv_gpu_resize on_gpu;
   size_t bytes = 0;
   if (!work->options || work->options->device->type == &gconv_device_type_cpu)
-    return 2 * (size_t)largest_between(work) * sizeof(float);
+    return 2 * (size_t)largest_between(work) * gconv_tensor_type_bytes(work->in[0]->type);
   if (make_job(work, &on_gpu) != GCONV_OK)
     return 0;
   for (int32_t i = 0; i < on_gpu.changed; i++)
@@ -385,6 +393,7 @@ static size_t workspace(const gconv_node_work *work) {
 static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_gpu_resize on_gpu;
   (void)kind;
+  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
   if (gconv_tensor_elements(work->out[0]) == 0)
     return GCONV_OK;
   GCONV_TRY(make_job(work, &on_gpu));

@@ -68,6 +68,7 @@ typedef struct job {
         to[i * to_step] = from[i * from_step];                                                                              \
   }
 MOVE_LINE(move_bytes, uint8_t)
+MOVE_LINE(move_shorts, uint16_t)
 MOVE_LINE(move_words, uint32_t)
 MOVE_LINE(move_long_words, uint64_t)
 
@@ -77,7 +78,10 @@ static void move_line(const job *j, const char *from, char *to) {
   if (from_step == 1 && to_step == 1)
     memcpy(to, from, (size_t)count * j->bytes);
   else
-    (j->bytes == 1 ? move_bytes : j->bytes == 4 ? move_words : move_long_words)(from, to, count, from_step, to_step);
+    (j->bytes == 1   ? move_bytes
+     : j->bytes == 2 ? move_shorts
+     : j->bytes == 4 ? move_words
+                     : move_long_words)(from, to, count, from_step, to_step);
 }
 
 /* Moves lines begin .. end - 1 of the inner axis. */

@@ -18,7 +18,7 @@ typedef struct gconv_move {
 /* Appends an axis. */
 void gconv_move_add(gconv_move *move, int64_t size, int64_t from_step, int64_t to_step);
 
-/* Moves elements of `bytes` bytes, 1, 4 or 8: in the memory of the host or, for cuda() of kinds, of the GPU. */
+/* Moves elements of `bytes` bytes, 1, 2, 4 or 8: in the memory of the host or, for cuda() of kinds, of the GPU. */
 gconv_status gconv_move_run(const gconv_node_work *work, const gconv_move *move, size_t bytes, const void *from, void *to);
 
 GCONV_C_END

@@ -36,6 +36,16 @@ gconv_status gconv_node_need_type(const gconv_node_work *work, int32_t input, gc
                     gconv_tensor_type_name(work->in[input]->type));
 }
 
+gconv_status gconv_node_need_real(const gconv_node_work *work, int32_t first, int32_t last) {
+  const gconv_tensor_type type = work->in[first]->type;
+  if (!gconv_tensor_type_is_real(type))
+    return gconv_fail(GCONV_UNSUPPORTED, "takes float32 or float64 here as input %d, not %s", first,
+                      gconv_tensor_type_name(type));
+  for (int32_t i = first + 1; i <= last; i++)
+    GCONV_TRY(gconv_node_need_type(work, i, type));
+  return GCONV_OK;
+}
+
 gconv_status gconv_node_read_integers(const gconv_node_work *work, int32_t input, const char *what,
                                       gconv_node_integers *list) {
   const gconv_tensor *t = input < work->in_count ? work->in[input] : NULL;
@@ -47,7 +57,7 @@ gconv_status gconv_node_read_integers(const gconv_node_work *work, int32_t input
     return gconv_fail(GCONV_UNSUPPORTED, "has a list of %" PRId64 " numbers as its %s", count, what);
   list->count = (int32_t)count;
   for (int32_t i = 0; i < list->count; i++)
-    list->number[i] = t->type == GCONV_TENSOR_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
+    list->number[i] = gconv_tensor_integer(t, i);
   return GCONV_OK;
 }
 
@@ -142,10 +152,11 @@ static gconv_status check_external(gconv_bank_file *file, const gconv_onnx_tenso
 }
 
 gconv_status gconv_tensor_of_onnx(gconv_bank_file *file, const gconv_onnx_tensor *from, gconv_tensor *tensor) {
-  gconv_tensor made = {.type = gconv_onnx_is_floating(from->type) ? GCONV_TENSOR_F32 : (gconv_tensor_type)from->type,
-                       .axes = (int32_t)(from->dimensions < INT32_MAX ? from->dimensions : INT32_MAX)};
+  gconv_tensor made = {.axes = (int32_t)(from->dimensions < INT32_MAX ? from->dimensions : INT32_MAX)};
+  gconv_onnx_tensor kept = *from;
   GCONV_FREED char *name = gconv_printable_copy(from->name, 80);
-  if (gconv_onnx_element_bytes(from->type) == 0)
+  kept.keeps_float64 = true;
+  if (!gconv_tensor_type_of_onnx(from->type, &made.type))
     return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%s' has %s numbers, which are not read", file->path, name ? name : "",
                       *gconv_onnx_type_name(from->type) ? gconv_onnx_type_name(from->type) : "unknown");
   for (int32_t i = 0; i < made.axes && i < GCONV_TENSOR_AXES; i++)
@@ -156,7 +167,7 @@ gconv_status gconv_tensor_of_onnx(gconv_bank_file *file, const gconv_onnx_tensor
   GCONV_TRY(gconv_onnx_tensor_check(file, from, count));
   GCONV_TRY(check_external(file, from, name ? name : "", count));
   GCONV_TRY(gconv_allocate(count * gconv_tensor_type_bytes(made.type), "a tensor of a model", &made.data));
-  const gconv_status status = gconv_onnx_tensor_elements(file, from, count, made.data);
+  const gconv_status status = gconv_onnx_tensor_elements(file, &kept, count, made.data);
   for (size_t i = 0; status == GCONV_OK && made.type == GCONV_TENSOR_BOOL && i < count; i++)
     ((uint8_t *)made.data)[i] = ((const uint8_t *)made.data)[i] != 0;
   if (status == GCONV_OK)

@@ -175,6 +175,8 @@ void gconv_node_share(const gconv_node_work *work, int64_t count, int64_t grain,
 
 /* Fails with GCONV_UNSUPPORTED and "takes float32 here, not int64" unless the input has this type. */
 gconv_status gconv_node_need_type(const gconv_node_work *work, int32_t input, gconv_tensor_type type);
+/* Fails in the same way unless inputs first .. last, of those that there are, are all float32 or all float64. */
+gconv_status gconv_node_need_real(const gconv_node_work *work, int32_t first, int32_t last);
 
 /* Reads a list among the attributes: numbers from `least` to `most`, at most as many as gconv_node_integers holds. If the
  * node has none, list->count becomes 0, and *given false; given may be NULL. */

@@ -352,6 +352,7 @@ static gconv_status sort_nodes(const reading *r) {
 static gconv_status take_input(reading *r, const gconv_onnx_value *from) {
   gconv_graph *g = r->graph;
   const char *name = from->name ? from->name : "";
+  gconv_tensor_type type;
   int32_t number;
   GCONV_TRY(find_value(r, name, &number));
   gconv_graph_value *value = &g->values[number];
@@ -359,16 +360,19 @@ static gconv_status take_input(reading *r, const gconv_onnx_value *from) {
     return GCONV_OK;
   if (value->input)
     return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: two inputs are called '%.80s'", r->file->path, name);
-  if (from->type != 0 && gconv_onnx_element_bytes(from->type) == 0)
+  if (from->type < 0)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: the input '%.80s' of the model is no tensor: sequences and optional inputs are not read",
+                      r->file->path, name);
+  if (!gconv_tensor_type_of_onnx(from->type == 0 ? GCONV_ONNX_FLOAT : from->type, &type))
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the input '%.80s' of the model has %s numbers, which are not read",
-                      r->file->path, name, *gconv_onnx_type_name(from->type) ? gconv_onnx_type_name(from->type) : "no");
+                      r->file->path, name, *gconv_onnx_type_name(from->type) ? gconv_onnx_type_name(from->type) : "unknown");
   if (from->dimensions > GCONV_TENSOR_AXES)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the input '%.80s' of the model has %zu axes: there can be %d", r->file->path,
                       name, from->dimensions, GCONV_TENSOR_AXES);
   value->input = true;
   value->said = from->has_shape;
-  value->tensor.type =
-      from->type == 0 || gconv_onnx_is_floating(from->type) ? GCONV_TENSOR_F32 : (gconv_tensor_type)from->type;
+  value->tensor.type = type;
   value->tensor.axes = (int32_t)from->dimensions;
   memcpy(value->tensor.shape, from->sizes, from->dimensions * sizeof *from->sizes);
   g->inputs[g->input_count++] = number;

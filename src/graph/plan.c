@@ -185,6 +185,16 @@ static gconv_status keep_needed(gconv_graph_plan *p) {
   return GCONV_OK;
 }
 
+static bool has_float64(const gconv_node_work *work) {
+  for (int32_t i = 0; i < work->in_count; i++)
+    if (work->in[i] && work->in[i]->type == GCONV_TENSOR_F64)
+      return true;
+  for (int32_t i = 0; i < work->out_count; i++)
+    if (work->out[i] && work->out[i]->type == GCONV_TENSOR_F64)
+      return true;
+  return false;
+}
+
 /* Fails, naming all kinds of nodes that the device cannot compute. */
 static gconv_status check_device(const gconv_graph_plan *p) {
   char names[500] = "";
@@ -192,6 +202,9 @@ static gconv_status check_device(const gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count && gconv_graph_is_on_gpu(&p->options); i++) {
     const gconv_node_kind *kind = p->steps[i].node->kind;
     bool told = kind->cuda || kind->memory == GCONV_MEMORY_VIEW;
+    if (has_float64(&p->steps[i].work))
+      return gconv_fail(GCONV_UNSUPPORTED, "%s: node '%s' (%s) computes float64, which GPUs do not here: take -d cpu",
+                        p->graph->path, p->steps[i].node->name, kind->name);
     for (size_t k = 0; k < i && !told; k++)
       told = strcmp(p->steps[k].node->kind->name, kind->name) == 0;
     if (!told && used < sizeof names)

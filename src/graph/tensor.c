@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/tensor.h"
+#include "bank/onnx.h"
+
 #include "base/file.h"
 
 #include <inttypes.h>
@@ -17,10 +19,81 @@ size_t gconv_tensor_type_bytes(gconv_tensor_type type) {
 }
 
 const char *gconv_tensor_type_name(gconv_tensor_type type) {
-  static const char *const names[] = {
-      [GCONV_TENSOR_F32] = "float32", [GCONV_TENSOR_U8] = "uint8",  [GCONV_TENSOR_I8] = "int8",
-      [GCONV_TENSOR_I32] = "int32",   [GCONV_TENSOR_I64] = "int64", [GCONV_TENSOR_BOOL] = "bool"};
-  return (size_t)type < sizeof names / sizeof *names && names[type] ? names[type] : "no type";
+  return gconv_onnx_type_name(type);
+}
+
+bool gconv_tensor_type_of_onnx(int64_t number, gconv_tensor_type *type) {
+  *type = number == GCONV_ONNX_FLOAT16 || number == GCONV_ONNX_BFLOAT16 ? GCONV_TENSOR_F32 : (gconv_tensor_type)number;
+  return number >= 0 && number <= GCONV_ONNX_BFLOAT16 && gconv_tensor_type_bytes(*type) > 0;
+}
+
+double gconv_tensor_number(const gconv_tensor *t, int64_t i) {
+#define NUMBER(name, type, number)                                                                                          \
+  case GCONV_TENSOR_##name:                                                                                                 \
+    return (double)((const type *)t->data)[i];
+  switch (t->type) { GCONV_EACH_TENSOR_TYPE(NUMBER) }
+  return 0;
+}
+
+/* NaN becomes 0, and numbers out of range the nearest in range. */
+static int64_t whole(double x) {
+  return x != x ? 0 : x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x;
+}
+
+static uint64_t natural(double x) {
+  return x >= 0x1p64 ? UINT64_MAX : x >= 0x1p63 ? (uint64_t)x : (uint64_t)whole(x);
+}
+
+/* An element of any type, in the widest types: `real` is near to `whole` if the element is an integer. */
+typedef struct element {
+  double real;
+  int64_t whole;
+} element;
+
+static element element_of(const gconv_tensor *t, int64_t i) {
+#define WHOLE(name, type, number)                                                                                           \
+  case GCONV_TENSOR_##name:                                                                                                 \
+    return (element){(double)((const type *)t->data)[i], (int64_t)((const type *)t->data)[i]};
+  switch (t->type) {
+  case GCONV_TENSOR_F32:
+  case GCONV_TENSOR_F64: {
+    const double x = gconv_tensor_number(t, i);
+    return (element){x, whole(x)};
+  }
+    GCONV_EACH_TENSOR_INTEGER(WHOLE)
+  }
+  return (element){0, 0};
+}
+
+int64_t gconv_tensor_integer(const gconv_tensor *t, int64_t i) {
+  const element e = element_of(t, i);
+  return t->type == GCONV_TENSOR_U64 && e.whole < 0 ? INT64_MAX : e.whole;
+}
+
+void gconv_tensor_convert(const gconv_tensor *from, const gconv_tensor *to, int64_t begin, int64_t end) {
+  const bool reals = gconv_tensor_type_is_real(from->type), naturals = from->type == GCONV_TENSOR_U64;
+  for (int64_t i = begin; i < end; i++) {
+    const element e = element_of(from, i);
+    switch (to->type) {
+    case GCONV_TENSOR_F32:
+      ((float *)to->data)[i] = reals ? (float)e.real : naturals ? (float)(uint64_t)e.whole : (float)e.whole;
+      break;
+    case GCONV_TENSOR_F64:
+      ((double *)to->data)[i] = e.real;
+      break;
+    case GCONV_TENSOR_BOOL:
+      ((bool *)to->data)[i] = e.real != 0;
+      break;
+    case GCONV_TENSOR_U64:
+      ((uint64_t *)to->data)[i] = reals ? natural(e.real) : (uint64_t)e.whole;
+      break;
+#define STORE(name, type, number)                                                                                           \
+  case GCONV_TENSOR_##name:                                                                                                 \
+    ((type *)to->data)[i] = (type)e.whole;                                                                                  \
+    break;
+      GCONV_EACH_TENSOR_INT64(STORE)
+    }
+  }
 }
 
 int64_t gconv_tensor_count(const gconv_tensor *tensor, int32_t first, int32_t end) {

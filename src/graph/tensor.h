@@ -7,20 +7,30 @@
 
 GCONV_C_BEGIN
 
-/* The types of elements: the name, the type in C, and the number in ONNX's TensorProto.DataType. Numbers of float16,
- * bfloat16 and double in files become F32 when they are read. */
-#define GCONV_EACH_TENSOR_TYPE(ROW)                                                                                         \
-  ROW(F32, float, 1)                                                                                                        \
+/* The types of elements: the name, the type in C, and the number in ONNX's TensorProto.DataType. First the integers that an
+ * int64_t holds, then all integers, then all types. Numbers of float16 and bfloat16 in files become F32 when they are read.
+ */
+#define GCONV_EACH_TENSOR_INT64(ROW)                                                                                        \
   ROW(U8, uint8_t, 2)                                                                                                       \
   ROW(I8, int8_t, 3)                                                                                                        \
+  ROW(U16, uint16_t, 4)                                                                                                     \
+  ROW(I16, int16_t, 5)                                                                                                      \
   ROW(I32, int32_t, 6)                                                                                                      \
-  ROW(I64, int64_t, 7)                                                                                                      \
+  ROW(U32, uint32_t, 12)                                                                                                    \
+  ROW(I64, int64_t, 7)
+#define GCONV_EACH_TENSOR_INTEGER(ROW)                                                                                      \
+  GCONV_EACH_TENSOR_INT64(ROW)                                                                                              \
+  ROW(U64, uint64_t, 13)                                                                                                    \
   ROW(BOOL, bool, 9)
+#define GCONV_EACH_TENSOR_TYPE(ROW)                                                                                         \
+  GCONV_EACH_TENSOR_INTEGER(ROW)                                                                                            \
+  ROW(F32, float, 1)                                                                                                        \
+  ROW(F64, double, 11)
 
 #define GCONV_TENSOR_LISTED(name, type, number) GCONV_TENSOR_##name = number,
 typedef enum gconv_tensor_type { GCONV_EACH_TENSOR_TYPE(GCONV_TENSOR_LISTED) } gconv_tensor_type;
 
-enum { GCONV_TENSOR_AXES = 8 };
+enum { GCONV_TENSOR_AXES = 8, GCONV_TENSOR_TYPES = 14 /* one more than the largest number of a type */ };
 
 /* A scalar has no axes, and one element. */
 typedef struct gconv_tensor {
@@ -35,6 +45,13 @@ typedef struct gconv_tensor {
 size_t gconv_tensor_type_bytes(gconv_tensor_type type);
 /* Returns "float32", "int64" and so on. */
 const char *gconv_tensor_type_name(gconv_tensor_type type);
+/* Whether elements are float32 or float64. */
+static inline bool gconv_tensor_type_is_real(gconv_tensor_type type) {
+  return type == GCONV_TENSOR_F32 || type == GCONV_TENSOR_F64;
+}
+/* Sets *type to that of elements of TensorProto.DataType `number`: F32 for float16 and bfloat16. Returns false if there is
+ * none. */
+bool gconv_tensor_type_of_onnx(int64_t number, gconv_tensor_type *type);
 
 /* Returns the number of elements of axes first .. end - 1: 1 if there are none. Shapes that gconv_tensor_check() accepts do
  * not overflow. */
@@ -47,6 +64,14 @@ static inline int64_t gconv_tensor_elements(const gconv_tensor *tensor) {
 static inline size_t gconv_tensor_bytes(const gconv_tensor *tensor) {
   return (size_t)gconv_tensor_elements(tensor) * gconv_tensor_type_bytes(tensor->type);
 }
+
+/* Returns element number `i`, as float64. */
+double gconv_tensor_number(const gconv_tensor *tensor, int64_t i);
+/* Returns element number `i` of a tensor of integers: numbers of uint64 above INT64_MAX become INT64_MAX. */
+int64_t gconv_tensor_integer(const gconv_tensor *tensor, int64_t i);
+/* Converts elements begin .. end - 1 to the type of `to`, as Cast does: integers wrap around, floating-point numbers are cut
+ * off towards 0, and all but 0 are true. NaN becomes 0, and numbers beyond 64 bits the nearest that fit. */
+void gconv_tensor_convert(const gconv_tensor *from, const gconv_tensor *to, int64_t begin, int64_t end);
 
 /* Fails if the shape has a negative size, too many axes, or more than 2^40 elements. */
 gconv_status gconv_tensor_check(const gconv_tensor *tensor);

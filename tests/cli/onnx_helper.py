@@ -23,10 +23,14 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
+# TensorProto.DataType
+TYPES = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11,
+         "uint32": 12, "uint64": 13}
+
+
 def tensor(name, array):
     array = np.asarray(array)
-    kind = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11}[str(array.dtype)]
-    return b"".join(field(1, d) for d in array.shape) + field(2, kind) + field(8, name) + field(9, array.tobytes())
+    return b"".join(field(1, d) for d in array.shape) + field(2, TYPES[str(array.dtype)]) + field(8, name) + field(9, array.tobytes())
 
 
 def attribute(name, value):

@@ -78,7 +78,7 @@ static bool is_known(const gconv_graph *graph, int32_t value) {
     for (int32_t i = 0; i < graph->nodes[n].in_count && i < 32; i++)
       if (graph->nodes[n].in[i] == value && graph->nodes[n].kind->known >> i & 1)
         return true;
-  return graph->values[value].tensor.type != GCONV_TENSOR_F32;
+  return !gconv_tensor_type_is_real(graph->values[value].tensor.type);
 }
 
 static gconv_status plan_graph(const gconv_graph *graph, const gconv_tensor *inputs, size_t count, gconv_graph_plan **plan) {
@@ -106,16 +106,6 @@ static gconv_status run_plan(gconv_graph_plan *plan, const gconv_tensor *inputs)
 
 /* ---- Comparing ---- */
 
-static double number(const gconv_tensor *t, int64_t i) {
-  switch (t->type) {
-#define NUMBER(name, type, code)                                                                                            \
-  case GCONV_TENSOR_##name:                                                                                                 \
-    return (double)((const type *)t->data)[i];
-    GCONV_EACH_TENSOR_TYPE(NUMBER)
-  }
-  return 0;
-}
-
 static gconv_status compare(size_t output, const gconv_tensor *made, const gconv_tensor *wanted) {
   char have[200], want[200];
   gconv_tensor_shape_text(made, have, sizeof have);
@@ -124,7 +114,7 @@ static gconv_status compare(size_t output, const gconv_tensor *made, const gconv
     return gconv_fail(GCONV_MISMATCH, "output %zu is %s of %s, not %s of %s", output, gconv_tensor_type_name(made->type),
                       have, gconv_tensor_type_name(wanted->type), want);
   for (int64_t i = 0; i < gconv_tensor_elements(made); i++) {
-    const double a = number(made, i), b = number(wanted, i);
+    const double a = gconv_tensor_number(made, i), b = gconv_tensor_number(wanted, i);
     const bool same = a == b || (a != a && b != b);
     if (!same && !(fabs(a - b) <= 1e-7 + 1e-3 * fabs(b)))
       return gconv_fail(GCONV_MISMATCH, "element %lld of output %zu is %.9g, not %.9g", (long long)i, output, a, b);

@@ -9,9 +9,8 @@ import tempfile
 import numpy as np
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
-from onnx_helper import attribute, field, node, tensor, value  # noqa: E402
+from onnx_helper import TYPES, attribute, field, node, tensor, value  # noqa: E402
 
-TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9}
 PROGRAM = os.environ.get("GCONV_GRAPH_CASE", "graph_case")
 
 

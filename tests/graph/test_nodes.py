@@ -100,6 +100,14 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
      windows(X, (3, 3), (2, 2), (1,) * 4, 0, np.sum) / counts),
     ("AveragePool", [X], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4, "count_include_pad": 1},
      windows(X, (3, 3), (2, 2), (1,) * 4, 0, np.mean)),
+    ("MaxPool", [(X * 20).astype(np.int8)], {"kernel_shape": [2, 3], "pads": [1, 1, 0, 1]},
+     windows((X * 20).astype(np.int8), (2, 3), (1, 1), (1, 1, 0, 1), -np.inf, np.max)),
+    ("MaxPool", [X.astype(float) / 3], {"kernel_shape": [2, 2]}, windows(X.astype(float) / 3, (2, 2), (1, 1), (0,) * 4, 0, np.max)),
+    ("LpPool", [X], {"kernel_shape": [2, 3], "p": 3}, windows(np.abs(X.astype(float)) ** 3, (2, 3), (1, 1), (0,) * 4, 0, np.sum) ** (1 / 3)),
+    ("LpPool", [X], {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [1] * 4}, np.sqrt(windows(X.astype(float) ** 2, (2, 2), (2, 2), (1,) * 4, 0, np.sum))),
+    ("GlobalLpPool", [X], {}, np.sqrt((X.astype(float) ** 2).sum((2, 3), keepdims=True))),
+    ("MaxUnpool", [X[:1, :1, :2, :2], I64(5, 7, 13, 15).reshape(1, 1, 2, 2), I64(1, 1, 5, 5)], {"kernel_shape": [2, 2], "strides": [2, 2]},
+     np.pad(np.kron(X[:1, :1, :2, :2], [[0, 0], [0, 1]]), ((0, 0), (0, 0), (0, 1), (0, 1)))),
     ("GlobalAveragePool", [X], {}, X.mean((2, 3), keepdims=True, dtype=float)),
     ("GlobalMaxPool", [X], {}, X.max((2, 3), keepdims=True)),
     ("ReduceMean", [X, I64(1, -1)], {}, X.mean((1, 3), keepdims=True, dtype=float), 18),
@@ -121,6 +129,9 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("ConvTranspose", [X, W], {"strides": [2, 2], "dilations": [2, 1], "group": 2}, scattered(X, W, (2, 2), (0, 0), (13, 17), 0, (2, 1), 2)),
     ("ConvTranspose", [X, W], {"strides": [2, 2], "auto_pad": "SAME_UPPER"}, scattered(X, W, (2, 2), (0, 1), (10, 14))),
     ("ConvTranspose", [X, W], {"strides": [5, 7]}, scattered(X, W, (5, 7), (0, 0), (23, 47))),
+    ("MatMul", [np.int32([[2**31 - 1, 3]]), np.int32([[2], [5]])], {}, np.int32([[13]])),
+    ("MatMul", [A.astype(float), B.astype(float)], {}, np.matmul(A.astype(float), B)),
+    ("Gemm", [A[0, 0], B[0], B[1, 0]], {"broadcast": 1}, A[0, 0].astype(float) @ B[0] + B[1, 0], 6),
     ("MatMul", [A, B], {}, np.matmul(A.astype(float), B)),
     ("MatMul", [B[0, 0], B[0].T], {}, B[0, 0].astype(float) @ B[0].T),
     ("Gemm", [A[0, 0], B[0], B[1, :1]], {"alpha": 0.5, "beta": 2.0}, 0.5 * (A[0, 0].astype(float) @ B[0]) + 2 * B[1, :1]),
@@ -175,6 +186,14 @@ class Nodes(unittest.TestCase):
                     self.assertIsInstance(made, list, made)
                     self.assertEqual(made[0].shape, np.shape(wanted))
                     np.testing.assert_allclose(made[0].astype(float), wanted, rtol=3e-6, atol=3e-6)
+
+    def test_places_of_largest(self):
+        """The second output of MaxPool counts elements of the whole input."""
+        for by_columns in (0, 1):
+            made = run(graph([node("MaxPool", ["x"], "y", further=["i"], kernel_shape=[2, 3], pads=[1, 0, 0, 1], storage_order=by_columns)], {"x": X}, ("y", "i")), [X], 2)
+            values = X if by_columns == 0 else X.transpose(0, 1, 3, 2)
+            np.testing.assert_array_equal(values.ravel()[made[1]], made[0])
+            np.testing.assert_allclose(made[0], windows(X, (2, 3), (1, 1), (1, 0, 0, 1), -np.inf, np.max))
 
     def test_split(self):
         model = graph([node("Split", ["x", "s"], "a", further=["b"], axis=2)], {"x": X}, ("a", "b"), constants={"s": I64(2, 3)})

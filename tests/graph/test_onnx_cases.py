@@ -4,7 +4,8 @@ import math
 import unittest
 
 import numpy as np
-from graph_helper import graph, node, run
+from graph_helper import TYPES as helper_types
+from graph_helper import field, graph, node, run, value
 
 RANDOM = np.random.default_rng(41)
 X = RANDOM.normal(size=(2, 3, 4, 5)).astype(np.float32) * 3
@@ -68,6 +69,13 @@ ELEMENTWISE = [
     ("Less", [X, ROW], {}, np.less),
     ("Equal", [I, J], {}, np.equal),
     ("Where", [X > 0, ROW, X], {}, np.where),
+    ("Shrink", [X], {"lambd": 1.5, "bias": 0.25}, lambda x: np.where(x < -1.5, x + 0.25, np.where(x > 1.5, x - 0.25, 0))),
+    ("Atan", [X], {}, np.arctan),
+    ("Asinh", [X], {}, np.arcsinh),
+    ("IsInf", [np.float32([1, np.inf, -np.inf, np.nan])], {"detect_positive": 0}, lambda x: x == -np.inf),
+    ("BitShift", [np.uint8([255, 3, 1]), np.uint8([1, 2, 7])], {"direction": "LEFT"}, np.left_shift),
+    ("BitwiseXor", [I, J], {}, np.bitwise_xor),
+    ("BitwiseNot", [I], {}, np.bitwise_not),
     ("Not", [X > 0], {}, np.logical_not),
 ]
 
@@ -106,6 +114,83 @@ CONVS = [
     ((3, 4, 2, 4), False, {"auto_pad": "SAME_UPPER"}, {"pads": [0, 1, 1, 2]}),
     ((3, 4, 3, 3), False, {"auto_pad": "VALID"}, {}),
 ]
+
+
+TYPES = [np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")]
+
+
+def numbers(kind):
+    """Numbers of a type, up to its largest and smallest ones."""
+    if kind.kind == "f":
+        return RANDOM.normal(size=40).astype(kind)
+    return np.concatenate([RANDOM.integers(np.iinfo(kind).min, np.iinfo(kind).max, 30, kind, True), np.array([np.iinfo(kind).min, np.iinfo(kind).max] * 5, kind)])
+
+
+class Types(unittest.TestCase):
+    """Integers of all widths wrap around, and float64 is computed as such."""
+
+    def made(self, op, inputs, opset=21, **attributes):
+        names = [f"x{i}" for i in range(len(inputs))]
+        made = run(graph([node(op, names, "y", **attributes)], dict(zip(names, inputs)), opset=opset), inputs)
+        self.assertIsInstance(made, list, made)
+        return made[0]
+
+    def check(self, nodes, inputs, wanted, opset=21):
+        """All nodes in one model: node(op, inputs, output); wanted: {output: array}."""
+        made = run(graph(nodes, inputs, list(wanted), opset=opset), inputs.values(), len(wanted))
+        self.assertIsInstance(made, list, made)
+        for name, array in zip(wanted, made):
+            with self.subTest(name=name, kind=next(iter(inputs.values())).dtype.name):
+                self.assertEqual(array.dtype, wanted[name].dtype)
+                tolerance = 20 * np.finfo(array.dtype).eps if array.dtype.kind == "f" else 0
+                np.testing.assert_allclose(array, wanted[name], rtol=tolerance, atol=0)
+
+    def test_arithmetic(self):
+        for kind in TYPES:
+            a, b = numbers(kind), numbers(kind)[::-1].copy()
+            divisors = np.where(b == 0, b.dtype.type(3), b)
+            with np.errstate(all="ignore"):
+                wanted = {"Add": a + b, "Sub": a - b, "Mul": a * b, "Min": np.minimum(a, b), "Max": np.maximum(a, b), "Less": a < b,
+                          "Equal": a == b, "GreaterOrEqual": a >= b, "Div": np.trunc(a.astype("f16") / divisors.astype("f16")).astype(kind)}
+                if kind.kind == "f":
+                    wanted["Div"] = a / divisors
+                if kind.kind == "i":  # the smallest divided by -1 wraps around, too
+                    wanted["Div"][(a == np.iinfo(kind).min) & (divisors == -1)] = np.iinfo(kind).min
+                one = {"Abs": np.abs(a), "Sign": np.sign(a)} | ({} if kind.kind == "u" else {"Neg": -a})
+            nodes = [node(op, ["a", "d" if op == "Div" else "b"], op) for op in wanted] + [node(op, ["a"], op) for op in one]
+            self.check(nodes, {"a": a, "b": b, "d": divisors}, wanted | one)
+
+    def test_reductions_and_moves(self):
+        for kind in TYPES:
+            x = numbers(kind).reshape(5, 8)
+            nodes = [node("ReduceSum", ["x"], "sum", axes=[1], keepdims=0), node("ReduceMax", ["x"], "largest", axes=[0], keepdims=0),
+                     node("ArgMin", ["x"], "place", axis=1, keepdims=0), node("Transpose", ["x"], "turned"), node("Concat", ["x", "x"], "joined", axis=1)]
+            wanted = {"sum": x.sum(1, dtype=kind), "largest": x.max(0), "place": x.argmin(1), "turned": x.T, "joined": np.concatenate([x, x], 1)}
+            self.check(nodes, {"x": x}, wanted, 11)
+
+    def test_casts(self):
+        for kind in TYPES:
+            x = numbers(kind) if kind.kind != "f" else (numbers(kind) * 20).astype(kind)
+            nodes = [node("Cast", ["p" if kind.kind == "f" and to.kind == "u" else "x"], to.name, to=helper_types[to.name]) for to in TYPES]
+            wanted = {to.name: (np.abs(x) if kind.kind == "f" and to.kind == "u" else x).astype(to) for to in TYPES}
+            self.check(nodes, {"x": x, "p": np.abs(x)}, wanted)
+
+    def test_lists_of_numbers(self):
+        """Files may have numbers as lists of varints and doubles, not as raw bytes."""
+        for array, number in ((np.int16([-7, 300]), 5), (np.uint16([65535, 1]), 5), (np.int8([-3, 5]), 5), (np.uint64([2**63 + 5, 1]), 11),
+                              (np.uint32([2**32 - 1, 7]), 11), (np.float64([1 / 3, -2e300]), 10)):
+            listed = field(1, array.size) + field(2, helper_types[str(array.dtype)]) + field(8, "c")
+            listed += field(10, array.tobytes()) if number == 10 else b"".join(field(number, int(n) % 2**64) for n in array)
+            with self.subTest(kind=array.dtype.name):
+                model = field(1, 8) + field(7, field(1, node("Add", ["x", "c"], "y")) + field(5, listed) + field(11, value("x", array.shape, helper_types[str(array.dtype)]))
+                                            + field(12, value("y", None))) + field(8, field(1, "") + field(2, 21))
+                made = run(model, [np.zeros_like(array)])
+                np.testing.assert_array_equal(made[0], array)
+
+    def test_powers_of_other_types(self):
+        for base, exponent in ((np.int32([1, 2, 3]), np.float32([4, 5, 0.5])), (np.float32([1, 2.5, 3]), np.int64([4, 5, 6])), (np.int64([2, -3, 7]), np.int32([9, 3, 2]))):
+            made = self.made("Pow", [base, exponent])
+            np.testing.assert_allclose(made, np.power(base.astype(float), exponent).astype(base.dtype), rtol=1e-6)
 
 
 class Kinds(unittest.TestCase):

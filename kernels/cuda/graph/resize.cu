@@ -20,7 +20,7 @@ static table table_of(const gconv_resize_axis *a, void *memory) {
 
 __global__ static void fill_table(gconv_resize_axis a, table t) {
   FOR_OWN (o, a.out)
-    t.outside[o] = gconv_resize_fill(&a, o, t.count, t.index + o * t.count, t.weight + o * t.count);
+    t.outside[o] = gconv_resize_fill(&a, o, t.count, t.index + o * t.count, t.weight + o * t.count, NULL);
 }
 
 struct tables {

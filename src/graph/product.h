@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Products of matrices, one or many. */
+#pragma once
+
+#include "graph/node.h"
+
+GCONV_C_BEGIN
+
+/* Matrices a, M x K, and b, K x N: element (m, k) of a is a[m * a_row + k * a_column], and so on. */
+typedef struct gconv_product {
+  int64_t m, n, k, a_row, a_column, b_row, b_column;
+  gconv_tensor stack; /* the axes before those of the matrices, broadcast */
+  float alpha, beta;  /* of floating-point numbers: out = alpha * a b + beta * c */
+} gconv_product;
+
+/* Finds what MatMul multiplies. A vector as the first factor is a row, as the second a column. turns_a, turns_b: a matrix is
+ * transposed. Fails if the factors do not fit together. */
+gconv_status gconv_product_find(const gconv_tensor *a, const gconv_tensor *b, bool turns_a, bool turns_b,
+                                gconv_product *product);
+
+/* Sets axes and shape of the product of a and b. */
+gconv_status gconv_product_shape(const gconv_product *product, const gconv_tensor *a, const gconv_tensor *b,
+                                 gconv_tensor *out);
+
+/* Sets how many elements lie between neighbouring matrices of a and of b, along each axis of the stack. */
+void gconv_product_steps(const gconv_product *product, const gconv_tensor *a, const gconv_tensor *b,
+                         int64_t a_step[GCONV_TENSOR_AXES], int64_t b_step[GCONV_TENSOR_AXES]);
+
+/* Multiplies tensors of one type: float32, float64, or integers of 32 or 64 bits, which wrap around. c is broadcast to the
+ * product; NULL: there is none. A sum is one chain, from the first product to the last. */
+void gconv_product_run(const gconv_node_work *work, const gconv_product *product, const gconv_tensor *a,
+                       const gconv_tensor *b, const gconv_tensor *c, const gconv_tensor *out);
+
+/* Whether gconv_product_run() takes this type. */
+bool gconv_product_takes(gconv_tensor_type type);
+
+GCONV_C_END
