@@ -8,7 +8,9 @@
  * cases:
  *
  *   Forward. Layers are computed as layer_problem.h says: a chain of fmaf over c, r, s from +0, then + bias, then the
- *   activation (activation.h, also of softmax). Mean: mean.h. Residual: y = x + input.
+ *   activation (activation.h, also of softmax). Mean: mean.h. Residual: y = x + input. Kinds that run in graphs, and their
+ *   gradients: src/layer/kind_NAME.c; of upconv, the gradient of inputs of the convolution that it is transposed of, which
+ *   gconv_learn_turned() returns.
  *
  *   Loss. With d = y - t, the loss of a case is a chain in float64 of d * d or |d| over outputs, in the order k, p, q. For
  *   cross-entropy, it is the one term -log y (gconv_learn_log() of learn_math.h). The losses of the cases are summed by a
@@ -60,6 +62,7 @@ typedef struct gconv_learn_layer {
                                   out_height and out_width */
   size_t weights;              /* where K x C/G x R x S weights and K biases begin in the parameters */
   size_t parameters;           /* how many weights and biases there are */
+  size_t from;                 /* of concat and add: 0, the input of the network; i: the output of layer i - 1 */
 } gconv_learn_layer;
 
 typedef struct gconv_learn_net {
@@ -86,6 +89,19 @@ GCONV_BOTH size_t gconv_learn_outputs(const gconv_learn_net *net) {
 }
 GCONV_BOTH size_t gconv_learn_target_floats(const gconv_learn_net *net) {
   return net->classes ? 1 : gconv_learn_outputs(net);
+}
+
+/* Returns the convolution of which an upconv of this problem is transposed: from its outputs to its inputs. Where filters
+ * overlap, half of the overlap is left out on either side. */
+GCONV_BOTH gconv_layer_problem gconv_learn_turned(const gconv_layer_problem *p) {
+  gconv_layer_problem turned = *p;
+  turned.channels = p->filters, turned.height = p->out_height, turned.width = p->out_width;
+  turned.filters = p->channels, turned.out_height = p->height, turned.out_width = p->width;
+  turned.pad_top = p->rows > p->stride_y ? (p->rows - p->stride_y) / 2 : 0;
+  turned.pad_left = p->columns > p->stride_x ? (p->columns - p->stride_x) / 2 : 0;
+  turned.groups = 1;
+  turned.activation = GCONV_ACTIVATION_NONE;
+  return turned;
 }
 
 /* Returns whether each output of a convolution depends on the whole input, and on nothing outside. */

@@ -675,11 +675,19 @@ typedef enum gconv_activation {
       GCONV_ACTIVATION_SOFTMAX /* exp(v) over the sum of exp(v) of all filters at this place */
 } gconv_activation;
 
-/* What a layer does: a row of each kind, with its name in files and texts. */
+/* What a layer does: a row of each kind, with its name in files and texts. A network with one of the kinds from maxpool on
+ * runs as a graph of nodes: it needs gconv_operation_of_network(). */
 #define GCONV_EACH_LAYER_KIND(ROW)                                                                                          \
   ROW(conv, GCONV_LAYER_CONV)         /* convolves with a bank */                                                           \
   ROW(mean, GCONV_LAYER_MEAN)         /* the mean of each channel over height and width: N x C x 1 x 1 */                   \
-  ROW(residual, GCONV_LAYER_RESIDUAL) /* adds the input of the first layer as that layer sees it; of the same shape */
+  ROW(residual, GCONV_LAYER_RESIDUAL) /* adds the input of the first layer as that layer sees it; of the same shape */      \
+  ROW(maxpool, GCONV_LAYER_MAXPOOL)   /* the largest value of each window, wherever it lies inside the input */             \
+  ROW(avgpool, GCONV_LAYER_AVGPOOL)   /* the mean of each window, as maxpool */                                             \
+  ROW(upconv, GCONV_LAYER_UPCONV)     /* transposed convolution: stride times as many rows and columns */                   \
+  ROW(shuffle, GCONV_LAYER_SHUFFLE)   /* N * N channels become one of N times as many rows and columns (depth to space) */  \
+  ROW(concat, GCONV_LAYER_CONCAT)     /* the channels of an earlier output behind its own; of the same height and width */  \
+  ROW(add, GCONV_LAYER_ADD)           /* adds an earlier output of the same shape */                                        \
+  ROW(prelu, GCONV_LAYER_PRELU)       /* v < 0 ? slope * v : v, with a slope for each channel, which is learned */
 
 typedef enum gconv_layer_kind { GCONV_EACH_LAYER_KIND(GCONV_LISTED) } gconv_layer_kind;
 
@@ -704,8 +712,10 @@ typedef enum gconv_layer_padding {
 } gconv_layer_padding;
 
 /*
- * A layer of a network. Of mean and residual, all fields but `kind` are 0. Else it is a bank and how it is applied, and all
- * but `bank` may be 0: then it is as the bank says, where it has geometry.
+ * A layer of a network. Of convolutions, it is a bank and how it is applied, and all but `bank` may be 0: then it is as the
+ * bank says, where it has geometry. Of other kinds, these fields are set, and all others are 0: of pools window and stride;
+ * of upconv bank, stride, activation and slope; of shuffle window_y and window_x, which are both N; of concat and add
+ * `from`; of prelu the bank, C x 1 x 1 x 1 without biases.
  *
  * With G groups, the input has G * bank->channels channels, and group g of the K filters sees the g-th part of them. A bank
  * of one channel whose groups nothing sets is applied to each of C channels by itself, and yields C * K, channel c * K + k
@@ -725,6 +735,9 @@ typedef struct gconv_layer {
   const char *algorithm; /* NULL: as the options say */
   gconv_border border;   /* what lies outside the layer's own input, as padding_mode of PyTorch says it: zeros by default */
   double border_value;   /* for GCONV_BORDER_CONSTANT: a value of that input, which for the first layer is normalised */
+  int32_t window_y, window_x; /* rows and columns of the windows of pools; N of shuffle */
+  int32_t from;               /* of concat and add: 0, the input of the network as its first layer sees it; i: the output of
+                                 layers[i - 1] */
 } gconv_layer;
 
 /* What the outputs of a network are. */

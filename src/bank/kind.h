@@ -18,9 +18,22 @@ typedef struct gconv_layer_shape {
   bool moved; /* a layer has changed a height and width that are not known */
 } gconv_layer_shape;
 
+/* What stands behind the name of a kind in the texts of networks (src/train/net_text.c). */
+enum {
+  GCONV_TEXT_FILTERS = 1,     /* K, the number of outputs */
+  GCONV_TEXT_SIZE = 2,        /* RxS of the filters, or RxS/N with a stride */
+  GCONV_TEXT_WINDOW = 4,      /* RxS of windows; the stride is the window, or N of RxS/N */
+  GCONV_TEXT_FACTOR = 8,      /* N */
+  GCONV_TEXT_NAME = 16,       /* the name of an earlier output, or nothing, for the input of the network */
+  GCONV_TEXT_ACTIVATION = 32, /* an activation */
+  GCONV_TEXT_GEOMETRY = 64    /* valid, same, dilation, groups */
+};
+
 typedef struct gconv_layer_form {
   const char *name;
-  bool has_bank;           /* the kind has weights and biases; else its name is a word of texts */
+  bool has_bank;           /* the kind has weights */
+  bool has_biases;         /* and biases */
+  unsigned text;           /* what stands behind its name in texts; 0: it is a word by itself */
   int modules;             /* how many modules of PyTorch's nn.Sequential such a layer is: 1, or 0 */
   const char *const *keys; /* keys of its object in JSON, with "kind"; ends with NULL */
   /* take() reads the fields from JSON. put() adds them to an object that has its "kind"; false: no memory. */
@@ -28,18 +41,19 @@ typedef struct gconv_layer_form {
   bool (*put)(const gconv_layer *layer, json_t *object);
   /* Fails unless the fields are in their ranges, and the bank, if there is one, is whole. `where` begins the text. */
   gconv_status (*check)(const gconv_layer *layer, const char *where);
-  /* Changes *at from the shape of the layer's input to the shape of its output. `first` is the shape of the network's input.
-   * Fails with GCONV_BAD_ARGUMENT, in words about the layer, if it does not take this input. */
-  gconv_status (*follow)(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at);
+  /* Changes *at from the shape of the layer's input to the shape of its output. `other` is the shape of what the layer takes
+   * besides: an earlier output, or the network's input (gconv_layer_other()). Fails with GCONV_BAD_ARGUMENT, in words about
+   * the layer, if it does not take this input. */
+  gconv_status (*follow)(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at);
   const struct gconv_onnx_operator *operators; /* operators of ONNX that make such layers; ends with a type of NULL */
   /* Adds the layer's nodes to an ONNX model. An error is the end of a sentence that begins "layer 2: ". */
   gconv_status (*export)(struct gconv_onnx_writer *writer, const gconv_layer *layer);
 } gconv_layer_form;
 
 /* Defines the record of a kind, with all fields in this order. */
-#define GCONV_LAYER_FORM(name, has_bank, modules, keys, take, put, check, follow, operators, export)                        \
-  const gconv_layer_form gconv_layer_form_##name = {#name, has_bank, modules, keys,      take,                              \
-                                                    put,   check,    follow,  operators, export}
+#define GCONV_LAYER_FORM(name, has_bank, has_biases, text, modules, keys, take, put, check, follow, operators, export)      \
+  const gconv_layer_form gconv_layer_form_##name = {#name, has_bank, has_biases, text,   modules,   keys,                   \
+                                                    take,  put,      check,      follow, operators, export}
 
 #define GCONV_ROW(name, value) extern const gconv_layer_form gconv_layer_form_##name;
 GCONV_EACH_LAYER_KIND(GCONV_ROW)
@@ -54,10 +68,33 @@ gconv_status gconv_layer_take_bare(const gconv_json_part *part, gconv_layer *lay
 bool gconv_layer_put_bare(const gconv_layer *layer, json_t *object);
 gconv_status gconv_layer_check_bare(const gconv_layer *layer, const char *where);
 
+/* Returns the shape of what a layer takes besides its input. shapes[0] is that of the network's input, shapes[i] that of the
+ * output of layer i - 1. gconv_network_check() has checked `from`. */
+static inline const gconv_layer_shape *gconv_layer_other(const gconv_layer *layer, const gconv_layer_shape *shapes) {
+  return &shapes[layer->from];
+}
+
+/* Shared by kinds: read and write the window, the stride, and `from`, in JSON the number of a layer from 0 on. */
+gconv_status gconv_layer_take_window(const gconv_json_part *part, gconv_layer *layer);
+bool gconv_layer_put_window(const gconv_layer *layer, json_t *object);
+gconv_status gconv_layer_check_window(const gconv_layer *layer, const char *where);
+gconv_status gconv_layer_follow_window(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at);
+gconv_status gconv_layer_take_from(const gconv_json_part *part, gconv_layer *layer);
+bool gconv_layer_put_from(const gconv_layer *layer, json_t *object);
+/* Fails unless two outputs that a layer takes have the same height and width, where both are known. `does`: "concat adds".
+ */
+gconv_status gconv_layer_check_sizes(const char *does, const gconv_layer_shape *at, const gconv_layer_shape *other);
+/* Multiplies height and width, where they are known. */
+gconv_status gconv_layer_enlarge(int32_t down, int32_t across, gconv_layer_shape *at);
+/* Fails unless a bank is whole: its shape, its numbers. */
+gconv_status gconv_layer_check_weights(const gconv_bank *bank, const char *where);
+
 /* Fails unless the kind is valid, and its fields are right. */
 gconv_status gconv_layer_check(const gconv_layer *layer, const char *where);
 
-/* Writes the names of the kinds without a bank, "mean or residual", and returns `text`. */
+/* True if the kind is a word by itself in texts: mean and residual. */
+bool gconv_layer_is_bare(gconv_layer_kind kind);
+/* Writes the names of such kinds, "mean or residual", and returns `text`. */
 const char *gconv_layer_bare_names(char *text, size_t size);
 
 /* Returns the layer with its defaults replaced by what its bank says: the padding is never GCONV_LAYER_DEFAULT, and strides

@@ -116,20 +116,6 @@ static bool put(const gconv_layer *layer, json_t *object) {
 
 /* ---- Checks ---- */
 
-static gconv_status check_bank(const gconv_bank *bank, const char *where) {
-  if (!bank || !bank->weights)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no bank, or one without weights", where);
-  if (bank->filters < 1 || bank->channels < 1 || bank->rows < 1 || bank->columns < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a bank of %d filters, %d channels and %d x %d taps: all must be at least 1",
-                      where, bank->filters, bank->channels, bank->rows, bank->columns);
-  const size_t sizes[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns,
-                          sizeof *bank->weights};
-  if (gconv_checked_product(5, sizes) > PTRDIFF_MAX)
-    return gconv_fail(GCONV_TOO_LARGE, "%s: a bank of %d x %d x %d x %d weights is larger than any memory", where,
-                      bank->filters, bank->channels, bank->rows, bank->columns);
-  return gconv_bank_check_finite(where, GCONV_BAD_ARGUMENT, bank);
-}
-
 static gconv_status check_value(const char *what, const char *where, int64_t value, int64_t least, int64_t most) {
   char text[96];
   snprintf(text, sizeof text, "the %s of %s", what, where);
@@ -139,7 +125,7 @@ static gconv_status check_value(const char *what, const char *where, int64_t val
 static gconv_status check(const gconv_layer *layer, const char *where) {
   const int32_t numbers[] = {layer->pad_top,  layer->pad_left,   layer->pad_bottom, layer->pad_right, layer->stride_y,
                              layer->stride_x, layer->dilation_y, layer->dilation_x, layer->groups};
-  GCONV_TRY(check_bank(layer->bank, where));
+  GCONV_TRY(gconv_layer_check_weights(layer->bank, where));
   for (size_t i = 0; i < COUNT(numbers); i++)
     if (numbers[i] < 0)
       return gconv_fail(
@@ -157,12 +143,12 @@ static gconv_status check(const gconv_layer *layer, const char *where) {
 
 /* Follows the channels. Height and width depend on the padding, which src/layer resolves: they are not known after a
  * convolution. */
-static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at) {
+static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
   const gconv_bank *bank = layer->bank;
   const int32_t groups = gconv_layer_settled(layer).groups, parts = groups > 0 ? groups : 1, got = at->channels;
   const bool each = groups == 0 && bank->channels == 1; /* each channel by itself */
   const int64_t outputs = each ? (int64_t)got * bank->filters : bank->filters;
-  (void)first;
+  (void)other;
   if (outputs > INT32_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "it yields more than %d channels", INT32_MAX);
   if (!each && ((int64_t)bank->channels * parts != got || bank->filters % parts != 0))
@@ -172,7 +158,7 @@ static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *fi
   return GCONV_OK;
 }
 
-GCONV_LAYER_FORM(conv, true, 1,
+GCONV_LAYER_FORM(conv, true, true, GCONV_TEXT_FILTERS | GCONV_TEXT_SIZE | GCONV_TEXT_ACTIVATION | GCONV_TEXT_GEOMETRY, 1,
                  GCONV_KEYS("kind", "stride", "padding", "border", "border_value", "dilation", "groups", "activation",
                             "slope", "flip"),
                  take, put, check, follow, gconv_onnx_conv_operators, gconv_conv_export);

@@ -118,9 +118,9 @@ static gconv_status put_conv(gconv_onnx_writer *w, const gconv_layer *layer) {
   const gconv_layer s = gconv_layer_settled(layer);
   const gconv_bank *bank = layer->bank;
   const bool each = s.groups == 0 && bank->channels == 1; /* each channel by itself */
-  const int64_t times = each ? w->shape.channels : 1, groups = each ? times : s.groups > 0 ? s.groups : 1;
+  const int64_t times = each ? w->shapes[w->layer].channels : 1, groups = each ? times : s.groups > 0 ? s.groups : 1;
   const int64_t shape[] = {bank->filters * times, bank->channels, bank->rows, bank->columns};
-  pads y = pads_of(layer, w->shape.height, false), x = pads_of(layer, w->shape.width, true);
+  pads y = pads_of(layer, w->shapes[w->layer].height, false), x = pads_of(layer, w->shapes[w->layer].width, true);
   if ((y.automatic || x.automatic) && (s.dilation_y > 1 || s.dilation_x > 1))
     return gconv_fail(GCONV_UNSUPPORTED,
                       "the padding %s of dilated filters with a stride depends on the size of the input, which ONNX Runtime "

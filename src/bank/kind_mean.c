@@ -3,9 +3,9 @@
 #include "bank/onnx_rows.h"
 #include "bank/onnx_write.h"
 
-static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at) {
+static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
   (void)layer;
-  (void)first;
+  (void)other;
   at->height = at->width = 1;
   at->moved = false;
   return GCONV_OK;
@@ -43,5 +43,5 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
   return GCONV_OK;
 }
 
-GCONV_LAYER_FORM(mean, false, 1, GCONV_KEYS("kind"), gconv_layer_take_bare, gconv_layer_put_bare, gconv_layer_check_bare,
-                 follow, operators, export);
+GCONV_LAYER_FORM(mean, false, false, 0, 1, GCONV_KEYS("kind"), gconv_layer_take_bare, gconv_layer_put_bare,
+                 gconv_layer_check_bare, follow, operators, export);

@@ -38,5 +38,5 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
 }
 
 /* This kind has no table of operators: its operator, Add, is in kind_conv_onnx.c, because it also adds biases. */
-GCONV_LAYER_FORM(residual, false, 0, GCONV_KEYS("kind"), gconv_layer_take_bare, gconv_layer_put_bare, gconv_layer_check_bare,
-                 follow, gconv_layer_no_operators, export);
+GCONV_LAYER_FORM(residual, false, false, 0, 0, GCONV_KEYS("kind"), gconv_layer_take_bare, gconv_layer_put_bare,
+                 gconv_layer_check_bare, follow, gconv_layer_no_operators, export);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kinds of layers share: layers without a bank and without fields, adding a layer to a network, and what a layer's
  * bank says. */
+#include "bank/bank.h"
 #include "bank/network_onnx.h"
+#include "base/memory.h"
 
 const gconv_onnx_operator gconv_layer_no_operators[] = {{0}};
 
@@ -21,6 +23,90 @@ gconv_status gconv_layer_check_bare(const gconv_layer *layer, const char *where)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a layer of this kind has no bank, no activation and no border", where);
   return GCONV_OK;
 }
+
+/* ---- Windows, and earlier outputs ---- */
+
+gconv_status gconv_layer_take_window(const gconv_json_part *part, gconv_layer *layer) {
+  int32_t *const window[] = {&layer->window_y, &layer->window_x}, *const stride[] = {&layer->stride_y, &layer->stride_x};
+  layer->stride_y = layer->stride_x = 1;
+  if (!json_object_get(part->json, "window"))
+    return gconv_json_fail(part, GCONV_BAD_FILE, "it has no 'window', [rows, columns]");
+  GCONV_TRY(gconv_json_take_numbers(part, "window", 1, 2, window));
+  return gconv_json_take_numbers(part, "stride", 1, 2, stride);
+}
+
+bool gconv_layer_put_window(const gconv_layer *layer, json_t *object) {
+  return gconv_json_put(object, "window", json_pack("[i, i]", layer->window_y, layer->window_x)) &&
+         gconv_json_put(object, "stride", json_pack("[i, i]", layer->stride_y, layer->stride_x));
+}
+
+gconv_status gconv_layer_check_window(const gconv_layer *layer, const char *where) {
+  GCONV_TRY(gconv_layer_check_bare(layer, where));
+  if (layer->window_y < 1 || layer->window_x < 1 || layer->stride_y < 1 || layer->stride_x < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: windows of %d x %d with the stride %d,%d: all must be at least 1", where,
+                      layer->window_y, layer->window_x, layer->stride_y, layer->stride_x);
+  return GCONV_OK;
+}
+
+gconv_status gconv_layer_follow_window(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
+  (void)other;
+  if (at->height == 0) {
+    at->moved = true;
+    return GCONV_OK;
+  }
+  if (at->height < layer->window_y || at->width < layer->window_x)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "windows of %d x %d (rows, columns) do not lie inside an input of %d x %d",
+                      layer->window_y, layer->window_x, at->height, at->width);
+  at->height = (at->height - layer->window_y) / layer->stride_y + 1;
+  at->width = (at->width - layer->window_x) / layer->stride_x + 1;
+  return GCONV_OK;
+}
+
+gconv_status gconv_layer_take_from(const gconv_json_part *part, gconv_layer *layer) {
+  int32_t number = -1, *const from[] = {&number};
+  GCONV_TRY(gconv_json_take_numbers(part, "from", 0, 1, from));
+  layer->from = number + 1;
+  return GCONV_OK;
+}
+
+bool gconv_layer_put_from(const gconv_layer *layer, json_t *object) {
+  return layer->from == 0 || gconv_json_put(object, "from", json_integer(layer->from - 1));
+}
+
+gconv_status gconv_layer_enlarge(int32_t down, int32_t across, gconv_layer_shape *at) {
+  at->moved = at->moved || at->height == 0;
+  if (at->height > INT32_MAX / down || at->width > INT32_MAX / across)
+    return gconv_fail(GCONV_TOO_LARGE, "it makes an image of more than %d rows or columns", INT32_MAX);
+  at->height *= down;
+  at->width *= across;
+  return GCONV_OK;
+}
+
+gconv_status gconv_layer_check_sizes(const char *does, const gconv_layer_shape *at, const gconv_layer_shape *other) {
+  if (at->height == 0 || other->height == 0 || (at->height == other->height && at->width == other->width))
+    return GCONV_OK;
+  return gconv_fail(
+      GCONV_BAD_ARGUMENT,
+      "%s an output of %d x %d (height, width) to one of %d x %d: the sizes must be equal. Pools leave out rows "
+      "and columns that fill no window: take images, or a --patch, whose sides the pools divide",
+      does, other->height, other->width, at->height, at->width);
+}
+
+gconv_status gconv_layer_check_weights(const gconv_bank *bank, const char *where) {
+  if (!bank || !bank->weights)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no bank, or one without weights", where);
+  if (bank->filters < 1 || bank->channels < 1 || bank->rows < 1 || bank->columns < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a bank of %d filters, %d channels and %d x %d taps: all must be at least 1",
+                      where, bank->filters, bank->channels, bank->rows, bank->columns);
+  const size_t sizes[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns,
+                          sizeof *bank->weights};
+  if (gconv_checked_product(5, sizes) > PTRDIFF_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: a bank of %d x %d x %d x %d weights is larger than any memory", where,
+                      bank->filters, bank->channels, bank->rows, bank->columns);
+  return gconv_bank_check_finite(where, GCONV_BAD_ARGUMENT, bank);
+}
+
+/* ---- Networks ---- */
 
 gconv_status gconv_network_append(gconv_network *network, const char *where, const gconv_layer *layer, bool has_bank,
                                   gconv_layer **added) {

@@ -22,15 +22,24 @@ const char *gconv_layer_kind_name(gconv_layer_kind kind) {
 gconv_status gconv_layer_check(const gconv_layer *layer, const char *where) {
   if ((size_t)layer->kind >= KINDS)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no kind of layers number %d", where, (int)layer->kind);
-  return forms[layer->kind]->check(layer, where);
+  const gconv_layer_form *form = forms[layer->kind];
+  if (!(form->text & (GCONV_TEXT_WINDOW | GCONV_TEXT_FACTOR)) && (layer->window_y != 0 || layer->window_x != 0))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s has no windows", where, form->name);
+  if (layer->from < 0 || (!(form->text & GCONV_TEXT_NAME) && layer->from != 0))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s takes no output of layer %d", where, form->name, layer->from);
+  return form->check(layer, where);
+}
+
+bool gconv_layer_is_bare(gconv_layer_kind kind) {
+  return !forms[kind]->has_bank && forms[kind]->text == 0;
 }
 
 const char *gconv_layer_bare_names(char *text, size_t size) {
   size_t left = 0, used = 0;
   for (int i = 0; i < KINDS; i++)
-    left += !forms[i]->has_bank;
+    left += gconv_layer_is_bare((gconv_layer_kind)i);
   for (int i = 0; i < KINDS && used < size; i++)
-    if (!forms[i]->has_bank)
+    if (gconv_layer_is_bare((gconv_layer_kind)i))
       used += (size_t)snprintf(text + used, size - used, "%s%s", forms[i]->name,
                                --left > 1  ? ", "
                                : left == 1 ? " or "

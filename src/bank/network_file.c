@@ -78,13 +78,17 @@ const gconv_named_array *gconv_network_extras_find(const gconv_network_extras *e
 
 /* Checks that a layer fits the channels before it. Sizes depend on the image, and are not checked. */
 static gconv_status check_layer(const char *where, gconv_status status, const gconv_network *network, size_t i,
-                                gconv_layer_shape *at) {
+                                gconv_layer_shape *shapes) {
   const gconv_layer *layer = &network->layers[i];
-  const gconv_layer_shape first = {.channels = network->channels};
+  gconv_layer_shape at = shapes[i];
+  if (layer->from < 0 || (size_t)layer->from > i)
+    return gconv_fail(status, "%s: layer %zu takes the output of layer %d, which does not stand before it", where, i + 1,
+                      layer->from);
   if (gconv_layer_form_of(layer->kind)->has_bank != (layer->bank != NULL))
-    return gconv_fail(status, "%s: layer %zu: a convolution needs a bank, and other kinds have none", where, i + 1);
-  const gconv_status followed = gconv_layer_form_of(layer->kind)->follow(layer, &first, at);
-  *at = (gconv_layer_shape){.channels = at->channels};
+    return gconv_fail(status, "%s: layer %zu: %s", where, i + 1,
+                      layer->bank ? "kinds without weights have no bank" : "a kind with weights needs a bank");
+  const gconv_status followed = gconv_layer_form_of(layer->kind)->follow(layer, gconv_layer_other(layer, shapes), &at);
+  shapes[i + 1] = (gconv_layer_shape){.channels = at.channels};
   if (followed == GCONV_OK)
     return GCONV_OK;
   return gconv_fail_in(followed == GCONV_BAD_ARGUMENT ? status : followed, "%s: layer %zu", where, i + 1);
@@ -117,12 +121,15 @@ static gconv_status check_normalisation(const char *where, gconv_status status, 
 }
 
 gconv_status gconv_network_check(const char *where, gconv_status status, const gconv_network *network) {
-  gconv_layer_shape at = {.channels = network->channels};
+  GCONV_FREED gconv_layer_shape *shapes = calloc(network->count + 1, sizeof *shapes);
+  GCONV_NEED_MEMORY(shapes, "no memory for a network");
+  shapes[0].channels = network->channels;
   if ((network->height == 0) != (network->width == 0))
     return gconv_fail(status, "%s: an input of height %d and width %d: both are 0, for any size, or none", where,
                       network->height, network->width);
   for (size_t i = 0; i < network->count; i++)
-    GCONV_TRY(check_layer(where, status, network, i, &at));
+    GCONV_TRY(check_layer(where, status, network, i, shapes));
+  const gconv_layer_shape at = shapes[network->count];
   if (network->class_count > 0 && network->class_count != (size_t)at.channels)
     return gconv_fail(status, "%s: %zu classes, but the last layer has %d outputs", where, network->class_count,
                       at.channels);
@@ -158,8 +165,7 @@ static gconv_status read_layer(gconv_bank_file *file, size_t i, gconv_bank *bank
   snprintf(weight, sizeof weight, "l%zu.weight", i);
   snprintf(bias, sizeof bias, "l%zu.bias", i);
   if (!gconv_safetensors_find(file, weight, &index))
-    return gconv_fail(GCONV_BAD_FILE, "%s: layer %zu is a convolution, but there is no tensor '%s'", file->path, i + 1,
-                      weight);
+    return gconv_fail(GCONV_BAD_FILE, "%s: layer %zu has weights, but there is no tensor '%s'", file->path, i + 1, weight);
   const gconv_bank_entry *entry = &file->entries[index];
   if (entry->obstacle)
     return fail_tensor(file, weight, entry->obstacle);

@@ -75,7 +75,7 @@ static bool take_step(const char *word, gconv_net_item *item) {
   if (nothing || strcmp(word, "flatten") == 0)
     return add_step(item, (gconv_net_step){.does = nothing ? GCONV_NET_NOTHING : GCONV_NET_FLATTEN});
   for (int kind = 0; (name = gconv_layer_kind_name((gconv_layer_kind)kind)); kind++)
-    if (strcmp(word, name) == 0 && !gconv_layer_form_of((gconv_layer_kind)kind)->has_bank) {
+    if (strcmp(word, name) == 0 && gconv_layer_is_bare((gconv_layer_kind)kind)) {
       item->weights = false;
       return add_step(item, (gconv_net_step){.does = GCONV_NET_LAYER, .kind = (gconv_layer_kind)kind});
     }

@@ -18,16 +18,26 @@ enum { MOST_BYTES = INT32_MAX };                /* the most bytes of a message, 
 
 /* ---- Layers ---- */
 
-/* Changes *at from the shape before a layer to the shape behind it. Unlike follow(), it knows sizes behind convolutions. */
-static gconv_status follow(const gconv_network *network, size_t i, gconv_layer_shape *at) {
-  const gconv_layer *layer = &network->layers[i];
-  const gconv_layer_shape in = *at, first = {network->channels, in.height, in.width, false};
-  GCONV_TRY(gconv_layer_form_of(layer->kind)->follow(layer, &first, at));
-  if (layer->kind == GCONV_LAYER_CONV) {
-    at->height = gconv_conv_outputs(layer, in.height, false);
-    at->width = gconv_conv_outputs(layer, in.width, true);
+/* Finds the shapes of all outputs. Unlike follow(), it knows sizes behind convolutions. The network was checked: what its
+ * layers do to sizes that are not known fits. */
+static gconv_status find_shapes(gconv_onnx_writer *w) {
+  const gconv_network *network = w->network;
+  w->shapes = calloc(network->count + 1, sizeof *w->shapes);
+  GCONV_NEED_MEMORY(w->shapes, "no memory for an ONNX model");
+  w->shapes[0] = (gconv_layer_shape){network->channels, network->height, network->width, false};
+  for (size_t i = 0; i < network->count; i++) {
+    const gconv_layer *layer = &network->layers[i];
+    const gconv_layer_shape in = w->shapes[i];
+    gconv_layer_shape other = *gconv_layer_other(layer, w->shapes), *at = &w->shapes[i + 1];
+    other.height = in.height, other.width = in.width;
+    *at = in;
+    GCONV_TRY(gconv_layer_form_of(layer->kind)->follow(layer, &other, at));
+    if (layer->kind == GCONV_LAYER_CONV) {
+      at->height = gconv_conv_outputs(layer, in.height, false);
+      at->width = gconv_conv_outputs(layer, in.width, true);
+    }
+    at->moved = false;
   }
-  at->moved = false; /* the network was checked: what it does to sizes that are not known fits */
   return GCONV_OK;
 }
 
@@ -35,28 +45,27 @@ static gconv_status follow(const gconv_network *network, size_t i, gconv_layer_s
 static bool takes_rows(const gconv_network *network, const gconv_layer *layer, const gconv_layer_shape *in) {
   const gconv_bank *bank = layer->bank;
   const bool one_pixel = in->height == 1 && in->width == 1;
+  if (layer->kind == GCONV_LAYER_RESIDUAL)
+    return one_pixel && network->height == 1 && network->width == 1;
   if (layer->kind != GCONV_LAYER_CONV)
-    return layer->kind == GCONV_LAYER_RESIDUAL && one_pixel && network->height == 1 && network->width == 1;
+    return one_pixel && layer->kind == GCONV_LAYER_PRELU;
   return in->height == bank->rows && in->width == bank->columns && bank->channels == in->channels &&
          layer->border == GCONV_BORDER_ZERO && gconv_conv_outputs(layer, in->height, false) == 1 &&
          gconv_conv_outputs(layer, in->width, true) == 1 && gconv_conv_pad(layer, in->height, false) == 0 &&
          gconv_conv_pad(layer, in->width, true) == 0;
 }
 
-/* Returns the number of the first layer of those at the end that have rows. Residuals add the input of the network, which is
- * a row only if all layers have rows. */
-static gconv_status find_tail(const gconv_network *network, size_t *tail) {
-  gconv_layer_shape at = {network->channels, network->height, network->width, false};
-  *tail = 0;
-  for (size_t i = 0; i < network->count; i++) {
-    if (!takes_rows(network, &network->layers[i], &at))
-      *tail = i + 1;
-    GCONV_TRY(follow(network, i, &at));
-  }
-  for (size_t i = network->count; *tail > 0 && i > *tail; i--)
+/* Finds the first layer of those at the end that have rows. Residuals add the input of the network, which is a row only if
+ * all layers have rows. */
+static void find_tail(gconv_onnx_writer *w) {
+  const gconv_network *network = w->network;
+  w->tail = 0;
+  for (size_t i = 0; i < network->count; i++)
+    if (!takes_rows(network, &network->layers[i], &w->shapes[i]))
+      w->tail = i + 1;
+  for (size_t i = network->count; w->tail > 0 && i > w->tail; i--)
     if (network->layers[i - 1].kind == GCONV_LAYER_RESIDUAL)
-      *tail = i;
-  return GCONV_OK;
+      w->tail = i;
 }
 
 /* Subtracts the means and divides by the standard deviations, as a run does before the first layer. */
@@ -85,7 +94,6 @@ static gconv_status put_layers(gconv_onnx_writer *w) {
     const gconv_status status = gconv_layer_form_of(layer->kind)->export(w, layer);
     if (status != GCONV_OK)
       return gconv_fail_in(status, "layer %zu", w->layer + 1);
-    GCONV_TRY(follow(network, w->layer, &w->shape));
     memcpy(w->outputs[w->layer], w->at, sizeof w->at);
   }
   return GCONV_OK;
@@ -116,12 +124,12 @@ static void put_value(gconv_onnx_writer *w, uint32_t field, const char *name, co
 
 static gconv_status put_graph(gconv_onnx_writer *w) {
   const gconv_network *network = w->network;
-  GCONV_TRY(find_tail(network, &w->tail));
+  GCONV_TRY(find_shapes(w));
+  find_tail(w);
   w->outputs = calloc(network->count + 1, sizeof *w->outputs);
   GCONV_NEED_MEMORY(w->outputs, "no memory for an ONNX model");
-  w->shape = (gconv_layer_shape){network->channels, network->height, network->width, false};
   gconv_message_put_text(&w->graph, GRAPH_NAME, "gconv");
-  put_value(w, GRAPH_INPUT, "input", &w->shape, w->tail == 0);
+  put_value(w, GRAPH_INPUT, "input", &w->shapes[0], w->tail == 0);
   snprintf(w->at, sizeof w->at, "input");
   put_normalisation(w);
   memcpy(w->first, w->at, sizeof w->at);
@@ -132,7 +140,7 @@ static gconv_status put_graph(gconv_onnx_writer *w) {
     row = true;
   }
   gconv_onnx_end_node(w, "output");
-  put_value(w, GRAPH_OUTPUT, "output", &w->shape, row);
+  put_value(w, GRAPH_OUTPUT, "output", &w->shapes[network->count], row);
   return GCONV_OK;
 }
 
@@ -174,6 +182,7 @@ gconv_status gconv_network_to_onnx(const gconv_network *network, uint8_t **bytes
   free(w.graph.bytes);
   free(w.node.bytes);
   free(w.outputs);
+  free(w.shapes);
   if (status != GCONV_OK) {
     free(model.bytes);
     return status;

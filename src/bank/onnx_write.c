@@ -108,6 +108,12 @@ void gconv_onnx_put_attribute_text(gconv_onnx_writer *w, const char *name, const
   gconv_message_put_message(&w->node, NODE_ATTRIBUTE, &attribute);
 }
 
+void gconv_onnx_put_window(gconv_onnx_writer *w, const gconv_layer *layer, const char *operator) {
+  gconv_onnx_put_node(w, operator);
+  gconv_onnx_put_attribute_integers(w, "kernel_shape", 2, (int64_t[]){layer->window_y, layer->window_x});
+  gconv_onnx_put_attribute_integers(w, "strides", 2, (int64_t[]){layer->stride_y, layer->stride_x});
+}
+
 /* ---- What there is ---- */
 
 bool gconv_onnx_has_rows(const gconv_onnx_writer *w) {

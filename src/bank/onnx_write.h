@@ -20,7 +20,7 @@ typedef struct gconv_onnx_writer {
   char at[GCONV_ONNX_NAME_BYTES];         /* the output of the last node */
   char first[GCONV_ONNX_NAME_BYTES];      /* what the first layer takes */
   char (*outputs)[GCONV_ONNX_NAME_BYTES]; /* owned: the output of each layer */
-  gconv_layer_shape shape;                /* shape of the input of the layer at work, then of its output */
+  gconv_layer_shape *shapes;              /* owned: of the input of the network, and of the output of each layer */
   size_t tail;                            /* from this layer on, tensors are rows, N x features */
   uint64_t opset;                         /* the least that all nodes need */
 } gconv_onnx_writer;
@@ -41,6 +41,9 @@ void gconv_onnx_put_attribute_float(gconv_onnx_writer *writer, const char *name,
 void gconv_onnx_put_attribute_integer(gconv_onnx_writer *writer, const char *name, int64_t value);
 void gconv_onnx_put_attribute_integers(gconv_onnx_writer *writer, const char *name, size_t count, const int64_t *values);
 void gconv_onnx_put_attribute_text(gconv_onnx_writer *writer, const char *name, const char *value);
+
+/* Adds the node of a pool. */
+void gconv_onnx_put_window(gconv_onnx_writer *writer, const gconv_layer *layer, const char *operator);
 
 /* True if tensors of the layer at work are rows, N x features. */
 bool gconv_onnx_has_rows(const gconv_onnx_writer *writer);

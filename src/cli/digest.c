@@ -47,6 +47,8 @@ static void add_network(uint64_t *hash, const gconv_network *network) {
     add_text(hash, "layer %d %d %d %d %d %d %d %d %d %d %d %d %d %a", (int)layer->kind, (int)layer->padding, layer->pad_top,
              layer->pad_left, layer->pad_bottom, layer->pad_right, layer->stride_y, layer->stride_x, layer->dilation_y,
              layer->dilation_x, layer->groups, layer->flip, (int)layer->activation, (double)layer->slope);
+    if (layer->window_y > 0 || layer->from > 0)
+      add_text(hash, "window %d %d from %d", layer->window_y, layer->window_x, layer->from);
     if (layer->bank)
       add_bank(hash, layer->bank);
   }

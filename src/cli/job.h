@@ -102,6 +102,14 @@ static inline bool gconv_job_is_network(const gconv_network *stage) {
   return stage->layers || stage->graph;
 }
 
+/* Whether a network runs as a graph of nodes: it is one, or has layers of kinds from maxpool on. */
+static inline bool gconv_job_is_graph(const gconv_network *network) {
+  bool is = network->graph;
+  for (size_t i = 0; i < network->count; i++)
+    is = is || network->layers[i].kind >= GCONV_LAYER_MAXPOOL;
+  return is;
+}
+
 /* Returns how many channels a network makes of an image. */
 int32_t gconv_job_count_channels(const gconv_network *network);
 

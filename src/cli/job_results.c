@@ -88,7 +88,7 @@ static gconv_status make_network_labels(const gconv_main_job *job, bool each, gc
   for (size_t i = 0; network && i < network->count; i++)
     if (network->layers[i].bank)
       outputs.filters = network->layers[i].bank->filters;
-  if (network && network->graph)
+  if (network && gconv_job_is_graph(network))
     outputs.filters = gconv_job_count_channels(network);
   outputs.names = network && network->class_count == (size_t)outputs.filters ? network->classes : NULL;
   if (job->svm) {

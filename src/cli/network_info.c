@@ -4,6 +4,7 @@
 #include "base/lists.h"
 #include "base/printable.h"
 #include "cli/bank.h"
+#include "cli/job.h"
 #include "gconv_learn.h"
 
 #include <inttypes.h>
@@ -74,17 +75,23 @@ static const char *name_loss(gconv_loss loss) {
 
 /* ---- Graphs ---- */
 
+/* Prints the nodes of a graph with their shapes. */
+static gconv_status print_nodes(const char *path, const drawn *d) {
+  char *text = NULL;
+  const gconv_status status = d->plan ? gconv_plan_explain(d->plan, &text) : GCONV_OK;
+  if (text) {
+    gconv_print(stdout, "%s: a graph of nodes; for an image of %d x %d:\n", path, d->width, d->height);
+    fputs(text, stdout);
+  }
+  free(text);
+  return status;
+}
+
 gconv_status gconv_graph_print(const char *path) {
   drawn d = {0};
-  char *text = NULL;
   gconv_status status = begin(path, &d);
-  if (status == GCONV_OK && d.network.graph && d.plan)
-    status = gconv_plan_explain(d.plan, &text);
-  if (text)
-    gconv_print(stdout, "%s: a graph of nodes; for an image of %d x %d:\n", path, d.width, d.height);
-  if (text)
-    fputs(text, stdout);
-  free(text);
+  if (status == GCONV_OK && d.network.graph)
+    status = print_nodes(path, &d);
   end(&d);
   return status;
 }
@@ -99,6 +106,11 @@ static void print_activation(const gconv_layer *layer, char text[TEXT_BYTES]) {
   snprintf(text, TEXT_BYTES, sloped ? "%s %.6g" : "%s", name, (double)layer->slope);
 }
 
+/* Returns what the plan knows of a layer; NULL: nothing, as the network runs as a graph. */
+static const gconv_layer_info *info_of(const drawn *d, size_t i) {
+  return gconv_job_is_graph(&d->network) ? NULL : gconv_plan_layer_info(d->plan, i);
+}
+
 /* Prints how the layer is applied, where it is not the default. */
 static void print_geometry(const gconv_layer *layer) {
   static const char *const paddings[] = {"", "", "valid", "full", "padded", "same_upper", "same_lower"};
@@ -108,6 +120,10 @@ static void print_geometry(const gconv_layer *layer) {
     printf(" dilation %d,%d", layer->dilation_y, layer->dilation_x);
   if (layer->groups > 1)
     printf(" groups %d", layer->groups);
+  if (layer->window_y > 0)
+    printf(layer->kind == GCONV_LAYER_SHUFFLE ? " by %d" : " windows %d x %d", layer->window_y, layer->window_x);
+  if (layer->from > 0)
+    printf(" from layer %d", layer->from);
   if (paddings[layer->padding][0])
     printf(" %s", paddings[layer->padding]);
   if (layer->border == GCONV_BORDER_CONSTANT)
@@ -118,7 +134,7 @@ static void print_geometry(const gconv_layer *layer) {
 
 static void print_layer(const drawn *d, size_t i) {
   const gconv_layer *layer = &d->network.layers[i];
-  const gconv_layer_info *info = gconv_plan_layer_info(d->plan, i);
+  const gconv_layer_info *info = info_of(d, i);
   char weights[TEXT_BYTES] = "", in[TEXT_BYTES] = "?", out[TEXT_BYTES] = "?", activation[TEXT_BYTES];
   if (layer->bank)
     snprintf(weights, sizeof weights, "%d x %d x %d x %d", layer->bank->filters, layer->bank->channels, layer->bank->rows,
@@ -189,6 +205,8 @@ gconv_status gconv_network_print(const char *path) {
   gconv_status status = begin(path, &d);
   if (status == GCONV_OK)
     print_network(path, &d);
+  if (status == GCONV_OK && gconv_job_is_graph(&d.network))
+    status = print_nodes(path, &d);
   end(&d);
   return status;
 }
@@ -197,7 +215,7 @@ gconv_status gconv_network_print(const char *path) {
 
 static json_t *describe_layer(const drawn *d, size_t i) {
   const gconv_layer *layer = &d->network.layers[i];
-  const gconv_layer_info *info = gconv_plan_layer_info(d->plan, i);
+  const gconv_layer_info *info = info_of(d, i);
   json_t *object =
       json_pack("{s:s, s:I}", "kind", name_kind(layer, info), "parameters", (json_int_t)count_parameters(layer->bank));
   if (layer->bank) {

@@ -188,7 +188,7 @@ static gconv_network_makes find_makes(const gconv_network *network) {
   if (result.height == 1 && result.width == 1 && (like.height > 1 || like.width > 1))
     return GCONV_MAKES_NUMBERS;
   const bool same_size = result.height == like.height && result.width == like.width;
-  if (result.channels == like.channels && (same_size || network->graph))
+  if (result.channels == like.channels && (same_size || gconv_job_is_graph(network)))
     return GCONV_MAKES_IMAGES;
   return GCONV_MAKES_MAPS;
 }

@@ -18,6 +18,7 @@ typedef struct picture_set {
   size_t *classes; /* owned: the class of each image; NULL: no classes */
   size_t *ends;    /* owned, with patches: for each image, the number of its last case + 1; NULL: an image is a case */
   int32_t patch;
+  int32_t scale; /* targets are so many times as high and wide as inputs */
   bool augment;
   uint64_t seed;
 } picture_set;
@@ -59,6 +60,13 @@ static gconv_crop choose_crop(const picture_set *set, uint64_t epoch, size_t ind
   return crop;
 }
 
+/* Returns the part of a target that belongs to a part of an input. */
+static gconv_crop enlarged(gconv_crop crop, int32_t scale) {
+  crop.y *= scale, crop.x *= scale;
+  crop.height *= scale, crop.width *= scale;
+  return crop;
+}
+
 static gconv_status read_pictures(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
                                   float *inputs, float *targets) {
   const picture_set *set = (const picture_set *)dataset;
@@ -70,7 +78,7 @@ static gconv_status read_pictures(const gconv_dataset *dataset, uint64_t epoch, 
     if (targets && set->classes)
       targets[i] = (float)set->classes[index];
     else if (targets && outputs > 0)
-      GCONV_TRY(gconv_pictures_get(&set->targets, index, crop, targets + i * outputs));
+      GCONV_TRY(gconv_pictures_get(&set->targets, index, enlarged(crop, set->scale), targets + i * outputs));
   }
   return GCONV_OK;
 }
@@ -109,7 +117,8 @@ static gconv_status make_set(const gconv_dataset_options *options, const gconv_d
                              picture_set **made) {
   picture_set *set;
   GCONV_NEW(set, 1, "no memory for a data set");
-  *set = (picture_set){.base.type = type, .patch = options->patch, .augment = options->augment, .seed = options->seed};
+  *set = (picture_set){
+      .base.type = type, .patch = options->patch, .scale = 1, .augment = options->augment, .seed = options->seed};
   *made = set;
   *dataset = &set->base;
   GCONV_TRY(gconv_pictures_begin(&set->inputs, options->gray, gconv_dataset_part(options)));
@@ -221,7 +230,7 @@ static gconv_status open_pairs(picture_set *set, const gconv_dataset_options *op
   bool targets = !options->unlabelled;
   if (targets) {
     GCONV_TRY(gconv_pictures_add(&set->targets, options->targets, NULL));
-    GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->targets, options->targets));
+    GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->targets, options->targets, &set->scale));
     GCONV_TRY(gconv_pictures_finish(&set->targets));
   }
   GCONV_TRY(gconv_pictures_finish(&set->inputs));
@@ -231,9 +240,9 @@ static gconv_status open_pairs(picture_set *set, const gconv_dataset_options *op
   gconv_dataset_info *info = &set->base.info;
   if (targets) {
     info->target_channels = set->targets.channels;
-    info->target_height = info->height;
-    info->target_width = info->width;
-    info->outputs = (size_t)info->target_channels * (size_t)info->height * (size_t)info->width;
+    info->target_height = info->height * set->scale;
+    info->target_width = info->width * set->scale;
+    info->outputs = (size_t)info->target_channels * (size_t)info->target_height * (size_t)info->target_width;
   }
   return GCONV_OK;
 }

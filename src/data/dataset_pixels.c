@@ -332,7 +332,7 @@ static gconv_status find_images(pixel_set *set, const gconv_dataset_options *opt
                       options->inputs);
   GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, NULL));
   GCONV_TRY(gconv_pictures_add(&set->masks, options->targets, NULL));
-  GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->masks, options->targets));
+  GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->masks, options->targets, NULL));
   GCONV_TRY(gconv_pictures_finish(&set->inputs));
   if (set->inputs.channels != 1 && set->inputs.channels != 3)
     return gconv_fail(GCONV_BAD_FILE, "%s: has %d channels: images whose pixels are classified are grey or RGB",

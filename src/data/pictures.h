@@ -39,9 +39,10 @@ gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size
 gconv_status gconv_pictures_finish(gconv_pictures *pictures);
 
 /* Makes pairs of images with the same name (without extension): orders both lists alike. inputs_path and targets_path are
- * their folders or files. Two files may have any names. GCONV_BAD_FILE unless each image has a partner, of the same size. */
+ * their folders or files. Two files may have any names. GCONV_BAD_FILE unless each image has a partner, of the same size or,
+ * if `scale` is not NULL, *scale times as high and wide, the same number for all pairs. */
 gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
-                                 const char *targets_path);
+                                 const char *targets_path, int32_t *scale);
 
 /* GCONV_BAD_FILE unless all images have the same size. If `patch` > 0, each must be at least `patch` high and wide
  * instead. */

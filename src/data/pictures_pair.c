@@ -58,17 +58,29 @@ static gconv_status pair_names(gconv_pictures *inputs, const char *inputs_path, 
   return order_targets(inputs, inputs_path, targets, targets_path, partners, count);
 }
 
+/* Fails unless the target of a pair is `scale` times as high and wide as the input. */
+static gconv_status check_sizes(const gconv_picture *input, const gconv_picture *target, int32_t scale, bool may_scale) {
+  if ((int64_t)input->height * scale == target->height && (int64_t)input->width * scale == target->width)
+    return GCONV_OK;
+  char times[80] = "";
+  if (scale > 1)
+    snprintf(times, sizeof times, ", here %d times as many, as those of the first pair", scale);
+  return gconv_fail(GCONV_BAD_FILE, "%s has %d x %d pixels, and %s %d x %d: the images of a pair must have one size%s%s",
+                    input->path, (int)input->width, (int)input->height, target->path, (int)target->width,
+                    (int)target->height, may_scale ? ", or the wanted one N times as many rows and columns" : "", times);
+}
+
 gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
-                                 const char *targets_path) {
+                                 const char *targets_path, int32_t *scale) {
   qsort(inputs->items, inputs->count, sizeof *inputs->items, compare_pictures);
   if (gconv_is_folder(inputs_path) || gconv_is_folder(targets_path)) /* two files may have any names */
     GCONV_TRY(pair_names(inputs, inputs_path, targets, targets_path));
-  for (size_t i = 0; i < inputs->count; i++) {
-    const gconv_picture *input = &inputs->items[i], *target = &targets->items[i];
-    if (input->height != target->height || input->width != target->width)
-      return gconv_fail(GCONV_BAD_FILE, "%s has %d x %d pixels, and %s %d x %d: the images of a pair must have one size",
-                        input->path, (int)input->width, (int)input->height, target->path, (int)target->width,
-                        (int)target->height);
-  }
+  int32_t times = 1;
+  if (scale && inputs->count > 0 && targets->items[0].height >= inputs->items[0].height)
+    times = targets->items[0].height / inputs->items[0].height;
+  for (size_t i = 0; i < inputs->count; i++)
+    GCONV_TRY(check_sizes(&inputs->items[i], &targets->items[i], times, scale != NULL));
+  if (scale)
+    *scale = times;
   return GCONV_OK;
 }

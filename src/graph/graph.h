@@ -48,6 +48,8 @@ typedef struct gconv_graph {
 gconv_status gconv_graph_read(gconv_bank_file *file, gconv_graph **graph);
 /* Puts the file and the node before the last error, which is the end of a sentence. Returns the status. */
 gconv_status gconv_graph_fail_node(const gconv_graph *graph, const gconv_graph_node *node, gconv_status status);
+/* Makes the graph of a network of layers, as it would be in an ONNX model, without the network's mean and std (import.c). */
+gconv_status gconv_graph_of_network(const gconv_network *network, gconv_graph **graph);
 /* Frees the graph. NULL is allowed. */
 void gconv_graph_free(gconv_graph *graph);
 

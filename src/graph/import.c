@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes networks of models that other programs wrote: chains of layers where they are that, else graphs. */
 #include "bank/network_file.h"
+#include "bank/onnx_write.h"
 #include "base/arguments.h"
 #include "base/checksum.h"
 #include "base/memory.h"
@@ -54,6 +55,20 @@ static gconv_status read_graph(gconv_bank_file *file, gconv_network *network) {
   GCONV_TRY(gconv_graph_read(file, &network->graph));
   GCONV_TRY(take_input(file->path, network));
   return digest(file, network->graph, &network->graph_digest);
+}
+
+gconv_status gconv_graph_of_network(const gconv_network *network, gconv_graph **graph) {
+  gconv_network layers = *network; /* what normalises images is no part of the graph */
+  layers.mean_count = layers.std_count = 0;
+  gconv_bank_file *file = NULL;
+  uint8_t *bytes = NULL;
+  size_t size = 0;
+  GCONV_TRY(gconv_network_to_onnx(&layers, &bytes, &size));
+  gconv_status status = gconv_bank_file_open_bytes("the network", bytes, size, gconv_bank_syntax_onnx.name, &file);
+  GCONV_THEN(status, gconv_graph_read(file, graph));
+  gconv_bank_file_close(file);
+  free(bytes);
+  return status;
 }
 
 /* Reads a model that is no chain of layers, as the last error says. */

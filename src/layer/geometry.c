@@ -150,6 +150,10 @@ static bool is_too_large(int32_t images, int32_t channels, int32_t height, int32
   return gconv_checked_product(5, factors) > PTRDIFF_MAX;
 }
 
+static float slope_of(const gconv_layer *layer) {
+  return layer->activation == GCONV_ACTIVATION_SIGMOID && layer->slope == 0 ? 1 : layer->slope;
+}
+
 gconv_status gconv_layer_resolve_bare(const gconv_layer *layer, const char *where, const gconv_layer_input *in,
                                       gconv_step *step) {
   gconv_layer_shape at = in->shape;
@@ -162,15 +166,21 @@ gconv_status gconv_layer_resolve_bare(const gconv_layer *layer, const char *wher
                                         .height = in->shape.height,
                                         .width = in->shape.width,
                                         .filters = at.channels,
-                                        .rows = 1,
-                                        .columns = 1,
+                                        .rows = layer->bank           ? layer->bank->rows
+                                                : layer->window_y > 0 ? layer->window_y
+                                                                      : 1,
+                                        .columns = layer->bank           ? layer->bank->columns
+                                                   : layer->window_x > 0 ? layer->window_x
+                                                                         : 1,
                                         .groups = in->shape.channels,
-                                        .stride_y = 1,
-                                        .stride_x = 1,
+                                        .stride_y = layer->stride_y > 0 ? layer->stride_y : 1,
+                                        .stride_x = layer->stride_x > 0 ? layer->stride_x : 1,
                                         .dilation_y = 1,
                                         .dilation_x = 1,
                                         .out_height = at.height,
-                                        .out_width = at.width};
+                                        .out_width = at.width,
+                                        .activation = layer->activation,
+                                        .slope = slope_of(layer)};
   return GCONV_OK;
 }
 
@@ -199,7 +209,7 @@ gconv_status gconv_layer_resolve_conv(const gconv_layer *layer, const char *wher
   problem->filters = bank->filters;
   step->softmax = layer->activation == GCONV_ACTIVATION_SOFTMAX;
   problem->activation = step->softmax ? GCONV_ACTIVATION_NONE : layer->activation;
-  problem->slope = layer->activation == GCONV_ACTIVATION_SIGMOID && layer->slope == 0 ? 1 : layer->slope;
+  problem->slope = slope_of(layer);
   GCONV_TRY(resolve_axes(layer, where, problem));
   if (is_too_large(images, channels, height, width) ||
       is_too_large(images, step->out_channels, problem->out_height, problem->out_width) ||

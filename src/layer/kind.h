@@ -34,6 +34,15 @@ typedef struct gconv_verified_layer {
   gconv_field *out;
 } gconv_verified_layer;
 
+/* ---- Training ---- */
+
+/* A layer and its inputs, of one case. */
+typedef struct gconv_layer_case {
+  const gconv_layer_problem *problem; /* rows, columns and strides are those of windows, too */
+  const float *parameters;            /* of the layer, as kernels/learn_problem.h has them */
+  const float *x, *other;             /* its input; what it takes besides, or NULL */
+} gconv_layer_case;
+
 /* ---- The records ---- */
 
 /* Whether some rows of an output can be made of some rows of the input. */
@@ -60,12 +69,23 @@ typedef struct gconv_layer_work {
   void (*forward)(const gconv_layer_planes *planes, size_t plane);
   void (*backward)(const gconv_layer_problem *problem, const float *dz, float *dx);
   const gconv_layer_gpu *gpu;
+  /* Kinds that run in graphs alone (src/graph): a run is a graph's. They have learn() and teach() for training, or training
+   * has products of its own for them. learn() makes the output y of one case. teach() makes dx, adds to `dother`, unless
+   * that is NULL, and sets the gradient of the parameters, from dz, the gradient of y. */
+  bool in_graphs;
+  void (*learn)(const gconv_layer_case *at, float *y);
+  void (*teach)(const gconv_layer_case *at, const float *dz, float *dx, float *dother, float *gradient);
 } gconv_layer_work;
 
 /* Defines the record of a kind, with all fields in this order. */
 #define GCONV_LAYER_WORK(name, by_algorithms, needs_input, resolve, rows, explain, verify, forward, backward, gpu)          \
-  const gconv_layer_work gconv_layer_work_##name = {by_algorithms, needs_input, resolve,  rows, explain,                    \
-                                                    verify,        forward,     backward, gpu}
+  const gconv_layer_work gconv_layer_work_##name = {by_algorithms, needs_input, resolve, rows,  explain, verify,            \
+                                                    forward,       backward,    gpu,     false, NULL,    NULL}
+
+/* Defines the record of a kind that runs in graphs alone, and is trained on the CPU. */
+#define GCONV_LAYER_OF_GRAPHS(name, learns, teaches)                                                                        \
+  const gconv_layer_work gconv_layer_work_##name = {                                                                        \
+      .resolve = gconv_layer_resolve_bare, .in_graphs = true, .learn = learns, .teach = teaches}
 
 /* Values in place of a function or of `gpu`: algorithms do this, or the kind cannot do it. Then an error names the kind. */
 #define GCONV_BY_ALGORITHMS NULL

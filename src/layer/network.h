@@ -60,7 +60,8 @@ typedef struct gconv_network_operation {
   gconv_operation base;
   gconv_layer *layers; /* owned, with the names of algorithms */
   size_t count;
-  const gconv_graph *graph;      /* a network without layers; else NULL. It belongs to the caller */
+  const gconv_graph *graph;      /* what runs in place of layers; else NULL. It belongs to the caller, or is own_graph */
+  gconv_graph *own_graph;        /* owned: of layers that run as a graph, or NULL */
   int32_t graph_outputs;         /* channels of what the graph makes */
   int32_t channels;              /* for images that a gconv_network was made for; 0: as the first layer says */
   int32_t height, width;         /* for images that a gconv_network was made for; 0: any size */

@@ -22,6 +22,7 @@ static void free_operation(gconv_operation *base) {
   for (size_t i = 0; operation->layers && i < operation->count; i++)
     free((char *)operation->layers[i].algorithm); /* copies of its own, as all below */
   free(operation->layers);
+  gconv_graph_free(operation->own_graph);
   free((float *)operation->options.mean);
   free((float *)operation->options.std);
   free((uint16_t *)operation->options.class_values);
@@ -174,15 +175,27 @@ static gconv_status check(const gconv_layer *layers, size_t count, const gconv_n
   return check_options(options);
 }
 
+/* Returns the number of the first layer that runs in graphs alone; `count` if there is none. */
+static size_t find_in_graphs(const gconv_layer *layers, size_t count) {
+  size_t i = 0;
+  while (i < count && !gconv_layer_work_of(layers[i].kind)->in_graphs)
+    i++;
+  return i;
+}
+
 /* Sets what an operation knows of its network. */
 static gconv_status take_network(const gconv_network *network, gconv_network_operation *operation) {
   operation->channels = network->channels;
   operation->height = network->height;
   operation->width = network->width;
   operation->graph = network->graph;
-  return network->graph ? gconv_graph_find_outputs(network->graph, network->channels, network->height, network->width,
-                                                   &operation->graph_outputs)
-                        : GCONV_OK;
+  if (find_in_graphs(network->layers, network->count) < network->count) {
+    GCONV_TRY(gconv_graph_of_network(network, &operation->own_graph));
+    operation->graph = operation->own_graph;
+  }
+  return operation->graph ? gconv_graph_find_outputs(operation->graph, network->channels, network->height, network->width,
+                                                     &operation->graph_outputs)
+                          : GCONV_OK;
 }
 
 /* network: the network that has the layers; or NULL. */
@@ -191,6 +204,10 @@ static gconv_status make_operation(const gconv_layer *layers, size_t count, cons
   static const gconv_network_options defaults;
   if (!network || !network->graph)
     GCONV_TRY(check(layers, count, options ? options : &defaults));
+  const size_t special = find_in_graphs(layers, count);
+  if (special < count && !network)
+    return gconv_fail(GCONV_UNSUPPORTED, "layer %zu, %s, runs as a part of a gconv_network: gconv_operation_of_network()",
+                      special + 1, gconv_layer_kind_name(layers[special].kind));
   gconv_network_operation *operation = calloc(1, sizeof *operation);
   GCONV_NEED_MEMORY(operation, "no memory for a network");
   bool image = options && options->presentation == GCONV_PRESENT_IMAGE;
@@ -198,7 +215,7 @@ static gconv_status make_operation(const gconv_layer *layers, size_t count, cons
   operation->options = options ? *options : defaults;
   if (operation->options.tone.scale == 0)
     operation->options.tone.scale = 1;
-  gconv_status status = fill(layers, count, operation);
+  gconv_status status = fill(layers, special < count ? 0 : count, operation); /* a graph runs in place of all layers */
   if (status == GCONV_OK && network)
     status = take_network(network, operation);
   if (status != GCONV_OK) {

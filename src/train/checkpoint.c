@@ -296,7 +296,7 @@ static gconv_status take_weights(gconv_trainer *t, const char *path, const gconv
   GCONV_TRY(gconv_learn_net_make(network, info, t->net.loss, &net));
   bool same = net.count == t->net.count && net.parameters == t->net.parameters;
   for (size_t i = 0; same && i < net.count; i++)
-    same = net.layers[i].kind == t->net.layers[i].kind &&
+    same = net.layers[i].kind == t->net.layers[i].kind && net.layers[i].from == t->net.layers[i].from &&
            memcmp(&net.layers[i].problem, &t->net.layers[i].problem, sizeof net.layers[i].problem) == 0;
   if (same)
     return set_arrays(t, path, &net, network, extras, json);

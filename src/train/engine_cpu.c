@@ -24,23 +24,17 @@ static gconv_status prepare_layer(gconv_cpu_engine *e, size_t i) {
   e->largest = larger(e->largest, larger(gconv_learn_in_floats(layer), gconv_learn_out_floats(layer)));
   own->at = e->all;
   own->value = e->values;
-  if (i < e->tail && !layer->parameters)
-    e->values += padded(gconv_learn_in_floats(layer));
-  if (!layer->parameters)
-    return GCONV_OK;
   const gconv_layer_problem *p = &layer->problem;
-  e->work += (double)gconv_learn_out_floats(layer) * (double)gconv_layer_taps(p) * (i > 0 ? 3 : 2);
+  if (layer->parameters)
+    e->work += (double)gconv_learn_out_floats(layer) * (double)gconv_layer_taps(p) * (i > 0 ? 3 : 2);
   if (i < e->tail) {
-    const gconv_learn_layer *before = i > 0 ? &e->net->layers[i - 1] : NULL;
-    GCONV_TRY(
-        gconv_learn_conv_prepare(p, before, before && yields_rows(before), before && yields_zeros(before), &own->conv));
-    e->values += padded(own->conv.input_floats);
-    own->parameters = own->conv.parameters;
-    own->bands = (size_t)gconv_learn_bands(p);
-  } else {
+    own->type = gconv_cpu_type_of(layer);
+    GCONV_TRY(own->type->prepare(e, i));
+  } else if (layer->parameters) {
     GCONV_TRY(gconv_learn_dense_prepare(p, &own->dense));
     e->largest = larger(e->largest, (size_t)own->dense.padded);
     own->parameters = own->dense.parameters;
+    own->weights = own->dense.weights;
   }
   e->all += own->parameters;
   return GCONV_OK;
@@ -48,14 +42,28 @@ static gconv_status prepare_layer(gconv_cpu_engine *e, size_t i) {
 
 static size_t panel_floats(const gconv_cpu_engine *e, size_t i) {
   const gconv_cpu_layer *own = &e->layers[i];
-  return !is_trained(e, i) || i == 0 ? 0
-         : i < e->tail               ? own->conv.panels * (size_t)own->layer->problem.groups
-                                     : (size_t)(own->dense.inputs * own->dense.outputs);
+  if (i < e->tail)
+    return own->type->turns(i, true) ? own->conv.panels * (size_t)own->conv.problem.groups : 0;
+  return !is_trained(e, i) || i == 0 ? 0 : (size_t)(own->dense.inputs * own->dense.outputs);
+}
+
+/* Finds the layers whose outputs are taken by others than the next. */
+static void find_sources(gconv_cpu_engine *e) {
+  for (size_t i = 0; i < e->net->count; i++) {
+    const size_t from = e->net->layers[i].from;
+    gconv_cpu_layer *source = from > 0 ? &e->layers[from - 1] : NULL;
+    if (!source || source->is_source)
+      continue;
+    source->is_source = true;
+    source->skip = e->skips;
+    e->skips += gconv_learn_out_floats(&e->net->layers[from - 1]);
+  }
 }
 
 static gconv_status prepare_layers(gconv_cpu_engine *e) {
   size_t panels = 0;
   GCONV_NEW(e->layers, e->net->count, "no memory for training");
+  find_sources(e);
   for (size_t i = 0; i < e->net->count; i++) {
     if (i == e->tail)
       e->first = e->all;
@@ -77,10 +85,10 @@ static gconv_status prepare_seat(gconv_cpu_engine *e, gconv_cpu_seat *s) {
   const size_t cases = GCONV_LEARN_SLICE;
   for (size_t i = 0; i < e->net->count; i++) {
     const gconv_cpu_layer *own = &e->layers[i];
-    if (i < e->tail && is_trained(e, i)) {
+    if (i < e->tail && own->conv.parameters > 0) {
       workspace = larger(workspace, gconv_learn_conv_workspace(&own->conv));
       if (own->bands > 1)
-        largest_layer = larger(largest_layer, own->parameters);
+        largest_layer = larger(largest_layer, own->conv.parameters);
       bands = larger(bands, own->bands);
     }
     if (i >= e->tail)
@@ -94,6 +102,7 @@ static gconv_status prepare_seat(gconv_cpu_engine *e, gconv_cpu_seat *s) {
   GCONV_TRY(floats_of(e->mixed || e->tail == 0 ? 0 : e->values, &s->values));
   for (int i = 0; i < 2; i++)
     GCONV_TRY(floats_of(padded(gradient), &s->gradients[i]));
+  GCONV_TRY(floats_of(e->skips, &s->skips));
   GCONV_TRY(floats_of(workspace, &s->workspace));
   GCONV_TRY(floats_of(dense ? padded(slice) : 0, &s->slice));
   GCONV_TRY(floats_of(transposed, &s->transposed));
@@ -152,7 +161,7 @@ static gconv_status fill_engine(gconv_cpu_engine *e) {
 }
 
 static void free_seat(gconv_cpu_seat *s) {
-  float *const all[] = {s->values, s->gradients[0], s->gradients[1], s->workspace,
+  float *const all[] = {s->values, s->gradients[0], s->gradients[1], s->skips,  s->workspace,
                         s->slice,  s->transposed,   s->inputs,       s->targets};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     gconv_release(all[i]);
@@ -174,6 +183,7 @@ static void destroy(void *state) {
   for (size_t i = 0; e->layers && i < e->net->count; i++) {
     gconv_learn_conv_free(&e->layers[i].conv);
     gconv_learn_dense_free(&e->layers[i].dense);
+    gconv_release(e->layers[i].turned);
   }
   for (size_t i = 0; e->seat && i < e->seats; i++)
     free_seat(&e->seat[i]);
@@ -212,7 +222,7 @@ static void set(void *state, gconv_learn_array array, const float *values) {
   for (size_t i = 0; i < e->net->count; i++) {
     const gconv_cpu_layer *own = &e->layers[i];
     if (is_trained(e, i) && i < e->tail)
-      gconv_learn_conv_take(&own->conv, values + own->layer->weights, e->arrays[array] + own->at);
+      own->type->take(own, values + own->layer->weights, e->arrays[array] + own->at);
     else if (is_trained(e, i))
       gconv_learn_dense_take(&own->dense, values + own->layer->weights, e->arrays[array] + own->at);
   }
@@ -223,7 +233,7 @@ static void get(const void *state, gconv_learn_array array, float *values) {
   for (size_t i = 0; i < e->net->count; i++) {
     const gconv_cpu_layer *own = &e->layers[i];
     if (is_trained(e, i) && i < e->tail)
-      gconv_learn_conv_give(&own->conv, e->arrays[array] + own->at, values + own->layer->weights);
+      own->type->give(own, e->arrays[array] + own->at, values + own->layer->weights);
     else if (is_trained(e, i))
       gconv_learn_dense_give(&own->dense, e->arrays[array] + own->at, values + own->layer->weights);
   }
@@ -244,19 +254,25 @@ static bool is_finite(const void *state) {
 
 /* ---- Steps ----------------------------------------------------------------------------------------------------------- */
 
+/* Transposes the weights that a pass needs so. */
+static void turn_weights(gconv_cpu_engine *e, bool learns) {
+  for (size_t i = 0; i < e->net->count; i++) {
+    const gconv_cpu_layer *own = &e->layers[i];
+    const float *parameters = e->arrays[GCONV_LEARN_PARAMETERS] + own->at;
+    if (i < e->tail && own->type->turns(i, learns))
+      gconv_learn_conv_transpose(&own->conv, parameters, e->panels + own->panel);
+    else if (i >= e->tail && i > 0 && learns && is_trained(e, i))
+      gconv_learn_dense_transpose(&own->dense, parameters, e->panels + own->panel);
+  }
+}
+
 static gconv_status backward(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
-  gconv_cpu_engine *e = state;
-  for (size_t i = 1; i < e->net->count; i++)
-    if (is_trained(e, i) && i < e->tail)
-      gconv_learn_conv_transpose(&e->layers[i].conv, e->arrays[GCONV_LEARN_PARAMETERS] + e->layers[i].at,
-                                 e->panels + e->layers[i].panel);
-    else if (is_trained(e, i))
-      gconv_learn_dense_transpose(&e->layers[i].dense, e->arrays[GCONV_LEARN_PARAMETERS] + e->layers[i].at,
-                                  e->panels + e->layers[i].panel);
-  return gconv_engine_cpu_pass(e, cases, true, sums);
+  turn_weights(state, true);
+  return gconv_engine_cpu_pass(state, cases, true, sums);
 }
 
 static gconv_status evaluate(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
+  turn_weights(state, false);
   return gconv_engine_cpu_pass(state, cases, false, sums);
 }
 
@@ -266,7 +282,7 @@ static gconv_status update(void *state, const gconv_learn_step *step) {
     const gconv_cpu_layer *own = &e->layers[i];
     if (!is_trained(e, i))
       continue;
-    size_t at = own->at, weights = i < e->tail ? own->conv.weights : own->dense.weights;
+    size_t at = own->at, weights = own->weights;
     for (int part = 0; part < 2; part++) {
       size_t count = part == 0 ? weights : own->parameters - weights;
       gconv_learn_update_range(step, part == 0, count, e->arrays[GCONV_LEARN_GRADIENT] + at,

@@ -25,11 +25,16 @@ enum {
 /* A layer, and the place of its parameters in the arrays of the engine. */
 typedef struct gconv_cpu_layer {
   const gconv_learn_layer *layer;
-  gconv_learn_conv conv;   /* before the tail */
-  gconv_learn_dense dense; /* in the tail */
-  size_t at, parameters;   /* offset and number of its parameters; number 0: no weights */
-  size_t panel;            /* offset of its transposed weights */
-  size_t value;            /* before the tail: offset of its input in the values of a case */
+  const struct gconv_cpu_type *type; /* before the tail */
+  gconv_learn_conv conv;             /* before the tail: of a convolution; of an upconv, the one that it is transposed of */
+  gconv_learn_dense dense;           /* in the tail */
+  size_t at, parameters;             /* offset and number of its parameters; number 0: no weights */
+  size_t weights;                    /* how many of the parameters are weights, not biases */
+  size_t panel;                      /* offset of its transposed weights */
+  float *turned;                     /* owned, of an upconv: room for its weights while they are converted */
+  bool is_source;                    /* a later layer takes its output besides its input */
+  size_t skip;                       /* of a source: offset of the gradient that later layers add to */
+  size_t value;                      /* before the tail: offset of its input in the values of a case */
   size_t bands;
 } gconv_cpu_layer;
 
@@ -37,6 +42,7 @@ typedef struct gconv_cpu_layer {
 typedef struct gconv_cpu_seat {
   float *values;            /* values of a case, before the tail: the inputs of all layers, and the last output */
   float *gradients[2];      /* gradients of the values of a case, or of a slice */
+  float *skips;             /* the gradients of sources of a case */
   float *workspace;         /* workspace of convolutions */
   float *slice;             /* the inputs of all layers of the tail, and the last output */
   float *transposed;        /* the gradient of a slice, transposed */
@@ -55,6 +61,7 @@ typedef struct gconv_cpu_engine {
   float *panels;          /* transposed weights */
   size_t in, out, target; /* floats of a case: of the input, the output, the target */
   size_t values;          /* floats of a case before the tail */
+  size_t skips;           /* floats of the gradients of sources */
   size_t last_value;      /* offset of the last output before the tail in the values of a case */
   size_t features;        /* floats of a case's input of the tail */
   size_t largest;         /* floats of the largest gradient of a case, and of a slice */
@@ -91,7 +98,7 @@ static inline size_t divide_up(size_t a, size_t b) {
 
 /* True if a layer writes its output, and is differentiated, row by row. */
 static inline bool yields_rows(const gconv_learn_layer *layer) {
-  return layer->parameters > 0 && layer->problem.activation != GCONV_ACTIVATION_SOFTMAX;
+  return layer->kind == GCONV_LAYER_CONV && layer->problem.activation != GCONV_ACTIVATION_SOFTMAX;
 }
 
 /* True if about half of the layer's output is 0. */
@@ -116,6 +123,36 @@ static inline size_t task_size(const gconv_cpu_engine *e, size_t count) {
 static inline bool wakes_threads(const gconv_cpu_engine *e, size_t cases) {
   return e->work * (double)cases >= GCONV_CPU_LEAST_WORK;
 }
+
+/* ---- Layers before the tail (layer_cpu.c) ---------------------------------------------------------------------------- */
+
+/* A layer of a case, and where its numbers are. */
+typedef struct gconv_cpu_case {
+  gconv_cpu_engine *e;
+  gconv_cpu_seat *seat;
+  size_t layer;
+  const float *x, *other; /* its input; what it takes besides */
+  const float *input;     /* of the network */
+} gconv_cpu_case;
+
+/* How layers of some kinds are computed before the tail. */
+typedef struct gconv_cpu_type {
+  gconv_status (*prepare)(gconv_cpu_engine *e, size_t i);
+  /* Convert parameters from the layout of gconv_learn_net to the engine's, and back. */
+  void (*take)(const gconv_cpu_layer *own, const float *plain, float *parameters);
+  void (*give)(const gconv_cpu_layer *own, const float *parameters, float *plain);
+  /* True if transposed weights are needed; learns: for a backward pass, too. */
+  bool (*turns)(size_t i, bool learns);
+  /* Makes y, in the layout `output`. */
+  void (*forward)(const gconv_cpu_case *at, float *y, const gconv_learn_layout *output);
+  /* Sets the gradient of the parameters, in `leaf`, from dz, the gradient of the sums. NULL: there are none, or inputs()
+   * does it. */
+  void (*weights)(const gconv_cpu_case *at, const float *dz, float *leaf);
+  /* Makes dx and, if `sums`, makes it the gradient of the sums of the layer before. `dother` is added to, unless NULL. */
+  void (*inputs)(const gconv_cpu_case *at, const float *dz, bool sums, float *dx, float *dother, float *leaf);
+} gconv_cpu_type;
+
+const gconv_cpu_type *gconv_cpu_type_of(const gconv_learn_layer *layer);
 
 /* Runs the cases forward; learns: also backward, and stores the sum of their gradients (pass_cpu.c). */
 gconv_status gconv_engine_cpu_pass(gconv_cpu_engine *e, const gconv_learn_cases *cases, bool learns, gconv_learn_sums *sums);

@@ -30,14 +30,25 @@ static gconv_status check_conv(const gconv_layer *layer, const char *where, int3
   return GCONV_OK;
 }
 
-/* Resolves a layer for one case. in: the problem of the layer before, whose outputs are the inputs; first: the network's
- * input. */
-static gconv_status resolve_layer(const gconv_layer *layer, const char *where, const gconv_layer_shape *first,
+static size_t planes_of(const gconv_bank *bank) {
+  return (size_t)bank->filters * (size_t)bank->channels;
+}
+
+static size_t count_parameters(const gconv_layer *layer) {
+  const gconv_bank *bank = layer->bank;
+  return !bank ? 0
+               : planes_of(bank) * (size_t)bank->rows * (size_t)bank->columns +
+                     (gconv_layer_form_of(layer->kind)->has_biases ? (size_t)bank->filters : 0);
+}
+
+/* Resolves a layer for one case. in: the problem of the layer before, whose outputs are the inputs; other: what the layer
+ * takes besides, or the network's input. */
+static gconv_status resolve_layer(const gconv_layer *layer, const char *where, const gconv_layer_shape *other,
                                   const gconv_layer_problem *in, gconv_learn_layer *result) {
   const gconv_layer_work *work = gconv_layer_work_of(layer->kind);
-  const gconv_layer_input input = {1, {in->filters, in->out_height, in->out_width, false}, *first};
+  const gconv_layer_input input = {1, {in->filters, in->out_height, in->out_width, false}, *other};
   gconv_step step;
-  if (!work->by_algorithms && !work->backward)
+  if (!work->by_algorithms && !work->in_graphs && !work->backward)
     return gconv_fail(GCONV_UNSUPPORTED, "%s, %s, cannot be trained", where, gconv_layer_kind_name(layer->kind));
   GCONV_TRY(work->resolve(layer, where, &input, &step));
   if (work->by_algorithms)
@@ -45,8 +56,8 @@ static gconv_status resolve_layer(const gconv_layer *layer, const char *where, c
   result->kind = layer->kind;
   result->problem = step.problem;
   result->problem.activation = layer->activation;
-  if (work->by_algorithms)
-    result->parameters = (size_t)step.problem.filters * ((size_t)gconv_layer_taps(&step.problem) + 1);
+  result->from = (size_t)layer->from;
+  result->parameters = count_parameters(layer);
   return GCONV_OK;
 }
 
@@ -57,7 +68,10 @@ static gconv_status resolve_layers(const gconv_network *network, const gconv_lay
   for (size_t i = 0; i < network->count; i++) {
     char where[32];
     snprintf(where, sizeof where, "layer %zu", i + 1);
-    GCONV_TRY(resolve_layer(&network->layers[i], where, first, in, &layers[i]));
+    const size_t from = (size_t)network->layers[i].from;
+    const gconv_layer_problem *o = from > 0 && from <= i ? &layers[from - 1].problem : &input;
+    const gconv_layer_shape other = {o->filters, o->out_height, o->out_width, false};
+    GCONV_TRY(resolve_layer(&network->layers[i], where, &other, in, &layers[i]));
     in = &layers[i].problem;
     layers[i].weights = *parameters;
     *parameters += layers[i].parameters;
@@ -91,8 +105,9 @@ static gconv_status check_outputs(const gconv_learn_net *net, const gconv_datase
                  info->target_width != last->out_width))
     return gconv_fail(
         GCONV_BAD_ARGUMENT,
-        "the network's outputs are %d x %d x %d (channels, height, width), but the targets %d x %d x %d: strides "
-        "and \"valid\" make images smaller, and the last layer has a filter for each channel",
+        "the network's outputs are %d x %d x %d (channels, height, width), but the targets %d x %d x %d: strides, pools "
+        "and \"valid\" make images smaller, \"upconv\" and \"shuffle\" larger, and the last layer has a filter for each "
+        "channel",
         last->filters, last->out_height, last->out_width, info->target_channels, info->target_height, info->target_width);
   if (outputs != wanted)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu outputs (%d x %d x %d), but the data have %zu %s", outputs,
@@ -150,14 +165,21 @@ void gconv_learn_net_free(gconv_learn_net *net) {
 
 /* ---- Weights ---- */
 
-static size_t planes_of(const gconv_bank *bank) {
-  return (size_t)bank->filters * (size_t)bank->channels;
+static bool has_biases(const gconv_layer *layer) {
+  return gconv_layer_form_of(layer->kind)->has_biases;
+}
+
+static void take_weights(const gconv_layer *layer, float *weights) {
+  if (has_biases(layer))
+    gconv_layer_copy_weights(layer, weights);
+  else
+    memcpy(weights, layer->bank->weights, count_parameters(layer) * sizeof *weights);
 }
 
 void gconv_learn_net_take(const gconv_learn_net *net, const gconv_network *network, float *parameters) {
   for (size_t i = 0; i < net->count; i++)
     if (network->layers[i].bank)
-      gconv_layer_copy_weights(&network->layers[i], parameters + net->layers[i].weights);
+      take_weights(&network->layers[i], parameters + net->layers[i].weights);
 }
 
 void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, gconv_network *network) {
@@ -168,7 +190,8 @@ void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, g
       continue;
     size_t plane = (size_t)bank->rows * (size_t)bank->columns;
     gconv_layer_copy_planes(from, planes_of(bank), plane, network->layers[i].flip, bank->weights);
-    memcpy(bank->biases, from + planes_of(bank) * plane, (size_t)bank->filters * sizeof *bank->biases);
+    if (has_biases(&network->layers[i]))
+      memcpy(bank->biases, from + planes_of(bank) * plane, (size_t)bank->filters * sizeof *bank->biases);
   }
 }
 
@@ -187,15 +210,19 @@ static bool copy_text(const char *from, char **copy) {
   return copy_bytes(from, from ? strlen(from) + 1 : 0, copy);
 }
 
-static bool copy_bank(const gconv_bank *bank, gconv_bank *copy) {
+/* With biases, all 0 if there are none, if the layer's kind has them. */
+static bool copy_bank(const gconv_layer *layer, gconv_bank *copy) {
+  const gconv_bank *bank = layer->bank;
+  const bool biased = has_biases(layer);
   size_t filters = (size_t)bank->filters, weights = planes_of(bank) * (size_t)bank->rows * (size_t)bank->columns;
   *copy = *bank;
   copy->name = NULL, copy->weights = copy->biases = NULL, copy->names = NULL;
-  copy->biases = calloc(filters, sizeof *copy->biases);
-  if (!copy->biases || !copy_text(bank->name, &copy->name) ||
+  if (biased)
+    copy->biases = calloc(filters, sizeof *copy->biases);
+  if ((biased && !copy->biases) || !copy_text(bank->name, &copy->name) ||
       !copy_bytes(bank->weights, weights * sizeof *bank->weights, &copy->weights))
     return false;
-  if (bank->biases)
+  if (bank->biases && biased)
     memcpy(copy->biases, bank->biases, filters * sizeof *bank->biases);
   if (!bank->names)
     return true;
@@ -219,7 +246,7 @@ static bool copy_layers(const gconv_network *network, gconv_network *copy) {
     if (!network->layers[i].bank)
       continue;
     copy->layers[i].bank = &copy->banks[i];
-    if (!copy_bank(network->layers[i].bank, &copy->banks[i]))
+    if (!copy_bank(&network->layers[i], &copy->banks[i]))
       return false;
   }
   return true;

@@ -32,11 +32,18 @@ static const char *const words[] = {"dense", GCONV_EACH_LAYER_KIND(ROW)};
 #undef ROW
 enum { WORDS = 1 + GCONV_EACH_LAYER_KIND(GCONV_COUNTED) };
 
+/* A name in the text; of length 0: there is none. */
+typedef struct name_of {
+  const char *begin;
+  size_t length;
+} name_of;
+
 /* A layer of the text. */
 typedef struct spec {
   gconv_layer_kind kind;
   bool dense;
   const char *begin, *end; /* in the text */
+  name_of own, other;      /* what "as" calls its output; the earlier output that it takes */
   int32_t filters, rows, columns, stride, dilation, groups;
   bool valid;
   gconv_activation activation;
@@ -180,27 +187,83 @@ static gconv_status read_option(reader *r, int option, spec *s) {
   }
 }
 
-/* Reads the words after the sizes, in any order, each once. */
-static gconv_status read_words(reader *r, spec *s) {
+static bool is_name(const char *begin, const char *end) {
+  bool good = begin < end && (isalpha((unsigned char)*begin) || *begin == '_');
+  for (const char *c = begin; c < end; c++)
+    good = good && (isalnum((unsigned char)*c) || *c == '_');
+  return good;
+}
+
+/* Reads the name of an output. */
+static gconv_status read_name(reader *r, name_of *name) {
+  skip_spaces(r);
+  const char *end = end_of_word(r);
+  if (!is_name(r->at, end))
+    return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r),
+                   "here is a name for the output of a layer, of letters, digits and _, such as: conv 16 3x3 relu as a");
+  *name = (name_of){r->at, (size_t)(end - r->at)};
+  r->at = end;
+  return GCONV_OK;
+}
+
+/* Reads "as NAME" at the end of a layer, if it is there. */
+static gconv_status read_as(reader *r, spec *s) {
+  skip_spaces(r);
+  const char *end = end_of_word(r);
+  if (!is_word(r->at, end, "as"))
+    return GCONV_OK;
+  r->at = end;
+  return read_name(r, &s->own);
+}
+
+/* Reads what stands behind the name of a layer, but words. */
+static gconv_status read_arguments(reader *r, spec *s, unsigned text) {
+  if (text & GCONV_TEXT_FILTERS)
+    GCONV_TRY(read_count(r, s->dense ? "the number of outputs of a dense layer" : "the number of filters of a convolution",
+                         &s->filters));
+  if ((text & GCONV_TEXT_SIZE) && !s->dense)
+    GCONV_TRY(read_size(r, s));
+  if (text & GCONV_TEXT_WINDOW) {
+    s->stride = 0;
+    GCONV_TRY(read_size(r, s));
+  }
+  if (text & GCONV_TEXT_FACTOR) {
+    GCONV_TRY(read_count(r, "by how much shuffle enlarges", &s->rows));
+    s->columns = s->rows;
+  }
+  if (text & GCONV_TEXT_NAME) {
+    skip_spaces(r);
+    if (*r->at && *r->at != ',' && *r->at != ')' && !is_word(r->at, end_of_word(r), "as"))
+      GCONV_TRY(read_name(r, &s->other));
+  }
+  return GCONV_OK;
+}
+
+/* Reads the words after the sizes, in any order, each once, up to "as". */
+static gconv_status read_words(reader *r, spec *s, unsigned text) {
+  const bool geometry = (text & GCONV_TEXT_GEOMETRY) && !s->dense;
   bool seen[2 + OPTIONS] = {false}; /* the activation, the padding, dilation, groups */
   for (skip_spaces(r); *r->at && *r->at != ',' && *r->at != ')'; skip_spaces(r)) {
     const char *begin = r->at, *end = end_of_word(r);
     bool activation = false;
+    if (is_word(begin, end, "as"))
+      return GCONV_OK;
     GCONV_TRY(read_activation(r, begin, end, s, &activation));
     const char *sign = begin + strcspn(begin, ":="), *end_name = sign < end ? sign : end;
-    int option = s->dense ? -1 : find_word(begin, end_name, option_names, OPTIONS);
+    int option = !geometry ? -1 : find_word(begin, end_name, option_names, OPTIONS);
     if (option >= 0 && end_name < end && option < 2) /* same and valid take no number */
       option = -1;
     if (!activation && option < 0) {
       gconv_suggestion best = {0};
       suggest(begin, end, gconv_activation_words, GCONV_ACTIVATIONS, &best);
-      if (!s->dense)
+      if (geometry)
         suggest(begin, end, option_names, OPTIONS, &best);
       return fail_at(r, GCONV_BAD_ARGUMENT, begin, end_of_sign(r),
                      "after the sizes of %s comes an activation (none, relu, leaky=SLOPE, sigmoid=SLOPE, tanh, softmax)%s, "
                      "or a comma%s%s%s",
-                     s->dense ? "dense" : "conv", s->dense ? "" : ", valid, same, dilation:D, groups:G",
-                     best.name[0] ? ": did you mean " : "", best.name, best.name[0] ? "?" : "");
+                     s->dense ? "dense" : gconv_layer_kind_name(s->kind),
+                     geometry ? ", valid, same, dilation:D, groups:G" : "", best.name[0] ? ": did you mean " : "", best.name,
+                     best.name[0] ? "?" : "");
     }
     int number = activation ? 0 : option < 2 ? 1 : option;
     if (seen[number])
@@ -223,29 +286,38 @@ static gconv_status add_spec(reader *r, const spec *s) {
   return GCONV_OK;
 }
 
+/* Writes what layers there are: "dense K, conv K RxS, mean, ... or prelu". */
+static const char *list_layers(char *text, size_t size) {
+  size_t used = (size_t)snprintf(text, size, "dense K");
+  for (int i = 0; i + 1 < WORDS && used < size; i++) {
+    const unsigned takes = gconv_layer_form_of((gconv_layer_kind)i)->text;
+    used +=
+        (size_t)snprintf(text + used, size - used, "%s%s%s%s%s%s", i + 2 < WORDS ? ", " : " or ", words[i + 1],
+                         takes & GCONV_TEXT_FILTERS ? " K" : "", takes & (GCONV_TEXT_SIZE | GCONV_TEXT_WINDOW) ? " RxS" : "",
+                         takes & GCONV_TEXT_FACTOR ? " N" : "", takes & GCONV_TEXT_NAME ? " NAME" : "");
+  }
+  return text;
+}
+
 static gconv_status read_layer(reader *r) {
   spec s = {.begin = r->at, .rows = 1, .columns = 1, .stride = 1, .dilation = 1, .groups = 1};
   const char *end = end_of_word(r);
   int word = find_word(r->at, end, words, WORDS);
   if (word < 0) {
-    char names[128];
+    char names[300];
     gconv_suggestion best = {0};
     suggest(r->at, end, words, WORDS, &best);
-    return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r), "a layer is \"dense K\", \"conv K RxS\", %s%s%s%s",
-                   gconv_layer_bare_names(names, sizeof names), best.name[0] ? ": did you mean " : "", best.name,
-                   best.name[0] ? "?" : "");
+    return fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r), "a layer is %s%s%s%s", list_layers(names, sizeof names),
+                   best.name[0] ? ": did you mean " : "", best.name, best.name[0] ? "?" : "");
   }
   s.dense = word == 0;
   s.kind = s.dense ? GCONV_LAYER_CONV : (gconv_layer_kind)(word - 1);
   r->at = end;
-  if (s.kind == GCONV_LAYER_CONV) {
-    GCONV_TRY(read_count(r, s.dense ? "the number of outputs of a dense layer" : "the number of filters of a convolution",
-                         &s.filters));
-    if (!s.dense)
-      GCONV_TRY(read_size(r, &s));
-    GCONV_TRY(read_words(r, &s));
-  } else if (gconv_layer_form_of(s.kind)->has_bank)
-    return fail_at(r, GCONV_UNSUPPORTED, s.begin, end, "the texts of networks have no such layers");
+  const unsigned text = gconv_layer_form_of(s.kind)->text;
+  GCONV_TRY(read_arguments(r, &s, text));
+  if (text & GCONV_TEXT_ACTIVATION)
+    GCONV_TRY(read_words(r, &s, text));
+  GCONV_TRY(read_as(r, &s));
   s.end = r->at;
   while (s.end > s.begin && isspace((unsigned char)s.end[-1]))
     s.end--;
@@ -372,6 +444,8 @@ static gconv_status shape_conv(const reader *r, const spec *s, const gconv_layer
 static double bound_of(const spec *s, const gconv_bank *bank) {
   double plane = s->dense ? 1 : (double)bank->rows * bank->columns;
   double in = (double)bank->channels * bank->rows * bank->columns, out = (double)bank->filters / s->groups * plane;
+  if (s->kind == GCONV_LAYER_UPCONV) /* an output gets only every N-th row and column of taps */
+    in /= (double)s->stride * s->stride;
   if (s->activation == GCONV_ACTIVATION_RELU || s->activation == GCONV_ACTIVATION_LEAKY)
     return sqrt(6 / in / (1 + (double)s->slope * (double)s->slope));
   return sqrt(6 / (in + out));
@@ -382,41 +456,81 @@ static gconv_status fill_bank(const spec *s, uint64_t seed, size_t number, gconv
   size_t count = gconv_checked_product(4, factors);
   bank->name = gconv_format_text("l%zu.weight", number);
   bank->weights = malloc(count * sizeof *bank->weights);
-  bank->biases = calloc((size_t)bank->filters, sizeof *bank->biases);
-  GCONV_NEED_MEMORY(bank->name && bank->weights && bank->biases, "no memory for the %zu weights of layer %zu", count,
-                    number + 1);
+  const bool has_biases = gconv_layer_form_of(s->kind)->has_biases;
+  if (has_biases)
+    bank->biases = calloc((size_t)bank->filters, sizeof *bank->biases);
+  GCONV_NEED_MEMORY(bank->name && bank->weights && (bank->biases || !has_biases),
+                    "no memory for the %zu weights of layer %zu", count, number + 1);
   double bound = bound_of(s, bank);
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count && s->kind == GCONV_LAYER_PRELU; i++)
+    bank->weights[i] = 0.25F; /* as He et al. 2015 begin */
+  for (size_t i = 0; i < count && s->kind != GCONV_LAYER_PRELU; i++)
     bank->weights[i] = (float)((2 * gconv_random_uniform(seed, GCONV_RANDOM_WEIGHTS, number, i) - 1) * bound);
+  return GCONV_OK;
+}
+
+/* Sets the fields of a layer that is no convolution, and its bank, if it has one. */
+static gconv_status fill_layer(const reader *r, size_t number, const gconv_layer_shape *in, gconv_layer *layer,
+                               gconv_bank *bank) {
+  const spec *s = &r->specs[number];
+  const unsigned text = gconv_layer_form_of(s->kind)->text;
+  if (text & (GCONV_TEXT_WINDOW | GCONV_TEXT_FACTOR))
+    layer->window_y = s->rows, layer->window_x = s->columns;
+  if (text & GCONV_TEXT_WINDOW) { /* windows beside each other, if no stride is said */
+    layer->stride_y = s->stride > 0 ? s->stride : s->rows;
+    layer->stride_x = s->stride > 0 ? s->stride : s->columns;
+  }
+  if (text & GCONV_TEXT_SIZE)
+    layer->stride_y = layer->stride_x = s->stride;
+  if (gconv_layer_form_of(s->kind)->has_bank) {
+    const bool filters = text & GCONV_TEXT_FILTERS;
+    *bank = (gconv_bank){.filters = filters ? s->filters : in->channels,
+                         .channels = filters ? in->channels : 1,
+                         .rows = s->rows,
+                         .columns = s->columns};
+    layer->bank = bank;
+  }
+  for (size_t i = number; s->other.length > 0 && layer->from == 0; i--) {
+    if (i == 0)
+      return fail_at(r, GCONV_BAD_ARGUMENT, s->other.begin, s->other.begin + s->other.length,
+                     "no layer before this one has an output of this name: behind it stands \"as\" and the name");
+    const name_of *own = &r->specs[i - 1].own;
+    if (own->length == s->other.length && strncmp(own->begin, s->other.begin, own->length) == 0)
+      layer->from = (int32_t)i;
+  }
   return GCONV_OK;
 }
 
 /* Adds the layer's parameters to *parameters, and fails if they are too many. */
 static gconv_status count_parameters(const reader *r, const spec *s, const gconv_bank *bank, size_t *parameters) {
   size_t factors[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns};
-  size_t count = gconv_checked_product(4, factors), biases = (size_t)bank->filters;
+  size_t count = gconv_checked_product(4, factors),
+         biases = gconv_layer_form_of(s->kind)->has_biases ? (size_t)bank->filters : 0;
   if (count > r->most || biases > r->most - count || count + biases > r->most - *parameters)
     return fail_at(r, GCONV_TOO_LARGE, s->begin, s->end, "with this layer the network has more than %zu weights", r->most);
   *parameters += count + biases;
   return GCONV_OK;
 }
 
-static gconv_status make_layer(const reader *r, size_t number, gconv_network *network, gconv_layer_shape *at,
+/* shapes: of the input of the network, and of the outputs of the layers before. */
+static gconv_status make_layer(const reader *r, size_t number, gconv_network *network, gconv_layer_shape *shapes,
                                size_t *parameters) {
   const spec *s = &r->specs[number];
   gconv_layer *layer = &network->layers[number];
   gconv_bank *bank = &network->banks[number];
-  const gconv_layer_shape first = {network->channels, network->height, network->width, false};
+  gconv_layer_shape *at = &shapes[number + 1];
   layer->kind = s->kind;
-  if (s->kind != GCONV_LAYER_CONV) {
-    const gconv_status status = gconv_layer_form_of(s->kind)->follow(layer, &first, at);
-    return status == GCONV_OK ? status : fail_at(r, status, s->begin, s->end, "%s", gconv_last_error());
-  }
-  gconv_layer_shape out = {0};
-  GCONV_TRY((s->dense ? shape_dense : shape_conv)(r, s, at, layer, bank, &out));
-  *at = out;
   layer->activation = s->activation;
   layer->slope = s->slope;
+  if (s->kind != GCONV_LAYER_CONV) {
+    *at = shapes[number];
+    GCONV_TRY(fill_layer(r, number, at, layer, bank));
+    const gconv_status status = gconv_layer_form_of(s->kind)->follow(layer, gconv_layer_other(layer, shapes), at);
+    if (status != GCONV_OK)
+      return fail_at(r, status, s->begin, s->end, "%s", gconv_last_error());
+    return layer->bank ? count_parameters(r, s, bank, parameters) : GCONV_OK;
+  }
+  GCONV_TRY((s->dense ? shape_dense : shape_conv)(r, s, &shapes[number], layer, bank, at));
   layer->bank = bank;
   return count_parameters(r, s, bank, parameters);
 }
@@ -444,11 +558,13 @@ static gconv_status make_layers(const reader *r, size_t outputs, gconv_network *
   network->banks = calloc(r->count, sizeof *network->banks);
   GCONV_NEED_MEMORY(network->layers && network->banks, "no memory for a network");
   network->count = r->count;
-  gconv_layer_shape at = {network->channels, network->height, network->width, false};
+  GCONV_FREED gconv_layer_shape *shapes = calloc(r->count + 1, sizeof *shapes);
+  GCONV_NEED_MEMORY(shapes, "no memory for a network");
+  shapes[0] = (gconv_layer_shape){network->channels, network->height, network->width, false};
   size_t parameters = 0;
   for (size_t i = 0; i < r->count; i++)
-    GCONV_TRY(make_layer(r, i, network, &at, &parameters));
-  GCONV_TRY(check_outputs(r, &at, outputs));
+    GCONV_TRY(make_layer(r, i, network, shapes, &parameters));
+  GCONV_TRY(check_outputs(r, &shapes[r->count], outputs));
   if (parameters == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the network's text has no layer with weights: write at least one dense or conv");
   for (size_t i = 0; i < r->count; i++)

@@ -79,12 +79,10 @@ static float *output_of(const gconv_cpu_engine *e, size_t i, float *values, gcon
   return values + (is_input ? next->value : e->last_value);
 }
 
-/* Runs a layer without weights forward. `input`: the input of the network. */
-static void forward_planes(const gconv_learn_layer *layer, const float *x, const float *input, float *y) {
-  const gconv_layer_problem *problem = &layer->problem;
-  const gconv_layer_planes planes = {problem, 1, x, input, (int64_t)problem->height * problem->width, y};
-  for (int32_t k = 0; k < problem->filters; k++)
-    gconv_layer_work_of(layer->kind)->forward(&planes, (size_t)k);
+/* Returns layer i of a case, whose values are there. */
+static gconv_cpu_case case_of(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, const float *values) {
+  const size_t from = e->net->layers[i].from;
+  return (gconv_cpu_case){e, s, i, values + e->layers[i].value, values + e->layers[from].value, values};
 }
 
 /* Runs a case whose input is at values[0] through the layers before the tail. */
@@ -92,14 +90,11 @@ static void forward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values) 
   for (size_t i = 0; i < e->tail; i++) {
     const gconv_cpu_layer *own = &e->layers[i];
     const gconv_layer_problem *problem = &own->layer->problem;
-    const float *x = values + own->value;
+    const gconv_cpu_case at = case_of(e, s, i, values);
     gconv_learn_layout layout;
     float *y = output_of(e, i, values, &layout);
     size_t places = gconv_learn_out_places(own->layer);
-    if (is_trained(e, i))
-      gconv_learn_conv_forward(&own->conv, e->arrays[GCONV_LEARN_PARAMETERS] + own->at, x, s->workspace, y, &layout);
-    else
-      forward_planes(own->layer, x, values, y);
+    own->type->forward(&at, y, &layout);
     if (problem->activation == GCONV_ACTIVATION_SOFTMAX)
       gconv_softmax_rows(y, (int64_t)places, problem->filters, (int64_t)places);
   }
@@ -110,49 +105,29 @@ static float *features_of(const gconv_cpu_engine *e, float *values) {
   return values + e->last_value;
 }
 
-/* Adds up the gradient of a layer's weights from one case, band by band. */
-static void sum_bands(gconv_cpu_seat *s, const gconv_cpu_layer *own, const float *x, const float *dz, float *leaf) {
-  if (own->bands == 1) {
-    gconv_learn_conv_weights(&own->conv, x, dz, 0, s->workspace, leaf + own->at);
-    return;
-  }
-  s->bands.floats = own->parameters;
-  for (size_t b = 0; b < own->bands; b++) {
-    gconv_learn_conv_weights(&own->conv, x, dz, (int32_t)b, s->workspace, gconv_tree_leaf(&s->bands));
-    gconv_tree_push(&s->bands);
-  }
-  memcpy(leaf + own->at, gconv_tree_sum(&s->bands), own->parameters * sizeof *leaf);
-}
-
-/* Computes dx, the gradient of the input of layer i or, if asked for, of the sums of the layer before. */
-static void backward_inputs(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, const float *x, const float *dz, bool sums,
-                            float *dx) {
-  const gconv_cpu_layer *own = &e->layers[i];
-  if (is_trained(e, i))
-    gconv_learn_conv_inputs(&own->conv, e->panels + own->panel, dz, s->workspace,
-                            sums ? &e->layers[i - 1].layer->problem : NULL, x, dx);
-  else
-    gconv_layer_work_of(own->layer->kind)->backward(&own->layer->problem, dz, dx);
-}
-
 /* Runs a case backward through the layers before the tail, from the gradient of their output in gradients[0] of the seat. */
 static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values, float *leaf) {
   float *dz = s->gradients[0], *dx = s->gradients[1];
+  memset(s->skips, 0, e->skips * sizeof *s->skips);
   bool of_sums = e->tail == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* then dz is of sums */
   for (size_t i = e->tail; i-- > 0;) {
     const gconv_cpu_layer *own = &e->layers[i];
-    const float *x = values + own->value;
+    const gconv_cpu_case at = case_of(e, s, i, values);
+    const size_t from = own->layer->from;
     gconv_learn_layout layout;
     const float *y = output_of(e, i, values, &layout);
     int64_t places = (int64_t)gconv_learn_out_places(own->layer);
+    if (own->is_source)
+      gconv_learn_add(s->skips + own->skip, dz, gconv_learn_out_floats(own->layer));
     if (!of_sums)
       gconv_learn_differentiate_rows(&own->layer->problem, y, dz, places, own->layer->problem.filters, places);
-    if (is_trained(e, i))
-      sum_bands(s, own, x, dz, leaf);
-    if (i == 0)
+    if (own->type->weights)
+      own->type->weights(&at, dz, leaf + own->at);
+    if (i == 0 && (own->type->weights || !is_trained(e, 0)))
       break;
-    of_sums = is_trained(e, i) && yields_rows(e->layers[i - 1].layer);
-    backward_inputs(e, s, i, x, dz, of_sums, dx);
+    of_sums =
+        i > 0 && own->layer->kind == GCONV_LAYER_CONV && yields_rows(e->layers[i - 1].layer) && !e->layers[i - 1].is_source;
+    own->type->inputs(&at, dz, of_sums, dx, from > 0 ? s->skips + e->layers[from - 1].skip : NULL, leaf + own->at);
     float *swap = dz;
     dz = dx;
     dx = swap;

@@ -140,7 +140,8 @@ static void tell_scales(const gconv_target_scale *scales, size_t outputs) {
 
 /* True if the weights of the last layer can include a scale. */
 static bool is_linear(const gconv_learn_layer *last) {
-  return last->parameters > 0 && gconv_learn_out_places(last) == 1 && last->problem.activation == GCONV_ACTIVATION_NONE;
+  return last->kind == GCONV_LAYER_CONV && gconv_learn_out_places(last) == 1 &&
+         last->problem.activation == GCONV_ACTIVATION_NONE;
 }
 
 gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_dataset *data, gconv_target_scale **scales) {

@@ -143,10 +143,11 @@ FIELDS = {
         "algorithm": ["NULL", '"nothing"'], "without": ["NULL", '"nothing"'], "workspace_bytes": None, "block_width": ["!-1", "!INT32_MAX"],
         "block_height": ["!-1", "!INT32_MAX"], "grid_blocks": ["!-1", "!INT32_MIN"]},
     "gconv_layer": {
-        "kind": ["!99", "!-1", "!GCONV_LAYER_MEAN", "!GCONV_LAYER_RESIDUAL"], "bank": ["!NULL", "!&no_bank", "!&huge_bank"], "padding": ["!99", "!-1"],
+        "kind": ["!99", "!-1", "!GCONV_LAYER_MEAN", "!GCONV_LAYER_RESIDUAL", "!GCONV_LAYER_SHUFFLE"], "bank": ["!NULL", "!&no_bank", "!&huge_bank"], "padding": ["!99", "!-1"],
         "pad_top": None, "pad_left": None, "pad_bottom": None, "pad_right": None, "stride_y": ["!-1", "!INT32_MIN"], "stride_x": ["!-1", "!INT32_MIN"],
         "dilation_y": ["!-1", "!INT32_MIN"], "dilation_x": ["!-1", "!INT32_MIN"], "groups": ["!-1", "!INT32_MIN"], "flip": ANY,
-        "activation": ["!99", "!-1"], "slope": ["!NAN", "!INFINITY"], "algorithm": ['"nothing"', '""'], "border": ["!99", "!-1"], "border_value": ["!NAN", "!INFINITY"]},
+        "activation": ["!99", "!-1"], "slope": ["!NAN", "!INFINITY"], "algorithm": ['"nothing"', '""'], "border": ["!99", "!-1"], "border_value": ["!NAN", "!INFINITY"],
+        "window_y": ["!1", "!-1"], "window_x": ["!1", "!-1"], "from": ["!1", "!-1"]},
     "gconv_network_options": {
         "gray": ANY, "mean": UNKNOWN, "std": UNKNOWN, "mean_count": ["!-1", "!INT32_MIN"], "std_count": ["!-1", "!INT32_MIN"],
         "math": ["!99", "!-1"], "algorithm": ['"nothing"'], "without": ['"nothing"'], "workspace_bytes": None, "any_batch": ANY,

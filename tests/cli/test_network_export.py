@@ -6,6 +6,7 @@ import unittest
 
 import numpy as np
 from network_helper import Layer, NetworkTest, load_tensors
+from PIL import Image
 
 try:
     import onnx
@@ -14,7 +15,7 @@ except ImportError:
     onnx = None
 
 
-class Export(NetworkTest):
+class Models(NetworkTest):
     def run_onnx(self, name, x):
         """What ONNX Runtime makes of it, or None."""
         if not onnx:
@@ -24,6 +25,8 @@ class Export(NetworkTest):
         given = session.get_inputs()[0]
         return session.run(None, {given.name: x.reshape(len(x), -1) if len(given.shape) == 2 else x})[0]
 
+
+class Export(Models):
     def check(self, layers, channels, height=0, width=0, same=True, **keys):
         """`same`: the model is read as the same layers again."""
         self.save("n.safetensors", layers, channels, height, width, **keys)
@@ -104,6 +107,79 @@ class Export(NetworkTest):
         self.save("n.safetensors", [self.conv(3, 3, 3)], 3, mean=[100])
         self.gconv("bank", "convert", "n.safetensors", "-o", "n.onnx")
         self.assertIn("a graph of nodes", self.gconv("info", "n.onnx").stdout)
+
+
+class Trained(Models):
+    """Kinds that run as graphs: the trainer, `gconv -f`, the ONNX model in gconv and in ONNX Runtime agree."""
+
+    def learn(self, net, side=24, scale=1, channels=1, *words):
+        mode = {1: "L", 3: "RGB"}[channels]
+        for name in ("in", "out"):
+            (self.folder / name).mkdir(exist_ok=True)
+        for i in range(3):
+            large = self.random.integers(0, 256, (side * scale // 4, side * scale // 4, channels), "u1").repeat(4, 0).repeat(4, 1)
+            small = large[::scale, ::scale]
+            for name, pixels in (("in", small), ("out", large)):
+                Image.fromarray(pixels.squeeze() if channels == 1 else pixels, mode).save(self.folder / name / f"{i}.png")
+        result = self.gconv("train", "-i", "in", "-t", "out", "--validate", "in:out", "--net", net, "-o", "n.safetensors", "--epochs", "2", "--batch", "2",
+                            "--json", *words)
+        return min(line["validation_loss"] for line in map(json.loads, result.stdout.splitlines()) if "validation_loss" in line)
+
+    def agree(self, net, side=24, scale=1, channels=1):
+        told = self.learn(net, side, scale, channels)
+        loss, self.random = 0, np.random.default_rng(5)
+        self.gconv("bank", "convert", "n.safetensors", "-o", "n.onnx")
+        for i in range(3):
+            for source, made in (("n.safetensors", "y.npy"), ("n.onnx", "z.npy")):
+                self.gconv("-i", f"in/{i}.png", "-f", source, "-o", made)
+            x = np.asarray(Image.open(self.folder / f"in/{i}.png"), "f4").reshape(side, side, channels).transpose(2, 0, 1)[None] / np.float32(255)
+            wanted = np.asarray(Image.open(self.folder / f"out/{i}.png"), "f8").reshape(side * scale, side * scale, channels).transpose(2, 0, 1) / 255
+            y, z, runtime = self.load("y.npy"), self.load("z.npy"), self.run_onnx("n.onnx", x)
+            self.assertEqual(y.reshape(-1).shape, wanted.reshape(-1).shape)
+            loss += ((y.reshape(wanted.shape) - wanted) ** 2).mean() / 3
+            np.testing.assert_array_equal(y, z)
+            if runtime is not None:
+                np.testing.assert_allclose(y.reshape(runtime.shape), runtime, rtol=0, atol=1e-6 * max(1, abs(runtime).max()))
+        self.assertAlmostEqual(told / loss, 1, delta=1e-4)
+
+    def test_super_resolution(self):
+        self.agree("conv 8 5x5 tanh, conv 4 3x3, shuffle 2", scale=2)
+        self.agree("conv 6 3x3, prelu, conv 27 3x3, shuffle 3", side=12, scale=3, channels=3)
+        self.agree("conv 6 3x3, prelu, upconv 1 9x9/4", side=12, scale=4)
+        self.agree("conv 6 3x3 relu, upconv 3 1x2/2 tanh", side=12, scale=2, channels=3)
+
+    def test_skips(self):
+        self.agree("conv 6 3x3 relu as a, maxpool 2x2, conv 8 3x3 relu as b, avgpool 2x2, conv 8 3x3, prelu, upconv 8 2x2/2 relu, concat b, "
+                   "conv 8 3x3 relu, upconv 6 4x4/2, concat a, conv 1 3x3")
+        self.agree("2*(conv 3 3x3 as a, conv 3 3x3 relu, add a), add, concat, conv 3 1x1", channels=3)
+        self.agree("conv 4 3x3 as a, maxpool 3x3/1, upconv 4 3x3, conv 4 2x2 valid, conv 36 1x1, shuffle 3, avgpool 3x3/3, conv 1 1x1, upconv 1 24x24/24, "
+                   "maxpool 21x21/21, conv 1 3x3", side=24)
+
+    def test_one_channel_takes_colours(self):
+        self.learn("conv 8 5x5 tanh, conv 4 3x3, shuffle 2", 24, 2)
+        pixels = self.random.integers(0, 256, (10, 14, 3), "u1")
+        Image.fromarray(pixels, "RGB").save(self.folder / "rgb.png")
+        self.gconv("-i", "rgb.png", "-f", "n.safetensors", "-o", "big.png")
+        made = np.asarray(Image.open(self.folder / "big.png"))
+        self.assertEqual(made.shape, (20, 28, 3))
+        for c in range(3):
+            Image.fromarray(pixels[:, :, c], "L").save(self.folder / "grey.png")
+            self.gconv("-i", "grey.png", "-f", "n.safetensors", "-o", "one.png")
+            np.testing.assert_array_equal(made[:, :, c], np.asarray(Image.open(self.folder / "one.png")))
+
+    def test_pairs_that_do_not_fit(self):
+        self.learn("conv 4 3x3, shuffle 2", 24, 2)
+        Image.fromarray(np.zeros((70, 72), "u1")).save(self.folder / "out/1.png")
+        words = ("train", "-i", "in", "-t", "out", "--net", "conv 4 3x3, shuffle 2", "-o", "m.safetensors")
+        self.assertIn("N times as many rows and columns, here 2 times as many", self.gconv(*words, status=1).stderr)
+        Image.fromarray(np.zeros((48, 48), "u1")).save(self.folder / "out/1.png")
+        error = self.gconv("train", "-i", "in", "-t", "out", "--net", "conv 1 3x3", "-o", "m.safetensors", status=2).stderr
+        self.assertIn("the network's outputs are 1 x 24 x 24 (channels, height, width), but the targets 1 x 48 x 48", error)
+
+    def test_a_gpu_is_refused_by_name(self):
+        self.learn("conv 4 3x3, shuffle 2", 24, 2)
+        error = self.gconv("train", "-i", "in", "-t", "out", "--net", "conv 4 3x3, shuffle 2", "-o", "m.safetensors", "-d", "cuda", status=(2, 3)).stderr
+        self.assertRegex(error, "shuffle, is trained on the CPU alone|no CUDA|CUDA")
 
 
 if __name__ == "__main__":

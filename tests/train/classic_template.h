@@ -71,6 +71,62 @@ static void forward_mean(const gconv_layer_problem *l, const REAL *x, REAL *y) {
     y[c] = mean(x, places);
 }
 
+/* Samples of a window, row by row. */
+static REAL window_at(const gconv_layer_problem *l, const REAL *x, int64_t c, int64_t p, int64_t q, int64_t r, int64_t s) {
+  return x[(c * l->height + p * l->stride_y + r) * l->width + q * l->stride_x + s];
+}
+
+static void forward_maxpool(const gconv_layer_problem *l, const REAL *x, REAL *y) {
+  for (int64_t c = 0; c < l->channels; c++)
+    for (int64_t p = 0; p < l->out_height; p++)
+      for (int64_t q = 0; q < l->out_width; q++, y++) {
+        *y = window_at(l, x, c, p, q, 0, 0);
+        for (int64_t i = 0; i < l->rows * l->columns; i++) {
+          REAL v = window_at(l, x, c, p, q, i / l->columns, i % l->columns);
+          *y = v > *y ? v : *y;
+        }
+      }
+}
+
+static void forward_avgpool(const gconv_layer_problem *l, const REAL *x, REAL *y) {
+  for (int64_t c = 0; c < l->channels; c++)
+    for (int64_t p = 0; p < l->out_height; p++)
+      for (int64_t q = 0; q < l->out_width; q++) {
+        REAL sum = 0;
+        for (int64_t i = 0; i < l->rows * l->columns; i++)
+          sum += window_at(l, x, c, p, q, i / l->columns, i % l->columns);
+        *y++ = sum / (REAL)(l->rows * l->columns);
+      }
+}
+
+/* Sample (k, p, q) of a shuffled output is which sample of the input. */
+static int64_t shuffled(const gconv_layer_problem *l, int64_t k, int64_t p, int64_t q) {
+  int64_t n = l->rows, c = (k * n + p % n) * n + q % n;
+  return (c * l->height + p / n) * l->width + q / n;
+}
+
+/* Weight (k, c, r, s) of an upconv is (c, k, r, s) of the convolution that it is transposed of. For free(). */
+static REAL *turn_weights(const gconv_layer_problem *l, const REAL *weights) {
+  int64_t plane = (int64_t)l->rows * l->columns;
+  REAL *turned = calloc((size_t)(l->filters * l->channels * plane + l->channels), sizeof *turned); /* with biases of 0 */
+  for (int64_t i = 0; turned && i < l->filters * l->channels * plane; i++)
+    turned[(i / plane % l->channels * l->filters + i / plane / l->channels) * plane + i % plane] = weights[i];
+  return turned;
+}
+
+static REAL gradient_at(const gconv_layer_problem *l, const REAL *weights, const REAL *dz, int64_t c, int64_t y, int64_t x);
+
+static void forward_upconv(const gconv_layer_problem *l, const REAL *weights, const REAL *x, REAL *y) {
+  const gconv_layer_problem turned = gconv_learn_turned(l);
+  const REAL *biases = weights + l->filters * l->channels * l->rows * l->columns;
+  REAL *w = turn_weights(l, weights);
+  for (int64_t k = 0; w && k < l->filters; k++)
+    for (int64_t p = 0; p < l->out_height; p++)
+      for (int64_t q = 0; q < l->out_width; q++)
+        *y++ = activate(l, gradient_at(&turned, w, x, k, p, q) + biases[k]);
+  free(w);
+}
+
 /* ---- Backward, of one case. dy is replaced by dz, the gradient of the sums ---- */
 
 /* dy = d loss / d outputs; for cross-entropy, d loss / d sums of the last layer. */
@@ -147,10 +203,39 @@ static REAL gradient_at(const gconv_layer_problem *l, const REAL *weights, const
   return sum + (REAL)0;
 }
 
-static void backward_inputs(const gconv_learn_layer *layer, const REAL *weights, const REAL *dz, REAL *dx) {
+/* Adds the gradients of outputs to those inputs that they are made of: of pools and shuffle. */
+static void scatter(const gconv_learn_layer *layer, const REAL *x, const REAL *y, const REAL *dz, REAL *dx) {
+  const gconv_layer_problem *l = &layer->problem;
+  const bool max = layer->kind == GCONV_LAYER_MAXPOOL, shuffles = layer->kind == GCONV_LAYER_SHUFFLE;
+  if (!max && !shuffles && layer->kind != GCONV_LAYER_AVGPOOL)
+    return;
+  for (int64_t k = 0; k < l->filters; k++)
+    for (int64_t p = 0; p < l->out_height; p++)
+      for (int64_t q = 0; q < l->out_width; q++, y++, dz++)
+        for (int64_t i = 0; i < (shuffles ? 1 : l->rows * l->columns); i++) {
+          int64_t row = p * l->stride_y + i / l->columns, column = q * l->stride_x + i % l->columns;
+          int64_t at = shuffles ? shuffled(l, k, p, q) : (k * l->height + row) * l->width + column;
+          if (max && x[at] != *y)
+            continue;
+          dx[at] += shuffles || max ? *dz : *dz / (REAL)(l->rows * l->columns);
+          if (max)
+            break; /* the first of equal ones */
+        }
+}
+
+static void backward_inputs(const gconv_learn_layer *layer, const REAL *weights, const REAL *x, const REAL *y,
+                            const REAL *dz, REAL *dx) {
   const gconv_layer_problem *l = &layer->problem;
   size_t count = gconv_learn_in_floats(layer);
   int64_t places = (int64_t)l->height * l->width;
+  if (layer->kind == GCONV_LAYER_UPCONV) {
+    const gconv_layer_problem turned = gconv_learn_turned(l);
+    REAL *w = turn_weights(l, weights);
+    if (w)
+      forward_conv(&turned, w, dz, dx);
+    free(w);
+    return;
+  }
   for (size_t i = 0; i < count; i++) {
     int64_t at = (int64_t)i;
     switch (layer->kind) {
@@ -161,10 +246,23 @@ static void backward_inputs(const gconv_learn_layer *layer, const REAL *weights,
       dx[i] = dz[at / places] / (REAL)places;
       break;
     case GCONV_LAYER_RESIDUAL:
+    case GCONV_LAYER_CONCAT:
+    case GCONV_LAYER_ADD:
       dx[i] = dz[i];
+      break;
+    case GCONV_LAYER_PRELU:
+      dx[i] = x[i] < 0 ? dz[i] * weights[at / places] : dz[i];
+      break;
+    case GCONV_LAYER_SHUFFLE:
+    case GCONV_LAYER_MAXPOOL:
+    case GCONV_LAYER_AVGPOOL:
+      dx[i] = 0;
+      break;
+    case GCONV_LAYER_UPCONV:
       break;
     }
   }
+  scatter(layer, x, y, dz, dx);
 }
 
 /* ---- The gradient of a weight, of all cases ---- */
@@ -227,6 +325,34 @@ static void backward_weights(const gconv_learn_layer *layer, bool dense, const R
     *gradient++ = sum(layer, w, x, dz, cases, sums);
 }
 
+/* Gradients that are sums over places in float64, then over cases by a tree: of the slopes of prelu, and the biases of
+ * upconv. */
+static void sum_places(const gconv_learn_layer *layer, const REAL *x, const REAL *dz, size_t cases, REAL *sums,
+                       REAL *gradient) {
+  const int64_t places = (int64_t)gconv_learn_out_places(layer), filters = layer->problem.filters;
+  for (int64_t k = 0; k < filters; k++) {
+    for (size_t n = 0; n < cases; n++) {
+      double sum = 0;
+      for (int64_t i = ((int64_t)n * filters + k) * places, end = i + places; i < end; i++)
+        sum += layer->kind == GCONV_LAYER_UPCONV ? (double)dz[i] : x[i] < 0 ? (double)x[i] * (double)dz[i] : 0;
+      sums[n] = (REAL)sum;
+    }
+    gradient[k] = sum_tree(sums, cases);
+  }
+}
+
+static void backward_upconv(const gconv_learn_layer *layer, const REAL *x, const REAL *dz, size_t cases, REAL *sums,
+                            REAL *gradient) {
+  const gconv_layer_problem *l = &layer->problem;
+  const gconv_learn_layer turned = {.kind = GCONV_LAYER_CONV, .problem = gconv_learn_turned(l)};
+  for (int64_t k = 0; k < l->filters; k++)
+    for (int64_t c = 0; c < l->channels; c++)
+      for (int64_t r = 0; r < l->rows; r++)
+        for (int64_t s = 0; s < l->columns; s++)
+          *gradient++ = sum_spatial(&turned, (place_of_weight){c, k, r, s}, dz, x, cases, sums);
+  sum_places(layer, x, dz, cases, sums, gradient);
+}
+
 /* ---- All layers ---- */
 
 /* values[i]: the inputs of layer i, of all cases; values[count]: the outputs. Layers use the two arrays of gradients
@@ -236,6 +362,7 @@ typedef struct pass {
   const REAL *parameters, *targets;
   size_t cases;
   REAL **values, *gradients[2], *sums;
+  REAL **skips;   /* skips[i]: the gradient that layers add to values[i]; NULL: none does */
   double *losses; /* of the cases */
 } pass;
 
@@ -255,6 +382,33 @@ static void forward_layer(const pass *p, size_t i) {
     case GCONV_LAYER_RESIDUAL:
       for (size_t j = 0; j < out; j++)
         y[j] = x[j] + p->values[0][n * out + j];
+      break;
+    case GCONV_LAYER_MAXPOOL:
+      forward_maxpool(&layer->problem, x, y);
+      break;
+    case GCONV_LAYER_AVGPOOL:
+      forward_avgpool(&layer->problem, x, y);
+      break;
+    case GCONV_LAYER_UPCONV:
+      forward_upconv(&layer->problem, p->parameters + layer->weights, x, y);
+      break;
+    case GCONV_LAYER_SHUFFLE:
+      for (size_t j = 0; j < out; j++) {
+        const int64_t q = (int64_t)j % layer->problem.out_width, rest = (int64_t)j / layer->problem.out_width;
+        y[j] = x[shuffled(&layer->problem, rest / layer->problem.out_height, rest % layer->problem.out_height, q)];
+      }
+      break;
+    case GCONV_LAYER_CONCAT:
+      for (size_t j = 0; j < out; j++)
+        y[j] = j < in ? x[j] : p->values[layer->from][n * (out - in) + j - in];
+      break;
+    case GCONV_LAYER_ADD:
+      for (size_t j = 0; j < out; j++)
+        y[j] = x[j] + p->values[layer->from][n * out + j];
+      break;
+    case GCONV_LAYER_PRELU:
+      for (size_t j = 0; j < out; j++)
+        y[j] = x[j] < 0 ? x[j] * p->parameters[layer->weights + j / (out / (size_t)layer->problem.channels)] : x[j];
       break;
     }
     if (layer->problem.activation == GCONV_ACTIVATION_SOFTMAX)
@@ -283,20 +437,37 @@ static void backward_layer(const pass *p, size_t i, size_t done, REAL *gradient)
   const gconv_learn_layer *layer = &net->layers[i];
   size_t in = gconv_learn_in_floats(layer), out = gconv_learn_out_floats(layer);
   REAL *dz = p->gradients[done % 2], *dx = p->gradients[(done + 1) % 2];
+  for (size_t j = 0; p->skips[i + 1] && j < p->cases * out; j++)
+    dz[j] = p->skips[i + 1][j] + dz[j];
   if (i + 1 < net->count || net->loss != GCONV_LOSS_CROSS_ENTROPY)
     for (size_t n = 0; n < p->cases; n++)
       backward_activation(&layer->problem, p->values[i + 1] + n * out, dz + n * out);
   if (layer->kind == GCONV_LAYER_CONV)
     backward_weights(layer, i >= gconv_learn_tail(net), p->values[i], dz, p->cases, p->sums, gradient + layer->weights);
+  if (layer->kind == GCONV_LAYER_UPCONV)
+    backward_upconv(layer, p->values[i], dz, p->cases, p->sums, gradient + layer->weights);
+  if (layer->kind == GCONV_LAYER_PRELU)
+    sum_places(layer, p->values[i], dz, p->cases, p->sums, gradient + layer->weights);
   for (size_t n = 0; i > 0 && n < p->cases; n++)
-    backward_inputs(layer, p->parameters + layer->weights, dz + n * out, dx + n * in);
+    backward_inputs(layer, p->parameters + layer->weights, p->values[i] + n * in, p->values[i + 1] + n * out, dz + n * out,
+                    dx + n * in);
+  const bool concat = layer->kind == GCONV_LAYER_CONCAT;
+  const size_t other = concat ? out - in : out;
+  for (size_t j = 0; layer->from > 0 && j < p->cases * other; j++)
+    p->skips[layer->from][j] += concat ? dz[j / other * out + in + j % other] : dz[j];
 }
 
 static gconv_status allocate_values(pass *p, const REAL *inputs) {
   const gconv_learn_net *net = p->net;
   size_t most = gconv_learn_in_floats(&net->layers[0]), bands = 1;
   p->values = calloc(net->count + 1, sizeof *p->values);
-  if (!p->values)
+  p->skips = calloc(net->count + 1, sizeof *p->skips);
+  for (size_t i = 0; p->skips && i < net->count; i++) {
+    const size_t from = net->layers[i].from;
+    if (from > 0 && !p->skips[from])
+      p->skips[from] = calloc(gconv_learn_out_floats(&net->layers[from - 1]) * p->cases, sizeof(REAL));
+  }
+  if (!p->values || !p->skips)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a reference");
   for (size_t i = 0; i <= net->count; i++) {
     size_t floats = i ? gconv_learn_out_floats(&net->layers[i - 1]) : most;
@@ -304,6 +475,10 @@ static gconv_status allocate_values(pass *p, const REAL *inputs) {
     GCONV_TRY(gconv_allocate(floats * p->cases * sizeof(REAL) + 1, "a reference", &memory));
     p->values[i] = memory;
     most = floats > most ? floats : most;
+    if (i && net->layers[i - 1].kind == GCONV_LAYER_UPCONV) {
+      const gconv_layer_problem turned = gconv_learn_turned(&net->layers[i - 1].problem);
+      bands = (size_t)gconv_learn_bands(&turned) > bands ? (size_t)gconv_learn_bands(&turned) : bands;
+    }
     if (i && net->layers[i - 1].kind == GCONV_LAYER_CONV && (size_t)gconv_learn_bands(&net->layers[i - 1].problem) > bands)
       bands = (size_t)gconv_learn_bands(&net->layers[i - 1].problem);
   }
@@ -324,6 +499,9 @@ static gconv_status allocate_values(pass *p, const REAL *inputs) {
 static void free_values(pass *p) {
   for (size_t i = 0; p->values && i <= p->net->count; i++)
     gconv_release(p->values[i]);
+  for (size_t i = 0; p->skips && i <= p->net->count; i++)
+    free(p->skips[i]);
+  free(p->skips);
   free(p->values);
   gconv_release(p->gradients[0]);
   gconv_release(p->gradients[1]);

@@ -231,7 +231,7 @@ static void values_have_names(void **state) {
   assert_string_equal(gconv_activation_name(GCONV_ACTIVATION_RELU), "relu");
   assert_null(gconv_activation_name((gconv_activation)9));
   assert_string_equal(gconv_layer_kind_name(GCONV_LAYER_RESIDUAL), "residual");
-  assert_null(gconv_layer_kind_name((gconv_layer_kind)9));
+  assert_null(gconv_layer_kind_name((gconv_layer_kind)99));
   assert_string_equal(gconv_combine_name(GCONV_COMBINE_ARGMAX), "argmax");
 }
 

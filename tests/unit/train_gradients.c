@@ -72,6 +72,33 @@ static void draw_conv(char *text, size_t size, int *channels) {
   *channels = filters;
 }
 
+/* Layers that run in graphs: a U-Net of one step, with random parts, whose output has the size of its input. */
+static void draw_graph(char *text, size_t size, int *channels) {
+  static const char *const pools[] = {"maxpool 2x2", "avgpool 2x2", "conv 4 3x3/2 relu", "maxpool 3x3/2", "avgpool 3x2/2"};
+  const int filters = draw(1, 5);
+  append(text, size, "conv %d 3x3 %s as a, ", filters, draw_activation());
+  if (draw(0, 1))
+    append(text, size, "prelu as b, add a, ");
+  const int pool = draw(0, 4);
+  append(text, size, "%s, ", pools[pool]);
+  append(text, size, "conv %d %dx3 tanh, ", draw(1, 4) * 4, draw(1, 3));
+  switch (pool > 2 ? 3 : draw(0, 2)) {
+  case 0:
+    append(text, size, "shuffle 2, concat a, ");
+    break;
+  case 1:
+    append(text, size, "upconv %d %dx%d/2 %s, prelu, concat a, ", draw(1, 3), draw(1, 4), draw(1, 4), draw_activation());
+    break;
+  case 2:
+    append(text, size, "upconv %d 2x2/2, add, concat a, ", *channels);
+    break;
+  default:
+    append(text, size, "upconv 2 3x3, ");
+    break;
+  }
+  *channels = 0;
+}
+
 static void draw_dense(char *text, size_t size, int outputs) {
   append(text, size, "dense %d %s", outputs, draw_activation());
 }
@@ -82,6 +109,8 @@ static void draw_text(char *text, size_t size, int channels, size_t *classes) {
   int convolutions = draw(0, 3), end = draw(0, 4), first = channels;
   for (int i = 0; i < convolutions; i++)
     draw_conv(text, size, &channels);
+  if (draw(0, 1))
+    draw_graph(text, size, &channels);
   if (end == 0 && convolutions == 0) {
     draw_dense(text, size, draw(1, 9));
     append(text, size, ", ");

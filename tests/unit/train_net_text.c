@@ -105,6 +105,16 @@ static void errors_point_at_the_text(void **state) {
       {"((((((((((((((((((dense 3))))))))))))))))))", "more than 16 parentheses", 4, 0},
       {"2147483647*(2147483647*(dense 1))", "at most 4096 layers", 4, 0},
       {"dense 2000000000, dense 2000000000", "more than 268435456 weights", 4, 0},
+      {"conv 4 3x3 as 1", "at \"1\" (character 15): here is a name", 4, 0},
+      {"conv 4 3x3 as a, concat b", "at \"b\" (character 25): no layer before this one", 4, 0},
+      {"conv 4 3x3 as a, maxpool 2x2, concat a", "concat puts an output of 4 x 4 (height, width) to one of 2 x 2", 4, 0},
+      {"conv 4 3x3 as a, conv 3 1x1, add a", "add adds 4 channels to 3", 4, 0},
+      {"conv 4 3x3, maxpool 5x5", "windows of 5 x 5 (rows, columns) do not lie inside", 4, 0},
+      {"conv 6 3x3, shuffle 2", "shuffle 2 makes one channel of 4, and gets 6", 4, 0},
+      {"conv 4 3x3, shuffle 4000000000", "by how much shuffle enlarges", 4, 0},
+      {"conv 4 3x3, maxpool", "at its end: here is the size", 4, 0},
+      {"upconv 4 2x2/2 valid", "after the sizes of upconv comes an activation", 4, 0},
+      {"conv 4 3x3, prleu", "did you mean prelu?", 4, 0},
       {"dense \033]2;hello\007", "at \"?]2;hello?\"", 4, 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools: the largest value of each window. */
+#include "bank/network_onnx.h"
+#include "bank/onnx_write.h"
+
+static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) {
+  gconv_onnx_put_window(writer, layer, "MaxPool");
+  return GCONV_OK;
+}
+
+GCONV_LAYER_FORM(maxpool, false, false, GCONV_TEXT_WINDOW, 1, GCONV_KEYS("kind", "window", "stride"),
+                 gconv_layer_take_window, gconv_layer_put_window, gconv_layer_check_window, gconv_layer_follow_window,
+                 gconv_layer_no_operators, export);
