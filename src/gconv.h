@@ -16,8 +16,9 @@
  *  - Nothing is printed, and the process is never ended. Warnings go to the function given to gconv_set_log().
  *  - Different objects may be used by different threads at the same time; one object by one thread at a time, but for
  *    operations and plans, which any number of threads may use, and devices, which plans on different threads may share.
- *  - Outputs share no memory with inputs or other outputs, not even in part: what does is refused (GCONV_BAD_ARGUMENT). So
- *    nothing works in place. Views of one buffer are taken if their rows lie beside each other, or do not mix.
+ *  - Outputs share no memory with inputs or other outputs, not even in part: such arguments are refused
+ * (GCONV_BAD_ARGUMENT). So nothing works in place. Views of one buffer are taken if their rows lie beside each other, or do
+ * not mix.
  *  - Strings are UTF-8 or plain bytes; a path "-" is standard input or standard output.
  *  - Pointers in an argument list are required unless "may be NULL" is said.
  *  - Every argument is checked before it is used. One that is wrong (a required pointer that is NULL, a number out of its
@@ -31,7 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Lets a compiler hold the arguments of a function to its format, as those of printf(). */
+/* Lets a compiler hold the arguments of a function to its format, as it does for printf(). */
 #if defined(__GNUC__)
 #define GCONV_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
@@ -191,21 +192,21 @@ typedef struct gconv_threads gconv_threads;
 /* Colours by numbers, as palettes of PNG and TIFF have them. */
 typedef struct gconv_palette {
   int32_t count;           /* 0: there is none */
-  uint8_t colours[256][3]; /* R, G, B; those beyond the count are 0 */
+  uint8_t colours[256][3]; /* R, G, B; colours beyond the count are 0 */
 } gconv_palette;
 
 typedef struct gconv_read_options {
   uint64_t max_pixels; /* frames * height * width of the largest image that is decoded, four planes counted once; 0: the
                           default */
-  bool again;          /* it was read before: no warning of what is in it is given a second time */
-  bool strip;          /* metadata are not wanted: no warning of those that are not read */
-  bool unrounded;      /* samples that would be rounded to levels of u8 or u16, as those of a PNM whose maxval is 2, become
-                          f32: exact fractions of white, rounded once */
-  uint64_t max_bytes;  /* the most bytes of a file that is held in memory as a whole (WebP; TIFF through a pipe); 0: any */
+  bool again;          /* it was read before: no warning of its contents is given a second time */
+  bool strip;          /* metadata are not wanted: no warning of metadata that are not read */
+  bool unrounded; /* samples that would be rounded to levels of u8 or u16, such as samples of a PNM whose maxval is 2, become
+                     f32: exact fractions of white, rounded once */
+  uint64_t max_bytes; /* the most bytes of a file that is held in memory as a whole (WebP; TIFF through a pipe); 0: any */
   gconv_palette *palette; /* not NULL: PNG and TIFF with a palette are read as its numbers, u8 in one channel, and the
                              palette is put here, as soon as the header is read; of any others, its count becomes 0 */
   int32_t planes; /* above 1: an array of three dimensions whose first has this size, and whose last has not, is one image
-                     C x H x W, planar, and no stack of frames; as what takes so many channels would have it */
+                     C x H x W, planar, and no stack of frames; as a network with so many channels needs it */
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 
@@ -267,9 +268,9 @@ typedef struct gconv_compared {
 } gconv_compared;
 
 /* By how much two images a and b differ, or a frame of theirs. Every channel counts, alpha too. A difference is |a - b| of
- * two samples, where 1 is white: of integers, that of their levels, divided by 255, or by 65535 if either image is u16;
- * where one image is f32, integers become v / 255 or v / 65535, rounded to float32. Samples that are equal, or NaN both,
- * differ by 0; any others that are infinite or NaN by infinity. Sums are float64. */
+ * two samples, where 1 is white: for integers, the difference of their levels, divided by 255, or by 65535 if either image
+ * is u16; where one image is f32, integers become v / 255 or v / 65535, rounded to float32. Samples that are equal, or NaN
+ * both, differ by 0; any others that are infinite or NaN by infinity. Sums are float64. */
 typedef struct gconv_difference {
   gconv_image a, b; /* headers, without pixels and profile; of all frames */
   double white;     /* a difference times this is in levels: 255 or 65535; 1 where either image is f32 */
@@ -404,7 +405,7 @@ typedef enum gconv_padding {
 } gconv_padding;
 
 typedef enum gconv_alpha {
-  GCONV_ALPHA_KEEP,        /* alpha is that of the pixel below the anchor */
+  GCONV_ALPHA_KEEP,        /* alpha is copied from the pixel below the anchor */
   GCONV_ALPHA_FILTER,      /* alpha is filtered as any channel */
   GCONV_ALPHA_PREMULTIPLY, /* colours are multiplied by alpha, all is filtered, and colours divided again; for filters whose
                               sum is not 0 */
@@ -423,9 +424,9 @@ typedef enum gconv_combine {
 
 /* How a response v (already scaled: v = response * scale + offset) becomes a sample. Integer samples are then saturated and
  * rounded; float ones are neither. The range is for colours: alpha, where it is filtered, is only scaled and saturated.
- * GCONV_RANGE_WRAP is for those who count on C's casts, as SciPy does: integer samples are the level of v cut towards 0,
+ * GCONV_RANGE_WRAP is for users who count on C's casts, as SciPy does: integer samples are the level of v cut towards 0,
  * modulo 256 or 65536. The CPU makes it, with options that leave the samples as they are stored (not linear, premultiplied,
- * or with an alpha that is filtered). A u16 result holds the bits of an int16, a u8 result those of an int8. */
+ * or with an alpha that is filtered). A u16 result holds the bits of an int16, a u8 result the bits of an int8. */
 typedef enum gconv_range {
   GCONV_RANGE_CLAMP,  /* v */
   GCONV_RANGE_ABS,    /* |v| */
@@ -463,7 +464,7 @@ typedef struct gconv_options {
   double scale, offset; /* v = response * scale + offset; a scale of 0 is 1; offset in [0, 1] units (0.5 is mid-grey); for
                            f32 input and output in units of the samples */
   gconv_range range;
-  bool sets_type; /* the output has the type output_type; else that of the input */
+  bool sets_type; /* the output has the type output_type; else the type of the input */
   /* GCONV_I16 is made on the CPU, of samples as they are stored: not in linear light, with premultiplied alpha, no data or
    * mixed channels, and for the ranges clamp and abs. */
   gconv_type output_type;
@@ -475,7 +476,8 @@ typedef struct gconv_options {
   int32_t block_width, block_height; /* threads of a block on a GPU, across and down: a hint, for measurements of what they
                                         change, to algorithms that have a choice; both 0: their own. The product is at
                                         most 1024 */
-  int32_t grid_blocks; /* blocks of a grid at most, which stride over the image: a hint as that of the block; 0: theirs */
+  int32_t grid_blocks; /* the most blocks of a grid, which stride over the image: a hint, as for the block; 0: the
+                          algorithm's own */
 } gconv_options;
 
 /* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for what is none. Static
@@ -523,8 +525,8 @@ void gconv_device_close(gconv_device *device);
  * longer than the system does to take all back: a program that has written everything may call _exit(). Thread-safe. */
 bool gconv_device_is_gpu_open(void);
 
-/* The threads of the CPU, or those that work on the host for a GPU. They are the device's, and end with it. Any number of
- * threads may use them at the same time: the turns of all are shared out, as many at a time as there are threads. */
+/* The threads of the CPU, or the threads that work on the host for a GPU. They are the device's, and end with it. Any number
+ * of threads may use them at the same time: the turns of all are shared out, as many at a time as there are threads. */
 gconv_threads *gconv_device_threads(gconv_device *device);
 
 /* What was opened. Valid as long as the device. */
@@ -542,8 +544,8 @@ typedef struct gconv_machine {
   double units;        /* that work side by side: threads, or multiprocessors of a GPU */
 } gconv_machine;
 
-/* The rates that estimates are based on: of a GPU, by its data sheet; of any CPU, those of one thread of the reference CPU,
- * so that all choose the same algorithms. Valid as long as the device. */
+/* The rates that estimates are based on: of a GPU, by its data sheet; of any CPU, the rates of one thread of the reference
+ * CPU, so that all choose the same algorithms. Valid as long as the device. */
 const gconv_machine *gconv_device_get_machine(const gconv_device *device);
 
 /* Measures it, in less than a second. */
@@ -611,10 +613,10 @@ typedef struct gconv_bank_entry {
   char *other[2];     /* names by which it can be chosen too, or NULL */
   const char *kind;   /* "tensor", "Conv", "array", "bank"; static storage */
   char type[16];      /* type of its numbers: "float32", "int8"; "" if not known */
-  int32_t dimensions; /* those beyond GCONV_BANK_DIMENSIONS are not in `shape` */
+  int32_t dimensions; /* dimensions beyond GCONV_BANK_DIMENSIONS are not in `shape` */
   uint64_t shape[GCONV_BANK_DIMENSIONS];
-  const char *obstacle; /* what keeps it from being read as a bank, as the end of a sentence about it; NULL if nothing is
-                           known to; static storage */
+  const char *obstacle; /* why it cannot be read as a bank, as the end of a sentence about it; NULL if nothing is known to;
+                           static storage */
 } gconv_bank_entry;
 
 /* A file of banks, of any size: lists what it has. A bank is read only when it is wanted. */
@@ -649,8 +651,8 @@ enum { GCONV_BANK_MAX_ZOOM = 1024 };
 
 /* How a bank is drawn; zeroes are the defaults. */
 typedef struct gconv_bank_sheet {
-  int32_t zoom; /* pixels of a weight, along each side, at most GCONV_BANK_MAX_ZOOM; 0: what makes a sheet of a good size */
-  int32_t columns; /* filters side by side; 0: what makes a sheet of a good shape */
+  int32_t zoom; /* pixels of a weight, along each side, at most GCONV_BANK_MAX_ZOOM; 0: chosen for a sheet of a good size */
+  int32_t columns; /* filters side by side; 0: chosen for a sheet of a good shape */
   bool one_scale;  /* all filters are scaled by the largest |weight| of the bank, not each by its own */
 } gconv_bank_sheet;
 
@@ -694,7 +696,8 @@ typedef enum gconv_layer_kind { GCONV_EACH_LAYER_KIND(GCONV_LISTED) } gconv_laye
 /* What products may be rounded to. Sums are float32 always. */
 typedef enum gconv_math { GCONV_MATH_FP32, GCONV_MATH_TF32, GCONV_MATH_FP16, GCONV_MATH_BF16 } gconv_math;
 
-/* The algorithms for layers in this build, as gconv_algorithm_at() and gconv_algorithm_obstacle() have those for images. */
+/* The algorithms for layers in this build, as gconv_algorithm_at() and gconv_algorithm_obstacle() do for algorithms for
+ * images. */
 const gconv_algorithm_info *gconv_layer_algorithm_at(size_t index);
 const char *gconv_layer_algorithm_obstacle(size_t index);
 
@@ -719,7 +722,7 @@ typedef enum gconv_layer_padding {
  *
  * With G groups, the input has G * bank->channels channels, and group g of the K filters sees the g-th part of them. A bank
  * of one channel whose groups nothing sets is applied to each of C channels by itself, and yields C * K, channel c * K + k
- * being that of filter k.
+ * being the result of filter k.
  */
 typedef struct gconv_layer {
   gconv_layer_kind kind;
@@ -733,7 +736,7 @@ typedef struct gconv_layer {
   gconv_activation activation;
   float slope;           /* for leaky; for sigmoid, where 0 means 1 */
   const char *algorithm; /* NULL: as the options say */
-  gconv_border border;   /* what lies outside the layer's own input, as padding_mode of PyTorch says it: zeros by default */
+  gconv_border border;   /* the values outside the layer's own input, as padding_mode of PyTorch says it: zeros by default */
   double border_value;   /* for GCONV_BORDER_CONSTANT: a value of that input, which for the first layer is normalised */
   int32_t window_y, window_x; /* rows and columns of the windows of pools; N of shuffle */
   int32_t from;               /* of concat and add: 0, the input of the network as its first layer sees it; i: the output of
@@ -745,7 +748,7 @@ typedef enum gconv_presentation {
   GCONV_PRESENT_TENSOR,   /* one array, N x K x P x Q: f32 and planar */
   GCONV_PRESENT_PICTURES, /* a picture for each filter; where a bank is applied to each of 3 channels by itself, in colour */
   GCONV_PRESENT_MOSAIC,   /* one picture with all of them as tiles */
-  GCONV_PRESENT_COMBINED, /* one picture of what was combined, of 1 channel or 3 */
+  GCONV_PRESENT_COMBINED, /* one picture of the combined responses, of 1 channel or 3 */
   GCONV_PRESENT_LABELS,   /* one picture with a colour for each filter: of argmax */
   GCONV_PRESENT_IMAGE,    /* one picture like the input, with its alpha: for outputs of as many channels and the same size */
   GCONV_PRESENT_CLASSES   /* one picture of one channel, u8 or u16, with a number for each filter: of argmax */
@@ -771,7 +774,7 @@ typedef struct gconv_network_options {
    * folded into weights and biases: that would change the zeros outside the image, and round differently. */
   const float *mean, *std;
   int32_t mean_count, std_count;
-  gconv_math math;        /* what algorithms may round products to, on devices where that is of use */
+  gconv_math math;        /* the type to which algorithms may round products, on devices where that is faster */
   const char *algorithm;  /* algorithm for the layers that name none; NULL or "auto": the cheapest for each */
   const char *without;    /* names with commas between that auto shall not choose; NULL: none */
   size_t workspace_bytes; /* that an algorithm may take; a batch that needs more is done in parts. 0: the default, 256 MiB */
@@ -784,8 +787,8 @@ typedef struct gconv_network_options {
 
   gconv_presentation presentation; /* combined, labels and classes say what they are of */
   gconv_tone tone;                 /* for pictures. Labels and classes use only its type */
-  const uint16_t *class_values; /* for classes: the number of each filter, as many as counted; NULL, and of any others: the
-                                   filter's own, from 1 on */
+  const uint16_t *class_values; /* for classes: the number of each filter, as many as counted; NULL, and for other filters:
+                                   the number of the filter, from 1 on */
   size_t class_value_count;
 } gconv_network_options;
 
@@ -812,7 +815,8 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
                                      gconv_operation **operation);
 
 /* Applies operations one after the other: each takes the image that the one before it makes, so all but the last must make
- * one. Results of filters that keep the type of their image have that of the first input. The caller may free the stages. */
+ * one. Results of filters that keep the type of their image have the type of the first input. The caller may free the
+ * stages. */
 gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count, gconv_operation **operation);
 
 /* Where an operation counts. All may be 0 or NULL: everywhere. */
@@ -824,9 +828,9 @@ typedef struct gconv_area {
 
 /* Applies an operation in a part of the image: each sample of the result is weight * applied + (1 - weight) * input, in
  * float64, rounded to the nearest level, or to float32. `applied` is the operation's result, of the type of the image: so
- * it was rounded before. The weight is that of the mask within the rectangle, and 0 outside. Where it is 0, samples have
- * the input's bits; where it is 1, those of the operation on the whole image: at the edges of the rectangle, filters see
- * its true neighbours.
+ * it was rounded before. The weight is the mask's within the rectangle, and 0 outside. Where it is 0, samples have
+ * the input's bits; where it is 1, they have the bits of the operation on the whole image: at the edges of the rectangle,
+ * filters see its true neighbours.
  *
  * Each image must become one of its own size, channels and type, alpha included, else there is no plan (GCONV_BAD_ARGUMENT).
  * The mask has one frame, and the width and height of every image (GCONV_BAD_ARGUMENT from gconv_plan_create()). It is grey,
@@ -924,9 +928,9 @@ int32_t gconv_plan_row_step(const gconv_plan *plan);
 void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
 
 /* As gconv_plan_execute() for the output rows from `first` on: as many as outputs[0 ..] are high, which have their pixels,
- * and no metadata are copied. `window` has the input's rows window_row .. window_row + window->height - 1, at least those
- * needed. The bits are those of the whole image, of algorithms that are not exact in networks within their bounds. Times are
- * added to *timings, which may be NULL. */
+ * and no metadata are copied. `window` has the input's rows window_row .. window_row + window->height - 1, at least the rows
+ * needed. The bits are the same as for the whole image; with algorithms that are not exact, in networks, they agree within
+ * the bounds. Times are added to *timings, which may be NULL. */
 gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                      gconv_image *outputs, size_t output_count, gconv_timings *timings);
 

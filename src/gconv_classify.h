@@ -45,14 +45,14 @@ const gconv_feature_info *gconv_feature_at(size_t index);
  * formulas. GCONV_BAD_ARGUMENT tells the word that is wrong. */
 gconv_status gconv_features_resolve(const char *text, char **list, int32_t *count);
 
-/* An image becomes its features: planar f32, of as many channels as features, those of the first channel of the image first.
- * Samples of integers are divided by white; alpha is left out. `channels`: 1: the image is made grey first; 3: grey images
- * become RGB; 0: all channels are taken as they are. The results have the same bits on any device, for any number of threads
- * and any rows at a time. In a chain, only some rows of them are in memory at a time. */
+/* An image becomes its features: planar f32, with a channel for each feature; the features of the first channel of the image
+ * come first. Samples of integers are divided by white; alpha is left out. `channels`: 1: the image is made grey first; 3:
+ * grey images become RGB; 0: all channels are taken as they are. The results have the same bits on any device, for any
+ * number of threads and any rows at a time. In a chain, only some rows of them are in memory at a time. */
 gconv_status gconv_operation_features(const char *features, int32_t channels, gconv_operation **operation);
 
-/* Has plans of an operation of gconv_operation_features() warn of pictures that are far from those that a model learned, or
- * have other channels. `notes` are those of the model; without means and deviations, nothing is known. Before plans are
+/* Has plans of an operation of gconv_operation_features() warn of pictures that are far from the pictures that a model
+ * learned, or have other channels. `notes` are the model's; without means and deviations, nothing is known. Before plans are
  * made. */
 gconv_status gconv_features_expect(gconv_operation *operation, const gconv_column_notes *notes);
 
@@ -126,7 +126,7 @@ typedef struct gconv_svm_options {
   bool probabilities;   /* the model yields probabilities; of regression, the spread of errors */
   uint64_t seed;        /* seed of the folds of cross-validation */
   const gconv_class_weight
-      *weights; /* the cost of errors in a class is C times its weight; those that are not named have 1 */
+      *weights; /* the cost of errors in a class is C times its weight; classes that are not named have 1 */
   size_t weight_count;
   void (*progress)(void *user, const gconv_svm_progress *progress); /* NULL, or: called often, from any thread, but by one at
                                                                        a time */
@@ -176,8 +176,8 @@ gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_da
 
 /* Whether `path` names a regular file that begins as the text of a LIBSVM model does. Pipes are left unread. */
 bool gconv_svm_is_one(const char *path);
-/* Reads a model of LIBSVM or of gconv. Models of nu-SVC and nu-SVR are read as what predicts the same. GCONV_BAD_FILE names
- * the line that is wrong; GCONV_UNSUPPORTED names a type or a kernel that gconv does not have. */
+/* Reads a model of LIBSVM or of gconv. Models of nu-SVC and nu-SVR are read as C-SVC and epsilon-SVR, which predict the
+ * same. GCONV_BAD_FILE names the line that is wrong; GCONV_UNSUPPORTED names a type or a kernel that gconv does not have. */
 gconv_status gconv_svm_read(const char *path, gconv_svm **model);
 /* Writes it whole or not at all, as text that LIBSVM reads. Numbers of 64 bits have 17 digits. */
 gconv_status gconv_svm_write(const char *path, const gconv_svm *model);
@@ -191,14 +191,14 @@ const gconv_svm_info *gconv_svm_get_info(const gconv_svm *model);
  * origins being taken off. GCONV_BAD_ARGUMENT names the first number that is not finite. Each of the
  * results may be NULL: classes[i], the number of the class of row i; values, count x pair_count, in the order (0, 1),
  * (0, 2) ... (1, 2) ...: above 0 for the first class of the pair; of regression, count values; probabilities, count x
- * class_count, of a model that yields them: then classes are those that are most probable. The result of a row does not
+ * class_count, of a model that yields them: then the class of a row is the most probable one. The result of a row does not
  * depend on the other rows, or on threads. */
 gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, const float *rows, size_t count,
                                int32_t *classes, double *values, double *probabilities);
 
 /* An image becomes what a model that was trained on pixels (info->features) makes of its features, by rows, as
  * gconv_operation_pixels() does: a channel for each class, its probability if the model yields them, else 1 for the class
- * that has the most votes of the pairs and 0 for others. `options` (NULL: all 0) say what becomes of these; names of
+ * that has the most votes of the pairs and 0 for others. `options` (NULL: all 0) say how these become results; names of
  * algorithms, mean and std do not count. The model must outlive the operation. GCONV_BAD_ARGUMENT for a model without
  * features. */
 gconv_status gconv_operation_svm(const gconv_svm *model, const gconv_network_options *options, gconv_operation **operation);

@@ -32,7 +32,7 @@ typedef struct gconv_message {
   char text[10240]; /* as long as gconv_last_error() may be */
 } gconv_message;
 
-/* Sets the text, cut where it is too long, and returns `status`: for a caller's own failures. `format` is that of printf();
+/* Sets the text, cut where it is too long, and returns `status`: for a caller's own failures. `format` is as in printf();
  * the arguments may point into the old text. */
 gconv_status gconv_complain(gconv_message *message, gconv_status status, const char *format, ...) GCONV_PRINTF(3, 4);
 
@@ -71,8 +71,8 @@ typedef struct gconv_inputs {
   gconv_input *items; /* owned, with their texts */
   size_t count;
   bool many; /* several, or a folder or a pattern was given: the results belong in a folder, however many there are */
-  const gconv_texts *exclude; /* set by the caller before the search: patterns of what it leaves out; NULL: nothing */
-  gconv_passed_over unread;   /* what folders have besides images that are read, by extensions: files, pipes ... */
+  const gconv_texts *exclude; /* set by the caller before the search: patterns of names to leave out; NULL: none */
+  gconv_passed_over unread;   /* other contents of folders than images that are read, by extensions: files, pipes ... */
   char *unread_kinds;         /* how many of which: "2 .txt, 1 .heic, 1 without an extension"; NULL: there are none; owned */
   gconv_texts missed; /* errors of folders and files that could not be looked at, and are left out: the run is not whole */
   gconv_passed_over repeated;    /* names of files that have another name before, and are taken once */
@@ -84,8 +84,8 @@ typedef struct gconv_inputs {
 /*
  * Finds the images that `specs` mean, in their order, each the first that fits of:
  *   - "-", standard input, once;
- *   - an existing folder: its files that have the extension of a readable format, sorted by name; with `recursive` those of
- *     its sub-folders too. Hidden entries are passed over, and so is the folder that `output`, the value of -o, names: else
+ *   - an existing folder: its files that have the extension of a readable format, sorted by name; with `recursive` the files
+ * of its sub-folders too. Hidden entries are passed over, and so is the folder that `output`, the value of -o, names: else
  *     a second run would take the results of the first for inputs. Links to folders are followed, but each folder is
  *     searched once: by its real name, if that is below the folder that is searched;
  *   - any other existing file;
@@ -128,7 +128,7 @@ typedef struct gconv_outputs {
   char *folder;                    /* that all results lie in: "" or with a slash at the end; owned */
   gconv_texts paths;
   const gconv_format_info **formats; /* [paths.count]; owned */
-  size_t *first;      /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */
+  size_t *first;      /* paths[first[i] .. first[i + 1] - 1] belong to input i: by filter, then by frame; owned */
   bool make_folders;  /* folders that are missing are made when a result is written */
   char *of_frames;    /* the template for inputs with a file for each frame; owned, as the labels */
   gconv_texts labels; /* one a result of an input: what {filter} stands for */
@@ -145,16 +145,15 @@ typedef struct gconv_outputs {
  * Names every result. naming->output is
  *   - "-": standard output, for one result;
  *   - a template, if it has a "{" that is not doubled: {stem}, {filter}, {index}, {frame} and {ext} are replaced. {stem} is
- *     the name of the input without folders and extension, and the suffix; {ext} is the extension of the input, if its
- * format is that of the result, else that of the format; without naming->format, a template with {ext} means naming->same;
- *     {index} counts all results from 1, with as many digits as the last
- *     one has; {frame} counts the frames of one input likewise. The folders of an input (gconv_input.relative) are put in
- *     front of the file name;
+ *     the name of the input without folders and extension, and the suffix; {ext} is the extension of the input, if the
+ * result has the same format, else the usual extension of the format; without naming->format, a template with {ext} means
+ * naming->same; {index} counts all results from 1, with as many digits as the last one has; {frame} counts the frames of one
+ * input likewise. The folders of an input (gconv_input.relative) are put in front of the file name;
  *   - a folder, if it exists as one, ends in "/", or has no known extension and the inputs are many: results go to
  *     FOLDER/<folders of the input>/{stem}.png, {stem}_{filter}.png if there is one a filter;
  *   - else a file, for one result.
  * In what has a "{", {{ and }} stand for single braces; but a folder that is called just as naming->output is that folder.
- * Filters of one name get their number after it: blur_1, blur_2. A file whose extension is that of a format with frames
+ * Filters of one name get their number after it: blur_1, blur_2. A file with the extension of a format with frames
  * (.npy, .ppm) is looked into, and where the format of the results holds only one, each frame has a file: {stem}_{frame}.png
  * in a folder. The images of a pipe are not known beforehand: where several come, the results of each are named in its turn,
  * with six digits for {frame} and {index}.
@@ -200,7 +199,7 @@ typedef struct gconv_shard {
 
 /*
  * Parses "I/N" (1/4 to 4/4), or
- *   - "auto": in a job array of Slurm, the place of SLURM_ARRAY_TASK_ID among those from SLURM_ARRAY_TASK_MIN to
+ *   - "auto": in a job array of Slurm, the place of SLURM_ARRAY_TASK_ID in the range from SLURM_ARRAY_TASK_MIN to
  *     SLURM_ARRAY_TASK_MAX, which are SLURM_ARRAY_TASK_COUNT at equal distances;
  *   - "auto/N": the same, which must be N; or in an indexed job of Kubernetes, which tells no pod how many there are,
  *     JOB_COMPLETION_INDEX, from 0, of N.
@@ -263,7 +262,7 @@ typedef struct gconv_report {
   size_t found[GCONV_FINDINGS];   /* what the manifest knew of them; all 0 without one */
   const gconv_texts *errors;      /* each begins with the path it is about */
   const char *explanation;        /* what a new plan does and why; NULL unless wanted */
-  const char *device_reason;      /* with an explanation: why "auto" is what it is; "" without a choice */
+  const char *device_reason;      /* with an explanation: why "auto" chose this device; "" without a choice */
   const char *remark;             /* why a new plan is not on the device of the run; NULL if it is */
   bool executed;                  /* everything below is set */
   bool cold;                      /* the first execution of this plan */
@@ -298,7 +297,7 @@ typedef struct gconv_batch {
   gconv_decoder decoder;
   bool cpu_may_begin;  /* while a GPU gets ready, where bits are the same, as with the device "auto" */
   int threads;         /* threads of all jobs together; 0: one a processor */
-  int jobs;            /* groups at a time; 0: one a thread, and half as many more where a GPU decodes */
+  int jobs;            /* groups at a time; 0: one a thread, or 1.5 a thread where a GPU decodes */
   uint64_t memory;     /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
   uint64_t max_pixels; /* gconv_read_options, as the next: results are f32, and no filter has an offset in levels */
   bool unrounded;
@@ -306,17 +305,17 @@ typedef struct gconv_batch {
   bool lossless, strip;
   bool preserve_times; /* results have the times of their inputs, where these are files */
   gconv_tiff_compression tiff_compression;
-  gconv_stored_type store;      /* int16 holds the levels of integer inputs, 0 .. 255 or 0 .. 65535, which filters have, and
-                             numbers of all others as they are */
+  gconv_stored_type store;      /* int16 holds of integer inputs, levels 0 .. 255 or 0 .. 65535, as filters have them; of all
+                                   other inputs, the numbers themselves */
   const gconv_palette *palette; /* gconv_write_options; NULL: none */
   gconv_existing existing;
-  gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
+  gconv_manifest *manifest; /* results that it lists as done are passed over, all other files are replaced; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */
   const volatile int *stop; /* NULL, or: once it is not 0, no further group is begun; such groups count as failed */
   bool watch;               /* warn of samples that are clamped or no numbers, of results of one colour, and of colours of
                                transparent pixels that go into others: gconv_set_log() */
   bool alpha_meant;         /* but not of the last */
-  size_t *written; /* NULL, or: as many results as are finished at any time, written atomically: for a signal handler */
+  size_t *written; /* NULL, or gets the number of results that are finished, written atomically: for a signal handler */
   bool verify, explain;
   bool leaves_threads; /* threads that still start a GPU may outlive the run, as the process ends by _exit(); else the run
                           waits for them: exit() during that start would crash */
@@ -330,7 +329,7 @@ typedef struct gconv_batch {
 /* How a run went. */
 typedef struct gconv_batch_summary {
   size_t begun;                   /* inputs */
-  size_t written, passed, failed; /* results; those of inputs that were not begun count as failed */
+  size_t written, passed, failed; /* results; if an input was not begun, its results count as failed */
   size_t found[GCONV_FINDINGS];   /* what the manifest knew of the results of inputs that were begun */
   gconv_device_info device;
   char device_reason[192]; /* what "auto" chose it for; "" if there was no choice */

@@ -43,7 +43,7 @@ typedef enum gconv_loss {
  * depends on its own row and the model alone. The arrays have `count` items each, or are NULL.
  */
 typedef struct gconv_column_notes {
-  size_t count;       /* columns, beside that of targets; 0: nothing is known of them */
+  size_t count;       /* columns, without the column of targets; 0: nothing is known of them */
   char **names;       /* as the header has them, UTF-8; NULL: there was no header */
   double *means;      /* over the cases of training; missing = "mean" puts these where numbers are missing */
   double *deviations; /* standard deviations over the same cases */
@@ -52,7 +52,7 @@ typedef struct gconv_column_notes {
 } gconv_column_notes;
 
 /*
- * A chain of layers with their weights, and what belongs to it. Zero-initialise before first use. Its file is safetensors:
+ * A chain of layers with their weights, and notes for its use. Zero-initialise before first use. Its file is safetensors:
  * layer i that has weights has the tensors l<i>.weight, K x C x R x S, and l<i>.bias, K; the other fields are JSON in the
  * entry "gconv" of __metadata__ (docs/filter-formats.md).
  */
@@ -114,14 +114,14 @@ gconv_status gconv_operation_of_network(const gconv_network *network, const gcon
 /* ---- Data sets ----------------------------------------------------------------------------------------------------- */
 
 /* Cases: inputs of one shape, each with a class or with targets. Larger than memory is allowed: cases are read when they are
- * wanted. Immutable but for what it keeps of files; several threads may read. */
+ * wanted. Immutable, except for its cache of files; several threads may read. */
 typedef struct gconv_dataset gconv_dataset;
 
 typedef enum gconv_dataset_kind {
   GCONV_DATASET_TABLE,   /* rows of CSV, LIBSVM, FANN, the letters thesis's text, or .npy */
   GCONV_DATASET_WINDOWS, /* windows of a signal: .npy or raw samples */
   GCONV_DATASET_CLASSES, /* a folder with a folder of images for each class */
-  GCONV_DATASET_PAIRS,   /* images and what is wanted of them, by name */
+  GCONV_DATASET_PAIRS,   /* images and their targets, paired by name */
   GCONV_DATASET_PIXELS   /* pixels of images, and their classes from masks, by name */
 } gconv_dataset_kind;
 
@@ -139,13 +139,14 @@ typedef struct gconv_dataset_options {
                           case that is a whole number is one; else such labels are targets, with a warning */
   bool unlabelled;     /* there are no targets: for applying a network */
   char separator;      /* for CSV; 0: found from the first lines */
-  size_t columns;      /* for LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
-  const char *missing; /* for gaps, such as empty fields and NaN: "mean", which is that of the cases that are trained, or
-                          "drop",     which leaves the row out; NULL: they are an error */
+  size_t columns;      /* for LIBSVM: the fewest columns, as the file lacks columns of zeros alone */
+  const char *missing; /* for gaps, such as empty fields and NaN: "mean" puts in the mean of the cases that are trained,
+                          "drop"     leaves the row out; NULL: they are an error */
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
   size_t class_count;
-  bool others; /* to compare with a model: labels that are none of `classes` are no error, but get numbers after those */
+  bool others; /* to compare with a model: labels that are none of `classes` are no error, but get numbers after the classes
+                */
   const gconv_column_notes *like; /* for a table: what a model keeps. Columns are matched by name, if both have names;
                                      missing numbers become the means of the model. NULL: the table is by itself */
   int32_t window, hop;            /* for a signal: samples of a window, and from one to the next */
@@ -159,8 +160,8 @@ typedef struct gconv_dataset_options {
   const char *features; /* for pixels: what each is known by, as gconv_features_resolve() reads it; NULL: "default". Masks,
                            `targets`, are u8 or u16 in one channel, or have a palette: 0 is unlabelled, all other numbers are
                            classes, in ascending order, called by these numbers */
-  size_t most_cases; /* for pixels: learn at most so many of those that are labelled, drawn by `seed`, of each class as many
-                        as of the others where it has them; 0: all. At least 1 a class */
+  size_t most_cases;    /* for pixels: learn at most so many labelled pixels, drawn by `seed`, an equal number of each class
+                           where it has them; 0: all. At least 1 a class */
 } gconv_dataset_options;
 
 typedef struct gconv_dataset_info {
@@ -171,10 +172,10 @@ typedef struct gconv_dataset_info {
   const char *const *classes;                           /* their names; NULL: there are targets, or neither */
   size_t class_count;
   const char *const *columns; /* for a table with a header: names of the inputs; else NULL */
-  gconv_column_notes notes;   /* for a table or pixels, for a model to keep: those of options.like, or what was found; zeroes
-                                 of   other kinds. The data set's */
-  const char *const *others;  /* with options.others: the labels that are none of the classes; their numbers go on after
-                                 those of the classes */
+  gconv_column_notes notes;  /* for a table or pixels, for a model to keep: the notes of options.like, or of the data; zeroes
+                                for other kinds. The data set's */
+  const char *const *others; /* with options.others: the labels that are none of the classes; their numbers follow the
+                                numbers of the classes */
   size_t other_count;
   const char *label;    /* for such a table: the name of the column of targets, or NULL */
   const char *features; /* for pixels: the list, with sets written out; else NULL */
@@ -195,8 +196,8 @@ const gconv_dataset_info *gconv_dataset_get_info(const gconv_dataset *dataset);
  * and the number of the case alone. `targets` may be NULL. */
 gconv_status gconv_dataset_read(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
                                 float *inputs, float *targets);
-/* Parts a data set: *second has `fraction` of the cases, drawn by `seed`, of each class its share; *first the others. Both
- * share `dataset`, which must outlive them. */
+/* Parts a data set: *second has `fraction` of the cases, drawn by `seed`, of each class its share; *first has all other
+ * cases. Both share `dataset`, which must outlive them. */
 gconv_status gconv_dataset_split(const gconv_dataset *dataset, double fraction, uint64_t seed, gconv_dataset **first,
                                  gconv_dataset **second);
 /* NULL is allowed. */
@@ -224,7 +225,7 @@ typedef enum gconv_schedule { GCONV_EACH_SCHEDULE(GCONV_LISTED) } gconv_schedule
 
 enum { GCONV_DEFAULT_BATCH = 32, GCONV_DEFAULT_EPOCHS = 100, GCONV_DEFAULT_SAVE_SECONDS = 120 };
 
-/* Errors in a class cost so many times as much: C of a support vector machine, the loss of a case of a network. */
+/* A factor for errors in a class: of C of a support vector machine, of the loss of a case of a network. */
 typedef struct gconv_class_weight {
   const char *class_name;
   double weight; /* above 0 */
@@ -243,16 +244,16 @@ typedef struct gconv_training_options {
   double elimination_scale; /* w0; 0: 1 */
   size_t batch;             /* cases of a step; 0: GCONV_DEFAULT_BATCH; SIZE_MAX: all of them. rprop takes all */
   size_t epochs;            /* 0: GCONV_DEFAULT_EPOCHS */
-  size_t patience;          /* ends training after as many epochs without a smaller loss, of the validation if there is one;
-                               0: never */
-  double stop_error;        /* ends training once the loss of an epoch is no more; 0: never */
-  uint64_t seed;            /* seed of the order of cases */
-  uint64_t memory;          /* bytes of the host that the values of a step may take, where it can go by parts; 0: 2^28 */
-  const char *algorithm;    /* "exact": the same bytes on every device; NULL or "auto": the fastest */
-  bool normalize;           /* the network takes the mean and the standard deviation of each channel of the data, by which it
-                               normalises inputs, in place of its own */
-  gconv_math math;          /* precision to which products may be rounded, on GPUs that gain by it; not with "exact" */
-  const gconv_class_weight *weights; /* weights of classes; those that are not named have 1 */
+  size_t patience;   /* ends training after so many epochs without a smaller loss (of the validation, if there is one); 0:
+                        never */
+  double stop_error; /* ends training once the loss of an epoch is no more; 0: never */
+  uint64_t seed;     /* seed of the order of cases */
+  uint64_t memory;   /* bytes of the host that the values of a step may take, where it can go by parts; 0: 2^28 */
+  const char *algorithm; /* "exact": the same bytes on every device; NULL or "auto": the fastest */
+  bool normalize;        /* the network takes the mean and the standard deviation of each channel of the data, by which it
+                            normalises inputs, in place of its own */
+  gconv_math math;       /* precision to which products may be rounded, on GPUs that gain by it; not with "exact" */
+  const gconv_class_weight *weights; /* weights of classes; classes that are not named have 1 */
   size_t weight_count;
   const char *save_to; /* NULL, or a path: gconv_trainer_epoch() writes a checkpoint there from time to time, within epochs
                           too, so that training goes on from there if the process is killed. Results are the same. A
@@ -286,8 +287,8 @@ gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *net
                                   gconv_trainer **trainer);
 /* Trains one epoch. A loss that is not finite ends training: `ended` says so, and what to change. */
 gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch);
-/* Copies the network with its best weights, or, if `last`, with those of the last step, into *network, which must be empty;
- * trained says how. */
+/* Copies the network with its best weights, or, if `last`, with the weights of the last step, into *network, which must be
+ * empty; trained says how. */
 gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gconv_network *network);
 /* Writes a checkpoint, whole or not at all: the file of a network with the optimiser's tensors, the step, and the state of
  * the random numbers. */
@@ -332,7 +333,7 @@ typedef struct gconv_fit_result {
   double correlation; /* correlation of the residuals of neighbouring pixels, in the middle of some images: 0 for noise. NAN
                          where that is too small */
   bool nonlinear;     /* no filter of this size explains the images: r2 is below 0.95, and `correlation` above
-                         0.3, so that what is left is no noise */
+                         0.3, so that the residuals are no noise */
   bool shifted;       /* `after` looks shifted: ... */
   double shift_y, shift_x; /* ... by so many pixels, down and to the right */
   double rim;              /* the share of sum w^2 that the taps at the rim of the filter have */

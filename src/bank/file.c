@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of banks: what they contain, and which entry is chosen. */
+/* Files of banks: their entries, and which of them is chosen. */
 #include "bank/syntax.h"
 #include "base/arguments.h"
 #include "base/memory.h"

@@ -11,7 +11,7 @@
 
 /* ---- Geometry ---- */
 
-/* The pads of a layer along an axis. Same padding has as many zeros behind as any size needs. `automatic`: they depend on
+/* The pads of a layer along an axis. Same padding has the zeros at the end that any size needs. `automatic`: they depend on
  * the size, which is not known: ONNX computes them. */
 typedef struct pads {
   int64_t before, behind;

@@ -134,7 +134,8 @@ static gconv_status take_biases(gconv_onnx_graph *g, const gconv_onnx_node *n, g
   return gconv_onnx_has_input(n, 2) ? gconv_onnx_read_floats(g, n, 2, "biases", bank->filters, &bank->biases) : GCONV_OK;
 }
 
-/* Fails unless a layer that takes `channels` gets as many. If the model does not say how many it gets, these are taken. */
+/* Fails unless a layer that takes `channels` channels gets this number. If the model does not say the number, `channels` is
+ * taken. */
 static gconv_status check_channels(gconv_onnx_graph *g, const gconv_onnx_node *n, int64_t channels) {
   if (g->channels == 0)
     g->channels = channels;

@@ -192,7 +192,7 @@ static size_t layer_of(const char *name) {
   return strcmp(name, wanted) == 0 ? layer : SIZE_MAX;
 }
 
-/* Fails if there are tensors of layers that the network does not have. Warns of other tensors, except those of a
+/* Fails if there are tensors of layers that the network does not have. Warns of other tensors, except tensors of a
  * checkpoint. */
 static gconv_status check_taken(const gconv_bank_file *file, const gconv_network *network) {
   size_t others = 0, first = 0;

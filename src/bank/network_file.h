@@ -18,7 +18,7 @@ typedef struct gconv_network_extras {
   char *json; /* a JSON object, the entry "gconv-checkpoint" of __metadata__, or NULL; owned, if it was read */
 } gconv_network_extras;
 
-/* Frees what was read, and zeroes *extras. NULL is allowed. */
+/* Frees all members of *extras, and zeroes it. NULL is allowed. */
 void gconv_network_extras_free(gconv_network_extras *extras);
 
 /* Returns the extra tensor called `name`, or NULL. */
@@ -48,7 +48,7 @@ gconv_status gconv_network_append(gconv_network *network, const char *where, con
 /* Returns the last layer if it has a bank and no activation yet; else NULL. */
 gconv_layer *gconv_network_open_layer(const gconv_network *network);
 
-/* Moves all that is neither layers nor what is done to inputs: names of classes, features, palette, notes of columns and of
+/* Moves all members but the layers and the steps before them: names of classes, features, palette, notes of columns and of
  * training. */
 void gconv_network_move_notes(gconv_network *from, gconv_network *to);
 
@@ -79,8 +79,8 @@ void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, 
 /* The names of the activations in files and texts of networks, by gconv_activation. */
 enum { GCONV_ACTIVATIONS = GCONV_ACTIVATION_SOFTMAX + 1 };
 extern const char *const gconv_activation_words[GCONV_ACTIVATIONS];
-/* Finds the activation that the word begin .. end names, which may have a slope behind a sign: "leaky=0.1", "leaky:0.1".
- * *sign: the place of the sign; NULL: there is none. */
+/* Finds the activation that the word begin .. end names, which may have a sign and a slope after it: "leaky=0.1",
+ * "leaky:0.1". *sign: the place of the sign; NULL: there is none. */
 bool gconv_activation_find(const char *begin, const char *end, gconv_activation *activation, const char **sign);
 /* True if the activation uses gconv_layer.slope. */
 bool gconv_activation_has_slope(gconv_activation activation);

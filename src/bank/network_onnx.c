@@ -136,7 +136,7 @@ static gconv_status take_normalisation(gconv_onnx_graph *g, const gconv_onnx_nod
   return *list && g->first ? GCONV_OK : gconv_onnx_no_memory(g);
 }
 
-/* Means beyond 1 are of samples up to 255, which no chain takes: a graph does as it is told. */
+/* Means beyond 1 are meant for samples up to 255, which no chain takes. A graph takes the numbers as they are. */
 static gconv_status make_mean(gconv_onnx_graph *g, const gconv_onnx_node *n) {
   GCONV_TRY(take_normalisation(g, n, &g->network->mean, &g->network->mean_count));
   for (int32_t i = 0; i < g->network->mean_count; i++)
@@ -161,7 +161,7 @@ static rules reshape = {INT("allowzero", 14, NEWEST), END};
 static rules dropout = {FLOAT("ratio", 1, 11), INT("seed", 12, NEWEST), NEEDED("is_test", 1, 6),
                         INTS("consumed_inputs", 1, 5), END};
 
-/* Operators that make no layer: activations, those that only change the shape, and those that do nothing. */
+/* Operators that make no layer: activations, changes of the shape alone, and operators that do nothing. */
 static const gconv_onnx_operator others[] = {
     {"Relu", 1, 1, 1, ANY, make_relu, none, 0},
     {"LeakyRelu", 1, 1, 1, ANY, make_leaky, alpha, 0},

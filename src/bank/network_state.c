@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A state_dict of PyTorch's nn.Sequential, in safetensors, as a network: "0.weight", "2.weight" ... are its layers in the
  * order of their numbers. What stands between them, and how convolutions are applied, is not in the file: a text says it.
- * All tensors must be understood, and the modules that the text names must be as many as the numbers leave room for. */
+ * All tensors must be understood, and the text must name a module for each free number. */
 #include "bank/network_state.h"
 #include "base/memory.h"
 
@@ -256,7 +256,7 @@ static gconv_status fail_gap(const state *s, const gconv_state_module *m, uint64
                           gap, gap == 1 ? "" : "s", named);
 }
 
-/* Takes the steps that stand before a BatchNorm2d: as many modules as its number leaves room for. */
+/* Takes the steps that stand before a BatchNorm2d: a module for each free number before its own. */
 static gconv_status take_steps_before(state *s, const gconv_state_module *m) {
   uint64_t gap = m->number - s->position;
   bool flatten;

@@ -54,7 +54,7 @@ typedef struct gconv_state_modules {
   gconv_bank_file *file;
   gconv_state_module *items; /* owned; in ascending order */
   size_t count;
-  bool counts;    /* the numbers count all modules, also those without tensors */
+  bool counts;    /* the numbers count all modules, also modules without tensors */
   uint64_t first; /* the number of the first module, whether it has tensors or not */
   bool own;       /* tensors are called l<i>, as in files of gconv, which number only layers */
 } gconv_state_modules;
@@ -75,11 +75,11 @@ const gconv_bank_entry *gconv_state_entry(const gconv_bank_file *file, const gco
 bool gconv_state_is_normalization(const gconv_state_module *module);
 /* For layers: returns the part that has the weights. */
 gconv_state_part gconv_state_source(const gconv_state_module *module);
-/* For layers: true if the weights are those of a Linear. */
+/* For layers: true if a Linear has the weights. */
 bool gconv_state_is_dense(const gconv_bank_file *file, const gconv_state_module *module);
 /* Reads `count` numbers, for gconv_release(); without such a tensor, all are `otherwise`. */
 gconv_status gconv_state_read(gconv_bank_file *file, const gconv_state_module *module, gconv_state_part part, int64_t count,
                               float otherwise, float **numbers);
 
-/* Parses an item up to the next comma. Moves *text behind it; to NULL after the last item. `number` is for errors. */
+/* Parses an item up to the next comma. Moves *text past it; to NULL after the last item. `number` is for errors. */
 gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_item *item);

@@ -215,7 +215,7 @@ gconv_status gconv_state_read(gconv_bank_file *file, const gconv_state_module *m
     return GCONV_OK;
   uint64_t all = 1;
   const gconv_bank_entry *entry = gconv_state_entry(file, m, p);
-  const int32_t most = p == GCONV_STATE_LENGTH ? 4 : 1; /* lengths may have 4 axes: those after the first have size 1 */
+  const int32_t most = p == GCONV_STATE_LENGTH ? 4 : 1; /* lengths may have 4 axes: axes after the first have size 1 */
   for (int32_t d = 0; d < entry->dimensions && d < most; d++)
     all *= entry->shape[d];
   if (!gconv_safetensors_is_floating(file, m->entries[p] - 1) || entry->dimensions < 1 || entry->dimensions > most ||

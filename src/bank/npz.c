@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy's .npz: a zip archive of arrays, each of which is a bank as npy.c reads it. */
+/* NumPy's .npz: a zip archive of arrays. Each array is a bank, as npy.c reads it. */
 #include "bank/syntax.h"
 #include "base/zip.h"
 

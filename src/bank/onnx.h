@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ONNX models, for banks (onnx.c) and networks (network_onnx.c). onnx_model.c reads the model, onnx_node.c its nodes with
- * their attributes, and onnx_tensor.c the numbers of tensors. Numbers of fields and types are those of onnx.proto. */
+ * their attributes, and onnx_tensor.c the numbers of tensors. Numbers of fields and types are as in onnx.proto. */
 #pragma once
 
 #include "bank/protobuf.h"
@@ -40,7 +40,7 @@ typedef struct gconv_onnx_tensor {
   size_t dimensions;
   int64_t shape[GCONV_BANK_DIMENSIONS];
   uint64_t at, end;    /* at and end of its message in the file */
-  uint64_t data_bytes; /* bytes in fields of data: at least as many as numbers */
+  uint64_t data_bytes; /* bytes in fields of data: at least one for each number */
   bool external;       /* the numbers are in a separate file */
   bool constant;       /* it is of a node Constant; else, an initialiser */
   bool segment;        /* it is a part of a tensor, which is not read */
@@ -52,7 +52,7 @@ typedef struct gconv_onnx_tensor {
 /* The integers of a small tensor, such as axes. */
 typedef struct gconv_onnx_integers {
   int64_t numbers[GCONV_ONNX_INTEGERS];
-  size_t count; /* number of all integers, also those that are not kept */
+  size_t count; /* number of all integers, also of integers that are not kept */
 } gconv_onnx_integers;
 
 /* Returns "float16" and so on; "" for types without a name here. */
@@ -91,7 +91,7 @@ gconv_status gconv_onnx_tensor_integers(gconv_bank_file *file, const gconv_onnx_
 
 /* ---- Nodes ---- */
 
-/* AttributeProto.AttributeType: those that are read here. */
+/* AttributeProto.AttributeType: the types that are read here. */
 typedef enum gconv_onnx_kind {
   GCONV_ONNX_A_FLOAT = 1,
   GCONV_ONNX_AN_INT = 2,
@@ -108,7 +108,7 @@ typedef struct gconv_onnx_attribute {
   float number;
   gconv_onnx_integers integers;
   float floats[GCONV_ONNX_FLOATS];
-  size_t float_count;       /* number of all floats, also those that are not kept */
+  size_t float_count;       /* number of all floats, also of floats that are not kept */
   gconv_onnx_tensor tensor; /* its name is owned; NULL: there is none */
 } gconv_onnx_attribute;
 
@@ -186,7 +186,7 @@ typedef struct gconv_onnx_model {
   size_t input_count, output_count;
   uint64_t ir, opset; /* 0: the file does not say it */
   bool graph;
-  const char *obstacle; /* what it has that is not read, as the end of a sentence; or NULL */
+  const char *obstacle; /* its contents that are not read, as the end of a sentence; or NULL */
   char *notes;          /* owned: the entry "gconv" of its metadata, which gconv wrote (onnx_write.h); or NULL */
 } gconv_onnx_model;
 

@@ -31,7 +31,8 @@ void gconv_onnx_put_node(gconv_onnx_writer *writer, const char *operator);
 void gconv_onnx_end_node(gconv_onnx_writer *writer, const char *output);
 /* Adds an input, by the name of a tensor; "" leaves it out. */
 void gconv_onnx_put_input(gconv_onnx_writer *writer, const char *name);
-/* Adds a constant as an input: floats, or integers in one dimension. Its name is that of the layer and `part`: "l0.weight".
+/* Adds a constant as an input: floats, or integers in one dimension. Its name is the name of the layer and `part`:
+ * "l0.weight".
  */
 void gconv_onnx_put_floats(gconv_onnx_writer *writer, const char *part, size_t dimensions, const int64_t *shape,
                            const float *floats);

@@ -41,8 +41,8 @@ gconv_status gconv_message_varint(gconv_message_reader *message, uint64_t *value
 /* Reads the text in a field of bytes, for free(): up to 65,536 bytes, and up to the first 0. */
 gconv_status gconv_message_text(const gconv_message_reader *message, const gconv_field_value *field, char **text);
 
-/* Adds the numbers of a field of repeated integers, packed or single. Stores those that fit into numbers[*count .. limit -
- * 1], and counts all. */
+/* Adds the numbers of a field of repeated integers, packed or single. Stores the numbers that fit into numbers[*count ..
+ * limit - 1], and counts all. */
 gconv_status gconv_message_integers(const gconv_message_reader *message, const gconv_field_value *field, size_t limit,
                                     int64_t *numbers, size_t *count);
 

@@ -43,7 +43,7 @@ const char *gconv_safetensors_metadata(const gconv_bank_file *file, const char *
 /* True if the numbers of an entry can be read as float32. */
 bool gconv_safetensors_is_floating(const gconv_bank_file *file, size_t index);
 
-/* Reads an entry of a floating-point type as float32; `floats` must have room for as many as its shape says. */
+/* Reads an entry of a floating-point type as float32; `floats` must have room for all numbers of its shape. */
 gconv_status gconv_safetensors_read_floats(gconv_bank_file *file, size_t index, float *floats);
 
 /* Reads an entry into *tensor, which must be empty, bit by bit: GCONV_UNSUPPORTED if its type is none of

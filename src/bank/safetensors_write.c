@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes safetensors: the header (safetensors.c says what it is), then the numbers of each tensor. */
+/* Writes safetensors: the header (described in safetensors.c), then the numbers of each tensor. */
 #include "bank/safetensors.h"
 #include "base/memory.h"
 

@@ -161,7 +161,7 @@ static gconv_status measure_layers(gconv_bench *bench, tuning_walk *walk, bool q
   return GCONV_OK;
 }
 
-/* ---- Telling ---- */
+/* ---- Reports ---- */
 
 static void print_machine(FILE *out, const gconv_machine *machine) {
   fprintf(out, "copies %.0f GB/s read + written, multiply-adds %.3g TFLOP/s, an empty launch %.1f us\n",

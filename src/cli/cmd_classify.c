@@ -90,7 +90,7 @@ static bool is_of_pixels(const gconv_texts *words) {
   return is;
 }
 
-/* ---- Of pixels ---- */
+/* ---- Pixels ---- */
 
 /* Words after the network are images, unless -i names some. With --evaluate, the last word names masks, unless -t does. */
 static gconv_status sort_words(classify_settings *settings, const gconv_texts *words) {

@@ -185,7 +185,7 @@ static bool print_filters(const char *word) {
   return strlen(word) >= SHORTEST && gconv_filters_list(&(gconv_texts){texts, 1}) > 0;
 }
 
-/* ---- All of them ---- */
+/* ---- All words ---- */
 
 static bool answer(const char *word) {
   static bool (*const all[])(const char *) = {print_builtin,   print_shipped,

@@ -78,7 +78,7 @@ bool gconv_shipped_path(const char *name, char path[4096]);
 /* Lists the names of the shipped filters, sorted, into *names, which must be empty. False if the folder cannot be read. */
 bool gconv_shipped_names(gconv_texts *names);
 
-/* ---- Of single commands ---- */
+/* ---- Functions of single commands ---- */
 
 /* Prints a line on an algorithm, with `before` in front of its help; obstacle: what keeps it from being used, or NULL. */
 void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *obstacle, const char *before);

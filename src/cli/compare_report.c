@@ -146,7 +146,8 @@ bool gconv_compare_print_json(const gconv_comparison *c) {
   return gconv_tell_end(c->out, document, JSON_INDENT(1));
 }
 
-/* ---- Of folders --------------------------------------------------------------------------------------------------- */
+/* ---- Reports on folders
+ * --------------------------------------------------------------------------------------------------- */
 
 void gconv_compare_print_pair(const gconv_comparison *c, const gconv_pair *p) {
   gconv_print(c->out, "%s: ", p->name);

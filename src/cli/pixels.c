@@ -161,7 +161,7 @@ static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const
   return status;
 }
 
-/* ---- Telling of it ---------------------------------------------------------------------------------------------------- */
+/* ---- Reports ---------------------------------------------------------------------------------------------------- */
 
 static void print_evaluation(const evaluation *e) {
   const gconv_confusion *c = &e->found;

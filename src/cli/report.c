@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Of an image --------------------------------------------------------------------------------------------------- */
+/* ---- Reports on an image
+ * --------------------------------------------------------------------------------------------------- */
 
 static void show_progress(const gconv_main_job *job, const gconv_report *report) {
   size_t done = job->total.inputs, all = job->inputs.count;
@@ -69,7 +70,8 @@ void gconv_job_report(const gconv_report *report, void *user) {
     show_progress(job, report);
 }
 
-/* ---- Of the run ---------------------------------------------------------------------------------------------------- */
+/* ---- Reports on the run
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* Prints what starting CUDA cost. */
 static void remark_on_start(const gconv_batch_summary *summary) {

@@ -299,7 +299,8 @@ gconv_status gconv_take_windows(const gconv_given *given) {
   return GCONV_OK;
 }
 
-/* ---- Of learning ----------------------------------------------------------------------------------------------------- */
+/* ---- Values of commands that learn
+ * ----------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_take_batch(const gconv_given *given) {
   uint64_t count = SIZE_MAX;

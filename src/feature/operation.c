@@ -210,7 +210,8 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
   *end = first + count < height - reach ? first + count + reach : height;
 }
 
-/* ---- Telling of it ---------------------------------------------------------------------------------------------------- */
+/* ---- Explanation and warnings
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void explain(const gconv_plan *base, FILE *text) {
   const feature_plan *plan = (const feature_plan *)base;

@@ -325,7 +325,8 @@ static void exclude(adding *a, gconv_threads *threads) {
     gconv_threads_run(threads, work->count, take_off, a);
 }
 
-/* ---- All of it ------------------------------------------------------------------------------------------------------- */
+/* ---- Adding windows
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void add_targets(gconv_moments *m, const gconv_windows *w) {
   for (int32_t i = 0; i < w->height; i++) {

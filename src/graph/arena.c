@@ -18,8 +18,8 @@ static bool meet(const gconv_arena_block *a, const gconv_arena_block *b) {
   return a->first <= b->last && b->first <= a->last;
 }
 
-/* Puts block[count] after the first gap that is large enough, between those of block[0 .. count - 1] that it meets. `laid`
- * has these blocks in the order of their places. */
+/* Puts block[count] after the first gap that is large enough, between the blocks of block[0 .. count - 1] that live at the
+ * same time. `laid` has these blocks in the order of their places. */
 static bool lay(gconv_arena_block *block, gconv_arena_block **laid, size_t count) {
   size_t end = 0, i;
   for (i = 0; i < count; i++) {

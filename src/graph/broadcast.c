@@ -2,7 +2,7 @@
 #include "graph/broadcast.h"
 
 typedef struct nest {
-  int32_t axes, inputs; /* axes are those that are left after neighbours were joined; the last is the innermost */
+  int32_t axes, inputs; /* the axes that are left after neighbours were joined; the last is the innermost */
   int64_t size[GCONV_TENSOR_AXES], step[GCONV_LOOP_INPUTS][GCONV_TENSOR_AXES];
   size_t in_bytes[GCONV_LOOP_INPUTS], out_bytes;
   const uint8_t *in[GCONV_LOOP_INPUTS];

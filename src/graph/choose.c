@@ -28,7 +28,8 @@ static size_t workspace_of(const gconv_device *device, const gconv_layer_algorit
   return bytes > SIZE_MAX / counted ? SIZE_MAX : bytes * counted;
 }
 
-/* Cuts the problem to as many images as the workspace allows, in equal parts of all images. False if not even one fits. */
+/* Cuts the problem to the most images that the workspace allows, in equal parts of all images. False if not even one fits.
+ */
 static bool fit_batch(const gconv_device *device, const gconv_layer_algorithm *row, gconv_layer_problem *problem) {
   const int32_t all = problem->images;
   int64_t fits = 0, fails = (int64_t)all + 1; /* all images are tried first */
@@ -58,8 +59,8 @@ static const char *fit(const gconv_device *device, const gconv_layer_algorithm *
 }
 
 /* Returns why an algorithm cannot solve the problem, or NULL. Sets *priced, the problem by which auto chooses: it has whole
- * images, even if few rows are made at a time; and it has choice->chosen_for images, or as many as the workspace allows. An
- * algorithm that is asked for by name need not be able to solve *priced. */
+ * images, even if few rows are made at a time; and it has choice->chosen_for images, or fewer if the workspace does not
+ * allow so many. An algorithm that is asked for by name need not be able to solve *priced. */
 static const char *find_obstacle(const gconv_device *device, const gconv_layer_algorithm *row,
                                  const gconv_layer_choice *choice, bool named, gconv_layer_problem *priced,
                                  gconv_layer_problem *problem) {

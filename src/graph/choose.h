@@ -21,7 +21,7 @@ typedef struct gconv_layer_choice {
   double estimate_ms;
 } gconv_layer_choice;
 
-/* Chooses the algorithm (`wanted`; if that is "auto", the cheapest but for those in `without`), and how many images it gets
+/* Chooses the algorithm (`wanted`; if that is "auto", the cheapest that is not in `without`), and how many images it gets
  * at a time: whole, problem, images and chosen_for are given. If the algorithm cannot use problem.math, that becomes true
  * float32. Writes the reasons. */
 gconv_status gconv_layer_choose(const gconv_device *device, const char *without, const char *wanted,
@@ -38,8 +38,8 @@ gconv_status gconv_layer_new_weights(const gconv_layer_algorithm *algorithm, con
 
 /* Returns the number of executions that `images` images take, with problem->images at a time. */
 int32_t gconv_layer_turns(const gconv_layer_problem *problem, int32_t images);
-/* Returns the first image of execution `turn`. All executions have the same number of images, so that what was prepared for
- * it fits: the last may begin before the end of the execution before it, and repeat its results. */
+/* Returns the first image of execution `turn`. All executions have the same number of images, so that weights prepared for
+ * this number fit: the last may begin before the end of the execution before it, and repeat its results. */
 int32_t gconv_layer_turn_first(const gconv_layer_problem *problem, int32_t images, int32_t turn);
 
 /* Executes an algorithm of the CPU on all images. `workspace` has workspace_bytes for each seat of the threads; threads:

@@ -265,7 +265,7 @@ BINARY_OF(both, bool, bool, a &&b)
 BINARY_OF(either, bool, bool, a || b)
 BINARY_OF(one_of, bool, bool, a != b)
 
-/* Inputs of Where: the condition, what is taken if it is true, and what is taken if it is false. */
+/* Inputs of Where: the condition, the elements taken if it is true, and the elements taken if it is false. */
 #define CHOICE(name, T)                                                                                                     \
   static void name LOOP_PARAMETERS {                                                                                        \
     const bool *where = in[0];                                                                                              \

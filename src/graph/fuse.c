@@ -102,7 +102,7 @@ static gconv_status note(gconv_graph_plan *p, gconv_graph_step *step, gconv_grap
   return GCONV_OK;
 }
 
-/* Fuses what follows a step, as far as that can be. */
+/* Fuses the steps after a step, as far as that is possible. */
 static gconv_status fuse_after(gconv_graph_plan *p, gconv_graph_step *step, const int32_t *taker) {
   for (;;) {
     const int32_t value = step->out[0], number = step->work.out[0] ? taker[value] : -1;

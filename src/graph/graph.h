@@ -38,7 +38,7 @@ typedef struct gconv_graph {
   char *path; /* owned: for errors */
   uint64_t opset;
   gconv_graph_value *values;
-  gconv_graph_node *nodes; /* each after those whose results it takes */
+  gconv_graph_node *nodes; /* each after the nodes whose results it takes */
   size_t value_count, node_count;
   int32_t *inputs, *outputs; /* numbers of values, in the order of the file; inputs are no initialisers */
   size_t input_count, output_count;
@@ -58,7 +58,7 @@ void gconv_graph_free(gconv_graph *graph);
 /* A node of a plan. */
 typedef struct gconv_graph_step {
   const gconv_graph_node *node;
-  const int32_t *in, *out; /* numbers of values: the node's own; but `out` is that of the last node fused with it */
+  const int32_t *in, *out; /* numbers of values: the node's own; but `out` is the output of the last node fused with it */
   gconv_node_work work;    /* with tensors of the plan */
   bool view;               /* its output is the memory of its input: nothing runs */
   char *fused;             /* owned: the nodes that were fused with it, for people; or NULL */
@@ -85,8 +85,8 @@ typedef struct gconv_graph_plan {
   size_t arena_bytes, constant_bytes, folded_bytes;
   size_t folded, dead, fused; /* how many nodes were folded, dropped as nobody takes their results, and fused with others */
   uint8_t *arena;             /* NULL until gconv_graph_plan_allocate(), and on a GPU */
-  void *gpu;    /* owned: what it has on a GPU (gpu.h); NULL until gconv_graph_plan_allocate(), and on the CPU */
-  void **owned; /* the memory of what was folded */
+  void *gpu;                  /* owned: its part on a GPU (gpu.h); NULL until gconv_graph_plan_allocate(), and on the CPU */
+  void **owned;               /* the memory of results that were folded */
   size_t owned_count;
   const gconv_tensor **pointers; /* the lists `in` and `out` of all steps */
 } gconv_graph_plan;
@@ -106,7 +106,8 @@ gconv_status gconv_graph_plan_allocate(gconv_graph_plan *plan);
 const gconv_tensor *gconv_graph_plan_input(const gconv_graph_plan *plan, size_t number);
 const gconv_tensor *gconv_graph_plan_output(const gconv_graph_plan *plan, size_t number);
 
-/* Copies all elements of an input from the host to where a run finds them; or those of an output of the last run. */
+/* Copies all elements of an input from the host to where a run finds them; or all elements of an output of the last run to
+ * the host. */
 gconv_status gconv_graph_plan_write(gconv_graph_plan *plan, size_t number, const void *elements);
 gconv_status gconv_graph_plan_read(const gconv_graph_plan *plan, size_t number, void *elements);
 
@@ -116,7 +117,7 @@ gconv_status gconv_graph_plan_run(gconv_graph_plan *plan);
 /* Writes the steps with their shapes and the memory, one a line. */
 void gconv_graph_plan_explain(const gconv_graph_plan *plan, FILE *text);
 
-/* Fuses nodes with those before them where both kinds allow it (fuse.c). */
+/* Fuses nodes with the nodes before them where both kinds allow it (fuse.c). */
 gconv_status gconv_graph_fuse(gconv_graph_plan *plan);
 
 /* Gives each result of the steps its place in the arena (place.c). */

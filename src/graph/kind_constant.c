@@ -39,7 +39,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
 
 /* ---- Shape, Size ---- */
 
-/* Axes begin .. end - 1 are those that Shape yields. */
+/* Shape yields the sizes of axes begin .. end - 1. */
 static void shown_axes(const gconv_node_work *work, int64_t *begin, int64_t *end) {
   const settings *s = work->settings;
   const int64_t axes = work->in[0]->axes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolutions in one and two dimensions. The algorithms of layers solve them, chosen as those of layers are. What follows a
+/* Convolutions in one and two dimensions. The algorithms of layers solve them, and are chosen as for layers. What follows a
  * convolution and only scales and shifts its channels becomes a part of its weights; an activation is the algorithm's. */
 #include "bank/onnx_rules.h"
 #include "graph/solve.h"
@@ -186,7 +186,7 @@ static void tell(const void *prepared, char *text, size_t size) {
            choice->algorithm->info.name);
 }
 
-/* Makes weights and biases, with what was fused. */
+/* Makes weights and biases, with the scales and shifts of fused nodes. */
 static void fill(const gconv_node_work *work, const gconv_layer_problem *problem, float *weights) {
   const gconv_node_fused *fused = &work->fused;
   const int64_t taps = gconv_layer_taps(problem);

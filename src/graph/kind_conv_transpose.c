@@ -51,7 +51,7 @@ static int64_t number_of(const gconv_node_integers *list, int32_t which, int64_t
 
 static gconv_status resolve_axis(const gconv_node_work *work, int32_t axes, int32_t which, axis *a) {
   const settings *s = work->settings;
-  const int32_t at = which - (AXES - axes); /* the number of the axis among those of the image; -1: it is not there */
+  const int32_t at = which - (AXES - axes); /* the number of the axis among the axes of the image; -1: it is none of them */
   *a = (axis){1, 1, 1, 1, 0, 1, 1};
   if (at < 0)
     return GCONV_OK;
@@ -247,7 +247,7 @@ static gconv_status interleave(const gconv_node_work *work, const axis both[AXES
   return GCONV_OK;
 }
 
-/* Sets all outputs to the bias: some may get nothing else, behind the last filter. */
+/* Sets all outputs to the bias: beyond the last filter, some get nothing else. */
 static gconv_status fill_biases(const gconv_node_work *work, const gconv_solver *solver) {
   const gconv_tensor *out = work->out[0];
   const gconv_layer_problem *p = &solver->choice.whole;

@@ -37,8 +37,8 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   return GCONV_OK;
 }
 
-/* Up to opset 6, input 1 has some neighbouring axes of input 0, and is repeated along the others; without `broadcast`, both
- * have one shape. Gives input 1 a shape that NumPy's rules repeat in the same way. */
+/* Up to opset 6, input 1 has some neighbouring axes of input 0, and is repeated along the other axes; without `broadcast`,
+ * both have one shape. Gives input 1 a shape that NumPy's rules repeat in the same way. */
 static gconv_status align_old(const gconv_node_work *work, const gconv_node_kind *kind, gconv_tensor *aligned) {
   const settings *s = work->settings;
   const gconv_tensor *a = work->in[0], *b = work->in[1];
@@ -72,7 +72,7 @@ static gconv_status shape_old(const gconv_node_work *work, const gconv_node_kind
   return GCONV_OK;
 }
 
-/* The slope of PRelu is broadcast to the shape of x, and never x to that of the slope. */
+/* The slope of PRelu is broadcast to the shape of x; x is never broadcast. */
 static gconv_status shape_prelu(const gconv_node_work *work, const gconv_node_kind *kind) {
   GCONV_TRY(shape(work, kind));
   if (work->out[0]->axes != work->in[0]->axes || gconv_tensor_elements(work->out[0]) != gconv_tensor_elements(work->in[0]))
@@ -227,7 +227,7 @@ static gconv_gpu_elements begin(const gconv_node_work *work, const gconv_tensor 
   return job;
 }
 
-/* Appends an operation with `count` operands, of which number `chained` is the result so far; -1: none is. */
+/* Appends an operation with `count` operands. Operand number `chained` is the result so far; -1: none is. */
 static gconv_gpu_operation *append(const gconv_node_work *work, int32_t code, int32_t count, int32_t chained,
                                    gconv_gpu_elements *job) {
   const settings *s = work->settings;

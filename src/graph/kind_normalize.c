@@ -113,7 +113,7 @@ static int64_t place(const gconv_node_work *work, int32_t input, int64_t at) {
   return found;
 }
 
-/* Whether an input has no axes but those that are normalised. */
+/* Whether all axes of an input are normalised. */
 static bool fits(const job *j, int32_t input) {
   int32_t axis = 0;
   return gconv_tensor_axis(j->s->axis, j->work->in[0]->axes, &axis) == GCONV_OK &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pad: elements before and after those of each axis. Negative pads cut elements off. */
+/* Pad: adds elements before and after each axis. Negative pads cut elements off. */
 #include "bank/onnx_rules.h"
 #include "graph/node.h"
 #include "kernels/cuda/graph/graph.h"

@@ -83,7 +83,8 @@ static void pad_same(span *d, bool more_before) {
   d->after = all - d->before;
 }
 
-/* Returns dimension number `i` of the input and its windows. Dimensions before those of the windows have one element. */
+/* Returns dimension number `i` of the input and its windows. Dimensions before the dimensions of windows have one element.
+ */
 static gconv_status find_span(const gconv_node_work *work, int32_t i, span *d) {
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0];
@@ -108,7 +109,7 @@ static gconv_status find_span(const gconv_node_work *work, int32_t i, span *d) {
     return gconv_fail(GCONV_UNSUPPORTED, "has windows of padding alone");
   d->out = room / d->stride + 1;
   if (s->rounds_up && room % d->stride != 0 &&
-      d->out * d->stride < d->in + d->before) /* it begins before the padding behind */
+      d->out * d->stride < d->in + d->before) /* it begins before the padding at the end */
     d->out++;
   return GCONV_OK;
 }
@@ -359,7 +360,7 @@ static gconv_status run_unpool(const gconv_node_work *work, const gconv_node_kin
   return GCONV_OK;
 }
 
-/* On a GPU, a plane is a row of which one number is made. */
+/* On a GPU, a plane is a row that becomes one number. */
 static gconv_status cuda_global(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *in = work->in[0];
   const int64_t count = gconv_tensor_count(in, 0, 2), size = gconv_tensor_count(in, 2, in->axes);

@@ -75,7 +75,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   return GCONV_OK;
 }
 
-/* Axes of the input, sorted into those that stay and those that are reduced; each list from the first axis to the last. */
+/* Axes of the input, sorted into axes that stay and axes that are reduced; each list from the first axis to the last. */
 typedef struct reduction {
   const gconv_tensor *in, *out;
   member member;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resize and Upsample: nearest, linear and cubic interpolation of any axes. An output is a weighted sum of few inputs along
- * each axis (taps), so axes are resized one after the other, those that shrink first. kernels/resize.h has the formulas.
+ * each axis (taps), so axes are resized one after the other, shrinking axes first. kernels/resize.h has the formulas.
  */
 #include "bank/onnx_rules.h"
 #include "base/memory.h"
@@ -280,7 +280,7 @@ static loops loops_of(gconv_tensor_type type) {
 
 /* ---- All axes ---- */
 
-/* Sets order[] to the axes that change, those with the smallest scale first, and returns their number. */
+/* Sets order[] to the axes that change, from the smallest scale to the largest, and returns their number. */
 static int32_t order_axes(const settings *s, const change *changes, int32_t axes, int32_t *order) {
   int32_t count = 0;
   for (int32_t i = 0; i < axes; i++) {
@@ -400,7 +400,7 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
   return gconv_gpu_resize_run(&on_gpu, work->stream);
 }
 
-/* Output o sees inputs around o / scale; a wide filter of antialias, and what rounds, are in the margins. */
+/* Output o sees inputs around o / scale. The margins have room for the wide filters of antialias, and for rounding. */
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   change changes[GCONV_TENSOR_AXES];

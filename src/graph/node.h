@@ -47,7 +47,7 @@ typedef struct gconv_node_work {
   void *prepared;         /* what prepare() made; NULL without one, and while constants are folded */
 } gconv_node_work;
 
-/* Whether run() may get an output whose memory is that of an input of the same shape and type. */
+/* Whether run() may get an output in the memory of an input of the same shape and type. */
 typedef enum gconv_node_memory {
   GCONV_MEMORY_OWN,      /* never */
   GCONV_MEMORY_IN_PLACE, /* output 0 may be any one of the inputs */
@@ -58,12 +58,12 @@ typedef enum gconv_node_memory {
 /* Which elements of an input an output sees along axes 2 and 3, height and width. */
 typedef enum gconv_node_reach {
   GCONV_REACH_POINT,  /* the element at the same place; inputs of one row or column are repeated */
-  GCONV_REACH_WINDOW, /* those that window() says */
+  GCONV_REACH_WINDOW, /* the inputs that window() says */
   GCONV_REACH_ALL     /* all of them: an image cannot be cut into tiles */
 } gconv_node_reach;
 
-/* Outputs begin .. end - 1 of an axis need inputs floor(begin * scale) - before .. ceil((end - 1) * scale) + after, of those
- * that exist; scale = numerator / denominator. A denominator of 0 is all inputs, as GCONV_REACH_ALL. */
+/* Outputs begin .. end - 1 of an axis need inputs floor(begin * scale) - before .. ceil((end - 1) * scale) + after, as far
+ * as they exist; scale = numerator / denominator. A denominator of 0 is all inputs, as GCONV_REACH_ALL. */
 typedef struct gconv_node_window {
   int64_t numerator, denominator, before, after;
 } gconv_node_window;
@@ -81,9 +81,9 @@ typedef struct gconv_node_kind {
   size_t settings_bytes;        /* what parse() gets, zeroed, and gconv_release() frees afterwards */
   /* Reads the attributes. NULL if there are none to read. */
   gconv_status (*parse)(const gconv_onnx_node *node, const struct gconv_node_kind *kind, int32_t opset, void *settings);
-  /* Sets types and shapes of the outputs from those of the inputs. Elements of inputs are NULL if they are not known. The
-   * caller has checked the counts, and that inputs in `known` have elements. It checks the shapes of outputs afterwards.
-   * Errors end a sentence that begins "node 'conv1' (Conv) ". */
+  /* Sets types and shapes of the outputs from the types and shapes of the inputs. Elements of inputs are NULL if they are
+   * not known. The caller has checked the counts, and that inputs in `known` have elements. It checks the shapes of outputs
+   * afterwards. Errors end a sentence that begins "node 'conv1' (Conv) ". */
   gconv_status (*shape)(const gconv_node_work *work, const struct gconv_node_kind *kind);
   /* Computes the outputs, in runs and where constants are folded. The same bits for any number of threads. */
   gconv_status (*run)(const gconv_node_work *work, const struct gconv_node_kind *kind);
@@ -147,7 +147,7 @@ static inline void *gconv_node_data(const gconv_node_work *work, const gconv_ten
   return work->stream ? tensor->there : tensor->data;
 }
 
-/* Sets type and shape of output number `out` to those of a tensor. Does nothing if nobody takes the output. */
+/* Gives output number `out` the type and shape of a tensor. Does nothing if nobody takes the output. */
 void gconv_node_set_like(const gconv_node_work *work, int32_t out, const gconv_tensor *like);
 void gconv_node_set(const gconv_node_work *work, int32_t out, gconv_tensor_type type, int32_t axes, const int64_t *shape);
 
@@ -163,7 +163,7 @@ typedef struct gconv_node_integers {
 gconv_status gconv_node_read_integers(const gconv_node_work *work, int32_t input, const char *what,
                                       gconv_node_integers *list);
 
-/* Sets axes and shape of *result to those that NumPy makes of all inputs. Fails if they do not fit. */
+/* Sets axes and shape of *result as NumPy broadcasts all inputs. Fails if they do not fit. */
 gconv_status gconv_node_broadcast(const gconv_node_work *work, gconv_tensor *result);
 /* Sets step[] to how many elements of `in` lie between neighbours along each axis of `out`: 0 where it is repeated. */
 void gconv_node_steps(const gconv_tensor *in, const gconv_tensor *out, int64_t step[GCONV_TENSOR_AXES]);
@@ -178,8 +178,8 @@ gconv_status gconv_node_need_type(const gconv_node_work *work, int32_t input, gc
 /* Fails in the same way unless inputs first .. last, of those that there are, are all float32 or all float64. */
 gconv_status gconv_node_need_real(const gconv_node_work *work, int32_t first, int32_t last);
 
-/* Reads a list among the attributes: numbers from `least` to `most`, at most as many as gconv_node_integers holds. If the
- * node has none, list->count becomes 0, and *given false; given may be NULL. */
+/* Reads a list among the attributes: numbers from `least` to `most`; there may be no more than gconv_node_integers holds. If
+ * the node has none, list->count becomes 0, and *given false; given may be NULL. */
 gconv_status gconv_node_attribute_list(const gconv_onnx_node *node, const char *name, int64_t least, int64_t most,
                                        gconv_node_integers *list, bool *given);
 /* Sets *choice to the number of an attribute's text among `texts`, which NULL ends; leaves it if the node has none. */

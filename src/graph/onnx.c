@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the graph of an ONNX model: values, constants with their numbers, and nodes, each after those that it takes results
- * of. */
+/* Reads the graph of an ONNX model: values, constants with their numbers, and nodes, each after the nodes whose results it
+ * takes. */
 #include "base/memory.h"
 #include "base/printable.h"
 #include "graph/graph.h"
@@ -56,7 +56,7 @@ static gconv_status grow_slots(reading *r) {
   return GCONV_OK;
 }
 
-/* Sets *number to that of the value of this name, which is added if there is none. */
+/* Sets *number to the number of the value with this name. Adds the value if there is none. */
 static gconv_status find_value(reading *r, const char *name, int32_t *number) {
   gconv_graph *g = r->graph;
   if (2 * (g->value_count + 1) > r->slot_count)

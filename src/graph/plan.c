@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans a graph for inputs of one size: shapes, what follows from constants alone, what nobody needs, and where results lie
- * in the arena. */
+/* Plans a graph for inputs of one size: shapes, results that follow from constants alone, nodes that nobody needs, and where
+ * results lie in the arena. */
 #include "base/memory.h"
 #include "base/printable.h"
 #include "graph/gpu.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most bytes that are computed while planning, beside those of the constants that they are made of: of one node, and of
- * all together. A larger result is computed in runs. */
+/* The most bytes that planning computes from constants, beyond the bytes of these constants: for one node, and for all nodes
+ * together. A larger result is computed in runs. */
 static const size_t MOST_FOLDED = (size_t)1 << 22, MOST_FOLDED_TOGETHER = (size_t)1 << 25;
 
 static gconv_status no_memory(const gconv_graph *g) {
@@ -34,7 +34,7 @@ static gconv_status take_input(gconv_graph_plan *p, size_t number, const gconv_t
   bool fits = given->type == v->tensor.type && (!v->said || given->axes == v->tensor.axes);
   if (gconv_tensor_check(given) != GCONV_OK)
     return gconv_fail_in(GCONV_TOO_LARGE, "%s: input %zu", p->graph->path, number);
-  const int32_t held = p->options.any_size && given->axes == 4 ? 2 : given->axes; /* axes whose sizes must be those */
+  const int32_t held = p->options.any_size && given->axes == 4 ? 2 : given->axes; /* axes whose sizes must be these */
   for (int32_t i = 0; fits && v->said && i < held; i++)
     fits = v->tensor.shape[i] == 0 || v->tensor.shape[i] == given->shape[i];
   if (!fits)
@@ -91,7 +91,7 @@ static bool can_fold(const gconv_graph_plan *p, const gconv_graph_step *step) {
       return false;
     given += step->work.in[i] && step->work.in[i]->data ? gconv_tensor_bytes(step->work.in[i]) : 0;
   }
-  if (kind->prepare) /* much work, such as that of a convolution */
+  if (kind->prepare) /* much work, such as a convolution */
     return false;
   for (int32_t i = 0; i < step->work.out_count && kind->memory != GCONV_MEMORY_VIEW; i++)
     bytes += step->work.out[i] ? gconv_tensor_bytes(step->work.out[i]) : 0;

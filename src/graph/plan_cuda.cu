@@ -25,14 +25,14 @@ static size_t aligned(size_t bytes) {
   return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
-/* Whether a step reads the elements of a constant input on the GPU. It reads those on the host that its shape or its weights
- * are made of. */
+/* Whether a step reads the elements of a constant input on the GPU. It reads constants on the host if its shape or its
+ * weights are made of them. */
 static bool is_read_there(const gconv_graph_step *step, int32_t input) {
   const gconv_node_kind *kind = step->node->kind;
   return !step->view && !kind->prepare && !(input < 32 && (kind->known | kind->unread) >> input & 1);
 }
 
-/* Marks the constants that are needed on the GPU: those that steps read there, and outputs of the graph. */
+/* Marks the constants that are needed on the GPU: constants that steps read there, and outputs of the graph. */
 static void find_constants(const gconv_graph_plan *p, bool *needed) {
   for (size_t i = 0; i < p->step_count; i++)
     for (int32_t k = 0; k < p->steps[i].work.in_count; k++)
@@ -90,7 +90,7 @@ static gconv_status enqueue(gconv_graph_plan *p, cudaStream_t stream) {
   return GCONV_OK;
 }
 
-/* Runs all steps once, in which algorithms make what they need; and then records them. */
+/* Runs all steps once, so that algorithms make the memory that they need. Then records them. */
 static gconv_status record(gconv_graph_plan *p, gpu_plan *gpu) {
   cudaGraph_t graph = NULL;
   GCONV_TRY(enqueue(p, gpu->stream));

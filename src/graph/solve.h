@@ -17,8 +17,8 @@ typedef struct gconv_solver {
   void *state;         /* on a GPU: what the algorithm acquired; NULL: nothing */
 } gconv_solver;
 
-/* Chooses an algorithm for a problem whose shapes, strides and padding are set; math and the limit of the workspace are
- * those of the node's options. Inputs of the node after the first one are weights and biases. */
+/* Chooses an algorithm for a problem whose shapes, strides and padding are set; math and the limit of the workspace come
+ * from the node's options. Inputs of the node after the first one are weights and biases. */
 gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_problem *problem, gconv_solver **solver);
 /* Frees a gconv_solver: it is release() of kinds that prepare one. NULL is allowed. */
 void gconv_solver_free(void *solver);

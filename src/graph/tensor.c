@@ -110,7 +110,7 @@ gconv_status gconv_tensor_check(const gconv_tensor *tensor) {
   for (int32_t i = 0; i < tensor->axes; i++)
     if (tensor->shape[i] < 0 || tensor->shape[i] > MOST_ELEMENTS)
       return gconv_fail(GCONV_BAD_FILE, "has a tensor whose axis %d has the size %" PRId64, i, tensor->shape[i]);
-  for (int32_t i = 0; i < tensor->axes; i++) { /* an axis of size 0 does not hide that the others are too large */
+  for (int32_t i = 0; i < tensor->axes; i++) { /* an axis of size 0 does not hide that the other axes are too large */
     const int64_t size = tensor->shape[i] > 0 ? tensor->shape[i] : 1;
     if (count > MOST_ELEMENTS / size)
       return gconv_fail(GCONV_TOO_LARGE, "has a tensor of more than 2^40 elements");

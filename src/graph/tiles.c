@@ -43,7 +43,7 @@ static gconv_status fail_all(const gconv_graph_plan *p, const gconv_graph_step *
                     p->graph->path, s->node->name, s->node->kind->name);
 }
 
-/* Sets *window to that of an input of a step. A value of a constant has none: `flows` is false. */
+/* Sets *window to the window of an input of a step. A value of a constant has none: `flows` is false. */
 static gconv_status find_window(const gconv_graph_plan *p, const gconv_graph_step *s, int32_t input, int32_t axis,
                                 gconv_node_window *window, bool *there) {
   const gconv_tensor *in = s->work.in[input], *out = s->work.out[0];
@@ -176,7 +176,8 @@ static int64_t fit_size(const gconv_graph_tiles *t, int32_t axis, double wanted)
 /* Sets *last to the end of the outputs that a tile makes, from `first` on. */
 static gconv_status find_end(gconv_graph_tiles *t, int32_t axis, int64_t at, int64_t first, int64_t *last) {
   const int64_t behind = at + t->size[axis];
-  int64_t low = first, high = t->cut.out[axis]; /* outputs before `low` are good, those from `high` on are not known to be */
+  int64_t low = first,
+          high = t->cut.out[axis]; /* outputs before `low` are good, outputs from `high` on are not known to be good */
   range need;
   if (behind >= t->in[axis]) {
     *last = high;
@@ -241,8 +242,8 @@ static gconv_status cut_bands(gconv_graph_tiles *t) {
   return GCONV_OK;
 }
 
-/* Fails if a node does something else in a tile than in the whole image: values have other sizes than those of a part, or
- * constants that follow from the size of the image are others. */
+/* Fails if a node does something else in a tile than in the whole image: values have other sizes than a part of the image
+ * has, or constants that follow from the size of the image differ. */
 static gconv_status compare_plans(const gconv_graph_tiles *t) {
   const gconv_graph_plan *whole = t->whole, *plan = t->plan;
   if (plan->step_count != whole->step_count)
@@ -303,7 +304,7 @@ static double pixel_bytes(const gconv_graph_tiles *t) {
   return (double)t->whole->arena_bytes / ((double)t->in[0] * (double)t->in[1]);
 }
 
-/* Chooses the size: as much of the image as the memory suffices for, in tiles as square as the image allows. */
+/* Chooses the size: the largest part of the image for which the memory suffices, in tiles as square as the image allows. */
 static gconv_status choose_size(gconv_graph_tiles *t) {
   bool cut[AXES] = {false, false};
   for (double area = (double)t->cut.most / pixel_bytes(t); area >= SMALLEST * SMALLEST; area *= 0.7) {
@@ -322,8 +323,8 @@ static gconv_status choose_size(gconv_graph_tiles *t) {
   return fail_most(t);
 }
 
-/* Cuts the height into bands, and chooses the width of their tiles: as much as the memory suffices for. But it is at most
- * WIDEST times the height, so that a plan for few rows takes little memory. */
+/* Cuts the height into bands, and chooses the width of their tiles: the widest for which the memory suffices. But it is at
+ * most WIDEST times the height, so that a plan for few rows takes little memory. */
 static gconv_status choose_width(gconv_graph_tiles *t) {
   enum { WIDEST = 4 };
   bool cut;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Images in tiles: one plan, made for a tile, runs on tile after tile. So the memory does not grow with the image. Results
- * equal those of the whole image if convolutions use the same algorithms. A tile has all elements that its results depend
- * on. It begins at a multiple of all strides. At the image's border, nodes pad it as they pad the image.
+ * are the same as for the whole image if convolutions use the same algorithms. A tile has all elements that its results
+ * depend on. It begins at a multiple of all strides. At the image's border, nodes pad it as they pad the image.
  */
 #pragma once
 
@@ -17,11 +17,11 @@ typedef struct gconv_graph_tiles gconv_graph_tiles;
 typedef struct gconv_graph_cut {
   int64_t in[2], out[2]; /* height and width of the image, and of the part of its result that is kept */
   size_t most;           /* about the most bytes of the results of nodes at a time */
-  int32_t rows; /* if not 0: side by side, tiles make so many rows of the result, which is a band; and fewer at its end
+  int32_t rows; /* if not 0: tiles side by side make a band of so many rows of the result; the last band may have fewer
                  */
 } gconv_graph_cut;
 
-/* Rows of an image in memory: planes of `rows` rows, of which the first is row `first` of the image. */
+/* Rows of an image in memory: planes of `rows` rows, from row `first` of the image on. */
 typedef struct gconv_graph_rows {
   float *data;
   int64_t first, rows;

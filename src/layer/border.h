@@ -34,7 +34,7 @@ static inline gconv_padding_job gconv_padding_job_of(const gconv_network_plan *n
   return job;
 }
 
-/* Returns the row in memory of which row y of the padded tensor is a copy; GCONV_OUTSIDE: row y has the constant. In bands
+/* Returns the row in memory that row y of the padded tensor copies; GCONV_OUTSIDE: row y has the constant. In bands
  * of rows, rows that no output needs have it, too. */
 GCONV_BOTH int64_t gconv_padding_row(const gconv_padding_job *job, int64_t y) {
   int64_t row = gconv_border_index(job->border, job->first + y, job->height);
@@ -43,7 +43,7 @@ GCONV_BOTH int64_t gconv_padding_row(const gconv_padding_job *job, int64_t y) {
   return row - job->in_first;
 }
 
-/* Returns the column of which column x of the padded tensor is a copy, or GCONV_OUTSIDE. */
+/* Returns the column that column x of the padded tensor copies, or GCONV_OUTSIDE. */
 GCONV_BOTH int64_t gconv_padding_column(const gconv_padding_job *job, int64_t x) {
   return gconv_border_index(job->border, job->first_column + x, job->width);
 }

@@ -113,7 +113,7 @@ int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool al
   return (int64_t)layer->bank->channels * (groups ? groups : 1) == channels ? channels : channels - 1;
 }
 
-/* Returns a hint for the error if a bank needs so many channels and the input has another number. */
+/* Returns a hint for the error if the input does not have the number of channels that a bank needs. */
 static const char *find_remedy(int64_t wanted, int32_t channels, int32_t height, int32_t width) {
   return wanted == width                ? "; or, where an array has its channels last, --layout nhwc"
          : wanted == height             ? "; or, where an array has its channels before its rows, --layout nchw"

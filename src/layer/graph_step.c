@@ -28,7 +28,7 @@ static gconv_status take_output(const gconv_graph_plan *plan, gconv_image *shape
   return GCONV_OK;
 }
 
-/* Plans the graph for images of this size. *shape becomes the header of what it makes of one. */
+/* Plans the graph for images of this size. *shape becomes the header of its result. */
 static gconv_status make_plan(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
                               gconv_graph_plan **plan) {
   const gconv_tensor input = {
@@ -53,7 +53,7 @@ static int32_t cut(int32_t made, int32_t padded, int32_t size) {
 }
 
 /* Plans the graph for images whose sides are padded to multiples of 2, 4, 8 ...: the first for which it works. *shape
- * becomes the header of what it makes of an image of this size, without what the padding adds. */
+ * becomes the header of its result for an image of this size, without the padded part. */
 static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
                                      gconv_graph_plan **plan) {
   for (int32_t multiple = 2; multiple <= LARGEST_MULTIPLE; multiple *= 2) {
@@ -136,7 +136,7 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
     problem->out_height = step->cut.rows;
     return GCONV_OK;
   }
-  const char *why = rows > 0 ? strstr(gconv_last_error(), ": ") : NULL; /* behind the name of the file */
+  const char *why = rows > 0 ? strstr(gconv_last_error(), ": ") : NULL; /* after the name of the file */
   step->uncut = why ? strdup(why + 2) : NULL;
   step->cut.rows = 0;
   if (step->graph->arena_bytes > MOST_RESULTS && gconv_graph_tiles_create(step->graph, &step->cut, &step->tiles) != GCONV_OK)

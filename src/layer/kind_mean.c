@@ -11,7 +11,7 @@ static void explain(const gconv_step *step, const gconv_step *pads, FILE *text) 
   fprintf(text, "  mean of each channel over height and width, in float64 and a fixed order\n");
 }
 
-/* Sums are float64: what they lose is far below the rounding of the result. */
+/* Sums are float64: their rounding is far below the rounding of the result. */
 static void verify(const gconv_verified_layer *layer, size_t plane) {
   const size_t count = (size_t)gconv_layer_plane(&layer->step->problem);
   double sum = 0, allowed = 0, magnitude = 0;

@@ -299,7 +299,7 @@ static double tensor_bytes(const gconv_network_plan *network) {
 
 /* Sets how many images algorithms are chosen for. If batches may have any size, the number follows from the shape of one
  * image. On the CPU it is 1, as times grow with the number. A GPU is filled only by many small images: there it is a full
- * batch, as many as fit into FULL_BATCH bytes of tensors, up to 64. */
+ * batch: all that fit into FULL_BATCH bytes of tensors, up to 64. */
 static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
   static const double FULL_BATCH = 256 << 20;
   const int32_t most = network->base.device->type == &gconv_device_type_cpu ? 1 : 64;

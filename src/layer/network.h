@@ -65,7 +65,7 @@ typedef struct gconv_network_operation {
   int32_t graph_outputs;         /* channels of what the graph makes */
   int32_t channels;              /* for images that a gconv_network was made for; 0: as the first layer says */
   int32_t height, width;         /* for images that a gconv_network was made for; 0: any size */
-  bool told;                     /* a warning told of images of another size; changed atomically */
+  bool told;                     /* it was warned of images of another size; changed atomically */
   gconv_network_options options; /* mean, std and names are copies */
 } gconv_network_operation;
 
@@ -120,8 +120,8 @@ struct gconv_network_plan {
 
 /* Returns the number of executions that a step takes. */
 int32_t gconv_step_turns(const gconv_step *step);
-/* Returns the first image of execution `turn`. All executions have the same number of images, so that what was prepared for
- * it fits: the last may begin before the end of the execution before it, and repeat its results. */
+/* Returns the first image of execution `turn`. All executions have the same number of images, so that weights prepared for
+ * this number fit: the last may begin before the end of the execution before it, and repeat its results. */
 int32_t gconv_step_first(const gconv_step *step, int32_t turn);
 
 /* Return the floats of one image of a step's input, and of its output. */
@@ -141,7 +141,7 @@ void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *be
 /* True if the pixels of an image are the tensor already. */
 bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image);
 
-/* Returns how many channels the layer takes of an image that has `channels`, of which the last may be alpha. */
+/* Returns how many channels the layer takes of an image that has `channels`. The last of them may be alpha. */
 int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha);
 
 /* If the layer's border is not zeros, and a filter reaches over it: moves the padding of *step, which is resolved, to *pads,
@@ -173,7 +173,7 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
                                       double *milliseconds);
 
 /* The step of a network that is a graph (graph_step.c). gconv_graph_step_make() plans the graph for images like *shape,
- * which becomes the header of its output. With `rows`, it makes so many rows of the output at a time, if the graph can be
+ * which becomes the header of its output. With `rows`, it makes `rows` rows of the output at a time, if the graph can be
  * cut: then step->cut.rows are not 0. gconv_graph_step_allocate() gives it buffers. */
 gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, int32_t rows,
                                    gconv_image *shape, gconv_step *step);

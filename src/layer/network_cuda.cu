@@ -102,7 +102,7 @@ static gconv_status allocate_buffers(network_run *run) {
   const gconv_network_plan *network = run->network;
   const gconv_step *first = &network->steps[0];
   size_t workspace = 0;
-  gconv_image most = network->seen; /* what is uploaded at a time */
+  gconv_image most = network->seen; /* the parts of an input that are uploaded at a time */
   if (network->input.rows < most.height)
     most.height = network->input.rows;
   const size_t input = gconv_step_in_floats(first) * (size_t)first->images * sizeof(float);

@@ -9,8 +9,8 @@
 
 #include <cuda_runtime.h>
 
-/* The pixels of an image without gaps, and what they become: C planes of each of N images. Sample i of a plane of the tensor
- * is pixel i + first of the image; 0 where there is none. */
+/* The pixels of an image without gaps, and the tensor that they become: C planes of each of N images. Sample i of a plane of
+ * the tensor is pixel i + first of the image; 0 where there is none. */
 struct conversion {
   int64_t plane, pixels, first; /* plane: samples of a plane of the tensor; pixels: of an image */
   int32_t channels, file_channels;

@@ -31,7 +31,7 @@ static void free_operation(gconv_operation *base) {
   free(operation);
 }
 
-/* Returns the number of outputs. There are as many pictures as the last bank has filters, since layers after it keep the
+/* Returns the number of outputs. There is a picture for each filter of the last bank, since layers after it keep the
  * channels. */
 static size_t count_outputs(const gconv_operation *base) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;

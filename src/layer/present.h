@@ -58,8 +58,8 @@ gconv_status gconv_presenter_begin_survey(gconv_presenter *presenter);
 void gconv_presenter_survey(gconv_presenter *presenter, gconv_threads *threads, const gconv_image *maps, int32_t first);
 gconv_status gconv_presenter_end_survey(gconv_presenter *presenter);
 
-/* Afterwards: makes rows of the outputs from rows of the maps, for the tiles in row `tile_row` of the sheet. Rows of the
- * outputs beyond those of the maps are black. Outputs without pixels are left out. */
+/* Afterwards: makes rows of the outputs from rows of the maps, for the tiles in row `tile_row` of the sheet. Output rows
+ * beyond the last row of the maps are black. Outputs without pixels are left out. */
 void gconv_present_rows(const gconv_presenter *presenter, gconv_threads *threads, const gconv_image *maps, int32_t tile_row,
                         gconv_image *outputs);
 

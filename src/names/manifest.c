@@ -233,7 +233,7 @@ static gconv_status open_own(gconv_manifest *manifest, bool shared) {
   return begin_line(manifest);
 }
 
-/* ---- All of it ----------------------------------------------------------------------------------------------------- */
+/* ---- The manifest ----------------------------------------------------------------------------------------------------- */
 
 /* Sets the folder of all results, and the path of the own manifest in it. */
 static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard) {

@@ -294,7 +294,8 @@ static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image
   return GCONV_OK;
 }
 
-/* ---- Telling of it --------------------------------------------------------------------------------------------------- */
+/* ---- Verification and explanation
+ * --------------------------------------------------------------------------------------------------- */
 
 static void explain(const gconv_plan *base, FILE *text) {
   const chain_plan *plan = (const chain_plan *)base;

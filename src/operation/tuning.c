@@ -224,7 +224,7 @@ static void calibrate(gconv_tuning *tuning) {
     }
 }
 
-/* ---- Of a device ---- */
+/* ---- The tuning of a device ---- */
 
 /* The tuning of a device, kept until the process ends: an entry of a list, one for each name of a device. */
 typedef struct memo {

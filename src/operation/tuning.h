@@ -38,7 +38,7 @@ typedef struct gconv_tuning {
 /* Frees the rows and zeroes all. NULL is allowed. */
 void gconv_tuning_free(gconv_tuning *tuning);
 
-/* ---- Of a device ---- */
+/* ---- The tuning of a device ---- */
 
 /* The data from which the prices of algorithms on a device are computed. */
 typedef struct gconv_prices {

@@ -312,7 +312,8 @@ static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image
   return GCONV_OK;
 }
 
-/* ---- Telling of it --------------------------------------------------------------------------------------------------- */
+/* ---- Verification and explanation
+ * --------------------------------------------------------------------------------------------------- */
 
 static void explain(const gconv_plan *base, FILE *text) {
   const within_plan *plan = (const within_plan *)base;
