@@ -56,7 +56,7 @@ int gconv_json_put_text(json_t *object, const char *key, const char *value) {
   return json_object_set_new(object, key, gconv_json_text(value));
 }
 
-/* Writes `text`, and escapes control characters beyond those of ASCII that JSON escapes: U+0080 to U+009F, which are the
+/* Writes `text`, and escapes control characters that JSON does not escape: U+0080 to U+009F, which are the
  * bytes c2 80 to c2 9f, and DEL, one byte. */
 static void put_escaped(FILE *out, const char *text) {
   for (const char *at = text; *at; at++) {

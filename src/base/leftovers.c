@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names temporary files, and removes those of processes that were killed.
+ * Names temporary files, and removes the files of processes that were killed.
  *
  * A process that writes a temporary file holds a lock on it (flock), from the creation of the file until it has its final
  * name. The kernel releases the lock when the process ends, in whatever way. So a file that is not locked is a leftover, and

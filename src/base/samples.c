@@ -135,7 +135,7 @@ static gconv_status read_bytes(gconv_samples *s, size_t most, uint8_t *bytes, si
   return GCONV_OK;
 }
 
-/* Sets *largest to the bits of the largest number, without signs. The bits of NaN are above those of infinity. */
+/* Sets *largest to the bits of the largest number, without signs. The bits of NaN are above the bits of infinity. */
 GCONV_VECTOR_LOOP(find_largest, (const float *numbers, size_t count, uint32_t *largest), (numbers, count, largest)) {
   uint32_t all = 0;
   for (size_t i = 0; i < count; i++) {

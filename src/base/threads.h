@@ -15,7 +15,7 @@ gconv_status gconv_threads_create(int count, gconv_threads **threads);
 /* Ends the threads, and frees the pool. NULL is allowed. */
 void gconv_threads_free(gconv_threads *threads);
 
-/* Starts a thread that blocks all signals except those of its own faults. So threads of the caller get signals. Returns
+/* Starts a thread that blocks all signals but the signals of its own faults. So threads of the caller get signals. Returns
  * false if it cannot be started. */
 bool gconv_thread_start(pthread_t *thread, void *(*function)(void *), void *argument);
 

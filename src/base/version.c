@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Returns the version of the library, and names of what it was built with. CMakeLists.txt defines both. */
+/* Returns the version of the library, and the names of the libraries it was built with. CMakeLists.txt defines both. */
 #include "gconv.h"
 
 const char *gconv_version(void) {

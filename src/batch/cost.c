@@ -11,7 +11,7 @@
 static const double GROUP_BYTES = 256 << 20;      /* bytes of a group of several images */
 static const double LARGE_BYTES = 1 << 30;        /* a network takes a larger image by rows ... */
 static const double TILED_BYTES = 256 << 20;      /* ... one that goes in tiles anyway takes this one, too ... */
-static const double BAND_BYTES = 96 << 20;        /* ... of which so much is in memory at a time */
+static const double BAND_BYTES = 96 << 20;        /* ... the part of them that is in memory at a time */
 static const double STREAMED_BYTES = 8 << 20;     /* plain filters take larger images by rows */
 static const double WRITER_BYTES = 5 << 20;       /* bytes of a writer, for each thread */
 static const double LEAST_WRITER_BYTES = 1 << 20; /* bytes of a writer of a small result */
@@ -45,8 +45,8 @@ static void look_at(const gconv_plan *outline, int threads, gconv_cost *cost) {
   }
 }
 
-/* Returns the fewest rows of a result that are made at a time: as many as their halo has, so that at most half is computed
- * twice. */
+/* Returns the fewest rows of a result that are made at a time: the rows of their halo, so that at most half of the rows is
+ * computed twice. */
 static double fewest_rows(const gconv_cost *cost) {
   return fmin(fmax(cost->halo / fmin(cost->scale, 1), LEAST_ROWS), cost->rows);
 }
@@ -84,7 +84,7 @@ void gconv_worker_judge(gconv_worker *worker, const gconv_image *header) {
 
 /* Returns whether results are arrays, which are written without strips. */
 static bool are_arrays(const gconv_run *run) {
-  const gconv_format_info *format = run->batch->outputs->format; /* NULL: that of each input, never for networks */
+  const gconv_format_info *format = run->batch->outputs->format; /* NULL: the format of each input; never for networks */
   return format && format->tensors && run->operation->type->batches;
 }
 
@@ -275,7 +275,7 @@ static size_t most_writers(const gconv_worker *worker) {
 }
 
 /* Returns the least bytes that an image takes by bands. Sets cut->writers, which grows with `most`, the bytes that are
- * allowed, and the two numbers of find_bytes() for so many writers. */
+ * allowed, and the two numbers of find_bytes() for this number of writers. */
 static double least_bytes(const gconv_group *group, const gconv_row_reader *reader, double most, gconv_cut *cut,
                           double *fixed, double *row) {
   const gconv_cost *cost = &group->worker->cost;
@@ -296,7 +296,7 @@ static double enough_bytes(const gconv_group *group, const gconv_row_reader *rea
   return least;
 }
 
-/* Returns how many rows of a result in tiles are made at a time: preferably twice as many as their halo has. `left`: bytes
+/* Returns how many rows of a result in tiles are made at a time: preferably twice the rows of their halo. `left`: bytes
  * that are left for them and for what grows with them. Adds to *fixed what does. */
 static double tiled_rows(const gconv_worker *worker, const gconv_image *header, double left, double fewest, double *fixed,
                          double row) {

@@ -112,7 +112,7 @@ bool gconv_devices_are_several(const char *name) {
   return name && (strcmp(name, "cuda:all") == 0 || strchr(name, ',') != NULL);
 }
 
-/* Lists the GPUs that a name means: those of a list such as "cuda:0,2", or, of "cuda:all", all that can be used. If there is
+/* Lists the GPUs that a name means: a list, such as "cuda:0,2", or all GPUs that can be used, for "cuda:all". If there is
  * none, lists "cuda", which fails with the reason when it is opened. Returns how many. */
 static int list_gpus(const char *name, struct gpu gpus[MOST_GPUS]) {
   gconv_device_info info;
@@ -153,8 +153,8 @@ static bool wants_gpu(const gconv_devices *devices) {
 }
 
 /* Chooses the number of workers. On a CPU, there is at most one for each thread. If one plan keeps a whole device busy,
- * there are two for each device: one decodes or writes while the other executes. If a GPU decodes, there are half as many
- * more, as they mostly wait. */
+ * there are two for each device: one decodes or writes while the other executes. If a GPU decodes, there are 1.5 times as
+ * many, as they mostly wait. */
 static void choose_workers(gconv_devices *devices, int gpus, bool decodes, size_t most) {
   const gconv_batch *batch = devices->batch;
   bool shares = batch->operation->type->shares;

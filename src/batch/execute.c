@@ -47,7 +47,7 @@ static gconv_status take(gconv_group *group, gconv_device *device, const gconv_i
   return gconv_plans_take(run->plans, &request, &group->plan, &group->common.cold);
 }
 
-/* Takes a plan for as many images at a time (by rows: for as many rows) as the GPU has memory for. */
+/* Takes a plan for the most images at a time (by rows: the most rows) for which the GPU has memory. */
 static gconv_status take_less(gconv_group *group, int32_t rows, gconv_status status) {
   enum { LEAST_ROWS = 16 };
   gconv_image part = group->image;
@@ -162,7 +162,7 @@ static gconv_status verify(gconv_group *group, const gconv_image *in, const gcon
   return status;
 }
 
-/* Executes the plan on all frames, as many at a time as it takes. The last part may repeat frames of the part before. */
+/* Executes the plan on all frames, a part at a time. The last part may repeat frames of the part before. */
 static gconv_status execute_parts(gconv_group *group, gconv_image *outputs) {
   gconv_worker *worker = group->worker;
   int32_t frames = group->image.frames, part = group->part;

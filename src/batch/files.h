@@ -29,14 +29,14 @@ gconv_status gconv_frame_take_writer(gconv_frame *frame, const gconv_format_info
 /* Writes the worker's results: the files of all items, or their part of the one array. */
 gconv_status gconv_group_write(gconv_group *group);
 /* Begins the files of results first .. end - 1 of the only item, like the outputs of the plan, with the metadata of `from`.
- * Each writer has `threads` threads, or works on those of `shared`. writers[n] is NULL for a result that is not wanted, that
- * could not be begun (it is counted as failed), or that goes into the one array. Returns the most rows that a writer takes
- * at a time. */
+ * Each writer has `threads` threads, or works on the threads of `shared`. writers[n] is NULL for a result that is not
+ * wanted, that could not be begun (it is counted as failed), or that goes into the one array. Returns the most rows that a
+ * writer takes at a time. */
 int32_t gconv_group_open_files(gconv_group *group, size_t first, size_t end, const gconv_image *from, int threads,
                                gconv_threads *shared, gconv_row_writer **writers);
 /* Ends these files. They appear and are counted, or, if `status` is a failure, are discarded and counted as failed. */
 void gconv_group_close_files(gconv_group *group, size_t first, size_t end, gconv_row_writer **writers, gconv_status status);
-/* Adds rows of all planes, the first of which is row `first`, to result n: to its writer, or to the one array. */
+/* Adds rows of all planes, from row `first` on, to result n: to its writer, or to the one array. */
 gconv_status gconv_group_add_rows(const gconv_group *group, size_t n, gconv_row_writer *writer, const gconv_image *rows,
                                   int32_t first);
 /* Counts result n, which failed with `status`, and discards its writer. */

@@ -26,7 +26,7 @@ typedef struct frames {
 
 /* ---- Reports ------------------------------------------------------------------------------------------------------- */
 
-/* Adds what was executed for a frame, and keeps the worst verification. */
+/* Adds the times of a frame, and keeps the worst verification. */
 static void add_execution(gconv_report *sum, const gconv_report *part, int32_t frame) {
   gconv_plan_info before = sum->plan;
   if (part->verified)
@@ -99,7 +99,7 @@ static gconv_status begin_frame(frames *f, gconv_item *part) {
   return GCONV_OK;
 }
 
-/* Reads over a frame of which no result is wanted. */
+/* Skips a frame from which no result is wanted. */
 static gconv_status skip_frame(gconv_row_reader *reader) {
   GCONV_ENDED_BY(gconv_image_free) gconv_image pixels = {0};
   return gconv_row_reader_image(reader, &pixels);

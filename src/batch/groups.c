@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* An input, and what it is ordered by. */
+/* An input, and the numbers by which it is ordered. */
 typedef struct shaped {
   gconv_image header; /* without metadata */
   double metadata;    /* bytes of metadata */
@@ -29,7 +29,7 @@ static int compare_firsts(const void *a, const void *b) {
 
 /* Returns the class of a file's size. Each class has half the size of the class before. Large files come first, so that the
  * last worker is not left with a large file. (The size of the file is the best estimate of the time that an image takes.)
- * Files of about one size keep their order, and so do all files below 64 KiB. Unknown sizes come first. */
+ * Files of about one size keep their order. All files below 64 KiB keep theirs, too. Unknown sizes come first. */
 static size_t class_of(const char *path) {
   enum { SMALL_BITS = 16 };
   struct stat file;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Items: which of their results are wanted, what becomes of each result, and what is reported. */
+/* Items: which of their results are wanted, what happens to each result, and the reports. */
 #pragma once
 
 #include "batch/run.h"

@@ -66,7 +66,7 @@ gconv_budget gconv_budget_begin(uint64_t bytes, double of_operation) {
                         .changed = PTHREAD_COND_INITIALIZER};
 }
 
-/* More than the whole budget is given to a worker if all others wait. */
+/* A worker gets more than the whole budget if all other workers wait. */
 static bool is_there(const gconv_budget *budget, uint64_t bytes) {
   return budget->taken == budget->parked || (bytes <= budget->bytes && budget->taken <= budget->bytes - bytes);
 }
@@ -127,7 +127,8 @@ void gconv_holding_take(gconv_holding *holding, uint64_t bytes) {
 /* ---- Open readers -------------------------------------------------------------------------------------------------- */
 
 /* Metadata, and files that are read as a whole, stay in memory while a worker waits for more. All readers together have no
- * more than this part of the budget, or one reader alone has more: else waiting workers could hold what they wait for. */
+ * more than this part of the budget, or one reader alone has more: else waiting workers could hold the memory for which they
+ * wait. */
 enum { OPENED_PART = 8 };
 
 /* Returns whether a reader may have `bytes` if other readers have `others` bytes. */

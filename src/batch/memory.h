@@ -3,8 +3,8 @@
  * The memory of a run: a budget that all workers share, and what each worker holds of it. This layer knows numbers of bytes
  * and the pixels that a worker keeps. cost.h estimates the numbers.
  *
- * A worker takes all memory for a group at once. A worker that must wait first gives back what it holds, except what its
- * open reader has: so workers cannot wait for each other forever. All open readers together have at most an eighth of the
+ * A worker takes all memory for a group at once. A worker that must wait first gives back its memory, except the memory of
+ * its open reader: so workers cannot wait for each other forever. All open readers together have at most an eighth of the
  * budget, or one reader alone has more.
  */
 #pragma once

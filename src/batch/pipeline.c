@@ -102,7 +102,7 @@ static void clear_plans(void *plans) {
   gconv_plans_clear(plans);
 }
 
-/* A worker whose thread cannot be started is not needed: the others take its groups. */
+/* A worker whose thread cannot be started is not needed: other workers take its groups. */
 static void run_workers(gconv_run *run) {
   seat *seats = calloc((size_t)run->workers, sizeof *seats);
   if (!seats) {

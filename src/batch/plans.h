@@ -15,7 +15,7 @@ gconv_plans *gconv_plans_create(size_t most);
 /* Frees all plans; no worker may still have one. NULL is allowed. */
 void gconv_plans_free(gconv_plans *plans);
 
-/* The arguments of gconv_plan_create(), of which plans are made. */
+/* The arguments of gconv_plan_create(), from which plans are made. */
 typedef struct gconv_plan_request {
   gconv_device *device;
   const gconv_image *like;

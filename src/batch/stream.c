@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STRIPS = 1 << 24 }; /* an image of 50 TB: no header that tells of more is true */
+enum { MOST_STRIPS = 1 << 24 }; /* an image of 50 TB: no header with more is true */
 
 typedef struct span {
   int32_t begin, end;
@@ -447,7 +447,7 @@ static gconv_status make_results(flow *f, size_t number) {
   return status;
 }
 
-/* Runs the surveys, and then makes the results, as many at a time as may be open. */
+/* Runs the surveys, and then makes the results, at a time no more than may be open. */
 static gconv_status run_all(flow *f, size_t writers) {
   size_t number = 0;
   gconv_status status = gconv_plan_begin_pass(f->plan, 0, &f->pass);

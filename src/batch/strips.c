@@ -16,13 +16,13 @@ size_t gconv_strip_output_bytes(const gconv_plan *plan) {
   return bytes;
 }
 
-/* A strip has as many rows as STRIP_BYTES hold, but at least twice as many as are read for its first row alone: so few rows
- * are copied for the next strip. */
+/* A strip has the rows that fit into STRIP_BYTES, but at least twice the rows that its first row needs. So few rows are
+ * copied for the next strip. */
 int32_t gconv_strip_rows(const gconv_plan *plan, int64_t preferred) {
   const size_t STRIP_BYTES = (size_t)3 << 19; /* bytes of the input and the outputs of a strip */
   int64_t step = gconv_plan_row_step(plan), height = gconv_plan_output_header(plan, 0)->height;
   int32_t begin, end;
-  if (plan->operation->type->batches) /* the plan was made for so many rows */
+  if (plan->operation->type->batches) /* the number of rows for which the plan was made */
     return (int32_t)(step < height ? step : height);
   gconv_plan_rows_needed(plan, 0, 1, &begin, &end);
   int64_t rows = (int64_t)(STRIP_BYTES / (row_bytes_of(&plan->like) + gconv_strip_output_bytes(plan)));

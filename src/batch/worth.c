@@ -16,7 +16,7 @@ static const double WORTH_GPU_MS = 3000, WORTH_DECODER_MS = 15000;
  * samples, measured on that machine. */
 static const double PNG_NS = 1.2, JPEG_NS = 2.2;
 
-/* Headers to look at: so many, spread over the inputs, tell enough of thousands of images. */
+/* The number of headers to look at. Spread over the inputs, they suffice for thousands of images. */
 enum { MOST_HEADERS = 32 };
 
 /* ---- What a GPU may do ---------------------------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
 /*
  * What a GPU may do for a run, and whether it is worth its start. Starting CUDA and ending it takes about 0.4 s, and
  * starting its decoder of JPEGs 0.6 s more. So a GPU is started only if it takes more than a fixed amount of work off the
- * CPU, and so is its decoder. The work is estimated in milliseconds of one thread, from headers and options alone. Numbers
- * of threads and workers, memory and timing do not count, as results may depend on the kind of device.
+ * CPU. The same holds for its decoder. The work is estimated in milliseconds of one thread, from headers and options alone.
+ * Numbers of threads and workers, memory and timing do not count, as results may depend on the kind of device.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size
 typedef struct gconv_worth {
   bool cpu_can, gpu_can; /* the device has the algorithms that were asked for */
   bool gpu;              /* a GPU is worth its start ... */
-  bool decoder;          /* ... and so is its decoder */
+  bool decoder;          /* ... and its decoder, too */
   char reason[192];      /* "a GPU would take ..." */
 } gconv_worth;
 

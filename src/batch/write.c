@@ -151,7 +151,7 @@ static gconv_status add_transposed(gconv_row_writer *writer, const gconv_image *
   return write_rows(writer, &transposed, (size_t)transposed.channels * (size_t)transposed.height);
 }
 
-/* Adds rows of all planes of a frame, the first of which is row `first`. */
+/* Adds rows of all planes of a frame, from row `first` on. */
 static gconv_status add_rows(gconv_row_writer *writer, bool nhwc, int32_t frame, const gconv_image *rows, int32_t first) {
   if (!rows->planar)
     return gconv_row_writer_write(writer, rows->data, rows->row_bytes, rows->height);
@@ -293,7 +293,7 @@ static gconv_status write_shared(gconv_group *group) {
   return GCONV_OK;
 }
 
-/* Checks that an item has as many results as were named. */
+/* Checks that an item has a result for each name. */
 static gconv_status check_frames(const gconv_worker *worker, const gconv_item *item) {
   bool apart = gconv_outputs_are_apart(worker->run->batch->outputs, item->format);
   size_t pieces = apart ? (size_t)item->frames : 1;

@@ -82,13 +82,13 @@ typedef struct gconv_bench_row {
   char obstacle[256];    /* why it was not measured; "" if it was */
 } gconv_bench_row;
 
-/* One run of bench or tune. Set the first five fields, zero the others. */
+/* One run of bench or tune. Set the first five fields, zero all further fields. */
 typedef struct gconv_bench {
   const gconv_bench_settings *settings;
   const gconv_bench_grid *grid;       /* grid of the settings */
   FILE *out;                          /* where tables, CSV and JSON go */
   void (*say)(const char *text);      /* gets notes: of failures of parts, and of options without effect */
-  void (*progress)(const char *text); /* gets what is measured next; may be NULL */
+  void (*progress)(const char *text); /* gets the name of what is measured next; may be NULL */
   gconv_device *device;
   gconv_device *other;      /* the device of --against, once it is open */
   gconv_device *one, *all;  /* for experiments that measure the CPU: one core; all cores, or NULL if there is one */
@@ -157,7 +157,7 @@ double gconv_bench_median(double *numbers, int count);
 /* Sets the median of at least one time, and the distance of the quartiles around it. Sorts the times. */
 void gconv_bench_take_times(gconv_bench_row *row, double *milliseconds, int runs);
 
-/* Returns `runs`, or fewer, but at least 3, if so many runs are estimated to take more than a second together. */
+/* Returns `runs`, or fewer, but at least 3, if `runs` runs are estimated to take more than a second together. */
 int gconv_bench_affordable_runs(double estimate_ms, int runs);
 
 /* Sets the median time of `runs` runs of the plan, and the distance of the quartiles, in the row; runs fewer times if the
@@ -272,7 +272,7 @@ gconv_bench_measure_size gconv_bench_backprop, gconv_bench_rbf, gconv_bench_step
  * `one-core`, of the same net. */
 void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status);
 
-/* Counts a difference between two results in row->error, of which the largest stays, and NaN. */
+/* Counts a difference between two results in row->error, which keeps the largest; NaN stays. */
 void gconv_bench_note_error(gconv_bench_row *row, double difference);
 
 /* Times `runs` calls of work(user, ...), which sets the milliseconds that it took. */

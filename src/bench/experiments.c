@@ -26,7 +26,7 @@ typedef struct experiment {
   gconv_bench_measure_size *measure; /* called for each size, or once with 0 if there are no sizes */
   bool cores;                        /* the experiment also measures the CPU: bench->one and bench->all */
   const char *left_out;              /* words for the methods that are left out without a GPU, with a verb */
-  const char *items;                 /* what it counts, such as "cases" */
+  const char *items;                 /* the things it counts, such as "cases" */
   const char *axes;                  /* commands of gnuplot; NULL: it has no plot */
   const char *kind;                  /* what a row computes; NULL: "net" */
   const char *base;                  /* the method that speed-ups are relative to; NULL: "one-core" */
@@ -135,8 +135,8 @@ static void name_row(axis along, gconv_bench_row *row) {
     snprintf(row->group + used, size - used, " %dx%d", row->rows, row->columns);
 }
 
-/* Returns algorithm number `index` of the user's, else of those of the experiment that the device has, else of the device's.
- * NULL past the end. */
+/* Returns algorithm number `index` of the user's list; without it, of the experiment's list, as far as the device has them;
+ * else of the device's. NULL past the end. */
 static const char *algorithm_at(const gconv_bench *bench, const experiment *chosen, size_t index) {
   if (bench->grid->algorithms.count > 0 || !chosen->algorithms[0])
     return gconv_bench_algorithm_at(bench, true, index);

@@ -24,8 +24,8 @@ typedef struct gconv_profile {
 
 typedef struct gconv_profiler gconv_profiler;
 
-/* Prepares to profile work on the device. GCONV_UNSUPPORTED says what is missing: a GPU, the library, permission. The device
- * must outlive the profiler. *profiler is for gconv_profiler_close(), NULL after a failure. */
+/* Prepares to profile work on the device. GCONV_UNSUPPORTED names what is missing: a GPU, the library, permission. The
+ * device must outlive the profiler. *profiler is for gconv_profiler_close(), NULL after a failure. */
 gconv_status gconv_profiler_open(const gconv_device *device, gconv_profiler **profiler);
 
 /* Calls work(user) several times, since the hardware has few counters. work() must do the same each time, on the device, and

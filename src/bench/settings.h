@@ -18,7 +18,7 @@ struct gconv_bench_settings {
   gconv_bench_block blocks[GCONV_BENCH_MOST]; /* each is measured with each number of `grids` */
   int block_count;
   gconv_bench_list grids;   /* blocks of a grid; 0: the algorithm's own number */
-  gconv_bench_list threads; /* numbers of threads; none: as many as there are processors */
+  gconv_bench_list threads; /* numbers of threads; none: one for each processor */
   bool auto_check, sweep_blocks, sweep_grids, profile;
   const char *csv, *json; /* the file, "-" is standard output; NULL: the report is a table */
   const char *device, *plot;

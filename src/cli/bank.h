@@ -19,7 +19,7 @@ bool gconv_bank_is_meant(const char *spec, const char *syntax);
 /* Prints what the file of banks that `spec` names holds. After a failure, prints the error and returns false. */
 bool gconv_bank_print(const char *spec);
 
-/* True if `path` names a whole ONNX model, of which a network can be made, not one of its nodes. */
+/* True if `path` names a whole ONNX model, which can become a network, not one of its nodes. */
 bool gconv_model_is_one(const char *path);
 
 /* Reads the network of a file into *network, which must be empty. An ONNX model becomes a network. */

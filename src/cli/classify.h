@@ -10,13 +10,13 @@
 
 /* ---- classify.c ---- */
 
-/* A network or support vector machine that is applied to cases, and what is found. */
+/* A network or support vector machine that is applied to cases, and its results. */
 typedef struct gconv_classifying {
   const gconv_common *common;
   const gconv_cases *cases;
   bool evaluate;
   const char *path, *input;   /* the paths of the model and of the data */
-  const char *const *classes; /* those of the model ... */
+  const char *const *classes; /* the classes of the model ... */
   size_t class_count;         /* ... 0: it yields numbers */
   const char *certainty;      /* the model's number for a class: "probability", "output"; NULL: none */
   gconv_device *device;

@@ -27,7 +27,7 @@ static gconv_status refuse_map_option(const char *path, const char *option) {
   return gconv_refuse("--%s is for maps of classes, and %s does not classify pixels by features", option, path);
 }
 
-/* If a file is neither a network nor a support vector machine, says what it is, if known. */
+/* If a file is neither a network nor a support vector machine, names its kind, if known. */
 static gconv_status check_model(const char *path) {
   const char *dot = strrchr(path, '.');
   gconv_network network = {0};
@@ -135,7 +135,7 @@ static gconv_status check_pixels(classify_settings *settings, const gconv_texts 
     return gconv_refuse("--json prints what --evaluate finds");
   settings->job.windows = settings->cases.windows;
   settings->job.raw = settings->cases.raw;
-  settings->job.options.gray = false; /* the network's features tell */
+  settings->job.options.gray = false; /* the features of the network say so */
   if (!settings->job.common.device)
     settings->job.common.device = "auto";
   return gconv_texts_add(&settings->job.last.filters, strdup(network)) ? GCONV_OK : gconv_no_memory();

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 
-/* Two files to compare, and what was found. */
+/* Two files to compare, and their difference. */
 typedef struct gconv_pair {
   const char *a, *b;   /* paths; one is NULL: the other folder has no such file */
   const char *name;    /* the pair's name in the folders */

@@ -70,7 +70,7 @@ static void add_filters(uint64_t *hash, const gconv_filters *filters) {
     add_filter(hash, &filters->items[k]);
 }
 
-/* Adds the samples of --mask, and what they mean. */
+/* Adds the samples of --mask, and their type. */
 static void add_mask(uint64_t *hash, const gconv_image *mask) {
   if (!mask->data)
     return;

@@ -15,7 +15,7 @@ typedef struct gconv_mistake {
 
 enum { GCONV_MISTAKES = 20 };
 
-/* The mistakes of which the model was surest; if equally sure, the first. Zero-initialise before first use. */
+/* The mistakes that the model was surest of; if equally sure, the first. Zero-initialise before first use. */
 typedef struct gconv_mistakes {
   gconv_mistake items[GCONV_MISTAKES];
   size_t count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv fit: cmd_fit.c does it, fit_report.c tells of it. */
+/* gconv fit: cmd_fit.c does it, fit_report.c reports. */
 #pragma once
 
 #include "cli/command.h"

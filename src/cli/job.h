@@ -3,11 +3,11 @@
  * The main job, images in and results out: what its parts share.
  *   job.c        what the settings come to, before the first image
  *   job_results.c  names of the results, and checks with them
- *   inputs.c     what is told of the search for inputs
+ *   inputs.c     reports on the search for inputs
  *   networks.c   networks and support vector machines, which -f names by the path of their file alone
  *   job_warnings.c  warnings of what most users do not expect
- *   report.c     what is told of the images
- *   digest.c     what tells it from other jobs
+ *   report.c     reports on the images
+ *   digest.c     the digest that distinguishes it from other jobs
  *   cmd_filter.c the work, and the command
  */
 #pragma once
@@ -58,7 +58,7 @@ typedef struct gconv_main_job {
 /* ---- job.c ---- */
 
 /* Does all that can be done before the first image is read, from finished settings: reads filters or banks, finds the
- * inputs, names the outputs, for which it reads headers, keeps those of this shard, and makes job->batch. */
+ * inputs, names the outputs, for which it reads headers, keeps the inputs of this shard, and makes job->batch. */
 gconv_status gconv_job_prepare(gconv_main_job *job);
 
 /* Reads the image of --mask, if there is one. Then warns of results that few expect (gconv_job_warn()). */
@@ -79,7 +79,7 @@ void gconv_job_free(gconv_main_job *job);
 
 /* ---- job_results.c ---- */
 
-/* Names the results, and decides how those of banks are shown. */
+/* Names the results, and decides how results of banks are shown. */
 gconv_status gconv_job_name_results(gconv_main_job *job);
 /* Refuses options that do not go with these results. */
 gconv_status gconv_job_check_results(const gconv_main_job *job);
@@ -126,10 +126,10 @@ typedef struct gconv_classifier {
 /* Finds the classifier of the job. Returns false if there is none. */
 bool gconv_job_find_classifier(const gconv_main_job *job, gconv_classifier *classifier);
 
-/* The colour of a class in maps: its own, or one that is easy to tell from others. */
+/* The colour of a class in maps: its own, or a colour that is easily distinguished. */
 void gconv_classifier_colour(const gconv_classifier *classifier, size_t class, uint8_t colour[3]);
 
-/* What a network makes of an image: one of as many channels and the same size; numbers, 1 x 1 pixel; or maps. */
+/* What a network makes of an image: an image of the same channels and size; numbers, 1 x 1 pixel; or maps. */
 typedef enum gconv_network_makes { GCONV_MAKES_MAPS, GCONV_MAKES_IMAGES, GCONV_MAKES_NUMBERS } gconv_network_makes;
 /* Decides what results of the last network or machine are, unless --combine does: sets the presentation, or the combination,
  * of job->network. Else results are maps, as of banks. */

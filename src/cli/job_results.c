@@ -16,8 +16,8 @@ static bool add_label(gconv_filters *labels, const char *name) {
   return labels->items[labels->count++].name != NULL;
 }
 
-/* Makes the values of {filter}. If each filter has a result, these are the filters' names or numbers, with as many digits as
- * the last number; else the bank's name. */
+/* Makes the values of {filter}. If each filter has a result, these are the filters' names or numbers, padded to the digits
+ * of the last number; else the bank's name. */
 static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters *labels) {
   int digits = snprintf(NULL, 0, "%d", bank->filters - 1);
   labels->items = calloc(each ? (size_t)bank->filters : 1, sizeof *labels->items);
@@ -225,7 +225,7 @@ static gconv_status check_area(const gconv_main_job *job) {
 /* Refuses options that the format does not have. */
 static gconv_status check_format(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
-  const gconv_format_info *format = job->outputs.format; /* NULL: there are several, some of which may have the options */
+  const gconv_format_info *format = job->outputs.format; /* NULL: there are several, and some may have the options */
   GCONV_TRY(check_depth(job));
   if (!format)
     return GCONV_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * --memory, before there is an operation among whose images it is divided (src/batch/memory.c). Until then, filters, banks,
- * headers, a mask and manifests are read, a few bytes of which may ask for gigabytes. Meanwhile the kernel limits the
+ * headers, a mask and manifests are read. A few of their bytes may ask for gigabytes. Meanwhile the kernel limits the
  * process: any allocation beyond the limit fails as if the machine had no more memory. This ends before a run starts its
  * threads.
  */

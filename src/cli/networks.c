@@ -38,7 +38,7 @@ static gconv_status check_layer_options(const gconv_layer_settings *stage) {
                       option, path, path, gconv_network_is_one(path) ? "l0" : "NAME");
 }
 
-/* Checks what is beside a network: other networks and plain filters are allowed. */
+/* Checks the other filters beside a network: networks and plain filters are allowed. */
 static gconv_status check_beside(const gconv_layer_settings *stage) {
   for (size_t i = 0; i < stage->filters.count; i++)
     if (gconv_bank_is_own_syntax(stage->syntax) || gconv_bank_is_one(stage->filters.items[i]))
@@ -195,7 +195,7 @@ static gconv_network_makes find_makes(const gconv_network *network) {
 
 /* ---- Maps of classes ---- */
 
-/* Colours that are easy to tell apart, for classes without their own: their hues are a golden angle apart, and their
+/* Colours that are easily distinguished, for classes without their own: their hues are a golden angle apart, and their
  * brightness changes from one to the next. */
 static void choose_colour(size_t k, uint8_t colour[3]) {
   static const int brightness[] = {255, 200, 150};

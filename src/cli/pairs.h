@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of two folders that belong together: before and after, or what is to be compared. */
+/* Files of two folders that belong together: before and after, or two to be compared. */
 #pragma once
 
 #include "cli/common.h"

@@ -34,7 +34,7 @@ struct beneath_path {
   int32_t place;
 } __attribute__((packed));
 
-#ifndef SYS_landlock_create_ruleset /* the numbers are those of all architectures but Alpha */
+#ifndef SYS_landlock_create_ruleset /* all architectures but Alpha have these numbers */
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_add_rule 445
 #define SYS_landlock_restrict_self 446
@@ -99,7 +99,7 @@ static void allow_folder_of(sandbox *box, const char *path) {
   free(folder);
 }
 
-/* True if a result at `path` is written into what is there, rather than beside it. */
+/* True if a result at `path` is written into the existing file, rather than beside it. */
 static bool is_written_into(const char *path) {
   struct stat status;
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);

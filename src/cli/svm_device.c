@@ -9,7 +9,7 @@
 /*
  * What takes how long, in nanoseconds a kernel value: `value` and `column` for each of its columns are shared by all
  * threads, `solve` is the work of one thread (on a GPU: one block) for each machine. The figures of CUDA are fitted to an
- * H200, those of the CPU to 16 threads of the Xeon beside it and to two cores of a Zen 3:
+ * H200, the figures of the CPU to 16 threads of the Xeon beside it and to two cores of a Zen 3:
  *
  *                                       Letter: 492e6 values,     a9a: 1060e6 values,
  *                                       16 columns, 325 machines  123 columns, 1 machine

@@ -31,10 +31,10 @@ typedef struct gconv_training_run {
   gconv_device *device;
   gconv_class_weight *weights; /* owned: of --weight */
   gconv_network network;       /* the network before training, then the trained one */
-  gconv_epoch *epochs;         /* owned: those of this run */
+  gconv_epoch *epochs;         /* owned: the epochs of this run */
   size_t epoch_count;
   gconv_epoch best;          /* the epoch of the best weights in this run; its number is 0 if there is none */
-  size_t done;               /* complete epochs, with those before --resume */
+  size_t done;               /* complete epochs, also before --resume */
   double seconds;            /* seconds of training */
   const char *ended;         /* why training ended, a sentence */
   bool diverged;             /* training ended because it diverged */

@@ -44,7 +44,7 @@ static void put_window(const gconv_window_run *w, const float *from, gconv_windo
       *to++ = from[i * w->channels + c];
 }
 
-/* Takes the windows that are complete, as many as the batch has room for. */
+/* Takes windows that are complete, until the batch is full. */
 static void take_windows(gconv_window_run *w, gconv_window_worker *b) {
   while (b->count < (size_t)w->batch) {
     uint64_t passed = w->skip < w->end - w->begin ? w->skip : w->end - w->begin;

@@ -64,8 +64,9 @@ typedef struct gconv_window_run {
   gconv_message message; /* message of the first failure */
 } gconv_window_run;
 
-/* Makes the plan of a group for so many windows. */
+/* Makes the plan of a group for `windows` windows. */
 gconv_status gconv_window_make_group(const gconv_window_run *w, int32_t count, gconv_window_group *g);
 
-/* Does the work, with the caller's thread as the first worker. If the system refuses others, those that started do it. */
+/* Does the work, with the caller's thread as the first worker. If the system refuses others, the workers that started do it.
+ */
 gconv_status gconv_window_run_workers(gconv_window_run *w);

@@ -61,7 +61,7 @@ static gconv_status find_shape(gconv_window_run *w) {
   return GCONV_OK;
 }
 
-/* Returns how many windows a batch has if a window has so many floats. */
+/* Returns how many windows of `floats` floats a batch has. */
 static int32_t count_windows_of(const batch_size *size, size_t floats) {
   size_t count = size->floats / floats;
   return count < 1 ? 1 : count > (size_t)size->most ? size->most : (int32_t)count;

@@ -9,13 +9,13 @@ enum {
   WINDOW = GCONV_SSIM_WINDOW,
   HALO = WINDOW - 1,
   LANES = 8,      /* partial sums of a row */
-  COLUMNS = 1024, /* columns that are summed at a time: five arrays of so many fit into a cache of 64 KB */
+  COLUMNS = 1024, /* columns that are summed at a time: five arrays of this length fit into a cache of 64 KB */
   MOMENTS = 5     /* a, b, a * a, b * b, a * b */
 };
 
 /* ---- Rows of float values -------------------------------------------------------------------------------------------- */
 
-/* scale: 257 turns levels of u8 into those of u16. */
+/* scale: 257 turns levels of u8 into levels of u16. */
 GCONV_VECTOR_LOOP(widen_u8, (const uint8_t *in, float *out, size_t count, float scale), (in, out, count, scale)) {
   for (size_t i = 0; i < count; i++)
     out[i] = (float)in[i] * scale;
@@ -54,7 +54,7 @@ GCONV_VECTOR_LOOP(differ, (const float *a, const float *b, size_t count, double 
   }
 }
 
-/* Returns |a - b|. Samples that are equal, infinite ones too, differ by 0, and so do two NaN. All others that are not finite
+/* Returns |a - b|. Equal samples, also infinite samples, differ by 0. Two NaN differ by 0. All others that are not finite
  * differ by infinity. */
 static double difference(float a, float b) {
   if (a == b || (isnan(a) && isnan(b)))

@@ -2,9 +2,9 @@
 /*
  * Compares rows of two images: sums of differences, and similarity.
  *
- * SSIM is that of Wang, Bovik, Sheikh and Simoncelli (2004) in the form of scikit-image's structural_similarity(): means,
- * variances and the covariance of uniform windows of 7 x 7 samples that lie inside the image, of each channel by itself,
- * with the divisor 48 of samples in place of 49; K1 is 0.01, K2 0.03.
+ * SSIM is as defined by Wang, Bovik, Sheikh and Simoncelli (2004), in the form of scikit-image's structural_similarity():
+ * means, variances and the covariance of uniform windows of 7 x 7 samples that lie inside the image, of each channel by
+ * itself, with the divisor 48 of samples in place of 49; K1 is 0.01, K2 0.03.
  */
 #pragma once
 

@@ -136,7 +136,7 @@ void gconv_holes_free(const gconv_filter_plan *plan, gconv_holes *holes) {
 
 /* ---- Results --------------------------------------------------------------------------------------------------------- */
 
-/* Some rows of an output, and what is needed to compute their samples again. */
+/* Some rows of an output, and the inputs for computing their samples again. */
 typedef struct mending {
   const gconv_filter_plan *plan;
   const gconv_pass *pass;

@@ -204,7 +204,8 @@ static gconv_status decide(gconv_filter_plan *plan) {
 
 /* ---- Rounding ---- */
 
-/* A bound above so many half levels is an error, unless the user named the algorithm. A bound above one is a warning. */
+/* A bound above this number of half levels is an error, unless the user named the algorithm. A bound above one half level is
+ * a warning. */
 static const double MOST_HALF_LEVELS = 8;
 
 /* Writes a bound as text: "3.5 levels of u8", or, for floats, "0.001 of the largest there can be". */

@@ -258,7 +258,7 @@ static double weight_bytes(const gconv_pass *pass) {
   return ((double)gconv_weight_floats(&pass->problem) * (prepared > 0 ? 2 : 1) + (double)prepared) * sizeof(float);
 }
 
-/* Adds up the memory that executions need. Stages on the host have copies of what they read and write, in float32. */
+/* Adds up the memory that executions need. Stages on the host have copies of their inputs and outputs, in float32. */
 static void find_need(const gconv_plan *base, gconv_need *need) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   const double A_THREAD = 1 << 20; /* bytes of a thread besides its workspace */

@@ -32,7 +32,7 @@ typedef struct gconv_run_type {
   /* Does gconv_plan_measure() for the work of the device. `outputs` have pixels, and get the results. */
   gconv_status (*measure)(void *run, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
 
-  /* Makes some output rows: as many as `outputs` have, which begin with row `first`. `in` begins with row in_row. `first` is
+  /* Makes the output rows that `outputs` have, from row `first` on. `in` begins with row in_row. `first` is
    * a multiple of the row_step() of every pass's algorithm. NULL: the device only makes whole images. */
   gconv_status (*execute_rows)(void *run, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                gconv_timings *timings);

@@ -94,8 +94,9 @@ static void execute_strip(void *context, size_t turn, int thread) {
     atomic_compare_exchange_strong(strips->failure, &none, (int)status);
 }
 
-/* Returns the rows of a strip, of `count` output rows. There are about four strips a thread, and as many for each thread.
- * But strips are so high that the further rows under the filter, which a strip loads again, are few beside its own rows. */
+/* Returns the rows of a strip, of `count` output rows. There are about four strips a thread, the same number for each
+ * thread. But strips are so high that the further rows under the filter, which a strip loads again, are few beside its own
+ * rows. */
 static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads) {
   const int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
   const int64_t most = (wanted + planes - 1) / planes;

@@ -10,7 +10,7 @@ typedef struct gconv_way {
   gconv_slabs *slabs;
   const gconv_taker *taker;
   size_t output;
-  int32_t step; /* the taker gets so many rows at a time */
+  int32_t step; /* the number of rows that the taker gets at a time */
   cudaStream_t stream;
   double *waited_ms; /* the time in which the taker waited is added here */
 } gconv_way;

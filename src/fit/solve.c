@@ -8,7 +8,7 @@
 enum { SHIFTS = 4, MOST_STEPS = 200 };
 static const double SMALLEST_PIVOT = 1e-13, LARGEST_CONDITION = 1e13, STEADY = 1e-5;
 
-/* n equations. The lower triangle of `matrix` becomes that of its Cholesky factor L, matrix = L L'. */
+/* n equations. The lower triangle of `matrix` becomes its Cholesky factor L, matrix = L L'. */
 typedef struct equations {
   size_t n;
   double *matrix; /* owned: [n + SHIFTS][n] */

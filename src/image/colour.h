@@ -20,8 +20,8 @@ void gconv_colour_grey_row(gconv_type type, int channels, bool alpha, const void
 void gconv_colour_grey_to_float_row(gconv_type type, int channels, bool alpha, const void *in, float *out, size_t pixels);
 
 /* Undoes the sRGB curve of IEC 61966-2-1: samples become linear light, 1 is white. Alpha is only scaled to [0, 1]. Each
- * result is that of the formula in double, rounded to float once. f32 samples are sRGB with 1 as white. The curve continues
- * above 1, and below 0 as an odd function. */
+ * result is computed by the formula in double, and rounded to float once. f32 samples are sRGB with 1 as white. The curve
+ * continues above 1, and below 0 as an odd function. */
 void gconv_colour_linear_row(gconv_type type, int channels, bool alpha, const void *in, float *out, size_t pixels);
 
 /* Applies the sRGB curve: linear light becomes sRGB, 1 is white. Alpha is copied. Results are not rounded to levels. */

@@ -24,7 +24,7 @@ typedef struct gconv_reader {
   gconv_source *source;
   const char *member; /* which of the file's images is wanted: its name, or its number from 1; NULL: all of them */
   gconv_image header; /* set by open(): all but data, row_bytes and plane_bytes; owns its metadata, as the file has them */
-  bool open_ended;  /* set by open() or look_behind(): `header` is that of the first image, and more may follow, as in pipes,
+  bool open_ended;  /* set by open() or look_behind(): `header` belongs to the first image, and more may follow, as in pipes,
                        in files whose images are not counted, and in files whose images differ */
   char apart[320];  /* set by open(), with open_ended: why the images cannot be frames of one image; "": they can */
   bool one_by_one;  /* the caller reads each image by itself, even if `apart` is set */
@@ -64,14 +64,14 @@ typedef struct gconv_writer {
   const gconv_format *format;
   const char *name; /* the file's name, for error texts */
   gconv_sink *sink;
-  bool grows;                         /* add_frame() may add frames to those of the header */
+  bool grows;                         /* add_frame() may add further frames than the header has */
   const gconv_image *header;          /* shape, type, alpha and metadata; its pixels are not used */
   const gconv_write_options *options; /* never NULL, defaults filled in */
   void *state;                        /* the format's own data, made by gconv_format_state() */
 } gconv_writer;
 
-/* The most bytes of metadata that are kept of a file: of all kinds together, and of its comments. A note names what is left
- * out. */
+/* The most bytes of metadata that are kept of a file: of all kinds together, and of its comments. A note names metadata that
+ * are left out. */
 enum { GCONV_MOST_METADATA = 16 << 20, GCONV_MOST_COMMENTS = 1 << 20 };
 
 /* The most pixels that a byte of a file may stand for. gconv_reader_check_expansion() checks this for large images. */
@@ -124,7 +124,7 @@ struct gconv_format {
   /* Does gconv_read_options.unrounded: sets header.type to GCONV_F32 if samples would be rounded. May be NULL. */
   gconv_status (*unround)(gconv_reader *reader);
   /* Does gconv_read_options.palette. Called after open(). If there is a palette, rows will be its numbers, and the header
-   * becomes that of such an image. May be NULL. */
+   * describes such an image. May be NULL. */
   gconv_status (*take_palette)(gconv_reader *reader, gconv_palette *palette);
   /* Does gconv_read_options.planes. Called after open(). May be NULL. */
   void (*take_planes)(gconv_reader *reader, int32_t planes);
@@ -147,7 +147,7 @@ struct gconv_format {
   gconv_status (*write_part)(gconv_writer *writer, const gconv_part *part);
   /* Returns how many rows write_rows() best gets at a time; NULL: any number. */
   int32_t (*row_step)(const gconv_writer *writer);
-  /* Writes what follows the last row; NULL: nothing does. */
+  /* Writes the end of the file, after the last row; NULL: there is none. */
   gconv_status (*finish)(gconv_writer *writer);
   /* Frees what the state owns, after success or failure of start(). NULL: it owns nothing. */
   void (*end)(gconv_writer *writer);
@@ -255,7 +255,7 @@ int64_t gconv_image_row_count(const gconv_image *image);
 /* Returns the bytes of all samples of one frame, with all its planes. */
 double gconv_image_frame_bytes(const gconv_image *image);
 
-/* Returns what is wrong with the ICC profile of `image`, or NULL. Its colours, grey or RGB, must be those of the image. With
+/* Returns what is wrong with the ICC profile of `image`, or NULL. It must be for the colours of the image, grey or RGB. With
  * `whole`, it is also checked for damage. */
 const char *gconv_icc_fault(const gconv_image *image, bool whole);
 

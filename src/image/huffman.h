@@ -29,8 +29,8 @@ typedef struct gconv_huffman_room {
 } gconv_huffman_room;
 
 /* Builds Huffman's tree over `used` sorted weights, two or more. There are two queues: the leaves, and the inner nodes,
- * which are made in ascending order of their weights. parents[] has the parent of each leaf, then that of each inner node.
- * depths[] has the depth of each inner node below the root. */
+ * which are made in ascending order of their weights. parents[] has the parent of each leaf, then the parent of each inner
+ * node. depths[] has the depth of each inner node below the root. */
 GCONV_BOTH void gconv_huffman_build(gconv_huffman_room *room, int used) {
   const uint64_t *sorted = room->sorted;
   uint64_t *weights = room->weights;

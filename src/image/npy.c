@@ -124,7 +124,7 @@ static size_t smaller(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* Reads the next elements, in the byte order of this machine. `size` is that of an element in the file. */
+/* Reads the next elements, in the byte order of this machine. `size`: bytes of an element in the file. */
 static gconv_status read_stored(gconv_reader *reader, void *items, size_t count, size_t size) {
   const npy_state *state = reader->state;
   GCONV_TRY(gconv_source_read_exactly(reader->source, items, count * size, "its elements"));

@@ -26,6 +26,6 @@ bool gconv_tiff_is_layout(const char *description);
 /* Makes the tags known to libtiff, for a file that is being written. */
 void gconv_tiff_know_tags(gconv_tiff_file *file);
 
-/* Sets those of the header's tags that are true of the header, for a page being written. At the first page, warnings say
- * what is left out. *description says whether the description was set. */
+/* Sets the tags that the header has and that are true of it, for a page being written. At the first page, warnings name tags
+ * that are left out. *description says whether the description was set. */
 gconv_status gconv_tiff_write_tags(gconv_tiff_file *file, const gconv_image *header, bool first, bool *description);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages, lists of texts, and checks of the arguments of gconv_jobs.h (base/arguments.h has those of gconv.h). */
+/* Messages, lists of texts, and checks of the arguments of gconv_jobs.h (base/arguments.h checks the arguments of gconv.h).
+ */
 #pragma once
 
 #include "base/arguments.h"
@@ -21,7 +22,7 @@ typedef struct gconv_key {
   size_t number;
 } gconv_key;
 
-/* Sorts `count` keys, none of which lacks its text. */
+/* Sorts `count` keys. Each has its text. */
 void gconv_keys_sort(gconv_key *keys, size_t count);
 /* Frees the texts and the keys. NULL is allowed. */
 void gconv_keys_free(gconv_key *keys, size_t count);

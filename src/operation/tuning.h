@@ -19,7 +19,7 @@ typedef struct gconv_tuning_row {
   int32_t channels; /* channels of an interleaved pixel; 1 for planes */
   double samples;   /* samples of the outputs of all filters */
   double taps;      /* taps of a filter: R * S */
-  double ratio;     /* milliseconds measured / estimated; gconv_tuning_ratio() ignores that of `like` */
+  double ratio;     /* milliseconds measured / estimated; gconv_tuning_ratio() ignores the ratio of `like` */
   /* Whether the algorithm is for layers. Then the type is f32, `channels` is gconv_tuning_layer_class(), samples are N * K *
    * P * Q, and taps are C / G * R * S. */
   bool layer;

@@ -254,7 +254,7 @@ static gconv_status take_state(const char *path, const json_t *json, uint64_t ca
   return GCONV_OK;
 }
 
-/* Returns the numbers of a tensor, which must be as many as the parameters, or NULL with an error text. */
+/* Returns the numbers of a tensor, which must have one for each parameter; or NULL with an error text. */
 static const float *find_floats(const gconv_trainer *t, const char *path, const gconv_network_extras *extras,
                                 const char *name) {
   const gconv_named_array *tensor = gconv_network_extras_find(extras, name);
@@ -265,8 +265,8 @@ static const float *find_floats(const gconv_trainer *t, const char *path, const 
   return NULL;
 }
 
-/* Sets the engine's arrays. In checkpoints of version 1, the last weights are those of the network, and there is no
- * checksum. */
+/* Sets the engine's arrays. In checkpoints of version 1, the weights of the network are also the last weights, and there is
+ * no checksum. */
 static gconv_status set_arrays(gconv_trainer *t, const char *path, const gconv_learn_net *net, const gconv_network *network,
                                const gconv_network_extras *extras, const json_t *json) {
   const bool old = get_whole(json, "version") == 1;

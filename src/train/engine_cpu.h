@@ -4,7 +4,8 @@
  * (kernels/learn_problem.h defines tail and slice). So the numbers of a thread stay in its caches.
  *
  * A step is cut into tasks. A task is 2^n cases, or 2^n slices, in a row, and yields the sum of their gradients. This sum is
- * a branch of the tree by which all gradients are added. So neither the number of tasks nor that of threads changes a bit.
+ * a branch of the tree by which all gradients are added. So neither the number of tasks nor the number of threads changes a
+ * bit.
  *
  * A network with both parts is computed chunk by chunk: all cases of a chunk forward through the first part, then its slices
  * forward and backward through the tail, then all its cases backward through the first part.
@@ -18,7 +19,7 @@
 
 enum {
   GCONV_CPU_LEAST_TASKS = 8,    /* the fewest tasks of a step that has as many cases or slices */
-  GCONV_CPU_SMALL = 1 << 16,    /* a network with so many parameters at most adds its gradients quickly */
+  GCONV_CPU_SMALL = 1 << 16,    /* the most parameters of a network that adds its gradients quickly */
   GCONV_CPU_LEAST_WORK = 400000 /* multiplications of a step that are worth waking other threads for */
 };
 

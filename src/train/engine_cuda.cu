@@ -33,7 +33,7 @@ struct engine {
   gconv_learn_net weighted; /* a copy of *net, with weights of classes in device memory */
   gconv_learn_own *layers;
   cudaStream_t stream, beside; /* `beside` computes losses during the backward pass, which does not need them */
-  cudaStream_t weights;        /* computes gradients of parameters while those of inputs run */
+  cudaStream_t weights;        /* computes gradients of parameters while gradients of inputs are computed */
   cudaEvent_t forward, found;  /* forward: the outputs are computed; found: the losses are computed */
   cudaEvent_t ready;           /* what another stream waits for is computed */
   cudaEvent_t used[BUFFERS];   /* gradients[i] was read for a gradient of parameters */
@@ -164,7 +164,7 @@ gconv_status prepare_values(engine *e) {
   e->room = std::max({e->order.batch, std::min<size_t>(EVALUATED, evaluated), (size_t)1});
   for (size_t i = 0; i < e->net->count; i++)
     if (e->plans.forward[i].algorithm)
-      e->room = e->order.batch; /* plans are made for so many cases */
+      e->room = e->order.batch; /* the number of cases for which plans are made */
   e->values = (float **)calloc(e->net->count + 1, sizeof *e->values);
   GCONV_NEED_MEMORY(e->values, "no memory for training");
   for (size_t i = 0; i <= e->net->count; i++) {

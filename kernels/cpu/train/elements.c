@@ -165,8 +165,8 @@ typedef void output_function(const float *, const float *, int64_t, float, int64
 static output_function *const outputs_of[2][1 + GCONV_LOSSES] = {{GCONV_EACH_LOSS(OF_TARGETS)},
                                                                  {GCONV_EACH_LOSS(OF_CLASSES)}};
 
-/* Marks the cases n whose output i is larger than own[n], the output of their class. An output before that of the class is
- * marked if it is as large, too. */
+/* Marks the cases n whose output i is larger than own[n], the output of their class. An output before the output of the
+ * class is also marked if it is equally large. */
 GCONV_VECTOR_LOOP(mark,
                   (const float *restrict y, const float *restrict classes, const float *restrict own, float i, int64_t cases,
                    float *restrict missed),
@@ -177,7 +177,7 @@ GCONV_VECTOR_LOOP(mark,
   }
 }
 
-/* Returns for how many of up to GCONV_LEARN_SLICE cases the largest output (of equals, the first) is that of their class. */
+/* Returns for how many of up to GCONV_LEARN_SLICE cases the largest output (of equals, the first) belongs to their class. */
 static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const float *classes, int64_t cases) {
   float own[GCONV_LEARN_SLICE], missed[GCONV_LEARN_SLICE] = {0};
   size_t hits = 0;

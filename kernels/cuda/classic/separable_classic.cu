@@ -15,11 +15,11 @@
  *
  * Arithmetic: 2 (R + S) flop an output and pair, instead of 2 R S: 124 instead of 1922 at 31 x 31. Bytes: 4 read, 4 written
  * to the middle, 4 read from there, 4 written: 16 an output (f32), where one pass has 8. So it has at most half the speed of
- * a copy. But a tap takes so many instructions that these are the bound, as for direct-classic.
+ * a copy. But instructions are the bound, as for direct-classic: a tap takes many.
  *
  * Sums have another order than in the definition, and columns and rows have other numbers than the filter: so results differ
- * in the last bits. The bound of the error is that of separable on the CPU: S roundings along rows, R down columns for each
- * pair, and some for taps and pairs.
+ * in the last bits. The bound of the error is the same as for separable on the CPU: S roundings along rows, R down columns
+ * for each pair, and some for taps and pairs.
  */
 #include "separable.cuh"
 

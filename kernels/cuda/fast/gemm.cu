@@ -299,7 +299,7 @@ const char *supports(const gconv_problem *problem) {
 }
 
 /* Takes the part of the peak that was measured on an H200. It is lower where sums are exchanged before they are stored. The
- * time is at least that of the memory. */
+ * time is at least the time of the memory. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const bool exchanged = gconv_is_combined(problem) || problem->channels > 1 || problem->dilation_x > 1;
   const filter_cut filters = cut_filters(problem->filters);

@@ -91,7 +91,8 @@ static __device__ __forceinline__ void apply(const gconv_gpu_operation &s, const
 
 /* ---- Chains of floats ---- */
 
-/* Reads SOME neighbours of an operand; those behind `left` elements repeat the first. `step` is 0 or that of neighbours. */
+/* Reads SOME neighbours of an operand; neighbours after `left` elements repeat the first. `step` is 0, or the distance of
+ * neighbours. */
 static __device__ __forceinline__ void read_some(const float *from, int64_t step, int left, bool aligned, float *to) {
   if (step == 1 && aligned) {
     const float4 four = *(const float4 *)from;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What nodes of graphs compute on a GPU, besides convolutions. A job says what becomes of which memory of the device. Each
- * function puts one or a few kernels into a stream and returns; it allocates nothing, so that streams can be recorded.
+ * What nodes of graphs compute on a GPU, besides convolutions. A job names the memory of the device that is read and
+ * written. Each function puts one or a few kernels into a stream and returns; it allocates nothing, so that streams can be
+ * recorded.
  *
- * Numbers and rules are those of the nodes on the CPU (src/graph). Where sums are float64 there, they are float64 here.
+ * Numbers and rules are the same as for nodes on the CPU (src/graph). Sums that are float64 there are float64 here.
  */
 #pragma once
 

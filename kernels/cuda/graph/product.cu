@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Products of matrices in true float32. A warp makes an element of products of few rows, such as the last layer of a
- * classifier: they wait for the memory of b. A block of threads makes a tile of all others. */
+ * classifier: they wait for the memory of b. Of all other products, a block of threads makes a tile. */
 #include "graph.cuh"
 
 enum { TILE = 64, DEEP = 16, EACH = 4 /* a thread makes EACH x EACH elements of a tile */, FEW_ROWS = 8 };
@@ -49,7 +49,7 @@ template <bool ACROSS> __global__ static void __launch_bounds__(THREADS) few_row
 
 /* ---- Tiles ---- */
 
-/* Reads DEEP x TILE elements of a factor: `place` is that of its element (line, k). */
+/* Reads DEEP x TILE elements of a factor: `place` is the place of its element (line, k). */
 static __device__ __forceinline__ void stage(const float *from, int64_t line_step, int64_t k_step, int64_t first_line,
                                              int64_t lines, int64_t first_k, int64_t depth, float (*to)[TILE + 1]) {
   for (int i = threadIdx.x; i < TILE * DEEP; i += THREADS) {

@@ -30,7 +30,7 @@ template <class A> static __device__ state<A> nothing(gconv_gpu_reduction how) {
   return {how == GCONV_REDUCE_PRODUCT ? A(1) : A(0), 0, false};
 }
 
-/* Adds b to a. Elements of b are behind those of a in a line, or between them in a block. */
+/* Adds b to a. Elements of b follow the elements of a in a line, or lie between them in a block. */
 template <class A>
 static __device__ __forceinline__ void combine(gconv_gpu_reduction how, bool last, state<A> &a, const state<A> &b) {
   switch (how) {

@@ -4,7 +4,7 @@
  * TF32.
  *
  * Most frameworks began with this. A chunk is some whole images, which cuBLAS takes as a batch, or a part of one image.
- * cuBLAS adds in an order of its own, so the bound is that of a sum in any order.
+ * cuBLAS adds in an order of its own, so the bound is for sums in any order.
  */
 #include "../classic/layer/patches.cuh"
 #include "cublas.cuh"

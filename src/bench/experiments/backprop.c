@@ -213,7 +213,7 @@ static double compare_gradients(const problem *p, const float *gradient) {
   return isnan(worst) ? HUGE_VAL : worst;
 }
 
-/* Finds the gradient by a step of rate 1. Other methods' gradients are compared with that of the first method. */
+/* Finds the gradient by a step of rate 1. Gradients of other methods are compared with the gradient of the first. */
 static gconv_status check_gradient(problem *p, const method *m, bool first, gconv_bench_row *row) {
   learner l;
   double unused;

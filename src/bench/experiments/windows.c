@@ -126,7 +126,7 @@ gconv_status gconv_bench_windows(gconv_bench *bench, int32_t window) {
   const struct {
     const char *name;
     gconv_device *device; /* NULL: there is none */
-    int threads;          /* 0: as many as the bench has */
+    int threads;          /* 0: the number of the bench */
   } methods[] = {{"one-core", bench->one, 1},
                  {"all-cores", bench->all, 0},
                  {"cuda", strcmp(bench->type_name, "cuda") == 0 ? bench->device : NULL, 0}};
