@@ -91,7 +91,7 @@ static gconv_status put_layers(gconv_onnx_writer *w) {
     const gconv_layer *layer = &network->layers[w->layer];
     if (w->layer == w->tail && w->tail > 0)
       gconv_onnx_put_node(w, "Flatten");
-    const gconv_status status = gconv_layer_form_of(layer->kind)->export(w, layer);
+    const gconv_status status = gconv_layer_form_of(layer->kind)->write(w, layer);
     if (status != GCONV_OK)
       return gconv_fail_in(status, "layer %zu", w->layer + 1);
     memcpy(w->outputs[w->layer], w->at, sizeof w->at);

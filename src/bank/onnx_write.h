@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A network on its way to an ONNX model. network_write.c goes through the layers; each kind of layers adds its nodes
- * (gconv_layer_form.export). */
+ * (gconv_layer_form.write). */
 #pragma once
 
 #include "bank/kind.h"

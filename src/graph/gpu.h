@@ -36,6 +36,7 @@ static inline gconv_status gconv_gpu_is_missing(void) {
 #define gconv_graph_gpu_close(gpu) ((void)(gpu))
 #define gconv_graph_gpu_write(plan, to, from) ((void)(plan), (void)(to), (void)(from), gconv_gpu_is_missing())
 #define gconv_graph_gpu_read(plan, from, to) ((void)(plan), (void)(from), (void)(to), gconv_gpu_is_missing())
+#define gconv_graph_gpu_run(plan, stream) ((void)(plan), (void)(stream), gconv_gpu_is_missing())
 #define gconv_graph_gpu_run_and_wait(plan) ((void)(plan), gconv_gpu_is_missing())
 #define gconv_solver_gpu_open(solver, work) ((void)(solver), (void)(work), gconv_gpu_is_missing())
 #define gconv_solver_gpu_run(solver, work, in, out, workspace)                                                              \

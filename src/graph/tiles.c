@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/tiles.h"
 #include "base/memory.h"
+#include "graph/gpu.h"
+#include "kernels/cuda/graph/graph.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -426,12 +428,26 @@ int64_t gconv_graph_tiles_most_rows(const gconv_graph_tiles *t) {
 /* ---- Runs ---- */
 
 /* Fills the input of a plan from rows of the image, from row `top` and column `left` of the padded image on. */
-static void put_input(const gconv_graph_plan *plan, const gconv_graph_cut *cut, const gconv_graph_rows *rows, int64_t top,
-                      int64_t left) {
+static gconv_status put_input(const gconv_graph_plan *plan, const gconv_graph_cut *cut, const gconv_graph_rows *rows,
+                              int64_t top, int64_t left, void *stream) {
   const gconv_tensor *input = gconv_graph_plan_input(plan, 0);
   const int64_t channels = input->shape[1], height = input->shape[2], width = input->shape[3], all = cut->in[1];
   const int64_t there = all - left < width ? (all > left ? all - left : 0) : width;
   float *to = input->data;
+  if (stream) {
+    const gconv_gpu_put job = {.from = rows->data,
+                               .first = rows->first,
+                               .from_rows = rows->rows,
+                               .all_height = cut->in[0],
+                               .all_width = all,
+                               .to = input->there,
+                               .channels = channels,
+                               .height = height,
+                               .width = width,
+                               .top = top,
+                               .left = left};
+    return gconv_gpu_put_run(&job, stream);
+  }
   for (int64_t c = 0; c < channels; c++)
     for (int64_t y = 0; y < height; y++, to += width) {
       const float *row = rows->data + (c * rows->rows + reflect(top + y, cut->in[0]) - rows->first) * all;
@@ -439,11 +455,31 @@ static void put_input(const gconv_graph_plan *plan, const gconv_graph_cut *cut, 
       for (int64_t x = there; x < width; x++)
         to[x] = row[reflect(left + x, all)];
     }
+  return GCONV_OK;
+}
+
+/* Runs a plan: on a GPU, in a stream. */
+static gconv_status run_plan(gconv_graph_plan *plan, void *stream) {
+  return stream ? gconv_graph_gpu_run(plan, stream) : gconv_graph_plan_run(plan);
 }
 
 /* Copies a rectangle of numbers of any type as float32: `height` rows of each of `planes` planes. */
-static void copy_numbers(const gconv_tensor *from, int64_t at, int64_t from_width, int64_t from_plane, float *to,
-                         int64_t to_width, int64_t to_plane, int64_t planes, int64_t height, int64_t width) {
+static gconv_status copy_numbers(const gconv_tensor *from, int64_t at, int64_t from_width, int64_t from_plane, float *to,
+                                 int64_t to_width, int64_t to_plane, int64_t planes, int64_t height, int64_t width,
+                                 void *stream) {
+  if (stream) {
+    const gconv_gpu_take job = {.from = (const char *)from->there + at * (int64_t)gconv_tensor_type_bytes(from->type),
+                                .type = from->type,
+                                .from_width = from_width,
+                                .from_plane = from_plane,
+                                .to_width = to_width,
+                                .to_plane = to_plane,
+                                .planes = planes,
+                                .height = height,
+                                .width = width,
+                                .to = to};
+    return gconv_gpu_take_run(&job, stream);
+  }
   switch (from->type) {
 #define COPY(name, type, number)                                                                                            \
   case GCONV_TENSOR_##name:                                                                                                 \
@@ -452,49 +488,50 @@ static void copy_numbers(const gconv_tensor *from, int64_t at, int64_t from_widt
         for (int64_t x = 0; x < width; x++)                                                                                 \
           to[c * to_plane + y * to_width + x] =                                                                             \
               (float)((const type *)from->data)[at + c * from_plane + y * from_width + x];                                  \
-    return;
+    break;
     GCONV_EACH_TENSOR_TYPE(COPY)
   }
+  return GCONV_OK;
 }
 
 static gconv_status run_tile(gconv_graph_tiles *t, const tile *y, const tile *x, const gconv_graph_rows *in,
-                             const gconv_graph_rows *out) {
+                             const gconv_graph_rows *out, void *stream) {
   const gconv_tensor *output = gconv_graph_plan_output(t->plan, 0);
   const int64_t made_width = output->shape[3], all = t->cut.out[1];
   const int64_t top = y->core.begin - y->at / t->scale_down[0] * t->scale_up[0];
   const int64_t left = x->core.begin - x->at / t->scale_down[1] * t->scale_up[1];
   const int64_t height = y->core.end - y->core.begin, width = x->core.end - x->core.begin;
-  put_input(t->plan, &t->cut, in, y->at, x->at);
-  GCONV_TRY(gconv_graph_plan_run(t->plan));
+  GCONV_TRY(put_input(t->plan, &t->cut, in, y->at, x->at, stream));
+  GCONV_TRY(run_plan(t->plan, stream));
   if (top < 0 || left < 0 || top + height > output->shape[2] || left + width > made_width)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: a tile does not have its result", t->plan->graph->path);
-  copy_numbers(output, top * made_width + left, made_width, output->shape[2] * made_width,
-               out->data + (y->core.begin - out->first) * all + x->core.begin, all, out->rows * all, t->filters, height,
-               width);
-  return GCONV_OK;
+  return copy_numbers(output, top * made_width + left, made_width, output->shape[2] * made_width,
+                      out->data + (y->core.begin - out->first) * all + x->core.begin, all, out->rows * all, t->filters,
+                      height, width, stream);
 }
 
-gconv_status gconv_graph_tiles_run(gconv_graph_tiles *t, const gconv_graph_rows *in, const gconv_graph_rows *out) {
+gconv_status gconv_graph_tiles_run(gconv_graph_tiles *t, const gconv_graph_rows *in, const gconv_graph_rows *out,
+                                   void *stream) {
   for (int64_t y = 0; y < t->count[0]; y++) {
     const tile *row = &t->tiles[0][y];
     const bool wanted = row->core.begin >= out->first && row->core.begin < out->first + out->rows;
     for (int64_t x = 0; x < t->count[1] && wanted; x++)
-      GCONV_TRY(run_tile(t, row, &t->tiles[1][x], in, out));
+      GCONV_TRY(run_tile(t, row, &t->tiles[1][x], in, out, stream));
   }
   return GCONV_OK;
 }
 
-gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out) {
+gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out,
+                                   void *stream) {
   const gconv_tensor *output = gconv_graph_plan_output(plan, 0);
   const gconv_graph_rows rows = {(float *)in, 0, cut->in[0]};
   const bool image = output->axes >= 3; /* rows and columns are the last axes */
   const int64_t height = image ? output->shape[output->axes - 2] : 1, width = image ? output->shape[output->axes - 1] : 1;
   const int64_t planes = gconv_tensor_elements(output) / (height * width), kept = image ? cut->out[0] * cut->out[1] : 1;
-  put_input(plan, cut, &rows, 0, 0);
-  GCONV_TRY(gconv_graph_plan_run(plan));
-  copy_numbers(output, 0, width, height * width, out, image ? cut->out[1] : 1, kept, planes, image ? cut->out[0] : 1,
-               image ? cut->out[1] : 1);
-  return GCONV_OK;
+  GCONV_TRY(put_input(plan, cut, &rows, 0, 0, stream));
+  GCONV_TRY(run_plan(plan, stream));
+  return copy_numbers(output, 0, width, height * width, out, image ? cut->out[1] : 1, kept, planes, image ? cut->out[0] : 1,
+                      image ? cut->out[1] : 1, stream);
 }
 
 const gconv_graph_plan *gconv_graph_tiles_plan(const gconv_graph_tiles *t) {

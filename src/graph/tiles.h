@@ -41,11 +41,14 @@ void gconv_graph_tiles_rows(const gconv_graph_tiles *tiles, int64_t first, int64
 /* Returns the most rows of the image that a band needs. */
 int64_t gconv_graph_tiles_most_rows(const gconv_graph_tiles *tiles);
 
-/* Runs the tiles that make rows of `out`, a whole image or a band, from the rows of the image that these need. */
-gconv_status gconv_graph_tiles_run(gconv_graph_tiles *tiles, const gconv_graph_rows *in, const gconv_graph_rows *out);
+/* Runs the tiles that make rows of `out`, a whole image or a band, from the rows of the image that these need. On a GPU:
+ * puts that into a stream, and all rows are in memory of the device; NULL on the CPU. */
+gconv_status gconv_graph_tiles_run(gconv_graph_tiles *tiles, const gconv_graph_rows *in, const gconv_graph_rows *out,
+                                   void *stream);
 
 /* Runs the plan of a whole image, which `cut` may be a part of. */
-gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out);
+gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out,
+                                   void *stream);
 
 /* Returns the plan of one tile, for reports. */
 const gconv_graph_plan *gconv_graph_tiles_plan(const gconv_graph_tiles *tiles);

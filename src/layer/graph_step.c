@@ -5,8 +5,11 @@
 
 #include <string.h>
 
-/* Images whose results need more bytes at a time are cut into tiles, where the graph allows it. */
-static const size_t MOST_RESULTS = (size_t)256 << 20;
+/* Images whose results need more bytes at a time are cut into tiles, where the graph allows it. A GPU has memory of its own,
+ * and needs large tiles to be busy. */
+static size_t most_results(const gconv_graph_options *options) {
+  return (size_t)256 << (options->device->type == &gconv_device_type_cpu ? 20 : 24);
+}
 
 /* Sets the header of what the graph makes of an image: a tensor 1 x C x H x W; or less, such as 1 x C of a classifier. */
 static gconv_status take_output(const gconv_graph_plan *plan, gconv_image *shape) {
@@ -129,7 +132,7 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
   step->whole = *problem;
   step->cut = (gconv_graph_cut){.in = {problem->height, problem->width},
                                 .out = {problem->out_height, problem->out_width},
-                                .most = MOST_RESULTS,
+                                .most = most_results(options),
                                 .rows = rows < problem->out_height ? rows : problem->out_height};
   if (rows > 0 && gconv_graph_tiles_create(step->graph, &step->cut, &step->tiles) == GCONV_OK) {
     problem->height = (int32_t)gconv_graph_tiles_most_rows(step->tiles);
@@ -139,7 +142,8 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
   const char *why = rows > 0 ? strstr(gconv_last_error(), ": ") : NULL; /* after the name of the file */
   step->uncut = why ? strdup(why + 2) : NULL;
   step->cut.rows = 0;
-  if (step->graph->arena_bytes > MOST_RESULTS && gconv_graph_tiles_create(step->graph, &step->cut, &step->tiles) != GCONV_OK)
+  if (step->graph->arena_bytes > step->cut.most &&
+      gconv_graph_tiles_create(step->graph, &step->cut, &step->tiles) != GCONV_OK)
     gconv_remark("%s; the whole image needs %zu MB for the results of nodes", gconv_last_error(),
                  step->graph->arena_bytes >> 20);
   return GCONV_OK;
@@ -153,15 +157,15 @@ void gconv_graph_step_rows(const gconv_step *step, int32_t first, int64_t *begin
   gconv_graph_tiles_rows(step->tiles, first < step->whole.out_height ? first : step->whole.out_height - 1, begin, end);
 }
 
-gconv_status gconv_graph_step_execute(const gconv_step *step, int64_t first, const float *in, float *out) {
+gconv_status gconv_graph_step_execute(const gconv_step *step, int64_t first, const float *in, float *out, void *stream) {
   const size_t in_floats = gconv_step_in_floats(step), out_floats = gconv_step_out_floats(step);
   gconv_graph_rows from = {(float *)in, 0, step->problem.height}, to = {out, first, step->problem.out_height};
   int64_t end;
   if (step->cut.rows > 0)
     gconv_graph_step_rows(step, (int32_t)first, &from.first, &end);
   for (int32_t i = 0; i < step->images; i++, from.data += in_floats, to.data += out_floats)
-    GCONV_TRY(step->tiles ? gconv_graph_tiles_run(step->tiles, &from, &to)
-                          : gconv_graph_run_whole(step->graph, &step->cut, from.data, to.data));
+    GCONV_TRY(step->tiles ? gconv_graph_tiles_run(step->tiles, &from, &to, stream)
+                          : gconv_graph_run_whole(step->graph, &step->cut, from.data, to.data, stream));
   return GCONV_OK;
 }
 

@@ -243,8 +243,9 @@ static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, 
   double apart = 0;
   bool named = options->algorithm && strcmp(options->algorithm, row->info.name) == 0;
   bool free = !options->algorithm || strcmp(options->algorithm, "auto") == 0;
-  bool can = network->base.device->type == &gconv_device_type_cuda && network->count <= GCONV_POINTWISE_LAYERS &&
-             (named || free) && !options->without && options->math == GCONV_MATH_FP32;
+  bool can = !network->steps[0].graph && network->base.device->type == &gconv_device_type_cuda &&
+             network->count <= GCONV_POINTWISE_LAYERS && (named || free) && !options->without &&
+             options->math == GCONV_MATH_FP32;
   for (size_t i = 0; i < network->count && can; i++) {
     const gconv_step *step = &network->steps[i];
     problems[i] = &step->whole;
@@ -315,8 +316,6 @@ static gconv_status resolve_graph(gconv_network_plan *network, const gconv_graph
                                   const gconv_network_options *options, int32_t rows) {
   const gconv_graph_options how = {network->base.device, options->algorithm,       options->without,
                                    options->math,        options->workspace_bytes, false};
-  if (network->base.device->type != &gconv_device_type_cpu)
-    return gconv_fail(GCONV_UNSUPPORTED, "this network is a graph: it runs on the CPU: take -d cpu");
   network->count = 1;
   const gconv_step *step = &network->steps[0];
   GCONV_TRY(gconv_graph_step_make(graph, &how, rows, &network->out, &network->steps[0]));

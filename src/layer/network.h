@@ -182,7 +182,7 @@ gconv_status gconv_graph_step_allocate(const gconv_step *step);
 void gconv_graph_step_rows(const gconv_step *step, int32_t first, int64_t *begin, int64_t *end);
 /* Makes tensors of step->images images, one after the other, of tensors like that. By rows: makes the rows from `first` on
  * of the rows that gconv_graph_step_rows() finds. */
-gconv_status gconv_graph_step_execute(const gconv_step *step, int64_t first, const float *in, float *out);
+gconv_status gconv_graph_step_execute(const gconv_step *step, int64_t first, const float *in, float *out, void *stream);
 /* Finds how many channels the graph makes of images of `channels` (0: any) and this size; 0: of some size. */
 gconv_status gconv_graph_find_outputs(const gconv_graph *graph, int32_t channels, int32_t height, int32_t width,
                                       int32_t *outputs);

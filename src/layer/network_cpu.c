@@ -310,7 +310,7 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
     const gconv_step *step = &network->steps[i];
     float *to = is_last(network, i) ? out : run->middle[i % 2];
     if (step->graph)
-      GCONV_TRY(gconv_graph_step_execute(step, first, tensor, to));
+      GCONV_TRY(gconv_graph_step_execute(step, first, tensor, to, NULL));
     else if (step->pads)
       execute_padding(run, step, first, tensor, to);
     else if (step->algorithm)

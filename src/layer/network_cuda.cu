@@ -69,7 +69,7 @@ static bool uploads_tensor(const gconv_network_plan *network) {
 
 static bool needs_input(const gconv_network_plan *network) {
   for (size_t i = 0; i < network->count; i++)
-    if (gconv_layer_work_of(network->steps[i].kind)->needs_input)
+    if (!network->steps[i].graph && gconv_layer_work_of(network->steps[i].kind)->needs_input)
       return true;
   return false;
 }
@@ -251,13 +251,20 @@ static gconv_status convert(const network_run *run, const void *pixels, int32_t 
   }
 }
 
+/* Returns the row of the image that the input's tensor begins with, in an execution for row `first` on. */
+static int64_t input_row(const gconv_network_plan *network, int64_t first) {
+  int64_t begin, end;
+  gconv_network_input_rows(network, first, &begin, &end);
+  return begin;
+}
+
 /* Uploads pixels, and makes the first layer's input of them. The upload is timed by itself. */
 static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_row, int64_t first) {
   const gconv_network_plan *network = run->network;
   gconv_slabs *slabs = (gconv_slabs *)network->base.device->state;
   bool tensor = uploads_tensor(network);
   gconv_image raw = on_device(in, tensor ? input_buffer(run) : run->buffers[1]);
-  int64_t first_row = first * network->in_band.scale - network->in_band.shift - in_row;
+  int64_t first_row = input_row(network, first) - in_row;
   GCONV_TRY(gconv_upload(slabs, network->base.device->threads, &raw, in, run->timeline.stream));
   GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
   return tensor ? GCONV_OK : convert(run, raw.data, in->height, first_row, run->timeline.stream);
@@ -370,7 +377,9 @@ static gconv_status run_steps(const network_run *run, const route &way, int64_t 
     GCONV_TRY(run_merged(run, way));
   for (size_t i = network->merged ? network->count : 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
-    GCONV_TRY(step->pads        ? run_padding(run, way, i, first)
+    GCONV_TRY(step->graph
+                  ? gconv_graph_step_execute(step, first, tensor_of(run, way, i), tensor_of(run, way, i + 1), way.stream)
+              : step->pads      ? run_padding(run, way, i, first)
               : step->algorithm ? run_step(run, way, i)
                                 : run_plain(run, way, i, first));
     if (network->steps[i].softmax) {
@@ -427,7 +436,7 @@ static bool is_without_gaps(const gconv_image *image) {
 /* As upload(), but pixels are in memory of the device. Layers in one kernel take planes as they are. */
 static gconv_status take(network_run *run, const gconv_image *in, int64_t in_row, int64_t first, route *way) {
   const gconv_network_plan *network = run->network;
-  const int64_t first_row = first * network->in_band.scale - network->in_band.shift - in_row;
+  const int64_t first_row = input_row(network, first) - in_row;
   const bool planes = in->type == GCONV_F32 && in->planar && network->input.channels == in->channels;
   if (network->merged && planes && first_row == 0 && in->row_bytes == gconv_dense_row_bytes(in)) {
     way->planes = in;

@@ -2,14 +2,14 @@
 /*
  * Runs graphs of ONNX models on tensors.
  *
- * graph_case CASE...                 each CASE is a folder as those of ONNX's own tests: model.onnx, and
+ * graph_case [-d DEVICE] CASE...     each CASE is a folder as those of ONNX's own tests: model.onnx, and
  *                                    test_data_set_N/input_K.pb and output_K.pb. Prints a line for each: "ok", "wrong" or
  *                                    "refused", the folder, the reason.
- * graph_case -r MODEL IN... -o OUT... [-n RUNS] [-t THREADS] [-e]
+ * graph_case -r MODEL IN... -o OUT... [-n RUNS] [-t THREADS] [-d DEVICE] [-e]
  *                                    runs the model with tensors of files *.pb, in the order of its inputs, and writes
  *                                    its outputs as raw elements. -m BYTES: in tiles that need no more. -a: the
- *                                    algorithm of convolutions. -n: prints the time of the best of RUNS. -e: explains, and
- *                                    prints the time of each step.
+ *                                    algorithm of convolutions. -M tf32: their math. -n: prints the time of the best of
+ * RUNS. -e: explains, and prints the time of each step.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -71,6 +71,7 @@ static gconv_status open_graph(const char *path, gconv_graph **graph) {
 
 static gconv_device *device;
 static const char *algorithm; /* of convolutions; NULL: any */
+static gconv_math math;
 
 /* Whether shapes may depend on the elements of a value: integers, and what kinds of nodes must know. */
 static bool is_known(const gconv_graph *graph, int32_t value) {
@@ -83,7 +84,7 @@ static bool is_known(const gconv_graph *graph, int32_t value) {
 
 static gconv_status plan_graph(const gconv_graph *graph, const gconv_tensor *inputs, size_t count, gconv_graph_plan **plan) {
   gconv_tensor shapes[MOST];
-  const gconv_graph_options options = {.device = device, .algorithm = algorithm};
+  const gconv_graph_options options = {.device = device, .algorithm = algorithm, .math = math};
   if (count != graph->input_count)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the model has %zu inputs, and there are %zu", graph->input_count, count);
   for (size_t i = 0; i < count; i++) {
@@ -93,15 +94,22 @@ static gconv_status plan_graph(const gconv_graph *graph, const gconv_tensor *inp
   }
   GCONV_TRY(gconv_graph_plan_create(graph, shapes, &options, plan));
   GCONV_TRY(gconv_graph_plan_allocate(*plan));
-  memset((*plan)->arena, 0xA5, (*plan)->arena_bytes);
+  if ((*plan)->arena)
+    memset((*plan)->arena, 0xA5, (*plan)->arena_bytes);
   return GCONV_OK;
 }
 
 static gconv_status run_plan(gconv_graph_plan *plan, const gconv_tensor *inputs) {
   for (size_t i = 0; i < plan->graph->input_count; i++)
-    memcpy(gconv_graph_plan_input(plan, i)->data, inputs[i].data,
-           (size_t)gconv_tensor_elements(&inputs[i]) * gconv_tensor_type_bytes(inputs[i].type));
+    GCONV_TRY(gconv_graph_plan_write(plan, i, inputs[i].data));
   return gconv_graph_plan_run(plan);
+}
+
+/* Returns an output with elements in memory of the host, for gconv_release(). */
+static gconv_status read_output(const gconv_graph_plan *plan, size_t number, gconv_tensor *output) {
+  *output = *gconv_graph_plan_output(plan, number);
+  GCONV_TRY(gconv_allocate(gconv_tensor_bytes(output) + 1, "an output", &output->data));
+  return gconv_graph_plan_read(plan, number, output->data);
 }
 
 /* ---- Comparing ---- */
@@ -130,8 +138,12 @@ static gconv_status run_set(const gconv_graph *graph, const char *folder) {
   GCONV_THEN(status, read_tensors(folder, "output", &output_count, outputs));
   GCONV_THEN(status, plan_graph(graph, inputs, input_count, &plan));
   GCONV_THEN(status, run_plan(plan, inputs));
-  for (size_t i = 0; status == GCONV_OK && i < output_count && i < graph->output_count; i++)
-    status = compare(i, gconv_graph_plan_output(plan, i), &outputs[i]);
+  for (size_t i = 0; status == GCONV_OK && i < output_count && i < graph->output_count; i++) {
+    gconv_tensor made = {.data = NULL};
+    status = read_output(plan, i, &made);
+    GCONV_THEN(status, compare(i, &made, &outputs[i]));
+    gconv_release(made.data);
+  }
   gconv_graph_plan_free(plan);
   for (size_t i = 0; i < MOST; i++) {
     gconv_release(inputs[i].data);
@@ -180,18 +192,22 @@ typedef struct order {
   const char *model, *inputs[MOST], *outputs[MOST];
   size_t input_count, output_count;
   int runs, threads;
+  const char *device;
   size_t most;
   int rows;
   bool explain;
 } order;
 
-static gconv_status write_output(const gconv_tensor *t, const char *path) {
+static gconv_status write_output(const gconv_graph_plan *plan, size_t number, const char *path) {
+  gconv_tensor output = {.data = NULL}, *t = &output;
+  GCONV_TRY(read_output(plan, number, &output));
   FILE *file = fopen(path, "wb");
   const size_t count = (size_t)gconv_tensor_elements(t), each = gconv_tensor_type_bytes(t->type);
   const bool good = file && fwrite(t->data, each, count, file) == count;
   char shape[200];
   gconv_tensor_shape_text(t, shape, sizeof shape);
   printf("%s: %s of %s\n", path, gconv_tensor_type_name(t->type), shape);
+  gconv_release(output.data);
   if (file && fclose(file) == 0 && good)
     return GCONV_OK;
   return gconv_fail(GCONV_IO_ERROR, "%s cannot be written", path);
@@ -206,7 +222,7 @@ static gconv_status run_tiles(const order *o, const gconv_graph_plan *plan, cons
   char text[120];
   gconv_status status = gconv_graph_tiles_create(plan, &cut, &tiles);
   GCONV_THEN(status, gconv_graph_tiles_allocate(tiles));
-  GCONV_THEN(status, gconv_graph_tiles_run(tiles, &in, &out));
+  GCONV_THEN(status, gconv_graph_tiles_run(tiles, &in, &out, NULL));
   if (status == GCONV_OK) {
     gconv_graph_tiles_tell(tiles, text, sizeof text);
     printf("%s\n", text);
@@ -227,16 +243,18 @@ static gconv_status run_model(const order *o) {
   if (status == GCONV_OK && o->explain)
     gconv_graph_plan_explain(plan, stdout);
   for (int i = 0; status == GCONV_OK && i < o->runs; i++) {
+    for (size_t k = 0; k < o->input_count && o->most == 0; k++)
+      GCONV_THEN(status, gconv_graph_plan_write(plan, k, inputs[k].data));
     const double begin = gconv_now_ms();
-    status = o->most > 0 ? run_tiles(o, plan, &inputs[0]) : run_plan(plan, inputs);
+    GCONV_THEN(status, o->most > 0 ? run_tiles(o, plan, &inputs[0]) : gconv_graph_plan_run(plan));
     best = fmin(best, gconv_now_ms() - begin);
   }
-  if (status == GCONV_OK && o->runs > 1 && o->explain)
+  if (status == GCONV_OK && o->runs > 1 && o->explain && !plan->gpu)
     status = time_steps(plan);
   if (status == GCONV_OK && o->runs > 1)
     printf("%.3f ms\n", best);
   for (size_t i = 0; status == GCONV_OK && i < o->output_count && i < graph->output_count; i++)
-    status = write_output(gconv_graph_plan_output(plan, i), o->outputs[i]);
+    status = write_output(plan, i, o->outputs[i]);
   gconv_graph_plan_free(plan);
   gconv_graph_free(graph);
   for (size_t i = 0; i < MOST; i++)
@@ -245,7 +263,7 @@ static gconv_status run_model(const order *o) {
 }
 
 static order parse(int count, char **words) {
-  order o = {.model = words[0], .runs = 1, .threads = 2};
+  order o = {.model = words[0], .runs = 1, .threads = 2, .device = "cpu"};
   bool out = false;
   for (int i = 1; i < count; i++) {
     if (strcmp(words[i], "-e") == 0)
@@ -256,6 +274,10 @@ static order parse(int count, char **words) {
       o.runs = atoi(words[++i]);
     else if (strcmp(words[i], "-a") == 0 && i + 1 < count)
       algorithm = words[++i];
+    else if (strcmp(words[i], "-d") == 0 && i + 1 < count)
+      o.device = words[++i];
+    else if (strcmp(words[i], "-M") == 0 && i + 1 < count)
+      math = strcmp(words[++i], "tf32") == 0 ? GCONV_MATH_TF32 : GCONV_MATH_FP32;
     else if (strcmp(words[i], "-m") == 0 && i + 1 < count)
       o.most = (size_t)atoll(words[++i]);
     else if (strcmp(words[i], "-b") == 0 && i + 1 < count)
@@ -272,11 +294,12 @@ static order parse(int count, char **words) {
 
 int main(int count, char **words) {
   const bool one = count > 2 && strcmp(words[1], "-r") == 0;
-  const order o = one ? parse(count - 2, words + 2) : (order){.threads = 2};
-  gconv_status status = gconv_device_open("cpu", o.threads, &device);
+  const int first = count > 3 && strcmp(words[1], "-d") == 0 ? 3 : 1;
+  const order o = one ? parse(count - 2, words + 2) : (order){.threads = 2, .device = first == 3 ? words[2] : "cpu"};
+  gconv_status status = gconv_device_open(o.device, o.threads, &device);
   if (status == GCONV_OK && one)
     status = run_model(&o);
-  for (int i = 1; status == GCONV_OK && !one && i < count; i++)
+  for (int i = first; status == GCONV_OK && !one && i < count; i++)
     run_case(words[i]);
   gconv_device_close(device);
   if (status != GCONV_OK)

@@ -120,6 +120,27 @@ typedef struct gconv_gpu_pad {
 } gconv_gpu_pad;
 GCONV_GPU_JOB(pad)
 
+/* ---- Images into a graph, and results out of it ---- */
+
+/* Fills `height` x `width` elements of each channel from rows of an image, from row `top` and column `left` on. Elements
+ * below and to the right of the image are its pixels reflected. */
+typedef struct gconv_gpu_put {
+  const float *from; /* planes of from_rows rows, of which the first is row `first` of the image */
+  int64_t first, from_rows, all_height, all_width; /* all: of the image */
+  float *to;
+  int64_t channels, height, width, top, left;
+} gconv_gpu_put;
+GCONV_GPU_JOB(put)
+
+/* Copies a rectangle of numbers of any type as float32. */
+typedef struct gconv_gpu_take {
+  const void *from;
+  int32_t type;
+  int64_t from_width, from_plane, to_width, to_plane, planes, height, width;
+  float *to;
+} gconv_gpu_take;
+GCONV_GPU_JOB(take)
+
 /* ---- Windows, planes, sums ---- */
 
 typedef struct gconv_gpu_span {
