@@ -51,15 +51,18 @@ typedef struct work {
   double like_ms;   /* ms that a GPU saves for an image like it, without decoding */
   size_t count;
   double spared_ms, decoding_ms;
+  char obstacle[160]; /* why no GPU can do the work; "" if one can */
 } work;
 
 /* Returns the milliseconds of a thread to execute the operation on such an image, and to compress the results. Returns 0 if
  * there is no plan for it: that is reported when the image is read. */
-static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv_image *like) {
+static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv_image *like, work *w) {
   gconv_plan *plan = NULL;
   if (gconv_plan_outline(cpu, like, batch->operation, 0, &plan) != GCONV_OK)
     return 0;
   double milliseconds = gconv_plan_get_info(plan)->estimate_ms;
+  if (plan->type->find_gpu_obstacle && !w->obstacle[0])
+    plan->type->find_gpu_obstacle(plan, w->obstacle, sizeof w->obstacle);
   if (gconv_gpu_makes_png(batch, batch->outputs->format) && !batch->verify && !(host_stages(batch) & GCONV_HOST_AFTER))
     for (size_t i = 0; i < gconv_plan_outputs(plan); i++)
       milliseconds += gconv_pixel_bytes(gconv_plan_output_header(plan, i)) * PNG_NS * 1e-6;
@@ -77,7 +80,7 @@ static void add_input(const gconv_batch *batch, gconv_device *cpu, const gconv_i
   if (batch->nhwc)
     gconv_header_to_nchw(&header);
   if (w->count == 0 || !gconv_image_same_shape(&header, &w->like))
-    w->like_ms = spared_by(batch, cpu, &header);
+    w->like_ms = spared_by(batch, cpu, &header, w);
   w->like = header;
   w->spared_ms += w->like_ms;
   w->decoding_ms += gconv_row_reader_may_be_jpeg(reader) ? gconv_pixel_bytes(&header) * JPEG_NS * 1e-6 : 0;
@@ -118,13 +121,17 @@ static gconv_worth look_at_inputs(const gconv_batch *batch) {
   gconv_device_close(cpu);
   double each = w.count > 0 ? (double)inputs->count / (double)w.count : 0;
   bool decodes = batch->decoder == GCONV_DECODER_AUTO && gconv_gpu_may_decode(batch) && !gconv_device_decoder_obstacle();
-  return judge(each * w.spared_ms, decodes ? each * w.decoding_ms : 0);
+  gconv_worth worth = judge(each * w.spared_ms, decodes ? each * w.decoding_ms : 0);
+  worth.gpu_can = !w.obstacle[0];
+  if (!worth.gpu_can)
+    snprintf(worth.reason, sizeof worth.reason, "%s", w.obstacle);
+  return worth;
 }
 
 gconv_worth gconv_worth_find(const gconv_batch *batch, bool looks) {
   const gconv_operation *operation = batch->operation;
-  gconv_worth worth = looks ? look_at_inputs(batch) : (gconv_worth){.gpu = false};
+  gconv_worth worth = looks ? look_at_inputs(batch) : (gconv_worth){.gpu_can = true};
   worth.cpu_can = !gconv_operation_lacks(operation, "cpu");
-  worth.gpu_can = !gconv_operation_lacks(operation, "cuda");
+  worth.gpu_can = worth.gpu_can && !gconv_operation_lacks(operation, "cuda");
   return worth;
 }

@@ -83,6 +83,7 @@ typedef struct gconv_graph_plan {
   gconv_arena_block *blocks;
   size_t block_count;
   size_t arena_bytes, constant_bytes, folded_bytes;
+  double estimate_ms;         /* of all convolutions */
   size_t folded, dead, fused; /* how many nodes were folded, dropped as nobody takes their results, and fused with others */
   uint8_t *arena;             /* NULL until gconv_graph_plan_allocate(), and on a GPU */
   void *gpu;                  /* owned: its part on a GPU (gpu.h); NULL until gconv_graph_plan_allocate(), and on the CPU */
@@ -113,6 +114,9 @@ gconv_status gconv_graph_plan_read(const gconv_graph_plan *plan, size_t number, 
 
 /* Runs all steps, on the threads of the CPU or on the GPU. */
 gconv_status gconv_graph_plan_run(gconv_graph_plan *plan);
+
+/* Writes what keeps the plan from GPUs: "no GPU computes nodes of the kinds A, B"; an empty text: nothing. */
+void gconv_graph_gpu_obstacle(const gconv_graph_plan *plan, char *text, size_t size);
 
 /* Writes the steps with their shapes and the memory, one a line. */
 void gconv_graph_plan_explain(const gconv_graph_plan *plan, FILE *text);

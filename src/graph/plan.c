@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/printable.h"
 #include "graph/gpu.h"
+#include "kernels/cuda/graph/graph.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -185,34 +186,50 @@ static gconv_status keep_needed(gconv_graph_plan *p) {
   return GCONV_OK;
 }
 
-static bool has_float64(const gconv_node_work *work) {
-  for (int32_t i = 0; i < work->in_count; i++)
-    if (work->in[i] && work->in[i]->type == GCONV_TENSOR_F64)
-      return true;
-  for (int32_t i = 0; i < work->out_count; i++)
-    if (work->out[i] && work->out[i]->type == GCONV_TENSOR_F64)
-      return true;
-  return false;
+/* Returns the first tensor of a node whose elements no GPU computes with; NULL: there is none. */
+static const gconv_tensor *other_type(const gconv_node_work *work) {
+  for (int32_t i = 0; i < work->in_count + work->out_count; i++) {
+    const gconv_tensor *t = i < work->in_count ? work->in[i] : work->out[i - work->in_count];
+    if (t && !gconv_gpu_has_type(t->type))
+      return t;
+  }
+  return NULL;
 }
 
-/* Fails, naming all kinds of nodes that the device cannot compute. */
-static gconv_status check_device(const gconv_graph_plan *p) {
-  char names[500] = "";
+/* Whether the weights of a convolution depend on the pixels of the image. */
+static bool has_open_weights(const gconv_graph_step *step) {
+  bool open = false;
+  for (int32_t k = 1; k < step->work.in_count && step->node->kind->prepare; k++)
+    open = open || (step->work.in[k] && !step->work.in[k]->data);
+  return open;
+}
+
+void gconv_graph_gpu_obstacle(const gconv_graph_plan *p, char *text, size_t size) {
   size_t used = 0;
-  for (size_t i = 0; i < p->step_count && gconv_graph_is_on_gpu(&p->options); i++) {
+  *text = '\0';
+  for (size_t i = 0; i < p->step_count; i++) {
     const gconv_node_kind *kind = p->steps[i].node->kind;
     bool told = kind->cuda || kind->memory == GCONV_MEMORY_VIEW;
-    if (has_float64(&p->steps[i].work))
-      return gconv_fail(GCONV_UNSUPPORTED, "%s: node '%s' (%s) computes float64, which GPUs do not here: take -d cpu",
-                        p->graph->path, p->steps[i].node->name, kind->name);
     for (size_t k = 0; k < i && !told; k++)
       told = strcmp(p->steps[k].node->kind->name, kind->name) == 0;
-    if (!told && used < sizeof names)
-      used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", kind->name);
+    if (!told && used < size)
+      used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "no GPU computes nodes of the kinds ",
+                               kind->name);
   }
-  return used == 0 ? GCONV_OK
-                   : gconv_fail(GCONV_UNSUPPORTED, "%s: no GPU computes nodes of the kinds %s: take -d cpu", p->graph->path,
-                                names);
+  for (size_t i = 0; i < p->step_count && used == 0; i++)
+    if (other_type(&p->steps[i].work))
+      used = (size_t)snprintf(text, size, "no GPU computes %s with numbers of %s", p->steps[i].node->kind->name,
+                              gconv_tensor_type_name(other_type(&p->steps[i].work)->type));
+    else if (has_open_weights(&p->steps[i]))
+      used = (size_t)snprintf(text, size, "no GPU computes %s with weights that depend on the pixels of the image",
+                              p->steps[i].node->kind->name);
+}
+
+static gconv_status check_device(const gconv_graph_plan *p) {
+  char text[500] = "";
+  if (gconv_graph_is_on_gpu(&p->options))
+    gconv_graph_gpu_obstacle(p, text, sizeof text);
+  return !*text ? GCONV_OK : gconv_fail(GCONV_UNSUPPORTED, "%s: %s: take -d cpu", p->graph->path, text);
 }
 
 /* Lets each step choose how it is computed. */
@@ -224,6 +241,8 @@ static gconv_status prepare_steps(gconv_graph_plan *p) {
     const gconv_status status = kind->prepare ? kind->prepare(&s->work, kind, &s->work.prepared) : GCONV_OK;
     if (status != GCONV_OK)
       return gconv_graph_fail_node(p->graph, s->node, status);
+    if (kind->release == gconv_solver_free)
+      p->estimate_ms += ((const gconv_solver *)s->work.prepared)->choice.estimate_ms;
     s->workspace_bytes = kind->workspace ? kind->workspace(&s->work) : 0;
   }
   return GCONV_OK;

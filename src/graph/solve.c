@@ -29,11 +29,6 @@ gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_
   made->constant = true;
   for (int32_t i = 1; i < work->in_count; i++)
     made->constant = made->constant && (!work->in[i] || work->in[i]->data);
-  if (!made->constant && gconv_graph_is_on_gpu(work->options)) {
-    free(made);
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "has weights that depend on the pixels of the image, which GPUs do not take: take -d cpu");
-  }
   made->choice.whole = *problem;
   made->choice.whole.math = work->options->math;
   made->choice.whole.workspace_limit = limit > 0 ? limit : DEFAULT_WORKSPACE;

@@ -203,6 +203,8 @@ static const gconv_layer_problem *unpadded(const gconv_network_plan *network, co
 /* Chooses the algorithm of a step, and fills its info. */
 static gconv_status make_step(gconv_network_plan *network, gconv_step *step, const gconv_layer *layer,
                               const gconv_network_options *options, const char *wanted, FILE *reasons) {
+  if (step->graph)
+    step->info.estimate_ms = step->images * step->graph->estimate_ms;
   if (step->graph || step->pads || !gconv_layer_work_of(step->kind)->by_algorithms) {
     fill_info(step, &step->whole);
     return GCONV_OK;

@@ -387,7 +387,15 @@ static const char *rows_obstacle(const gconv_plan *plan) {
                                    : "a layer of the network needs all rows of its input";
 }
 
-const gconv_plan_type gconv_network_plan_type = {.bytes = sizeof(gconv_network_plan),
+static void find_gpu_obstacle(const gconv_plan *plan, char *text, size_t size) {
+  const gconv_step *step = &((const gconv_network_plan *)plan)->steps[0];
+  *text = '\0';
+  if (step->graph)
+    gconv_graph_gpu_obstacle(step->graph, text, size);
+}
+
+const gconv_plan_type gconv_network_plan_type = {.find_gpu_obstacle = find_gpu_obstacle,
+                                                 .bytes = sizeof(gconv_network_plan),
                                                  .free = free_network,
                                                  .execute = execute,
                                                  .row_step = row_step,

@@ -159,6 +159,8 @@ struct gconv_plan_type {
 
   /* NULL: `execute` is measured by its timings->kernel_ms. */
   gconv_status (*measure)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
+  /* Writes why no GPU does what the plan of a CPU does; an empty text: one does, or it is not known. NULL: always empty. */
+  void (*find_gpu_obstacle)(const gconv_plan *plan, char *text, size_t size);
   void (*explain)(const gconv_plan *plan, FILE *text);
   /* `budget`: as for gconv_plan_spot_check(); INFINITY: everything is compared. *result is zeroed. */
   gconv_status (*verify)(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,

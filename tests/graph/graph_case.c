@@ -73,11 +73,17 @@ static gconv_device *device;
 static const char *algorithm; /* of convolutions; NULL: any */
 static gconv_math math;
 
-/* Whether shapes may depend on the elements of a value: integers, and what kinds of nodes must know. */
+static bool is_cpu(void) {
+  return device->type == &gconv_device_type_cpu;
+}
+
+/* Whether shapes may depend on the elements of a value: integers, and what kinds of nodes must know. On a GPU, weights of
+ * convolutions are constant, too. */
 static bool is_known(const gconv_graph *graph, int32_t value) {
   for (size_t n = 0; n < graph->node_count; n++)
     for (int32_t i = 0; i < graph->nodes[n].in_count && i < 32; i++)
-      if (graph->nodes[n].in[i] == value && graph->nodes[n].kind->known >> i & 1)
+      if (graph->nodes[n].in[i] == value &&
+          (graph->nodes[n].kind->known >> i & 1 || (i > 0 && graph->nodes[n].kind->prepare && !is_cpu())))
         return true;
   return !gconv_tensor_type_is_real(graph->values[value].tensor.type);
 }

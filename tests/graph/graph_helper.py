@@ -12,6 +12,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 from onnx_helper import TYPES, attribute, field, node, tensor, value  # noqa: E402
 
 PROGRAM = os.environ.get("GCONV_GRAPH_CASE", "graph_case")
+DEVICE = os.environ.get("GCONV_GRAPH_DEVICE", "cpu")
 
 
 def graph(nodes, inputs, outputs=("y",), constants=None, opset=21, shapes=None):
@@ -33,7 +34,7 @@ def run(model, inputs, outputs=1, explain=False, options=()):
             files.append(folder / f"{number}.pb")
             files[-1].write_bytes(tensor("x", np.asarray(array)))
         out = [folder / f"out{i}" for i in range(outputs)]
-        words = [PROGRAM, "-r", folder / "model.onnx", *files, *(["-e"] if explain else []), *options, "-o", *out]
+        words = [PROGRAM, "-r", folder / "model.onnx", *files, "-d", DEVICE, *(["-e"] if explain else []), *options, "-o", *out]
         done = subprocess.run([str(w) for w in words], capture_output=True, text=True)
         if done.returncode != 0:
             return done.stderr.strip()

@@ -37,6 +37,17 @@ enum { GCONV_GPU_AXES = 8, GCONV_GPU_MOVE_AXES = 16, GCONV_GPU_ALIGNMENT = 256 }
   ROW(int64_t, 7)                                                                                                           \
   ROW(bool, 9)
 
+static inline bool gconv_gpu_has_type(int32_t number) {
+  switch (number) {
+#define GCONV_GPU_TYPE(type, code) case code:
+    GCONV_EACH_GPU_TYPE(GCONV_GPU_TYPE)
+#undef GCONV_GPU_TYPE
+    return true;
+  default:
+    return false;
+  }
+}
+
 /* ---- Each element by itself ---- */
 
 enum { GCONV_GPU_CHAIN = 8 };
