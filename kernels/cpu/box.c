@@ -50,6 +50,8 @@ typedef struct box_columns {
   uint8_t *constant; /* a row of the border's constant, as wide as the image */
   uint32_t outside;  /* the sum of a column outside of the image, where the border is a constant */
   bool levels;       /* the epilogue only rounds: a level is sum * tap, rounded */
+  bool copies;       /* columns outside of the image are copies of others in the span, or constant */
+  int64_t left_end;  /* if so: samples of the span up to the last that a column on the left is a copy of */
 } box_columns;
 
 /* Returns whether the sums of columns, and differences of two sums, fit into int16_t. */
@@ -111,7 +113,36 @@ static void move_outside(const box_columns *b, const uint8_t *entering, const ui
     }
 }
 
+/* Copies columns first .. end - 1 of the span, which are outside of the image, from those inside. */
+static void copy_outside(const box_columns *b, int64_t first, int64_t end) {
+  const int64_t channels = b->execution->problem->channels;
+  for (int64_t i = first; i < end; i++)
+    for (int64_t c = 0, from = b->span.columns[i] - b->span.first; c < channels && b->span.columns[i] != GCONV_OUTSIDE; c++)
+      if (b->narrow)
+        ((uint16_t *)b->sums)[i * channels + c] = ((uint16_t *)b->sums)[from * channels + c];
+      else
+        ((uint32_t *)b->sums)[i * channels + c] = ((uint32_t *)b->sums)[from * channels + c];
+}
+
+/* Sets `copies` and `left_end`. */
+static void find_copies(box_columns *b) {
+  b->copies = true;
+  for (int64_t i = 0; i < b->span.count; i++) {
+    if (i == b->span.left)
+      i = b->span.right;
+    const int64_t from = i < b->span.count ? b->span.columns[i] : GCONV_OUTSIDE, place = from - b->span.first;
+    if (from == GCONV_OUTSIDE)
+      continue;
+    b->copies = b->copies && place >= b->span.left && place < b->span.right;
+    if (i < b->span.left && (place + 1) * b->execution->problem->channels > b->left_end)
+      b->left_end = (place + 1) * b->execution->problem->channels;
+  }
+}
+
+/* Moves all columns outside of the image, if they are no copies. */
 static void move_borders(const box_columns *b, const uint8_t *entering, const uint8_t *leaving) {
+  if (b->copies)
+    return;
   move_outside(b, entering, leaving, 0, b->span.left);
   move_outside(b, entering, leaving, b->span.right, b->span.count);
 }
@@ -133,6 +164,10 @@ static void begin_columns(const box_columns *b) {
     const uint8_t *entering = row_at(b, top + r);
     move_inside(b, entering, NULL, b->span.left * channels, b->span.right * channels);
     move_borders(b, entering, NULL);
+  }
+  if (b->copies) {
+    copy_outside(b, 0, b->span.left);
+    copy_outside(b, b->span.right, b->span.count);
   }
 }
 
@@ -362,10 +397,15 @@ static void make_row(const box_columns *b, int32_t p, const uint8_t *entering, c
   int64_t moved = entering ? b->span.left * channels : end;
   box_run run = {.narrow = b->narrow, .levels = b->levels, .type = problem->out_type, .tap = b->execution->weights[0]};
   for (int64_t first = 0; first < count; first += PIECE) {
-    const int64_t some = count - first < PIECE ? count - first : PIECE, needed = far + first + some;
+    const int64_t some = count - first < PIECE ? count - first : PIECE, last = far + first + some;
+    const int64_t needed = first == 0 && b->left_end > last ? b->left_end : last;
     if (moved < end && moved < needed) {
       move_inside(b, entering, leaving, moved, needed < end ? needed : end);
       moved = needed;
+      if (b->copies && first == 0)
+        copy_outside(b, 0, b->span.left);
+      if (b->copies && moved >= end)
+        copy_outside(b, b->span.right, b->span.count);
     }
     if (first == 0)
       begin_run(&run, b->sums, (size_t)channels, (size_t)far);
@@ -428,6 +468,7 @@ static gconv_status execute(const gconv_execution *execution) {
                    .levels = can_round() && gconv_only_rounds(execution)};
   b.span = gconv_span_of(problem, -problem->pad_left, gconv_reach(problem), places);
   b.constant = (uint8_t *)(places + b.span.count);
+  find_copies(&b);
   memset(columns, 0, FRONT * sizeof *columns);
   fill_constant(&b);
   begin_columns(&b);
