@@ -61,8 +61,8 @@ gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t co
 void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_span *span, uint8_t *row);
 
 /* gconv_expect_load() prefetches the samples that gconv_load_pixels() will read with a step of 1. gconv_expect_store()
- * prefetches those that gconv_store_samples() will write. Both do nothing if rows are so near each other that the processor
- * predicts the next row by itself. */
+ * prefetches those that gconv_store_samples() will write, if they are floats: for integers, this takes longer than it saves.
+ * Both do nothing if rows are so near each other that the processor predicts the next row by itself. */
 enum { GCONV_NEAR = 1024 }; /* bytes */
 void gconv_prefetch_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count);
 void gconv_prefetch_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count);
@@ -71,7 +71,7 @@ static inline void gconv_expect_load(const gconv_execution *execution, int64_t y
     gconv_prefetch_load(execution, y, first, count);
 }
 static inline void gconv_expect_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count) {
-  if (execution->out->row > GCONV_NEAR)
+  if (execution->out->row > GCONV_NEAR && execution->problem->out_type == GCONV_F32)
     gconv_prefetch_store(execution, p, first, count);
 }
 
