@@ -5,6 +5,7 @@
  *     gconv_features_resolve()     the features that a text means: "gaussian 1 2 4, log 1 2"
  *     gconv_operation_features()   an image becomes its features: a channel each
  *     gconv_operation_pixels()     an image becomes a map of classes: features, then a network
+ *     gconv_network_run()          arrays of any shape become those that a model makes of them
  *
  *     gconv_dataset_open()         cases, as gconv_learn.h has them
  *     gconv_svm_train()            a model of them; gconv_svm_validate() tells how good one will be
@@ -76,6 +77,41 @@ gconv_status gconv_class_values(const char *const *classes, size_t count, uint16
  * network must outlive the operation. GCONV_BAD_ARGUMENT for a network without features. */
 gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_network_options *options,
                                     gconv_operation **operation);
+
+/* ---- Networks of arrays ---------------------------------------------------------------------------------------------- */
+
+/* Runs a network that is a graph on arrays, as the model has them: of any number, type and shape, without scaling and tiles.
+ *
+ * inputs: each is one of network->inputs, by its name, or, if no name is given (NULL), by its place. All of them must be
+ * there. outputs: likewise of network->outputs, but some may be left out. Their types, axes and shapes are set, and so is
+ * `data`: memory for free(). Must be empty besides names. A failure leaves no data.
+ *
+ * What was planned for these shapes is kept in the network for the next call, so `device`, a CPU, must be closed after the
+ * network is freed. Any number of threads may call it at a time.
+ *
+ * GCONV_BAD_ARGUMENT if an array is missing, or its type or shape is not what the model takes; GCONV_UNSUPPORTED if the
+ * network is a chain of layers, or the device a GPU. */
+gconv_status gconv_network_run(const gconv_network *network, gconv_device *device, const gconv_network_tensor *inputs,
+                               size_t input_count, gconv_network_tensor *outputs, size_t output_count);
+
+/* A step of a plan for a graph: an input of the model, or a node that runs. Nodes that follow from constants, that no output
+ * needs, or that are computed together with the node before them are no steps. */
+typedef struct gconv_node_info {
+  const char *kind;   /* the operator, "Conv"; NULL: an input */
+  const char *name;   /* printable, as are the next two */
+  const char *fused;  /* nodes that are computed together with it: "Relu 'r1'"; NULL: none */
+  const char *output; /* the output of the model that it makes; NULL: none */
+  const char *type;   /* of its result: "float32" */
+  int32_t axes;
+  int64_t shape[GCONV_NETWORK_AXES];
+  double parameters;    /* how many floating-point numbers its constants have */
+  const size_t *inputs; /* the steps whose results it takes, each once */
+  size_t input_count;
+} gconv_node_info;
+
+/* Step number `index` of a plan, in the order in which they run, inputs first. NULL past the end, and for plans that are of
+ * no graph. Valid as long as the plan. */
+const gconv_node_info *gconv_plan_node(const gconv_plan *plan, size_t index);
 
 /* ---- Support vector machines --------------------------------------------------------------------------------------- */
 

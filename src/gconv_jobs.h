@@ -144,11 +144,11 @@ typedef struct gconv_outputs {
 /*
  * Names every result. naming->output is
  *   - "-": standard output, for one result;
- *   - a template, if it has a "{" that is not doubled: {stem}, {filter}, {index}, {frame} and {ext} are replaced. {stem} is
- *     the name of the input without folders and extension, and the suffix; {ext} is the extension of the input, if the
- * result has the same format, else the usual extension of the format; without naming->format, a template with {ext} means
- * naming->same; {index} counts all results from 1, with as many digits as the last one has; {frame} counts the frames of one
- * input likewise. The folders of an input (gconv_input.relative) are put in front of the file name;
+ *   - a template, if it has a "{" that is not doubled: {stem}, {filter}, {index}, {frame} and {ext} are replaced, {output}
+ * as {filter}. {stem} is the name of the input without folders and extension, and the suffix; {ext} is the extension of the
+ * input, if the result has the same format, else the usual extension of the format; without naming->format, a template with
+ * {ext} means naming->same; {index} counts all results from 1, with as many digits as the last one has; {frame} counts the
+ * frames of one input likewise. The folders of an input (gconv_input.relative) are put in front of the file name;
  *   - a folder, if it exists as one, ends in "/", or has no known extension and the inputs are many: results go to
  *     FOLDER/<folders of the input>/{stem}.png, {stem}_{filter}.png if there is one a filter;
  *   - else a file, for one result.

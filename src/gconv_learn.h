@@ -51,6 +51,18 @@ typedef struct gconv_column_notes {
                       NULL: 0. Means are of the numbers as they are in the table */
 } gconv_column_notes;
 
+enum { GCONV_NETWORK_AXES = 8 };
+
+/* An input or output of a model: an array of up to GCONV_NETWORK_AXES axes, the last axis fastest. */
+typedef struct gconv_network_tensor {
+  char *name;       /* in the model */
+  const char *type; /* of its elements: "float32", "float64", "uint8" to "uint64", "int8" to "int64", "bool" */
+  int32_t axes;     /* 0: one number; -1: the model does not say the shape */
+  int64_t shape[GCONV_NETWORK_AXES]; /* of a model: 0 is any size */
+  void *data;                        /* the elements; of a model: NULL */
+  bool channels_last;                /* of a model: images go in as N x H x W x C */
+} gconv_network_tensor;
+
 /*
  * A chain of layers with their weights, and notes for its use. Zero-initialise before first use. Its file is safetensors:
  * layer i that has weights has the tensors l<i>.weight, K x C x R x S, and l<i>.bias, K; the other fields are JSON in the
@@ -77,6 +89,11 @@ typedef struct gconv_network {
   struct gconv_graph *graph; /* owned: a network that is no chain of layers, but a graph of nodes: `layers` is NULL then. It
                                 can be applied, on the CPU, but neither written nor trained */
   uint64_t graph_digest;     /* digest of the nodes and numbers of the graph */
+  gconv_network_tensor *inputs, *outputs; /* owned: of an ONNX model, in the order of its file; else NULL. Inputs that no
+                                             node takes are left out. Numbers of 16 bits are float32 here */
+  size_t input_count, output_count;
+  const char *output; /* of a graph with several outputs: the name of the only one that operations compute, the caller's.
+                         NULL: all are results */
 } gconv_network;
 
 /* Frees what the network owns and zeroes it. NULL is allowed. */
@@ -107,7 +124,12 @@ gconv_status gconv_network_make(const char *text, int32_t channels, int32_t heig
                                 uint64_t seed, gconv_network *network);
 
 /* The operation that applies the whole chain, as gconv_operation_network() does. Where `options` (NULL: all 0) has no mean
- * or std, the network's are taken. The network must outlive the operation. */
+ * or std, the network's are taken. The network must outlive the operation.
+ *
+ * A graph must take images: N x C x H x W or N x H x W x C, of float32, or of uint8 that are levels 0 .. 255; the sizes that
+ * it takes are network->channels, height and width. GCONV_UNSUPPORTED if it has several inputs, or other ones. If it has
+ * several outputs, all are results, in their order, unless network->output names one. As pictures, each of several outputs
+ * is one: an image like the input, a grey or colour picture of 1 or 3 channels, or a mosaic of its channels. */
 gconv_status gconv_operation_of_network(const gconv_network *network, const gconv_network_options *options,
                                         gconv_operation **operation);
 

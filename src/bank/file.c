@@ -2,6 +2,7 @@
 /* Files of banks: their entries, and which of them is chosen. */
 #include "bank/syntax.h"
 #include "base/arguments.h"
+#include "base/foreign_model.h"
 #include "base/memory.h"
 #include "base/suggest.h"
 
@@ -62,6 +63,8 @@ static gconv_bank_file *make_file(const char *name) {
 static gconv_status begin_file(gconv_bank_file *made, gconv_status status, const char *syntax, gconv_bank_file **file) {
   GCONV_THEN(status, find_syntax(made, syntax));
   GCONV_THEN(status, made->syntax->open(made));
+  if (status == GCONV_BAD_FILE && gconv_refuse_foreign_model(made->path) != GCONV_OK)
+    status = GCONV_UNSUPPORTED;
   if (status == GCONV_OK)
     *file = made;
   else

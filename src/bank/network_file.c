@@ -20,6 +20,12 @@ enum { NAME_BYTES = 40 }; /* bytes of a name such as "l4095.weight" */
 
 /* ---- Freeing ---- */
 
+static void free_tensors(gconv_network_tensor *tensors, size_t count) {
+  for (size_t i = 0; tensors && i < count; i++)
+    free(tensors[i].name);
+  free(tensors);
+}
+
 void gconv_network_free(gconv_network *network) {
   if (!network)
     return;
@@ -38,6 +44,8 @@ void gconv_network_free(gconv_network *network) {
   free(network->palette);
   gconv_column_notes_free(&network->notes);
   free(network->others);
+  free_tensors(network->inputs, network->input_count);
+  free_tensors(network->outputs, network->output_count);
   if (network->graph)
     ((gconv_graph_head *)network->graph)->free(network->graph);
   *network = (gconv_network){0};

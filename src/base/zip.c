@@ -3,6 +3,7 @@
 #include "base/checksum.h"
 #include "base/element.h"
 #include "base/ending.h"
+#include "base/foreign_model.h"
 #include "base/memory.h"
 #include "base/suggest.h"
 
@@ -162,16 +163,20 @@ gconv_status gconv_refuse_torch(const char *spec) {
                     "%.*s: is a file of torch.save(), which has to be run to be read: write the weights with safetensors, "
                     "python3 -c \"import torch; from safetensors.torch import save_file; save_file(torch.load('%.*s', "
                     "weights_only=True), '%.*s.safetensors')\"; if it is a whole model, save model.state_dict() so, or the "
-                    "model with torch.onnx.export()",
+                    "model with torch.onnx.export(model, (torch.zeros(1, 3, 256, 256),), 'model.onnx')",
                     length, spec, stem, name, dot ? (int)(dot - name) : stem, name);
 }
 
-/* Refuses files of torch.save(). They are archives without arrays: a program in them makes tensors of the other members. */
+/* Refuses files of torch.save(), and models of other programs. They are archives without arrays: a program in them makes
+ * tensors of the other members. */
 static gconv_status refuse_pickles(const gconv_source *archive, const gconv_zip *zip) {
-  for (size_t i = 0; i < zip->count; i++)
-    if (gconv_ends_in(zip->members[i].name, "/data.pkl"))
-      return gconv_refuse_torch(archive->name);
-  return GCONV_OK;
+  bool saved = false, script = false;
+  GCONV_TRY(gconv_refuse_foreign_model(archive->name));
+  for (size_t i = 0; i < zip->count; i++) {
+    saved = saved || gconv_ends_in(zip->members[i].name, "/data.pkl");
+    script = script || strstr(zip->members[i].name, "/code/");
+  }
+  return saved && script ? gconv_refuse_torchscript(archive->name) : saved ? gconv_refuse_torch(archive->name) : GCONV_OK;
 }
 
 gconv_status gconv_zip_read(gconv_source *archive, gconv_zip *zip) {

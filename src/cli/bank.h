@@ -27,8 +27,9 @@ gconv_status gconv_network_load(const char *path, gconv_network *network);
 
 /* Prints what the network at `path` is. The error is gconv_last_error(). */
 gconv_status gconv_network_print(const char *path);
-/* Prints the nodes of an ONNX model that is no chain of layers; of a chain, nothing. */
-gconv_status gconv_graph_print(const char *path);
+/* Prints the nodes of an ONNX model that is no chain of layers; of a chain, nothing. `output`: draws them into this file,
+ * which must be SVG, instead, and fails for a chain; or NULL. */
+gconv_status gconv_graph_print(const char *path, const char *output);
 
 /* Does the same for a support vector machine (svm_info.c). */
 gconv_status gconv_svm_print(const char *path);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv info: what an image, a filter, a bank or a network is. */
+#include "base/ending.h"
 #include "base/folders.h"
 #include "cli/bank.h"
+#include "cli/learn.h"
 #include "cli/sandbox.h"
 #include "cli/telling.h"
 #include "cli/terminal.h"
@@ -177,7 +179,7 @@ static gconv_status inform_standard_input(const telling *t) {
   return complain(t, "-", GCONV_BAD_FILE, gconv_last_error());
 }
 
-/* Networks, models and banks have texts of their own. */
+/* Networks, models and banks have texts of their own; -o draws the graph of a model. */
 static gconv_status inform_model(const telling *t, const char *word, bool *is_one) {
   bool network = gconv_network_is_one(word), model = !network && gconv_svm_is_one(word);
   bool bank = !network && !model && gconv_bank_is_one(word);
@@ -188,8 +190,10 @@ static gconv_status inform_model(const telling *t, const char *word, bool *is_on
     json_array_append_new(t->list, json_pack("{s:o, s:s}", "path", gconv_json_text(word), "kind", kind));
   } else if (bank) {
     if (gconv_model_is_one(word))
-      gconv_graph_print(word); /* a model that is no network has banks */
-    return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE;
+      status = gconv_graph_print(word, t->settings->output);
+    if (t->settings->output)
+      return status == GCONV_OK ? GCONV_OK : complain(t, word, status, gconv_last_error());
+    return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE; /* a model that is no network has banks, too */
   } else if (*is_one) {
     status = network ? gconv_network_print(word) : gconv_svm_print(word);
   }
@@ -250,17 +254,32 @@ static void inform_folder(const telling *t, char *word, gconv_tally *tally) {
 static const gconv_option options[] = {
     GCONV_NO_SANDBOX_ROW,
     OPTION('r', "recursive", NULL, flag, recursive, .help = "also the sub-folders of folders"),
+    OPTION('o', "output", "FILE", once, output, .help = "draw the graph of an ONNX model: FILE.svg"),
     OPTION(0, "json", NULL, flag, json,
            .help = "print JSON of images and filters: a list; banks and networks have bank info --json"),
     GCONV_FILTER_SYNTAX_ROW,
     GCONV_OPTIONS_END,
 };
 
+/* Whether a drawing can be written; else prints the error. */
+static bool may_draw(const gconv_common *settings, const gconv_texts *words) {
+  if (words->count != 1 || !gconv_model_is_one(words->items[0]))
+    gconv_refuse("-o %s: a drawing is of one ONNX model: name one, gconv info model.onnx -o graph.svg", settings->output);
+  else if (!gconv_ends_in(settings->output, ".svg"))
+    gconv_refuse("-o %s: the graph is drawn as SVG: -o %s.svg", settings->output, settings->output);
+  else if (gconv_data_check_output("-o", settings->output, "svg", "a drawing", words) == GCONV_OK)
+    return true;
+  gconv_say("%s", gconv_last_error());
+  return false;
+}
+
 static int run(void *record, const gconv_texts *words) {
   const gconv_common *settings = record;
   gconv_tally tally = {0};
   telling t = {.settings = settings, .list = settings->json ? json_array() : NULL};
-  gconv_sandbox_file(settings, NULL);
+  if (settings->output && !may_draw(settings, words))
+    return GCONV_EXIT_USAGE;
+  gconv_sandbox_file(settings, settings->output);
   if (words->count == 0) {
     gconv_say("info: name an image or a filter");
     return GCONV_EXIT_USAGE;

@@ -110,6 +110,12 @@ static inline bool gconv_job_is_graph(const gconv_network *network) {
   return is;
 }
 
+/* Chooses the outputs of the last network, if it has several: that of --output-name; all, if the results are named in a
+ * folder or by a template that tells them apart; else the first, which a line tells. */
+gconv_status gconv_job_choose_outputs(gconv_main_job *job, bool one_file);
+/* Whether the job writes several outputs of a network. */
+bool gconv_job_has_several_outputs(const gconv_main_job *job);
+
 /* Returns how many channels a network makes of an image. */
 int32_t gconv_job_count_channels(const gconv_network *network);
 

@@ -239,7 +239,7 @@ enum { KEEPS = false, CHANGES = true };
   "files-from null recursive exclude preserve-times filter-format max-pixels then suffix depth png-level quality lossless " \
   "tiff-compression strip skip-existing "                                                                                   \
   "resume shard flip border padding stride dilation region mask gray linear alpha combine scale offset range groups "       \
-  "activation mean std batch layout decode jobs memory fail-fast dry-run timings verify explain"
+  "activation mean std output-name batch layout decode jobs memory fail-fast dry-run timings verify explain"
 
 const gconv_option gconv_job_options[] = {
     MAP_HEADING("Input"),
@@ -380,6 +380,10 @@ const gconv_option gconv_job_options[] = {
     OPTION(0, "mean", "M[,M...]", numbers, mean, CHANGES, OF_BANKS,
            .help = "subtracted from the samples of each channel, where 1 is white; default: 0"),
     OPTION(0, "std", "S[,S...]", numbers, std, CHANGES, OF_BANKS, .help = "samples are then divided by it; default: 1"),
+    OPTION(0, "output-name", "NAME", text, output_name, CHANGES, OF_BANKS,
+           .help =
+               "of a model with several outputs: the one that is wanted. Else the first one goes to -o FILE, and all to a "
+               "folder or a template with {output}"),
     OPTION(0, "math", "MODE", word, network.math, CHANGES, OF_BANKS, .word_at = gconv_word_math_at,
            .synonyms = gconv_math_words,
            .help =

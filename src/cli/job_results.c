@@ -102,6 +102,15 @@ static gconv_status make_network_labels(const gconv_main_job *job, bool each, gc
   return status;
 }
 
+/* Makes the values of {output} of a network with several outputs: their names. */
+static gconv_status make_output_labels(const gconv_network *network, gconv_filters *labels) {
+  labels->items = calloc(network->output_count, sizeof *labels->items);
+  bool good = labels->items;
+  for (size_t k = 0; good && k < network->output_count; k++)
+    good = add_label(labels, network->outputs[k].name);
+  return good ? GCONV_OK : gconv_no_memory();
+}
+
 /* Returns how many channels the first stage takes, which an array C x H x W may have; 0: any number. */
 static int32_t planes_of_first(const gconv_main_job *job) {
   const gconv_network *network = job->has_networks ? &job->networks[0] : NULL;
@@ -120,8 +129,10 @@ static gconv_status name_of_banks(gconv_main_job *job) {
   gconv_batch *batch = &job->batch;
   bool one_file, whole = gconv_job_last_network(job) || job->svm;
   const gconv_format_info *format = gconv_outputs_format(&settings->naming, &one_file);
-  if (whole)
+  if (whole) {
+    GCONV_TRY(gconv_job_choose_outputs(job, one_file));
     GCONV_TRY(gconv_job_present_network(job, format));
+  }
   if (job->network.presentation != GCONV_PRESENT_IMAGE && job->network.presentation != GCONV_PRESENT_CLASSES)
     job->network.presentation = choose_presentation(settings, format);
   GCONV_TRY(check_tone(job));
@@ -134,9 +145,11 @@ static gconv_status name_of_banks(gconv_main_job *job) {
   naming.keeps = settings->common.no_clobber || settings->skip_existing;
   naming.filters = &labels;
   naming.planes = planes_of_first(job);
-  naming.each_filter = job->network.presentation == GCONV_PRESENT_PICTURES;
-  gconv_status status = whole ? make_network_labels(job, naming.each_filter, &labels)
-                              : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels);
+  const bool several = gconv_job_has_several_outputs(job);
+  naming.each_filter = several || job->network.presentation == GCONV_PRESENT_PICTURES;
+  gconv_status status = several ? make_output_labels(gconv_job_last_network(job), &labels)
+                        : whole ? make_network_labels(job, naming.each_filter, &labels)
+                                : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels);
   GCONV_THEN(status, gconv_outputs_name(&named, &naming, &job->outputs, &(gconv_message){0}));
   if (status == GCONV_OK && job->outputs.same && job->network.presentation != GCONV_PRESENT_IMAGE)
     status = gconv_refuse("--format same, {ext}: results of banks are not like their inputs: name a format");

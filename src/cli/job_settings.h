@@ -40,8 +40,9 @@ typedef struct gconv_job_settings {
   int combine;         /* a gconv_combine, or GCONV_COMBINE_MOSAIC; -1: not given */
   int range;           /* a gconv_range, or -1: not given */
   gconv_numbers mean, std;
-  int layout;         /* layout of arrays: 0 is N x C x H x W, 1 N x H x W x C */
-  uint64_t workspace; /* bytes; 0: not given */
+  const char *output_name; /* the output of a network that is wanted; NULL: not given */
+  int layout;              /* layout of arrays: 0 is N x C x H x W, 1 N x H x W x C */
+  uint64_t workspace;      /* bytes; 0: not given */
 
   gconv_batch job;               /* options set some fields; job.c sets the others, also from `common` */
   gconv_given_border border;     /* border of filters; so is the next field */

@@ -4,11 +4,14 @@
 #include "base/lists.h"
 #include "base/printable.h"
 #include "cli/bank.h"
+#include "cli/graph_draw.h"
 #include "cli/job.h"
+#include "cli/page.h"
 #include "gconv_learn.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ANY_SIZE = 256, TEXT_BYTES = 64, LISTED_CLASSES = 32, LISTED_NUMBERS = 16 };
 
@@ -75,23 +78,77 @@ static const char *name_loss(gconv_loss loss) {
 
 /* ---- Graphs ---- */
 
-/* Prints the nodes of a graph with their shapes. */
-static gconv_status print_nodes(const char *path, const drawn *d) {
-  char *text = NULL;
-  const gconv_status status = d->plan ? gconv_plan_explain(d->plan, &text) : GCONV_OK;
-  if (text) {
-    gconv_print(stdout, "%s: a graph of nodes; for an image of %d x %d:\n", path, d->width, d->height);
-    fputs(text, stdout);
-  }
-  free(text);
-  return status;
+/* Counts the numbers of the constants that are drawn. */
+static double count_numbers(const gconv_plan *plan) {
+  double all = 0;
+  const gconv_node_info *node;
+  for (size_t i = 0; (node = gconv_plan_node(plan, i)); i++)
+    all += node->parameters;
+  return all;
 }
 
-gconv_status gconv_graph_print(const char *path) {
+static void print_tensors(const char *what, const gconv_network_tensor *tensors, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const gconv_network_tensor *t = &tensors[i];
+    gconv_print(stdout, "  %-10s  '%s' %s", what, t->name, t->type);
+    for (int32_t axis = 0; axis < t->axes; axis++)
+      printf(t->shape[axis] > 0 ? "%s%" PRId64 : "%s?", axis > 0 ? " x " : " ", t->shape[axis]);
+    puts(t->axes < 0 ? " of any shape" : "");
+  }
+}
+
+static gconv_status print_graph(const char *path, const drawn *d) {
+  char *text = NULL;
+  gconv_print(stdout, "%s: a graph of nodes; for an image of %d x %d:\n", path, d->width, d->height);
+  print_tensors("input", d->network.inputs, d->network.input_count);
+  print_tensors("output", d->network.outputs, d->network.output_count);
+  printf("  parameters  %.0f\n\n", count_numbers(d->plan));
+  GCONV_TRY(gconv_graph_draw_text(stdout, d->plan));
+  GCONV_TRY(gconv_plan_explain(d->plan, &text));
+  const char *memory = strstr(text, "\nmemory: ");
+  if (memory)
+    printf("\n%.*s\n", (int)strcspn(memory + 1, "\n"), memory + 1);
+  free(text);
+  return GCONV_OK;
+}
+
+typedef struct drawing {
+  const drawn *of;
+  const char *heading;
+} drawing;
+
+static void put_drawing(FILE *out, const void *context) {
+  const drawing *d = context;
+  gconv_graph_draw_svg(out, d->of->plan, d->heading);
+}
+
+/* Draws a graph into a file. */
+static gconv_status draw(const char *path, const drawn *d, const char *output) {
+  char heading[400];
+  const char *slash = strrchr(path, '/');
+  snprintf(heading, sizeof heading, "%.200s, for an image of %d x %d: %.0f parameters", slash ? slash + 1 : path, d->width,
+           d->height, count_numbers(d->plan));
+  const drawing what = {d, heading};
+  return gconv_page_write(output, put_drawing, &what);
+}
+
+gconv_status gconv_graph_print(const char *path, const char *output) {
   drawn d = {0};
   gconv_status status = begin(path, &d);
-  if (status == GCONV_OK && d.network.graph)
-    status = print_nodes(path, &d);
+  if (status == GCONV_OK && d.network.graph && d.plan)
+    status = output ? draw(path, &d, output) : print_graph(path, &d);
+  else if (d.network.graph && !output) { /* it takes no images: nothing can be planned */
+    gconv_print(stdout, "%s: a graph of nodes\n", path);
+    print_tensors("input", d.network.inputs, d.network.input_count);
+    print_tensors("output", d.network.outputs, d.network.output_count);
+    gconv_print(stdout, "  not drawn   %s\n", gconv_last_error());
+    status = GCONV_OK;
+  }
+  if (output && status == GCONV_OK && !(d.network.graph && d.plan))
+    status = gconv_fail(GCONV_UNSUPPORTED,
+                        d.network.graph ? "%s: cannot be planned for an image, so that it is not drawn: %s"
+                                        : "%s: is a chain of layers, which gconv info lists: -o draws graphs",
+                        path, gconv_last_error());
   end(&d);
   return status;
 }
@@ -206,7 +263,7 @@ gconv_status gconv_network_print(const char *path) {
   if (status == GCONV_OK)
     print_network(path, &d);
   if (status == GCONV_OK && gconv_job_is_graph(&d.network))
-    status = print_nodes(path, &d);
+    status = d.plan ? print_graph(path, &d) : GCONV_OK;
   end(&d);
   return status;
 }

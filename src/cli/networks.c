@@ -96,6 +96,17 @@ static gconv_status read_machine(gconv_main_job *job, size_t i, bool *found) {
   return GCONV_OK;
 }
 
+/* Fails unless a network that is a graph takes images. */
+static gconv_status check_takes_images(const gconv_network *network) {
+  const gconv_network_tensor *in = network->inputs;
+  gconv_operation *operation = NULL;
+  if (!network->graph || (network->input_count == 1 && strcmp(in->type, "float32") == 0 && (in->axes < 0 || in->axes == 4)))
+    return GCONV_OK;
+  const gconv_status status = gconv_operation_of_network(network, NULL, &operation);
+  gconv_operation_free(operation);
+  return status;
+}
+
 gconv_status gconv_job_read_networks(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   const size_t count = settings->before_count + 1;
@@ -110,6 +121,9 @@ gconv_status gconv_job_read_networks(gconv_main_job *job) {
       continue;
     GCONV_TRY(check_layer_options(stage));
     GCONV_TRY(gconv_network_load(stage->filters.items[0], &job->networks[i]));
+    GCONV_TRY(check_takes_images(&job->networks[i]));
+    if (i + 1 < count && job->networks[i].output_count > 1)
+      job->networks[i].output = job->networks[i].outputs[0].name; /* a stage makes one image */
     if (job->networks[i].features)
       GCONV_TRY(check_features(job, i));
     found++;
@@ -139,6 +153,53 @@ bool gconv_job_find_classifier(const gconv_main_job *job, gconv_classifier *clas
     return false;
   *classifier = (gconv_classifier){(const char *const *)network->classes, network->class_count, network->palette};
   return true;
+}
+
+/* ---- Networks with several outputs ---- */
+
+/* Whether names of results tell the outputs of one image apart. */
+static bool tells_outputs(const char *template) {
+  return !strchr(template, '{') || strstr(template, "{output}") || strstr(template, "{filter}") ||
+         strstr(template, "{index}");
+}
+
+/* Says that the first output is the result, and how to get the others. */
+static void tell_first(const gconv_network *network, const char *path) {
+  char *names = NULL;
+  size_t size = 0;
+  FILE *text = open_memstream(&names, &size);
+  for (size_t i = 0; text && i < network->output_count; i++)
+    fprintf(text, "%s%s", i > 0 ? ", " : "", network->outputs[i].name);
+  if (text)
+    fclose(text);
+  gconv_say(
+      "%s: has %zu outputs, %s: the first is the result. --output-name NAME takes another one, -o '{stem}_{output}.png' "
+      "all",
+      path, network->output_count, names ? names : "");
+  free(names);
+}
+
+gconv_status gconv_job_choose_outputs(gconv_main_job *job, bool one_file) {
+  gconv_network *network = (gconv_network *)gconv_job_last_network(job); /* the job's */
+  const gconv_job_settings *settings = job->settings;
+  const char *path = settings->last.filters.items[0], *output = settings->naming.output;
+  if (network)
+    network->output = settings->output_name;
+  if (settings->output_name && (!network || !network->graph))
+    return gconv_refuse("--output-name: %s has one output: leave the option out", path);
+  if (settings->output_name || !network || !network->graph || network->output_count < 2)
+    return GCONV_OK;
+  if (!one_file && tells_outputs(output))
+    return GCONV_OK;
+  network->output = network->outputs[0].name;
+  if (!settings->common.quiet)
+    tell_first(network, path);
+  return GCONV_OK;
+}
+
+bool gconv_job_has_several_outputs(const gconv_main_job *job) {
+  const gconv_network *network = gconv_job_last_network(job);
+  return network && network->graph && network->output_count > 1 && !network->output;
 }
 
 /* ---- What a network makes of an image ---- */
@@ -272,6 +333,9 @@ gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_i
     return present_pixels(job, &by, format);
   if (settings->probabilities)
     return gconv_refuse("--probabilities: %s does not classify pixels by features", path);
+  if (job->combine_given && gconv_job_has_several_outputs(job))
+    return gconv_refuse("--combine: %s has %zu outputs, each of which is a result: choose one with --output-name", path,
+                        network->output_count);
   if (job->combine_given || (format->tensors && !settings->naming.same))
     return GCONV_OK; /* as for a bank */
   switch (find_makes(network)) {

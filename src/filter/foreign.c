@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Recognises files that are given as filters, but are of another kind, so that the error can help. */
 #include "base/element.h"
+#include "base/foreign_model.h"
 #include "base/zip.h"
 #include "filter/text.h"
 
@@ -23,6 +24,14 @@ static const foreign kinds[] = {
     {START("\x89PNG"), "a PNG image, not a filter", "give images with -i"},
     {START("\xFF\xD8\xFF"), "a JPEG image, not a filter", "give images with -i"},
 };
+
+/* Returns whether the first bytes may be text, in whatever encoding. */
+static bool is_text(const gconv_content *content) {
+  for (size_t i = 0; i < content->size && i < 256; i++)
+    if (content->bytes[i] < 8)
+      return false;
+  return true;
+}
 
 /* Returns whether the file is a pickle of Python, of protocol 2 to 5, as torch.save() wrote it before PyTorch 1.6. */
 static bool is_pickle(const gconv_content *content) {
@@ -50,6 +59,8 @@ static bool is_bank(const gconv_content *content) {
 }
 
 gconv_status gconv_refuse_foreign(const gconv_content *content) {
+  if (!is_text(content))
+    GCONV_TRY(gconv_refuse_foreign_model(content->name));
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (content->size >= kinds[i].size && memcmp(content->bytes, kinds[i].start, kinds[i].size) == 0)
       return gconv_fail(GCONV_UNSUPPORTED, "%s: is %s; %s", content->name, kinds[i].is, kinds[i].remedy);

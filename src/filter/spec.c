@@ -4,6 +4,7 @@
 #include "base/arguments.h"
 #include "base/file.h"
 #include "base/folders.h"
+#include "base/foreign_model.h"
 #include "base/memory.h"
 #include "base/suggest.h"
 #include "base/zip.h"
@@ -253,8 +254,10 @@ static gconv_status fail_member(const char *spec, size_t length) {
 }
 
 static gconv_status fail_unknown(const char *spec) {
-  if (gconv_is_folder(spec))
+  if (gconv_is_folder(spec)) {
+    GCONV_TRY(gconv_refuse_foreign_model(spec));
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is a folder; a filter is a file, or a name that `gconv filters` lists", spec);
+  }
   const size_t file = gconv_member_split(spec), named = file_length(spec);
   if (spec[file] == ':' && file > 1)
     return fail_member(spec, file);

@@ -12,16 +12,16 @@ GCONV_C_BEGIN
 
 /* ---- The graph ---- */
 
-enum { GCONV_GRAPH_MOST_NODES = 16384, GCONV_GRAPH_MOST_VALUES = 1 << 17 };
+enum { GCONV_GRAPH_MOST_NODES = 16384, GCONV_GRAPH_MOST_VALUES = 1 << 17, GCONV_GRAPH_KEPT_CALLS = 4 };
 
 /* What flows between nodes. */
 typedef struct gconv_graph_value {
   char *name;          /* owned; not printable by itself */
-  gconv_tensor tensor; /* for constants, with owned data; of inputs, type and shape as the file says: see `said` */
+  gconv_tensor tensor; /* for constants, with owned data; for inputs and outputs, what the file says, as `said` tells */
   bool constant, input;
   bool taken;    /* a node takes it, or it is an output */
   bool external; /* for constants: the numbers are in a file beside the model */
-  bool said;     /* for inputs: the file says the shape. Sizes that it leaves open are 0 */
+  bool said;     /* for inputs and outputs: the file says the shape. Sizes that it leaves open are 0 */
   int32_t maker; /* the number of the node that makes it; -1: none */
 } gconv_graph_value;
 
@@ -42,6 +42,7 @@ typedef struct gconv_graph {
   size_t value_count, node_count;
   int32_t *inputs, *outputs; /* numbers of values, in the order of the file; inputs are no initialisers */
   size_t input_count, output_count;
+  void *calls[GCONV_GRAPH_KEPT_CALLS]; /* plans that are kept between calls (call.c); changed atomically */
 } gconv_graph;
 
 /* Reads an open ONNX model. If there are operators that no kind knows, the error names all of them. */
@@ -90,6 +91,7 @@ typedef struct gconv_graph_plan {
   void **owned;               /* the memory of results that were folded */
   size_t owned_count;
   const gconv_tensor **pointers; /* the lists `in` and `out` of all steps */
+  void *description;             /* of gconv_graph_plan_describe(); NULL until it is asked for; changed atomically */
 } gconv_graph_plan;
 
 /* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. If an input has elements here, shapes
@@ -120,6 +122,13 @@ void gconv_graph_gpu_obstacle(const gconv_graph_plan *plan, char *text, size_t s
 
 /* Writes the steps with their shapes and the memory, one a line. */
 void gconv_graph_plan_explain(const gconv_graph_plan *plan, FILE *text);
+
+/* Returns the steps for users, *count of them: the plan's, made at the first call. NULL without memory. */
+const struct gconv_node_info *gconv_graph_plan_describe(const gconv_graph_plan *plan, size_t *count);
+void gconv_graph_plan_free_description(gconv_graph_plan *plan);
+
+/* Frees what gconv_network_run() keeps in a graph. */
+void gconv_graph_free_calls(gconv_graph *graph);
 
 /* Fuses nodes with the nodes before them where both kinds allow it (fuse.c). */
 gconv_status gconv_graph_fuse(gconv_graph_plan *plan);

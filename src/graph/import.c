@@ -5,7 +5,7 @@
 #include "base/arguments.h"
 #include "base/checksum.h"
 #include "base/memory.h"
-#include "graph/graph.h"
+#include "graph/image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,32 +28,62 @@ static gconv_status digest(gconv_bank_file *file, const gconv_graph *graph, uint
   return GCONV_OK;
 }
 
-/* Sets the sizes that the input of images has; 0: any. */
-static gconv_status take_input(const char *path, gconv_network *network) {
-  const gconv_graph *g = network->graph;
-  const gconv_graph_value *v = g->input_count > 0 ? &g->values[g->inputs[0]] : NULL;
-  const int64_t *shape = v ? v->tensor.shape : NULL;
-  if (g->input_count != 1)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has %zu inputs: a network takes one, an image", path,
-                      g->input_count);
-  if (v->tensor.type != GCONV_TENSOR_F32 || (v->said && v->tensor.axes != 4))
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: the input of the model has %d axes of %s numbers: images are N x C x H x W of float32", path,
-                      v->tensor.axes, gconv_tensor_type_name(v->tensor.type));
-  if (!v->said)
-    return GCONV_OK;
-  if (shape[0] > 1)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model takes %lld images at a time: here it can be one, or any number",
-                      path, (long long)shape[0]);
-  network->channels = (int32_t)shape[1];
-  network->height = (int32_t)shape[2];
-  network->width = (int32_t)shape[3];
+/* Describes `count` values, as far as nodes take them, for users. */
+static gconv_status describe(const gconv_graph *g, const int32_t *values, size_t count, gconv_network_tensor **tensors,
+                             size_t *described) {
+  GCONV_NEW(*tensors, count + 1, "%s: no memory for a graph", g->path);
+  for (size_t i = 0; i < count; i++) {
+    const gconv_graph_value *v = &g->values[values[i]];
+    if (!v->taken)
+      continue;
+    gconv_network_tensor *t = &(*tensors)[(*described)++];
+    *t = (gconv_network_tensor){.name = strdup(v->name), .type = gconv_tensor_type_name(v->tensor.type), .axes = -1};
+    GCONV_NEED_MEMORY(t->name, "%s: no memory for a graph", g->path);
+    if (v->said || v->constant) {
+      t->axes = v->tensor.axes;
+      memcpy(t->shape, v->tensor.shape, sizeof t->shape);
+    }
+  }
   return GCONV_OK;
+}
+
+/* Describes the inputs or outputs of a model that is a chain of layers, as its file has them. */
+static gconv_status describe_chain(const gconv_onnx_model *m, const gconv_onnx_value *values, size_t count,
+                                   gconv_network_tensor **tensors, size_t *described) {
+  GCONV_NEW(*tensors, count + 1, "%s: no memory for a network", m->file->path);
+  for (size_t i = 0; i < count; i++) {
+    const gconv_onnx_value *v = &values[i];
+    if (gconv_onnx_find_tensor(m, v->name))
+      continue; /* old files list initialisers among the inputs */
+    gconv_network_tensor *t = &(*tensors)[(*described)++];
+    *t = (gconv_network_tensor){.name = strdup(v->name ? v->name : ""), .type = "float32", .axes = -1};
+    GCONV_NEED_MEMORY(t->name, "%s: no memory for a network", m->file->path);
+    if (v->has_shape && v->dimensions <= GCONV_NETWORK_AXES) {
+      t->axes = (int32_t)v->dimensions;
+      memcpy(t->shape, v->sizes, v->dimensions * sizeof *t->shape);
+    }
+  }
+  return GCONV_OK;
+}
+
+/* Reads a model that is a chain of layers. */
+static gconv_status import_chain(gconv_bank_file *file, gconv_network *network) {
+  const gconv_onnx_model *m = gconv_onnx_model_of(file);
+  GCONV_TRY(gconv_network_of_onnx(file, network));
+  GCONV_TRY(describe_chain(m, m->inputs, m->input_count, &network->inputs, &network->input_count));
+  return describe_chain(m, m->outputs, m->output_count, &network->outputs, &network->output_count);
 }
 
 static gconv_status read_graph(gconv_bank_file *file, gconv_network *network) {
   GCONV_TRY(gconv_graph_read(file, &network->graph));
-  GCONV_TRY(take_input(file->path, network));
+  const gconv_graph *g = network->graph;
+  GCONV_TRY(describe(g, g->inputs, g->input_count, &network->inputs, &network->input_count));
+  GCONV_TRY(describe(g, g->outputs, g->output_count, &network->outputs, &network->output_count));
+  bool last = false;
+  if (gconv_graph_image_size(g, &network->channels, &network->height, &network->width, &last) != GCONV_OK)
+    network->channels = network->height = network->width = 0; /* the operation will fail with the reason */
+  else
+    network->inputs[0].channels_last = last;
   return digest(file, network->graph, &network->graph_digest);
 }
 
@@ -97,7 +127,7 @@ static gconv_status import(gconv_bank_file *file, const char *net, gconv_network
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: --net is for weights alone: an ONNX model says itself what its layers are",
                       file->path);
   if (onnx) {
-    const gconv_status status = gconv_network_of_onnx(file, network);
+    const gconv_status status = import_chain(file, network);
     return status == GCONV_UNSUPPORTED ? import_graph(file, network) : status;
   }
   if (!net)

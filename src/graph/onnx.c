@@ -349,6 +349,14 @@ static gconv_status sort_nodes(const reading *r) {
 
 /* ---- The model ---- */
 
+/* Notes what the file says of an input or output, whose axes and type are known here. */
+static void note_shape(gconv_graph_value *value, const gconv_onnx_value *from, gconv_tensor_type type) {
+  value->said = from->has_shape;
+  value->tensor.type = type;
+  value->tensor.axes = (int32_t)from->dimensions;
+  memcpy(value->tensor.shape, from->sizes, from->dimensions * sizeof *from->sizes);
+}
+
 static gconv_status take_input(reading *r, const gconv_onnx_value *from) {
   gconv_graph *g = r->graph;
   const char *name = from->name ? from->name : "";
@@ -371,10 +379,7 @@ static gconv_status take_input(reading *r, const gconv_onnx_value *from) {
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the input '%.80s' of the model has %zu axes: there can be %d", r->file->path,
                       name, from->dimensions, GCONV_TENSOR_AXES);
   value->input = true;
-  value->said = from->has_shape;
-  value->tensor.type = type;
-  value->tensor.axes = (int32_t)from->dimensions;
-  memcpy(value->tensor.shape, from->sizes, from->dimensions * sizeof *from->sizes);
+  note_shape(value, from, type);
   g->inputs[g->input_count++] = number;
   return GCONV_OK;
 }
@@ -400,8 +405,14 @@ static gconv_status take_outputs(reading *r) {
   if (!g->outputs)
     return no_memory(r);
   for (size_t i = 0; i < count; i++) {
-    const char *name = r->model->outputs[i].name;
-    GCONV_TRY(find_value(r, name ? name : "", &g->outputs[g->output_count++]));
+    const gconv_onnx_value *from = &r->model->outputs[i];
+    int32_t *number = &g->outputs[g->output_count++];
+    GCONV_TRY(find_value(r, from->name ? from->name : "", number));
+    gconv_graph_value *value = &g->values[*number];
+    gconv_tensor_type type;
+    if (!value->constant && !value->input && from->dimensions <= GCONV_TENSOR_AXES &&
+        gconv_tensor_type_of_onnx(from->type == 0 ? GCONV_ONNX_FLOAT : from->type, &type))
+      note_shape(value, from, type);
   }
   return count > 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: it has no output", r->file->path);
 }
@@ -470,6 +481,7 @@ gconv_status gconv_graph_read(gconv_bank_file *file, gconv_graph **graph) {
 void gconv_graph_free(gconv_graph *g) {
   if (!g)
     return;
+  gconv_graph_free_calls(g);
   for (size_t i = 0; i < g->value_count; i++) {
     free(g->values[i].name);
     if (g->values[i].constant)

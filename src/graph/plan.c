@@ -292,6 +292,7 @@ gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tenso
 void gconv_graph_plan_free(gconv_graph_plan *p) {
   if (!p)
     return;
+  gconv_graph_plan_free_description(p);
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *step = &p->steps[i];
     if (step->node && step->node->kind->release)

@@ -521,17 +521,22 @@ gconv_status gconv_graph_tiles_run(gconv_graph_tiles *t, const gconv_graph_rows 
   return GCONV_OK;
 }
 
-gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out,
-                                   void *stream) {
-  const gconv_tensor *output = gconv_graph_plan_output(plan, 0);
-  const gconv_graph_rows rows = {(float *)in, 0, cut->in[0]};
+gconv_status gconv_graph_copy_output(const gconv_graph_plan *plan, size_t number, const int64_t kept[2], float *out,
+                                     void *stream) {
+  const gconv_tensor *output = gconv_graph_plan_output(plan, number);
   const bool image = output->axes >= 3; /* rows and columns are the last axes */
   const int64_t height = image ? output->shape[output->axes - 2] : 1, width = image ? output->shape[output->axes - 1] : 1;
-  const int64_t planes = gconv_tensor_elements(output) / (height * width), kept = image ? cut->out[0] * cut->out[1] : 1;
+  const int64_t planes = gconv_tensor_elements(output) / (height * width), rows = image ? kept[0] : 1;
+  const int64_t columns = image ? kept[1] : 1;
+  return copy_numbers(output, 0, width, height * width, out, columns, rows * columns, planes, rows, columns, stream);
+}
+
+gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out,
+                                   void *stream) {
+  const gconv_graph_rows rows = {(float *)in, 0, cut->in[0]};
   GCONV_TRY(put_input(plan, cut, &rows, 0, 0, stream));
   GCONV_TRY(run_plan(plan, stream));
-  return copy_numbers(output, 0, width, height * width, out, image ? cut->out[1] : 1, kept, planes, image ? cut->out[0] : 1,
-                      image ? cut->out[1] : 1, stream);
+  return gconv_graph_copy_output(plan, 0, cut->out, out, stream);
 }
 
 const gconv_graph_plan *gconv_graph_tiles_plan(const gconv_graph_tiles *t) {

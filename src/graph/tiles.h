@@ -50,6 +50,10 @@ gconv_status gconv_graph_tiles_run(gconv_graph_tiles *tiles, const gconv_graph_r
 gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out,
                                    void *stream);
 
+/* Copies output `number` of the last run as float32, without the rows and columns beyond `kept`. */
+gconv_status gconv_graph_copy_output(const gconv_graph_plan *plan, size_t number, const int64_t kept[2], float *out,
+                                     void *stream);
+
 /* Returns the plan of one tile, for reports. */
 const gconv_graph_plan *gconv_graph_tiles_plan(const gconv_graph_tiles *tiles);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Explains a network in words. */
+#include "gconv_classify.h"
 #include "layer/kind.h"
 
 /* pads: the step before, which pads the input, or NULL. */
@@ -47,4 +48,13 @@ void gconv_network_explain(const gconv_plan *plan, FILE *text) {
     fprintf(text, "by rows: %d of the output at a time, of %d of the input\n", network->out.height, input->rows);
   fprintf(text, "device %s (%s)\n%s", network->base.device->info.name, network->base.device->info.description,
           network->reasons);
+}
+
+const gconv_node_info *gconv_plan_node(const gconv_plan *plan, size_t index) {
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
+  size_t count = 0;
+  if (!plan || plan->type != &gconv_network_plan_type || !network->steps[0].graph)
+    return NULL;
+  const gconv_node_info *nodes = gconv_graph_plan_describe(network->steps[0].graph, &count);
+  return index < count ? &nodes[index] : NULL;
 }

@@ -11,9 +11,9 @@ static size_t most_results(const gconv_graph_options *options) {
   return (size_t)256 << (options->device->type == &gconv_device_type_cpu ? 20 : 24);
 }
 
-/* Sets the header of what the graph makes of an image: a tensor 1 x C x H x W; or less, such as 1 x C of a classifier. */
-static gconv_status take_output(const gconv_graph_plan *plan, gconv_image *shape) {
-  const gconv_tensor *t = gconv_graph_plan_output(plan, 0);
+/* Sets the header of an output of the graph for an image: a tensor 1 x C x H x W; or less, such as 1 x C of a classifier. */
+static gconv_status take_output(const gconv_graph_plan *plan, size_t number, gconv_image *shape) {
+  const gconv_tensor *t = gconv_graph_plan_output(plan, number);
   int64_t sizes[4] = {1, 1, 1, 1}; /* N, C, H, W */
   char text[200];
   gconv_tensor_shape_text(t, text, sizeof text);
@@ -37,7 +37,7 @@ static gconv_status make_plan(const gconv_graph *graph, const gconv_graph_option
   const gconv_tensor input = {
       .type = GCONV_TENSOR_F32, .axes = 4, .shape = {1, shape->channels, shape->height, shape->width}};
   GCONV_TRY(gconv_graph_plan_create(graph, &input, options, plan));
-  return take_output(*plan, shape);
+  return take_output(*plan, 0, shape);
 }
 
 /* ---- Sides that must be multiples ---- */
@@ -105,11 +105,53 @@ static gconv_status make_any_plan(const gconv_graph *graph, const gconv_graph_op
   return status == GCONV_OK ? GCONV_OK : gconv_fail(status, "%s", text);
 }
 
+/* ---- Further outputs ---- */
+
+/* Finds the headers of the outputs after the first one, for images like `image`. */
+static gconv_status make_further(const gconv_image *image, gconv_step *step) {
+  const gconv_graph_plan *plan = step->graph;
+  const int64_t *planned = gconv_graph_plan_input(plan, 0)->shape;
+  const size_t count = plan->graph->output_count - 1;
+  if (count > 0 && plan->options.device->type != &gconv_device_type_cpu)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: its %zu outputs are computed together on the CPU alone: take the device cpu, or "
+                      "choose one of them",
+                      plan->graph->path, count + 1);
+  GCONV_NEW(step->further, count + 1, "no memory for a network");
+  step->further_count = count;
+  for (size_t i = 0; i < count; i++) {
+    gconv_image *header = &step->further[i];
+    *header = (gconv_image){.type = GCONV_F32, .frames = image->frames, .planar = true};
+    GCONV_TRY(take_output(plan, i + 1, header));
+    const bool padded = planned[2] != image->height || planned[3] != image->width;
+    if (padded && (header->height > 1 || header->width > 1)) {
+      header->height = cut(header->height, (int32_t)planned[2], image->height);
+      header->width = cut(header->width, (int32_t)planned[3], image->width);
+    }
+    if (header->height < 1 || header->width < 1)
+      return gconv_fail(GCONV_UNSUPPORTED, "%s: output %zu has no whole number of pixels of an image of %d x %d",
+                        plan->graph->path, i + 2, image->height, image->width);
+  }
+  return GCONV_OK;
+}
+
+/* Keeps the further outputs of the last run, which was of image `frame`. */
+static gconv_status keep_further(const gconv_step *step, size_t frame) {
+  for (size_t i = 0; i < step->further_count; i++) {
+    const gconv_image *kept = &step->further[i];
+    const size_t count = (size_t)kept->channels * (size_t)kept->height * (size_t)kept->width;
+    GCONV_TRY(gconv_graph_copy_output(step->graph, i + 1, (int64_t[]){kept->height, kept->width},
+                                      (float *)kept->data + frame * count, NULL));
+  }
+  return GCONV_OK;
+}
+
 /* ---- The step ---- */
 
 gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, int32_t rows,
                                    gconv_image *shape, gconv_step *step) {
   gconv_layer_problem *problem = &step->problem;
+  const gconv_image image = *shape;
   *step = (gconv_step){.images = shape->frames};
   *problem = (gconv_layer_problem){.images = shape->frames,
                                    .channels = shape->channels,
@@ -123,9 +165,7 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
                                    .dilation_y = 1,
                                    .dilation_x = 1};
   GCONV_TRY(make_any_plan(graph, options, shape, &step->graph));
-  if (graph->output_count > 1)
-    gconv_warn_once("further outputs", "%s: has %zu outputs: the first is the result, and the others are left out",
-                    graph->path, graph->output_count);
+  GCONV_TRY(make_further(&image, step));
   step->out_channels = problem->filters = shape->channels;
   problem->out_height = shape->height;
   problem->out_width = shape->width;
@@ -134,6 +174,10 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
                                 .out = {problem->out_height, problem->out_width},
                                 .most = most_results(options),
                                 .rows = rows < problem->out_height ? rows : problem->out_height};
+  if (step->further_count > 0) { /* all of them are made of the whole image */
+    step->cut.rows = 0;
+    return GCONV_OK;
+  }
   if (rows > 0 && gconv_graph_tiles_create(step->graph, &step->cut, &step->tiles) == GCONV_OK) {
     problem->height = (int32_t)gconv_graph_tiles_most_rows(step->tiles);
     problem->out_height = step->cut.rows;
@@ -150,6 +194,8 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
 }
 
 gconv_status gconv_graph_step_allocate(const gconv_step *step) {
+  for (size_t i = 0; i < step->further_count; i++)
+    GCONV_TRY(gconv_image_allocate(&step->further[i]));
   return step->tiles ? gconv_graph_tiles_allocate(step->tiles) : gconv_graph_plan_allocate(step->graph);
 }
 
@@ -163,9 +209,11 @@ gconv_status gconv_graph_step_execute(const gconv_step *step, int64_t first, con
   int64_t end;
   if (step->cut.rows > 0)
     gconv_graph_step_rows(step, (int32_t)first, &from.first, &end);
-  for (int32_t i = 0; i < step->images; i++, from.data += in_floats, to.data += out_floats)
+  for (int32_t i = 0; i < step->images; i++, from.data += in_floats, to.data += out_floats) {
     GCONV_TRY(step->tiles ? gconv_graph_tiles_run(step->tiles, &from, &to, stream)
                           : gconv_graph_run_whole(step->graph, &step->cut, from.data, to.data, stream));
+    GCONV_TRY(keep_further(step, (size_t)i));
+  }
   return GCONV_OK;
 }
 

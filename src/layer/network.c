@@ -399,17 +399,59 @@ static void fill_plan_info(gconv_network_plan *network) {
   plan->math = plan->math ? plan->math : first->math;
 }
 
+/* Returns the maps of further output number `i`, with N and C as those of the first output. */
+gconv_image gconv_network_further_maps(const gconv_network_plan *network, size_t i) {
+  gconv_image maps = network->steps[0].further[i];
+  if (network->by_channel) {
+    maps.channels *= network->input.channels;
+    maps.frames = network->input.images;
+  }
+  return maps;
+}
+
+/* Makes the presenter of one of several outputs: one picture of it, unless arrays are wanted. */
+static gconv_status make_presenter_of(const gconv_network_options *options, const gconv_image *maps,
+                                      const gconv_network_plan *network, gconv_presenter *presenter) {
+  static const gconv_presentation kinds[] = {GCONV_PRESENT_IMAGE, GCONV_PRESENT_COMBINED, GCONV_PRESENT_MOSAIC};
+  gconv_network_options one = *options;
+  gconv_status status = GCONV_UNSUPPORTED;
+  if (options->presentation == GCONV_PRESENT_TENSOR)
+    return gconv_presenter_make(options, maps, maps->channels, &network->seen, true, presenter);
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == GCONV_UNSUPPORTED; i++) {
+    one.presentation = kinds[i];
+    gconv_presenter_free(presenter);
+    status = gconv_presenter_make(&one, maps, maps->channels, &network->seen, true, presenter);
+  }
+  return status;
+}
+
+static gconv_status make_further(gconv_network_plan *network, const gconv_network_options *options) {
+  const size_t count = network->steps[0].further_count;
+  GCONV_NEW(network->further, count + 1, "no memory for a network");
+  for (size_t i = 0; i < count; i++) {
+    const gconv_image maps = gconv_network_further_maps(network, i);
+    GCONV_TRY(make_presenter_of(options, &maps, network, &network->further[i]));
+    network->base.outputs[network->base.output_count++] = gconv_presenter_header(&network->further[i], maps.frames);
+  }
+  return GCONV_OK;
+}
+
 static gconv_status make_outputs(gconv_network_plan *network, const gconv_network_options *options) {
   gconv_image maps = network->out;
+  const gconv_step *first = &network->steps[0];
   maps.height = network->steps[network->count - 1].whole.out_height;
-  GCONV_TRY(
-      gconv_presenter_make(options, &maps, network->filters, &network->seen, network->steps[0].graph, &network->presenter));
+  if (first->further_count > 0 && options->combine != GCONV_COMBINE_NONE)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a network with %zu outputs cannot combine them: choose one",
+                      first->further_count + 1);
+  GCONV_TRY(first->further_count > 0
+                ? make_presenter_of(options, &maps, network, &network->presenter)
+                : gconv_presenter_make(options, &maps, network->filters, &network->seen, first->graph, &network->presenter));
   size_t count = gconv_presenter_outputs(&network->presenter);
-  GCONV_NEW(network->base.outputs, count, "no memory for a network");
+  GCONV_NEW(network->base.outputs, count + first->further_count, "no memory for a network");
   for (size_t i = 0; i < count; i++)
     network->base.outputs[i] = gconv_presenter_header(&network->presenter, maps.frames);
   network->base.output_count = count;
-  return GCONV_OK;
+  return make_further(network, options);
 }
 
 /* Makes the header of the image that the first layer gets. */

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "graph/choose.h"
-#include "graph/graph.h"
+#include "graph/image.h"
 #include "graph/tiles.h"
 #include "layer/present.h"
 #include "operation/operation.h"
@@ -36,6 +36,8 @@ typedef struct gconv_step {
   gconv_graph_tiles *tiles; /* owned: the image is cut into tiles, and `graph` is its outline; NULL: it is whole */
   gconv_graph_cut cut;      /* of a graph */
   char *uncut;              /* owned: why a graph that shall be cut cannot be; or NULL */
+  gconv_image *further;     /* owned: what a graph makes besides its first output, with pixels in plans that are executed */
+  size_t further_count;
   gconv_layer_kind kind;
   size_t layer;                /* the number of its layer, from 0 on */
   bool pads;                   /* it pads the input of its layer, which the next step solves (border.c) */
@@ -60,7 +62,7 @@ typedef struct gconv_network_operation {
   gconv_operation base;
   gconv_layer *layers; /* owned, with the names of algorithms */
   size_t count;
-  const gconv_graph *graph;      /* what runs in place of layers; else NULL. It belongs to the caller, or is own_graph */
+  gconv_graph *graph;            /* owned: what runs in place of layers, made for images; else NULL. It may be own_graph */
   gconv_graph *own_graph;        /* owned: of layers that run as a graph, or NULL */
   int32_t graph_outputs;         /* channels of what the graph makes */
   int32_t channels;              /* for images that a gconv_network was made for; 0: as the first layer says */
@@ -102,6 +104,7 @@ struct gconv_network_plan {
   gconv_image seen; /* header of the input after that stage */
   gconv_image out;  /* header of the maps that an execution makes: of all rows, or of some */
   gconv_presenter presenter;
+  gconv_presenter *further; /* owned: of each of steps[0].further; or NULL */
   gconv_image maps; /* the maps of the last execution, if they do not go into the caller's images; empty until needed */
   bool by_rows;
   gconv_band in_band; /* by rows: of the input */
@@ -117,6 +120,9 @@ struct gconv_network_plan {
   const gconv_network_type *type;
   void *run; /* the run that prepare() of `type` made */
 };
+
+/* Returns the header, and the pixels if there are any, of output number `i` + 1 of a graph. */
+gconv_image gconv_network_further_maps(const gconv_network_plan *network, size_t i);
 
 /* Returns the number of executions that a step takes. */
 int32_t gconv_step_turns(const gconv_step *step);

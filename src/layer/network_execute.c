@@ -116,37 +116,55 @@ static void copy_alpha_row(void *context, size_t turn, int thread) {
 }
 
 /* `in` begins at row in_row, and `out` at row `first`. */
-static void copy_alpha(const gconv_network_plan *network, const gconv_image *in, int32_t in_row, int32_t first,
-                       const gconv_image *out) {
-  const bool other =
-      network->presenter.height != network->base.like.height || network->presenter.width != network->base.like.width;
+static void copy_alpha(const gconv_network_plan *network, const gconv_presenter *presenter, const gconv_image *in,
+                       int32_t in_row, int32_t first, const gconv_image *out) {
+  const bool other = presenter->height != network->base.like.height || presenter->width != network->base.like.width;
   alpha_job job = {in, out, first - in_row, other};
-  if (network->presenter.alpha && network->presenter.planes < network->presenter.channels && out->data)
+  if (presenter->alpha && presenter->planes < presenter->channels && out->data)
     gconv_threads_run(network->base.device->threads, (size_t)out->frames * (size_t)out->height, copy_alpha_row, &job);
+}
+
+/* Makes outputs of maps: pictures, or arrays. `count`: of the presenter's outputs. */
+static gconv_status put_outputs(const gconv_network_plan *network, const gconv_presenter *presenter, const gconv_image *in,
+                                const gconv_image *maps, gconv_image *outputs, gconv_losses *losses) {
+  if (!gconv_presenter_presents(presenter)) {
+    copy_rows(maps, outputs);
+    return GCONV_OK;
+  }
+  GCONV_TRY(gconv_present(presenter, network->base.device->threads, maps, outputs));
+  copy_alpha(network, presenter, in, 0, 0, outputs);
+  if (presenter->kind == GCONV_PRESENT_IMAGE)
+    GCONV_TRY(gconv_image_copy_metadata(outputs, in));
+  if (losses && !network->base.scope)
+    gconv_presenter_watch(presenter, maps, 0, losses);
+  return GCONV_OK;
+}
+
+/* Makes the outputs of a graph that come after those of `presenter`. */
+static gconv_status put_further(const gconv_network_plan *network, const gconv_image *in, gconv_image *outputs) {
+  gconv_losses *losses = network->base.losses;
+  const size_t before = gconv_presenter_outputs(&network->presenter);
+  for (size_t i = 0; i < network->steps[0].further_count; i++) {
+    const gconv_image maps = gconv_network_further_maps(network, i);
+    GCONV_TRY(
+        put_outputs(network, &network->further[i], in, &maps, outputs + before + i, losses ? losses + before + i : NULL));
+  }
+  return GCONV_OK;
 }
 
 /* Executes whole images. Layers write to the outputs if possible, else to the maps. */
 static gconv_status run_whole(gconv_network_plan *network, const gconv_image *in, gconv_image *outputs,
                               gconv_timings *timings) {
-  const bool presents = gconv_presenter_presents(&network->presenter);
-  gconv_status status = GCONV_OK;
-  if (!presents && is_dense(network, outputs))
-    return run_layers(network, in, 0, 0, outputs, timings);
-  GCONV_TRY(make_maps(network));
-  GCONV_TRY(run_layers(network, in, 0, 0, &network->maps, timings));
+  const bool direct = !gconv_presenter_presents(&network->presenter) && is_dense(network, outputs);
+  if (!direct)
+    GCONV_TRY(make_maps(network));
+  GCONV_TRY(run_layers(network, in, 0, 0, direct ? outputs : &network->maps, timings));
   double start = gconv_now_ms();
-  if (presents)
-    status = gconv_present(&network->presenter, network->base.device->threads, &network->maps, outputs);
-  else
-    copy_rows(&network->maps, outputs);
-  if (presents)
-    copy_alpha(network, in, 0, 0, outputs);
-  if (status == GCONV_OK && network->presenter.kind == GCONV_PRESENT_IMAGE)
-    status = gconv_image_copy_metadata(outputs, in);
-  if (presents && network->base.losses && !network->base.scope)
-    gconv_presenter_watch(&network->presenter, &network->maps, 0, network->base.losses);
+  if (!direct)
+    GCONV_TRY(put_outputs(network, &network->presenter, in, &network->maps, outputs, network->base.losses));
+  GCONV_TRY(put_further(network, in, outputs));
   timings->finish_ms += gconv_now_ms() - start;
-  return status;
+  return GCONV_OK;
 }
 
 static gconv_status execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
@@ -259,7 +277,7 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
                                  gconv_image *outputs, gconv_timings *timings) {
   gconv_network_plan *network = (gconv_network_plan *)plan;
   if (gconv_presenter_presents(&network->presenter))
-    copy_alpha(network, window, window_row, first, outputs);
+    copy_alpha(network, &network->presenter, window, window_row, first, outputs);
   return execute_with(network, run_layers, window, window_row, first, outputs, timings);
 }
 
@@ -277,6 +295,8 @@ static gconv_status execute_device(gconv_plan *plan, const gconv_image *in, gcon
     return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: make one for whole images");
   if (!network->type->execute_device) /* a CPU's memory is the host's */
     return run_whole(network, in, outputs, &(gconv_timings){0});
+  if (network->steps[0].further_count > 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "several outputs of a network are made in memory of the host: choose one");
   if (network->grays || gconv_presenter_presents(&network->presenter))
     return gconv_fail(GCONV_UNSUPPORTED, "grey and pictures are made on the host: execute from memory of the host");
   return network->type->execute_device(network->run, in, outputs, stream);
@@ -305,7 +325,7 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
   if (status == GCONV_OK && makes_maps)
     status = gconv_present(&network->presenter, plan->device->threads, &network->maps, out);
   if (status == GCONV_OK && makes_maps)
-    copy_alpha(network, in, 0, 0, out);
+    copy_alpha(network, &network->presenter, in, 0, 0, out);
   return status;
 }
 
@@ -320,7 +340,13 @@ static void free_network(gconv_plan *plan) {
     gconv_graph_tiles_free(network->steps[i].tiles);
     free(network->steps[i].uncut);
     gconv_graph_plan_free(network->steps[i].graph);
+    for (size_t k = 0; k < network->steps[i].further_count; k++)
+      gconv_image_free(&network->steps[i].further[k]);
+    free(network->steps[i].further);
   }
+  for (size_t k = 0; network->further && k < network->steps[0].further_count; k++)
+    gconv_presenter_free(&network->further[k]);
+  free(network->further);
   gconv_image_free(&network->maps);
   gconv_presenter_free(&network->presenter);
   free(network->steps);
@@ -363,6 +389,8 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
       need->fixed += (double)made->arena_bytes + 2 * (double)made->constant_bytes;
       need->tiles = step->cut.rows > 0;
       need->image += need->tiles ? fmin((double)step->graph->arena_bytes, (double)step->cut.most) : 0;
+      for (size_t k = 0; k < step->further_count; k++)
+        need->image += gconv_pixel_bytes(&step->further[k]);
       continue;
     }
     need->fixed += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;

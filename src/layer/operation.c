@@ -22,12 +22,14 @@ static void free_operation(gconv_operation *base) {
   for (size_t i = 0; operation->layers && i < operation->count; i++)
     free((char *)operation->layers[i].algorithm); /* copies of its own, as all below */
   free(operation->layers);
-  gconv_graph_free(operation->own_graph);
   free((float *)operation->options.mean);
   free((float *)operation->options.std);
   free((uint16_t *)operation->options.class_values);
   free((char *)operation->options.algorithm);
   free((char *)operation->options.without);
+  if (operation->graph != operation->own_graph)
+    gconv_graph_free_image(operation->graph);
+  gconv_graph_free(operation->own_graph);
   free(operation);
 }
 
@@ -36,6 +38,8 @@ static void free_operation(gconv_operation *base) {
 static size_t count_outputs(const gconv_operation *base) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   const gconv_bank *last = NULL;
+  if (operation->graph && operation->graph->output_count > 1)
+    return operation->graph->output_count;
   if (operation->graph)
     return operation->options.presentation == GCONV_PRESENT_PICTURES ? (size_t)operation->graph_outputs : 1;
   for (size_t i = operation->count; i-- > 0 && !last;)
@@ -188,10 +192,11 @@ static gconv_status take_network(const gconv_network *network, gconv_network_ope
   operation->channels = network->channels;
   operation->height = network->height;
   operation->width = network->width;
-  operation->graph = network->graph;
   if (find_in_graphs(network->layers, network->count) < network->count) {
     GCONV_TRY(gconv_graph_of_network(network, &operation->own_graph));
     operation->graph = operation->own_graph;
+  } else if (network->graph) {
+    GCONV_TRY(gconv_graph_make_image(network->graph, network->output, &operation->graph));
   }
   return operation->graph ? gconv_graph_find_outputs(operation->graph, network->channels, network->height, network->width,
                                                      &operation->graph_outputs)

@@ -32,7 +32,7 @@ static gconv_status expand(const struct namer *namer, FILE *out, const char *par
     return GCONV_OK;
   return gconv_fail(
       GCONV_BAD_ARGUMENT,
-      "%s: \"%.*s\" is not a field of templates: there are {stem}, {filter}, {index}, {frame} and {ext}; a brace "
+      "%s: \"%.*s\" is not a field of templates: there are {stem}, {filter}, {output}, {index}, {frame} and {ext}; a brace "
       "that belongs to a name is written twice: {{ and }}",
       namer->naming->output, (int)size, wrong);
 }

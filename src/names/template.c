@@ -86,7 +86,7 @@ static bool put_value(FILE *out, const char *name, size_t length, const gconv_te
     fprintf(out, "%.*s%s", values->stem_length, values->stem, values->suffix);
   else if (length == 3 && memcmp(name, "ext", 3) == 0)
     fprintf(out, "%.*s", values->extension_length, values->extension);
-  else if (length == 6 && memcmp(name, "filter", 6) == 0)
+  else if (length == 6 && (memcmp(name, "filter", 6) == 0 || memcmp(name, "output", 6) == 0))
     fputs(values->filter, out);
   else if (length == 5 && memcmp(name, "index", 5) == 0)
     fprintf(out, "%0*zu", digits(values->index_count), values->index);

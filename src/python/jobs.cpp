@@ -171,7 +171,8 @@ static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::han
   job.progress = progress;
   find_inputs(&job, inputs, nb::cast<nb::list>(given["exclude"]), value_of(given, "recursive", false));
   read_filters_given(filters, &job.filters);
-  const bool each = model.is_none() && value_of(options, "combine", 0) == (int)GCONV_COMBINE_NONE;
+  const bool each =
+      model.is_none() ? value_of(options, "combine", 0) == (int)GCONV_COMBINE_NONE : value_of(given, "each", false);
   name_outputs(&job, given, each);
   if (model.is_none()) {
     std::string algorithm;

@@ -3,6 +3,7 @@
 #include "network.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace gconv_python {
 
@@ -46,11 +47,14 @@ gconv_operation *network_operation(const gconv_network &network, const std::stri
                                    const nb::dict &given) {
   Presentation options(present, network.classes, network.class_count, format);
   const std::string algorithm = value_of(given, "algorithm", std::string("auto"));
+  const std::string output = value_of(given, "output_name", std::string());
   options.algorithm = algorithm.c_str();
   take(given, "math", options.math, "gray", options.gray);
   gconv_operation *operation = nullptr;
+  gconv_network chosen = network; /* shares all with it */
+  chosen.output = output.empty() ? nullptr : output.c_str();
   check(network.features ? gconv_operation_pixels(&network, &options, &operation)
-                         : gconv_operation_of_network(&network, &options, &operation));
+                         : gconv_operation_of_network(&chosen, &options, &operation));
   return operation;
 }
 
@@ -87,6 +91,19 @@ static void save(const Network &network, nb::handle given) {
   call([&] { return gconv_network_write(path.c_str(), &network); });
 }
 
+/* Returns (name, type, shape) of each; the shape is None where the model does not say it. */
+static nb::tuple tensors_of(const gconv_network_tensor *tensors, size_t count) {
+  nb::list list;
+  for (size_t i = 0; i < count; i++) {
+    nb::list shape;
+    for (int32_t axis = 0; axis < tensors[i].axes; axis++)
+      shape.append(tensors[i].shape[axis] > 0 ? nb::object(nb::int_(tensors[i].shape[axis])) : nb::object(nb::none()));
+    list.append(nb::make_tuple(names_of(&tensors[i].name, 1)[0], tensors[i].type,
+                               tensors[i].axes < 0 ? nb::object(nb::none()) : nb::object(nb::tuple(shape))));
+  }
+  return nb::tuple(list);
+}
+
 static nb::dict info_of(const Network &network) {
   nb::list layers;
   for (size_t i = 0; i < network.count; i++) {
@@ -101,7 +118,9 @@ static nb::dict info_of(const Network &network) {
       dict_of("channels", network.channels, "height", network.height, "width", network.width, "classes",
               names_of(network.classes, network.class_count), "layers", nb::tuple(layers), "features", network.features);
   put_notes(network.notes, info);
-  put(info, "trained", network.trained);
+  put(info, "trained", network.trained, "graph", network.graph != nullptr, "channels_last",
+      network.input_count == 1 && network.inputs[0].channels_last, "inputs", tensors_of(network.inputs, network.input_count),
+      "outputs", tensors_of(network.outputs, network.output_count));
   return info;
 }
 
@@ -115,6 +134,82 @@ static nb::tuple weights_of(const Network &network, size_t index) {
                         bank.biases ? numpy_of(std::vector<float>(bank.biases, bank.biases + k), {k}) : nb::none());
 }
 
+/* ---- Graphs on arrays of any shape ---- */
+
+/* Arrays of NumPy, contiguous, by the buffer protocol. */
+struct Buffers {
+  std::vector<Py_buffer> all;
+  ~Buffers() {
+    for (Py_buffer &buffer : all)
+      PyBuffer_Release(&buffer);
+  }
+};
+
+/* `given`: (name, array, its type) of each input. Fills tensors whose names `names` keeps. */
+static void take_tensors(const nb::list &given, Buffers *buffers, std::vector<std::string> *texts,
+                         std::vector<gconv_network_tensor> *tensors) {
+  texts->reserve(2 * nb::len(given)); /* so that texts stay where they are */
+  for (nb::handle one : given) {
+    gconv_network_tensor tensor = {};
+    Py_buffer buffer = {};
+    nb::object array = one[1];
+    texts->push_back(text_of("inputs", one[0]));
+    texts->push_back(text_of("inputs", one[2]));
+    tensor.name = &(*texts)[texts->size() - 2][0];
+    tensor.type = texts->back().c_str();
+    if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_ND))
+      throw nb::python_error();
+    buffers->all.push_back(buffer);
+    if (buffer.ndim > GCONV_NETWORK_AXES)
+      refuse("an array has %d dimensions: there can be %d", buffer.ndim, GCONV_NETWORK_AXES);
+    tensor.axes = buffer.ndim;
+    for (int i = 0; i < buffer.ndim; i++)
+      tensor.shape[i] = buffer.shape[i];
+    tensor.data = buffer.buf;
+    tensors->push_back(tensor);
+  }
+}
+
+/* Returns (bytes as an array of NumPy, type, shape); takes over the memory. */
+static nb::tuple give_tensor(gconv_network_tensor *tensor, size_t bytes) {
+  nb::list shape;
+  for (int32_t i = 0; i < tensor->axes; i++)
+    shape.append(tensor->shape[i]);
+  nb::capsule owner(tensor->data, [](void *memory) noexcept { free(memory); });
+  auto *data = (uint8_t *)tensor->data;
+  tensor->data = nullptr;
+  return nb::make_tuple(nb::ndarray<nb::numpy, uint8_t>(data, {bytes}, owner).cast(), tensor->type, nb::tuple(shape));
+}
+
+static size_t bytes_of(const gconv_network_tensor &tensor, const nb::dict &type_bytes) {
+  size_t bytes = nb::cast<size_t>(type_bytes[tensor.type]);
+  for (int32_t i = 0; i < tensor.axes; i++)
+    bytes *= (size_t)tensor.shape[i];
+  return bytes;
+}
+
+/* inputs: (name, array, type) of each; outputs: their names; type_bytes: how many bytes an element of each type has. */
+static nb::list run_graph(const Network &network, const nb::list &inputs, const nb::list &outputs,
+                          const nb::dict &type_bytes, const std::string &device) {
+  Buffers buffers;
+  std::vector<std::string> texts, names;
+  std::vector<gconv_network_tensor> in, out;
+  take_tensors(inputs, &buffers, &texts, &in);
+  for (nb::handle name : outputs)
+    names.push_back(text_of("output", name));
+  for (std::string &name : names) {
+    gconv_network_tensor tensor = {};
+    tensor.name = &name[0];
+    out.push_back(tensor);
+  }
+  gconv_device *opened = device_named(device);
+  call([&] { return gconv_network_run(&network, opened, in.data(), in.size(), out.data(), out.size()); });
+  nb::list made;
+  for (gconv_network_tensor &tensor : out)
+    made.append(give_tensor(&tensor, bytes_of(tensor, type_bytes)));
+  return made;
+}
+
 static nb::list class_values(const Network &network) {
   return values_of_classes(network.classes, network.class_count);
 }
@@ -124,6 +219,8 @@ void add_networks(nb::module_ &module) {
       .def("save", &save, nb::arg("path"))
       .def("info", &info_of)
       .def("weights", &weights_of, nb::arg("index"))
+      .def("run", &run_graph, nb::arg("inputs"), nb::arg("outputs"), nb::arg("type_bytes"), nb::arg("device"))
+      .def_prop_ro("digest", [](const Network &network) { return network.graph_digest; })
       .def("class_values", &class_values);
   module.def("network_load", &load, nb::arg("path"), nb::arg("net").none());
   module.def("network_make", &make, nb::arg("text"), nb::arg("channels"), nb::arg("height"), nb::arg("width"),

@@ -71,6 +71,8 @@ static gconv_manifest *manifest;
 static gconv_message message;
 static gconv_batch batch;
 static gconv_network net;
+static float three_numbers[3];
+static gconv_network_tensor numbers = {.type = "float32", .axes = 1, .shape = {3}, .data = three_numbers};
 static gconv_dataset_options dataset_options = {.inputs = "table.csv"};
 static gconv_dataset *dataset;
 static const gconv_class_weight weight = {"a", 2};

@@ -70,7 +70,7 @@ RIGHT = {
     "gconv_dataset_read.count": "1", "gconv_dataset_split.fraction": "0.5", "gconv_trainer_create.validation": "dataset",
     "gconv_fit_add.before": "&noise", "gconv_fit_add.after": "&noise", "const size_t *": "&case_number", "float *": "floats",
     "gconv_features_expect.operation": "features_operation", "const gconv_column_notes *": "&net.notes",
-    "const gconv_network *": "&net", "const gconv_dataset *": "dataset", "const gconv_dataset_options *": "&dataset_options",
+    "const gconv_network *": "&net", "const gconv_network_tensor *": "&numbers", "const gconv_dataset *": "dataset", "const gconv_dataset_options *": "&dataset_options",
     "const gconv_training_options *": "&training_options", "gconv_trainer *": "trainer", "const gconv_trainer *": "trainer",
     "gconv_features_resolve.text": '"gaussian 1"', "gconv_operation_features.features": '"gaussian 1"', "gconv_operation_features.channels": "0",
     "gconv_fit *": "&fit", "const gconv_fit *": "&fit", "const gconv_svm_options *": "&svm_options", "gconv_svm *": "svm", "const gconv_svm *": "svm",
@@ -203,7 +203,8 @@ FIELDS = {
         "layers": ["!NULL", *[f".&bad_layers[{i}]" for i in range(10)]], "banks": ["NULL"], "count": ["!0"], "channels": ["!0", "!-1", "!INT32_MIN", ".INT32_MAX"],
         "height": [".-1", ".INT32_MIN", ".0"], "width": [".-1", ".INT32_MIN", ".0"], "mean": [".NULL"], "std": ["NULL"], "mean_count": [".-1", ".INT32_MIN"],
         "std_count": [".-1", ".1"], "classes": [".NULL"], "class_count": ["0", ".1", ".2"], "loss": [".99", ".-1"], "seed": ANY,
-        "label": ['(char *)"\\xff"'], "features": ['(char *)"\\xff"'], "palette": UNKNOWN, "graph": UNKNOWN, "graph_digest": ANY, "notes": [".{1, NULL, NULL, NULL, NULL}"], "trained": ['(char *)"x"', '(char *)"\\xff"'], "others": ['(char *)"x"', '(char *)"[]"']},
+        "label": ['(char *)"\\xff"'], "features": ['(char *)"\\xff"'], "palette": UNKNOWN, "graph": UNKNOWN, "graph_digest": ANY, "inputs": UNKNOWN, "outputs": UNKNOWN, "input_count": ANY, "output_count": ANY, "output": ['"nothing"'], "notes": [".{1, NULL, NULL, NULL, NULL}"], "trained": ['(char *)"x"', '(char *)"\\xff"'], "others": ['(char *)"x"', '(char *)"[]"']},
+    "gconv_network_tensor": {"name": ["NULL", '(char *)""'], "type": ["NULL", '"nothing"'], "axes": None, "shape": UNKNOWN, "data": ["NULL"], "channels_last": ANY},
     "gconv_column_notes": {"count": ["1", "SIZE_MAX"], "names": ["NULL"], "means": ["NULL"], "deviations": ["NULL"], "origins": ["NULL"]},
     "gconv_dataset_options": {
         "kind": ["!99", "!-1"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'], "usual_label": ANY,

@@ -472,6 +472,25 @@ class State(NetworkTest):
                               (("-i", "m.pt", "-f", "m.pt", "-o", "n.png"), 2)):
             self.assertIn("m.pt: is a file of torch.save(), which has to be run to be read: write the weights with safetensors, python3 -c", self.gconv(*words, status=status).stderr)
 
+    def test_models_of_others(self):
+        """The message says what a file is, and has the command that makes ONNX of it."""
+        self.photo("p.png")
+        members = {"script.pt": ("m/data.pkl", "m/code/__torch__.py"), "m.pt2": ("archive_format", "models/model.json"), "m.keras": ("config.json", "model.weights.h5")}
+        for name, parts in members.items():
+            with zipfile.ZipFile(self.folder / name, "w") as archive:
+                for part in parts:
+                    archive.writestr(part, b"x")
+        for name, contents in {"m.tflite": b"\x1c\0\0\0TFL3" + bytes(50), "m.h5": b"\x89HDF\r\n\x1a\n" + bytes(50), "m.mlmodel": b"\x08\x04\x12\x40abc" + bytes(20), "m.engine": b"ftrt" + bytes(30)}.items():
+            (self.folder / name).write_bytes(contents)
+        (self.folder / "m.mlpackage").mkdir()
+        for name, words in (("script.pt", "torch.onnx.export(torch.jit.load('script.pt').eval()"), ("m.pt2", "torch.onnx.export(torch.export.load('m.pt2'), f='model.onnx', dynamo=True)"),
+                            ("m.keras", "keras.models.load_model('m.keras').export('model.onnx', format='onnx')"), ("m.h5", "keras.models.load_model('m.h5')"),
+                            ("m.tflite", "python3 -m tf2onnx.convert --tflite m.tflite --output model.onnx"), ("m.mlmodel", "Core ML"), ("m.mlpackage", "Core ML"), ("m.engine", "TensorRT")):
+            with self.subTest(name):
+                self.assertIn(words, self.gconv("p.png", "-f", name, "-o", "y.png", status=(1, 2)).stderr)
+        (self.folder / "k.engine").write_text("1 2 1\n2 4 2\n1 2 1\n")  # a filter is one, whatever it is called
+        self.gconv("p.png", "-f", "k.engine", "-o", "y.png")
+
     def gconv_refuses_tensors(self, fragment, net, tensors):
         save_tensors(self.folder / "state.safetensors", tensors)
         self.gconv_refuses(fragment, net)

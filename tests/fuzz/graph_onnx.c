@@ -2,7 +2,7 @@
 /* The reader of graphs from ONNX models, their plans and their runs, fed with anything (libFuzzer). Graphs that are taken
  * are planned for small inputs and, if they need little memory, run. */
 #include "base/memory.h"
-#include "graph/graph.h"
+#include "graph/image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,11 +48,24 @@ static void try_graph(const gconv_graph *graph, gconv_device *device) {
   const gconv_graph_options options = {.device = device};
   gconv_tensor inputs[MOST_INPUTS] = {{0}};
   gconv_graph_plan *plan = NULL;
+  size_t steps;
   if (!make_inputs(graph, inputs) || gconv_graph_plan_create(graph, inputs, &options, &plan) != GCONV_OK)
     return;
+  demand(gconv_graph_plan_describe(plan, &steps) != NULL && steps == plan->step_count + graph->input_count);
   if (plan->arena_bytes <= MOST_BYTES)
     run_plan(plan);
   gconv_graph_plan_free(plan);
+}
+
+/* The graph as one of images, with all outputs, and with each of them alone. */
+static void try_images(const gconv_graph *graph, gconv_device *device) {
+  for (size_t i = 0; i <= graph->output_count && i < MOST_INPUTS; i++) {
+    gconv_graph *made = NULL;
+    const char *output = i < graph->output_count ? graph->values[graph->outputs[i]].name : NULL;
+    if (gconv_graph_make_image(graph, output, &made) == GCONV_OK)
+      try_graph(made, device);
+    gconv_graph_free_image(made);
+  }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -64,8 +77,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     demand(gconv_device_open("cpu", 1, &device) == GCONV_OK);
   if (size > 0)
     memcpy(bytes, data, size);
-  if (read_graph(bytes, size, &graph) == GCONV_OK)
+  if (read_graph(bytes, size, &graph) == GCONV_OK) {
     try_graph(graph, device);
+    try_images(graph, device);
+  }
   gconv_graph_free(graph);
   free(bytes);
   return 0;

@@ -18,12 +18,12 @@ def weights(*shape):
     return RANDOM.normal(size=shape).astype(np.float32) / 6
 
 
-def network(channels, last, constants, size=("n", "c", "h", "w")):
+def network(channels, last, constants, size=("n", "c", "h", "w"), outputs=("y",)):
     """Input x, a convolution and PRelu, then the nodes `last`, from p to y."""
     nodes = [node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1]), node("PRelu", ["a", "slope"], "p"), *last]
     constants = {"w": weights(4, channels, 3, 3), "slope": np.float32(0.2), **constants}
     shape = (size[0], channels, *size[2:])
-    return graph(nodes, {"x": np.zeros((1, channels, 8, 8), np.float32)}, constants=constants, opset=17, shapes={"x": shape})
+    return graph(nodes, {"x": np.zeros((1, channels, 8, 8), np.float32)}, outputs, constants=constants, opset=17, shapes={"x": shape})
 
 
 def shuffled(channels):
@@ -51,6 +51,11 @@ def style():
     return network(3, last, {"f": np.ones(4, np.float32), "v": weights(3, 4, 1, 1)})
 
 
+def two():
+    """An image and a mask."""
+    return network(3, [node("Conv", ["p", "v"], "y"), node("ReduceMean", ["y"], "m", axes=[1]), node("Sigmoid", ["m"], "mask")], {"v": weights(3, 4, 1, 1)}, outputs=("y", "mask"))
+
+
 def classifier():
     last = [node("GlobalAveragePool", ["p"], "g"), node("Flatten", ["g"], "f"), node("Gemm", ["f", "v"], "y", transB=1)]
     return network(3, last, {"v": weights(1000, 4)}, ("n", "c", 24, 24))
@@ -67,7 +72,7 @@ class Page(CommandTest):
         self.assertEqual(set(rows) - set(named), set())
 
     def test_commands(self):
-        models = {"espcn": shuffled(1), "fsrcnn": transposed(), "realesrgan": shuffled(3), "dncnn": denoiser(), "unet": unet(1), "classes": unet(5),
+        models = {"espcn": shuffled(1), "fsrcnn": transposed(), "realesrgan": shuffled(3), "dncnn": denoiser(), "unet": unet(1), "classes": unet(5), "two": two(),
                   "style": style(), "style255": style(), "resnet50": classifier(), "mobilenet": classifier()}
         for name, contents in models.items():
             (self.folder / f"{name}.onnx").write_bytes(contents)
@@ -86,6 +91,8 @@ class Page(CommandTest):
         self.assertEqual(np.load(self.folder / "scores.npy").shape, (1, 1000, 1, 1))
         self.assertEqual(np.load(self.folder / "masks.npy").shape, (2, 1, 8, 12))
         self.assertEqual(self.files("clean"), ["1.png", "2.png"])
+        self.assertEqual(self.pixels("photo_mask.png").shape, (13, 19))
+        self.assertIn("MaxPool", (self.folder / "unet.svg").read_text())
 
 
 if __name__ == "__main__":

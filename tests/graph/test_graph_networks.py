@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """ONNX models that are no chain of layers, as gconv -f applies them to pictures and arrays."""
+import re
 import unittest
 
 import numpy as np
@@ -35,6 +36,20 @@ def shrinking(joins):
              node("Conv", ["b", "w"], "c", pads=[1, 1, 1, 1], strides=[2, 2]), node("Resize", ["c", "", "up"], "d", mode="nearest")]
     nodes.append(node("Add", ["x", "d"], "y") if joins else node("Neg", ["d"], "y"))
     return graph(nodes, {"x": np.zeros((1, 3, 4, 4), np.float32)}, constants={"w": down, "up": up}, shapes={"x": ANY})
+
+
+def two_outputs():
+    """What a convolution leaves of the image, and the mean of what it takes off, as a mask."""
+    nodes = [node("Conv", ["x", "w", "b"], "noise", "c1", pads=[1, 1, 1, 1]), node("Sub", ["x", "noise"], "clean", "d"),
+             node("ReduceMean", ["noise"], "mean", "m", axes=[1]), node("Sigmoid", ["mean"], "mask", "s")]
+    return graph(nodes, {"x": np.zeros((1, 3, 4, 4), np.float32)}, ("clean", "mask"), {"w": W, "b": B}, opset=17, shapes={"x": ANY})
+
+
+def channels_last(kind, *before):
+    """A convolution of images with channels last. before: nodes from x to a, before the channels are moved."""
+    nodes = [*before, node("Transpose", ["a" if before else "x"], "t", perm=[0, 3, 1, 2]), node("Conv", ["t", "w", "b"], "c", pads=[1, 1, 1, 1]),
+             node("Transpose", ["c"], "u", perm=[0, 2, 3, 1]), node("Neg", ["u"], "y")]
+    return graph(nodes, {"x": np.zeros((1, 4, 4, 3), kind)}, constants={"w": W, "b": B, "white": np.float32(255)}, shapes={"x": ("n", "h", "w", 3)})
 
 
 class Networks(CommandTest):
@@ -98,13 +113,81 @@ class Networks(CommandTest):
         self.gconv("p.png", "-f", "m.onnx", "-o", "{stem}_{index}_{filter}.png", "--combine", "none", "--quiet")
         self.assertEqual(len([name for name in self.files() if name.endswith(".png")]), 4)
 
+    def test_several_outputs(self):
+        """Each is a result, named by the model; into one file goes the first."""
+        self.photo("p.png")
+        x = self.pixels("p.png").astype(float).transpose(2, 0, 1)[None] / 255
+        noise = conv(x, W, B, pads=(1, 1, 1, 1))
+        mask = 1 / (1 + np.exp(-noise.mean(1, keepdims=True)))
+        self.model(two_outputs())
+        self.gconv("p.png", "-f", "m.onnx", "-o", "out/", "--quiet")
+        self.assertEqual(self.files("out"), ["p_clean.png", "p_mask.png"])
+        self.assert_like("out/p_clean.png", x - noise)
+        np.testing.assert_allclose(self.pixels("out/p_mask.png"), mask[0, 0] * 255, atol=0.501)
+        self.gconv("p.png", "-f", "m.onnx", "-o", "{output}.npy")
+        np.testing.assert_allclose(np.load(self.folder / "clean.npy"), x - noise, atol=1e-5)
+        np.testing.assert_allclose(np.load(self.folder / "mask.npy"), mask, atol=1e-5)
+        told = self.gconv("p.png", "-f", "m.onnx", "-o", "one.npy").stderr
+        self.assertIn("has 2 outputs, clean, mask: the first is the result", told)
+        np.testing.assert_array_equal(np.load(self.folder / "one.npy"), np.load(self.folder / "clean.npy"))
+        self.gconv("p.png", "-f", "m.onnx", "-o", "two.npy", "--output-name", "mask")
+        np.testing.assert_array_equal(np.load(self.folder / "two.npy"), np.load(self.folder / "mask.npy"))
+        for words, option in (("has no output 'q', but 'clean', 'mask'", ["--output-name", "q"]), ("choose one with --output-name", ["--combine", "argmax"])):
+            self.assertIn(words, self.gconv("p.png", "-f", "m.onnx", "-o", "bad/", *option, status=(1, 2)).stderr)
+
+    def test_several_outputs_of_padded_images(self):
+        """Sides that must be multiples: each output is cut."""
+        x = RANDOM.normal(size=(2, 3, 10, 9)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        np.save(self.folder / "padded.npy", np.pad(x, ((0, 0), (0, 0), (0, 2), (0, 3)), "reflect"))
+        up = np.array([1, 1, 4, 4], np.float32)
+        nodes = [node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1], strides=[2, 2]), node("Conv", ["a", "w"], "c", pads=[1, 1, 1, 1], strides=[2, 2]),
+                 node("Resize", ["c", "", "up"], "d", mode="nearest"), node("Add", ["x", "d"], "y"), node("ReduceMean", ["x"], "z", axes=[2, 3])]
+        self.model(graph(nodes, {"x": x}, ("y", "d", "z"), {"w": W, "up": up}, opset=17, shapes={"x": ANY}))
+        for name in ("x", "padded"):
+            self.gconv("-i", f"{name}.npy", "-f", "m.onnx", "-o", f"{name}_{{output}}.npy")
+        for output in ("y", "d"):
+            made, whole = np.load(self.folder / f"x_{output}.npy"), np.load(self.folder / f"padded_{output}.npy")
+            np.testing.assert_array_equal(made, whole[..., :10, :9])
+        np.testing.assert_allclose(np.load(self.folder / "x_z.npy"), np.load(self.folder / "padded_z.npy"))
+
+    def test_levels_and_channels_last(self):
+        self.photo("p.png")
+        pixels = self.pixels("p.png")
+        wanted = -conv(pixels.astype(float).transpose(2, 0, 1)[None] / 255, W, B, pads=(1, 1, 1, 1))
+        levels = [node("Cast", ["x"], "f", to=1), node("Div", ["f", "white"], "a")]
+        for name, contents in (("bytes", channels_last(np.uint8, *levels)), ("direct", channels_last(np.float32)),
+                               ("scaled", channels_last(np.float32, node("Mul", ["x", "white"], "f"), node("Div", ["f", "white"], "a")))):
+            with self.subTest(name):
+                self.model(contents, f"{name}.onnx")
+                self.gconv("p.png", "-f", f"{name}.onnx", "-o", f"{name}.npy")
+                np.testing.assert_allclose(np.load(self.folder / f"{name}.npy"), wanted, atol=1e-5)
+
     def test_told(self):
         self.photo("p.png")
         self.model(denoiser())
         explained = self.gconv("p.png", "-f", "m.onnx", "-o", "y.png", "--explain")
         told = explained.stdout + explained.stderr
         self.assertRegex(told, r"graph: 2 nodes run(.*\n)+memory: .* MB(.*\n)+ *Conv 'c1': 1 x 3 x 13 x 17, .* algorithm")
-        self.assertRegex(self.gconv("info", "m.onnx").stdout, r"(?s)a graph of nodes; for an image of 256 x 256.*Sub 'd': 1 x 3 x 256 x 256")
+        self.assertRegex(self.gconv("info", "m.onnx").stdout, r"(?s)a graph of nodes; for an image of 256 x 256.*o-\+ Sub 'd' +1 x 3 x 256 x 256")
+
+    def test_drawn(self):
+        """As text and as SVG: a rail goes past the nodes between, and what is fused stands with its node."""
+        nodes = [node("Conv", ["x", "w"], "a", "first"), node("Relu", ["a"], "b", "positive"), node("Conv", ["b", "w"], "c", "second"),
+                 node("Concat", ["c", "x"], "y", "joined", axis=1)]
+        self.model(graph(nodes, {"x": W}, constants={"w": W[:, :, 1:2, 1:2]}, shapes={"x": (1, 3, 8, "w")}))
+        told = self.gconv("info", "m.onnx").stdout
+        for line in ("1  o   input 'x' +1 x 3 x 8 x 256", r"2  \+-o Conv 'first' \+ Relu 'positive' .* 9\n", r"3  \| o Conv 'second'", r"4  o-\+ Concat 'joined' +1 x 6 x 8 x 256 +output 'y'"):
+            self.assertRegex(told, line)
+        self.gconv("info", "m.onnx", "-o", "g.svg")
+        drawn = (self.folder / "g.svg").read_text()
+        for part in ("Conv &#39;first&#39; + Relu &#39;positive&#39;", "1 x 6 x 8 x 256", "output &#39;y&#39;"):
+            self.assertIn(part, drawn)
+        rails = re.findall(r"<path d='M(\d+) (\d+) V(\d+)'", drawn)
+        self.assertEqual([int(end) - int(begin) for _, begin, end in rails], [90, 30, 30])  # to the fourth row, to the next ones
+        self.assertEqual(len({x for x, _, _ in rails}), 2)
+        for words, *given in (("is drawn as SVG: -o g.png.svg", "m.onnx", "-o", "g.png"), ("name one", "sobel_x", "-o", "g.svg")):
+            self.assertIn(words, self.gconv("info", *given, status=(1, 2)).stderr)
 
     def test_refused(self):
         self.photo("p.png")

@@ -11,8 +11,8 @@ import numpy as np
 from . import _core
 from ._errors import ArgumentError, UnsupportedError
 
-__all__ = ["apply", "check_axes", "empty", "export_from_other_gpu", "finite_rows", "floats", "host", "library_of",
-           "stream", "to_float", "type_name"]
+__all__ = ["apply", "check_axes", "convert", "empty", "export_from_other_gpu", "finite_rows", "floats", "host", "library_of",
+           "like", "store", "stream", "to_float", "type_name"]
 
 _TAKEN = ("uint8", "uint16", "float32")
 _USUAL_AXES = {2: "HW", 3: "HWC", 4: "NCHW"}
@@ -78,6 +78,16 @@ def host(array):
     return np.asarray(array)
 
 
+def like(array, result):
+    """A result, an array of NumPy, as one of the library of `array`, in memory of the host."""
+    library = library_of(array)
+    if library == "torch":
+        return sys.modules["torch"].from_numpy(result)
+    if library == "jax":
+        return sys.modules["jax"].numpy.asarray(result)
+    return sys.modules["cupy"].asarray(result) if library == "cupy" else result
+
+
 def floats(array, what):
     """The numbers of any array as one of NumPy, of float32 and by rows: without a copy, where they are so. Raises
     ArgumentError for what are no real numbers."""
@@ -136,7 +146,7 @@ def type_name(image):
     return str(image.dtype).removeprefix("torch.")
 
 
-def _convert(image, name):
+def convert(image, name):
     """Returns the array converted to the type called `name`."""
     if library_of(image) == "torch":
         torch = sys.modules["torch"]
@@ -150,9 +160,9 @@ def _to_taken(image):
     if name in _TAKEN:
         return image, None
     if name == "bool":
-        return _convert(image, "float32"), None
+        return convert(image, "float32"), None
     if name in ("float16", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint32", "uint64"):
-        return _convert(image, "float32"), name
+        return convert(image, "float32"), name
     raise ArgumentError(f"the image has numbers of the type {name}: uint8, uint16 and float32 are taken as they are, other "
                         f"integers, bool, float16 and float64 are converted to float32; convert it yourself")
 
@@ -169,9 +179,9 @@ def to_float(image):
 
     def finish(result, out):
         result = _from_float(result, back)
-        return restore(result) if out is None else _store(result, out)
+        return restore(result) if out is None else store(result, out)
 
-    return _convert(image, "float32"), finish
+    return convert(image, "float32"), finish
 
 
 def _from_float(result, name):
@@ -179,7 +189,7 @@ def _from_float(result, name):
     if type_name(result) != "float32" or name is None:
         return result
     if name.startswith("float") or name == "bfloat16":
-        return _convert(result, name)
+        return convert(result, name)
     xp = sys.modules[library_of(result)]
     lowest, highest = np.iinfo(name).min, np.iinfo(name).max
     if np.iinfo(name).bits >= 32:  # the largest float32 that is not above the limit
@@ -226,7 +236,7 @@ def check_axes(shape, axes):
     return axes
 
 
-def _store(result, out):
+def store(result, out):
     """Copies a result to the array of the caller."""
     library = library_of(out)
     if library not in ("numpy", "torch", "cupy"):
@@ -266,7 +276,7 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
             raise ArgumentError(f"there are {len(results)} results: out must be a tuple of as many arrays")
         if len({id(target) for target in outs}) != len(outs):
             raise ArgumentError("an array stands twice in out: each result needs memory of its own")
-        results = [_store(one, target) for one, target in zip(results, outs)]
+        results = [store(one, target) for one, target in zip(results, outs)]
     else:
         results = [restore(one) for one in results]
     return tuple(results) if several else results[0]

@@ -57,7 +57,7 @@ def _digest(filters, model, options, given):
     for one in filters:
         state.update(repr(one._key).encode())
     if model is not None:
-        state.update(file_bytes(model.save, "model"))
+        state.update(model._model.digest.to_bytes(8, "little") if getattr(model, "_graph", False) else file_bytes(model.save, "model"))
     state.update(repr(sorted(options.items())).encode())
     state.update(repr([given.get(key) for key in ("format", "quality", "png_level", "lossless", "strip", "compression", "present")]).encode())
     return int.from_bytes(state.digest(), "little")
@@ -87,7 +87,8 @@ def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursi
         "tensor", a channel for each class.
     progress: a function that gets a Report for each input, in their order. If it raises, the run stops.
     errors: "raise": raise JobError at the end if any result failed; "report": return all the same.
-    All other options are those of filter(): border=, stride=, combine= ...
+    output_name: of a Network with several outputs: the one that is wanted; else each is a result, and its name is what
+        {filter} stands for. All other options are those of filter(): border=, stride=, combine= ...
 
     Returns a Summary. Ctrl-C stops the run after the files that are being processed.
     """
@@ -106,7 +107,7 @@ def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursi
         if value is not None:
             given[name] = str(value)
     if model:
-        unknown = options.keys() - {"gray"}
+        unknown = options.keys() - ({"gray", "output_name"} if isinstance(model, Network) else {"gray"})
         if unknown:
             raise ArgumentError(f"{sorted(unknown)[0]}= is for filters: a network has its own")
         given["present"] = present or ("classes" if model.features or isinstance(model, SVM) else "tensor")
@@ -126,7 +127,10 @@ def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursi
             details = {key: value for key, value in told.items() if key not in names}
             progress(Report(*(told[name] for name in names), details))
 
-    names = filters or (Filter([[1]], name="network"),)  # what {filter} stands for
+    several = isinstance(model, Network) and model._graph and len(model.outputs) > 1 and "output_name" not in options
+    labels = [one.name for one in model.outputs] if several else ["network"]
+    names = filters or [Filter([[1]], name=label) for label in labels]  # what {filter} stands for
+    given["each"] = several
     found = _core.run_job(paths, [one._as_tuple() for one in names], model and model._model, options,
                           os.fsencode(output) + _slash(output), given, report)
     names = ("written", "passed", "failed", "device", "wall_ms")

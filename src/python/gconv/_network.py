@@ -6,18 +6,19 @@ import json
 import os
 import struct
 import tempfile
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core
 from ._arguments import choose, whole
-from ._arrays import apply, check_axes, finite_rows, floats, host, to_float, type_name
-from ._errors import ArgumentError
+from ._arrays import apply, check_axes, convert, finite_rows, floats, host, like, store, to_float, type_name
+from ._errors import ArgumentError, FileError
 from ._layers import MATHS
 from ._types import Array, NDArray, Path
 
-__all__ = ["Network"]
+__all__ = ["Network", "Tensor"]
 
 
 def file_bytes(save, name):
@@ -80,6 +81,25 @@ def names_of(rows):
     return columns if columns and all(isinstance(name, str) and _is_word(name) for name in columns) else None
 
 
+def _shape_text(shape):
+    return "of any shape" if shape is None else " x ".join("?" if size is None else str(size) for size in shape) or "a number"
+
+
+def _as_type(array, tensor):
+    """The array with numbers of the type that the model takes."""
+    have, want = str(array.dtype), tensor.type
+    if have == want:
+        return array
+    if want in ("float32", "float64") and array.dtype.kind in "bif":
+        return array.astype(want)
+    if array.dtype.kind in "biu" and "float" not in want:
+        made = array.astype(want)
+        if (made == array).all() and (made < 0).sum() == (array < 0).sum():
+            return made
+    advice = ": convert it, x.astype(numpy.float32), and scale it as the model wants it" if array.dtype.kind == "u" else ""
+    raise ArgumentError(f"the input {tensor.name!r} takes {want}, and this array has {have}{advice}")
+
+
 def _is_word(name):
     try:
         float(name)
@@ -110,25 +130,62 @@ def model_rows(rows, info, missing=None):
     return rows if origins is None else rows - origins
 
 
-class Network(Model):
-    """A chain of layers with their weights. Network.load() reads one, gconv.train() makes one.
+class Tensor(NamedTuple):
+    """An input or output of a network."""
 
-        net = gconv.Network.load("denoise.safetensors")
+    name: str
+    type: str  #: "float32", "uint8", "int64" ...
+    shape: tuple[int | None, ...] | None  #: None in it: any size; None: the model does not say the shape
+
+
+_BYTES = {name: np.dtype(name).itemsize for name in ("float32", "float64", "bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))}
+
+
+def _graph_of_bytes(contents, digest):
+    network = from_bytes(Network.load, "network.onnx", contents)
+    if network._model.digest != digest:
+        raise ArgumentError("the file of the model has changed since it was read, or has its weights in further files: send "
+                            "its path, and load it where it is needed")
+    network._source = contents
+    return network
+
+
+class Network(Model):
+    """A network: a chain of layers with their weights, or a model of ONNX. gconv.train() makes a chain.
+
+        net = gconv.Network("denoise.onnx")                 # ONNX, or a file of gconv
         y = net(x)                                          # N x C x H x W -> N x K x P x Q, float32
+        sharp, mask = net(x)                                # of a model with two outputs
+        y = net({"image": x, "sigma": s})                   # of a model with two inputs
     """
 
     _file = "network.safetensors"
+    _source = None  # of a model that is a graph: its path, or its bytes
 
-    def __init__(self, text: str, channels: int, height: int = 0, width: int = 0, *, outputs: int = 0,
-                 seed: int = 0) -> None:
-        """Layers with random weights, from a text such as "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md),
-        for inputs of channels x height x width (0: of any size)."""
-        self._hold(_core.network_make(str(text), whole("channels", channels), whole("height", height), whole("width", width),
+    def __init__(self, source: Path, channels: int | None = None, height: int = 0, width: int = 0, *,
+                 layers: str | None = None, outputs: int = 0, seed: int = 0) -> None:
+        """Reads a file, as load() does. With `channels`: layers with random weights, from a text such as
+        "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md), for inputs of channels x height x width (0: of any
+        size)."""
+        if channels is None:
+            self._read(source, layers)
+            return
+        self._hold(_core.network_make(str(source), whole("channels", channels), whole("height", height), whole("width", width),
                                       whole("outputs", outputs), whole("seed", seed, 0, 2 ** 64 - 1)))
+
+    def _read(self, path, layers):
+        try:
+            self._hold(_core.network_load(os.fspath(path), layers))
+        except FileError as error:
+            if not os.path.exists(path) and " " in os.fsdecode(path):
+                raise FileError(f"{error}; to make layers of a text, give the channels of their input, too") from None
+            raise
+        self._source = os.path.abspath(os.fsdecode(path))
 
     def _hold(self, network):
         self._model, self._operations = network, {}
         self._info = network.info()
+        self._graph, self._tensors = self._info["graph"], (self._info["inputs"], self._info["outputs"])
         self._info["inputs"] = self._info["channels"]
 
     @classmethod
@@ -139,11 +196,13 @@ class Network(Model):
 
     @classmethod
     def load(cls, path: Path, *, layers: str | None = None) -> Network:
-        """Reads a network of gconv, an ONNX model that is a chain of layers, or, with `layers`, the weights of a PyTorch
-        nn.Sequential in safetensors: "relu, /2 relu, mean, softmax" says what follows each layer.
+        """Reads a network of gconv, an ONNX model, or, with `layers`, the weights of a PyTorch nn.Sequential in safetensors:
+        "relu, /2 relu, mean, softmax" says what follows each layer.
 
         Raises FileError, FormatError, or UnsupportedError, which names the node or tensor that fits no network."""
-        return cls._of(_core.network_load(os.fspath(path), layers))
+        made = cls.__new__(cls)
+        made._read(path, layers)
+        return made
 
     @classmethod
     def of(cls, weights: Any, layers: str = "none") -> Network:
@@ -175,7 +234,39 @@ class Network(Model):
         return from_bytes(lambda path: cls.load(path, layers=str(layers)), "weights.safetensors", contents)
 
     def __repr__(self):
+        if self._graph:
+            ends = (", ".join(f"{one.name} {one.type} {_shape_text(one.shape)}" for one in side) for side in (self.inputs, self.outputs))
+            return f"<gconv.Network: {' -> '.join(ends)}>"
         return f"<gconv.Network: {len(self.layers)} layers, {self.channels} channels>"
+
+    def __reduce__(self):
+        if not self._graph:
+            return super().__reduce__()
+        contents = self._source
+        if isinstance(contents, str):
+            with open(contents, "rb") as file:
+                contents = file.read()
+            _graph_of_bytes(contents, self._model.digest)
+        return _graph_of_bytes, (contents, self._model.digest)
+
+    def __copy__(self):
+        return self  # nothing changes a network
+
+    def __deepcopy__(self, memo):
+        return self
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What it takes: (name, type, shape) of each."""
+        shape = (None, self.channels, self.size[0] or None, self.size[1] or None)
+        return tuple(Tensor(*one) for one in self._tensors[0]) or (Tensor("input", "float32", shape),)
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """What it makes: (name, type, shape) of each."""
+        made = [layer["shape"][0] for layer in self.layers if "shape" in layer]
+        return tuple(Tensor(*one) for one in self._tensors[1]) or \
+            (Tensor("output", "float32", (None, made[-1] if made else self.channels, None, None)),)
 
     @property
     def channels(self) -> int:
@@ -201,10 +292,10 @@ class Network(Model):
         """(weights, biases) of layer number `layer`, as copies: K x C x R x S, and K numbers or None."""
         return self._model.weights(whole("layer", layer))
 
-    def _operation(self, present, math, algorithm):
-        key = (present, math, algorithm)
+    def _operation(self, present, math, algorithm, output=""):
+        key = (present, math, algorithm, output)
         if key not in self._operations:
-            options = {"math": choose("math", math, MATHS), "algorithm": str(algorithm)}
+            options = {"math": choose("math", math, MATHS), "algorithm": str(algorithm), "output_name": output}
             self._operations[key] = _core.model_operation(self._model, present, options)
         return self._operations[key]
 
@@ -224,15 +315,126 @@ class Network(Model):
                                 f"and the network takes {self.channels}: if channels are its last axis, say "
                                 f"axes=\"{layouts[1]}\"")
 
+    # ---- Models of ONNX ----
+
+    def _chosen(self, output):
+        """The names of the outputs that are wanted."""
+        names = [one.name for one in self.outputs]
+        wanted = names if output is None else [output] if isinstance(output, str) else list(output)
+        for name in wanted:
+            if name not in names:
+                raise ArgumentError(f"output={name!r}: the outputs of this network are {', '.join(map(repr, names))}")
+        return wanted
+
+    def _takes_images(self, axes):
+        """Whether arrays go through the network as images: one by one, in tiles where they are large."""
+        one = self.inputs[0]
+        return axes is not None or (len(self.inputs) == 1 and one.type == "float32" and not self._info["channels_last"] and
+                                    (one.shape is None or (len(one.shape) == 4 and one.shape[0] in (None, 1))))
+
+    def _run_images(self, x, wanted, several, axes, device, math, algorithm, out):
+        """The wanted outputs for images, with the axes and types that the model gives them."""
+        given = len(x.shape)
+        if axes is None and 2 <= given <= 4:
+            self._check_layout(x.shape)
+            x = x if given == 4 else x[(None,) * (4 - given)]
+        one = len(wanted) == 1 and not several
+        operation = self._operation("tensor", math, algorithm, wanted[0] if one and len(self.outputs) > 1 else "")
+        plain = axes is not None or (given == 4 and all(self._stays(name) for name in wanted))
+        direct = out if plain and one else None
+        made = apply(operation, x, axes, device, direct, typed=True)
+        made = dict(zip([tensor.name for tensor in self.outputs], made)) if isinstance(made, tuple) else {wanted[0]: made}
+        results = [made[name] if axes is not None else self._shaped(made[name], name, given) for name in wanted]
+        return results if direct is not None or out is None else self._stored(results, out, one)
+
+    def _stays(self, name):
+        """Whether an output N x K x P x Q of float32 is what the model makes."""
+        tensor = next(one for one in self.outputs if one.name == name)
+        return tensor.type == "float32" and (tensor.shape is None or len(tensor.shape) == 4)
+
+    def _shaped(self, result, name, given):
+        """An output N x K x P x Q with the axes and the type of the model, and without those that the input lacks."""
+        tensor = next(one for one in self.outputs if one.name == name)
+        n, k, p, q = result.shape
+        axes = 4 if tensor.shape is None else len(tensor.shape)
+        shape = {4: (n, k, p, q), 3: (n, p, q), 2: (n, k), 1: (n * k,), 0: (n,) if n > 1 else ()}[axes]
+        if axes in (2, 3, 4) and given < 4:
+            shape = shape[2:] if axes == 4 and given == 2 and k == 1 else shape[1:]
+        result = result.reshape(shape)
+        return result if tensor.type == "float32" else convert(result, tensor.type)
+
+    def _stored(self, results, out, one):
+        outs = (out,) if one else out
+        if not isinstance(outs, (tuple, list)) or len(outs) != len(results):
+            raise ArgumentError(f"there are {len(results)} results: out must be a tuple of as many arrays")
+        return [store(result, target) for result, target in zip(results, outs)]
+
+    def _run_arrays(self, x, wanted, device, out, several):
+        """The wanted outputs for arrays as the model takes them."""
+        inputs = self.inputs
+        if isinstance(x, Mapping):
+            given = [(next((one for one in inputs if one.name == name), None), name, array) for name, array in x.items()]
+            wrong = [name for one, name, _ in given if one is None]
+            if wrong:
+                raise ArgumentError(f"{wrong[0]!r} is no input of this network: they are {', '.join(repr(one.name) for one in inputs)}")
+        else:
+            arrays = list(x) if len(inputs) > 1 and isinstance(x, (list, tuple)) else [x]
+            if len(arrays) != len(inputs):
+                raise ArgumentError(f"this network takes {len(inputs)} inputs, {', '.join(repr(one.name) for one in inputs)}: give "
+                                    f"a dict, or a list of as many arrays")
+            given = [(one, one.name, array) for one, array in zip(inputs, arrays)]
+        first, taken, alone = given[0][2] if given else None, [], False
+        for tensor, name, array in given:
+            array = _as_type(np.asarray(host(array)), tensor)
+            if tensor.shape is not None and array.ndim + 1 == len(tensor.shape) and tensor.shape[0] in (None, 1):
+                array, alone = array[None], True
+            taken.append((name, np.require(array, requirements=["C", "ALIGNED"]), tensor))
+        results = [result[0] if alone and result.ndim and result.shape[0] == 1 else result for result in self._batch(taken, wanted, device)]
+        results = [like(first, result) for result in results]
+        return results if out is None else self._stored(results, out, len(results) == 1 and not several)
+
+    def _batch(self, taken, wanted, device):
+        """Runs all at once, or, if the model takes one case at a time, one after the other."""
+        run = lambda rows: [np.frombuffer(memory, type).reshape(shape) if memory.size else np.empty(shape, type)  # noqa: E731
+                            for memory, type, shape in self._model.run(rows, wanted, _BYTES, device or "cpu")]
+        rows = [(name, array, str(array.dtype)) for name, array, _ in taken]
+        tensor = taken[0][2] if len(taken) == 1 else None
+        if tensor is None or not tensor.shape or tensor.shape[0] != 1 or taken[0][1].ndim != len(tensor.shape) or len(taken[0][1]) < 2:
+            return run(rows)
+        parts = [run([(rows[0][0], case[None], rows[0][2])]) for case in taken[0][1]]
+        return [np.concatenate([part[i] if part[i].ndim else part[i][None] for part in parts]) for i in range(len(wanted))]
+
+    def _call_graph(self, x, axes, device, math, algorithm, output, out):
+        wanted, several = self._chosen(output), output is not None and not isinstance(output, str)
+        if isinstance(x, Mapping) and list(x) == [self.inputs[0].name] and len(self.inputs) == 1:
+            x = x[self.inputs[0].name]
+        if not isinstance(x, Mapping) and not hasattr(x, "dtype") and not (len(self.inputs) > 1 and isinstance(x, (list, tuple))):
+            x = floats(x, "the input") if self.inputs[0].type == "float32" else np.asarray(x)
+        if not isinstance(x, (Mapping, list, tuple)) and len(x.shape) in (2, 3, 4) and self._takes_images(axes):
+            results = self._run_images(x, wanted, several, axes, device, math, algorithm, out)
+        elif axes is not None:
+            raise ArgumentError("axes= is for a network that takes one image")
+        else:
+            results = self._run_arrays(x, wanted, device, out, several)
+        return results[0] if len(results) == 1 and not several else tuple(results)
+
     def __call__(self, x: Array, *, axes: str | None = None, device: str | None = None, math: str = "fp32",
-                 algorithm: str = "auto", out: Any = None) -> Array:
+                 algorithm: str = "auto", output: str | Sequence[str] | None = None, out: Any = None) -> Array:
         """What the network makes of an array.
 
         x: float32, or uint8 and uint16, which are divided by white, 255 and 65535; any other numbers are converted to
             float32. axes: by default N x C x H x W, C x H x W or H x W; of networks that take features of pixels, images
             H x W x C; of networks that take rows of tables, rows x columns, whose numbers are taken as they are.
         Returns float32, N x K x P x Q, or without N as `x` has none; rows x K of rows. device, out: as of gconv.filter().
+
+        Of an ONNX model, results have the axes and types of its outputs, and several outputs are a tuple in the order of
+        Network.outputs; output: the name of the one that is wanted, or several names. x may also be a dict by the names of
+        Network.inputs, or a list, of arrays of any shape: they go into the model as they are, on the CPU, where their types
+        are the model's or become so without loss. So do arrays for a model whose only input is not N x C x H x W of float32.
         """
+        if self._graph or (self._tensors[0] and self._takes_images(axes)):
+            return self._call_graph(x, axes, device, math, algorithm, output, out)
+        self._chosen(output)
         if axes is None and out is None and self.size == (1, 1) and np.ndim(x) == 2:
             x = model_rows(x, self._info)
             x, _ = to_float(x if hasattr(x, "dtype") else floats(x, "rows x columns"))

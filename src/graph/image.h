@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Graphs as networks of images: one input, N x C x H x W of float32, in which 0 is black and 1 is white. A model whose input
+ * is N x H x W x C, as those of TensorFlow, or of levels of uint8 or uint16, gets nodes before it that convert images.
+ */
+#pragma once
+
+#include "graph/graph.h"
+
+GCONV_C_BEGIN
+
+/* Finds the sizes of the images that the graph takes, 0: any; and whether channels are the last axis. Fails with the reason
+ * if the graph takes no image. */
+gconv_status gconv_graph_image_size(const gconv_graph *graph, int32_t *channels, int32_t *height, int32_t *width,
+                                    bool *channels_last);
+
+/* Makes a graph that takes such images, of the output called `output`; NULL: of all outputs. It shares names, settings and
+ * constants with `graph`, which must outlive it. Free it with gconv_graph_free_image(). */
+gconv_status gconv_graph_make_image(const gconv_graph *graph, const char *output, gconv_graph **made);
+/* NULL is allowed. */
+void gconv_graph_free_image(gconv_graph *made);
+
+GCONV_C_END
