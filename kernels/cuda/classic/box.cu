@@ -1,219 +1,304 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * box: means and sums over a rectangle of any size, whose taps are all the same.
+ * box: means and sums of u8 and u16 over a rectangle of any size, whose taps are all the same, by running sums of integers.
  *
- * Pass 1, columns: output rows are taken in blocks of R rows, the height of the filter. The rows under row i of a block are
- * the last R - i rows of the block, and the first i rows of the next block. A thread has a column of a block: it sums up the
- * block from its last row upwards, then adds rows of the next block from its first row downwards. So a sample takes two
- * additions, whatever R is, and no subtraction:
+ * A block has a tile of samples of a row, and goes down a strip of output rows. A thread has VALUES samples that lie side by
+ * side, and the sum of the R rows under the filter for each of them, in registers:
  *
- *     block        . . a b c      c, b + c, a + b + c     going up
- *     next block   d e . . .      d, d + e                going down, added to these
+ *     columns[x] += row below[x] - row above[x]                       down: two samples loaded, whatever R is
+ *     prefix[x] = columns[x] + prefix[x - 1]                          along: a thread, its warp, the warps of the block
+ *     sum[x] = prefix[x + S - 1] - prefix[x - 1]                      from shared memory, whatever S is
  *
- * Pass 2, rows: a block of threads has a segment of a row in shared memory. The number of neighbours in a sum doubles in
- * each step, and grows by one where it has to: w[x] + w[x + k], + v[x + 2 k]. So S neighbours take log2 S steps.
+ * Integers of 32 bits may wrap around on the way: differences are right where the result fits into 32 bits. The sum becomes
+ * a float32 and is multiplied by the tap, so the bits are those of the CPU's box. Floats would drift, and a NaN would never
+ * leave a sum: fft and separable take them.
  *
- * Sums of u8 and u16 that fit into 32 bits are integers, and have the bits of the CPU's box. Others are multiplied by the
- * tap and rounded to float32: float64 sums up columns. A sample shows in no other sums than those of boxes that it lies
- * under.
- *
- * Between the passes are the sums of columns, in global memory. The border continues them as it would continue the image.
- * Memory is the bound: some 30 bytes a sample. It is the fastest for large boxes.
+ * A strip begins with R rows that are added up, so it must not be short; a tile has (S - 1) samples more than it has
+ * outputs. There is no memory between the directions, and the image is read twice, the second time from the L2 cache.
  */
-#include "separable.cuh"
+#include "classic.cuh"
 
 namespace {
 
 enum {
-  ROOM = 4096,   /* samples of a segment with those under the taps behind it, in shared memory */
-  SEGMENT = 2040 /* output samples of a segment, at most: whole pixels */
+  THREADS = 256,
+  WARPS = THREADS / LANES,
+  VALUES = 12, /* samples of a thread: whole pixels of 1 to 4 channels, and whole words */
+  TILE = THREADS * VALUES,
+  WORD = 4,         /* tiles begin at a multiple of so many samples */
+  MOST_HALO = 2048, /* samples of a tile that are no outputs, except for a few */
+  BEGIN_ROWS = 4    /* rows of the beginning of a strip that are loaded at a time */
 };
 
-/* Returns whether the sums fit into integers of 32 bits. */
-bool is_whole(const gconv_problem *problem) {
-  return problem->in_type != GCONV_F32 && is_level(problem) &&
-         (double)gconv_white(problem->in_type) * problem->rows * problem->columns < 0x1p32;
-}
+struct parameters : arguments {
+  const float *weights;
+  int64_t samples; /* of an output row */
+  int outputs;     /* of a tile */
+  int lead;        /* samples of a tile before the first one under the taps: a pixel or more */
+  int strip;       /* output rows */
+  bool direct;     /* sums become samples by scale and offset, side by side */
+};
 
-/* What is summed up in a column, and what is stored. */
-DEVICE uint32_t begin_sum(uint32_t) {
-  return 0;
-}
-DEVICE double begin_sum(float) {
-  return 0;
-}
-DEVICE uint32_t stored(uint32_t sum, float) {
-  return sum;
-}
-DEVICE float stored(double sum, float tap) {
-  return (float)(sum * (double)tap);
-}
-DEVICE float response_of(uint32_t sum, float tap) {
-  return (float)sum * tap;
-}
-DEVICE float response_of(float sum, float) {
-  return sum;
-}
-
-/* Calls take(n, load(n)) for n < count. Eight loads are under way at a time. */
-template <class Load, class Take> DEVICE void each_sample(int64_t count, Load load, Take take) {
-  for (int64_t n = 0; n < count; n += 8) {
-    float levels[8];
-    UNROLLED_FOR (int j = 0; j < 8; j++)
-      if (n + j < count)
-        levels[j] = load(n + j);
-    UNROLLED_FOR (int j = 0; j < 8; j++)
-      if (n + j < count)
-        take(n + j, levels[j]);
+/* VALUES samples of a row, as they lie in memory. */
+template <class In> struct raw {
+  enum { PER_WORD = WORD / sizeof(In), WORDS = VALUES / PER_WORD, BITS = 8 * sizeof(In) };
+  uint32_t words[WORDS];
+  DEVICE uint32_t operator[](int k) const {
+    return words[k / PER_WORD] >> k % PER_WORD * BITS & (uint32_t)(In)-1;
   }
+  DEVICE void put(int k, uint32_t level) {
+    words[k / PER_WORD] = (k % PER_WORD == 0 ? 0 : words[k / PER_WORD]) | level << k % PER_WORD * BITS;
+  }
+};
+
+/* Where a thread's samples are: from sample `first` of a row on, if all are inside the image; else at places[], or, if that
+ * is GCONV_OUTSIDE, the border's constant. If none of them lies under a tap, they are not loaded. */
+struct source {
+  const uint8_t *plane;
+  int64_t first;
+  bool inside, needed;
+  const int *places;
+};
+
+template <class In> DEVICE raw<In> load(const parameters &a, const source &from, int y) {
+  raw<In> samples = {};
+  const uint32_t constant = (uint32_t)a.problem.border_level;
+  y = index_of(a.problem.border, y, a.problem.height);
+  const In *row = (const In *)(from.plane + (int64_t)(y == GCONV_OUTSIDE ? 0 : y) * a.in_row);
+  if (!from.needed)
+    return samples;
+  if (y == GCONV_OUTSIDE) {
+    UNROLLED_FOR (int k = 0; k < VALUES; k++)
+      samples.put(k, constant);
+  } else if (!from.inside) {
+    uint32_t levels[VALUES]; /* without branches, so that all loads are under way at a time */
+    UNROLLED_FOR (int k = 0; k < VALUES; k++)
+      levels[k] = row[max(from.places[k], 0)];
+    UNROLLED_FOR (int k = 0; k < VALUES; k++)
+      samples.put(k, from.places[k] == GCONV_OUTSIDE ? constant : levels[k]);
+  } else if ((uintptr_t)(row + from.first) % sizeof(uint32_t) == 0) {
+    UNROLLED_FOR (int k = 0; k < raw<In>::WORDS; k++)
+      samples.words[k] = ((const uint32_t *)(row + from.first))[k];
+  } else {
+    UNROLLED_FOR (int k = 0; k < VALUES; k++)
+      samples.put(k, row[from.first + k]);
+  }
+  return samples;
 }
 
-/* Pass 1. Sum: uint32_t or float. Grid: x counts samples of a row of sums, y blocks of rows. */
-template <class In, class Sum> __global__ void sum_columns(const __grid_constant__ parameters a) {
-  const gconv_problem &problem = a.problem;
-  const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, x = i / problem.channels, R = problem.rows;
-  const int c = (int)(i - x * problem.channels);
-  const float tap = a.weights[0];
-  if (i >= a.middle_samples)
-    return;
-  for (int64_t block = a.band / R + blockIdx.y; block * R < a.band + a.band_rows; block += gridDim.y) {
-    const int64_t top = block * R, from = max(a.band - top, (int64_t)0), to = min(a.band + a.band_rows - top, R);
-    Sum *out = (Sum *)a.middle + (top - a.band) * a.middle_samples + i; /* the sums of row `top` */
-    const int64_t above = top - problem.pad_top;
-    auto sum = begin_sum(Sum());
-    auto sample = [&](int64_t row) { return sample_at<In>(problem, a.in, a.in_row, above + row, x, c); };
-    each_sample(
-        R - from, [&](int64_t n) { return sample(R - 1 - n); },
-        [&](int64_t n, float level) {
-          sum += (decltype(sum))level;
-          if (R - 1 - n < to)
-            out[(R - 1 - n) * a.middle_samples] = stored(sum, tap);
-        });
-    sum = begin_sum(Sum());
-    each_sample(
-        to - 1, [&](int64_t n) { return sample(R + n); },
-        [&](int64_t n, float level) {
-          sum += (decltype(sum))level;
-          if (n + 1 >= from)
-            out[(n + 1) * a.middle_samples] += stored(sum, tap);
-        });
-  }
+template <class In> DEVICE void add(uint32_t (&sums)[VALUES], const raw<In> &entering) {
+  UNROLLED_FOR (int k = 0; k < VALUES; k++)
+    sums[k] += entering[k];
+}
+template <class In> DEVICE void subtract(uint32_t (&sums)[VALUES], const raw<In> &leaving) {
+  UNROLLED_FOR (int k = 0; k < VALUES; k++)
+    sums[k] -= leaving[k];
 }
 
-/* Fills v with the `count` sums under the taps of a segment: from sample `first` of the row on, counted from the first
- * sample under the first output. */
-template <class Sum>
-DEVICE void load_segment(const gconv_problem &problem, const Sum *row, int64_t first, int count, Sum *v) {
-  const int64_t begin = first - (int64_t)problem.pad_left * problem.channels;
-  if (begin >= 0 && begin + count <= (int64_t)problem.width * problem.channels) {
-    for (int k = (int)threadIdx.x; k < count; k += THREADS)
-      v[k] = row[begin + k];
-    return;
+/* Adds rows y .. end - 1. */
+template <class In>
+DEVICE void begin_strip(const parameters &a, const source &from, int y, int end, uint32_t (&sums)[VALUES]) {
+  for (; y + BEGIN_ROWS <= end; y += BEGIN_ROWS) {
+    raw<In> rows[BEGIN_ROWS];
+    UNROLLED_FOR (int i = 0; i < BEGIN_ROWS; i++)
+      rows[i] = load<In>(a, from, y + i);
+    UNROLLED_FOR (int i = 0; i < BEGIN_ROWS; i++)
+      add(sums, rows[i]);
   }
-  for (int k = (int)threadIdx.x; k < count; k += THREADS) {
-    const int64_t q = (first + k) / problem.channels;
-    const int64_t x = far_index(problem.border, q - problem.pad_left, problem.width);
-    v[k] = row[(x == GCONV_OUTSIDE ? problem.width : x) * problem.channels + (first + k - q * problem.channels)];
-  }
+  for (; y < end; y++)
+    add(sums, load<In>(a, from, y));
 }
 
-/* Pass 2. Grid: x counts segments, y rows. */
-template <class In, class Out, class Sum>
-__global__ void __launch_bounds__(THREADS) sum_rows(const __grid_constant__ parameters a) {
-  __shared__ Sum rows[3][ROOM];
-  const gconv_problem &problem = a.problem;
-  const int C = problem.channels, S = problem.columns, segment = SEGMENT / C * C;
-  const int64_t first = (int64_t)blockIdx.x * segment;
-  const int outputs = (int)min((int64_t)segment, a.samples - first), bits = 31 - __clz(S);
-  for (int64_t j = blockIdx.y; j < a.band_rows; j += gridDim.y) {
-    Sum *v = rows[0], *from = v, *to = rows[1];
-    __syncthreads(); /* the last row is stored */
-    load_segment(problem, (const Sum *)a.middle + j * a.middle_samples, first, outputs + (S - 1) * C, v);
-    int k = 1; /* neighbours in a sum */
-    for (int bit = bits - 1; bit >= 0; bit--) {
-      const int next = S >> bit, count = outputs + (S - next) * C;
-      __syncthreads();
-      for (int i = (int)threadIdx.x; i < count; i += THREADS) {
-        Sum sum = from[i] + from[i + k * C];
-        to[i] = next & 1 ? sum + v[i + 2 * k * C] : sum;
-      }
-      k = next;
-      from = to;
-      to = to == rows[1] ? rows[2] : rows[1];
+/* Writes the sums of all samples of the tile up to each one, by channels. All threads of the block call this. */
+template <int C> DEVICE void sum_along(const uint32_t (&sums)[VALUES], uint32_t (&totals)[WARPS][C], uint32_t *prefix) {
+  const int lane = (int)threadIdx.x % LANES, warp = (int)threadIdx.x / LANES;
+  uint32_t mine[VALUES], before[C];
+  UNROLLED_FOR (int k = 0; k < VALUES; k++)
+    mine[k] = sums[k] + (k < C ? 0 : mine[k < C ? 0 : k - C]);
+  UNROLLED_FOR (int c = 0; c < C; c++) {
+    uint32_t sum = mine[VALUES - C + c];
+    UNROLLED_FOR (int step = 1; step < LANES; step *= 2) {
+      const uint32_t other = __shfl_up_sync(~0u, sum, step);
+      sum += lane >= step ? other : 0;
     }
-    __syncthreads();
-    for (int i = (int)threadIdx.x; i < outputs; i += THREADS) {
-      const int64_t q = (first + i) / C;
-      const place at = {a.band + j, q, (int32_t)(first + i - q * C), a.in};
-      store_sample<In, Out>(a, a.weights, at, a.out + at.p * a.out_row + q * a.out_pixel,
-                            [&](int32_t) { return response_of(from[i], a.weights[0]); });
+    before[c] = sum - mine[VALUES - C + c];
+    if (lane == LANES - 1)
+      totals[warp][c] = sum;
+  }
+  __syncthreads();
+  UNROLLED_FOR (int w = 0; w < WARPS - 1; w++)
+    if (w < warp)
+      UNROLLED_FOR (int c = 0; c < C; c++)
+        before[c] += totals[w][c];
+  UNROLLED_FOR (int k = 0; k < VALUES; k += 4)
+    ((uint4 *)prefix)[((int)threadIdx.x * VALUES + k) / 4] =
+        make_uint4(mine[k] + before[k % C], mine[k + 1] + before[(k + 1) % C], mine[k + 2] + before[(k + 2) % C],
+                   mine[k + 3] + before[(k + 3) % C]);
+  __syncthreads();
+}
+
+/* Stores the outputs of the tile in row p: `count`, from sample `first` of the row on. */
+template <class In, class Out, int C>
+DEVICE void store_outputs(const parameters &a, const plane_rows &plane, int64_t p, int64_t first, int count,
+                          const uint32_t *prefix) {
+  const int far = (a.problem.columns - 1) * C;
+  const gconv_epilogue &epilogue = a.problem.epilogue;
+  uint8_t *row = plane.out + p * a.out_row;
+  for (int i = (int)threadIdx.x; i < count; i += THREADS) {
+    const uint32_t sum = prefix[i + a.lead + far] - prefix[i + a.lead - C];
+    const float value = (float)sum * a.weights[0];
+    if (a.direct) {
+      gconv_store(gconv_scale(value, epilogue.scale, epilogue.scale_low, epilogue.offset), (Out *)row + first + i);
+      continue;
+    }
+    const int64_t q = (first + i) / C;
+    const place at = {p, q, (int32_t)(first + i - q * C), plane.in};
+    store_sample<In, Out>(a, a.weights, at, row + q * a.out_pixel, [&](int32_t) { return value; });
+  }
+}
+
+/* Grid: x counts tiles of a row, y strips, z planes of all images. */
+template <class In, class Out, int C>
+__global__ void __launch_bounds__(THREADS) sum_boxes(const __grid_constant__ parameters a) {
+  __shared__ alignas(16) uint32_t prefix[TILE];
+  __shared__ alignas(16) int places[TILE];
+  __shared__ uint32_t totals[WARPS][C];
+  const gconv_problem &problem = a.problem;
+  const int64_t first = (int64_t)blockIdx.x * a.outputs;
+  const int count = (int)min((int64_t)a.outputs, a.samples - first), halo = a.lead + (problem.columns - 1) * C;
+  const int64_t begin = first - (int64_t)problem.pad_left * C - a.lead;
+  const int at = (int)threadIdx.x * VALUES;
+  source from = {NULL, begin + at, begin + at >= 0 && begin + at + VALUES <= (int64_t)problem.width * C,
+                 at + VALUES > a.lead && at < halo + count, places + at};
+  UNROLLED_FOR (int k = 0; k < VALUES; k++)
+    if (!from.inside)
+      places[at + k] =
+          at + k >= a.lead && at + k < halo + count ? sample_in_row(problem, (int)(begin + at + k)) : GCONV_OUTSIDE;
+  for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
+    const plane_rows plane = plane_of(a, z);
+    from.plane = plane.in;
+    for (int64_t strip = blockIdx.y; strip * a.strip < problem.out_height; strip += gridDim.y) {
+      const int top = (int)(strip * a.strip), end = min(top + a.strip, problem.out_height),
+                below = problem.rows - problem.pad_top;
+      uint32_t sums[VALUES] = {};
+      begin_strip<In>(a, from, top - problem.pad_top, top + below - 1, sums);
+      raw<In> entering = load<In>(a, from, top + below - 1);
+      raw<In> leaving = {};
+      for (int p = top; p < end; p++) {
+        add(sums, entering);
+        subtract(sums, leaving);
+        if (p + 1 < end) { /* long before they are needed */
+          entering = load<In>(a, from, p + below);
+          leaving = load<In>(a, from, p - problem.pad_top);
+        }
+        sum_along<C>(sums, totals, prefix);
+        store_outputs<In, Out, C>(a, plane, p, first, count, prefix);
+      }
     }
   }
 }
 
 /* ---- The host ---- */
 
-middle_shape middle_of(const gconv_problem *problem) {
-  return {((int64_t)problem->width + 1) * problem->channels, 1, 1, 1};
+int lead_of(const gconv_problem *problem) {
+  const int64_t C = problem->channels, before = (problem->pad_left * C + C) % WORD;
+  return (int)(C + (WORD - before) % WORD);
 }
 
-size_t workspace_bytes(const gconv_problem *problem) {
-  return middle_bytes(problem, middle_of(problem));
+/* Returns the output samples of a tile: whole pixels, and whole words. */
+int outputs_of(const gconv_problem *problem) {
+  return (TILE - lead_of(problem) - (problem->columns - 1) * problem->channels) / VALUES * VALUES;
 }
 
-void launch(const parameters &a, pass *columns, pass *rows, cudaStream_t stream) {
-  const int64_t blocks = (a.band + a.band_rows - 1) / a.problem.rows - a.band / a.problem.rows + 1;
-  const int64_t segment = SEGMENT / a.problem.channels * a.problem.channels;
-  columns<<<dim3(blocks_for(a.middle_samples, THREADS, INT32_MAX), blocks_for(blocks, 1, 65535)), THREADS, 0, stream>>>(a);
-  rows<<<dim3(blocks_for(a.samples, segment, INT32_MAX), blocks_for(a.band_rows, 1, 65535)), THREADS, 0, stream>>>(a);
+int64_t tiles_of(const gconv_problem *problem) {
+  return divide_up((int64_t)problem->out_width * problem->channels, outputs_of(problem));
+}
+
+/* Returns the output rows of a strip, where the device runs `at_a_time` blocks at a time. A row of the beginning takes about
+ * a sixth of an output row's time. */
+int64_t strip_of(const gconv_problem *problem, int64_t at_a_time) {
+  const int64_t across = tiles_of(problem) * problem->images * problem->planes, lead = 1 + problem->rows / 6;
+  const int64_t rows = choose_strip(problem->out_height, lead, across, at_a_time),
+                least = lead < problem->out_height ? lead : problem->out_height;
+  return rows < least ? least : rows;
+}
+
+template <class In, class Out, int C> void launch(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  parameters a = {common_arguments(execution), execution->weights, (int64_t)problem->out_width * C, outputs_of(problem),
+                  lead_of(problem)};
+  a.strip = (int)strip_of(problem, blocks_at_a_time<sum_boxes<In, Out, C>>(THREADS, 0));
+  const gconv_epilogue *epilogue = &problem->epilogue;
+  a.direct = !epilogue->absolute && !epilogue->center && !gconv_is_combined(problem) && are_bare(execution, 0, 1) &&
+             is_dense<false>(execution) && !problem->keep_alpha;
+  const dim3 grid(blocks_for(a.samples, a.outputs, INT32_MAX), blocks_for(problem->out_height, a.strip, 65535),
+                  blocks_for((int64_t)problem->images * problem->planes, 1, 65535));
+  sum_boxes<In, Out, C><<<grid, THREADS, 0, (cudaStream_t)execution->stream>>>(a);
+}
+
+template <class In, class Out> void launch_channels(const gconv_execution *execution) {
+  switch (execution->problem->channels) {
+  case 1:
+    return launch<In, Out, 1>(execution);
+  case 2:
+    return launch<In, Out, 2>(execution);
+  case 3:
+    return launch<In, Out, 3>(execution);
+  default:
+    return launch<In, Out, 4>(execution);
+  }
 }
 
 gconv_status execute(const gconv_execution *execution) {
-  const bool whole = is_whole(execution->problem);
-  return launch_by_types(execution->problem, [&](auto in, auto out) {
-    using In = decltype(in);
-    using Out = decltype(out);
-    each_band(execution, middle_of(execution->problem), [&](const parameters &a) {
-      if (whole)
-        launch(a, sum_columns<In, uint32_t>, sum_rows<In, Out, uint32_t>, (cudaStream_t)execution->stream);
-      else
-        launch(a, sum_columns<In, float>, sum_rows<In, Out, float>, (cudaStream_t)execution->stream);
-    });
+  with_type(execution->problem->out_type, [&](auto out) {
+    if (execution->problem->in_type == GCONV_U8)
+      launch_channels<uint8_t, decltype(out)>(execution);
+    else
+      launch_channels<uint16_t, decltype(out)>(execution);
   });
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
 }
 
 const char *supports(const gconv_problem *problem) {
   if (problem->structure.box == 0)
     return "filters whose taps are not all the same";
+  if (problem->in_type == GCONV_F32)
+    return "floats";
   if (problem->stride_x != 1 || problem->stride_y != 1 || problem->dilation_x != 1 || problem->dilation_y != 1)
     return "strides and dilations";
-  if ((int64_t)(problem->columns - 1) * problem->channels > ROOM - SEGMENT)
-    return "boxes of more than 2056 samples of a row";
-  return band_obstacle(problem, middle_of(problem));
+  if (!is_level(problem))
+    return "a border that is no level";
+  if ((double)gconv_white(problem->in_type) * problem->rows * problem->columns >= 0x1p32)
+    return "sums of more than 32 bits";
+  if ((int64_t)(problem->columns - 1) * problem->channels > MOST_HALO)
+    return "boxes of more than 2049 samples of a row";
+  if ((int64_t)problem->width * problem->channels >= 1 << 29 || (int64_t)problem->out_width * problem->channels >= 1 << 29)
+    return "rows of more than 2^29 samples";
+  return NULL;
 }
 
-/* Integers: the conversion of the sum and the product with the tap. Floats: both parts of a column, their sum, and the steps
- * along the row. */
-double error_bound(const gconv_problem *problem) {
-  if (is_whole(problem))
-    return gconv_rounding_bound(2);
-  return gconv_rounding_bound(3 + 2 * floor(log2((double)problem->columns))) + (double)problem->rows * 0x1p-52;
+/* The conversion of the sum, and its product with the tap. */
+double error_bound(const gconv_problem *) {
+  return gconv_rounding_bound(2);
 }
 
-/* Estimates the traffic of both passes, the steps along a row, and a column, whose samples a thread adds one by one. */
+/* Estimates a wave of strips: 0.8 us for a row at their beginning and for an output row, as measured on an H200, whatever
+ * their width; and the instructions of all samples of the tiles. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  const double bytes = 2.0 * (double)gconv_type_bytes(problem->in_type) + 16 + (double)gconv_type_bytes(problem->out_type);
-  const double steps = 450 + 24 * log2((double)problem->columns), column_ms = 1.1e-3 * problem->rows;
-  return 2 * machine->launch_ms + classic_ms(problem, machine, steps) + column_ms +
-         (double)samples_of(problem) * bytes / machine->bytes_per_ms;
+  enum { WAVE = 528 }; /* blocks that an H200 runs at a time */
+  const double tiles = (double)tiles_of(problem) * problem->images * problem->planes;
+  const double strip = (double)strip_of(problem, WAVE), strips = ceil(problem->out_height / strip);
+  const double waves = ceil(tiles * strips / WAVE),
+               samples = tiles * TILE * (problem->out_height + strips * problem->rows / 6);
+  return machine->launch_ms + 8e-4 * waves * (problem->rows + strip) + 60 * samples / machine->fma_per_ms;
 }
 
 } // namespace
 
 extern "C" const gconv_algorithm gconv_algorithm_cuda_box = {
-    .info = {"box", "cuda", "sums of columns, then of rows, for means and sums over a rectangle of any size", false},
+    .info = {"box", "cuda", "running sums, for means and sums of integers over a rectangle", false},
     .supports = supports,
-    .workspace_bytes = workspace_bytes,
     .execute = execute,
     .cost = cost,
     .error_bound = error_bound,

@@ -381,12 +381,21 @@ double down_work(const gconv_problem *problem) {
   return 4 + 3.0 * (walk::CHUNK * walk::row_chunks(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1)) / 4;
 }
 
+/* Returns how many times as long the kernel to the right takes for filters of more than 67 rows or columns than for their
+ * work: their factors leave room for few blocks. An H200 took 3 times as long at 101, 4 to 5 times at 127 and 12 times at
+ * 201; for floats, 6 times at 101. */
+double crowding(const gconv_problem *problem) {
+  const double longest = problem->rows > problem->columns ? problem->rows : problem->columns;
+  return longest <= 67 ? 1 : longest / 34 * fmax(1, longest / 127) * (problem->in_type == GCONV_F32 ? 2 : 1);
+}
+
 /* Filling and emptying the pipeline takes 10 us; to the right with floats, it was 38 us on small images. There, problems of
  * several filters were measured to take 1.6 to 2.4 times the estimate. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const bool walks = walk::takes(problem);
   const double samples = (double)samples_of(problem), launches = problem->filters / launched_filters(problem);
-  const double compute = samples * (walks ? down_work : right_work)(problem) / machine->fma_per_ms;
+  const double work = walks ? down_work(problem) : right_work(problem) * crowding(problem);
+  const double compute = samples * work / machine->fma_per_ms;
   const double moved = (double)(gconv_type_bytes(problem->in_type) + gconv_type_bytes(problem->out_type));
   const double memory = samples * moved / ((walks ? 0.88 : 0.8) * machine->bytes_per_ms);
   const double filling = !walks && problem->in_type == GCONV_F32 ? 0.038 : 0.01;
