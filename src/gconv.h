@@ -689,7 +689,8 @@ typedef enum gconv_activation {
   ROW(shuffle, GCONV_LAYER_SHUFFLE)   /* N * N channels become one of N times as many rows and columns (depth to space) */  \
   ROW(concat, GCONV_LAYER_CONCAT)     /* the channels of an earlier output behind its own; of the same height and width */  \
   ROW(add, GCONV_LAYER_ADD)           /* adds an earlier output of the same shape */                                        \
-  ROW(prelu, GCONV_LAYER_PRELU)       /* v < 0 ? slope * v : v, with a slope for each channel, which is learned */
+  ROW(prelu, GCONV_LAYER_PRELU)       /* v < 0 ? slope * v : v, with a slope for each channel, which is learned */          \
+  ROW(batchnorm, GCONV_LAYER_BATCHNORM) /* (v - mean) / sqrt(variance + 1e-5) * scale + bias, for each channel */
 
 typedef enum gconv_layer_kind { GCONV_EACH_LAYER_KIND(GCONV_LISTED) } gconv_layer_kind;
 
@@ -718,7 +719,8 @@ typedef enum gconv_layer_padding {
  * A layer of a network. Of convolutions, it is a bank and how it is applied, and all but `bank` may be 0: then it is as the
  * bank says, where it has geometry. Of other kinds, these fields are set, and all others are 0: of pools window and stride;
  * of upconv bank, stride, activation and slope; of shuffle window_y and window_x, which are both N; of concat and add
- * `from`; of prelu the bank, C x 1 x 1 x 1 without biases.
+ * `from`; of prelu the bank, C x 1 x 1 x 1 without biases; of batchnorm activation, slope
+ * and the bank, C x 3 x 1 x 1: scale, mean and variance of each channel, with biases.
  *
  * With G groups, the input has G * bank->channels channels, and group g of the K filters sees the g-th part of them. A bank
  * of one channel whose groups nothing sets is applied to each of C channels by itself, and yields C * K, channel c * K + k

@@ -74,11 +74,17 @@ static inline const gconv_layer_shape *gconv_layer_other(const gconv_layer *laye
   return &shapes[layer->from];
 }
 
-/* Shared by kinds: read and write the window, the stride, and `from`, in JSON the number of a layer from 0 on. */
+/* What batch normalisation adds to variances. */
+#define GCONV_LAYER_EPSILON 1e-5F
+
+/* Shared by kinds: read and write the window, the stride, the activation with its slope, and `from`, in JSON the number of a
+ * layer from 0 on. */
 gconv_status gconv_layer_take_window(const gconv_json_part *part, gconv_layer *layer);
 bool gconv_layer_put_window(const gconv_layer *layer, json_t *object);
 gconv_status gconv_layer_check_window(const gconv_layer *layer, const char *where);
 gconv_status gconv_layer_follow_window(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at);
+gconv_status gconv_layer_take_activation(const gconv_json_part *part, gconv_layer *layer);
+bool gconv_layer_put_activation(const gconv_layer *layer, json_t *object);
 gconv_status gconv_layer_take_from(const gconv_json_part *part, gconv_layer *layer);
 bool gconv_layer_put_from(const gconv_layer *layer, json_t *object);
 /* Fails unless two outputs that a layer takes have the same height and width, where both are known. `does`: "concat adds".

@@ -71,26 +71,36 @@ static gconv_status take_border(const gconv_json_part *p, gconv_layer *layer) {
   return GCONV_OK;
 }
 
+gconv_status gconv_layer_take_activation(const gconv_json_part *p, gconv_layer *layer) {
+  int activation = GCONV_ACTIVATION_NONE;
+  double slope = 0;
+  GCONV_TRY(gconv_json_take_word(p, "activation", gconv_activation_words, GCONV_ACTIVATIONS, &activation));
+  GCONV_TRY(gconv_json_take_number(p, "slope", &slope));
+  if (slope != 0 && !gconv_activation_has_slope((gconv_activation)activation))
+    gconv_warn("%s: layer %zu: its 'slope' changes nothing: that is of leaky and sigmoid", p->where, p->layer);
+  layer->activation = (gconv_activation)activation;
+  layer->slope = (float)slope;
+  return GCONV_OK;
+}
+
+bool gconv_layer_put_activation(const gconv_layer *layer, json_t *object) {
+  return gconv_json_put(object, "activation", json_string(gconv_activation_words[layer->activation])) &&
+         (layer->slope == 0 || gconv_json_put(object, "slope", json_real((double)layer->slope)));
+}
+
 static gconv_status take(const gconv_json_part *p, gconv_layer *layer) {
   int32_t *const stride[] = {&layer->stride_y, &layer->stride_x}, *const groups[] = {&layer->groups};
   int32_t *const dilation[] = {&layer->dilation_y, &layer->dilation_x};
   const json_t *flip = json_object_get(p->json, "flip");
-  int activation = GCONV_ACTIVATION_NONE;
-  double slope = 0;
   layer->stride_y = layer->stride_x = layer->dilation_y = layer->dilation_x = 1;
   GCONV_TRY(gconv_json_take_numbers(p, "stride", 1, 2, stride));
   GCONV_TRY(gconv_json_take_numbers(p, "dilation", 1, 2, dilation));
   GCONV_TRY(gconv_json_take_numbers(p, "groups", 1, 1, groups));
   GCONV_TRY(take_padding(p, layer));
   GCONV_TRY(take_border(p, layer));
-  GCONV_TRY(gconv_json_take_word(p, "activation", gconv_activation_words, GCONV_ACTIVATIONS, &activation));
-  GCONV_TRY(gconv_json_take_number(p, "slope", &slope));
-  if (slope != 0 && !gconv_activation_has_slope((gconv_activation)activation))
-    gconv_warn("%s: layer %zu: its 'slope' changes nothing: that is of leaky and sigmoid", p->where, p->layer);
+  GCONV_TRY(gconv_layer_take_activation(p, layer));
   if (flip && !json_is_boolean(flip))
     return gconv_json_fail(p, GCONV_BAD_FILE, "its 'flip' is neither true nor false");
-  layer->activation = (gconv_activation)activation;
-  layer->slope = (float)slope;
   layer->flip = json_is_true(flip);
   return GCONV_OK;
 }
@@ -106,9 +116,8 @@ static bool put(const gconv_layer *layer, json_t *object) {
   return gconv_json_put(object, "stride", json_pack("[i, i]", s.stride_y, s.stride_x)) &&
          gconv_json_put(object, "padding", make_padding(&s)) &&
          gconv_json_put(object, "dilation", json_pack("[i, i]", s.dilation_y, s.dilation_x)) &&
-         gconv_json_put(object, "activation", json_string(gconv_activation_words[s.activation])) &&
+         gconv_layer_put_activation(&s, object) &&
          (s.groups == 0 || gconv_json_put(object, "groups", json_integer(s.groups))) &&
-         (s.slope == 0 || gconv_json_put(object, "slope", json_real((double)s.slope))) &&
          (!s.flip || gconv_json_put(object, "flip", json_true())) &&
          (s.border == GCONV_BORDER_ZERO || gconv_json_put(object, "border", json_string(borders[s.border]))) &&
          (s.border != GCONV_BORDER_CONSTANT || gconv_json_put(object, "border_value", json_real(s.border_value)));

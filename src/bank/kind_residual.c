@@ -8,8 +8,9 @@ static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *fi
   if (at->channels == first->channels && at->height == first->height && at->width == first->width && !at->moved)
     return GCONV_OK;
   if (at->height == 0 || first->height == 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "residual adds the %d channels of the input to %d%s: the shapes must be equal",
-                      first->channels, at->channels, at->moved ? " and another size" : "");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "residual adds the %d channels of the input to %d%s: the shapes must be equal%s",
+                      first->channels, at->channels, at->moved ? " and another size" : "",
+                      at->moved ? "; where pools and upconv bring the size back, take add in its place" : "");
   return gconv_fail(GCONV_BAD_ARGUMENT,
                     "residual adds the input of %d x %d x %d (channels, height, width) to %d x %d x %d: the shapes must be "
                     "equal, so layers before it have padding same and stride 1",

@@ -12,21 +12,14 @@
 
 static gconv_status take(const gconv_json_part *part, gconv_layer *layer) {
   int32_t *const stride[] = {&layer->stride_y, &layer->stride_x};
-  int activation = GCONV_ACTIVATION_NONE;
-  double slope = 0;
   layer->stride_y = layer->stride_x = 1;
   GCONV_TRY(gconv_json_take_numbers(part, "stride", 1, 2, stride));
-  GCONV_TRY(gconv_json_take_word(part, "activation", gconv_activation_words, GCONV_ACTIVATIONS, &activation));
-  GCONV_TRY(gconv_json_take_number(part, "slope", &slope));
-  layer->activation = (gconv_activation)activation;
-  layer->slope = (float)slope;
-  return GCONV_OK;
+  return gconv_layer_take_activation(part, layer);
 }
 
 static bool put(const gconv_layer *layer, json_t *object) {
   return gconv_json_put(object, "stride", json_pack("[i, i]", layer->stride_y, layer->stride_x)) &&
-         gconv_json_put(object, "activation", json_string(gconv_activation_words[layer->activation])) &&
-         (layer->slope == 0 || gconv_json_put(object, "slope", json_real((double)layer->slope)));
+         gconv_layer_put_activation(layer, object);
 }
 
 static gconv_status check(const gconv_layer *layer, const char *where) {

@@ -124,13 +124,18 @@ static gconv_status prepare_sums(size_t tasks, size_t floats, float *first, floa
 
 static gconv_status prepare_chunks(gconv_cpu_engine *e) {
   size_t batch = e->order.batch, chunk = batch;
-  if (e->mixed) {
-    chunk = GCONV_LEARN_SLICE;
+  if (e->norms > 0) { /* all cases of a step are in memory */
+    GCONV_TRY(floats_of(batch * e->skips, &e->chunk_skips));
+    GCONV_ALLOCATE(e->norm_sums, batch * e->norm_width * sizeof *e->norm_sums, "training");
+    memset(e->norm_sums, 0, batch * e->norm_width * sizeof *e->norm_sums);
+  }
+  if (e->mixed || e->norms > 0) {
+    chunk = e->norms > 0 ? batch : GCONV_LEARN_SLICE;
     while (chunk < batch && chunk < e->seats * GCONV_LEARN_SLICE && 2 * chunk * e->values * sizeof(float) <= e->order.memory)
       chunk *= 2;
     chunk = chunk < batch ? chunk : batch;
     GCONV_TRY(floats_of(chunk * e->values, &e->chunk_values));
-    GCONV_TRY(floats_of(chunk * e->features, &e->chunk_gradients));
+    GCONV_TRY(floats_of(chunk * e->boundary, &e->chunk_gradients));
     GCONV_TRY(floats_of(chunk * e->target, &e->chunk_targets));
   }
   e->chunk = chunk;
@@ -152,6 +157,10 @@ static gconv_status fill_engine(gconv_cpu_engine *e) {
   e->out = gconv_learn_outputs(net);
   e->target = gconv_learn_target_floats(net);
   e->features = e->mixed ? gconv_learn_in_floats(&net->layers[e->tail]) : 0;
+  e->boundary = e->features;
+  for (size_t i = 0; i < e->tail; i++)
+    if (is_norm(e, i))
+      e->boundary = larger(e->boundary, gconv_learn_in_floats(&net->layers[i]));
   e->seats = (size_t)gconv_threads_count(e->order.device->threads);
   GCONV_TRY(prepare_layers(e));
   GCONV_NEW(e->seat, e->seats, "no memory for training");
@@ -184,6 +193,7 @@ static void destroy(void *state) {
     gconv_learn_conv_free(&e->layers[i].conv);
     gconv_learn_dense_free(&e->layers[i].dense);
     gconv_release(e->layers[i].turned);
+    gconv_release(e->layers[i].norms);
   }
   for (size_t i = 0; e->seat && i < e->seats; i++)
     free_seat(&e->seat[i]);
@@ -197,6 +207,8 @@ static void destroy(void *state) {
   gconv_release(e->chunk_values);
   gconv_release(e->chunk_gradients);
   gconv_release(e->chunk_targets);
+  gconv_release(e->chunk_skips);
+  gconv_release(e->norm_sums);
   free(e->losses);
   free(e->layers);
   free(e->seat);
@@ -259,6 +271,8 @@ static void turn_weights(gconv_cpu_engine *e, bool learns) {
   for (size_t i = 0; i < e->net->count; i++) {
     const gconv_cpu_layer *own = &e->layers[i];
     const float *parameters = e->arrays[GCONV_LEARN_PARAMETERS] + own->at;
+    if (!learns && is_norm(e, i))
+      gconv_norm_of_running(e, i);
     if (i < e->tail && own->type->turns(i, learns))
       gconv_learn_conv_transpose(&own->conv, parameters, e->panels + own->panel);
     else if (i >= e->tail && i > 0 && learns && is_trained(e, i))
@@ -267,8 +281,12 @@ static void turn_weights(gconv_cpu_engine *e, bool learns) {
 }
 
 static gconv_status backward(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
-  turn_weights(state, true);
-  return gconv_engine_cpu_pass(state, cases, true, sums);
+  gconv_cpu_engine *e = state;
+  turn_weights(e, true);
+  GCONV_TRY(gconv_engine_cpu_pass(e, cases, true, sums));
+  if (e->norms > 0)
+    gconv_norm_keep(e, cases->count);
+  return GCONV_OK;
 }
 
 static gconv_status evaluate(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {

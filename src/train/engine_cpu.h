@@ -32,6 +32,7 @@ typedef struct gconv_cpu_layer {
   size_t at, parameters;             /* offset and number of its parameters; number 0: no weights */
   size_t weights;                    /* how many of the parameters are weights, not biases */
   size_t panel;                      /* offset of its transposed weights */
+  float *norms;                      /* owned, of batchnorm: lists of numbers of the channels (norm_cpu.c) */
   float *turned;                     /* owned, of an upconv: room for its weights while they are converted */
   bool is_source;                    /* a later layer takes its output besides its input */
   size_t skip;                       /* of a source: offset of the gradient that later layers add to */
@@ -62,9 +63,14 @@ typedef struct gconv_cpu_engine {
   float *panels;          /* transposed weights */
   size_t in, out, target; /* floats of a case: of the input, the output, the target */
   size_t values;          /* floats of a case before the tail */
+  size_t norms;           /* layers of batch normalisation, all before the tail */
+  double *norm_sums;      /* owned: two sums of each channel of a layer, for each case of a step */
+  size_t norm_width;      /* numbers of a case there */
+  float *chunk_skips;     /* owned, with batch normalisation: the skips of each case */
   size_t skips;           /* floats of the gradients of sources */
   size_t last_value;      /* offset of the last output before the tail in the values of a case */
   size_t features;        /* floats of a case's input of the tail */
+  size_t boundary;        /* floats of a case's gradient between two parts of a step: of features, of normalised values */
   size_t largest;         /* floats of the largest gradient of a case, and of a slice */
   bool mixed;             /* there are layers before the tail, and a tail */
   size_t chunk;           /* cases of a chunk */
@@ -134,6 +140,7 @@ typedef struct gconv_cpu_case {
   size_t layer;
   const float *x, *other; /* its input; what it takes besides */
   const float *input;     /* of the network */
+  double *sums;           /* with batch normalisation, in a backward pass: two sums of each channel */
 } gconv_cpu_case;
 
 /* How layers of some kinds are computed before the tail. */
@@ -152,6 +159,23 @@ typedef struct gconv_cpu_type {
   /* Makes dx and, if `sums`, makes it the gradient of the sums of the layer before. `dother` is added to, unless NULL. */
   void (*inputs)(const gconv_cpu_case *at, const float *dz, bool sums, float *dx, float *dother, float *leaf);
 } gconv_cpu_type;
+
+/* Batch normalisation (norm_cpu.c). A step goes in segments: each layer of it begins a segment, for which all cases of the
+ * step must have come through the segments before. */
+extern const gconv_cpu_type gconv_cpu_batchnorm;
+static inline bool is_norm(const gconv_cpu_engine *e, size_t i) {
+  return i < e->tail && e->net->layers[i].kind == GCONV_LAYER_BATCHNORM;
+}
+/* Sets what forward() needs: from the running mean and variance, or from `cases` cases of a step, whose inputs of layer i
+ * are summed in e->norm_sums. */
+void gconv_norm_of_running(gconv_cpu_engine *e, size_t i);
+void gconv_norm_of_step(gconv_cpu_engine *e, size_t i, size_t cases);
+/* Sums an input of layer i into sums[]. */
+void gconv_norm_sum(const gconv_cpu_engine *e, size_t i, const float *x, double *sums);
+/* Sets what inputs() needs, from the sums that weights() made of all cases. */
+void gconv_norm_of_gradients(gconv_cpu_engine *e, size_t i, size_t cases);
+/* Moves the running mean and variance of all layers towards those of the step. */
+void gconv_norm_keep(gconv_cpu_engine *e, size_t cases);
 
 const gconv_cpu_type *gconv_cpu_type_of(const gconv_learn_layer *layer);
 

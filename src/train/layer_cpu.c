@@ -214,5 +214,8 @@ const gconv_cpu_type *gconv_cpu_type_of(const gconv_learn_layer *layer) {
                                         forward_upconv, weights_upconv, inputs_upconv};
   static const gconv_cpu_type kind = {prepare_kind, copy_parameters, copy_parameters, turns_no_kind, forward_kind,
                                       NULL,         inputs_kind};
-  return layer->kind == GCONV_LAYER_CONV ? &conv : layer->kind == GCONV_LAYER_UPCONV ? &upconv : &kind;
+  return layer->kind == GCONV_LAYER_CONV        ? &conv
+         : layer->kind == GCONV_LAYER_UPCONV    ? &upconv
+         : layer->kind == GCONV_LAYER_BATCHNORM ? &gconv_cpu_batchnorm
+                                                : &kind;
 }

@@ -462,10 +462,11 @@ static gconv_status fill_bank(const spec *s, uint64_t seed, size_t number, gconv
   GCONV_NEED_MEMORY(bank->name && bank->weights && (bank->biases || !has_biases),
                     "no memory for the %zu weights of layer %zu", count, number + 1);
   double bound = bound_of(s, bank);
-  for (size_t i = 0; i < count && s->kind == GCONV_LAYER_PRELU; i++)
-    bank->weights[i] = 0.25F; /* as He et al. 2015 begin */
-  for (size_t i = 0; i < count && s->kind != GCONV_LAYER_PRELU; i++)
-    bank->weights[i] = (float)((2 * gconv_random_uniform(seed, GCONV_RANDOM_WEIGHTS, number, i) - 1) * bound);
+  for (size_t i = 0; i < count; i++)
+    bank->weights[i] = s->kind == GCONV_LAYER_PRELU ? 0.25F /* as He et al. 2015 begin */
+                       : s->kind == GCONV_LAYER_BATCHNORM
+                           ? (float)(i % 3 != 1) /* scale 1, mean 0, variance 1 */
+                           : (float)((2 * gconv_random_uniform(seed, GCONV_RANDOM_WEIGHTS, number, i) - 1) * bound);
   return GCONV_OK;
 }
 
@@ -485,7 +486,9 @@ static gconv_status fill_layer(const reader *r, size_t number, const gconv_layer
   if (gconv_layer_form_of(s->kind)->has_bank) {
     const bool filters = text & GCONV_TEXT_FILTERS;
     *bank = (gconv_bank){.filters = filters ? s->filters : in->channels,
-                         .channels = filters ? in->channels : 1,
+                         .channels = filters                            ? in->channels
+                                     : s->kind == GCONV_LAYER_BATCHNORM ? 3
+                                                                        : 1,
                          .rows = s->rows,
                          .columns = s->columns};
     layer->bank = bank;

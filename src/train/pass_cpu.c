@@ -17,12 +17,13 @@
 typedef struct pass {
   gconv_cpu_engine *e;
   const gconv_learn_cases *cases;
-  bool learns;          /* gradients are wanted */
-  float factor;         /* gconv_learn_factor() of all cases */
-  size_t begin, count;  /* the cases of this chunk */
-  size_t size;          /* the cases or slices of a task */
-  size_t *hits;         /* hits of each task */
-  pthread_mutex_t lock; /* guards the first failure */
+  bool learns;                   /* gradients are wanted */
+  float factor;                  /* gconv_learn_factor() of all cases */
+  size_t begin, count;           /* the cases of this chunk */
+  size_t size;                   /* the cases or slices of a task */
+  size_t begin_layer, end_layer; /* with batch normalisation: the layers of the segment */
+  size_t *hits;                  /* hits of each task */
+  pthread_mutex_t lock;          /* guards the first failure */
   gconv_status status;
   char error[1024];
 } pass;
@@ -82,12 +83,12 @@ static float *output_of(const gconv_cpu_engine *e, size_t i, float *values, gcon
 /* Returns layer i of a case, whose values are there. */
 static gconv_cpu_case case_of(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, const float *values) {
   const size_t from = e->net->layers[i].from;
-  return (gconv_cpu_case){e, s, i, values + e->layers[i].value, values + e->layers[from].value, values};
+  return (gconv_cpu_case){e, s, i, values + e->layers[i].value, values + e->layers[from].value, values, NULL};
 }
 
-/* Runs a case whose input is at values[0] through the layers before the tail. */
-static void forward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values) {
-  for (size_t i = 0; i < e->tail; i++) {
+/* Runs a case, whose input is at values[0], through layers begin .. end - 1, which stand before the tail. */
+static void forward_layers(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t begin, size_t end, float *values) {
+  for (size_t i = begin; i < end; i++) {
     const gconv_cpu_layer *own = &e->layers[i];
     const gconv_layer_problem *problem = &own->layer->problem;
     const gconv_cpu_case at = case_of(e, s, i, values);
@@ -105,33 +106,58 @@ static float *features_of(const gconv_cpu_engine *e, float *values) {
   return values + e->last_value;
 }
 
-/* Runs a case backward through the layers before the tail, from the gradient of their output in gradients[0] of the seat. */
-static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values, float *leaf) {
+/* A case on its way back through layers. */
+typedef struct way_back {
+  float *values, *skips, *leaf;
+  size_t first; /* the parameter that the leaf begins with */
+  float *kept;  /* with batch normalisation: the gradient of the sums of such a layer, between two segments */
+  double *sums; /* the same: see gconv_cpu_case */
+} way_back;
+
+/* Runs a case back through layers end - 1 .. begin, from the gradient of their output in gradients[0] of the seat. If layer
+ * `end` is batch normalisation, that gradient is made from way->kept. */
+static void backward_layers(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t begin, size_t end, const way_back *way) {
   float *dz = s->gradients[0], *dx = s->gradients[1];
-  memset(s->skips, 0, e->skips * sizeof *s->skips);
-  bool of_sums = e->tail == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* then dz is of sums */
-  for (size_t i = e->tail; i-- > 0;) {
+  bool of_sums = end == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* then dz is of sums */
+  if (end > begin && end < e->tail) {
+    const gconv_cpu_case norm = case_of(e, s, end, way->values);
+    e->layers[end].type->inputs(&norm, way->kept, false, dz, NULL, NULL);
+  }
+  for (size_t i = end; i-- > begin;) {
     const gconv_cpu_layer *own = &e->layers[i];
-    const gconv_cpu_case at = case_of(e, s, i, values);
-    const size_t from = own->layer->from;
+    gconv_cpu_case at = case_of(e, s, i, way->values);
+    float *leaf = way->leaf + (own->at - way->first);
+    const size_t from = own->layer->from, floats = gconv_learn_out_floats(own->layer);
     gconv_learn_layout layout;
-    const float *y = output_of(e, i, values, &layout);
+    const float *y = output_of(e, i, way->values, &layout);
     int64_t places = (int64_t)gconv_learn_out_places(own->layer);
+    at.sums = way->sums;
     if (own->is_source)
-      gconv_learn_add(s->skips + own->skip, dz, gconv_learn_out_floats(own->layer));
+      gconv_learn_add(way->skips + own->skip, dz, floats);
     if (!of_sums)
       gconv_learn_differentiate_rows(&own->layer->problem, y, dz, places, own->layer->problem.filters, places);
     if (own->type->weights)
-      own->type->weights(&at, dz, leaf + own->at);
+      own->type->weights(&at, dz, leaf);
+    if (is_norm(e, i)) {
+      memcpy(way->kept, dz, floats * sizeof *dz);
+      return;
+    }
     if (i == 0 && (own->type->weights || !is_trained(e, 0)))
-      break;
+      return;
     of_sums =
         i > 0 && own->layer->kind == GCONV_LAYER_CONV && yields_rows(e->layers[i - 1].layer) && !e->layers[i - 1].is_source;
-    own->type->inputs(&at, dz, of_sums, dx, from > 0 ? s->skips + e->layers[from - 1].skip : NULL, leaf + own->at);
+    own->type->inputs(&at, dz, of_sums, dx, from > 0 ? way->skips + e->layers[from - 1].skip : NULL, leaf);
     float *swap = dz;
     dz = dx;
     dx = swap;
   }
+}
+
+/* Runs a case backward through all layers before the tail. */
+static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values, float *leaf) {
+  const way_back way = {.values = values, .skips = s->skips, .leaf = leaf};
+  memset(s->skips, 0, e->skips * sizeof *s->skips);
+  backward_layers(e, s, 0, e->tail, &way);
 }
 
 /* Returns the memory for the next leaf of a task with `count` leaves. */
@@ -165,7 +191,7 @@ static void whole_cases(void *context, size_t turn, int number) {
     size_t at = p->begin + n;
     if (!keeps_on(p, read_cases(p, at, 1, s->values, s->targets)))
       return;
-    forward_case(e, s, s->values);
+    forward_layers(e, s, 0, e->tail, s->values);
     p->hits[turn] += gconv_learn_losses(e->net, features_of(e, s->values), 1, s->targets, 1, p->factor, &e->losses[at],
                                         p->learns ? s->gradients[0] : NULL);
     if (!p->learns)
@@ -185,7 +211,7 @@ static void cases_forward(void *context, size_t turn, int number) {
     float *values = e->chunk_values + n * e->values;
     if (!keeps_on(p, read_cases(p, p->begin + n, 1, values, e->chunk_targets + n * e->target)))
       return;
-    forward_case(e, &e->seat[number], values);
+    forward_layers(e, &e->seat[number], 0, e->tail, values);
   }
 }
 
@@ -195,11 +221,65 @@ static void cases_backward(void *context, size_t turn, int number) {
   gconv_cpu_seat *s = &e->seat[number];
   size_t begin = turn * p->size, count = p->count - begin < p->size ? p->count - begin : p->size;
   for (size_t n = begin; n < begin + count; n++) {
-    memcpy(s->gradients[0], e->chunk_gradients + n * e->features, e->features * sizeof(float));
+    memcpy(s->gradients[0], e->chunk_gradients + n * e->boundary, e->features * sizeof(float));
     backward_case(e, s, e->chunk_values + n * e->values, next_leaf(&s->cases, count, e->case_sums[turn]));
     add_leaf(&s->cases, count);
   }
   store_sum(&s->cases, count, e->case_sums[turn]);
+}
+
+/* ---- Batch normalisation: a segment of layers, of all cases of a step --------------------------------------------------
+ */
+
+/* A task: reads the cases, before the first segment, and runs some of them through the segment. Sums what layer end_layer
+ * normalises. */
+static void segment_forward(void *context, size_t turn, int number) {
+  pass *p = context;
+  gconv_cpu_engine *e = p->e;
+  const bool read = p->begin_layer == 0;
+  for (size_t n = turn * p->size; n < p->count && n < (turn + 1) * p->size; n++) {
+    float *values = e->chunk_values + n * e->values;
+    if (read && !keeps_on(p, read_cases(p, n, 1, values, e->chunk_targets + n * e->target)))
+      return;
+    forward_layers(e, &e->seat[number], p->begin_layer, p->end_layer, values);
+    if (p->end_layer < e->tail)
+      gconv_norm_sum(e, p->end_layer, values + e->layers[p->end_layer].value, e->norm_sums + n * e->norm_width);
+  }
+}
+
+/* Makes the gradient of the outputs before the tail in gradients[0] of the seat, and begins the skips. */
+static void begin_backward(pass *p, gconv_cpu_seat *s, size_t turn, size_t n) {
+  gconv_cpu_engine *e = p->e;
+  memset(e->chunk_skips + n * e->skips, 0, e->skips * sizeof(float));
+  if (e->mixed)
+    memcpy(s->gradients[0], e->chunk_gradients + n * e->boundary, e->features * sizeof(float));
+  else
+    p->hits[turn] += gconv_learn_losses(e->net, features_of(e, e->chunk_values + n * e->values), 1,
+                                        e->chunk_targets + n * e->target, 1, p->factor, &e->losses[n], s->gradients[0]);
+}
+
+/* A task: some cases back through the segment. */
+static void segment_backward(void *context, size_t turn, int number) {
+  pass *p = context;
+  gconv_cpu_engine *e = p->e;
+  gconv_cpu_seat *s = &e->seat[number];
+  const size_t first = e->layers[p->begin_layer].at, end = p->end_layer < e->tail ? e->layers[p->end_layer].at : e->first;
+  size_t begin = turn * p->size, count = p->count - begin < p->size ? p->count - begin : p->size;
+  s->cases.floats = end - first;
+  for (size_t n = begin; n < begin + count; n++) {
+    if (p->end_layer == e->tail)
+      begin_backward(p, s, turn, n);
+    const way_back way = {.values = e->chunk_values + n * e->values,
+                          .skips = e->chunk_skips + n * e->skips,
+                          .leaf = next_leaf(&s->cases, count, e->case_sums[turn] + first),
+                          .first = first,
+                          .kept = e->chunk_gradients + n * e->boundary,
+                          .sums = e->norm_sums + n * e->norm_width};
+    backward_layers(e, s, p->begin_layer, p->end_layer, &way);
+    add_leaf(&s->cases, count);
+  }
+  store_sum(&s->cases, count, e->case_sums[turn] + first);
+  s->cases.floats = e->first;
 }
 
 /* ---- The tail: a slice ----------------------------------------------------------------------------------------------- */
@@ -258,7 +338,7 @@ static void backward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_o
   }
   if (e->mixed)
     gconv_learn_transpose(dz, GCONV_LEARN_PITCH, (int64_t)e->features, cases,
-                          e->chunk_gradients + slice->first * e->features, (int64_t)e->features);
+                          e->chunk_gradients + slice->first * e->boundary, (int64_t)e->boundary);
 }
 
 /* Reads the cases of a slice, or finds them in the chunk. */
@@ -329,6 +409,36 @@ static size_t take_hits(pass *p, size_t tasks) {
   return hits;
 }
 
+/* Runs all cases through the layers before the tail, segment by segment. A network that begins with batch normalisation has
+ * an empty first segment, in which the cases are read. */
+static void segments_forward(pass *p, size_t tasks) {
+  const gconv_cpu_engine *e = p->e;
+  p->begin_layer = p->end_layer = 0;
+  for (bool first = true; (first || p->end_layer < e->tail) && p->status == GCONV_OK; first = false) {
+    p->begin_layer = p->end_layer;
+    p->end_layer += !first || !is_norm(e, 0);
+    while (p->end_layer < e->tail && !is_norm(e, p->end_layer))
+      p->end_layer++;
+    run_tasks(p, tasks, segment_forward);
+    if (p->end_layer < e->tail)
+      gconv_norm_of_step(p->e, p->end_layer, p->count);
+  }
+}
+
+/* Runs all cases back through the layers before the tail. Returns the hits. */
+static size_t segments_backward(pass *p, size_t tasks) {
+  p->begin_layer = p->e->tail;
+  while (p->begin_layer > 0) {
+    p->end_layer = p->begin_layer--;
+    while (p->begin_layer > 0 && !is_norm(p->e, p->begin_layer))
+      p->begin_layer--;
+    run_tasks(p, tasks, segment_backward);
+    if (is_norm(p->e, p->begin_layer))
+      gconv_norm_of_gradients(p->e, p->begin_layer, p->count);
+  }
+  return take_hits(p, tasks);
+}
+
 /* Runs the cases of a chunk. Returns the number of hits. */
 static size_t run_chunk(pass *p) {
   gconv_cpu_engine *e = p->e;
@@ -336,18 +446,26 @@ static size_t run_chunk(pass *p) {
   size_t slice_tasks = divide_up(slices, slice_size);
   size_t case_size = task_size(e, p->count), case_tasks = divide_up(p->count, case_size), hits;
   p->size = case_size;
-  if (!e->mixed && e->tail > 0) {
+  const bool segments = p->learns && e->norms > 0;
+  if (segments && !e->mixed) {
+    segments_forward(p, case_tasks);
+    hits = p->status == GCONV_OK ? segments_backward(p, case_tasks) : 0;
+  } else if (!e->mixed && e->tail > 0) {
     run_tasks(p, case_tasks, whole_cases);
     hits = take_hits(p, case_tasks);
   } else {
-    if (e->mixed)
+    if (segments)
+      segments_forward(p, case_tasks);
+    else if (e->mixed)
       run_tasks(p, case_tasks, cases_forward);
     p->size = slice_size;
     if (p->status == GCONV_OK)
       run_tasks(p, slice_tasks, whole_slices);
     hits = take_hits(p, slice_tasks);
     p->size = case_size;
-    if (e->mixed && p->learns && p->status == GCONV_OK)
+    if (segments && p->status == GCONV_OK)
+      segments_backward(p, case_tasks);
+    else if (e->mixed && p->learns && p->status == GCONV_OK)
       run_tasks(p, case_tasks, cases_backward);
   }
   if (p->learns && e->tail > 0)

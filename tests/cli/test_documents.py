@@ -125,13 +125,19 @@ class Commands(CommandTest):
         (self.folder / "letter.csv").write_text("\n".join(["Letter," + ",".join(f"f{i}" for i in range(16)), *(f"{chr(65 + i % 26)},{row}" for i, row in enumerate(rows))]))
         (self.folder / "test.csv").write_text("\n".join(rows))
         shutil.rmtree(self.folder / "photos")
-        for i in range(4):
+        for i in range(10):
             for name in ("photos/cat", "photos/dog", "photos/owl", "noisy", "clean"):
                 self.photo(f"{name}/{i}.png", 32, 24, seed=i, channels=1)
+            self.photo(f"large/{i}.png", 64, 48, seed=i, channels=1)
+        self.photo("half.png", 32, 24, seed=1)
         weights(2000).tofile(self.folder / "signal.f32le")
         (self.folder / "events.csv").write_text("\n".join(["calm", "event"] * 18 + ["calm"]))
         commands = self.commands_of("docs/learning.md")
-        self.run_all([c for c in commands if c.split()[1] in ("train", "classify") or "--windows" in c], 9)
+        shown = ("--windows", "espcn", "unet", "large/")
+        self.run_all([c for c in commands if c.split()[1] in ("train", "classify") or any(word in c for word in shown)], 15)
+        with Image.open(self.folder / "half.png") as half, Image.open(self.folder / "twice.png") as twice:
+            self.assertEqual(twice.size, (2 * half.width, 2 * half.height))
+        self.assertTrue((self.folder / "espcn.onnx").read_bytes())
 
     def test_svm(self):
         points = np.random.default_rng(8).normal(0, 1, (90, 3)).round(3)

@@ -155,6 +155,10 @@ class Trained(Models):
         self.agree("conv 4 3x3 as a, maxpool 3x3/1, upconv 4 3x3, conv 4 2x2 valid, conv 36 1x1, shuffle 3, avgpool 3x3/3, conv 1 1x1, upconv 1 24x24/24, "
                    "maxpool 21x21/21, conv 1 3x3", side=24)
 
+    def test_batch_normalisation(self):
+        self.agree("conv 6 3x3, batchnorm relu as a, maxpool 2x2, conv 8 3x3, batchnorm leaky=0.2, upconv 6 2x2/2, batchnorm tanh, add a, conv 1 3x3")
+        self.agree("batchnorm, conv 8 3x3, batchnorm, prelu, conv 12 3x3, shuffle 2", scale=2, channels=3)
+
     def test_one_channel_takes_colours(self):
         self.learn("conv 8 5x5 tanh, conv 4 3x3, shuffle 2", 24, 2)
         pixels = self.random.integers(0, 256, (10, 14, 3), "u1")

@@ -259,6 +259,7 @@ static void backward_inputs(const gconv_learn_layer *layer, const REAL *weights,
       dx[i] = 0;
       break;
     case GCONV_LAYER_UPCONV:
+    case GCONV_LAYER_BATCHNORM:
       break;
     }
   }
@@ -353,6 +354,85 @@ static void backward_upconv(const gconv_learn_layer *layer, const REAL *x, const
   sum_places(layer, x, dz, cases, sums, gradient);
 }
 
+/* ---- Batch normalisation, of all cases ---- */
+
+/* A channel of all cases: REAL as engines round, sums in float64. */
+typedef struct norm {
+  REAL mean, inverse, of_dz, of_product;
+} norm;
+
+/* *sum and *other become the sums of two numbers of each sample of channel c: x and x^2 or, if dz is not NULL, dz and dz x^.
+ * Those of the cases go to of_cases[]. */
+static void sum_channel(const gconv_learn_layer *layer, int64_t c, size_t cases, const REAL *x, const REAL *dz,
+                        const norm *n, double *of_cases, double *sum, double *other) {
+  const int64_t plane = (int64_t)gconv_learn_out_places(layer), channels = layer->problem.channels;
+  for (size_t i = 0; i < cases; i++) {
+    of_cases[i] = of_cases[cases + i] = 0;
+    for (int64_t j = ((int64_t)i * channels + c) * plane, end = j + plane; j < end; j++) {
+      const REAL normal = (x[j] - n->mean) * n->inverse;
+      of_cases[i] += dz ? (double)dz[j] : (double)x[j];
+      of_cases[cases + i] += dz ? (double)dz[j] * (double)normal : (double)x[j] * (double)x[j];
+    }
+  }
+  for (int part = 0; part < 2; part++) {
+    double *at = of_cases + (size_t)part * cases;
+    for (size_t step = 1; step < cases; step *= 2)
+      for (size_t i = 0; i + step < cases; i += 2 * step)
+        at[i] += at[i + step];
+  }
+  *sum = of_cases[0];
+  *other = of_cases[cases];
+}
+
+static norm find_norm(const gconv_learn_layer *layer, int64_t c, size_t cases, const REAL *x, double *of_cases) {
+  const double samples = (double)cases * (double)gconv_learn_out_places(layer);
+  norm n = {0, 0, 0, 0};
+  double sum, squares;
+  sum_channel(layer, c, cases, x, NULL, &n, of_cases, &sum, &squares);
+  const double mean = sum / samples, variance = fmax(squares / samples - mean * mean, 0);
+  n.mean = (REAL)mean;
+  n.inverse = (REAL)(1 / sqrt(variance + (double)1e-5F));
+  return n;
+}
+
+static void forward_norm(const gconv_learn_layer *layer, const REAL *weights, size_t cases, const REAL *x, REAL *y,
+                         double *of_cases) {
+  const gconv_layer_problem *l = &layer->problem;
+  const int64_t plane = (int64_t)gconv_learn_out_places(layer);
+  for (int64_t c = 0; c < l->channels; c++) {
+    const norm n = find_norm(layer, c, cases, x, of_cases);
+    for (size_t i = 0; i < cases; i++)
+      for (int64_t j = ((int64_t)i * l->channels + c) * plane, end = j + plane; j < end; j++)
+        y[j] = activate(l, (x[j] - n.mean) * n.inverse * weights[3 * c] + weights[3 * l->channels + c]);
+  }
+}
+
+static void backward_norm(const gconv_learn_layer *layer, const REAL *weights, size_t cases, const REAL *x, const REAL *dz,
+                          REAL *dx, double *of_cases, REAL *sums, REAL *gradient) {
+  const gconv_layer_problem *l = &layer->problem;
+  const int64_t plane = (int64_t)gconv_learn_out_places(layer);
+  const double samples = (double)cases * (double)plane;
+  for (int64_t c = 0; c < l->channels; c++) {
+    norm n = find_norm(layer, c, cases, x, of_cases);
+    double sum, products;
+    for (size_t i = 0; i < cases; i++) { /* the gradients of cases are REAL, and added by a tree */
+      const int64_t floats = l->channels * plane;
+      sum_channel(layer, c, 1, x + (int64_t)i * floats, dz + (int64_t)i * floats, &n, of_cases, &sum, &products);
+      sums[i] = (REAL)products;
+      sums[cases + i] = (REAL)sum;
+    }
+    gradient[3 * c] = sum_tree(sums, cases);
+    gradient[3 * c + 1] = gradient[3 * c + 2] = 0;
+    gradient[3 * l->channels + c] = sum_tree(sums + cases, cases);
+    sum_channel(layer, c, cases, x, dz, &n, of_cases, &sum, &products);
+    n.of_dz = (REAL)(sum / samples);
+    n.of_product = (REAL)(products / samples);
+    for (size_t i = 0; i < cases; i++)
+      for (int64_t j = ((int64_t)i * l->channels + c) * plane, end = j + plane; j < end; j++)
+        dx[j] = weights[3 * c] * n.inverse * ((dz[j] - n.of_dz) - (x[j] - n.mean) * n.inverse * n.of_product);
+  }
+}
+
 /* ---- All layers ---- */
 
 /* values[i]: the inputs of layer i, of all cases; values[count]: the outputs. Layers use the two arrays of gradients
@@ -362,13 +442,16 @@ typedef struct pass {
   const REAL *parameters, *targets;
   size_t cases;
   REAL **values, *gradients[2], *sums;
-  REAL **skips;   /* skips[i]: the gradient that layers add to values[i]; NULL: none does */
-  double *losses; /* of the cases */
+  REAL **skips;     /* skips[i]: the gradient that layers add to values[i]; NULL: none does */
+  double *losses;   /* of the cases */
+  double *of_cases; /* room for two numbers of each case */
 } pass;
 
 static void forward_layer(const pass *p, size_t i) {
   const gconv_learn_layer *layer = &p->net->layers[i];
   size_t in = gconv_learn_in_floats(layer), out = gconv_learn_out_floats(layer);
+  if (layer->kind == GCONV_LAYER_BATCHNORM)
+    forward_norm(layer, p->parameters + layer->weights, p->cases, p->values[i], p->values[i + 1], p->of_cases);
   for (size_t n = 0; n < p->cases; n++) {
     const REAL *x = p->values[i] + n * in;
     REAL *y = p->values[i + 1] + n * out;
@@ -382,6 +465,8 @@ static void forward_layer(const pass *p, size_t i) {
     case GCONV_LAYER_RESIDUAL:
       for (size_t j = 0; j < out; j++)
         y[j] = x[j] + p->values[0][n * out + j];
+      break;
+    case GCONV_LAYER_BATCHNORM:
       break;
     case GCONV_LAYER_MAXPOOL:
       forward_maxpool(&layer->problem, x, y);
@@ -448,7 +533,10 @@ static void backward_layer(const pass *p, size_t i, size_t done, REAL *gradient)
     backward_upconv(layer, p->values[i], dz, p->cases, p->sums, gradient + layer->weights);
   if (layer->kind == GCONV_LAYER_PRELU)
     sum_places(layer, p->values[i], dz, p->cases, p->sums, gradient + layer->weights);
-  for (size_t n = 0; i > 0 && n < p->cases; n++)
+  if (layer->kind == GCONV_LAYER_BATCHNORM)
+    backward_norm(layer, p->parameters + layer->weights, p->cases, p->values[i], dz, dx, p->of_cases, p->sums,
+                  gradient + layer->weights);
+  for (size_t n = 0; i > 0 && n < p->cases && layer->kind != GCONV_LAYER_BATCHNORM; n++)
     backward_inputs(layer, p->parameters + layer->weights, p->values[i] + n * in, p->values[i + 1] + n * out, dz + n * out,
                     dx + n * in);
   const bool concat = layer->kind == GCONV_LAYER_CONCAT;
@@ -489,10 +577,12 @@ static gconv_status allocate_values(pass *p, const REAL *inputs) {
     p->gradients[i] = memory;
   }
   void *memory = NULL;
-  GCONV_TRY(gconv_allocate((p->cases + bands) * sizeof(REAL), "a reference", &memory));
+  GCONV_TRY(gconv_allocate((2 * p->cases + bands) * sizeof(REAL), "a reference", &memory));
   p->sums = memory;
   GCONV_TRY(gconv_allocate(p->cases * sizeof(double), "a reference", &memory));
   p->losses = memory;
+  GCONV_TRY(gconv_allocate(2 * p->cases * sizeof(double), "a reference", &memory));
+  p->of_cases = memory;
   return GCONV_OK;
 }
 
@@ -507,6 +597,7 @@ static void free_values(pass *p) {
   gconv_release(p->gradients[1]);
   gconv_release(p->sums);
   gconv_release(p->losses);
+  gconv_release(p->of_cases);
 }
 
 gconv_status ENTRY(const gconv_learn_net *net, const REAL *parameters, const REAL *inputs, const REAL *targets, size_t cases,
