@@ -88,7 +88,7 @@ static gconv_status shape_constant(const gconv_node_work *work, const gconv_node
   GCONV_TRY(gconv_node_read_integers(work, 0, "shape", &shape));
   if (shape.count > GCONV_TENSOR_AXES)
     return gconv_fail(GCONV_UNSUPPORTED, "makes a tensor of %d axes: %d is the most", shape.count, GCONV_TENSOR_AXES);
-  gconv_node_set(work, 0, s->type, shape.count, shape.number);
+  gconv_node_set(work, 0, gconv_node_type(work, s->type), shape.count, shape.number);
   return GCONV_OK;
 }
 
@@ -96,9 +96,13 @@ static gconv_status run_constant(const gconv_node_work *work, const gconv_node_k
   const settings *s = work->settings;
   const gconv_tensor *out = work->out[0];
   const size_t each = gconv_tensor_type_bytes(out->type);
+  const gconv_tensor value = {.type = s->type, .data = (void *)&s->bits};
+  uint64_t bits = s->bits;
   (void)kind;
+  if (out->type != s->type)
+    gconv_tensor_convert(&value, &(gconv_tensor){.type = out->type, .data = &bits}, 0, 1);
   for (int64_t i = 0; i < gconv_tensor_elements(out); i++)
-    memcpy((char *)out->data + (size_t)i * each, &s->bits, each);
+    memcpy((char *)out->data + (size_t)i * each, &bits, each);
   return GCONV_OK;
 }
 
@@ -157,7 +161,7 @@ static gconv_status shape_cast(const gconv_node_work *work, const gconv_node_kin
   (void)kind;
   if (work->in_count == 1)
     GCONV_TRY(type_of(s->to, &type));
-  gconv_node_set(work, 0, type, work->in[0]->axes, work->in[0]->shape);
+  gconv_node_set(work, 0, gconv_node_type(work, type), work->in[0]->axes, work->in[0]->shape);
   return GCONV_OK;
 }
 
@@ -191,6 +195,8 @@ static void cast_part(void *context, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end && (c->to == FLOAT16 || c->to == BFLOAT16); i++)
     if (c->out->type == GCONV_TENSOR_F32)
       ((float *)c->out->data)[i] = narrow(((const float *)c->out->data)[i], c->to);
+    else
+      ((double *)c->out->data)[i] = (double)narrow((float)((const double *)c->out->data)[i], c->to);
 }
 
 static gconv_status run_cast(const gconv_node_work *work, const gconv_node_kind *kind) {

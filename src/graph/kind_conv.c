@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolutions in one and two dimensions. The algorithms of layers solve them, and are chosen as for layers. What follows a
  * convolution and only scales and shifts its channels becomes a part of its weights; an activation is the algorithm's. */
-#include "bank/onnx_rules.h"
+#include "graph/conv.h"
+#include "graph/plain_conv.h"
 #include "graph/solve.h"
 
 #include <inttypes.h>
@@ -10,15 +11,11 @@
 enum { X, WEIGHTS, BIASES };
 enum { AXES = 2 /* height and width; of one dimension, the height is 1 */, LARGEST_EXTENT = 1 << 30 };
 
-typedef struct settings {
-  gconv_auto_pad padding;
-  gconv_node_integers strides, dilations, pads, kernel; /* as the node has them; count 0: it does not say */
-  int64_t groups;
-} settings;
+typedef gconv_conv_settings settings;
 
 /* ---- Attributes ---- */
 
-static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *given) {
+gconv_status gconv_conv_parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *given) {
   settings *s = given;
   (void)kind;
   (void)opset;
@@ -49,12 +46,13 @@ static gconv_status check_count(const char *name, const gconv_node_integers *lis
              : gconv_fail(GCONV_BAD_FILE, "has %d numbers as %s, where its dimensions need %d", list->count, name, wanted);
 }
 
-static gconv_status resolve_axis(const settings *s, const gconv_node_work *work, int32_t axes, int32_t which, axis *a) {
+static gconv_status resolve_axis(const settings *s, const gconv_tensor *x, const gconv_tensor *w, int32_t axes,
+                                 int32_t which, axis *a) {
   const int32_t from = 2 + which - (AXES - axes); /* the axis of the tensors */
   const bool there = which >= AXES - axes;
   const gconv_node_integers ends = {{s->pads.number[axes], s->pads.number[axes + 1]}, s->pads.count};
-  *a = (axis){.size = there ? work->in[X]->shape[from] : 1,
-              .taps = there ? work->in[WEIGHTS]->shape[from] : 1,
+  *a = (axis){.size = there ? x->shape[from] : 1,
+              .taps = there ? w->shape[from] : 1,
               .stride = number_of(&s->strides, axes, which, 1),
               .dilation = number_of(&s->dilations, axes, which, 1)};
   if (a->size < 1 || a->taps < 1 || a->size > LARGEST_EXTENT || a->taps > LARGEST_EXTENT / a->dilation)
@@ -84,9 +82,8 @@ static gconv_status resolve_axis(const settings *s, const gconv_node_work *work,
 }
 
 /* Resolves height and width. `axes` is how many of them the tensors have. */
-static gconv_status resolve(const gconv_node_work *work, int32_t *axes, axis both[AXES]) {
-  const settings *s = work->settings;
-  const gconv_tensor *x = work->in[X], *w = work->in[WEIGHTS];
+static gconv_status resolve(const settings *s, const gconv_tensor *x, const gconv_tensor *w, int32_t *axes,
+                            axis both[AXES]) {
   *axes = x->axes - 2;
   if (*axes < 1 || *axes > AXES || w->axes != x->axes)
     return gconv_fail(GCONV_UNSUPPORTED, "convolves tensors of %d axes with filters of %d: here both have 3 or 4", x->axes,
@@ -96,16 +93,12 @@ static gconv_status resolve(const gconv_node_work *work, int32_t *axes, axis bot
   GCONV_TRY(check_count("kernel_shape", &s->kernel, *axes));
   GCONV_TRY(check_count("pads", &s->pads, 2 * *axes));
   for (int32_t i = 0; i < AXES; i++)
-    GCONV_TRY(resolve_axis(s, work, *axes, i, &both[i]));
+    GCONV_TRY(resolve_axis(s, x, w, *axes, i, &both[i]));
   return GCONV_OK;
 }
 
-static gconv_status check_channels(const gconv_node_work *work) {
-  const settings *s = work->settings;
-  const gconv_tensor *x = work->in[X], *w = work->in[WEIGHTS], *b = work->in_count > BIASES ? work->in[BIASES] : NULL;
+static gconv_status check_channels(const settings *s, const gconv_tensor *x, const gconv_tensor *w, const gconv_tensor *b) {
   const int64_t channels = x->shape[1], filters = w->shape[0];
-  for (int32_t i = 0; i < work->in_count; i++)
-    GCONV_TRY(gconv_node_need_type(work, i, GCONV_TENSOR_F32));
   if (x->shape[0] < 1 || x->shape[0] > INT32_MAX || channels < 1 || channels > INT32_MAX || filters < 1 ||
       filters > INT32_MAX || s->groups < 1 || s->groups > INT32_MAX)
     return gconv_fail(GCONV_BAD_FILE,
@@ -120,65 +113,90 @@ static gconv_status check_channels(const gconv_node_work *work) {
   return GCONV_OK;
 }
 
-static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
+gconv_status gconv_conv_find(const settings *s, const gconv_tensor *x, const gconv_tensor *w, const gconv_tensor *b,
+                             gconv_layer_problem *problem, gconv_tensor *result) {
   axis both[AXES];
   int32_t axes;
-  (void)kind;
-  GCONV_TRY(resolve(work, &axes, both));
-  GCONV_TRY(check_channels(work));
-  const int64_t image[4] = {work->in[X]->shape[0], work->in[WEIGHTS]->shape[0], both[AXES - axes].outputs, both[1].outputs};
-  gconv_node_set(work, 0, GCONV_TENSOR_F32, 2 + axes, image);
+  GCONV_TRY(resolve(s, x, w, &axes, both));
+  GCONV_TRY(check_channels(s, x, w, b));
+  *result =
+      (gconv_tensor){.axes = 2 + axes, .shape = {x->shape[0], w->shape[0], both[AXES - axes].outputs, both[1].outputs}};
+  *problem = (gconv_layer_problem){.images = (int32_t)x->shape[0],
+                                   .channels = (int32_t)x->shape[1],
+                                   .height = (int32_t)both[0].size,
+                                   .width = (int32_t)both[1].size,
+                                   .filters = (int32_t)w->shape[0],
+                                   .rows = (int32_t)both[0].taps,
+                                   .columns = (int32_t)both[1].taps,
+                                   .groups = (int32_t)s->groups,
+                                   .pad_top = (int32_t)both[0].before,
+                                   .pad_left = (int32_t)both[1].before,
+                                   .stride_y = (int32_t)both[0].stride,
+                                   .stride_x = (int32_t)both[1].stride,
+                                   .dilation_y = (int32_t)both[0].dilation,
+                                   .dilation_x = (int32_t)both[1].dilation,
+                                   .out_height = (int32_t)both[0].outputs,
+                                   .out_width = (int32_t)both[1].outputs};
   return GCONV_OK;
 }
 
-static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t which) {
+gconv_node_window gconv_conv_window(const settings *s, const gconv_tensor *x, const gconv_tensor *w, int32_t which) {
   axis both[AXES] = {{0}};
   int32_t axes;
-  if (input != X || resolve(work, &axes, both) != GCONV_OK) /* it was resolved before */
+  if (resolve(s, x, w, &axes, both) != GCONV_OK) /* it was resolved before */
     return (gconv_node_window){1, 0, 0, 0};
   const axis *a = &both[which - 2 + AXES - axes];
   return (gconv_node_window){a->stride, 1, a->before,
                              (a->taps - 1) * a->dilation > a->before ? (a->taps - 1) * a->dilation - a->before : 0};
 }
 
-/* ---- Runs ---- */
-
-static gconv_layer_problem problem_of(const gconv_node_work *work, const axis both[AXES]) {
-  const settings *s = work->settings;
-  return (gconv_layer_problem){.images = (int32_t)work->in[X]->shape[0],
-                               .channels = (int32_t)work->in[X]->shape[1],
-                               .height = (int32_t)both[0].size,
-                               .width = (int32_t)both[1].size,
-                               .filters = (int32_t)work->in[WEIGHTS]->shape[0],
-                               .rows = (int32_t)both[0].taps,
-                               .columns = (int32_t)both[1].taps,
-                               .groups = (int32_t)s->groups,
-                               .pad_top = (int32_t)both[0].before,
-                               .pad_left = (int32_t)both[1].before,
-                               .stride_y = (int32_t)both[0].stride,
-                               .stride_x = (int32_t)both[1].stride,
-                               .dilation_y = (int32_t)both[0].dilation,
-                               .dilation_x = (int32_t)both[1].dilation,
-                               .out_height = (int32_t)both[0].outputs,
-                               .out_width = (int32_t)both[1].outputs,
-                               .activation = work->fused.activation,
-                               .slope = work->fused.slope};
+static const gconv_tensor *biases_of(const gconv_node_work *work) {
+  return work->in_count > BIASES ? work->in[BIASES] : NULL;
 }
 
-static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **solver) {
-  axis both[AXES];
-  int32_t axes;
+static gconv_status find(const gconv_node_work *work, gconv_layer_problem *problem, gconv_tensor *result) {
+  return gconv_conv_find(work->settings, work->in[X], work->in[WEIGHTS], biases_of(work), problem, result);
+}
+
+static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
+  gconv_layer_problem problem;
+  gconv_tensor result;
   (void)kind;
-  GCONV_TRY(resolve(work, &axes, both));
-  const gconv_layer_problem problem = problem_of(work, both);
+  GCONV_TRY(gconv_node_need_real(work, 0, work->in_count - 1));
+  GCONV_TRY(find(work, &problem, &result));
+  gconv_node_set(work, 0, work->in[X]->type, result.axes, result.shape);
+  return GCONV_OK;
+}
+
+static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t which) {
+  return input == X ? gconv_conv_window(work->settings, work->in[X], work->in[WEIGHTS], which)
+                    : (gconv_node_window){1, 0, 0, 0};
+}
+
+/* ---- Runs ---- */
+
+/* Chooses an algorithm of layers. float64 is computed by plain loops. */
+static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **solver) {
+  gconv_layer_problem problem;
+  gconv_tensor result;
+  (void)kind;
+  if (work->in[X]->type == GCONV_TENSOR_F64)
+    return GCONV_OK;
+  GCONV_TRY(find(work, &problem, &result));
+  problem.activation = work->fused.activation;
+  problem.slope = work->fused.slope;
   return gconv_solver_create(work, &problem, (gconv_solver **)solver);
 }
 
 static size_t workspace(const gconv_node_work *work) {
-  return gconv_solver_workspace(work->prepared, work);
+  return work->prepared ? gconv_solver_workspace(work->prepared, work) : 0;
 }
 
 static void tell(const void *prepared, char *text, size_t size) {
+  if (!prepared) {
+    snprintf(text, size, "in float64");
+    return;
+  }
   const gconv_layer_choice *choice = &((const gconv_solver *)prepared)->choice;
   const gconv_layer_problem *problem = &choice->whole;
   snprintf(text, size, "%d filters of %d x %d x %d, stride %d, algorithm %s", problem->filters,
@@ -204,6 +222,15 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   gconv_solver *solver = work->prepared;
   float *weights;
   (void)kind;
+  if (!solver) {
+    gconv_layer_problem problem;
+    gconv_tensor result;
+    GCONV_TRY(find(work, &problem, &result));
+    const gconv_tensor *biases = biases_of(work);
+    gconv_plain_conv(work, &problem, GCONV_TENSOR_F64, work->in[X]->data, work->in[WEIGHTS]->data,
+                     biases ? biases->data : NULL, work->out[0]->data);
+    return GCONV_OK;
+  }
   GCONV_TRY(gconv_solver_open(solver, &weights));
   if (weights) {
     fill(work, &solver->choice.problem, weights);
@@ -213,17 +240,9 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
                           work->workspace);
 }
 
-static rules conv_rules = {STRING("auto_pad"),
-                           INTS("dilations", 1, NEWEST),
-                           INT("group", 1, NEWEST),
-                           INTS("kernel_shape", 1, NEWEST),
-                           INTS("pads", 1, NEWEST),
-                           INTS("strides", 1, NEWEST),
-                           END};
-
 const gconv_node_kind gconv_node_kinds_conv[] = {
-    GCONV_NODE_KIND_OF("Conv", 1, NEWEST, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, conv_rules, 0,
-                       sizeof(settings), parse, shape, run, run, workspace, window, prepare, gconv_solver_free, tell, NULL,
-                       NULL, true),
+    GCONV_NODE_KIND_OF("Conv", 1, GCONV_NEWEST_OPSET, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW,
+                       gconv_onnx_conv_rules, 0, sizeof(settings), gconv_conv_parse, shape, run, run, workspace, window,
+                       prepare, gconv_solver_free, tell, NULL, NULL, true),
     GCONV_NODE_KIND_END,
 };

@@ -11,6 +11,7 @@
  */
 #include "bank/onnx_rules.h"
 #include "graph/move.h"
+#include "graph/plain_conv.h"
 #include "graph/solve.h"
 
 #include <inttypes.h>
@@ -105,8 +106,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   axis both[AXES];
   int32_t axes;
   (void)kind;
-  for (int32_t i = 0; i < work->in_count; i++)
-    GCONV_TRY(gconv_node_need_type(work, i, GCONV_TENSOR_F32));
+  GCONV_TRY(gconv_node_need_real(work, 0, work->in_count - 1));
   GCONV_TRY(resolve(work, &axes, both));
   const int64_t channels = x->shape[1], phases = both[0].stride * both[1].stride;
   if (s->groups < 1 || channels < 1 || channels > LARGEST || w->shape[1] > LARGEST / s->groups ||
@@ -125,7 +125,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   if (b && (b->axes != 1 || b->shape[0] != filters))
     return gconv_fail(GCONV_BAD_FILE, "has biases that are not one number for each of %" PRId64 " filters", filters);
   const int64_t image[4] = {x->shape[0], filters, both[AXES - axes].outputs, both[1].outputs};
-  gconv_node_set(work, 0, GCONV_TENSOR_F32, 2 + axes, image);
+  gconv_node_set(work, 0, x->type, 2 + axes, image);
   return GCONV_OK;
 }
 
@@ -168,22 +168,39 @@ static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *
   axis both[AXES];
   int32_t axes;
   (void)kind;
+  if (work->in[X]->type == GCONV_TENSOR_F64) /* computed by plain loops */
+    return GCONV_OK;
   GCONV_TRY(resolve(work, &axes, both));
   const gconv_layer_problem problem = problem_of(work, both);
   return gconv_solver_create(work, &problem, (gconv_solver **)solver);
 }
 
-static size_t map_floats(const gconv_layer_problem *p) {
+static size_t map_elements(const gconv_layer_problem *p) {
   return (size_t)p->images * (size_t)p->filters * (size_t)p->out_height * (size_t)p->out_width;
 }
 
-/* The workspace of the solver, then the results of the convolution. */
+static size_t weight_elements(const gconv_layer_problem *p) {
+  return ((size_t)gconv_layer_taps(p) + 1) * (size_t)p->filters;
+}
+
+/* The workspace of the solver, or weights of float64; then the results of the convolution. */
 static size_t workspace(const gconv_node_work *work) {
   const gconv_solver *solver = work->prepared;
-  return gconv_solver_workspace(solver, work) + map_floats(&solver->choice.whole) * sizeof(float);
+  axis both[AXES];
+  int32_t axes;
+  if (solver)
+    return gconv_solver_workspace(solver, work) + map_elements(&solver->choice.whole) * sizeof(float);
+  if (resolve(work, &axes, both) != GCONV_OK)
+    return 0;
+  const gconv_layer_problem p = problem_of(work, both);
+  return (weight_elements(&p) + map_elements(&p)) * sizeof(double);
 }
 
 static void tell(const void *prepared, char *text, size_t size) {
+  if (!prepared) {
+    snprintf(text, size, "in float64");
+    return;
+  }
   const gconv_layer_choice *choice = &((const gconv_solver *)prepared)->choice;
   snprintf(text, size, "as %d filters of %d x %d x %d and interleaved, algorithm %s", choice->whole.filters,
            choice->whole.channels / choice->whole.groups, choice->whole.rows, choice->whole.columns,
@@ -196,23 +213,27 @@ static int64_t tap_of(const axis *a, int64_t f, int64_t t) {
   return at % a->dilation == 0 && at / a->dilation < a->taps ? at / a->dilation : -1;
 }
 
-/* Makes the weights of the convolution: filter (k, fy, fx) of channel c has taps of w[c][k]. */
-static void fill(const gconv_node_work *work, const axis both[AXES], const gconv_layer_problem *p, float *weights) {
+/* Makes the weights of the convolution: filter (k, fy, fx) of channel c has taps of w[c][k]. They have the type of w. */
+static void fill(const gconv_node_work *work, const axis both[AXES], const gconv_layer_problem *p, void *weights) {
   const settings *s = work->settings;
-  const float *from = work->in[WEIGHTS]->data;
-  const float *biases = work->in_count > BIASES && work->in[BIASES] ? work->in[BIASES]->data : NULL;
+  const size_t bytes = gconv_tensor_type_bytes(work->in[WEIGHTS]->type);
+  const uint8_t *from = work->in[WEIGHTS]->data;
+  const uint8_t *biases = work->in_count > BIASES && work->in[BIASES] ? work->in[BIASES]->data : NULL;
   const int64_t each = work->in[WEIGHTS]->shape[1], channels = p->channels / s->groups, plane = both[0].taps * both[1].taps;
   const int64_t phases = both[0].stride * both[1].stride;
-  float *to = weights;
+  uint8_t *to = weights, *to_biases = to + bytes * (size_t)gconv_layer_taps(p) * (size_t)p->filters;
+  memset(weights, 0, bytes * weight_elements(p));
   for (int64_t filter = 0; filter < p->filters; filter++) {
     const int64_t k = filter / phases, fy = filter % phases / both[1].stride, fx = filter % both[1].stride;
     for (int64_t c = k / each * channels; c < (k / each + 1) * channels; c++)
       for (int64_t y = 0; y < p->rows; y++)
-        for (int64_t x = 0; x < p->columns; x++) {
+        for (int64_t x = 0; x < p->columns; x++, to += bytes) {
           const int64_t row = tap_of(&both[0], fy, y), column = tap_of(&both[1], fx, x);
-          *to++ = row < 0 || column < 0 ? 0 : from[(c * each + k % each) * plane + row * both[1].taps + column];
+          if (row >= 0 && column >= 0)
+            memcpy(to, from + bytes * (size_t)((c * each + k % each) * plane + row * both[1].taps + column), bytes);
         }
-    weights[gconv_layer_taps(p) * p->filters + filter] = biases ? biases[k] : 0;
+    if (biases)
+      memcpy(to_biases + bytes * (size_t)filter, biases + bytes * (size_t)k, bytes);
   }
 }
 
@@ -232,7 +253,8 @@ static part part_of(const axis *a, int64_t f) {
 }
 
 static gconv_status interleave(const gconv_node_work *work, const axis both[AXES], const gconv_layer_problem *p,
-                               const float *maps) {
+                               const void *maps) {
+  const size_t bytes = gconv_tensor_type_bytes(work->out[0]->type);
   const int64_t width = both[1].outputs, area = both[0].outputs * width, plane = (int64_t)p->out_height * p->out_width;
   const int64_t phases = both[0].stride * both[1].stride, planes = (int64_t)p->images * p->filters / phases;
   for (int64_t f = 0; f < phases; f++) {
@@ -241,45 +263,61 @@ static gconv_status interleave(const gconv_node_work *work, const axis both[AXES
     gconv_move_add(&move, planes, phases * plane, area);
     gconv_move_add(&move, y.count, p->out_width, both[0].stride * width);
     gconv_move_add(&move, x.count, 1, both[1].stride);
-    GCONV_TRY(gconv_move_run(work, &move, sizeof(float), maps + f * plane + y.first * p->out_width + x.first,
-                             (float *)gconv_node_data(work, work->out[0]) + y.to * width + x.to));
+    GCONV_TRY(gconv_move_run(work, &move, bytes,
+                             (const uint8_t *)maps + bytes * (size_t)(f * plane + y.first * p->out_width + x.first),
+                             (uint8_t *)gconv_node_data(work, work->out[0]) + bytes * (size_t)(y.to * width + x.to)));
   }
   return GCONV_OK;
 }
 
 /* Sets all outputs to the bias: beyond the last filter, some get nothing else. */
-static gconv_status fill_biases(const gconv_node_work *work, const gconv_solver *solver) {
+static gconv_status fill_biases(const gconv_node_work *work, const gconv_layer_problem *p, const void *biases) {
   const gconv_tensor *out = work->out[0];
-  const gconv_layer_problem *p = &solver->choice.whole;
-  const float *biases = gconv_layer_biases(p, work->stream ? solver->there : solver->weights);
   const int64_t area = gconv_tensor_count(out, 2, out->axes), filters = out->shape[1];
   gconv_move move = {0};
   gconv_move_add(&move, out->shape[0], 0, filters * area);
   gconv_move_add(&move, filters, p->filters / filters, area);
   gconv_move_add(&move, area, 0, 1);
-  return gconv_move_run(work, &move, sizeof(float), biases, gconv_node_data(work, out));
+  return gconv_move_run(work, &move, gconv_tensor_type_bytes(out->type), biases, gconv_node_data(work, out));
+}
+
+/* Interleaves the results of the convolution, and adds what it does not reach. */
+static gconv_status finish(const gconv_node_work *work, const axis both[AXES], const gconv_layer_problem *p,
+                           const void *biases, const void *maps) {
+  for (int32_t i = 0; i < AXES; i++)
+    if (both[i].before < 0 || both[i].outputs + both[i].before > (both[i].size + both[i].some - 1) * both[i].stride) {
+      GCONV_TRY(fill_biases(work, p, biases));
+      break;
+    }
+  return interleave(work, both, p, maps);
+}
+
+static gconv_status run_float64(const gconv_node_work *work, const axis both[AXES]) {
+  const gconv_layer_problem p = problem_of(work, both);
+  double *weights = work->workspace, *biases = weights + gconv_layer_taps(&p) * p.filters, *maps = biases + p.filters;
+  fill(work, both, &p, weights);
+  gconv_plain_conv(work, &p, GCONV_TENSOR_F64, work->in[X]->data, weights, biases, maps);
+  return finish(work, both, &p, biases, maps);
 }
 
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_solver *solver = work->prepared;
-  const gconv_layer_problem *p = &solver->choice.whole;
-  float *weights, *maps = (float *)work->workspace + gconv_solver_workspace(solver, work) / sizeof *maps;
   axis both[AXES];
+  float *weights;
   int32_t axes;
   (void)kind;
   GCONV_TRY(resolve(work, &axes, both));
+  if (!solver)
+    return run_float64(work, both);
+  const gconv_layer_problem *p = &solver->choice.whole;
+  float *maps = (float *)work->workspace + gconv_solver_workspace(solver, work) / sizeof *maps;
   GCONV_TRY(gconv_solver_open(solver, &weights));
   if (weights) {
     fill(work, both, p, weights);
     GCONV_TRY(gconv_solver_pack(solver));
   }
   GCONV_TRY(gconv_solver_run(solver, work, gconv_node_data(work, work->in[X]), maps, work->workspace));
-  for (int32_t i = 0; i < AXES; i++)
-    if (both[i].before < 0 || both[i].outputs + both[i].before > (both[i].size + both[i].some - 1) * both[i].stride) {
-      GCONV_TRY(fill_biases(work, solver));
-      break;
-    }
-  return interleave(work, both, p, maps);
+  return finish(work, both, p, gconv_layer_biases(p, work->stream ? solver->there : solver->weights), maps);
 }
 
 static rules transpose_rules = {STRING("auto_pad"),

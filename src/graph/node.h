@@ -22,6 +22,7 @@ typedef struct gconv_graph_options {
   gconv_math math;
   size_t workspace_bytes; /* 0: the default */
   bool any_size;          /* the image may have another height and width than the model says */
+  bool in_float64;        /* tensors that are float32 in the model are float64: to verify results */
 } gconv_graph_options;
 
 /* What follows a node, and is computed with it: out = activation(scale[c] * result + shift[c]), for channel c of axis 1. */
@@ -145,6 +146,11 @@ const gconv_node_kind *gconv_node_kind_at(size_t index);
 /* Returns the elements of a tensor where the node is computed: in the memory of the host or, in cuda(), of the GPU. */
 static inline void *gconv_node_data(const gconv_node_work *work, const gconv_tensor *tensor) {
   return work->stream ? tensor->there : tensor->data;
+}
+
+/* Returns the type that tensors have here which have this type in the model. */
+static inline gconv_tensor_type gconv_node_type(const gconv_node_work *work, gconv_tensor_type type) {
+  return type == GCONV_TENSOR_F32 && work->options && work->options->in_float64 ? GCONV_TENSOR_F64 : type;
 }
 
 /* Gives output number `out` the type and shape of a tensor. Does nothing if nobody takes the output. */

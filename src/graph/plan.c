@@ -18,6 +18,30 @@ static gconv_status no_memory(const gconv_graph *g) {
   return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a plan", g->path);
 }
 
+/* Gives a tensor memory that the plan owns. */
+static gconv_status give_memory(gconv_graph_plan *p, gconv_tensor *t) {
+  void **owned = gconv_grown(p->owned, p->owned_count, sizeof *owned);
+  if (!owned)
+    return no_memory(p->graph);
+  p->owned = owned;
+  GCONV_TRY(gconv_allocate(gconv_tensor_bytes(t), "a constant", &owned[p->owned_count]));
+  t->data = owned[p->owned_count++];
+  return GCONV_OK;
+}
+
+/* Makes a tensor of float32 one of float64, if the plan is in float64. */
+static gconv_status widen(gconv_graph_plan *p, gconv_tensor *t) {
+  const gconv_tensor narrow = *t;
+  if (!p->options.in_float64 || t->type != GCONV_TENSOR_F32)
+    return GCONV_OK;
+  t->type = GCONV_TENSOR_F64;
+  if (!narrow.data)
+    return GCONV_OK;
+  GCONV_TRY(give_memory(p, t));
+  gconv_tensor_convert(&narrow, t, 0, gconv_tensor_elements(t));
+  return GCONV_OK;
+}
+
 /* ---- Inputs ---- */
 
 static gconv_status fail_input(const gconv_graph *g, const gconv_graph_value *v, const gconv_tensor *given) {
@@ -42,7 +66,7 @@ static gconv_status take_input(gconv_graph_plan *p, size_t number, const gconv_t
     return fail_input(p->graph, v, given);
   gconv_tensor *t = &p->tensors[p->graph->inputs[number]];
   *t = *given;
-  return GCONV_OK;
+  return widen(p, t);
 }
 
 /* ---- Shapes and folding ---- */
@@ -100,18 +124,6 @@ static bool can_fold(const gconv_graph_plan *p, const gconv_graph_step *step) {
   return bytes <= most && p->folded_bytes <= together && bytes <= together - p->folded_bytes;
 }
 
-/* Gives an output memory that the plan owns. */
-static gconv_status give_memory(gconv_graph_plan *p, gconv_tensor *t) {
-  void **owned = gconv_grown(p->owned, p->owned_count, sizeof *owned);
-  if (!owned)
-    return no_memory(p->graph);
-  p->owned = owned;
-  GCONV_TRY(gconv_allocate(gconv_tensor_bytes(t), "a constant", &owned[p->owned_count]));
-  t->data = owned[p->owned_count++];
-  p->folded_bytes += gconv_tensor_bytes(t);
-  return GCONV_OK;
-}
-
 static gconv_status fold(gconv_graph_plan *p, gconv_graph_step *step) {
   const gconv_node_kind *kind = step->node->kind;
   gconv_node_work *work = &step->work;
@@ -121,8 +133,10 @@ static gconv_status fold(gconv_graph_plan *p, gconv_graph_step *step) {
     return GCONV_OK;
   }
   for (int32_t i = 0; i < work->out_count; i++)
-    if (work->out[i])
+    if (work->out[i]) {
       GCONV_TRY(give_memory(p, work->out[i]));
+      p->folded_bytes += gconv_tensor_bytes(work->out[i]);
+    }
   gconv_status status = GCONV_OK;
   if (kind->workspace)
     status = gconv_allocate(kind->workspace(work), "a node's workspace", &work->workspace);
@@ -261,9 +275,11 @@ static gconv_status fill(gconv_graph_plan *p, const gconv_tensor *inputs) {
   if (!p->tensors || !p->steps || !p->pointers)
     return no_memory(g);
   for (size_t i = 0; i < g->value_count; i++) {
-    if (g->values[i].constant)
-      p->tensors[i] = g->values[i].tensor;
-    p->constant_bytes += g->values[i].constant ? gconv_tensor_bytes(&p->tensors[i]) : 0;
+    if (!g->values[i].constant)
+      continue;
+    p->tensors[i] = g->values[i].tensor;
+    GCONV_TRY(widen(p, &p->tensors[i]));
+    p->constant_bytes += gconv_tensor_bytes(&p->tensors[i]);
   }
   for (size_t i = 0; i < g->input_count; i++)
     GCONV_TRY(take_input(p, i, &inputs[i]));

@@ -433,7 +433,6 @@ static gconv_status put_input(const gconv_graph_plan *plan, const gconv_graph_cu
   const gconv_tensor *input = gconv_graph_plan_input(plan, 0);
   const int64_t channels = input->shape[1], height = input->shape[2], width = input->shape[3], all = cut->in[1];
   const int64_t there = all - left < width ? (all > left ? all - left : 0) : width;
-  float *to = input->data;
   if (stream) {
     const gconv_gpu_put job = {.from = rows->data,
                                .first = rows->first,
@@ -448,9 +447,15 @@ static gconv_status put_input(const gconv_graph_plan *plan, const gconv_graph_cu
                                .left = left};
     return gconv_gpu_put_run(&job, stream);
   }
-  for (int64_t c = 0; c < channels; c++)
-    for (int64_t y = 0; y < height; y++, to += width) {
+  for (int64_t c = 0, at = 0; c < channels; c++)
+    for (int64_t y = 0; y < height; y++, at += width) {
       const float *row = rows->data + (c * rows->rows + reflect(top + y, cut->in[0]) - rows->first) * all;
+      if (input->type == GCONV_TENSOR_F64) {
+        for (int64_t x = 0; x < width; x++)
+          ((double *)input->data)[at + x] = (double)row[reflect(left + x, all)];
+        continue;
+      }
+      float *to = (float *)input->data + at;
       memcpy(to, row + left, (size_t)there * sizeof *to);
       for (int64_t x = there; x < width; x++)
         to[x] = row[reflect(left + x, all)];

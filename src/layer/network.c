@@ -316,8 +316,11 @@ static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
 /* Makes the only step of a network that is a graph. */
 static gconv_status resolve_graph(gconv_network_plan *network, const gconv_graph *graph,
                                   const gconv_network_options *options, int32_t rows) {
-  const gconv_graph_options how = {network->base.device, options->algorithm,       options->without,
-                                   options->math,        options->workspace_bytes, false};
+  const gconv_graph_options how = {.device = network->base.device,
+                                   .algorithm = options->algorithm,
+                                   .without = options->without,
+                                   .math = options->math,
+                                   .workspace_bytes = options->workspace_bytes};
   network->count = 1;
   const gconv_step *step = &network->steps[0];
   GCONV_TRY(gconv_graph_step_make(graph, &how, rows, &network->out, &network->steps[0]));

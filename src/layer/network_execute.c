@@ -387,6 +387,7 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
       const gconv_step *step = &network->steps[i];
       const gconv_graph_plan *made = step->tiles ? gconv_graph_tiles_plan(step->tiles) : step->graph;
       need->fixed += (double)made->arena_bytes + 2 * (double)made->constant_bytes;
+      need->verify += 2 * (double)step->graph->arena_bytes + 2 * (double)made->constant_bytes;
       need->tiles = step->cut.rows > 0;
       need->image += need->tiles ? fmin((double)step->graph->arena_bytes, (double)step->cut.most) : 0;
       for (size_t k = 0; k < step->further_count; k++)

@@ -61,6 +61,16 @@ def scattered(x, w, strides, pads, size, bias=0, dilations=(1, 1), groups=1):
     return y[:, :, 16 : 16 + size[0], 16 : 16 + size[1]] + np.reshape(bias, (-1, 1, 1))
 
 
+QX, QW = RANDOM.integers(0, 256, X.shape, np.uint8), RANDOM.integers(-128, 128, (3, 4, 3, 3), np.int8)
+
+
+def quantized(scale, x, w, x_zero, w_zero, bias=0):
+    """A convolution of integers, padded by 1 on all sides; scaled."""
+    x = np.pad(x.astype(int) - x_zero, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    w = w.astype(int) - w_zero
+    return (sum(np.tensordot(x[:, :, r : r + 5, s : s + 7], w[:, :, r, s], (1, 1)) for r in range(3) for s in range(3)).transpose(0, 3, 1, 2) + bias) * scale
+
+
 W = RANDOM.normal(size=(4, 3, 3, 5)).astype(np.float32)
 A, B = RANDOM.normal(size=(3, 1, 5, 6)).astype(np.float32), RANDOM.normal(size=(2, 6, 9)).astype(np.float32)
 e = np.exp(X.astype(float) - X.max(1, keepdims=True))
@@ -108,6 +118,30 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("GlobalLpPool", [X], {}, np.sqrt((X.astype(float) ** 2).sum((2, 3), keepdims=True))),
     ("MaxUnpool", [X[:1, :1, :2, :2], I64(5, 7, 13, 15).reshape(1, 1, 2, 2), I64(1, 1, 5, 5)], {"kernel_shape": [2, 2], "strides": [2, 2]},
      np.pad(np.kron(X[:1, :1, :2, :2], [[0, 0], [0, 1]]), ((0, 0), (0, 0), (0, 1), (0, 1)))),
+    ("GatherElements", [X, np.argsort(X, 2)[:, :, :3]], {"axis": 2}, np.sort(X, 2)[:, :, :3]),
+    ("GatherND", [X, I64(1, 0, 0, -1).reshape(2, 2)], {}, X[[1, 0], [0, -1]]),
+    ("ScatterND", [X, I64(1, 0, 1, 0).reshape(2, 2), X[0, :2]], {"reduction": "add"},
+     np.where(np.arange(2)[:, None, None, None] == 1, X + np.where(np.arange(4)[:, None, None] == 0, X[0, :1] + X[0, 1:2], 0), X)),
+    ("ScatterElements", [X[0, 0], I64(2, 0).reshape(1, 2), np.float32([[7, 8]])], {"axis": 0},
+     np.concatenate([[[X[0, 0, 0, 0], 8], [*X[0, 0, 1, :2]], [7, X[0, 0, 2, 1]], *X[0, 0, 3:, :2]], X[0, 0, :, 2:]], 1)),
+    ("CumSum", [X, np.int64(2)], {}, X.astype(float).cumsum(2)),
+    ("CumSum", [X, np.int64(1)], {"exclusive": 1, "reverse": 1}, X[:, ::-1].astype(float).cumsum(1)[:, ::-1] - X),
+    ("TopK", [X, I64(3)], {"axis": 2}, np.sort(X, 2)[:, :, :-4:-1]),
+    ("Trilu", [X, np.int64(-1)], {"upper": 0}, np.tril(X, -1)),
+    ("Trilu", [X, np.int64(2)], {}, np.triu(X, 2)),
+    ("EyeLike", [X[0, 0]], {"k": 1}, np.eye(5, 7, 1)),
+    ("OneHot", [I64(1, -1, 7), np.int64(4), np.float32([2, 5])], {"axis": 0}, np.where([[0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 1, 0]], 5, 2)),
+    ("QuantizeLinear", [X * 9, np.float32(0.5), np.int8(3)], {}, np.clip(np.rint(X * 9 / np.float32(0.5)) + 3, -128, 127)),
+    ("QuantizeLinear", [X, np.float32([0.01, 0.02, 0.03, 0.5]), np.uint8([0, 128, 255, 3])], {"axis": 1},
+     np.clip(np.rint(X / np.float32([0.01, 0.02, 0.03, 0.5]).reshape(4, 1, 1)) + np.array([0, 128, 255, 3]).reshape(4, 1, 1), 0, 255)),
+    ("DequantizeLinear", [QX, np.float32([[[[0.5]]] * 4, [[[0.25]]] * 4]).repeat(5, 2).repeat(3, 3), (QX[:, :, :, ::3]).copy()],
+     {"axis": 3, "block_size": 3}, (QX - QX[:, :, :, ::3].repeat(3, 3)[..., :7].astype(float)) * np.array([0.5, 0.25]).reshape(2, 1, 1, 1)),
+    ("ConvInteger", [QX, QW, np.uint8(120)], {"pads": [1] * 4}, quantized(1, QX, QW, 120, 0)),
+    ("QLinearConv", [QX, np.float32(0.02), np.uint8(120), QW, np.float32([0.01, 0.03, 0.001]), np.int8([2, 0, -9]), np.float32(0.7), np.uint8(90),
+                     np.int32([9, -8, 700])], {"pads": [1] * 4},
+     np.clip(np.rint(quantized(np.float32([0.02 * 0.01, 0.02 * 0.03, 0.02 * 0.001]).reshape(3, 1, 1) / np.float32(0.7), QX, QW, 120, np.array([2, 0, -9]).reshape(3, 1, 1, 1),
+                               np.array([9, -8, 700]).reshape(3, 1, 1))) + 90, 0, 255)),
+    ("MatMulInteger", [QX[0, 0], QW[0, 0, :, :1].repeat(7, 0)[:7], np.uint8(7)], {}, (QX[0, 0].astype(int) - 7) @ QW[0, 0, :, :1].repeat(7, 0)[:7].astype(int)),
     ("GlobalAveragePool", [X], {}, X.mean((2, 3), keepdims=True, dtype=float)),
     ("GlobalMaxPool", [X], {}, X.max((2, 3), keepdims=True)),
     ("ReduceMean", [X, I64(1, -1)], {}, X.mean((1, 3), keepdims=True, dtype=float), 18),
