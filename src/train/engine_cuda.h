@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine of a GPU: engine_cuda_make.cu makes and frees it, engine_cuda.cu runs its steps. */
+#pragma once
+
+#include "kernels/cuda/train/layers.h"
+#include "kernels/cuda/train/resident.h"
+#include "train/cases_cuda.h"
+#include "train/plans_cuda.h"
+
+enum {
+  GCONV_CUDA_STEPS = 64, /* the most steps that are started at a time */
+  GCONV_CUDA_BUFFERS = 3 /* for gradients of values: one is read, one written; a gradient of parameters may read the third */
+};
+
+struct gconv_cuda_engine {
+  gconv_engine_order order;
+  const gconv_learn_net *net;
+  gconv_learn_net weighted; /* a copy of *net, with weights of classes in device memory */
+  gconv_learn_own *layers;
+  cudaStream_t stream, beside;          /* `beside` computes losses during the backward pass, which does not need them */
+  cudaStream_t weights;                 /* computes gradients of parameters while gradients of inputs are computed */
+  cudaEvent_t forward, found;           /* forward: the outputs are computed; found: the losses are computed */
+  cudaEvent_t ready;                    /* what another stream waits for is computed */
+  cudaEvent_t used[GCONV_CUDA_BUFFERS]; /* gradients[i] was read for a gradient of parameters */
+  void **owned;                         /* device memory */
+  size_t owned_count;
+  float *arrays[GCONV_LEARN_ARRAYS];
+  uint8_t *are_weights; /* for each parameter: 1 if it is a weight */
+  size_t room;          /* the most cases at a time */
+  float **values;       /* inputs of each layer, and the last output, in device memory; the array is in host memory */
+  float *gradients[GCONV_CUDA_BUFFERS], *targets;
+  float *leaves, *case_sums, *chunk_sums;
+  double *losses;
+  uint32_t *hits;
+  size_t losses_room;
+  gconv_learn_outcome *outcomes; /* one for each step that is started; pinned host memory */
+  gconv_learn_outcome *many;     /* in device memory: a kernel of many steps would wait for the bus to `outcomes` */
+  uint32_t *stop, *bad; /* stop: a loss is not finite, device memory; bad: a parameter is not finite, pinned host memory */
+  gconv_cuda_cases cases;
+  gconv_learn_plans plans;
+  gconv_learn_tensor **tensors;     /* [layers], in host memory; NULL: its gradient is computed by chains */
+  gconv_resident *resident;         /* NULL: the network is not resident */
+  const gconv_held_cases *arranged; /* the cases that the resident network has already, in their order; or NULL */
+  /* For the steps that run: */
+  size_t started;
+  gconv_learn_cases rest; /* the cases of the pass after these steps */
+  double best, factor;    /* if loss * factor of the first step is below `best`, the parameters before it are the best */
+};
+
+/* For gconv_engine_type: create() and destroy(). */
+gconv_status gconv_cuda_engine_create(const gconv_engine_order *order, void **result);
+void gconv_cuda_engine_free(void *state);
+
+/* Returns how many cases' chains are computed at a time: a power of two; in the tail, a power of two slices. */
+size_t gconv_cuda_chunk_of(const gconv_learn_own *own);
+
+inline bool gconv_is_power_of_two(int64_t n) {
+  return (n & (n - 1)) == 0;
+}
