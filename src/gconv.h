@@ -768,12 +768,31 @@ typedef struct gconv_tone {
 } gconv_tone;
 
 /* All may be 0. */
+/* The order of the three colours that a network takes and makes. */
+typedef enum gconv_colour_order {
+  GCONV_ORDER_DEFAULT, /* of a network of a file: as the file says; else red first */
+  GCONV_ORDER_RGB,
+  GCONV_ORDER_BGR
+} gconv_colour_order;
+
 typedef struct gconv_network_options {
   bool gray; /* images of colours are made grey first, as gconv_options.gray does */
 
+  gconv_colour_order order;
+  /* Alpha, where results are images like the input and the network does not take it. KEEP: it is copied or, in a result of
+   * another size, resized by cubic interpolation; FILTER: it goes through the network as a grey image; DROP: results have
+   * none. The network sees colours of neighbours where pixels are transparent, but for DROP. PREMULTIPLY is refused. */
+  gconv_alpha alpha;
+  /* A network of one channel gets the brightness of colour images, as `gray` makes it. Its results are images like the
+   * input: they get the colours of the image, resized by cubic interpolation. */
+  bool luma;
+  /* What white is for the network: 1, or 255 for one that was trained with levels. x is then v in these units, less the
+   * mean, and results that are images like the input are divided by it. 0: as the file of the network says; else 1. */
+  float white;
+
   /* x = (v / white - mean) / std, each operation rounded to float32, white being 255, 65535 or 1. As many as counted: 1 for
-   * all channels, or one each; NULL: 0 and 1. Means beyond 1 are refused for integer images, as meant in levels. Nothing is
-   * folded into weights and biases: that would change the zeros outside the image, and round differently. */
+   * all channels, or one each; NULL: 0 and 1. Means beyond options.white are refused for integer images, as meant in levels.
+   * Nothing is folded into weights and biases: that would change the zeros outside the image, and round differently. */
   const float *mean, *std;
   int32_t mean_count, std_count;
   gconv_math math;        /* the type to which algorithms may round products, on devices where that is faster */

@@ -323,6 +323,9 @@ typedef struct gconv_batch {
   double tolerance;    /* gconv_plan_verify() */
   /* Called once an input that was begun, in the order in which they were begun, from any thread, one call at a time. */
   void (*report)(const gconv_report *report, void *user);
+  /* NULL, or: called now and then while the only input goes by rows, from a thread of the run. `done`, of 1, was done in
+   * elapsed_ms. */
+  void (*advance)(double done, double elapsed_ms, void *user);
   void *user;
 } gconv_batch;
 

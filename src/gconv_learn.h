@@ -75,7 +75,9 @@ typedef struct gconv_network {
   int32_t channels, height, width; /* the input that it was made for; height and width are 0 if any will do */
   float *mean, *std;               /* owned: what the input is normalised by, as in gconv_network_options */
   int32_t mean_count, std_count;
-  char **classes; /* owned: the name of each output; NULL where outputs are no classes */
+  float white;              /* as in gconv_network_options; 0: 1 */
+  gconv_colour_order order; /* of the colours that it takes and makes */
+  char **classes;           /* owned: the name of each output; NULL where outputs are no classes */
   size_t class_count;
   gconv_loss loss;
   uint64_t seed;  /* seed of its random numbers */

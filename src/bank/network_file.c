@@ -125,6 +125,10 @@ static gconv_status check_normalisation(const char *where, gconv_status status, 
   for (int32_t i = 0; i < network->std_count; i++)
     if (!network->std || !isfinite(network->std[i]) || network->std[i] <= 0)
       return gconv_fail(status, "%s: number %d of 'std' is not finite and above 0", where, i + 1);
+  if (!isfinite(network->white) || network->white < 0)
+    return gconv_fail(status, "%s: 'white' is no finite number above 0", where);
+  if ((int)network->order < GCONV_ORDER_DEFAULT || network->order > GCONV_ORDER_BGR)
+    return gconv_fail(status, "%s: there is no order of colours %d", where, (int)network->order);
   return GCONV_OK;
 }
 

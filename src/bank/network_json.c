@@ -145,6 +145,24 @@ static gconv_status take_seed(const gconv_json_part *p, uint64_t *seed) {
   return GCONV_OK;
 }
 
+static const char *const orders[] = {[GCONV_ORDER_RGB] = "rgb", [GCONV_ORDER_BGR] = "bgr"};
+
+/* Takes what white is, and the order of the colours. */
+static gconv_status take_colours(const gconv_json_part *p, gconv_network *network) {
+  double white = 0;
+  int order = GCONV_ORDER_DEFAULT;
+  if (!json_is_null(json_object_get(p->json, "white"))) {
+    GCONV_TRY(gconv_json_take_number(p, "white", &white));
+    if (!isfinite((float)white) || !((float)white > 0))
+      return gconv_json_fail(p, GCONV_BAD_FILE, "its 'white' is no number above 0");
+  }
+  if (!json_is_null(json_object_get(p->json, "order")))
+    GCONV_TRY(gconv_json_take_word(p, "order", orders, COUNT(orders), &order));
+  network->white = (float)white;
+  network->order = (gconv_colour_order)order;
+  return GCONV_OK;
+}
+
 static gconv_status take_all(const gconv_json_part *p, gconv_network *network) {
   int loss = GCONV_LOSS_DEFAULT;
   size_t means, deviations;
@@ -154,6 +172,7 @@ static gconv_status take_all(const gconv_json_part *p, gconv_network *network) {
   GCONV_TRY(gconv_json_take_list(p, "mean", 0, true, &network->mean, &means));
   GCONV_TRY(gconv_json_take_list(p, "std", 0, true, &network->std, &deviations));
   network->mean_count = (int32_t)means, network->std_count = (int32_t)deviations;
+  GCONV_TRY(take_colours(p, network));
   GCONV_TRY(gconv_json_take_texts(p, "classes", 0, &network->classes, &network->class_count));
   GCONV_TRY(gconv_json_take_text(p, "label", &network->label));
   GCONV_TRY(gconv_json_take_text(p, "features", &network->features));
@@ -165,7 +184,7 @@ static gconv_status take_all(const gconv_json_part *p, gconv_network *network) {
   GCONV_TRY(take_seed(p, &network->seed));
   GCONV_TRY(take_object(p, "trained", &network->trained));
   gconv_json_drop_keys(p, GCONV_KEYS("version", "mean", "std", "classes", "label", "loss", "seed", "trained", "features",
-                                     "palette", "columns"));
+                                     "palette", "columns", "white", "order"));
   if (json_object_size(p->json) == 0)
     return GCONV_OK;
   network->others = json_dumps(p->json, JSON_COMPACT);
@@ -276,6 +295,8 @@ static json_t *make_all(const gconv_network *network, json_t *trained, json_t *o
   const bool good =
       root && (network->mean_count == 0 || gconv_json_put(root, "mean", make_floats(network->mean, network->mean_count))) &&
       (network->std_count == 0 || gconv_json_put(root, "std", make_floats(network->std, network->std_count))) &&
+      (network->white <= 0 || gconv_json_put(root, "white", json_real((double)network->white))) &&
+      (network->order == GCONV_ORDER_DEFAULT || gconv_json_put(root, "order", json_string(orders[network->order]))) &&
       (network->class_count == 0 || gconv_json_put(root, "classes", make_texts(network->classes, network->class_count))) &&
       (!network->label || gconv_json_put(root, "label", json_string(network->label))) &&
       (!loss || gconv_json_put(root, "loss", json_string(loss))) &&

@@ -243,8 +243,8 @@ bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader
     return false;
   if (!worker->run->operation->type->batches)
     return cost->stream > 0 && (too_large || (cost->in > STREAMED_BYTES && !waits));
-  return too_large ||
-         (batch->memory == 0 && cost->in + cost->need.image + cost->out > (cost->need.tiles ? TILED_BYTES : LARGE_BYTES));
+  const double bytes = cost->in + cost->need.image + cost->out;
+  return too_large || (cost->need.tiles ? bytes > TILED_BYTES : batch->memory == 0 && bytes > LARGE_BYTES);
 }
 
 /* Returns the bytes of a writer that gets its rows in parts. */

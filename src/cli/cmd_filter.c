@@ -122,6 +122,8 @@ static int work(gconv_main_job *job) {
   job->total.out = job->out;
   job->total.style = job->settings->timings;
   job->progress = job->inputs.count > 1 && !job->common->quiet && gconv_terminal_can_erase();
+  if (job->inputs.count == 1 && !job->common->quiet && gconv_terminal_can_erase())
+    job->batch.advance = gconv_job_advance;
   gconv_status status = make_operation(job);
   gconv_job_count_for_signals(job);
   GCONV_THEN(status, gconv_batch_run(&job->batch, &summary, &(gconv_message){0}));

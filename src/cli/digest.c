@@ -61,6 +61,8 @@ static void add_network(uint64_t *hash, const gconv_network *network) {
   if (network->graph)
     add_text(hash, "graph %016" PRIx64, network->graph_digest);
   add_text(hash, "network %d %d %d", network->channels, network->mean_count, network->std_count);
+  if (network->white > 0 || network->order != GCONV_ORDER_DEFAULT)
+    add_text(hash, "white %.9g order %d", (double)network->white, (int)network->order);
   add_bytes(hash, network->mean, (size_t)network->mean_count * sizeof(float));
   add_bytes(hash, network->std, (size_t)network->std_count * sizeof(float));
 }

@@ -134,6 +134,10 @@ static void make_network_options(gconv_network_options *network, const gconv_job
   network->mean_count = settings->mean.count;
   network->std = settings->std.items;
   network->std_count = settings->std.count;
+  network->white = isnan(settings->white) ? 0 : (float)settings->white;
+  network->luma = settings->luma;
+  network->alpha = options->alpha;
+  network->order = (gconv_colour_order)settings->order;
   network->algorithm = options->algorithm;
   network->without = options->without;
   network->workspace_bytes = options->workspace_bytes;
@@ -190,8 +194,8 @@ static gconv_status check_bank_options(const gconv_main_job *job) {
   if (settings->border.given && !has_use_for_border(job))
     return gconv_refuse("--border: %s says for each layer what lies outside its input: leave it out",
                         settings->last.filters.items[0]);
-  const char *option = options->linear                           ? "--linear"
-                       : options->alpha != GCONV_ALPHA_KEEP      ? "--alpha"
+  const char *option = options->linear                                            ? "--linear"
+                       : options->alpha != GCONV_ALPHA_KEEP && !job->has_networks ? "--alpha"
                        : options->combine == GCONV_COMBINE_STACK ? "--combine stack (the outputs are one already)"
                                                                  : NULL;
   if (option)

@@ -152,6 +152,8 @@ void gconv_job_warn(const gconv_main_job *job);
 
 /* Reports one image: gconv_batch.report. `user` is the gconv_main_job. */
 void gconv_job_report(const gconv_report *report, void *user);
+/* Shows how much of a large image is done, and how long the rest will take: gconv_batch.advance. */
+void gconv_job_advance(double done, double elapsed_ms, void *user);
 
 /* --explain: the lines of `explanation`, and why the device was chosen; "": it was asked for. */
 void gconv_job_print_explanation(const char *explanation, const char *device_reason);

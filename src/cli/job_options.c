@@ -239,7 +239,8 @@ enum { KEEPS = false, CHANGES = true };
   "files-from null recursive exclude preserve-times filter-format max-pixels then suffix depth png-level quality lossless " \
   "tiff-compression strip skip-existing "                                                                                   \
   "resume shard flip border padding stride dilation region mask gray linear alpha combine scale offset range groups "       \
-  "activation mean std output-name batch layout decode jobs memory fail-fast dry-run timings verify explain"
+  "activation mean std white order luma output-name batch layout decode jobs memory fail-fast dry-run timings verify "      \
+  "explain"
 
 const gconv_option gconv_job_options[] = {
     MAP_HEADING("Input"),
@@ -384,6 +385,15 @@ const gconv_option gconv_job_options[] = {
            .help =
                "of a model with several outputs: the one that is wanted. Else the first one goes to -o FILE, and all to a "
                "folder or a template with {output}"),
+    OPTION(0, "white", "W", number, white, CHANGES, OF_BANKS,
+           .help = "the number that is white for a network: 255 if it was trained with levels; samples are multiplied by it "
+                   "before --mean and --std, and results that are images like the input are divided by it; default: as the "
+                   "file of the network says, else 1"),
+    OPTION(0, "order", "rgb|bgr", word, order, CHANGES, OF_BANKS, .words = "default|rgb|bgr",
+           .help = "the order of the colours that a network takes and makes; default: as its file says, else rgb"),
+    OPTION(0, "luma", NULL, flag, luma, CHANGES, OF_BANKS, .also = "luminance y-only",
+           .help = "a network of one channel gets the brightness of colour images, as --gray makes it, and its results get "
+                   "their colours, enlarged by cubic interpolation; default: each colour goes through it"),
     OPTION(0, "math", "MODE", word, network.math, CHANGES, OF_BANKS, .word_at = gconv_word_math_at,
            .synonyms = gconv_math_words,
            .help =

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 void gconv_job_settings_begin(void *settings) {
   gconv_job_settings *s = settings;
   s->combine = s->depth = s->png_level = s->range = -1;
+  s->white = NAN;
   s->job.tolerance = -1;
   s->options = gconv_options_default();
 }
@@ -247,6 +249,8 @@ static gconv_status check_given(const gconv_job_settings *settings) {
     missing = "--then: no filter follows it: -f FILTER --then -f FILTER";
   else if (!settings->last.filters.count)
     missing = "no filter: name one with -f; gconv filters lists those that are built in";
+  else if (!isnan(settings->white) && !(settings->white > 0 && isfinite((float)settings->white)))
+    missing = "--white: it is the number that is white for a network, above 0: 1, or 255";
   else if (settings->options.scale == 0)
     missing = "--scale 0: all samples would be the same, whatever the image";
   else if (!settings->common.output)

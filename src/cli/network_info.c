@@ -245,6 +245,10 @@ static void print_network(const char *path, const drawn *d) {
     printf("any size; shapes are those of %d x %d\n", d->height, d->width);
   print_floats("mean", network->mean, network->mean_count);
   print_floats("std", network->std, network->std_count);
+  if (network->white > 0)
+    printf("  white       %g\n", (double)network->white);
+  if (network->order != GCONV_ORDER_DEFAULT)
+    printf("  order       %s\n", network->order == GCONV_ORDER_BGR ? "bgr" : "rgb");
   printf("  %5s  %-8s  %-18s  %16s -> %-16s  %-10s %11s\n", "layer", "kind", "weights", "input", "output", "activation",
          "parameters");
   for (size_t i = 0; i < network->count; i++)

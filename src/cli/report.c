@@ -4,6 +4,7 @@
 #include "cli/job.h"
 #include "cli/terminal.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,23 @@ static void show_progress(const gconv_main_job *job, const gconv_report *report)
   double seconds = report->elapsed_ms * 1e-3;
   snprintf(text, sizeof text, "%s %zu/%zu images, %.1f Mpix/s, %.0f s left", gconv_progress_bar(done, all), done, all,
            seconds > 0 ? (double)job->total.pixels * 1e-6 / seconds : 0.0, seconds * (double)(all - done) / (double)done);
+  gconv_progress_show(text);
+}
+
+void gconv_job_advance(double done, double elapsed_ms, void *user) {
+  enum { BEGIN_MS = 2000, EACH_MS = 200 }; /* short work needs no line */
+  static double shown;                     /* an image goes by rows in one thread */
+  const double left = elapsed_ms * 1e-3 * (1 - done) / done;
+  char text[160];
+  (void)user;
+  if (elapsed_ms < BEGIN_MS || elapsed_ms - shown < EACH_MS)
+    return;
+  shown = elapsed_ms;
+  if (left < 60)
+    snprintf(text, sizeof text, "%s %.0f%%, %.0f s left", gconv_progress_bar((size_t)(done * 1000), 1000), done * 100, left);
+  else
+    snprintf(text, sizeof text, "%s %.0f%%, %.0f:%02.0f min left", gconv_progress_bar((size_t)(done * 1000), 1000),
+             done * 100, floor(left / 60), floor(fmod(left, 60)));
   gconv_progress_show(text);
 }
 
@@ -162,7 +180,7 @@ void gconv_job_say_interrupted(void) {
   char line[256], *end = line;
   if (!job || job->common->quiet)
     return;
-  end = put_text(end, job->progress ? "\r\033[Kgconv: interrupted: " : "gconv: interrupted: ");
+  end = put_text(end, job->progress || job->batch.advance ? "\r\033[Kgconv: interrupted: " : "gconv: interrupted: ");
   end = put_number(end, __atomic_load_n(&job->written, __ATOMIC_RELAXED));
   end = put_text(end, " of ");
   end = put_number(end, job->batch.one_array ? 1 : job->outputs.paths.count);

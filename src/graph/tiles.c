@@ -222,6 +222,29 @@ static gconv_status cut_axis(gconv_graph_tiles *t, int32_t axis, bool *cut) {
   return GCONV_OK;
 }
 
+/* Makes the tiles along an axis as small as their number allows: so they have about the same size, and little is computed
+ * twice. */
+static gconv_status balance(gconv_graph_tiles *t, int32_t axis) {
+  const int64_t count = t->count[axis], stride = t->stride[axis], rest = t->in[axis] % stride;
+  int64_t high = (t->size[axis] - rest) / stride, low = t->in[axis] / count / stride - 1; /* too few strides */
+  bool cut;
+  if (count == 1)
+    return GCONV_OK;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    t->size[axis] = rest + middle * stride;
+    cut = t->size[axis] > 0;
+    if (cut)
+      GCONV_TRY(cut_axis(t, axis, &cut));
+    if (cut && t->count[axis] == count)
+      high = middle;
+    else
+      low = middle;
+  }
+  t->size[axis] = rest + high * stride;
+  return cut_axis(t, axis, &cut);
+}
+
 /* Cuts the height into bands of t->cut.rows rows of the result. Sets t->size[0] to the most rows of the image that a band
  * needs. */
 static gconv_status cut_bands(gconv_graph_tiles *t) {
@@ -318,6 +341,8 @@ static gconv_status choose_size(gconv_graph_tiles *t) {
       GCONV_TRY(cut_axis(t, axis, &cut[axis]));
     if (!cut[0] || !cut[1])
       break;
+    for (int32_t axis = 0; axis < AXES; axis++)
+      GCONV_TRY(balance(t, axis));
     GCONV_TRY(plan_tile(t));
     if (t->plan->arena_bytes <= t->cut.most)
       return GCONV_OK;
@@ -338,6 +363,7 @@ static gconv_status choose_width(gconv_graph_tiles *t) {
     GCONV_TRY(cut_axis(t, 1, &cut));
     if (!cut)
       break;
+    GCONV_TRY(balance(t, 1));
     GCONV_TRY(plan_tile(t));
     if (t->plan->arena_bytes <= t->cut.most)
       return GCONV_OK;

@@ -42,7 +42,9 @@ static gconv_status make_plan(const gconv_graph *graph, const gconv_graph_option
 
 /* ---- Sides that must be multiples ---- */
 
-enum { LARGEST_MULTIPLE = 128 };
+/* Multiples that are tried: those of networks that halve sides, then those of other blocks and windows. */
+static const int32_t multiples[] = {2, 4,  8,  16, 32, 64, 128, 3,  6, 12, 24, 48, 96,
+                                    5, 10, 20, 40, 7,  14, 28,  56, 9, 18, 36, 15, 30};
 
 /* Whether a result has a whole number of elements for each input, or the other way round. */
 static bool is_ratio(int32_t made, int32_t size) {
@@ -55,11 +57,12 @@ static int32_t cut(int32_t made, int32_t padded, int32_t size) {
   return whole % padded == 0 && is_ratio(made, padded) ? (int32_t)(whole / padded) : 0;
 }
 
-/* Plans the graph for images whose sides are padded to multiples of 2, 4, 8 ...: the first for which it works. *shape
- * becomes the header of its result for an image of this size, without the padded part. */
+/* Plans the graph for images whose sides are padded to multiples: the first for which it works. *shape becomes the header of
+ * its result for an image of this size, without the padded part. */
 static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
                                      gconv_graph_plan **plan) {
-  for (int32_t multiple = 2; multiple <= LARGEST_MULTIPLE; multiple *= 2) {
+  for (size_t i = 0; i < sizeof multiples / sizeof *multiples; i++) {
+    const int32_t multiple = multiples[i];
     gconv_image padded = *shape;
     padded.height = (shape->height + multiple - 1) / multiple * multiple;
     padded.width = (shape->width + multiple - 1) / multiple * multiple;
@@ -148,6 +151,12 @@ static gconv_status keep_further(const gconv_step *step, size_t frame) {
 
 /* ---- The step ---- */
 
+/* Returns how many rows bands have if they have about the same number each, at most `most`; 0: there are no bands. */
+static int32_t share_rows(int32_t height, int32_t most) {
+  const int32_t bands = most > 0 ? (height - 1) / most + 1 : 1;
+  return most > 0 ? (height - 1) / bands + 1 : 0;
+}
+
 gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, int32_t rows,
                                    gconv_image *shape, gconv_step *step) {
   gconv_layer_problem *problem = &step->problem;
@@ -173,7 +182,7 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
   step->cut = (gconv_graph_cut){.in = {problem->height, problem->width},
                                 .out = {problem->out_height, problem->out_width},
                                 .most = most_results(options),
-                                .rows = rows < problem->out_height ? rows : problem->out_height};
+                                .rows = share_rows(problem->out_height, rows)};
   if (step->further_count > 0) { /* all of them are made of the whole image */
     step->cut.rows = 0;
     return GCONV_OK;
@@ -219,7 +228,7 @@ gconv_status gconv_graph_step_execute(const gconv_step *step, int64_t first, con
 
 gconv_status gconv_graph_find_outputs(const gconv_graph *graph, int32_t channels, int32_t height, int32_t width,
                                       int32_t *outputs) {
-  static const int32_t sizes[] = {256, 61, 509, 28, 1024};
+  static const int32_t sizes[] = {256, 61, 509, 28, 1024, 2520};
   gconv_device *device = NULL;
   gconv_status status = GCONV_UNSUPPORTED;
   GCONV_TRY(gconv_device_open("cpu", 1, &device));

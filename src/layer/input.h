@@ -11,6 +11,11 @@
 
 #include "layer/network.h"
 
+/* Returns the channel of the image that channel `c` of the tensor is made of. */
+GCONV_BOTH int32_t gconv_input_channel(const gconv_input *input, int32_t c) {
+  return input->first + c * input->step;
+}
+
 /* Normalises one sample. */
 GCONV_BOTH float gconv_normalize(float level, float white, float mean, float std) {
   return (level / white - mean) / std;

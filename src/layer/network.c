@@ -32,6 +32,11 @@ static gconv_status check_count(const char *what, int32_t count, int32_t channel
                     channels == 1 ? "" : "s");
 }
 
+/* Returns the number that the network takes for white. */
+static float white_of(const gconv_network_options *options) {
+  return options->white > 0 ? options->white : 1;
+}
+
 /* Fails unless the options fit the input, such as the counts of means and deviations. `stored` is the type of the samples in
  * the file, before they became grey. */
 static gconv_status check_options(const gconv_network_options *options, const gconv_input *input, gconv_type stored) {
@@ -40,10 +45,13 @@ static gconv_status check_options(const gconv_network_options *options, const gc
   if (options->std)
     GCONV_TRY(check_count("standard deviations", options->std_count, input->channels));
   for (int32_t c = 0; options->mean && c < options->mean_count; c++)
-    if (stored != GCONV_F32 && fabsf(options->mean[c]) > 1) /* given in levels, it seems: no sample is near */
+    if (stored != GCONV_F32 &&
+        fabsf(options->mean[c]) > white_of(options)) /* given in levels, it seems: no sample is near */
       return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "a mean of %g, but of %s images 0 is black and 1 is white: for level L give L / %g",
-                        (double)options->mean[c], gconv_type_name(stored), (double)gconv_white(stored));
+                        "a mean of %g, but of %s images 0 is black and %g is white: for level L give L / %g, or --white %g "
+                        "for a network that takes levels",
+                        (double)options->mean[c], gconv_type_name(stored), (double)white_of(options),
+                        (double)gconv_white(stored), (double)gconv_white(stored));
   return GCONV_OK;
 }
 
@@ -79,6 +87,10 @@ static int32_t taken_channels(const gconv_image *like, const gconv_network_opera
   bool alpha = like->alpha && like->channels > 1;
   if (operation->graph && operation->channels == 0)
     return like->channels - alpha;
+  if (operation->channels == 3 && like->channels - alpha == 1 && !like->planar)
+    return 3; /* grey, three times */
+  if (operation->channels == 1 && alpha && operation->options.alpha == GCONV_ALPHA_FILTER)
+    return like->channels; /* each by itself */
   if (operation->channels > 0)
     return alpha && operation->channels != like->channels ? like->channels - 1 : like->channels;
   return first->bank ? gconv_layer_channels(first, like->channels, like->alpha) : like->channels - alpha;
@@ -92,7 +104,7 @@ static gconv_status check_graph_input(const gconv_network_operation *operation, 
       (operation->width > 0 && operation->width != input->width))
     return gconv_fail(GCONV_UNSUPPORTED,
                       "the network takes images of %d x %d pixels (height, width; 0: any) alone, and this one has %d x %d: "
-                      "resize it, or export the model for any size",
+                      "resize it, or export the model for any size: tiles of its size would have seams",
                       operation->height, operation->width, input->height, input->width);
   if (operation->channels > 1 && operation->channels != input->channels)
     return gconv_fail(GCONV_UNSUPPORTED, "the network takes images of %d channels, and this one has %d%s",
@@ -101,16 +113,30 @@ static gconv_status check_graph_input(const gconv_network_operation *operation, 
   return GCONV_OK;
 }
 
+/* Sets which channels of the image, which has so many colours, become those of the tensor. */
+static void order_channels(const gconv_network_options *options, int32_t colours, gconv_input *input) {
+  const bool bgr = options->order == GCONV_ORDER_BGR && input->channels == 3;
+  const bool grey = colours == 1 && input->channels == 3;
+  input->first = bgr && !grey ? 2 : 0;
+  input->step = grey ? 0 : bgr ? -1 : 1;
+}
+
 static gconv_status make_input(const gconv_image *like, gconv_type stored, const gconv_network_operation *operation,
                                const gconv_network_options *options, gconv_input *input) {
   *input = (gconv_input){.type = like->type,
                          .planar = like->planar,
-                         .images = like->frames,
                          .channels = taken_channels(like, operation),
                          .height = like->height,
                          .width = like->width,
                          .rows = like->height,
-                         .file_channels = like->channels};
+                         .file_channels = like->channels,
+                         .white = gconv_white(like->type) / white_of(options)};
+  order_channels(options, like->channels - (like->alpha && like->channels > 1), input);
+  input->alphas = options->presentation == GCONV_PRESENT_IMAGE && options->alpha == GCONV_ALPHA_FILTER && like->alpha &&
+                  input->channels > 1 && input->channels != like->channels && !like->planar;
+  if (input->alphas && like->frames > INT32_MAX / 2)
+    return gconv_fail(GCONV_TOO_LARGE, "%d images with alpha: take fewer images at a time", like->frames);
+  input->images = like->frames * (1 + input->alphas);
   GCONV_TRY(check_graph_input(operation, input));
   if (input->channels < like->channels && options->presentation != GCONV_PRESENT_IMAGE)
     gconv_warn_once("alpha left out", "alpha is left out: the first layer takes the %d channels before it", input->channels);
@@ -125,7 +151,7 @@ static gconv_status make_input(const gconv_image *like, gconv_type stored, const
 bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image) {
   size_t row = (size_t)input->width * sizeof(float);
   return input->type == GCONV_F32 && !input->mean && !input->std && input->channels == input->file_channels &&
-         (input->planar || input->channels == 1) && image->row_bytes == row &&
+         input->step == 1 && input->white == 1 && (input->planar || input->channels == 1) && image->row_bytes == row &&
          image->plane_bytes == row * (size_t)input->height;
 }
 
@@ -245,7 +271,8 @@ static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, 
   double apart = 0;
   bool named = options->algorithm && strcmp(options->algorithm, row->info.name) == 0;
   bool free = !options->algorithm || strcmp(options->algorithm, "auto") == 0;
-  bool can = !network->steps[0].graph && network->base.device->type == &gconv_device_type_cuda &&
+  const bool plain = network->input.step == 1 && network->input.white == gconv_white(network->input.type);
+  bool can = plain && !network->steps[0].graph && network->base.device->type == &gconv_device_type_cuda &&
              network->count <= GCONV_POINTWISE_LAYERS && (named || free) && !options->without &&
              options->math == GCONV_MATH_FP32;
   for (size_t i = 0; i < network->count && can; i++) {
@@ -434,6 +461,7 @@ static gconv_status make_further(gconv_network_plan *network, const gconv_networ
   for (size_t i = 0; i < count; i++) {
     const gconv_image maps = gconv_network_further_maps(network, i);
     GCONV_TRY(make_presenter_of(options, &maps, network, &network->further[i]));
+    network->further[i].reversed = options->order == GCONV_ORDER_BGR && network->further[i].kind == GCONV_PRESENT_IMAGE;
     network->base.outputs[network->base.output_count++] = gconv_presenter_header(&network->further[i], maps.frames);
   }
   return GCONV_OK;
@@ -446,9 +474,31 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
   if (first->further_count > 0 && options->combine != GCONV_COMBINE_NONE)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a network with %zu outputs cannot combine them: choose one",
                       first->further_count + 1);
+  if (first->further_count > 0 && (network->luma || network->alphas))
+    return gconv_fail(GCONV_UNSUPPORTED, "a network with %zu outputs takes neither --luma nor --alpha filter: choose one",
+                      first->further_count + 1);
+  if (network->luma && (options->presentation != GCONV_PRESENT_IMAGE || maps.channels != 1 ||
+                        options->combine != GCONV_COMBINE_NONE || gconv_tone_surveys(&options->tone)))
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "luma is for networks that make one channel of one, as an image of the range clamp: "
+                      "leave out --luma");
+  network->greys = first->further_count == 0 && network->input.step == 0 && options->presentation == GCONV_PRESENT_IMAGE &&
+                   maps.channels == 3;
+  if (network->greys)
+    maps.channels = 1;
+  if (network->alphas) {
+    maps.channels++;
+    maps.frames /= 2;
+  }
+  const gconv_image *in = network->luma ? &network->base.like : &network->seen;
   GCONV_TRY(first->further_count > 0
                 ? make_presenter_of(options, &maps, network, &network->presenter)
-                : gconv_presenter_make(options, &maps, network->filters, &network->seen, first->graph, &network->presenter));
+                : gconv_presenter_make(options, &maps, network->filters, in, first->graph, &network->presenter));
+  if (network->presenter.alpha || network->luma) {
+    GCONV_TRY(gconv_resizing_make(in->height, maps.height, &network->rows));
+    GCONV_TRY(gconv_resizing_make(in->width, maps.width, &network->columns));
+  }
+  network->presenter.reversed = options->order == GCONV_ORDER_BGR && network->presenter.kind == GCONV_PRESENT_IMAGE;
   size_t count = gconv_presenter_outputs(&network->presenter);
   GCONV_NEW(network->base.outputs, count + first->further_count, "no memory for a network");
   for (size_t i = 0; i < count; i++)
@@ -457,14 +507,33 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
   return make_further(network, options);
 }
 
+/* Returns whether a network of one channel gets brightness alone, and its result the colours of the image. */
+static bool uses_luma(const gconv_network_plan *network, const gconv_network_options *options) {
+  const gconv_image *like = &network->base.like;
+  return options->luma && !like->planar && like->channels - (like->alpha && like->channels > 1) == 3;
+}
+
 /* Makes the header of the image that the first layer gets. */
 static gconv_status make_seen(gconv_network_plan *network, const gconv_network_options *options) {
   network->before = gconv_options_default();
-  network->before.gray = options->gray;
+  network->luma = uses_luma(network, options);
+  network->before.gray = options->gray || network->luma;
+  network->before.alpha = options->alpha == GCONV_ALPHA_DROP ? GCONV_ALPHA_DROP : GCONV_ALPHA_KEEP;
   network->before.sets_type = true;
   network->before.output_type = options->presentation == GCONV_PRESENT_TENSOR ? GCONV_F32 : options->tone.type;
   network->grays = gconv_needs_before(&network->base.like, &network->before);
   return gconv_before_header(&network->base.like, &network->before, &network->seen);
+}
+
+/* Sets whether transparent pixels get colours of their neighbours: where a result keeps alpha, and alpha is no channel that
+ * the network takes with the colours. */
+static void set_bleeding(gconv_network_plan *network) {
+  const gconv_presenter *p = &network->presenter;
+  network->bleeds = p->alpha && (p->planes < p->channels || network->alphas || network->by_channel);
+  for (size_t i = 0; i < network->steps[0].further_count; i++)
+    network->bleeds =
+        network->bleeds || (network->further[i].alpha && network->further[i].planes < network->further[i].channels);
+  network->bleeds = network->bleeds && network->base.like.alpha && !network->base.like.planar;
 }
 
 static gconv_status fill_network(gconv_network_plan *network, const gconv_network_operation *operation, int32_t rows,
@@ -474,15 +543,20 @@ static gconv_status fill_network(gconv_network_plan *network, const gconv_networ
     options.algorithm = "auto", options.without = NULL;
   if (options.presentation == GCONV_PRESENT_IMAGE && options.tone.keep_type)
     options.tone.type = options.tone.format ? gconv_format_type(options.tone.format, kept) : kept;
+  if (options.presentation == GCONV_PRESENT_IMAGE)
+    options.tone.scale /= (double)white_of(&options);
   GCONV_TRY(make_seen(network, &options));
   const gconv_image *like = &network->seen;
   GCONV_TRY(make_input(like, network->base.like.type, operation, &options, &network->input));
   const int32_t channels = network->input.channels;
+  network->alphas = network->input.alphas;
+  if (network->alphas && network->base.device->type != &gconv_device_type_cpu)
+    return gconv_fail(GCONV_UNSUPPORTED, "alpha goes through a network on the CPU alone: take -d cpu, or leave out --alpha");
   network->by_channel = operation->channels == 1 && channels > 1;
   if (network->by_channel && like->frames > INT32_MAX / channels)
     return gconv_fail(GCONV_TOO_LARGE, "%d images of %d channels: take fewer images at a time", like->frames, channels);
   network->out = (gconv_image){.type = GCONV_F32,
-                               .frames = network->by_channel ? like->frames * channels : like->frames,
+                               .frames = network->by_channel ? like->frames * channels : network->input.images,
                                .height = like->height,
                                .width = like->width,
                                .channels = network->by_channel ? 1 : channels,
@@ -490,6 +564,7 @@ static gconv_status fill_network(gconv_network_plan *network, const gconv_networ
   GCONV_TRY(make_steps(network, operation, &options, rows, any_algorithm));
   make_combination(network, options.combine);
   GCONV_TRY(make_outputs(network, &options));
+  set_bleeding(network);
   fill_plan_info(network);
   network->type = GCONV_OF_DEVICE(network->base.device, gconv_network_type);
   return GCONV_OK;

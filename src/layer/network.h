@@ -7,6 +7,7 @@
 #include "graph/image.h"
 #include "graph/tiles.h"
 #include "layer/present.h"
+#include "layer/resize.h"
 #include "operation/operation.h"
 
 #ifdef __cplusplus
@@ -20,6 +21,10 @@ typedef struct gconv_input {
   int32_t images, channels, height, width; /* N, C, H, W of the tensor: alpha that is left out is not counted */
   int32_t rows;          /* rows of the tensor of one execution: the height; by rows, what an execution needs */
   int32_t file_channels; /* channels of the image in the file */
+  float white;           /* the level that becomes 1 */
+  int32_t first, step;   /* channel c of the tensor is channel first + c * step of the image: step is 0 for a grey image that
+                            a network of three colours gets three times, -1 for blue first */
+  bool alphas;           /* every other image of the tensor is alpha, in all its channels */
   float *mean, *std;     /* owned: C of each; NULL: 0, 1 */
 } gconv_input;
 
@@ -105,6 +110,12 @@ struct gconv_network_plan {
   gconv_image out;  /* header of the maps that an execution makes: of all rows, or of some */
   gconv_presenter presenter;
   gconv_presenter *further; /* owned: of each of steps[0].further; or NULL */
+  bool bleeds;              /* transparent pixels get colours of their neighbours first (bleed.h) */
+  bool greys;               /* the result has three colours, and becomes grey as the input is */
+  bool alphas;              /* alpha is an image of its own behind each image, and so are its maps */
+  gconv_image shown; /* what becomes pictures: the maps, if `greys` grey, if `alphas` with alpha; empty until needed */
+  gconv_resizing rows, columns; /* of channels that do not go through the network: alpha, and colours of `luma` */
+  bool luma;                    /* the result is brightness, and gets the colours of the input */
   gconv_image maps; /* the maps of the last execution, if they do not go into the caller's images; empty until needed */
   bool by_rows;
   gconv_band in_band; /* by rows: of the input */
@@ -143,6 +154,11 @@ static inline size_t gconv_step_out_floats(const gconv_step *step) {
 /* Finds which of `count` rows, laid from row `first` of a tensor on, are inside the tensor of `height` rows: *begin .. *end
  * - 1. */
 void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *begin, int32_t *end);
+
+/* Sets *seen to the image that the first layer gets: `in`; or a copy with pixels of its own, which is grey, or has other
+ * colours where it is transparent. gconv_network_unsee() frees it. */
+gconv_status gconv_network_see(const gconv_network_plan *network, const gconv_image *in, gconv_image *seen);
+void gconv_network_unsee(const gconv_network_plan *network, gconv_image *seen);
 
 /* True if the pixels of an image are the tensor already. */
 bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image);

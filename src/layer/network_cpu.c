@@ -86,9 +86,9 @@ typedef struct input_job {
 } input_job;
 
 /* Makes a table of the normalised levels, so that samples of 8 bits need no division. */
-static void normalize_levels(float mean, float std, float levels[256]) {
+static void normalize_levels(float white, float mean, float std, float levels[256]) {
   for (int v = 0; v < 256; v++)
-    levels[v] = gconv_normalize((float)v, 255.0f, mean, std);
+    levels[v] = gconv_normalize((float)v, white, mean, std);
 }
 
 static void normalize_u8(const uint8_t *from, ptrdiff_t step, int32_t width, const float levels[256], float *to) {
@@ -112,12 +112,15 @@ static void convert_plane(void *context, size_t turn, int thread) {
   const gconv_input *input = job->input;
   (void)thread;
   size_t n = turn / (size_t)input->channels, c = turn % (size_t)input->channels;
-  size_t plane = input->planar ? n * (size_t)input->file_channels + c : n, first = input->planar ? 0 : c;
+  const bool alpha = input->alphas && n % 2 == 1;
+  const size_t channel = (size_t)(alpha ? input->file_channels - 1 : gconv_input_channel(input, (int32_t)c));
+  n = input->alphas ? n / 2 : n;
+  size_t plane = input->planar ? n * (size_t)input->file_channels + channel : n, first = input->planar ? 0 : channel;
   ptrdiff_t step = input->planar ? 1 : input->file_channels;
-  float white = gconv_white(input->type), mean = input->mean ? input->mean[c] : 0, std = input->std ? input->std[c] : 1;
+  float white = input->white, mean = input->mean ? input->mean[c] : 0, std = input->std ? input->std[c] : 1;
   float levels[256];
   if (input->type == GCONV_U8)
-    normalize_levels(mean, std, levels);
+    normalize_levels(white, mean, std, levels);
   float *to = job->to + turn * (size_t)input->rows * (size_t)input->width;
   int32_t begin, end;
   gconv_rows_inside(job->first, input->rows, job->in->height, &begin, &end);
@@ -128,7 +131,7 @@ static void convert_plane(void *context, size_t turn, int thread) {
     const void *row = (const uint8_t *)job->in->data + plane * job->in->plane_bytes + (size_t)y * job->in->row_bytes;
     if (input->type == GCONV_U8)
       normalize_u8((const uint8_t *)row + first, step, input->width, levels, to);
-    else if (input->type == GCONV_F32 && step == 1)
+    else if (input->type == GCONV_F32 && step == 1 && white == 1)
       normalize_plain((const float *)row + first, input->width, mean, std, to);
     else if (input->type == GCONV_U16)
       normalize_u16((const uint16_t *)row + first, step, input->width, white, mean, std, to);

@@ -227,13 +227,13 @@ static gconv_status convert_as(const network_run *run, const void *pixels, int32
   c.channels = input->channels;
   c.file_channels = input->file_channels;
   c.planar = input->planar;
-  c.white = gconv_white(input->type);
+  c.white = input->white;
   dim3 grid(blocks_for(c.plane), (unsigned)(input->images < 65535 ? input->images : 65535));
   for (int32_t channel = 0; channel < input->channels; channel++) {
     c.mean = input->mean ? input->mean[channel] : 0;
     c.std = input->std ? input->std[channel] : 1;
-    normalize<Sample>
-        <<<grid, THREADS, 0, stream>>>(c, channel, (const Sample *)pixels, (float *)input_buffer(run), input->images);
+    normalize<Sample><<<grid, THREADS, 0, stream>>>(c, channel, gconv_input_channel(input, channel), (const Sample *)pixels,
+                                                    (float *)input_buffer(run), input->images);
     CUDA_TRY(cudaGetLastError());
   }
   return GCONV_OK;

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "image/layout.h"
+#include "layer/bleed.h"
 #include "layer/network.h"
-#include "operation/stages.h"
 #include "operation/verify.h"
 
 #include <math.h>
@@ -13,21 +13,13 @@
 
 /* ---- The stages around the layers ---- */
 
-/* *seen = the image that the first layer gets: `in`, or a grey copy with pixels of its own. */
+/* As gconv_network_see(), with its time. */
 static gconv_status begin_input(const gconv_network_plan *network, const gconv_image *in, gconv_image *seen,
                                 gconv_timings *timings) {
-  *seen = *in;
-  if (!network->grays)
-    return GCONV_OK;
-  double start = gconv_now_ms();
-  gconv_status status = gconv_run_before(network->base.device->threads, &network->before, &network->seen, in, seen);
-  timings->prepare_ms += gconv_now_ms() - start;
+  const double start = gconv_now_ms();
+  const gconv_status status = gconv_network_see(network, in, seen);
+  timings->prepare_ms += network->grays || network->bleeds ? gconv_now_ms() - start : 0;
   return status;
-}
-
-static void end_input(const gconv_network_plan *network, gconv_image *seen) {
-  if (network->grays)
-    gconv_image_free(seen);
 }
 
 /* Runs the layers alone, by gconv_network_type.execute(). */
@@ -36,7 +28,7 @@ static gconv_status run_layers(const gconv_network_plan *network, const gconv_im
   gconv_image seen;
   GCONV_TRY(begin_input(network, in, &seen, timings));
   gconv_status status = network->type->execute(network->run, &seen, in_row, first, maps, timings);
-  end_input(network, &seen);
+  gconv_network_unsee(network, &seen);
   return status;
 }
 
@@ -45,6 +37,50 @@ static gconv_status make_maps(gconv_network_plan *network) {
     return GCONV_OK;
   network->maps = network->out;
   return gconv_image_allocate(&network->maps);
+}
+
+/* Makes a row of grey of three colours, as gconv_options.gray does. `from`: the first of three planes. */
+static void make_grey(const gconv_network_plan *network, const float *from, float *to) {
+  const size_t plane = network->maps.plane_bytes / sizeof(float);
+  const float *middle = from + plane, *last = middle + plane;
+  const float *red = network->presenter.reversed ? last : from, *blue = network->presenter.reversed ? from : last;
+  for (int32_t x = 0; x < network->maps.width; x++)
+    to[x] = 0.299F * red[x] + 0.587F * middle[x] + 0.114F * blue[x];
+}
+
+/* Makes a row of all planes of what is shown. */
+static void show_row(void *context, size_t turn, int seat) {
+  const gconv_network_plan *network = context;
+  const gconv_image *maps = &network->maps, *shown = &network->shown;
+  const size_t plane = maps->plane_bytes / sizeof(float), width = (size_t)maps->width, height = (size_t)maps->height;
+  const size_t frame = turn / height, y = turn % height, colours = (size_t)maps->channels, images = 1 + network->alphas;
+  const float *from = (const float *)maps->data + frame * images * colours * plane + y * width;
+  float *to = (float *)shown->data + frame * (size_t)shown->channels * plane + y * width;
+  (void)seat;
+  if (network->greys)
+    make_grey(network, from, to);
+  for (size_t c = 0; c < colours && !network->greys; c++)
+    memcpy(to + c * plane, from + c * plane, width * sizeof *to);
+  if (network->alphas)
+    make_grey(network, from + colours * plane, to + (size_t)(shown->channels - 1) * plane);
+}
+
+/* Sets *maps to what becomes pictures: the maps, or what is made of them first. */
+static gconv_status find_maps(gconv_network_plan *network, gconv_image *maps) {
+  gconv_image *shown = &network->shown;
+  *maps = network->maps;
+  if (!network->greys && !network->alphas)
+    return GCONV_OK;
+  if (!shown->data) {
+    *shown = gconv_header_of(&network->maps);
+    shown->channels = (network->greys ? 1 : shown->channels) + network->alphas;
+    shown->frames /= 1 + network->alphas;
+    GCONV_TRY(gconv_image_allocate(shown));
+  }
+  gconv_threads_run(network->base.device->threads, (size_t)shown->frames * (size_t)shown->height, show_row, network);
+  *maps = *shown;
+  maps->height = network->maps.height;
+  return GCONV_OK;
 }
 
 /* ---- Whole images ---- */
@@ -72,56 +108,87 @@ static void copy_rows(const gconv_image *from, gconv_image *to) {
              (const uint8_t *)from->data + i * from->plane_bytes + y * from->row_bytes, bytes);
 }
 
-/* ---- Alpha, of results that are images like the input ---- */
+/* ---- Channels of the input that do not go through the network ---- */
 
-/* Copies alpha to the rows of `out`, from row `row` of the image `in` on. An output of another size than `in` gets alpha
- * that is interpolated between the four nearest pixels. */
-typedef struct alpha_job {
-  const gconv_image *in, *out;
-  int32_t row;
-  bool resized; /* `in` and `out` are whole, and of different sizes */
-} alpha_job;
+/* Adds alpha, and colours to brightness, to rows of `out` from row `first` on. `in` begins at row in_row. */
+typedef struct resize_job {
+  const gconv_network_plan *network;
+  const gconv_presenter *presenter;
+  const gconv_resizing *vertical, *horizontal;
+  const gconv_image *in, *out, *maps;
+  int32_t in_row, first;
+  float *rows; /* for each thread: a row of `in`, and four of `out` */
+  size_t row_floats;
+} resize_job;
 
-/* Returns the place in a row or column of `size` pixels that pixel `at` of `outputs` lies on, within it. */
-static float place_in(int32_t at, int32_t outputs, int32_t size) {
-  const float place = ((float)at + 0.5F) * (float)size / (float)outputs - 0.5F;
-  return fminf(fmaxf(place, 0), (float)(size - 1));
+static void add_alpha(const resize_job *job, int32_t frame, int32_t y, float *row, float *alpha, uint8_t *to) {
+  const gconv_curve plain = {1 / (double)gconv_white(job->in->type), 0, false};
+  const size_t channels = (size_t)job->out->channels;
+  gconv_resize_row(job->vertical, job->horizontal, job->in, job->in_row, frame, job->in->channels - 1, job->first + y, row,
+                   job->out->width, alpha);
+  gconv_tone_put_row(job->out->type, plain, alpha, job->out->width, to, channels - 1, (ptrdiff_t)channels);
 }
 
-static float resized_alpha(const gconv_image *in, const gconv_image *out, int32_t frame, int32_t row, int32_t column) {
-  const float y = place_in(row, out->height, in->height), x = place_in(column, out->width, in->width);
-  const int32_t y0 = (int32_t)y, x0 = (int32_t)x, c = in->channels - 1;
-  const int32_t y1 = y0 + 1 < in->height ? y0 + 1 : y0, x1 = x0 + 1 < in->width ? x0 + 1 : x0;
-  const float above = (1 - (x - (float)x0)) * (float)gconv_sample_at(in, frame, c, y0, x0) +
-                      (x - (float)x0) * (float)gconv_sample_at(in, frame, c, y0, x1);
-  const float below = (1 - (x - (float)x0)) * (float)gconv_sample_at(in, frame, c, y1, x0) +
-                      (x - (float)x0) * (float)gconv_sample_at(in, frame, c, y1, x1);
-  return above + (y - (float)y0) * (below - above);
-}
-
-static void copy_alpha_row(void *context, size_t turn, int thread) {
-  const alpha_job *job = context;
-  const gconv_image *in = job->in, *out = job->out;
+/* The brightness that the network makes, and what each colour of the image is above or below its brightness. */
+static void add_colours(const resize_job *job, int32_t frame, int32_t y, float *row, float *colours[3], uint8_t *to) {
+  const gconv_network_plan *n = job->network;
   const gconv_curve plain = {1, 0, false};
-  const int32_t frame = (int32_t)(turn / (size_t)out->height), y = (int32_t)(turn % (size_t)out->height);
-  const float white = gconv_white(in->type);
-  uint8_t *to = (uint8_t *)out->data + (size_t)frame * out->plane_bytes + (size_t)y * out->row_bytes;
-  (void)thread;
-  for (int32_t x = 0; x < out->width; x++) {
-    const float level = job->resized ? resized_alpha(in, out, frame, y, x)
-                                     : (float)gconv_sample_at(in, frame, in->channels - 1, job->row + y, x);
-    float alpha = level / white;
-    gconv_tone_put_row(out->type, plain, &alpha, 1, to, (size_t)(x + 1) * (size_t)out->channels - 1, 1);
+  const float white = gconv_white(job->in->type), scale = (float)n->presenter.tone.scale,
+              offset = (float)n->presenter.tone.offset;
+  const float *made = (const float *)job->maps->data + (size_t)frame * (job->maps->plane_bytes / sizeof(float)) +
+                      (size_t)y * (size_t)job->maps->width;
+  for (int c = 0; c < 3; c++)
+    gconv_resize_row(job->vertical, job->horizontal, job->in, job->in_row, frame, c, job->first + y, row, job->out->width,
+                     colours[c]);
+  for (int32_t x = 0; x < job->out->width; x++) {
+    const float brightness = 0.299F * colours[0][x] + 0.587F * colours[1][x] + 0.114F * colours[2][x];
+    for (int c = 0; c < 3; c++)
+      colours[c][x] = made[x] * scale + offset + (colours[c][x] - brightness) / white;
   }
+  for (size_t c = 0; c < 3; c++)
+    gconv_tone_put_row(job->out->type, plain, colours[c], job->out->width, to, c, job->out->channels);
 }
 
-/* `in` begins at row in_row, and `out` at row `first`. */
-static void copy_alpha(const gconv_network_plan *network, const gconv_presenter *presenter, const gconv_image *in,
-                       int32_t in_row, int32_t first, const gconv_image *out) {
-  const bool other = presenter->height != network->base.like.height || presenter->width != network->base.like.width;
-  alpha_job job = {in, out, first - in_row, other};
-  if (presenter->alpha && presenter->planes < presenter->channels && out->data)
-    gconv_threads_run(network->base.device->threads, (size_t)out->frames * (size_t)out->height, copy_alpha_row, &job);
+static void resize_row(void *context, size_t turn, int thread) {
+  const resize_job *job = context;
+  const size_t height = (size_t)job->out->height, width = (size_t)job->out->width;
+  const int32_t frame = (int32_t)(turn / height), y = (int32_t)(turn % height);
+  float *row = job->rows + (size_t)thread * job->row_floats, *made = row + job->in->width;
+  float *colours[3] = {made, made + width, made + 2 * width};
+  uint8_t *to = (uint8_t *)job->out->data + (size_t)frame * job->out->plane_bytes + (size_t)y * job->out->row_bytes;
+  if (job->network->luma)
+    add_colours(job, frame, y, row, colours, to);
+  if (job->presenter->alpha)
+    add_alpha(job, frame, y, row, made, to);
+}
+
+static gconv_status add_resized(const gconv_network_plan *network, const gconv_presenter *p, const gconv_image *in,
+                                int32_t in_row, int32_t first, const gconv_image *maps, const gconv_image *out) {
+  const bool own = p != &network->presenter; /* a further output, whose size may be another */
+  gconv_resizing rows = network->rows, columns = network->columns;
+  gconv_threads *threads = network->base.device->threads;
+  resize_job job = {
+      network, p, &rows, &columns, in, out, maps, in_row, first, NULL, (size_t)in->width + 3 * (size_t)out->width};
+  void *memory = NULL;
+  const bool alpha = p->alpha && p->planes < p->channels;
+  if (!out->data || out->height < 1 || !(alpha || network->luma))
+    return GCONV_OK;
+  gconv_status status =
+      gconv_allocate(job.row_floats * sizeof(float) * (size_t)gconv_threads_count(threads), "rows of alpha", &memory);
+  if (own) {
+    rows = columns = (gconv_resizing){0};
+    GCONV_THEN(status, gconv_resizing_make(in->height, p->height, &rows));
+    GCONV_THEN(status, gconv_resizing_make(in->width, p->width, &columns));
+  }
+  job.rows = memory;
+  if (status == GCONV_OK)
+    gconv_threads_run(threads, (size_t)out->frames * (size_t)out->height, resize_row, &job);
+  gconv_release(memory);
+  if (own) {
+    gconv_resizing_free(&rows);
+    gconv_resizing_free(&columns);
+  }
+  return status;
 }
 
 /* Makes outputs of maps: pictures, or arrays. `count`: of the presenter's outputs. */
@@ -132,7 +199,7 @@ static gconv_status put_outputs(const gconv_network_plan *network, const gconv_p
     return GCONV_OK;
   }
   GCONV_TRY(gconv_present(presenter, network->base.device->threads, maps, outputs));
-  copy_alpha(network, presenter, in, 0, 0, outputs);
+  GCONV_TRY(add_resized(network, presenter, in, 0, 0, maps, outputs));
   if (presenter->kind == GCONV_PRESENT_IMAGE)
     GCONV_TRY(gconv_image_copy_metadata(outputs, in));
   if (losses && !network->base.scope)
@@ -160,8 +227,11 @@ static gconv_status run_whole(gconv_network_plan *network, const gconv_image *in
     GCONV_TRY(make_maps(network));
   GCONV_TRY(run_layers(network, in, 0, 0, direct ? outputs : &network->maps, timings));
   double start = gconv_now_ms();
-  if (!direct)
-    GCONV_TRY(put_outputs(network, &network->presenter, in, &network->maps, outputs, network->base.losses));
+  if (!direct) {
+    gconv_image maps;
+    GCONV_TRY(find_maps(network, &maps));
+    GCONV_TRY(put_outputs(network, &network->presenter, in, &maps, outputs, network->base.losses));
+  }
   GCONV_TRY(put_further(network, in, outputs));
   timings->finish_ms += gconv_now_ms() - start;
   return GCONV_OK;
@@ -216,28 +286,38 @@ static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, in
   gconv_network_input_rows(network, map_row_of(network, first), &at, &last);
   at = at < 0 ? 0 : at < height ? at : height - 1; /* one row if only zeros are needed */
   last = last <= at ? at + 1 : last < height ? last : height;
-  if (network->presenter.alpha) { /* alpha is copied from the same rows */
-    at = at < first ? at : first;
-    last = last > (int64_t)first + count ? last : (int64_t)first + count;
-    last = last < height ? last : height;
+  if (network->bleeds) {
+    at = at > GCONV_BLEED ? at - GCONV_BLEED : 0;
+    last = last + GCONV_BLEED < height ? last + GCONV_BLEED : height;
+  }
+  if (network->rows.first) { /* channels that do not go through the network */
+    const int32_t bottom = first + count <= network->presenter.height ? first + count : network->presenter.height;
+    const int64_t from = network->rows.first[first], to = network->rows.first[bottom - 1] + network->rows.taps;
+    at = at < from ? at : from;
+    last = last > to ? last : to;
   }
   *begin = (int32_t)at;
   *end = (int32_t)last;
 }
 
 /* Makes rows of the outputs from rows of the maps, from row `first` on, or passes them to the survey. */
-static gconv_status present_rows(gconv_network_plan *network, int32_t first, gconv_image *outputs, gconv_timings *timings) {
+static gconv_status present_rows(gconv_network_plan *network, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
   gconv_presenter *presenter = &network->presenter;
   gconv_threads *threads = network->base.device->threads;
   double start = gconv_now_ms();
   int32_t left = presenter->height - first;
-  gconv_image maps = network->maps; /* the wanted rows that are inside */
-  maps.height = left < outputs->height ? left : outputs->height;
+  gconv_image maps;
+  GCONV_TRY(find_maps(network, &maps));
+  maps.height = /* the wanted rows that are inside */
+      left < outputs->height ? left : outputs->height;
   if (network->base.pass.surveys)
     gconv_presenter_survey(presenter, threads, &maps, first);
   else
     gconv_present_rows(presenter, threads, &maps, network->base.pass.first / (presenter->height + GCONV_MOSAIC_GAP),
                        outputs);
+  if (!network->base.pass.surveys && network->presenter.kind == GCONV_PRESENT_IMAGE)
+    GCONV_TRY(add_resized(network, &network->presenter, window, window_row, first, &maps, outputs));
   if (network->base.losses && !network->base.scope && network->base.pass.first == 0 && !network->base.pass.surveys)
     gconv_presenter_watch(presenter, &maps, first, network->base.losses);
   timings->finish_ms += gconv_now_ms() - start;
@@ -268,7 +348,7 @@ static gconv_status execute_with(gconv_network_plan *network, run_rows *run, con
   if (map_row < network->presenter.height) /* else a gap between tiles */
     GCONV_TRY(run(network, &rows, begin, map_row, &network->maps, timings));
   if (gconv_presenter_presents(&network->presenter))
-    return present_rows(network, map_row, outputs, timings);
+    return present_rows(network, window, window_row, map_row, outputs, timings);
   copy_rows(&network->maps, outputs);
   return GCONV_OK;
 }
@@ -276,8 +356,6 @@ static gconv_status execute_with(gconv_network_plan *network, run_rows *run, con
 static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                  gconv_image *outputs, gconv_timings *timings) {
   gconv_network_plan *network = (gconv_network_plan *)plan;
-  if (gconv_presenter_presents(&network->presenter))
-    copy_alpha(network, &network->presenter, window, window_row, first, outputs);
   return execute_with(network, run_layers, window, window_row, first, outputs, timings);
 }
 
@@ -312,7 +390,7 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
                                       double *milliseconds) {
   gconv_network_plan *network = (gconv_network_plan *)plan;
   gconv_timings timings = {0};
-  gconv_image seen;
+  gconv_image seen, maps;
   GCONV_TRY(gconv_plan_fit_image(&plan->outputs[0], "the output", out));
   GCONV_TRY(check_whole(network, out));
   bool makes_maps = gconv_presenter_presents(&network->presenter);
@@ -321,11 +399,13 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
   GCONV_TRY(begin_input(network, in, &seen, &timings));
   gconv_status status =
       network->type->measure(network->run, &seen, makes_maps ? &network->maps : out, warm, runs, milliseconds);
-  end_input(network, &seen);
+  gconv_network_unsee(network, &seen);
   if (status == GCONV_OK && makes_maps)
-    status = gconv_present(&network->presenter, plan->device->threads, &network->maps, out);
+    status = find_maps(network, &maps);
   if (status == GCONV_OK && makes_maps)
-    copy_alpha(network, &network->presenter, in, 0, 0, out);
+    status = gconv_present(&network->presenter, plan->device->threads, &maps, out);
+  if (status == GCONV_OK && makes_maps)
+    status = add_resized(network, &network->presenter, in, 0, 0, &maps, out);
   return status;
 }
 
@@ -348,6 +428,9 @@ static void free_network(gconv_plan *plan) {
     gconv_presenter_free(&network->further[k]);
   free(network->further);
   gconv_image_free(&network->maps);
+  gconv_image_free(&network->shown);
+  gconv_resizing_free(&network->rows);
+  gconv_resizing_free(&network->columns);
   gconv_presenter_free(&network->presenter);
   free(network->steps);
   free(network->input.mean);
@@ -373,7 +456,8 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
   const gconv_layer_info *last = &network->steps[network->count - 1].info;
   double in_row = 4.0 * input->images * input->channels * input->width, before = in_row * input->height;
   double between[2] = {0, 0}, widest = 0, workspace = 0, input_bytes = before;
-  need->image = before + (network->grays ? gconv_pixel_bytes(&network->seen) : 0);
+  const double bled = network->bleeds ? gconv_pixel_bytes(&network->base.like) * (1 + 1.0 / network->base.like.channels) : 0;
+  need->image = before + bled + (network->grays ? gconv_pixel_bytes(&network->seen) : 0);
   for (size_t i = 0; i < network->count; i++) {
     const gconv_layer_info *info = &network->steps[i].info;
     bool is_maps = network->combine == GCONV_COMBINE_NONE && i + 1 == network->count;
@@ -396,12 +480,13 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
     }
     need->fixed += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;
   }
-  double map_row = 4.0 * network->out.frames * network->out.channels * network->out.width;
+  double map_row =
+      4.0 * network->out.frames * (network->out.channels + (network->alphas ? 2 : network->greys)) * network->out.width;
   need->fixed += workspace * gconv_threads_count(network->base.device->threads);
   need->image += between[0] + between[1] + (gconv_presenter_presents(&network->presenter) ? map_row * last->out_height : 0);
   double scale = (double)input->height / last->out_height, layer_row = widest / last->out_height;
   double survey = gconv_presenter_surveys(&network->presenter) ? GCONV_SURVEY_BYTES : 0;
-  need->row = scale * in_row + 2 * layer_row + map_row;
+  need->row = scale * (in_row + bled / input->height) + 2 * layer_row + map_row;
   need->rows = survey * network->presenter.tiles;
   if (network->by_rows) {
     double halo = fmax(0, input->rows - scale * network->out.height);

@@ -19,11 +19,11 @@ struct conversion {
   float mean, std;
 };
 
-/* Normalises one channel. blockIdx.y is the image. */
+/* Normalises one channel, which is made of channel `of` of the image. blockIdx.y is the image. */
 template <class Sample>
-__global__ static void normalize(conversion c, int32_t channel, const Sample *from, float *to, int32_t images) {
+__global__ static void normalize(conversion c, int32_t channel, int32_t of, const Sample *from, float *to, int32_t images) {
   for (int32_t n = (int32_t)blockIdx.y; n < images; n += (int32_t)gridDim.y) {
-    const Sample *in = from + (int64_t)n * c.file_channels * c.pixels + (c.planar ? channel * c.pixels : channel);
+    const Sample *in = from + (int64_t)n * c.file_channels * c.pixels + (c.planar ? of * c.pixels : of);
     float *out = to + ((int64_t)n * c.channels + channel) * c.plane;
     FOR_OWN (i, c.plane) {
       int64_t pixel = i + c.first;

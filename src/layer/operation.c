@@ -153,6 +153,15 @@ static gconv_status check_options(const gconv_network_options *o) {
   GCONV_TRY(check_numbers("mean", o->mean, o->mean_count, false));
   GCONV_TRY(check_numbers("standard deviation", o->std, o->std_count, true));
   GCONV_TRY(gconv_check_value("options->math", o->math, GCONV_MATH_FP32, GCONV_MATH_BF16));
+  GCONV_TRY(gconv_check_value("options->order", o->order, GCONV_ORDER_DEFAULT, GCONV_ORDER_BGR));
+  GCONV_TRY(gconv_check_value("options->alpha", o->alpha, GCONV_ALPHA_KEEP, GCONV_ALPHA_DROP));
+  if (o->alpha == GCONV_ALPHA_PREMULTIPLY)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "alpha premultiply is for filters: a network sees the colours of neighbours where pixels are "
+                      "transparent, so that no rim becomes dark: leave out --alpha, or use --alpha filter");
+  if (!isfinite(o->white) || o->white < 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "options->white is %g: it is a finite number above 0, or 0 for the default",
+                      (double)o->white);
   GCONV_TRY(gconv_check_value("options->combine", o->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_ARGMAX));
   GCONV_TRY(gconv_check_value("options->presentation", o->presentation, GCONV_PRESENT_TENSOR, GCONV_PRESENT_CLASSES));
   GCONV_TRY(gconv_check_scaling(o->tone.scale, o->tone.offset, o->tone.range, o->tone.type));
@@ -256,5 +265,8 @@ gconv_status gconv_operation_of_network(const gconv_network *network, const gcon
     own.std = network->std;
     own.std_count = network->std_count;
   }
+  own.white = own.white > 0 ? own.white : network->white;
+  own.order = own.order != GCONV_ORDER_DEFAULT ? own.order : network->order;
+  GCONV_TRY(check_options(&own));
   return make_operation(network->layers, network->count, &own, network, result);
 }

@@ -81,10 +81,12 @@ static bool has_labels(const gconv_presenter *p) {
 }
 
 /* Prepares one picture like the input. */
-static gconv_status make_image(gconv_presenter *p, const gconv_image *maps, const gconv_image *in, gconv_combine combine,
-                               bool any_size) {
+static gconv_status make_image(gconv_presenter *p, const gconv_image *maps, const gconv_image *in,
+                               const gconv_network_options *options, bool any_size) {
+  const gconv_combine combine = options->combine;
   const int32_t colours = in->channels - (in->alpha && in->channels > 1);
-  bool whole = maps->channels == in->channels, fits = whole || maps->channels == colours;
+  bool whole = maps->channels == in->channels,
+       fits = whole || maps->channels == colours || (options->luma && maps->channels == 1);
   if (!fits || (!any_size && (maps->height != in->height || maps->width != in->width)) || combine != GCONV_COMBINE_NONE)
     return gconv_fail(GCONV_UNSUPPORTED,
                       "the network makes %d x %d x %d (channels, height, width) of %d x %d x %d: that is no image like its "
@@ -121,7 +123,7 @@ gconv_status gconv_presenter_make(const gconv_network_options *options, const gc
       return gconv_fail(GCONV_BAD_ARGUMENT, "a map of classes is one of argmax");
     return make_values(p, options, filters);
   case GCONV_PRESENT_IMAGE:
-    return make_image(p, maps, in, options->combine, any_size);
+    return make_image(p, maps, in, options, any_size);
   case GCONV_PRESENT_PICTURES:
   case GCONV_PRESENT_MOSAIC:
     p->planes = p->channels = colour ? 3 : 1;
@@ -172,7 +174,8 @@ static gconv_planes planes_of(const gconv_presenter *p, const gconv_image *maps,
   gconv_planes from = {.count = p->planes, .height = maps->height, .width = maps->width};
   for (int32_t c = 0; c < from.count; c++) {
     size_t plane = (size_t)frame * (size_t)maps->channels + (size_t)(c * p->plane_step + tile);
-    from.plane[c] = (const float *)maps->data + plane * (maps->plane_bytes / sizeof(float));
+    from.plane[p->reversed ? from.count - 1 - c : c] =
+        (const float *)maps->data + plane * (maps->plane_bytes / sizeof(float));
   }
   return from;
 }

@@ -10,7 +10,6 @@
 #include "layer/border.h"
 #include "layer/input.h"
 #include "layer/kind.h"
-#include "operation/stages.h"
 
 #include <float.h>
 #include <math.h>
@@ -34,11 +33,13 @@ static gconv_status make_input(const gconv_network_plan *network, const gconv_im
   const gconv_input *input = &network->input;
   size_t height = (size_t)input->height, width = (size_t)input->width, channels = (size_t)input->channels;
   GCONV_TRY(make_field((size_t)input->images * channels * height * width, f));
-  double white = (double)gconv_white(input->type);
+  double white = (double)input->white;
   for (size_t i = 0; i < f->count; i++) {
     size_t c = i / (height * width) % channels;
     int32_t frame = (int32_t)(i / (height * width * channels));
-    double v = gconv_sample_at(in, frame, (int32_t)c, (int64_t)(i / width % height), (int64_t)(i % width)) / white;
+    double v = gconv_sample_at(in, frame, gconv_input_channel(input, (int32_t)c), (int64_t)(i / width % height),
+                               (int64_t)(i % width)) /
+               white;
     double allowed = white == 1 ? 0 : GCONV_UNIT * fabs(v);
     if (input->mean) {
       v -= (double)input->mean[c];
@@ -289,9 +290,10 @@ gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const
   if (gconv_presenter_presents(&network->presenter) && !network->maps.data)
     return gconv_fail(GCONV_BAD_ARGUMENT, "pictures are verified by the maps of the last execution, and there was none");
   gconv_field input = {0}, tensor;
-  gconv_image seen = *in;
-  if (network->grays)
-    GCONV_TRY(gconv_run_before(plan->device->threads, &network->before, &network->seen, in, &seen));
+  gconv_image seen;
+  if (network->alphas)
+    return gconv_fail(GCONV_UNSUPPORTED, "--verify: alpha that goes through a network is not recomputed: leave out --alpha");
+  GCONV_TRY(gconv_network_see(network, in, &seen));
   gconv_status status = make_input(network, &seen, &input);
   tensor = input;
   if (network->steps[0].graph && status == GCONV_OK) {
@@ -302,8 +304,7 @@ gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const
     status = apply_step(network, &network->steps[i], &input, &tensor);
   if (status == GCONV_OK)
     status = compare(network, &tensor, network->maps.data ? &network->maps : outputs, tolerance, result);
-  if (network->grays)
-    gconv_image_free(&seen);
+  gconv_network_unsee(network, &seen);
   if (tensor.value != input.value)
     free_field(&tensor);
   free_field(&input);

@@ -73,14 +73,16 @@ class Page(CommandTest):
 
     def test_commands(self):
         models = {"espcn": shuffled(1), "fsrcnn": transposed(), "realesrgan": shuffled(3), "dncnn": denoiser(), "unet": unet(1), "classes": unet(5), "two": two(),
-                  "style": style(), "style255": style(), "resnet50": classifier(), "mobilenet": classifier()}
+                  "style": style(), "style255": style(), "ch_PP-OCRv3_det_infer": unet(1), "resnet50": classifier(), "mobilenet": classifier()}
         for name, contents in models.items():
             (self.folder / f"{name}.onnx").write_bytes(contents)
         for name in ("photo.jpg", "photos/1.png", "photos/2.png"):
             self.photo(name, 19, 13)
         self.photo("cup.jpg", 24, 24)
+        self.photo("page.jpg", 24, 24)
+        self.gconv("photo.jpg", "-f", "identity", "-o", "huge.tif")
         np.save(self.folder / "batch.npy", weights(2, 3, 8, 12))
-        commands = re.findall(r"^    gconv (.*)$", PAGE, re.MULTILINE)
+        commands = re.findall(r"^    gconv (.*)$", PAGE.replace("\\\n", " "), re.MULTILINE)
         self.assertGreaterEqual(len(commands), 10)
         for command in commands:
             with self.subTest(command):

@@ -94,15 +94,25 @@ class Networks(CommandTest):
                 self.gconv("-i", "padded.npy", "-f", "m.onnx", "-o", "whole.npy")
                 np.testing.assert_array_equal(np.load(self.folder / "y.npy"), np.load(self.folder / "whole.npy")[..., :18, :21])
 
+    def test_blocks(self):
+        """Blocks that are no powers of 2 take sides that are multiples of them."""
+        x = RANDOM.normal(size=(1, 3, 20, 23)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        for block in (3, 7, 12):
+            nodes = [node("SpaceToDepth", ["x"], "a", blocksize=block), node("Neg", ["a"], "b"), node("DepthToSpace", ["b"], "y", blocksize=block)]
+            self.model(graph(nodes, {"x": x}, shapes={"x": ANY}))
+            self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", "y.npy")
+            np.testing.assert_array_equal(np.load(self.folder / "y.npy"), -x)
+
     def test_pictures_of_another_size(self):
         pixels = RANDOM.integers(0, 256, (8, 10, 4)).astype(np.uint8)
-        pixels[..., 3] = np.linspace(0, 255, 10).astype(np.uint8)
+        pixels[..., 3] = np.linspace(5, 255, 10).astype(np.uint8)
         Image.fromarray(pixels).save(self.folder / "p.png", dpi=(300, 300))
         self.model(larger())
         self.gconv("p.png", "-f", "m.onnx", "-o", "y.png")
         made = self.pixels("y.png")
         np.testing.assert_array_equal(made[..., :3], np.pad(pixels[..., :3], ((3, 3), (3, 3), (0, 0))))
-        self.assertTrue((np.diff(made[0, :, 3].astype(int)) >= 0).all() and made[0, 0, 3] == 0 and made[0, -1, 3] == 255)
+        self.assertTrue((np.diff(made[0, :, 3].astype(int)) >= 0).all() and made[0, 0, 3] < 12 and made[0, -1, 3] > 250)
         self.assertTrue((made[..., 3] == made[:1, :, 3]).all())
         with Image.open(self.folder / "y.png") as image:
             self.assertAlmostEqual(image.info["dpi"][0], 300, delta=1)
@@ -203,12 +213,10 @@ class Networks(CommandTest):
 
     def test_refused(self):
         self.photo("p.png")
-        self.photo("grey.png", channels=1)
         self.model(denoiser())
         self.model(denoiser((1, 3, 20, 20)), "fixed.onnx")
         for word, image, *words in (
             ("images of 20 x 20 pixels (height, width; 0: any) alone, and this one has 13 x 17", "p.png", "fixed.onnx"),
-            ("images of 3 channels, and this one has 1; a grey", "grey.png", "m.onnx"),
         ):
             self.assertIn(word, self.gconv(image, "-o", "y.png", "-f", *words, status=(1, 2)).stderr)
             self.assertNotIn("y.png", self.files())

@@ -54,7 +54,7 @@ class Rows(CommandTest):
         return needed
 
     def test_models(self):
-        for words in ("denoise", "shrink", "enlarge", "grey", "pool", ("denoise", "--combine", "argmax"), ("enlarge", "--range", "minmax"),
+        for words in ("denoise", "shrink", "enlarge", "grey", "pool", ("denoise", "--combine", "argmax"), ("enlarge", "--range", "minmax"), ("grey", "--luma"),
                       ("enlarge", "--combine", "none")):
             name, *more = (words,) if isinstance(words, str) else words
             with self.subTest(words=words):
@@ -67,6 +67,20 @@ class Rows(CommandTest):
                 for one in made:
                     np.testing.assert_array_equal(self.pixels(one), self.pixels("w" + one[1:]), str(words))
                     (self.folder / one).unlink()
+
+    def test_alpha(self):
+        """Alpha and colours beside the network, and grey photos, come from the same rows of the image."""
+        grey = np.asarray(Image.open(self.folder / "p.png").convert("L"))
+        alpha = np.where(grey > 128, 255, np.where(grey > 110, grey, 0)).astype(np.uint8)
+        Image.fromarray(np.dstack([np.asarray(Image.open(self.folder / "p.png")), alpha])).save(self.folder / "a.png")
+        Image.fromarray(np.dstack([grey, alpha]), "LA").save(self.folder / "ga.png")
+        for name, *words in (("a.png", "enlarge"), ("a.png", "grey", "--luma"), ("a.png", "pool"), ("a.png", "enlarge", "--alpha", "filter"),
+                             ("ga.png", "enlarge")):
+            with self.subTest(name=name, words=words):
+                common = [name, "-f", words[0] + ".onnx", *words[1:], "-a", "direct", "--quiet", "-o"]
+                self.gconv(*common, "w.png")
+                self.by_rows(*common, "r.png")
+                np.testing.assert_array_equal(self.pixels("r.png"), self.pixels("w.png"))
 
     def test_files(self):
         """Samples of 8 and 16 bits, in formats that come by rows and one that does not."""
