@@ -110,6 +110,7 @@ typedef struct gconv_onnx_attribute {
   float floats[GCONV_ONNX_FLOATS];
   size_t float_count;       /* number of all floats, also of floats that are not kept */
   gconv_onnx_tensor tensor; /* its name is owned; NULL: there is none */
+  char *reference;          /* owned: in a function, the attribute of the call that it is; NULL: it has a value */
 } gconv_onnx_attribute;
 
 typedef struct gconv_onnx_node {
@@ -141,6 +142,12 @@ typedef struct gconv_onnx_rule {
 /* Reads a node, which is zeroed but for its file, from its message. Free it even after a failure. */
 gconv_status gconv_onnx_node_read(gconv_message_reader message, gconv_onnx_node *node);
 void gconv_onnx_node_free(gconv_onnx_node *node);
+
+/* Add a name to a list of inputs or outputs of a node, and an attribute, from a field. */
+gconv_status gconv_onnx_node_add_name(const gconv_onnx_node *node, const gconv_message_reader *inside,
+                                      const gconv_field_value *part, char ***names, int *count);
+gconv_status gconv_onnx_node_add_attribute(gconv_onnx_node *node, const gconv_message_reader *inside,
+                                           const gconv_field_value *part);
 
 /* Fails with an error that begins "model.onnx: node 'Pad_3' (Pad) ". */
 gconv_status gconv_onnx_fail_node(const gconv_onnx_node *node, gconv_status status, const char *format, ...)
@@ -178,12 +185,21 @@ typedef struct gconv_onnx_value {
   size_t number; /* its place in the file: inputs are sorted by name */
 } gconv_onnx_value;
 
+/* An operator that the model itself defines (onnx_function.h). */
+typedef struct gconv_onnx_function {
+  char *name, *domain, *overload; /* owned; each may be NULL */
+  uint64_t at, end;               /* place of its message in the file */
+  uint64_t opset;                 /* of the standard, for its nodes; 0: it has none */
+} gconv_onnx_function;
+
 typedef struct gconv_onnx_model {
   gconv_bank_file *file;
   gconv_onnx_tensor *tensors; /* initialisers and Constants that have a name, sorted by it */
   size_t tensor_count;
   gconv_onnx_value *inputs, *outputs; /* inputs are sorted by name; initialisers may be among them */
   size_t input_count, output_count;
+  gconv_onnx_function *functions;
+  size_t function_count;
   uint64_t ir, opset; /* 0: the file does not say it */
   bool graph;
   const char *obstacle; /* its contents that are not read, as the end of a sentence; or NULL */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* An ONNX model as a whole: its versions, tensors, inputs and outputs, and its nodes one after the other. The file is read
- * field by field, so models may be of any size. Nodes within control flow and functions are passed over: the operators that
- * have them are not known here. */
-#include "bank/onnx.h"
+ * field by field, so models may be of any size. Nodes that call functions of the model become those of the functions. Nodes
+ * within control flow are passed over: the operators that have them are not known here. */
+#include "bank/onnx_function.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 enum { MODEL_IR = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_METADATA = 14, MODEL_FUNCTION = 25 };
 enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, SPARSE = 15 }; /* GraphProto */
 enum { MOST_ENTRY_BYTES = 65536 };
-enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2, FUNCTION_NAME = 1, FUNCTION_DOMAIN = 10 };
+enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 
 static gconv_status no_memory(const gconv_onnx_model *m) {
   return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of its nodes", m->file->path);
@@ -54,8 +54,8 @@ static gconv_status add_initialiser(gconv_onnx_model *m, const gconv_message_rea
 }
 
 /* Adds the tensor of a Constant under the name of the node's output. */
-static gconv_status add_constant(gconv_onnx_model *m, gconv_onnx_node *n) {
-  gconv_onnx_attribute *found = NULL;
+static gconv_status add_constant(gconv_onnx_model *m, const gconv_onnx_node *n) {
+  const gconv_onnx_attribute *found = NULL;
   for (size_t i = 0; i < n->attribute_count && gconv_onnx_output(n); i++)
     if (n->attributes[i].tensor.name && n->attributes[i].name && strcmp(n->attributes[i].name, "value") == 0) {
       if (found)
@@ -155,20 +155,49 @@ typedef struct reading {
   gconv_bank_file *file;
   gconv_onnx_taker *take;
   void *context;
+  const gconv_onnx_model *of; /* whose functions are known */
+  int depth;                  /* how many functions are called within each other */
+  size_t called;              /* nodes of functions so far */
 } reading;
 
-static gconv_status take_node(const reading *r, gconv_message_reader message) {
+/* Gives on a node, or the nodes of the function that it calls. */
+static gconv_status give_node(void *context, const gconv_onnx_node *n) {
+  reading *r = context;
+  const gconv_onnx_function *f = gconv_onnx_function_of(r->of, n);
+  if (!f) {
+    r->called += r->depth > 0;
+    if (r->model && n->type && strcmp(n->type, "Constant") == 0 && gconv_onnx_is_standard(n))
+      GCONV_TRY(add_constant(r->model, n));
+    return r->take(r->context, n);
+  }
+  if (r->of->opset != 0 && f->opset != 0 && f->opset != r->of->opset)
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
+                                "calls a function of opset %" PRIu64 " in a model of opset %" PRIu64
+                                ": here they are the same",
+                                f->opset, r->of->opset);
+  if (r->depth == GCONV_ONNX_MOST_DEPTH || r->called >= GCONV_ONNX_MOST_CALLED)
+    return gconv_onnx_fail_node(
+        n, GCONV_TOO_LARGE,
+        "calls a function that calls itself, or functions within each other: at most %d deep, and of "
+        "%d nodes together",
+        GCONV_ONNX_MOST_DEPTH, GCONV_ONNX_MOST_CALLED);
+  r->depth++;
+  r->called++;
+  const gconv_status status = gconv_onnx_function_follow(f, n, give_node, r);
+  r->depth--;
+  return status;
+}
+
+static gconv_status take_node(reading *r, gconv_message_reader message) {
   gconv_onnx_node n = {.file = r->file};
   gconv_status status = gconv_onnx_node_read(message, &n);
-  if (status == GCONV_OK && r->model && n.type && strcmp(n.type, "Constant") == 0 && gconv_onnx_is_standard(&n))
-    status = add_constant(r->model, &n);
-  GCONV_THEN(status, r->take(r->context, &n));
+  GCONV_THEN(status, give_node(r, &n));
   gconv_onnx_node_free(&n);
   return status;
 }
 
 static gconv_status take_graph_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
-  const reading *r = context;
+  reading *r = context;
   gconv_onnx_model *m = r->model;
   if (part->wire != GCONV_WIRE_BYTES || (!m && part->number != NODE))
     return GCONV_OK;
@@ -190,34 +219,49 @@ static gconv_status take_graph_field(void *context, const gconv_message_reader *
   }
 }
 
-/* The version of a set of operators, or the domain of a function. */
+/* The version of a set of operators. */
 typedef struct version {
   char *domain; /* owned */
   uint64_t number;
-  uint32_t domain_field;
 } version;
 
 static gconv_status take_version_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   version *v = context;
-  if (part->number == v->domain_field)
+  if (part->number == OPSET_DOMAIN)
     return gconv_message_text(inside, part, &v->domain);
   if (part->number == OPSET_VERSION && part->wire == GCONV_WIRE_VARINT)
     v->number = part->value;
   return GCONV_OK;
 }
 
-/* Takes the version of a set of operators, or a function, if its domain is the standard's. Nodes of other domains are not
- * read. */
-static gconv_status take_version(gconv_onnx_model *m, gconv_message_reader message, bool function) {
-  version v = {.domain_field = function ? FUNCTION_DOMAIN : OPSET_DOMAIN};
+static bool is_standard(const char *domain) {
+  return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+/* Takes the version of a set of operators, if its domain is the standard's. */
+static gconv_status take_version(gconv_onnx_model *m, gconv_message_reader message) {
+  version v = {0};
   gconv_status status = gconv_message_each(message, take_version_field, &v);
-  bool standard = !v.domain || !*v.domain || strcmp(v.domain, "ai.onnx") == 0;
-  free(v.domain);
-  if (standard && function)
-    m->obstacle = "has functions that replace operators of ONNX, which are not read";
-  else if (standard)
+  if (is_standard(v.domain))
     m->opset = v.number;
+  free(v.domain);
   return status;
+}
+
+/* Takes the functions of a model. They stand behind the nodes that call them, so this comes first. */
+static gconv_status take_function(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  gconv_onnx_model *m = context;
+  if (part->number != MODEL_FUNCTION || part->wire != GCONV_WIRE_BYTES)
+    return GCONV_OK;
+  gconv_onnx_function *functions = gconv_grown(m->functions, m->function_count, sizeof *functions);
+  if (!functions)
+    return no_memory(m);
+  m->functions = functions;
+  gconv_onnx_function *f = &functions[m->function_count++];
+  GCONV_TRY(gconv_onnx_function_find(gconv_message_inside(inside, part), f));
+  if (is_standard(f->domain))
+    m->obstacle = "has functions that replace operators of ONNX, which are not read";
+  return GCONV_OK;
 }
 
 /* An entry of the metadata. */
@@ -253,8 +297,8 @@ static gconv_status take_model_field(void *context, const gconv_message_reader *
   if (part->wire != GCONV_WIRE_BYTES)
     return GCONV_OK;
   gconv_message_reader message = gconv_message_inside(inside, part);
-  if (m && (part->number == MODEL_OPSET || part->number == MODEL_FUNCTION))
-    return take_version(m, message, part->number == MODEL_FUNCTION);
+  if (m && part->number == MODEL_OPSET)
+    return take_version(m, message);
   if (m && part->number == MODEL_METADATA)
     return take_entry(m, message);
   if (part->number != MODEL_GRAPH)
@@ -269,7 +313,8 @@ static gconv_status read_all(reading r) {
 }
 
 gconv_status gconv_onnx_model_read(gconv_onnx_model *m, gconv_onnx_taker *take, void *context) {
-  GCONV_TRY(read_all((reading){m, m->file, take, context}));
+  GCONV_TRY(gconv_message_each((gconv_message_reader){&m->file->source, 0, m->file->source.size}, take_function, m));
+  GCONV_TRY(read_all((reading){.model = m, .file = m->file, .take = take, .context = context, .of = m}));
   if (!m->graph)
     return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: it has no graph", m->file->path);
   if (m->opset == 0 && m->ir < 3)
@@ -280,7 +325,7 @@ gconv_status gconv_onnx_model_read(gconv_onnx_model *m, gconv_onnx_taker *take, 
 }
 
 gconv_status gconv_onnx_model_follow(const gconv_onnx_model *m, gconv_onnx_taker *take, void *context) {
-  return read_all((reading){NULL, m->file, take, context});
+  return read_all((reading){.file = m->file, .take = take, .context = context, .of = m});
 }
 
 gconv_status gconv_onnx_model_check(const gconv_onnx_model *m) {
@@ -302,6 +347,9 @@ void gconv_onnx_model_free(gconv_onnx_model *m) {
   for (size_t i = 0; i < m->tensor_count; i++)
     free(m->tensors[i].name);
   free(m->tensors);
+  for (size_t i = 0; i < m->function_count; i++)
+    gconv_onnx_function_free(&m->functions[i]);
+  free(m->functions);
   free_values(m->inputs, m->input_count);
   free_values(m->outputs, m->output_count);
   free(m->notes);

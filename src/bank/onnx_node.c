@@ -77,8 +77,7 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
     a->type = part->wire == GCONV_WIRE_VARINT && part->value < 32 ? (int64_t)part->value : -1;
     return GCONV_OK;
   case A_REFERENCE:
-    a->type = -1;
-    return GCONV_OK;
+    return gconv_message_text(inside, part, &a->reference);
   case A_I:
   case A_INTS:
     return gconv_message_integers(inside, part, GCONV_ONNX_INTEGERS, a->integers.numbers, &a->integers.count);
@@ -87,7 +86,8 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
   }
 }
 
-static gconv_status add_attribute(gconv_onnx_node *n, const gconv_message_reader *inside, const gconv_field_value *part) {
+gconv_status gconv_onnx_node_add_attribute(gconv_onnx_node *n, const gconv_message_reader *inside,
+                                           const gconv_field_value *part) {
   gconv_onnx_attribute *attributes = gconv_grown(n->attributes, n->attribute_count, sizeof *attributes);
   GCONV_NEED_MEMORY(attributes, "%s: no memory for its nodes", n->file->path);
   n->attributes = attributes;
@@ -95,9 +95,8 @@ static gconv_status add_attribute(gconv_onnx_node *n, const gconv_message_reader
   return gconv_message_each(gconv_message_inside(inside, part), take_attribute_field, &attributes[n->attribute_count++]);
 }
 
-/* Adds a name to a list of inputs or outputs. */
-static gconv_status take_name(const gconv_onnx_node *n, const gconv_message_reader *inside, const gconv_field_value *part,
-                              char ***names, int *count) {
+gconv_status gconv_onnx_node_add_name(const gconv_onnx_node *n, const gconv_message_reader *inside,
+                                      const gconv_field_value *part, char ***names, int *count) {
   char **grown = gconv_grown(*names, (size_t)*count, sizeof *grown);
   GCONV_NEED_MEMORY(grown, "%s: no memory for its nodes", n->file->path);
   *names = grown;
@@ -109,9 +108,9 @@ static gconv_status take_field(void *context, const gconv_message_reader *inside
   gconv_onnx_node *n = context;
   switch (part->number) {
   case INPUT:
-    return take_name(n, inside, part, &n->inputs, &n->input_count);
+    return gconv_onnx_node_add_name(n, inside, part, &n->inputs, &n->input_count);
   case OUTPUT:
-    return take_name(n, inside, part, &n->outputs, &n->output_count);
+    return gconv_onnx_node_add_name(n, inside, part, &n->outputs, &n->output_count);
   case NAME:
     return gconv_message_text(inside, part, &n->name);
   case OP_TYPE:
@@ -121,7 +120,7 @@ static gconv_status take_field(void *context, const gconv_message_reader *inside
   case OVERLOAD:
     return gconv_message_text(inside, part, &n->overload);
   case ATTRIBUTE:
-    return part->wire == GCONV_WIRE_BYTES ? add_attribute(n, inside, part) : GCONV_OK;
+    return part->wire == GCONV_WIRE_BYTES ? gconv_onnx_node_add_attribute(n, inside, part) : GCONV_OK;
   default:
     return GCONV_OK;
   }
@@ -144,6 +143,7 @@ void gconv_onnx_node_free(gconv_onnx_node *n) {
     free(n->attributes[i].name);
     free(n->attributes[i].text);
     free(n->attributes[i].tensor.name);
+    free(n->attributes[i].reference);
   }
   free_names(n->inputs, n->input_count);
   free_names(n->outputs, n->output_count);
@@ -203,7 +203,7 @@ float gconv_onnx_number_of(const gconv_onnx_node *n, const char *name, float oth
 static bool is_of_kind(const gconv_onnx_attribute *a, gconv_onnx_kind kind) {
   const uint32_t only = 1U << kind;
   const bool may_be_empty = kind != GCONV_ONNX_A_TENSOR && a->type != 0;
-  if ((a->type != 0 && a->type != (int64_t)kind) || (kind == GCONV_ONNX_AN_INT && a->integers.count > 1))
+  if (a->reference || (a->type != 0 && a->type != (int64_t)kind) || (kind == GCONV_ONNX_AN_INT && a->integers.count > 1))
     return false;
   return a->values == only || (may_be_empty && a->values == 0);
 }

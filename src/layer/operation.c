@@ -207,9 +207,10 @@ static gconv_status take_network(const gconv_network *network, gconv_network_ope
   } else if (network->graph) {
     GCONV_TRY(gconv_graph_make_image(network->graph, network->output, &operation->graph));
   }
-  return operation->graph ? gconv_graph_find_outputs(operation->graph, network->channels, network->height, network->width,
-                                                     &operation->graph_outputs)
-                          : GCONV_OK;
+  if (operation->graph && gconv_graph_find_outputs(operation->graph, network->channels, network->height, network->width,
+                                                   &operation->graph_outputs) != GCONV_OK)
+    operation->graph_outputs = 1; /* it takes other sizes: a plan for an image will tell what is wrong */
+  return GCONV_OK;
 }
 
 /* network: the network that has the layers; or NULL. */

@@ -313,12 +313,23 @@ nb::dict Operation::info(nb::handle shape, const std::string &type, bool planar,
                  "estimate_ms", info->estimate_ms);
 }
 
+int Operation::output_axes(nb::handle shape, const std::string &output) {
+  const gconv_image like = header_of(shape, "float32", true);
+  const Taken taken(*this, like, device_named("cpu"), nullptr);
+  const gconv_node_info *node;
+  for (size_t i = 0; (node = gconv_plan_node(taken.plan, i)); i++)
+    if (node->output && output == node->output)
+      return node->axes;
+  return 4;
+}
+
 void add_operation(nb::module_ &module) {
   nb::class_<Operation>(module, "Operation")
       .def("run", &Operation::run, nb::arg("image").none(), nb::arg("axes").none(), nb::arg("device").none(),
            nb::arg("out").none(), nb::arg("stream").none(), nb::arg("any_stream"))
       .def("explain", &Operation::explain, nb::arg("shape"), nb::arg("type"), nb::arg("planar"), nb::arg("device"))
       .def("info", &Operation::info, nb::arg("shape"), nb::arg("type"), nb::arg("planar"), nb::arg("device"))
+      .def("output_axes", &Operation::output_axes, nb::arg("shape"), nb::arg("output"))
       .def("clear", &Operation::clear);
 }
 

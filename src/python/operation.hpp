@@ -31,6 +31,9 @@ public:
   /* explain() and info() describe the plan for images of this shape and type. */
   nb::object explain(nb::handle shape, const std::string &type, bool planar, const std::string &device);
   nb::dict info(nb::handle shape, const std::string &type, bool planar, const std::string &device);
+  /* Returns how many axes an output of a model has for images N x C x H x W of float32, of this shape; 4: it is not known.
+   */
+  int output_axes(nb::handle shape, const std::string &output);
   /* Frees all plans that are idle. */
   void clear();
   const gconv_operation *get() const {

@@ -11,7 +11,7 @@ import unittest
 from helper import gconv, np
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
-from onnx_helper import field, node, tensor, value  # noqa: E402
+from onnx_helper import attribute, field, node, tensor, value  # noqa: E402
 
 RANDOM = np.random.default_rng(3)
 W = RANDOM.normal(size=(3, 3, 1, 1)).astype(np.float32)
@@ -105,6 +105,33 @@ class Models(unittest.TestCase):
         self.same(scores, wanted)
         self.same(best, wanted.argmax(1), np.int64)
         self.same(net(X[1], output="scores"), wanted[1])
+
+    def test_outputs_that_are_no_images(self):
+        """Five axes, no axes, a shape that the file does not say, and constants that fit one size alone."""
+        row = RANDOM.random(7, dtype=np.float32)
+        nodes = [node("Add", ["x", "row"], "a"), node("Reshape", ["a", "five"], "y"), node("ReduceSum", ["a"], "sum", keepdims=0)]
+        net = self.network(model(nodes, {"x": ("float32", ("n", 3, "h", "w"))}, {"y": ("float32", None), "sum": ("float32", None)},
+                                 {"row": row, "five": np.array([1, 3, 1, -1, 7])}))
+        y, total = net(X[:1])
+        self.same(y, (X[:1] + row)[:, :, None])
+        self.same(total, (X[:1] + row).sum())
+        self.same(net(X[:1], output="sum"), total)
+
+    def test_functions_of_the_model(self):
+        """A function calls another one, with attributes of its own, of the call and by default, and names within are its own."""
+        leak = field(1, "Leak") + field(4, "A") + field(5, "B") + field(11, attribute("alpha", 0.5))
+        leak += field(7, field(1, "A") + field(2, "T") + field(4, "LeakyRelu") + field(5, field(1, "alpha") + field(21, "alpha") + field(20, 1)))
+        leak += field(7, node("Identity", ["T"], "B")) + field(9, field(1, "") + field(2, 17)) + field(10, "own")
+        both = field(1, "Both") + field(4, "A") + field(5, "P") + field(5, "Q") + field(7, node("Leak", ["A"], "T", domain="own"))
+        both += field(7, node("Neg", ["T"], "P")) + field(7, node("Leak", ["A"], "Q", domain="own", alpha=0.25)) + field(10, "own")
+        nodes = [node("Conv", ["x", "w"], "T"), node("Both", ["T"], "p", domain="own", further=["q"]), node("Sub", ["p", "q"], "y")]
+        plain = model(nodes, {"x": ("float32", ANY)}, {"y": ("float32", ANY)}, {"w": W})
+        net = self.network(plain + field(25, leak) + field(25, both))
+        self.same(net(X), np.where(MIXED < 0, -0.5 * MIXED - 0.25 * MIXED, -2 * MIXED))
+        endless = field(1, "Leak") + field(4, "A") + field(5, "B") + field(7, node("Leak", ["A"], "B", domain="own")) + field(10, "own")
+        for words, function in (("of opset 13 in a model of opset 17", leak.replace(field(2, 17), field(2, 13))), ("calls itself", endless)):
+            with self.assertRaisesRegex(gconv.Error, words):
+                self.network(plain + field(25, function) + field(25, both))
 
     def test_shapes_that_depend_on_elements(self):
         net, x = self.network(SHAPED), np.arange(12, dtype=np.float32).reshape(3, 4)

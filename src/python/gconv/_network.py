@@ -14,7 +14,7 @@ import numpy as np
 from . import _core
 from ._arguments import choose, whole
 from ._arrays import apply, check_axes, convert, finite_rows, floats, host, like, store, to_float, type_name
-from ._errors import ArgumentError, FileError
+from ._errors import ArgumentError, FileError, FormatError, UnsupportedError
 from ._layers import MATHS
 from ._types import Array, NDArray, Path
 
@@ -344,19 +344,19 @@ class Network(Model):
         direct = out if plain and one else None
         made = apply(operation, x, axes, device, direct, typed=True)
         made = dict(zip([tensor.name for tensor in self.outputs], made)) if isinstance(made, tuple) else {wanted[0]: made}
-        results = [made[name] if axes is not None else self._shaped(made[name], name, given) for name in wanted]
+        results = [made[name] if axes is not None else self._shaped(made[name], name, given, x, operation) for name in wanted]
         return results if direct is not None or out is None else self._stored(results, out, one)
 
     def _stays(self, name):
         """Whether an output N x K x P x Q of float32 is what the model makes."""
         tensor = next(one for one in self.outputs if one.name == name)
-        return tensor.type == "float32" and (tensor.shape is None or len(tensor.shape) == 4)
+        return tensor.type == "float32" and tensor.shape is not None and len(tensor.shape) == 4
 
-    def _shaped(self, result, name, given):
+    def _shaped(self, result, name, given, x, operation):
         """An output N x K x P x Q with the axes and the type of the model, and without those that the input lacks."""
         tensor = next(one for one in self.outputs if one.name == name)
         n, k, p, q = result.shape
-        axes = 4 if tensor.shape is None else len(tensor.shape)
+        axes = len(tensor.shape) if tensor.shape is not None else operation.output_axes(x.shape, name)
         shape = {4: (n, k, p, q), 3: (n, p, q), 2: (n, k), 1: (n * k,), 0: (n,) if n > 1 else ()}[axes]
         if axes in (2, 3, 4) and given < 4:
             shape = shape[2:] if axes == 4 and given == 2 and k == 1 else shape[1:]
@@ -404,6 +404,15 @@ class Network(Model):
         parts = [run([(rows[0][0], case[None], rows[0][2])]) for case in taken[0][1]]
         return [np.concatenate([part[i] if part[i].ndim else part[i][None] for part in parts]) for i in range(len(wanted))]
 
+    def _run_as_arrays(self, x, wanted, axes, device, out, several, error):
+        """What cannot be done with images, if it can be with arrays; else raises the error about images."""
+        if not self._graph or axes is not None or device not in (None, "cpu") or type_name(x) in ("uint8", "uint16"):
+            raise error
+        try:
+            return self._run_arrays(x, wanted, device, out, several)
+        except (UnsupportedError, FormatError):
+            raise error from None
+
     def _call_graph(self, x, axes, device, math, algorithm, output, out):
         wanted, several = self._chosen(output), output is not None and not isinstance(output, str)
         if isinstance(x, Mapping) and list(x) == [self.inputs[0].name] and len(self.inputs) == 1:
@@ -411,7 +420,10 @@ class Network(Model):
         if not isinstance(x, Mapping) and not hasattr(x, "dtype") and not (len(self.inputs) > 1 and isinstance(x, (list, tuple))):
             x = floats(x, "the input") if self.inputs[0].type == "float32" else np.asarray(x)
         if not isinstance(x, (Mapping, list, tuple)) and len(x.shape) in (2, 3, 4) and self._takes_images(axes):
-            results = self._run_images(x, wanted, several, axes, device, math, algorithm, out)
+            try:
+                results = self._run_images(x, wanted, several, axes, device, math, algorithm, out)
+            except (UnsupportedError, FormatError) as error:  # such as outputs that are no images
+                results = self._run_as_arrays(x, wanted, axes, device, out, several, error)
         elif axes is not None:
             raise ArgumentError("axes= is for a network that takes one image")
         else:

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "bank/onnx_function.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME = 1, INPUT = 4, OUTPUT = 5, NODE = 7, OPSET = 9, DOMAIN = 10, DEFAULT = 11, OVERLOAD = 13 }; /* FunctionProto */
+enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+
+static bool is_standard(const char *domain) {
+  return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+/* ---- Finding functions ---- */
+
+typedef struct import {
+  char *domain; /* owned */
+  uint64_t version;
+} import;
+
+static gconv_status take_import(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  import *i = context;
+  if (part->number == OPSET_DOMAIN)
+    return gconv_message_text(inside, part, &i->domain);
+  if (part->number == OPSET_VERSION && part->wire == GCONV_WIRE_VARINT)
+    i->version = part->value;
+  return GCONV_OK;
+}
+
+static gconv_status take_name_of(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  gconv_onnx_function *f = context;
+import found = {0 };
+  switch (part->number) {
+  case NAME:
+    return gconv_message_text(inside, part, &f->name);
+  case DOMAIN:
+    return gconv_message_text(inside, part, &f->domain);
+  case OVERLOAD:
+    return gconv_message_text(inside, part, &f->overload);
+  case OPSET:
+    if (part->wire != GCONV_WIRE_BYTES)
+      return GCONV_OK;
+    const gconv_status status = gconv_message_each(gconv_message_inside(inside, part), take_import, &found);
+    if (is_standard(found.domain))
+      f->opset = found.version;
+    free(found.domain);
+    return status;
+  default:
+    return GCONV_OK;
+  }
+}
+
+gconv_status gconv_onnx_function_find(gconv_message_reader message, gconv_onnx_function *function) {
+  *function = (gconv_onnx_function){.at = message.at, .end = message.end};
+  return gconv_message_each(message, take_name_of, function);
+}
+
+void gconv_onnx_function_free(gconv_onnx_function *function) {
+  free(function->name);
+  free(function->domain);
+  free(function->overload);
+}
+
+static bool same(const char *a, const char *b) {
+  return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+const gconv_onnx_function *gconv_onnx_function_of(const gconv_onnx_model *model, const gconv_onnx_node *node) {
+  for (size_t i = 0; i < model->function_count; i++) {
+    const gconv_onnx_function *f = &model->functions[i];
+    if (same(f->name, node->type) && same(f->domain, node->domain) && same(f->overload, node->overload))
+      return f;
+  }
+  return NULL;
+}
+
+/* ---- Calls ---- */
+
+/* A call while the nodes of its function are read. `formal` has the function's own names of inputs and outputs, and its
+ * attributes that have defaults. */
+typedef struct calling {
+  const gconv_onnx_node *call;
+  gconv_onnx_node formal;
+  const char *prefix;
+  gconv_onnx_taker *take;
+  void *context;
+} calling;
+
+static gconv_status take_formal(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  calling *c = context;
+  if (part->number == INPUT)
+    return gconv_onnx_node_add_name(&c->formal, inside, part, &c->formal.inputs, &c->formal.input_count);
+  if (part->number == OUTPUT)
+    return gconv_onnx_node_add_name(&c->formal, inside, part, &c->formal.outputs, &c->formal.output_count);
+  return part->number == DEFAULT && part->wire == GCONV_WIRE_BYTES ? gconv_onnx_node_add_attribute(&c->formal, inside, part)
+                                                                   : GCONV_OK;
+}
+
+/* Replaces a name of the function by that of the call: *name is owned. */
+static gconv_status rename_value(const calling *c, char **name) {
+  const char *actual = NULL;
+  if (!*name || !**name)
+    return GCONV_OK;
+  for (int i = 0; i < c->formal.input_count && !actual; i++)
+    if (same(c->formal.inputs[i], *name))
+      actual = i < c->call->input_count && c->call->inputs[i] ? c->call->inputs[i] : "";
+  for (int i = 0; i < c->formal.output_count && !actual; i++)
+    if (same(c->formal.outputs[i], *name) && i < c->call->output_count && c->call->outputs[i] && *c->call->outputs[i])
+      actual = c->call->outputs[i];
+  char *renamed = actual ? strdup(actual) : gconv_format_text("%s/%s", c->prefix, *name);
+  GCONV_NEED_MEMORY(renamed, "%s: no memory for its nodes", c->call->file->path);
+  free(*name);
+  *name = renamed;
+  return GCONV_OK;
+}
+
+static bool copy_text(char **text) {
+  *text = *text ? strdup(*text) : NULL;
+  return true;
+}
+
+/* Puts the value of the call's attribute in place of a reference to it; the function's default, if the call has none; or
+ * else drops the attribute. */
+static gconv_status resolve(const calling *c, gconv_onnx_node *n, size_t *i) {
+  gconv_onnx_attribute *a = &n->attributes[*i];
+  const gconv_onnx_attribute *given = gconv_onnx_find_attribute(c->call, a->reference);
+  given = given ? given : gconv_onnx_find_attribute(&c->formal, a->reference);
+  gconv_onnx_attribute old = *a;
+  if (given) {
+    char *name = old.name;
+    *a = *given;
+    a->name = name;
+    copy_text(&a->text);
+    copy_text(&a->tensor.name);
+    copy_text(&a->reference);
+    old.name = NULL;
+    if ((given->text && !a->text) || (given->tensor.name && !a->tensor.name) || (given->reference && !a->reference))
+      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its nodes", n->file->path);
+  } else {
+    n->attribute_count--;
+    memmove(a, a + 1, (n->attribute_count - *i) * sizeof *a);
+    --*i;
+  }
+  free(old.name);
+  free(old.text);
+  free(old.tensor.name);
+  free(old.reference);
+  return GCONV_OK;
+}
+
+/* Changes a node of the function into one of the call. */
+static gconv_status adapt(const calling *c, gconv_onnx_node *n) {
+  for (int i = 0; i < n->input_count; i++)
+    GCONV_TRY(rename_value(c, &n->inputs[i]));
+  for (int i = 0; i < n->output_count; i++)
+    GCONV_TRY(rename_value(c, &n->outputs[i]));
+  for (size_t i = 0; i < n->attribute_count; i++)
+    if (n->attributes[i].reference)
+      GCONV_TRY(resolve(c, n, &i));
+  return GCONV_OK;
+}
+
+static gconv_status take_body(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  const calling *c = context;
+  if (part->number != NODE || part->wire != GCONV_WIRE_BYTES)
+    return GCONV_OK;
+  gconv_onnx_node n = {.file = c->call->file};
+  gconv_status status = gconv_onnx_node_read(gconv_message_inside(inside, part), &n);
+  GCONV_THEN(status, adapt(c, &n));
+  GCONV_THEN(status, c->take(c->context, &n));
+  gconv_onnx_node_free(&n);
+  return status;
+}
+
+gconv_status gconv_onnx_function_follow(const gconv_onnx_function *function, const gconv_onnx_node *call,
+                                        gconv_onnx_taker *take, void *context) {
+  const gconv_message_reader body = {&call->file->source, function->at, function->end};
+  calling c = {.call = call, .formal = {.file = call->file}, .take = take, .context = context};
+  for (int i = 0; i < call->output_count && !c.prefix; i++)
+    c.prefix = call->outputs[i] && *call->outputs[i] ? call->outputs[i] : NULL;
+  if (!c.prefix) /* nobody takes its results */
+    return GCONV_OK;
+  gconv_status status = gconv_message_each(body, take_formal, &c);
+  GCONV_THEN(status, gconv_message_each(body, take_body, &c));
+  gconv_onnx_node_free(&c.formal);
+  return status;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions of ONNX models: operators that the model itself defines by nodes. A call is read as the nodes of its function,
+ * under names of their own. */
+#pragma once
+
+#include "bank/onnx.h"
+
+/* The most nodes that the calls of a model become, and how deep functions may call each other. */
+enum { GCONV_ONNX_MOST_CALLED = 1 << 16, GCONV_ONNX_MOST_DEPTH = 32 };
+
+/* Reads the function in this message. Free it even after a failure. */
+gconv_status gconv_onnx_function_find(gconv_message_reader message, gconv_onnx_function *function);
+void gconv_onnx_function_free(gconv_onnx_function *function);
+
+/* Returns the function that a node calls, or NULL. */
+const gconv_onnx_function *gconv_onnx_function_of(const gconv_onnx_model *model, const gconv_onnx_node *node);
+
+/* Gives take() each node of a function as if it stood in place of the call: inputs, outputs and attributes are those of the
+ * call, and all other names begin with that of its first output. */
+gconv_status gconv_onnx_function_follow(const gconv_onnx_function *function, const gconv_onnx_node *call,
+                                        gconv_onnx_taker *take, void *context);
