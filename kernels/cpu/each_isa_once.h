@@ -16,4 +16,5 @@
 #undef KEEP
 #undef FMA
 #undef ADD_PRODUCT
+#undef AT_LEAST
 #undef NONZERO

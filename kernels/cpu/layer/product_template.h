@@ -73,11 +73,12 @@ GCONV_INLINE TARGET void NAME(half)(const gconv_panel *p, const float *x, float 
 #endif
 EACH(TILES)
 
-/* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < LANES. */
-static TARGET void NAME(turn)(const float *from, int64_t stride, const float *biases, float *to, int64_t pitch) {
+/* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < LANES, but at least `low`. */
+static TARGET void NAME(turn)(const float *from, int64_t stride, const float *biases, float low, float *to, int64_t pitch) {
+  const VECTOR least = SPREAD(&low);
 #if LANES == 16
   __m512 a[16], b[16];
-  UNROLL for (int i = 0; i < 16; i++) a[i] = LOAD(from + i * stride) + LOAD(biases);
+  UNROLL for (int i = 0; i < 16; i++) a[i] = AT_LEAST(LOAD(from + i * stride) + LOAD(biases), least);
   UNROLL for (int i = 0; i < 16; i += 4) { /* 4 x 4 within each quarter of the vectors */
     __m512 l0 = _mm512_unpacklo_ps(a[i], a[i + 1]), h0 = _mm512_unpackhi_ps(a[i], a[i + 1]);
     __m512 l1 = _mm512_unpacklo_ps(a[i + 2], a[i + 3]), h1 = _mm512_unpackhi_ps(a[i + 2], a[i + 3]);
@@ -94,7 +95,7 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
   }
 #elif LANES == 8
   __m256 a[8], b[8];
-  UNROLL for (int i = 0; i < 8; i++) a[i] = LOAD(from + i * stride) + LOAD(biases);
+  UNROLL for (int i = 0; i < 8; i++) a[i] = AT_LEAST(LOAD(from + i * stride) + LOAD(biases), least);
   UNROLL for (int i = 0; i < 8; i += 4) {
     __m256 l0 = _mm256_unpacklo_ps(a[i], a[i + 1]), h0 = _mm256_unpackhi_ps(a[i], a[i + 1]);
     __m256 l1 = _mm256_unpacklo_ps(a[i + 2], a[i + 3]), h1 = _mm256_unpackhi_ps(a[i + 2], a[i + 3]);
@@ -106,9 +107,12 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
     STORE(to + (i + 4) * pitch, _mm256_permute2f128_ps(b[i], b[4 + i], 0x31));
   }
 #else
+  (void)least;
   for (int f = 0; f < LANES; f++)
-    for (int i = 0; i < LANES; i++)
-      to[f * pitch + i] = from[i * stride + f] + biases[f];
+    for (int i = 0; i < LANES; i++) {
+      const float sum = from[i * stride + f] + biases[f];
+      to[f * pitch + i] = sum < low ? low : sum;
+    }
 #endif
 }
 

@@ -68,9 +68,29 @@ static void fill_zeros(float *to, int64_t count) {
     memset(to, 0, (size_t)count * sizeof *to);
 }
 
-GCONV_VECTOR_LOOP(take_every_other, (const float *restrict from, float *restrict to, int64_t count), (from, to, count)) {
-  for (int64_t i = 0; i < count; i++)
+#ifdef __clang__
+#define NO_DEPENDENCES
+#else
+#define NO_DEPENDENCES _Pragma("GCC ivdep") /* phases do not overlap */
+#endif
+
+/* Divide a row into its phases: to[b * phase + i] = from[stride * i + b]. */
+#define SPLIT_PARAMETERS (const float *restrict from, float *restrict to, int64_t phase, int64_t count)
+GCONV_VECTOR_LOOP(split_by_2, SPLIT_PARAMETERS, (from, to, phase, count)) {
+  float *restrict second = to + phase;
+  NO_DEPENDENCES for (int64_t i = 0; i < count; i++) {
     to[i] = from[2 * i];
+    second[i] = from[2 * i + 1];
+  }
+}
+GCONV_VECTOR_LOOP(split_by_4, SPLIT_PARAMETERS, (from, to, phase, count)) {
+  float *restrict second = to + phase, *restrict third = second + phase, *restrict fourth = third + phase;
+  NO_DEPENDENCES for (int64_t i = 0; i < count; i++) {
+    to[i] = from[4 * i];
+    second[i] = from[4 * i + 1];
+    third[i] = from[4 * i + 2];
+    fourth[i] = from[4 * i + 3];
+  }
 }
 
 /* Makes a row of a phase: to[i] = row[first + i * stride] for 0 <= i < count, or 0 outside the image. */
@@ -85,7 +105,8 @@ static void stage_row(const float *row, int64_t width, int64_t first, int64_t st
   if (stride == 1)
     gconv_layer_copy_row(row + from, to + from, end - from);
   else if (stride == 2)
-    take_every_other(row + 2 * from, to + from, end - from);
+    for (int64_t i = from; i < end; i++)
+      to[i] = row[2 * i];
   else
     for (int64_t i = from; i < end; i++)
       to[i] = row[stride * i];
@@ -104,15 +125,56 @@ static void stage_phase(const gconv_layer_stage *stage, const gconv_layer_proble
   }
 }
 
+/* Makes positions begin .. end - 1 of all phases of a row, sample by sample; outside the image, they are 0. */
+static void split_edge(const gconv_layer_stage *stage, const gconv_layer_problem *problem, const float *row, int64_t begin,
+                       int64_t end, float *to) {
+  for (int64_t i = begin; i < end; i++)
+    for (int32_t b = 0; b < stage->phases_x; b++) {
+      const int64_t x = i * problem->stride_x + b - problem->pad_left;
+      to[b * stage->phase + i] = x >= 0 && x < problem->width ? row[x] : 0;
+    }
+}
+
+/* Whether all phases of a row are made at a time. */
+static bool splits(const gconv_layer_stage *stage, const gconv_layer_problem *problem) {
+  return (problem->stride_x == 2 || problem->stride_x == 4) && stage->phases_x == problem->stride_x &&
+         problem->dilation_x == 1;
+}
+
+/* Makes phases (a, 0), (a, 1) ... of one channel. */
+static void split_phases(const gconv_layer_stage *stage, const gconv_layer_problem *problem, const float *in, int32_t a,
+                         int32_t first, int32_t rows, float *to) {
+  const int64_t stride = problem->stride_x, count = stage->pitch;
+  const int64_t from = problem->pad_left > 0 ? gconv_clamp(gconv_divide_up(problem->pad_left, stride), 0, count) : 0;
+  const int64_t end = gconv_clamp(((int64_t)problem->width + problem->pad_left) / stride, from, count);
+  const int64_t top = (int64_t)a * problem->dilation_y % problem->stride_y - problem->pad_top;
+  for (int64_t i = 0; i < (int64_t)rows + stage->reach_y; i++, to += stage->pitch) {
+    const int64_t y = ((int64_t)first + i) * problem->stride_y + top;
+    const float *row = in + y * problem->width;
+    if (y < 0 || y >= problem->height) {
+      for (int64_t b = 0; b < stride; b++)
+        fill_zeros(to + b * stage->phase, count);
+      continue;
+    }
+    split_edge(stage, problem, row, 0, from, to);
+    (stride == 2 ? split_by_2 : split_by_4)(row + from * stride - problem->pad_left, to + from, stage->phase, end - from);
+    split_edge(stage, problem, row, end, count, to);
+  }
+}
+
 const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_layer_problem *problem, const float *in,
                                     int64_t channels, int32_t first, int32_t rows, float *to) {
   if (stage->in_place)
     return in + first * stage->pitch;
+  const bool together = splits(stage, problem);
   for (int64_t c = 0; c < channels; c++, in += (int64_t)problem->height * problem->width)
-    for (int32_t a = 0; a < stage->phases_y; a++)
-      for (int32_t b = 0; b < stage->phases_x; b++)
-        stage_phase(stage, problem, in, a, b, first, rows,
-                    to + c * stage->channel + ((int64_t)a * stage->phases_x + b) * stage->phase);
+    for (int32_t a = 0; a < stage->phases_y; a++) {
+      float *phase = to + c * stage->channel + (int64_t)a * stage->phases_x * stage->phase;
+      if (together)
+        split_phases(stage, problem, in, a, first, rows, phase);
+      for (int32_t b = 0; b < stage->phases_x && !together; b++)
+        stage_phase(stage, problem, in, a, b, first, rows, phase + b * stage->phase);
+    }
   return to;
 }
 

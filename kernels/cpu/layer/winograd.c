@@ -1,29 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * winograd: F(2 x 2, 3 x 3) in float32 (winograd.h).
- *
- * A task takes a band of tiles. Its samples are staged as for stride 2, so that neighbouring tiles are neighbours (stage.h).
- * They become points, [16][C][tiles]. The points are multiplied by the transformed filters, a block of two vectors at a
- * time, in the tiles of product.h. The 16 sums of a tile become 4 outputs. All of this stays in the L2 cache.
+ * winograd: F(2 x 2, 3 x 3) in float32 (kernels/winograd.h), band by band (winograd_walk.h).
  *
  * 16 of 36 multiplications remain, a factor of 2.25. But there are 32 additions for each tile and channel, 24 for each tile
  * and filter, and the filters are 16 / 9 as large. So it needs channels and filters, at least 32 of each, and an image that
  * is large enough to use each filter many times: 7 x 7 is too small.
  */
 #include "kernels/winograd.h"
-#include "product.h"
+#include "stage.h"
 
-#include <math.h>
-
-enum {
-  POINTS = GCONV_WINOGRAD_POINTS,
-  VECTORS = GCONV_PRODUCT_VECTORS,
-  BAND_FLOATS = 128 << 10, /* floats of points and sums of a band: 512 KiB */
-  LEAST_TILES = 28,        /* tiles of a band, if the image has more: each filter is used so often */
-  LEAST_TASKS = 8,
-  PART_BLOCKS = 2,     /* blocks of a task, at least: points are made again for each part of the filters */
-  STAGED_CHANNELS = 8, /* channels that are staged at a time */
-};
+enum { SIDE = 2, POINTS = GCONV_WINOGRAD_POINTS };
 
 typedef struct transforms {
   void (*input)(const float *from, const int64_t *offsets, int64_t count, float *to, int64_t point);
@@ -33,227 +19,10 @@ typedef struct transforms {
 #define TEMPLATE "layer/winograd_template.h"
 #include "../each_isa.h"
 
-/* ---- Tasks: images, groups, bands of rows of tiles, parts of a group's filters ---- */
-
-typedef struct cut {
-  int64_t channels, filters, blocks; /* how many a group has */
-  int64_t tiles_x, tiles_y;
-  int64_t bands, band_rows; /* rows of tiles */
-  int64_t parts, part_blocks;
-} cut;
-
-static cut cut_for(const gconv_layer_problem *problem, int lanes) {
-  int64_t block = (int64_t)VECTORS * lanes, others = (int64_t)problem->images * problem->groups;
-  cut c = {.channels = problem->channels / problem->groups, .filters = problem->filters / problem->groups};
-  c.blocks = gconv_divide_up(c.filters, block);
-  c.tiles_x = gconv_divide_up(problem->out_width, 2);
-  c.tiles_y = gconv_divide_up(problem->out_height, 2);
-  int64_t fitting = BAND_FLOATS / (POINTS * (c.channels + block)), wanted = gconv_clamp(fitting, LEAST_TILES, INT32_MAX);
-  int64_t rows = gconv_clamp(wanted / c.tiles_x, 1, c.tiles_y);
-  c.bands = gconv_divide_up(c.tiles_y, rows);
-  c.band_rows = gconv_divide_up(c.tiles_y, c.bands);
-  c.bands = gconv_divide_up(c.tiles_y, c.band_rows);
-  int64_t part = gconv_divide_up(c.blocks, gconv_divide_up(LEAST_TASKS, others * c.bands));
-  c.parts = gconv_divide_up(c.blocks, gconv_clamp(part, PART_BLOCKS, INT32_MAX));
-  c.part_blocks = gconv_divide_up(c.blocks, c.parts);
-  c.parts = gconv_divide_up(c.blocks, c.part_blocks);
-  return c;
+static void transform_filter(const float *g, float *to, int64_t stride) {
+  gconv_winograd_filter(g, to, stride);
 }
 
-static cut cut_of(const gconv_layer_problem *problem) {
-  return cut_for(problem, gconv_product_here()->lanes);
-}
+#include "winograd_walk.h"
 
-static size_t tasks(const gconv_layer_problem *problem) {
-  cut c = cut_of(problem);
-  return (size_t)(problem->images * problem->groups * c.bands * c.parts);
-}
-
-/* Returns the problem whose staging makes neighbouring tiles neighbours. */
-static gconv_layer_problem tile_problem(const gconv_layer_problem *problem, const cut *c) {
-  gconv_layer_problem tiles = *problem;
-  tiles.rows = tiles.columns = 4;
-  tiles.stride_y = tiles.stride_x = 2;
-  tiles.out_height = (int32_t)c->tiles_y;
-  tiles.out_width = (int32_t)c->tiles_x;
-  return tiles;
-}
-
-/* A task: some rows of tiles of an image, some blocks of filters. */
-typedef struct walk {
-  const gconv_layer_problem *problem;
-  cut cut;
-  const gconv_product *product;
-  int64_t first_row, rows, tiles; /* rows of tiles; all tiles in these rows */
-  int64_t point;                  /* floats from one point of a tile to the next: C x tiles, and a vector of slack */
-  float *points, *sums, *outputs, *staged;
-} walk;
-
-/* Divides a workspace into points [16][C][tiles], sums [16][tiles][filters], outputs [pixel][filter] and staging. Returns
- * its bytes. If `w` is not NULL, sets its pointers. */
-static size_t divide_workspace(const gconv_layer_problem *problem, const cut *c, const gconv_layer_stage *stage, float *base,
-                               walk *w) {
-  int64_t block = (int64_t)VECTORS * gconv_product_here()->lanes, tiles = c->band_rows * c->tiles_x;
-  int64_t point = (c->channels * tiles + GCONV_PRODUCT_LANES + 15) / 16 * 16;
-  int64_t sums = POINTS * point, outputs = sums + POINTS * tiles * block;
-  int64_t staged = outputs + (2 * c->band_rows * problem->out_width + 1) * block; /* 1: for outputs outside the image */
-  if (w) {
-    w->point = point;
-    w->points = base;
-    w->sums = base + sums;
-    w->outputs = base + outputs;
-    w->staged = base + staged;
-  }
-  return ((size_t)staged + gconv_layer_stage_floats(stage, STAGED_CHANNELS)) * sizeof(float);
-}
-
-/* ---- Points ---- */
-
-/* Makes the points of all channels of the band. Rows of tiles are written in order, because a vector may write beyond the
- * end of its row. */
-static void make_points(const walk *w, const gconv_layer_stage *stage, const gconv_layer_problem *tiles, const float *in) {
-  void (*transform)(const float *, const int64_t *, int64_t, float *, int64_t) = OF_THIS_PROCESSOR(&transforms)->input;
-  int64_t offsets[POINTS], plane = (int64_t)tiles->height * tiles->width;
-  gconv_layer_stage_offsets(stage, tiles, offsets);
-  for (int64_t c = 0; c < w->cut.channels; c += STAGED_CHANNELS) {
-    int64_t count = gconv_clamp(w->cut.channels - c, 0, STAGED_CHANNELS);
-    const float *from =
-        gconv_layer_stage_fill(stage, tiles, in + c * plane, count, (int32_t)w->first_row, (int32_t)w->rows, w->staged);
-    for (int64_t i = 0; i < count; i++)
-      for (int64_t row = 0; row < w->rows; row++)
-        transform(from + i * stage->channel + row * stage->pitch, offsets, w->cut.tiles_x,
-                  w->points + (c + i) * w->tiles + row * w->cut.tiles_x, w->point);
-  }
-}
-
-/* ---- From points to outputs ---- */
-
-/* Converts sums [16][tiles][V * lanes] to outputs [pixel][V * lanes]. */
-static void make_outputs(const walk *w, int V) {
-  void (*transform)(const float *, int64_t, float *const *) = OF_THIS_PROCESSOR(&transforms)->output;
-  int64_t lanes = w->product->lanes, pitch = V * lanes, width = w->problem->out_width;
-  int64_t rows = w->problem->out_height - 2 * w->first_row;
-  float *nowhere = w->outputs + 2 * w->cut.band_rows * width * pitch;
-  const float *from = w->sums;
-  for (int64_t i = 0; i < w->rows; i++)
-    for (int64_t j = 0; j < w->cut.tiles_x; j++)
-      for (int v = 0; v < V; v++, from += lanes) {
-        float *to[4], *corner = w->outputs + (2 * i * width + 2 * j) * pitch + v * lanes;
-        for (int k = 0; k < 4; k++)
-          to[k] = 2 * i + k / 2 < rows && 2 * j + k % 2 < width ? corner + (k / 2 * width + k % 2) * pitch : nowhere;
-        transform(from, w->tiles * pitch, to);
-      }
-}
-
-/* Makes a block of filters. `biases` and `out` begin with the block's first filter, `out` with the band's first row. */
-static void make_block(const walk *w, const float *weights, int V, const float *biases, int64_t filters, float *out) {
-  int64_t lanes = w->product->lanes, plane = (int64_t)w->problem->out_height * w->problem->out_width, offset = 0;
-  int64_t rows = gconv_clamp(w->problem->out_height - 2 * w->first_row, 0, 2 * w->rows);
-  gconv_panel panel = {.offsets = &offset, .step = 1, .channel = w->tiles, .channels = (int32_t)w->cut.channels, .taps = 1};
-  panel.begins = true;
-  for (int i = 0; i < POINTS; i++) {
-    panel.weights = weights + i * w->cut.channels * V * lanes;
-    gconv_product_row(w->product, &panel, w->points + i * w->point, w->tiles, V, w->sums + i * w->tiles * V * lanes);
-  }
-  make_outputs(w, V);
-  for (int v = 0; v < V; v++)
-    gconv_product_finish(w->product, w->problem, w->outputs + v * lanes, V * lanes, rows * w->problem->out_width,
-                         biases + v * lanes, filters - v * lanes, out + v * lanes * plane);
-}
-
-static int vectors_of_block(const cut *c, int64_t block) {
-  int64_t lanes = gconv_product_here()->lanes;
-  return (int)gconv_clamp(gconv_divide_up(c->filters, lanes) - block * VECTORS, 0, VECTORS);
-}
-
-/* ---- The descriptor ---- */
-
-/* Returns the floats of the prepared filters of a group: [block][point][channel][V * lanes]. */
-static int64_t group_floats(const cut *c) {
-  int64_t lanes = gconv_product_here()->lanes;
-  return gconv_divide_up(c->filters, lanes) * lanes * POINTS * c->channels;
-}
-
-static size_t prepared_floats(const gconv_layer_problem *problem) {
-  cut c = cut_of(problem);
-  return (size_t)(problem->groups * group_floats(&c));
-}
-
-static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
-  cut c = cut_of(problem);
-  int64_t lanes = gconv_product_here()->lanes;
-  for (size_t i = 0; i < prepared_floats(problem); i++)
-    prepared[i] = 0;
-  for (int64_t g = 0; g < problem->groups; g++, prepared += group_floats(&c))
-    for (int64_t k = 0; k < c.filters; k++) {
-      int64_t block = k / (VECTORS * lanes), V = vectors_of_block(&c, block);
-      float *to = prepared + block * VECTORS * lanes * POINTS * c.channels + k % (VECTORS * lanes);
-      for (int64_t i = 0; i < c.channels; i++, weights += 9)
-        gconv_winograd_filter(weights, to + i * V * lanes, c.channels * V * lanes);
-    }
-  return GCONV_OK;
-}
-
-static gconv_layer_stage stage_of(const gconv_layer_problem *problem, const cut *c) {
-  gconv_layer_problem tiles = tile_problem(problem, c);
-  return gconv_layer_stage_of(&tiles, (int32_t)c->band_rows, 1);
-}
-
-static size_t workspace_bytes(const gconv_layer_problem *problem) {
-  cut c = cut_of(problem);
-  gconv_layer_stage stage = stage_of(problem, &c);
-  return divide_workspace(problem, &c, &stage, NULL, NULL);
-}
-
-static gconv_status execute(const gconv_layer_execution *e) {
-  const gconv_layer_problem *problem = e->problem;
-  walk w = {.problem = problem, .cut = cut_of(problem), .product = gconv_product_here()};
-  const cut *c = &w.cut;
-  int64_t task = (int64_t)e->task, part = task % c->parts, band = task / c->parts % c->bands;
-  int64_t image_group = task / c->parts / c->bands, group = image_group % problem->groups; /* n * G + g */
-  gconv_layer_problem tiles = tile_problem(problem, c);
-  gconv_layer_stage stage = stage_of(problem, c);
-  divide_workspace(problem, c, &stage, e->workspace, &w);
-  w.first_row = band * c->band_rows;
-  w.rows = gconv_clamp(c->tiles_y - w.first_row, 0, c->band_rows);
-  w.tiles = w.rows * c->tiles_x;
-  make_points(&w, &stage, &tiles, e->in + image_group * c->channels * problem->height * problem->width);
-  const float *weights = gconv_layer_prepared(problem, e->weights) + group * group_floats(c);
-  const float *biases = gconv_layer_biases(problem, e->weights) + group * c->filters;
-  int64_t block = (int64_t)VECTORS * w.product->lanes;
-  float *out = e->out + (image_group * c->filters * problem->out_height + 2 * w.first_row) * problem->out_width;
-  for (int64_t b = part * c->part_blocks; b < gconv_clamp((part + 1) * c->part_blocks, 0, c->blocks); b++)
-    make_block(&w, weights + b * block * POINTS * c->channels, vectors_of_block(c, b), biases + b * block,
-               c->filters - b * block, out + b * block * problem->out_height * problem->out_width);
-  return GCONV_OK;
-}
-
-/* Multiply-adds take as long as in gemm. A point of a tile and channel, and a sum of a tile and filter, take 0.12 ns to make
- * and use. A point of a filter takes 0.2 ns from the L3 cache, once for each band, if the filters do not fit into the L2
- * cache. */
-static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  const double lanes = GCONV_REFERENCE_LANES;
-  cut c = cut_for(problem, GCONV_REFERENCE_LANES);
-  double tiles = (double)c.tiles_x * (double)c.tiles_y * problem->images * problem->groups;
-  double filters = ceil((double)c.filters / lanes) * lanes;
-  double multiplications = tiles * POINTS * (double)c.channels * filters / 0.9;
-  double moving_ns = tiles * POINTS * ((double)c.channels * (double)c.parts * 0.12 + filters * 0.12);
-  double points = (double)problem->groups * filters * POINTS * (double)c.channels,
-         turns = points > 512 << 10 ? (double)c.bands * problem->images : 1;
-  double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
-  moving_ns += outputs * 0.15 + points * turns * 0.2;
-  return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
-}
-
-const gconv_layer_algorithm gconv_layer_algorithm_cpu_winograd = {
-    .info = {"winograd", "cpu", "3 x 3 filters on 2 x 2 outputs with 16 multiplications for 36", false},
-    .supports = gconv_winograd_obstacle,
-    .tasks = tasks,
-    .workspace_bytes = workspace_bytes,
-    .execute = execute,
-    .cost = cost,
-    .error_bound = gconv_winograd_bound,
-    .bound_of_largest = true,
-    .prepared_floats = prepared_floats,
-    .prepare = prepare,
-};
+WINOGRAD(winograd, "3 x 3 filters on 2 x 2 outputs with 16 multiplications for 36", 0.25, gconv_winograd_bound)
