@@ -16,6 +16,14 @@
 #include "gconv.h"
 #include "kernels/pixel.h"
 
+/* What becomes of outputs after their activation, on the CPU: apply() is called for each piece of the outputs that has been
+ * written, in its place. It is the first member of what it needs. */
+typedef struct gconv_layer_tail {
+  void (*apply)(const struct gconv_layer_tail *tail, float *values, size_t count);
+  bool clamps; /* all that apply() does is v < low ? low : v > high ? high : v */
+  float low, high;
+} gconv_layer_tail;
+
 typedef struct gconv_layer_problem {
   int32_t images;             /* N */
   int32_t channels;           /* C, of all groups */
@@ -28,8 +36,9 @@ typedef struct gconv_layer_problem {
   int32_t dilation_y, dilation_x;
   int32_t out_height, out_width; /* P, Q: rows below and columns right of the image follow from them */
   gconv_activation activation;
-  float slope;            /* leaky multiplies sums below 0 by it, sigmoid all sums */
-  gconv_math math;        /* the precision to which the algorithm may round factors; float32 unless asked for */
+  float slope;                  /* leaky multiplies sums below 0 by it, sigmoid all sums */
+  gconv_math math;              /* the precision to which the algorithm may round factors; float32 unless asked for */
+  const gconv_layer_tail *tail; /* NULL: nothing */
   size_t workspace_limit; /* bytes that an algorithm may want as workspace; on the CPU, for all threads together; on a GPU,
                              state and prepared weights count, too */
 } gconv_layer_problem;

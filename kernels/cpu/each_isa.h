@@ -13,6 +13,7 @@
  *   LOAD(p) STORE(p, v) SPREAD(p) ZERO FMA(a, b, c)    p need not be aligned; FMA is a * b + c, rounded once
  *   ADD_PRODUCT(a, b, c)    a * b + c, but rounded twice where FMA would be a call
  *   AT_LEAST(v, low)    v < low ? low : v, lane by lane: NaN and -0 stay
+ *   AT_MOST(v, high)    v > high ? high : v, lane by lane: NaN stays
  *   NONZERO(v)    an unsigned number whose bit i is set if lane i of v is not 0, or is NaN
  *   UNROLL     before a loop of constant length: unrolls it
  *
@@ -62,6 +63,7 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define ADD_PRODUCT FMA
 #define AT_LEAST(v, low) _mm512_max_ps(low, v)
+#define AT_MOST(v, high) _mm512_min_ps(high, v)
 #define NONZERO(v) ((unsigned)_mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ))
 #include "each_isa_once.h"
 
@@ -81,6 +83,7 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define ADD_PRODUCT FMA
 #define AT_LEAST(v, low) _mm256_max_ps(low, v)
+#define AT_MOST(v, high) _mm256_min_ps(high, v)
 #define NONZERO(v) ((unsigned)_mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NEQ_UQ)))
 #include "each_isa_once.h"
 
@@ -120,6 +123,7 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define ADD_PRODUCT FMA
 #define AT_LEAST(v, low) vbslq_f32(vcltq_f32(v, low), low, v)
+#define AT_MOST(v, high) vbslq_f32(vcgtq_f32(v, high), high, v)
 #define NONZERO(v) vaddvq_u32(vbicq_u32((uint32x4_t){1, 2, 4, 8}, vceqzq_f32(v)))
 
 #else /* one float at a time, for unknown processors */
@@ -138,6 +142,7 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 #define FMA(a, b, c) fmaf(a, b, c)
 #define ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
 #define AT_LEAST(v, low) ((v) < (low) ? (low) : (v))
+#define AT_MOST(v, high) ((v) > (high) ? (high) : (v))
 #define NONZERO(v) ((v) != 0 ? 1u : 0u)
 
 #endif

@@ -17,4 +17,5 @@
 #undef FMA
 #undef ADD_PRODUCT
 #undef AT_LEAST
+#undef AT_MOST
 #undef NONZERO

@@ -361,6 +361,11 @@ static gconv_element_loop *const operations[][GCONV_TENSOR_TYPES] = {
     [XOR] = {TRUTH(one_of)},
 };
 
+GCONV_VECTOR_LOOP(swish_by_steps, LOOP_PARAMETERS, LOOP_ARGUMENTS){
+    UNARY_BODY(float, float,
+               x *CLAMP(x + (number)s->alpha, (number)s->low, (number)s->high) /
+                   (number)s->beta)} gconv_element_loop *const gconv_elementwise_swish_by_steps = swish_by_steps;
+
 gconv_element_loop *gconv_elementwise_loop(int32_t operation, gconv_tensor_type type) {
   static gconv_element_loop *const choices[] = {[1] = choice_1, [2] = choice_2, [4] = choice_4, [8] = choice_8};
   return operation == WHERE ? choices[gconv_tensor_type_bytes(type)] : operations[operation][type];

@@ -1,24 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /* Computes nodes together with the node before them: numbers that scale and shift channels go into its weights, and an
- * activation into its epilogue. */
+ * activation into its epilogue. On the CPU, other element-wise nodes become its tail (tail.h). */
 #include "base/memory.h"
-#include "graph/graph.h"
+#include "graph/tail.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the only step that takes each value: its number; -1: no step; -2: several steps, or the value is an output. */
-static void find_takers(const gconv_graph_plan *p, int32_t *taker) {
-  for (size_t i = 0; i < p->graph->value_count; i++)
-    taker[i] = -1;
+/* What fusing knows of values. */
+typedef struct uses {
+  int32_t *taker;  /* the step that takes the value first; -1: none; -2: it is an output */
+  int32_t *second; /* the next step that takes it; -1: none; -2: there are more */
+  bool *ready;     /* it is there when the step at hand runs */
+} uses;
+
+static void find_uses(const gconv_graph_plan *p, const uses *u) {
+  for (size_t i = 0; i < p->graph->value_count; i++) {
+    u->taker[i] = u->second[i] = -1;
+    u->ready[i] = p->graph->values[i].input || p->graph->values[i].constant;
+  }
   for (size_t i = 0; i < p->step_count; i++)
     for (int32_t k = 0; k < p->steps[i].work.in_count; k++) {
       const int32_t value = p->steps[i].in[k];
-      if (value >= 0)
-        taker[value] = taker[value] == -1 ? (int32_t)i : -2;
+      if (value >= 0 && u->taker[value] == -1)
+        u->taker[value] = (int32_t)i;
+      else if (value >= 0 && u->taker[value] != (int32_t)i)
+        u->second[value] = u->second[value] == -1 || u->second[value] == (int32_t)i ? (int32_t)i : -2;
     }
   for (size_t i = 0; i < p->graph->output_count; i++)
-    taker[p->graph->outputs[i]] = -2;
+    u->taker[p->graph->outputs[i]] = -2;
+}
+
+/* Returns the only step that takes a value, or NULL. */
+static gconv_graph_step *only_taker(const gconv_graph_plan *p, const uses *u, int32_t value) {
+  return u->taker[value] >= 0 && u->second[value] == -1 ? &p->steps[u->taker[value]] : NULL;
 }
 
 /* Returns the number of the only input that is this value; -1: none, or several. */
@@ -59,7 +74,7 @@ static gconv_status fuse_affine(gconv_graph_step *step, const gconv_graph_step *
   const int64_t channels = out->axes > 1 ? out->shape[1] : 0;
   gconv_node_fused *fused = &step->work.fused;
   *done = false;
-  if (!next->node->kind->affine || channels == 0 || fused->activation != GCONV_ACTIVATION_NONE)
+  if (!next->node->kind->affine || channels == 0 || fused->activation != GCONV_ACTIVATION_NONE || fused->tail)
     return GCONV_OK;
   GCONV_FREED float *scale = malloc((size_t)channels * 2 * sizeof *scale);
   GCONV_NEED_MEMORY(scale, "no memory for a plan");
@@ -80,7 +95,7 @@ static bool fuse_activation(gconv_graph_step *step, const gconv_graph_step *next
   const gconv_node_kind *kind = next->node->kind;
   gconv_activation activation;
   float slope;
-  if (input != 0 || !kind->activation || fused->activation != GCONV_ACTIVATION_NONE ||
+  if (input != 0 || !kind->activation || fused->activation != GCONV_ACTIVATION_NONE || fused->tail ||
       !kind->activation(&next->work, kind, &activation, &slope))
     return false;
   fused->activation = activation;
@@ -102,31 +117,99 @@ static gconv_status note(gconv_graph_plan *p, gconv_graph_step *step, gconv_grap
   return GCONV_OK;
 }
 
-/* Fuses the steps after a step, as far as that is possible. */
-static gconv_status fuse_after(gconv_graph_plan *p, gconv_graph_step *step, const int32_t *taker) {
-  for (;;) {
-    const int32_t value = step->out[0], number = step->work.out[0] ? taker[value] : -1;
-    gconv_graph_step *next = number >= 0 ? &p->steps[number] : NULL;
-    const int32_t input = next ? find_input(next, value) : -1;
-    bool done = false;
-    if (input < 0 || step->work.out[0]->type != GCONV_TENSOR_F32 || next->work.out_count != 1 ||
-        !same_shape(next->work.out[0], step->work.out[0]))
-      return GCONV_OK;
-    GCONV_TRY(fuse_affine(step, next, input, &done));
-    if (!done && !fuse_activation(step, next, input))
-      return GCONV_OK;
-    GCONV_TRY(note(p, step, next));
+/* Adds `next` to the tail of a step. `kept` is a value that is kept from before; -1: none. False if it cannot be added. */
+static gconv_status add_to_tail(gconv_graph_step *step, const gconv_graph_step *next, int32_t value, int32_t kept,
+                                const uses *u, bool *done) {
+  gconv_node_fused *fused = &step->work.fused;
+  const bool begins = !fused->tail;
+  *done = false;
+  if (step->work.options->device->type != &gconv_device_type_cpu || step->work.out[0]->axes < 2 ||
+      !same_shape(next->work.out[0], step->work.out[0]))
+    return GCONV_OK;
+  if (begins) {
+    GCONV_NEW(fused->tail, 1, "no memory for a plan");
+    gconv_tail_begin(fused->tail, step->work.out[0]);
   }
+  *done = gconv_tail_add(step, next, value, kept, u->ready);
+  if (begins && !*done) {
+    free(fused->tail);
+    fused->tail = NULL;
+  }
+  return GCONV_OK;
+}
+
+/* Fuses nodes that make something of a value, and then take the value again: x * sigmoid(x), or a hard swish that is written
+ * as Add, Clip, Mul and Div. The value is kept meanwhile. */
+static gconv_status fuse_fork(gconv_graph_plan *p, gconv_graph_step *step, const uses *u, bool *done) {
+  const int32_t value = step->out[0], last = u->second[value], added = step->added;
+  const int32_t before = step->work.fused.tail ? step->work.fused.tail->count : 0;
+  gconv_graph_step *chain[GCONV_TAIL_STEPS], *next = &p->steps[u->taker[value]];
+  int32_t count = 0, at = value;
+  *done = false;
+  for (bool good = true; good && next && count < GCONV_TAIL_STEPS; next = only_taker(p, u, at)) {
+    *done = next == &p->steps[last];
+    GCONV_TRY(add_to_tail(step, next, at, *done ? value : -1, u, &good));
+    *done = *done && good;
+    chain[count++] = next;
+    at = next->out[0];
+    if (*done)
+      break;
+  }
+  gconv_tail *tail = step->work.fused.tail;
+  if (!*done) {
+    step->added = added;
+    if (tail)
+      tail->count = before;
+    if (tail && before == 0) {
+      free(tail);
+      step->work.fused.tail = NULL;
+    }
+    return GCONV_OK;
+  }
+  tail->steps[before].keeps = true;
+  for (int32_t i = 0; i < count; i++)
+    GCONV_TRY(note(p, step, chain[i]));
+  return GCONV_OK;
+}
+
+/* Fuses the node or nodes that follow a step, if that can be. */
+static gconv_status fuse_next(gconv_graph_plan *p, gconv_graph_step *step, const uses *u, bool *done) {
+  const int32_t value = step->out[0];
+  *done = false;
+  if (step->work.out[0]->type != GCONV_TENSOR_F32)
+    return GCONV_OK;
+  if (u->taker[value] >= 0 && u->second[value] >= 0)
+    return fuse_fork(p, step, u, done);
+  gconv_graph_step *next = only_taker(p, u, value);
+  const int32_t input = next ? find_input(next, value) : -1;
+  if (input < 0 || next->work.out_count != 1 || !same_shape(next->work.out[0], step->work.out[0]))
+    return GCONV_OK;
+  GCONV_TRY(fuse_affine(step, next, input, done));
+  *done = *done || fuse_activation(step, next, input);
+  if (!*done)
+    GCONV_TRY(add_to_tail(step, next, value, -1, u, done));
+  return *done ? note(p, step, next) : GCONV_OK;
 }
 
 gconv_status gconv_graph_fuse(gconv_graph_plan *p) {
+  const size_t values = p->graph->value_count + 1;
   size_t kept = 0;
-  GCONV_FREED int32_t *taker = malloc((p->graph->value_count + 1) * sizeof *taker);
-  GCONV_NEED_MEMORY(taker, "%s: no memory for a plan", p->graph->path);
-  find_takers(p, taker);
-  for (size_t i = 0; i < p->step_count; i++)
-    if (p->steps[i].node && p->steps[i].node->kind->fuses)
-      GCONV_TRY(fuse_after(p, &p->steps[i], taker));
+  GCONV_FREED int32_t *taker = malloc(2 * values * sizeof *taker);
+  GCONV_FREED bool *ready = malloc(values * sizeof *ready);
+  GCONV_NEED_MEMORY(taker && ready, "%s: no memory for a plan", p->graph->path);
+  const uses u = {taker, taker + values, ready};
+  find_uses(p, &u);
+  for (size_t i = 0; i < p->step_count; i++) {
+    gconv_graph_step *step = &p->steps[i];
+    bool more = step->node && step->node->kind->fuses && step->work.out[0];
+    while (more)
+      GCONV_TRY(fuse_next(p, step, &u, &more));
+    if (step->node && step->work.fused.tail)
+      gconv_tail_join(step->work.fused.tail);
+    for (int32_t k = 0; step->node && k < step->work.out_count; k++)
+      if (step->out[k] >= 0)
+        ready[step->out[k]] = true;
+  }
   for (size_t i = 0; i < p->step_count; i++)
     if (p->steps[i].node)
       p->steps[kept++] = p->steps[i];

@@ -62,6 +62,7 @@ typedef struct gconv_graph_step {
   const int32_t *in, *out; /* numbers of values: the node's own; but `out` is the output of the last node fused with it */
   gconv_node_work work;    /* with tensors of the plan */
   bool view;               /* its output is the memory of its input: nothing runs */
+  int32_t added;           /* the value of another node that its tail takes; -1: none */
   char *fused;             /* owned: the nodes that were fused with it, for people; or NULL */
   size_t workspace_bytes, workspace_at;
 } gconv_graph_step;

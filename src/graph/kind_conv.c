@@ -4,6 +4,7 @@
 #include "graph/conv.h"
 #include "graph/plain_conv.h"
 #include "graph/solve.h"
+#include "graph/tail.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -185,6 +186,8 @@ static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *
   GCONV_TRY(find(work, &problem, &result));
   problem.activation = work->fused.activation;
   problem.slope = work->fused.slope;
+  if (work->fused.tail)
+    problem.tail = &work->fused.tail->layer;
   return gconv_solver_create(work, &problem, (gconv_solver **)solver);
 }
 
@@ -236,6 +239,8 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
     fill(work, &solver->choice.problem, weights);
     GCONV_TRY(gconv_solver_pack(solver));
   }
+  if (work->fused.tail)
+    work->fused.tail->out = work->out[0]->data;
   return gconv_solver_run(solver, work, gconv_node_data(work, work->in[X]), gconv_node_data(work, work->out[0]),
                           work->workspace);
 }
@@ -243,6 +248,6 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
 const gconv_node_kind gconv_node_kinds_conv[] = {
     GCONV_NODE_KIND_OF("Conv", 1, GCONV_NEWEST_OPSET, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW,
                        gconv_onnx_conv_rules, 0, sizeof(settings), gconv_conv_parse, shape, run, run, workspace, window,
-                       prepare, gconv_solver_free, tell, NULL, NULL, true),
+                       prepare, gconv_solver_free, tell, NULL, NULL, NULL, true),
     GCONV_NODE_KIND_END,
 };

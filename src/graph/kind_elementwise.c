@@ -375,6 +375,24 @@ static bool activation(const gconv_node_work *work, const gconv_node_kind *kind,
   return kind->code != CLIP || (least == 0 && !high && s->high == INFINITY);
 }
 
+static bool element(const gconv_node_work *work, const gconv_node_kind *kind, gconv_element_loop **loop,
+                    gconv_elementwise_settings *result, int32_t *inputs) {
+  *result = *(const settings *)work->settings;
+  *loop = gconv_elementwise_loop(kind->code, GCONV_TENSOR_F32);
+  for (int32_t i = 0; i < work->in_count; i++)
+    if (work->in[i] && work->in[i]->type != GCONV_TENSOR_F32)
+      return false;
+  if (kind->code == CLIP) { /* its bounds are inputs, too */
+    const gconv_tensor *low = work->in_count > 1 ? work->in[1] : NULL, *high = work->in_count > 2 ? work->in[2] : NULL;
+    if ((low && !low->data) || (high && !high->data))
+      return false;
+    result->low = low ? *(const float *)low->data : result->low;
+    result->high = high ? *(const float *)high->data : result->high;
+    *inputs = 1;
+  }
+  return *loop != NULL;
+}
+
 /* ---- Attributes ---- */
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *given) {
@@ -433,12 +451,12 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
                   parse, shape, run, cuda, NULL, NULL, NULL, NULL)
 #define FUSED(name, since, until, least, most, rules, code, shape, run, cuda, affine, activation)                           \
   GCONV_NODE_KIND_OF(name, since, until, least, most, 1, 1, 0, 0, GCONV_MEMORY_IN_PLACE, GCONV_REACH_POINT, rules, code,    \
-                     sizeof(settings), parse, shape, run, cuda, NULL, NULL, NULL, NULL, NULL, affine, activation, false)
+                     sizeof(settings), parse, shape, run, cuda, NULL, NULL, NULL, NULL, NULL, affine, activation, element,  \
+                     false)
 #define ACTIVATION(name, since, rules, code)                                                                                \
   FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, activation)
 #define AFFINE(name, since, code) FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, cuda, affine, NULL)
-#define ONE(name, since, rules, code, cuda)                                                                                 \
-  ROW(name, since, NEWEST, 1, 1, GCONV_MEMORY_IN_PLACE, rules, code, shape, run, cuda)
+#define ONE(name, since, rules, code, cuda) FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, NULL)
 #define TWO(name, since, rules, code, cuda)                                                                                 \
   ROW(name, since, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, rules, code, shape, run, cuda)
 #define OLD(name, code) ROW(name, 6, 6, 2, 2, GCONV_MEMORY_IN_PLACE, old_rules, code, shape_old, run_old, cuda_old)
@@ -501,7 +519,7 @@ const gconv_node_kind gconv_node_kinds_elementwise[] = {
     AFFINE("Sub", 7, SUB),
     AFFINE("Mul", 7, MUL),
     AFFINE("Div", 7, DIV),
-    ROW("PRelu", 7, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, none, PRELU, shape_prelu, run, cuda),
+    FUSED("PRelu", 7, NEWEST, 2, 2, none, PRELU, shape_prelu, run, cuda, NULL, NULL),
     ROW("Mod", 10, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, fmod_rule, MOD, shape, run, cuda),
     ROW("Pow", 7, NEWEST, 2, 2, GCONV_MEMORY_OWN, none, POW, shape, run_pow, cuda_pow),
     TWO("BitShift", 11, direction, BIT_SHIFT, GCONV_NOT_ON_CUDA),

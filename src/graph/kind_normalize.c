@@ -328,7 +328,7 @@ static rules axis_rules = {INT("axis", 1, NEWEST), END}, lp = {INT("axis", 1, NE
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_normalize[] = {
     GCONV_NODE_KIND_OF("BatchNormalization", 6, NEWEST, 5, 5, 1, 5, 0, 0, OWN, GCONV_REACH_POINT, batch, BATCH,
-                       sizeof(settings), parse, shape, run, cuda_channels, NULL, NULL, NULL, NULL, NULL, affine, NULL,
+                       sizeof(settings), parse, shape, run, cuda_channels, NULL, NULL, NULL, NULL, NULL, affine, NULL, NULL,
                        false),
     ROW("InstanceNormalization", 6, 3, 3, 1, OWN, ALL, epsilon, INSTANCE, cuda_channels, workspace_instance),
     ROW("GroupNormalization", 18, 3, 3, 1, OWN, ALL, group, GROUP, cuda_channels, workspace_group),

@@ -25,11 +25,16 @@ typedef struct gconv_graph_options {
   bool in_float64;        /* tensors that are float32 in the model are float64: to verify results */
 } gconv_graph_options;
 
-/* What follows a node, and is computed with it: out = activation(scale[c] * result + shift[c]), for channel c of axis 1. */
+struct gconv_elementwise_settings; /* elementwise.h */
+typedef struct gconv_tail gconv_tail;
+
+/* What follows a node, and is computed with it: out = tail(activation(scale[c] * result + shift[c])), for channel c of axis
+ * 1. */
 typedef struct gconv_node_fused {
   gconv_activation activation;
   float slope;
   float *scale, *shift; /* owned by the plan; NULL: 1 and 0 */
+  gconv_tail *tail;     /* owned by the plan (tail.h); NULL: nothing */
 } gconv_node_fused;
 
 /* A node at work: settings, inputs and outputs. Tensors of optional inputs that are absent, and of outputs that nobody
@@ -68,6 +73,13 @@ typedef enum gconv_node_reach {
 typedef struct gconv_node_window {
   int64_t numerator, denominator, before, after;
 } gconv_node_window;
+
+enum { GCONV_LOOP_INPUTS = 3 };
+
+/* Computes `count` neighbouring elements of an output. Neighbours of input i are step[i] elements apart: 1, or 0 if one
+ * element serves all. out may be the memory of an input. */
+typedef void gconv_element_loop(const void *const in[GCONV_LOOP_INPUTS], const int64_t step[GCONV_LOOP_INPUTS], void *out,
+                                int64_t count, const void *settings);
 
 typedef struct gconv_node_kind {
   const char *name;     /* the operator of ONNX */
@@ -108,22 +120,27 @@ typedef struct gconv_node_kind {
   /* Returns true if output 0 is this activation of input 0. NULL: it never is. */
   bool (*activation)(const gconv_node_work *work, const struct gconv_node_kind *kind, gconv_activation *activation,
                      float *slope);
+  /* Returns true if output 0 is what a loop makes, element by element, of inputs 0 .. *inputs - 1, with these settings.
+   * NULL: it never is. */
+  bool (*element)(const gconv_node_work *work, const struct gconv_node_kind *kind, gconv_element_loop **loop,
+                  struct gconv_elementwise_settings *settings, int32_t *inputs);
   bool fuses; /* run() computes work->fused, too */
 } gconv_node_kind;
 
 /* GCONV_NODE_KIND_OF() makes a row with all fields, in the order of gconv_node_kind. GCONV_NODE_KIND() leaves out tell(),
- * affine(), activation() and fuses. */
+ * affine(), activation(), element() and fuses. */
 #define GCONV_NODE_KIND_OF(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, \
                            code, settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release, tell,        \
-                           affine, activation, fuses)                                                                       \
+                           affine, activation, element, fuses)                                                              \
   {                                                                                                                         \
     name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, code, settings_bytes,  \
-        parse, shape, run, cuda, workspace, window, prepare, release, tell, affine, activation, fuses                       \
+        parse, shape, run, cuda, workspace, window, prepare, release, tell, affine, activation, element, fuses              \
   }
 #define GCONV_NODE_KIND(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules,    \
                         code, settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release)                 \
   GCONV_NODE_KIND_OF(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, code, \
-                     settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release, NULL, NULL, NULL, false)
+                     settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release, NULL, NULL, NULL, NULL,  \
+                     false)
 /* A value in place of cuda(). */
 #define GCONV_NOT_ON_CUDA NULL
 /* Ends a family's table. */

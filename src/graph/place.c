@@ -25,10 +25,13 @@ typedef struct placing {
 static void find_uses(const gconv_graph_plan *p, int32_t *last_use) {
   for (size_t i = 0; i < p->graph->value_count; i++)
     last_use[i] = -1;
-  for (size_t i = 0; i < p->step_count; i++)
+  for (size_t i = 0; i < p->step_count; i++) {
     for (int32_t k = 0; k < p->steps[i].work.in_count; k++)
       if (p->steps[i].in[k] >= 0)
         last_use[p->steps[i].in[k]] = (int32_t)i;
+    if (p->steps[i].added >= 0)
+      last_use[p->steps[i].added] = (int32_t)i;
+  }
   for (size_t i = 0; i < p->graph->output_count; i++)
     last_use[p->graph->outputs[i]] = (int32_t)p->step_count;
 }

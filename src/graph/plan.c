@@ -77,6 +77,7 @@ static void point(gconv_graph_plan *p, gconv_graph_step *step, const gconv_graph
   step->node = node;
   step->in = node->in;
   step->out = node->out;
+  step->added = -1;
   for (int32_t i = 0; i < node->in_count; i++)
     pointers[i] = node->in[i] >= 0 ? &p->tensors[node->in[i]] : NULL;
   for (int32_t i = 0; i < node->out_count; i++)
@@ -315,6 +316,7 @@ void gconv_graph_plan_free(gconv_graph_plan *p) {
       step->node->kind->release(step->work.prepared);
     gconv_release(step->work.fused.scale);
     gconv_release(step->work.fused.shift);
+    free(step->work.fused.tail);
     free(step->fused);
   }
   for (size_t i = 0; i < p->owned_count; i++)

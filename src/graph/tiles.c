@@ -2,6 +2,7 @@
 #include "graph/tiles.h"
 #include "base/memory.h"
 #include "graph/gpu.h"
+#include "graph/tail.h"
 #include "kernels/cuda/graph/graph.h"
 
 #include <inttypes.h>
@@ -94,6 +95,11 @@ static gconv_status follow_back(gconv_graph_tiles *t, int32_t axis, range core, 
       r->begin = mine.begin < r->begin ? mine.begin : r->begin;
       r->end = mine.end > r->end ? mine.end : r->end;
     }
+    if (s->added >= 0 && t->up[axis][s->added] != 0 && out.end > 0) { /* it has the shape of the output */
+      range *r = &t->needed[s->added];
+      r->begin = out.begin < r->begin ? out.begin : r->begin;
+      r->end = out.end > r->end ? out.end : r->end;
+    }
   }
   *need = t->needed[p->graph->inputs[0]];
   return GCONV_OK;
@@ -147,6 +153,8 @@ static gconv_status find_stride(gconv_graph_tiles *t, int32_t axis) {
       up = more;
       down = less;
     }
+    if (s->added >= 0 && (all_up[s->added] != up || all_down[s->added] != down)) /* its elements meet the output's */
+      return fail_all(p, s);
     for (int32_t k = 0; k < s->work.out_count; k++)
       if (s->work.out[k] && s->out[k] >= 0) {
         all_up[s->out[k]] = up;
@@ -281,7 +289,7 @@ static gconv_status compare_plans(const gconv_graph_tiles *t) {
         s->work.out[0] && s->work.out[0]->axes > 1 ? (size_t)s->work.out[0]->shape[1] * sizeof *f->scale : 0;
     bool same = s->node == other->node && !f->scale == !g->scale && !f->shift == !g->shift &&
                 (!f->scale || memcmp(f->scale, g->scale, scales) == 0) &&
-                (!f->shift || memcmp(f->shift, g->shift, scales) == 0);
+                (!f->shift || memcmp(f->shift, g->shift, scales) == 0) && gconv_tail_same(f->tail, g->tail);
     for (int32_t k = 0; k < s->work.in_count && same; k++) {
       const gconv_tensor *a = s->work.in[k], *b = other->work.in[k];
       const bool constant = a && b && s->in[k] >= 0 && t->up[0][s->in[k]] == 0 &&

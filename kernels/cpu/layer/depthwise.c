@@ -22,7 +22,7 @@ enum {
 };
 
 typedef void sums_function(const float *x, const int64_t *offsets, const float *weights, int32_t taps, float bias,
-                           float *out, int64_t count);
+                           const gconv_layer_bounds *bounds, float *out, int64_t count);
 
 #define TEMPLATE "layer/depthwise_template.h"
 #include "../each_isa.h"
@@ -75,6 +75,7 @@ static size_t workspace_bytes(const gconv_layer_problem *problem) {
 static void make_band(const gconv_layer_execution *e, const gconv_layer_stage *stage, int32_t band_rows, int64_t n,
                       int32_t k, int32_t first, int32_t rows) {
   const gconv_layer_problem *problem = e->problem;
+  const gconv_layer_bounds bounds = gconv_layer_bounds_of(problem);
   sums_function *sum = OF_THIS_PROCESSOR(sums);
   const int64_t width = problem->out_width, taps = problem->rows * problem->columns;
   const int32_t channel = k / (problem->filters / problem->channels);
@@ -82,11 +83,12 @@ static void make_band(const gconv_layer_execution *e, const gconv_layer_stage *s
   float *out = e->out + ((n * problem->filters + k) * problem->out_height + first) * width;
   const float *in = e->in + (n * problem->channels + channel) * gconv_layer_plane(problem);
   const float *x = gconv_layer_stage_fill(stage, problem, in, 1, first, rows, staged);
-  sum(x, e->workspace, e->weights + k * taps, (int32_t)taps, gconv_layer_biases(problem, e->weights)[k], sums,
+  sum(x, e->workspace, e->weights + k * taps, (int32_t)taps, gconv_layer_biases(problem, e->weights)[k], &bounds, sums,
       (rows - 1) * stage->pitch + width);
   for (int32_t row = 0; row < rows; row++)
     gconv_layer_copy_row(sums + row * stage->pitch, out + row * width, width);
-  gconv_layer_activate(problem, out, (size_t)(rows * width));
+  if (!bounds.enough)
+    gconv_layer_activate(problem, out, (size_t)(rows * width));
 }
 
 static gconv_status execute(const gconv_layer_execution *e) {

@@ -131,12 +131,19 @@ static int most_vectors(const walk *w, int F) {
   return w->set->tiles[F][MOST_VECTORS] ? MOST_VECTORS : 3;
 }
 
-/* Makes a tile of F filters. r->out is the output of the first filter. */
+/* Whether a run is a row, or a part of one: then all its pixels are outputs, and tiles are stored where they belong. */
+static bool is_row(const run *r) {
+  return r->length == r->width;
+}
+
+/* Makes a tile of F filters. r->out is the output of the first filter. In rows, the activation is left to make_block(). */
 static void make_tile(const walk *w, const run *r, const float *weights, const float *biases, int64_t start, int F, int V) {
   int64_t n = (int64_t)V * w->set->lanes, row = start / r->pitch, q = start % r->pitch;
   int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
   tile_function *tile = w->set->tiles[F][V];
-  if (q + n <= r->width) {
+  if (is_row(r) && n <= r->width) {
+    tile(w, r->x + start, weights, biases, r->out + start, plane);
+  } else if (q + n <= r->width) {
     float *out = r->out + row * r->width + q;
     tile(w, r->x + start, weights, biases, out, plane);
     for (int f = 0; f < F; f++)
@@ -152,14 +159,20 @@ static void make_tile(const walk *w, const run *r, const float *weights, const f
  * vector. */
 static void make_block(const walk *w, const run *r, const float *weights, const float *biases, int F, int64_t from,
                        int64_t end) {
-  int64_t lanes = w->set->lanes, fitting = gconv_clamp(r->length / lanes, 1, most_vectors(w, F));
+  int64_t lanes = w->set->lanes, fitting = gconv_clamp(r->length / lanes, 1, most_vectors(w, F)), least = from;
+  int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width, behind = from;
   for (int64_t start = from; start < end;) {
     int64_t V = gconv_clamp(gconv_divide_up(end - start, lanes), 1, fitting);
     V = V > 3 && V < MOST_VECTORS ? 3 : V;
     int64_t at = start + V * lanes > r->length ? r->length - V * lanes : start;
-    make_tile(w, r, weights, biases, at < 0 ? 0 : at, F, (int)V);
+    at = at < 0 ? 0 : at;
+    make_tile(w, r, weights, biases, at, F, (int)V);
+    least = at < least ? at : least;
+    behind = at + V * lanes;
     start += V * lanes;
   }
+  for (int f = 0; f < F && is_row(r) && behind <= r->width; f++)
+    gconv_layer_activate(w->problem, r->out + f * plane + least, (size_t)(behind - least));
 }
 
 /* Makes `count` blocks of F filters each, from filter k of the task on, for all pixels of the run. It takes many pixels at a

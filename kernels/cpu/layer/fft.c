@@ -153,10 +153,11 @@ static size_t workspace_bytes(const gconv_layer_problem *problem) {
 /* Writes from[y][x], for rows x columns floats, to to[x][y]. Both sides are multiples of 16. */
 static void transpose(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to, int64_t to_pitch) {
   static const float zeros[GCONV_PRODUCT_LANES];
+  static const gconv_layer_bounds endless = {true, -INFINITY, INFINITY};
   const gconv_product *product = gconv_product_here();
   for (int64_t x = 0; x < columns; x += product->lanes)
     for (int64_t y = 0; y < rows; y += product->lanes)
-      product->turn(from + y * from_pitch + x, from_pitch, zeros, to + x * to_pitch + y, to_pitch);
+      product->turn(from + y * from_pitch + x, from_pitch, zeros, &endless, to + x * to_pitch + y, to_pitch);
 }
 
 /* Transforms the columns of a strip, which begins in column x of the tile, and writes them to rows of points. */

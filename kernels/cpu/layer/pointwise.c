@@ -37,10 +37,10 @@ enum {
   REFERENCE_FILTERS = 4,     /* of the reference CPU's tile */
 };
 
-/* Computes out[f * pitch + i] = biases[f] + the sum over c of weights[c * F + f] * x[c * V * lanes + i], for F filters f and
- * i = 0 .. V * lanes - 1. */
-typedef void tile_function(const float *x, const float *weights, const float *biases, int32_t channels, float *out,
-                           int64_t pitch);
+/* Computes out[f * pitch + i] = biases[f] + the sum over c of weights[c * F + f] * x[c * V * lanes + i], within the bounds,
+ * for F filters f and i = 0 .. V * lanes - 1. */
+typedef void tile_function(const float *x, const float *weights, const float *biases, int32_t channels,
+                           const gconv_layer_bounds *bounds, float *out, int64_t pitch);
 
 typedef struct tile_set {
   int lanes, filters[MOST_VECTORS + 1]; /* floats of a vector; filters of the largest tile with V vectors, 0: none */
@@ -116,6 +116,7 @@ typedef struct walk {
   int32_t channels;
   int64_t plane, first, pixels; /* pixels of an output; the band's first, and how many */
   int32_t vectors, tiles;       /* of the band */
+  gconv_layer_bounds bounds;
   float *packed, *line, *sums;
 } walk;
 
@@ -164,10 +165,10 @@ static void make_tile(const walk *w, const float *x, const float *weights, const
   const int64_t n = (int64_t)V * w->set->lanes;
   tile_function *tile = w->set->tiles[F][V];
   if (n <= pixels) {
-    tile(x, weights, biases, w->channels, out, w->plane);
+    tile(x, weights, biases, w->channels, &w->bounds, out, w->plane);
     return;
   }
-  tile(x, weights, biases, w->channels, w->sums, n);
+  tile(x, weights, biases, w->channels, &w->bounds, w->sums, n);
   for (int f = 0; f < F; f++)
     memcpy(out + f * w->plane, w->sums + f * n, (size_t)pixels * sizeof *out);
 }
@@ -188,7 +189,7 @@ static void make_blocks(const walk *w, int32_t first, int32_t end, int32_t begin
       at += V;
     }
     const int64_t from = before * lanes, until = gconv_clamp(at * lanes, 0, w->pixels);
-    for (int f = 0; f < F; f++)
+    for (int f = 0; f < F && !w->bounds.enough; f++)
       gconv_layer_activate(w->problem, out + f * w->plane + from, (size_t)(until - from));
     weights += (int64_t)F * w->channels;
     biases += F;
@@ -232,6 +233,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   const int32_t end = (int32_t)gconv_clamp(first + c->part_blocks, 0, c->blocks.count);
   const int64_t k = image_group % problem->groups * filters + gconv_block_start(&c->blocks, first);
   w.channels = problem->channels / problem->groups;
+  w.bounds = gconv_layer_bounds_of(problem);
   w.plane = (int64_t)problem->out_height * problem->out_width;
   w.first = (int64_t)band * c->band * w.set->lanes;
   w.vectors = (int32_t)gconv_clamp(c->vectors - band * c->band, 0, c->band);

@@ -2,8 +2,9 @@
 /* The tiles of pointwise.c for one kind of vector (each_isa.h). */
 
 /* F and V are constants where this is inlined: F * V sums, V vectors of samples and a weight must fit in the registers. */
-GCONV_INLINE TARGET void NAME(tile)(const float *x, const float *weights, const float *biases, int32_t channels, float *out,
-                                    int64_t pitch, const int F, const int V) {
+GCONV_INLINE TARGET void NAME(tile)(const float *x, const float *weights, const float *biases, int32_t channels,
+                                    const gconv_layer_bounds *bounds, float *out, int64_t pitch, const int F, const int V) {
+  const VECTOR low = SPREAD(&bounds->low), high = SPREAD(&bounds->high);
   VECTOR sum[MOST_FILTERS][MOST_VECTORS];
   UNROLL for (int f = 0; f < F; f++) UNROLL for (int v = 0; v < V; v++) sum[f][v] = ZERO;
   for (int32_t c = 0; c < channels; c++, x += V * LANES, weights += F) {
@@ -16,14 +17,15 @@ GCONV_INLINE TARGET void NAME(tile)(const float *x, const float *weights, const 
   }
   UNROLL for (int f = 0; f < F; f++) {
     VECTOR bias = SPREAD(biases + f);
-    UNROLL for (int v = 0; v < V; v++) STORE(out + f * pitch + v * LANES, sum[f][v] + bias);
+    UNROLL for (int v = 0; v < V; v++) STORE(out + f * pitch + v * LANES, AT_MOST(AT_LEAST(sum[f][v] + bias, low), high));
   }
 }
 
 #define TILE(F, V)                                                                                                          \
   static TARGET __attribute__((noinline)) void NAME(tile_##F##_##V)(                                                        \
-      const float *x, const float *weights, const float *biases, int32_t channels, float *out, int64_t pitch) {             \
-    NAME(tile)(x, weights, biases, channels, out, pitch, F, V);                                                             \
+      const float *x, const float *weights, const float *biases, int32_t channels, const gconv_layer_bounds *bounds,        \
+      float *out, int64_t pitch) {                                                                                          \
+    NAME(tile)(x, weights, biases, channels, bounds, out, pitch, F, V);                                                     \
   }
 #define TILES(F) TILE(F, 1) TILE(F, 2) TILE(F, 3)
 #define WIDE_TILES(F) TILES(F) TILE(F, 4)

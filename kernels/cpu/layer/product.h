@@ -27,8 +27,9 @@ typedef void gconv_product_tile(const gconv_panel *panel, const float *x, float 
 
 typedef struct gconv_product {
   int lanes, pixels; /* floats of a vector; pixels of the widest tile */
-  /* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < lanes, but at least `low` */
-  void (*turn)(const float *from, int64_t stride, const float *biases, float low, float *to, int64_t pitch);
+  /* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < lanes, within the bounds */
+  void (*turn)(const float *from, int64_t stride, const float *biases, const gconv_layer_bounds *bounds, float *to,
+               int64_t pitch);
   /* [0][N][V] for panels whose step is 1, [1][N][V] for any step. V = 0 is for half a vector; NULL on some processors */
   gconv_product_tile *tiles[2][GCONV_PRODUCT_PIXELS + 1][GCONV_PRODUCT_VECTORS + 1];
 } gconv_product;

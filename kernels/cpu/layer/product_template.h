@@ -73,12 +73,13 @@ GCONV_INLINE TARGET void NAME(half)(const gconv_panel *p, const float *x, float 
 #endif
 EACH(TILES)
 
-/* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < LANES, but at least `low`. */
-static TARGET void NAME(turn)(const float *from, int64_t stride, const float *biases, float low, float *to, int64_t pitch) {
-  const VECTOR least = SPREAD(&low);
+/* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < LANES, within the bounds. */
+static TARGET void NAME(turn)(const float *from, int64_t stride, const float *biases, const gconv_layer_bounds *bounds,
+                              float *to, int64_t pitch) {
+  const VECTOR low = SPREAD(&bounds->low), high = SPREAD(&bounds->high);
 #if LANES == 16
   __m512 a[16], b[16];
-  UNROLL for (int i = 0; i < 16; i++) a[i] = AT_LEAST(LOAD(from + i * stride) + LOAD(biases), least);
+  UNROLL for (int i = 0; i < 16; i++) a[i] = AT_MOST(AT_LEAST(LOAD(from + i * stride) + LOAD(biases), low), high);
   UNROLL for (int i = 0; i < 16; i += 4) { /* 4 x 4 within each quarter of the vectors */
     __m512 l0 = _mm512_unpacklo_ps(a[i], a[i + 1]), h0 = _mm512_unpackhi_ps(a[i], a[i + 1]);
     __m512 l1 = _mm512_unpacklo_ps(a[i + 2], a[i + 3]), h1 = _mm512_unpackhi_ps(a[i + 2], a[i + 3]);
@@ -95,7 +96,7 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
   }
 #elif LANES == 8
   __m256 a[8], b[8];
-  UNROLL for (int i = 0; i < 8; i++) a[i] = AT_LEAST(LOAD(from + i * stride) + LOAD(biases), least);
+  UNROLL for (int i = 0; i < 8; i++) a[i] = AT_MOST(AT_LEAST(LOAD(from + i * stride) + LOAD(biases), low), high);
   UNROLL for (int i = 0; i < 8; i += 4) {
     __m256 l0 = _mm256_unpacklo_ps(a[i], a[i + 1]), h0 = _mm256_unpackhi_ps(a[i], a[i + 1]);
     __m256 l1 = _mm256_unpacklo_ps(a[i + 2], a[i + 3]), h1 = _mm256_unpackhi_ps(a[i + 2], a[i + 3]);
@@ -107,11 +108,12 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
     STORE(to + (i + 4) * pitch, _mm256_permute2f128_ps(b[i], b[4 + i], 0x31));
   }
 #else
-  (void)least;
+  (void)low;
+  (void)high;
   for (int f = 0; f < LANES; f++)
     for (int i = 0; i < LANES; i++) {
       const float sum = from[i * stride + f] + biases[f];
-      to[f * pitch + i] = sum < low ? low : sum;
+      to[f * pitch + i] = sum < bounds->low ? bounds->low : sum > bounds->high ? bounds->high : sum;
     }
 #endif
 }

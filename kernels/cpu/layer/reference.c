@@ -3,6 +3,7 @@
  * output plane. */
 #include "kernels/activation.h"
 #include "kernels/layer_algorithm.h"
+#include "stage.h"
 
 static float sum_at(const gconv_layer_execution *e, int32_t n, int32_t k, int32_t p, int32_t q) {
   const gconv_layer_problem *problem = e->problem;
@@ -27,10 +28,12 @@ static gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
   int32_t n = (int32_t)(e->task / (size_t)problem->filters), k = (int32_t)(e->task % (size_t)problem->filters);
   float bias = gconv_layer_biases(problem, e->weights)[k];
-  float *out = e->out + (int64_t)e->task * problem->out_height * problem->out_width;
+  const int64_t plane = (int64_t)problem->out_height * problem->out_width;
+  float *out = e->out + (int64_t)e->task * plane;
   for (int32_t p = 0; p < problem->out_height; p++)
     for (int32_t q = 0; q < problem->out_width; q++)
       *out++ = gconv_activate(problem, sum_at(e, n, k, p, q) + bias);
+  gconv_layer_follow(problem, out - plane, (size_t)plane);
   return GCONV_OK;
 }
 

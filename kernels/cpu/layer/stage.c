@@ -93,35 +93,28 @@ GCONV_VECTOR_LOOP(split_by_4, SPLIT_PARAMETERS, (from, to, phase, count)) {
   }
 }
 
-/* Makes a row of a phase: to[i] = row[first + i * stride] for 0 <= i < count, or 0 outside the image. */
-static void stage_row(const float *row, int64_t width, int64_t first, int64_t stride, float *to, int64_t count) {
-  int64_t from = first < 0 ? (-first + stride - 1) / stride : 0;
-  int64_t end = first < width ? (width - first + stride - 1) / stride : 0;
-  from = from < count ? from : count;
-  end = end < from ? from : end < count ? end : count;
-  fill_zeros(to, from);
-  fill_zeros(to + end, count - end);
-  row += first;
-  if (stride == 1)
-    gconv_layer_copy_row(row + from, to + from, end - from);
-  else if (stride == 2)
-    for (int64_t i = from; i < end; i++)
-      to[i] = row[2 * i];
-  else
-    for (int64_t i = from; i < end; i++)
-      to[i] = row[stride * i];
-}
-
-/* Makes phase (a, b) of one channel. */
+/* Makes phase (a, b) of one channel: each row is row[left + i * stride] for 0 <= i < pitch, or 0 outside the image. */
 static void stage_phase(const gconv_layer_stage *stage, const gconv_layer_problem *problem, const float *in, int32_t a,
                         int32_t b, int32_t first, int32_t rows, float *to) {
-  int64_t top = (int64_t)a * problem->dilation_y % problem->stride_y - problem->pad_top;
-  int64_t left = (int64_t)b * problem->dilation_x % problem->stride_x - problem->pad_left;
-  for (int64_t i = 0; i < (int64_t)rows + stage->reach_y; i++, to += stage->pitch) {
-    int64_t y = ((int64_t)first + i) * problem->stride_y + top;
-    bool inside = y >= 0 && y < problem->height;
-    stage_row(in + (inside ? y * problem->width : 0), inside ? problem->width : 0, left, problem->stride_x, to,
-              stage->pitch);
+  const int64_t top = (int64_t)a * problem->dilation_y % problem->stride_y - problem->pad_top;
+  const int64_t left = (int64_t)b * problem->dilation_x % problem->stride_x - problem->pad_left;
+  const int64_t stride = problem->stride_x, count = stage->pitch, width = problem->width;
+  const int64_t from = left < 0 ? gconv_clamp(gconv_divide_up(-left, stride), 0, count) : 0;
+  const int64_t end = left < width ? gconv_clamp(gconv_divide_up(width - left, stride), from, count) : from;
+  for (int64_t i = 0; i < (int64_t)rows + stage->reach_y; i++, to += count) {
+    const int64_t y = ((int64_t)first + i) * problem->stride_y + top;
+    if (y < 0 || y >= problem->height) {
+      fill_zeros(to, count);
+      continue;
+    }
+    const float *row = in + y * width + left;
+    fill_zeros(to, from);
+    fill_zeros(to + end, count - end);
+    if (stride == 1)
+      gconv_layer_copy_row(row + from, to + from, end - from);
+    else
+      for (int64_t k = from; k < end; k++)
+        to[k] = row[stride * k];
   }
 }
 
@@ -199,6 +192,7 @@ void gconv_layer_activate(const gconv_layer_problem *problem, float *values, siz
   /* softmax is a pass of its own */
   if (problem->activation != GCONV_ACTIVATION_NONE && problem->activation != GCONV_ACTIVATION_SOFTMAX)
     functions[problem->activation](values, count, problem->slope);
+  gconv_layer_follow(problem, values, count);
 }
 
 /* Blocks of 32 or 16 filters have code of their own, without remainders. */
@@ -236,6 +230,8 @@ void gconv_layer_finish(const gconv_layer_problem *problem, const float *sums, i
   static finish *const finishes[] = {GCONV_EACH_ACTIVATION(ROW)[GCONV_ACTIVATION_SOFTMAX] = finish_none};
 #undef ROW
   finishes[problem->activation](sums, pitch, biases, count, rows, out, problem->filters, problem->slope);
+  for (int64_t n = 0; n < rows && problem->tail; n++)
+    gconv_layer_follow(problem, out + n * problem->filters, (size_t)count);
 }
 
 double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,

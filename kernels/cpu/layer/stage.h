@@ -15,6 +15,7 @@
 #include "kernels/cpu/rows.h"
 #include "kernels/layer_algorithm.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { GCONV_STAGE_SLACK = 128 }; /* floats after the staged channels that may be read; their values do not matter */
@@ -69,7 +70,33 @@ static inline void gconv_layer_copy_row(const float *restrict from, float *restr
   }
 }
 
-/* Replaces `values`, sums to which biases were added, by their activation. Leaves them as they are if it is softmax. */
+/* Bounds of outputs. */
+typedef struct gconv_layer_bounds {
+  bool enough; /* outputs are sum + bias within these bounds: no other activation and no tail has to follow */
+  float low, high;
+} gconv_layer_bounds;
+
+/* Returns the bounds of a problem's outputs; without any, they are infinite. */
+static inline gconv_layer_bounds gconv_layer_bounds_of(const gconv_layer_problem *problem) {
+  const gconv_layer_tail *tail = problem->tail;
+  gconv_layer_bounds bounds = {false, -INFINITY, INFINITY};
+  if (problem->activation == GCONV_ACTIVATION_NONE && tail && tail->clamps)
+    bounds = (gconv_layer_bounds){true, tail->low, tail->high};
+  else if (problem->activation == GCONV_ACTIVATION_RELU && !tail)
+    bounds = (gconv_layer_bounds){true, 0, INFINITY};
+  else
+    bounds.enough = problem->activation == GCONV_ACTIVATION_NONE && !tail;
+  return bounds;
+}
+
+/* Lets the problem's tail follow the activation of outputs, in their place. */
+static inline void gconv_layer_follow(const gconv_layer_problem *problem, float *values, size_t count) {
+  if (problem->tail)
+    problem->tail->apply(problem->tail, values, count);
+}
+
+/* Replaces outputs, in their place, which are sums and biases so far, by their activation and what the tail makes of it.
+ * Softmax is left to the caller. */
 void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count);
 
 /* For a layer whose outputs are [row][filter]: adds the biases of `count` neighbouring filters to the sums of `rows` rows,

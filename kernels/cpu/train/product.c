@@ -178,11 +178,12 @@ bool gconv_learn_finite(const float *x, int64_t count) {
 void gconv_learn_transpose(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to,
                            int64_t to_pitch) {
   static const float zeros[GCONV_PRODUCT_LANES] = {0};
+  static const gconv_layer_bounds endless = {true, -INFINITY, INFINITY};
   const gconv_product *product = gconv_product_here();
   int64_t lanes = product->lanes, whole_rows = rows / lanes * lanes, whole_columns = columns / lanes * lanes;
   for (int64_t i = 0; i < whole_rows; i += lanes)
     for (int64_t f = 0; f < whole_columns; f += lanes)
-      product->turn(from + i * from_pitch + f, from_pitch, zeros, -INFINITY, to + f * to_pitch + i, to_pitch);
+      product->turn(from + i * from_pitch + f, from_pitch, zeros, &endless, to + f * to_pitch + i, to_pitch);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t f = i < whole_rows ? whole_columns : 0; f < columns; f++)
       to[f * to_pitch + i] = from[i * from_pitch + f] + 0.0f;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "graph/tail.h"
+
+#include <string.h>
+
+enum { PIECE = 1024 }; /* floats that go through all steps at a time: 4 KiB */
+
+/* ---- Runs ---- */
+
+/* Computes `count` outputs, the first of which is number `first` and of this channel. */
+static void run_steps(const gconv_tail *tail, float *values, int64_t first, int64_t channel, int64_t count) {
+  float kept[PIECE];
+  for (int32_t i = 0; i < tail->count; i++) {
+    const gconv_tail_step *s = &tail->steps[i];
+    const void *in[GCONV_LOOP_INPUTS] = {NULL};
+    int64_t step[GCONV_LOOP_INPUTS] = {0};
+    if (s->keeps)
+      memcpy(kept, values, (size_t)count * sizeof *values);
+    for (int32_t k = 0; k < s->inputs; k++) {
+      const float *elements = s->tensor[k] ? s->tensor[k]->data : NULL;
+      switch (s->source[k]) {
+      case GCONV_TAIL_VALUE:
+        in[k] = values;
+        step[k] = 1;
+        break;
+      case GCONV_TAIL_KEPT:
+        in[k] = kept;
+        step[k] = 1;
+        break;
+      case GCONV_TAIL_NUMBER:
+        in[k] = elements;
+        break;
+      case GCONV_TAIL_CHANNEL:
+        in[k] = elements + channel;
+        step[k] = tail->plane == 1;
+        break;
+      case GCONV_TAIL_TENSOR:
+        in[k] = elements + first;
+        step[k] = 1;
+        break;
+      }
+    }
+    s->loop(in, step, values, count, &s->settings);
+  }
+}
+
+/* Computes pieces within a channel; or, of one pixel, of several channels. */
+static void apply(const gconv_layer_tail *layer, float *values, size_t count) {
+  const gconv_tail *tail = (const gconv_tail *)(const void *)layer; /* its first member */
+  for (int64_t first = values - tail->out, end = first + (int64_t)count; first < end;) {
+    const int64_t channel = first / tail->plane % tail->channels;
+    int64_t piece = tail->plane > 1 ? tail->plane - first % tail->plane : tail->channels - channel;
+    piece = piece < end - first ? piece : end - first;
+    piece = piece < PIECE ? piece : PIECE;
+    run_steps(tail, values, first, channel, piece);
+    values += piece;
+    first += piece;
+  }
+}
+
+void gconv_tail_begin(gconv_tail *tail, const gconv_tensor *out) {
+  tail->layer.apply = apply;
+  tail->channels = out->shape[1];
+  tail->plane = gconv_tensor_count(out, 2, out->axes);
+}
+
+/* ---- Plans ---- */
+
+/* Whether a tensor has one number for each channel, axis 1 of `out`. */
+static bool is_of_channels(const gconv_tensor *t, const gconv_tensor *out) {
+  const int32_t channel_axis = t->axes - (out->axes - 1);
+  for (int32_t i = 0; i < t->axes; i++)
+    if (t->shape[i] != (i == channel_axis ? out->shape[1] : 1))
+      return false;
+  return channel_axis >= 0;
+}
+
+static bool is_like(const gconv_tensor *t, const gconv_tensor *out) {
+  return t->axes == out->axes && memcmp(t->shape, out->shape, (size_t)t->axes * sizeof *t->shape) == 0;
+}
+
+/* Finds where input k of `next` comes from. *added becomes the value, if it is another node's. */
+static bool find_source(const gconv_graph_step *next, int32_t k, int32_t value, int32_t kept, const bool *ready,
+                        gconv_tail_step *s, int32_t *added) {
+  const gconv_tensor *t = next->work.in[k], *out = next->work.out[0];
+  const int32_t number = next->in[k];
+  s->tensor[k] = t;
+  if (number >= 0 && (number == value || number == kept)) {
+    s->source[k] = number == value ? GCONV_TAIL_VALUE : GCONV_TAIL_KEPT;
+    return true;
+  }
+  if (!t || t->type != GCONV_TENSOR_F32)
+    return false;
+  s->source[k] = gconv_tensor_elements(t) == 1 ? GCONV_TAIL_NUMBER
+                 : is_of_channels(t, out)      ? GCONV_TAIL_CHANNEL
+                                               : GCONV_TAIL_TENSOR;
+  if (s->source[k] == GCONV_TAIL_TENSOR && !is_like(t, out))
+    return false;
+  if (t->data)
+    return true;
+  if (number < 0 || !ready[number] || (*added >= 0 && *added != number))
+    return false;
+  *added = number;
+  return true;
+}
+
+bool gconv_tail_add(gconv_graph_step *step, const gconv_graph_step *next, int32_t value, int32_t kept, const bool *ready) {
+  const gconv_node_kind *kind = next->node->kind;
+  const gconv_tensor *out = next->work.out[0];
+  gconv_tail *tail = step->work.fused.tail;
+  gconv_tail_step s = {.inputs = next->work.in_count};
+  int32_t added = step->added;
+  if (tail->count == GCONV_TAIL_STEPS || !kind->element || out->type != GCONV_TENSOR_F32 || next->work.out_count != 1 ||
+      !kind->element(&next->work, kind, &s.loop, &s.settings, &s.inputs) || s.inputs > GCONV_LOOP_INPUTS)
+    return false;
+  for (int32_t k = 0; k < s.inputs; k++)
+    if (!find_source(next, k, value, kept, ready, &s, &added))
+      return false;
+  step->added = added;
+  tail->steps[tail->count++] = s;
+  tail->layer.clamps = tail->count == 1 && kind->code == CLIP;
+  tail->layer.low = (float)s.settings.low;
+  tail->layer.high = (float)s.settings.high;
+  return true;
+}
+
+/* Whether a step is this operation of the outputs and of a constant number. */
+static bool is_with_number(const gconv_tail_step *s, gconv_elementwise operation) {
+  return s->loop == gconv_elementwise_loop(operation, GCONV_TENSOR_F32) && s->source[0] == GCONV_TAIL_VALUE &&
+         s->source[1] == GCONV_TAIL_NUMBER && s->tensor[1]->data;
+}
+
+void gconv_tail_join(gconv_tail *tail) {
+  gconv_tail_step *s = &tail->steps[tail->count < 4 ? 0 : tail->count - 4];
+  if (tail->count < 4 || !s[0].keeps || !is_with_number(&s[0], ADD) || !is_with_number(&s[3], DIV) ||
+      s[1].loop != gconv_elementwise_loop(CLIP, GCONV_TENSOR_F32) ||
+      s[2].loop != gconv_elementwise_loop(MUL, GCONV_TENSOR_F32))
+    return;
+  const gconv_elementwise_settings settings = {.alpha = *(const float *)s[0].tensor[1]->data,
+                                               .beta = *(const float *)s[3].tensor[1]->data,
+                                               .low = s[1].settings.low,
+                                               .high = s[1].settings.high};
+  *s = (gconv_tail_step){.loop = gconv_elementwise_swish_by_steps, .settings = settings, .inputs = 1};
+  tail->count -= 3;
+}
+
+bool gconv_tail_same(const gconv_tail *a, const gconv_tail *b) {
+  if (!a || !b)
+    return a == b;
+  bool same = a->count == b->count;
+  for (int32_t i = 0; i < a->count && same; i++)
+    for (int32_t k = 0; k < a->steps[i].inputs && same; k++) {
+      const gconv_tensor *x = a->steps[i].tensor[k], *y = b->steps[i].tensor[k];
+      const bool number = a->steps[i].source[k] == GCONV_TAIL_NUMBER || a->steps[i].source[k] == GCONV_TAIL_CHANNEL;
+      same =
+          a->steps[i].source[k] == b->steps[i].source[k] && a->steps[i].loop == b->steps[i].loop &&
+          a->steps[i].settings.alpha == b->steps[i].settings.alpha && a->steps[i].settings.low == b->steps[i].settings.low &&
+          a->steps[i].settings.beta == b->steps[i].settings.beta && a->steps[i].settings.high == b->steps[i].settings.high;
+      if (same && number && x->data && y->data)
+        same = gconv_tensor_bytes(x) == gconv_tensor_bytes(y) && memcmp(x->data, y->data, gconv_tensor_bytes(x)) == 0;
+      else if (same && x && y && x->data && y->data) /* a constant image, which a tile would begin anew */
+        same = a->steps[i].source[k] != GCONV_TAIL_TENSOR;
+    }
+  return same;
+}

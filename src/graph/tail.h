@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Element-wise nodes that are computed with the convolution before them, on the CPU: each piece of its outputs goes through
+ * them while it is in the cache. The loops are those of the nodes themselves, so the bits are the same. fuse.c makes tails.
+ */
+#pragma once
+
+#include "graph/elementwise.h"
+#include "graph/graph.h"
+#include "kernels/layer_algorithm.h"
+
+GCONV_C_BEGIN
+
+enum { GCONV_TAIL_STEPS = 8 };
+
+/* Where an input of a loop comes from. */
+typedef enum gconv_tail_source {
+  GCONV_TAIL_VALUE,   /* the outputs so far */
+  GCONV_TAIL_KEPT,    /* the outputs as they were before the step that keeps them */
+  GCONV_TAIL_NUMBER,  /* the one number of the tensor */
+  GCONV_TAIL_CHANNEL, /* the tensor has a number for each channel */
+  GCONV_TAIL_TENSOR   /* the tensor has the shape of the output */
+} gconv_tail_source;
+
+typedef struct gconv_tail_step {
+  gconv_element_loop *loop;
+  gconv_elementwise_settings settings;
+  gconv_tail_source source[GCONV_LOOP_INPUTS];
+  const gconv_tensor *tensor[GCONV_LOOP_INPUTS];
+  int32_t inputs;
+  bool keeps; /* the outputs before this step are kept */
+} gconv_tail_step;
+
+struct gconv_tail {
+  gconv_layer_tail layer; /* of the convolution's problem */
+  const float *out;       /* the outputs, to be set before each run */
+  int64_t channels, plane;
+  gconv_tail_step steps[GCONV_TAIL_STEPS];
+  int32_t count;
+};
+
+/* Begins a tail without steps, for outputs of this shape. */
+void gconv_tail_begin(gconv_tail *tail, const gconv_tensor *out);
+
+/* Adds what the node `next` computes to the tail of `step`; `value` is the output so far, `kept` a value that was kept, or
+ * -1. Returns false if it cannot be added. ready[v] is whether value v is there when the step runs. */
+bool gconv_tail_add(gconv_graph_step *step, const gconv_graph_step *next, int32_t value, int32_t kept, const bool *ready);
+
+/* Lets one loop do the last steps, if they are a hard swish in steps and nothing was kept before. */
+void gconv_tail_join(gconv_tail *tail);
+
+/* Returns whether two tails compute the same, as far as their constants go. Both may be NULL. */
+bool gconv_tail_same(const gconv_tail *a, const gconv_tail *b);
+
+GCONV_C_END
