@@ -256,7 +256,7 @@ static gconv_status prepare_steps(gconv_graph_plan *p) {
     const gconv_status status = kind->prepare ? kind->prepare(&s->work, kind, &s->work.prepared) : GCONV_OK;
     if (status != GCONV_OK)
       return gconv_graph_fail_node(p->graph, s->node, status);
-    if (kind->release == gconv_solver_free)
+    if (s->work.prepared && kind->release == gconv_solver_free) /* float64 has no solver */
       p->estimate_ms += ((const gconv_solver *)s->work.prepared)->choice.estimate_ms;
     s->workspace_bytes = kind->workspace ? kind->workspace(&s->work) : 0;
   }
