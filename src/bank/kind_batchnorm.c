@@ -9,15 +9,20 @@
 
 #include <math.h>
 
+static gconv_status check_shape(const gconv_bank *bank) {
+  if (bank->channels == 3 && bank->rows == 1 && bank->columns == 1)
+    return GCONV_OK;
+  return gconv_fail(
+      GCONV_BAD_ARGUMENT,
+      "the weights of batchnorm are C x 3 x 1 x 1, scale, mean and variance of each channel, not %d x %d x %d x %d",
+      bank->filters, bank->channels, bank->rows, bank->columns);
+}
+
 static gconv_status check(const gconv_layer *layer, const char *where) {
-  const gconv_bank *bank = layer->bank;
-  GCONV_TRY(gconv_layer_check_weights(bank, where));
-  if (bank->channels != 3 || bank->rows != 1 || bank->columns != 1)
-    return gconv_fail(
-        GCONV_BAD_ARGUMENT,
-        "%s: the weights of batchnorm are C x 3 x 1 x 1, scale, mean and variance of each channel, not %d x %d x "
-        "%d x %d",
-        where, bank->filters, bank->channels, bank->rows, bank->columns);
+  GCONV_TRY(gconv_layer_check_weights(layer->bank, where));
+  const gconv_status status = check_shape(layer->bank);
+  if (status != GCONV_OK)
+    return gconv_fail_in(status, "%s", where);
   GCONV_TRY(gconv_check_value("the activation of batchnorm", layer->activation, 0, GCONV_ACTIVATIONS - 1));
   return isfinite(layer->slope) ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "%s: a slope that is not finite", where);
 }
@@ -25,7 +30,8 @@ static gconv_status check(const gconv_layer *layer, const char *where) {
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
   const gconv_bank *bank = layer->bank;
   (void)other;
-  if (bank->filters != at->channels || bank->channels != 3)
+  GCONV_TRY(check_shape(bank));
+  if (bank->filters != at->channels)
     return gconv_fail(GCONV_BAD_ARGUMENT, "batchnorm of %d channels gets %d", bank->filters, at->channels);
   for (int32_t k = 0; bank->weights && k < bank->filters; k++)
     if (!(bank->weights[3 * k + 2] >= 0))

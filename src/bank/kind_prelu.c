@@ -3,18 +3,23 @@
 #include "bank/network_onnx.h"
 #include "bank/onnx_write.h"
 
+static gconv_status check_shape(const gconv_bank *bank) {
+  if (bank->channels == 1 && bank->rows == 1 && bank->columns == 1 && !bank->biases)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "the slopes of prelu are C x 1 x 1 x 1 weights without biases, not %d x %d x %d x %d%s", bank->filters,
+                    bank->channels, bank->rows, bank->columns, bank->biases ? " with biases" : "");
+}
+
 static gconv_status check(const gconv_layer *layer, const char *where) {
-  const gconv_bank *bank = layer->bank;
-  GCONV_TRY(gconv_layer_check_weights(bank, where));
-  if (bank->channels != 1 || bank->rows != 1 || bank->columns != 1 || bank->biases)
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "%s: the slopes of prelu are C x 1 x 1 x 1 weights without biases, not %d x %d x %d x %d", where,
-                      bank->filters, bank->channels, bank->rows, bank->columns);
-  return GCONV_OK;
+  GCONV_TRY(gconv_layer_check_weights(layer->bank, where));
+  const gconv_status status = check_shape(layer->bank);
+  return status == GCONV_OK ? status : gconv_fail_in(status, "%s", where);
 }
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
   (void)other;
+  GCONV_TRY(check_shape(layer->bank));
   if (layer->bank->filters != at->channels)
     return gconv_fail(GCONV_BAD_ARGUMENT, "prelu has %d slopes for %d channels: one each is needed", layer->bank->filters,
                       at->channels);

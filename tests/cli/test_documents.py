@@ -126,9 +126,11 @@ class Commands(CommandTest):
         (self.folder / "test.csv").write_text("\n".join(rows))
         shutil.rmtree(self.folder / "photos")
         for i in range(10):
-            for name in ("photos/cat", "photos/dog", "photos/owl", "noisy", "clean"):
+            for name in ("photos/cat", "photos/dog", "photos/owl"):
                 self.photo(f"{name}/{i}.png", 32, 24, seed=i, channels=1)
-            self.photo(f"large/{i}.png", 64, 48, seed=i, channels=1)
+            for name in ("noisy", "clean"):
+                self.photo(f"{name}/{i}.png", 64, 48, seed=i, channels=1)
+            self.photo(f"large/{i}.png", 80, 64, seed=i, channels=1)
         self.photo("half.png", 32, 24, seed=1)
         weights(2000).tofile(self.folder / "signal.f32le")
         (self.folder / "events.csv").write_text("\n".join(["calm", "event"] * 18 + ["calm"]))

@@ -171,6 +171,26 @@ class Trained(Models):
             self.gconv("-i", "grey.png", "-f", "n.safetensors", "-o", "one.png")
             np.testing.assert_array_equal(made[:, :, c], np.asarray(Image.open(self.folder / "one.png")))
 
+    def test_files_that_are_wrong(self):
+        def refuse(text, layers, channels=2):
+            self.save("bad.safetensors", layers, channels)
+            np.save(self.folder / "x.npy", np.zeros((1, channels, 8, 8), "f4"))
+            self.assertIn(text, self.gconv("-i", "x.npy", "-f", "bad.safetensors", "-o", "y.npy", status=(1, 2)).stderr)
+
+        conv, ones = self.conv(2, 2, 3), np.ones((2, 1, 1, 1), "f4")
+        refuse("takes the output of layer 2, which does not stand before it", [conv, Layer(kind="concat", **{"from": 1})])
+        refuse("shuffle 65536 makes one channel of 4294967296", [conv, Layer(kind="shuffle", factor=65536)])
+        refuse("shuffle 2 makes one channel of 4, and gets 2", [conv, Layer(kind="shuffle", factor=2)])
+        refuse("it has no 'window'", [conv, Layer(kind="maxpool")])
+        refuse("add adds 2 channels to 4", [conv, self.conv(4, 2, 1), Layer(kind="add", **{"from": 0})])
+        refuse("prelu has 2 slopes for 4 channels", [self.conv(4, 2, 1), Layer(ones, kind="prelu")])
+        refuse("C x 1 x 1 x 1 weights without biases", [conv, Layer(np.ones((2, 3, 1, 1), "f4"), kind="prelu")])
+        refuse("C x 1 x 1 x 1 weights without biases", [conv, Layer(ones, np.ones(2, "f4"), kind="prelu")])
+        refuse("the weights of batchnorm are C x 3 x 1 x 1", [conv, Layer(ones, kind="batchnorm")])
+        refuse("the variance of channel 1 of batchnorm is -1", [conv, Layer(np.float32([[1, 0, 1], [1, 0, -1]]).reshape(2, 3, 1, 1), kind="batchnorm")])
+        refuse("upconv takes 3 channels, and gets 2", [conv, Layer(np.ones((2, 3, 2, 2), "f4"), kind="upconv", stride=[2, 2])])
+        refuse("layer 2 has weights, but there is no tensor", [conv, Layer(kind="upconv")])
+
     def test_pairs_that_do_not_fit(self):
         self.learn("conv 4 3x3, shuffle 2", 24, 2)
         Image.fromarray(np.zeros((70, 72), "u1")).save(self.folder / "out/1.png")
