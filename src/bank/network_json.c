@@ -147,16 +147,22 @@ static gconv_status take_seed(const gconv_json_part *p, uint64_t *seed) {
 
 static const char *const orders[] = {[GCONV_ORDER_RGB] = "rgb", [GCONV_ORDER_BGR] = "bgr"};
 
+/* Whether the object has this key, with a value that is not null. */
+static bool has(const gconv_json_part *p, const char *key) {
+  const json_t *value = json_object_get(p->json, key);
+  return value && !json_is_null(value);
+}
+
 /* Takes what white is, and the order of the colours. */
 static gconv_status take_colours(const gconv_json_part *p, gconv_network *network) {
   double white = 0;
   int order = GCONV_ORDER_DEFAULT;
-  if (!json_is_null(json_object_get(p->json, "white"))) {
+  if (has(p, "white")) {
     GCONV_TRY(gconv_json_take_number(p, "white", &white));
     if (!isfinite((float)white) || !((float)white > 0))
       return gconv_json_fail(p, GCONV_BAD_FILE, "its 'white' is no number above 0");
   }
-  if (!json_is_null(json_object_get(p->json, "order")))
+  if (has(p, "order"))
     GCONV_TRY(gconv_json_take_word(p, "order", orders, COUNT(orders), &order));
   network->white = (float)white;
   network->order = (gconv_colour_order)order;
