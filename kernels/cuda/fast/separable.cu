@@ -386,7 +386,7 @@ double down_work(const gconv_problem *problem) {
  * 201; for floats, 6 times at 101. */
 double crowding(const gconv_problem *problem) {
   const double longest = problem->rows > problem->columns ? problem->rows : problem->columns;
-  return longest <= 67 ? 1 : longest / 34 * fmax(1, longest / 127) * (problem->in_type == GCONV_F32 ? 2 : 1);
+  return longest <= 67 ? 1 : longest / 34 * fmax(1.0, longest / 127) * (problem->in_type == GCONV_F32 ? 2 : 1);
 }
 
 /* Filling and emptying the pipeline takes 10 us; to the right with floats, it was 38 us on small images. There, problems of
