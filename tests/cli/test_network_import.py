@@ -296,8 +296,8 @@ class Applied(NetworkTest):
         said = self.gconv("-i", "either.npy", "-f", "m.onnx", "-o", "y.npy").stderr
         self.assertEqual(said.count("an array of 3 x 8 x 3 is taken as H x W x C; one of C x H x W is clear with a fourth axis"), 1, said)
         self.same("y.npy", clear.transpose(2, 0, 1))
-        np.save(self.folder / "five.npy", self.random.random((5, 8, 9)).astype("f4"))
-        self.assertIn("takes 3 channels, and gets 1", self.gconv("-i", "five.npy", "-f", "m.onnx", "-o", "y.npy", status=1).stderr)
+        np.save(self.folder / "five.npy", self.random.random((1, 5, 8, 9)).astype("f4"))
+        self.assertIn("takes 3 channels, and gets 5", self.gconv("-i", "five.npy", "-f", "m.onnx", "-o", "y.npy", status=1).stderr)
 
     def test_another_size_than_the_model_says(self):
         (self.folder / "m.onnx").write_bytes(model(self.nodes, self.tensors, (1, 3, 8, 9)))
