@@ -209,6 +209,8 @@ static gconv_status check(const gconv_devices *devices, bool gpu) {
   const gconv_batch *batch = devices->batch;
   const char *device = !devices->chosen ? batch->device : gpu ? "cuda" : "cpu";
   const char *lacking = gconv_operation_lacks(batch->operation, device);
+  if (devices->chosen && devices->worth.hindered)
+    gconv_warn_once("device", "the CPU does the work: %s", devices->worth.reason);
   if (devices->chosen)
     gconv_remark("device %s: %s", device,
                  devices->worth.reason[0] ? devices->worth.reason : "this build or this machine has no CUDA");

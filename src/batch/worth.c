@@ -123,6 +123,7 @@ static gconv_worth look_at_inputs(const gconv_batch *batch) {
   bool decodes = batch->decoder == GCONV_DECODER_AUTO && gconv_gpu_may_decode(batch) && !gconv_device_decoder_obstacle();
   gconv_worth worth = judge(each * w.spared_ms, decodes ? each * w.decoding_ms : 0);
   worth.gpu_can = !w.obstacle[0];
+  worth.hindered = worth.gpu && !worth.gpu_can;
   if (!worth.gpu_can)
     snprintf(worth.reason, sizeof worth.reason, "%s", w.obstacle);
   return worth;

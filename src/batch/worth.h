@@ -27,6 +27,7 @@ typedef struct gconv_worth {
   bool cpu_can, gpu_can; /* the device has the algorithms that were asked for */
   bool gpu;              /* a GPU is worth its start ... */
   bool decoder;          /* ... and its decoder, too */
+  bool hindered;         /* a GPU is worth its start, but cannot do the work: `reason` says why */
   char reason[192];      /* "a GPU would take ..." */
 } gconv_worth;
 

@@ -207,8 +207,7 @@ static gconv_status cuda_channels(const gconv_node_work *work, const gconv_node_
 
 /* On a GPU, groups are added up in parts. */
 static size_t workspace_of(const gconv_node_work *work, bool by_channel) {
-  const bool there = work->options && work->options->device->type != &gconv_device_type_cpu;
-  return there ? gconv_gpu_normalize_bytes(work->in[0]->shape[0], groups_of(work, by_channel)) : 0;
+  return gconv_node_is_for_gpu(work) ? gconv_gpu_normalize_bytes(work->in[0]->shape[0], groups_of(work, by_channel)) : 0;
 }
 static size_t workspace_instance(const gconv_node_work *work) {
   return workspace_of(work, true);

@@ -381,7 +381,7 @@ static gconv_status make_job(const gconv_node_work *work, gconv_gpu_resize *on_g
 static size_t workspace(const gconv_node_work *work) {
   gconv_gpu_resize on_gpu;
   size_t bytes = 0;
-  if (!work->options || work->options->device->type == &gconv_device_type_cpu)
+  if (!gconv_node_is_for_gpu(work))
     return 2 * (size_t)largest_between(work) * gconv_tensor_type_bytes(work->in[0]->type);
   if (make_job(work, &on_gpu) != GCONV_OK)
     return 0;

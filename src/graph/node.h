@@ -170,6 +170,11 @@ static inline gconv_tensor_type gconv_node_type(const gconv_node_work *work, gco
   return type == GCONV_TENSOR_F32 && work->options && work->options->in_float64 ? GCONV_TENSOR_F64 : type;
 }
 
+/* Returns whether workspace() is asked for a GPU: constants are folded by the CPU, without threads. */
+static inline bool gconv_node_is_for_gpu(const gconv_node_work *work) {
+  return work->threads && work->options->device->type != &gconv_device_type_cpu;
+}
+
 /* Gives output number `out` the type and shape of a tensor. Does nothing if nobody takes the output. */
 void gconv_node_set_like(const gconv_node_work *work, int32_t out, const gconv_tensor *like);
 void gconv_node_set(const gconv_node_work *work, int32_t out, gconv_tensor_type type, int32_t axes, const int64_t *shape);

@@ -25,11 +25,11 @@ static size_t aligned(size_t bytes) {
   return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
-/* Whether a step reads the elements of a constant input on the GPU. It reads constants on the host if its shape or its
- * weights are made of them. */
+/* Whether a step reads the elements of a constant input on the GPU. The host reads those that a shape is made of, and the
+ * weights and biases of convolutions, which are their inputs from 1 on. */
 static bool is_read_there(const gconv_graph_step *step, int32_t input) {
   const gconv_node_kind *kind = step->node->kind;
-  return !step->view && !kind->prepare && !(input < 32 && (kind->known | kind->unread) >> input & 1);
+  return !step->view && !(kind->prepare && input > 0) && !(input < 32 && (kind->known | kind->unread) >> input & 1);
 }
 
 /* Marks the constants that are needed on the GPU: constants that steps read there, and outputs of the graph. */
