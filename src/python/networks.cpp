@@ -194,6 +194,8 @@ static nb::list run_graph(const Network &network, const nb::list &inputs, const 
   Buffers buffers;
   std::vector<std::string> texts, names;
   std::vector<gconv_network_tensor> in, out;
+  in.reserve(1); /* so that there is an array even of no inputs */
+  out.reserve(1);
   take_tensors(inputs, &buffers, &texts, &in);
   for (nb::handle name : outputs)
     names.push_back(text_of("output", name));

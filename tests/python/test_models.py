@@ -147,6 +147,11 @@ class Models(unittest.TestCase):
         made = gconv.Network("conv 4 3x3", 3, outputs=4)
         self.assertEqual((made.inputs[0].shape, made.outputs[0].shape), ((None, 3, None, None), (None, 4, None, None)))
 
+    def test_no_input(self):
+        net = self.network(model([node("Neg", ["one"], "y")], {}, {"y": ("float32", (3, 3, 1, 1))}, {"one": W}))
+        self.assertEqual(net.inputs, ())
+        self.same(net({}), -W)
+
     def test_unused_input(self):
         net = self.network(UNUSED)
         self.assertEqual([one.name for one in net.inputs], ["x"])

@@ -259,7 +259,9 @@ class Network(Model):
     def inputs(self) -> tuple[Tensor, ...]:
         """What it takes: (name, type, shape) of each."""
         shape = (None, self.channels, self.size[0] or None, self.size[1] or None)
-        return tuple(Tensor(*one) for one in self._tensors[0]) or (Tensor("input", "float32", shape),)
+        if self._graph or self._tensors[0]:
+            return tuple(Tensor(*one) for one in self._tensors[0])
+        return (Tensor("input", "float32", shape),)
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
@@ -328,7 +330,7 @@ class Network(Model):
 
     def _takes_images(self, axes):
         """Whether arrays go through the network as images: one by one, in tiles where they are large."""
-        one = self.inputs[0]
+        one = self.inputs[0] if self.inputs else None
         return axes is not None or (len(self.inputs) == 1 and one.type == "float32" and not self._info["channels_last"] and
                                     (one.shape is None or (len(one.shape) == 4 and one.shape[0] in (None, 1))))
 
@@ -415,10 +417,10 @@ class Network(Model):
 
     def _call_graph(self, x, axes, device, math, algorithm, output, out):
         wanted, several = self._chosen(output), output is not None and not isinstance(output, str)
-        if isinstance(x, Mapping) and list(x) == [self.inputs[0].name] and len(self.inputs) == 1:
+        if isinstance(x, Mapping) and len(self.inputs) == 1 and list(x) == [self.inputs[0].name]:
             x = x[self.inputs[0].name]
         if not isinstance(x, Mapping) and not hasattr(x, "dtype") and not (len(self.inputs) > 1 and isinstance(x, (list, tuple))):
-            x = floats(x, "the input") if self.inputs[0].type == "float32" else np.asarray(x)
+            x = floats(x, "the input") if self.inputs and self.inputs[0].type == "float32" else np.asarray(x)
         if not isinstance(x, (Mapping, list, tuple)) and len(x.shape) in (2, 3, 4) and self._takes_images(axes):
             try:
                 results = self._run_images(x, wanted, several, axes, device, math, algorithm, out)
