@@ -169,6 +169,7 @@ class Pictures(CommandTest):
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
         (self.folder / "m.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size:])
+        self.assertLessEqual(np.abs(self.apply("c.png", "-f", "n.safetensors") - self.colours * GAINS).max(), 0.5)  # says nothing
         self.assertLessEqual(np.abs(self.apply("c.png", "-f", "m.safetensors") - self.colours * GAINS[::-1]).max(), 0.5)
         self.assertLessEqual(np.abs(self.apply("c.png", "-f", "m.safetensors", "--order", "rgb") - self.colours * GAINS).max(), 0.5)
         self.assertRegex(self.gconv("info", "m.safetensors").stdout, "(?s)white +255.*order +bgr")
