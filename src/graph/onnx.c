@@ -144,7 +144,11 @@ typedef struct unknown {
 } unknown;
 
 static const gconv_node_kind *find_kind(const reading *r, const gconv_onnx_node *n) {
-  return gconv_onnx_is_standard(n) ? gconv_node_kind_find(n->type, r->graph->opset) : NULL;
+  char name[160]; /* with its domain, as tables have operators that are not of the standard */
+  if (gconv_onnx_is_standard(n))
+    return gconv_node_kind_find(n->type, r->graph->opset);
+  snprintf(name, sizeof name, "%s.%s", n->domain ? n->domain : "", n->type ? n->type : "");
+  return gconv_node_kind_find(name, r->graph->opset);
 }
 
 static bool has_kind_of_other_opset(const char *name) {

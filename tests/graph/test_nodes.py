@@ -142,6 +142,10 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
      np.clip(np.rint(quantized(np.float32([0.02 * 0.01, 0.02 * 0.03, 0.02 * 0.001]).reshape(3, 1, 1) / np.float32(0.7), QX, QW, 120, np.array([2, 0, -9]).reshape(3, 1, 1, 1),
                                np.array([9, -8, 700]).reshape(3, 1, 1))) + 90, 0, 255)),
     ("MatMulInteger", [QX[0, 0], QW[0, 0, :, :1].repeat(7, 0)[:7], np.uint8(7)], {}, (QX[0, 0].astype(int) - 7) @ QW[0, 0, :, :1].repeat(7, 0)[:7].astype(int)),
+    ("QLinearAdd", [QX, np.float32(0.5), np.uint8(100), QX[:1], np.float32(0.25), np.uint8(3), np.float32(2), np.uint8(90)], {"domain": "com.microsoft"},
+     np.clip(np.rint(((QX - 100.0) * 0.5 + (QX[:1] - 3.0) * 0.25) / 2) + 90, 0, 255)),
+    ("QLinearLeakyRelu", [QX, np.float32(0.5), np.uint8(100), np.float32(0.25), np.uint8(90)], {"domain": "com.microsoft", "alpha": 0.25},
+     np.clip(np.rint(np.where(QX < 100, 0.25, 1) * (QX - 100.0) * 0.5 / 0.25) + 90, 0, 255)),
     ("GlobalAveragePool", [X], {}, X.mean((2, 3), keepdims=True, dtype=float)),
     ("GlobalMaxPool", [X], {}, X.max((2, 3), keepdims=True)),
     ("ReduceMean", [X, I64(1, -1)], {}, X.mean((1, 3), keepdims=True, dtype=float), 18),
@@ -228,6 +232,12 @@ class Nodes(unittest.TestCase):
             values = X if by_columns == 0 else X.transpose(0, 1, 3, 2)
             np.testing.assert_array_equal(values.ravel()[made[1]], made[0])
             np.testing.assert_allclose(made[0], windows(X, (2, 3), (1, 1), (1, 0, 0, 1), -np.inf, np.max))
+
+    def test_joined_quantized_numbers(self):
+        constants = {"s": np.float32(0.5), "z": np.uint8(9), "t": np.float32(2), "u": np.int8(-7), "q": QW[:2, :, :, :1].repeat(2, 2)[:, :, :5]}
+        model = graph([node("QLinearConcat", ["s", "z", "x", "s", "z", "q", "t", "u"], "y", domain="com.microsoft", axis=3)], {"x": QX}, constants=constants)
+        wanted = np.concatenate([QX, np.clip((constants["q"].astype(int) + 7) * 4 + 9, 0, 255)], 3)
+        np.testing.assert_array_equal(run(model, [QX])[0], wanted)
 
     def test_split(self):
         model = graph([node("Split", ["x", "s"], "a", further=["b"], axis=2)], {"x": X}, ("a", "b"), constants={"s": I64(2, 3)})
