@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Loops of pooling whose elements have the type NUMBER; LOWEST is the smallest. kind_pool.c includes this file for each
- * type; NAME() makes the names of its functions. */
+ * type; NAME() makes the names of its functions. Comparing a number with itself finds NaN, and nothing in integers. */
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wtautological-compare"
+#endif
 
 /* Takes one tap of all windows of a row. */
 static void NAME(take_tap)(const pool *p, const NUMBER *row, int64_t k, NUMBER *restrict out) {
