@@ -125,7 +125,7 @@ CHANGES = {"format": ["ppm"], "depth": ["16"], "png-level": ["3"], "jpeg-quality
 OTHERS = {"input", "recursive", "filter", "filter-format", "max-pixels", "output", "no-clobber", "skip-existing", "resume", "suffix",
           "files-from", "null", "exclude", "preserve-times", "shard", "workspace", "device", "threads", "jobs", "memory", "decode", "fail-fast", "dry-run", "timings", "verify",
           "explain", "verbose", "quiet", "help", "mask", "no-sandbox", "windows", "raw"}  # of masks, as of filters, the content counts: test_region.py
-BANKS = {"then", "groups", "activation", "mean", "std", "math", "batch", "layout", "probabilities"}  # test_banks.py has these, and test_pixels.py the last
+BANKS = {"then", "groups", "activation", "mean", "std", "math", "batch", "layout", "probabilities", "white", "order", "luma", "output-name"}  # test_banks.py has these, and test_pixels.py the last
 OUTPUTS = {"jpeg-quality": "jpg", "quality": "jpg", "lossless": "webp", "tiff-compression": "tif"}
 FORMATS = {"jpg", *subprocess.run([helper.GCONV, "filter", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()}
 
