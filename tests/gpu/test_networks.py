@@ -60,7 +60,7 @@ class Networks(NetworkTest):
                                       self.conv(1, 8, 2, 5, scale=0.2), Layer(kind="residual")], 1)
         self.photo("a.png", 400, 900, channels=4)
         self.gconv("-i", "a.png", "-f", "net.safetensors", "-o", "cpu.png", "-a", "direct", "-d", "cpu")
-        for memory in ((), ("--memory", "24M")):
+        for memory in ((), ("--memory", "26M")):
             self.gconv("-i", "a.png", "-f", "net.safetensors", "-o", "gpu.png", "-a", "direct", "-d", "cuda", *memory)
             np.testing.assert_array_equal(self.pixels("gpu.png"), self.pixels("cpu.png"))
 

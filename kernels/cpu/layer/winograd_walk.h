@@ -84,7 +84,10 @@ typedef struct walk {
   cut cut;
   const gconv_product *product;
   int64_t first_row, rows, columns, tiles; /* rows and columns of tiles; all of them */
+  int64_t first_column;                    /* the first output column */
   int64_t width;                           /* output columns of these tiles */
+  const float *in, *weights;               /* of the group */
+  int32_t unsafe;                          /* not 0: there are samples that are not finite */
   int64_t point; /* floats from one point of a tile to the next: C x tiles, and a vector of slack */
   float *points, *sums, *outputs, *staged;
 } walk;
@@ -116,14 +119,24 @@ GCONV_INLINE void prefetch_rows(const float *from, int64_t rows, int64_t pitch, 
       __builtin_prefetch(from + row * pitch + i, write, 2);
 }
 
+/* The part of the image that a task reads. */
+typedef struct window {
+  int64_t top, bottom, left, right;
+} window;
+
+static window window_of(const walk *w, const gconv_layer_problem *tiles) {
+  window it = {.top = gconv_clamp(w->first_row * SIDE - tiles->pad_top, 0, tiles->height)};
+  it.bottom = gconv_clamp((w->first_row + w->rows) * SIDE + 2 - tiles->pad_top, it.top, tiles->height);
+  it.left = gconv_clamp(-(int64_t)tiles->pad_left, 0, tiles->width);
+  it.right = gconv_clamp(w->columns * SIDE + 2 - tiles->pad_left, it.left, tiles->width);
+  return it;
+}
+
 /* Prefetches the task's samples of `count` channels, the first of which begins at `in`. */
 static void expect_samples(const walk *w, const gconv_layer_problem *tiles, const float *in, int64_t count) {
-  const int64_t top = gconv_clamp(w->first_row * SIDE - tiles->pad_top, 0, tiles->height);
-  const int64_t bottom = gconv_clamp((w->first_row + w->rows) * SIDE + 2 - tiles->pad_top, top, tiles->height);
-  const int64_t left = gconv_clamp(-(int64_t)tiles->pad_left, 0, tiles->width);
-  const int64_t right = gconv_clamp(w->columns * SIDE + 2 - tiles->pad_left, left, tiles->width);
+  const window it = window_of(w, tiles);
   for (int64_t c = 0; c < count; c++, in += gconv_layer_plane(tiles))
-    prefetch_rows(in + top * tiles->width + left, bottom - top, tiles->width, right - left, 0);
+    prefetch_rows(in + it.top * tiles->width + it.left, it.bottom - it.top, tiles->width, it.right - it.left, 0);
 }
 
 /* Prefetches the task's outputs of filters first .. end - 1; `out` is that of filter 0. */
@@ -136,9 +149,25 @@ static void expect_outputs(const walk *w, float *out, int64_t first, int64_t end
 
 /* ---- Points ---- */
 
+/* Sets *unsafe if a sample is not finite. */
+GCONV_VECTOR_LOOP(search, (const float *restrict from, int64_t count, int32_t *restrict unsafe), (from, count, unsafe)) {
+  int32_t found = 0;
+  for (int64_t i = 0; i < count; i++)
+    found |= !(fabsf(from[i]) <= 0x1.fffffep127F);
+  *unsafe |= found;
+}
+
+/* Searches the task's samples of `count` channels, the first of which begins at `in`. */
+static void search_samples(walk *w, const gconv_layer_problem *tiles, const float *in, int64_t count) {
+  const window it = window_of(w, tiles);
+  for (int64_t c = 0; c < count; c++, in += gconv_layer_plane(tiles))
+    for (int64_t row = it.top; row < it.bottom; row++)
+      search(in + row * tiles->width + it.left, it.right - it.left, &w->unsafe);
+}
+
 /* Makes the points of all channels of the band. Rows of tiles are written in order, because a vector may write beyond the
  * end of its row. */
-static void make_points(const walk *w, const gconv_layer_stage *stage, const gconv_layer_problem *tiles, const float *in) {
+static void make_points(walk *w, const gconv_layer_stage *stage, const gconv_layer_problem *tiles, const float *in) {
   void (*transform)(const float *, const int64_t *, int64_t, float *, int64_t) = OF_THIS_PROCESSOR(&transforms)->input;
   int64_t offsets[POINTS], plane = (int64_t)tiles->height * tiles->width;
   gconv_layer_stage_offsets(stage, tiles, offsets);
@@ -147,6 +176,7 @@ static void make_points(const walk *w, const gconv_layer_stage *stage, const gco
     const float *from =
         gconv_layer_stage_fill(stage, tiles, in + c * plane, count, (int32_t)w->first_row, (int32_t)w->rows, w->staged);
     expect_samples(w, tiles, in + (c + count) * plane, gconv_clamp(w->cut.channels - c - count, 0, STAGED_CHANNELS));
+    search_samples(w, tiles, in + c * plane, count);
     for (int64_t i = 0; i < count; i++)
       for (int64_t row = 0; row < w->rows; row++)
         transform(from + i * stage->channel + row * stage->pitch, offsets, w->columns,
@@ -174,8 +204,36 @@ static void make_outputs(const walk *w, int V) {
       }
 }
 
-/* Makes a block of filters. `biases` and `out` begin with the block's first filter, `out` with the task's first pixel. */
-static void make_block(const walk *w, const float *weights, int V, const float *biases, int64_t filters, float *out) {
+/* Returns the sum of filter k of the group at an output, by the definition. */
+static float sum_of(const walk *w, int64_t k, int64_t row, int64_t column) {
+  const gconv_layer_problem *problem = w->problem;
+  const float *in = w->in, *weights = w->weights + k * w->cut.channels * 9;
+  float sum = 0;
+  for (int64_t c = 0; c < w->cut.channels; c++, in += gconv_layer_plane(problem), weights += 9)
+    for (int64_t tap = 0; tap < 9; tap++) {
+      const int64_t y = row - problem->pad_top + tap / 3, x = column - problem->pad_left + tap % 3;
+      const bool inside = y >= 0 && y < problem->height && x >= 0 && x < problem->width;
+      sum = fmaf(weights[tap], inside ? in[y * problem->width + x] : 0, sum);
+    }
+  return sum;
+}
+
+/* Replaces those outputs of a block that are not finite by the sums of the definition: a sample that is not finite spreads
+ * over its tile, and the filter may not reach as far. The block has V vectors of filters, `there` filters, from k on. */
+static void define_outputs(const walk *w, int V, int64_t k, int64_t there) {
+  const int64_t rows = gconv_clamp(w->problem->out_height - SIDE * w->first_row, 0, SIDE * w->rows);
+  for (int64_t i = 0; i < rows * w->width; i++)
+    for (int64_t f = 0; f < there; f++) {
+      float *sum = w->outputs + i * V * w->product->lanes + f;
+      if (!isfinite(*sum))
+        *sum = sum_of(w, k + f, SIDE * w->first_row + i / w->width, w->first_column + i % w->width);
+    }
+}
+
+/* Makes a block of filters, which begins with filter k of the group. `biases` and `out` begin with the block's first filter,
+ * `out` with the task's first pixel. */
+static void make_block(const walk *w, const float *weights, int V, int64_t k, const float *biases, int64_t filters,
+                       float *out) {
   const int64_t lanes = w->product->lanes, plane = (int64_t)w->problem->out_height * w->problem->out_width, offset = 0;
   const int64_t rows = gconv_clamp(w->problem->out_height - SIDE * w->first_row, 0, SIDE * w->rows);
   const int64_t there = gconv_clamp(filters, 0, V * lanes);
@@ -188,6 +246,8 @@ static void make_block(const walk *w, const float *weights, int V, const float *
     gconv_product_row(w->product, &panel, w->points + i * w->point, w->tiles, V, w->sums + i * w->tiles * V * lanes);
   }
   make_outputs(w, V);
+  if (w->unsafe)
+    define_outputs(w, V, k, there);
   for (int v = 0; v < V; v++)
     for (int64_t row = 0; row < (whole ? 1 : rows); row++)
       gconv_product_finish(w->product, w->problem, w->outputs + (row * w->width * V + v) * lanes, V * lanes,
@@ -253,14 +313,17 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.columns = gconv_clamp(c->tiles_x - column, 0, c->piece);
   w.tiles = w.rows * w.columns;
   w.width = gconv_clamp(problem->out_width - SIDE * column, 0, SIDE * w.columns);
-  make_points(&w, &stage, &tiles, e->in + image_group * c->channels * problem->height * problem->width);
+  w.first_column = SIDE * column;
+  w.in = e->in + image_group * c->channels * problem->height * problem->width;
+  w.weights = e->weights + group * c->filters * gconv_layer_taps(problem);
+  make_points(&w, &stage, &tiles, w.in);
   const float *weights = gconv_layer_prepared(problem, e->weights) + group * group_floats(c);
   const float *biases = gconv_layer_biases(problem, e->weights) + group * c->filters;
   int64_t block = (int64_t)VECTORS * w.product->lanes;
   float *out =
       e->out + (image_group * c->filters * problem->out_height + SIDE * w.first_row) * problem->out_width + SIDE * column;
   for (int64_t b = part * c->part_blocks; b < gconv_clamp((part + 1) * c->part_blocks, 0, c->blocks); b++)
-    make_block(&w, weights + b * block * POINTS * c->channels, vectors_of_block(c, b), biases + b * block,
+    make_block(&w, weights + b * block * POINTS * c->channels, vectors_of_block(c, b), b * block, biases + b * block,
                c->filters - b * block, out + b * block * problem->out_height * problem->out_width);
   return GCONV_OK;
 }
