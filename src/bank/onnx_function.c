@@ -106,7 +106,7 @@ static gconv_status rename_value(const calling *c, char **name) {
     if (same(c->formal.inputs[i], *name))
       actual = i < c->call->input_count && c->call->inputs[i] ? c->call->inputs[i] : "";
   for (int i = 0; i < c->formal.output_count && !actual; i++)
-    if (same(c->formal.outputs[i], *name) && i < c->call->output_count && c->call->outputs[i] && *c->call->outputs[i])
+    if (i < c->call->output_count && c->call->outputs[i] && *c->call->outputs[i] && same(c->formal.outputs[i], *name))
       actual = c->call->outputs[i];
   char *renamed = actual ? strdup(actual) : gconv_format_text("%s/%s", c->prefix, *name);
   GCONV_NEED_MEMORY(renamed, "%s: no memory for its nodes", c->call->file->path);

@@ -72,7 +72,7 @@ bool gconv_dataset_is_sparse(const gconv_dataset *dataset);
 static inline uint64_t gconv_dataset_part(const gconv_dataset_options *options) {
   enum { PARTS = 4, DEFAULT_PART = 1 << 30 };
   uint64_t part = options->memory / PARTS;
-  return options->memory == 0 ? DEFAULT_PART : part > 0 ? part : 1;
+  return options->memory == 0 ? (uint64_t)DEFAULT_PART : part > 0 ? part : 1;
 }
 
 /* Open a data set of each kind. Options and their texts are not needed afterwards. The caller frees *dataset, which is not

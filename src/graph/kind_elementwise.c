@@ -377,7 +377,8 @@ static bool activation(const gconv_node_work *work, const gconv_node_kind *kind,
 
 static bool element(const gconv_node_work *work, const gconv_node_kind *kind, gconv_element_loop **loop,
                     gconv_elementwise_settings *result, int32_t *inputs) {
-  *result = *(const settings *)work->settings;
+  const settings *s = work->settings;
+  *result = *s;
   *loop = gconv_elementwise_loop(kind->code, GCONV_TENSOR_F32);
   for (int32_t i = 0; i < work->in_count; i++)
     if (work->in[i] && work->in[i]->type != GCONV_TENSOR_F32)

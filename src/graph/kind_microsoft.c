@@ -50,8 +50,9 @@ static gconv_status look_inside(const gconv_node_work *work, int32_t code, insid
   const form *f = &forms[code];
   const int32_t end = f->result > f->first ? f->result : work->in_count;
   *i = (inside){.work = *work};
-  for (int32_t at = f->first; at < end && i->work.in_count >= 0; at += 3) {
-    const int32_t n = (at - f->first) / 3;
+  i->work.in_count = 0;
+  for (int32_t n = 0; f->first + 3 * n < end; n++) {
+    const int32_t at = f->first + 3 * n;
     if (n >= MOST || at + 2 >= work->in_count || !work->in[at] || !work->in[at + 1] || !work->in[at + 2] ||
         gconv_tensor_elements(work->in[at + 1]) != 1 || gconv_tensor_elements(work->in[at + 2]) != 1)
       return gconv_fail(GCONV_UNSUPPORTED, "needs for each of at most %d inputs one scale and one zero point", MOST);

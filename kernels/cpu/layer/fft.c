@@ -121,7 +121,7 @@ static cut cut_of(const gconv_layer_problem *problem) {
   for (int y = LEAST_LOG; y <= MOST_LOG; y++)
     for (int x = LEAST_LOG; x <= MOST_LOG; x++) {
       cut c = cut_with(problem, y, x);
-      double multiply_adds, ns = c.down ? work_of(problem, &c, &multiply_adds) + multiply_adds * fma_ns : INFINITY;
+      double multiply_adds = 0, ns = c.down ? work_of(problem, &c, &multiply_adds) + multiply_adds * fma_ns : INFINITY;
       if (ns < least) {
         least = ns;
         best = c;
