@@ -116,7 +116,10 @@ GCONV_INLINE void prefetch_rows(const float *from, int64_t rows, int64_t pitch, 
   enum { LINE = 16 }; /* floats */
   for (int64_t row = 0; row < rows; row++)
     for (int64_t i = 0; i < count; i += LINE)
-      __builtin_prefetch(from + row * pitch + i, write, 2);
+      if (write)
+        __builtin_prefetch(from + row * pitch + i, 1, 2);
+      else
+        __builtin_prefetch(from + row * pitch + i, 0, 2);
 }
 
 /* The part of the image that a task reads. */
