@@ -100,11 +100,12 @@ static void tell_figures(const gconv_bench *bench, const gconv_bench_row *row, c
 
 /* Tells the figures of an experiment with nets. */
 static void tell_net_figures(const gconv_bench *bench, const gconv_bench_row *row, const telling *t) {
-  char per_second[24], a_second[24], over[24], error[24];
+  char per_second[24], a_second[24], over[24], error[24] = "";
   snprintf(per_second, sizeof per_second, "%s_per_s", bench->items);
   snprintf(a_second, sizeof a_second, "%s/s", bench->items);
   snprintf(over, sizeof over, "x %s", bench->base);
-  snprintf(error, sizeof error, row->checked ? "%.2g" : "", row->error);
+  if (row->checked)
+    snprintf(error, sizeof error, "%.2g", row->error);
   TELL_DATA(t, "threads", 15, row->threads);
   TELL_DATA(t, bench->items, 15, row->items);
   TELL(t, "ms", 6, row->ms, 10, "ms", "%.4f", row->ms);
