@@ -186,7 +186,7 @@ static void execute_task(void *context, size_t turn, int seat) {
   task_job *job = context;
   gconv_layer_execution execution = job->execution;
   execution.task = turn;
-  execution.workspace = job->workspace + (size_t)seat * job->workspace_bytes;
+  execution.workspace = job->workspace ? job->workspace + (size_t)seat * job->workspace_bytes : NULL;
   gconv_status status = job->algorithm->execute(&execution);
   int none = GCONV_OK;
   if (status != GCONV_OK)

@@ -126,7 +126,7 @@ static void backward_layers(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t begin
   for (size_t i = end; i-- > begin;) {
     const gconv_cpu_layer *own = &e->layers[i];
     gconv_cpu_case at = case_of(e, s, i, way->values);
-    float *leaf = way->leaf + (own->at - way->first);
+    float *leaf = way->leaf ? way->leaf + (own->at - way->first) : NULL;
     const size_t from = own->layer->from, floats = gconv_learn_out_floats(own->layer);
     gconv_learn_layout layout;
     const float *y = output_of(e, i, way->values, &layout);
