@@ -141,6 +141,16 @@ class Batches(BankTest):
             for name in self.files("all"):
                 self.assertEqual((self.folder / "all" / name).read_bytes(), (self.folder / f"b{batch}" / name).read_bytes())
 
+    def test_spectra_do_not_depend_on_the_batch(self):
+        x = np.random.default_rng(2).normal(size=(30, 2, 40, 40)).astype("f4")
+        np.save(self.folder / "w.npy", np.random.default_rng(3).normal(size=(4, 2, 5, 5)).astype("f4"))
+        results = []
+        for images in 30, 1:
+            np.save(self.folder / "x.npy", x[:images])
+            self.gconv("-i", "x.npy", "-f", "w.npy", "-a", "fft", "-o", f"{images}.npy")
+            results.append(self.load(f"{images}.npy")[0])
+        np.testing.assert_array_equal(*results)
+
     def test_one_array_of_all(self):
         self.gconv("-i", "in/[0-9].png", "-f", "bank.txt", "-o", "y.npy", "--batch", "3")
         self.gconv("-i", "in/[0-9].png", "-f", "bank.txt", "-o", "z.npy", "--batch", "3", "--layout", "nhwc")

@@ -29,10 +29,10 @@ enum {
   LEAST_LOG = GCONV_FFT_LEAST_LOG, /* log2 of the sides of tiles */
   MOST_LOG = 11,
   LOGS = MOST_LOG - LEAST_LOG + 1,
-  CHUNK = 16,  /* frequencies whose taps are neighbours */
-  FILTERS = 4, /* filters whose outputs are made at a time */
-  PAIRS = 4,   /* pairs of tiles of a task, at most */
-  LEAST_TASKS = 32,
+  CHUNK = 16,               /* frequencies whose taps are neighbours */
+  FILTERS = 4,              /* filters whose outputs are made at a time */
+  PAIRS = 4,                /* pairs of tiles of a task, at most */
+  LEAST_TASKS = 32,         /* as many as this, if there are so many pairs: then threads share them evenly */
   TASK_FLOATS = 1 << 20,    /* floats of the points of a task: 4 MiB */
   STRIP_FLOATS = 128 << 10, /* floats of a strip: 512 KiB */
 };
@@ -113,21 +113,24 @@ static double work_of(const gconv_layer_problem *problem, const cut *c, double *
   return transforms + filter_points * turns * 0.8 + outputs * 0.3;
 }
 
-/* Returns the cut with the least estimated time; one without `down` if the filter is too large. */
+/* Returns the cut whose estimated time for one image is least, so that an image has the same bits in any batch. Without
+ * `down`: the filter is too large. */
 static cut cut_of(const gconv_layer_problem *problem) {
   const double fma_ns = 1 / 40.0; /* of one thread of the reference CPU */
+  gconv_layer_problem image = *problem;
+  image.images = 1;
   cut best = {.down = 0};
   double least = INFINITY;
   for (int y = LEAST_LOG; y <= MOST_LOG; y++)
     for (int x = LEAST_LOG; x <= MOST_LOG; x++) {
-      cut c = cut_with(problem, y, x);
-      double multiply_adds = 0, ns = c.down ? work_of(problem, &c, &multiply_adds) + multiply_adds * fma_ns : INFINITY;
+      cut c = cut_with(&image, y, x);
+      double multiply_adds = 0, ns = c.down ? work_of(&image, &c, &multiply_adds) + multiply_adds * fma_ns : INFINITY;
       if (ns < least) {
         least = ns;
         best = c;
       }
     }
-  return best;
+  return best.down ? cut_with(problem, best.log_y, best.log_x) : best;
 }
 
 static size_t tasks(const gconv_layer_problem *problem) {
