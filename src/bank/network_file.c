@@ -63,6 +63,8 @@ void gconv_network_move_notes(gconv_network *from, gconv_network *to) {
   from->notes = (gconv_column_notes){0};
   to->loss = from->loss;
   to->seed = from->seed;
+  to->white = from->white;
+  to->order = from->order;
 }
 
 void gconv_network_extras_free(gconv_network_extras *extras) {

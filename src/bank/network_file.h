@@ -48,8 +48,8 @@ gconv_status gconv_network_append(gconv_network *network, const char *where, con
 /* Returns the last layer if it has a bank and no activation yet; else NULL. */
 gconv_layer *gconv_network_open_layer(const gconv_network *network);
 
-/* Moves all members but the layers and the steps before them: names of classes, features, palette, notes of columns and of
- * training. */
+/* Moves all members but the layers, mean and std: names of classes, what white is, the order of colours, features, palette,
+ * notes of columns and of training. */
 void gconv_network_move_notes(gconv_network *from, gconv_network *to);
 
 /* Fails unless `network`, which `function` is about to fill, is empty. */
@@ -67,6 +67,9 @@ typedef struct gconv_graph_head {
  * gconv_network_of_state() appends layers with the weights of a state_dict; net is the text that gconv_network_import()
  * takes. On failure the caller frees *network. */
 gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network);
+/* Takes what gconv noted of a network when it wrote the ONNX model, such as names of classes and what white is, but not its
+ * layers. Warns if that does not fit the network's channels and `outputs` (0: not known). */
+gconv_status gconv_network_take_notes(gconv_bank_file *file, int64_t outputs, gconv_network *network);
 gconv_status gconv_network_of_state(gconv_bank_file *file, const char *net, gconv_network *network);
 
 /* Folds a batch normalisation, scale * (v - mean) / sqrt(variance + epsilon) + offset of each filter, into a bank that has

@@ -357,15 +357,15 @@ static gconv_status take_input(gconv_onnx_graph *g) {
   return g->at && g->first ? GCONV_OK : gconv_onnx_no_memory(g);
 }
 
-/* Takes what gconv noted of the network when it wrote the model: names of classes and the like, not its layers. */
-static gconv_status take_notes(const gconv_onnx_graph *g) {
-  gconv_network *network = g->network, noted = {0};
-  const char *path = g->model->file->path;
-  if (!g->model->notes)
+gconv_status gconv_network_take_notes(gconv_bank_file *file, int64_t outputs, gconv_network *network) {
+  const gconv_onnx_model *model = gconv_onnx_model_of(file);
+  gconv_network noted = {0};
+  const char *path = file->path;
+  if (!model->notes)
     return GCONV_OK;
-  gconv_status status = gconv_network_of_json(path, g->model->notes, &noted);
+  gconv_status status = gconv_network_of_json(path, model->notes, &noted);
   if (status == GCONV_OK && noted.channels == network->channels &&
-      (noted.class_count == 0 || (int64_t)noted.class_count == g->channels)) {
+      (outputs == 0 || noted.class_count == 0 || (int64_t)noted.class_count == outputs)) {
     gconv_network_move_notes(&noted, network);
   } else if (status != GCONV_NO_MEMORY) {
     gconv_warn("%s: what gconv noted in the model does not fit it, and is left out", path);
@@ -388,7 +388,7 @@ static gconv_status read_chain(gconv_onnx_graph *g) {
                       path);
   if (network->channels == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the model does not say how many channels its input has", path);
-  return take_notes(g);
+  return gconv_network_take_notes(g->model->file, g->channels, network);
 }
 
 gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network) {

@@ -41,30 +41,37 @@ static gconv_status find_shapes(gconv_onnx_writer *w) {
   return GCONV_OK;
 }
 
-/* True if the layer can go on with rows. Residuals can if the input of the network is a row, too. */
-static bool takes_rows(const gconv_network *network, const gconv_layer *layer, const gconv_layer_shape *in) {
+/* True if the layer adds an earlier output, or puts its channels behind its own. */
+static bool takes_earlier(const gconv_layer *layer) {
+  return layer->kind == GCONV_LAYER_RESIDUAL || layer->kind == GCONV_LAYER_ADD || layer->kind == GCONV_LAYER_CONCAT;
+}
+
+/* True if the layer can go on with rows. Layers that take an earlier output can if all layers have rows. */
+static bool takes_rows(const gconv_onnx_writer *w, const gconv_layer *layer, const gconv_layer_shape *in) {
   const gconv_bank *bank = layer->bank;
   const bool one_pixel = in->height == 1 && in->width == 1;
-  if (layer->kind == GCONV_LAYER_RESIDUAL)
-    return one_pixel && network->height == 1 && network->width == 1;
+  if (takes_earlier(layer))
+    return one_pixel && w->row_input;
   if (layer->kind != GCONV_LAYER_CONV)
-    return one_pixel && layer->kind == GCONV_LAYER_PRELU;
+    return one_pixel && (layer->kind == GCONV_LAYER_PRELU || layer->kind == GCONV_LAYER_BATCHNORM);
   return in->height == bank->rows && in->width == bank->columns && bank->channels == in->channels &&
          layer->border == GCONV_BORDER_ZERO && gconv_conv_outputs(layer, in->height, false) == 1 &&
          gconv_conv_outputs(layer, in->width, true) == 1 && gconv_conv_pad(layer, in->height, false) == 0 &&
          gconv_conv_pad(layer, in->width, true) == 0;
 }
 
-/* Finds the first layer of those at the end that have rows. Residuals add the input of the network, which is a row only if
- * all layers have rows. */
-static void find_tail(gconv_onnx_writer *w) {
+/* Finds the first layer of those at the end that have rows, and whether the input is a row: that of a table, unless all
+ * inputs are images. */
+static void find_tail(gconv_onnx_writer *w, bool images) {
   const gconv_network *network = w->network;
+  w->row_input = !images && network->height == 1 && network->width == 1;
   w->tail = 0;
   for (size_t i = 0; i < network->count; i++)
-    if (!takes_rows(network, &network->layers[i], &w->shapes[i]))
+    if (!takes_rows(w, &network->layers[i], &w->shapes[i]))
       w->tail = i + 1;
-  for (size_t i = network->count; w->tail > 0 && i > w->tail; i--)
-    if (network->layers[i - 1].kind == GCONV_LAYER_RESIDUAL)
+  w->row_input = w->row_input && w->tail == 0;
+  for (size_t i = network->count; !w->row_input && i > w->tail; i--)
+    if (takes_earlier(&network->layers[i - 1]))
       w->tail = i;
 }
 
@@ -75,13 +82,14 @@ static void put_normalisation(gconv_onnx_writer *w) {
     const char *operator, * part;
     const float *numbers;
     int32_t count;
-  } steps[] = {{"Sub", "mean", network->mean, network->mean_count}, {"Div", "std", network->std, network->std_count}};
+  } steps[] = {{"Sub", "input_mean", network->mean, network->mean_count},
+               {"Div", "input_std", network->std, network->std_count}};
   for (int i = 0; i < 2; i++) {
     const int64_t shape[] = {steps[i].count, 1, 1};
     if (steps[i].count == 0)
       continue;
     gconv_onnx_put_node(w, steps[i].operator);
-    gconv_onnx_put_floats(w, steps[i].part, w->tail > 0 ? 3 : 1, shape, steps[i].numbers);
+    gconv_onnx_put_floats(w, steps[i].part, w->row_input ? 1 : 3, shape, steps[i].numbers);
   }
 }
 
@@ -89,7 +97,7 @@ static gconv_status put_layers(gconv_onnx_writer *w) {
   const gconv_network *network = w->network;
   for (; w->layer < network->count; w->layer++) {
     const gconv_layer *layer = &network->layers[w->layer];
-    if (w->layer == w->tail && w->tail > 0)
+    if (w->layer == w->tail && !w->row_input)
       gconv_onnx_put_node(w, "Flatten");
     const gconv_status status = gconv_layer_form_of(layer->kind)->write(w, layer);
     if (status != GCONV_OK)
@@ -122,14 +130,14 @@ static void put_value(gconv_onnx_writer *w, uint32_t field, const char *name, co
   gconv_message_put_message(&w->graph, field, &value);
 }
 
-static gconv_status put_graph(gconv_onnx_writer *w) {
+static gconv_status put_graph(gconv_onnx_writer *w, bool images) {
   const gconv_network *network = w->network;
   GCONV_TRY(find_shapes(w));
-  find_tail(w);
+  find_tail(w, images);
   w->outputs = calloc(network->count + 1, sizeof *w->outputs);
   GCONV_NEED_MEMORY(w->outputs, "no memory for an ONNX model");
   gconv_message_put_text(&w->graph, GRAPH_NAME, "gconv");
-  put_value(w, GRAPH_INPUT, "input", &w->shapes[0], w->tail == 0);
+  put_value(w, GRAPH_INPUT, "input", &w->shapes[0], w->row_input);
   snprintf(w->at, sizeof w->at, "input");
   put_normalisation(w);
   memcpy(w->first, w->at, sizeof w->at);
@@ -156,9 +164,9 @@ static gconv_status put_metadata(const gconv_network *network, gconv_message_wri
   return GCONV_OK;
 }
 
-static gconv_status put_model(gconv_onnx_writer *w, gconv_message_writer *model) {
+static gconv_status put_model(gconv_onnx_writer *w, bool images, gconv_message_writer *model) {
   gconv_message_writer opset = {0};
-  GCONV_TRY(put_graph(w));
+  GCONV_TRY(put_graph(w, images));
   gconv_message_put_integer(model, MODEL_IR, w->opset < GCONV_ONNX_WRAP_OPSET ? IR : WRAP_IR);
   gconv_message_put_text(model, MODEL_PRODUCER, "gconv");
   gconv_message_put_text(model, MODEL_PRODUCER_VERSION, gconv_version());
@@ -175,10 +183,10 @@ static gconv_status put_model(gconv_onnx_writer *w, gconv_message_writer *model)
                           MOST_BYTES);
 }
 
-gconv_status gconv_network_to_onnx(const gconv_network *network, uint8_t **bytes, size_t *size) {
+gconv_status gconv_network_to_onnx(const gconv_network *network, bool images, uint8_t **bytes, size_t *size) {
   gconv_onnx_writer w = {.network = network, .opset = LEAST_OPSET};
   gconv_message_writer model = {0};
-  const gconv_status status = put_model(&w, &model);
+  const gconv_status status = put_model(&w, images, &model);
   free(w.graph.bytes);
   free(w.node.bytes);
   free(w.outputs);
@@ -196,14 +204,18 @@ gconv_status gconv_network_to_onnx(const gconv_network *network, uint8_t **bytes
 
 /* Tells what the model takes, where another program must know it. */
 static void tell(const char *path, const gconv_network *network) {
+  const bool bgr = network->order == GCONV_ORDER_BGR, usual = !bgr && (network->white <= 0 || network->white == 1);
+  const char *const more = network->mean_count > 0 || network->std_count > 0
+                               ? "; its first nodes apply the network's mean and standard deviation"
+                               : "";
   if (network->features)
     gconv_warn("%s: the model takes features of pixels, %s, which other programs must make themselves", path,
                network->features);
-  else if (network->height != 1 || network->width != 1)
-    gconv_remark("%s: the model takes samples from 0, black, to 1, white, as float32%s", path,
-                 network->mean_count > 0 || network->std_count > 0
-                     ? "; its first nodes apply the network's mean and standard deviation"
-                     : "");
+  else if (usual && (network->height != 1 || network->width != 1))
+    gconv_remark("%s: the model takes samples from 0, black, to 1, white, as float32%s", path, more);
+  else if (!usual)
+    gconv_warn("%s: the model takes samples from 0, black, to %g, white, as float32%s%s: other programs must make them so",
+               path, network->white > 0 ? (double)network->white : 1, bgr ? ", in the order blue, green, red" : "", more);
   if (network->notes.means || network->notes.origins)
     gconv_warn("%s: %s are no part of an ONNX model: other programs must do that before", path,
                network->notes.origins ? "what is taken off the columns, and the means for gaps"
@@ -214,7 +226,7 @@ static gconv_status write_onnx(const char *path, const gconv_network *network) {
   uint8_t *bytes = NULL;
   size_t size = 0;
   GCONV_TRY(gconv_network_check_given(network));
-  const gconv_status made = gconv_network_to_onnx(network, &bytes, &size);
+  const gconv_status made = gconv_network_to_onnx(network, false, &bytes, &size);
   if (made != GCONV_OK)
     return gconv_fail_in(made, "%s", path);
   const gconv_status status = gconv_file_write(path, bytes, size);

@@ -22,6 +22,7 @@ typedef struct gconv_onnx_writer {
   char (*outputs)[GCONV_ONNX_NAME_BYTES]; /* owned: the output of each layer */
   gconv_layer_shape *shapes;              /* owned: of the input of the network, and of the output of each layer */
   size_t tail;                            /* from this layer on, tensors are rows, N x features */
+  bool row_input;                         /* the input is a row, too */
   uint64_t opset;                         /* the least that all nodes need */
 } gconv_onnx_writer;
 
@@ -61,5 +62,6 @@ int64_t gconv_conv_pad(const gconv_layer *layer, int32_t size, bool columns);
 int32_t gconv_conv_outputs(const gconv_layer *layer, int32_t size, bool columns);
 gconv_status gconv_conv_export(gconv_onnx_writer *writer, const gconv_layer *layer);
 
-/* Makes the bytes of the ONNX model, for free(). GCONV_UNSUPPORTED names the layer that ONNX has no node for. */
-gconv_status gconv_network_to_onnx(const gconv_network *network, uint8_t **bytes, size_t *size);
+/* Makes the bytes of the ONNX model, for free(). Inputs of one pixel are rows, N x features, as of tables, where all layers
+ * can have rows; `images`: they are images, too. GCONV_UNSUPPORTED names the layer that ONNX has no node for. */
+gconv_status gconv_network_to_onnx(const gconv_network *network, bool images, uint8_t **bytes, size_t *size);

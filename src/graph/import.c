@@ -80,10 +80,12 @@ static gconv_status read_graph(gconv_bank_file *file, gconv_network *network) {
   GCONV_TRY(describe(g, g->inputs, g->input_count, &network->inputs, &network->input_count));
   GCONV_TRY(describe(g, g->outputs, g->output_count, &network->outputs, &network->output_count));
   bool last = false;
-  if (gconv_graph_image_size(g, &network->channels, &network->height, &network->width, &last) != GCONV_OK)
+  if (gconv_graph_image_size(g, &network->channels, &network->height, &network->width, &last) != GCONV_OK) {
     network->channels = network->height = network->width = 0; /* the operation will fail with the reason */
-  else
+  } else {
     network->inputs[0].channels_last = last;
+    GCONV_TRY(gconv_network_take_notes(file, 0, network));
+  }
   return digest(file, network->graph, &network->graph_digest);
 }
 
@@ -93,7 +95,7 @@ gconv_status gconv_graph_of_network(const gconv_network *network, gconv_graph **
   gconv_bank_file *file = NULL;
   uint8_t *bytes = NULL;
   size_t size = 0;
-  GCONV_TRY(gconv_network_to_onnx(&layers, &bytes, &size));
+  GCONV_TRY(gconv_network_to_onnx(&layers, true, &bytes, &size));
   gconv_status status = gconv_bank_file_open_bytes("the network", bytes, size, gconv_bank_syntax_onnx.name, &file);
   GCONV_THEN(status, gconv_graph_read(file, graph));
   gconv_bank_file_close(file);

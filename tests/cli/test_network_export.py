@@ -71,6 +71,47 @@ class Export(Models):
             shape = [d.dim_value for d in onnx.load(self.folder / "n.onnx").graph.input[0].type.tensor_type.shape.dim]
             self.assertEqual(shape, [0, 5])  # rows of a table
 
+    def test_dense_layers_of_whole_images(self):
+        """Their input is an image, whose rows and columns the model says, not a row of its channels."""
+        self.check([self.conv(10, 3, 8, 6, padding="valid", activation="softmax")], 3, 8, 6, mean=[0.1, 0.2, 0.3], std=[0.5])
+        self.check([self.conv(5, 3, 8, padding="valid", activation="tanh"), self.conv(2, 5, 1)], 3, 8, 8)
+
+    def test_rows_of_other_kinds(self):
+        """Rows of a table go through kinds that run as graphs, and ONNX Runtime takes them as rows."""
+        norm = Layer(self.random.uniform(0.1, 1, (5, 3, 1, 1)).astype("f4"), np.float32([1, 2, 3, 4, 5]), kind="batchnorm", activation="tanh")
+        slopes, dense, x = Layer(np.float32([0.1, 0.2, 0.3, 0.4, 0.5]).reshape(5, 1, 1, 1), kind="prelu"), self.conv(5, 5, 1), self.random.normal(size=(2, 5)).astype("f4")
+        np.save(self.folder / "x.npy", x.reshape(2, 5, 1, 1))
+        for layers in ([norm, dense], [dense, norm, slopes, Layer(kind="residual")], [dense, slopes, dense, Layer(kind="add", **{"from": 0})],
+                       [dense, slopes, Layer(kind="concat"), self.conv(2, 10, 1)]):
+            self.save("n.safetensors", layers, 5, 1, 1, mean=[1, 2, 3, 4, 5], std=[2, 2, 2, 1, 1])
+            self.gconv("-i", "x.npy", "-f", "n.safetensors", "-o", "y.npy")
+            at = first = (x.astype("f8") - [1, 2, 3, 4, 5]) / [2, 2, 2, 1, 1]
+            outputs = []
+            for layer in layers:
+                kind, weight = layer.keys["kind"], None if layer.weight is None else layer.weight.reshape(len(layer.weight), -1).astype("f8")
+                at = (at @ weight.T + layer.bias if kind == "conv" else np.where(at < 0, at * weight[:, 0], at) if kind == "prelu" else
+                      np.tanh((at - weight[:, 1]) / np.sqrt(weight[:, 2] + 1e-5) * weight[:, 0] + layer.bias) if kind == "batchnorm" else
+                      at + first if kind == "residual" else at + outputs[0] if kind == "add" else np.concatenate([at, first], 1))
+                outputs.append(at)
+            y = self.load("y.npy").reshape(at.shape)
+            np.testing.assert_allclose(y, at, rtol=0, atol=2e-6 * abs(at).max())
+            self.gconv("bank", "convert", "n.safetensors", "-o", "n.onnx")
+            if onnx:
+                self.assertEqual(len(onnxruntime.InferenceSession(self.folder / "n.onnx").get_inputs()[0].shape), 2)
+                np.testing.assert_allclose(self.run_onnx("n.onnx", x), at, rtol=0, atol=2e-6 * abs(at).max())
+
+    def test_white_and_order_are_kept_and_told(self):
+        Image.fromarray(self.random.integers(0, 256, (9, 7, 3), "u1")).save(self.folder / "x.png")
+        for layers in ([self.conv(3, 3, 3)], [self.conv(12, 3, 3), Layer(kind="shuffle", factor=2)]):
+            for mean in (0.5, 103):
+                self.save("n.safetensors", layers, 3, white=255, order="bgr", mean=[mean])
+                self.assertIn("from 0, black, to 255, white, as float32, in the order blue, green, red",
+                              self.gconv("bank", "convert", "n.safetensors", "-o", "n.onnx").stderr)
+                for model, made in (("n.safetensors", "y.npy"), ("n.onnx", "z.npy")):
+                    self.gconv("-i", "x.png", "-f", model, "-o", made)
+                self.assertGreater(abs(self.load("y.npy")).max(), 20)
+                np.testing.assert_array_equal(self.load("z.npy"), self.load("y.npy"))
+
     def test_padding(self):
         for padding in ("same", "valid", "full", "same_upper", "same_lower", [1, 2, 3, 0]):
             for flip in (False, True):
