@@ -185,8 +185,8 @@ void gconv_threads_stay_awake(gconv_threads *pool, bool awake) {
     atomic_fetch_add(&pool->awake, awake ? 1 : -1);
 }
 
-/* Waits until there is another round than those `calls`. False if none comes. Called with the lock held, which is released
- * meanwhile. */
+/* Waits until a round begins after round number `calls`. Returns false if none begins. Called with the lock held, which is
+ * released meanwhile. */
 static bool await_round(gconv_threads *pool, unsigned calls) {
   pthread_mutex_unlock(&pool->lock);
   for (int i = 0; i < LOOKS && atomic_load(&pool->awake) > 0 && atomic_load(&pool->calls) == calls; i++)

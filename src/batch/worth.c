@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* The work that a GPU must take off one thread of the CPU, in ms, to be worth its start. On a machine with an H200 and 16
- * cores, the CPU alone was faster for 60 photos of 3840 x 2160, and a GPU for 100. Its decoder paid from some number between
- * 150 and 400 photos on. */
+ * cores, the CPU alone was faster for 60 photos of 3840 x 2160, and a GPU for 100. The GPU's decoder of JPEGs
+ * was slower than the CPU's for 150 photos, and faster for 400. */
 static const double WORTH_GPU_MS = 3000, WORTH_DECODER_MS = 15000;
 
 /* The time of a CPU thread for the part of making a PNG that a GPU can do, and for decoding a JPEG: ns for each byte of

@@ -138,8 +138,8 @@ static gconv_status add_to_tail(gconv_graph_step *step, const gconv_graph_step *
   return GCONV_OK;
 }
 
-/* Fuses nodes that make something of a value, and then take the value again: x * sigmoid(x), or a hard swish that is written
- * as Add, Clip, Mul and Div. The value is kept meanwhile. */
+/* Fuses a function that takes its value x twice, and is written as several nodes: x * sigmoid(x), or a hard swish of Add,
+ * Clip, Mul and Div. The loop keeps x until the last of these nodes takes it again. */
 static gconv_status fuse_fork(gconv_graph_plan *p, gconv_graph_step *step, const uses *u, bool *done) {
   const int32_t value = step->out[0], last = u->second[value], added = step->added;
   const int32_t before = step->work.fused.tail ? step->work.fused.tail->count : 0;

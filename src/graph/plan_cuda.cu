@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan on a GPU. Its steps are recorded once as a CUDA graph, which each run replays: so that small kernels do not wait
- * for the host. */
+/* A plan on a GPU. Its steps are recorded once as a CUDA graph, and each run replays this graph. The host then starts all
+ * kernels by one call, and small kernels do not wait for it. */
 #include "base/memory.h"
 #include "device/cuda_error.h"
 #include "device/guest_cuda.h"

@@ -79,7 +79,7 @@ static bool is_like(const gconv_tensor *t, const gconv_tensor *out) {
   return t->axes == out->axes && memcmp(t->shape, out->shape, (size_t)t->axes * sizeof *t->shape) == 0;
 }
 
-/* Finds where input k of `next` comes from. *added becomes the value, if it is another node's. */
+/* Finds where input k of `next` comes from. If another node makes it, *added becomes the number of that value. */
 static bool find_source(const gconv_graph_step *next, int32_t k, int32_t value, int32_t kept, const bool *ready,
                         gconv_tail_step *s, int32_t *added) {
   const gconv_tensor *t = next->work.in[k], *out = next->work.out[0];

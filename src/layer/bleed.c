@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A frame, whose pixels get colours ring after ring. turn: of each pixel, the ring in which it got its colour, from 1 on; 0:
- * it has none yet. */
+/* A frame of an image. Its transparent pixels get colours in rings around the opaque ones. turn[] has a number for each
+ * pixel: the ring in which the pixel got its colour, from 1 on, or 0 while it has none. */
 typedef struct bleeding {
   gconv_image *image;
   uint8_t *turn;
