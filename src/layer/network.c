@@ -55,12 +55,15 @@ static gconv_status check_options(const gconv_network_options *options, const gc
   return GCONV_OK;
 }
 
+/* Returns whether a user is told of something for the first time. */
+static bool is_first(const bool *told) {
+  return !__atomic_exchange_n((bool *)told, true, __ATOMIC_RELAXED);
+}
+
 /* Warns once if images have another size than the network was made for. Rows of tables are no images. */
 static void tell_size(const gconv_image *like, const gconv_network_operation *operation) {
-  bool *told = (bool *)&operation->told;
   if (operation->graph || (operation->height <= 1 && operation->width <= 1) ||
-      (like->height == operation->height && like->width == operation->width) ||
-      __atomic_exchange_n(told, true, __ATOMIC_RELAXED))
+      (like->height == operation->height && like->width == operation->width) || !is_first(&operation->told_size))
     return;
   gconv_warn(
       "the network was made for %d x %d pixels (height, width), and gets %d x %d: it does there what it does at its own "
@@ -131,6 +134,9 @@ static gconv_status make_input(const gconv_image *like, gconv_type stored, const
                          .rows = like->height,
                          .file_channels = like->channels,
                          .white = gconv_white(like->type) / white_of(options)};
+  if (options->order == GCONV_ORDER_BGR && operation->channels != 1 && input->channels != 1 && input->channels != 3)
+    return gconv_fail(GCONV_UNSUPPORTED, "the order bgr is one of three colours, and the network gets %d channels",
+                      input->channels);
   order_channels(options, like->channels - (like->alpha && like->channels > 1), input);
   input->alphas = options->presentation == GCONV_PRESENT_IMAGE && options->alpha == GCONV_ALPHA_FILTER && like->alpha &&
                   input->channels > 1 && input->channels != like->channels && !like->planar;
@@ -138,9 +144,10 @@ static gconv_status make_input(const gconv_image *like, gconv_type stored, const
     return gconv_fail(GCONV_TOO_LARGE, "%d images with alpha: take fewer images at a time", like->frames);
   input->images = like->frames * (1 + input->alphas);
   GCONV_TRY(check_graph_input(operation, input));
-  if (input->channels < like->channels && options->presentation != GCONV_PRESENT_IMAGE)
-    gconv_warn_once("alpha left out", "alpha is left out: the first layer takes the %d channels before it", input->channels);
-  else if (input->channels == like->channels && like->alpha && like->channels > 1)
+  if (input->channels < like->channels && options->presentation != GCONV_PRESENT_IMAGE) {
+    if (is_first(&operation->told_alpha))
+      gconv_warn("alpha is left out: the first layer takes the %d channels before it", input->channels);
+  } else if (input->channels == like->channels && like->alpha && like->channels > 1)
     gconv_remark("alpha is a channel like any other to a bank of %d channels", input->channels);
   tell_size(like, operation);
   GCONV_TRY(check_options(options, input, stored));
@@ -490,7 +497,12 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
     maps.channels++;
     maps.frames /= 2;
   }
-  const gconv_image *in = network->luma ? &network->base.like : &network->seen;
+  gconv_image coloured = network->base.like; /* what a result by luma is an image like */
+  if (options->alpha == GCONV_ALPHA_DROP && coloured.alpha && coloured.channels > 1) {
+    coloured.channels--;
+    coloured.alpha = false;
+  }
+  const gconv_image *in = network->luma ? &coloured : &network->seen;
   GCONV_TRY(first->further_count > 0
                 ? make_presenter_of(options, &maps, network, &network->presenter)
                 : gconv_presenter_make(options, &maps, network->filters, in, first->graph, &network->presenter));
@@ -507,16 +519,25 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
   return make_further(network, options);
 }
 
-/* Returns whether a network of one channel gets brightness alone, and its result the colours of the image. */
-static bool uses_luma(const gconv_network_plan *network, const gconv_network_options *options) {
-  const gconv_image *like = &network->base.like;
-  return options->luma && !like->planar && like->channels - (like->alpha && like->channels > 1) == 3;
+/* Sets whether a network of one channel gets brightness alone, and its result the colours of the image. A grey image goes
+ * through it as without luma. */
+static gconv_status choose_luma(const gconv_network_options *options, const gconv_image *like, bool *luma) {
+  *luma = options->luma && like->channels - (like->alpha && like->channels > 1) == 3;
+  if (*luma && like->planar)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "luma is for pictures, and for arrays of H x W x 3: in this one, channels come first");
+  if (*luma && options->gray)
+    return gconv_fail(GCONV_UNSUPPORTED, "luma keeps the colours of an image, and gray drops them: choose one");
+  if (*luma && like->alpha && options->alpha == GCONV_ALPHA_FILTER)
+    return gconv_fail(GCONV_UNSUPPORTED, "with luma, alpha does not go through the network: it is enlarged by cubic "
+                                         "interpolation, or left out by --alpha drop");
+  return GCONV_OK;
 }
 
 /* Makes the header of the image that the first layer gets. */
 static gconv_status make_seen(gconv_network_plan *network, const gconv_network_options *options) {
   network->before = gconv_options_default();
-  network->luma = uses_luma(network, options);
+  GCONV_TRY(choose_luma(options, &network->base.like, &network->luma));
   network->before.gray = options->gray || network->luma;
   network->before.alpha = options->alpha == GCONV_ALPHA_DROP ? GCONV_ALPHA_DROP : GCONV_ALPHA_KEEP;
   network->before.sets_type = true;

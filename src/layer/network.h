@@ -72,7 +72,7 @@ typedef struct gconv_network_operation {
   int32_t graph_outputs;         /* channels of what the graph makes */
   int32_t channels;              /* for images that a gconv_network was made for; 0: as the first layer says */
   int32_t height, width;         /* for images that a gconv_network was made for; 0: any size */
-  bool told;                     /* it was warned of images of another size; changed atomically */
+  bool told_size, told_alpha;    /* it was warned of images of another size, and of alpha; changed atomically */
   gconv_network_options options; /* mean, std and names are copies */
 } gconv_network_operation;
 

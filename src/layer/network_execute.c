@@ -167,6 +167,7 @@ static gconv_status add_resized(const gconv_network_plan *network, const gconv_p
   const bool own = p != &network->presenter; /* a further output, whose size may be another */
   gconv_resizing rows = network->rows, columns = network->columns;
   gconv_threads *threads = network->base.device->threads;
+  gconv_image filled = {0}; /* colours, too, come from pixels that are not transparent */
   resize_job job = {
       network, p, &rows, &columns, in, out, maps, in_row, first, NULL, (size_t)in->width + 3 * (size_t)out->width};
   void *memory = NULL;
@@ -175,6 +176,10 @@ static gconv_status add_resized(const gconv_network_plan *network, const gconv_p
     return GCONV_OK;
   gconv_status status =
       gconv_allocate(job.row_floats * sizeof(float) * (size_t)gconv_threads_count(threads), "rows of alpha", &memory);
+  if (network->luma && network->bleeds) {
+    GCONV_THEN(status, gconv_bleed(in, &filled));
+    job.in = &filled;
+  }
   if (own) {
     rows = columns = (gconv_resizing){0};
     GCONV_THEN(status, gconv_resizing_make(in->height, p->height, &rows));
@@ -184,6 +189,7 @@ static gconv_status add_resized(const gconv_network_plan *network, const gconv_p
   if (status == GCONV_OK)
     gconv_threads_run(threads, (size_t)out->frames * (size_t)out->height, resize_row, &job);
   gconv_release(memory);
+  gconv_image_free(&filled);
   if (own) {
     gconv_resizing_free(&rows);
     gconv_resizing_free(&columns);
@@ -286,15 +292,15 @@ static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, in
   gconv_network_input_rows(network, map_row_of(network, first), &at, &last);
   at = at < 0 ? 0 : at < height ? at : height - 1; /* one row if only zeros are needed */
   last = last <= at ? at + 1 : last < height ? last : height;
-  if (network->bleeds) {
-    at = at > GCONV_BLEED ? at - GCONV_BLEED : 0;
-    last = last + GCONV_BLEED < height ? last + GCONV_BLEED : height;
-  }
   if (network->rows.first) { /* channels that do not go through the network */
     const int32_t bottom = first + count <= network->presenter.height ? first + count : network->presenter.height;
     const int64_t from = network->rows.first[first], to = network->rows.first[bottom - 1] + network->rows.taps;
     at = at < from ? at : from;
     last = last > to ? last : to;
+  }
+  if (network->bleeds) {
+    at = at > GCONV_BLEED ? at - GCONV_BLEED : 0;
+    last = last + GCONV_BLEED < height ? last + GCONV_BLEED : height;
   }
   *begin = (int32_t)at;
   *end = (int32_t)last;

@@ -47,6 +47,9 @@ class Pictures(CommandTest):
     def test_order(self):
         for words, wanted in (((), GAINS), (("--order", "rgb"), GAINS), (("--order", "bgr"), GAINS[::-1])):
             self.assertLessEqual(np.abs(self.apply("c.png", "-f", "gains.onnx", *words) - self.colours * wanted).max(), 0.5)
+        (self.folder / "four.onnx").write_bytes(enlarging(4, "nearest"))
+        self.save("a.png", np.dstack([self.colours, self.colours[..., 0]]))
+        self.assertIn("gets 4 channels", self.gconv("a.png", "-f", "four.onnx", "--order", "bgr", "-o", "z.png", status=1).stderr)
         self.gconv("c.png", "-f", "gains.onnx", "--order", "bgr", "-o", "y.npy")
         made = np.load(self.folder / "y.npy")  # arrays have the order of the network
         np.testing.assert_allclose(made[0], (self.colours[..., ::-1] * GAINS).transpose(2, 0, 1) / 255, atol=1e-6)
@@ -114,6 +117,9 @@ class Pictures(CommandTest):
         np.testing.assert_array_equal(made[::2, 1::2], pixels[..., :3])
         made = self.apply("disc.png", "-f", "cubic1.onnx", "--alpha", "filter")  # each channel by itself
         self.assertLessEqual(np.abs(made[..., 3] - alpha).max(), 0.51)
+        made = self.apply("disc.png", "-f", "cubic1.onnx", "--luma")  # its colours, too, are not those of what is transparent
+        self.assertLessEqual(np.abs(made[made[..., 3] > 0][:, :3] - (250, 200, 30)).max(), 1)
+        self.assertEqual(self.apply("disc.png", "-f", "cubic1.onnx", "--luma", "--alpha", "drop").shape, (80, 96, 3))
         self.assertIn("premultiply is for filters", self.gconv("disc.png", "-f", "near.onnx", "--alpha", "premultiply", "-o", "z.png", status=(1, 2)).stderr)
 
     def test_same_size(self):
@@ -136,7 +142,25 @@ class Pictures(CommandTest):
         with_alpha = self.apply("sa.png", "-f", "cubic1.onnx", "--luma")
         np.testing.assert_array_equal(with_alpha[..., :3], luma)
         self.assertTrue((with_alpha[..., 3] == 255).all())
-        self.assertIn("leave out --luma", self.gconv("c.png", "-f", "gains.onnx", "--luma", "-o", "z.png", status=1).stderr)
+        np.save(self.folder / "first.npy", smooth.transpose(2, 0, 1)[None])
+        for image, network, words, said in (("c.png", "gains", (), "leave out --luma"), ("sa.png", "cubic1", ("--alpha", "filter"), "left out by --alpha drop"),
+                                            ("c.png", "cubic1", ("--gray",), "choose one"), ("first.npy", "cubic1", (), "channels come first")):
+            self.assertIn(said, self.gconv(image, "-f", f"{network}.onnx", "--luma", *words, "-o", "z.png", status=1).stderr)
+
+    def test_made_anew(self):
+        """--resume makes results anew if an option of networks changed."""
+        two = [node("Mul", ["x", "g"], "a"), node("Add", ["x", "g"], "b")]
+        (self.folder / "two.onnx").write_bytes(graph(two, {"x": np.zeros((1, 3, 4, 4), np.float32)}, outputs=["a", "b"],
+                                                     constants={"g": np.array([0.5], np.float32)}, shapes={"x": ANY}))
+        for network, option in (("gains", ("--white", 255)), ("gains", ("--order", "bgr")), ("cubic1", ("--luma",)), ("two", ("--output-name", "b"))):
+            words = ("-i", "c.png", "-f", f"{network}.onnx", "--mean", 0.1, "-o", "out/{stem}.png", "--resume")
+            said = [self.gconv(*words, *more).stderr for more in ((), (), option, option)]
+            before = (self.folder / "out/c.png").read_bytes()
+            self.assertIn("1 result was done, which is all", said[1])
+            self.assertIn("taken up: 1 of other filters, options or another version", said[2], option)
+            self.assertIn("1 result was done, which is all", said[3])
+            self.gconv(*words)
+            self.assertNotEqual((self.folder / "out/c.png").read_bytes(), before, option)
 
     def test_profile_and_resolution(self):
         """The profile of the colours, pixels per inch and other notes are kept; orientation is applied."""
