@@ -9,6 +9,7 @@
  *
  * The parameters of a channel are scale, mean and variance, then come the biases of all channels. Mean and variance have no
  * gradient: each step moves them by a tenth towards those of its cases, the variance with N - 1 in place of N.
+ * One sample, as of a last batch of one case, tells no variance: it moves neither.
  */
 #include "bank/kind.h"
 #include "base/memory.h"
@@ -116,8 +117,10 @@ void gconv_norm_keep(gconv_cpu_engine *e, size_t cases) {
     const gconv_cpu_layer *own = &e->layers[i];
     float *parameters = e->arrays[GCONV_LEARN_PARAMETERS] + own->at;
     const double samples = (double)cases * (double)gconv_layer_plane(&own->layer->problem);
-    const double unbiased = samples > 1 ? samples / (samples - 1) : 1;
-    for (int32_t c = 0; is_norm(e, i) && c < own->layer->problem.channels; c++) {
+    if (!is_norm(e, i) || samples < 2)
+      continue;
+    const double unbiased = samples / (samples - 1);
+    for (int32_t c = 0; c < own->layer->problem.channels; c++) {
       float *mean = &parameters[3 * c + 1], *variance = &parameters[3 * c + 2];
       *mean = (float)((1 - MOMENTUM) * (double)*mean + MOMENTUM * (double)list_of(own, MEAN)[c]);
       *variance = (float)((1 - MOMENTUM) * (double)*variance + MOMENTUM * (double)list_of(own, VARIANCE)[c] * unbiased);

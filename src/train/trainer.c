@@ -116,6 +116,18 @@ static void prepare_next(gconv_trainer *t) {
     t->type->prepare(t->engine, t->next && t->next_epoch == t->state.epochs + 1 ? &next : NULL);
 }
 
+/* Fails if a step has one sample of a channel of batchnorm: less its mean it is 0, whatever it was. */
+static gconv_status check_batch(const gconv_trainer *t) {
+  for (size_t i = 0; i < t->net.count; i++)
+    if (t->net.layers[i].kind == GCONV_LAYER_BATCHNORM && gconv_layer_plane(&t->net.layers[i].problem) == 1 &&
+        t->options.batch == 1)
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "layer %zu, batchnorm, learns from the mean and deviation of a batch, and a batch of one case has "
+                        "one number a channel there: take a --batch of 2 cases or more",
+                        i + 1);
+  return GCONV_OK;
+}
+
 static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
   const size_t count = t->net.parameters;
   t->type = GCONV_OF_DEVICE(device, gconv_engine);
@@ -127,6 +139,7 @@ static gconv_status start_engine(gconv_trainer *t, gconv_device *device) {
                               t->options.memory,
                               strcmp(t->options.algorithm, "exact") == 0,
                               t->options.math};
+  GCONV_TRY(check_batch(t));
   GCONV_TRY(t->type->create(&order, &t->engine));
   GCONV_FREED float *values = malloc(count * sizeof *values);
   GCONV_NEED_MEMORY(values, "no memory for training");

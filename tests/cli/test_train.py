@@ -177,6 +177,19 @@ class Tables(TrainTest):
         self.assertLess(float(re.search(r"training    loss ([\d.e-]+)", result.stdout)[1]), 2e-3)
 
 
+    def test_batch_normalisation_needs_a_batch(self):
+        """One number a channel has no deviation: such steps are refused, and a last batch of one case moves no variance."""
+        x = np.random.default_rng(1).normal([3, -2], [0.5, 4], (33, 2)).astype("f4")
+        (self.folder / "t.csv").write_text("a,b,c\n" + "".join(f"{a:.5f},{b:.5f},{'y' if a < 3 else 'z'}\n" for a, b in x))
+        words = ("--table", "t.csv", "--normalize", "no", "--epochs", "300", "--batch")
+        self.refused("take a --batch of 2 cases or more", *words, "1", net="dense 4, batchnorm relu, dense 2 softmax")
+        for batch in ("32", "full"):
+            self.train(*words, batch, net="batchnorm, dense 2 softmax")
+            norm = read_network(self.folder / "n.safetensors")[0]["l0.weight"].reshape(2, 3)
+            np.testing.assert_allclose(norm[:, 1], x.mean(0), rtol=0, atol=0.1 * x.std(0).max())
+            np.testing.assert_allclose(norm[:, 2], x.var(0, ddof=1), rtol=0.1)
+
+
 class Pictures(TrainTest):
     def test_classes(self):
         rng = np.random.default_rng(3)
