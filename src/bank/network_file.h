@@ -65,8 +65,8 @@ typedef struct gconv_graph_head {
 
 /* gconv_network_of_onnx() appends the layers of an ONNX model to *network, which is empty except for its arrays.
  * gconv_network_of_state() appends layers with the weights of a state_dict; net is the text that gconv_network_import()
- * takes. On failure the caller frees *network. */
-gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network);
+ * takes. On failure the caller frees *network. *rows: the model makes N x K numbers, not N x K x P x Q. */
+gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network, bool *rows);
 /* Takes what gconv noted of a network when it wrote the ONNX model, such as names of classes and what white is, but not its
  * layers. Warns if that does not fit the network's channels and `outputs` (0: not known). */
 gconv_status gconv_network_take_notes(gconv_bank_file *file, int64_t outputs, gconv_network *network);

@@ -391,9 +391,10 @@ static gconv_status read_chain(gconv_onnx_graph *g) {
   return gconv_network_take_notes(g->model->file, g->channels, network);
 }
 
-gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network) {
+gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network, bool *rows) {
   gconv_onnx_graph g = {.model = gconv_onnx_model_of(file), .network = network};
   gconv_status status = read_chain(&g);
+  *rows = g.layout == GCONV_ONNX_ROWS;
   free(g.at);
   free(g.first);
   return status;

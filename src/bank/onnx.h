@@ -153,7 +153,8 @@ gconv_status gconv_onnx_node_add_attribute(gconv_onnx_node *node, const gconv_me
 gconv_status gconv_onnx_fail_node(const gconv_onnx_node *node, gconv_status status, const char *format, ...)
     GCONV_PRINTF(3, 4);
 
-/* True if the node's operator is of the standard, ai.onnx. */
+/* True if the domain, which may be NULL, is that of the standard, ai.onnx; and if the node's operator is of the standard. */
+bool gconv_onnx_is_standard_domain(const char *domain);
 bool gconv_onnx_is_standard(const gconv_onnx_node *node);
 
 /* Fails unless each attribute has a rule, and the node keeps all rules of this opset. */

@@ -8,29 +8,35 @@
 enum { NAME = 1, INPUT = 4, OUTPUT = 5, NODE = 7, OPSET = 9, DOMAIN = 10, DEFAULT = 11, OVERLOAD = 13 }; /* FunctionProto */
 enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 
-static bool is_standard(const char *domain) {
-  return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+/* ---- Versions of sets of operators ---- */
+
+typedef struct version {
+  char *domain; /* owned */
+  uint64_t number;
+} version;
+
+static gconv_status take_version_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  version *v = context;
+  if (part->number == OPSET_DOMAIN)
+    return gconv_message_text(inside, part, &v->domain);
+  if (part->number == OPSET_VERSION && part->wire == GCONV_WIRE_VARINT)
+    v->number = part->value;
+  return GCONV_OK;
+}
+
+gconv_status gconv_onnx_take_opset(gconv_message_reader message, uint64_t *opset) {
+  version v = {0};
+  const gconv_status status = gconv_message_each(message, take_version_field, &v);
+  if (gconv_onnx_is_standard_domain(v.domain))
+    *opset = v.number;
+  free(v.domain);
+  return status;
 }
 
 /* ---- Finding functions ---- */
 
-typedef struct import {
-  char *domain; /* owned */
-  uint64_t version;
-} import;
-
-static gconv_status take_import(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
-  import *i = context;
-  if (part->number == OPSET_DOMAIN)
-    return gconv_message_text(inside, part, &i->domain);
-  if (part->number == OPSET_VERSION && part->wire == GCONV_WIRE_VARINT)
-    i->version = part->value;
-  return GCONV_OK;
-}
-
 static gconv_status take_name_of(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_function *f = context;
-import found = {0 };
   switch (part->number) {
   case NAME:
     return gconv_message_text(inside, part, &f->name);
@@ -39,13 +45,7 @@ import found = {0 };
   case OVERLOAD:
     return gconv_message_text(inside, part, &f->overload);
   case OPSET:
-    if (part->wire != GCONV_WIRE_BYTES)
-      return GCONV_OK;
-    const gconv_status status = gconv_message_each(gconv_message_inside(inside, part), take_import, &found);
-    if (is_standard(found.domain))
-      f->opset = found.version;
-    free(found.domain);
-    return status;
+    return part->wire == GCONV_WIRE_BYTES ? gconv_onnx_take_opset(gconv_message_inside(inside, part), &f->opset) : GCONV_OK;
   default:
     return GCONV_OK;
   }
@@ -66,10 +66,11 @@ static bool same(const char *a, const char *b) {
   return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-const gconv_onnx_function *gconv_onnx_function_of(const gconv_onnx_model *model, const gconv_onnx_node *node) {
+const gconv_onnx_function *gconv_onnx_function_called(const gconv_onnx_model *model, const char *name, const char *domain,
+                                                      const char *overload) {
   for (size_t i = 0; i < model->function_count; i++) {
     const gconv_onnx_function *f = &model->functions[i];
-    if (same(f->name, node->type) && same(f->domain, node->domain) && same(f->overload, node->overload))
+    if (same(f->name, name) && same(f->domain, domain) && same(f->overload, overload))
       return f;
   }
   return NULL;
@@ -82,7 +83,7 @@ const gconv_onnx_function *gconv_onnx_function_of(const gconv_onnx_model *model,
 typedef struct calling {
   const gconv_onnx_node *call;
   gconv_onnx_node formal;
-  const char *prefix;
+  const char *output; /* the first output of the call that has a name */
   gconv_onnx_taker *take;
   void *context;
 } calling;
@@ -108,7 +109,8 @@ static gconv_status rename_value(const calling *c, char **name) {
   for (int i = 0; i < c->formal.output_count && !actual; i++)
     if (i < c->call->output_count && c->call->outputs[i] && *c->call->outputs[i] && same(c->formal.outputs[i], *name))
       actual = c->call->outputs[i];
-  char *renamed = actual ? strdup(actual) : gconv_format_text("%s/%s", c->prefix, *name);
+  /* With the function's name: a call within may make the same output. */
+  char *renamed = actual ? strdup(actual) : gconv_format_text("%s/%s/%s", c->output, c->call->type, *name);
   GCONV_NEED_MEMORY(renamed, "%s: no memory for its nodes", c->call->file->path);
   free(*name);
   *name = renamed;
@@ -177,11 +179,14 @@ gconv_status gconv_onnx_function_follow(const gconv_onnx_function *function, con
                                         gconv_onnx_taker *take, void *context) {
   const gconv_message_reader body = {&call->file->source, function->at, function->end};
   calling c = {.call = call, .formal = {.file = call->file}, .take = take, .context = context};
-  for (int i = 0; i < call->output_count && !c.prefix; i++)
-    c.prefix = call->outputs[i] && *call->outputs[i] ? call->outputs[i] : NULL;
-  if (!c.prefix) /* nobody takes its results */
+  for (int i = 0; i < call->output_count && !c.output; i++)
+    c.output = call->outputs[i] && *call->outputs[i] ? call->outputs[i] : NULL;
+  if (!c.output) /* nobody takes its results */
     return GCONV_OK;
   gconv_status status = gconv_message_each(body, take_formal, &c);
+  if (status == GCONV_OK && (call->input_count > c.formal.input_count || call->output_count > c.formal.output_count))
+    status = gconv_onnx_fail_node(call, GCONV_BAD_FILE, "has %d inputs and %d outputs, and its function %d and %d",
+                                  call->input_count, call->output_count, c.formal.input_count, c.formal.output_count);
   GCONV_THEN(status, gconv_message_each(body, take_body, &c));
   gconv_onnx_node_free(&c.formal);
   return status;

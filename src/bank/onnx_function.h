@@ -12,10 +12,15 @@ enum { GCONV_ONNX_MOST_CALLED = 1 << 16, GCONV_ONNX_MOST_DEPTH = 32 };
 gconv_status gconv_onnx_function_find(gconv_message_reader message, gconv_onnx_function *function);
 void gconv_onnx_function_free(gconv_onnx_function *function);
 
-/* Returns the function that a node calls, or NULL. */
-const gconv_onnx_function *gconv_onnx_function_of(const gconv_onnx_model *model, const gconv_onnx_node *node);
+/* Reads a version of a set of operators: sets *opset if the set is the standard's. */
+gconv_status gconv_onnx_take_opset(gconv_message_reader message, uint64_t *opset);
+
+/* Returns the function of this name, domain and overload, each of which may be NULL; NULL if the model has none. */
+const gconv_onnx_function *gconv_onnx_function_called(const gconv_onnx_model *model, const char *name, const char *domain,
+                                                      const char *overload);
 
 /* Gives take() each node of a function as if it stood in place of the call: inputs, outputs and attributes are those of the
- * call, and all other names begin with that of its first output. */
+ * call, and all other names begin with those of its first output and of the function. Fails if the call has more inputs or
+ * outputs. */
 gconv_status gconv_onnx_function_follow(const gconv_onnx_function *function, const gconv_onnx_node *call,
                                         gconv_onnx_taker *take, void *context);

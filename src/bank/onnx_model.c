@@ -12,7 +12,6 @@
 enum { MODEL_IR = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_METADATA = 14, MODEL_FUNCTION = 25 };
 enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, SPARSE = 15 }; /* GraphProto */
 enum { MOST_ENTRY_BYTES = 65536 };
-enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 
 static gconv_status no_memory(const gconv_onnx_model *m) {
   return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of its nodes", m->file->path);
@@ -163,7 +162,7 @@ typedef struct reading {
 /* Gives on a node, or the nodes of the function that it calls. */
 static gconv_status give_node(void *context, const gconv_onnx_node *n) {
   reading *r = context;
-  const gconv_onnx_function *f = gconv_onnx_function_of(r->of, n);
+  const gconv_onnx_function *f = gconv_onnx_function_called(r->of, n->type, n->domain, n->overload);
   if (!f) {
     r->called += r->depth > 0;
     if (r->model && n->type && strcmp(n->type, "Constant") == 0 && gconv_onnx_is_standard(n))
@@ -219,35 +218,6 @@ static gconv_status take_graph_field(void *context, const gconv_message_reader *
   }
 }
 
-/* The version of a set of operators. */
-typedef struct version {
-  char *domain; /* owned */
-  uint64_t number;
-} version;
-
-static gconv_status take_version_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
-  version *v = context;
-  if (part->number == OPSET_DOMAIN)
-    return gconv_message_text(inside, part, &v->domain);
-  if (part->number == OPSET_VERSION && part->wire == GCONV_WIRE_VARINT)
-    v->number = part->value;
-  return GCONV_OK;
-}
-
-static bool is_standard(const char *domain) {
-  return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
-}
-
-/* Takes the version of a set of operators, if its domain is the standard's. */
-static gconv_status take_version(gconv_onnx_model *m, gconv_message_reader message) {
-  version v = {0};
-  gconv_status status = gconv_message_each(message, take_version_field, &v);
-  if (is_standard(v.domain))
-    m->opset = v.number;
-  free(v.domain);
-  return status;
-}
-
 /* Takes the functions of a model. They stand behind the nodes that call them, so this comes first. */
 static gconv_status take_function(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_model *m = context;
@@ -259,7 +229,10 @@ static gconv_status take_function(void *context, const gconv_message_reader *ins
   m->functions = functions;
   gconv_onnx_function *f = &functions[m->function_count++];
   GCONV_TRY(gconv_onnx_function_find(gconv_message_inside(inside, part), f));
-  if (is_standard(f->domain))
+  if (gconv_onnx_function_called(m, f->name, f->domain, f->overload) != f)
+    return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: two functions are called '%.80s'", m->file->path,
+                      f->name ? f->name : "");
+  if (gconv_onnx_is_standard_domain(f->domain))
     m->obstacle = "has functions that replace operators of ONNX, which are not read";
   return GCONV_OK;
 }
@@ -298,7 +271,7 @@ static gconv_status take_model_field(void *context, const gconv_message_reader *
     return GCONV_OK;
   gconv_message_reader message = gconv_message_inside(inside, part);
   if (m && part->number == MODEL_OPSET)
-    return take_version(m, message);
+    return gconv_onnx_take_opset(message, &m->opset);
   if (m && part->number == MODEL_METADATA)
     return take_entry(m, message);
   if (part->number != MODEL_GRAPH)

@@ -167,8 +167,12 @@ gconv_status gconv_onnx_fail_node(const gconv_onnx_node *n, gconv_status status,
   return status;
 }
 
+bool gconv_onnx_is_standard_domain(const char *domain) {
+  return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
 bool gconv_onnx_is_standard(const gconv_onnx_node *n) {
-  return (!n->domain || !*n->domain || strcmp(n->domain, "ai.onnx") == 0) && (!n->overload || !*n->overload);
+  return gconv_onnx_is_standard_domain(n->domain) && (!n->overload || !*n->overload);
 }
 
 bool gconv_onnx_has_input(const gconv_onnx_node *n, int input) {

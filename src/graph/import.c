@@ -69,9 +69,13 @@ static gconv_status describe_chain(const gconv_onnx_model *m, const gconv_onnx_v
 /* Reads a model that is a chain of layers. */
 static gconv_status import_chain(gconv_bank_file *file, gconv_network *network) {
   const gconv_onnx_model *m = gconv_onnx_model_of(file);
-  GCONV_TRY(gconv_network_of_onnx(file, network));
+  bool rows = false;
+  GCONV_TRY(gconv_network_of_onnx(file, network, &rows));
   GCONV_TRY(describe_chain(m, m->inputs, m->input_count, &network->inputs, &network->input_count));
-  return describe_chain(m, m->outputs, m->output_count, &network->outputs, &network->output_count);
+  GCONV_TRY(describe_chain(m, m->outputs, m->output_count, &network->outputs, &network->output_count));
+  if (rows && network->outputs[0].axes < 0)
+    network->outputs[0].axes = 2; /* of any sizes: the file says none */
+  return GCONV_OK;
 }
 
 static gconv_status read_graph(gconv_bank_file *file, gconv_network *network) {

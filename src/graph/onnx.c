@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the graph of an ONNX model: values, constants with their numbers, and nodes, each after the nodes whose results it
  * takes. */
+#include "bank/onnx_rules.h"
 #include "base/memory.h"
 #include "base/printable.h"
 #include "graph/graph.h"
@@ -106,6 +107,13 @@ static gconv_status make_constant(gconv_graph_value *value, gconv_tensor_type ty
   return GCONV_OK;
 }
 
+static rules constant_rules = {TENSOR("value"),
+                               FLOAT("value_float", 1, NEWEST),
+                               FLOATS("value_floats", 1, NEWEST),
+                               INT("value_int", 1, NEWEST),
+                               INTS("value_ints", 1, NEWEST),
+                               END};
+
 /* Takes the value of a Constant, which is in one of its attributes. */
 static gconv_status take_constant(reading *r, const gconv_onnx_node *n) {
   const gconv_onnx_attribute *a = n->attribute_count == 1 ? &n->attributes[0] : NULL;
@@ -117,6 +125,8 @@ static gconv_status take_constant(reading *r, const gconv_onnx_node *n) {
   gconv_graph_value *value = &r->graph->values[number];
   if (value->constant || value->input || value->maker >= 0)
     return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "makes '%.80s', which the model has already", output);
+  if (a)
+    GCONV_TRY(gconv_onnx_check_attributes(n, constant_rules, r->graph->opset));
   if (strcmp(name, "value") == 0 && a->tensor.name)
     return read_tensor(r, &a->tensor, value);
   if (strcmp(name, "value_float") == 0)

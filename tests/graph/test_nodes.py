@@ -3,7 +3,7 @@
 import unittest
 
 import numpy as np
-from graph_helper import graph, node, run
+from graph_helper import attribute, field, graph, node, run
 
 RANDOM = np.random.default_rng(43)
 X = RANDOM.normal(size=(2, 4, 5, 7)).astype(np.float32)
@@ -256,6 +256,58 @@ class Nodes(unittest.TestCase):
                 self.assertIsInstance(said, str)
                 self.assertIn(words, said)
                 self.assertIn("node 'y'", said)
+
+
+def function(name, inputs, outputs, nodes, opset=21, defaults=b""):
+    """A function of the domain "own" in a model."""
+    parts = [field(1, name)] + [field(4, i) for i in inputs] + [field(5, o) for o in outputs] + [field(7, n) for n in nodes]
+    return field(25, b"".join(parts) + field(9, field(1, "") + field(2, opset)) + field(10, "own") + defaults)
+
+
+def node_with_reference(op, inputs, output, name, reference, kind):
+    """A node of a function whose attribute is that of the call."""
+    return node(op, inputs, output) + field(5, field(1, name) + field(20, kind) + field(21, reference))
+
+
+class Functions(unittest.TestCase):
+    """Operators that the model itself defines."""
+    SLOPE = node_with_reference("LeakyRelu", ["a"], "b", "alpha", "slope", 1)
+    TIMES = [node_with_reference("Constant", [], "c", "value_float", "factor", 1), node("Mul", ["a", "c"], "b")]
+
+    def made(self, functions, op, inputs=("x",), more=(), **attributes):
+        model = graph([node(op, inputs, "y", domain="own", further=more, **attributes)], {"x": X}, constants={"k": np.float32(2)})
+        return run(model + b"".join(functions), [X])
+
+    def test_attributes(self):
+        """A reference has the value of the call, else the function's default, else the operator's."""
+        plain = function("Slope", ["a"], ["b"], [self.SLOPE])
+        default = function("Slope", ["a"], ["b"], [self.SLOPE], defaults=field(11, attribute("slope", 0.5)))
+        for functions, attributes, slope in (([plain], {"slope": 0.25}, 0.25), ([plain], {}, 0.01), ([default], {}, 0.5),
+                                             ([default], {"slope": 0.25}, 0.25)):
+            np.testing.assert_array_equal(self.made(functions, "Slope", **attributes)[0], np.where(X < 0, np.float32(slope) * X, X))
+
+    def test_names(self):
+        """Names within a function do not meet those of the model or of another call."""
+        inner = function("Less", ["x", "y"], ["z"], [node("Sub", ["x", "y"], "t"), node("Mul", ["t", "x"], "z")])
+        outer = function("Twice", ["y"], ["x"], [node("Less", ["y", "k"], "t", domain="own"), node("Less", ["t", "y"], "x", domain="own"),
+                                                 node("Constant", [], "k", value=np.array(3, np.float32))])
+        once = (X - 3) * X
+        np.testing.assert_array_equal(self.made([inner, outer], "Twice")[0], (once - X) * once)
+
+    def test_refused(self):
+        slope, times = function("Slope", ["a"], ["b"], [self.SLOPE]), function("Times", ["a"], ["b"], self.TIMES)
+        np.testing.assert_array_equal(self.made([times], "Times", factor=3.0)[0], 3 * X)
+        for words, functions, op, others in (
+                ("'value_float' whose value is of another type", [times], "Times", {"factor": 3}),
+                ("has no tensor, number or short list", [times], "Times", {}),
+                ("has 2 inputs and 1 outputs, and its function 1 and 1", [slope], "Slope", {"inputs": ["x", "k"]}),
+                ("has 1 inputs and 2 outputs, and its function 1 and 1", [slope], "Slope", {"more": ["w"]}),
+                ("two functions are called 'Slope'", [slope, slope], "Slope", {}),
+                ("a function of opset 13 in a model of opset 21", [function("Old", ["a"], ["b"], [node("Relu", ["a"], "b")], 13)], "Old", {})):
+            with self.subTest(words=words):
+                said = self.made(functions, op, **others)
+                self.assertIsInstance(said, str)
+                self.assertIn(words, said)
 
 
 if __name__ == "__main__":

@@ -147,6 +147,13 @@ class Models(unittest.TestCase):
         made = gconv.Network("conv 4 3x3", 3, outputs=4)
         self.assertEqual((made.inputs[0].shape, made.outputs[0].shape), ((None, 3, None, None), (None, 4, None, None)))
 
+    def test_chain_of_rows_whose_shape_the_file_does_not_say(self):
+        for last in (node("Flatten", ["m"], "y"), node("Squeeze", ["m"], "y", axes=[2, 3])):
+            net = self.network(model([node("GlobalAveragePool", ["x"], "m"), last], {"x": ("float32", ANY)}, {"y": ("float32", None)}, opset=12))
+            self.assertEqual(net.layers, ({"kind": "mean"},))
+            self.same(net(X), X.mean((2, 3)))
+            self.same(net(X[0]), X[0].mean((1, 2)))
+
     def test_no_input(self):
         net = self.network(model([node("Neg", ["one"], "y")], {}, {"y": ("float32", (3, 3, 1, 1))}, {"one": W}))
         self.assertEqual(net.inputs, ())
