@@ -462,13 +462,18 @@ static gconv_status make_presenter_of(const gconv_network_options *options, cons
   return status;
 }
 
+/* Returns whether the network gets blue first, or grey three times, which are blue first to it. */
+static bool takes_blue_first(const gconv_network_plan *network, const gconv_network_options *options) {
+  return options->order == GCONV_ORDER_BGR && network->input.step != 1;
+}
+
 static gconv_status make_further(gconv_network_plan *network, const gconv_network_options *options) {
   const size_t count = network->steps[0].further_count;
   GCONV_NEW(network->further, count + 1, "no memory for a network");
   for (size_t i = 0; i < count; i++) {
     const gconv_image maps = gconv_network_further_maps(network, i);
     GCONV_TRY(make_presenter_of(options, &maps, network, &network->further[i]));
-    network->further[i].reversed = options->order == GCONV_ORDER_BGR && network->further[i].kind == GCONV_PRESENT_IMAGE;
+    network->further[i].reversed = takes_blue_first(network, options) && network->further[i].kind == GCONV_PRESENT_IMAGE;
     network->base.outputs[network->base.output_count++] = gconv_presenter_header(&network->further[i], maps.frames);
   }
   return GCONV_OK;
@@ -510,7 +515,7 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
     GCONV_TRY(gconv_resizing_make(in->height, maps.height, &network->rows));
     GCONV_TRY(gconv_resizing_make(in->width, maps.width, &network->columns));
   }
-  network->presenter.reversed = options->order == GCONV_ORDER_BGR && network->presenter.kind == GCONV_PRESENT_IMAGE;
+  network->presenter.reversed = takes_blue_first(network, options) && network->presenter.kind == GCONV_PRESENT_IMAGE;
   size_t count = gconv_presenter_outputs(&network->presenter);
   GCONV_NEW(network->base.outputs, count + first->further_count, "no memory for a network");
   for (size_t i = 0; i < count; i++)

@@ -172,9 +172,10 @@ gconv_image gconv_presenter_header(const gconv_presenter *p, int32_t frames) {
 /* Returns the planes of a tile, in maps of all rows or of some. */
 static gconv_planes planes_of(const gconv_presenter *p, const gconv_image *maps, int32_t frame, int32_t tile) {
   gconv_planes from = {.count = p->planes, .height = maps->height, .width = maps->width};
+  const int32_t colours = p->planes - (p->alpha && p->planes == p->channels); /* alpha stays the last */
   for (int32_t c = 0; c < from.count; c++) {
     size_t plane = (size_t)frame * (size_t)maps->channels + (size_t)(c * p->plane_step + tile);
-    from.plane[p->reversed ? from.count - 1 - c : c] =
+    from.plane[p->reversed && c < colours ? colours - 1 - c : c] =
         (const float *)maps->data + plane * (maps->plane_bytes / sizeof(float));
   }
   return from;

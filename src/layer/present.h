@@ -18,9 +18,9 @@ typedef struct gconv_presenter {
   gconv_presentation kind;
   gconv_tone tone;
   int32_t height, width;  /* height and width of a tile */
-  int32_t planes;         /* that make a tile: 1 or 3 */
+  int32_t planes;         /* planes that make a tile: 1 to 4 */
   int32_t plane_step;     /* channels of the maps from one plane of a tile to the next */
-  bool reversed;          /* the last plane of a tile is its first channel */
+  bool reversed;          /* the last colour of a tile is its first channel */
   int32_t tiles, columns; /* tiles: in all; columns: tiles side by side */
   int32_t channels;       /* channels of a pixel of an output */
   bool alpha;             /* the last channel is the input's alpha, which the caller puts there */

@@ -113,6 +113,9 @@ class Pictures(CommandTest):
         # by the network, as grey
         made = self.apply("disc.png", "-f", "near.onnx", "--alpha", "filter")
         np.testing.assert_array_equal(made[::2, 1::2, 3], pixels[..., 3])
+        for network in ("near", "cubic1"):
+            plain, blue_first = (self.apply("disc.png", "-f", f"{network}.onnx", "--alpha", "filter", "--order", order) for order in ("rgb", "bgr"))
+            np.testing.assert_array_equal(plain, blue_first)
         made = self.apply("disc.png", "-f", "near.onnx", "--alpha", "drop")
         np.testing.assert_array_equal(made[::2, 1::2], pixels[..., :3])
         made = self.apply("disc.png", "-f", "cubic1.onnx", "--alpha", "filter")  # each channel by itself
