@@ -31,7 +31,7 @@ static gconv_status import(uint8_t *bytes, size_t size, gconv_network *network) 
   demand(made.layers && made.banks);
   gconv_status status = gconv_bank_file_open_bytes("input", bytes, size, FUZZ_SUBJECT, &file);
   if (status == GCONV_OK)
-    status = strcmp(FUZZ_SUBJECT, "onnx") == 0 ? gconv_network_of_onnx(file, &made)
+    status = strcmp(FUZZ_SUBJECT, "onnx") == 0 ? gconv_network_of_onnx(file, &made, &(bool){false})
                                                : gconv_network_of_state(file, "relu /2, mean, leaky:0.1 padding:1", &made);
   gconv_bank_file_close(file);
   for (size_t i = 0; i < made.count && status == GCONV_OK; i++)
