@@ -120,7 +120,7 @@ FUNCTIONS(f64, double)
 
 UNARY(relu, x < 0 ? 0 : x)
 UNARY(leaky, x < 0 ? x * (number)s->alpha : x)
-UNARY(thresholded, x > (number)s->alpha ? x : 0 * x)
+UNARY(thresholded, x <= (number)s->alpha ? 0 : x)
 UNARY(sigmoid, LOGISTIC(x))
 UNARY(hyperbolic, TANH_OF(x))
 UNARY(clip, CLAMP(x, (number)s->low, (number)s->high))

@@ -359,6 +359,8 @@ static bool affine(const gconv_node_work *work, const gconv_node_kind *kind, int
   for (int64_t c = 0; c < work->out[0]->shape[1]; c++) {
     others[c] = others == shift ? 0 : kind->code == SUB && reversed ? -1 : 1;
     numbers[c] = kind->code == DIV ? 1 / numbers[c] : kind->code == SUB && !reversed ? -numbers[c] : numbers[c];
+    if (!isfinite(numbers[c])) /* as a weight, it would make NaN of samples that are 0 */
+      return false;
   }
   return true;
 }

@@ -11,7 +11,7 @@ enum { QUANTIZE, DEQUANTIZE };
 enum { X, SCALE, ZERO };
 
 typedef struct settings {
-  int64_t axis, block, type;
+  int64_t axis, block, type, precision; /* types as ONNX numbers them; 0: none is named */
 } settings;
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
@@ -21,6 +21,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   s->axis = gconv_onnx_integer_of(node, "axis", 1);
   s->block = gconv_onnx_integer_of(node, "block_size", 0);
   s->type = gconv_onnx_integer_of(node, "output_dtype", 0);
+  s->precision = gconv_onnx_integer_of(node, "precision", 0);
   return s->block >= 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "has blocks of %" PRId64 " elements", s->block);
 }
 
@@ -55,13 +56,25 @@ static bool is_quantized(gconv_tensor_type type) {
   return type == GCONV_TENSOR_U8 || type == GCONV_TENSOR_I8 || type == GCONV_TENSOR_U16 || type == GCONV_TENSOR_I16;
 }
 
+/* Fails if an attribute names another type than this one, which the inputs say. */
+static gconv_status check_attribute(int64_t number, const char *name, gconv_tensor_type type) {
+  gconv_tensor_type named;
+  return number == 0 || (gconv_tensor_type_of_onnx(number, &named) && named == type)
+             ? GCONV_OK
+             : gconv_fail(GCONV_UNSUPPORTED, "has the %s %s: here it is that of its inputs, %s", name,
+                          *gconv_onnx_type_name(number) ? gconv_onnx_type_name(number) : "unknown",
+                          gconv_tensor_type_name(type));
+}
+
 static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   const gconv_tensor *x = work->in[X], *zero = work->in_count > ZERO ? work->in[ZERO] : NULL;
   gconv_tensor_type type = kind->code == DEQUANTIZE ? work->in[SCALE]->type : zero ? zero->type : GCONV_TENSOR_U8;
   layout l;
-  if (s->type != 0 && !zero && kind->code == QUANTIZE && !gconv_tensor_type_of_onnx(s->type, &type))
+  if (kind->code == QUANTIZE && s->type != 0 && !zero && !gconv_tensor_type_of_onnx(s->type, &type))
     return gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which are not computed here", gconv_onnx_type_name(s->type));
+  GCONV_TRY(check_attribute(s->type, "output_dtype", type));
+  GCONV_TRY(check_attribute(s->precision, "precision", work->in[SCALE]->type));
   const gconv_tensor_type whole = kind->code == DEQUANTIZE ? x->type : type;
   if (!is_quantized(whole) && !(kind->code == DEQUANTIZE && whole == GCONV_TENSOR_I32))
     return gconv_fail(GCONV_UNSUPPORTED, "has quantised numbers of %s: int8, uint8, int16 and uint16 are computed here",

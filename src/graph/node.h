@@ -56,7 +56,7 @@ typedef struct gconv_node_work {
 /* Whether run() may get an output in the memory of an input of the same shape and type. */
 typedef enum gconv_node_memory {
   GCONV_MEMORY_OWN,      /* never */
-  GCONV_MEMORY_IN_PLACE, /* output 0 may be any one of the inputs */
+  GCONV_MEMORY_IN_PLACE, /* output 0 may be any one of the inputs that all nodes of the kind have */
   GCONV_MEMORY_JOINED,   /* an input may already lie at its place in output 0: run() leaves it alone */
   GCONV_MEMORY_VIEW /* output 0 has the elements of input 0 in the same order: it is the same memory, and nothing runs */
 } gconv_node_memory;

@@ -45,7 +45,7 @@ static int32_t add_block(gconv_graph_plan *p, int32_t value, size_t bytes, int32
 static int32_t find_overwritten(const gconv_graph_plan *p, const placing *l, int32_t step) {
   const gconv_graph_step *s = &p->steps[step];
   const gconv_tensor *out = s->work.out[0];
-  for (int32_t i = 0; i < s->work.in_count && s->node->kind->memory == GCONV_MEMORY_IN_PLACE; i++) {
+  for (int32_t i = 0; i < s->node->kind->least_in && s->node->kind->memory == GCONV_MEMORY_IN_PLACE; i++) {
     const gconv_tensor *in = s->work.in[i];
     const int32_t block = in ? p->block_of[s->in[i]] : -1;
     bool good = block >= 0 && !l->inside[s->in[i]] && p->blocks[block].last == step && in->type == out->type &&

@@ -58,6 +58,15 @@ class Fuse(unittest.TestCase):
                     names = ", ".join(f"{op} '{'y' if i == len(chain) - 1 else f't{i}'}'" for i, (op, _) in enumerate(chain))
                     self.assertEqual(f"with {names}" in told, fused, told)
 
+    def test_divisors_of_0(self):
+        """A divisor whose reciprocal is infinite is no scale of weights, which would make NaN of samples that are 0."""
+        x, weights = np.float32([1, -2, 0]).reshape(1, 3, 1, 1), np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1)
+        for divisor in np.float32([0, -0.0, 1e-39]):
+            nodes = [node("Conv", ["x", "w"], "v"), node("Div", ["v", "d"], "y")]
+            made = run(graph(nodes, {"x": x}, constants={"w": weights, "d": divisor}), [x])
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(made[0], x / divisor)
+
     def test_tiles(self):
         """What is added sees more of the image than the convolution does: tiles have the halo of both."""
         lot = np.random.default_rng(2)

@@ -131,6 +131,7 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("Trilu", [X, np.int64(2)], {}, np.triu(X, 2)),
     ("EyeLike", [X[0, 0]], {"k": 1}, np.eye(5, 7, 1)),
     ("OneHot", [I64(1, -1, 7), np.int64(4), np.float32([2, 5])], {"axis": 0}, np.where([[0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 1, 0]], 5, 2)),
+    ("ThresholdedRelu", [np.float32([-np.inf, np.nan, -1, 1.5, 1.6, np.inf])], {"alpha": 1.5}, [0, np.nan, 0, 0, 1.6, np.inf]),
     ("QuantizeLinear", [X * 9, np.float32(0.5), np.int8(3)], {}, np.clip(np.rint(X * 9 / np.float32(0.5)) + 3, -128, 127)),
     ("QuantizeLinear", [X, np.float32([0.01, 0.02, 0.03, 0.5]), np.uint8([0, 128, 255, 3])], {"axis": 1},
      np.clip(np.rint(X / np.float32([0.01, 0.02, 0.03, 0.5]).reshape(4, 1, 1)) + np.array([0, 128, 255, 3]).reshape(4, 1, 1), 0, 255)),
@@ -203,6 +204,9 @@ REFUSED = [  # operator, inputs, attributes, what the program says
     ("MatMul", [A, B[:, :5]], {}, "do not fit together"),
     ("Resize", [X, "", np.array([1, 1, 2], np.float32)], {}, "one for each axis"),
     ("Resize", [X, "", np.array([1, 1, 0, 2], np.float32)], {}, "a scale of 0"),
+    ("DequantizeLinear", [QX, np.float32(0.5)], {"output_dtype": 11}, "the output_dtype float64: here it is that of its inputs, float32", 23),
+    ("QuantizeLinear", [X, np.float32(0.5)], {"precision": 11}, "the precision float64", 23),
+    ("QuantizeLinear", [X, np.float32(0.5), np.uint8(3)], {"output_dtype": 3}, "the output_dtype int8"),
 ]
 
 
@@ -239,6 +243,13 @@ class Nodes(unittest.TestCase):
         wanted = np.concatenate([QX, np.clip((constants["q"].astype(int) + 7) * 4 + 9, 0, 255)], 3)
         np.testing.assert_array_equal(run(model, [QX])[0], wanted)
 
+    def test_bounds_are_not_overwritten(self):
+        """Clip takes its upper bound after it has written its result; all are scalars, and x is needed again."""
+        nodes = [node("Abs", ["x"], "v"), node("Abs", ["high"], "h"), node("Clip", ["v", "low", "h"], "y")]
+        inputs = {"x": np.float64(30), "high": np.float64(8)}
+        made = run(graph(nodes, inputs, ("y", "v"), constants={"low": np.float64(5)}), inputs.values(), outputs=2)
+        self.assertEqual([float(number) for number in made], [8, 30])
+
     def test_split(self):
         model = graph([node("Split", ["x", "s"], "a", further=["b"], axis=2)], {"x": X}, ("a", "b"), constants={"s": I64(2, 3)})
         first, second = run(model, [X], outputs=2)
@@ -250,9 +261,9 @@ class Nodes(unittest.TestCase):
         np.testing.assert_array_equal(run(model, [X])[0], X[:, 1:2])
 
     def test_refused(self):
-        for op, inputs, attributes, words in REFUSED:
+        for op, inputs, attributes, words, *opset in REFUSED:
             with self.subTest(op=op, words=words):
-                said = self.made(op, inputs, attributes)
+                said = self.made(op, inputs, attributes, *opset)
                 self.assertIsInstance(said, str)
                 self.assertIn(words, said)
                 self.assertIn("node 'y'", said)

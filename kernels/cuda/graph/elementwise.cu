@@ -42,7 +42,7 @@ static __device__ __forceinline__ void apply(const gconv_gpu_operation &s, const
   switch (s.code) {
     EACH(RELU, x < 0 ? 0 : x)
     EACH(LEAKY, x < 0 ? x * s.alpha : x)
-    EACH(THRESHOLDED, x > s.alpha ? x : 0 * x)
+    EACH(THRESHOLDED, x <= s.alpha ? 0 : x)
     EACH(SIGMOID, gconv_sigmoid(x))
     EACH(TANH, gconv_tanh(x))
     EACH(CLIP, clamp(x, s.low, s.high))
