@@ -37,27 +37,34 @@ typedef struct gconv_resize_axis {
   double cubic;
 } gconv_resize_axis;
 
+/* Returns an output's place by the scale. The scale was rounded to float32, so that 6 / 1.2 lies beside 5: the nearest input
+ * is found, as in other programs, by quotients of float32, where it is 5. */
+GCONV_BOTH double gconv_resize_unscaled(const gconv_resize_axis *a, double x) {
+  const double place = x / a->scale;
+  return a->mode == GCONV_RESIZE_NEAREST ? (double)(float)place : place;
+}
+
 /* Returns the place among the inputs that output `o` lies on. */
 GCONV_BOTH double gconv_resize_coordinate(const gconv_resize_axis *a, int64_t o) {
   const double x = (double)o, in = (double)a->in, out = (double)a->out;
   switch (a->coordinates) {
   case GCONV_RESIZE_HALF_PIXEL:
-    return (x + 0.5) / a->scale - 0.5;
+    return gconv_resize_unscaled(a, x + 0.5) - 0.5;
   case GCONV_RESIZE_PYTORCH:
-    return out > 1 ? (x + 0.5) / a->scale - 0.5 : 0;
+    return out > 1 ? gconv_resize_unscaled(a, x + 0.5) - 0.5 : 0;
   case GCONV_RESIZE_CORNERS:
     return out > 1 ? x * (in - 1) / (out - 1) : 0;
   case GCONV_RESIZE_ASYMMETRIC:
-    return x / a->scale;
+    return gconv_resize_unscaled(a, x);
   case GCONV_RESIZE_CROP:
     return out > 1 ? a->begin * (in - 1) + x * (a->end - a->begin) * (in - 1) / (out - 1)
                    : 0.5 * (a->begin + a->end) * (in - 1);
   case GCONV_RESIZE_SYMMETRIC: {
     const double adjustment = out / (a->scale * in);
-    return in / 2 * (1 - adjustment) + (x + 0.5) / a->scale - 0.5;
+    return in / 2 * (1 - adjustment) + gconv_resize_unscaled(a, x + 0.5) - 0.5;
   }
   case GCONV_RESIZE_NEAREST_OF_TF:
-    return (x + 0.5) / a->scale;
+    return gconv_resize_unscaled(a, x + 0.5);
   }
   return 0;
 }

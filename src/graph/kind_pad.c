@@ -74,6 +74,10 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
                         "pads %" PRId64 " elements of %" PRId64 ": for mode reflect the pads must be smaller "
                         "than the input",
                         most, size);
+    if (s->mode == WRAP && most > 0 && (before[i] < 0 || after[i] < 0))
+      return gconv_fail(GCONV_UNSUPPORTED,
+                        "cuts elements off one end of an axis, and wraps around it at the other: whether the "
+                        "elements that are cut off come back, the standard does not say");
     out.shape[i] += before[i] + after[i];
     if (out.shape[i] < 0)
       return gconv_fail(GCONV_BAD_FILE, "cuts off more elements than there are");

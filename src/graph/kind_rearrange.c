@@ -211,7 +211,7 @@ static gconv_status cut_axis(int64_t size, int64_t start, int64_t end, int64_t s
   const int64_t span = step > 0 ? end - start : start - end, pace = step > 0 ? step : -step;
   c->start[axis] = start;
   c->step[axis] = step;
-  c->count[axis] = span > 0 ? (span - 1) / pace + 1 : 0;
+  c->count[axis] = span > 0 && size > 0 ? (span - 1) / pace + 1 : 0;
   return GCONV_OK;
 }
 

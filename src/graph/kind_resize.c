@@ -67,6 +67,11 @@ static const gconv_tensor *given(const gconv_node_work *work, int32_t input) {
   return t && gconv_tensor_elements(t) > 0 ? t : NULL;
 }
 
+/* Returns the whole elements of a size, which counts as a float32 does, as its scale is one: 10 * 1.3 is 13, not below. */
+static int64_t size_of(double size) {
+  return (int64_t)floor(size < 0x1p24 ? (double)(float)size : size);
+}
+
 /* Sets the scales of the changes that are listed in axes[]. */
 static gconv_status take_scales(const gconv_node_work *work, const gconv_tensor *scales, const int32_t *axes, int32_t count,
                                 change *changes) {
@@ -75,15 +80,15 @@ static gconv_status take_scales(const gconv_node_work *work, const gconv_tensor 
     c->scale = gconv_tensor_number(scales, i);
     if (!(c->scale > 0) || !(c->scale * (double)c->in < 0x1p40))
       return gconv_fail(GCONV_BAD_FILE, "has a scale of %g", c->scale);
-    c->out = (int64_t)floor((double)c->in * c->scale);
+    c->out = size_of((double)c->in * c->scale);
   }
   const settings *s = work->settings;
   for (int32_t i = 0; s->coordinates == GCONV_RESIZE_CROP && i < count; i++) {
     change *c = &changes[axes[i]];
-    const double size = floor((double)c->in * (c->end - c->begin) * c->scale);
+    const double size = (double)c->in * (c->end - c->begin) * c->scale;
     if (!(size >= 0 && size < 0x1p40))
       return gconv_fail(GCONV_BAD_FILE, "has a region from %g to %g", c->begin, c->end);
-    c->out = (int64_t)size;
+    c->out = size_of(size);
   }
   return GCONV_OK;
 }

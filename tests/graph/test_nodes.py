@@ -61,6 +61,7 @@ def scattered(x, w, strides, pads, size, bias=0, dilations=(1, 1), groups=1):
     return y[:, :, 16 : 16 + size[0], 16 : 16 + size[1]] + np.reshape(bias, (-1, 1, 1))
 
 
+TEN = np.arange(10, dtype=np.float32)[None]
 QX, QW = RANDOM.integers(0, 256, X.shape, np.uint8), RANDOM.integers(-128, 128, (3, 4, 3, 3), np.int8)
 
 
@@ -177,6 +178,12 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("Gemm", [B[0], A[0, 0]], {"transA": 1, "transB": 1}, B[0].T.astype(float) @ A[0, 0].T),
     ("Softmax", [X], {"axis": 1}, e / e.sum(1, keepdims=True)),
     ("LogSoftmax", [X], {"axis": 1}, np.log(e / e.sum(1, keepdims=True))),
+    ("Resize", [X[:1, :1], "", np.float32([1, 1, 1, 1.4])], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+     X[:1, :1, :, [o * 5 // 7 for o in range(9)]]),
+    ("Resize", [TEN, "", np.float32([1, 1.2])], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, TEN[:, [o * 5 // 6 for o in range(12)]]),
+    ("Resize", [TEN, "", np.float32([1, 1.3])], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, TEN[:, [o * 10 // 13 for o in range(13)]]),
+    ("Resize", [TEN, "", np.float32([1, 0.7])], {"mode": "linear", "coordinate_transformation_mode": "align_corners"}, np.linspace(0, 9, 7)[None]),
+    ("Slice", [X[:0], I64(-3), I64(-(2**31)), I64(0), I64(-100)], {}, X[:0]),
     ("Resize", [X, "", np.array([1, 1, 2, 3], np.float32)], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
      X.repeat(2, 2).repeat(3, 3)),
     ("Resize", [X, "", "", I64(2, 4, 8, 7)], {"mode": "linear"}, linear(X, 2, 8, half(8 / 5))),
@@ -200,6 +207,7 @@ REFUSED = [  # operator, inputs, attributes, what the program says
     ("MaxPool", [X], {"kernel_shape": [2, 2], "strides": [0, 1]}, "0 in its attribute 'strides'"),
     ("Pad", [X, I64(0, 0, 1, 0, 0, 0, 0, 0), np.int64(1)], {}, "takes float32 here as input 2"),
     ("Pad", [X, I64(0, 0, 1, 0, 0, 0, 0, 0)], {"mode": "mirror"}, "the mode 'mirror'"),
+    ("Pad", [X, I64(0, 0, 1, 0, 0, 0, -1, 0)], {"mode": "wrap"}, "whether the elements that are cut off come back"),
     ("ConvTranspose", [X, W], {"pads": [9, 9, 9, 9]}, "leaves no output"),
     ("MatMul", [A, B[:, :5]], {}, "do not fit together"),
     ("Resize", [X, "", np.array([1, 1, 2], np.float32)], {}, "one for each axis"),
