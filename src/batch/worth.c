@@ -51,7 +51,7 @@ typedef struct work {
   double like_ms;   /* ms that a GPU saves for an image like it, without decoding */
   size_t count;
   double spared_ms, decoding_ms;
-  char obstacle[160]; /* why no GPU can do the work; "" if one can */
+  char obstacle[192]; /* why no GPU can do the work; "" if one can */
 } work;
 
 /* Returns the milliseconds of a thread to execute the operation on such an image, and to compress the results. Returns 0 if

@@ -118,7 +118,8 @@ gconv_status gconv_graph_plan_read(const gconv_graph_plan *plan, size_t number, 
 /* Runs all steps, on the threads of the CPU or on the GPU. */
 gconv_status gconv_graph_plan_run(gconv_graph_plan *plan);
 
-/* Writes what keeps the plan from GPUs: "no GPU computes nodes of the kinds A, B"; an empty text: nothing. */
+/* Writes what keeps the plan from GPUs: "no GPU computes nodes of the kinds A, B"; an empty text: nothing. The plan has no
+ * memory yet: tensors with elements are constant. May change the last error. */
 void gconv_graph_gpu_obstacle(const gconv_graph_plan *plan, char *text, size_t size);
 
 /* Writes the steps with their shapes and the memory, one a line. */

@@ -262,8 +262,7 @@ static gconv_status check_divisor(const gconv_node_work *work, const gconv_node_
   if (gconv_tensor_type_is_real(work->in[0]->type) || (kind->code != DIV && kind->code != MOD))
     return GCONV_OK;
   if (!work->in[1]->data)
-    return gconv_fail(GCONV_UNSUPPORTED, "divides integers by what depends on the pixels of the image, which GPUs do not: "
-                                         "take -d cpu");
+    return gconv_fail(GCONV_UNSUPPORTED, "divides integers by what depends on the pixels of the image, which GPUs do not");
   return has_zero(work->in[1]) ? gconv_fail(GCONV_BAD_FILE, "divides integers by 0") : GCONV_OK;
 }
 

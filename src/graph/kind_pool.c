@@ -245,8 +245,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
 
 static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
   if (work->out_count > 1 && work->out[1])
-    return gconv_fail(GCONV_UNSUPPORTED, "has the places of its largest values as a second output, which GPUs do not find: "
-                                         "take -d cpu");
+    return gconv_fail(GCONV_UNSUPPORTED, "has the places of its largest values as a second output, which GPUs do not find");
   GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
   const settings *s = work->settings;
   gconv_gpu_pool job = {.planes = gconv_tensor_count(work->out[0], 0, 2),

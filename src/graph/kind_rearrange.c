@@ -329,8 +329,7 @@ static gconv_status cuda_gather(const gconv_node_work *work, const gconv_node_ki
   (void)kind;
   GCONV_TRY(gconv_tensor_axis(s->axis, in->axes, &axis));
   if (!indices->data)
-    return gconv_fail(GCONV_UNSUPPORTED, "has indices that depend on the pixels of the image, which GPUs do not take: "
-                                         "take -d cpu");
+    return gconv_fail(GCONV_UNSUPPORTED, "has indices that depend on the pixels of the image, which GPUs do not take");
   for (int64_t i = 0; i < gconv_tensor_elements(indices); i++)
     GCONV_TRY(check_index(indices, i, in->shape[axis], &(int64_t){0}));
   const gconv_gpu_gather job = {.in = in->there,

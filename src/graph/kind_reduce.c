@@ -271,6 +271,8 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
                                             [PLACE_OF_SMALLEST] = GCONV_REDUCE_PLACE_OF_SMALLEST};
   reduction r;
   GCONV_TRY(make(work, kind, &r));
+  if (r.in->type != GCONV_TENSOR_F32 && r.in->type != GCONV_TENSOR_I32 && r.in->type != GCONV_TENSOR_I64)
+    return gconv_fail(GCONV_UNSUPPORTED, "reduces numbers of %s, which GPUs do not", gconv_tensor_type_name(r.in->type));
   gconv_gpu_reduce job = {.how = how[r.member],
                           .kept = r.kept,
                           .reduced = r.reduced,

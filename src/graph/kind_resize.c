@@ -369,8 +369,7 @@ static gconv_status make_job(const gconv_node_work *work, gconv_gpu_resize *on_g
   GCONV_TRY(find_changes(work, changes));
   on_gpu->changed = order_axes(s, changes, on_gpu->axes, order);
   if (on_gpu->changed > GCONV_GPU_RESIZED)
-    return gconv_fail(GCONV_UNSUPPORTED, "resizes %d axes: %d are the most on a GPU: take -d cpu", on_gpu->changed,
-                      GCONV_GPU_RESIZED);
+    return gconv_fail(GCONV_UNSUPPORTED, "resizes %d axes: %d are the most on a GPU", on_gpu->changed, GCONV_GPU_RESIZED);
   for (int32_t i = 0; i < on_gpu->changed; i++) {
     on_gpu->axis[i] = order[i];
     on_gpu->how[i] = changes[order[i]];

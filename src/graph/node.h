@@ -102,7 +102,8 @@ typedef struct gconv_node_kind {
   gconv_status (*run)(const gconv_node_work *work, const struct gconv_node_kind *kind);
   /* Puts the computation of the outputs into work->stream: `there` of the tensors are in memory of the GPU. Constants have
    * elements on the host, too. It is recorded once, and replayed for each image: so all that it calls on the host must be
-   * the same each time. NULL: graphs with such nodes do not run on a GPU. */
+   * the same each time. It is also called while planning, with the stream GCONV_GPU_NOWHERE and without memory: then it
+   * fails with GCONV_UNSUPPORTED if no GPU can do it. NULL: graphs with such nodes do not run on a GPU. */
   gconv_status (*cuda)(const gconv_node_work *work, const struct gconv_node_kind *kind);
   /* Returns how many bytes of workspace run() needs. NULL: none. */
   size_t (*workspace)(const gconv_node_work *work);

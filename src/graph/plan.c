@@ -219,6 +219,14 @@ static bool has_open_weights(const gconv_graph_step *step) {
   return open;
 }
 
+/* Whether cuda() refuses the step. Then the last error is the end of a sentence about the node. */
+static bool is_refused(const gconv_graph_step *step) {
+  const gconv_node_kind *kind = step->node->kind;
+  gconv_node_work work = step->work;
+  work.stream = GCONV_GPU_NOWHERE;
+  return kind->cuda && !kind->prepare && kind->cuda(&work, kind) == GCONV_UNSUPPORTED;
+}
+
 void gconv_graph_gpu_obstacle(const gconv_graph_plan *p, char *text, size_t size) {
   size_t used = 0;
   *text = '\0';
@@ -238,6 +246,9 @@ void gconv_graph_gpu_obstacle(const gconv_graph_plan *p, char *text, size_t size
     else if (has_open_weights(&p->steps[i]))
       used = (size_t)snprintf(text, size, "no GPU computes %s with weights that depend on the pixels of the image",
                               p->steps[i].node->kind->name);
+    else if (is_refused(&p->steps[i]))
+      used = (size_t)snprintf(text, size, "on a GPU, node '%s' (%s) %s", p->steps[i].node->name,
+                              p->steps[i].node->kind->name, gconv_last_error());
 }
 
 static gconv_status check_device(const gconv_graph_plan *p) {

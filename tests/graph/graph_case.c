@@ -71,6 +71,7 @@ static gconv_status open_graph(const char *path, gconv_graph **graph) {
 
 static gconv_device *device;
 static const char *algorithm; /* of convolutions; NULL: any */
+static bool explains;         /* the option -e */
 static gconv_math math;
 
 static bool is_cpu(void) {
@@ -99,6 +100,11 @@ static gconv_status plan_graph(const gconv_graph *graph, const gconv_tensor *inp
       shapes[i].data = NULL;
   }
   GCONV_TRY(gconv_graph_plan_create(graph, shapes, &options, plan));
+  if (explains) {
+    char obstacle[500];
+    gconv_graph_gpu_obstacle(*plan, obstacle, sizeof obstacle);
+    printf("GPUs: %s\n", *obstacle ? obstacle : "all nodes");
+  }
   GCONV_TRY(gconv_graph_plan_allocate(*plan));
   if ((*plan)->arena)
     memset((*plan)->arena, 0xA5, (*plan)->arena_bytes);
@@ -201,7 +207,6 @@ typedef struct order {
   const char *device;
   size_t most;
   int rows;
-  bool explain;
 } order;
 
 static gconv_status write_output(const gconv_graph_plan *plan, size_t number, const char *path) {
@@ -246,7 +251,7 @@ static gconv_status run_model(const order *o) {
   for (size_t i = 0; i < o->input_count; i++)
     GCONV_THEN(status, read_tensor(o->inputs[i], &inputs[i]));
   GCONV_THEN(status, plan_graph(graph, inputs, o->input_count, &plan));
-  if (status == GCONV_OK && o->explain)
+  if (status == GCONV_OK && explains)
     gconv_graph_plan_explain(plan, stdout);
   for (int i = 0; status == GCONV_OK && i < o->runs; i++) {
     for (size_t k = 0; k < o->input_count && o->most == 0; k++)
@@ -255,7 +260,7 @@ static gconv_status run_model(const order *o) {
     GCONV_THEN(status, o->most > 0 ? run_tiles(o, plan, &inputs[0]) : gconv_graph_plan_run(plan));
     best = fmin(best, gconv_now_ms() - begin);
   }
-  if (status == GCONV_OK && o->runs > 1 && o->explain && !plan->gpu)
+  if (status == GCONV_OK && o->runs > 1 && explains && !plan->gpu)
     status = time_steps(plan);
   if (status == GCONV_OK && o->runs > 1)
     printf("%.3f ms\n", best);
@@ -273,7 +278,7 @@ static order parse(int count, char **words) {
   bool out = false;
   for (int i = 1; i < count; i++) {
     if (strcmp(words[i], "-e") == 0)
-      o.explain = true;
+      explains = true;
     else if (strcmp(words[i], "-o") == 0)
       out = true;
     else if (strcmp(words[i], "-n") == 0 && i + 1 < count)

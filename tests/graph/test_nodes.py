@@ -276,6 +276,20 @@ class Nodes(unittest.TestCase):
                 self.assertIn(words, said)
                 self.assertIn("node 'y'", said)
 
+    def test_told_why_no_gpu(self):
+        """What no GPU can do is known while planning."""
+        places = node("Cast", ["x"], "i", to=7)
+        for words, nodes, outputs, constants in (
+                ("all nodes", [node("MaxPool", ["x"], "y", kernel_shape=[2, 2])], ("y",), {}),
+                ("node 'y' (MaxPool) has the places", [node("MaxPool", ["x"], "y", further=["p"], kernel_shape=[2, 2])], ("y", "p"), {}),
+                ("node 'y' (Gather) has indices that depend", [places, node("Gather", ["t", "i"], "y")], ("y",), {"t": C}),
+                ("node 'y' (Div) divides integers", [places, node("Div", ["k", "i"], "y")], ("y",), {"k": I64(8)}),
+                ("node 'y' (ReduceMax) reduces numbers of uint8", [node("Cast", ["x"], "b", to=2), node("ReduceMax", ["b"], "y")], ("y",), {}),
+                ("the kinds Tan", [node("Tan", ["x"], "y")], ("y",), {})):
+            with self.subTest(words=words):
+                told = run(graph(nodes, {"x": np.abs(X) + 1}, outputs, constants), [np.abs(X) + 1], len(outputs), explain=True)
+                self.assertIn(words, next(line for line in told.splitlines() if line.startswith("GPUs: ")))
+
 
 def function(name, inputs, outputs, nodes, opset=21, defaults=b""):
     """A function of the domain "own" in a model."""

@@ -316,7 +316,7 @@ static gconv_status run_one(const gconv_gpu_elements *job, int64_t count, cudaSt
   return GCONV_OK;
 }
 
-gconv_status gconv_gpu_elements_run(const gconv_gpu_elements *job, void *stream) {
+gconv_status gconv_gpu_elements_launch(const gconv_gpu_elements *job, void *stream) {
   int64_t lines = 1;
   for (int32_t i = 0; i + 1 < job->axes; i++)
     lines *= job->size[i];
@@ -383,7 +383,7 @@ template <class T> static gconv_status cast_from(const gconv_gpu_cast *job, cuda
   return GCONV_OK;
 }
 
-gconv_status gconv_gpu_cast_run(const gconv_gpu_cast *job, void *stream) {
+gconv_status gconv_gpu_cast_launch(const gconv_gpu_cast *job, void *stream) {
   if (job->count == 0)
     return GCONV_OK;
   switch (job->in_type) {

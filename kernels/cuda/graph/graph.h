@@ -16,17 +16,22 @@ GCONV_C_BEGIN
 
 enum { GCONV_GPU_AXES = 8, GCONV_GPU_MOVE_AXES = 16, GCONV_GPU_ALIGNMENT = 256 };
 
-/* Declares gconv_gpu_NAME_run(), which puts a job into a stream. A build without CUDA has no GPU to call it for. */
+/* In place of a stream: jobs are made, and put nowhere. So a node can say before there is memory whether it runs on a GPU.
+ */
+#define GCONV_GPU_NOWHERE ((void *)UINTPTR_MAX)
+
+/* Declares gconv_gpu_NAME_run(), which puts a job into a stream by gconv_gpu_NAME_launch(). A build without CUDA has none.
+ */
 #ifdef GCONV_WITH_CUDA
-#define GCONV_GPU_JOB(name) gconv_status gconv_gpu_##name##_run(const gconv_gpu_##name *job, void *stream);
+#define GCONV_GPU_LAUNCH(name, job, stream) gconv_gpu_##name##_launch(job, stream)
 #else
-#define GCONV_GPU_JOB(name)                                                                                                 \
-  static inline gconv_status gconv_gpu_##name##_run(const gconv_gpu_##name *job, void *stream) {                            \
-    (void)job;                                                                                                              \
-    (void)stream;                                                                                                           \
-    return gconv_fail(GCONV_UNSUPPORTED, "this build has no CUDA");                                                         \
-  }
+#define GCONV_GPU_LAUNCH(name, job, stream) ((void)(job), gconv_fail(GCONV_UNSUPPORTED, "this build has no CUDA"))
 #endif
+#define GCONV_GPU_JOB(name)                                                                                                 \
+  gconv_status gconv_gpu_##name##_launch(const gconv_gpu_##name *job, void *stream);                                        \
+  static inline gconv_status gconv_gpu_##name##_run(const gconv_gpu_##name *job, void *stream) {                            \
+    return stream == GCONV_GPU_NOWHERE ? GCONV_OK : GCONV_GPU_LAUNCH(name, job, stream);                                    \
+  }
 
 /* The types of elements that kernels take, by their numbers in ONNX's TensorProto.DataType. */
 #define GCONV_EACH_GPU_TYPE(ROW)                                                                                            \

@@ -20,7 +20,7 @@ __global__ static void __launch_bounds__(THREADS) put(gconv_gpu_put job) {
   }
 }
 
-gconv_status gconv_gpu_put_run(const gconv_gpu_put *job, void *stream) {
+gconv_status gconv_gpu_put_launch(const gconv_gpu_put *job, void *stream) {
   const int64_t lines = job->channels * job->height, inside = job->from_rows - (job->top - job->first);
   const bool whole = job->left == 0 && job->width == job->all_width && job->height <= inside &&
                      (job->height == job->from_rows || job->channels == 1);
@@ -49,7 +49,7 @@ template <class T> __global__ static void __launch_bounds__(THREADS) take(gconv_
   }
 }
 
-gconv_status gconv_gpu_take_run(const gconv_gpu_take *job, void *stream) {
+gconv_status gconv_gpu_take_launch(const gconv_gpu_take *job, void *stream) {
   const int64_t lines = job->planes * job->height;
   const bool dense = job->from_width == job->width && job->to_width == job->width &&
                      job->from_plane == job->width * job->height && job->to_plane == job->from_plane;

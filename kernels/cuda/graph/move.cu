@@ -56,7 +56,7 @@ template <class T> static void launch_move(const gconv_gpu_move *job, int64_t co
     move_elements<T, uint64_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, count);
 }
 
-gconv_status gconv_gpu_move_run(const gconv_gpu_move *job, void *stream) {
+gconv_status gconv_gpu_move_launch(const gconv_gpu_move *job, void *stream) {
   gconv_gpu_move joined = join_axes(job);
   int64_t count = 1;
   for (int32_t i = 0; i < joined.axes; i++)
@@ -93,7 +93,7 @@ template <class T> __global__ static void gather(gconv_gpu_gather job, int64_t c
   }
 }
 
-gconv_status gconv_gpu_gather_run(const gconv_gpu_gather *job, void *stream) {
+gconv_status gconv_gpu_gather_launch(const gconv_gpu_gather *job, void *stream) {
   const int64_t count = job->outer * job->count * job->inner;
   if (count == 0)
     return GCONV_OK;
@@ -156,7 +156,7 @@ template <class T> static void launch_pad(const gconv_gpu_pad *job, int64_t coun
     pad<T, uint64_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, count);
 }
 
-gconv_status gconv_gpu_pad_run(const gconv_gpu_pad *job, void *stream) {
+gconv_status gconv_gpu_pad_launch(const gconv_gpu_pad *job, void *stream) {
   int64_t count = 1;
   for (int32_t i = 0; i < job->axes; i++)
     count *= job->out[i];

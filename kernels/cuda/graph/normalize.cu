@@ -67,7 +67,7 @@ __global__ static void __launch_bounds__(THREADS) scale_planes(gconv_gpu_normali
   }
 }
 
-gconv_status gconv_gpu_normalize_run(const gconv_gpu_normalize *job, void *stream) {
+gconv_status gconv_gpu_normalize_launch(const gconv_gpu_normalize *job, void *stream) {
   const int64_t planes = job->images * job->channels, groups = job->images * job->groups;
   if (planes == 0 || job->plane == 0)
     return GCONV_OK;
@@ -125,7 +125,7 @@ __global__ static void __launch_bounds__(THREADS) normalize_rows(gconv_gpu_rows 
   }
 }
 
-gconv_status gconv_gpu_rows_run(const gconv_gpu_rows *job, void *stream) {
+gconv_status gconv_gpu_rows_launch(const gconv_gpu_rows *job, void *stream) {
   if (job->rows == 0 || job->count == 0)
     return GCONV_OK;
   normalize_rows<<<blocks_of(job->rows), THREADS, 0, (cudaStream_t)stream>>>(*job);
@@ -213,7 +213,7 @@ template <bool WHOLE> __global__ static void __launch_bounds__(THREADS) along(gc
   }
 }
 
-gconv_status gconv_gpu_axis_run(const gconv_gpu_axis *job, void *stream) {
+gconv_status gconv_gpu_axis_launch(const gconv_gpu_axis *job, void *stream) {
   if (job->lines == 0 || job->count == 0)
     return GCONV_OK;
   if (job->inner == 1 || job->lines < 4096)
@@ -238,7 +238,7 @@ __global__ static void across(gconv_gpu_across job, int64_t count) {
   }
 }
 
-gconv_status gconv_gpu_across_run(const gconv_gpu_across *job, void *stream) {
+gconv_status gconv_gpu_across_launch(const gconv_gpu_across *job, void *stream) {
   const int64_t count = job->images * job->channels * job->plane;
   if (count == 0)
     return GCONV_OK;

@@ -51,7 +51,7 @@ template <bool AVERAGES> __global__ static void pool(gconv_gpu_pool job, int64_t
   }
 }
 
-gconv_status gconv_gpu_pool_run(const gconv_gpu_pool *job, void *stream) {
+gconv_status gconv_gpu_pool_launch(const gconv_gpu_pool *job, void *stream) {
   const int64_t count = job->planes * job->d[0].out * job->d[1].out * job->d[2].out;
   if (count == 0)
     return GCONV_OK;

@@ -97,7 +97,7 @@ __global__ static void __launch_bounds__(THREADS) tiles(gconv_gpu_product job, i
   }
 }
 
-gconv_status gconv_gpu_product_run(const gconv_gpu_product *job, void *stream) {
+gconv_status gconv_gpu_product_launch(const gconv_gpu_product *job, void *stream) {
   int64_t stack = 1;
   for (int32_t i = 0; i < job->axes; i++)
     stack *= job->size[i];

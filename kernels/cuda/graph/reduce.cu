@@ -155,7 +155,7 @@ template <class T, class A> static gconv_status launch(const gconv_gpu_reduce *j
   return GCONV_OK;
 }
 
-gconv_status gconv_gpu_reduce_run(const gconv_gpu_reduce *job, void *stream) {
+gconv_status gconv_gpu_reduce_launch(const gconv_gpu_reduce *job, void *stream) {
   if (job->outputs == 0)
     return GCONV_OK;
   switch (job->type) {

@@ -78,7 +78,7 @@ template <int CHANGED> static void launch(const gconv_gpu_resize *job, const tab
     resize<CHANGED, uint64_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, t, count);
 }
 
-gconv_status gconv_gpu_resize_run(const gconv_gpu_resize *job, void *stream) {
+gconv_status gconv_gpu_resize_launch(const gconv_gpu_resize *job, void *stream) {
   tables t = {};
   int64_t count = 1;
   char *memory = (char *)job->tables;
