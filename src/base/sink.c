@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes outputs: each to a file beside its target, which is renamed when it is complete. */
-#include "base/file.h"
+/* Writes outputs: each to a file beside its target, which is renamed when it is complete, or to bytes of a caller. */
+#include "base/bytes.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -28,11 +28,12 @@ struct gconv_sink {
   char *temporary; /* the file that is written; NULL: `path` itself is written */
   int slot;        /* its number in `unfinished`, or -1 */
   int file;
-  bool replaces; /* it replaces a file, whose mode it gets */
+  gconv_bytes_out *out; /* NULL, or what gets the bytes in place of a file */
+  bool replaces;        /* it replaces a file, whose mode it gets */
   mode_t mode;
-  size_t used;
-  uint64_t position;
-  uint8_t *buffer;
+  uint64_t position; /* bytes given to gconv_sink_write() so far */
+  size_t used;       /* bytes of them that are in the buffer yet */
+  uint8_t *buffer;   /* NULL: a write to memory needs none */
 };
 
 /* The temporary names of all open sinks, for a signal handler, which may run at any moment. So each slot is one atomic
@@ -82,6 +83,8 @@ void gconv_sink_discard(gconv_sink *sink) {
     return;
   if (sink->temporary)
     unlink(sink->temporary);
+  if (sink->out)
+    sink->out->size = 0;
   free_sink(sink);
 }
 
@@ -214,22 +217,35 @@ int32_t gconv_files_allowed(void) {
   return limit.rlim_cur > SPARE_FILES ? (int32_t)limit.rlim_cur - SPARE_FILES : 1;
 }
 
+/* Opens `path`, or, if that is NULL, sink->out. */
 static gconv_status open_sink(gconv_sink *sink, const char *path) {
-  GCONV_ALLOCATE(sink->buffer, BUFFER_BYTES, "a write buffer");
-  return open_path(sink, path);
+  if (!sink->out || sink->out->write)
+    GCONV_ALLOCATE(sink->buffer, BUFFER_BYTES, "a write buffer");
+  if (path)
+    return open_path(sink, path);
+  sink->out->size = 0;
+  sink->path = strdup(gconv_bytes_name(sink->out->name));
+  return sink->path ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for an output");
 }
 
-gconv_status gconv_sink_open(const char *path, gconv_sink **result) {
+static gconv_status make_sink(const char *path, gconv_bytes_out *out, gconv_sink **result) {
   gconv_sink *sink;
   GCONV_NEW(sink, 1, "no memory for an output");
-  sink->file = -1;
-  sink->slot = -1;
+  *sink = (gconv_sink){.file = -1, .slot = -1, .out = out};
   gconv_status status = open_sink(sink, path);
   if (status == GCONV_OK)
     *result = sink;
   else
     gconv_sink_discard(sink);
   return status;
+}
+
+gconv_status gconv_sink_open(const char *path, gconv_sink **result) {
+  return make_sink(path, NULL, result);
+}
+
+gconv_status gconv_sink_open_bytes(gconv_bytes_out *out, gconv_sink **result) {
+  return make_sink(NULL, out, result);
 }
 
 static atomic_bool ends_when_unread;
@@ -260,7 +276,7 @@ static ssize_t write_unkilled(int file, const void *bytes, size_t size) {
 }
 
 /* Writes all bytes at a position in the file; -1: after the last write. */
-static gconv_status write_all(gconv_sink *sink, off_t position, const uint8_t *bytes, size_t size) {
+static gconv_status write_to_file(gconv_sink *sink, off_t position, const uint8_t *bytes, size_t size) {
   while (size > 0) {
     size_t most = size < SSIZE_MAX ? size : SSIZE_MAX;
     ssize_t count = position < 0 ? write_unkilled(sink->file, bytes, most) : pwrite(sink->file, bytes, most, position);
@@ -276,18 +292,23 @@ static gconv_status write_all(gconv_sink *sink, off_t position, const uint8_t *b
   return GCONV_OK;
 }
 
+/* Writes bytes that follow all that was written in order before. They are the last of sink->position. */
+static gconv_status append(gconv_sink *sink, const uint8_t *bytes, size_t size) {
+  return sink->out ? gconv_bytes_put(sink->out, sink->position - size, bytes, size) : write_to_file(sink, -1, bytes, size);
+}
+
 static gconv_status flush(gconv_sink *sink) {
   size_t used = sink->used;
   sink->used = 0;
-  return write_all(sink, -1, sink->buffer, used);
+  return used > 0 ? append(sink, sink->buffer, used) : GCONV_OK;
 }
 
 gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size) {
-  sink->position += size;
   if (size > BUFFER_BYTES - sink->used)
     GCONV_TRY(flush(sink));
-  if (size > BUFFER_BYTES)
-    return write_all(sink, -1, bytes, size);
+  sink->position += size;
+  if (size > BUFFER_BYTES || !sink->buffer)
+    return append(sink, bytes, size);
   memcpy(sink->buffer + sink->used, bytes, size);
   sink->used += size;
   return GCONV_OK;
@@ -314,11 +335,13 @@ uint64_t gconv_sink_position(const gconv_sink *sink) {
 }
 
 bool gconv_sink_can_seek(const gconv_sink *sink) {
-  return sink->temporary != NULL;
+  return sink->temporary != NULL || (sink->out && !sink->out->write);
 }
 
 gconv_status gconv_sink_reserve(gconv_sink *sink, uint64_t bytes) {
   GCONV_TRY(flush(sink));
+  if (sink->out)
+    return gconv_bytes_reserve(sink->out, bytes);
   if (fallocate(sink->file, 0, 0, (off_t)bytes) == 0 || errno != ENOSPC)
     return GCONV_OK;
   bool much = bytes >= 1000000000;
@@ -328,7 +351,7 @@ gconv_status gconv_sink_reserve(gconv_sink *sink, uint64_t bytes) {
 
 gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void *bytes, size_t size) {
   GCONV_TRY(flush(sink));
-  return write_all(sink, (off_t)position, bytes, size);
+  return sink->out ? gconv_bytes_put(sink->out, position, bytes, size) : write_to_file(sink, (off_t)position, bytes, size);
 }
 
 gconv_status gconv_sink_rename(gconv_sink *sink, const char *path) {
@@ -343,6 +366,8 @@ gconv_status gconv_sink_rename(gconv_sink *sink, const char *path) {
 
 gconv_status gconv_sink_read_at(gconv_sink *sink, uint64_t position, void *bytes, size_t size) {
   GCONV_TRY(flush(sink));
+  if (sink->out)
+    return gconv_bytes_get(sink->out, position, bytes, size);
   for (size_t done = 0; done < size;) {
     ssize_t count = pread(sink->file, (uint8_t *)bytes + done, size - done, (off_t)(position + done));
     if (count < 0 && errno == EINTR)

@@ -13,6 +13,12 @@
 #include <unistd.h>
 
 enum { BUFFER_BYTES = 65536, PEEK_BYTES = 4096, SMALL_BYTES = 4096 };
+enum { LENT = -2 }; /* in the place of a file: the buffer has all bytes, and belongs to the caller */
+
+/* Returns whether it is a source of gconv_source_of_bytes(). Its buffer is only read. */
+static bool is_of_bytes(const gconv_source *source) {
+  return source->file == LENT;
+}
 
 gconv_status gconv_source_open(const char *path, gconv_source *source) {
   bool standard = strcmp(path, "-") == 0;
@@ -64,7 +70,8 @@ gconv_status gconv_source_open_member(const char *spec, gconv_source *source) {
 }
 
 void gconv_source_close(gconv_source *source) {
-  gconv_release(source->buffer);
+  if (!is_of_bytes(source))
+    gconv_release(source->buffer);
   if (source->file > STDIN_FILENO)
     close(source->file);
   if (source->finish)
@@ -73,7 +80,7 @@ void gconv_source_close(gconv_source *source) {
 }
 
 void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_source *source) {
-  *source = (gconv_source){.name = name, .file = -1, .buffer = bytes, .end = size, .size = size};
+  *source = (gconv_source){.name = name, .file = LENT, .buffer = bytes, .end = size, .size = size};
 }
 
 gconv_status gconv_source_of_function(const char *name,
@@ -82,11 +89,6 @@ gconv_status gconv_source_of_function(const char *name,
   *source = (gconv_source){.name = name, .file = -1, .size = UINT64_MAX, .fill = fill, .finish = finish, .state = state};
   GCONV_ALLOCATE(source->buffer, BUFFER_BYTES, "a read buffer");
   return GCONV_OK; /* on failure, too, gconv_source_close() calls finish() */
-}
-
-/* Returns whether it is a source of gconv_source_of_bytes(): all bytes are in the buffer, which belongs to the caller. */
-static bool is_of_bytes(const gconv_source *source) {
-  return source->file < 0 && !source->fill;
 }
 
 /* Reads once by read(2), which is repeated after signals. *got = 0 at the end. */
@@ -227,7 +229,7 @@ gconv_status gconv_source_skip(gconv_source *source, uint64_t count) {
 
 gconv_status gconv_source_read_at(const gconv_source *source, uint64_t position, void *bytes, size_t wanted, size_t *got) {
   *got = 0;
-  if (source->file < 0) { /* a source of bytes: its buffer has all of them */
+  if (is_of_bytes(source)) { /* its buffer has all of them */
     *got = position < source->end ? (size_t)(source->end - position) : 0;
     *got = wanted < *got ? wanted : *got;
     if (*got > 0)
@@ -281,9 +283,12 @@ gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t *
 }
 
 gconv_status gconv_source_copy(const gconv_source *source, uint8_t **bytes, size_t *size) {
-  if (source->file < 0 || source->size > PTRDIFF_MAX)
+  if ((source->file < 0 && !is_of_bytes(source)) || source->size > PTRDIFF_MAX)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: is not a regular file", source->name);
-  GCONV_ENDED_BY(gconv_source_close) gconv_source again = {.file = -1};
-  GCONV_TRY(gconv_source_open_member(source->name, &again)); /* the position of `source` stays */
+  GCONV_ENDED_BY(gconv_source_close) gconv_source again = {.file = -1}; /* the position of `source` stays */
+  if (is_of_bytes(source))
+    gconv_source_of_bytes(source->name, source->buffer, source->end, &again);
+  else
+    GCONV_TRY(gconv_source_open_member(source->name, &again));
   return gconv_source_read_all(&again, PTRDIFF_MAX, bytes, size);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads files, by rows and as a whole: the public functions over reader.c. */
 #include "base/arguments.h"
+#include "base/bytes.h"
 #include "image/format.h"
 #include "image/metadata.h"
 #include "image/orientation.h"
@@ -34,12 +35,21 @@ static gconv_status apply_options(const gconv_read_options *options, gconv_reade
   return options && options->palette && format->take_palette ? format->take_palette(reader, options->palette) : GCONV_OK;
 }
 
-gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
+/* Opens a path, PATH or PATH:MEMBER, or, if that is NULL, the bytes of a caller. */
+static gconv_status open_source(const char *path, const gconv_bytes_in *bytes, const gconv_read_options *options,
+                                gconv_source *source) {
+  gconv_status status = path ? gconv_source_open_member(path, source) : gconv_source_open_bytes(bytes, source);
+  source->max_bytes = options ? options->max_bytes : 0;
+  return status;
+}
+
+static gconv_status open_rows(const char *path, const gconv_bytes_in *bytes, const gconv_read_options *options,
+                              gconv_row_reader **result) {
   uint64_t max_pixels = options && options->max_pixels ? options->max_pixels : GCONV_DEFAULT_MAX_PIXELS;
+  const char *name = path ? path : gconv_bytes_name(bytes->name);
   gconv_row_reader *rows;
-  GCONV_NEW(rows, 1, "%s: no memory to read it", path);
-  gconv_status status = gconv_source_open_member(path, &rows->source);
-  rows->source.max_bytes = options ? options->max_bytes : 0;
+  GCONV_NEW(rows, 1, "%s: no memory to read it", name);
+  gconv_status status = open_source(path, bytes, options, &rows->source);
   GCONV_THEN(status, gconv_reader_open(&rows->reader, &rows->source, max_pixels));
   GCONV_THEN(status, gconv_reader_check_expansion(&rows->reader, rows->reader.header.frames));
   GCONV_THEN(status, apply_options(options, &rows->reader));
@@ -47,12 +57,16 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
   rows->reader.again = options && options->again;
   rows->reader.strip = options && options->strip;
   if (status == GCONV_NO_MEMORY)
-    gconv_fail_in(status, "%s", path);
+    gconv_fail_in(status, "%s", name);
   if (status == GCONV_OK)
     *result = rows;
   else
     gconv_row_reader_close(rows);
   return status;
+}
+
+gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
+  return open_rows(path, NULL, options, result);
 }
 
 const gconv_image *gconv_row_reader_header(const gconv_row_reader *rows) {
@@ -304,11 +318,11 @@ static gconv_status read_or_tell_of_others(gconv_row_reader *rows, gconv_image *
   return GCONV_OK;
 }
 
-gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image) {
+static gconv_status read_image(const char *path, const gconv_bytes_in *bytes, const gconv_read_options *options,
+                               gconv_image *image) {
   gconv_row_reader *rows = NULL;
-  GCONV_NEED(path, image);
   *image = (gconv_image){0};
-  GCONV_TRY(gconv_row_reader_open(path, options, &rows));
+  GCONV_TRY(open_rows(path, bytes, options, &rows));
   gconv_status status = gconv_row_reader_image(rows, image);
   GCONV_THEN(status, read_or_tell_of_others(rows, image));
   if (status != GCONV_OK)
@@ -317,19 +331,28 @@ gconv_status gconv_image_read(const char *path, const gconv_read_options *option
   return status;
 }
 
-static gconv_status read_header(const char *path, const gconv_read_options *options, gconv_image *image,
-                                const gconv_format_info **format) {
+gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image) {
+  GCONV_NEED(path, image);
+  return read_image(path, NULL, options, image);
+}
+
+gconv_status gconv_image_decode(const gconv_bytes_in *from, const gconv_read_options *options, gconv_image *image) {
+  GCONV_NEED(from, image);
+  return read_image(NULL, from, options, image);
+}
+
+static gconv_status read_header(const char *path, const gconv_bytes_in *bytes, const gconv_read_options *options,
+                                gconv_image *image, const gconv_format_info **format) {
   gconv_source source;
   gconv_reader reader = {0};
   *image = (gconv_image){0};
-  gconv_status status = gconv_source_open_member(path, &source);
-  source.max_bytes = options->max_bytes;
+  gconv_status status = open_source(path, bytes, options, &source);
   GCONV_THEN(status, gconv_reader_open(&reader, &source, UINT64_MAX));
   GCONV_THEN(status, apply_options(options, &reader));
   char *left_out = NULL;
   GCONV_THEN(status, gconv_reader_describe_rest(&reader, &left_out));
   if (status == GCONV_NO_MEMORY)
-    gconv_fail_in(status, "%s", path);
+    gconv_fail_in(status, "%s", path ? path : gconv_bytes_name(bytes->name));
   if (status == GCONV_OK) {
     *image = reader.header;
     image->left_out = left_out;
@@ -345,9 +368,14 @@ static gconv_status read_header(const char *path, const gconv_read_options *opti
 
 gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format) {
   GCONV_NEED(path, image);
-  return read_header(path, &(gconv_read_options){0}, image, format);
+  return read_header(path, NULL, NULL, image, format);
+}
+
+gconv_status gconv_image_decode_header(const gconv_bytes_in *from, gconv_image *image, const gconv_format_info **format) {
+  GCONV_NEED(from, image);
+  return read_header(NULL, from, NULL, image, format);
 }
 
 gconv_status gconv_image_read_header_as(const char *path, const gconv_read_options *options, gconv_image *image) {
-  return read_header(path, options, image, NULL);
+  return read_header(path, NULL, options, image, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes files, by rows and as a whole. */
 #include "base/arguments.h"
+#include "base/bytes.h"
 #include "base/nodata.h"
 #include "base/threads.h"
 #include "image/exif.h"
@@ -36,6 +37,7 @@ gconv_status gconv_write_options_check(const gconv_write_options *options) {
   return GCONV_OK;
 }
 
+/* `path` is NULL for bytes of a caller. */
 static gconv_status fill_options(const char *path, const gconv_write_options *given, gconv_write_options *options) {
   enum { DEFAULT_QUALITY = 90, DEFAULT_LEVEL = 1 };
   *options = given ? *given : (gconv_write_options){0};
@@ -44,12 +46,14 @@ static gconv_status fill_options(const char *path, const gconv_write_options *gi
     options->quality = DEFAULT_QUALITY;
   if (options->png_level == 0)
     options->png_level = DEFAULT_LEVEL;
-  if (!options->format)
+  if (!options->format && path)
     options->format = gconv_format_by_path(path);
   if (options->format)
     return GCONV_OK;
   char list[256];
   gconv_formats_list(list, sizeof list);
+  if (!path)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "options->format is NULL: bytes have no name that tells the format (%s)", list);
   if (strcmp(path, "-") == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "standard output has no file name to know the format by: give --format (%s)",
                       list);
@@ -233,15 +237,21 @@ double gconv_row_writer_bytes(const gconv_write_options *options, const gconv_im
 
 /* ---- Rows ---- */
 
-gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *given, const gconv_image *header,
-                                   gconv_row_writer **result) {
-  return gconv_row_writer_open_growing(path, given, header, false, result);
+/* Where a picture goes. */
+typedef struct target {
+  const char *path;     /* of a file; NULL: `out` gets it */
+  gconv_bytes_out *out; /* bytes of a caller */
+} target;
+
+static gconv_status open_sink(const target *to, gconv_sink **sink) {
+  return to->path ? gconv_sink_open(to->path, sink) : gconv_sink_open_bytes(to->out, sink);
 }
 
-gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_options *given, const gconv_image *header,
-                                           bool grows, gconv_row_writer **result) {
+static gconv_status open_rows(const target *to, const gconv_write_options *given, const gconv_image *header, bool grows,
+                              gconv_row_writer **result) {
   gconv_write_options options;
-  GCONV_TRY(fill_options(path, given, &options));
+  const char *path = to->path ? to->path : gconv_bytes_name(to->out->name);
+  GCONV_TRY(fill_options(to->path, given, &options));
   gconv_status status = gconv_format_check(options.format, header);
   if (status == GCONV_OK && options.store != GCONV_STORE_F32 && (!options.format->stores || header->type != GCONV_F32))
     status =
@@ -260,13 +270,23 @@ gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_o
                                 .header = &rows->header,
                                 .options = &rows->options};
   status = settle_metadata(rows);
-  GCONV_THEN(status, gconv_sink_open(path, &rows->writer.sink));
+  GCONV_THEN(status, open_sink(to, &rows->writer.sink));
   GCONV_THEN(status, rows->writer.format->start(&rows->writer));
   if (status == GCONV_OK)
     *result = rows;
   else
     gconv_row_writer_discard(rows);
   return status;
+}
+
+gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *given, const gconv_image *header,
+                                   gconv_row_writer **result) {
+  return open_rows(&(target){.path = path}, given, header, false, result);
+}
+
+gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_options *given, const gconv_image *header,
+                                           bool grows, gconv_row_writer **result) {
+  return open_rows(&(target){.path = path}, given, header, grows, result);
 }
 
 /* Arguments of write_rows(), which one of the shared threads calls. */
@@ -412,18 +432,43 @@ static gconv_status write_planes(gconv_row_writer *rows, const gconv_image *imag
   return GCONV_OK;
 }
 
-gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image) {
+static gconv_status write_image(const target *to, const gconv_write_options *options, const gconv_image *image) {
   gconv_row_writer *rows = NULL;
-  GCONV_NEED(path, image);
-  GCONV_TRY(gconv_check_pixels(image, path));
+  const char *name = to->path ? to->path : gconv_bytes_name(to->out->name);
+  GCONV_TRY(gconv_check_pixels(image, name));
   if ((image->icc_bytes && !image->icc) || (image->exif_bytes && !image->exif) || (image->xmp_bytes && !image->xmp) ||
       (image->tags_bytes && !image->tags))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the ICC profile, EXIF, XMP or tags of the image have a size, and are NULL",
-                      path);
-  GCONV_TRY(gconv_row_writer_open(path, options, image, &rows));
+                      name);
+  GCONV_TRY(open_rows(to, options, image, false, &rows));
   gconv_status status = write_planes(rows, image);
   if (status == GCONV_OK)
     return gconv_row_writer_commit(rows);
   gconv_row_writer_discard(rows);
   return status;
+}
+
+gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image) {
+  GCONV_NEED(path, image);
+  return write_image(&(target){.path = path}, options, image);
+}
+
+/* Fails if the memory of `to` and the pixels share bytes: growing it would free the pixels. */
+static gconv_status check_room(const gconv_bytes_out *to, const gconv_image *image) {
+  const uint8_t *data = to->data, *pixels = image->data;
+  const size_t bytes = image->plane_bytes * (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+  if (!data && to->room > 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "to->data is NULL, and to->room is %zu: both are 0 before the first use",
+                      to->room);
+  if (data && data < pixels + bytes && pixels < data + to->room)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "to->data has the pixels of the image: it must be other memory");
+  return GCONV_OK;
+}
+
+gconv_status gconv_image_encode(gconv_bytes_out *to, const gconv_write_options *options, const gconv_image *image) {
+  GCONV_NEED(to, options, image);
+  to->size = 0;
+  GCONV_TRY(gconv_check_pixels(image, gconv_bytes_name(to->name)));
+  GCONV_TRY(check_room(to, image));
+  return write_image(&(target){.out = to}, options, image);
 }

@@ -17,6 +17,7 @@
 
 #include "gconv.h"
 #include "gconv_classify.h"
+#include "gconv_embed.h"
 #include "gconv_jobs.h"
 #include "gconv_learn.h"
 

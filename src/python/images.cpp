@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads image files into arrays of NumPy, and writes arrays to image files. */
+/* Reads images of files and of bytes into arrays of NumPy, and makes files and bytes of arrays. */
 #include "core.hpp"
 
 #include <cstdlib>
@@ -48,13 +48,34 @@ static nb::object show(const gconv_image &image, nb::capsule owner, std::string 
   return nb::ndarray<nb::numpy>(image.data, count, shape, owner, stride, types[image.type], nb::device::cpu::value).cast();
 }
 
-/* Returns (array, axes, a dict of what else the file says). */
-static nb::tuple read_image(nb::handle given, uint64_t max_pixels) {
+/* Bytes of a caller, as bytes, bytearray, memoryview and arrays have them: held as long as this record. */
+struct Bytes {
+  Py_buffer buffer = {};
+  Bytes(nb::handle given) {
+    if (PyObject_GetBuffer(given.ptr(), &buffer, PyBUF_SIMPLE) != 0) /* only memory without gaps */
+      throw nb::python_error();
+  }
+  Bytes(const Bytes &) = delete;
+  Bytes &operator=(const Bytes &) = delete;
+  ~Bytes() {
+    PyBuffer_Release(&buffer);
+  }
+  gconv_bytes_in as_input(const std::string &member) const {
+    gconv_bytes_in from = {};
+    from.name = "the bytes";
+    from.member = member.empty() ? nullptr : member.c_str();
+    from.data = buffer.buf ? buffer.buf : "";
+    from.size = (size_t)buffer.len;
+    return from;
+  }
+};
+
+/* Returns (array, axes, a dict of what else the file says). read(options, image) reads the image, without the GIL. */
+template <typename Read> nb::tuple show_read(uint64_t max_pixels, Read read) {
   auto made = std::make_unique<ImageOwner>();
-  const std::string path = path_of(given);
   gconv_read_options options = {};
   options.max_pixels = max_pixels;
-  call([&] { return gconv_image_read(path.c_str(), &options, made.get()); });
+  call([&] { return read(&options, made.get()); });
   ImageOwner *kept = made.release();
   nb::capsule owner(kept, [](void *memory) noexcept { delete (ImageOwner *)memory; });
   std::string axes;
@@ -62,18 +83,47 @@ static nb::tuple read_image(nb::handle given, uint64_t max_pixels) {
   return nb::make_tuple(array, axes, describe(*kept));
 }
 
-static nb::dict read_header(nb::handle given) {
-  ImageOwner made;
+static nb::tuple read_image(nb::handle given, uint64_t max_pixels) {
   const std::string path = path_of(given);
+  return show_read(max_pixels, [&](const gconv_read_options *options, gconv_image *image) {
+    return gconv_image_read(path.c_str(), options, image);
+  });
+}
+
+static nb::tuple decode(nb::handle given, const std::string &member, uint64_t max_pixels) {
+  const Bytes bytes(given);
+  const gconv_bytes_in from = bytes.as_input(member);
+  return show_read(max_pixels, [&](const gconv_read_options *options, gconv_image *image) {
+    return gconv_image_decode(&from, options, image);
+  });
+}
+
+/* read(image, format) reads the header, without the GIL. */
+template <typename Read> nb::dict describe_read(Read read) {
+  ImageOwner made;
   const gconv_format_info *format = nullptr;
-  call([&] { return gconv_image_read_header(path.c_str(), &made, &format); });
+  call([&] { return read(&made, &format); });
   nb::dict info = describe(made);
   info["format"] = format ? format->name : "";
   return info;
 }
 
-static void write_image(nb::handle given_path, nb::handle array, nb::handle axes_text, const nb::dict &given) {
-  const std::string path = path_of(given_path);
+static nb::dict read_header(nb::handle given) {
+  const std::string path = path_of(given);
+  return describe_read([&](gconv_image *image, const gconv_format_info **format) {
+    return gconv_image_read_header(path.c_str(), image, format);
+  });
+}
+
+static nb::dict decode_header(nb::handle given, const std::string &member) {
+  const Bytes bytes(given);
+  const gconv_bytes_in from = bytes.as_input(member);
+  return describe_read(
+      [&](gconv_image *image, const gconv_format_info **format) { return gconv_image_decode_header(&from, image, format); });
+}
+
+/* Calls write(options, image), without the GIL, with the options and the image that a caller gives. */
+template <typename Write> void give_image(nb::handle array, nb::handle axes_text, const nb::dict &given, Write write) {
   Samples samples;
   gconv_array seen;
   gconv_image image;
@@ -90,7 +140,42 @@ static void write_image(nb::handle given_path, nb::handle array, nb::handle axes
   take(given, "keep_existing", options.keep_existing, "quality", options.quality, "lossless", options.lossless, "png_level",
        options.png_level, "compression", options.tiff_compression, "alpha", image.alpha, "pixels_per_metre_y",
        image.pixels_per_metre_y, "pixels_per_metre_x", image.pixels_per_metre_x);
-  call([&] { return gconv_image_write(path.c_str(), &options, &image); });
+  /* the library reads metadata and copies them: it never writes to them */
+  const auto metadata = [&](const char *name, void *&bytes, size_t &size) {
+    if (!given.contains(name))
+      return;
+    nb::bytes found = nb::cast<nb::bytes>(given[name]);
+    bytes = (void *)found.c_str();
+    size = found.size();
+  };
+  void *xmp = nullptr, *comment = nullptr;
+  size_t comment_bytes = 0;
+  metadata("icc", image.icc, image.icc_bytes);
+  metadata("exif", image.exif, image.exif_bytes);
+  metadata("xmp", xmp, image.xmp_bytes);
+  metadata("comment", comment, comment_bytes);
+  image.xmp = (char *)xmp;
+  image.comment = (char *)comment;
+  call([&] { return write(&options, &image); });
+}
+
+static void write_image(nb::handle given_path, nb::handle array, nb::handle axes_text, const nb::dict &given) {
+  const std::string path = path_of(given_path);
+  give_image(array, axes_text, given, [&](const gconv_write_options *options, const gconv_image *image) {
+    return gconv_image_write(path.c_str(), options, image);
+  });
+}
+
+static void free_bytes(gconv_bytes_out *out) {
+  free(out->data);
+}
+
+static nb::bytes encode(nb::handle array, nb::handle axes_text, const nb::dict &given) {
+  Owned<gconv_bytes_out, free_bytes> out;
+  give_image(array, axes_text, given, [&](const gconv_write_options *options, const gconv_image *image) {
+    return gconv_image_encode(&out, options, image);
+  });
+  return nb::bytes(out.data, out.size);
 }
 
 static nb::list list_formats() {
@@ -110,6 +195,9 @@ static nb::list list_formats() {
 void add_images(nb::module_ &module) {
   module.def("read_image", &read_image, nb::arg("path"), nb::arg("max_pixels"));
   module.def("read_header", &read_header, nb::arg("path"));
+  module.def("decode", &decode, nb::arg("bytes"), nb::arg("member"), nb::arg("max_pixels"));
+  module.def("decode_header", &decode_header, nb::arg("bytes"), nb::arg("member"));
+  module.def("encode", &encode, nb::arg("array"), nb::arg("axes").none(), nb::arg("options"));
   module.def("write_image", &write_image, nb::arg("path"), nb::arg("array"), nb::arg("axes").none(), nb::arg("options"));
   module.def("formats", &list_formats);
 }

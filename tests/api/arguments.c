@@ -2,6 +2,7 @@
 /* The part of the program of arguments.py that is the same whatever the headers declare: what is right of each kind. */
 #include "base/status.h"
 #include "gconv_classify.h"
+#include "gconv_embed.h"
 #include "gconv_jobs.h"
 #include "gconv_learn.h"
 
@@ -56,6 +57,9 @@ static gconv_layer layer = {.bank = &bank};
 static gconv_network_options network;
 static gconv_area area = {.width = 4, .height = 4};
 static const gconv_format_info *png;
+static uint8_t png_bytes[512];
+static gconv_bytes_in bytes_in = {.data = png_bytes};
+static gconv_bytes_out bytes_out;
 static gconv_compared compared = {.path = "in.png"};
 static gconv_read_options read_options;
 static gconv_write_options write_options;
@@ -211,6 +215,11 @@ static void set_up(void) {
   options = gconv_options_default();
   png = gconv_format_by_name("png");
   need(gconv_image_write("in.png", NULL, &picture), "in.png");
+  write_options.format = png;
+  need(gconv_image_encode(&bytes_out, &write_options, &picture), "bytes");
+  if (bytes_out.size > sizeof png_bytes)
+    exit(1);
+  memcpy(png_bytes, bytes_out.data, bytes_in.size = bytes_out.size);
   need(gconv_bank_write("bank.txt", NULL, &bank), "bank.txt");
   need(gconv_bank_file_open("bank.txt", NULL, &file, NULL), "bank file");
   need(gconv_filters_read("sobel_x", NULL, &filters), "filters");
@@ -263,6 +272,7 @@ static void tear_down(void) {
   tear_down_learning();
   gconv_image_free(&unallocated);
   gconv_image_free(&spare);
+  free(bytes_out.data);
   gconv_manifest_close(manifest);
   gconv_outputs_free(&outputs);
   gconv_inputs_free(&inputs);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes a C program that calls every public function with every wrong argument.
 
-usage: arguments.py OUTPUT.c        reads src/gconv.h, src/gconv_jobs.h, src/gconv_learn.h and src/gconv_classify.h
+usage: arguments.py OUTPUT.c        reads the public headers, src/gconv*.h
 
 Of each function, each parameter becomes wrong in turn, by the rules of its type below, and all others are right. A pointer
 that is required must be refused, with GCONV_BAD_ARGUMENT and a text that names it; so must be what REFUSED lists. Whatever
@@ -14,7 +14,7 @@ import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_jobs.h", "gconv_learn.h", "gconv_classify.h"))
+TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_embed.h", "gconv_jobs.h", "gconv_learn.h", "gconv_classify.h"))
 
 # ---- What the headers declare ----
 
@@ -82,7 +82,7 @@ RIGHT = {
     "gconv_plan *": "plan", "const gconv_plan *": "plan", "const gconv_bank *": "&bank", "const gconv_layer *": "&layer",
     "const gconv_network_options *": "&network", "const gconv_area *": "&area", "const gconv_array *": "&array_in",
     "const gconv_format_info *": "png", "const gconv_read_options *": "NULL", "const gconv_write_options *": "NULL",
-    "const gconv_compared *": "&compared", "const gconv_compare_options *": "NULL", "const gconv_bank_sheet *": "NULL",
+    "const gconv_bytes_in *": "&bytes_in", "gconv_bytes_out *": "&bytes_out", "gconv_image_encode.options": "&write_options", "const gconv_compared *": "&compared", "const gconv_compare_options *": "NULL", "const gconv_bank_sheet *": "NULL",
     "gconv_bank_file *": "file", "const gconv_bank_file *": "file", "const gconv_texts *": "&specs",
     "const gconv_inputs *": "&inputs", "const gconv_naming *": "&naming", "const gconv_outputs *": "&outputs",
     "const gconv_shard *": "&shard", "const gconv_manifest *": "manifest", "const gconv_input *": "&inputs.items[0]",
@@ -92,7 +92,7 @@ RIGHT = {
     "...": None,
 }
 # Pointers that a caller may leave out: "may be NULL", and those of functions that allow it.
-OPTIONAL = {"gconv_image_read.options", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options",
+OPTIONAL = {"gconv_image_read.options", "gconv_image_decode.options", "gconv_image_decode_header.format", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options",
             "gconv_filters_read.syntax", "gconv_bank_read.syntax", "gconv_bank_file_open.syntax", "gconv_bank_file_open.name",
             "gconv_bank_file_find.name", "gconv_bank_write.format", "gconv_bank_draw.sheet", "gconv_operation_network.options",
             "gconv_plan_execute.timings", "gconv_plan_execute_rows.timings", "gconv_plan_execute_device.stream",
@@ -172,6 +172,8 @@ FIELDS = {
         "png_level": ["!-2", "!10", "!INT_MAX", "!INT_MIN"], "threads": None, "shared": UNKNOWN, "tiff_compression": ["!99", "!-1"],
         "store": ["!99", "!-1"], "unit": ["!NAN", "!INFINITY", "!-1"], "strip": ANY,
         "palette": ["NULL", "!(const gconv_palette[]){{.count = -1}}", "!(const gconv_palette[]){{.count = 257}}"]},
+    "gconv_bytes_in": {"name": ["NULL", "long_text"], "member": ['!""', '!"1"', "!long_text"], "data": ["!NULL"], "size": ["!0", "!1", "!40"], "user": ANY},
+    "gconv_bytes_out": {"name": ["NULL", "long_text"], "data": ["!NULL", "!picture.data"], "size": ["SIZE_MAX"], "room": UNKNOWN, "user": ANY},
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
     "gconv_compare_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "picture": ['""', "long_text"], "write": ["NULL"], "user": ANY},
     "gconv_format_info": dict.fromkeys("name extensions help reads writes holds multiframe several tensors level quality lossless "
@@ -230,7 +232,7 @@ FIELDS = {
 }
 # Where a "!" does not hold: functions that look at less. Where a "." field is looked at by functions that look at pixels.
 LOOKS = {"gconv_image": {"header": {"gconv_image_allocate", "gconv_plan_create"},
-                         "pixels": {"gconv_image_write", "gconv_plan_execute", "gconv_plan_execute_rows", "gconv_plan_verify"},
+                         "pixels": {"gconv_image_write", "gconv_image_encode", "gconv_plan_execute", "gconv_plan_execute_rows", "gconv_plan_verify"},
                          "empty": {"gconv_plan_execute.outputs"}},  # an output without pixels gets some,
          "gconv_network": {"header": {"gconv_network_write", "gconv_trainer_create", "gconv_operation_of_network"},
                            "pixels": {"gconv_network_write", "gconv_trainer_create"}},

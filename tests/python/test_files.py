@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Files: read(), write(), run(), networks."""
 import copy
+import io
 import os
 import pathlib
 import pickle
@@ -73,6 +74,67 @@ class Images(Folder):
         with self.assertRaises(gconv.UnsupportedError):
             gconv.write(self.folder / "b.jpg", image.astype(np.float32))
         self.assertFalse((self.folder / "b.png").exists() or (self.folder / "b.jpg").exists())
+
+    def test_bytes_in_memory_are_those_of_files(self):
+        image = draw_image(self.random, (9, 7, 3), np.uint8)
+        for dtype, formats in ((np.uint8, ("png", "jpeg", "tiff", "webp", "pnm", "npy")), (np.uint16, ("png", "tiff", "pnm", "npy")),
+                               (np.float32, ("tiff", "pfm", "npy"))):
+            image = draw_image(self.random, (9, 7, 3), dtype)
+            for name in formats:
+                path = self.folder / f"a.{name}"
+                gconv.write(path, image, format=name, pixels_per_metre=(1000, 2000))
+                made = gconv.encode(image, name, pixels_per_metre=(1000, 2000))
+                self.assertEqual((type(made), made), (bytes, path.read_bytes()), name)
+                expected, said = gconv.read(path, info=True)
+                for data in (made, bytearray(made), memoryview(made), np.frombuffer(made, np.uint8), io.BytesIO(made),
+                             memoryview(bytes(b for one in made for b in (one, 0)))[::2], open(path, "rb")):
+                    array, info = gconv.decode(data, info=True)
+                    np.testing.assert_array_equal(array, expected, name)
+                    self.assertEqual((array.dtype, info), (expected.dtype, said))
+                self.assertEqual(gconv.header(io.BytesIO(made)), gconv.header(path))
+                stream = io.BytesIO(b"before")
+                stream.seek(0, io.SEEK_END)
+                gconv.write(stream, image, format=name, pixels_per_metre=(1000, 2000))
+                self.assertEqual(stream.getvalue(), b"before" + made)
+                stream.seek(6)
+                np.testing.assert_array_equal(gconv.read(stream), expected)
+
+    def test_metadata_go_through_memory(self):
+        exif = b"II*\0\x08\0\0\0\1\0\x0f\1\2\0\3\0\0\0gc\0\0\0\0\0\0"
+        photo = gconv.read(PHOTO)
+        first = gconv.encode(photo, "png", pixels_per_metre=500, metadata={
+            "exif": exif, "comment": b"drawn", "xmp": b"<x:xmpmeta xmlns:x='adobe:ns:meta/'/>", "icc": None})
+        array, info = gconv.decode(first, info=True)
+        self.assertEqual((info["comment"], info["exif"][:4], info["pixels_per_metre"]), (b"drawn", b"II*\0", (500, 500)))
+        again = gconv.encode(array, "png", metadata=info)
+        self.assertEqual(again, first)
+        gconv.write(self.folder / "a.png", array, metadata=info)
+        self.assertEqual((self.folder / "a.png").read_bytes(), first)
+        self.assertEqual(gconv.decode(gconv.encode(array, "jpeg", metadata=info), info=True)[1]["comment"], b"drawn")
+
+    def test_members_and_failures_of_bytes(self):
+        stack = draw_image(self.random, (3, 5, 7), np.uint8)
+        made = gconv.encode(stack, "tiff", axes="NHW")
+        np.testing.assert_array_equal(gconv.decode(made), stack)
+        np.testing.assert_array_equal(gconv.decode(made, member=2), stack[1])
+        archive = io.BytesIO()
+        np.savez(archive, first=stack[0], second=stack[1].astype(np.float32))
+        np.testing.assert_array_equal(gconv.decode(archive.getvalue(), member="second"), stack[1])
+        for data, member, error in ((made, 4, gconv.ArgumentError), (made, "", gconv.ArgumentError), (made[:-30], None, gconv.FormatError),
+                                    (b"", None, gconv.FormatError), ("text", None, gconv.ArgumentError), (io.StringIO("a"), None, gconv.ArgumentError),
+                                    (None, None, TypeError), (PHOTO, None, TypeError), (7, None, TypeError)):
+            with self.assertRaises(error, msg=str((data, member))[:60]):
+                gconv.decode(data, member=member)
+        with self.assertRaises(gconv.LimitError):
+            gconv.decode(made, max_pixels=10)
+        for options in ({"format": "what"}, {"format": ""}, {"format": None}, {"image": stack[0].astype(float)}, {"quality": 101},
+                        {"metadata": {"exif": "text"}}):
+            with self.assertRaises(gconv.ArgumentError, msg=str(options)):
+                gconv.encode(**{"image": stack[0], "format": "png", **options})
+        with self.assertRaises(gconv.ArgumentError):
+            gconv.write(io.BytesIO(), stack[0])
+        with self.assertRaises(gconv.UnsupportedError):
+            gconv.encode(stack[0].astype(np.float32), "jpeg")
 
     def test_names_of_any_bytes(self):
         folder = os.fsencode(self.folder)

@@ -17,7 +17,7 @@ from . import _core, kernels
 from ._arguments import whole as _whole
 from ._errors import (ArgumentError, DeviceError, Error, ExistsError, FileError, FormatError, JobError, LimitError, MismatchError,
                       NoMemoryError, UnsupportedError, Warning)
-from ._files import formats, header, read, write
+from ._files import decode, encode, formats, header, read, write
 from ._filter import Plan, clear_cache, filter
 from ._filters import Filter, Filters, read_filters, write_filters
 from ._jobs import Report, Summary, run
@@ -30,7 +30,7 @@ __version__: str = _core.version()
 __all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "FileError", "Filter", "Filters",
            "Fit", "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan",
            "Report", "SVM", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify",
-           "clear_cache", "conv2d", "devices", "filter", "fit", "formats", "header", "kernels", "read",
+           "clear_cache", "conv2d", "decode", "devices", "encode", "filter", "fit", "formats", "header", "kernels", "read",
            "read_filters", "run", "set_threads", "train", "version", "write", "write_filters"]
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Image files: read(), write(), and what a file says without its pixels."""
+"""Image files, and their bytes in memory: read(), write(), decode(), encode(), and what a file says without its pixels."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
 
 import numpy as np
 
@@ -14,49 +14,82 @@ from ._arrays import host
 from ._errors import ArgumentError
 from ._types import Path
 
-__all__ = ["formats", "header", "read", "write"]
+__all__ = ["decode", "encode", "formats", "header", "read", "write"]
 
 COMPRESSIONS = {"none": 0, "deflate": 1, "lzw": 2, "zstd": 3}
 
 
-def read(path: Path, *, max_pixels: int = 0, info: bool = False) -> Any:
+METADATA = ("icc", "exif", "xmp", "comment")
+
+
+def _is_stream(given):
+    """Whether it is a binary stream, such as io.BytesIO, a socket's file, or a file opened for reading."""
+    return hasattr(given, "read") and not hasattr(given, "__fspath__")
+
+
+def _bytes_of(data):
+    """The bytes of an image: what is left of a stream, or what bytes, bytearray, memoryview and arrays have."""
+    found = data.read() if _is_stream(data) else data
+    if isinstance(found, str):
+        raise ArgumentError("the image is text: open the file in binary mode (\"rb\"); gconv.read() takes paths")
+    try:
+        view = memoryview(found)
+    except TypeError:
+        raise TypeError(f"{type(data).__name__} has no bytes: give bytes, bytearray, memoryview, or a binary stream such as "
+                        f"io.BytesIO; gconv.read() takes paths") from None
+    return view if view.contiguous else view.tobytes()
+
+
+def _result(found, info):
+    array, axes, said = found
+    return (array, {"axes": axes, **said}) if info else array
+
+
+def read(path: Path | IO[bytes], *, max_pixels: int = 0, info: bool = False) -> Any:
     """Reads an image file (PNG, JPEG, TIFF, WebP, PNM, PFM, .npy ...): its format is known by its content.
 
     Returns an array of NumPy: H x W of grey, H x W x C of colour (the last of 2 or 4 is alpha), with N in front for several
     frames or pages; .npy and .npz of planes are C x H x W. uint8 0..255, uint16 0..65535, or float32, where 1 is white. The
     orientation that a camera noted is applied. "FILE:MEMBER" is one array of a .npz or one page of a TIFF.
     info=True: returns (array, dict) with axes, alpha, exif, xmp, icc, comment, pixels_per_metre (down, across).
+    path: a binary stream, such as io.BytesIO, is read to its end, as decode() does.
     max_pixels: a larger image raises LimitError; 0: 2^30.
     Raises FileError (an OSError), FormatError where the contents are wrong.
     """
-    array, axes, found = _core.read_image(os.fspath(path), whole("max_pixels", max_pixels, 0, 2 ** 63))
-    return (array, {"axes": axes, **found}) if info else array
+    if _is_stream(path):
+        return decode(path, max_pixels=max_pixels, info=info)
+    return _result(_core.read_image(os.fspath(path), whole("max_pixels", max_pixels, 0, 2 ** 63)), info)
 
 
-def header(path: Path) -> dict[str, Any]:
-    """What a file says of its image, without reading its pixels: a dict with format, frames, height, width, channels, dtype,
-    alpha, pixels_per_metre and so on."""
-    return _core.read_header(os.fspath(path))
+def decode(data: Any, *, member: str | int | None = None, max_pixels: int = 0, info: bool = False) -> Any:
+    """Reads an image of bytes in memory, without a file: as read(), with the same result as of a file with these bytes.
 
-
-def write(path: Path, image: Any, *, axes: str | None = None, format: str | None = None, quality: int = 0,
-          lossless: bool = False, png_level: int = 0, compression: str = "none", alpha: bool | None = None,
-          pixels_per_metre: float | Sequence[float] | None = None, keep_existing: bool = False) -> None:
-    """Writes an array as an image file, whole or not at all: by the extension of `path`, or as `format`.
-
-    image: uint8, uint16 or float32, or int16 for .npy; H x W, H x W x C (the last of 2 or 4 channels is alpha, unless
-        alpha=False), or with axes= any other order. png_level: 1 (fast) to 9, or -1: not compressed. quality: of JPEG and WebP, 1 to 100; 0: 90.
-    compression: of TIFF: "none", "deflate", "lzw" or "zstd". keep_existing: raise ExistsError rather than replace a file.
-    pixels_per_metre: a number, or (down, across). Raises UnsupportedError for a type that the format does not hold.
+    data: bytes, bytearray, memoryview, an array of bytes, or a binary stream such as io.BytesIO, which is read to its end.
+    member: one array of a .npz by its name, or one page or frame by its number, from 1 on.
     """
-    image = host(image)
-    if image.dtype not in (np.uint8, np.uint16, np.float32, np.int16):
-        raise ArgumentError(f"the image has numbers of the type {image.dtype}: files hold uint8, uint16 and float32, and .npy "
-                            f"int16")
+    chosen = "" if member is None else str(member)
+    if member is not None and not chosen:
+        raise ArgumentError("member='': give the name of an array, or the number of a page; None: all")
+    return _result(_core.decode(_bytes_of(data), chosen, whole("max_pixels", max_pixels, 0, 2 ** 63)), info)
+
+
+def header(path: Path | IO[bytes]) -> dict[str, Any]:
+    """What a file says of its image, without reading its pixels: a dict with format, frames, height, width, channels, dtype,
+    alpha, pixels_per_metre and so on. path: or a binary stream; header(io.BytesIO(data)) is for bytes."""
+    return _core.decode_header(_bytes_of(path), "") if _is_stream(path) else _core.read_header(os.fspath(path))
+
+
+def _write_options(quality, lossless, png_level, compression, alpha, pixels_per_metre, metadata):
     options = {"quality": whole("quality", quality), "lossless": bool(lossless), "png_level": whole("png_level", png_level, -1),
-               "compression": choose("compression", compression, COMPRESSIONS), "keep_existing": bool(keep_existing)}
-    if format is not None:
-        options["format"] = str(format)
+               "compression": choose("compression", compression, COMPRESSIONS)}
+    for name in METADATA:
+        if metadata and metadata.get(name) is not None:
+            try:
+                options[name] = bytes(memoryview(metadata[name]))
+            except TypeError:
+                raise ArgumentError(f"metadata[{name!r}]={metadata[name]!r}: give bytes") from None
+    if pixels_per_metre is None and metadata:
+        pixels_per_metre = metadata.get("pixels_per_metre")
     if alpha is not None:
         options["alpha"] = bool(alpha)
     if pixels_per_metre is not None:
@@ -64,8 +97,54 @@ def write(path: Path, image: Any, *, axes: str | None = None, format: str | None
         if len(both) != 2:
             raise ArgumentError(f"pixels_per_metre={pixels_per_metre!r}: give a number, or two, (down, across)")
         options["pixels_per_metre_y"], options["pixels_per_metre_x"] = (real("pixels_per_metre", one) for one in both)
-    image = np.require(image, requirements=["C", "ALIGNED"])
-    _core.write_image(os.fspath(path), image, axes, options)
+    return options
+
+
+def _samples(image):
+    image = host(image)
+    if image.dtype not in (np.uint8, np.uint16, np.float32, np.int16):
+        raise ArgumentError(f"the image has numbers of the type {image.dtype}: files hold uint8, uint16 and float32, and .npy "
+                            f"int16")
+    return np.require(image, requirements=["C", "ALIGNED"])
+
+
+def write(path: Path | IO[bytes], image: Any, *, axes: str | None = None, format: str | None = None, quality: int = 0,
+          lossless: bool = False, png_level: int = 0, compression: str = "none", alpha: bool | None = None,
+          pixels_per_metre: float | Sequence[float] | None = None, metadata: Mapping[str, Any] | None = None,
+          keep_existing: bool = False) -> None:
+    """Writes an array as an image file, whole or not at all: by the extension of `path`, or as `format`.
+
+    path: or a binary stream, such as io.BytesIO, which needs `format`.
+    image: uint8, uint16 or float32, or int16 for .npy; H x W, H x W x C (the last of 2 or 4 channels is alpha, unless
+        alpha=False), or with axes= any other order. png_level: 1 (fast) to 9, or -1: not compressed. quality: of JPEG and WebP, 1 to 100; 0: 90.
+    compression: of TIFF: "none", "deflate", "lzw" or "zstd". keep_existing: raise ExistsError rather than replace a file.
+    pixels_per_metre: a number, or (down, across). metadata: a dict such as read(info=True) returns: its icc, exif, xmp and
+        comment, and its pixels_per_metre, go into the file.
+    Raises UnsupportedError for a type that the format does not hold.
+    """
+    if hasattr(path, "write") and not hasattr(path, "__fspath__"):
+        if format is None:
+            raise ArgumentError("a stream has no name that tells the format: give format=")
+        path.write(encode(image, format, axes=axes, quality=quality, lossless=lossless, png_level=png_level,
+                          compression=compression, alpha=alpha, pixels_per_metre=pixels_per_metre, metadata=metadata))
+        return
+    options = _write_options(quality, lossless, png_level, compression, alpha, pixels_per_metre, metadata)
+    options["keep_existing"] = bool(keep_existing)
+    if format is not None:
+        options["format"] = str(format)
+    _core.write_image(os.fspath(path), _samples(image), axes, options)
+
+
+def encode(image: Any, format: str, *, axes: str | None = None, quality: int = 0, lossless: bool = False, png_level: int = 0,
+           compression: str = "none", alpha: bool | None = None, pixels_per_metre: float | Sequence[float] | None = None,
+           metadata: Mapping[str, Any] | None = None) -> bytes:
+    """Returns the bytes of the file that write() writes, without a file. format: "png", "jpeg", "webp", "tiff", "npy" ...
+    (gconv.formats()). The other arguments are those of write()."""
+    options = _write_options(quality, lossless, png_level, compression, alpha, pixels_per_metre, metadata)
+    if not isinstance(format, str) or not format:
+        raise ArgumentError(f"format={format!r}: give the name of a format, such as \"png\": gconv.formats() lists them")
+    options["format"] = format
+    return _core.encode(_samples(image), axes, options)
 
 
 def formats() -> list[dict[str, Any]]:
