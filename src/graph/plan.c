@@ -219,12 +219,28 @@ static bool has_open_weights(const gconv_graph_step *step) {
   return open;
 }
 
+/* Sets the memory on a GPU of all tensors of a step. */
+static void lay_there(const gconv_node_work *work, void *there) {
+  for (int32_t i = 0; i < work->in_count; i++)
+    if (work->in[i])
+      ((gconv_tensor *)work->in[i])->there = there;
+  for (int32_t i = 0; i < work->out_count; i++)
+    if (work->out[i])
+      work->out[i]->there = there;
+}
+
 /* Whether cuda() refuses the step. Then the last error is the end of a sentence about the node. */
 static bool is_refused(const gconv_graph_step *step) {
+  static char nowhere; /* offsets are added to its address, and nothing is read or written there */
   const gconv_node_kind *kind = step->node->kind;
   gconv_node_work work = step->work;
+  if (!kind->cuda || kind->prepare)
+    return false;
   work.stream = GCONV_GPU_NOWHERE;
-  return kind->cuda && !kind->prepare && kind->cuda(&work, kind) == GCONV_UNSUPPORTED;
+  lay_there(&work, &nowhere);
+  const gconv_status status = kind->cuda(&work, kind);
+  lay_there(&work, NULL);
+  return status == GCONV_UNSUPPORTED;
 }
 
 void gconv_graph_gpu_obstacle(const gconv_graph_plan *p, char *text, size_t size) {
