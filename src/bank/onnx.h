@@ -97,6 +97,7 @@ typedef enum gconv_onnx_kind {
   GCONV_ONNX_AN_INT = 2,
   GCONV_ONNX_A_STRING = 3,
   GCONV_ONNX_A_TENSOR = 4,
+  GCONV_ONNX_A_GRAPH = 5,
   GCONV_ONNX_SOME_FLOATS = 6,
   GCONV_ONNX_INTS = 7
 } gconv_onnx_kind;
@@ -108,9 +109,10 @@ typedef struct gconv_onnx_attribute {
   float number;
   gconv_onnx_integers integers;
   float floats[GCONV_ONNX_FLOATS];
-  size_t float_count;       /* number of all floats, also of floats that are not kept */
-  gconv_onnx_tensor tensor; /* its name is owned; NULL: there is none */
-  char *reference;          /* owned: in a function, the attribute of the call that it is; NULL: it has a value */
+  size_t float_count;           /* number of all floats, also of floats that are not kept */
+  gconv_onnx_tensor tensor;     /* its name is owned; NULL: there is none */
+  char *reference;              /* owned: in a function, the attribute of the call that it is; NULL: it has a value */
+  uint64_t graph_at, graph_end; /* at and end of the message of its graph in the file; both 0: it has none */
 } gconv_onnx_attribute;
 
 typedef struct gconv_onnx_node {
@@ -120,7 +122,8 @@ typedef struct gconv_onnx_node {
   int input_count, output_count;
   gconv_onnx_attribute *attributes; /* owned */
   size_t attribute_count;
-  uint64_t at, end; /* at and end of its message in the file */
+  uint64_t at, end;                       /* at and end of its message in the file */
+  const struct gconv_onnx_branch *branch; /* the branch of a node that it is in; NULL: none */
 } gconv_onnx_node;
 
 /* The allowed values of an attribute. */
@@ -214,8 +217,26 @@ typedef gconv_status gconv_onnx_taker(void *context, const gconv_onnx_node *node
 gconv_status gconv_onnx_model_read(gconv_onnx_model *model, gconv_onnx_taker *take, void *context);
 /* Gives each node to take() again, in the order of the file. */
 gconv_status gconv_onnx_model_follow(const gconv_onnx_model *model, gconv_onnx_taker *take, void *context);
+/* Gives take() a node that lies within another one; or the nodes of the function that it calls. *called counts the nodes of
+ * functions. */
+gconv_status gconv_onnx_model_give(const gconv_onnx_model *model, const gconv_onnx_node *node, gconv_onnx_taker *take,
+                                   void *context, size_t *called);
 /* Frees all but the file. */
 void gconv_onnx_model_free(gconv_onnx_model *model);
+
+/* Takes what the graph of a branch has. tensor() and output() may be NULL. */
+typedef struct gconv_onnx_branch_taker {
+  gconv_onnx_taker *node;
+  gconv_status (*tensor)(void *context, const gconv_onnx_tensor *tensor); /* an initialiser */
+  gconv_status (*output)(void *context, const char *name);                /* the results, in order */
+  void *context;
+} gconv_onnx_branch_taker;
+
+/* Reads the graph that is an attribute of a node, such as the branches of If. It may take values of the graph around it.
+ * Names that it gives itself begin with those of the node's first output and of the attribute. *called is as in
+ * gconv_onnx_model_give(). Does nothing if the node has no output. */
+gconv_status gconv_onnx_branch_follow(const gconv_onnx_model *model, const gconv_onnx_node *node, const char *attribute,
+                                      const gconv_onnx_branch_taker *take, size_t *called);
 
 /* Fails if the model is newer than this code knows, or has parts that are not read. */
 gconv_status gconv_onnx_model_check(const gconv_onnx_model *model);

@@ -169,6 +169,9 @@ static gconv_status take_body(void *context, const gconv_message_reader *inside,
     return GCONV_OK;
   gconv_onnx_node n = {.file = c->call->file};
   gconv_status status = gconv_onnx_node_read(gconv_message_inside(inside, part), &n);
+  for (size_t i = 0; i < n.attribute_count && status == GCONV_OK; i++)
+    if (n.attributes[i].graph_end > 0) /* its nodes would need the names of the call, too */
+      status = gconv_onnx_fail_node(&n, GCONV_UNSUPPORTED, "has a graph within a function, which is not read");
   GCONV_THEN(status, adapt(c, &n));
   GCONV_THEN(status, c->take(c->context, &n));
   gconv_onnx_node_free(&n);

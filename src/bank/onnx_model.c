@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An ONNX model as a whole: its versions, tensors, inputs and outputs, and its nodes one after the other. The file is read
  * field by field, so models may be of any size. Nodes that call functions of the model become those of the functions. Nodes
- * within control flow are passed over: the operators that have them are not known here. */
+ * within other nodes, such as the branches of If, are passed over: onnx_branch.c reads them. */
 #include "bank/onnx_function.h"
 #include "base/memory.h"
 
@@ -184,6 +184,14 @@ static gconv_status give_node(void *context, const gconv_onnx_node *n) {
   r->called++;
   const gconv_status status = gconv_onnx_function_follow(f, n, give_node, r);
   r->depth--;
+  return status;
+}
+
+gconv_status gconv_onnx_model_give(const gconv_onnx_model *m, const gconv_onnx_node *node, gconv_onnx_taker *take,
+                                   void *context, size_t *called) {
+  reading r = {.file = m->file, .take = take, .context = context, .of = m, .called = *called};
+  const gconv_status status = give_node(&r, node);
+  *called = r.called;
   return status;
 }
 

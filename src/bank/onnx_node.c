@@ -17,6 +17,7 @@ enum {
   A_I = 3,
   A_S = 4,
   A_T = 5,
+  A_G = 6,
   A_FLOATS = 7,
   A_INTS = 8,
   A_TYPE = 20,
@@ -57,8 +58,8 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
   gconv_onnx_attribute *a = context;
   const uint32_t bits = (uint32_t)part->value;
   const unsigned kind = (1U << kind_of_field(part->number)) & ~1U;
-  if (part->number == A_T && a->values & kind)
-    return gconv_fail(GCONV_BAD_FILE, "%s: an attribute has two tensors", inside->source->name);
+  if ((part->number == A_T || part->number == A_G) && a->values & kind)
+    return gconv_fail(GCONV_BAD_FILE, "%s: an attribute has two tensors or graphs", inside->source->name);
   a->values |= kind;
   switch (part->number) {
   case A_NAME:
@@ -71,6 +72,12 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
     return GCONV_OK;
   case A_T:
     return part->wire != GCONV_WIRE_BYTES || a->tensor.name ? GCONV_OK : gconv_onnx_tensor_find(inside, part, &a->tensor);
+  case A_G:
+    if (part->wire == GCONV_WIRE_BYTES) {
+      a->graph_at = part->at;
+      a->graph_end = part->at + part->value;
+    }
+    return GCONV_OK;
   case A_FLOATS:
     return take_floats(a, inside, part);
   case A_TYPE:

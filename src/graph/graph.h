@@ -23,7 +23,17 @@ typedef struct gconv_graph_value {
   bool external; /* for constants: the numbers are in a file beside the model */
   bool said;     /* for inputs and outputs: the file says the shape. Sizes that it leaves open are 0 */
   int32_t maker; /* the number of the node that makes it; -1: none */
+  int32_t other; /* the number of another node that makes it, in the other branch of an If; -1: none */
 } gconv_graph_value;
+
+/* A branch of an If. Nodes of both branches are nodes of the graph. A plan has those of the branch that the condition
+ * chooses: so it must follow from constants and shapes. */
+typedef struct gconv_graph_branch {
+  char *name;        /* owned: of the If; printable */
+  int32_t condition; /* the number of a value */
+  bool wanted;       /* what the condition must be */
+  int32_t outer;     /* the branch that the If is in: its number + 1; 0: none */
+} gconv_graph_branch;
 
 typedef struct gconv_graph_node {
   const gconv_node_kind *kind;
@@ -31,6 +41,7 @@ typedef struct gconv_graph_node {
   void *settings; /* owned */
   int32_t in_count, out_count;
   int32_t *in, *out; /* owned: numbers of values; -1: left out */
+  int32_t branch;    /* the branch that it is in: its number + 1; 0: none */
 } gconv_graph_node;
 
 typedef struct gconv_graph {
@@ -38,8 +49,9 @@ typedef struct gconv_graph {
   char *path; /* owned: for errors */
   uint64_t opset;
   gconv_graph_value *values;
-  gconv_graph_node *nodes; /* each after the nodes whose results it takes */
-  size_t value_count, node_count;
+  gconv_graph_node *nodes;      /* each after the nodes whose results it takes, and after those of its branch's condition */
+  gconv_graph_branch *branches; /* each after the branch around it */
+  size_t value_count, node_count, branch_count;
   int32_t *inputs, *outputs; /* numbers of values, in the order of the file; inputs are no initialisers */
   size_t input_count, output_count;
   void *calls[GCONV_GRAPH_KEPT_CALLS]; /* plans that are kept between calls (call.c); changed atomically */
@@ -47,6 +59,16 @@ typedef struct gconv_graph {
 
 /* Reads an open ONNX model. If there are operators that no kind knows, the error names all of them. */
 gconv_status gconv_graph_read(gconv_bank_file *file, gconv_graph **graph);
+/* Whether a node is an operator of the standard with this name. */
+bool gconv_graph_is_operator(const gconv_onnx_node *node, const char *name);
+/* Returns the kind of a node's operator in an opset; NULL if there is none. */
+const gconv_node_kind *gconv_graph_kind_of(const gconv_onnx_node *node, uint64_t opset);
+/* Fails if no kind does some operator of the model, in branches of If, too. The error names all of them. */
+gconv_status gconv_graph_check_operators(const gconv_onnx_model *model);
+/* The attributes of If that are its branches: where the condition is false, and where it is true. */
+extern const char *const gconv_graph_branch_names[2];
+/* Moves each node behind the nodes whose results it needs (sort.c). Fails if they form a circle. */
+gconv_status gconv_graph_sort(gconv_graph *graph);
 /* Puts the file and the node before the last error, which is the end of a sentence. Returns the status. */
 gconv_status gconv_graph_fail_node(const gconv_graph *graph, const gconv_graph_node *node, gconv_status status);
 /* Makes the graph of a network of layers, as it would be in an ONNX model, without the network's mean and std (import.c). */

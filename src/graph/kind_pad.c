@@ -156,14 +156,15 @@ static void pad_lines(void *context, int64_t begin, int64_t end) {
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   static const uint64_t zero = 0;
   const settings *s = work->settings;
+  const double wide = (double)s->value;
   int64_t after[GCONV_TENSOR_AXES];
   job j = {.in = work->in[0], .out = work->out[0], .mode = s->mode, .outside = &zero};
   (void)kind;
   j.bytes = gconv_tensor_type_bytes(j.in->type);
   if (work->in_count > 2 && work->in[2])
     j.outside = work->in[2]->data;
-  else if (j.in->type == GCONV_TENSOR_F32)
-    j.outside = &s->value;
+  else if (gconv_tensor_type_is_real(j.in->type))
+    j.outside = j.in->type == GCONV_TENSOR_F32 ? (const void *)&s->value : &wide;
   GCONV_TRY(find_pads(work, j.before, after));
   if (j.out->axes == 0)
     memcpy(j.out->data, j.in->data, j.bytes);

@@ -37,7 +37,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   const gconv_onnx_attribute *scales = gconv_onnx_find_attribute(node, "scales");
   const gconv_onnx_attribute *named = gconv_onnx_find_attribute(node, "mode");
   s->coordinates = opset < 11 ? GCONV_RESIZE_ASYMMETRIC : GCONV_RESIZE_HALF_PIXEL;
-  s->rounding = opset < 11 ? GCONV_RESIZE_FLOOR : GCONV_RESIZE_PREFER_FLOOR;
+  s->rounding = GCONV_RESIZE_PREFER_FLOOR;
   if (named && named->text && strcmp(named->text, "bilinear") == 0) /* Upsample says so, in opset 1 to 7 */
     s->mode = GCONV_RESIZE_LINEAR;
   else
@@ -126,7 +126,7 @@ static gconv_status take_regions(const gconv_node_work *work, const int32_t *axe
   return GCONV_OK;
 }
 
-static gconv_status find_changes(const gconv_node_work *work, change changes[GCONV_TENSOR_AXES]) {
+static gconv_status find_sizes(const gconv_node_work *work, change changes[GCONV_TENSOR_AXES]) {
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0];
   const bool modern = work->opset >= 11;
@@ -161,6 +161,14 @@ static gconv_status find_changes(const gconv_node_work *work, change changes[GCO
   else if (scales && scales->data && gconv_tensor_type_is_real(scales->type) && gconv_tensor_elements(scales) == count)
     return take_scales(work, scales, axes, count, changes);
   return gconv_fail(GCONV_UNSUPPORTED, "needs %d constant scales or sizes, one for each axis that it resizes", count);
+}
+
+/* Up to opset 10, an axis that shrinks takes the next input, and any other axis the input before. */
+static gconv_status find_changes(const gconv_node_work *work, change changes[GCONV_TENSOR_AXES]) {
+  GCONV_TRY(find_sizes(work, changes));
+  for (int32_t i = 0; work->opset < 11 && i < work->in[0]->axes; i++)
+    changes[i].rounding = changes[i].scale < 1 ? GCONV_RESIZE_CEIL : GCONV_RESIZE_FLOOR;
+  return GCONV_OK;
 }
 
 static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {

@@ -19,6 +19,9 @@ typedef struct reading {
   int32_t *slots; /* a hash table of the values by their names: numbers, or -1 */
   size_t slot_count;
   uint64_t constant_bytes;
+  int32_t branch; /* the branch of an If that is read: its number + 1; 0: none */
+  size_t called;  /* nodes of functions within branches so far */
+  bool joins;     /* the node is a result of an If's second branch, which the first one makes, too */
 } reading;
 
 static gconv_status no_memory(const reading *r) {
@@ -74,7 +77,7 @@ static gconv_status find_value(reading *r, const char *name, int32_t *number) {
     g->values = values;
   if (!copy)
     return no_memory(r);
-  values[g->value_count] = (gconv_graph_value){.name = copy, .maker = -1};
+  values[g->value_count] = (gconv_graph_value){.name = copy, .maker = -1, .other = -1};
   *number = *slot = (int32_t)g->value_count++;
   return GCONV_OK;
 }
@@ -141,67 +144,6 @@ static gconv_status take_constant(reading *r, const gconv_onnx_node *n) {
       n, GCONV_UNSUPPORTED, "has no tensor, number or short list as its only attribute, which are the values that are read");
 }
 
-static bool is_constant(const gconv_onnx_node *n) {
-  return n->type && strcmp(n->type, "Constant") == 0 && gconv_onnx_is_standard(n);
-}
-
-/* ---- Operators that no kind knows, all in one error ---- */
-
-typedef struct unknown {
-  const reading *reading;
-  char text[800]; /* "MatMul (node 'm'), Loop (node 'l')" */
-  size_t kinds;
-} unknown;
-
-static const gconv_node_kind *find_kind(const reading *r, const gconv_onnx_node *n) {
-  char name[160]; /* with its domain, as tables have operators that are not of the standard */
-  if (gconv_onnx_is_standard(n))
-    return gconv_node_kind_find(n->type, r->graph->opset);
-  snprintf(name, sizeof name, "%s.%s", n->domain ? n->domain : "", n->type ? n->type : "");
-  return gconv_node_kind_find(name, r->graph->opset);
-}
-
-static bool has_kind_of_other_opset(const char *name) {
-  const gconv_node_kind *kind;
-  for (size_t i = 0; (kind = gconv_node_kind_at(i)); i++)
-    if (name && strcmp(kind->name, name) == 0)
-      return true;
-  return false;
-}
-
-/* Adds the operator of a node that has no kind: "MatMul", "com.microsoft.Gelu", or "Add of opset 6". */
-static gconv_status note_unknown(void *context, const gconv_onnx_node *n) {
-  unknown *u = context;
-  char entry[400];
-  const size_t room = sizeof u->text, used = strlen(u->text);
-  if (find_kind(u->reading, n) || is_constant(n))
-    return GCONV_OK;
-  const char *output = gconv_onnx_output(n), *called = n->name && *n->name ? n->name : output ? output : "";
-  GCONV_FREED char *type = gconv_printable_copy(n->type ? n->type : "(no type)", SHOWN_BYTES);
-  GCONV_FREED char *domain = gconv_printable_copy(n->domain ? n->domain : "", SHOWN_BYTES);
-  GCONV_FREED char *name = gconv_printable_copy(called, SHOWN_BYTES);
-  if (!type || !domain || !name)
-    return no_memory(u->reading);
-  int end = snprintf(entry, sizeof entry, "%s%s%s", domain, *domain ? "." : "", type);
-  if (gconv_onnx_is_standard(n) && has_kind_of_other_opset(n->type))
-    end += snprintf(entry + end, sizeof entry - (size_t)end, " of opset %" PRIu64, u->reading->graph->opset);
-  snprintf(entry + end, sizeof entry - (size_t)end, " (");
-  if (strstr(u->text, entry))
-    return GCONV_OK;
-  u->kinds++;
-  if (used + strlen(entry) + SHOWN_BYTES + 12 < room)
-    snprintf(u->text + used, room - used, "%s%snode '%s')", used > 0 ? ", " : "", entry, name);
-  return GCONV_OK;
-}
-
-static gconv_status check_operators(const reading *r) {
-  unknown u = {.reading = r};
-  GCONV_TRY(gconv_onnx_model_follow(r->model, note_unknown, &u));
-  return u.kinds == 0 ? GCONV_OK
-                      : gconv_fail(GCONV_UNSUPPORTED, "%s: the model has %zu operator%s that no kind of nodes does: %s",
-                                   r->file->path, u.kinds, u.kinds == 1 ? "" : "s", u.text);
-}
-
 /* ---- Nodes ---- */
 
 /* Returns the count without the names at the end that are empty. */
@@ -240,10 +182,11 @@ static gconv_status find_values(reading *r, char *const *names, int32_t count, i
 static gconv_status claim_outputs(reading *r, const gconv_onnx_node *n, const gconv_graph_node *node, int32_t number) {
   for (int32_t i = 0; i < node->out_count; i++) {
     gconv_graph_value *value = node->out[i] >= 0 ? &r->graph->values[node->out[i]] : NULL;
-    if (value && (value->maker >= 0 || value->constant || value->input))
+    const bool joins = value && r->joins && value->other < 0; /* the other branch of an If makes it, too */
+    if (value && ((value->maker >= 0 && !joins) || value->constant || value->input))
       return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "makes '%.80s', which the model has already", value->name);
     if (value)
-      value->maker = number;
+      *(value->maker >= 0 ? &value->other : &value->maker) = number;
   }
   return GCONV_OK;
 }
@@ -262,6 +205,7 @@ static gconv_status fill_node(reading *r, const gconv_onnx_node *n, const gconv_
   gconv_graph_node *node = &r->graph->nodes[number];
   const char *output = gconv_onnx_output(n), *called = n->name && *n->name ? n->name : output ? output : "";
   node->kind = kind;
+  node->branch = r->branch;
   node->in_count = count_names(n->inputs, n->input_count);
   node->out_count = kind->most_out == GCONV_ANY_NUMBER ? n->output_count : count_names(n->outputs, n->output_count);
   GCONV_TRY(check_counts(n, kind, node));
@@ -280,11 +224,90 @@ static gconv_status fill_node(reading *r, const gconv_onnx_node *n, const gconv_
   return claim_outputs(r, n, node, number);
 }
 
+static gconv_status take_node(void *context, const gconv_onnx_node *n);
+
+/* An If while a branch of it is read. */
+typedef struct choosing {
+  reading *reading;
+  const gconv_onnx_node *node;
+  int results; /* of the branch, so far */
+  bool second; /* the other branch was read before */
+} choosing;
+
+static gconv_status take_inner_node(void *context, const gconv_onnx_node *n) {
+  return take_node(((choosing *)context)->reading, n);
+}
+
+static gconv_status take_inner_tensor(void *context, const gconv_onnx_tensor *tensor) {
+  reading *r = ((choosing *)context)->reading;
+  int32_t number;
+  GCONV_TRY(find_value(r, tensor->name, &number));
+  const gconv_graph_value *value = &r->graph->values[number];
+  if (value->constant || value->input || value->maker >= 0)
+    return gconv_onnx_fail_node(((choosing *)context)->node, GCONV_BAD_FILE,
+                                "has a branch with two tensors of the same name");
+  return read_tensor(r, tensor, &r->graph->values[number]);
+}
+
+/* A result of the branch becomes the output of the If by an Identity. */
+static gconv_status take_result(void *context, const char *name) {
+  choosing *c = context;
+  const int number = c->results++;
+  if (number >= c->node->output_count || !c->node->outputs[number] || !*c->node->outputs[number])
+    return GCONV_OK;
+  const gconv_onnx_node copy = {.file = c->node->file,
+                                .type = (char *)"Identity",
+                                .name = c->node->name,
+                                .inputs = (char *[]){(char *)name},
+                                .outputs = &c->node->outputs[number],
+                                .input_count = 1,
+                                .output_count = 1};
+  c->reading->joins = c->second;
+  const gconv_status status = take_node(c->reading, &copy);
+  c->reading->joins = false;
+  return status;
+}
+
+/* Takes the nodes of both branches. */
+static gconv_status take_if(reading *r, const gconv_onnx_node *n) {
+  const char *called = n->name && *n->name ? n->name : gconv_onnx_output(n);
+  const int32_t outer = r->branch;
+  choosing c = {.reading = r, .node = n};
+  const gconv_onnx_branch_taker take = {take_inner_node, take_inner_tensor, take_result, &c};
+  int32_t condition;
+  if (n->input_count != 1 || !gconv_onnx_has_input(n, 0))
+    return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "has %d inputs, and not one condition", n->input_count);
+  GCONV_TRY(find_value(r, n->inputs[0], &condition));
+  for (int i = 0; i < 2; i++) {
+    gconv_graph *g = r->graph;
+    gconv_graph_branch *branches = gconv_grown(g->branches, g->branch_count, sizeof *branches);
+    if (!branches)
+      return no_memory(r);
+    g->branches = branches;
+    branches[g->branch_count] = (gconv_graph_branch){.name = gconv_printable_copy(called ? called : "", SHOWN_BYTES),
+                                                     .condition = condition,
+                                                     .wanted = i,
+                                                     .outer = outer};
+    if (!branches[g->branch_count++].name)
+      return no_memory(r);
+    r->branch = (int32_t)g->branch_count;
+    c.second = i == 1;
+    c.results = 0;
+    GCONV_TRY(gconv_onnx_branch_follow(r->model, n, gconv_graph_branch_names[i], &take, &r->called));
+    if (c.results < n->output_count)
+      return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "has %d outputs, and a branch with %d", n->output_count, c.results);
+    r->branch = outer;
+  }
+  return GCONV_OK;
+}
+
 static gconv_status take_node(void *context, const gconv_onnx_node *n) {
   reading *r = context;
   gconv_graph *g = r->graph;
-  if (is_constant(n))
+  if (gconv_graph_is_operator(n, "Constant"))
     return take_constant(r, n);
+  if (gconv_graph_is_operator(n, "If"))
+    return take_if(r, n);
   if (g->node_count == GCONV_GRAPH_MOST_NODES)
     return gconv_fail(GCONV_TOO_LARGE, "%s: has more than %d nodes", r->file->path, GCONV_GRAPH_MOST_NODES);
   gconv_graph_node *nodes = gconv_grown(g->nodes, g->node_count, sizeof *nodes);
@@ -292,73 +315,7 @@ static gconv_status take_node(void *context, const gconv_onnx_node *n) {
     return no_memory(r);
   g->nodes = nodes;
   nodes[g->node_count] = (gconv_graph_node){0};
-  return fill_node(r, n, find_kind(r, n), (int32_t)g->node_count++);
-}
-
-/* ---- Order ---- */
-
-/* The state of sorting: depth first, with a stack, as a file may have a chain of all nodes. */
-typedef struct sorting {
-  const gconv_graph *graph;
-  int32_t *place;       /* place of each node in the new order; -1: none yet; -2: begun */
-  int32_t *stack, *at;  /* nodes that were begun, and the next of their inputs */
-  int32_t depth, count; /* count: nodes with a place */
-} sorting;
-
-static gconv_status sort_from(sorting *s, int32_t first) {
-  s->stack[0] = first;
-  s->at[0] = 0;
-  s->place[first] = -2;
-  for (s->depth = 1; s->depth > 0;) {
-    const int32_t number = s->stack[s->depth - 1];
-    const gconv_graph_node *node = &s->graph->nodes[number];
-    if (s->at[s->depth - 1] == node->in_count) {
-      s->place[number] = s->count++;
-      s->depth--;
-      continue;
-    }
-    const int32_t value = node->in[s->at[s->depth - 1]++], maker = value >= 0 ? s->graph->values[value].maker : -1;
-    if (maker < 0 || s->place[maker] >= 0)
-      continue;
-    if (s->place[maker] == -2)
-      return gconv_fail(GCONV_BAD_FILE, "%s: node '%s' (%s) needs its own result: the nodes form a circle", s->graph->path,
-                        node->name, node->kind->name);
-    s->stack[s->depth] = maker;
-    s->at[s->depth] = 0;
-    s->place[maker] = -2;
-    s->depth++;
-  }
-  return GCONV_OK;
-}
-
-/* Moves the nodes to their places. */
-static gconv_status move_nodes(const reading *r, const int32_t *place) {
-  gconv_graph *g = r->graph;
-  gconv_graph_node *nodes = calloc(g->node_count + 1, sizeof *nodes);
-  if (!nodes)
-    return no_memory(r);
-  for (size_t i = 0; i < g->node_count; i++)
-    nodes[place[i]] = g->nodes[i];
-  for (size_t i = 0; i < g->value_count; i++)
-    if (g->values[i].maker >= 0)
-      g->values[i].maker = place[g->values[i].maker];
-  free(g->nodes);
-  g->nodes = nodes;
-  return GCONV_OK;
-}
-
-static gconv_status sort_nodes(const reading *r) {
-  const size_t count = r->graph->node_count;
-  GCONV_FREED int32_t *memory = malloc((3 * count + 1) * sizeof *memory);
-  if (!memory)
-    return no_memory(r);
-  sorting s = {r->graph, memory, memory + count, memory + 2 * count, 0, 0};
-  for (size_t i = 0; i < count; i++)
-    s.place[i] = -1;
-  for (size_t i = 0; i < count; i++)
-    if (s.place[i] == -1)
-      GCONV_TRY(sort_from(&s, (int32_t)i));
-  return move_nodes(r, s.place);
+  return fill_node(r, n, gconv_graph_kind_of(n, r->graph->opset), (int32_t)g->node_count++);
 }
 
 /* ---- The model ---- */
@@ -443,6 +400,13 @@ static gconv_status check_values(const reading *r) {
         return gconv_fail(GCONV_BAD_FILE, "%s: node '%s' (%s) takes '%.80s', which nothing in the model makes", g->path,
                           g->nodes[i].name, g->nodes[i].kind->name, v->name);
     }
+  for (size_t i = 0; i < g->branch_count; i++) {
+    gconv_graph_value *v = &g->values[g->branches[i].condition];
+    v->taken = true;
+    if (v->maker < 0 && !v->constant && !v->input)
+      return gconv_fail(GCONV_BAD_FILE, "%s: node '%s' (If) takes '%.80s', which nothing in the model makes", g->path,
+                        g->branches[i].name, v->name);
+  }
   for (size_t i = 0; i < g->output_count; i++) {
     gconv_graph_value *v = &g->values[g->outputs[i]];
     v->taken = true;
@@ -470,13 +434,13 @@ static gconv_status read_graph(reading *r) {
   r->graph->path = gconv_printable_copy(r->file->path, strlen(r->file->path));
   if (!r->graph->path)
     return no_memory(r);
-  GCONV_TRY(check_operators(r));
+  GCONV_TRY(gconv_graph_check_operators(r->model));
   GCONV_TRY(take_initialisers(r));
   GCONV_TRY(take_inputs(r));
   GCONV_TRY(gconv_onnx_model_follow(r->model, take_node, r));
   GCONV_TRY(take_outputs(r));
   GCONV_TRY(check_values(r));
-  return sort_nodes(r);
+  return gconv_graph_sort(r->graph);
 }
 
 gconv_status gconv_graph_read(gconv_bank_file *file, gconv_graph **graph) {
@@ -507,6 +471,9 @@ void gconv_graph_free(gconv_graph *g) {
     free(g->nodes[i].out);
     gconv_release(g->nodes[i].settings);
   }
+  for (size_t i = 0; i < g->branch_count; i++)
+    free(g->branches[i].name);
+  free(g->branches);
   free(g->values);
   free(g->nodes);
   free(g->inputs);

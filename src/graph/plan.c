@@ -147,12 +147,44 @@ static gconv_status fold(gconv_graph_plan *p, gconv_graph_step *step) {
   return status;
 }
 
+/* Finds whether the conditions of a branch, and of those around it, choose it. */
+static gconv_status is_chosen(const gconv_graph_plan *p, int32_t branch, bool *chosen) {
+  *chosen = true;
+  if (branch == 0)
+    return GCONV_OK;
+  const gconv_graph_branch *b = &p->graph->branches[branch - 1];
+  GCONV_TRY(is_chosen(p, b->outer, chosen));
+  if (!*chosen)
+    return GCONV_OK;
+  const gconv_tensor *t = &p->tensors[b->condition];
+  if (!t->data)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: node '%s' (If) chooses between its branches by what depends on the pixels of the image: the "
+                      "condition must follow from constants and from shapes",
+                      p->graph->path, b->name);
+  if (t->type != GCONV_TENSOR_BOOL || gconv_tensor_elements(t) != 1)
+    return gconv_fail(GCONV_BAD_FILE, "%s: node '%s' (If) has a condition that is not one bool", p->graph->path, b->name);
+  *chosen = *(const bool *)t->data == b->wanted;
+  return GCONV_OK;
+}
+
+static void leave_out(const gconv_graph_step *step) {
+  for (int32_t i = 0; i < step->work.out_count; i++)
+    ((gconv_tensor **)step->work.out)[i] = NULL;
+}
+
 static gconv_status follow(gconv_graph_plan *p) {
   const gconv_tensor **pointers = p->pointers;
+  bool chosen;
   for (size_t i = 0; i < p->graph->node_count; i++) {
     const gconv_graph_node *node = &p->graph->nodes[i];
     point(p, &p->steps[i], node, pointers);
     pointers += node->in_count + node->out_count;
+    GCONV_TRY(is_chosen(p, node->branch, &chosen));
+    if (!chosen) {
+      leave_out(&p->steps[i]);
+      continue;
+    }
     gconv_status status = infer(&p->steps[i]);
     if (status == GCONV_OK && can_fold(p, &p->steps[i]))
       status = fold(p, &p->steps[i]);

@@ -287,8 +287,8 @@ static gconv_status compare_plans(const gconv_graph_tiles *t) {
     const gconv_node_fused *f = &s->work.fused, *g = &other->work.fused;
     const size_t scales =
         s->work.out[0] && s->work.out[0]->axes > 1 ? (size_t)s->work.out[0]->shape[1] * sizeof *f->scale : 0;
-    bool same = s->node == other->node && !f->scale == !g->scale && !f->shift == !g->shift &&
-                (!f->scale || memcmp(f->scale, g->scale, scales) == 0) &&
+    bool same = s->node == other->node && f->activation == g->activation && f->slope == g->slope && !f->scale == !g->scale &&
+                !f->shift == !g->shift && (!f->scale || memcmp(f->scale, g->scale, scales) == 0) &&
                 (!f->shift || memcmp(f->shift, g->shift, scales) == 0) && gconv_tail_same(f->tail, g->tail);
     for (int32_t k = 0; k < s->work.in_count && same; k++) {
       const gconv_tensor *a = s->work.in[k], *b = other->work.in[k];

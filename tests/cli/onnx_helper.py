@@ -42,6 +42,8 @@ def attribute(name, value):
         return field(1, name) + field(4, value) + field(20, 3)
     if isinstance(value, np.ndarray):
         return field(1, name) + field(5, tensor("", value)) + field(20, 4)
+    if isinstance(value, bytes):  # a graph
+        return field(1, name) + field(6, value) + field(20, 5)
     return field(1, name) + b"".join(field(8, v) for v in value) + field(20, 7)
 
 

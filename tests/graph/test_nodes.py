@@ -156,6 +156,7 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("ArgMax", [X], {"axis": 1, "keepdims": 0}, X.argmax(1)),
     ("Pad", [X, I64(0, 0, 2, 1, 0, 0, 1, 3)], {"mode": "reflect"}, np.pad(X, ((0, 0), (0, 0), (2, 1), (1, 3)), "reflect")),
     ("Pad", [X, I64(0, 0, -1, 2, 0, 0, 1, -2), np.float32(3)], {}, np.pad(X[:, :, 1:, :-2], ((0, 0), (0, 0), (0, 1), (2, 0)), constant_values=3)),
+    ("Pad", [X.astype(float)], {"pads": [0, 0, 1, 0, 0, 0, 0, 2], "value": 1.5}, np.pad(X, ((0, 0), (0, 0), (1, 0), (0, 2)), constant_values=1.5), 9),
     ("Pad", [X], {"mode": "edge", "pads": [0, 0, 1, 0, 0, 0, 0, 2]}, np.pad(X, ((0, 0), (0, 0), (1, 0), (0, 2)), "edge"), 10),
     ("BatchNormalization", [X, C, C + 1, C / 3, C**2], {}, (X - (C / 3)[:, None, None]) / np.sqrt((C**2)[:, None, None] + 1e-5)
      * C[:, None, None] + (C + 1)[:, None, None]),
@@ -182,6 +183,8 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
      X[:1, :1, :, [o * 5 // 7 for o in range(9)]]),
     ("Resize", [TEN, "", np.float32([1, 1.2])], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, TEN[:, [o * 5 // 6 for o in range(12)]]),
     ("Resize", [TEN, "", np.float32([1, 1.3])], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, TEN[:, [o * 10 // 13 for o in range(13)]]),
+    ("Resize", [TEN[:, :4], np.float32([1, 0.6])], {"mode": "nearest"}, TEN[:, [0, 2]], 10),  # up to opset 10, an axis that shrinks takes the next input
+    ("Resize", [TEN[:, :4], np.float32([1, 1.5])], {}, TEN[:, [0, 0, 1, 2, 2, 3]], 10),
     ("Resize", [TEN, "", np.float32([1, 0.7])], {"mode": "linear", "coordinate_transformation_mode": "align_corners"}, np.linspace(0, 9, 7)[None]),
     ("Slice", [X[:0], I64(-3), I64(-(2**31)), I64(0), I64(-100)], {}, X[:0]),
     ("Resize", [X, "", np.array([1, 1, 2, 3], np.float32)], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
