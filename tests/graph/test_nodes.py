@@ -4,6 +4,7 @@ import unittest
 
 import numpy as np
 from graph_helper import attribute, field, graph, node, run
+from scipy.ndimage import map_coordinates
 
 RANDOM = np.random.default_rng(43)
 X = RANDOM.normal(size=(2, 4, 5, 7)).astype(np.float32)
@@ -37,6 +38,29 @@ def linear(x, axis, count, coordinate):
     at = [coordinate(o) for o in range(count)]
     low = [int(np.floor(a)) for a in at]
     return resized(x, axis, [(b, b + 1) for b in low], [(1 - (a - b), a - b) for a, b in zip(at, low)])
+
+
+PLACES = RANDOM.uniform(-1.7, 1.7, (2, 3, 4, 2)).astype(np.float32)  # for the image X: x, y
+
+
+def sampled(x, places, corners, **how):
+    """Samples of each channel at places of -1 .. 1, as SciPy interpolates."""
+    sizes = np.array(x.shape[2:])
+    at = (places.astype(float)[..., ::-1] + 1) / 2 * (sizes - corners) - (0 if corners else 0.5)
+    return np.array([[map_coordinates(plane.astype(float), np.moveaxis(p, -1, 0), **how) for plane in image] for image, p in zip(x, at)])
+
+
+def cubic_sampled(x, places):
+    """The same by cubic convolution with a = -0.75, where the outermost elements are repeated."""
+    at = (places.astype(float)[..., ::-1] + 1) / 2 * np.array(x.shape[2:]) - 0.5
+    weight = lambda d: np.where(d <= 1, (1.25 * d - 2.25) * d * d + 1, np.where(d < 2, ((-0.75 * d + 3.75) * d - 6) * d + 3, 0))  # noqa: E731
+    base, sums = np.floor(at).astype(int), np.zeros((x.shape[0], x.shape[1], *places.shape[1:-1]))
+    for dy, dx in np.ndindex(4, 4):
+        taps = base + np.array([dy, dx]) - 1
+        w = weight(np.abs(at - taps)).prod(-1)
+        for n in range(x.shape[0]):
+            sums[n] += w[n] * x[n][:, np.clip(taps[n, ..., 0], 0, x.shape[2] - 1), np.clip(taps[n, ..., 1], 0, x.shape[3] - 1)]
+    return sums
 
 
 def opened(x, block, columns_first):
@@ -119,6 +143,16 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("GlobalLpPool", [X], {}, np.sqrt((X.astype(float) ** 2).sum((2, 3), keepdims=True))),
     ("MaxUnpool", [X[:1, :1, :2, :2], I64(5, 7, 13, 15).reshape(1, 1, 2, 2), I64(1, 1, 5, 5)], {"kernel_shape": [2, 2], "strides": [2, 2]},
      np.pad(np.kron(X[:1, :1, :2, :2], [[0, 0], [0, 1]]), ((0, 0), (0, 0), (0, 1), (0, 1)))),
+    ("GridSample", [X, PLACES], {}, sampled(X, PLACES, 0, order=1, mode="grid-constant")),
+    ("GridSample", [X, PLACES], {"mode": "bilinear", "padding_mode": "border", "align_corners": 1}, sampled(X, PLACES, 1, order=1, mode="nearest"), 16),
+    ("GridSample", [X, PLACES], {"padding_mode": "reflection", "align_corners": 1}, sampled(X, PLACES, 1, order=1, mode="mirror")),
+    ("GridSample", [X, PLACES], {"padding_mode": "reflection"}, sampled(X, PLACES, 0, order=1, mode="reflect")),
+    ("GridSample", [X, PLACES], {"mode": "nearest", "padding_mode": "border"}, sampled(X, PLACES, 0, order=0, mode="nearest")),
+    ("GridSample", [X, PLACES], {"mode": "cubic", "padding_mode": "border"}, cubic_sampled(X, PLACES)),
+    ("Einsum", [A[0], B], {"equation": "xij, yjk -> yik"}, np.einsum("xij,yjk->yik", A[0], B)),
+    ("Einsum", [X, C], {"equation": "nchw,c"}, np.einsum("nchw,c", X, C)),
+    ("Einsum", [X[:, :, :, :5]], {"equation": "...ii->i..."}, np.einsum("...ii->i...", X[:, :, :, :5])),
+    ("Einsum", [B, B[0], B[0, :, :1]], {"equation": "bij,ij,ik->kb"}, np.einsum("bij,ij,ik->kb", B.astype(float), B[0], B[0, :, :1])),
     ("GatherElements", [X, np.argsort(X, 2)[:, :, :3]], {"axis": 2}, np.sort(X, 2)[:, :, :3]),
     ("GatherND", [X, I64(1, 0, 0, -1).reshape(2, 2)], {}, X[[1, 0], [0, -1]]),
     ("ScatterND", [X, I64(1, 0, 1, 0).reshape(2, 2), X[0, :2]], {"reduction": "add"},
@@ -202,6 +236,9 @@ REFUSED = [  # operator, inputs, attributes, what the program says
     ("Gather", [X, I64(7)], {"axis": 3}, "element 7 of an axis that has 7"),
     ("Slice", [X, I64(0), I64(1), I64(1), I64(0)], {}, "a step of 0"),
     ("Pad", [X, I64(0, 0, 5, 0, 0, 0, 0, 0)], {"mode": "reflect"}, "smaller than the input"),
+    ("GridSample", [X, PLACES[:1]], {}, "places of 4 axes, which do not fit"),
+    ("Einsum", [X, C], {"equation": "nchw,h"}, "not valid for its inputs"),
+    ("Einsum", [X], {"equation": "nchw->nn"}, "not valid for its inputs"),
     ("MaxPool", [X], {"kernel_shape": [6, 1]}, "larger than its input"),
     ("BatchNormalization", [X, C[:3], C, C, C], {}, "a list of 4 numbers"),
     ("ConvTranspose", [X, W[:3]], {}, "filters for 3 channels"),
