@@ -382,11 +382,13 @@ class Machines(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "svm.model"
             model.save(path)
-            np.testing.assert_array_equal(gconv.classify(path, test), model.predict(test))
+            np.testing.assert_array_equal(gconv.classify(path, test), model.predict(test).astype(str))
         with self.assertRaises(gconv.UnsupportedError):
             model.probabilities(test)
         heavy = gconv.SVM.train(rows, arms, gamma=0.1, weights={1: 50.0})
-        self.assertGreater(np.mean(heavy.predict(test) == "1"), 0.1 + np.mean(gconv.SVM.train(rows, arms, gamma=0.1).predict(test) == "1"))
+        self.assertGreater(np.mean(heavy.predict(test) == 1), 0.1 + np.mean(gconv.SVM.train(rows, arms, gamma=0.1).predict(test) == 1))
+        for labels in (arms, arms * 2.0 - 1, arms > 0, np.array(["up", "down"])[arms], np.array(["1b", "2"])[arms]):  # names as they were
+            self.assertGreater(np.mean(gconv.SVM.train(rows, labels, gamma=10.0).predict(rows) == labels), 0.9)
         with self.assertRaises(gconv.ArgumentError):
             gconv.SVM.train(rows, arms, weights={"none": 2.0})
 

@@ -342,10 +342,12 @@ class SVM(Model):
         return self._model.predict(finite_rows(model_rows(rows, self._info, missing)), str(device))
 
     def predict(self, rows: Any, *, device: str = "cpu", missing: str | None = None) -> Numbers:
-        """The class of each row, as an array of names; of regression, the numbers. Columns of a DataFrame are matched by name.
-        missing="mean": NaN become the means of the training; else they raise ArgumentError."""
+        """The class of each row: an array of numbers where the names of all classes are whole numbers, else of
+        names. Of regression,
+        the numbers. Columns of a DataFrame are matched by name. missing="mean": NaN become the means of the training; else
+        they raise ArgumentError."""
         numbers, values, _ = self._predict(rows, device, missing)
-        return values[:, 0] if numbers is None else np.array(self.classes)[numbers]
+        return values[:, 0] if numbers is None else _labels_of(self.classes)[numbers]
 
     def decision(self, rows: Any, *, device: str = "cpu") -> NDArray[np.float64]:
         """The values of the pairs of classes, (0, 1), (0, 2) ...: above 0 for the first of a pair."""
@@ -367,7 +369,16 @@ class SVM(Model):
             return map_of_classes(self._maps, x, axes, device)
         if not self.classes:
             raise ArgumentError("the model is of regression, which has no classes: predict() yields numbers")
-        return self.predict(x, device=device or "cpu", missing=missing).tolist()
+        return [self.classes[number] for number in self._predict(x, device or "cpu", missing)[0]]
+
+
+def _labels_of(classes):
+    """Returns the names of classes as an array: of int64 if all are whole numbers as these are printed."""
+    with contextlib.suppress(ValueError, OverflowError):
+        labels = [int(name) for name in classes]
+        if [str(label) for label in labels] == list(classes):
+            return np.array(labels, np.int64)
+    return np.array(classes)
 
 
 def _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed, device):

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: MIT
+"""Estimators with the interface of scikit-learn, for its pipelines, searches and scores.
+
+SVC and SVR are support vector machines, MLPClassifier and MLPRegressor networks of dense layers; PixelClassifier labels the
+pixels of images. Parameters that scikit-learn
+has, too, have its names, meanings and defaults. Labels come back in the type that they had. Sparse matrices are taken, and made
+dense. The model itself, to save or to look at, is machine_, network_ or model_.
+"""
+from __future__ import annotations
+
+import os
+import tempfile
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from ._arrays import host
+from ._errors import ArgumentError
+from ._files import read, write
+from ._learning import SVM, train
+from ._types import NDArray
+
+__all__ = ["MLPClassifier", "MLPRegressor", "PixelClassifier", "SVC", "SVR"]
+
+_KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid"}
+_ACTIVATIONS = {"identity": "", "logistic": " sigmoid", "tanh": " tanh", "relu": " relu"}
+_SOLVERS = {"adam": "adam", "sgd": "momentum"}
+
+
+def _choose(name, value, values):
+    if value not in values:
+        raise ValueError(f"{name}={value!r}: there are {', '.join(values)}")
+    return values[value]
+
+
+def _dense(X):
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+class _Estimator(BaseEstimator):
+    """What all have in common: the checks of rows and targets, the seed, the weights of classes."""
+
+    def _cases(self, X, y):
+        """Checks the cases of fit(). Returns rows, and targets: of a classifier, their numbers in classes_."""
+        classifies = isinstance(self, ClassifierMixin)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=not classifies)
+        if not classifies:
+            return _dense(X), y.astype(np.float64, copy=False)
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"{type(self).__name__} tells classes apart, and y has one class only: {self.classes_[0]!r}")
+        return _dense(X), numbers
+
+    def _rows(self, X):
+        """Checks the rows of predict()."""
+        check_is_fitted(self)
+        return _dense(validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False))
+
+    def _seed(self):
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2 ** 31 - 1))
+
+    def _class_weights(self, numbers):
+        """class_weight by the names that classes have for the library, which are their numbers in classes_."""
+        if self.class_weight is None:
+            return {}
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[numbers])
+        return {number: weight for number, weight in enumerate(weights.tolist())}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+# ---- Support vector machines ----
+
+class _Machine(_Estimator):
+    def _fit(self, X, targets, **options):
+        if self.gamma == "scale":
+            variance = X.var()
+            gamma = 1 / (X.shape[1] * variance) if variance != 0 else 1.0
+        else:
+            gamma = 1 / X.shape[1] if self.gamma == "auto" else self.gamma
+        if isinstance(gamma, str) or gamma <= 0:
+            raise ValueError(f"gamma={self.gamma!r}: it is 'scale', 'auto' or a number above 0")
+        if self.C <= 0 or self.tol <= 0:
+            raise ValueError(f"C={self.C!r}, tol={self.tol!r}: both are above 0")
+        self.machine_ = SVM.train(X, targets, kernel=_choose("kernel", self.kernel, _KERNELS), cost=self.C, gamma=gamma,
+                                  degree=self.degree, coef0=self.coef0, tolerance=self.tol, shrinking=self.shrinking,
+                                  cache=int(self.cache_size * 2 ** 20), device=self.device, **options)
+        return self
+
+
+class SVC(ClassifierMixin, _Machine):
+    """A support vector machine that tells classes apart, as sklearn.svm.SVC, on the CPU or a GPU (device)."""
+
+    def __init__(self, *, C: float = 1.0, kernel: str = "rbf", degree: int = 3, gamma: str | float = "scale",
+                 coef0: float = 0.0, shrinking: bool = True, probability: bool = False, tol: float = 1e-3,
+                 cache_size: float = 200, class_weight: Any = None, decision_function_shape: str = "ovr",
+                 random_state: Any = None, device: str = "cpu") -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: Any, y: Any) -> SVC:
+        """Trains on rows, and a label for each."""
+        _choose("decision_function_shape", self.decision_function_shape, {"ovr": 0, "ovo": 1})
+        X, numbers = self._cases(X, y)
+        return self._fit(X, numbers, classification=True, probabilities=self.probability, seed=self._seed(),
+                         weights=self._class_weights(numbers))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of each row."""
+        rows = self._rows(X)
+        return self.classes_[self.machine_.predict(rows, device=self.device)]
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Of two classes, a value for each row: above 0 for classes_[1]. Else a value for each class ("ovr"), which is largest
+        for the predicted one; or one for each pair of classes ("ovo"), above 0 for the first."""
+        rows = self._rows(X)
+        values = self.machine_.decision(rows, device=self.device)
+        if len(self.classes_) == 2:
+            return -values[:, 0]
+        return values if self.decision_function_shape == "ovo" else _ovr_decision_function(values < 0, -values, len(self.classes_))
+
+    @available_if(lambda self: self.probability)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The probabilities of classes_, rows x classes; with probability=True."""
+        rows = self._rows(X)
+        return self.machine_.probabilities(rows, device=self.device)
+
+    @available_if(lambda self: self.probability)
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """The logarithms of predict_proba()."""
+        return np.log(self.predict_proba(X))
+
+
+class SVR(RegressorMixin, _Machine):
+    """A support vector machine that approximates numbers, as sklearn.svm.SVR, on the CPU or a GPU (device)."""
+
+    def __init__(self, *, kernel: str = "rbf", degree: int = 3, gamma: str | float = "scale", coef0: float = 0.0,
+                 tol: float = 1e-3, C: float = 1.0, epsilon: float = 0.1, shrinking: bool = True, cache_size: float = 200,
+                 device: str = "cpu") -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.device = device
+
+    def fit(self, X: Any, y: Any) -> SVR:
+        """Trains on rows, and a number for each."""
+        X, targets = self._cases(X, y)
+        return self._fit(X, targets, regression=True, tube=self.epsilon)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The number of each row."""
+        rows = self._rows(X)
+        return self.machine_.predict(rows, device=self.device)
+
+
+# ---- Networks ----
+
+class _Perceptron(_Estimator):
+    def __init__(self, hidden_layer_sizes: Any = (100,), activation: str = "relu", *, solver: str = "adam",
+                 batch_size: Any = "auto", learning_rate_init: float = 0.001, momentum: float = 0.9, max_iter: int = 200,
+                 early_stopping: bool = False, validation_fraction: float = 0.1, n_iter_no_change: int = 10,
+                 weight_decay: float = 0.0, random_state: Any = None, device: str = "cpu") -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.solver = solver
+        self.batch_size = batch_size
+        self.learning_rate_init = learning_rate_init
+        self.momentum = momentum
+        self.max_iter = max_iter
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.weight_decay = weight_decay
+        self.random_state = random_state
+        self.device = device
+
+    def _fit(self, X, targets, last, **options):
+        solver = _choose("solver", self.solver, _SOLVERS)
+        sizes = [self.hidden_layer_sizes] if isinstance(self.hidden_layer_sizes, Integral) else self.hidden_layer_sizes
+        hidden = [f"dense {size}{_choose('activation', self.activation, _ACTIVATIONS)}" for size in sizes]
+        self.loss_curve_ = []
+        self.network_ = train(", ".join([*hidden, last]), X, targets, epochs=self.max_iter,
+                              batch=min(200, len(X)) if self.batch_size == "auto" else self.batch_size,
+                              rate=self.learning_rate_init, optimizer=solver, weight_decay=self.weight_decay,
+                              momentum=self.momentum if solver == "momentum" else 0.0, seed=self._seed(),
+                              validation=self.validation_fraction if self.early_stopping else 0.0,
+                              patience=self.n_iter_no_change if self.early_stopping else 0, device=self.device,
+                              progress=lambda epoch: self.loss_curve_.append(epoch.loss), **options)
+        self.n_iter_ = len(self.loss_curve_)
+        return self
+
+    def _outputs(self, X):
+        rows = self._rows(X)
+        return self.network_(rows, device=self.device)
+
+
+class MLPClassifier(ClassifierMixin, _Perceptron):
+    """A network of dense layers that tells classes apart, as sklearn.neural_network.MLPClassifier, on the CPU or a GPU.
+
+    Columns are normalised by the network itself. weight_decay takes the place of alpha: it is that of AdamW, apart from the
+    loss. early_stopping keeps the best weights."""
+
+    def __init__(self, hidden_layer_sizes: Any = (100,), activation: str = "relu", *, solver: str = "adam",
+                 batch_size: Any = "auto", learning_rate_init: float = 0.001, momentum: float = 0.9, max_iter: int = 200,
+                 early_stopping: bool = False, validation_fraction: float = 0.1, n_iter_no_change: int = 10,
+                 weight_decay: float = 0.0, class_weight: Any = None, random_state: Any = None, device: str = "cpu") -> None:
+        super().__init__(hidden_layer_sizes, activation, solver=solver, batch_size=batch_size,
+                         learning_rate_init=learning_rate_init, momentum=momentum, max_iter=max_iter,
+                         early_stopping=early_stopping, validation_fraction=validation_fraction,
+                         n_iter_no_change=n_iter_no_change, weight_decay=weight_decay, random_state=random_state,
+                         device=device)
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any) -> MLPClassifier:
+        """Trains on rows, and a label for each."""
+        X, numbers = self._cases(X, y)
+        return self._fit(X, numbers, f"dense {len(self.classes_)} softmax", weights=self._class_weights(numbers))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:
+        """The probabilities of classes_, rows x classes."""
+        return self._outputs(X)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float32]:
+        """The logarithms of predict_proba()."""
+        return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of each row."""
+        outputs = self._outputs(X)
+        return self.classes_[outputs.argmax(axis=1)]
+
+
+class MLPRegressor(RegressorMixin, _Perceptron):
+    """A network of dense layers that approximates numbers, as sklearn.neural_network.MLPRegressor, on the CPU or a GPU.
+
+    Columns are normalised by the network itself, and weight_decay takes the place of alpha, as in MLPClassifier."""
+
+    def fit(self, X: Any, y: Any) -> MLPRegressor:
+        """Trains on rows, and a number for each."""
+        X, targets = self._cases(X, y)
+        return self._fit(X, targets, "dense 1", regression=True)
+
+    def predict(self, X: Any) -> NDArray[np.float32]:
+        """The number of each row."""
+        return self._outputs(X)[:, 0]
+
+
+# ---- Pixels ----
+
+def _list_of(given):
+    """A list of images, or one image, as a list."""
+    return [given] if isinstance(given, (str, bytes, os.PathLike)) or hasattr(given, "dtype") else list(given)
+
+
+def _put(folder, images):
+    """Writes images, or links to their files, into a folder, in which those with the same number belong together."""
+    os.mkdir(folder)
+    for number, image in enumerate(images):
+        path = os.path.join(folder, f"{number:06d}")
+        if isinstance(image, (str, bytes, os.PathLike)):
+            image = os.path.abspath(os.fsdecode(image))
+            os.symlink(image, path + os.path.splitext(image)[1])
+        else:
+            write(path + ".npy", host(image))
+
+
+class PixelClassifier(ClassifierMixin, BaseEstimator):
+    """Labels the pixels of images by features of their surroundings, as `gconv svm` and `gconv train` with --features.
+
+    features: kinds with their sigmas, or a set (docs/pixels.md). network: the text of the layers that are trained, such as
+    "dense 64 relu, dense 3 softmax", for max_iter epochs; None: a support vector machine with C and gamma (0: 1 by the number
+    of features). max_pixels: how many labelled pixels are learned, of each class alike; 0: 10,000 for a machine, all for a
+    network. class_weight: {number of the mask: weight}."""
+
+    def __init__(self, features: str = "default", *, network: str | None = None, C: float = 1.0, gamma: float = 0.0,
+                 max_iter: int = 100, max_pixels: int = 0, class_weight: Any = None, random_state: int = 0,
+                 device: str = "cpu") -> None:
+        self.features = features
+        self.network = network
+        self.C = C
+        self.gamma = gamma
+        self.max_iter = max_iter
+        self.max_pixels = max_pixels
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: Any, y: Any) -> PixelClassifier:
+        """Trains on images and their masks: an array H x W or H x W x C or a path, and H x W whole numbers, of which 0 is
+        unlabelled; or lists of both, of as many."""
+        images, masks = _list_of(X), _list_of(y)
+        if len(images) != len(masks) or not images:
+            raise ArgumentError(f"{len(images)} images and {len(masks)} masks: give a mask for each image")
+        options = {"kind": "pixels", "features": self.features, "weights": self.class_weight, "seed": self.random_state,
+                   "device": self.device, "most_cases": self.max_pixels or None}
+        with tempfile.TemporaryDirectory(prefix="gconv-") as folder:
+            inputs, targets = os.path.join(folder, "images"), os.path.join(folder, "masks")
+            _put(inputs, images)
+            _put(targets, masks)
+            if self.network is None:
+                self.model_ = SVM.train(inputs, targets, cost=self.C, gamma=self.gamma, **options)
+            else:
+                self.model_ = train(self.network, inputs, targets, epochs=self.max_iter, **options)
+        self.classes_ = np.array(self.model_.class_values)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The map H x W of an image, an array or a path, with a number of classes_ for each pixel; of a list, a list."""
+        check_is_fitted(self)
+        maps = [self.model_.classify(image if hasattr(image, "dtype") else read(image)) for image in _list_of(X)]
+        return maps if isinstance(X, (list, tuple)) else maps[0]
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of the labelled pixels whose class is right."""
+        masks = [host(mask) if hasattr(mask, "dtype") else read(mask) for mask in _list_of(y)]
+        right = [(found == mask)[mask != 0] for found, mask in zip(self.predict(_list_of(X)), masks)]
+        return float(np.concatenate(right).mean())

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The estimators of gconv.sklearn, held to scikit-learn's own checks and machines."""
+import pickle
+import unittest
+import warnings
+
+from helper import SKIPPED, gconv, np
+
+try:
+    from gconv import sklearn as estimators
+    import sklearn.svm
+    from sklearn.datasets import load_diabetes, load_iris
+    from sklearn.model_selection import GridSearchCV, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.utils.estimator_checks import estimator_checks_generator
+except ImportError:
+    print("skipped: scikit-learn 1.6 or later is not installed")
+    raise SystemExit(SKIPPED)
+
+
+class Estimators(unittest.TestCase):
+    def test_scikit_learns_own_checks(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for estimator in (estimators.SVC(), estimators.SVR(), estimators.MLPClassifier(), estimators.MLPRegressor()):
+                for one, check in estimator_checks_generator(estimator):
+                    with self.subTest(estimator=estimator, check=check):
+                        try:
+                            check(one)
+                        except unittest.SkipTest:
+                            pass
+
+    def test_machines_agree_with_scikit_learn(self):
+        rows, numbers = load_iris(return_X_y=True)
+        rows = StandardScaler().fit_transform(rows)
+        for labels in (numbers, numbers - 1.0, np.array(["setosa", "b c", "virginica"])[numbers], numbers > 0):
+            for options in ({}, {"kernel": "linear"}, {"kernel": "poly", "coef0": 1.0}, {"gamma": "auto", "C": 10.0},
+                            {"class_weight": "balanced"}, {"decision_function_shape": "ovo"}):
+                with self.subTest(labels=labels.dtype, **options):
+                    theirs, ours = sklearn.svm.SVC(**options).fit(rows, labels), estimators.SVC(**options).fit(rows, labels)
+                    self.assertEqual(ours.predict(rows).dtype, labels.dtype)
+                    np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))
+                    np.testing.assert_allclose(ours.decision_function(rows), theirs.decision_function(rows), atol=0.01)
+        rows, numbers = load_diabetes(return_X_y=True)
+        for options in ({"C": 100.0}, {"kernel": "linear", "C": 100.0}, {"epsilon": 0.0}):
+            theirs, ours = sklearn.svm.SVR(**options).fit(rows, numbers), estimators.SVR(**options).fit(rows, numbers)
+            np.testing.assert_allclose(ours.predict(rows), theirs.predict(rows), atol=0.01)
+
+    def test_probabilities_searches_and_pickles(self):
+        rows, numbers = load_iris(return_X_y=True)
+        names = np.array(["c", "a", "b"])[numbers]
+        machine = estimators.SVC(probability=True, random_state=0).fit(rows, names)
+        self.assertEqual(list(machine.classes_), ["a", "b", "c"])
+        likely = machine.predict_proba(rows)
+        self.assertGreater(np.mean(machine.classes_[likely.argmax(axis=1)] == names), 0.95)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(machine)).predict_proba(rows), likely)
+        self.assertFalse(hasattr(estimators.SVC(), "predict_proba"))
+        self.assertGreater(cross_val_score(make_pipeline(StandardScaler(), estimators.SVC()), rows, names).mean(), 0.9)
+        self.assertGreater(GridSearchCV(estimators.SVC(), {"C": [1, 10]}).fit(rows, names).best_score_, 0.9)
+        net = estimators.MLPClassifier((20,), batch_size=16, max_iter=30, learning_rate_init=0.01, random_state=1)
+        self.assertGreater(cross_val_score(net, rows, names).mean(), 0.9)
+
+    def test_what_is_wrong(self):
+        rows, numbers = load_iris(return_X_y=True)
+        for options in ({"kernel": "precomputed"}, {"gamma": 0.0}, {"gamma": "wide"}, {"C": 0.0}, {"decision_function_shape": "all"}):
+            with self.assertRaises(ValueError):
+                estimators.SVC(**options).fit(rows, numbers)
+        for options in ({"activation": "gelu"}, {"solver": "lbfgs"}):
+            with self.assertRaisesRegex(ValueError, "there are"):
+                estimators.MLPClassifier(**options).fit(rows, numbers)
+
+    def test_pixels(self):
+        random = np.random.default_rng(4)
+        image = np.zeros((40, 40, 3), np.uint8)
+        image[:, 20:] = 200
+        image += random.integers(0, 20, image.shape).astype(np.uint8)
+        mask = np.zeros((40, 40), np.uint8)
+        mask[5:35, 3:17], mask[5:35, 23:37] = 1, 5
+        for options in ({}, {"network": "dense 8 relu, dense 2 softmax", "max_iter": 30}):
+            model = estimators.PixelClassifier("gaussian 1", **options).fit([image, image[::-1]], [mask, mask[::-1]])
+            self.assertEqual(list(model.classes_), [1, 5])
+            self.assertGreater(model.score(image, mask), 0.99)
+            self.assertEqual(model.predict(image).shape, (40, 40))
+            self.assertEqual(len(model.predict([image, image])), 2)
+        with self.assertRaisesRegex(gconv.ArgumentError, "a mask for each image"):
+            estimators.PixelClassifier().fit([image], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
