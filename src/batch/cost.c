@@ -244,7 +244,8 @@ bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader
   if (!worker->run->operation->type->batches)
     return cost->stream > 0 && (too_large || (cost->in > STREAMED_BYTES && !waits));
   const double bytes = cost->in + cost->need.image + cost->out;
-  return too_large || (cost->need.tiles ? bytes > TILED_BYTES : batch->memory == 0 && bytes > LARGE_BYTES);
+  return too_large ||
+         (!cost->need.repeats && (cost->need.tiles ? bytes > TILED_BYTES : batch->memory == 0 && bytes > LARGE_BYTES));
 }
 
 /* Returns the bytes of a writer that gets its rows in parts. */
@@ -327,7 +328,8 @@ gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *re
     return GCONV_OK;
   }
   bool ordered = reader && gconv_row_reader_is_in_order(reader) && !group->image.planar;
-  bool once = are_arrays(worker->run); /* pictures take several passes: to find their range, or for rows of tiles */
+  /* Pictures take several passes: to find their range, or for rows of tiles. */
+  bool once = are_arrays(worker->run) && !cost->need.repeats;
   cut->whole = !ordered || !(once || gconv_row_reader_can_begin_again(reader));
   double least = least_bytes(group, reader, most, cut, &fixed, &row);
   double fewest = fewest_rows(cost), rows = fmin(most - fixed, BAND_BYTES) / row;

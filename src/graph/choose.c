@@ -149,16 +149,21 @@ gconv_status gconv_layer_choose(const gconv_device *device, const char *without,
 
 /* ---- Weights ---- */
 
-gconv_status gconv_layer_new_weights(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,
-                                     float **weights, size_t *count) {
+size_t gconv_layer_weight_bytes(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem) {
   const size_t plain = (size_t)gconv_layer_weight_floats(problem);
   const size_t prepared = algorithm->prepared_floats ? algorithm->prepared_floats(problem) : 0;
+  return prepared > PTRDIFF_MAX / sizeof(float) - plain ? SIZE_MAX : (plain + prepared) * sizeof(float);
+}
+
+gconv_status gconv_layer_new_weights(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,
+                                     float **weights, size_t *count) {
+  const size_t plain = (size_t)gconv_layer_weight_floats(problem), bytes = gconv_layer_weight_bytes(algorithm, problem);
   void *memory = NULL;
-  if (prepared > PTRDIFF_MAX / sizeof(float) - plain)
+  if (bytes == SIZE_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "the prepared weights would exceed the address space");
-  GCONV_TRY(gconv_allocate((plain + prepared) * sizeof(float), "the weights of a layer", &memory));
+  GCONV_TRY(gconv_allocate(bytes, "the weights of a layer", &memory));
   *weights = memory;
-  *count = plain + prepared;
+  *count = bytes / sizeof(float);
   memset(*weights + plain - 16, 0, 16 * sizeof(float)); /* zeros the gap after the biases */
   return GCONV_OK;
 }

@@ -31,6 +31,8 @@ gconv_status gconv_layer_choose(const gconv_device *device, const char *without,
 gconv_status gconv_layer_check_rounding(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,
                                         bool is_auto);
 
+/* Returns the bytes of the weights, with what the algorithm prepares of them. SIZE_MAX: there is no such size. */
+size_t gconv_layer_weight_bytes(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem);
 /* Makes room for the weights of a problem and for what the algorithm prepares: *count floats, for gconv_release(). The
  * caller sets weights and biases, and then calls algorithm->prepare(). */
 gconv_status gconv_layer_new_weights(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,

@@ -107,6 +107,7 @@ typedef struct gconv_graph_plan {
   gconv_arena_block *blocks;
   size_t block_count;
   size_t arena_bytes, constant_bytes, folded_bytes;
+  size_t weight_bytes;        /* of convolutions, as algorithms take them */
   double estimate_ms;         /* of all convolutions */
   size_t folded, dead, fused; /* how many nodes were folded, dropped as nobody takes their results, and fused with others */
   uint8_t *arena;             /* NULL until gconv_graph_plan_allocate(), and on a GPU */
@@ -139,6 +140,8 @@ gconv_status gconv_graph_plan_read(const gconv_graph_plan *plan, size_t number, 
 
 /* Runs all steps, on the threads of the CPU or on the GPU. */
 gconv_status gconv_graph_plan_run(gconv_graph_plan *plan);
+/* Runs one step on the CPU. */
+gconv_status gconv_graph_plan_run_step(const gconv_graph_plan *plan, size_t number);
 
 /* Writes what keeps the plan from GPUs: "no GPU computes nodes of the kinds A, B"; an empty text: nothing. The plan has no
  * memory yet: tensors with elements are constant. May change the last error. */

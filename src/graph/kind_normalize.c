@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Normalisation by means and deviations, and softmax. Sums are float64, in a fixed order. */
 #include "bank/onnx_rules.h"
-#include "graph/node.h"
+#include "graph/moments.h"
 #include "kernels/activation.h"
 #include "kernels/cuda/graph/graph.h"
 
@@ -323,14 +323,17 @@ static rules axis_rules = {INT("axis", 1, NEWEST), END}, lp = {INT("axis", 1, NE
 #define ROW(name, since, least, most, outs, memory, reach, rules, code, cuda, workspace)                                    \
   GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, outs, 0, 0, memory, reach, rules, code, sizeof(settings), parse,     \
                   shape, run, cuda, workspace, (reach) == GCONV_REACH_WINDOW ? window : NULL, NULL, NULL)
+#define PLANES(name, since, rules, code, workspace)                                                                         \
+  GCONV_NODE_KIND(name, since, NEWEST, 3, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,                 \
+                  sizeof(settings), parse, shape, run, cuda_channels, workspace, gconv_node_by_moments, NULL, NULL)
 #define OWN GCONV_MEMORY_OWN
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_normalize[] = {
     GCONV_NODE_KIND_OF("BatchNormalization", 6, NEWEST, 5, 5, 1, 5, 0, 0, OWN, GCONV_REACH_POINT, batch, BATCH,
                        sizeof(settings), parse, shape, run, cuda_channels, NULL, NULL, NULL, NULL, NULL, affine, NULL, NULL,
                        false),
-    ROW("InstanceNormalization", 6, 3, 3, 1, OWN, ALL, epsilon, INSTANCE, cuda_channels, workspace_instance),
-    ROW("GroupNormalization", 18, 3, 3, 1, OWN, ALL, group, GROUP, cuda_channels, workspace_group),
+    PLANES("InstanceNormalization", 6, epsilon, INSTANCE, workspace_instance),
+    PLANES("GroupNormalization", 18, group, GROUP, workspace_group),
     ROW("LayerNormalization", 17, 2, 3, 3, OWN, ALL, layer, LAYER, cuda_layer, NULL),
     ROW("RMSNormalization", 23, 2, 2, 1, OWN, ALL, layer, RMS, cuda_layer, NULL),
     ROW("LRN", 1, 1, 1, 1, OWN, GCONV_REACH_POINT, across, ACROSS_CHANNELS, cuda_across, NULL),

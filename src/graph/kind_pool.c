@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pooling: the largest value or the average of windows of one to three dimensions, and of whole planes. */
 #include "bank/onnx_rules.h"
-#include "graph/node.h"
+#include "graph/moments.h"
 #include "kernels/cuda/graph/graph.h"
 #include "kernels/mean.h"
 
@@ -300,6 +300,10 @@ static gconv_status run_global(const gconv_node_work *work, const gconv_node_kin
             .member = (member)kind->code,
             .power = (double)s->power};
   const bool mean = kind->code == AVERAGE && in->type == GCONV_TENSOR_F32; /* in the order of all means of gconv */
+  for (int64_t c = 0; work->moments && c < in->shape[1]; c++)
+    ((float *)p.out)[c] = (float)(mean ? work->moments[c].mean : work->moments[c].largest);
+  if (work->moments)
+    return GCONV_OK;
   gconv_node_share(work, gconv_tensor_count(in, 0, 2), (1 << 15) / (p.plane + 1) + 1,
                    mean ? mean_planes : loops[in->type].planes, &p);
   return GCONV_OK;
@@ -394,16 +398,17 @@ static rules unpool = {INTS("kernel_shape", 1, NEWEST), INTS("strides", 1, NEWES
 #define ROW(name, since, outs, rules, code, on_cuda)                                                                        \
   GCONV_NODE_KIND(name, since, NEWEST, 1, 1, 1, outs, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,              \
                   sizeof(settings), parse, shape, run, on_cuda, NULL, window, NULL, NULL)
-#define GLOBAL(name, since, rules, code, on_cuda)                                                                           \
-  GCONV_NODE_KIND(name, since, NEWEST, 1, 1, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, rules, code, sizeof(settings),  \
-                  parse_power, shape_global, run_global, on_cuda, NULL, NULL, NULL, NULL)
+#define GLOBAL(name, since, reach, rules, code, on_cuda)                                                                    \
+  GCONV_NODE_KIND(name, since, NEWEST, 1, 1, 1, 1, 0, 0, GCONV_MEMORY_OWN, reach, rules, code, sizeof(settings),            \
+                  parse_power, shape_global, run_global, on_cuda, NULL,                                                     \
+                  (reach) == GCONV_REACH_WINDOW ? gconv_node_by_moments : NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_pool[] = {
     ROW("MaxPool", 1, 2, largest, LARGEST, cuda),
     ROW("AveragePool", 1, 1, average, AVERAGE, cuda),
     ROW("LpPool", 2, 1, powers, POWERS, GCONV_NOT_ON_CUDA),
-    GLOBAL("GlobalMaxPool", 1, none, LARGEST, cuda_global),
-    GLOBAL("GlobalAveragePool", 1, none, AVERAGE, cuda_global),
-    GLOBAL("GlobalLpPool", 2, power, POWERS, GCONV_NOT_ON_CUDA),
+    GLOBAL("GlobalMaxPool", 1, GCONV_REACH_WINDOW, none, LARGEST, cuda_global),
+    GLOBAL("GlobalAveragePool", 1, GCONV_REACH_WINDOW, none, AVERAGE, cuda_global),
+    GLOBAL("GlobalLpPool", 2, GCONV_REACH_ALL, power, POWERS, GCONV_NOT_ON_CUDA),
     GCONV_NODE_KIND("MaxUnpool", 9, NEWEST, 2, 3, 1, 1, 4, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, unpool, 0, sizeof(settings),
                     parse, shape_unpool, run_unpool, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL),
     GCONV_NODE_KIND_END,

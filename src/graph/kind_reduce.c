@@ -2,7 +2,7 @@
 /* Nodes that make one number of many along axes: sums, means, extremes, and the places of extremes. Sums of floats are
  * float64, in the order of the elements. */
 #include "bank/onnx_rules.h"
-#include "graph/node.h"
+#include "graph/moments.h"
 #include "kernels/cuda/graph/graph.h"
 
 #include <float.h>
@@ -26,6 +26,7 @@ typedef enum member {
 
 typedef struct settings {
   bool keeps, given, nothing, last; /* given: the axes are an attribute; nothing: no axes are none, not all */
+  bool by_moments;                  /* results follow from gconv_plane_moments, where they are those of planes */
   gconv_node_integers axes;
 } settings;
 
@@ -40,6 +41,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   if (is_place)
     s->axes = (gconv_node_integers){{gconv_onnx_integer_of(node, "axis", 0)}, 1};
   s->given = s->given || is_place;
+  s->by_moments = kind->code == SUM || kind->code == MEAN || kind->code == LARGEST || kind->code == SMALLEST;
   return GCONV_OK;
 }
 
@@ -249,8 +251,24 @@ static gconv_status make(const gconv_node_work *work, const gconv_node_kind *kin
   return GCONV_OK;
 }
 
+/* Reduces channels of a whole image that were measured. */
+static void put_moments(const gconv_node_work *work, int32_t code) {
+  for (int64_t c = 0; c < work->in[0]->shape[1]; c++) {
+    const gconv_plane_moments *m = &work->moments[c];
+    const double made = code == SUM       ? m->mean * m->count
+                        : code == MEAN    ? m->mean
+                        : code == LARGEST ? m->largest
+                                          : m->smallest;
+    ((float *)work->out[0]->data)[c] = (float)made;
+  }
+}
+
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   reduction r;
+  if (work->moments) {
+    put_moments(work, kind->code);
+    return GCONV_OK;
+  }
   GCONV_TRY(make(work, kind, &r));
   gconv_node_share(work, gconv_tensor_elements(r.out), (1 << 14) / (r.count + 1) + 1, reduce_part, &r);
   return GCONV_OK;
@@ -290,9 +308,12 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
 }
 
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
+  const settings *s = work->settings;
   bool reduced[GCONV_TENSOR_AXES] = {0};
-  (void)input;
-  return (gconv_node_window){1, find_axes(work, reduced) == GCONV_OK && !reduced[axis], 0, 0};
+  const bool found = find_axes(work, reduced) == GCONV_OK;
+  if (found && s->by_moments && !reduced[0] && !reduced[1] && reduced[2] && reduced[3])
+    return gconv_node_by_moments(work, input, axis);
+  return (gconv_node_window){1, found && !reduced[axis], 0, 0};
 }
 
 static rules old = {INTS("axes", 1, 17), INT("keepdims", 1, NEWEST), INT("noop_with_empty_axes", 13, NEWEST), END};

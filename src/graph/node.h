@@ -27,6 +27,7 @@ typedef struct gconv_graph_options {
 
 struct gconv_elementwise_settings; /* elementwise.h */
 typedef struct gconv_tail gconv_tail;
+typedef struct gconv_plane_moments gconv_plane_moments; /* moments.h */
 
 /* What follows a node, and is computed with it: out = tail(activation(scale[c] * result + shift[c])), for channel c of axis
  * 1. */
@@ -49,8 +50,10 @@ typedef struct gconv_node_work {
   void *workspace;        /* memory of workspace() bytes, for run() and cuda() */
   void *stream;           /* cudaStream_t of the GPU, for cuda(); NULL in all other functions */
   const gconv_graph_options *options;
-  gconv_node_fused fused; /* all 0 for kinds that do not fuse */
-  void *prepared;         /* what prepare() made; NULL without one, and while constants are folded */
+  gconv_node_fused fused;             /* all 0 for kinds that do not fuse */
+  void *prepared;                     /* what prepare() made; NULL without one, and while constants are folded */
+  const gconv_plane_moments *moments; /* one for each channel of input 0, which is a tile: those of the whole image; NULL:
+                                   input 0 is whole. Only where window() says GCONV_BY_MOMENTS */
 } gconv_node_work;
 
 /* Whether run() may get an output in the memory of an input of the same shape and type. */
@@ -69,7 +72,10 @@ typedef enum gconv_node_reach {
 } gconv_node_reach;
 
 /* Outputs begin .. end - 1 of an axis need inputs floor(begin * scale) - before .. ceil((end - 1) * scale) + after, as far
- * as they exist; scale = numerator / denominator. A denominator of 0 is all inputs, as GCONV_REACH_ALL. */
+ * as they exist; scale = numerator / denominator. A denominator of 0 is all inputs, as GCONV_REACH_ALL.
+ * GCONV_BY_MOMENTS: an output needs the moments of all inputs of its channel, besides the input at the same place if the
+ * output has the input's height and width. */
+enum { GCONV_BY_MOMENTS = -1 };
 typedef struct gconv_node_window {
   int64_t numerator, denominator, before, after;
 } gconv_node_window;
@@ -175,6 +181,9 @@ static inline gconv_tensor_type gconv_node_type(const gconv_node_work *work, gco
 static inline bool gconv_node_is_for_gpu(const gconv_node_work *work) {
   return work->threads && work->options->device->type != &gconv_device_type_cpu;
 }
+
+/* window() of kinds that need the moments of each channel of input 0. */
+gconv_node_window gconv_node_by_moments(const gconv_node_work *work, int32_t input, int32_t axis);
 
 /* Gives output number `out` the type and shape of a tensor. Does nothing if nobody takes the output. */
 void gconv_node_set_like(const gconv_node_work *work, int32_t out, const gconv_tensor *like);

@@ -51,6 +51,16 @@ static void NAME(moments)(const REAL *in, int64_t count, float epsilon, double *
   *inverse = 1 / sqrt((variance > 0 || variance != variance ? variance : 0) + (double)epsilon);
 }
 
+/* As moments(), of `count` channels of a whole image, which were measured. */
+static void NAME(known_moments)(const gconv_plane_moments *known, int64_t count, float epsilon, double *mean,
+                                double *inverse) {
+  gconv_plane_moments all = known[0];
+  for (int64_t i = 1; i < count; i++)
+    gconv_plane_moments_join(&all, &known[i]);
+  *mean = all.mean;
+  *inverse = 1 / sqrt(all.squares / all.count + (double)epsilon);
+}
+
 /* Part i is a group of channels of an image; of INSTANCE, one channel. */
 static void NAME(normalize_group)(void *context, int64_t begin, int64_t end) {
   const job *j = context;
@@ -58,7 +68,10 @@ static void NAME(normalize_group)(void *context, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; i++) {
     const REAL *in = (const REAL *)j->in + i * each * j->plane;
     double mean, inverse;
-    NAME(moments)(in, each * j->plane, j->s->epsilon, &mean, &inverse);
+    if (j->work->moments)
+      NAME(known_moments)(j->work->moments + i * each, each, j->s->epsilon, &mean, &inverse);
+    else
+      NAME(moments)(in, each * j->plane, j->s->epsilon, &mean, &inverse);
     for (int64_t k = 0; k < each; k++) {
       const int64_t c = j->member == GROUP && j->s->opset < 21 ? i % groups : i % groups * each + k;
       const double factor = (double)NAME(floats)(j->work, 1)[c] * inverse;

@@ -315,8 +315,11 @@ static gconv_status prepare_steps(gconv_graph_plan *p) {
     const gconv_status status = kind->prepare ? kind->prepare(&s->work, kind, &s->work.prepared) : GCONV_OK;
     if (status != GCONV_OK)
       return gconv_graph_fail_node(p->graph, s->node, status);
-    if (s->work.prepared && kind->release == gconv_solver_free) /* float64 has no solver */
-      p->estimate_ms += ((const gconv_solver *)s->work.prepared)->choice.estimate_ms;
+    if (s->work.prepared && kind->release == gconv_solver_free) { /* float64 has no solver */
+      const gconv_layer_choice *choice = &((const gconv_solver *)s->work.prepared)->choice;
+      p->estimate_ms += choice->estimate_ms;
+      p->weight_bytes += gconv_layer_weight_bytes(choice->algorithm, &choice->problem);
+    }
     s->workspace_bytes = kind->workspace ? kind->workspace(&s->work) : 0;
   }
   return GCONV_OK;
@@ -434,13 +437,15 @@ gconv_status gconv_graph_plan_read(const gconv_graph_plan *p, size_t number, voi
   return GCONV_OK;
 }
 
-static gconv_status run_steps(gconv_graph_plan *p) {
-  for (size_t i = 0; i < p->step_count; i++) {
-    gconv_graph_step *s = &p->steps[i];
-    const gconv_status status = s->view ? GCONV_OK : s->node->kind->run(&s->work, s->node->kind);
-    if (status != GCONV_OK)
-      return gconv_graph_fail_node(p->graph, s->node, status);
-  }
+gconv_status gconv_graph_plan_run_step(const gconv_graph_plan *p, size_t number) {
+  const gconv_graph_step *s = &p->steps[number];
+  const gconv_status status = s->view ? GCONV_OK : s->node->kind->run(&s->work, s->node->kind);
+  return status == GCONV_OK ? GCONV_OK : gconv_graph_fail_node(p->graph, s->node, status);
+}
+
+static gconv_status run_steps(const gconv_graph_plan *p) {
+  for (size_t i = 0; i < p->step_count; i++)
+    GCONV_TRY(gconv_graph_plan_run_step(p, i));
   return GCONV_OK;
 }
 

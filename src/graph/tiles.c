@@ -1,38 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "graph/tiles.h"
+/* Cuts images into tiles: what results depend on, and the sizes and places of tiles. */
 #include "base/memory.h"
 #include "graph/gpu.h"
 #include "graph/tail.h"
-#include "kernels/cuda/graph/graph.h"
+#include "graph/tile.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum { AXES = 2 /* height and width: axes 2 and 3 of tensors */, FIRST = 2, MOST_STRIDE = 1 << 16, SMALLEST = 32 };
-
-/* A range of elements along an axis: begin .. end - 1. */
-typedef struct range {
-  int64_t begin, end;
-} range;
-
-/* A tile along one axis: inputs at .. at + size - 1 make outputs core.begin .. core.end - 1. */
-typedef struct tile {
-  int64_t at;
-  range core;
-} tile;
-
-struct gconv_graph_tiles {
-  const gconv_graph_plan *whole; /* during gconv_graph_tiles_create() */
-  gconv_graph_plan *plan;
-  range *needed;                  /* owned: of each value, while needs are followed */
-  int64_t *up[AXES], *down[AXES]; /* owned: the element of a value is the input's, times up / down; 0: it has none */
-  gconv_graph_cut cut;
-  int64_t in[AXES], channels, filters; /* shape of the image as the graph gets it; its channels; channels of the result */
-  int64_t size[AXES], stride[AXES], scale_up[AXES], scale_down[AXES];
-  tile *tiles[AXES]; /* owned */
-  int64_t count[AXES];
-};
+enum { MOST_STRIDE = 1 << 16, SMALLEST = 32 };
 
 /* ---- What a result depends on ---- */
 
@@ -46,57 +23,77 @@ static gconv_status fail_all(const gconv_graph_plan *p, const gconv_graph_step *
                     p->graph->path, s->node->name, s->node->kind->name);
 }
 
-/* Sets *window to the window of an input of a step. A value of a constant has none: `flows` is false. */
-static gconv_status find_window(const gconv_graph_plan *p, const gconv_graph_step *s, int32_t input, int32_t axis,
+/* Whether pixels have a place in an input of a step. They have none in constants, and in what follows from moments alone. */
+static bool has_pixels(const gconv_graph_tiles *t, const gconv_graph_step *s, int32_t input, int32_t axis) {
+  return flows(s, input) && t->whole->block_of[s->in[input]] >= 0 && t->up[axis][s->in[input]] != 0;
+}
+
+/* Whether a step needs the moments of its input 0. */
+static bool is_measured(const gconv_graph_tiles *t, const gconv_graph_step *s) {
+  const gconv_tensor *in = s->work.in_count > 0 ? s->work.in[0] : NULL;
+  return in && has_pixels(t, s, 0, 0) && s->node->kind->reach == GCONV_REACH_WINDOW &&
+         in->axes == GCONV_TILE_FIRST + GCONV_TILE_AXES &&
+         s->node->kind->window(&s->work, 0, GCONV_TILE_FIRST).denominator == GCONV_BY_MOMENTS;
+}
+
+/* Sets *window to the window of an input of a step. *there is false if no place in the input belongs to one in the output.
+ */
+static gconv_status find_window(const gconv_graph_tiles *t, const gconv_graph_step *s, int32_t input, int32_t axis,
                                 gconv_node_window *window, bool *there) {
   const gconv_tensor *in = s->work.in[input], *out = s->work.out[0];
+  const int32_t axes = GCONV_TILE_FIRST + GCONV_TILE_AXES, own = GCONV_TILE_FIRST + axis;
   *window = (gconv_node_window){1, 1, 0, 0};
-  *there = flows(s, input) && p->block_of[s->in[input]] >= 0;
+  *there = has_pixels(t, s, input, axis);
   if (!*there)
     return GCONV_OK;
-  if (!out || in->axes != FIRST + AXES || out->axes != FIRST + AXES || s->node->kind->reach == GCONV_REACH_ALL)
-    return fail_all(p, s);
+  if (!out || in->axes != axes || s->node->kind->reach == GCONV_REACH_ALL)
+    return fail_all(t->whole, s);
+  if (input == 0 && is_measured(t, s) && t->cut.images > 0 && in->type == GCONV_TENSOR_F32) {
+    *there = out->axes == axes && out->shape[own] == in->shape[own];
+    return GCONV_OK;
+  }
   if (s->node->kind->reach == GCONV_REACH_WINDOW)
-    *window = s->node->kind->window(&s->work, input, FIRST + axis);
-  else if (in->shape[FIRST + axis] != out->shape[FIRST + axis])
-    return fail_all(p, s);
-  return window->denominator > 0 ? GCONV_OK : fail_all(p, s);
+    *window = s->node->kind->window(&s->work, input, own);
+  if (out->axes != axes || (s->node->kind->reach == GCONV_REACH_POINT && in->shape[own] != out->shape[own]))
+    return fail_all(t->whole, s);
+  return window->denominator > 0 ? GCONV_OK : fail_all(t->whole, s);
 }
 
 static int64_t divide_down(int64_t a, int64_t b) {
   return a / b - (a % b != 0 && a < 0);
 }
 
-/* Sets *need to the inputs that outputs begin .. end - 1 need. */
-static gconv_status follow_back(gconv_graph_tiles *t, int32_t axis, range core, range *need) {
+/* Sets *need to the inputs that a range of elements of a value needs. */
+static gconv_status follow_back(gconv_graph_tiles *t, int32_t axis, int32_t value, gconv_tile_range core,
+                                gconv_tile_range *need) {
   const gconv_graph_plan *p = t->whole;
   for (size_t i = 0; i < p->graph->value_count; i++)
-    t->needed[i] = (range){INT64_MAX, 0};
-  t->needed[p->graph->outputs[0]] = core;
+    t->needed[i] = (gconv_tile_range){INT64_MAX, 0};
+  t->needed[value] = core;
   for (size_t i = p->step_count; i-- > 0;) {
     const gconv_graph_step *s = &p->steps[i];
-    range out = {INT64_MAX, 0};
+    gconv_tile_range out = {INT64_MAX, 0};
     for (int32_t k = 0; k < s->work.out_count; k++)
       if (s->work.out[k] && s->out[k] >= 0 && t->needed[s->out[k]].end > 0) {
-        const range r = t->needed[s->out[k]];
-        out = (range){r.begin < out.begin ? r.begin : out.begin, r.end > out.end ? r.end : out.end};
+        const gconv_tile_range r = t->needed[s->out[k]];
+        out = (gconv_tile_range){r.begin < out.begin ? r.begin : out.begin, r.end > out.end ? r.end : out.end};
       }
     for (int32_t k = 0; k < s->work.in_count && out.end > 0; k++) {
       gconv_node_window w;
       bool there;
-      GCONV_TRY(find_window(p, s, k, axis, &w, &there));
+      GCONV_TRY(find_window(t, s, k, axis, &w, &there));
       if (!there)
         continue;
-      const int64_t size = s->work.in[k]->shape[FIRST + axis];
+      const int64_t size = s->work.in[k]->shape[GCONV_TILE_FIRST + axis];
       const int64_t begin = divide_down(out.begin * w.numerator, w.denominator) - w.before;
       const int64_t end = -divide_down(-(out.end - 1) * w.numerator, w.denominator) + w.after + 1;
-      range *r = &t->needed[s->in[k]];
-      const range mine = {begin < 0 ? 0 : begin < size ? begin : size - 1, end < 1 ? 1 : end < size ? end : size};
+      gconv_tile_range *r = &t->needed[s->in[k]];
+      const gconv_tile_range mine = {begin < 0 ? 0 : begin < size ? begin : size - 1, end < 1 ? 1 : end < size ? end : size};
       r->begin = mine.begin < r->begin ? mine.begin : r->begin;
       r->end = mine.end > r->end ? mine.end : r->end;
     }
     if (s->added >= 0 && t->up[axis][s->added] != 0 && out.end > 0) { /* it has the shape of the output */
-      range *r = &t->needed[s->added];
+      gconv_tile_range *r = &t->needed[s->added];
       r->begin = out.begin < r->begin ? out.begin : r->begin;
       r->end = out.end > r->end ? out.end : r->end;
     }
@@ -115,6 +112,15 @@ static bool has_pattern(const gconv_graph_step *s, int32_t input) {
   if (!t || !beside || (t->axes == 1 && kind->memory == GCONV_MEMORY_OWN))
     return false;
   return (t->axes > 0 && t->shape[t->axes - 1] > 1) || (t->axes > 1 && t->shape[t->axes - 2] > 1);
+}
+
+/* Whether elements of a value that a tail takes meet those of the output, which are the input's, times up / down; or the
+ * value has one number for a channel. */
+static bool meets(const gconv_graph_tiles *t, int32_t axis, int32_t value, int64_t up, int64_t down) {
+  const gconv_tensor *added = &t->whole->tensors[value];
+  if (t->up[axis][value] != 0)
+    return t->up[axis][value] == up && t->down[axis][value] == down;
+  return gconv_tensor_count(added, added->axes > GCONV_TILE_AXES ? added->axes - GCONV_TILE_AXES : 0, added->axes) == 1;
 }
 
 static int64_t common_divisor(int64_t a, int64_t b) {
@@ -138,8 +144,8 @@ static gconv_status find_stride(gconv_graph_tiles *t, int32_t axis) {
     for (int32_t k = 0; k < s->work.in_count; k++) {
       gconv_node_window w;
       bool there;
-      GCONV_TRY(find_window(p, s, k, axis, &w, &there));
-      if (!there || all_up[s->in[k]] == 0) {
+      GCONV_TRY(find_window(t, s, k, axis, &w, &there));
+      if (!there) {
         if (has_pattern(s, k))
           return fail_all(p, s);
         continue;
@@ -153,7 +159,7 @@ static gconv_status find_stride(gconv_graph_tiles *t, int32_t axis) {
       up = more;
       down = less;
     }
-    if (s->added >= 0 && (all_up[s->added] != up || all_down[s->added] != down)) /* its elements meet the output's */
+    if (s->added >= 0 && !meets(t, axis, s->added, up, down))
       return fail_all(p, s);
     for (int32_t k = 0; k < s->work.out_count; k++)
       if (s->work.out[k] && s->out[k] >= 0) {
@@ -183,19 +189,19 @@ static int64_t fit_size(const gconv_graph_tiles *t, int32_t axis, double wanted)
   return fitted < size ? fitted : size;
 }
 
-/* Sets *last to the end of the outputs that a tile makes, from `first` on. */
-static gconv_status find_end(gconv_graph_tiles *t, int32_t axis, int64_t at, int64_t first, int64_t *last) {
+/* Sets *last to the end of the elements of a value, which has `all`, that a tile makes from `first` on. */
+static gconv_status find_end(gconv_graph_tiles *t, int32_t axis, int32_t value, int64_t all, int64_t at, int64_t first,
+                             int64_t *last) {
   const int64_t behind = at + t->size[axis];
-  int64_t low = first,
-          high = t->cut.out[axis]; /* outputs before `low` are good, outputs from `high` on are not known to be good */
-  range need;
+  int64_t low = first, high = all; /* elements before `low` are good, those from `high` on are not known to be good */
+  gconv_tile_range need;
   if (behind >= t->in[axis]) {
     *last = high;
     return GCONV_OK;
   }
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    GCONV_TRY(follow_back(t, axis, (range){middle, middle + 1}, &need));
+    GCONV_TRY(follow_back(t, axis, value, (gconv_tile_range){middle, middle + 1}, &need));
     if (need.end <= behind)
       low = middle + 1;
     else
@@ -208,24 +214,25 @@ static gconv_status find_end(gconv_graph_tiles *t, int32_t axis, int64_t at, int
 /* Cuts an axis into tiles of t->size[axis] inputs. *cut is false if they are too small for what a result depends on. */
 static gconv_status cut_axis(gconv_graph_tiles *t, int32_t axis, bool *cut) {
   const int64_t farthest = t->in[axis] - t->size[axis], stride = t->stride[axis];
+  const int32_t result = t->whole->graph->outputs[0];
   gconv_release(t->tiles[axis]);
   t->tiles[axis] = NULL;
   t->count[axis] = 0;
   void *memory = NULL;
-  GCONV_TRY(gconv_allocate((size_t)(t->cut.out[axis] + 1) * sizeof(tile), "the tiles of an image", &memory));
+  GCONV_TRY(gconv_allocate((size_t)(t->cut.out[axis] + 1) * sizeof(gconv_tile), "the tiles of an image", &memory));
   t->tiles[axis] = memory;
   *cut = true;
   for (int64_t first = 0, last; first < t->cut.out[axis]; first = last) {
-    range need;
-    GCONV_TRY(follow_back(t, axis, (range){first, first + 1}, &need));
+    gconv_tile_range need;
+    GCONV_TRY(follow_back(t, axis, result, (gconv_tile_range){first, first + 1}, &need));
     int64_t at = need.begin / stride * stride;
     at = at < farthest ? at : farthest;
-    GCONV_TRY(find_end(t, axis, at, first, &last));
+    GCONV_TRY(find_end(t, axis, result, t->cut.out[axis], at, first, &last));
     if (last <= first || t->count[axis] >= t->cut.out[axis]) {
       *cut = false;
       return GCONV_OK;
     }
-    t->tiles[axis][t->count[axis]++] = (tile){at, {first, last}};
+    t->tiles[axis][t->count[axis]++] = (gconv_tile){at, {first, last}};
   }
   return GCONV_OK;
 }
@@ -259,14 +266,14 @@ static gconv_status cut_bands(gconv_graph_tiles *t) {
   const int64_t rows = t->cut.rows, count = (t->cut.out[0] - 1) / rows + 1, stride = t->stride[0];
   int64_t most = 1;
   void *memory = NULL;
-  GCONV_TRY(gconv_allocate((size_t)count * sizeof(tile), "the bands of an image", &memory));
+  GCONV_TRY(gconv_allocate((size_t)count * sizeof(gconv_tile), "the bands of an image", &memory));
   t->tiles[0] = memory;
   t->count[0] = count;
   for (int64_t i = 0; i < count; i++) {
-    const range core = {i * rows, (i + 1) * rows < t->cut.out[0] ? (i + 1) * rows : t->cut.out[0]};
-    range need;
-    GCONV_TRY(follow_back(t, 0, core, &need));
-    t->tiles[0][i] = (tile){need.begin / stride * stride, core};
+    const gconv_tile_range core = {i * rows, (i + 1) * rows < t->cut.out[0] ? (i + 1) * rows : t->cut.out[0]};
+    gconv_tile_range need;
+    GCONV_TRY(follow_back(t, 0, t->whole->graph->outputs[0], core, &need));
+    t->tiles[0][i] = (gconv_tile){need.begin / stride * stride, core};
     most = need.end - t->tiles[0][i].at > most ? need.end - t->tiles[0][i].at : most;
   }
   t->size[0] = fit_size(t, 0, (double)most);
@@ -292,7 +299,7 @@ static gconv_status compare_plans(const gconv_graph_tiles *t) {
                 (!f->shift || memcmp(f->shift, g->shift, scales) == 0) && gconv_tail_same(f->tail, g->tail);
     for (int32_t k = 0; k < s->work.in_count && same; k++) {
       const gconv_tensor *a = s->work.in[k], *b = other->work.in[k];
-      const bool constant = a && b && s->in[k] >= 0 && t->up[0][s->in[k]] == 0 &&
+      const bool constant = a && b && s->in[k] >= 0 && t->up[0][s->in[k]] == 0 && whole->block_of[s->in[k]] < 0 &&
                             !(k < 32 && (s->node->kind->known | s->node->kind->unread) >> k & 1);
       if (constant && a->data != b->data)
         same = a->data && b->data && a->type == b->type && gconv_tensor_bytes(a) == gconv_tensor_bytes(b) &&
@@ -300,10 +307,12 @@ static gconv_status compare_plans(const gconv_graph_tiles *t) {
     }
     for (int32_t k = 0; k < s->work.out_count && same; k++) {
       const gconv_tensor *a = s->work.out[k], *b = other->work.out[k];
-      for (int32_t axis = 0; a && b && axis < AXES && same; axis++) {
+      for (int32_t axis = 0; a && b && axis < GCONV_TILE_AXES && same; axis++) {
         const int64_t up = t->up[axis][s->out[k]], down = t->down[axis][s->out[k]];
-        same = up == 0 || (a->axes == FIRST + AXES && b->axes == a->axes &&
-                           (b->shape[FIRST + axis] - a->shape[FIRST + axis]) * down == (t->in[axis] - t->size[axis]) * up);
+        same = up == 0 ? gconv_tensor_elements(a) == gconv_tensor_elements(b)
+                       : (a->axes == GCONV_TILE_FIRST + GCONV_TILE_AXES && b->axes == a->axes &&
+                          (b->shape[GCONV_TILE_FIRST + axis] - a->shape[GCONV_TILE_FIRST + axis]) * down ==
+                              (t->in[axis] - t->size[axis]) * up);
       }
     }
     if (!same)
@@ -316,8 +325,9 @@ static gconv_status compare_plans(const gconv_graph_tiles *t) {
 
 /* Plans a tile. */
 static gconv_status plan_tile(gconv_graph_tiles *t) {
-  const gconv_tensor input = {
-      .type = GCONV_TENSOR_F32, .axes = FIRST + AXES, .shape = {1, t->channels, t->size[0], t->size[1]}};
+  const gconv_tensor input = {.type = GCONV_TENSOR_F32,
+                              .axes = GCONV_TILE_FIRST + GCONV_TILE_AXES,
+                              .shape = {1, t->channels, t->size[0], t->size[1]}};
   gconv_graph_options options = t->whole->options;
   options.any_size = true;
   gconv_graph_plan_free(t->plan);
@@ -339,17 +349,17 @@ static double pixel_bytes(const gconv_graph_tiles *t) {
 
 /* Chooses the size: the largest part of the image for which the memory suffices, in tiles as square as the image allows. */
 static gconv_status choose_size(gconv_graph_tiles *t) {
-  bool cut[AXES] = {false, false};
+  bool cut[GCONV_TILE_AXES] = {false, false};
   for (double area = (double)t->cut.most / pixel_bytes(t); area >= SMALLEST * SMALLEST; area *= 0.7) {
     const double side = sqrt(area);
     const int32_t narrow = t->in[0] < t->in[1] ? 0 : 1;
     t->size[narrow] = fit_size(t, narrow, side);
     t->size[1 - narrow] = fit_size(t, 1 - narrow, fmax(side, area / (double)t->size[narrow]));
-    for (int32_t axis = 0; axis < AXES; axis++)
+    for (int32_t axis = 0; axis < GCONV_TILE_AXES; axis++)
       GCONV_TRY(cut_axis(t, axis, &cut[axis]));
     if (!cut[0] || !cut[1])
       break;
-    for (int32_t axis = 0; axis < AXES; axis++)
+    for (int32_t axis = 0; axis < GCONV_TILE_AXES; axis++)
       GCONV_TRY(balance(t, axis));
     GCONV_TRY(plan_tile(t));
     if (t->plan->arena_bytes <= t->cut.most)
@@ -379,24 +389,87 @@ static gconv_status choose_width(gconv_graph_tiles *t) {
   return fail_most(t);
 }
 
+/* ---- What is measured of the whole image ---- */
+
+/* Lists the steps that need moments, each with its pass: those that need no other moments are in the first. */
+static gconv_status list_measured(gconv_graph_tiles *t) {
+  const gconv_graph_plan *p = t->whole;
+  GCONV_FREED size_t *passes = calloc(p->graph->value_count + 1, sizeof *passes); /* that come before a value is known */
+  t->measured = calloc(p->step_count + 1, sizeof *t->measured);
+  t->runs = calloc(p->step_count + 1, sizeof *t->runs);
+  t->wanted = calloc(p->graph->value_count + 1, sizeof *t->wanted);
+  if (!passes || !t->measured || !t->runs || !t->wanted)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for tiles", p->graph->path);
+  for (size_t i = 0; i < p->step_count; i++) {
+    const gconv_graph_step *s = &p->steps[i];
+    size_t before = s->added >= 0 ? passes[s->added] : 0;
+    for (int32_t k = 0; k < s->work.in_count; k++)
+      before = s->in[k] >= 0 && passes[s->in[k]] > before ? passes[s->in[k]] : before;
+    const bool measured = is_measured(t, s);
+    if (measured) {
+      t->measured[t->measured_count++] =
+          (gconv_measured){.step = i, .pass = before, .value = s->in[0], .channels = s->work.in[0]->shape[1]};
+      t->measurings = before + 1 > t->measurings ? before + 1 : t->measurings;
+    }
+    for (int32_t k = 0; k < s->work.out_count; k++)
+      if (s->out[k] >= 0)
+        passes[s->out[k]] = before + measured;
+  }
+  t->pass = t->measurings;
+  return GCONV_OK;
+}
+
+/* Shares the elements of a value among the tiles of an axis: each measures those that it makes and the tiles before it do
+ * not. */
+static gconv_status share_measuring(gconv_graph_tiles *t, gconv_measured *m, int32_t axis) {
+  const int64_t all = t->whole->tensors[m->value].shape[GCONV_TILE_FIRST + axis];
+  int64_t first = 0;
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate((size_t)t->count[axis] * sizeof *m->ends[axis], "the tiles of an image", &memory));
+  m->ends[axis] = memory;
+  for (int64_t i = 0; i < t->count[axis]; i++) {
+    const int64_t at = t->tiles[axis][i].at;
+    gconv_tile_range need = {at, 0};
+    if (first < all)
+      GCONV_TRY(follow_back(t, axis, m->value, (gconv_tile_range){first, first + 1}, &need));
+    if (first < all && need.begin >= at)
+      GCONV_TRY(find_end(t, axis, m->value, all, at, first, &first));
+    m->ends[axis][i] = first;
+  }
+  const gconv_graph_step *s = &t->whole->steps[m->step];
+  return first == all ? GCONV_OK : fail_all(t->whole, s);
+}
+
+static gconv_status make_measured(gconv_graph_tiles *t) {
+  for (size_t i = 0; i < t->measured_count; i++) {
+    gconv_measured *m = &t->measured[i];
+    for (int32_t axis = 0; axis < GCONV_TILE_AXES; axis++)
+      GCONV_TRY(share_measuring(t, m, axis));
+    GCONV_NEW(m->moments, (size_t)t->cut.images * (size_t)m->channels, "%s: no memory for tiles", t->whole->graph->path);
+  }
+  return GCONV_OK;
+}
+
 static gconv_status fill(gconv_graph_tiles *t) {
   const gconv_graph *g = t->whole->graph;
   const gconv_tensor *in = gconv_graph_plan_input(t->whole, 0), *out = gconv_graph_plan_output(t->whole, 0);
-  if (g->input_count != 1 || in->axes != FIRST + AXES || out->axes != FIRST + AXES || in->shape[0] != 1 ||
-      out->type != GCONV_TENSOR_F32)
+  if (g->input_count != 1 || in->axes != GCONV_TILE_FIRST + GCONV_TILE_AXES ||
+      out->axes != GCONV_TILE_FIRST + GCONV_TILE_AXES || in->shape[0] != 1 || out->type != GCONV_TENSOR_F32)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: only graphs from one image to one image are cut into tiles", g->path);
   t->channels = in->shape[1];
   t->filters = out->shape[1];
   t->needed = calloc(g->value_count + 1, sizeof *t->needed);
-  for (int32_t axis = 0; axis < AXES; axis++) {
+  for (int32_t axis = 0; axis < GCONV_TILE_AXES; axis++) {
     t->up[axis] = calloc(g->value_count + 1, sizeof **t->up);
     t->down[axis] = calloc(g->value_count + 1, sizeof **t->down);
     if (!t->needed || !t->up[axis] || !t->down[axis])
       return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for tiles", g->path);
-    t->in[axis] = in->shape[FIRST + axis];
+    t->in[axis] = in->shape[GCONV_TILE_FIRST + axis];
     GCONV_TRY(find_stride(t, axis));
   }
-  return t->cut.rows > 0 ? choose_width(t) : choose_size(t);
+  GCONV_TRY(list_measured(t));
+  GCONV_TRY(t->cut.rows > 0 ? choose_width(t) : choose_size(t));
+  return make_measured(t);
 }
 
 gconv_status gconv_graph_tiles_create(const gconv_graph_plan *whole, const gconv_graph_cut *cut, gconv_graph_tiles **tiles) {
@@ -417,11 +490,19 @@ void gconv_graph_tiles_free(gconv_graph_tiles *t) {
   if (!t)
     return;
   gconv_graph_plan_free(t->plan);
-  for (int32_t axis = 0; axis < AXES; axis++) {
+  for (int32_t axis = 0; axis < GCONV_TILE_AXES; axis++) {
     gconv_release(t->tiles[axis]);
     free(t->up[axis]);
     free(t->down[axis]);
   }
+  for (size_t i = 0; i < t->measured_count; i++) {
+    for (int32_t axis = 0; axis < GCONV_TILE_AXES; axis++)
+      gconv_release(t->measured[i].ends[axis]);
+    free(t->measured[i].moments);
+  }
+  free(t->measured);
+  free(t->runs);
+  free(t->wanted);
   free(t->needed);
   free(t);
 }
@@ -430,159 +511,14 @@ gconv_status gconv_graph_tiles_allocate(gconv_graph_tiles *t) {
   return gconv_graph_plan_allocate(t->plan);
 }
 
-/* ---- Rows of the image that a band needs ---- */
-
-/* The place in an image of `size` of element `at` of a padded one: reflected, or the last if the image is too small. */
-static int64_t reflect(int64_t at, int64_t size) {
-  const int64_t mirrored = 2 * (size - 1) - at;
-  return at < size ? at : mirrored >= 0 ? mirrored : size - 1;
-}
-
-static void find_rows(const gconv_graph_tiles *t, const tile *y, int64_t *begin, int64_t *end) {
-  const int64_t height = t->cut.in[0], behind = y->at + t->size[0];
-  *begin = reflect(y->at, height);
-  *end = behind < height ? behind : height;
-  if (behind > height && reflect(behind - 1, height) < *begin)
-    *begin = reflect(behind - 1, height);
-}
-
-void gconv_graph_tiles_rows(const gconv_graph_tiles *t, int64_t first, int64_t *begin, int64_t *end) {
-  find_rows(t, &t->tiles[0][first / t->cut.rows], begin, end);
-}
-
-int64_t gconv_graph_tiles_most_rows(const gconv_graph_tiles *t) {
-  int64_t most = 1, begin, end;
-  for (int64_t i = 0; i < t->count[0]; i++) {
-    find_rows(t, &t->tiles[0][i], &begin, &end);
-    most = end - begin > most ? end - begin : most;
-  }
-  return most;
-}
-
-/* ---- Runs ---- */
-
-/* Fills the input of a plan from rows of the image, from row `top` and column `left` of the padded image on. */
-static gconv_status put_input(const gconv_graph_plan *plan, const gconv_graph_cut *cut, const gconv_graph_rows *rows,
-                              int64_t top, int64_t left, void *stream) {
-  const gconv_tensor *input = gconv_graph_plan_input(plan, 0);
-  const int64_t channels = input->shape[1], height = input->shape[2], width = input->shape[3], all = cut->in[1];
-  const int64_t there = all - left < width ? (all > left ? all - left : 0) : width;
-  if (stream) {
-    const gconv_gpu_put job = {.from = rows->data,
-                               .first = rows->first,
-                               .from_rows = rows->rows,
-                               .all_height = cut->in[0],
-                               .all_width = all,
-                               .to = input->there,
-                               .channels = channels,
-                               .height = height,
-                               .width = width,
-                               .top = top,
-                               .left = left};
-    return gconv_gpu_put_run(&job, stream);
-  }
-  for (int64_t c = 0, at = 0; c < channels; c++)
-    for (int64_t y = 0; y < height; y++, at += width) {
-      const float *row = rows->data + (c * rows->rows + reflect(top + y, cut->in[0]) - rows->first) * all;
-      if (input->type == GCONV_TENSOR_F64) {
-        for (int64_t x = 0; x < width; x++)
-          ((double *)input->data)[at + x] = (double)row[reflect(left + x, all)];
-        continue;
-      }
-      float *to = (float *)input->data + at;
-      memcpy(to, row + left, (size_t)there * sizeof *to);
-      for (int64_t x = there; x < width; x++)
-        to[x] = row[reflect(left + x, all)];
-    }
-  return GCONV_OK;
-}
-
-/* Runs a plan: on a GPU, in a stream. */
-static gconv_status run_plan(gconv_graph_plan *plan, void *stream) {
-  return stream ? gconv_graph_gpu_run(plan, stream) : gconv_graph_plan_run(plan);
-}
-
-/* Copies a rectangle of numbers of any type as float32: `height` rows of each of `planes` planes. */
-static gconv_status copy_numbers(const gconv_tensor *from, int64_t at, int64_t from_width, int64_t from_plane, float *to,
-                                 int64_t to_width, int64_t to_plane, int64_t planes, int64_t height, int64_t width,
-                                 void *stream) {
-  if (stream) {
-    const gconv_gpu_take job = {.from = (const char *)from->there + at * (int64_t)gconv_tensor_type_bytes(from->type),
-                                .type = from->type,
-                                .from_width = from_width,
-                                .from_plane = from_plane,
-                                .to_width = to_width,
-                                .to_plane = to_plane,
-                                .planes = planes,
-                                .height = height,
-                                .width = width,
-                                .to = to};
-    return gconv_gpu_take_run(&job, stream);
-  }
-  switch (from->type) {
-#define COPY(name, type, number)                                                                                            \
-  case GCONV_TENSOR_##name:                                                                                                 \
-    for (int64_t c = 0; c < planes; c++)                                                                                    \
-      for (int64_t y = 0; y < height; y++)                                                                                  \
-        for (int64_t x = 0; x < width; x++)                                                                                 \
-          to[c * to_plane + y * to_width + x] =                                                                             \
-              (float)((const type *)from->data)[at + c * from_plane + y * from_width + x];                                  \
-    break;
-    GCONV_EACH_TENSOR_TYPE(COPY)
-  }
-  return GCONV_OK;
-}
-
-static gconv_status run_tile(gconv_graph_tiles *t, const tile *y, const tile *x, const gconv_graph_rows *in,
-                             const gconv_graph_rows *out, void *stream) {
-  const gconv_tensor *output = gconv_graph_plan_output(t->plan, 0);
-  const int64_t made_width = output->shape[3], all = t->cut.out[1];
-  const int64_t top = y->core.begin - y->at / t->scale_down[0] * t->scale_up[0];
-  const int64_t left = x->core.begin - x->at / t->scale_down[1] * t->scale_up[1];
-  const int64_t height = y->core.end - y->core.begin, width = x->core.end - x->core.begin;
-  GCONV_TRY(put_input(t->plan, &t->cut, in, y->at, x->at, stream));
-  GCONV_TRY(run_plan(t->plan, stream));
-  if (top < 0 || left < 0 || top + height > output->shape[2] || left + width > made_width)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: a tile does not have its result", t->plan->graph->path);
-  return copy_numbers(output, top * made_width + left, made_width, output->shape[2] * made_width,
-                      out->data + (y->core.begin - out->first) * all + x->core.begin, all, out->rows * all, t->filters,
-                      height, width, stream);
-}
-
-gconv_status gconv_graph_tiles_run(gconv_graph_tiles *t, const gconv_graph_rows *in, const gconv_graph_rows *out,
-                                   void *stream) {
-  for (int64_t y = 0; y < t->count[0]; y++) {
-    const tile *row = &t->tiles[0][y];
-    const bool wanted = row->core.begin >= out->first && row->core.begin < out->first + out->rows;
-    for (int64_t x = 0; x < t->count[1] && wanted; x++)
-      GCONV_TRY(run_tile(t, row, &t->tiles[1][x], in, out, stream));
-  }
-  return GCONV_OK;
-}
-
-gconv_status gconv_graph_copy_output(const gconv_graph_plan *plan, size_t number, const int64_t kept[2], float *out,
-                                     void *stream) {
-  const gconv_tensor *output = gconv_graph_plan_output(plan, number);
-  const bool image = output->axes >= 3; /* rows and columns are the last axes */
-  const int64_t height = image ? output->shape[output->axes - 2] : 1, width = image ? output->shape[output->axes - 1] : 1;
-  const int64_t planes = gconv_tensor_elements(output) / (height * width), rows = image ? kept[0] : 1;
-  const int64_t columns = image ? kept[1] : 1;
-  return copy_numbers(output, 0, width, height * width, out, columns, rows * columns, planes, rows, columns, stream);
-}
-
-gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out,
-                                   void *stream) {
-  const gconv_graph_rows rows = {(float *)in, 0, cut->in[0]};
-  GCONV_TRY(put_input(plan, cut, &rows, 0, 0, stream));
-  GCONV_TRY(run_plan(plan, stream));
-  return gconv_graph_copy_output(plan, 0, cut->out, out, stream);
-}
-
 const gconv_graph_plan *gconv_graph_tiles_plan(const gconv_graph_tiles *t) {
   return t->plan;
 }
 
 void gconv_graph_tiles_tell(const gconv_graph_tiles *t, char *text, size_t size) {
-  snprintf(text, size, "%" PRId64 " tiles of %" PRId64 " x %" PRId64 " (height, width)", t->count[0] * t->count[1],
-           t->size[0], t->size[1]);
+  const int used = snprintf(text, size, "%" PRId64 " tiles of %" PRId64 " x %" PRId64 " (height, width)",
+                            t->count[0] * t->count[1], t->size[0], t->size[1]);
+  if (t->measurings > 0 && used > 0 && (size_t)used < size)
+    snprintf(text + used, size - (size_t)used, "; before the result is made, %zu passes measure the whole image",
+             t->measurings);
 }

@@ -17,14 +17,15 @@ typedef struct gconv_graph_tiles gconv_graph_tiles;
 typedef struct gconv_graph_cut {
   int64_t in[2], out[2]; /* height and width of the image, and of the part of its result that is kept */
   size_t most;           /* about the most bytes of the results of nodes at a time */
-  int32_t rows; /* if not 0: tiles side by side make a band of so many rows of the result; the last band may have fewer
-                 */
+  int32_t rows;   /* if not 0: tiles side by side make a band of so many rows of the result; the last may have fewer */
+  int32_t images; /* if not 0: nodes that need moments of the whole image are measured first, of each of so many images */
 } gconv_graph_cut;
 
 /* Rows of an image in memory: planes of `rows` rows, from row `first` of the image on. */
 typedef struct gconv_graph_rows {
   float *data;
   int64_t first, rows;
+  int32_t image; /* the number of the image, of several that are cut alike */
 } gconv_graph_rows;
 
 /* Plans tiles for one image, 1 x C x H x W. `whole` is a plan of the whole image. GCONV_UNSUPPORTED if the graph cannot be
@@ -40,6 +41,13 @@ gconv_status gconv_graph_tiles_allocate(gconv_graph_tiles *tiles);
 void gconv_graph_tiles_rows(const gconv_graph_tiles *tiles, int64_t first, int64_t *begin, int64_t *end);
 /* Returns the most rows of the image that a band needs. */
 int64_t gconv_graph_tiles_most_rows(const gconv_graph_tiles *tiles);
+
+/* Returns how many passes over the image come before the one that makes its result: they measure what nodes need to know of
+ * the whole image. 0: there is no such node. */
+size_t gconv_graph_tiles_measurings(const gconv_graph_tiles *tiles);
+/* Begins a pass, in their order. From gconv_graph_tiles_measurings() on, runs make the result; in passes before, runs make
+ * nothing, and each must be run for all rows of the result. */
+void gconv_graph_tiles_begin(gconv_graph_tiles *tiles, size_t pass);
 
 /* Runs the tiles that make rows of `out`, a whole image or a band, from the rows of the image that these need. On a GPU:
  * puts that into a stream, and all rows are in memory of the device; NULL on the CPU. */

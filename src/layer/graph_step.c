@@ -187,6 +187,7 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
     step->cut.rows = 0;
     return GCONV_OK;
   }
+  step->cut.images = rows > 0 && options->device->type == &gconv_device_type_cpu ? shape->frames : 0;
   if (rows > 0 && gconv_graph_tiles_create(step->graph, &step->cut, &step->tiles) == GCONV_OK) {
     problem->height = (int32_t)gconv_graph_tiles_most_rows(step->tiles);
     problem->out_height = step->cut.rows;
@@ -194,7 +195,7 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
   }
   const char *why = rows > 0 ? strstr(gconv_last_error(), ": ") : NULL; /* after the name of the file */
   step->uncut = why ? strdup(why + 2) : NULL;
-  step->cut.rows = 0;
+  step->cut.rows = step->cut.images = 0;
   if (step->graph->arena_bytes > step->cut.most &&
       gconv_graph_tiles_create(step->graph, &step->cut, &step->tiles) != GCONV_OK)
     gconv_remark("%s; the whole image needs %zu MB for the results of nodes", gconv_last_error(),
@@ -214,11 +215,11 @@ void gconv_graph_step_rows(const gconv_step *step, int32_t first, int64_t *begin
 
 gconv_status gconv_graph_step_execute(const gconv_step *step, int64_t first, const float *in, float *out, void *stream) {
   const size_t in_floats = gconv_step_in_floats(step), out_floats = gconv_step_out_floats(step);
-  gconv_graph_rows from = {(float *)in, 0, step->problem.height}, to = {out, first, step->problem.out_height};
+  gconv_graph_rows from = {(float *)in, 0, step->problem.height, 0}, to = {out, first, step->problem.out_height, 0};
   int64_t end;
   if (step->cut.rows > 0)
     gconv_graph_step_rows(step, (int32_t)first, &from.first, &end);
-  for (int32_t i = 0; i < step->images; i++, from.data += in_floats, to.data += out_floats) {
+  for (int32_t i = 0; i < step->images; i++, from.image++, from.data += in_floats, to.data += out_floats) {
     GCONV_TRY(step->tiles ? gconv_graph_tiles_run(step->tiles, &from, &to, stream)
                           : gconv_graph_run_whole(step->graph, &step->cut, from.data, to.data, stream));
     GCONV_TRY(keep_further(step, (size_t)i));

@@ -118,6 +118,7 @@ struct gconv_network_plan {
   bool luma;                    /* the result is brightness, and gets the colours of the input */
   gconv_image maps; /* the maps of the last execution, if they do not go into the caller's images; empty until needed */
   bool by_rows;
+  bool measures; /* by rows: the pass measures what nodes of a graph need to know of the whole image, and makes no rows */
   gconv_band in_band; /* by rows: of the input */
   gconv_input input;
   bool by_channel;   /* the network takes one channel: each channel of an image is an image of its own */

@@ -326,7 +326,7 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
       clear_outside(&network->steps[i], first, to);
     tensor = to;
   }
-  if (network->combine != GCONV_COMBINE_NONE) {
+  if (network->combine != GCONV_COMBINE_NONE && !network->measures) {
     size_t planes = (size_t)network->out.frames * (size_t)network->out.channels;
     size_t plane = (size_t)network->out.height * (size_t)network->out.width;
     combine_job job = {network, tensor, out, (plane - 1) / COMBINED_PIXELS + 1};

@@ -256,13 +256,19 @@ static int32_t row_step(const gconv_plan *plan) {
   return network->by_rows ? network->out.height : 0;
 }
 
+/* Returns how many passes measure the whole image, before all others. */
+static size_t measurings(const gconv_network_plan *network) {
+  const gconv_step *first = &network->steps[0];
+  return network->by_rows && first->tiles ? gconv_graph_tiles_measurings(first->tiles) : 0;
+}
+
 /* Returns the number of passes. A mosaic has a pass for each row of tiles, with the gap below it. */
 static size_t passes(const gconv_plan *plan) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
   const gconv_presenter *presenter = &network->presenter;
   size_t tile_rows =
       presenter->kind == GCONV_PRESENT_MOSAIC ? (size_t)(presenter->tiles - 1) / (size_t)presenter->columns + 1 : 1;
-  return network->by_rows ? tile_rows + gconv_presenter_surveys(presenter) : 1;
+  return network->by_rows ? measurings(network) + tile_rows + gconv_presenter_surveys(presenter) : 1;
 }
 
 static gconv_status begin_pass(gconv_plan *plan, size_t number) {
@@ -270,7 +276,14 @@ static gconv_status begin_pass(gconv_plan *plan, size_t number) {
   gconv_presenter *presenter = &network->presenter;
   const int32_t height = presenter->height, whole = plan->outputs[0].height;
   bool surveys = gconv_presenter_surveys(presenter);
+  const size_t measured = measurings(network);
   plan->pass = (gconv_plan_pass){0, height, true};
+  network->measures = number < measured;
+  if (measured > 0)
+    gconv_graph_tiles_begin(network->steps[0].tiles, number);
+  if (network->measures)
+    return GCONV_OK;
+  number -= measured;
   if (surveys && number == 0)
     return gconv_presenter_begin_survey(presenter);
   if (number == (surveys ? 1 : 0))
@@ -348,6 +361,8 @@ static gconv_status execute_with(gconv_network_plan *network, run_rows *run, con
   gconv_image rows = *window; /* only the needed rows */
   rows.data = (uint8_t *)window->data + (size_t)(begin - window_row) * window->row_bytes;
   rows.height = end - begin;
+  if (network->measures)
+    return run(network, &rows, begin, map_row, &(gconv_image){0}, timings);
   if (!gconv_presenter_presents(&network->presenter) && is_dense(network, outputs))
     return run(network, &rows, begin, map_row, outputs, timings);
   GCONV_TRY(make_maps(network));
@@ -476,10 +491,12 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
     if (network->steps[i].graph) {
       const gconv_step *step = &network->steps[i];
       const gconv_graph_plan *made = step->tiles ? gconv_graph_tiles_plan(step->tiles) : step->graph;
-      need->fixed += (double)made->arena_bytes + 2 * (double)made->constant_bytes;
+      need->fixed += (double)made->arena_bytes + (double)made->weight_bytes + (double)made->constant_bytes;
       need->verify += 2 * (double)step->graph->arena_bytes + 2 * (double)made->constant_bytes;
       need->tiles = step->cut.rows > 0;
-      need->image += need->tiles ? fmin((double)step->graph->arena_bytes, (double)step->cut.most) : 0;
+      need->repeats = measurings(network) > 0; /* then whole images do not go in tiles */
+      const double most = need->repeats ? INFINITY : (double)step->cut.most;
+      need->image += need->tiles ? fmin((double)step->graph->arena_bytes, most) : 0;
       for (size_t k = 0; k < step->further_count; k++)
         need->image += gconv_pixel_bytes(&step->further[k]);
       continue;

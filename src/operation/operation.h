@@ -113,6 +113,7 @@ typedef struct gconv_need {
   double rows;   /* by rows: for any number of rows ... */
   double row;    /* ... and for each output row that is made at a time */
   bool tiles;    /* by rows: `fixed` grows with the rows, as they go in tiles; whole images would go in tiles, too */
+  bool repeats;  /* by rows, results of all kinds take several passes, which compute much of it again */
 } gconv_need;
 
 /* The functions of a plan. free, execute, explain and find_need are required; row_step, rows_needed and execute_rows come

@@ -7,7 +7,8 @@
  *                                    "refused", the folder, the reason.
  * graph_case -r MODEL IN... -o OUT... [-n RUNS] [-t THREADS] [-d DEVICE] [-e]
  *                                    runs the model with tensors of files *.pb, in the order of its inputs, and writes
- *                                    its outputs as raw elements. -m BYTES: in tiles that need no more. -a: the
+ *                                    its outputs as raw elements. -m BYTES: in tiles that need no more. -w: tiles, too, of
+ *                                    graphs with nodes that see the whole image, measured in passes of their own. -a: the
  *                                    algorithm of convolutions. -M tf32: their math. -n: prints the time of the best of
  * RUNS. -e: explains, and prints the time of each step.
  */
@@ -206,7 +207,7 @@ typedef struct order {
   int runs, threads;
   const char *device;
   size_t most;
-  int rows;
+  int rows, measures;
 } order;
 
 static gconv_status write_output(const gconv_graph_plan *plan, size_t number, const char *path) {
@@ -227,13 +228,17 @@ static gconv_status write_output(const gconv_graph_plan *plan, size_t number, co
 /* Runs the model in tiles, or band after band, and stores what they make in the first output of the plan. */
 static gconv_status run_tiles(const order *o, const gconv_graph_plan *plan, const gconv_tensor *input) {
   const gconv_tensor *output = gconv_graph_plan_output(plan, 0);
-  const gconv_graph_cut cut = {{input->shape[2], input->shape[3]}, {output->shape[2], output->shape[3]}, o->most, o->rows};
-  const gconv_graph_rows in = {input->data, 0, cut.in[0]}, out = {output->data, 0, cut.out[0]};
+  const gconv_graph_cut cut = {
+      {input->shape[2], input->shape[3]}, {output->shape[2], output->shape[3]}, o->most, o->rows, o->measures};
+  const gconv_graph_rows in = {input->data, 0, cut.in[0], 0}, out = {output->data, 0, cut.out[0], 0};
   gconv_graph_tiles *tiles = NULL;
   char text[120];
   gconv_status status = gconv_graph_tiles_create(plan, &cut, &tiles);
   GCONV_THEN(status, gconv_graph_tiles_allocate(tiles));
-  GCONV_THEN(status, gconv_graph_tiles_run(tiles, &in, &out, NULL));
+  for (size_t pass = 0; status == GCONV_OK && pass <= gconv_graph_tiles_measurings(tiles); pass++) {
+    gconv_graph_tiles_begin(tiles, pass);
+    status = gconv_graph_tiles_run(tiles, &in, &out, NULL);
+  }
   if (status == GCONV_OK) {
     gconv_graph_tiles_tell(tiles, text, sizeof text);
     printf("%s\n", text);
@@ -279,6 +284,8 @@ static order parse(int count, char **words) {
   for (int i = 1; i < count; i++) {
     if (strcmp(words[i], "-e") == 0)
       explains = true;
+    else if (strcmp(words[i], "-w") == 0)
+      o.measures = 1;
     else if (strcmp(words[i], "-o") == 0)
       out = true;
     else if (strcmp(words[i], "-n") == 0 && i + 1 < count)

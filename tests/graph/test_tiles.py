@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Images in tiles have the bits of the whole image; what sees the whole image is refused."""
+"""Images in tiles have the bits of the whole image; what sees the whole image is refused, or measured first."""
 import unittest
 
 import numpy as np
@@ -81,6 +81,27 @@ class Tiles(unittest.TestCase):
                 self.assertIsInstance(said, str)
                 self.assertIn("sees the whole image", said)
                 self.assertIn(f"node '{name}'", said)
+
+    def test_measured(self):
+        """Nodes that need moments of the whole image get them in passes of their own, each after those that it depends on."""
+        constants = {"w": weights(8, 3, 3, 3), "v": weights(8, 8, 3, 3), "u": weights(8, 8, 1, 1), "l": weights(3, 8, 3, 3), "b": weights(8),
+                     "s": np.abs(weights(8)) + 1, "axes": np.array([2, 3])}
+        gate = [node("GlobalAveragePool", ["c"], "g"), node("Conv", ["g", "u"], "h"), node("Sigmoid", ["h"], "i"), node("Mul", ["c", "i"], "d")]
+        scale = [node("ReduceMax", ["c", "axes"], "g", keepdims=1), node("ReduceMean", ["c", "axes"], "h", keepdims=0), node("Unsqueeze", ["h", "axes"], "j"),
+                 node("GlobalMaxPool", ["c"], "k"), node("Sub", ["c", "j"], "m"), node("Div", ["m", "g"], "n"), node("Add", ["n", "k"], "d")]
+        first = [node("Conv", ["x", "w"], "a", pads=[1] * 4), node("InstanceNormalization", ["a", "s", "b"], "r"), node("Relu", ["r"], "q"),
+                 node("Conv", ["q", "v"], "c", pads=[1] * 4, strides=[2, 2])]
+        last = [node("GroupNormalization", ["d", "s", "b"], "e", num_groups=2), node("Conv", ["e", "l"], "y", pads=[1] * 4)]
+        x = (RANDOM.normal(size=(1, 3, 97, 132)) + 2).astype(np.float32)
+        for middle, passes in ((gate, 3), (scale, 3)):
+            model = graph([*first, *middle, *last], {"x": x}, constants=constants)
+            (whole,) = run(model, [x], options=EXACT)
+            for cut in (["-m", 100000], ["-m", 1 << 20, "-b", 7], ["-m", 1 << 20, "-b", 20]):
+                words = [*EXACT, "-w", *cut]
+                with self.subTest(passes=passes, cut=cut):
+                    self.assertRegex(run(model, [x], explain=True, options=words), f"(?m)^([2-9]|[1-9][0-9]+) tiles of.*, {passes} passes measure the whole")
+                    (tiles,) = run(model, [x], options=words)
+                    np.testing.assert_allclose(tiles, whole, rtol=0, atol=1e-6 * np.abs(whole).max())
 
     def test_sizes(self):
         """Sizes that are constant, and constants of the image's size, are other in a tile."""
