@@ -2,6 +2,7 @@
 #include "graph/image.h"
 #include "base/memory.h"
 #include "base/printable.h"
+#include "graph/narrow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +79,7 @@ static gconv_status fail_input(const gconv_graph *g, const gconv_graph_value *v)
       GCONV_UNSUPPORTED,
       "%s: the input '%s' of the model takes %s of %s (0: any size): images are N x C x H x W or N x H x W x C "
       "of float32, float64, uint8 or uint16. Python's gconv.Network takes arrays of any shape",
-      g->path, name ? name : "", gconv_tensor_type_name(v->tensor.type), shape);
+      g->path, name ? name : "", gconv_onnx_type_name(gconv_tensor_type_in_model(&v->tensor)), shape);
 }
 
 static gconv_status find_entry(const gconv_graph *g, entry *e) {
@@ -95,7 +96,8 @@ static gconv_status find_entry(const gconv_graph *g, entry *e) {
   const gconv_graph_value *v = &g->values[e->value];
   const gconv_tensor *t = &v->tensor;
   e->white = t->type == GCONV_TENSOR_U8 ? 255 : t->type == GCONV_TENSOR_U16 ? 65535 : 0;
-  if ((!gconv_tensor_type_is_real(t->type) && e->white == 0) || (v->said && t->axes != 4))
+  if ((!gconv_tensor_type_is_real(t->type) && e->white == 0) || (v->said && t->axes != 4) ||
+      gconv_narrow_in_byte(t->narrow) > 0)
     return fail_input(g, v);
   if (v->said && t->shape[0] > 1)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the model takes %lld images at a time: here it can be one, or any number",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Nodes that make numbers of shapes, and numbers of other types: Shape, Size, ConstantOfShape, Range, Cast, CastLike. */
 #include "bank/onnx_rules.h"
-#include "base/element.h"
 #include "base/memory.h"
+#include "graph/narrow.h"
 #include "graph/node.h"
 #include "kernels/cuda/graph/graph.h"
 
@@ -15,17 +15,24 @@ typedef struct settings {
   bool has_end;
   gconv_tensor_type type; /* type of ConstantOfShape */
   uint64_t bits;          /* the bits of its element */
+  bool saturates;         /* for Cast: numbers that are too large become the largest */
+  gconv_narrow_rounding rounding;
 } settings;
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
+  static const char *const roundings[] = {"up", "down", "nearest", NULL};
   settings *s = made;
   gconv_tensor value;
+  int32_t rounding = GCONV_NARROW_UP;
   (void)kind;
   (void)opset;
   s->start = gconv_onnx_integer_of(node, "start", 0);
   s->has_end = gconv_onnx_find_attribute(node, "end") != NULL;
   s->end = gconv_onnx_integer_of(node, "end", 0);
   s->to = gconv_onnx_integer_of(node, "to", 0);
+  s->saturates = gconv_onnx_integer_of(node, "saturate", 1) != 0;
+  GCONV_TRY(gconv_node_attribute_choice(node, "round_mode", roundings, &rounding));
+  s->rounding = (gconv_narrow_rounding)rounding;
   GCONV_TRY(gconv_node_attribute_tensor(node, "value", &value));
   s->type = value.type;
   gconv_status status = GCONV_OK;
@@ -147,79 +154,77 @@ static gconv_status run_range(const gconv_node_work *work, const gconv_node_kind
 
 /* ---- Cast ---- */
 
-/* Finds the type for a TensorProto.DataType. */
-static gconv_status type_of(int64_t number, gconv_tensor_type *type) {
-  return gconv_tensor_type_of_onnx(number, type)
-             ? GCONV_OK
-             : gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which are not computed here",
-                          *gconv_onnx_type_name(number) ? gconv_onnx_type_name(number) : "unknown");
+/* Returns the type of the result, as ONNX numbers it. */
+static int64_t wanted_type(const gconv_node_work *work) {
+  const settings *s = work->settings;
+  return work->in_count > 1 ? gconv_tensor_type_in_model(work->in[1]) : s->to;
 }
 
 static gconv_status shape_cast(const gconv_node_work *work, const gconv_node_kind *kind) {
-  const settings *s = work->settings;
-  gconv_tensor_type type = work->in_count > 1 ? work->in[1]->type : GCONV_TENSOR_F32;
+  const int64_t wanted = wanted_type(work);
+  gconv_tensor_type type;
+  int32_t narrow;
   (void)kind;
-  if (work->in_count == 1)
-    GCONV_TRY(type_of(s->to, &type));
+  if (!gconv_tensor_type_of_onnx(wanted, &type, &narrow))
+    return gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which are not computed here",
+                      *gconv_onnx_type_name(wanted) ? gconv_onnx_type_name(wanted) : "unknown");
   gconv_node_set(work, 0, gconv_node_type(work, type), work->in[0]->axes, work->in[0]->shape);
+  work->out[0]->narrow = narrow;
   return GCONV_OK;
-}
-
-enum { FLOAT16 = GCONV_ONNX_FLOAT16, BFLOAT16 = GCONV_ONNX_BFLOAT16 };
-
-/* Rounds to the nearest number of a type of 16 bits, ties to even. The result is float32 again. */
-static float narrow(float x, int64_t type) {
-  const gconv_element half = {'f', sizeof(uint16_t), gconv_host_is_big_endian()};
-  uint16_t narrowed;
-  uint32_t bits;
-  if (type == FLOAT16) {
-    gconv_elements_make('f', &x, 1, 1, &narrowed);
-    return gconv_element_read(half, (const uint8_t *)&narrowed);
-  }
-  if (type != BFLOAT16 || x != x)
-    return x;
-  memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
-  memcpy(&x, &bits, sizeof x);
-  return x;
 }
 
 typedef struct cast {
   const gconv_tensor *in, *out;
-  int64_t to; /* the type that the model names */
+  int64_t narrow; /* the type that the model names, if it is narrow; or 0 */
+  bool saturates;
+  gconv_narrow_rounding rounding;
 } cast;
 
 static void cast_part(void *context, int64_t begin, int64_t end) {
   const cast *c = context;
   gconv_tensor_convert(c->in, c->out, begin, end);
-  for (int64_t i = begin; i < end && (c->to == FLOAT16 || c->to == BFLOAT16); i++)
-    if (c->out->type == GCONV_TENSOR_F32)
-      ((float *)c->out->data)[i] = narrow(((const float *)c->out->data)[i], c->to);
-    else
-      ((double *)c->out->data)[i] = (double)narrow((float)((const double *)c->out->data)[i], c->to);
+  for (int64_t i = begin; i < end && c->narrow != 0; i++)
+    switch (c->out->type) {
+    case GCONV_TENSOR_F32: {
+      float *x = (float *)c->out->data + i;
+      *x = (float)gconv_narrow_round((double)*x, c->narrow, c->saturates, c->rounding);
+      break;
+    }
+    case GCONV_TENSOR_F64: {
+      double *x = (double *)c->out->data + i;
+      *x = gconv_narrow_round(*x, c->narrow, c->saturates, c->rounding);
+      break;
+    }
+    default: { /* int8 or uint8 */
+      int8_t *x = (int8_t *)c->out->data + i;
+      *x = (int8_t)gconv_narrow_wrap(*x, c->narrow);
+    }
+    }
 }
 
 static gconv_status run_cast(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
-  cast c = {work->in[0], work->out[0], s->to};
+  const cast c = {work->in[0], work->out[0], work->out[0]->narrow, s->saturates, s->rounding};
   (void)kind;
-  if (c.in->type == c.out->type && c.to != FLOAT16 && c.to != BFLOAT16)
+  if (c.in->type == c.out->type && c.narrow == 0)
     memcpy(c.out->data, c.in->data, (size_t)gconv_tensor_elements(c.in) * gconv_tensor_type_bytes(c.in->type));
   else
-    gconv_node_share(work, gconv_tensor_elements(c.in), 1 << 14, cast_part, &c);
+    gconv_node_share(work, gconv_tensor_elements(c.in), 1 << 14, cast_part, (void *)&c);
   return GCONV_OK;
 }
 
 static gconv_status cuda_cast(const gconv_node_work *work, const gconv_node_kind *kind) {
-  const settings *s = work->settings;
+  const int32_t narrow = work->out[0]->narrow;
   const gconv_gpu_cast job = {.in = work->in[0]->there,
                               .out = work->out[0]->there,
                               .count = gconv_tensor_elements(work->in[0]),
                               .in_type = work->in[0]->type,
                               .out_type = work->out[0]->type,
-                              .to_half = s->to == FLOAT16,
-                              .to_brain = s->to == BFLOAT16};
+                              .to_half = narrow == GCONV_ONNX_FLOAT16,
+                              .to_brain = narrow == GCONV_ONNX_BFLOAT16};
   (void)kind;
+  if (gconv_narrow_in_byte(narrow) > 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which GPUs do not", gconv_onnx_type_name(narrow));
   return gconv_gpu_cast_run(&job, work->stream);
 }
 

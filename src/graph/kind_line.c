@@ -182,7 +182,7 @@ static gconv_status shape_eye(const gconv_node_work *work, const gconv_node_kind
   (void)kind;
   if (work->in[0]->axes != 2)
     return gconv_fail(GCONV_BAD_FILE, "makes a matrix like a tensor of %d axes", work->in[0]->axes);
-  if (s->type != 0 && !gconv_tensor_type_of_onnx(s->type, &type))
+  if (s->type != 0 && !gconv_tensor_type_of_onnx(s->type, &type, NULL))
     return gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which are not computed here", gconv_onnx_type_name(s->type));
   gconv_node_set(work, 0, gconv_node_type(work, type), 2, work->in[0]->shape);
   return GCONV_OK;

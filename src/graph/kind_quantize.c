@@ -2,6 +2,7 @@
 /* Numbers as integers with a scale and a zero point, (q - zero) * scale: QuantizeLinear, DequantizeLinear,
  * DynamicQuantizeLinear. There is one scale for a tensor, for each element of an axis, or for each block of an axis. */
 #include "bank/onnx_rules.h"
+#include "graph/narrow.h"
 #include "graph/node.h"
 
 #include <inttypes.h>
@@ -12,6 +13,7 @@ enum { X, SCALE, ZERO };
 
 typedef struct settings {
   int64_t axis, block, type, precision; /* types as ONNX numbers them; 0: none is named */
+  bool saturates;                       /* numbers that are too large for a floating-point type become its largest */
 } settings;
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
@@ -22,6 +24,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   s->block = gconv_onnx_integer_of(node, "block_size", 0);
   s->type = gconv_onnx_integer_of(node, "output_dtype", 0);
   s->precision = gconv_onnx_integer_of(node, "precision", 0);
+  s->saturates = gconv_onnx_integer_of(node, "saturate", 1) != 0;
   return s->block >= 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "has blocks of %" PRId64 " elements", s->block);
 }
 
@@ -56,36 +59,51 @@ static bool is_quantized(gconv_tensor_type type) {
   return type == GCONV_TENSOR_U8 || type == GCONV_TENSOR_I8 || type == GCONV_TENSOR_U16 || type == GCONV_TENSOR_I16;
 }
 
-/* Fails if an attribute names another type than this one, which the inputs say. */
-static gconv_status check_attribute(int64_t number, const char *name, gconv_tensor_type type) {
-  gconv_tensor_type named;
-  return number == 0 || (gconv_tensor_type_of_onnx(number, &named) && named == type)
+/* Fails if an attribute names another type than this one, which the inputs say. Types are as ONNX numbers them. */
+static gconv_status check_attribute(int64_t number, const char *name, int64_t type) {
+  return number == 0 || number == type
              ? GCONV_OK
              : gconv_fail(GCONV_UNSUPPORTED, "has the %s %s: here it is that of its inputs, %s", name,
                           *gconv_onnx_type_name(number) ? gconv_onnx_type_name(number) : "unknown",
-                          gconv_tensor_type_name(type));
+                          gconv_onnx_type_name(type));
+}
+
+/* Returns the type of the quantised numbers, as ONNX numbers it. */
+static int64_t quantized_type(const gconv_node_work *work, bool quantizes) {
+  const settings *s = work->settings;
+  const gconv_tensor *zero = work->in_count > ZERO ? work->in[ZERO] : NULL;
+  return !quantizes ? gconv_tensor_type_in_model(work->in[X])
+         : zero     ? gconv_tensor_type_in_model(zero)
+         : s->type  ? s->type
+                    : (int64_t)GCONV_TENSOR_U8;
 }
 
 static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
-  const gconv_tensor *x = work->in[X], *zero = work->in_count > ZERO ? work->in[ZERO] : NULL;
-  gconv_tensor_type type = kind->code == DEQUANTIZE ? work->in[SCALE]->type : zero ? zero->type : GCONV_TENSOR_U8;
+  const bool quantizes = kind->code == QUANTIZE;
+  const gconv_tensor *x = work->in[X], *scale = work->in[SCALE], *zero = work->in_count > ZERO ? work->in[ZERO] : NULL;
+  const int64_t number = quantized_type(work, quantizes), real = gconv_tensor_type_in_model(scale);
+  gconv_tensor_type whole = GCONV_TENSOR_F32;
+  int32_t narrow = 0;
   layout l;
-  if (kind->code == QUANTIZE && s->type != 0 && !zero && !gconv_tensor_type_of_onnx(s->type, &type))
-    return gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which are not computed here", gconv_onnx_type_name(s->type));
-  GCONV_TRY(check_attribute(s->type, "output_dtype", type));
-  GCONV_TRY(check_attribute(s->precision, "precision", work->in[SCALE]->type));
-  const gconv_tensor_type whole = kind->code == DEQUANTIZE ? x->type : type;
-  if (!is_quantized(whole) && !(kind->code == DEQUANTIZE && whole == GCONV_TENSOR_I32))
-    return gconv_fail(GCONV_UNSUPPORTED, "has quantised numbers of %s: int8, uint8, int16 and uint16 are computed here",
-                      gconv_tensor_type_name(whole));
+  const bool known = gconv_tensor_type_of_onnx(number, &whole, &narrow);
+  if (!known || !(is_quantized(whole) || gconv_narrow_is_float(number) || (!quantizes && whole == GCONV_TENSOR_I32)))
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "has quantised numbers of %s: integers of 2 to 16 bits, float4 and float8 are computed here",
+                      *gconv_onnx_type_name(number) ? gconv_onnx_type_name(number) : "an unknown type");
+  GCONV_TRY(check_attribute(s->type, "output_dtype", quantizes ? number : real));
+  GCONV_TRY(check_attribute(s->precision, "precision", real));
   GCONV_TRY(gconv_node_need_real(work, SCALE, SCALE));
-  GCONV_TRY(
-      gconv_node_need_type(work, kind->code == QUANTIZE ? X : ZERO, kind->code == QUANTIZE ? work->in[SCALE]->type : whole));
-  if (zero && gconv_tensor_elements(zero) != gconv_tensor_elements(work->in[SCALE]))
+  if (quantizes)
+    GCONV_TRY(gconv_node_need_type(work, X, scale->type));
+  if (zero && gconv_tensor_type_in_model(zero) != number)
+    return gconv_fail(GCONV_UNSUPPORTED, "takes %s here as input %d, not %s", gconv_onnx_type_name(number), ZERO,
+                      gconv_onnx_type_name(gconv_tensor_type_in_model(zero)));
+  if (zero && gconv_tensor_elements(zero) != gconv_tensor_elements(scale))
     return gconv_fail(GCONV_BAD_FILE, "has other numbers of scales and of zero points");
   GCONV_TRY(find_layout(work, &l));
-  gconv_node_set(work, 0, type, x->axes, x->shape);
+  gconv_node_set(work, 0, quantizes ? gconv_node_type(work, whole) : scale->type, x->axes, x->shape);
+  work->out[0]->narrow = quantizes ? narrow : scale->narrow;
   return GCONV_OK;
 }
 
@@ -94,6 +112,8 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
 typedef struct job {
   const gconv_node_work *work;
   layout l;
+  double least, most; /* of quantised numbers */
+  bool quantizes;
 } job;
 
 /* Goes through elements begin .. end - 1; `at` is the place of an element's scale. */
@@ -105,7 +125,7 @@ typedef struct job {
     for (; i < stop; i++, at += l->inner_step)                                                                              \
       __VA_ARGS__;                                                                                                          \
   }
-#define PARTS(name, REAL, WHOLE, lowest, highest, rint)                                                                     \
+#define PARTS(name, REAL, WHOLE, rint)                                                                                      \
   static void quantize_##name(void *context, int64_t begin, int64_t end) {                                                  \
     const job *j = context;                                                                                                 \
     const layout *l = &j->l;                                                                                                \
@@ -115,7 +135,7 @@ typedef struct job {
     WHOLE *y = j->work->out[0]->data;                                                                                       \
     EACH_ELEMENT({                                                                                                          \
       const REAL shift = zero ? (REAL)zero[at] : 0, q = rint(x[i] / scale[at]);                                             \
-      const REAL least = (REAL)(lowest)-shift, most = (REAL)(highest)-shift;                                                \
+      const REAL least = (REAL)j->least - shift, most = (REAL)j->most - shift;                                              \
       y[i] = (WHOLE)((q >= least ? q > most ? most : q : least) + shift);                                                   \
     })                                                                                                                      \
   }                                                                                                                         \
@@ -130,34 +150,60 @@ typedef struct job {
     REAL *y = j->work->out[0]->data;                                                                                        \
     EACH_ELEMENT(y[i] = (REAL)((int64_t)x[i] - (zero ? zero[at] : 0)) * scale[at])                                          \
   }
-PARTS(u8_f32, float, uint8_t, 0, UINT8_MAX, rintf)
-PARTS(i8_f32, float, int8_t, INT8_MIN, INT8_MAX, rintf)
-PARTS(u16_f32, float, uint16_t, 0, UINT16_MAX, rintf)
-PARTS(i16_f32, float, int16_t, INT16_MIN, INT16_MAX, rintf)
-PARTS(u8_f64, double, uint8_t, 0, UINT8_MAX, rint)
-PARTS(i8_f64, double, int8_t, INT8_MIN, INT8_MAX, rint)
-PARTS(u16_f64, double, uint16_t, 0, UINT16_MAX, rint)
-PARTS(i16_f64, double, int16_t, INT16_MIN, INT16_MAX, rint)
+PARTS(u8_f32, float, uint8_t, rintf)
+PARTS(i8_f32, float, int8_t, rintf)
+PARTS(u16_f32, float, uint16_t, rintf)
+PARTS(i16_f32, float, int16_t, rintf)
+PARTS(u8_f64, double, uint8_t, rint)
+PARTS(i8_f64, double, int8_t, rint)
+PARTS(u16_f64, double, uint16_t, rint)
+PARTS(i16_f64, double, int16_t, rint)
+/* Quantised numbers that are floating-point numbers of 4 or 8 bits. */
+static void convert_small(void *context, int64_t begin, int64_t end) {
+  const job *j = context;
+  const layout *l = &j->l;
+  const gconv_node_work *w = j->work;
+  const settings *s = w->settings;
+  const gconv_tensor *zeros = w->in_count > ZERO ? w->in[ZERO] : NULL, *out = w->out[0];
+  EACH_ELEMENT({
+    const double x = gconv_tensor_number(w->in[X], i), zero = zeros ? gconv_tensor_number(zeros, at) : 0;
+    const double scale = gconv_tensor_number(w->in[SCALE], at);
+    const double y =
+        j->quantizes ? gconv_narrow_round(x / scale + zero, out->narrow, s->saturates, GCONV_NARROW_UP) : (x - zero) * scale;
+    if (out->type == GCONV_TENSOR_F32)
+      ((float *)out->data)[i] = (float)y;
+    else
+      ((double *)out->data)[i] = y;
+  })
+}
+
 DEQUANTIZE_PART(i32_f32, float, int32_t)
 DEQUANTIZE_PART(i32_f64, double, int32_t)
 
-/* The loops of a type, for scales of float32 and of float64. */
+/* The loops of a type, for scales of float32 and of float64, and its range. */
 typedef void part(void *context, int64_t begin, int64_t end);
 static const struct {
   part *quantize[2], *dequantize[2];
+  double least, most;
 } parts[GCONV_TENSOR_TYPES] = {
-    [GCONV_TENSOR_U8] = {{quantize_u8_f32, quantize_u8_f64}, {dequantize_u8_f32, dequantize_u8_f64}},
-    [GCONV_TENSOR_I8] = {{quantize_i8_f32, quantize_i8_f64}, {dequantize_i8_f32, dequantize_i8_f64}},
-    [GCONV_TENSOR_U16] = {{quantize_u16_f32, quantize_u16_f64}, {dequantize_u16_f32, dequantize_u16_f64}},
-    [GCONV_TENSOR_I16] = {{quantize_i16_f32, quantize_i16_f64}, {dequantize_i16_f32, dequantize_i16_f64}},
-    [GCONV_TENSOR_I32] = {{NULL, NULL}, {dequantize_i32_f32, dequantize_i32_f64}}};
+    [GCONV_TENSOR_U8] = {{quantize_u8_f32, quantize_u8_f64}, {dequantize_u8_f32, dequantize_u8_f64}, 0, UINT8_MAX},
+    [GCONV_TENSOR_I8] = {{quantize_i8_f32, quantize_i8_f64}, {dequantize_i8_f32, dequantize_i8_f64}, INT8_MIN, INT8_MAX},
+    [GCONV_TENSOR_U16] = {{quantize_u16_f32, quantize_u16_f64}, {dequantize_u16_f32, dequantize_u16_f64}, 0, UINT16_MAX},
+    [GCONV_TENSOR_I16] = {{quantize_i16_f32, quantize_i16_f64},
+                          {dequantize_i16_f32, dequantize_i16_f64},
+                          INT16_MIN,
+                          INT16_MAX},
+    [GCONV_TENSOR_I32] = {{NULL, NULL}, {dequantize_i32_f32, dequantize_i32_f64}, 0, 0}};
 
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
-  const bool wide = work->in[SCALE]->type == GCONV_TENSOR_F64;
-  job j = {.work = work};
+  const bool wide = work->in[SCALE]->type == GCONV_TENSOR_F64, quantizes = kind->code == QUANTIZE;
+  const gconv_tensor *whole = quantizes ? work->out[0] : work->in[X];
+  job j = {.work = work, .least = parts[whole->type].least, .most = parts[whole->type].most, .quantizes = quantizes};
   GCONV_TRY(find_layout(work, &j.l));
-  part *const p =
-      kind->code == QUANTIZE ? parts[work->out[0]->type].quantize[wide] : parts[work->in[X]->type].dequantize[wide];
+  gconv_narrow_range(whole->narrow, &j.least, &j.most);
+  part *const p = gconv_narrow_is_float(whole->narrow) ? convert_small
+                  : quantizes                          ? parts[whole->type].quantize[wide]
+                                                       : parts[whole->type].dequantize[wide];
   gconv_node_share(work, gconv_tensor_elements(work->in[X]), 1 << 14, p, &j);
   return GCONV_OK;
 }

@@ -3,6 +3,7 @@
 #include "graph/node.h"
 #include "base/memory.h"
 #include "base/printable.h"
+#include "graph/narrow.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,9 +12,11 @@
 
 void gconv_node_set(const gconv_node_work *work, int32_t out, gconv_tensor_type type, int32_t axes, const int64_t *shape) {
   gconv_tensor *tensor = out < work->out_count ? work->out[out] : NULL;
+  const gconv_tensor *from = work->in_count > 0 ? work->in[0] : NULL;
   if (!tensor)
     return;
   tensor->type = type;
+  tensor->narrow = from && from->type == type ? from->narrow : 0;
   tensor->axes = axes;
   for (int32_t i = 0; i < axes && i < GCONV_TENSOR_AXES; i++)
     tensor->shape[i] = shape[i];
@@ -162,18 +165,28 @@ gconv_status gconv_tensor_of_onnx(gconv_bank_file *file, const gconv_onnx_tensor
   gconv_onnx_tensor kept = *from;
   GCONV_FREED char *name = gconv_printable_copy(from->name, 80);
   kept.keeps_float64 = true;
-  if (!gconv_tensor_type_of_onnx(from->type, &made.type))
+  if (!gconv_tensor_type_of_onnx(from->type, &made.type, &made.narrow))
     return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%s' has %s numbers, which are not read", file->path, name ? name : "",
                       *gconv_onnx_type_name(from->type) ? gconv_onnx_type_name(from->type) : "unknown");
   for (int32_t i = 0; i < made.axes && i < GCONV_TENSOR_AXES; i++)
     made.shape[i] = from->shape[i];
   if (gconv_tensor_check(&made) != GCONV_OK)
     return gconv_fail_in(GCONV_BAD_FILE, "%s: tensor '%s'", file->path, name ? name : "");
-  const size_t count = (size_t)gconv_tensor_elements(&made);
-  GCONV_TRY(gconv_onnx_tensor_check(file, from, count));
-  GCONV_TRY(check_external(file, from, name ? name : "", count));
+  const size_t count = (size_t)gconv_tensor_elements(&made), in_byte = (size_t)gconv_narrow_in_byte(from->type);
+  const size_t stored = in_byte > 0 ? (count + in_byte - 1) / in_byte : count;
+  GCONV_FREED uint8_t *bytes = NULL; /* of narrow numbers */
+  if (in_byte > 0)
+    kept.type = GCONV_ONNX_UINT8;
+  GCONV_TRY(gconv_onnx_tensor_check(file, &kept, stored));
+  GCONV_TRY(check_external(file, &kept, name ? name : "", stored));
+  if (in_byte > 0) {
+    bytes = malloc(stored + 1);
+    GCONV_NEED_MEMORY(bytes, "%s: no memory for a tensor", file->path);
+  }
   GCONV_TRY(gconv_allocate(count * gconv_tensor_type_bytes(made.type), "a tensor of a model", &made.data));
-  const gconv_status status = gconv_onnx_tensor_elements(file, &kept, count, made.data);
+  const gconv_status status = gconv_onnx_tensor_elements(file, &kept, stored, in_byte > 0 ? bytes : made.data);
+  if (status == GCONV_OK && in_byte > 0)
+    gconv_narrow_unpack(from->type, bytes, count, made.data);
   for (size_t i = 0; status == GCONV_OK && made.type == GCONV_TENSOR_BOOL && i < count; i++)
     ((uint8_t *)made.data)[i] = ((const uint8_t *)made.data)[i] != 0;
   if (status == GCONV_OK)

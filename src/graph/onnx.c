@@ -343,7 +343,7 @@ static gconv_status take_input(reading *r, const gconv_onnx_value *from) {
     return gconv_fail(GCONV_UNSUPPORTED,
                       "%s: the input '%.80s' of the model is no tensor: sequences and optional inputs are not read",
                       r->file->path, name);
-  if (!gconv_tensor_type_of_onnx(from->type == 0 ? GCONV_ONNX_FLOAT : from->type, &type))
+  if (!gconv_tensor_type_of_onnx(from->type == 0 ? GCONV_ONNX_FLOAT : from->type, &type, &value->tensor.narrow))
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the input '%.80s' of the model has %s numbers, which are not read",
                       r->file->path, name, *gconv_onnx_type_name(from->type) ? gconv_onnx_type_name(from->type) : "unknown");
   if (from->dimensions > GCONV_TENSOR_AXES)
@@ -382,7 +382,7 @@ static gconv_status take_outputs(reading *r) {
     gconv_graph_value *value = &g->values[*number];
     gconv_tensor_type type;
     if (!value->constant && !value->input && from->dimensions <= GCONV_TENSOR_AXES &&
-        gconv_tensor_type_of_onnx(from->type == 0 ? GCONV_ONNX_FLOAT : from->type, &type))
+        gconv_tensor_type_of_onnx(from->type == 0 ? GCONV_ONNX_FLOAT : from->type, &type, NULL))
       note_shape(value, from, type);
   }
   return count > 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: it has no output", r->file->path);

@@ -66,6 +66,7 @@ static gconv_status take_input(gconv_graph_plan *p, size_t number, const gconv_t
     return fail_input(p->graph, v, given);
   gconv_tensor *t = &p->tensors[p->graph->inputs[number]];
   *t = *given;
+  t->narrow = v->tensor.narrow;
   return widen(p, t);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "graph/tensor.h"
 #include "bank/onnx.h"
+#include "graph/narrow.h"
 
 #include "base/file.h"
 
@@ -22,9 +22,14 @@ const char *gconv_tensor_type_name(gconv_tensor_type type) {
   return gconv_onnx_type_name(type);
 }
 
-bool gconv_tensor_type_of_onnx(int64_t number, gconv_tensor_type *type) {
-  *type = number == GCONV_ONNX_FLOAT16 || number == GCONV_ONNX_BFLOAT16 ? GCONV_TENSOR_F32 : (gconv_tensor_type)number;
-  return number >= 0 && number <= GCONV_ONNX_BFLOAT16 && gconv_tensor_type_bytes(*type) > 0;
+bool gconv_tensor_type_of_onnx(int64_t number, gconv_tensor_type *type, int32_t *narrow) {
+  const bool half = number == GCONV_ONNX_FLOAT16 || number == GCONV_ONNX_BFLOAT16;
+  const bool wider = gconv_narrow_type(number, type) || half;
+  if (!wider || half)
+    *type = half ? GCONV_TENSOR_F32 : (gconv_tensor_type)number;
+  if (narrow)
+    *narrow = wider ? (int32_t)number : 0;
+  return wider || (number >= 0 && number <= GCONV_ONNX_BFLOAT16 && gconv_tensor_type_bytes(*type) > 0);
 }
 
 double gconv_tensor_number(const gconv_tensor *t, int64_t i) {

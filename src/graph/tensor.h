@@ -8,8 +8,8 @@
 GCONV_C_BEGIN
 
 /* The types of elements: the name, the type in C, and the number in ONNX's TensorProto.DataType. First the integers that an
- * int64_t holds, then all integers, then all types. Numbers of float16 and bfloat16 in files become F32 when they are read.
- */
+ * int64_t holds, then all integers, then all types. Floating-point numbers of 4, 8 and 16 bits become F32 when they are
+ * read, and integers of 2 and 4 bits I8 or U8. */
 #define GCONV_EACH_TENSOR_INT64(ROW)                                                                                        \
   ROW(U8, uint8_t, 2)                                                                                                       \
   ROW(I8, int8_t, 3)                                                                                                        \
@@ -36,6 +36,7 @@ enum { GCONV_TENSOR_AXES = 8, GCONV_TENSOR_TYPES = 14 /* one more than the large
 typedef struct gconv_tensor {
   gconv_tensor_type type;
   int32_t axes;
+  int32_t narrow; /* the type in the model, where elements are wider here (narrow.h), as ONNX numbers it; 0: the same */
   int64_t shape[GCONV_TENSOR_AXES]; /* each at least 0 */
   void *data;                       /* NULL: the elements are not known yet, or are on a GPU alone */
   void *there;                      /* in memory of the GPU that computes; NULL on the CPU */
@@ -49,9 +50,13 @@ const char *gconv_tensor_type_name(gconv_tensor_type type);
 static inline bool gconv_tensor_type_is_real(gconv_tensor_type type) {
   return type == GCONV_TENSOR_F32 || type == GCONV_TENSOR_F64;
 }
-/* Sets *type to that of elements of TensorProto.DataType `number`: F32 for float16 and bfloat16. Returns false if there is
- * none. */
-bool gconv_tensor_type_of_onnx(int64_t number, gconv_tensor_type *type);
+/* Sets *type to that of elements of TensorProto.DataType `number`, and *narrow to `number` if elements are wider here;
+ * narrow may be NULL. Returns false if there is none. */
+bool gconv_tensor_type_of_onnx(int64_t number, gconv_tensor_type *type, int32_t *narrow);
+/* Returns the TensorProto.DataType of the elements, as the model has it. */
+static inline int64_t gconv_tensor_type_in_model(const gconv_tensor *tensor) {
+  return tensor->narrow != 0 ? tensor->narrow : (int64_t)tensor->type;
+}
 
 /* Returns the number of elements of axes first .. end - 1: 1 if there are none. Shapes that gconv_tensor_check() accepts do
  * not overflow. */

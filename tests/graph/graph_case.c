@@ -14,6 +14,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "graph/narrow.h"
 #include "graph/tiles.h"
 
 #include <math.h>
@@ -135,7 +136,8 @@ static gconv_status compare(size_t output, const gconv_tensor *made, const gconv
     return gconv_fail(GCONV_MISMATCH, "output %zu is %s of %s, not %s of %s", output, gconv_tensor_type_name(made->type),
                       have, gconv_tensor_type_name(wanted->type), want);
   for (int64_t i = 0; i < gconv_tensor_elements(made); i++) {
-    const double a = gconv_tensor_number(made, i), b = gconv_tensor_number(wanted, i);
+    const double exact = gconv_tensor_number(made, i), b = gconv_tensor_number(wanted, i);
+    const double a = gconv_narrow_round(exact, wanted->narrow, true, GCONV_NARROW_UP); /* as the file has it */
     const bool same = a == b || (a != a && b != b);
     if (!same && !(fabs(a - b) <= 1e-7 + 1e-3 * fabs(b)))
       return gconv_fail(GCONV_MISMATCH, "element %lld of output %zu is %.9g, not %.9g", (long long)i, output, a, b);
