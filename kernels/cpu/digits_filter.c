@@ -14,6 +14,8 @@ enum {
                         levels may change (set_flat()), floats make all sums of the filter */
   MOST_SIDE = 9,     /* rows, and columns, of other filters than rows and columns; with more, floats are as fast */
   MOST_LENGTH = 128, /* taps of a row or column: with more, so many samples are in doubt that floats are faster */
+  WINDOWS = 512,     /* windows of noise that are tried */
+  MOST_NOISE = 8,    /* of these, the most that may be in doubt: with one in 64, floats are as fast */
   LEAST_CUT = 16,    /* taps of a filter whose results are truncated: with fewer, most sums of smooth areas are in doubt, and
                         floats are fast */
 };
@@ -125,6 +127,26 @@ static bool set_doubt(const gconv_problem *problem, const float *taps, const dig
   return true;
 }
 
+static bool is_in_doubt(const gconv_digits_filter *filter, int64_t sum) {
+  return ((sum + filter->start) & ((1 << filter->shift) - 1)) < filter->width;
+}
+
+/* Returns whether many sums of noise are in doubt. If taps are sixths, for example, as those of a Laplacian, then one sum in
+ * six lies half-way between two levels. */
+static bool doubts_noise(const gconv_problem *problem, const float *taps, const gconv_digits_filter *filter) {
+  uint32_t state = 1;
+  int32_t doubts = 0;
+  for (int32_t window = 0; window < WINDOWS; window++) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < gconv_tap_count(problem); i++) {
+      state = state * 1664525u + 1013904223u;
+      sum += (int64_t)integer_of(problem, taps, i, filter->shift) * (int64_t)(state >> 24);
+    }
+    doubts += is_in_doubt(filter, sum);
+  }
+  return doubts > MOST_NOISE;
+}
+
 /* Returns the level that direct computes for a flat window. */
 GCONV_DIGITS_TARGET static uint32_t flat_level(const gconv_problem *problem, const float *taps, int32_t sample) {
   float sum = 0;
@@ -142,7 +164,7 @@ static bool set_flat(const gconv_problem *problem, const float *taps, gconv_digi
     sum += integer_of(problem, taps, i, filter->shift);
   bool kept = true;
   for (int32_t sample = 0; sample < 256; sample++)
-    if (((sum * sample + filter->start) & ((1 << filter->shift) - 1)) < filter->width) {
+    if (is_in_doubt(filter, sum * sample)) {
       doubts++;
       kept = kept && flat_level(problem, taps, sample) == (uint32_t)sample;
     }
@@ -226,6 +248,7 @@ void gconv_digits_prepare(const gconv_problem *problem, const float *weights, fl
   if (!(bounds.above + bounds.below < 1e6) || !is_level(problem, weights, &bounds))
     return;
   filter->shift = shift_of(&bounds);
-  if (set_doubt(problem, weights, &bounds, filter) && set_flat(problem, weights, filter))
+  if (set_doubt(problem, weights, &bounds, filter) && set_flat(problem, weights, filter) &&
+      (filter->keeps_doubts || !doubts_noise(problem, weights, filter)))
     put_taps(problem, weights, filter, (void *)(filter + 1));
 }

@@ -26,6 +26,7 @@
 #include "base/memory.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/separable_long.h"
+#include "kernels/cpu/short_rows.h"
 #include "kernels/factor.h"
 #include "tile.h"
 
@@ -35,6 +36,7 @@
 enum {
   CHUNK = GCONV_TILE_SAMPLES, /* floats of a row of the chunk; also the most floats that tiles write beyond a row */
   PIECE = 512,                /* samples of a piece, about */
+  PIECE_OF_BYTES = 768,       /* the same, if samples are bytes */
   LINE = 16,                  /* floats of a cache line */
   BLOCK = 768 << 10,          /* bytes of input rows under the band of a block */
   MOST_COPIED = 64,           /* border pixels on a side that are copied from others */
@@ -61,14 +63,15 @@ static sizes sizes_of(const gconv_problem *problem) {
              .R = (size_t)problem->rows,
              .S = (size_t)problem->columns,
              .rank = (size_t)problem->structure.rank};
-  const size_t unit = CHUNK * z.C, stride = (size_t)problem->stride_x, pixels = PIECE / (z.C * stride);
+  const size_t piece = problem->in_type == GCONV_U8 ? PIECE_OF_BYTES : PIECE;
+  const size_t unit = CHUNK * z.C, stride = (size_t)problem->stride_x, pixels = piece / (z.C * stride);
   const bool tiles = problem->dilation_y % problem->stride_y == 0; /* neighbours among the lines make neighbouring sums */
   z.pairs = (size_t)problem->filters * z.rank;
   z.apart = tiles ? (size_t)(problem->dilation_y / problem->stride_y) : 1;
   z.band = tiles ? GCONV_TILE_ROWS : 1;
   z.lines = z.R + z.band - 1;
   z.halo = (z.S - 1) * (size_t)problem->dilation_x * z.C;
-  z.outputs = stride == 1 ? PIECE / unit * unit : (pixels > 0 ? pixels : 1) * z.C;
+  z.outputs = stride == 1 ? piece / unit * unit : (pixels > 0 ? pixels : 1) * z.C;
   z.piece = z.outputs * stride;
   const size_t fit = BLOCK / (z.lines * gconv_type_bytes(problem->in_type)) / stride, least = 2 * z.halo / stride;
   z.block = gconv_round_up(fit > least ? fit : least, z.outputs);
@@ -84,6 +87,7 @@ typedef struct sweep {
   int32_t first; /* first output row */
   size_t count;  /* output rows: z.band, or 1 */
   bool levels;   /* sums only have to be rounded */
+  bool bounded;  /* no sum is near 2^31 */
   bool whole;    /* `rows` has all rows; rows outside the image point to `constant` */
   size_t lead;   /* floats before a row of the middle, so that the samples after its halo begin a cache line */
   const void **rows;
@@ -269,19 +273,42 @@ static void add_row(const sweep *s, size_t k, size_t j, size_t samples, float *s
     memmove(sums + q * z->C, sums + q * stride * z->C, z->C * sizeof *sums);
 }
 
-/* Does what add_row() does for the only filter, rounds the sums to levels, and stores them. Returns false, and does nothing,
- * if gconv_tile has no loop for this. */
-static bool add_levels(const sweep *s, size_t j, size_t first, size_t samples) {
+/* Does what add_row() does for all rows of the band and the only filter, rounds the sums to levels, and stores them. Returns
+ * false, and does nothing, if there is no loop for this. */
+static bool add_levels(const sweep *s, size_t first, size_t samples) {
   const sizes *z = &s->z;
   const gconv_type type = s->problem->out_type;
-  const float *middle = s->middle + j * z->row + s->lead;
-  gconv_tile_lines line = {.sources = &middle,
-                           .taps = factors_of(s, 0) + z->R,
-                           .count = z->rank,
-                           .length = z->S,
-                           .distance = (size_t)s->problem->dilation_x * z->C};
-  uint8_t *row = gconv_output_row(s->execution, 0, s->first + (int32_t)(j * z->apart));
-  return z->rank == 1 && gconv_tile_levels(&line, type, samples, row + first * gconv_type_bytes(type));
+  uint8_t *levels[GCONV_TILE_ROWS];
+  for (size_t i = 0; i < z->rank; i++)
+    s->sources[i] = s->middle + i * z->band * z->row + s->lead;
+  for (size_t j = 0; j < s->count; j++)
+    levels[j] = gconv_output_row(s->execution, 0, s->first + (int32_t)(j * z->apart)) + first * gconv_type_bytes(type);
+  const gconv_short_rows rows = {.lines = s->sources,
+                                 .taps = factors_of(s, 0) + z->rank * z->R,
+                                 .count = z->rank,
+                                 .length = z->S,
+                                 .distance = (size_t)s->problem->dilation_x * z->C,
+                                 .rows = s->count,
+                                 .pitch = z->row,
+                                 .bounded = s->bounded};
+  return gconv_short_levels(&rows, type, samples, levels);
+}
+
+/* Returns whether all sums are far below 2^31, where conversions to integers saturate. */
+static bool is_bounded(const sweep *s) {
+  double most = 0;
+  for (size_t pair = 0; pair < s->z.pairs; pair++) {
+    const float *column = column_of(s, pair),
+                *row = factors_of(s, pair / s->z.rank) + s->z.rank * s->z.R + pair % s->z.rank * s->z.S;
+    double down = 0, along = 0;
+    for (size_t r = 0; r < s->z.R; r++)
+      down += fabs((double)column[r]);
+    for (size_t i = 0; i < s->z.S; i++)
+      along += fabs((double)row[i]);
+    most += down * along;
+  }
+  const double level = fmax((double)gconv_white(s->problem->in_type), fabs((double)s->problem->border_level));
+  return s->problem->in_type != GCONV_F32 && most * level < 0x1p30;
 }
 
 /* ---- The loops ---- */
@@ -296,15 +323,16 @@ static void make_piece(const sweep *s, size_t first, size_t count, bool is_first
   const int64_t pixel = (int64_t)(first / z->C), pixels = (int64_t)(count / z->C);
   for (size_t j = 0; j < s->count; j++) {
     gconv_expect_store(s->execution, s->first + (int32_t)(j * z->apart), pixel, pixels);
-    gconv_expect_load(s->execution, line_at(s, z->lines + j),
-                      pixel * problem->stride_x - problem->pad_left + problem->anchor_x, pixels * problem->stride_x);
+    if (problem->in_type == GCONV_F32) /* the processor expects integers in time */
+      gconv_expect_load(s->execution, line_at(s, z->lines + j),
+                        pixel * problem->stride_x - problem->pad_left + problem->anchor_x, pixels * problem->stride_x);
   }
   if (!is_first)
     keep_halo(s);
   fill_middle(s, begin, is_first ? begin : begin + (int64_t)z->halo, end);
+  if (s->levels && add_levels(s, first, samples))
+    return;
   for (size_t j = 0; j < s->count; j++) {
-    if (s->levels && add_levels(s, j, first, samples))
-      continue;
     for (size_t k = 0; k < (size_t)problem->filters; k++)
       add_row(s, k, j, samples, s->sums + k * (z->piece + CHUNK));
     gconv_store_samples(s->execution, s->first + (int32_t)(j * z->apart), first, count, s->sums, z->piece + CHUNK);
@@ -337,6 +365,7 @@ static gconv_status execute(const gconv_execution *execution) {
   lay_out(problem, execution->workspace, &s);
   s.execution = execution;
   s.levels = problem->stride_x == 1 && gconv_only_rounds(execution);
+  s.bounded = is_bounded(&s);
   fill_constant(&s);
   for (size_t pair = 0; pair < s.z.pairs; pair++) {
     s.outside[pair] = 0;

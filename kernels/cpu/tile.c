@@ -14,7 +14,6 @@
  * With 4 rows instead of 6, the loads of vectors would already be the limit: most of them cross a cache line.
  */
 #include "tile.h"
-#include "kernels/cpu/levels.h"
 
 #include <string.h>
 
@@ -41,12 +40,6 @@ void gconv_tile_list(const float *const *sources, const float *taps, size_t coun
 bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums) {
   bool known = false;
   GCONV_CALL_ISA(known = tile_lines, (lines, samples, sums));
-  return known;
-}
-
-bool gconv_tile_levels(const gconv_tile_lines *line, gconv_type type, size_t samples, void *levels) {
-  bool known = false;
-  GCONV_CALL_ISA(known = tile_levels, (line, type, samples, levels));
   return known;
 }
 

@@ -44,11 +44,6 @@ typedef struct gconv_tile_lines {
  * times such a power. */
 bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums);
 
-/* Makes the sums of one line in the order of its taps, and rounds them to levels of u8 or u16 as gconv_to_level() does.
- * Exactly `samples` levels are written. Returns false, and writes nothing, if no loop of this processor fits the length and
- * the distance. */
-bool gconv_tile_levels(const gconv_tile_lines *line, gconv_type type, size_t samples, void *levels);
-
 /* Makes output row j of the window's band with all taps of all filters, if the row cannot be part of a tile. `sources` has
  * room for R x S pointers. */
 void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources);

@@ -2,8 +2,10 @@
 /*
  * How fast the CPU's algorithms are, compared with what the processor can do at all: filters a 4K RGB photo in memory.
  *
- * usage: bench_cpu_kernels [--threads N] [--type u8|u16|f32] [--channels C] [--algorithm NAME] [--filter SPEC] [--runs N] [K
- * ...]
+ * usage: bench_cpu_kernels [--threads N] [--type u8|u16|f32] [--width W] [--height H] [--channels C] [--algorithm NAME]
+ *                          [--filter SPEC] [--runs N] [K ...]
+ *
+ * An image that fits into the cache shows what a filter takes without the memory: --width 640 --height 256.
  *
  * A K stands for a K x K filter of random taps; --filter takes anything that gconv_filters_read() does. Prints a line a
  * filter: the best and the median of the runs, and the multiply-adds of the definition in % of the peak of as many threads.
@@ -19,12 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 3840, HEIGHT = 2160, MOST_RUNS = 101 };
+enum { MOST_RUNS = 1001 };
 
 typedef struct arguments {
   int threads, runs;
   gconv_type type;
-  int32_t channels;
+  int32_t width, height, channels;
   const char *algorithm;
 } arguments;
 
@@ -105,16 +107,16 @@ static uint32_t next(uint32_t *state) {
 }
 
 static gconv_image make_photo(const arguments *a) {
-  gconv_image image = {.type = a->type, .frames = 1, .height = HEIGHT, .width = WIDTH, .channels = a->channels};
+  gconv_image image = {.type = a->type, .frames = 1, .height = a->height, .width = a->width, .channels = a->channels};
   if (gconv_image_allocate(&image) != GCONV_OK)
     die("image");
   uint32_t state = 1;
-  size_t samples = (size_t)WIDTH * HEIGHT * (size_t)a->channels;
+  size_t samples = (size_t)a->width * (size_t)a->height * (size_t)a->channels;
   for (size_t i = 0; i < samples; i++)
     if (a->type == GCONV_U8)
-      ((uint8_t *)image.data)[i] = (uint8_t)next(&state);
+      ((uint8_t *)image.data)[i] = (uint8_t)(next(&state) >> 16); /* the low bits repeat each 65,536 samples */
     else if (a->type == GCONV_U16)
-      ((uint16_t *)image.data)[i] = (uint16_t)next(&state);
+      ((uint16_t *)image.data)[i] = (uint16_t)(next(&state) >> 8);
     else
       ((float *)image.data)[i] = (float)next(&state) * 0x1p-24f;
   return image;
@@ -188,6 +190,10 @@ static int parse(int count, char **words, arguments *a, gconv_filters *filters) 
       a->runs = atoi(value);
     else if (strcmp(words[i], "--type") == 0)
       a->type = parse_type(value);
+    else if (strcmp(words[i], "--width") == 0)
+      a->width = atoi(value);
+    else if (strcmp(words[i], "--height") == 0)
+      a->height = atoi(value);
     else if (strcmp(words[i], "--channels") == 0)
       a->channels = atoi(value);
     else if (strcmp(words[i], "--algorithm") == 0)
@@ -201,7 +207,7 @@ static int parse(int count, char **words, arguments *a, gconv_filters *filters) 
 }
 
 int main(int count, char **words) {
-  arguments a = {.runs = 7, .type = GCONV_U8, .channels = 3, .algorithm = "auto"};
+  arguments a = {.runs = 7, .type = GCONV_U8, .width = 3840, .height = 2160, .channels = 3, .algorithm = "auto"};
   gconv_filters named = {0};
   int first = parse(count, words, &a, &named);
   double peak = measure_peak(a.threads);

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-typedef enum contents { ORDINARY, SPARSE, SEPARABLE, RANK_2, INTEGERS, EXTREME, MEAN, BOX } contents;
+typedef enum contents { ORDINARY, SPARSE, SEPARABLE, RANK_2, SMOOTH, SHARP, INTEGERS, EXTREME, MEAN, BOX } contents;
 
 typedef struct shape {
   gconv_type type, out;
@@ -55,6 +55,16 @@ static const shape shapes[] = {
     {GCONV_F32, GCONV_F32, 40, 500, 3, 15, 11, 1, RANK_2, .border = GCONV_BORDER_WRAP},
     {GCONV_U16, GCONV_F32, 40, 500, 1, 11, 13, 3, RANK_2, .combine = GCONV_COMBINE_SUM},
     {GCONV_U8, GCONV_F32, 50, 900, 1, 9, 9, 1, SEPARABLE, .stride_y = 2, .stride_x = 3, .dilation_y = 3, .dilation_x = 2},
+    {GCONV_U8, GCONV_U8, 25, 900, 3, 3, 3, 1, SMOOTH, .border = GCONV_BORDER_REFLECT101}, /* sums become levels at once */
+    {GCONV_U8, GCONV_U8, 25, 1601, 1, 5, 5, 1, SMOOTH, .border = GCONV_BORDER_ZERO},
+    {GCONV_U16, GCONV_U16, 25, 700, 2, 4, 7, 1, SMOOTH, .border = GCONV_BORDER_WRAP},
+    {GCONV_U8, GCONV_U8, 25, 333, 4, 3, 3, 1, SMOOTH, .border = GCONV_BORDER_ZERO},
+    {GCONV_U16, GCONV_U16, 25, 500, 3, 9, 9, 1, SMOOTH, .border = GCONV_BORDER_REFLECT101},
+    {GCONV_U8, GCONV_U8, 25, 901, 3, 2, 11, 1, SMOOTH, .border = GCONV_BORDER_ZERO},
+    {GCONV_U8, GCONV_U16, 25, 901, 1, 13, 13, 1, SMOOTH, .border = GCONV_BORDER_ZERO},
+    {GCONV_U8, GCONV_U8, 25, 500, 3, 15, 15, 1, SMOOTH, .border = GCONV_BORDER_SYMMETRIC},
+    {GCONV_U8, GCONV_U8, 25, 900, 3, 7, 7, 1, SHARP, .border = GCONV_BORDER_REFLECT101},
+    {GCONV_U16, GCONV_U16, 25, 900, 1, 13, 13, 1, SHARP, .border = GCONV_BORDER_ZERO},
     {GCONV_U8, GCONV_U8, 60, 450, 4, 15, 15, 1, ORDINARY, .border = GCONV_BORDER_REFLECT101},
     {GCONV_U16, GCONV_F32, 40, 300, 3, 9, 20, 1, ORDINARY, .dilation_x = 2, .padding = GCONV_PADDING_VALID},
     {GCONV_F32, GCONV_F32, 50, 44, 1, 70, 66, 1, ORDINARY, .border = GCONV_BORDER_WRAP},
@@ -129,6 +139,12 @@ static gconv_image make_image(const shape *s) {
   return image;
 }
 
+/* A column times a row, whose sum is 1; no two taps of a row are the same. */
+static float smooth_tap(const shape *s, int32_t r, int32_t c) {
+  const float down = (float)(s->rows * (s->rows + 1) / 2), along = (float)(s->columns * (s->columns + 1) / 2);
+  return (float)(r + 1) / down * ((float)(c + 1) / along);
+}
+
 static float tap_of(const shape *s, const float *columns, const float *rows, int32_t r, int32_t c) {
   switch (s->taps) {
   case SPARSE:
@@ -137,6 +153,10 @@ static float tap_of(const shape *s, const float *columns, const float *rows, int
     return columns[r] * rows[c];
   case RANK_2:
     return columns[r] * rows[c] + columns[r + s->rows] * rows[c + s->columns];
+  case SMOOTH:
+    return smooth_tap(s, r, c);
+  case SHARP: /* of rank 2 */
+    return (r == s->rows / 2 && c == s->columns / 2 ? 2 : 0) - smooth_tap(s, r, c);
   case INTEGERS:
     return (float)((int)draw(7) - 3) * 0.25f;
   case EXTREME: /* all that 16 bits hold: 127 and -128, 255 without a sign, or as many taps of 1 */
@@ -160,7 +180,7 @@ static void make_filter(const shape *s, gconv_filter *filter) {
   }
   *filter = (gconv_filter){
       .rows = s->rows, .columns = s->columns, .anchor_row = s->rows / 2, .anchor_column = s->columns / 2, .divisor = 2};
-  if (s->taps == MEAN)
+  if (s->taps == MEAN || s->taps == SMOOTH || s->taps == SHARP)
     filter->divisor = 1;
   filter->taps = malloc((size_t)s->rows * (size_t)s->columns * sizeof(float));
   filter->name = strdup("test");
