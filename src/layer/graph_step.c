@@ -57,10 +57,44 @@ static int32_t cut(int32_t made, int32_t padded, int32_t size) {
   return whole % padded == 0 && is_ratio(made, padded) ? (int32_t)(whole / padded) : 0;
 }
 
+/* Whether a result is enlarged as much along both sides. Else it is no picture, but a table, such as 1 x 2394 x 4. */
+static bool is_picture(const gconv_image *made, const gconv_image *padded) {
+  return (int64_t)made->height * padded->width == (int64_t)made->width * padded->height;
+}
+
+/* Sets the sides of a result of `padded` to those that it has for images of *shape: by the whole number of elements that it
+ * has for each input or, if `grows`, by what it gains with `multiple` more rows and columns, as networks have that cut off
+ * rims. Returns false if there are no such sides. */
+static bool find_sides(const gconv_graph *graph, const gconv_graph_options *options, const gconv_image *shape,
+                       const gconv_image *padded, int32_t multiple, bool grows, gconv_image *made) {
+  const int32_t height = cut(made->height, padded->height, shape->height),
+                width = cut(made->width, padded->width, shape->width);
+  gconv_graph_plan *larger = NULL;
+  gconv_image more = *padded;
+  if (height > 0 && width > 0 && is_picture(made, padded)) {
+    made->height = height;
+    made->width = width;
+    return true;
+  }
+  more.height += multiple;
+  more.width += multiple;
+  const bool planned = grows && make_plan(graph, options, &more, &larger) == GCONV_OK;
+  gconv_graph_plan_free(larger);
+  const int64_t gain = planned ? more.height - made->height : 0, rows = gain * (padded->height - shape->height),
+                columns = gain * (padded->width - shape->width);
+  if (gain <= 0 || more.width - made->width != gain || rows % multiple != 0 || columns % multiple != 0)
+    return false;
+  made->height -= (int32_t)(rows / multiple);
+  made->width -= (int32_t)(columns / multiple);
+  return made->height > 0 && made->width > 0;
+}
+
 /* Plans the graph for images whose sides are padded to multiples: the first for which it works. *shape becomes the header of
- * its result for an image of this size, without the padded part. */
-static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
-                                     gconv_graph_plan **plan) {
+ * its result for an image of this size, without the padded part. *fits becomes the first multiple that can be planned; 0:
+ * none. */
+static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph_options *options, bool grows,
+                                     gconv_image *shape, gconv_graph_plan **plan, int32_t *fits) {
+  *fits = 0;
   for (size_t i = 0; i < sizeof multiples / sizeof *multiples; i++) {
     const int32_t multiple = multiples[i];
     gconv_image padded = *shape;
@@ -69,14 +103,9 @@ static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph
     gconv_image made = padded;
     if ((padded.height == shape->height && padded.width == shape->width) || padded.height < 1 || padded.width < 1)
       continue;
-    if (make_plan(graph, options, &made, plan) != GCONV_OK) {
-      gconv_graph_plan_free(*plan);
-      *plan = NULL;
-      continue;
-    }
-    made.height = cut(made.height, padded.height, shape->height);
-    made.width = cut(made.width, padded.width, shape->width);
-    if (made.height > 0 && made.width > 0) {
+    const bool planned = make_plan(graph, options, &made, plan) == GCONV_OK;
+    *fits = planned && *fits == 0 ? multiple : *fits;
+    if (planned && find_sides(graph, options, shape, &padded, multiple, grows, &made)) {
       *shape = made;
       return GCONV_OK;
     }
@@ -93,18 +122,24 @@ static gconv_status make_any_plan(const gconv_graph *graph, const gconv_graph_op
   const gconv_image image = *shape;
   gconv_graph_plan *padded = NULL;
   char text[1000]; /* why it cannot be planned for this size */
+  int32_t fits;
   const gconv_status status = make_plan(graph, options, shape, plan);
   if (status == GCONV_OK ? is_ratio(shape->height, image.height) && is_ratio(shape->width, image.width)
                          : status != GCONV_BAD_FILE && status != GCONV_UNSUPPORTED)
     return status;
   snprintf(text, sizeof text, "%s", gconv_last_error());
   gconv_image made = image;
-  if (make_padded_plan(graph, options, &made, &padded) == GCONV_OK) {
+  if (make_padded_plan(graph, options, status != GCONV_OK, &made, &padded, &fits) == GCONV_OK) {
     gconv_graph_plan_free(*plan);
     *plan = padded;
     *shape = made;
     return GCONV_OK;
   }
+  if (status != GCONV_OK && fits > 0)
+    return gconv_fail(status,
+                      "%s: sides that are multiples of %d fit; the result is no picture that could be cut, so resize or pad "
+                      "the image before",
+                      text, fits);
   return status == GCONV_OK ? GCONV_OK : gconv_fail(status, "%s", text);
 }
 
@@ -126,10 +161,12 @@ static gconv_status make_further(const gconv_image *image, gconv_step *step) {
     gconv_image *header = &step->further[i];
     *header = (gconv_image){.type = GCONV_F32, .frames = image->frames, .planar = true};
     GCONV_TRY(take_output(plan, i + 1, header));
-    const bool padded = planned[2] != image->height || planned[3] != image->width;
-    if (padded && (header->height > 1 || header->width > 1)) {
-      header->height = cut(header->height, (int32_t)planned[2], image->height);
-      header->width = cut(header->width, (int32_t)planned[3], image->width);
+    const gconv_image padded = {.height = (int32_t)planned[2], .width = (int32_t)planned[3]};
+    const bool is_padded = padded.height != image->height || padded.width != image->width;
+    if (is_padded && (header->height > 1 || header->width > 1)) {
+      const bool picture = is_picture(header, &padded);
+      header->height = picture ? cut(header->height, padded.height, image->height) : 0;
+      header->width = cut(header->width, padded.width, image->width);
     }
     if (header->height < 1 || header->width < 1)
       return gconv_fail(GCONV_UNSUPPORTED, "%s: output %zu has no whole number of pixels of an image of %d x %d",

@@ -104,6 +104,37 @@ class Networks(CommandTest):
             self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", "y.npy")
             np.testing.assert_array_equal(np.load(self.folder / "y.npy"), -x)
 
+    def test_tables_are_not_cut(self):
+        """Numbers for places of an image, 1 x 2394 x 2, are no picture: none are left out. Where sides do not fit, the error says which do."""
+        x = RANDOM.normal(size=(1, 3, 53, 70)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        w = RANDOM.normal(size=(4, 3, 3, 3)).astype(np.float32)
+        table = lambda a, b: [node("Transpose", [a], f"t{b}", perm=[0, 2, 3, 1]), node("Reshape", [f"t{b}", "list"], b)]  # noqa: E731
+        nodes = [node("Conv", ["x", "w"], "a", pads=[1] * 4, strides=[2, 2]), node("Conv", ["x", "w"], "b", pads=[1] * 4, strides=[4, 4]),
+                 *table("a", "c"), *table("b", "d"), node("Concat", ["c", "d"], "y", axis=1)]
+        self.model(graph(nodes, {"x": x}, constants={"w": w, "list": np.array([1, -1, 2])}, shapes={"x": ANY}))
+        self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", "y.npy")
+        parts = [conv(x, w, strides=(s, s), pads=(1, 1, 1, 1)).transpose(0, 2, 3, 1).reshape(-1, 2) for s in (2, 4)]
+        np.testing.assert_allclose(np.load(self.folder / "y.npy").reshape(-1, 2), np.concatenate(parts), rtol=1e-4, atol=1e-4)
+        self.model(graph([node("SpaceToDepth", ["x"], "a", blocksize=12), node("Reshape", ["a", "list"], "y")], {"x": x}, constants={"list": np.array([1, -1, 2])}, shapes={"x": ANY}))
+        self.assertIn("sides that are multiples of 12 fit", self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", "y.npy", status=(1, 2)).stderr)
+
+    def test_rims_that_are_cut_off(self):
+        """The result of a network that cuts off rims is cut by what it gains with the image, as that of waifu2x is."""
+        x = RANDOM.normal(size=(1, 3, 19, 24)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        np.save(self.folder / "padded.npy", np.pad(x, ((0, 0), (0, 0), (0, 1), (0, 0)), "reflect"))
+        down = RANDOM.normal(size=(3, 3, 2, 2)).astype(np.float32) / 3
+        nodes = [node("Pad", ["x", "pads"], "p", mode="reflect"), node("Conv", ["p", "down"], "a", strides=[2, 2]), node("Conv", ["a", "w"], "b"), node("ConvTranspose", ["b", "down"], "c", strides=[2, 2]),
+                 node("Slice", ["p", "two", "end", "axes"], "d"), node("Add", ["c", "d"], "y")]
+        constants = {"pads": np.array([0, 0, 6, 6, 0, 0, 6, 6]), "down": down, "w": W, "two": np.array([2, 2]), "end": np.array([-2, -2]), "axes": np.array([2, 3])}
+        self.model(graph(nodes, {"x": x}, constants=constants, shapes={"x": ANY}))
+        self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", "y.npy")
+        self.gconv("-i", "padded.npy", "-f", "m.onnx", "-o", "whole.npy")
+        made = np.load(self.folder / "y.npy")
+        self.assertEqual(made.shape, (1, 3, 19 + 8, 24 + 8))
+        np.testing.assert_array_equal(made, np.load(self.folder / "whole.npy")[:, :, :27])
+
     def test_pictures_of_another_size(self):
         pixels = RANDOM.integers(0, 256, (8, 10, 4)).astype(np.uint8)
         pixels[..., 3] = np.linspace(5, 255, 10).astype(np.uint8)
