@@ -9,8 +9,7 @@
 #include "bank/json_part.h"
 #include "gconv_learn.h"
 
-struct gconv_onnx_operator; /* network_onnx.h */
-struct gconv_onnx_writer;   /* onnx_write.h */
+struct gconv_onnx_writer; /* onnx_write.h */
 
 /* The shape of an image between layers. Height and width are 0 where they are not known. */
 typedef struct gconv_layer_shape {
@@ -45,15 +44,14 @@ typedef struct gconv_layer_form {
    * besides: an earlier output, or the network's input (gconv_layer_other()). Fails with GCONV_BAD_ARGUMENT, in words about
    * the layer, if it does not take this input. */
   gconv_status (*follow)(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at);
-  const struct gconv_onnx_operator *operators; /* operators of ONNX that make such layers; ends with a type of NULL */
   /* Adds the layer's nodes to an ONNX model. An error is the end of a sentence that begins "layer 2: ". */
   gconv_status (*write)(struct gconv_onnx_writer *writer, const gconv_layer *layer);
 } gconv_layer_form;
 
 /* Defines the record of a kind, with all fields in this order. */
-#define GCONV_LAYER_FORM(name, has_bank, has_biases, text, modules, keys, take, put, check, follow, operators, write)       \
-  const gconv_layer_form gconv_layer_form_##name = {#name, has_bank, has_biases, text,   modules,   keys,                   \
-                                                    take,  put,      check,      follow, operators, write}
+#define GCONV_LAYER_FORM(name, has_bank, has_biases, text, modules, keys, take, put, check, follow, write)                  \
+  const gconv_layer_form gconv_layer_form_##name = {#name, has_bank, has_biases, text,   modules, keys,                     \
+                                                    take,  put,      check,      follow, write}
 
 #define GCONV_ROW(name, value) extern const gconv_layer_form gconv_layer_form_##name;
 GCONV_EACH_LAYER_KIND(GCONV_ROW)

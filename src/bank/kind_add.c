@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Add: adds an earlier output, as in the blocks of ResNet. */
-#include "bank/network_onnx.h"
 #include "bank/onnx_write.h"
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
@@ -18,4 +17,4 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
 }
 
 GCONV_LAYER_FORM(add, false, false, GCONV_TEXT_NAME, 0, GCONV_KEYS("kind", "from"), gconv_layer_take_from,
-                 gconv_layer_put_from, gconv_layer_check_bare, follow, gconv_layer_no_operators, export);
+                 gconv_layer_put_from, gconv_layer_check_bare, follow, export);

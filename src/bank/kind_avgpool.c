@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools: the mean of each window. */
-#include "bank/network_onnx.h"
 #include "bank/onnx_write.h"
 
 static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) {
@@ -10,4 +9,4 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
 
 GCONV_LAYER_FORM(avgpool, false, false, GCONV_TEXT_WINDOW, 1, GCONV_KEYS("kind", "window", "stride"),
                  gconv_layer_take_window, gconv_layer_put_window, gconv_layer_check_window, gconv_layer_follow_window,
-                 gconv_layer_no_operators, export);
+                 export);

@@ -2,7 +2,6 @@
 /* Batch normalisation: (v - mean) / sqrt(variance + epsilon) * scale + bias, for each channel. Training takes mean and
  * variance of the batch, and keeps a running mean of both for runs. Its bank is C x 3 x 1 x 1: scale, mean, variance. */
 #include "bank/network_file.h"
-#include "bank/network_onnx.h"
 #include "bank/onnx_write.h"
 #include "base/arguments.h"
 #include "base/memory.h"
@@ -60,4 +59,4 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
 }
 
 GCONV_LAYER_FORM(batchnorm, true, true, GCONV_TEXT_ACTIVATION, 1, GCONV_KEYS("kind", "activation", "slope"),
-                 gconv_layer_take_activation, gconv_layer_put_activation, check, follow, gconv_layer_no_operators, export);
+                 gconv_layer_take_activation, gconv_layer_put_activation, check, follow, export);

@@ -3,7 +3,6 @@
  * operators of ONNX. */
 #include "bank/bank.h"
 #include "bank/network_file.h"
-#include "bank/network_onnx.h"
 #include "bank/onnx_write.h"
 #include "base/arguments.h"
 #include "base/lists.h"
@@ -170,4 +169,4 @@ static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *ot
 GCONV_LAYER_FORM(conv, true, true, GCONV_TEXT_FILTERS | GCONV_TEXT_SIZE | GCONV_TEXT_ACTIVATION | GCONV_TEXT_GEOMETRY, 1,
                  GCONV_KEYS("kind", "stride", "padding", "border", "border_value", "dilation", "groups", "activation",
                             "slope", "flip"),
-                 take, put, check, follow, gconv_onnx_conv_operators, gconv_conv_export);
+                 take, put, check, follow, gconv_conv_export);

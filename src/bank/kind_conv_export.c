@@ -2,7 +2,6 @@
 /* Convolutions as nodes of ONNX: Conv with a Pad before it where the border is none of zeros, or Gemm, and the activation.
  */
 #include "bank/network_file.h"
-#include "bank/network_onnx.h"
 #include "bank/onnx_write.h"
 #include "base/memory.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* PReLU: values below 0 are multiplied by a slope, one for each channel, which is learned. */
-#include "bank/network_onnx.h"
 #include "bank/onnx_write.h"
 
 static gconv_status check_shape(const gconv_bank *bank) {
@@ -34,4 +33,4 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
 }
 
 GCONV_LAYER_FORM(prelu, true, false, 0, 1, GCONV_KEYS("kind"), gconv_layer_take_bare, gconv_layer_put_bare, check, follow,
-                 gconv_layer_no_operators, export);
+                 export);

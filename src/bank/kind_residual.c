@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Residual layers: they add the input of the network. */
-#include "bank/network_onnx.h"
 #include "bank/onnx_write.h"
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at) {
@@ -17,20 +16,6 @@ static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *fi
                     first->channels, first->height, first->width, at->channels, at->height, at->width);
 }
 
-/* What is added must have the same shape on both sides: ONNX would broadcast another shape. */
-gconv_status gconv_onnx_add_input(gconv_onnx_graph *g, const gconv_onnx_node *n) {
-  gconv_layer *layer;
-  const gconv_onnx_value *v = g->input;
-  const bool images = g->layout == GCONV_ONNX_IMAGES;
-  const int64_t sizes[] = {g->batch, g->channels, g->height, g->width};
-  bool same = v->dimensions == (images ? 4 : 2);
-  for (size_t i = 1; i < v->dimensions && same; i++)
-    same = sizes[i] == 0 || v->sizes[i] == 0 || sizes[i] == v->sizes[i];
-  if (!same)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "adds the input of the model to what has another shape");
-  return gconv_network_append(g->network, n->file->path, &(gconv_layer){.kind = GCONV_LAYER_RESIDUAL}, false, &layer);
-}
-
 static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) {
   (void)layer;
   gconv_onnx_put_node(writer, "Add");
@@ -38,6 +23,5 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
   return GCONV_OK;
 }
 
-/* This kind has no table of operators: its operator, Add, is in kind_conv_onnx.c, because it also adds biases. */
 GCONV_LAYER_FORM(residual, false, false, 0, 0, GCONV_KEYS("kind"), gconv_layer_take_bare, gconv_layer_put_bare,
-                 gconv_layer_check_bare, follow, gconv_layer_no_operators, export);
+                 gconv_layer_check_bare, follow, export);

@@ -2,10 +2,9 @@
 /* What the kinds of layers share: layers without a bank and without fields, adding a layer to a network, and what a layer's
  * bank says. */
 #include "bank/bank.h"
-#include "bank/network_onnx.h"
+#include "bank/kind.h"
+#include "bank/network_file.h"
 #include "base/memory.h"
-
-const gconv_onnx_operator gconv_layer_no_operators[] = {{0}};
 
 gconv_status gconv_layer_take_bare(const gconv_json_part *part, gconv_layer *layer) {
   (void)part;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pixel shuffle, or depth to space: N * N channels become one, with N times as many rows and columns. Channel c * N * N +
  * i * N + j has the pixels in row i and column j of each N x N of channel c, as PyTorch's PixelShuffle. */
-#include "bank/network_onnx.h"
 #include "bank/onnx_write.h"
 
 #include <inttypes.h>
@@ -50,4 +49,4 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
 }
 
 GCONV_LAYER_FORM(shuffle, false, false, GCONV_TEXT_FACTOR, 1, GCONV_KEYS("kind", "factor"), take, put, check, follow,
-                 gconv_layer_no_operators, export);
+                 export);

@@ -2,7 +2,6 @@
 /* Transposed convolutions: each input pixel adds its filter to the output, at a distance of the stride. An output has stride
  * times as many rows and columns as the input. Weights are K x C x R x S, as those of convolutions. */
 #include "bank/network_file.h"
-#include "bank/network_onnx.h"
 #include "bank/onnx_write.h"
 #include "base/arguments.h"
 #include "base/lists.h"
@@ -76,5 +75,4 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
 }
 
 GCONV_LAYER_FORM(upconv, true, true, GCONV_TEXT_FILTERS | GCONV_TEXT_SIZE | GCONV_TEXT_ACTIVATION, 1,
-                 GCONV_KEYS("kind", "stride", "activation", "slope"), take, put, check, follow, gconv_layer_no_operators,
-                 export);
+                 GCONV_KEYS("kind", "stride", "activation", "slope"), take, put, check, follow, export);

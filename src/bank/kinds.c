@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of the kinds of layers, their names and checks. */
 #include "bank/kind.h"
-#include "bank/network_onnx.h"
 #include "base/lists.h"
 
 #include <stdio.h>

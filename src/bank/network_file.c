@@ -67,6 +67,22 @@ void gconv_network_move_notes(gconv_network *from, gconv_network *to) {
   to->order = from->order;
 }
 
+gconv_status gconv_network_take_notes(const char *where, const char *text, int64_t outputs, gconv_network *network) {
+  gconv_network noted = {0};
+  if (!text)
+    return GCONV_OK;
+  gconv_status status = gconv_network_of_json(where, text, &noted);
+  if (status == GCONV_OK && noted.channels == network->channels &&
+      (outputs == 0 || noted.class_count == 0 || (int64_t)noted.class_count == outputs)) {
+    gconv_network_move_notes(&noted, network);
+  } else if (status != GCONV_NO_MEMORY) {
+    gconv_warn("%s: what gconv noted in the model does not fit it, and is left out", where);
+    status = GCONV_OK;
+  }
+  gconv_network_free(&noted);
+  return status;
+}
+
 void gconv_network_extras_free(gconv_network_extras *extras) {
   if (!extras)
     return;

@@ -63,14 +63,13 @@ typedef struct gconv_graph_head {
 
 /* ---- Models of other programs ---- */
 
-/* gconv_network_of_onnx() appends the layers of an ONNX model to *network, which is empty except for its arrays.
- * gconv_network_of_state() appends layers with the weights of a state_dict; net is the text that gconv_network_import()
- * takes. On failure the caller frees *network. *rows: the model makes N x K numbers, not N x K x P x Q. */
-gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network, bool *rows);
-/* Takes what gconv noted of a network when it wrote the ONNX model, such as names of classes and what white is, but not its
- * layers. Warns if that does not fit the network's channels and `outputs` (0: not known). */
-gconv_status gconv_network_take_notes(gconv_bank_file *file, int64_t outputs, gconv_network *network);
+/* Appends layers with the weights of a state_dict to *network, which is empty except for its arrays. net is the text that
+ * gconv_network_import() takes. On failure the caller frees *network. */
 gconv_status gconv_network_of_state(gconv_bank_file *file, const char *net, gconv_network *network);
+/* Takes what gconv noted of a network when it wrote an ONNX model, such as names of classes and what white is, but not its
+ * layers, from the `text` of gconv_network_to_json(); NULL: nothing. Warns if that does not fit the network's channels and
+ * `outputs` (0: not known). */
+gconv_status gconv_network_take_notes(const char *where, const char *text, int64_t outputs, gconv_network *network);
 
 /* Folds a batch normalisation, scale * (v - mean) / sqrt(variance + epsilon) + offset of each filter, into a bank that has
  * biases. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ONNX models, for banks (onnx.c) and networks (network_onnx.c). onnx_model.c reads the model, onnx_node.c its nodes with
+/* ONNX models, for banks (onnx.c) and networks (src/graph). onnx_model.c reads the model, onnx_node.c its nodes with
  * their attributes, and onnx_tensor.c the numbers of tensors. Numbers of fields and types are as in onnx.proto. */
 #pragma once
 
@@ -83,11 +83,6 @@ size_t gconv_onnx_element_bytes(int64_t type);
 /* Reads the `count` numbers of a tensor of such a type, after the check. */
 gconv_status gconv_onnx_tensor_elements(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count,
                                         void *elements);
-
-/* Reads the numbers of a tensor of INT64 or BOOL. *known is false if they are not read: the tensor has another type, or more
- * than one dimension, or its numbers are in a separate file. */
-gconv_status gconv_onnx_tensor_integers(gconv_bank_file *file, const gconv_onnx_tensor *tensor, gconv_onnx_integers *list,
-                                        bool *known);
 
 /* ---- Nodes ---- */
 

@@ -35,10 +35,8 @@ gconv_status gconv_network_load(const char *path, gconv_network *network) {
   gconv_status status = gconv_network_import(path, NULL, network);
   if (status == GCONV_OK)
     return status;
-  return gconv_fail(status, "%s%s", gconv_last_error(),
-                    strstr(gconv_last_error(), ":NAME") ? ""
-                                                        : "; its Conv nodes are banks, as -f FILE:NAME, and `gconv bank "
-                                                          "info` lists them");
+  return gconv_fail(status, "%s; its Conv nodes are banks, as -f FILE:NAME, and `gconv bank info` lists them",
+                    gconv_last_error());
 }
 
 bool gconv_bank_is_meant(const char *spec, const char *syntax) {

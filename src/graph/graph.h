@@ -69,6 +69,10 @@ gconv_status gconv_graph_check_operators(const gconv_onnx_model *model);
 extern const char *const gconv_graph_branch_names[2];
 /* Moves each node behind the nodes whose results it needs (sort.c). Fails if they form a circle. */
 gconv_status gconv_graph_sort(gconv_graph *graph);
+/* Appends the layers of a graph that is a chain of them to *network, which is empty except for its arrays. `file` is the
+ * model of the graph. *rows: it makes N x K numbers, not N x K x P x Q. Fails with GCONV_UNSUPPORTED if the graph is no
+ * chain of layers; on failure the caller frees *network. */
+gconv_status gconv_graph_read_chain(gconv_bank_file *file, const gconv_graph *graph, gconv_network *network, bool *rows);
 /* Puts the file and the node before the last error, which is the end of a sentence. Returns the status. */
 gconv_status gconv_graph_fail_node(const gconv_graph *graph, const gconv_graph_node *node, gconv_status status);
 /* Makes the graph of a network of layers, as it would be in an ONNX model, without the network's mean and std (import.c). */

@@ -47,50 +47,33 @@ static gconv_status describe(const gconv_graph *g, const int32_t *values, size_t
   return GCONV_OK;
 }
 
-/* Describes the inputs or outputs of a model that is a chain of layers, as its file has them. */
-static gconv_status describe_chain(const gconv_onnx_model *m, const gconv_onnx_value *values, size_t count,
-                                   gconv_network_tensor **tensors, size_t *described) {
-  GCONV_NEW(*tensors, count + 1, "%s: no memory for a network", m->file->path);
-  for (size_t i = 0; i < count; i++) {
-    const gconv_onnx_value *v = &values[i];
-    if (gconv_onnx_find_tensor(m, v->name))
-      continue; /* old files list initialisers among the inputs */
-    gconv_network_tensor *t = &(*tensors)[(*described)++];
-    *t = (gconv_network_tensor){.name = strdup(v->name ? v->name : ""), .type = "float32", .axes = -1};
-    GCONV_NEED_MEMORY(t->name, "%s: no memory for a network", m->file->path);
-    if (v->has_shape && v->dimensions <= GCONV_NETWORK_AXES) {
-      t->axes = (int32_t)v->dimensions;
-      memcpy(t->shape, v->sizes, v->dimensions * sizeof *t->shape);
-    }
-  }
-  return GCONV_OK;
+/* Describes inputs and outputs of the graph, which a network of layers or the graph itself computes. */
+static gconv_status describe_ends(const gconv_graph *g, gconv_network *network) {
+  GCONV_TRY(describe(g, g->inputs, g->input_count, &network->inputs, &network->input_count));
+  return describe(g, g->outputs, g->output_count, &network->outputs, &network->output_count);
 }
 
-/* Reads a model that is a chain of layers. */
-static gconv_status import_chain(gconv_bank_file *file, gconv_network *network) {
-  const gconv_onnx_model *m = gconv_onnx_model_of(file);
-  bool rows = false;
-  GCONV_TRY(gconv_network_of_onnx(file, network, &rows));
-  GCONV_TRY(describe_chain(m, m->inputs, m->input_count, &network->inputs, &network->input_count));
-  GCONV_TRY(describe_chain(m, m->outputs, m->output_count, &network->outputs, &network->output_count));
+/* Finishes a network of layers that were made of a graph. */
+static gconv_status finish_chain(const gconv_graph *g, bool rows, gconv_network *network) {
+  GCONV_TRY(describe_ends(g, network));
+  network->inputs[0].type = network->outputs[0].type = gconv_tensor_type_name(GCONV_TENSOR_F32);
   if (rows && network->outputs[0].axes < 0)
     network->outputs[0].axes = 2; /* of any sizes: the file says none */
   return GCONV_OK;
 }
 
-static gconv_status read_graph(gconv_bank_file *file, gconv_network *network) {
-  GCONV_TRY(gconv_graph_read(file, &network->graph));
+/* Finishes a network that is a graph: network->graph. */
+static gconv_status finish_graph(gconv_bank_file *file, gconv_network *network) {
   const gconv_graph *g = network->graph;
-  GCONV_TRY(describe(g, g->inputs, g->input_count, &network->inputs, &network->input_count));
-  GCONV_TRY(describe(g, g->outputs, g->output_count, &network->outputs, &network->output_count));
   bool last = false;
+  GCONV_TRY(describe_ends(g, network));
   if (gconv_graph_image_size(g, &network->channels, &network->height, &network->width, &last) != GCONV_OK) {
     network->channels = network->height = network->width = 0; /* the operation will fail with the reason */
   } else {
     network->inputs[0].channels_last = last;
-    GCONV_TRY(gconv_network_take_notes(file, 0, network));
+    GCONV_TRY(gconv_network_take_notes(file->path, gconv_onnx_model_of(file)->notes, 0, network));
   }
-  return digest(file, network->graph, &network->graph_digest);
+  return digest(file, g, &network->graph_digest);
 }
 
 gconv_status gconv_graph_of_network(const gconv_network *network, gconv_graph **graph) {
@@ -107,20 +90,37 @@ gconv_status gconv_graph_of_network(const gconv_network *network, gconv_graph **
   return status;
 }
 
-/* Reads a model that is no chain of layers, as the last error says. */
-static gconv_status import_graph(gconv_bank_file *file, gconv_network *network) {
-  char *obstacle = strdup(gconv_last_error());
-  GCONV_NEED_MEMORY(obstacle, "%s: no memory for a graph", file->path);
-  gconv_network_free(network); /* what the reader of chains began with */
-  gconv_status status = read_graph(file, network);
-  if (status == GCONV_OK) {
-    ((gconv_graph_head *)network->graph)->obstacle = obstacle;
-    return status;
+/* Says if an input has a type that gconv computes as float32. */
+static void warn_of_types(gconv_bank_file *file, bool chain) {
+  const gconv_onnx_model *m = gconv_onnx_model_of(file);
+  for (size_t i = 0; i < m->input_count; i++) {
+    const int64_t type = m->inputs[i].type;
+    if (type == GCONV_ONNX_FLOAT16 || type == GCONV_ONNX_BFLOAT16 || (chain && type == GCONV_ONNX_DOUBLE)) {
+      gconv_warn("%s: the model computes in %s; gconv does in float32", file->path, gconv_onnx_type_name(type));
+      return;
+    }
   }
-  GCONV_FREED char *text = strdup(gconv_last_error());
-  status = status == GCONV_NO_MEMORY ? status : GCONV_UNSUPPORTED;
-  gconv_fail(status, "%s; and it is no chain of layers: %s", text ? text : "", obstacle);
-  free(obstacle);
+}
+
+/* Reads a model as layers if it is a chain of them, else as a graph. */
+static gconv_status import_model(gconv_bank_file *file, gconv_network *network) {
+  gconv_graph *graph = NULL;
+  bool rows = false;
+  GCONV_TRY(gconv_graph_read(file, &graph));
+  gconv_status status = gconv_graph_read_chain(file, graph, network, &rows);
+  const bool chain = status != GCONV_UNSUPPORTED;
+  if (chain) {
+    GCONV_THEN(status, finish_chain(graph, rows, network));
+    gconv_graph_free(graph);
+  } else {
+    gconv_network_free(network); /* the layers that were made before the obstacle */
+    network->graph = graph;
+    graph->head.obstacle = strdup(gconv_last_error());
+    GCONV_NEED_MEMORY(graph->head.obstacle, "%s: no memory for a graph", file->path);
+    status = finish_graph(file, network);
+  }
+  if (status == GCONV_OK)
+    warn_of_types(file, chain);
   return status;
 }
 
@@ -132,10 +132,8 @@ static gconv_status import(gconv_bank_file *file, const char *net, gconv_network
   if (onnx && net)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: --net is for weights alone: an ONNX model says itself what its layers are",
                       file->path);
-  if (onnx) {
-    const gconv_status status = import_chain(file, network);
-    return status == GCONV_UNSUPPORTED ? import_graph(file, network) : status;
-  }
+  if (onnx)
+    return import_model(file, network);
   if (!net)
     return gconv_fail(
         GCONV_BAD_ARGUMENT,

@@ -310,9 +310,13 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
   return (gconv_node_window){1, stays, 0, 0};
 }
 
-static rules batch = {FLOAT("epsilon", 1, NEWEST),      FLOAT("momentum", 1, NEWEST),
-                      INT("training_mode", 14, NEWEST), FIXED("spatial", GCONV_ONNX_AN_INT, 1, 1, 8),
-                      NEEDED("is_test", 1, 6),          END};
+static rules batch = {FLOAT("epsilon", 1, NEWEST),
+                      FLOAT("momentum", 1, NEWEST),
+                      INT("training_mode", 14, NEWEST),
+                      FIXED("spatial", GCONV_ONNX_AN_INT, 1, 1, 8),
+                      NEEDED("is_test", 1, 6),
+                      INTS("consumed_inputs", 1, 5),
+                      END};
 static rules epsilon = {FLOAT("epsilon", 1, NEWEST), END};
 static rules group = {FLOAT("epsilon", 1, NEWEST), INT("num_groups", 18, NEWEST), INT("stash_type", 21, NEWEST), END};
 static rules layer = {FLOAT("epsilon", 1, NEWEST), INT("axis", 1, NEWEST), INT("stash_type", 17, NEWEST), END};
@@ -329,7 +333,7 @@ static rules axis_rules = {INT("axis", 1, NEWEST), END}, lp = {INT("axis", 1, NE
 #define OWN GCONV_MEMORY_OWN
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_normalize[] = {
-    GCONV_NODE_KIND_OF("BatchNormalization", 6, NEWEST, 5, 5, 1, 5, 0, 0, OWN, GCONV_REACH_POINT, batch, BATCH,
+    GCONV_NODE_KIND_OF("BatchNormalization", 1, NEWEST, 5, 5, 1, 5, 0, 0, OWN, GCONV_REACH_POINT, batch, BATCH,
                        sizeof(settings), parse, shape, run, cuda_channels, NULL, NULL, NULL, NULL, NULL, affine, NULL, NULL,
                        false),
     PLANES("InstanceNormalization", 6, epsilon, INSTANCE, workspace_instance),

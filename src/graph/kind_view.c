@@ -145,7 +145,8 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
 
 static rules none = {END}, axis = {INT("axis", 1, NEWEST), END}, axes = {INTS("axes", 1, 12), END};
 static rules reshape = {INT("allowzero", 14, NEWEST), END};
-static rules dropout = {FLOAT("ratio", 1, 11), INT("seed", 12, NEWEST), END};
+static rules dropout = {FLOAT("ratio", 1, 11), INT("seed", 12, NEWEST), NEEDED("is_test", 1, 6),
+                        INTS("consumed_inputs", 1, 5), END};
 
 #define ROW(name, since, until, least, most, outs, known, rules, shape)                                                     \
   GCONV_NODE_KIND(name, since, until, least, most, 1, outs, known, 0, GCONV_MEMORY_VIEW, GCONV_REACH_ALL, rules, 0,         \
@@ -155,7 +156,7 @@ static rules dropout = {FLOAT("ratio", 1, 11), INT("seed", 12, NEWEST), END};
                   shape, run, GCONV_NOT_ON_CUDA, NULL, NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_view[] = {
     POINTS("Identity", 1, NEWEST, 1, 1, 0, none, gconv_node_shape_like),
-    POINTS("Dropout", 7, 11, 1, 2, 0, dropout, shape_dropout),
+    POINTS("Dropout", 1, 11, 1, 2, 0, dropout, shape_dropout),
     POINTS("Dropout", 12, NEWEST, 3, 2, 4, dropout, shape_dropout),
     ROW("Reshape", 5, NEWEST, 2, 2, 1, 2, reshape, shape_reshape),
     ROW("Flatten", 1, NEWEST, 1, 1, 1, 0, axis, shape_flatten),

@@ -63,7 +63,9 @@ static gconv_status note_unknown(void *context, const gconv_onnx_node *n) {
   if (!type || !domain || !name)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a graph", u->model->file->path);
   int end = snprintf(entry, sizeof entry, "%s%s%s", domain, *domain ? "." : "", type);
-  if (gconv_onnx_is_standard(n) && has_kind_of_other_opset(n->type))
+  if (gconv_onnx_is_standard(n) && u->model->opset == 0)
+    end += snprintf(entry + end, sizeof entry - (size_t)end, " of an opset that the model does not say");
+  else if (gconv_onnx_is_standard(n) && has_kind_of_other_opset(n->type))
     end += snprintf(entry + end, sizeof entry - (size_t)end, " of opset %" PRIu64, u->model->opset);
   snprintf(entry + end, sizeof entry - (size_t)end, " (");
   if (strstr(u->text, entry))

@@ -93,23 +93,25 @@ class Onnx(NetworkTest):
 
     def test_what_is_no_chain(self):
         conv = node("Conv", ["x", "w"], "a", "first")
-        self.refuse("node 'b' (Conv) does not take what the node before it makes", [conv, node("Conv", ["x", "w"], "b")])
+        self.refuse("node 'b' (Conv) does not take what the node before it makes", [conv, node("Conv", ["x", "w"], "b")], output="b")
         self.refuse("adds what neither is constant nor the input", [conv, node("Relu", ["a"], "b"), node("Add", ["b", "a"], "y")])
-        self.refuse("several inputs", [conv], inputs=[("z", ("n", 2))])
-        self.refuse("do not lead from its input to its output", [conv], output="z")
+        self.refuse("2 inputs and 1 outputs, so it is no chain", [conv], inputs=[("z", ("n", 2))], output="a")
+        self.refuse("nothing in the model makes its output 'z'", [conv], output="z")
         self.refuse("is an activation that does not follow", [node("Relu", ["x"], "y")])
         self.refuse("follows no Conv or Gemm", [node("BatchNormalization", ["x", "w", "w", "w", "w"], "y")])
-        self.refuse("takes its weights from what other nodes compute", [node("Conv", ["x", "z"], "y")])
+        self.refuse("takes its weights from what other nodes compute", [node("Identity", ["x"], "z"), node("Conv", ["z", "z"], "y")])
+        self.refuse("stands before nodes whose results it takes, or has branches", [node("Relu", ["a"], "y"), conv])
         self.refuse("is no mean over height and width", [conv, node("ReduceMean", ["a"], "y", axes=[1])])
         self.refuse("takes 7 numbers, and gets 2 channels", [node("Flatten", ["x"], "a"), node("MatMul", ["a", "v"], "y")], {"v": np.zeros((7, 2), "f4")})
-        self.refuse("3 dimensions", [conv], shape=("n", 2, 5))
+        self.refuse("3 dimensions", [conv], shape=("n", 2, 5), output="a")
 
     def test_all_unknown_operators_are_named_at_once(self):
         conv = node("Conv", ["x", "w"], "a", "first")
         nodes = [conv, node("MaxPool", ["a"], "b", "pool"), node("MaxPool", ["b"], "c", "again"), node("Conv", ["c", "w"], "d", "theirs", "com.mine"),
-                 node("Add", ["d", "w"], "e", "old"), node("Concat", ["e"], "y", "both")]
-        self.refuse("it has 4 operators that no layer does: MaxPool (node 'pool'), com.mine.Conv (node 'theirs'), Add of opset 6 (read from 7 on) (node 'old'), "
-                    "Concat (node 'both'); what is read are Conv, Pad,", nodes, opset=6)
+                 node("Add", ["d", "w"], "e", "old"), node("Nonsense", ["e"], "y", "both")]
+        self.refuse("the model has 2 operators that no kind of nodes does: com.mine.Conv (node 'theirs'), Nonsense (node 'both')",
+                    nodes, opset=6)
+        self.refuse("node 'old' (Add) is an operator of opset 6 that no layer of a chain does", [conv, node("Add", ["a", "w"], "y", "old")], opset=6)
 
     def test_meanings_that_no_layer_has(self):
         """Each could be taken for what a layer does, and would be wrong."""
@@ -129,7 +131,7 @@ class Onnx(NetworkTest):
             ("adds 2 numbers of 2-dim", [conv, node("Add", ["a", "column"], "y")], {}),
             ("adds 4 numbers of 5-dim", [conv, node("Add", ["a", "k"], "y")], {}),
             ("to what is not the sum", [conv, flat, node("Add", ["f", "s"], "y")], {}),
-            ("'training_mode' = 1", [conv, node("BatchNormalization", norm, "y", training_mode=1)], {}),
+            ("is in training mode, in which it normalises", [conv, node("BatchNormalization", norm, "y", training_mode=1)], {}),
             ("a second output, 'mean'", [conv, node("BatchNormalization", norm, "y", further=["mean"])], {}),
             ("'spatial' = 0", [conv, node("BatchNormalization", norm, "y", spatial=0)], {"opset": 8}),
             ("no attribute 'is_test' = 1", [conv, node("BatchNormalization", norm, "y")], {"opset": 6}),
@@ -145,12 +147,12 @@ class Onnx(NetworkTest):
             ("gets images", [conv, node("MatMul", ["a", "m"], "y")], {}),
             ("gets images", [conv, node("Gemm", ["a", "m"], "y")], {}),
             ("whose shape the model does not say", [node("MatMul", ["x", "m"], "y")], {"shape": None}),
-            ("'alpha' = 0.5", [conv, flat, node("Gemm", ["f", "m"], "y", alpha=0.5)], {}),
-            ("'transA' = 1", [conv, flat, node("Gemm", ["f", "m"], "y", transA=1)], {}),
+            ("scales the product (alpha)", [conv, flat, node("Gemm", ["f", "m"], "y", alpha=0.5)], {}),
+            ("transposes its input (transA)", [conv, flat, node("Gemm", ["f", "m"], "y", transA=1)], {}),
             ("scales what it adds", [conv, flat, node("Gemm", ["f", "m", "s"], "y", beta=2.0)], {"shape": (1, 2, 3, 3)}),
             ("adds 2 numbers of 2-dim", [conv, flat, node("Gemm", ["f", "m", "column"], "y")], {"shape": (2, 2, 3, 3)}),
             ("no attribute 'broadcast' = 1", [conv, flat, node("Gemm", ["f", "m", "s"], "y")], {"opset": 6}),
-            ("none of NOTSET", [node("Conv", ["x", "w"], "y", auto_pad="SAME")], {}),
+            ("auto_pad 'SAME', which is not computed", [node("Conv", ["x", "w"], "y", auto_pad="SAME")], {}),
             ("contradicts its 'auto_pad'", [node("Conv", ["x", "w"], "y", auto_pad="SAME_UPPER", pads=[1, 1, 1, 1])], {}),
             ("is not the size of its weights", [node("Conv", ["x", "w"], "y", kernel_shape=[5, 5])], {}),
             ("'alpha', which is not known", [node("Conv", ["x", "w"], "y", alpha=2.0)], {}),
@@ -159,8 +161,8 @@ class Onnx(NetworkTest):
             ("has 4 inputs", [node("Conv", ["x", "w", "", "s"], "y")], {}),
             ("adds the input of the model to what has another shape", [conv, node("Add", ["a", "x"], "y")], {"shape": ("n", 2, 5, 5)}),
             ("an attribute 'sparse_value'", [node("Constant", [], "c", sparse_value=1), node("Conv", ["x", "w"], "y")], {}),
-            ("the name of a tensor", [node("Conv", ["x", "w"], "w")], {}),
-            ("int64 numbers", [conv], {"kind": 7}),
+            ("makes 'w', which the model has already", [node("Conv", ["x", "w"], "w")], {}),
+            ("int64 numbers", [conv], {"kind": 7, "output": "a"}),
             ("opset that the model does not say", [conv, node("Relu", ["a"], "y")], {"opset": 0}),
             ("IR version 8 and opset 99", [conv], {"opset": 99}),
             ("IR version 99", [conv], {"ir": 99}),
@@ -183,6 +185,7 @@ class Onnx(NetworkTest):
         softmax = [*means, Layer(dense[0], None, activation="softmax")]
         cases = [
             ([conv, node("Add", ["s", "a"], "y")], [same], {}),
+            ([conv, node("Relu", ["a"], "y", consumed_inputs=[0])], [Layer(first.weight, None, padding="valid", activation="relu")], {"opset": 5}),
             ([conv, node("Add", ["a", "one"], "y")], [same], {}),
             ([conv, node("Add", ["a", "c"], "y")], [Layer(first.weight, first.bias, padding="valid")], {"opset": 7}),
             ([conv, node("Softmax", ["a"], "y", axis=1)], [Layer(first.weight, None, padding="valid", activation="softmax")], {}),
@@ -263,13 +266,13 @@ class Applied(NetworkTest):
     def test_what_is_no_network(self):
         (self.folder / "p.onnx").write_bytes(model([self.nodes[0], node("MaxPool", ["a"], "y", "pool")], self.tensors, ("n", 3, "h", "w")))
         np.save(self.folder / "x.npy", self.random.random((1, 3, 8, 9)).astype("f4"))
-        self.usage_error("MaxPool (node 'pool'); what is read are", "-i", "x.npy", "-f", "p.onnx", "-o", "y.npy")
+        self.usage_error("node 'pool' (MaxPool) pools windows of 0 dimensions: 1 to 3 are computed here; its Conv nodes are banks", "-i", "x.npy", "-f", "p.onnx", "-o", "y.npy")
         self.gconv("-i", "x.npy", "-f", "p.onnx:first", "-o", "y.npy")
         np.testing.assert_allclose(self.load("y.npy")[0], apply([Layer(self.first.weight, self.first.bias, padding=[1, 1, 1, 1])], self.load("x.npy")[0]), rtol=0, atol=3e-5)
         (self.folder / "p.onnx").write_bytes(model([self.nodes[0], node("Softmax", ["a"], "y", "last")], self.tensors, ("n", 3, "h", "w")))
         self.usage_error("node 'last' (Softmax) normalises along axis -1: here that is the channels, axis 1; so it is a graph", "bank", "convert", "p.onnx", "-o", "net.safetensors")
         (self.folder / "p.onnx").write_bytes(model([self.nodes[0], node("Nonsense", ["a"], "y", "last")], self.tensors, ("n", 3, "h", "w")))
-        self.usage_error("Nonsense (node 'last'); what is read are", "-i", "x.npy", "-f", "p.onnx", "-o", "z.npy")
+        self.usage_error("Nonsense (node 'last'); its Conv nodes are banks", "-i", "x.npy", "-f", "p.onnx", "-o", "z.npy")
         self.usage_error("--stride: m.onnx is a network, whose file says how each layer is applied: leave it out, or name a layer, as m.onnx:NAME", "-i", "x.npy", "-f", "m.onnx",
                          "--stride", "2", "-o", "z.npy")
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What reads networks, fed with anything (libFuzzer): FUZZ_SUBJECT "" is the reader of networks and checkpoints, "onnx" and
  * "safetensors" make networks of models and of weights. Networks that are taken must be sound. */
-#include "bank/network_file.h"
+#include "graph/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +30,14 @@ static gconv_status import(uint8_t *bytes, size_t size, gconv_network *network) 
                         .banks = calloc(GCONV_NETWORK_MAX_LAYERS, sizeof *made.banks)};
   demand(made.layers && made.banks);
   gconv_status status = gconv_bank_file_open_bytes("input", bytes, size, FUZZ_SUBJECT, &file);
-  if (status == GCONV_OK)
-    status = strcmp(FUZZ_SUBJECT, "onnx") == 0 ? gconv_network_of_onnx(file, &made, &(bool){false})
-                                               : gconv_network_of_state(file, "relu /2, mean, leaky:0.1 padding:1", &made);
+  if (status == GCONV_OK && strcmp(FUZZ_SUBJECT, "onnx") == 0) {
+    gconv_graph *graph = NULL;
+    status = gconv_graph_read(file, &graph);
+    GCONV_THEN(status, gconv_graph_read_chain(file, graph, &made, &(bool){false}));
+    gconv_graph_free(graph);
+  } else if (status == GCONV_OK) {
+    status = gconv_network_of_state(file, "relu /2, mean, leaky:0.1 padding:1", &made);
+  }
   gconv_bank_file_close(file);
   for (size_t i = 0; i < made.count && status == GCONV_OK; i++)
     if (made.layers[i].bank)

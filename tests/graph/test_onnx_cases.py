@@ -346,7 +346,7 @@ class Graphs(unittest.TestCase):
 
     def test_refused(self):
         self.refused("2 operators.*Nonsense .node 'n1'.*Madness", [node("Nonsense", ["x"], "a", "n1"), node("Madness", ["a"], "y")])
-        self.refused("Relu of opset 5", [node("Relu", ["x"], "y")], opset=5)
+        self.refused("Neg of opset 5", [node("Neg", ["x"], "y")], opset=5)
         self.refused("com.microsoft.Gelu", [node("Gelu", ["x"], "y", domain="com.microsoft")])
         self.refused("circle", [node("Add", ["x", "b"], "a"), node("Neg", ["a"], "b"), node("Neg", ["a"], "y")])
         self.refused("circle", [node("Add", ["x", "y"], "y")])
