@@ -153,13 +153,6 @@ static void backward_layers(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t begin
   }
 }
 
-/* Runs a case backward through all layers before the tail. */
-static void backward_case(gconv_cpu_engine *e, gconv_cpu_seat *s, float *values, float *leaf) {
-  const way_back way = {.values = values, .skips = s->skips, .leaf = leaf};
-  memset(s->skips, 0, e->skips * sizeof *s->skips);
-  backward_layers(e, s, 0, e->tail, &way);
-}
-
 /* Returns the memory for the next leaf of a task with `count` leaves. */
 static float *next_leaf(gconv_tree *tree, size_t count, float *sum) {
   return count == 1 ? sum : gconv_tree_leaf(tree);
@@ -196,40 +189,23 @@ static void whole_cases(void *context, size_t turn, int number) {
                                         p->learns ? s->gradients[0] : NULL);
     if (!p->learns)
       continue;
-    backward_case(e, s, s->values, next_leaf(&s->cases, count, e->case_sums[turn]));
+    const way_back way = {.values = s->values, .skips = s->skips, .leaf = next_leaf(&s->cases, count, e->case_sums[turn])};
+    memset(s->skips, 0, e->skips * sizeof *s->skips);
+    backward_layers(e, s, 0, e->tail, &way);
     add_leaf(&s->cases, count);
   }
   if (p->learns)
     store_sum(&s->cases, count, e->case_sums[turn]);
 }
 
-/* Tasks of a network with both parts: cases_forward() runs some cases forward, and cases_backward() later backward. */
-static void cases_forward(void *context, size_t turn, int number) {
-  pass *p = context;
-  gconv_cpu_engine *e = p->e;
-  for (size_t n = turn * p->size; n < p->count && n < (turn + 1) * p->size; n++) {
-    float *values = e->chunk_values + n * e->values;
-    if (!keeps_on(p, read_cases(p, p->begin + n, 1, values, e->chunk_targets + n * e->target)))
-      return;
-    forward_layers(e, &e->seat[number], 0, e->tail, values);
-  }
-}
-
-static void cases_backward(void *context, size_t turn, int number) {
-  pass *p = context;
-  gconv_cpu_engine *e = p->e;
-  gconv_cpu_seat *s = &e->seat[number];
-  size_t begin = turn * p->size, count = p->count - begin < p->size ? p->count - begin : p->size;
-  for (size_t n = begin; n < begin + count; n++) {
-    memcpy(s->gradients[0], e->chunk_gradients + n * e->boundary, e->features * sizeof(float));
-    backward_case(e, s, e->chunk_values + n * e->values, next_leaf(&s->cases, count, e->case_sums[turn]));
-    add_leaf(&s->cases, count);
-  }
-  store_sum(&s->cases, count, e->case_sums[turn]);
-}
-
-/* ---- Batch normalisation: a segment of layers, of all cases of a step --------------------------------------------------
+/* ---- Before the tail: a segment of layers, of all cases of a step ------------------------------------------------------
  */
+
+/* Whether layer i ends the segment before it: batch normalisation that learns needs all cases of a step at once. Without
+ * such layers, one segment has all layers before the tail. */
+static bool ends_segment(const pass *p, size_t i) {
+  return p->learns && is_norm(p->e, i);
+}
 
 /* A task: reads the cases, before the first segment, and runs some of them through the segment. Sums what layer end_layer
  * normalises. */
@@ -239,7 +215,7 @@ static void segment_forward(void *context, size_t turn, int number) {
   const bool read = p->begin_layer == 0;
   for (size_t n = turn * p->size; n < p->count && n < (turn + 1) * p->size; n++) {
     float *values = e->chunk_values + n * e->values;
-    if (read && !keeps_on(p, read_cases(p, n, 1, values, e->chunk_targets + n * e->target)))
+    if (read && !keeps_on(p, read_cases(p, p->begin + n, 1, values, e->chunk_targets + n * e->target)))
       return;
     forward_layers(e, &e->seat[number], p->begin_layer, p->end_layer, values);
     if (p->end_layer < e->tail)
@@ -248,9 +224,9 @@ static void segment_forward(void *context, size_t turn, int number) {
 }
 
 /* Makes the gradient of the outputs before the tail in gradients[0] of the seat, and begins the skips. */
-static void begin_backward(pass *p, gconv_cpu_seat *s, size_t turn, size_t n) {
+static void begin_backward(pass *p, gconv_cpu_seat *s, size_t turn, size_t n, float *skips) {
   gconv_cpu_engine *e = p->e;
-  memset(e->chunk_skips + n * e->skips, 0, e->skips * sizeof(float));
+  memset(skips, 0, e->skips * sizeof *skips);
   if (e->mixed)
     memcpy(s->gradients[0], e->chunk_gradients + n * e->boundary, e->features * sizeof(float));
   else
@@ -267,14 +243,15 @@ static void segment_backward(void *context, size_t turn, int number) {
   size_t begin = turn * p->size, count = p->count - begin < p->size ? p->count - begin : p->size;
   s->cases.floats = end - first;
   for (size_t n = begin; n < begin + count; n++) {
+    float *skips = e->norms > 0 ? e->chunk_skips + n * e->skips : s->skips;
     if (p->end_layer == e->tail)
-      begin_backward(p, s, turn, n);
+      begin_backward(p, s, turn, n, skips);
     const way_back way = {.values = e->chunk_values + n * e->values,
-                          .skips = e->chunk_skips + n * e->skips,
+                          .skips = skips,
                           .leaf = next_leaf(&s->cases, count, e->case_sums[turn] + first),
                           .first = first,
                           .kept = e->chunk_gradients + n * e->boundary,
-                          .sums = e->norm_sums + n * e->norm_width};
+                          .sums = e->norms > 0 ? e->norm_sums + n * e->norm_width : NULL};
     backward_layers(e, s, p->begin_layer, p->end_layer, &way);
     add_leaf(&s->cases, count);
   }
@@ -416,8 +393,8 @@ static void segments_forward(pass *p, size_t tasks) {
   p->begin_layer = p->end_layer = 0;
   for (bool first = true; (first || p->end_layer < e->tail) && p->status == GCONV_OK; first = false) {
     p->begin_layer = p->end_layer;
-    p->end_layer += !first || !is_norm(e, 0);
-    while (p->end_layer < e->tail && !is_norm(e, p->end_layer))
+    p->end_layer += !first || !ends_segment(p, 0);
+    while (p->end_layer < e->tail && !ends_segment(p, p->end_layer))
       p->end_layer++;
     run_tasks(p, tasks, segment_forward);
     if (p->end_layer < e->tail)
@@ -446,27 +423,22 @@ static size_t run_chunk(pass *p) {
   size_t slice_tasks = divide_up(slices, slice_size);
   size_t case_size = task_size(e, p->count), case_tasks = divide_up(p->count, case_size), hits;
   p->size = case_size;
-  const bool segments = p->learns && e->norms > 0;
-  if (segments && !e->mixed) {
+  if (!e->mixed && p->learns && e->norms > 0) {
     segments_forward(p, case_tasks);
     hits = p->status == GCONV_OK ? segments_backward(p, case_tasks) : 0;
   } else if (!e->mixed && e->tail > 0) {
     run_tasks(p, case_tasks, whole_cases);
     hits = take_hits(p, case_tasks);
   } else {
-    if (segments)
+    if (e->mixed)
       segments_forward(p, case_tasks);
-    else if (e->mixed)
-      run_tasks(p, case_tasks, cases_forward);
     p->size = slice_size;
     if (p->status == GCONV_OK)
       run_tasks(p, slice_tasks, whole_slices);
     hits = take_hits(p, slice_tasks);
     p->size = case_size;
-    if (segments && p->status == GCONV_OK)
+    if (e->mixed && p->learns && p->status == GCONV_OK)
       segments_backward(p, case_tasks);
-    else if (e->mixed && p->learns && p->status == GCONV_OK)
-      run_tasks(p, case_tasks, cases_backward);
   }
   if (p->learns && e->tail > 0)
     add_tasks(e->case_sums, case_tasks, e->first);
