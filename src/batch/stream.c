@@ -47,7 +47,6 @@ typedef struct flow {
   gconv_threads *threads;     /* threads of the plan; stages overlap if there are two or more */
   gconv_row_writer **writers; /* [count]; NULL: the pass of this result has not begun, or has ended, or the result failed */
   size_t first, end;          /* results that are written in this pass */
-  size_t number;              /* of this pass */
   gconv_plan_pass pass;
 
   int32_t step;                            /* rows that a writer wants at a time, at most */
@@ -283,10 +282,10 @@ static gconv_image kept_rows(const flow *f, size_t output, int32_t i, int32_t st
 /* Tells the caller how much of the only input is done, if `strips` of this pass are. */
 static void tell_advance(const flow *f, int32_t strips) {
   const gconv_run *run = f->group->worker->run;
-  if (!run->batch->advance || run->range_count > 1 || f->end < f->count)
+  if (!run->batch->advance || run->range_count > 1 || (f->end < f->count && !f->pass.surveys))
     return;
-  run->batch->advance(((double)f->number + (double)strips / f->strips) / (double)gconv_plan_passes(f->plan),
-                      gconv_now_ms() - run->begin_ms, run->batch->user);
+  const double share = f->pass.after > 0 ? f->pass.after - f->pass.before : 1; /* of plans that have one pass: 1 */
+  run->batch->advance(f->pass.before + share * strips / f->strips, gconv_now_ms() - run->begin_ms, run->batch->user);
 }
 
 static bool filter_strip(flow *f, int32_t i) {
@@ -449,7 +448,6 @@ static gconv_status make_results(flow *f, size_t number) {
     f->item->wanted[k] = f->writers[k] != NULL;
   for (; number < gconv_plan_passes(f->plan) && status == GCONV_OK && is_any_wanted(f); number++) {
     status = gconv_plan_begin_pass(f->plan, number, &f->pass);
-    f->number = number;
     GCONV_THEN(status, run_pass(f));
   }
   gconv_group_keep_text(f->group, status);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs images in tiles, and measures what nodes need to know of the whole image. */
 #include "graph/gpu.h"
+#include "graph/solve.h"
 #include "graph/tile.h"
 #include "kernels/cuda/graph/graph.h"
 
@@ -49,8 +50,8 @@ static const gconv_measured *measured_for(const gconv_graph_tiles *t, size_t ste
   return NULL;
 }
 
-/* Finds the steps that make what the current pass measures. */
-static void find_steps(gconv_graph_tiles *t) {
+/* Finds the steps that make what a pass measures. */
+static void find_steps(const gconv_graph_tiles *t, size_t pass) {
   const gconv_graph_plan *p = t->plan;
   memset(t->wanted, 0, p->graph->value_count * sizeof *t->wanted);
   for (size_t i = p->step_count; i-- > 0;) {
@@ -64,9 +65,30 @@ static void find_steps(gconv_graph_tiles *t) {
         t->wanted[s->in[k]] = true;
     if (t->runs[i] && s->added >= 0)
       t->wanted[s->added] = true;
-    if (m && m->pass == t->pass)
+    if (m && m->pass == pass)
       t->wanted[m->value] = true;
   }
+}
+
+/* Estimates the milliseconds of a step. */
+static double step_cost(const gconv_graph_step *s) {
+  static const double EACH_MS = 1e-6; /* of an element */
+  const bool solved = s->work.prepared && s->node->kind->release == gconv_solver_free;
+  return solved                       ? ((const gconv_solver *)s->work.prepared)->choice.estimate_ms
+         : !s->view && s->work.out[0] ? EACH_MS * (double)gconv_tensor_elements(s->work.out[0])
+                                      : 0;
+}
+
+double gconv_graph_tiles_work(const gconv_graph_tiles *t, size_t passes) {
+  double all = 0, measured = 0;
+  for (size_t i = 0; i < t->plan->step_count; i++)
+    all += step_cost(&t->plan->steps[i]);
+  for (size_t pass = 0; pass < passes; pass++) {
+    find_steps(t, pass);
+    for (size_t i = 0; i < t->plan->step_count; i++)
+      measured += t->runs[i] ? step_cost(&t->plan->steps[i]) : 0;
+  }
+  return all > 0 ? measured / all : 0;
 }
 
 void gconv_graph_tiles_begin(gconv_graph_tiles *t, size_t pass) {
@@ -76,7 +98,7 @@ void gconv_graph_tiles_begin(gconv_graph_tiles *t, size_t pass) {
       memset(t->measured[i].moments, 0,
              (size_t)t->cut.images * (size_t)t->measured[i].channels * sizeof *t->measured[i].moments);
   if (t->pass < t->measurings)
-    find_steps(t);
+    find_steps(t, t->pass);
 }
 
 /* Gives the steps the moments of an image that earlier passes have measured. */

@@ -45,6 +45,8 @@ int64_t gconv_graph_tiles_most_rows(const gconv_graph_tiles *tiles);
 /* Returns how many passes over the image come before the one that makes its result: they measure what nodes need to know of
  * the whole image. 0: there is no such node. */
 size_t gconv_graph_tiles_measurings(const gconv_graph_tiles *tiles);
+/* Returns how much work the first `passes` of them take, as a part of the work of the pass that makes the result. */
+double gconv_graph_tiles_work(const gconv_graph_tiles *tiles, size_t passes);
 /* Begins a pass, in their order. From gconv_graph_tiles_measurings() on, runs make the result; in passes before, runs make
  * nothing, and each must be run for all rows of the result. */
 void gconv_graph_tiles_begin(gconv_graph_tiles *tiles, size_t pass);

@@ -271,13 +271,30 @@ static size_t passes(const gconv_plan *plan) {
   return network->by_rows ? measurings(network) + tile_rows + gconv_presenter_surveys(presenter) : 1;
 }
 
+/* Returns the share of the work of all passes that is done before pass `number`: passes that measure compute a part of the
+ * network, all others the whole. */
+static double work_before(const gconv_network_plan *network, size_t number) {
+  const size_t measured = measurings(network), whole = passes(&network->base) - measured;
+  const double all = gconv_graph_tiles_work(network->steps[0].tiles, measured);
+  const double before = gconv_graph_tiles_work(network->steps[0].tiles, number < measured ? number : measured);
+  return (before + (number > measured ? (double)(number - measured) : 0)) / (all + (double)whole);
+}
+
+static void find_share(const gconv_network_plan *network, size_t number, gconv_plan_pass *pass) {
+  const double count = (double)passes(&network->base);
+  const bool measured = measurings(network) > 0;
+  pass->before = measured ? work_before(network, number) : (double)number / count;
+  pass->after = measured ? work_before(network, number + 1) : (double)(number + 1) / count;
+}
+
 static gconv_status begin_pass(gconv_plan *plan, size_t number) {
   gconv_network_plan *network = (gconv_network_plan *)plan;
   gconv_presenter *presenter = &network->presenter;
   const int32_t height = presenter->height, whole = plan->outputs[0].height;
   bool surveys = gconv_presenter_surveys(presenter);
   const size_t measured = measurings(network);
-  plan->pass = (gconv_plan_pass){0, height, true};
+  plan->pass = (gconv_plan_pass){.end = height, .surveys = true};
+  find_share(network, number, &plan->pass);
   network->measures = number < measured;
   if (measured > 0)
     gconv_graph_tiles_begin(network->steps[0].tiles, number);
@@ -289,7 +306,9 @@ static gconv_status begin_pass(gconv_plan *plan, size_t number) {
   if (number == (surveys ? 1 : 0))
     GCONV_TRY(gconv_presenter_end_survey(presenter));
   int32_t first = (int32_t)(number - surveys) * (height + GCONV_MOSAIC_GAP), end = first + height + GCONV_MOSAIC_GAP;
-  plan->pass = (gconv_plan_pass){first, end < whole ? end : whole, false};
+  plan->pass.first = first;
+  plan->pass.end = end < whole ? end : whole;
+  plan->pass.surveys = false;
   return GCONV_OK;
 }
 

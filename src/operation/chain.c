@@ -113,7 +113,7 @@ static void rows_of_last(const chain_plan *plan, int32_t first, int32_t count, i
 /* Sets plan->rows for a strip of the last stage. Each earlier stage makes the rows that the next stage needs, beginning at
  * or above them, where its own strips may begin. */
 static void find_rows(const chain_plan *plan, int32_t first, int32_t count) {
-  plan->rows[plan->count - 1] = (gconv_plan_pass){first, first + count, false};
+  plan->rows[plan->count - 1] = (gconv_plan_pass){.first = first, .end = first + count};
   for (size_t i = plan->count - 1; i > 0; i--) {
     const gconv_plan_pass *next = &plan->rows[i];
     int32_t begin, end;
@@ -121,7 +121,7 @@ static void find_rows(const chain_plan *plan, int32_t first, int32_t count) {
       rows_of_last(plan, next->first, next->end - next->first, &begin, &end);
     else
       gconv_plan_rows_needed(plan->stages[i], next->first, next->end - next->first, &begin, &end);
-    plan->rows[i - 1] = (gconv_plan_pass){begin - begin % gconv_plan_row_step(plan->stages[i - 1]), end, false};
+    plan->rows[i - 1] = (gconv_plan_pass){.first = begin - begin % gconv_plan_row_step(plan->stages[i - 1]), .end = end};
   }
 }
 

@@ -103,6 +103,7 @@ typedef struct gconv_plan_input {
 typedef struct gconv_plan_pass {
   int32_t first, end; /* in a survey: the rows to be surveyed */
   bool surveys;
+  double before, after; /* the share of the work of all passes that is done before this one, and after it */
 } gconv_plan_pass;
 
 /* Estimated bytes that executions take, on the host or on a GPU, besides the input and the outputs. */
