@@ -206,6 +206,11 @@ static int64_t integer_power(int64_t a, int64_t b) {
 static uint64_t shifted(uint64_t a, uint64_t b, bool left) {
   return b > 63 ? 0 : left ? a << b : a >> b;
 }
+/* A negative number of bits is a large one. The sign comes in from the left. */
+static int64_t shifted_signed(int64_t a, int64_t b, bool left) {
+  const int64_t bits = b < 0 || b > 63 ? 64 : b;
+  return left ? (int64_t)shifted((uint64_t)a, (uint64_t)bits, true) : a >> (bits > 63 ? 63 : bits);
+}
 
 /* T: the type; U: an unsigned type, not narrower than int, in which sums wrap around. */
 #define INTEGERS(suffix, T, U)                                                                                              \
@@ -225,6 +230,7 @@ static uint64_t shifted(uint64_t a, uint64_t b, bool left) {
   BINARY_OF(rest_##suffix, T, T, modulo(a, b, s->remainder))                                                                \
   UNARY_OF(relu_##suffix, T, T, x < 0 ? 0 : x)                                                                              \
   UNARY_OF(absolute_##suffix, T, T, x < 0 ? 0 - (U)x : (U)x)                                                                \
+  BINARY_OF(shift_##suffix, T, T, shifted_signed(a, b, s->left))                                                            \
   UNARY_OF(negative_##suffix, T, T, 0 - (U)x)                                                                               \
   UNARY_OF(sign_##suffix, T, T, (x > 0) - (x < 0))
 #define UNSIGNED_INTEGERS(suffix, T, U)                                                                                     \
@@ -347,7 +353,7 @@ static gconv_element_loop *const operations[][GCONV_TENSOR_TYPES] = {
     [PRELU] = {REALS(prelu)},
     [MOD] = {NUMBERS(rest)},
     [POW] = {NUMBERS(power)},
-    [BIT_SHIFT] = {UNSIGNED(shift)},
+    [BIT_SHIFT] = {WHOLE(shift)},
     [BITWISE_AND] = {WHOLE(all_bits)},
     [BITWISE_OR] = {WHOLE(any_bits)},
     [BITWISE_XOR] = {WHOLE(other_bits)},

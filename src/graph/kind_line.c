@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that go along an axis or make patterns: CumSum, CumProd, TopK, Trilu, EyeLike, OneHot. */
+/* Nodes that go along an axis or make patterns: CumSum, CumProd, TopK, Trilu, EyeLike, OneHot, NonZero. */
 #include "bank/onnx_rules.h"
 #include "base/memory.h"
 #include "graph/elementwise.h"
@@ -238,7 +238,40 @@ static gconv_status run_hot(const gconv_node_work *work, const gconv_node_kind *
   return GCONV_OK;
 }
 
+/* ---- NonZero ---- */
+
+/* How many places it finds depends on the elements: so they must be constant. Old models count in this way, as Range does.
+ */
+static gconv_status shape_places(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const gconv_tensor *x = work->in[0];
+  int64_t shape[2] = {x->axes, 0};
+  (void)kind;
+  if (x->axes == 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "looks for places in a scalar");
+  for (int64_t i = 0; i < gconv_tensor_elements(x); i++)
+    shape[1] += gconv_tensor_number(x, i) != 0;
+  gconv_node_set(work, 0, GCONV_TENSOR_I64, 2, shape);
+  return GCONV_OK;
+}
+
+static gconv_status run_places(const gconv_node_work *work, const gconv_node_kind *kind) {
+  const gconv_tensor *x = work->in[0];
+  const int64_t count = work->out[0]->shape[1];
+  int64_t *places = work->out[0]->data;
+  (void)kind;
+  for (int64_t i = 0, found = 0; found < count; i++) {
+    int64_t rest = i;
+    if (gconv_tensor_number(x, i) == 0)
+      continue;
+    for (int32_t axis = x->axes - 1; axis >= 0; rest /= x->shape[axis--])
+      places[axis * count + found] = rest % x->shape[axis];
+    found++;
+  }
+  return GCONV_OK;
+}
+
 static rules sums = {INT("exclusive", 1, NEWEST), INT("reverse", 1, NEWEST), END}, upper = {INT("upper", 1, NEWEST), END};
+static rules none = {END};
 static rules eye = {INT("dtype", 1, NEWEST), INT("k", 1, NEWEST), END}, hot = {INT("axis", 1, NEWEST), END};
 static rules top = {INT("axis", 1, NEWEST), INT("largest", 11, NEWEST), INT("sorted", 11, NEWEST), INT("k", 1, 9), END};
 
@@ -252,6 +285,7 @@ const gconv_node_kind gconv_node_kinds_line[] = {
     ROW("TopK", 10, NEWEST, 2, 2, 2, 2, 0, top, 0, shape_top, run_top),
     ROW("Trilu", 14, NEWEST, 1, 2, 1, 2, 0, upper, 0, shape_triangle, run_triangle),
     ROW("EyeLike", 9, NEWEST, 1, 1, 1, 0, 1, eye, 0, shape_eye, run_eye),
+    ROW("NonZero", 9, NEWEST, 1, 1, 1, 1, 0, none, 0, shape_places, run_places),
     ROW("OneHot", 9, NEWEST, 3, 3, 1, 2, 0, hot, 0, shape_hot, run_hot),
     GCONV_NODE_KIND_END,
 };

@@ -143,6 +143,8 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("GlobalLpPool", [X], {}, np.sqrt((X.astype(float) ** 2).sum((2, 3), keepdims=True))),
     ("MaxUnpool", [X[:1, :1, :2, :2], I64(5, 7, 13, 15).reshape(1, 1, 2, 2), I64(1, 1, 5, 5)], {"kernel_shape": [2, 2], "strides": [2, 2]},
      np.pad(np.kron(X[:1, :1, :2, :2], [[0, 0], [0, 1]]), ((0, 0), (0, 0), (0, 1), (0, 1)))),
+    ("NonZero", [np.where(X[0] > 0, X[0], 0)], {}, np.array(np.nonzero(X[0] > 0))),
+    ("NonZero", [np.ones(5, bool)], {}, [np.arange(5)], 10),
     ("GridSample", [X, PLACES], {}, sampled(X, PLACES, 0, order=1, mode="grid-constant")),
     ("GridSample", [X, PLACES], {"mode": "bilinear", "padding_mode": "border", "align_corners": 1}, sampled(X, PLACES, 1, order=1, mode="nearest"), 16),
     ("GridSample", [X, PLACES], {"padding_mode": "reflection", "align_corners": 1}, sampled(X, PLACES, 1, order=1, mode="mirror")),
@@ -269,7 +271,7 @@ class Nodes(unittest.TestCase):
     def test_values(self):
         for op, inputs, attributes, wanted, *opset in CASES:
             for folded in (False, True):
-                if op in ("ConstantOfShape", "Range") and not folded:
+                if op in ("ConstantOfShape", "Range", "NonZero") and not folded:
                     continue
                 with self.subTest(op=op, attributes=attributes, folded=folded):
                     made = self.made(op, inputs, attributes, *opset, folded=folded)

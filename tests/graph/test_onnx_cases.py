@@ -74,6 +74,8 @@ ELEMENTWISE = [
     ("Asinh", [X], {}, np.arcsinh),
     ("IsInf", [np.float32([1, np.inf, -np.inf, np.nan])], {"detect_positive": 0}, lambda x: x == -np.inf),
     ("BitShift", [np.uint8([255, 3, 1]), np.uint8([1, 2, 7])], {"direction": "LEFT"}, np.left_shift),
+    ("BitShift", [np.int8([-8, -1, 64, 4, -8]), np.int8([1, 9, 1, -1, -1])], {"direction": "RIGHT"}, lambda a, b: np.int8([-4, -1, 32, 0, -1]), 28),
+    ("BitShift", [np.int8([-8, 64, 4, 4]), np.int8([1, 1, 8, -1])], {"direction": "LEFT"}, lambda a, b: np.int8([-16, -128, 0, 0]), 28),
     ("BitwiseXor", [I, J], {}, np.bitwise_xor),
     ("BitwiseNot", [I], {}, np.bitwise_not),
     ("Not", [X > 0], {}, np.logical_not),
@@ -354,6 +356,7 @@ class Graphs(unittest.TestCase):
         self.refused("nothing in the model makes its output", [node("Neg", ["x"], "a")])
         self.refused("makes 'y', which the model has", [node("Neg", ["x"], "y"), node("Abs", ["x"], "y")])
         self.refused("makes 'x', which the model has", [node("Neg", ["x"], "x")], outputs=("x",))
+        self.refused("takes input 0 from what depends on the pixels", [node("Neg", ["x"], "a"), node("NonZero", ["a"], "y")])
         self.refused("has 1 inputs", [node("Add", ["x"], "y", "sum")])
         self.refused("'alhpa', which is not known", [node("LeakyRelu", ["x"], "y", alhpa=0.5)])
         self.refused("do not fit together", [node("Add", ["x", "c"], "y", "sum")], constants={"c": ROW[:4]})
