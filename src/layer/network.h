@@ -161,6 +161,10 @@ void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *be
 gconv_status gconv_network_see(const gconv_network_plan *network, const gconv_image *in, gconv_image *seen);
 void gconv_network_unsee(const gconv_network_plan *network, gconv_image *seen);
 
+/* Finds the image that the network sees, network->seen, and the tensor that its first layer gets, network->input. Fails if
+ * the options do not fit them. `options` have their white. */
+gconv_status gconv_network_make_input(gconv_network_plan *network, const gconv_network_operation *operation,
+                                      const gconv_network_options *options);
 /* True if the pixels of an image are the tensor already. */
 bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image);
 
@@ -194,6 +198,12 @@ gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
 /* As gconv_plan_measure(); if `warm`, with the same buffers each time. On a GPU, the time to enqueue is not measured. */
 gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,
                                       double *milliseconds);
+
+/* Adds alpha, and colours to brightness, to the rows of `out` from row `first` on, where results have them. `in` begins at
+ * row in_row; `maps` are those of the rows. */
+gconv_status gconv_network_add_resized(const gconv_network_plan *network, const gconv_presenter *presenter,
+                                       const gconv_image *in, int32_t in_row, int32_t first, const gconv_image *maps,
+                                       const gconv_image *out);
 
 /* The step of a network that is a graph (graph_step.c). gconv_graph_step_make() plans the graph for images like *shape,
  * which becomes the header of its output. With `rows`, it makes `rows` rows of the output at a time, if the graph can be
