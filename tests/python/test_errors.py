@@ -41,6 +41,9 @@ class BadArrays(unittest.TestCase):
             self.refuse("type", np.zeros((5, 5), dtype))
         for dtype in (">u2", ">f4"):
             self.refuse("big-endian", np.zeros((5, 5), dtype))
+        masked = np.ma.masked_array(np.zeros((5, 5), "f4"), np.eye(5) > 0)
+        for image in (masked, masked.astype("f8")):  # what lies under a mask is no number
+            self.refuse("5 elements of the array are masked", image)
         self.refuse("", None)
         self.refuse("", "photo.jpg")
         self.refuse("dimensions", array.array("f", [1, 2, 3]))

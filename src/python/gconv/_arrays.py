@@ -67,9 +67,17 @@ def export_from_other_gpu(array):
         return array.__dlpack__(stream=-1)
 
 
+def refuse_masked(array):
+    """NumPy would compute with what lies under a mask."""
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise ArgumentError(f"{np.ma.count_masked(array)} elements of the array are masked, so they stand for no numbers: "
+                            f"fill them, as array.filled(0)")
+
+
 def host(array):
     """The numbers of any array as one of NumPy, in memory of the host: without a copy, where they are there."""
     library = library_of(array)
+    refuse_masked(array)
     if library == "torch":
         tensor = array.detach().cpu()
         return (tensor.float() if type_name(tensor) == "bfloat16" else tensor).numpy()
@@ -118,6 +126,7 @@ def finite_rows(array):
 def _adopt(image):
     """An array of NumPy, PyTorch or CuPy that has the memory of `image`, and a function that makes the result like it."""
     library = library_of(image)
+    refuse_masked(image)
     if library == "torch" and image.requires_grad:
         raise ArgumentError("the tensor has gradients, and this function makes none: pass tensor.detach(); "
                             "gconv.torch.conv2d has gradients")
@@ -257,6 +266,7 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
 
     ready: try it as it is first. typed: results have a type that was asked for, and keep it.
     """
+    refuse_masked(image)
     if ready:
         result = operation.run(image, axes, device, out, stream, any_stream)
         if result is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._arguments import choose, pair, real, sides, whole
-from ._arrays import apply, check_axes, type_name
+from ._arrays import apply, check_axes, refuse_masked, type_name
 from ._errors import ArgumentError
 from ._filters import Filter, resolve
 from ._types import Array, Kernel, Pair
@@ -170,6 +170,7 @@ def filter(image: Array, kernel: Kernel, *, border: str = "zero", border_value: 
             operation = _operations[kernel, options]
     except (KeyError, TypeError):
         operation = _operation_of(kernel, options)
+    refuse_masked(image)
     result = operation.run(image, axes, device, out, None, False)
     if result is None:
         result = apply(operation, image, axes, device, out, typed=dtype is not None, ready=False)
@@ -184,6 +185,7 @@ def filter_chain(image, stages, axes, out=None):
     if operation is None:
         operation = _core.chain_operation([filter_operation(kernel, **dict(options)) for kernel, options in stages])
         _keep(stages, operation)
+    refuse_masked(image)
     result = operation.run(image, axes, None, out, None, False)
     if result is None:
         result = apply(operation, image, axes, None, out, typed=True, ready=False)
@@ -232,6 +234,7 @@ class Plan:
             raise ArgumentError(f"the plan is for images of the shape {self.shape} and the type {self.dtype}, and this is "
                                 f"{tuple(image.shape)} and {image.dtype}")
         device = self.device if is_numpy or self.device != "cpu" else None  # "cpu": or where the array is
+        refuse_masked(image)
         result = self._operation.run(image, self.axes, device, out, stream, True)
         if result is None:
             result = apply(self._operation, image, self.axes, device, out, stream, True, ready=False)
