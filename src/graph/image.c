@@ -120,6 +120,11 @@ gconv_status gconv_graph_image_size(const gconv_graph *graph, int32_t *channels,
   return GCONV_OK;
 }
 
+float gconv_graph_white(const gconv_graph *graph) {
+  entry e = {0};
+  return find_entry(graph, &e) == GCONV_OK ? e.white : 0;
+}
+
 /* ---- A graph that shares all but its lists ---- */
 
 /* A graph in the making. What it owns is in `owned`. */

@@ -14,6 +14,9 @@ GCONV_C_BEGIN
 gconv_status gconv_graph_image_size(const gconv_graph *graph, int32_t *channels, int32_t *height, int32_t *width,
                                     bool *channels_last);
 
+/* Returns the level of white of a graph that takes integers; 0 of one that takes floats, or no image. */
+float gconv_graph_white(const gconv_graph *graph);
+
 /* Makes a graph that takes such images, of the output called `output`; NULL: of all outputs. It shares names, settings and
  * constants with `graph`, which must outlive it. Free it with gconv_graph_free_image(). */
 gconv_status gconv_graph_make_image(const gconv_graph *graph, const char *output, gconv_graph **made);

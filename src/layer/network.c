@@ -398,6 +398,17 @@ static void set_bleeding(gconv_network_plan *network) {
   network->bleeds = network->bleeds && network->base.like.alpha && !network->base.like.planar;
 }
 
+/* Returns the number that is white in the result. A model that makes colours of integers makes levels. Integers of one
+ * channel may be numbers of classes. */
+static float level_of_white(const gconv_network_plan *network) {
+  const gconv_step *first = &network->steps[0];
+  const gconv_tensor *made = first->graph && first->further_count == 0 ? gconv_graph_plan_output(first->graph, 0) : NULL;
+  return !made || network->out.channels < 3 ? 1
+         : made->type == GCONV_TENSOR_U8    ? 255
+         : made->type == GCONV_TENSOR_U16   ? 65535
+                                            : 1;
+}
+
 static gconv_status fill_network(gconv_network_plan *network, const gconv_network_operation *operation, int32_t rows,
                                  gconv_type kept, bool any_algorithm) {
   gconv_network_options options = operation->options;
@@ -425,6 +436,8 @@ static gconv_status fill_network(gconv_network_plan *network, const gconv_networ
                                .planar = true};
   GCONV_TRY(make_steps(network, operation, &options, rows, any_algorithm));
   make_combination(network, options.combine);
+  if (options.presentation == GCONV_PRESENT_IMAGE)
+    options.tone.scale /= (double)level_of_white(network);
   GCONV_TRY(make_outputs(network, &options));
   set_bleeding(network);
   fill_plan_info(network);

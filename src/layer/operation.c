@@ -248,6 +248,18 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
   return make_operation(layers, count, options, NULL, result);
 }
 
+/* A model of integers takes levels by itself: the level of its white says no more, and another one is wrong. */
+static gconv_status check_white(const gconv_network *network, gconv_network_options *options) {
+  const float white = network->graph ? gconv_graph_white(network->graph) : 0;
+  if (white == 0 || options->white <= 1)
+    return GCONV_OK;
+  if (options->white != white)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the model takes integers, of which %g is white, not %g", (double)white,
+                      (double)options->white);
+  options->white = 1;
+  return GCONV_OK;
+}
+
 gconv_status gconv_operation_of_network(const gconv_network *network, const gconv_network_options *options,
                                         gconv_operation **result) {
   static const gconv_network_options defaults;
@@ -267,6 +279,7 @@ gconv_status gconv_operation_of_network(const gconv_network *network, const gcon
     own.std_count = network->std_count;
   }
   own.white = own.white > 0 ? own.white : network->white;
+  GCONV_TRY(check_white(network, &own));
   own.order = own.order != GCONV_ORDER_DEFAULT ? own.order : network->order;
   GCONV_TRY(check_options(&own));
   return make_operation(network->layers, network->count, &own, network, result);

@@ -204,6 +204,17 @@ class Networks(CommandTest):
                 self.gconv("p.png", "-f", f"{name}.onnx", "-o", f"{name}.npy")
                 np.testing.assert_allclose(np.load(self.folder / f"{name}.npy"), wanted, atol=1e-5)
 
+    def test_levels_out(self):
+        """Colours that a model makes as integers are levels, as those that it takes: --white 255 says no more."""
+        nodes = [node("Cast", ["x"], "a", to=1), node("Mul", ["a", "half"], "b"), node("Floor", ["b"], "c"), node("Cast", ["c"], "y", to=2)]
+        self.model(graph(nodes, {"x": np.zeros((1, 3, 4, 4), np.uint8)}, constants={"half": np.float32([0.5, 1, 0.25]).reshape(3, 1, 1)}, shapes={"x": ANY}))
+        pixels = self.photo("p.png")
+        for words in ((), ("--white", "255")):
+            with self.subTest(words=words):
+                self.gconv("p.png", "-f", "m.onnx", "-o", "y.png", *words)
+                np.testing.assert_array_equal(self.pixels("y.png"), np.floor(pixels * [0.5, 1, 0.25]))
+        self.usage_error("integers, of which 255 is white, not 100", "p.png", "-f", "m.onnx", "-o", "y.png", "--white", "100")
+
     def test_told(self):
         self.photo("p.png")
         self.model(denoiser())
