@@ -7,14 +7,15 @@
 
 namespace gconv_python {
 
-static const char *class_of(gconv_status status) {
+/* Returns the name of what makes the exception of a text. */
+static const char *maker_of(gconv_status status) {
   switch (status) {
   case GCONV_BAD_ARGUMENT:
     return "ArgumentError";
   case GCONV_BAD_FILE:
     return "FormatError";
   case GCONV_IO_ERROR:
-    return "FileError";
+    return "file_error";
   case GCONV_EXISTS:
     return "ExistsError";
   case GCONV_TOO_LARGE:
@@ -33,9 +34,9 @@ static const char *class_of(gconv_status status) {
 }
 
 void raise(gconv_status status, const char *text) {
-  nb::object type = nb::module_::import_("gconv._errors").attr(class_of(status));
   nb::object message = nb::steal(PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape"));
-  PyErr_SetObject(type.ptr(), message.ptr());
+  nb::object error = nb::module_::import_("gconv._errors").attr(maker_of(status))(message);
+  PyErr_SetObject((PyObject *)Py_TYPE(error.ptr()), error.ptr());
   throw nb::python_error();
 }
 

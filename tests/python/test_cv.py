@@ -8,6 +8,8 @@ from helper import LONG, draw_image, gconv, np
 
 import cv2
 import gconv.cv as ours
+import gconv.ndimage
+from gconv import _repeat
 
 BORDERS = (cv2.BORDER_CONSTANT, cv2.BORDER_REPLICATE, cv2.BORDER_REFLECT, cv2.BORDER_REFLECT_101)
 DEPTHS = {"uint8": (-1, cv2.CV_8U, cv2.CV_16S, cv2.CV_32F), "uint16": (-1, cv2.CV_16U, cv2.CV_32F),
@@ -139,6 +141,39 @@ class Calls(unittest.TestCase):
             ours.Scharr(src, -1, 1, 0)
         with self.assertRaises(cv2.error), self.assertWarns(gconv.Warning):
             ours.blur(src.astype(np.float32), (3, 3), borderType=77)
+
+    def test_calls_that_come_again(self):
+        """A call goes straight to what the one before it did, and yields what it would yield by itself."""
+        random, taps = np.random.default_rng(21), np.ones((3, 3), np.float32)
+        calls = [lambda image, out: ours.GaussianBlur(image, (5, 5), 0, out), lambda image, out: ours.blur(image, (3, 3), out),
+                 lambda image, out: ours.filter2D(image, -1, taps, out), lambda image, out: ours.filter2D(image, -1, taps, delta=3),
+                 lambda image, out: ours.Sobel(image, -1, 1, 0, out), lambda image, out: ours.Laplacian(image, -1, dst=out),
+                 lambda image, out: gconv.ndimage.gaussian_filter(image, 1.0, output=out),
+                 lambda image, out: gconv.ndimage.sobel(image, output=out), lambda image, out: gconv.ndimage.convolve(image, taps, out)]
+        gconv.clear_cache()
+        for dtype in (np.uint8, np.float32, np.int16):
+            for call in calls:
+                for shape, holes in (((9, 14), False), ((9, 14), True), ((1, 14), False), ((9, 14), False)):
+                    image = draw_image(random, shape, np.uint8).astype(dtype)
+                    if holes and dtype == np.float32:
+                        image[4, 5] = np.nan
+                    taps = taps + np.float32(len(shape))  # the next call has others
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        again = [call(image, None), call(image, None)]
+                        outside = np.zeros_like(image)
+                        again.append(call(image, outside))
+                        again.append(call(np.asfortranarray(image), None))
+                        gconv.clear_cache()
+                        wanted = call(image, None)
+                    for one in again:
+                        np.testing.assert_array_equal(one, wanted)
+        image = draw_image(random, (9, 14), np.uint8)
+        ours.blur(image, (3, 3))
+        self.assertEqual(len(_repeat.kept), 1)
+        np.testing.assert_array_equal(ours.blur(image, (3, 3), np.zeros_like(image)), ours.blur(image, (3, 3)))
+        gconv.clear_cache()
+        self.assertEqual(len(_repeat.kept), 0)
 
     def test_what_is_wrong(self):
         src = np.zeros((9, 9), np.uint8)

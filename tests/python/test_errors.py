@@ -122,6 +122,15 @@ class BadOptions(unittest.TestCase):
             self.assertTrue(issubclass(error, also) and issubclass(error, gconv.Error))
         with self.assertRaises(gconv.UnsupportedError):
             gconv.filter(np.zeros((5, 5), np.uint8), "gaussian", device="cuda:63")
+        for error, path, call in (
+                (FileNotFoundError, "/no/such.png", gconv.read), (FileNotFoundError, "/no/such.model", gconv.SVM.load),
+                (FileNotFoundError, "/no/such.png", lambda path: gconv.write(path, np.zeros((5, 5), np.uint8))),
+                (NotADirectoryError, "/etc/passwd/a.png", gconv.read), (IsADirectoryError, "/etc", gconv.read)):
+            with self.subTest(path=path), self.assertRaises(error) as raised:
+                call(path)
+            self.assertIsInstance(raised.exception, gconv.FileError)
+            self.assertEqual((raised.exception.filename, str(raised.exception)[:len(path)]), (path, path))
+            self.assertGreater(raised.exception.errno, 0)
 
     def test_filters_never_change(self):
         one = gconv.Filter([[1, 2], [3, 4]], name="mine", divisor=2)

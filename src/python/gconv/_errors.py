@@ -2,6 +2,8 @@
 """Exceptions, each with the text of the program, and the warnings of the library."""
 from __future__ import annotations
 
+import errno
+import os
 import warnings
 from typing import TYPE_CHECKING
 
@@ -25,7 +27,48 @@ class FormatError(Error, ValueError):
 
 
 class FileError(Error, OSError):
-    """The system refused to open, read, write or rename."""
+    """The system refused to open, read, write or rename. It is also a FileNotFoundError, PermissionError, IsADirectoryError or
+    NotADirectoryError where that is the reason, and has its errno and filename then."""
+
+    def __str__(self):
+        return str(self.args[0]) if self.args else ""
+
+
+class _FileNotFound(FileError, FileNotFoundError):
+    pass
+
+
+class _Permission(FileError, PermissionError):
+    pass
+
+
+class _IsADirectory(FileError, IsADirectoryError):
+    pass
+
+
+class _NotADirectory(FileError, NotADirectoryError):
+    pass
+
+
+_REASONS = {errno.ENOENT: _FileNotFound, errno.EACCES: _Permission, errno.EPERM: _Permission, errno.EISDIR: _IsADirectory,
+            errno.ENOTDIR: _NotADirectory}
+
+
+_OWN_WORDS = {": is a folder, not a file": errno.EISDIR, ": the folder to write it in does not exist": errno.ENOENT}
+
+
+def file_error(text):
+    """Makes a FileError of a text of the library: "PATH: cannot open: REASON" with a reason of the system, or one of
+    _OWN_WORDS."""
+    path, _, reason = text.rpartition(": cannot ")
+    number = next((number for number in errno.errorcode if path and reason.endswith(": " + os.strerror(number))), None)
+    for words, own in _OWN_WORDS.items():
+        if text.endswith(words):
+            path, number = text[:-len(words)], own
+    error = _REASONS.get(number, FileError)(text)
+    if number is not None:
+        error.errno, error.filename, error.strerror = number, path, os.strerror(number)
+    return error
 
 
 class ExistsError(Error, FileExistsError):

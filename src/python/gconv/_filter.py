@@ -13,6 +13,7 @@ from ._arguments import choose, pair, real, sides, whole
 from ._arrays import apply, check_axes, refuse_masked, type_name
 from ._errors import ArgumentError
 from ._filters import Filter, resolve
+from ._repeat import kept, note
 from ._types import Array, Kernel, Pair
 
 __all__ = ["OPTIONS", "Plan", "check_options", "clear_cache", "filter", "filter_operation", "filter_options"]
@@ -173,7 +174,9 @@ def filter(image: Array, kernel: Kernel, *, border: str = "zero", border_value: 
     refuse_masked(image)
     result = operation.run(image, axes, device, out, None, False)
     if result is None:
-        result = apply(operation, image, axes, device, out, typed=dtype is not None, ready=False)
+        return apply(operation, image, axes, device, out, typed=dtype is not None, ready=False)
+    if device is None and out is None:
+        note(operation, axes, image, result)
     return result
 
 
@@ -188,7 +191,9 @@ def filter_chain(image, stages, axes, out=None):
     refuse_masked(image)
     result = operation.run(image, axes, None, out, None, False)
     if result is None:
-        result = apply(operation, image, axes, None, out, typed=True, ready=False)
+        return apply(operation, image, axes, None, out, typed=True, ready=False)
+    if out is None:
+        note(operation, axes, image, result)
     return result
 
 
@@ -265,3 +270,4 @@ def _plan_of(kernel, shape, dtype, axes, device, options):
 def clear_cache() -> None:
     """Frees the plans that filter() keeps for the next calls, with their memory on the host and on GPUs."""
     _operations.clear()
+    kept.clear()

@@ -16,6 +16,7 @@ import numpy as np
 
 from ._filter import filter as _filter, filter_chain
 from ._filters import Filter
+from ._repeat import depends_on_samples
 
 __all__ = ["Line", "are_exact", "are_finite", "correlate_lines", "correlate_planes", "largest_sum", "letter_of", "may_wrap"]
 
@@ -44,6 +45,7 @@ def are_finite(values):
     """Returns whether all floats are finite. May return False if their sum is too large."""
     if values.dtype.kind != "f":
         return True
+    depends_on_samples()
     with np.errstate(all="ignore"):
         return bool(np.isfinite(values.sum()))
 
@@ -105,9 +107,13 @@ class _Pass:
 
     def stored(self, values):
         values = np.ascontiguousarray(values)
-        return values.astype(_FLOAT, copy=False) if self.reads == _FLOAT else values.view(self.reads)
+        if self.reads == values.dtype:
+            return values
+        return values.astype(_FLOAT) if self.reads == _FLOAT else values.view(self.reads)
 
     def finished(self, result):
+        if self.makes == self.kind:
+            return result
         return _cut(result, self.kind, self.guard) if self.makes == _FLOAT else result.view(self.kind)
 
     def is_continued_by(self, after):
@@ -128,11 +134,15 @@ def _run(values, passes, shape, axes, output=None):
     if output is not None and output.dtype == last.kind and (last.makes != _FLOAT or last.kind == _FLOAT) and \
             output.flags.c_contiguous and output.flags.writeable and not np.may_share_memory(output, samples):
         into = output.view(last.makes).reshape(shape)
+    samples = samples if samples.shape == shape else samples.reshape(shape)
     if len(passes) == 1:
-        result = _filter(samples.reshape(shape), first.kernel, axes=axes, out=into, **first.options)
+        result = _filter(samples, first.kernel, axes=axes, out=into, **first.options)
     else:
-        result = filter_chain(samples.reshape(shape), [(one.kernel, tuple(one.options.items())) for one in passes], axes, into)
-    return output if into is not None else last.finished(result).reshape(values.shape)
+        result = filter_chain(samples, [(one.kernel, tuple(one.options.items())) for one in passes], axes, into)
+    if into is not None:
+        return output
+    result = last.finished(result)
+    return result if result.shape == values.shape else result.reshape(values.shape)
 
 
 # ---- Arrays as images ----

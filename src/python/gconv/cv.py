@@ -19,6 +19,7 @@ from ._filter import filter as _filter
 from ._filters import Filter
 from ._original import hand_over
 from ._passes import are_finite
+from ._repeat import repeated
 from ._types import ArrayLike, Function, Numbers, Pair
 
 __all__ = ["GaussianBlur", "Laplacian", "Scharr", "Sobel", "blur", "boxFilter", "filter2D", "sepFilter2D"]
@@ -67,7 +68,7 @@ def _taken(function: Function) -> Function:
             reason = str(error)
         return hand_over("cv2", function.__name__, reason, (src, *arguments), options)
 
-    return call
+    return repeated(call, "kernel", "kernelX", "kernelY")
 
 
 @functools.lru_cache(256)

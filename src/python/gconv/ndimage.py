@@ -24,6 +24,7 @@ import numpy as np
 from ._errors import ArgumentError, LimitError, UnsupportedError
 from ._original import hand_over
 from ._passes import Line, are_exact, are_finite, correlate_lines, correlate_planes, largest_sum, letter_of, may_wrap
+from ._repeat import repeated
 from ._types import ArrayLike, Function, Modes, Numbers, Pair
 
 __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
@@ -56,7 +57,7 @@ def _or_scipy(function: Function) -> Function:
         return hand_over("scipy.ndimage", function.__name__, reason, arguments, options)
 
     call.__signature__ = inspect.signature(function)
-    return call
+    return repeated(call, "weights")
 
 
 def _check_type(kind, what):
