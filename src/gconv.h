@@ -933,9 +933,9 @@ typedef struct gconv_array {
 gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
                                        size_t output_count, void *stream);
 
-/* Bytes of a GPU's memory that a plan of filters holds by now: for images, filters and workspace, and, once an execution has
- * wanted them, for decoding JPEG and for making PNG. What algorithms and libraries keep for themselves, such as the spectra
- * of fft, is not counted. 0 on a CPU, and for networks. */
+/* Bytes of memory that a plan of filters or a network holds: on a CPU, weights and workspaces, those of every thread that has
+ * executed it at the same time (gconv_plan_trim()); on a GPU, of plans of filters alone, what is in its memory by now. What
+ * algorithms and libraries keep for themselves, such as the spectra of fft, is not counted. 0: not known. */
 size_t gconv_plan_held_bytes(const gconv_plan *plan);
 
 /* Plans by rows, for images that are not in memory at once. Output rows are made in strips; a strip begins at a multiple of

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gconv in servers and applications: pictures from and to memory, without files. The rules of gconv.h hold here, too:
+ * gconv in servers and applications: pictures from and to memory, without files; threads and memory of the process; long
+ * calls that are stopped and watched. The rules of gconv.h hold here, too:
  *
  *     bytes -> gconv_image_decode() -> image -> operation -> image -> gconv_image_encode() -> bytes
  */
@@ -53,6 +54,46 @@ typedef struct gconv_bytes_out {
 
 /* Makes the bytes that gconv_image_write() writes to a file. options->format must be set; keep_existing does not count. */
 gconv_status gconv_image_encode(gconv_bytes_out *to, const gconv_write_options *options, const gconv_image *image);
+
+/* ---- Threads and memory -------------------------------------------------------------------------------------------- */
+
+/* Bounds the threads that the library starts to compute, of all devices, jobs, readers and writers of this process together:
+ * `most` with one thread of the caller; 0, the default: each may have one a processor. Pools that exist keep their threads:
+ * call it first. A device that finds no thread left works with the threads that call it. */
+void gconv_limit_threads(int most);
+
+/* Gives back memory that no thread uses now. Threads that execute a plan at the same time have buffers of their own, which
+ * the plan keeps: this frees all that are idle but one thread's. Executions allocate again what they need.
+ * gconv_plan_held_bytes() tells how much a plan holds. Thread-safe. NULL is allowed. */
+void gconv_plan_trim(gconv_plan *plan);
+
+/* ---- Stopping and watching long calls ------------------------------------------------------------------------------ */
+
+/* The status of a call that was stopped. What it was given is as it was before, or usable; no file is half-written. */
+#define GCONV_STOPPED ((gconv_status)(GCONV_MISMATCH + 1))
+
+/* How calls of a thread are stopped and watched. Fields that are 0 do nothing. */
+typedef struct gconv_control {
+  const volatile int *stop; /* calls stop once this is not 0. A signal handler or another thread may set it */
+  double
+      deadline; /* calls stop from this time on: seconds of CLOCK_MONOTONIC, std::chrono::steady_clock, time.monotonic() */
+  /* Called in the thread that called the library, between parts of the work: `done`, from 0 to 1, is done of `what`
+   * ("reading", "filtering", "writing", "running a network", "training", "fitting", "running a job"). `what` is static. Work
+   * that consists of several begins each from 0. Returns false to stop. It must not call the library. */
+  bool (*progress)(const char *what, double done, void *user);
+  void *user; /* for progress() */
+} gconv_control;
+
+/* Lets calls of this thread be stopped and watched by *control, until this is called again; NULL: no longer. *control must
+ * stay that long. Returns the control before, or NULL. While calls are stopped, every further call that looks at the control
+ * stops at once.
+ *
+ * These calls look at it, in any of their threads: plans of a CPU when they are executed, after each strip of rows and each
+ * layer or node; reading and writing of whole images, after each band of rows; jobs, whose images that are not finished
+ * count as failed; gconv_trainer_epoch(), after a step, which returns GCONV_OK with `interrupted`; the training of support
+ * vector machines; gconv_fit_add(). Others take their time: a stop is noticed late in a call of none of these, and in
+ * formats that are read as a whole, such as WebP. */
+const gconv_control *gconv_control_use(const gconv_control *control);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/threads.h"
 #include "base/memory.h"
+#include "gconv_embed.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -230,6 +231,25 @@ static void *help(void *argument) {
   return NULL;
 }
 
+/* ---- A limit for all pools ---- */
+
+static atomic_int most_threads; /* gconv_limit_threads(); 0: no limit */
+static atomic_int helpers;      /* helpers of all pools */
+
+void gconv_limit_threads(int most) {
+  atomic_store(&most_threads, most > 0 ? most : 0);
+}
+
+/* Returns how many helpers a new pool may start, at most `wanted`, and counts them. */
+static int reserve_helpers(int wanted) {
+  int now = atomic_load(&helpers), granted;
+  do {
+    const int most = atomic_load(&most_threads), left = most - 1 - now;
+    granted = most == 0 || wanted <= left ? wanted : left > 0 ? left : 0;
+  } while (!atomic_compare_exchange_weak(&helpers, &now, now + granted));
+  return granted;
+}
+
 /* ---- The pool ---- */
 
 bool gconv_thread_start(pthread_t *thread, void *(*function)(void *), void *argument) {
@@ -248,8 +268,7 @@ bool gconv_threads_inherited(const gconv_threads *pool) {
   return pool->born != atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
-gconv_status gconv_threads_create(int count, gconv_threads **result) {
-  count = gconv_threads_allowed(count);
+static gconv_status make_pool(int count, gconv_threads **result) {
   GCONV_FREED gconv_threads *made = calloc(1, sizeof *made + (size_t)count * sizeof made->helpers[0]);
   int *seats = made ? calloc((size_t)count, sizeof *seats) : NULL;
   GCONV_NEED_MEMORY(seats, "no memory for %d threads", count);
@@ -272,6 +291,13 @@ gconv_status gconv_threads_create(int count, gconv_threads **result) {
   return GCONV_OK;
 }
 
+gconv_status gconv_threads_create(int count, gconv_threads **result) {
+  count = 1 + reserve_helpers(gconv_threads_allowed(count) - 1);
+  const gconv_status status = make_pool(count, result);
+  atomic_fetch_sub(&helpers, status == GCONV_OK ? count - (*result)->count : count - 1);
+  return status;
+}
+
 void gconv_threads_free(gconv_threads *pool) {
   if (!pool || gconv_threads_inherited(pool)) /* the helpers are the parent's, and the lock may have been held at the fork */
     return;
@@ -284,6 +310,7 @@ void gconv_threads_free(gconv_threads *pool) {
   pthread_cond_destroy(&pool->changed);
   pthread_cond_destroy(&pool->work);
   pthread_mutex_destroy(&pool->lock);
+  atomic_fetch_sub(&helpers, pool->count - 1);
   free(pool->seats);
   free(pool);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A run: its devices and workers, and the groups that the workers take. */
 #include "base/clock.h"
+#include "base/control.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/threads.h"
@@ -60,7 +61,7 @@ typedef struct seat {
 static bool goes_on(gconv_run *run) {
   const gconv_batch *batch = run->batch;
   bool failed = run->summary->failed > 0 && (batch->fail_fast || batch->one_array);
-  run->stopped |= failed || (batch->stop && *batch->stop);
+  run->stopped |= failed || (batch->stop && *batch->stop) || gconv_control_stops(run->control);
   return run->next < run->range_count && !run->stopped;
 }
 
@@ -86,15 +87,19 @@ static void give_up(gconv_run *run, gconv_status status, bool missed) {
 static void *work(void *argument) {
   gconv_worker *worker = argument;
   gconv_run *run = worker->run;
+  gconv_control_lend(run->control);
   gconv_status status = gconv_devices_await_turn(run->devices, worker->index, &worker->cpu);
   bool began = status == GCONV_OK;
-  for (size_t number; status == GCONV_OK && take_group(run, &number);)
+  for (size_t number; status == GCONV_OK && take_group(run, &number);) {
+    (void)gconv_control_step("running a job", (double)number / (double)run->range_count); /* goes_on() looks at it */
     status = gconv_worker_process(worker, number);
+  }
   if (status != GCONV_OK)
     give_up(run, status, began);
   gconv_devices_end(run->devices); /* all groups are begun */
   gconv_holding_clear(&worker->memory);
   gconv_holding_give_back(&worker->memory); /* other workers may wait for this memory */
+  gconv_control_lend(NULL);
   return NULL;
 }
 
@@ -223,6 +228,7 @@ static void make_run(gconv_run *run, const gconv_batch *batch, gconv_batch_summa
   *run = (gconv_run){.batch = batch,
                      .summary = summary,
                      .operation = batch->operation,
+                     .control = gconv_control_here(),
                      .begin_ms = gconv_now_ms(),
                      .budget = gconv_budget_begin(batch->memory, gconv_operation_held_bytes(batch->operation)),
                      .lock = PTHREAD_MUTEX_INITIALIZER,

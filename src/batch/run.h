@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/control.h"
 #include "base/threads.h"
 #include "batch/devices.h"
 #include "batch/memory.h"
@@ -40,6 +41,7 @@ typedef struct gconv_run {
   const gconv_batch *batch;
   gconv_batch_summary *summary; /* item.c adds to it under the lock */
   double begin_ms;
+  gconv_controlled *control; /* of the thread that called gconv_batch_run(); NULL: none */
   const gconv_operation *operation;
   gconv_operation *exact;     /* the operation, kept to the exact family; NULL: only one kind of device takes images */
   gconv_read_options reading; /* for all inputs */

@@ -68,7 +68,7 @@ static void print_choice(FILE *text, const gconv_filter_plan *plan) {
   fputs(plan->reasons, text);
   fprintf(text, "work %.3g GFLOP, at least %.3g MB moved; workspace %.3g MB%s\n", info->flop * 1e-9, info->bytes * 1e-6,
           (double)info->workspace_bytes * 1e-6, plan->base.device->type == &gconv_device_type_cpu ? " a thread" : "");
-  if (gconv_plan_held_bytes(&plan->base) > 0)
+  if (plan->run_type != &gconv_run_type_cpu && gconv_plan_held_bytes(&plan->base) > 0)
     fprintf(text, "memory on the device %.3g MB\n", (double)gconv_plan_held_bytes(&plan->base) * 1e-6);
   fprintf(text, "error of a response at most %.3g of (sum |tap|) * (largest sample)\n", info->error_bound);
 }

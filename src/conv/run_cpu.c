@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Executes passes on the CPU: threads take strips of output rows. */
 #include "base/clock.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "conv/run.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -19,6 +21,7 @@ typedef struct cpu_run {
   uint8_t *workspace;     /* the workspaces of all threads */
   size_t workspace_bytes; /* bytes of a thread's workspace, with the gap */
   gconv_target *targets;  /* room for the outputs of a pass */
+  size_t held_bytes;      /* of workspaces, targets and weights */
 } cpu_run;
 
 static void release(void *memory) {
@@ -59,24 +62,57 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
     return status;
   }
   run->workspace = workspace;
+  run->held_bytes = malloc_usable_size(run) + malloc_usable_size(workspace) + malloc_usable_size(run->targets);
+  for (size_t i = 0; i < count; i++)
+    run->held_bytes += malloc_usable_size(passes[i].weights);
   *result = run;
   return GCONV_OK;
 }
+
+static size_t held_bytes(const void *memory) {
+  return ((const cpu_run *)memory)->held_bytes;
+}
+
+/* What all passes of an execution share. */
+typedef struct execution_state {
+  gconv_controlled *control; /* the caller's; NULL: none */
+  atomic_size_t strips;      /* strips of the pass that are done */
+  size_t pass;
+  atomic_int failure; /* the first status that was not GCONV_OK */
+  atomic_llong busy;  /* nanoseconds that all threads worked */
+} execution_state;
 
 /* The output rows of a pass, cut into turns: each turn is a strip of a plane of an image. */
 typedef struct strip_job {
   const cpu_run *run;
   const gconv_algorithm *algorithm;
   gconv_execution execution;
-  int32_t first, end;  /* output rows that are wanted */
-  int32_t rows;        /* rows of a strip */
-  size_t strips;       /* strips of a plane */
-  atomic_int *failure; /* the first status that was not GCONV_OK */
-  atomic_llong *busy;  /* nanoseconds that all threads worked */
+  int32_t first, end; /* output rows that are wanted */
+  int32_t rows;       /* rows of a strip */
+  size_t strips;      /* strips of a plane */
+  size_t turns;       /* strips of all planes */
+  execution_state *state;
 } strip_job;
+
+static void note_failure(execution_state *p, gconv_status status) {
+  int none = GCONV_OK;
+  atomic_compare_exchange_strong(&p->failure, &none, (int)status);
+}
+
+/* Counts a strip, and tells a caller who watches. */
+static void tell_of_strip(const strip_job *strips) {
+  execution_state *p = strips->state;
+  const double part = (double)(1 + atomic_fetch_add(&p->strips, 1)) / (double)strips->turns;
+  gconv_control_step("filtering", ((double)p->pass + part) / (double)strips->run->count);
+}
 
 static void execute_strip(void *context, size_t turn, int thread) {
   const strip_job *strips = context;
+  execution_state *state = strips->state;
+  if (gconv_control_stops(state->control)) {
+    note_failure(state, GCONV_STOPPED);
+    return;
+  }
   gconv_execution execution = strips->execution;
   const gconv_problem *problem = execution.problem;
   size_t plane = turn / strips->strips, strip = turn % strips->strips;
@@ -88,17 +124,19 @@ static void execute_strip(void *context, size_t turn, int thread) {
   execution.end_row = strips->end - execution.first_row < strips->rows ? strips->end : execution.first_row + strips->rows;
   double start = gconv_now_ms();
   gconv_status status = strips->algorithm->execute(&execution);
-  atomic_fetch_add(strips->busy, (long long)((gconv_now_ms() - start) * 1e6));
-  int none = GCONV_OK;
+  atomic_fetch_add(&state->busy, (long long)((gconv_now_ms() - start) * 1e6));
   if (status != GCONV_OK)
-    atomic_compare_exchange_strong(strips->failure, &none, (int)status);
+    note_failure(state, status);
+  if (state->control)
+    tell_of_strip(strips);
 }
 
 /* Returns the rows of a strip, of `count` output rows. There are about four strips a thread, the same number for each
- * thread. But strips are so high that the further rows under the filter, which a strip loads again, are few beside its own
- * rows. */
-static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads) {
-  const int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
+ * thread; of long work that can be stopped, at least 32. But strips are so high that the further rows under the filter,
+ * which a strip loads again, are few beside its own rows. */
+static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads, bool stops) {
+  const int64_t planes = (int64_t)problem->images * problem->planes, usual = threads == 1 ? 1 : 4 * (int64_t)threads;
+  const int64_t wanted = stops && usual < 32 ? 32 : usual;
   const int64_t most = (wanted + planes - 1) / planes;
   const int64_t least = (4 * ((int64_t)(problem->rows - 1) * problem->dilation_y + 1)) / problem->stride_y; /* rows */
   int64_t strips = count / (least > 0 ? least : 1);
@@ -106,6 +144,12 @@ static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threa
   if (planes % threads != 0)
     strips = (strips < threads ? 1 : strips / threads) * threads;
   return (int32_t)((count + strips - 1) / strips);
+}
+
+/* Returns whether the work is so long that a caller who can stop it waits for a strip: some 20 ms of one thread. */
+static bool is_long(const execution_state *state, const gconv_problem *problem) {
+  const double outputs = (double)problem->out_height * problem->out_width * problem->filters * problem->planes;
+  return state->control && outputs * problem->images * problem->rows * problem->columns > 5e8;
 }
 
 /* Returns the rows of a strip for an algorithm that makes `step` rows at a time. Strips of any height have the same
@@ -122,31 +166,35 @@ static uint8_t *seen_whole(const void *part, int32_t first_row, int64_t row_byte
 }
 
 static void execute_pass(const cpu_run *run, const gconv_pass *pass, const gconv_image *in, int32_t in_row,
-                         const gconv_image *outputs, int32_t first, int32_t end, atomic_int *failure, atomic_llong *busy) {
+                         const gconv_image *outputs, int32_t first, int32_t end, execution_state *state) {
   const gconv_problem *problem = &pass->problem;
-  strip_job strips = {
-      .run = run, .algorithm = pass->algorithm, .first = first, .end = end, .failure = failure, .busy = busy};
+  strip_job strips = {.run = run, .algorithm = pass->algorithm, .first = first, .end = end, .state = state};
   gconv_bind(pass, in, outputs + pass->first_output, run->targets, &strips.execution);
   strips.execution.in = seen_whole(strips.execution.in, in_row, strips.execution.in_row);
   for (int32_t k = 0; k < problem->filters; k++)
     run->targets[k].base = seen_whole(run->targets[k].base, first, run->targets[k].row);
   strips.rows = pass->algorithm->row_step
                     ? step_rows(pass->algorithm->row_step(problem), end - first, gconv_threads_count(run->threads))
-                    : strip_rows(problem, end - first, gconv_threads_count(run->threads));
+                    : strip_rows(problem, end - first, gconv_threads_count(run->threads), is_long(state, problem));
   strips.strips = (size_t)((end - first - 1) / strips.rows + 1);
-  size_t turns = strips.strips * (size_t)problem->images * (size_t)problem->planes;
-  gconv_threads_run(run->threads, turns, execute_strip, &strips);
+  strips.turns = strips.strips * (size_t)problem->images * (size_t)problem->planes;
+  gconv_threads_run(run->threads, strips.turns, execute_strip, &strips);
 }
 
 /* Makes output rows first .. end - 1 of all passes, or fewer if a pass has fewer. */
 static gconv_status run_passes(const cpu_run *run, const gconv_image *in, int32_t in_row, const gconv_image *outputs,
-                               int32_t first, int32_t end, atomic_llong *busy) {
-  atomic_int failure = GCONV_OK;
-  for (size_t i = 0; i < run->count; i++) {
-    int32_t height = run->passes[i].problem.out_height;
-    execute_pass(run, &run->passes[i], in, in_row, outputs, first, end < height ? end : height, &failure, busy);
+                               int32_t first, int32_t end, double *busy_ms) {
+  execution_state p = {.control = gconv_control_here()};
+  GCONV_TRY(gconv_control_step("filtering", 0));
+  for (p.pass = 0; p.pass < run->count && atomic_load(&p.failure) == GCONV_OK; p.pass++) {
+    int32_t height = run->passes[p.pass].problem.out_height;
+    atomic_store(&p.strips, 0);
+    execute_pass(run, &run->passes[p.pass], in, in_row, outputs, first, end < height ? end : height, &p);
   }
-  int status = atomic_load(&failure);
+  *busy_ms = (double)atomic_load(&p.busy) * 1e-6;
+  int status = atomic_load(&p.failure);
+  if (status == (int)GCONV_STOPPED)
+    return gconv_control_fail(p.control);
   return status == GCONV_OK ? GCONV_OK : gconv_fail((gconv_status)status, "the convolution failed on the CPU");
 }
 
@@ -154,16 +202,16 @@ static gconv_status run_passes(const cpu_run *run, const gconv_image *in, int32_
 static gconv_status execute_rows(void *memory, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                  gconv_timings *timings) {
   const cpu_run *run = memory;
-  atomic_llong busy = 0;
-  gconv_status status = run_passes(run, in, in_row, outputs, first, first + outputs->height, &busy);
-  timings->kernel_ms += (double)atomic_load(&busy) * 1e-6 / gconv_threads_count(run->threads);
+  double busy_ms;
+  gconv_status status = run_passes(run, in, in_row, outputs, first, first + outputs->height, &busy_ms);
+  timings->kernel_ms += busy_ms / gconv_threads_count(run->threads);
   return status;
 }
 
 static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
   double start = gconv_now_ms();
-  atomic_llong busy = 0;
-  gconv_status status = run_passes(memory, in, 0, outputs, 0, INT32_MAX, &busy);
+  double busy_ms;
+  gconv_status status = run_passes(memory, in, 0, outputs, 0, INT32_MAX, &busy_ms);
   timings->kernel_ms += gconv_now_ms() - start;
   return status;
 }
@@ -184,4 +232,5 @@ const gconv_run_type gconv_run_type_cpu = {
     .release = release,
     .measure = measure,
     .execute_rows = execute_rows,
+    .held_bytes = held_bytes,
 };

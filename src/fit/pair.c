@@ -6,6 +6,7 @@
  * white, and border pixels are added. Bands and tiles are the same on every machine, and so are the sums.
  */
 #include "base/arguments.h"
+#include "base/control.h"
 #include "base/cpu.h"
 #include "base/element.h"
 #include "fit/fit.h"
@@ -341,6 +342,7 @@ static gconv_status add_planes(pair *p) {
     bool is_alpha = like->planar && like->alpha && plane % (size_t)like->channels == (size_t)like->channels - 1;
     for (p->first = 0; p->first < p->out_height && !is_alpha; p->first += p->band) {
       p->rows = p->out_height - p->first < p->band ? p->out_height - p->first : p->band;
+      GCONV_TRY(gconv_control_step("fitting", ((double)plane + (double)p->first / p->out_height) / (double)p->planes));
       GCONV_TRY(add_band(p));
     }
     GCONV_TRY(gconv_row_band_next_plane(&p->sides[0]));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans a graph for inputs of one size: shapes, results that follow from constants alone, nodes that nobody needs, and where
  * results lie in the arena. */
+#include "base/control.h"
 #include "base/memory.h"
 #include "base/printable.h"
 #include "graph/gpu.h"
@@ -445,8 +446,10 @@ gconv_status gconv_graph_plan_run_step(const gconv_graph_plan *p, size_t number)
 }
 
 static gconv_status run_steps(const gconv_graph_plan *p) {
-  for (size_t i = 0; i < p->step_count; i++)
+  for (size_t i = 0; i < p->step_count; i++) {
+    GCONV_TRY(gconv_control_step("running a network", (double)i / (double)p->step_count));
     GCONV_TRY(gconv_graph_plan_run_step(p, i));
+  }
   return GCONV_OK;
 }
 

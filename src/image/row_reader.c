@@ -2,6 +2,7 @@
 /* Reads files, by rows and as a whole: the public functions over reader.c. */
 #include "base/arguments.h"
 #include "base/bytes.h"
+#include "base/control.h"
 #include "image/format.h"
 #include "image/metadata.h"
 #include "image/orientation.h"
@@ -241,18 +242,29 @@ static gconv_status begin_image(gconv_row_reader *rows, gconv_image *image) {
   return gconv_image_copy_metadata(image, &rows->frame);
 }
 
+/* Returns how many of `left` rows are read at a time: if nobody can stop or watch it, all. */
+static int32_t band_of(const gconv_reader *reader, const gconv_image *image, int64_t left) {
+  const size_t most = 4 << 20; /* bytes */
+  const bool in_bands = gconv_control_here() && !reader->out_of_order;
+  const int64_t band = in_bands && most / image->row_bytes < INT32_MAX ? 1 + (int64_t)(most / image->row_bytes) : INT32_MAX;
+  return (int32_t)(left < band ? left : band);
+}
+
 /* Reads all rows of the image, or of the current frame. */
 static gconv_status read_pixels(gconv_row_reader *rows, gconv_image *image) {
   gconv_reader *reader = &rows->reader;
   GCONV_TRY(begin_image(rows, image));
-  int64_t left = gconv_image_row_count(image);
+  const int64_t all = gconv_image_row_count(image);
+  int64_t left = all;
   uint8_t *next = image->data;
   while (left > 0) {
-    int32_t count = left < INT32_MAX ? (int32_t)left : INT32_MAX;
+    const int32_t count = band_of(reader, image, left);
+    GCONV_TRY(gconv_control_step("reading", (double)(all - left) / (double)all));
     GCONV_TRY(gconv_reader_rows(reader, next, image->row_bytes, count));
     next += (size_t)count * image->row_bytes;
     left -= count;
   }
+  GCONV_TRY(gconv_control_step("reading", 1));
   return gconv_orient(image, reader->orientation);
 }
 
@@ -288,6 +300,7 @@ static gconv_status make_room(gconv_image *image, int32_t frames, int32_t *room)
 static gconv_status read_others(gconv_row_reader *rows, gconv_image *image) {
   int32_t room = image->frames;
   for (bool more;; image->frames++) {
+    GCONV_TRY(gconv_control_step("reading", 1));
     GCONV_TRY(gconv_reader_next(&rows->reader, &more));
     if (!more)
       return GCONV_OK;

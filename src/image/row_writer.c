@@ -2,6 +2,7 @@
 /* Writes files, by rows and as a whole. */
 #include "base/arguments.h"
 #include "base/bytes.h"
+#include "base/control.h"
 #include "base/nodata.h"
 #include "base/threads.h"
 #include "image/exif.h"
@@ -424,12 +425,28 @@ void gconv_row_writer_discard(gconv_row_writer *rows) {
   free(rows);
 }
 
+/* Returns how many rows are written at a time: if nobody can stop or watch it, all of a plane; else some 4 MiB, in multiples
+ * of the number that the format takes best. */
+static int32_t band_of(const gconv_row_writer *rows, const gconv_image *image) {
+  const size_t most = 4 << 20, step = (size_t)gconv_row_writer_step(rows), bytes = step * image->row_bytes;
+  if (!gconv_control_here())
+    return image->height;
+  const size_t band = step * (most / bytes + 1);
+  return band < (size_t)image->height ? (int32_t)band : image->height;
+}
+
 static gconv_status write_planes(gconv_row_writer *rows, const gconv_image *image) {
-  size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
-  for (size_t i = 0; i < planes; i++)
-    GCONV_TRY(gconv_row_writer_write(rows, (const uint8_t *)image->data + i * image->plane_bytes, image->row_bytes,
-                                     image->height));
-  return GCONV_OK;
+  const size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+  const int32_t band = band_of(rows, image);
+  for (size_t i = 0; i < planes; i++) {
+    const uint8_t *plane = (const uint8_t *)image->data + i * image->plane_bytes;
+    for (int32_t y = 0; y < image->height; y += band) {
+      const int32_t count = image->height - y < band ? image->height - y : band;
+      GCONV_TRY(gconv_control_step("writing", ((double)i + (double)y / image->height) / (double)planes));
+      GCONV_TRY(gconv_row_writer_write(rows, plane + (size_t)y * image->row_bytes, image->row_bytes, count));
+    }
+  }
+  return gconv_control_step("writing", 1);
 }
 
 static gconv_status write_image(const target *to, const gconv_write_options *options, const gconv_image *image) {

@@ -92,6 +92,7 @@ typedef struct gconv_network_type {
   gconv_status (*measure)(void *run, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                           double *milliseconds);
   void (*release)(void *run);
+  size_t (*held_bytes)(const void *run); /* NULL: not known */
   /* As execute() of whole images, but `in` and `out` are in memory of the device, and the stream is the caller's. NULL: the
    * device's memory is the host's. */
   gconv_status (*execute_device)(void *run, const gconv_image *in, const gconv_image *out, void *stream);

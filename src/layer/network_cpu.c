@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers on the CPU: the tasks of an algorithm, spread over the threads. */
 #include "base/clock.h"
+#include "base/control.h"
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "kernels/cpu/layer/softmax.h"
@@ -8,6 +9,8 @@
 #include "layer/input.h"
 #include "layer/kind.h"
 
+#include <malloc.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +20,8 @@ typedef struct cpu_run {
   float *middle[2]; /* the tensors between layers, in turn, and before combining; NULL: not needed */
   uint8_t *workspace;
   size_t workspace_bytes; /* workspace bytes of each thread */
+  size_t held_bytes;      /* of workspaces and of the tensors between layers */
+  atomic_size_t input_bytes;
 } cpu_run;
 
 static void release(void *memory) {
@@ -60,7 +65,14 @@ static gconv_status fill_run(cpu_run *run) {
   gconv_multiply(run->workspace_bytes, (size_t)gconv_threads_count(network->base.device->threads), &bytes);
   GCONV_TRY(gconv_allocate(bytes, "the workspace", &workspace));
   run->workspace = workspace;
+  run->held_bytes = malloc_usable_size(run) + malloc_usable_size(workspace) + malloc_usable_size(run->middle[0]) +
+                    malloc_usable_size(run->middle[1]);
   return GCONV_OK;
+}
+
+static size_t held_bytes(const void *memory) {
+  const cpu_run *run = memory;
+  return run->held_bytes + atomic_load(&run->input_bytes);
 }
 
 static gconv_status prepare(const gconv_network_plan *network, void **result) {
@@ -150,6 +162,7 @@ static gconv_status make_tensor(cpu_run *run, const gconv_image *in, int64_t in_
   size_t planes = (size_t)input->images * (size_t)input->channels;
   if (!run->input)
     GCONV_TRY(allocate_floats(planes * (size_t)input->rows * (size_t)input->width, "the input", &run->input));
+  atomic_store(&run->input_bytes, planes * (size_t)input->rows * (size_t)input->width * sizeof(float));
   int64_t begin, end;
   gconv_network_input_rows(network, first, &begin, &end);
   input_job job = {input, in, begin - in_row, run->input};
@@ -312,6 +325,7 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
     float *to = is_last(network, i) ? out : run->middle[i % 2];
+    GCONV_TRY(gconv_control_step("running a network", (double)i / (double)network->count));
     if (step->graph)
       GCONV_TRY(gconv_graph_step_execute(step, first, tensor, to, NULL));
     else if (step->pads)
@@ -364,4 +378,4 @@ static gconv_status measure(void *memory, const gconv_image *in, const gconv_ima
 }
 
 const gconv_network_type gconv_network_type_cpu = {
-    .prepare = prepare, .execute = execute, .measure = measure, .release = release};
+    .prepare = prepare, .execute = execute, .measure = measure, .release = release, .held_bytes = held_bytes};

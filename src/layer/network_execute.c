@@ -398,6 +398,20 @@ static const gconv_layer_info *layer_info(const gconv_plan *plan, size_t layer) 
   return NULL;
 }
 
+/* Counts memory of maps from the beginning, which the first execution takes. */
+static size_t held_bytes(const gconv_plan *plan) {
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
+  if (!network->run || !network->type->held_bytes)
+    return 0;
+  size_t bytes = network->type->held_bytes(network->run);
+  for (size_t i = 0; i < network->count; i++) {
+    const gconv_step *step = &network->steps[i];
+    const gconv_graph_plan *graph = step->tiles ? gconv_graph_tiles_plan(step->tiles) : step->graph;
+    bytes += step->weight_count * sizeof(float) + (graph ? graph->arena_bytes + graph->folded_bytes : 0);
+  }
+  return bytes + (gconv_presenter_presents(&network->presenter) ? (size_t)gconv_pixel_bytes(&network->out) : 0);
+}
+
 /* Memory as float32: the input, two alternating buffers between layers, and the maps if they are not the output. With
  * verification, two doubles for each value of the input and of a layer's input and output. By rows, only the current rows of
  * each, and of layers the widest. */
@@ -473,6 +487,7 @@ const gconv_plan_type gconv_network_plan_type = {.find_gpu_obstacle = find_gpu_o
                                                  .passes = passes,
                                                  .begin_pass = begin_pass,
                                                  .execute_device = execute_device,
+                                                 .held_bytes = held_bytes,
                                                  .measure = measure,
                                                  .explain = gconv_network_explain,
                                                  .verify = gconv_network_verify,

@@ -261,6 +261,8 @@ static size_t held_bytes(const gconv_plan *base) {
   size_t bytes = 0;
   for (size_t i = 0; i < plan->count; i++)
     bytes += gconv_plan_held_bytes(plan->stages[i]);
+  for (size_t i = 0; i + 1 < plan->count && plan->strip == 0 && !plan->there; i++)
+    bytes += (size_t)gconv_pixel_bytes(&plan->stages[i]->outputs[0]);
   return bytes;
 }
 

@@ -197,6 +197,7 @@ struct gconv_plan {
   pthread_cond_t idle;  /* the plan is no longer busy */
   bool busy;            /* a thread executes the plan */
   gconv_plan *spare;    /* a list of plans like this, for threads that execute it meanwhile; owned */
+  size_t made;          /* such plans that exist, in the list or at work */
 };
 
 /* Returns which properties of inputs deserve a warning: numbers that integer outputs cannot hold, and colours of transparent

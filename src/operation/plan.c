@@ -31,10 +31,6 @@ bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like) {
   return plan && like && gconv_image_alike(&plan->like, like);
 }
 
-size_t gconv_plan_held_bytes(const gconv_plan *plan) {
-  return plan && plan->type->held_bytes ? plan->type->held_bytes(plan) : 0;
-}
-
 size_t gconv_plan_png_bytes(const gconv_plan *plan) {
   return plan->type->png_bytes ? plan->type->png_bytes(plan) : 0;
 }

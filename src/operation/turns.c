@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Lets several threads execute a plan at once: each execution gets a plan of its own, with its own workspace. */
+#include "gconv_embed.h"
 #include "operation/operation.h"
 
 /* Returns whether further plans like this can be made: nothing in it must last from one execution to the next. */
 static bool repeats(const gconv_plan *plan) {
   return plan->operation->type->repeats && !plan->losses && gconv_plan_passes(plan) == 1;
+}
+
+/* Counts `count` plans fewer that were made in addition. */
+static void count_fewer(gconv_plan *plan, size_t count) {
+  pthread_mutex_lock(&plan->lock);
+  plan->made -= count;
+  pthread_mutex_unlock(&plan->lock);
 }
 
 gconv_status gconv_plan_enter(gconv_plan *plan, bool itself, gconv_plan **entered) {
@@ -18,11 +26,17 @@ gconv_status gconv_plan_enter(gconv_plan *plan, bool itself, gconv_plan **entere
     (*entered)->spare = NULL;
   } else if (plan->busy) {
     *entered = NULL;
+    plan->made++;
   }
   plan->busy = true;
   pthread_mutex_unlock(&plan->lock);
+  if (*entered)
+    return GCONV_OK;
   const gconv_plan_order order = {plan->device, &plan->like, plan->kept, plan->rows, GCONV_PLAN_WHOLE};
-  return *entered ? GCONV_OK : gconv_plan_make(&order, plan->operation, entered);
+  const gconv_status status = gconv_plan_make(&order, plan->operation, entered);
+  if (status != GCONV_OK)
+    count_fewer(plan, 1);
+  return status;
 }
 
 void gconv_plan_leave(gconv_plan *plan, gconv_plan *entered) {
@@ -35,4 +49,29 @@ void gconv_plan_leave(gconv_plan *plan, gconv_plan *entered) {
     plan->spare = entered;
   }
   pthread_mutex_unlock(&plan->lock);
+}
+
+/* All plans that were made in addition hold as much as the first. */
+size_t gconv_plan_held_bytes(const gconv_plan *shared) {
+  gconv_plan *plan = (gconv_plan *)(uintptr_t)shared; /* its lock changes */
+  if (!plan || !plan->type->held_bytes)
+    return 0;
+  pthread_mutex_lock(&plan->lock);
+  const size_t count = 1 + plan->made;
+  pthread_mutex_unlock(&plan->lock);
+  return count * plan->type->held_bytes(plan);
+}
+
+void gconv_plan_trim(gconv_plan *plan) {
+  if (!plan)
+    return;
+  pthread_mutex_lock(&plan->lock);
+  gconv_plan *spare = plan->spare;
+  plan->spare = NULL;
+  pthread_mutex_unlock(&plan->lock);
+  size_t count = 0;
+  for (gconv_plan *one = spare; one; one = one->spare)
+    count++;
+  gconv_plan_free(spare); /* with those behind it */
+  count_fewer(plan, count);
 }

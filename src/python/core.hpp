@@ -34,15 +34,33 @@ inline void check(gconv_status status) {
   if (status != GCONV_OK)
     raise(status, gconv_last_error());
 }
-/* Calls the library without the GIL, so that other threads of Python run meanwhile, and threads of the library may warn.
- * Raises failures. */
+/* Lets go of the GIL as long as it lives, so that other threads of Python run meanwhile, and threads of the library may
+ * warn. In the main thread, signals such as Ctrl-C are looked at some 20 times a second: if a handler raises, calls of the
+ * library stop, and end() sets the exception. */
+class Released {
+public:
+  Released();
+  ~Released();
+  Released(const Released &) = delete;
+  Released &operator=(const Released &) = delete;
+  /* Takes the GIL. Returns `status`, or GCONV_STOPPED with an exception that is set: raise() throws it. */
+  gconv_status end(gconv_status status);
+
+private:
+  static bool look(const char *what, double done, void *user);
+  gconv_control control_ = {};
+  const gconv_control *before_;
+  PyThreadState *state_;
+  PyObject *raised_ = nullptr;
+  double looked_;
+};
+/* Calls the library without the GIL. Raises failures. */
+template <typename Function> gconv_status call_for_status(Function function) {
+  Released released;
+  return released.end(function());
+}
 template <typename Function> void call(Function function) {
-  gconv_status status;
-  {
-    nb::gil_scoped_release released;
-    status = function();
-  }
-  check(status);
+  check(call_for_status(function));
 }
 /* Raises gconv.ArgumentError, with a text as in printf(). */
 [[noreturn]] void refuse(const char *format, ...) GCONV_PRINTF(1, 2);

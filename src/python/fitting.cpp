@@ -40,11 +40,8 @@ static nb::dict quality_of(const gconv_fit_quality &quality) {
 static void add_pair(gconv_fit &all, gconv_device *device, const nb::list &pairs, size_t number, double held) {
   nb::handle pair = pairs[number];
   Compared before(pair[0], "before"), after(pair[1], "after");
-  gconv_status status;
-  {
-    nb::gil_scoped_release released;
-    status = gconv_fit_add(&all, device, &before.compared, &after.compared, held);
-  }
+  const gconv_status status =
+      call_for_status([&] { return gconv_fit_add(&all, device, &before.compared, &after.compared, held); });
   if (status != GCONV_OK && pairs.size() > 1)
     raise(status, ("pair " + std::to_string(number) + ": " + gconv_last_error()).c_str());
   check(status);

@@ -99,6 +99,9 @@ static gconv_status run_batch(Job *job) {
   gconv_status status = GCONV_OK;
   nb::gil_scoped_release released;
   std::thread thread([&] {
+    gconv_control control = {}; /* images at work stop, too */
+    control.stop = &job->stop;
+    gconv_control_use(&control);
     gconv_status result = gconv_batch_run(&job->batch, &job->summary, &job->message);
     std::lock_guard<std::mutex> guard(lock);
     status = result;

@@ -230,11 +230,12 @@ static gconv_status execute_strips(gconv_plan *plan, const gconv_image &image, s
 /* Executes without the GIL. A failure leaves its text in this thread. */
 static gconv_status execute(gconv_plan *plan, bool by_images, bool by_strips, const gconv_array &in,
                             const gconv_image &image, Outputs *outputs, void *stream) {
-  nb::gil_scoped_release released;
-  if (by_images && by_strips && gconv_plan_row_step(plan) > 0)
-    return execute_strips(plan, image, outputs->images);
-  return by_images ? gconv_plan_execute(plan, &image, outputs->images.data(), outputs->images.size(), nullptr)
-                   : gconv_plan_execute_device(plan, &in, outputs->arrays.data(), outputs->arrays.size(), stream);
+  return call_for_status([&] {
+    if (by_images && by_strips && gconv_plan_row_step(plan) > 0)
+      return execute_strips(plan, image, outputs->images);
+    return by_images ? gconv_plan_execute(plan, &image, outputs->images.data(), outputs->images.size(), nullptr)
+                     : gconv_plan_execute_device(plan, &in, outputs->arrays.data(), outputs->arrays.size(), stream);
+  });
 }
 
 static nb::object results(Outputs *outputs) {

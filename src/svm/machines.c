@@ -41,7 +41,8 @@ static gconv_status solve(const gconv_svm_training *t, const variables *v, size_
                                      .high = v->numbers + 2 * count,
                                      .tolerance = t->settings->given.tolerance,
                                      .shrinks = !t->settings->given.no_shrinking,
-                                     .watch = t->settings->watch};
+                                     .watch = t->settings->watch,
+                                     .control = t->settings->control};
   free(solution->b);
   solution->b = malloc(count * sizeof *solution->b);
   GCONV_NEED_MEMORY(solution->b, "no memory for %zu variables", count);

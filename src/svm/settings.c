@@ -33,6 +33,7 @@ gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, 
                         o->weights[i].class_name, o->weights[i].weight);
   }
   settings->watch = NULL;
+  settings->control = gconv_control_here();
   o->degree = o->degree == 0 ? 3 : o->degree;
   o->gamma = o->gamma == 0 ? 1 / (double)columns : o->gamma;
   o->cost = o->cost == 0 ? 1 : o->cost;

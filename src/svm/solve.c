@@ -216,11 +216,16 @@ static double small_gap(const gconv_svm_small *small) {
   return largest - smallest;
 }
 
+static gconv_status check_control(const solving *s) {
+  return gconv_control_stops(s->problem->control) ? gconv_control_fail(s->problem->control) : GCONV_OK;
+}
+
 /* Solves the small problem, and updates the gradients. If that takes long, progress is reported between steps. */
 static gconv_status solve_here(solving *s, const gconv_svm_small *small, double tolerance, uint64_t most, uint64_t *steps) {
   enum { STEPS = 1 << 17 };
   uint64_t taken = STEPS;
   for (*steps = 0; *steps < most && taken == STEPS; *steps += taken) {
+    GCONV_TRY(check_control(s));
     if (*steps > 0)
       gconv_svm_watch_gap(s->problem->watch, small_gap(small));
     taken = gconv_svm_solve_small(small, tolerance, most - *steps < STEPS ? most - *steps : STEPS);
@@ -407,7 +412,8 @@ static gconv_status solve_part(solving *s, size_t active, gconv_svm_solution *so
                                      .high = q.numbers + 2 * active,
                                      .tolerance = s->problem->tolerance,
                                      .shrinks = true,
-                                     .watch = s->problem->watch};
+                                     .watch = s->problem->watch,
+                                     .control = s->problem->control};
   solving inner = {.problem = &problem, .threads = s->threads, .b = q.numbers + 3 * active, .g = q.g};
   inner.most = gconv_svm_working(q.count, q.members);
   GCONV_THEN(status, gconv_svm_matrix_part(s->matrix, q.of, q.members, inner.most, &matrix));
@@ -450,6 +456,7 @@ static gconv_status optimize(solving *s, gconv_svm_solution *solution) {
   for (uint64_t round = 1; (gap = find_gap(s)) >= p->tolerance && !ended; round++) {
     uint64_t steps;
     gconv_svm_watch_gap(p->watch, gap);
+    GCONV_TRY(check_control(s));
     GCONV_TRY(do_round(s, gap, most_a_round, &steps));
     solution->steps += steps;
     ended = solution->steps >= most || steps == 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/both.h"
+#include "base/control.h"
 #include "base/file.h"
 #include "base/threads.h"
 #include "gconv_classify.h"
@@ -84,8 +85,9 @@ void gconv_svm_watch_gap(gconv_svm_watch *watch, double gap);
 /* Options with their defaults, checked. */
 typedef struct gconv_svm_settings {
   gconv_svm_options given;
-  gconv_svm_watch *watch; /* NULL: no reports */
-  bool own_cache;         /* the caller gave cache_bytes */
+  gconv_svm_watch *watch;    /* NULL: no reports */
+  gconv_controlled *control; /* the caller's; NULL: none */
+  bool own_cache;            /* the caller gave cache_bytes */
 } gconv_svm_settings;
 
 /* Checks options and sets defaults. The default of gamma is 1 / columns. GCONV_BAD_ARGUMENT names the wrong option. */
@@ -153,7 +155,8 @@ typedef struct gconv_svm_problem {
   const double *c, *low, *high;
   double tolerance;
   bool shrinks;
-  gconv_svm_watch *watch; /* or NULL */
+  gconv_svm_watch *watch;    /* or NULL */
+  gconv_controlled *control; /* training stops when it says so; or NULL */
 } gconv_svm_problem;
 
 typedef struct gconv_svm_solution {

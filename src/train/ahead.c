@@ -5,6 +5,7 @@
  * caller asks for the parameters meanwhile, the arrays from before the steps are restored, and as many steps are repeated as
  * were reported. The same steps have the same bytes.
  */
+#include "base/control.h"
 #include "data/dataset.h"
 #include "train/trainer.h"
 
@@ -21,7 +22,7 @@ static size_t changed(const gconv_trainer *t) {
 }
 
 static bool is_stopped(const gconv_trainer *t) {
-  return t->options.stop && *t->options.stop;
+  return (t->options.stop && *t->options.stop) || gconv_control_stops(gconv_control_here());
 }
 
 bool gconv_ahead_goes(const gconv_trainer *t) {

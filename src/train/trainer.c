@@ -4,6 +4,7 @@
 #include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/clock.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "data/dataset.h"
 #include "data/random.h"
@@ -431,7 +432,7 @@ static gconv_status end_epoch(gconv_trainer *t) {
 }
 
 static bool shall_stop(const gconv_trainer *t) {
-  return t->options.stop && *t->options.stop;
+  return (t->options.stop && *t->options.stop) || gconv_control_stops(gconv_control_here());
 }
 
 /* Writes a checkpoint if it is time. A failure does not end training. */
@@ -462,6 +463,7 @@ gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
   if (s->ending == GCONV_ENDING_NONE) {
     set_order(trainer);
     while (s->at < cases) {
+      (void)gconv_control_step("training", (double)s->at / (double)cases); /* shall_stop() looks at what it says */
       GCONV_TRY(take_steps(trainer));
       const bool are_told = trainer->ahead.told == trainer->ahead.taken;
       if (shall_stop(trainer) && are_told && s->ending == GCONV_ENDING_NONE) {

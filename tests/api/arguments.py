@@ -86,13 +86,13 @@ RIGHT = {
     "gconv_bank_file *": "file", "const gconv_bank_file *": "file", "const gconv_texts *": "&specs",
     "const gconv_inputs *": "&inputs", "const gconv_naming *": "&naming", "const gconv_outputs *": "&outputs",
     "const gconv_shard *": "&shard", "const gconv_manifest *": "manifest", "const gconv_input *": "&inputs.items[0]",
-    "const gconv_batch *": "&batch", "gconv_message *": "&message", "gconv_log_function *": "NULL", "void *": "NULL",
+    "const gconv_batch *": "&batch", "gconv_message *": "&message", "gconv_log_function *": "NULL", "const gconv_control *": "NULL", "void *": "NULL",
     "const char *": "NULL", "gconv_type": "GCONV_U8", "bool": "false", "size_t": "0", "int": "1", "int32_t": "1", "uint64_t": "0",
     "double": "0", "gconv_border": "0", "gconv_combine": "0", "gconv_math": "0", "gconv_activation": "0", "gconv_layer_kind": "0", "gconv_status": "0",
     "...": None,
 }
 # Pointers that a caller may leave out: "may be NULL", and those of functions that allow it.
-OPTIONAL = {"gconv_image_read.options", "gconv_image_decode.options", "gconv_image_decode_header.format", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options",
+OPTIONAL = {"gconv_control_use.control", "gconv_image_read.options", "gconv_image_decode.options", "gconv_image_decode_header.format", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options",
             "gconv_filters_read.syntax", "gconv_bank_read.syntax", "gconv_bank_file_open.syntax", "gconv_bank_file_open.name",
             "gconv_bank_file_find.name", "gconv_bank_write.format", "gconv_bank_draw.sheet", "gconv_operation_network.options",
             "gconv_plan_execute.timings", "gconv_plan_execute_rows.timings", "gconv_plan_execute_device.stream",
@@ -172,6 +172,7 @@ FIELDS = {
         "png_level": ["!-2", "!10", "!INT_MAX", "!INT_MIN"], "threads": None, "shared": UNKNOWN, "tiff_compression": ["!99", "!-1"],
         "store": ["!99", "!-1"], "unit": ["!NAN", "!INFINITY", "!-1"], "strip": ANY,
         "palette": ["NULL", "!(const gconv_palette[]){{.count = -1}}", "!(const gconv_palette[]){{.count = 257}}"]},
+    "gconv_control": {"stop": ["NULL"], "deadline": None, "user": ANY},
     "gconv_bytes_in": {"name": ["NULL", "long_text"], "member": ['!""', '!"1"', "!long_text"], "data": ["!NULL"], "size": ["!0", "!1", "!40"], "user": ANY},
     "gconv_bytes_out": {"name": ["NULL", "long_text"], "data": ["!NULL", "!picture.data"], "size": ["SIZE_MAX"], "room": UNKNOWN, "user": ANY},
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
@@ -331,6 +332,8 @@ def write_call(out, function, result, parameters, index, wrong):
         arguments.append(expression if i == index else good)
     if function == "gconv_image_allocate" and expression == "&wrong":
         after.append("gconv_image_free(&wrong);")
+    if function == "gconv_control_use":  # the control must not outlive the block
+        after.append("gconv_control_use(NULL);")
     call = f"{function}({', '.join(arguments)})"
     check = f'refused("{parameters[index][1] if index >= 0 else ""}", {call}, {str(must).lower()}, {str(expression == "NULL").lower()});'
     if result.strip() != "gconv_status":
