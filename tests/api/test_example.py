@@ -91,7 +91,7 @@ class Installed(unittest.TestCase):
     def test_files(self):
         # A gconv.h in include/ itself would replace that of the C library in /usr.
         self.assertEqual(os.listdir(os.path.join(self.tree, "include")), ["gconv"])
-        for name in ("bin/gconv", "include/gconv/gconv.h", "include/gconv/gconv_embed.h", "include/gconv/gconv_jobs.h", "include/gconv/gconv_learn.h", "include/gconv/gconv_classify.h", "share/gconv/filters/gabor_bank.txt",
+        for name in ("bin/gconv", "include/gconv/gconv.h", "include/gconv/gconv_embed.h", "include/gconv/gconv.hpp", "include/gconv/gconv_jobs.h", "include/gconv/gconv_learn.h", "include/gconv/gconv_classify.h", "share/gconv/filters/gabor_bank.txt",
                      "share/man/man1/gconv.1", "share/bash-completion/completions/gconv", "share/zsh/site-functions/_gconv",
                      "share/doc/gconv/LICENSE", "share/doc/gconv/README.md", "share/doc/gconv/CHANGELOG.md",
                      "share/doc/gconv/docs/guide.md", "share/doc/gconv/docs/example.c", "share/doc/gconv/images/coffee.jpg"):
