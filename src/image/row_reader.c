@@ -36,21 +36,28 @@ static gconv_status apply_options(const gconv_read_options *options, gconv_reade
   return options && options->palette && format->take_palette ? format->take_palette(reader, options->palette) : GCONV_OK;
 }
 
-/* Opens a path, PATH or PATH:MEMBER, or, if that is NULL, the bytes of a caller. */
-static gconv_status open_source(const char *path, const gconv_bytes_in *bytes, const gconv_read_options *options,
-                                gconv_source *source) {
-  gconv_status status = path ? gconv_source_open_member(path, source) : gconv_source_open_bytes(bytes, source);
+/* Where an image comes from. */
+typedef struct origin {
+  const char *path;            /* PATH or PATH:MEMBER; NULL: it is in `bytes` */
+  const gconv_bytes_in *bytes; /* of a caller */
+} origin;
+
+static const char *name_of(const origin *from) {
+  return from->path ? from->path : gconv_bytes_name(from->bytes->name);
+}
+
+static gconv_status open_source(const origin *from, const gconv_read_options *options, gconv_source *source) {
+  gconv_status status =
+      from->path ? gconv_source_open_member(from->path, source) : gconv_source_open_bytes(from->bytes, source);
   source->max_bytes = options ? options->max_bytes : 0;
   return status;
 }
 
-static gconv_status open_rows(const char *path, const gconv_bytes_in *bytes, const gconv_read_options *options,
-                              gconv_row_reader **result) {
+static gconv_status open_rows(const origin *from, const gconv_read_options *options, gconv_row_reader **result) {
   uint64_t max_pixels = options && options->max_pixels ? options->max_pixels : GCONV_DEFAULT_MAX_PIXELS;
-  const char *name = path ? path : gconv_bytes_name(bytes->name);
   gconv_row_reader *rows;
-  GCONV_NEW(rows, 1, "%s: no memory to read it", name);
-  gconv_status status = open_source(path, bytes, options, &rows->source);
+  GCONV_NEW(rows, 1, "%s: no memory to read it", name_of(from));
+  gconv_status status = open_source(from, options, &rows->source);
   GCONV_THEN(status, gconv_reader_open(&rows->reader, &rows->source, max_pixels));
   GCONV_THEN(status, gconv_reader_check_expansion(&rows->reader, rows->reader.header.frames));
   GCONV_THEN(status, apply_options(options, &rows->reader));
@@ -58,7 +65,7 @@ static gconv_status open_rows(const char *path, const gconv_bytes_in *bytes, con
   rows->reader.again = options && options->again;
   rows->reader.strip = options && options->strip;
   if (status == GCONV_NO_MEMORY)
-    gconv_fail_in(status, "%s", name);
+    gconv_fail_in(status, "%s", name_of(from));
   if (status == GCONV_OK)
     *result = rows;
   else
@@ -67,7 +74,7 @@ static gconv_status open_rows(const char *path, const gconv_bytes_in *bytes, con
 }
 
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
-  return open_rows(path, NULL, options, result);
+  return open_rows(&(origin){.path = path}, options, result);
 }
 
 const gconv_image *gconv_row_reader_header(const gconv_row_reader *rows) {
@@ -331,11 +338,10 @@ static gconv_status read_or_tell_of_others(gconv_row_reader *rows, gconv_image *
   return GCONV_OK;
 }
 
-static gconv_status read_image(const char *path, const gconv_bytes_in *bytes, const gconv_read_options *options,
-                               gconv_image *image) {
+static gconv_status read_image(const origin *from, const gconv_read_options *options, gconv_image *image) {
   gconv_row_reader *rows = NULL;
   *image = (gconv_image){0};
-  GCONV_TRY(open_rows(path, bytes, options, &rows));
+  GCONV_TRY(open_rows(from, options, &rows));
   gconv_status status = gconv_row_reader_image(rows, image);
   GCONV_THEN(status, read_or_tell_of_others(rows, image));
   if (status != GCONV_OK)
@@ -346,26 +352,26 @@ static gconv_status read_image(const char *path, const gconv_bytes_in *bytes, co
 
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image) {
   GCONV_NEED(path, image);
-  return read_image(path, NULL, options, image);
+  return read_image(&(origin){.path = path}, options, image);
 }
 
 gconv_status gconv_image_decode(const gconv_bytes_in *from, const gconv_read_options *options, gconv_image *image) {
   GCONV_NEED(from, image);
-  return read_image(NULL, from, options, image);
+  return read_image(&(origin){.bytes = from}, options, image);
 }
 
-static gconv_status read_header(const char *path, const gconv_bytes_in *bytes, const gconv_read_options *options,
-                                gconv_image *image, const gconv_format_info **format) {
+static gconv_status read_header(const origin *from, const gconv_read_options *options, gconv_image *image,
+                                const gconv_format_info **format) {
   gconv_source source;
   gconv_reader reader = {0};
   *image = (gconv_image){0};
-  gconv_status status = open_source(path, bytes, options, &source);
+  gconv_status status = open_source(from, options, &source);
   GCONV_THEN(status, gconv_reader_open(&reader, &source, UINT64_MAX));
   GCONV_THEN(status, apply_options(options, &reader));
   char *left_out = NULL;
   GCONV_THEN(status, gconv_reader_describe_rest(&reader, &left_out));
   if (status == GCONV_NO_MEMORY)
-    gconv_fail_in(status, "%s", path ? path : gconv_bytes_name(bytes->name));
+    gconv_fail_in(status, "%s", name_of(from));
   if (status == GCONV_OK) {
     *image = reader.header;
     image->left_out = left_out;
@@ -381,14 +387,14 @@ static gconv_status read_header(const char *path, const gconv_bytes_in *bytes, c
 
 gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format) {
   GCONV_NEED(path, image);
-  return read_header(path, NULL, NULL, image, format);
+  return read_header(&(origin){.path = path}, NULL, image, format);
 }
 
 gconv_status gconv_image_decode_header(const gconv_bytes_in *from, gconv_image *image, const gconv_format_info **format) {
   GCONV_NEED(from, image);
-  return read_header(NULL, from, NULL, image, format);
+  return read_header(&(origin){.bytes = from}, NULL, image, format);
 }
 
 gconv_status gconv_image_read_header_as(const char *path, const gconv_read_options *options, gconv_image *image) {
-  return read_header(path, NULL, options, image, NULL);
+  return read_header(&(origin){.path = path}, options, image, NULL);
 }
