@@ -933,8 +933,8 @@ typedef struct gconv_array {
 gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
                                        size_t output_count, void *stream);
 
-/* Bytes of memory that a plan of filters or a network holds: on a CPU, weights and workspaces, those of every thread that has
- * executed it at the same time (gconv_plan_trim()); on a GPU, of plans of filters alone, what is in its memory by now. What
+/* Bytes of memory that a plan of filters or a network holds. On a CPU: weights, and the workspaces of all threads that have
+ * executed it at the same time (gconv_plan_trim()). On a GPU, of plans of filters alone: what is in its memory by now. What
  * algorithms and libraries keep for themselves, such as the spectra of fft, is not counted. 0: not known. */
 size_t gconv_plan_held_bytes(const gconv_plan *plan);
 
