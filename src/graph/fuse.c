@@ -2,6 +2,7 @@
 /* Computes nodes together with the node before them: numbers that scale and shift channels go into its weights, and an
  * activation into its epilogue. On the CPU, other element-wise nodes become its tail (tail.h). */
 #include "base/memory.h"
+#include "graph/gpu.h"
 #include "graph/tail.h"
 
 #include <stdlib.h>
@@ -191,6 +192,49 @@ static gconv_status fuse_next(gconv_graph_plan *p, gconv_graph_step *step, const
   return *done ? note(p, step, next) : GCONV_OK;
 }
 
+/* Returns the step that makes a value and is not fused with another, or NULL. */
+static gconv_graph_step *maker_of(const gconv_graph_plan *p, int32_t value) {
+  for (size_t i = 0; i < p->step_count; i++)
+    if (p->steps[i].node && p->steps[i].out[0] == value)
+      return &p->steps[i];
+  return NULL;
+}
+
+/* Gives a step a list of inputs of its own, with another input 0. */
+static gconv_status replace_input(gconv_graph_plan *p, gconv_graph_step *step, int32_t value, const gconv_tensor *tensor) {
+  const size_t bytes = (size_t)step->work.in_count * sizeof *step->in;
+  void **owned = gconv_grown(p->owned, p->owned_count, sizeof *owned);
+  GCONV_NEED_MEMORY(owned, "no memory for a plan");
+  p->owned = owned;
+  GCONV_TRY(gconv_allocate(bytes, "the inputs of a node", &owned[p->owned_count]));
+  int32_t *in = owned[p->owned_count++];
+  memcpy(in, step->in, bytes);
+  in[0] = value;
+  step->in = in;
+  ((const gconv_tensor **)step->work.in)[0] = tensor;
+  return GCONV_OK;
+}
+
+/* Before opset 18, models normalise groups of channels by InstanceNormalization between two nodes that reshape: N x C x H x
+ * W to N x G x all, and back. On the CPU, InstanceNormalization takes G factors for C channels, so nothing is reshaped. */
+static gconv_status fuse_groups(gconv_graph_plan *p, gconv_graph_step *step, const uses *u) {
+  if (strcmp(step->node->kind->name, "InstanceNormalization") != 0 || gconv_graph_is_on_gpu(&p->options))
+    return GCONV_OK;
+  const gconv_tensor *groups = step->work.in[0];
+  gconv_graph_step *before = maker_of(p, step->in[0]), *after = only_taker(p, u, step->out[0]);
+  if (!before || !after || groups->axes != 3 || only_taker(p, u, step->in[0]) != step ||
+      before->node->kind->memory != GCONV_MEMORY_VIEW || after->node->kind->memory != GCONV_MEMORY_VIEW)
+    return GCONV_OK;
+  const gconv_tensor *all = before->work.in[0];
+  if (all->axes != 4 || all->shape[0] != groups->shape[0] || all->shape[1] % groups->shape[1] != 0 ||
+      !same_shape(after->work.out[0], all))
+    return GCONV_OK;
+  GCONV_TRY(replace_input(p, step, before->in[0], all));
+  before->node = NULL;
+  p->fused++;
+  return note(p, step, after);
+}
+
 gconv_status gconv_graph_fuse(gconv_graph_plan *p) {
   const size_t values = p->graph->value_count + 1;
   size_t kept = 0;
@@ -202,6 +246,8 @@ gconv_status gconv_graph_fuse(gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *step = &p->steps[i];
     bool more = step->node && step->node->kind->fuses && step->work.out[0];
+    if (step->node)
+      GCONV_TRY(fuse_groups(p, step, &u));
     while (more)
       GCONV_TRY(fuse_next(p, step, &u, &more));
     if (step->node && step->work.fused.tail)

@@ -113,6 +113,12 @@ static int64_t place(const gconv_node_work *work, int32_t input, int64_t at) {
   return found;
 }
 
+/* Returns how many groups channels have. InstanceNormalization has one for each factor: fuse.c lets it take more channels.
+ */
+static int64_t groups_on_cpu(const gconv_node_work *work, int32_t code) {
+  return code == GROUP ? ((const settings *)work->settings)->groups : gconv_tensor_elements(work->in[1]);
+}
+
 /* Whether all axes of an input are normalised. */
 static bool fits(const job *j, int32_t input) {
   int32_t axis = 0;
@@ -161,8 +167,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
     const int64_t planes = in->shape[0] * j.channels, grain = (1 << 14) / (j.plane + 1) + 1;
     const int64_t parts = kind->code == BATCH             ? planes
                           : kind->code == ACROSS_CHANNELS ? all / j.channels
-                          : kind->code == GROUP           ? in->shape[0] * s->groups
-                                                          : planes;
+                                                          : in->shape[0] * groups_on_cpu(work, kind->code);
     gconv_node_share(work, parts, kind->code == BATCH ? grain : kind->code == ACROSS_CHANNELS ? 256 : 1, loop, &j);
     return GCONV_OK;
   }

@@ -61,10 +61,10 @@ static void NAME(known_moments)(const gconv_plane_moments *known, int64_t count,
   *inverse = 1 / sqrt(all.squares / all.count + (double)epsilon);
 }
 
-/* Part i is a group of channels of an image; of INSTANCE, one channel. */
+/* Part i is a group of channels of an image. */
 static void NAME(normalize_group)(void *context, int64_t begin, int64_t end) {
   const job *j = context;
-  const int64_t groups = j->member == GROUP ? j->s->groups : j->channels, each = j->channels / groups;
+  const int64_t groups = groups_on_cpu(j->work, j->member), each = j->channels / groups;
   for (int64_t i = begin; i < end; i++) {
     const REAL *in = (const REAL *)j->in + i * each * j->plane;
     double mean, inverse;
@@ -73,7 +73,7 @@ static void NAME(normalize_group)(void *context, int64_t begin, int64_t end) {
     else
       NAME(moments)(in, each * j->plane, j->s->epsilon, &mean, &inverse);
     for (int64_t k = 0; k < each; k++) {
-      const int64_t c = j->member == GROUP && j->s->opset < 21 ? i % groups : i % groups * each + k;
+      const int64_t c = j->member == GROUP && j->s->opset >= 21 ? i % groups * each + k : i % groups;
       const double factor = (double)NAME(floats)(j->work, 1)[c] * inverse;
       NAME(scale)
       (in + k * j->plane, j->plane, (REAL)factor, (REAL)((double)NAME(floats)(j->work, 2)[c] - mean * factor),

@@ -58,6 +58,21 @@ class Fuse(unittest.TestCase):
                     names = ", ".join(f"{op} '{'y' if i == len(chain) - 1 else f't{i}'}'" for i, (op, _) in enumerate(chain))
                     self.assertEqual(f"with {names}" in told, fused, told)
 
+    def test_groups_without_reshaping(self):
+        """InstanceNormalization of groups of channels, between two nodes that reshape."""
+        x = np.random.default_rng(2).standard_normal((2, 6, 9, 7), np.float32)
+        nodes = [node("Reshape", ["x", "three"], "g"), node("InstanceNormalization", ["g", "f", "b"], "h"), node("Shape", ["x"], "s"), node("Reshape", ["h", "s"], "y")]
+        constants = {"three": np.array([0, 3, -1]), "f": np.float32([1, 2, 0.5]), "b": np.float32([0, 1, -1])}
+        grouped = x.reshape(2, 3, -1).astype("f8")
+        normal = (grouped - grouped.mean(2, keepdims=True)) / np.sqrt(grouped.var(2, keepdims=True) + 1e-5)
+        wanted = (normal * constants["f"][:, None] + constants["b"][:, None]).reshape(x.shape)
+        together, apart = (graph(nodes, {"x": x}, outputs, constants=constants, shapes={"x": ("n", 6, "h", "w")}) for outputs in (["y"], ["y", "g", "h"]))
+        made, parts = run(together, [x])[0], run(apart, [x], 3)
+        np.testing.assert_allclose(made, wanted, rtol=0, atol=2e-6)
+        self.assertEqual(made.tobytes(), parts[0].tobytes())
+        told = run(together, [x], explain=True)
+        self.assertNotIn("Reshape 'g'", told)
+
     def test_divisors_of_0(self):
         """A divisor whose reciprocal is infinite is no scale of weights, which would make NaN of samples that are 0."""
         x, weights = np.float32([1, -2, 0]).reshape(1, 3, 1, 1), np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1)

@@ -85,15 +85,17 @@ class Tiles(unittest.TestCase):
     def test_measured(self):
         """Nodes that need moments of the whole image get them in passes of their own, each after those that it depends on."""
         constants = {"w": weights(8, 3, 3, 3), "v": weights(8, 8, 3, 3), "u": weights(8, 8, 1, 1), "l": weights(3, 8, 3, 3), "b": weights(8),
-                     "s": np.abs(weights(8)) + 1, "axes": np.array([2, 3])}
+                     "s": np.abs(weights(8)) + 1, "axes": np.array([2, 3]), "two": np.array([0, 2, -1]), "t": np.float32([0.5, 2])}
         gate = [node("GlobalAveragePool", ["c"], "g"), node("Conv", ["g", "u"], "h"), node("Sigmoid", ["h"], "i"), node("Mul", ["c", "i"], "d")]
         scale = [node("ReduceMax", ["c", "axes"], "g", keepdims=1), node("ReduceMean", ["c", "axes"], "h", keepdims=0), node("Unsqueeze", ["h", "axes"], "j"),
                  node("GlobalMaxPool", ["c"], "k"), node("Sub", ["c", "j"], "m"), node("Div", ["m", "g"], "n"), node("Add", ["n", "k"], "d")]
+        groups = [node("Reshape", ["c", "two"], "g"), node("InstanceNormalization", ["g", "t", "t"], "h", "old"), node("Shape", ["c"], "i"),
+                  node("Reshape", ["h", "i"], "d")]  # as before opset 18
         first = [node("Conv", ["x", "w"], "a", pads=[1] * 4), node("InstanceNormalization", ["a", "s", "b"], "r"), node("Relu", ["r"], "q"),
                  node("Conv", ["q", "v"], "c", pads=[1] * 4, strides=[2, 2])]
         last = [node("GroupNormalization", ["d", "s", "b"], "e", num_groups=2), node("Conv", ["e", "l"], "y", pads=[1] * 4)]
         x = (RANDOM.normal(size=(1, 3, 97, 132)) + 2).astype(np.float32)
-        for middle, passes in ((gate, 3), (scale, 3)):
+        for middle, passes in ((gate, 3), (scale, 3), (groups, 3)):
             model = graph([*first, *middle, *last], {"x": x}, constants=constants)
             (whole,) = run(model, [x], options=EXACT)
             for cut in (["-m", 100000], ["-m", 1 << 20, "-b", 7], ["-m", 1 << 20, "-b", 20]):
