@@ -79,17 +79,25 @@ static sizes sizes_of(const gconv_problem *problem) {
   return z;
 }
 
+/* The taps of a pair that are not 0, if samples are integers, of which 0 times a sample adds nothing. Of floats, all taps.
+ */
+typedef struct extent {
+  size_t first, count; /* of the column: all others are 0 */
+  size_t only;         /* of the row: the only one that is not 0, or SIZE_MAX */
+} extent;
+
 /* The current band, and where its parts are in the workspace. */
 typedef struct sweep {
   const gconv_execution *execution;
   const gconv_problem *problem;
   sizes z;
-  int32_t first; /* first output row */
-  size_t count;  /* output rows: z.band, or 1 */
-  bool levels;   /* sums only have to be rounded */
-  bool bounded;  /* no sum is near 2^31 */
-  bool whole;    /* `rows` has all rows; rows outside the image point to `constant` */
-  size_t lead;   /* floats before a row of the middle, so that the samples after its halo begin a cache line */
+  int32_t first;   /* first output row */
+  size_t count;    /* output rows: z.band, or 1 */
+  bool levels;     /* sums only have to be rounded */
+  bool bounded;    /* no sum is near 2^31 */
+  bool whole;      /* `rows` has all rows; rows outside the image point to `constant` */
+  size_t lead;     /* floats before a row of the middle, so that the samples after its halo begin a cache line */
+  extent *extents; /* of each pair */
   const void **rows;
   const float **sources, **chunk_rows;
   float *chunk, *middle, *sums; /* z.lines x CHUNK; z.pairs x z.band x z.row; filters x (z.piece + CHUNK) */
@@ -115,6 +123,7 @@ static size_t lay_out(const gconv_problem *problem, uint8_t *memory, sweep *s) {
   PART(chunk_rows, z.lines * sizeof(float *));
   PART(sources, sources * sizeof(float *));
   PART(outside, z.pairs * sizeof(float));
+  PART(extents, z.pairs * sizeof(extent));
   PART(constant, (size_t)problem->width * z.C * gconv_type_bytes(problem->in_type));
 #undef PART
   return end;
@@ -148,6 +157,31 @@ static const float *column_of(const sweep *s, size_t pair) {
   return factors_of(s, pair / s->z.rank) + pair % s->z.rank * s->z.R;
 }
 
+/* Returns the row of taps of a pair. */
+static const float *row_of(const sweep *s, size_t pair) {
+  return factors_of(s, pair / s->z.rank) + s->z.rank * s->z.R + pair % s->z.rank * s->z.S;
+}
+
+static extent extent_of(const sweep *s, size_t pair) {
+  const float *column = column_of(s, pair), *row = row_of(s, pair);
+  extent e = {.count = s->z.R, .only = SIZE_MAX};
+  size_t taps = 0;
+  if (s->problem->in_type == GCONV_F32 || !isfinite(s->problem->border_level))
+    return e;
+  for (; e.count > 1 && column[e.first] == 0; e.count--)
+    e.first++;
+  while (e.count > 1 && column[e.first + e.count - 1] == 0)
+    e.count--;
+  for (size_t i = 0; i < s->z.S; i++)
+    if (row[i] != 0) {
+      taps++;
+      e.only = i;
+    }
+  if (taps != 1)
+    e.only = SIZE_MAX;
+  return e;
+}
+
 /* Returns the input row of line i of the band. It may be outside of the image. */
 static int64_t line_at(const sweep *s, size_t i) {
   return (int64_t)s->first * s->problem->stride_y - s->problem->pad_top + (int64_t)i * s->problem->dilation_y;
@@ -165,9 +199,13 @@ static void find_rows(sweep *s) {
 /* Applies all columns of taps to rows of samples, from sample `first` on. Writes the sums to the middle's rows, from float
  * `to` on. */
 static void add_columns(const sweep *s, gconv_type type, const void *const *rows, size_t first, size_t samples, size_t to) {
-  const gconv_tile_column column = {.type = type, .rows = rows, .R = (int32_t)s->z.R, .count = (int32_t)s->count};
-  for (size_t pair = 0; pair < s->z.pairs; pair++)
-    gconv_tile_columns(&column, first, column_of(s, pair), samples, s->middle + pair * s->z.band * s->z.row + to, s->z.row);
+  for (size_t pair = 0; pair < s->z.pairs; pair++) {
+    const extent *e = &s->extents[pair];
+    const gconv_tile_column column = {
+        .type = type, .rows = rows + e->first, .R = (int32_t)e->count, .count = (int32_t)s->count};
+    gconv_tile_columns(&column, first, column_of(s, pair) + e->first, samples, s->middle + pair * s->z.band * s->z.row + to,
+                       s->z.row);
+  }
 }
 
 /* Makes positions x .. end - 1 of the middle, whose rows begin with position `begin`, from a chunk of floats. Returns the
@@ -263,6 +301,11 @@ static void add_row(const sweep *s, size_t k, size_t j, size_t samples, float *s
   for (size_t i = 0; i < z->rank; i++)
     s->sources[i] = middle + i * z->band * z->row;
   gconv_tile_lines lines = {.sources = s->sources, .taps = taps, .count = z->rank, .length = z->S, .distance = distance};
+  if (stride == 1 && z->rank == 1 && s->extents[k].only != SIZE_MAX) {
+    s->sources[0] += s->extents[k].only * distance;
+    gconv_tile_list(s->sources, taps + s->extents[k].only, 1, samples, sums);
+    return;
+  }
   if (stride == 1 && gconv_tile_along(&lines, samples, sums))
     return;
   for (size_t i = 0; i < z->rank; i++)
@@ -298,8 +341,7 @@ static bool add_levels(const sweep *s, size_t first, size_t samples) {
 static bool is_bounded(const sweep *s) {
   double most = 0;
   for (size_t pair = 0; pair < s->z.pairs; pair++) {
-    const float *column = column_of(s, pair),
-                *row = factors_of(s, pair / s->z.rank) + s->z.rank * s->z.R + pair % s->z.rank * s->z.S;
+    const float *column = column_of(s, pair), *row = row_of(s, pair);
     double down = 0, along = 0;
     for (size_t r = 0; r < s->z.R; r++)
       down += fabs((double)column[r]);
@@ -365,6 +407,8 @@ static gconv_status execute(const gconv_execution *execution) {
   lay_out(problem, execution->workspace, &s);
   s.execution = execution;
   s.levels = problem->stride_x == 1 && gconv_only_rounds(execution);
+  for (size_t pair = 0; pair < s.z.pairs; pair++)
+    s.extents[pair] = extent_of(&s, pair);
   s.bounded = is_bounded(&s);
   fill_constant(&s);
   for (size_t pair = 0; pair < s.z.pairs; pair++) {
@@ -405,9 +449,9 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* If rows are long, their taps share loads. */
+/* If rows are long, their taps share loads. Of sums of two rows, the products are added in one chain. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  const double shared = problem->columns > 16 ? 0.7 : 1;
+  const double shared = problem->columns > 16 ? 0.7 : problem->columns > 8 && problem->structure.rank > 1 ? 0.9 : 1;
   double rank = problem->structure.rank, down = rank * problem->rows, along = rank * problem->columns * shared;
   bool tiles = sizes_of(problem).band == GCONV_TILE_ROWS;
   return gconv_tile_ms(problem, machine, tiles ? down : 0, tiles ? along : along + down);
