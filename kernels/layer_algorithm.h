@@ -39,8 +39,8 @@ typedef struct gconv_layer_algorithm {
   double (*cost)(const gconv_layer_problem *problem, const gconv_machine *machine);
 
   /* The largest |error| of sum + bias, relative to sum |weight * x| + |bias| of the output; or, of algorithms that mix
-   * neighbours (winograd) or scale by the largest sample (gemm-3xfp16), to (sum |weight|) * (largest |x| of the group's
-   * channels of the image) + |bias|. */
+   * neighbours (winograd) or lose the smallest products (gemm-3xfp16, gemm-6xbf16), to (sum |weight|) * (largest |x| of the
+   * group's channels of the image) + |bias|. */
   double (*error_bound)(const gconv_layer_problem *problem);
   bool bound_of_largest;
 

@@ -39,6 +39,7 @@ typedef struct gconv_layer_problem {
   float slope;                  /* leaky multiplies sums below 0 by it, sigmoid all sums */
   gconv_math math;              /* the precision to which the algorithm may round factors; float32 unless asked for */
   const gconv_layer_tail *tail; /* NULL: nothing */
+  int32_t threads;        /* on the CPU: how many threads share the tasks, so that they are cut well; 0: it is not known */
   size_t workspace_limit; /* bytes that an algorithm may want as workspace; on the CPU, for all threads together; on a GPU,
                              state and prepared weights count, too */
 } gconv_layer_problem;

@@ -17,16 +17,22 @@ GCONV_BOTH float gconv_mean_of(double sum, int64_t count) {
   return (float)(sum / (double)count);
 }
 
-/* Returns the mean of `count` samples, by one thread. */
+/* Returns the mean of `count` samples, by one thread. It leaves out lanes that no sample reaches: they are +0, and adding +0
+ * to a sum that began with +0 changes no bit. */
 static inline float gconv_mean(const float *samples, int64_t count) {
-  double lanes[GCONV_MEAN_LANES] = {0};
+  double lanes[GCONV_MEAN_LANES];
   int64_t i = 0;
+  int used = GCONV_MEAN_LANES;
+  while (used > 1 && used / 2 >= count)
+    used /= 2;
+  for (int lane = 0; lane < used; lane++)
+    lanes[lane] = 0;
   for (; i + GCONV_MEAN_LANES <= count; i += GCONV_MEAN_LANES)
     for (int lane = 0; lane < GCONV_MEAN_LANES; lane++)
       lanes[lane] += (double)samples[i + lane];
   for (int lane = 0; i + lane < count; lane++)
     lanes[lane] += (double)samples[i + lane];
-  for (int half = GCONV_MEAN_LANES / 2; half > 0; half /= 2)
+  for (int half = used / 2; half > 0; half /= 2)
     for (int lane = 0; lane < half; lane++)
       lanes[lane] += lanes[lane + half];
   return gconv_mean_of(lanes[0], count);

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__) && defined(__GNUC__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define MAY_HAVE_TILES
+#endif
+
 static gconv_isa best_isa(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
   __builtin_cpu_init();
@@ -45,12 +52,37 @@ static bool has_dots(void) {
 #endif
 }
 
+/* Whether the processor has the instructions, and the system keeps the tiles of this process. */
+static bool has_tiles(void) {
+#ifdef MAY_HAVE_TILES
+  enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl() */
+  unsigned a, b, c, d, more = 0;
+  const unsigned bfloat16_vectors = 1u << 5, tiles = 1u << 24 | 1u << 22;
+  if (best_isa() != GCONV_ISA_AVX512 || getenv("GCONV_ISA") || !__get_cpuid_count(7, 1, &more, &b, &c, &d) ||
+      !__get_cpuid_count(7, 0, &a, &b, &c, &d))
+    return false;
+  return (more & bfloat16_vectors) && (d & tiles) == tiles && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+  return false;
+#endif
+}
+
+/* Returns what find() found at the first call. *known is -1 before. */
+static bool know(atomic_int *known, bool (*find)(void)) {
+  int found = atomic_load_explicit(known, memory_order_relaxed);
+  if (found < 0) {
+    found = find();
+    atomic_store_explicit(known, found, memory_order_relaxed);
+  }
+  return found > 0;
+}
+
 bool gconv_cpu_dots(void) {
   static atomic_int known = -1;
-  int dots = atomic_load_explicit(&known, memory_order_relaxed);
-  if (dots < 0) {
-    dots = has_dots();
-    atomic_store_explicit(&known, dots, memory_order_relaxed);
-  }
-  return dots > 0;
+  return know(&known, has_dots);
+}
+
+bool gconv_cpu_tiles(void) {
+  static atomic_int known = -1;
+  return know(&known, has_tiles);
 }

@@ -33,6 +33,10 @@ static inline bool gconv_cpu_fuses(void) {
  * these instructions. */
 bool gconv_cpu_dots(void);
 
+/* Returns whether this processor multiplies tiles of bfloat16 (AMX), and the system lets this process do so. Returns false
+ * if $GCONV_ISA is set. */
+bool gconv_cpu_tiles(void);
+
 /* Returns "avx512", "avx2" or "plain". */
 const char *gconv_isa_name(gconv_isa isa);
 

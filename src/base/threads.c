@@ -10,14 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { MOST_PARTS = 64 };
+
 /* The turns of one call of gconv_threads_run(). It exists as long as the call. */
 typedef struct round {
   gconv_turn *function;
   void *context;
   size_t turns;
-  atomic_size_t next;  /* the next turn to begin */
-  atomic_int seated;   /* threads that work on this round; changes under the lock */
-  struct round *later; /* the next call */
+  atomic_size_t next;              /* how many turns have begun; without parts, the next turn to begin */
+  atomic_int seated;               /* threads that work on this round; changes under the lock */
+  int parts;                       /* turns are divided into so many parts, one for each seat; 0: they begin in order */
+  atomic_size_t begun[MOST_PARTS]; /* how many turns of each part were taken, or asked for in vain */
+  struct round *later;             /* the next call */
 } round;
 
 /* The number of forks that led to this process. After fork(), a child has none of its parent's helpers, and sees this by the
@@ -45,6 +49,7 @@ struct gconv_threads {
   bool quit;
   cpu_set_t processors;   /* processors with a thread at work */
   int *seats, free_seats; /* seats[0 .. free_seats - 1] are the free seats */
+  int helping;            /* how many helpers have begun */
   int count;              /* number of all seats */
   pthread_t helpers[];    /* [count - 1] */
 };
@@ -71,10 +76,17 @@ static round *neediest(const gconv_threads *pool) {
   return found;
 }
 
-static int sit_down(gconv_threads *pool, round *r) {
+/* Takes the seat that the thread prefers, if it is free. So a thread has the same seat in one round after the other, and
+ * what it left in its caches. */
+static int sit_down(gconv_threads *pool, round *r, int preferred) {
+  int *seats = pool->seats, at = pool->free_seats - 1;
   if (r->seated++ == 0)
     atomic_fetch_sub(&pool->unattended, 1);
-  return pool->seats[--pool->free_seats];
+  for (int i = 0; i < at; i++)
+    at = seats[i] == preferred ? i : at;
+  const int seat = seats[at];
+  seats[at] = seats[--pool->free_seats];
+  return seat;
 }
 
 static void stand_up(gconv_threads *pool, round *r, int seat) {
@@ -142,19 +154,38 @@ static int settle(gconv_threads *pool) {
 
 /* ---- Turns ---- */
 
+/* Returns the first turn of a part. */
+static size_t part_begin(const round *r, int part) {
+  const size_t parts = (size_t)r->parts, each = r->turns / parts, more = r->turns % parts, before = (size_t)part;
+  return before * each + (before < more ? before : more);
+}
+
+/* Takes a turn of the seat's part or, if none is left, of another part. There is one, since fewer turns have begun than
+ * there are. */
+static size_t find_turn(round *r, int seat) {
+  for (int part = seat % r->parts;; part = (part + 1) % r->parts) {
+    const size_t begin = part_begin(r, part), count = part_begin(r, part + 1) - begin;
+    if (atomic_load_explicit(&r->begun[part], memory_order_relaxed) >= count)
+      continue;
+    const size_t turn = atomic_fetch_add(&r->begun[part], 1);
+    if (turn < count)
+      return begin + turn;
+  }
+}
+
 /* Takes turns until none is left, or until another round has no thread. */
 static void take_turns(gconv_threads *pool, round *r, int seat) {
   do {
-    size_t turn = atomic_fetch_add(&r->next, 1);
+    const size_t turn = atomic_fetch_add(&r->next, 1);
     if (turn >= r->turns)
       return;
-    r->function(r->context, turn, seat);
+    r->function(r->context, r->parts > 0 ? find_turn(r, seat) : turn, seat);
   } while (atomic_load_explicit(&pool->unattended, memory_order_relaxed) == 0);
 }
 
 /* Takes a free seat, takes turns, and leaves the seat. */
-static void attend(gconv_threads *pool, round *r) {
-  int seat = sit_down(pool, r);
+static void attend(gconv_threads *pool, round *r, int preferred) {
+  int seat = sit_down(pool, r, preferred);
   pthread_mutex_unlock(&pool->lock);
   take_turns(pool, r, seat);
   pthread_mutex_lock(&pool->lock);
@@ -209,12 +240,13 @@ static bool await_end(gconv_threads *pool, const round *r) {
 static void *help(void *argument) {
   gconv_threads *pool = argument;
   pthread_mutex_lock(&pool->lock);
+  const int preferred = ++pool->helping; /* callers prefer 0 */
   while (!pool->quit) {
     if (find_work(pool)) {
       int processor = settle(pool);
       round *r = find_work(pool); /* rounds may have ended meanwhile */
       if (r)
-        attend(pool, r);
+        attend(pool, r, preferred);
       unmark_processor(pool, processor);
       continue;
     }
@@ -268,6 +300,18 @@ bool gconv_threads_inherited(const gconv_threads *pool) {
   return pool->born != atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
+/* Makes a lock that a thread tries for a while before it sleeps: it is held for moments only, and to wake a thread takes
+ * longer than many rounds. */
+static void init_lock(pthread_mutex_t *lock) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
+  pthread_mutex_init(lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
 static gconv_status make_pool(int count, gconv_threads **result) {
   GCONV_FREED gconv_threads *made = calloc(1, sizeof *made + (size_t)count * sizeof made->helpers[0]);
   int *seats = made ? calloc((size_t)count, sizeof *seats) : NULL;
@@ -275,7 +319,7 @@ static gconv_status make_pool(int count, gconv_threads **result) {
   gconv_threads *pool = gconv_taken(&made);
   pthread_once(&watching_forks, watch_forks);
   pool->born = atomic_load(&forks);
-  pthread_mutex_init(&pool->lock, NULL);
+  init_lock(&pool->lock);
   pthread_cond_init(&pool->work, NULL);
   pthread_cond_init(&pool->changed, NULL);
   pool->seats = seats;
@@ -345,27 +389,37 @@ static void withdraw(gconv_threads *pool, const round *r) {
     pool->last = before;
 }
 
-void gconv_threads_run(gconv_threads *pool, size_t turns, gconv_turn *function, void *context) {
+static void run_round(gconv_threads *pool, round *r) {
   if (pool->count == 1 || gconv_threads_inherited(pool)) { /* one thread needs no sharing */
-    for (size_t turn = 0; turn < turns; turn++)
-      function(context, turn, 0);
+    for (size_t turn = 0; turn < r->turns; turn++)
+      r->function(r->context, turn, 0);
     return;
   }
-  if (turns == 0)
+  if (r->turns == 0)
     return;
-  round r = {.function = function, .context = context, .turns = turns};
   pthread_mutex_lock(&pool->lock);
-  publish(pool, &r);
+  publish(pool, r);
   int processor = mark_processor(pool);
-  while (has_turns(&r) || r.seated > 0)
-    if (has_turns(&r) && pool->free_seats > 0)
-      attend(pool, &r);
-    else if (atomic_load(&pool->awake) == 0 || !await_end(pool, &r))
-      if (has_turns(&r) || r.seated > 0)
+  while (has_turns(r) || r->seated > 0)
+    if (has_turns(r) && pool->free_seats > 0)
+      attend(pool, r, 0);
+    else if (atomic_load(&pool->awake) == 0 || !await_end(pool, r))
+      if (has_turns(r) || r->seated > 0)
         pthread_cond_wait(&pool->changed, &pool->lock);
   unmark_processor(pool, processor);
-  withdraw(pool, &r);
+  withdraw(pool, r);
   pthread_mutex_unlock(&pool->lock);
+}
+
+void gconv_threads_run(gconv_threads *pool, size_t turns, gconv_turn *function, void *context) {
+  round r = {.function = function, .context = context, .turns = turns};
+  run_round(pool, &r);
+}
+
+void gconv_threads_run_in_parts(gconv_threads *pool, size_t turns, gconv_turn *function, void *context) {
+  round r = {.function = function, .context = context, .turns = turns};
+  r.parts = pool->count < MOST_PARTS ? pool->count : MOST_PARTS;
+  run_round(pool, &r);
 }
 
 /* A function to be called in a turn, and its result. */

@@ -35,6 +35,11 @@ typedef void gconv_turn(void *context, size_t turn, int seat);
  * another call to end. A pool of one thread has no seats: each caller does its turns itself, with seat 0. */
 void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
+/* Does the same, but the turns are divided into parts that follow each other, one for each seat. A thread takes the turns of
+ * its part first, and then helps with others. For calls one after the other on the same data: a thread mostly finds in its
+ * caches what it made in the call before. */
+void gconv_threads_run_in_parts(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
+
 /* Between the calls of true and of false, threads that wait for the next call of gconv_threads_run() stay awake for up to
  * 0.1 ms, since it takes long to wake them: for many short calls after each other. NULL is allowed. */
 void gconv_threads_stay_awake(gconv_threads *threads, bool awake);

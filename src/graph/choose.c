@@ -149,6 +149,8 @@ gconv_status gconv_layer_choose(const gconv_device *device, const char *without,
 
 /* ---- Weights ---- */
 
+enum { LARGE_WEIGHTS = 2 << 20 }; /* bytes of weights that are in huge pages, which are read faster */
+
 size_t gconv_layer_weight_bytes(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem) {
   const size_t plain = (size_t)gconv_layer_weight_floats(problem);
   const size_t prepared = algorithm->prepared_floats ? algorithm->prepared_floats(problem) : 0;
@@ -161,7 +163,7 @@ gconv_status gconv_layer_new_weights(const gconv_layer_algorithm *algorithm, con
   void *memory = NULL;
   if (bytes == SIZE_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "the prepared weights would exceed the address space");
-  GCONV_TRY(gconv_allocate(bytes, "the weights of a layer", &memory));
+  GCONV_TRY((bytes < LARGE_WEIGHTS ? gconv_allocate : gconv_allocate_workspace)(bytes, "the weights of a layer", &memory));
   *weights = memory;
   *count = bytes / sizeof(float);
   memset(*weights + plain - 16, 0, 16 * sizeof(float)); /* zeros the gap after the biases */
@@ -212,7 +214,7 @@ gconv_status gconv_layer_execute_cpu(const gconv_layer_algorithm *algorithm, con
         .workspace_bytes = workspace_bytes,
         .failure = GCONV_OK};
     if (threads)
-      gconv_threads_run(threads, tasks, execute_task, &job);
+      gconv_threads_run_in_parts(threads, tasks, execute_task, &job);
     for (size_t i = 0; !threads && i < tasks; i++)
       execute_task(&job, i, 0);
     const int status = atomic_load(&job.failure);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pooling: the largest value or the average of windows of one to three dimensions, and of whole planes. */
 #include "bank/onnx_rules.h"
+#include "base/cpu.h"
 #include "graph/moments.h"
 #include "kernels/cuda/graph/graph.h"
 #include "kernels/mean.h"
@@ -163,6 +164,7 @@ static double rooted(double sum, double power) {
   return power == 2 ? sqrt(sum) : power == 1 ? sum : pow(sum, 1 / power);
 }
 
+#define VECTOR_LOOP(name, parameters, arguments) GCONV_VECTOR_LOOP(name, parameters, arguments) /* expands NAME() */
 #define NAME(name) name##_f32
 #define NUMBER float
 #define LOWEST -INFINITY

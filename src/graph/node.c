@@ -141,7 +141,7 @@ void gconv_node_share(const gconv_node_work *work, int64_t count, int64_t grain,
     return;
   }
   shared s = {count, (count - 1) / turns + 1, part, context};
-  gconv_threads_run(work->threads, (size_t)((count - 1) / s.piece + 1), take_turn, &s);
+  gconv_threads_run_in_parts(work->threads, (size_t)((count - 1) / s.piece + 1), take_turn, &s);
 }
 
 /* ---- Tensors of models ---- */

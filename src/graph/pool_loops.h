@@ -5,6 +5,12 @@
 #pragma clang diagnostic ignored "-Wtautological-compare"
 #endif
 
+/* Replaces outputs by every second number of a row where it is larger, or NaN. */
+VECTOR_LOOP(NAME(larger_by_2), (const NUMBER *restrict from, NUMBER *restrict out, int64_t count), (from, out, count)) {
+  for (int64_t x = 0; x < count; x++)
+    out[x] = from[2 * x] > out[x] || from[2 * x] != from[2 * x] ? from[2 * x] : out[x];
+}
+
 /* Takes one tap of all windows of a row. */
 static void NAME(take_tap)(const pool *p, const NUMBER *row, int64_t k, NUMBER *restrict out) {
   const span *d = &p->d[2];
@@ -12,7 +18,9 @@ static void NAME(take_tap)(const pool *p, const NUMBER *row, int64_t k, NUMBER *
   outputs_of_tap(d, k, &begin, &end);
   const NUMBER *restrict from = row + k * d->dilation - d->before;
   const int64_t stride = d->stride;
-  if (p->member == LARGEST)
+  if (p->member == LARGEST && stride == 2)
+    NAME(larger_by_2)(from + begin * 2, out + begin, end - begin);
+  else if (p->member == LARGEST)
     for (int64_t x = begin; x < end; x++) {
       const NUMBER v = from[x * stride];
       out[x] = v > out[x] || v != v ? v : out[x];

@@ -16,16 +16,20 @@ static void NAME(add_rows)(const job *j, const NUMBER *a, int64_t first, int64_t
 
 /* Rows of K that are neighbours in b: eight columns at a time, so that sums do not wait for each other. */
 static void NAME(add_columns)(const job *j, const NUMBER *a, int64_t first, int64_t count, NUMBER *restrict out) {
-  enum { SOME = 8 };
+  enum { SOME = 8, LINE = 64 / sizeof(NUMBER) };
   for (int64_t i = 0; i < count; i += SOME) {
     const int64_t left = count - i < SOME ? count - i : SOME;
     NUMBER sums[SOME] = {0};
     const NUMBER *columns[SOME];
     for (int64_t l = 0; l < SOME; l++)
       columns[l] = (const NUMBER *)j->b + (first + i + (l < left ? l : 0)) * j->p->b_column;
-    for (int64_t k = 0; k < j->p->k; k++)
+    for (int64_t k = 0; k < j->p->k; k++) {
+      for (int64_t l = 0; k % LINE == 0 && l < SOME; l++)
+        __builtin_prefetch(columns[l] + k + SOME * j->p->b_column, 0,
+                           2); /* of the next columns: processors look less far ahead */
       for (int64_t l = 0; l < SOME; l++)
         sums[l] += a[k * j->p->a_column] * columns[l][k];
+    }
     for (int64_t l = 0; l < left; l++)
       out[i + l] = sums[l];
   }

@@ -31,6 +31,7 @@ gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_
     made->constant = made->constant && (!work->in[i] || work->in[i]->data);
   made->choice.whole = *problem;
   made->choice.whole.math = work->options->math;
+  made->choice.whole.threads = work->threads ? gconv_threads_count(work->threads) : 1;
   made->choice.whole.workspace_limit = limit > 0 ? limit : DEFAULT_WORKSPACE;
   made->choice.problem = made->choice.whole;
   made->choice.images = made->choice.chosen_for = problem->images;

@@ -89,7 +89,66 @@ static void each_has_a_processor_of_its_own(void **state) {
   gconv_threads_free(threads);
 }
 
+typedef struct taken {
+  int turns[100], seats[100];
+} taken;
+
+static void take(void *context, size_t turn, int seat) {
+  taken *t = context;
+  pthread_mutex_lock(&lock);
+  t->turns[turn]++;
+  t->seats[turn] = seat;
+  pthread_mutex_unlock(&lock);
+}
+
+/* Whatever the number of turns, each is taken once. A thread that is alone takes the parts of all. */
+static void parts_have_each_turn_once(void **state) {
+  (void)state;
+  gconv_threads *threads;
+  assert_int_equal(gconv_threads_create(THREADS, &threads), GCONV_OK);
+  for (size_t turns = 0; turns <= 100; turns++) {
+    taken t = {{0}, {0}};
+    gconv_threads_run_in_parts(threads, turns, take, &t);
+    for (size_t i = 0; i < 100; i++) {
+      assert_int_equal(t.turns[i], i < turns);
+      assert_in_range(t.seats[i], 0, THREADS - 1);
+    }
+  }
+  gconv_threads_free(threads);
+}
+
+typedef struct meeting {
+  pthread_barrier_t barrier;
+  int seats[2 * THREADS];
+} meeting;
+
+/* The first turns of all parts are at the same time. */
+static void meet_in_parts(void *context, size_t turn, int seat) {
+  meeting *m = context;
+  m->seats[turn] = seat;
+  if (turn % 2 == 0)
+    pthread_barrier_wait(&m->barrier);
+}
+
+/* Each of three threads takes the first turn of its own part. */
+static void threads_begin_with_their_parts(void **state) {
+  (void)state;
+  gconv_threads *threads;
+  meeting m;
+  assert_int_equal(gconv_threads_create(THREADS, &threads), GCONV_OK);
+  assert_int_equal(pthread_barrier_init(&m.barrier, NULL, THREADS), 0);
+  for (int round = 0; round < 20; round++) {
+    gconv_threads_run_in_parts(threads, (size_t)2 * THREADS, meet_in_parts, &m);
+    for (int part = 0; part < THREADS; part++)
+      assert_int_equal(m.seats[2 * part], part);
+  }
+  pthread_barrier_destroy(&m.barrier);
+  gconv_threads_free(threads);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(each_has_a_processor_of_its_own)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(each_has_a_processor_of_its_own),
+                                     cmocka_unit_test(parts_have_each_turn_once),
+                                     cmocka_unit_test(threads_begin_with_their_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

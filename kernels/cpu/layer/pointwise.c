@@ -30,10 +30,12 @@ enum {
   MOST_LANES = 16,
   PACKED_FLOATS = 160 << 10, /* copied samples of a task: 640 KiB, a third of an L2 cache */
   WEIGHT_FLOATS = 64 << 10,  /* weights that stay in the L2 cache beside them, for all tiles of a task */
-  LEAST_TASKS = 8,
+  LEAST_TASKS = 8,           /* if it is not known how many threads share them */
+  TASKS_OF_THREAD = 1,
   TASK_PRODUCTS = 500 << 10, /* multiply-adds that are worth a task */
   LEAST_TILES = 2,           /* tiles of pixels of a task, if it has only a part of them */
   TOGETHER = 4,              /* tiles whose results are made of all filters before those of the next tiles */
+  PLANES_AHEAD = 4,          /* planes of samples that are fetched before they are copied */
   REFERENCE_FILTERS = 4,     /* of the reference CPU's tile */
 };
 
@@ -88,7 +90,8 @@ static cut cut_for(const gconv_layer_problem *problem, const tile_set *set) {
     c.wide = 4;
   c.blocks = gconv_blocks_of((int32_t)filters, set->filters[c.wide]);
   const int64_t worth = gconv_divide_up(filters * channels * pixels, TASK_PRODUCTS);
-  const int64_t wanted = gconv_divide_up(gconv_clamp(worth, 1, LEAST_TASKS), others);
+  const int64_t least_tasks = problem->threads > 0 ? TASKS_OF_THREAD * problem->threads : LEAST_TASKS;
+  const int64_t wanted = gconv_divide_up(gconv_clamp(worth, 1, least_tasks), others);
   const int64_t fitting = gconv_clamp(PACKED_FLOATS / (channels * set->lanes), c.wide, c.vectors);
   const int64_t least = gconv_divide_up(c.vectors, fitting);
   c = divide(c, least, wanted);
@@ -268,7 +271,9 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
  * 0.04 ns, in each part of the filters. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   static const tile_set reference = {.lanes = GCONV_REFERENCE_LANES, .filters = {[3] = REFERENCE_FILTERS}};
-  const cut c = cut_for(problem, &reference);
+  gconv_layer_problem any_threads = *problem; /* choices do not depend on the number of threads */
+  any_threads.threads = 0;
+  const cut c = cut_for(&any_threads, &reference);
   const double filters = (double)problem->filters / problem->groups, channels = (double)problem->channels;
   const double pixels = (double)problem->images * problem->out_height * problem->out_width;
   const double plane = (double)problem->out_height * problem->out_width;
@@ -277,7 +282,7 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
   const double multiplications = pixels * channels * filters * lanes * waits / 0.95;
   return gconv_layer_cpu_ms(problem, machine, multiplications,
                             pixels * (channels * c.parts * 0.1 + problem->filters * 0.05)) *
-         0.3;
+         1.0;
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_pointwise = {

@@ -9,6 +9,7 @@ GCONV_INLINE TARGET void NAME(tile)(const float *x, const float *weights, const 
   UNROLL for (int f = 0; f < F; f++) UNROLL for (int v = 0; v < V; v++) sum[f][v] = ZERO;
   for (int32_t c = 0; c < channels; c++, x += V * LANES, weights += F) {
     VECTOR sample[MOST_VECTORS];
+    FETCH(weights + (int64_t)F * channels); /* of the next block */
     UNROLL for (int v = 0; v < V; v++) sample[v] = LOAD(x + v * LANES);
     UNROLL for (int f = 0; f < F; f++) {
       VECTOR weight = SPREAD(weights + f);
@@ -48,8 +49,10 @@ static TARGET void NAME(copy)(const float *from, int64_t plane, int32_t first, i
     float *tile = to;
     for (int32_t t = 0; t < tiles; t++) {
       const int32_t V = tile_vectors(vectors, tiles, t);
-      for (int32_t v = 0; v < V; v++, x += LANES)
+      for (int32_t v = 0; v < V; v++, x += LANES) {
+        FETCH(x + PLANES_AHEAD * plane);
         STORE(tile + ((int64_t)c * V + v) * LANES, LOAD(x));
+      }
       tile += (int64_t)channels * V * LANES;
     }
   }

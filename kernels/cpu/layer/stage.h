@@ -70,6 +70,14 @@ static inline void gconv_layer_copy_row(const float *restrict from, float *restr
   }
 }
 
+/* Fetches the cache line of an address, which may be outside of the array: for reads to come that processors do not foresee,
+ * such as those of a few samples of each plane. */
+#if defined(__GNUC__)
+#define FETCH(address) __builtin_prefetch((const void *)(uintptr_t)(address))
+#else
+#define FETCH(address) ((void)0)
+#endif
+
 /* Bounds of outputs. */
 typedef struct gconv_layer_bounds {
   bool enough; /* outputs are sum + bias within these bounds: no other activation and no tail has to follow */

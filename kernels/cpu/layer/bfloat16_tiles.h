@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* Products of tiles of bfloat16 (AMX), for gemm_6xbf16.c: each float32 is a sum of three. Call these functions only if
+ * gconv_cpu_tiles() is true. */
+#pragma once
+
+#include "stage.h"
+
+enum {
+  GCONV_TILE_SIDE = 16, /* filters of a tile of weights; pixels of a vector; and the most pairs of numbers of a step */
+  GCONV_SPLITS = 3,     /* bfloat16 of a number, the largest first */
+  GCONV_TILE_BYTES = 1024
+};
+
+/* Tiles of some blocks of 16 filters and some vectors of 16 pixels. Distances are in bytes. */
+typedef struct gconv_tile_product {
+  const uint8_t *weights; /* of the first block: for each step and split, a tile */
+  const uint8_t *samples; /* of the first vector: 16 neighbouring pairs are a row of a tile */
+  int64_t block;          /* from a block of weights to the next */
+  int64_t row, split;     /* from a row of a tile of samples to the next; from a split to the next */
+  const int64_t *offsets; /* of each step, from `samples` */
+  int32_t steps;
+  float *sums;
+  int64_t pitch;   /* floats from a filter's sums to those of the next */
+  int64_t fetched; /* bytes of each step's weights that are fetched for a later step; set by gconv_tiles_multiply() */
+} gconv_tile_product;
+
+/* Gives the tiles of this thread their sizes: blocks of `rows` filters, steps of `depth` pairs. The tiles are the thread's
+ * until gconv_tiles_end(). */
+void gconv_tiles_begin(int rows, int depth);
+void gconv_tiles_end(void);
+
+/* Makes the sums of one or two blocks for `vectors` vectors. Changes *p. */
+void gconv_tiles_multiply(gconv_tile_product *p, int32_t blocks, int64_t vectors);
+
+/* Writes pairs (a[i] / 2, b[i] / 2), each split three times: split n begins at to + n * split. b may be NULL: then it is 0.
+ */
+void gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t split);
+
+/* to[i] = scale * sums[i] + bias within the bounds. They do not overlap. */
+void gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
+                        float *to);

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gemm-6xbf16: accuracy of the class of float32 from products of tiles of bfloat16 (AMX). Each float32 becomes three
+ * bfloat16, x = x1 + x2 + x3, of which each has the first 8 bits of what is left. Of the nine products of two such sums, the
+ * six largest are added up in float32:
+ *
+ *   w x = w1 x3 + w1 x2 + w2 x2 + w2 x1 + w3 x1 + w1 x1
+ *
+ * An instruction adds the product of 16 x 32 weights and 32 x 16 samples to 16 filters of 16 pixels, in 16 cycles. So six of
+ * them do 85 multiply-adds a cycle, where vectors of AVX-512 do 32.
+ *
+ *   weights   a tile has 16 filters in rows, and 16 pairs of weights in columns
+ *   samples   a tile has 16 pairs of samples in rows, and 16 pixels in columns
+ *
+ * A pair is of two neighbouring channels. The samples of a task are staged as planes of pairs: a row of a tile is any 16
+ * neighbours in a plane, so all taps read the same planes, from places that depend on the tap. Planes are apart by the same
+ * distance, which is the distance of a tile's rows. A step is one such product of 16 pairs:
+ *
+ *   many channels   one tap, and 16 pairs of channels (or fewer: channels are divided evenly)
+ *   few channels    neighbouring taps. A plane for each of them has the samples under it, shifted to the same place
+ *
+ * With a stride, planes are divided into sheets, as stage.h divides a channel into phases: outputs that are neighbours read
+ * neighbours. Rows of outputs follow each other in the planes, with the border pixels between them. So vectors of 16 pixels
+ * pass over the ends of rows, and are almost full even for images of 7 x 7; what they make of the border pixels is dropped.
+ *
+ * A task has some rows, columns and filters. It makes 32 filters of all its pixels after each other.
+ */
+#include "base/cpu.h"
+#include "bfloat16_tiles.h"
+#include "stage.h"
+
+#include <string.h>
+
+enum {
+  SIDE = GCONV_TILE_SIDE, /* filters of a tile, pixels of a vector, and the most pairs of a step */
+  SPLITS = GCONV_SPLITS,
+  TILE_BYTES = GCONV_TILE_BYTES,
+  TOGETHER = 2,             /* blocks of filters that are made at a time */
+  STAGE_BYTES = 896 << 10,  /* samples of a task: they stay in the L2 cache */
+  WEIGHT_BYTES = 512 << 10, /* weights that stay there beside them */
+  LONG_ROW = 64,            /* outputs of a row that is not copied before it is split */
+  THREADS = 4,              /* if it is not known how many share the tasks */
+  TASK_CYCLES = 20000,      /* that are worth a task */
+  PRODUCT_CYCLES = 28,
+  MOST_FILTERS = TOGETHER * SIDE
+};
+
+/* ---- A layer as steps ---- */
+
+typedef struct layout {
+  gconv_layer_problem problem;       /* of 1 x 1 filters: with all pixels in one row, if that is the same */
+  int32_t channels, filters, blocks; /* of a group; blocks of 16 filters */
+  int32_t near_y, near_x;            /* rows and columns of taps that a step takes together */
+  int32_t groups_y, groups_x;        /* such groups of taps in a filter */
+  int32_t pairs, slices, depth;      /* pairs of channels; steps of a group of taps; pairs of a step */
+  int32_t steps;
+  int32_t period_y, period_x; /* sheets */
+  int32_t reach_y, reach_x;   /* rows and columns of a sheet behind those of the outputs */
+} layout;
+
+static int32_t smaller(int32_t a, int32_t b) {
+  return a < b ? a : b;
+}
+
+static int32_t up(int64_t a, int64_t b) {
+  return (int32_t)gconv_divide_up(a, b);
+}
+
+static int32_t threads_of(const layout *l) {
+  return l->problem.threads > 0 ? l->problem.threads : THREADS;
+}
+
+/* Lets the steps of a layer with few channels take as many taps as possible. */
+static void group_taps(layout *l) {
+  const int32_t most = SIDE / l->pairs, R = l->problem.rows, S = l->problem.columns;
+  int64_t best = INT64_MAX;
+  for (int32_t x = 1; x <= smaller(most, S); x++) {
+    const int32_t y = smaller(most / x, R);
+    const int64_t groups = gconv_divide_up(R, y) * gconv_divide_up(S, x);
+    if (groups < best) {
+      best = groups;
+      l->near_y = y;
+      l->near_x = x;
+    }
+  }
+}
+
+/* Returns the problem with all pixels in one row, if no output has another sample then. */
+static gconv_layer_problem flatten(const gconv_layer_problem *problem) {
+  gconv_layer_problem flat = *problem;
+  const int64_t pixels = gconv_layer_plane(problem);
+  if (problem->rows == 1 && problem->columns == 1 && problem->stride_y == 1 && problem->stride_x == 1 &&
+      problem->pad_top == 0 && problem->pad_left == 0 && problem->out_height == problem->height &&
+      problem->out_width == problem->width && pixels <= INT32_MAX) {
+    flat.height = flat.out_height = 1;
+    flat.width = flat.out_width = (int32_t)pixels;
+  }
+  return flat;
+}
+
+static layout layout_of(const gconv_layer_problem *problem) {
+  layout l = {.problem = flatten(problem),
+              .channels = problem->channels / problem->groups,
+              .filters = problem->filters / problem->groups,
+              .near_y = 1,
+              .near_x = 1};
+  l.blocks = up(l.filters, SIDE);
+  l.pairs = up(l.channels, 2);
+  if (l.pairs <= SIDE / 2)
+    group_taps(&l);
+  l.slices = up(l.pairs, SIDE);
+  l.depth = l.slices > 1 ? up(l.pairs, l.slices) : l.near_y * l.near_x * l.pairs;
+  l.groups_y = up(problem->rows, l.near_y);
+  l.groups_x = up(problem->columns, l.near_x);
+  l.steps = l.groups_y * l.groups_x * l.slices;
+  const int64_t last_y = (int64_t)(problem->rows - l.near_y) * problem->dilation_y,
+                last_x = (int64_t)(problem->columns - l.near_x) * problem->dilation_x;
+  l.period_y = last_y == 0 ? 1 : problem->stride_y;
+  l.period_x = last_x == 0 ? 1 : problem->stride_x;
+  l.reach_y = (int32_t)(last_y / problem->stride_y);
+  l.reach_x = (int32_t)(last_x / problem->stride_x);
+  return l;
+}
+
+/* Returns the first tap of a group along an axis. The last group ends with the last tap: what it shares with the group
+ * before counts there. So a step reads no sample that is under no tap, which may be NaN. */
+static int32_t first_tap(int32_t group, int32_t near, int32_t taps) {
+  return smaller(group * near, taps - near);
+}
+
+/* ---- Tasks: images, groups, bands of rows, pieces of rows, parts of a group's filters ---- */
+
+typedef struct cut {
+  int32_t bands, rows, pieces, columns, parts, part_blocks;
+  int64_t pitch, plane; /* pairs from a row to the next; from a plane to the next */
+} cut;
+
+static int64_t planes_of(const layout *l) {
+  return (int64_t)l->slices * l->depth * l->period_y * l->period_x * SPLITS;
+}
+
+static int64_t vectors_of(const cut *c) {
+  return gconv_divide_up((c->rows - 1) * c->pitch + c->columns, SIDE);
+}
+
+/* Sets what follows from rows, columns and parts. */
+static cut complete(const layout *l, cut c, int64_t parts) {
+  c.bands = up(l->problem.out_height, c.rows);
+  c.pieces = up(l->problem.out_width, c.columns);
+  c.part_blocks = up(up(l->blocks, gconv_clamp(parts, 1, l->blocks)), TOGETHER) * TOGETHER;
+  c.parts = up(l->blocks, c.part_blocks);
+  c.pitch = c.columns + l->reach_x;
+  c.plane = (gconv_divide_up((c.rows + l->reach_y) * c.pitch, SIDE) | 1) * SIDE; /* odd: tiles' rows use all sets of L1 */
+  return c;
+}
+
+/* Returns the cycles of a task, as they were measured with numbers in the L2 cache: 28 for each product of tiles, 1.5 for
+ * each sample that is staged, and 1 for each output. Weights are read while products are computed, but not as fast if they
+ * are more than the cache has room for. */
+static double task_cycles(const layout *l, const cut *c) {
+  const double blocks = smaller(c->part_blocks, l->blocks), bytes = blocks * l->steps * SPLITS * TILE_BYTES;
+  const double staged = (double)c->plane * l->slices * l->depth * l->period_y * l->period_x * 2;
+  const double vectors = (double)vectors_of(c);
+  return staged * 1.5 + vectors * blocks * (l->steps * 6 * PRODUCT_CYCLES + SIDE * SIDE) +
+         bytes / (bytes > WEIGHT_BYTES ? 20 : 50);
+}
+
+static int64_t tasks_of(const layout *l, const cut *c) {
+  return (int64_t)l->problem.images * l->problem.groups * c->bands * c->pieces * c->parts;
+}
+
+/* Returns the cycles until all threads have done their tasks. */
+static double all_cycles(const layout *l, const cut *c) {
+  return task_cycles(l, c) * (double)gconv_divide_up(tasks_of(l, c), threads_of(l));
+}
+
+/* Cuts rows or columns in two until there are `wanted` tasks, or they would be too small. */
+static cut cut_pixels(const layout *l, cut c, int64_t wanted) {
+  while (tasks_of(l, &c) < wanted) {
+    const int32_t rows = up(c.rows, 2), columns = up(up(c.columns, 2), SIDE) * SIDE;
+    if (c.rows > 1 && (int64_t)rows * (c.columns + l->reach_x) >= 4 * SIDE)
+      c.rows = rows;
+    else if (columns < c.columns && columns >= 2 * SIDE && c.rows == 1)
+      c.columns = columns;
+    else
+      break;
+    c = complete(l, c, c.parts);
+  }
+  return c;
+}
+
+/* Returns the largest rows and columns whose samples fit. */
+static cut largest(const layout *l) {
+  const gconv_layer_problem *problem = &l->problem;
+  const int64_t most = gconv_clamp(STAGE_BYTES / (int64_t)sizeof(uint32_t) / planes_of(l), 2 * SIDE, INT32_MAX);
+  const int64_t least_rows = gconv_clamp(4 * (int64_t)l->reach_y, 1, problem->out_height);
+  const int64_t widest = gconv_clamp(most / (least_rows + l->reach_y) - l->reach_x, 2 * SIDE, INT32_MAX);
+  cut c = {.columns = up(problem->out_width, gconv_divide_up(problem->out_width, widest))};
+  const int64_t rows = gconv_clamp(most / (c.columns + l->reach_x) - l->reach_y, 1, problem->out_height);
+  c.rows = up(problem->out_height, gconv_divide_up(problem->out_height, rows));
+  return c;
+}
+
+/* Divides the pixels, the filters, or both, whichever takes the least time. */
+static cut cut_of(const layout *l) {
+  const cut whole = complete(l, largest(l), 1);
+  const int64_t threads = threads_of(l);
+  const double worth = task_cycles(l, &whole) * (double)tasks_of(l, &whole) / TASK_CYCLES;
+  if (worth < 2)
+    return whole;
+  const int64_t wanted = worth < (double)(2 * threads) ? threads : 2 * threads;
+  const cut tries[] = {cut_pixels(l, whole, wanted), complete(l, whole, threads), complete(l, whole, 2 * threads),
+                       cut_pixels(l, complete(l, whole, up(threads, 2)), wanted)};
+  cut best = tries[0];
+  for (size_t i = 1; i < sizeof tries / sizeof *tries; i++)
+    if (all_cycles(l, &tries[i]) < all_cycles(l, &best))
+      best = tries[i];
+  return best;
+}
+
+static size_t tasks(const gconv_layer_problem *problem) {
+  const layout l = layout_of(problem);
+  const cut c = cut_of(&l);
+  return (size_t)tasks_of(&l, &c);
+}
+
+/* ---- The workspace: offsets of steps, planes of two channels, sums, planes of pairs ---- */
+
+static size_t offset_floats(const layout *l) {
+  return ((size_t)l->steps * 2 + 15) / 16 * 16;
+}
+
+/* Returns the floats of a plane of a channel. */
+static size_t copy_floats(const cut *c) {
+  return (size_t)c->plane;
+}
+
+static size_t sums_floats(const cut *c) {
+  return (size_t)vectors_of(c) * SIDE * MOST_FILTERS;
+}
+
+static size_t workspace_bytes(const gconv_layer_problem *problem) {
+  const layout l = layout_of(problem);
+  const cut c = cut_of(&l);
+  return (offset_floats(&l) + 2 * copy_floats(&c) + sums_floats(&c) + (size_t)planes_of(&l) * (size_t)c.plane +
+          GCONV_STAGE_SLACK) *
+         sizeof(float);
+}
+
+/* ---- Weights: [group][block][step][split] tiles, then a scale for each filter ----
+ *
+ * Tiles take what is below the normal numbers for 0, and sums of large samples must stay finite on the way. So samples are
+ * halved. The weights of a filter are multiplied by a power of 2, after which the largest is between 1 and 2. Then the
+ * filter's sums are multiplied by its scale. */
+
+static size_t group_bytes(const layout *l) {
+  return (size_t)l->blocks * (size_t)l->steps * SPLITS * TILE_BYTES;
+}
+
+static size_t prepared_floats(const gconv_layer_problem *problem) {
+  const layout l = layout_of(problem);
+  return (size_t)problem->groups * group_bytes(&l) / sizeof(float) + (size_t)problem->filters;
+}
+
+/* Returns the exponent of 2 by which the weights of a filter are divided. */
+static int exponent_of(const float *weights, int64_t count) {
+  float largest = 0;
+  int exponent;
+  for (int64_t i = 0; i < count; i++)
+    largest = fabsf(weights[i]) > largest || weights[i] != weights[i] ? fabsf(weights[i]) : largest;
+  if (largest == 0 || !isfinite(largest))
+    return 0;
+  frexpf(largest, &exponent);
+  return exponent - 1;
+}
+
+/* Returns the nearest bfloat16, as the 16 bits that a float32 begins with. What is below the normal numbers becomes 0, as
+ * the tiles have it. */
+static uint16_t round_to_bfloat16(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  if (x != x)
+    return (uint16_t)(bits >> 16 | 0x40);
+  if ((bits & 0x7f800000) == 0)
+    return (uint16_t)(bits >> 16 & 0x8000);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float widen(uint16_t bfloat16) {
+  const uint32_t bits = (uint32_t)bfloat16 << 16;
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* Writes the weights of one step and filter, as row `row` of its tiles. `weights` are those of the filter. */
+static void prepare_row(const layout *l, const float *weights, int exponent, int32_t gy, int32_t gx, int32_t slice, int row,
+                        uint16_t *tiles) {
+  const int32_t R = l->problem.rows, S = l->problem.columns;
+  for (int32_t i = 0; i < l->depth * 2; i++) {
+    const int32_t pair = l->slices > 1 ? slice * l->depth + i / 2 : i / 2 % l->pairs, c = 2 * pair + i % 2;
+    const int32_t near = l->slices > 1 ? 0 : i / 2 / l->pairs;
+    const int32_t r = first_tap(gy, l->near_y, R) + near / l->near_x, s = first_tap(gx, l->near_x, S) + near % l->near_x;
+    if (c >= l->channels || r < gy * l->near_y || s < gx * l->near_x)
+      continue;
+    float rest = ldexpf(weights[((int64_t)c * R + r) * S + s], -exponent);
+    for (int split = 0; split < SPLITS; split++) {
+      const uint16_t part = round_to_bfloat16(rest);
+      tiles[split * TILE_BYTES / 2 + row * SIDE * 2 + i] = part;
+      rest -= widen(part);
+    }
+  }
+}
+
+static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
+  const layout l = layout_of(problem);
+  const int64_t taps = gconv_layer_taps(problem);
+  float *scales = prepared + (size_t)problem->groups * group_bytes(&l) / sizeof(float);
+  memset(prepared, 0, (size_t)problem->groups * group_bytes(&l));
+  for (int32_t k = 0; k < problem->filters; k++) {
+    const int32_t group = k / l.filters, filter = k % l.filters;
+    const int exponent = exponent_of(weights + k * taps, taps);
+    scales[k] = ldexpf(2, exponent); /* samples are halved */
+    uint16_t *tiles = (uint16_t *)((uint8_t *)prepared + (size_t)group * group_bytes(&l)) +
+                      (int64_t)(filter / SIDE) * l.steps * SPLITS * TILE_BYTES / 2;
+    for (int32_t step = 0; step < l.steps; step++, tiles += SPLITS * TILE_BYTES / 2)
+      prepare_row(&l, weights + k * taps, exponent, step / l.groups_x / l.slices, step % l.groups_x,
+                  step / l.groups_x % l.slices, filter % SIDE, tiles);
+  }
+  return GCONV_OK;
+}
+
+/* ---- A task ---- */
+
+typedef struct walk {
+  const layout *l;
+  const cut *c;
+  int32_t first_row, rows, first_column, columns; /* of outputs */
+  int64_t *offsets;
+  float *copies[2], *sums;
+  uint32_t *planes;
+} walk;
+
+/* Returns the pairs from the first plane of sheet (y, x) to its plane `number`. */
+static int64_t plane_at(const walk *w, int32_t y, int32_t x, int64_t number) {
+  return (((int64_t)y * w->l->period_x + x) * w->l->slices * w->l->depth + number) * SPLITS * w->c->plane;
+}
+
+/* Sets the offset of each step, in bytes. */
+static void fill_offsets(const walk *w) {
+  const layout *l = w->l;
+  const gconv_layer_problem *problem = &l->problem;
+  int64_t *to = w->offsets;
+  for (int32_t gy = 0; gy < l->groups_y; gy++)
+    for (int32_t slice = 0; slice < l->slices; slice++)
+      for (int32_t gx = 0; gx < l->groups_x; gx++) { /* neighbouring taps read the same samples, which are in the L1 cache */
+        const int64_t y = (int64_t)first_tap(gy, l->near_y, problem->rows) * problem->dilation_y,
+                      x = (int64_t)first_tap(gx, l->near_x, problem->columns) * problem->dilation_x;
+        const int64_t plane =
+            plane_at(w, (int32_t)(y % problem->stride_y), (int32_t)(x % problem->stride_x), slice * l->depth);
+        *to++ = (plane + y / problem->stride_y * w->c->pitch + x / problem->stride_x) * (int64_t)sizeof(uint32_t);
+      }
+}
+
+/* The columns of a row of a plane, from..end - 1, that are inside the image. The first is column `x` of the image. */
+typedef struct inside {
+  int64_t from, end, x;
+} inside;
+
+static inside columns_inside(const walk *w, int64_t left) {
+  const int64_t stride = w->l->problem.stride_x, width = w->l->problem.width;
+  const int64_t count = w->columns + w->l->reach_x;
+  inside i;
+  left += w->first_column * stride;
+  i.from = left < 0 ? gconv_clamp(gconv_divide_up(-left, stride), 0, count) : 0;
+  i.end = left < width ? gconv_clamp(gconv_divide_up(width - left, stride), i.from, count) : i.from;
+  i.x = left + i.from * stride;
+  return i;
+}
+
+GCONV_VECTOR_LOOP(take_second, (const float *restrict row, int64_t count, float *restrict to), (row, count, to)) {
+  for (int64_t i = 0; i < count; i++)
+    to[i] = row[2 * i];
+}
+
+/* Copies every stride-th sample of a row. */
+static void take(const float *row, int64_t stride, int64_t count, float *to) {
+  if (stride == 1)
+    gconv_layer_copy_row(row, to, count);
+  else if (stride == 2)
+    take_second(row, count, to);
+  else
+    for (int64_t i = 0; i < count; i++)
+      to[i] = row[stride * i];
+}
+
+/* A plane of a channel: row 0 is row `top` of the image, or a row above it. */
+typedef struct source {
+  inside in;
+  int64_t top, rows, pitch;
+} source;
+
+/* Returns the first sample of row i of a plane that is inside the image; NULL: there is none. */
+static const float *row_of(const walk *w, const source *s, const float *channel, int64_t i) {
+  const gconv_layer_problem *problem = &w->l->problem;
+  const int64_t y = s->top + i * problem->stride_y;
+  return y >= 0 && y < problem->height && s->in.end > s->in.from ? channel + y * problem->width + s->in.x : NULL;
+}
+
+/* Copies a plane, with zeros outside the image. */
+static void copy_plane(const walk *w, const source *s, const float *channel, float *to) {
+  for (int64_t i = 0; i < s->rows; i++, to += s->pitch) {
+    const float *row = row_of(w, s, channel, i);
+    const int64_t from = row ? s->in.from : s->pitch, end = row ? s->in.end : s->pitch;
+    for (int64_t k = 0; k < from; k++)
+      to[k] = 0;
+    for (int64_t k = end; k < s->pitch; k++)
+      to[k] = 0;
+    if (row)
+      take(row, w->l->problem.stride_x, end - from, to + from);
+  }
+}
+
+/* Splits a plane of two channels, the second of which may be NULL, row by row. */
+static void split_rows(const walk *w, const source *s, const float *a, const float *b, uint32_t *to) {
+  const int64_t part = w->c->plane;
+  for (int64_t i = 0; i < s->rows; i++, to += s->pitch) {
+    const float *row = row_of(w, s, a, i);
+    const int64_t from = row ? s->in.from : s->pitch, end = row ? s->in.end : s->pitch;
+    for (int split = 0; split < SPLITS; split++) {
+      memset(to + split * part, 0, (size_t)from * sizeof *to);
+      memset(to + split * part + end, 0, (size_t)(s->pitch - end) * sizeof *to);
+    }
+    if (row)
+      gconv_split_pairs(row, b ? row_of(w, s, b, i) : NULL, end - from, to + from, part);
+  }
+}
+
+/* Fetches the samples of a plane that is made soon. */
+static void fetch_plane(const walk *w, const source *s, const float *channel) {
+  for (int64_t i = 0; i < s->rows; i++) {
+    const float *row = row_of(w, s, channel, i);
+    for (int64_t k = 0; row && k < (s->in.end - s->in.from) * w->l->problem.stride_x; k += 16)
+      FETCH(row + k);
+  }
+}
+
+/* Makes a plane of two channels, the second of which may be NULL. Output (0, 0) has the sample in row `top` and column
+ * `left` of the image. Short rows are copied first, so that vectors pass over their ends. */
+static void fill_plane(const walk *w, const float *a, const float *b, int64_t top, int64_t left, uint32_t *to) {
+  const gconv_layer_problem *problem = &w->l->problem;
+  const source s = {.in = columns_inside(w, left),
+                    .top = top + (int64_t)w->first_row * problem->stride_y,
+                    .rows = w->rows + w->l->reach_y,
+                    .pitch = w->c->pitch};
+  const int64_t ahead = 4 * gconv_layer_plane(problem);
+  fetch_plane(w, &s, a + ahead);
+  fetch_plane(w, &s, b ? b + ahead : a + ahead);
+  if (problem->stride_x == 1 && w->columns >= LONG_ROW) {
+    split_rows(w, &s, a, b, to);
+    return;
+  }
+  copy_plane(w, &s, a, w->copies[0]);
+  if (b)
+    copy_plane(w, &s, b, w->copies[1]);
+  gconv_split_pairs(w->copies[0], b ? w->copies[1] : NULL, s.rows * s.pitch, to, w->c->plane);
+}
+
+/* Makes the planes of a sheet. */
+static void fill_sheet(const walk *w, const float *in, int32_t sheet_y, int32_t sheet_x) {
+  const layout *l = w->l;
+  const gconv_layer_problem *problem = &l->problem;
+  const int64_t channel = gconv_layer_plane(problem);
+  const int32_t near = l->near_y * l->near_x;
+  for (int32_t i = 0; i < near; i++)
+    for (int32_t u = 0; u < l->pairs; u++) {
+      const float *a = in + 2 * u * channel;
+      fill_plane(w, a, 2 * u + 1 < l->channels ? a + channel : NULL,
+                 sheet_y + (int64_t)(i / l->near_x) * problem->dilation_y - problem->pad_top,
+                 sheet_x + (int64_t)(i % l->near_x) * problem->dilation_x - problem->pad_left,
+                 w->planes + plane_at(w, sheet_y, sheet_x, i * l->pairs + u));
+    }
+  for (int32_t u = near * l->pairs; u < l->slices * l->depth; u++)
+    memset(w->planes + plane_at(w, sheet_y, sheet_x, u), 0, (size_t)(SPLITS * w->c->plane) * sizeof(uint32_t));
+}
+
+/* Stores the sums of some filters. `out` is the first filter's output at the task's first pixel. */
+static void finish(const walk *w, int64_t pitch, const float *scales, const float *biases, int32_t filters, float *out) {
+  const gconv_layer_problem *problem = &w->l->problem;
+  const gconv_layer_bounds bounds = gconv_layer_bounds_of(problem);
+  const int64_t plane = (int64_t)problem->out_height * problem->out_width;
+  for (int32_t f = 0; f < filters; f++, out += plane) {
+    for (int32_t row = 0; row < w->rows; row++)
+      gconv_tiles_finish(w->sums + f * pitch + row * w->c->pitch, scales[f], biases[f], &bounds, w->columns,
+                         out + (int64_t)row * problem->out_width);
+    if (bounds.enough)
+      continue;
+    const bool whole = w->columns == problem->out_width;
+    for (int32_t row = 0; row < (whole ? 1 : w->rows); row++)
+      gconv_layer_activate(problem, out + (int64_t)row * problem->out_width,
+                           (size_t)w->columns * (size_t)(whole ? w->rows : 1));
+  }
+}
+
+static void make_filters(const walk *w, int32_t first, int32_t end, const uint8_t *weights, const float *scales,
+                         const float *biases, float *out) {
+  const layout *l = w->l;
+  const int64_t vectors = gconv_divide_up((w->rows - 1) * w->c->pitch + w->columns, SIDE),
+                block = (int64_t)l->steps * SPLITS * TILE_BYTES;
+  const int64_t plane = (int64_t)l->problem.out_height * l->problem.out_width;
+  for (int32_t b = first; b < end; b += TOGETHER) {
+    gconv_tile_product p = {.weights = weights + b * block,
+                            .samples = (const uint8_t *)w->planes,
+                            .block = block,
+                            .row = w->c->plane * SPLITS * (int64_t)sizeof(uint32_t),
+                            .split = w->c->plane * (int64_t)sizeof(uint32_t),
+                            .offsets = w->offsets,
+                            .steps = l->steps,
+                            .sums = w->sums,
+                            .pitch = vectors * SIDE};
+    gconv_tiles_multiply(&p, smaller(end - b, TOGETHER), vectors);
+    finish(w, vectors * SIDE, scales + b * SIDE, biases + b * SIDE,
+           smaller(l->filters - b * SIDE, smaller(end - b, TOGETHER) * SIDE), out + b * SIDE * plane);
+  }
+}
+
+static gconv_status execute(const gconv_layer_execution *e) {
+  const layout l = layout_of(e->problem);
+  const cut c = cut_of(&l);
+  const gconv_layer_problem *problem = &l.problem;
+  const size_t parts = (size_t)c.parts, pieces = (size_t)c.pieces, bands = (size_t)c.bands;
+  const int64_t image_group = (int64_t)(e->task / parts / pieces / bands),
+                group = image_group % problem->groups; /* n * G + g */
+  walk w = {.l = &l, .c = &c, .offsets = e->workspace};
+  w.copies[0] = (float *)e->workspace + offset_floats(&l);
+  w.copies[1] = w.copies[0] + copy_floats(&c);
+  w.sums = w.copies[1] + copy_floats(&c);
+  w.planes = (uint32_t *)(w.sums + sums_floats(&c));
+  w.first_row = (int32_t)(e->task / parts / pieces % bands) * c.rows;
+  w.rows = smaller(problem->out_height - w.first_row, c.rows);
+  w.first_column = (int32_t)(e->task / parts % pieces) * c.columns;
+  w.columns = smaller(problem->out_width - w.first_column, c.columns);
+  const int32_t first = (int32_t)(e->task % parts) * c.part_blocks;
+  const float *prepared = gconv_layer_prepared(e->problem, e->weights);
+  const float *in = e->in + image_group * l.channels * gconv_layer_plane(problem);
+  fill_offsets(&w);
+  for (int32_t y = 0; y < l.period_y; y++)
+    for (int32_t x = 0; x < l.period_x; x++)
+      fill_sheet(&w, in, y, x);
+  gconv_tiles_begin(smaller(l.filters, SIDE), l.depth);
+  make_filters(&w, first, smaller(first + c.part_blocks, l.blocks),
+               (const uint8_t *)prepared + (size_t)group * group_bytes(&l),
+               prepared + (size_t)problem->groups * group_bytes(&l) / sizeof(float) + group * l.filters,
+               gconv_layer_biases(e->problem, e->weights) + group * l.filters,
+               e->out + (image_group * l.filters * problem->out_height + w.first_row) * problem->out_width + w.first_column);
+  gconv_tiles_end();
+  return GCONV_OK;
+}
+
+/* ---- The descriptor ---- */
+
+static const char *available(void) {
+  return gconv_cpu_tiles() ? NULL : "this processor does not multiply tiles of bfloat16 (AMX), or $GCONV_ISA is set";
+}
+
+/* The rests of weight and sample, 2^-26 of each, and the three products that are left out, w2 x3, w3 x2 and w3 x3: together
+ * less than 2^-22. Each step rounds 6 times 17 sums of two, of which one is of the whole. */
+static double bound(const gconv_layer_problem *problem) {
+  const layout l = layout_of(problem);
+  const double roundings = 6 * ((double)l.steps + 17) + 1;
+  return 0x1p-22 + (roundings < 0x1p22 ? roundings * 0x1p-24 / (1 - roundings * 0x1p-24) : 1);
+}
+
+/* Times of other algorithms are those of the reference CPU, which has no tiles: a cycle counts as the 25 multiply-adds that
+ * make this comparable to them. It does not depend on the number of threads. */
+static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  gconv_layer_problem any_threads = *problem;
+  any_threads.threads = 0;
+  const layout l = layout_of(&any_threads);
+  const cut c = cut_of(&l);
+  return gconv_layer_cpu_ms(problem, machine, task_cycles(&l, &c) * (double)tasks_of(&l, &c) * 25, 0);
+}
+
+const gconv_layer_algorithm gconv_layer_algorithm_cpu_gemm_6xbf16 = {
+    .info = {"gemm-6xbf16", "cpu", "products of tiles of bfloat16 (AMX), six for each in float32", false},
+    .available = available,
+    .supports = gconv_layer_takes_fp32,
+    .tasks = tasks,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = bound,
+    .bound_of_largest = true, /* tiles lose products that are very small beside the largest */
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+};
