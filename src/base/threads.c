@@ -10,18 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_PARTS = 64 };
+enum { ROOM_FOR_PARTS = 64 };
 
 /* The turns of one call of gconv_threads_run(). It exists as long as the call. */
 typedef struct round {
   gconv_turn *function;
   void *context;
   size_t turns;
-  atomic_size_t next;              /* how many turns have begun; without parts, the next turn to begin */
-  atomic_int seated;               /* threads that work on this round; changes under the lock */
-  int parts;                       /* turns are divided into so many parts, one for each seat; 0: they begin in order */
-  atomic_size_t begun[MOST_PARTS]; /* how many turns of each part were taken, or asked for in vain */
-  struct round *later;             /* the next call */
+  atomic_size_t next;                  /* how many turns have begun; without parts, the next turn to begin */
+  atomic_int seated;                   /* threads that work on this round; changes under the lock */
+  int parts;                           /* turns are divided into so many parts, one for each seat; 0: they begin in order */
+  atomic_size_t begun[ROOM_FOR_PARTS]; /* how many turns of each part were taken, or asked for in vain */
+  struct round *later;                 /* the next call */
 } round;
 
 /* The number of forks that led to this process. After fork(), a child has none of its parent's helpers, and sees this by the
@@ -418,7 +418,7 @@ void gconv_threads_run(gconv_threads *pool, size_t turns, gconv_turn *function, 
 
 void gconv_threads_run_in_parts(gconv_threads *pool, size_t turns, gconv_turn *function, void *context) {
   round r = {.function = function, .context = context, .turns = turns};
-  r.parts = pool->count < MOST_PARTS ? pool->count : MOST_PARTS;
+  r.parts = pool->count < ROOM_FOR_PARTS ? pool->count : ROOM_FOR_PARTS;
   run_round(pool, &r);
 }
 
