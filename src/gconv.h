@@ -95,9 +95,9 @@ void gconv_remove_unfinished(void);
  * to -32768..32767; NaN becomes 0. What reads images refuses i16. */
 typedef enum gconv_type { GCONV_U8, GCONV_U16, GCONV_F32, GCONV_I16 } gconv_type;
 
-/* Bytes of one sample: 1, 2, 4 and 2; 0 for what is none. */
+/* Bytes of one sample: 1, 2, 4 and 2; 0 for any other value. */
 size_t gconv_type_bytes(gconv_type type);
-/* "u8", "u16", "f32", "i16"; NULL for what is none. */
+/* "u8", "u16", "f32", "i16"; NULL for any other value. */
 const char *gconv_type_name(gconv_type type);
 
 /*
@@ -246,7 +246,7 @@ typedef struct gconv_write_options {
   int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
   gconv_threads *shared;           /* to compress on, in place of threads of its own; NULL: none */
   gconv_tiff_compression tiff_compression;
-  gconv_stored_type store;      /* for f32 images and formats that offer it; a warning counts what is out of range */
+  gconv_stored_type store;      /* for f32 images and formats that offer it; a warning counts samples out of range */
   double unit;                  /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
   bool strip;                   /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
   const gconv_palette *palette; /* for PNG: images of one channel, u8, are numbers of these colours. NULL: they are grey */
@@ -267,10 +267,10 @@ typedef struct gconv_compared {
   const gconv_image *image; /* not NULL: counts in place of the path */
 } gconv_compared;
 
-/* By how much two images a and b differ, or a frame of theirs. Every channel counts, alpha too. A difference is |a - b| of
+/* By how much two images a and b differ, or one frame of each. Every channel counts, alpha too. A difference is |a - b| of
  * two samples, where 1 is white: for integers, the difference of their levels, divided by 255, or by 65535 if either image
- * is u16; where one image is f32, integers become v / 255 or v / 65535, rounded to float32. Samples that are equal, or NaN
- * both, differ by 0; any others that are infinite or NaN by infinity. Sums are float64. */
+ * is u16; where one image is f32, integers become v / 255 or v / 65535, rounded to float32. Samples that are equal, or both
+ * NaN, differ by 0. Other pairs with a sample that is infinite or NaN differ by infinity. Sums are float64. */
 typedef struct gconv_difference {
   gconv_image a, b; /* headers, without pixels and profile; of all frames */
   double white;     /* a difference times this is in levels: 255 or 65535; 1 where either image is f32 */
@@ -380,7 +380,7 @@ typedef struct gconv_filter_analysis {
                    512 x 512 taps) */
 } gconv_filter_analysis;
 
-/* GCONV_BAD_ARGUMENT for what is no filter, by the rules of gconv_filter; GCONV_TOO_LARGE for more than 32,768 rows or
+/* GCONV_BAD_ARGUMENT for a filter that breaks a rule of gconv_filter; GCONV_TOO_LARGE for more than 32,768 rows or
  * columns or 2^26 taps; GCONV_NO_MEMORY. */
 gconv_status gconv_filter_analyze(const gconv_filter *filter, gconv_filter_analysis *analysis);
 
@@ -480,7 +480,7 @@ typedef struct gconv_options {
                           algorithm's own */
 } gconv_options;
 
-/* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for what is none. Static
+/* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for any other value. Static
  * storage. */
 const char *gconv_border_name(gconv_border border);
 const char *gconv_combine_name(gconv_combine combine);
@@ -813,7 +813,7 @@ typedef struct gconv_network_options {
   size_t class_value_count;
 } gconv_network_options;
 
-/* "fp32", "none": the values of these types in words; NULL for what is none. Static storage. */
+/* "fp32", "none": the values of these types in words; NULL for any other value. Static storage. */
 const char *gconv_math_name(gconv_math math);
 const char *gconv_activation_name(gconv_activation activation);
 const char *gconv_layer_kind_name(gconv_layer_kind kind);

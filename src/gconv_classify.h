@@ -66,8 +66,8 @@ gconv_status gconv_features_expect(gconv_operation *operation, const gconv_colum
  * numbers. options may be NULL. */
 gconv_status gconv_mask_read(const char *path, const gconv_read_options *options, gconv_image *mask);
 
-/* The number that each of `count` classes has in masks and maps: what it is called, if all are called whole numbers up to
- * 65535, which is so of networks and models that were trained on masks; else its place among the classes, from 1 on.
+/* The number that each of `count` classes has in masks and maps: its name, if all names are whole numbers up to 65535,
+ * as in networks and models that were trained on masks; else its place among the classes, from 1 on.
  * GCONV_TOO_LARGE for more classes than there are numbers. */
 gconv_status gconv_class_values(const char *const *classes, size_t count, uint16_t *values);
 
@@ -83,8 +83,8 @@ gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_ne
 /* Runs a network that is a graph on arrays, as the model has them: of any number, type and shape, without scaling and tiles.
  *
  * inputs: each is one of network->inputs, by its name, or, if no name is given (NULL), by its place. All of them must be
- * there. outputs: likewise of network->outputs, but some may be left out. Their types, axes and shapes are set, and so is
- * `data`: memory for free(). Must be empty besides names. A failure leaves no data.
+ * there. outputs: each is one of network->outputs in the same way, but some may be left out. Their types, axes and shapes
+ * are set, and so is `data`: memory for free(). Must be empty besides names. A failure leaves no data.
  *
  * What was planned for these shapes is kept in the network for the next call, so `device`, a CPU, must be closed after the
  * network is freed. Any number of threads may call it at a time.

@@ -148,7 +148,7 @@ typedef struct gconv_outputs {
  * as {filter}. {stem} is the name of the input without folders and extension, and the suffix; {ext} is the extension of the
  * input, if the result has the same format, else the usual extension of the format; without naming->format, a template with
  * {ext} means naming->same; {index} counts all results from 1, with as many digits as the last one has; {frame} counts the
- * frames of one input likewise. The folders of an input (gconv_input.relative) are put in front of the file name;
+ * frames of one input in the same way. The folders of an input (gconv_input.relative) are put in front of the file name;
  *   - a folder, if it exists as one, ends in "/", or has no known extension and the inputs are many: results go to
  *     FOLDER/<folders of the input>/{stem}.png, {stem}_{filter}.png if there is one a filter;
  *   - else a file, for one result.
@@ -170,17 +170,20 @@ const gconv_format_info *gconv_output_format(const char *path);
  * naming->output is the name of a file, rather than a folder or a template. */
 const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file);
 
-/* Refuses, with GCONV_BAD_ARGUMENT, results that would land outside the folder of naming->output (or, of a template, the
- * one before its first field), on each other (whatever way their paths take), on an input, or on a folder; those that the
- * next run would take for inputs, unless they have a suffix; those that would replace a file in a folder where inputs were
- * found, unless it is marked as a result, or a manifest has it; and those whose folder is missing (unless it is to be made)
- * or may not be written. An input whose result would have too long a path is dropped, and in inputs->missed, if others are
- * left. No file is changed. With a suffix, inputs that were found and are results of others are dropped, with their own
- * results: an earlier run made them. */
+/* Refuses, with GCONV_BAD_ARGUMENT, a result
+ *   - outside the folder of naming->output or, of a template, outside the folder before its first field;
+ *   - at the place of another result, of an input, or of a folder, whatever way their paths take;
+ *   - that the next run would take for an input, unless it has a suffix;
+ *   - that would replace a file in a folder where inputs were found, unless the file is marked as a result, or a manifest
+ *     has it;
+ *   - whose folder is missing, unless it is to be made, or may not be written.
+ * An input whose result would have too long a path is dropped, and put into inputs->missed, if others are left. With a
+ * suffix, inputs that are results of other inputs are dropped, with their own results: an earlier run made them. No file is
+ * changed. */
 gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message);
 
-/* Refuses likewise results that would replace a file of filters; `filters` are as -f takes them: PATH, or a name, or, of
- * `banks`, PATH:NAME. */
+/* Refuses, with GCONV_BAD_ARGUMENT, results that would replace a file of filters. `filters` are as -f takes them: PATH, or a
+ * name, or, of `banks`, PATH:NAME. */
 gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs,
                                          gconv_message *message);
 
@@ -230,7 +233,7 @@ typedef enum gconv_finding {
 
 /*
  * Reads the manifests beside `outputs`. With `removed`, the job is to be run: the folder is made if it is missing, the run's
- * own manifest is locked and appended to, and what runs that are gone left of the outputs is removed; *removed counts those.
+ * own manifest is locked and appended to, and unfinished outputs of runs that have ended are removed; *removed counts them.
  * NULL: nothing is changed. `job` is a digest of what makes the results: filters, options. The shard is used only here.
  * GCONV_EXISTS: another process is at work with the same manifest; GCONV_IO_ERROR; GCONV_NO_MEMORY.
  */
@@ -268,7 +271,7 @@ typedef struct gconv_report {
   bool cold;                      /* the first execution of this plan */
   uint64_t pixels;                /* pixels of the input: N * H * W */
   gconv_plan_info plan;           /* for this input alone */
-  gconv_timings timings;          /* its share, if several inputs are executed together; likewise those below */
+  gconv_timings timings;          /* its share, if several inputs are executed together, as of all times below */
   double decode_ms, plan_ms, encode_ms;
   double wait_ms;  /* for the device, before the plan: 0 once it is open */
   double total_ms; /* all of this input, without its verification */

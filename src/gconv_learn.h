@@ -204,10 +204,10 @@ typedef struct gconv_dataset_info {
   const char *label;    /* for such a table: the name of the column of targets, or NULL */
   const char *features; /* for pixels: the list, with sets written out; else NULL */
   bool approximated;    /* labels were whole numbers, but are targets, as nearly each case had its own */
-  const size_t *rows;   /* the number of each case, from 0 on, in the file, or among the cases of which this is a part; NULL:
-                           no row was left out, and this is no part */
+  const size_t *rows;   /* the number of each case, from 0 on, in the file; of a part, among all cases; NULL: the data are no
+                           part, and no row was left out */
   size_t left_out;      /* for a table: rows of the file that are no cases, as numbers or labels are missing */
-  size_t labelled;      /* for pixels: how many have a class, of which `cases` are drawn; else 0 */
+  size_t labelled;      /* for pixels: how many have a class; `cases` were drawn from them; else 0 */
   const uint8_t *palette; /* for pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
 } gconv_dataset_info;
 

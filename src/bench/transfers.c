@@ -110,7 +110,7 @@ static gconv_status go(gconv_bench *bench, const transfer *t, const way *by) {
   GCONV_TRY(by->memory < 0 ? go_by_slabs(t, bench->grid->runs)
                            : gconv_cuda_measure_trips(bench->device, &trip, bench->grid->runs, t->times));
   if (memcmp(t->out.data, t->expected.data, trip.to_bytes) != 0)
-    return gconv_fail(GCONV_MISMATCH, "its results differ from those of gconv's own way");
+    return gconv_fail(GCONV_MISMATCH, "its results differ from the results of gconv's own way");
   return GCONV_OK;
 }
 

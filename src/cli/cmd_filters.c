@@ -79,7 +79,7 @@ static int run(void *settings, const gconv_texts *words) {
 const gconv_command gconv_command_filters = {
     .name = "filters",
     .synopsis = "filters [WORD...]",
-    .help = "the filters that are built in, and those that are files in the folder of filters; all, or those with a WORD",
+    .help = "list built-in filters and the files in the folder of filters: all, or the ones in whose line a WORD stands",
     .words = GCONV_WORDS_ANY,
     .run = run,
 };

@@ -131,7 +131,7 @@ static const gconv_option options[] = {
     OPTION('i', "input", "PATH...", texts, common.inputs, .also = "before", .several = true,
            .help = "the images before the filter: files, folders, quoted patterns, or - for standard input"),
     OPTION('t', "target", "PATH...", texts, targets, .also = "after targets", .several = true,
-           .help = "the images after it; of several, those whose names are the same, but for the extension, are a pair"),
+           .help = "the images after it; of several, two whose names are the same, but for the extension, are a pair"),
     OPTION('r', "recursive", NULL, flag, common.recursive, .help = "also search the sub-folders of folders"),
     OPTION('s', "size", "N|RxS", size, fit.rows, .most = GCONV_FIT_MAX_TAPS,
            .help = "the size of the filter: N x N, or R rows and S columns, such as 5x9"),

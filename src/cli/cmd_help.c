@@ -25,7 +25,8 @@ static void print_overview(void) {
   for (size_t i = 0; (command = gconv_command_at(i)); i++)
     if (!gconv_command_is_part(command))
       printf("  %-12s%s\n", command->name, command->help);
-  fputs("\ngconv help COMMAND lists the options of a command; gconv help filter those of the main job. gconv help WORD\n"
+  fputs("\ngconv help COMMAND lists the options of a command; gconv help filter lists the options of the main job. gconv "
+        "help WORD\n"
         "answers for any option, filter, algorithm, format or word of the documentation: gconv help border.\n"
         "gconv --version prints the version, and the libraries it was built with.\n",
         stdout);
@@ -165,8 +166,8 @@ static bool print_statuses(const char *word) {
   for (size_t i = 0; asked && (command = gconv_command_at(i)); i++) {
     const char *text = command->details ? strstr(command->details, "Exit status: ") : NULL;
     if (text)
-      printf("gconv %s%s\n%s\n", command->name, command == &gconv_command_filter ? ", and all commands but those below" : "",
-             text);
+      printf("gconv %s%s\n%s\n", command->name,
+             command == &gconv_command_filter ? ", and all commands but the ones below" : "", text);
   }
   return asked;
 }

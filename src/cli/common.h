@@ -49,7 +49,7 @@ enum { GCONV_MOST_THREADS = 4096 /* generous: a script may name the processors o
               "content")
 #define GCONV_BANK_SYNTAX_ROW                                                                                               \
   GCONV_COMMON_OPTION(0, "filter-format", "SYNTAX", text, syntax, .word_at = gconv_word_syntax_at,                          \
-                      .help = "bank, npy, npz, safetensors, onnx, or that of filters; default: by content")
+                      .help = "bank, npy, npz, safetensors, onnx, or a syntax of filters; default: by content")
 
 /* The options of commands that only have --help. */
 extern const gconv_option gconv_no_options[];

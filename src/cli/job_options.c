@@ -277,26 +277,28 @@ const gconv_option gconv_job_options[] = {
     OPTION('o', "output", "PATH", once, common.output, KEEPS, .also = "out dest destination",
            .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index}, {frame} or "
                    "{ext}, or - for standard output; braces of a name are doubled: {{ and }}"),
-    MAP_OPTION(0, "format", "NAME", format, naming, CHANGES, .word_at = written_format_at,
-               .help =
-                   "the file format of the results, of those listed below, or same: that of each input; of --windows csv, "
-                   "npy or f32le; default: by the extension of the output, otherwise png"),
+    MAP_OPTION(
+        0, "format", "NAME", format, naming, CHANGES, .word_at = written_format_at,
+        .help =
+            "the file format of the results, one that is listed below, or same: the format of each input; of --windows csv, "
+            "npy or f32le; default: by the extension of the output, otherwise png"),
     MAP_OPTION(
         0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
         .help = "put TEXT after {stem} in the names of results, so that they may lie among the inputs: -o photos/ --suffix "
                 "_blur; results of an earlier run are then passed over"),
-    OPTION(0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits dtype", .near = "type",
-           .synonyms = depth_words, .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
-           .help =
-               "the sample type of the results; default: that of the input, if the format has it; .npy also holds int16, "
-               "in the input's own levels (0 to 255 of 8 bits), and float16, where 1 is white as in float"),
+    OPTION(
+        0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits dtype", .near = "type",
+        .synonyms = depth_words, .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
+        .help =
+            "the sample type of the results; default: the type of the input, if the format has it; .npy also holds int16, "
+            "in the input's own levels (0 to 255 of 8 bits), and float16, where 1 is white as in float"),
     MAP_OPTION(0, "png-level", "N", integer, png_level, CHANGES, .near = "compression level", .least = 0, .most = 9,
                .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
     OPTION(0, "quality", "N", integer, job.quality, CHANGES, .also = "jpeg-quality webp-quality", .least = 1, .most = 100,
            .excludes = "lossless",
-           .help =
-               "quality of JPEG and WebP, from 1 to 100; default: 90, with --format same that of the input, if it is JPEG, "
-               "or no loss, if it is WebP without"),
+           .help = "quality of JPEG and WebP, from 1 to 100; default: 90, with --format same the quality of the input, if "
+                   "it is JPEG, "
+                   "or no loss, if it is WebP without"),
     OPTION(0, "lossless", NULL, flag, job.lossless, CHANGES, .also = "webp-lossless", .excludes = "quality",
            .help = "WebP without loss; default: with loss, as --quality says"),
     MAP_OPTION(0, "tiff-compression", "NAME", word, job.tiff_compression, CHANGES, .words = "none|deflate|lzw|zstd",
@@ -416,7 +418,7 @@ const gconv_option gconv_job_options[] = {
            .lack = gconv_documented_lack,
            .help =
                "auto (default), one that gconv algorithms lists, or a race on one image of several, direct,fft, or of all: "
-               "they must agree, and the result is that of the fastest"),
+               "they must agree, and the fastest one makes the result"),
     OPTION(0, "without", "NAMES", without, options.without, CHANGES, .word_at = gconv_word_algorithm_name_at,
            .lack = gconv_documented_lack,
            .help = "algorithms that auto, or the race of all, must not use, separated by commas"),

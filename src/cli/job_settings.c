@@ -248,7 +248,7 @@ static gconv_status check_given(const gconv_job_settings *settings) {
   else if (!settings->last.filters.count && settings->before_count > 0)
     missing = "--then: no filter follows it: -f FILTER --then -f FILTER";
   else if (!settings->last.filters.count)
-    missing = "no filter: name one with -f; gconv filters lists those that are built in";
+    missing = "no filter: name one with -f; gconv filters lists the built-in filters";
   else if (!isnan(settings->white) && !(settings->white > 0 && isfinite((float)settings->white)))
     missing = "--white: it is the number that is white for a network, above 0: 1, or 255";
   else if (settings->options.scale == 0)

@@ -242,7 +242,7 @@ static void print_network(const char *path, const drawn *d) {
   if (network->height > 0)
     printf("%d x %d (height x width)\n", network->height, network->width);
   else
-    printf("any size; shapes are those of %d x %d\n", d->height, d->width);
+    printf("any size; shapes here are for %d x %d\n", d->height, d->width);
   print_floats("mean", network->mean, network->mean_count);
   print_floats("std", network->std, network->std_count);
   if (network->white > 0)

@@ -195,7 +195,7 @@ static gconv_status end(const reading *r) {
                       "with indices from 1 on",
                       table->path);
   if (!r->told_by_model)
-    gconv_warn("%s: its indices begin with 0, as those that scikit-learn writes", table->path);
+    gconv_warn("%s: its indices begin with 0, as in files of scikit-learn", table->path);
   table->label = strdup(label_from_zero);
   return table->label ? shift_columns(table) : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a name", table->path);
 }

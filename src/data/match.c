@@ -28,8 +28,8 @@ static gconv_status refuse(const gconv_table *table, const gconv_names *header, 
   GCONV_FREED char *wanted = list_names(like->names, like->count, NULL, &shown);
   return gconv_fail(
       GCONV_BAD_FILE,
-      "%s: %s. The model takes the columns %s; the table has %s. Rename its columns, or leave out its header if their "
-      "order is that of the model",
+      "%s: %s. The model takes the columns %s; the table has %s. Rename its columns, or leave out its header if they "
+      "have the order of the model",
       table->path, wrong, wanted ? wanted : "?", found ? found : "?");
 }
 

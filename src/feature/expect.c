@@ -90,7 +90,7 @@ static void judge(const gconv_feature_look *look) {
     return;
   gconv_warn_once(
       "unlike what was learned",
-      "a picture is far from those that the model learned: its features are %.3g times as strong. Are its samples in "
+      "a picture is far from the pictures that the model learned: its features are %.3g times as strong. Are its samples in "
       "another unit, such as 12 bits in 16, or floats up to 255?",
       far > most ? far : vary);
 }

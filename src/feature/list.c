@@ -163,7 +163,7 @@ static gconv_status read_item(const char *text, const char *end, gconv_feature_l
     if (!is_word(word, text, sets[i].name))
       continue;
     if (next_word(&text, end))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has sigmas of its own: leave out those after it", sets[i].name);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has sigmas of its own: leave out the sigmas after it", sets[i].name);
     return read_list(sets[i].list, list);
   }
   for (size_t i = 0; i < gconv_feature_kind_count; i++) {

@@ -277,8 +277,9 @@ static gconv_status take_node(void *context, const gconv_onnx_node *n) {
 static gconv_status take_input(gconv_chain *c) {
   const gconv_graph *g = c->graph;
   if (g->input_count != 1 || g->output_count != 1)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has %zu inputs and %zu outputs, so it is no chain of layers",
-                      g->path, g->input_count, g->output_count);
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has %zu input%s and %zu output%s, so it is no chain of layers",
+                      g->path, g->input_count, g->input_count == 1 ? "" : "s", g->output_count,
+                      g->output_count == 1 ? "" : "s");
   c->at = c->first = g->inputs[0];
   c->input = &g->values[c->at];
   const gconv_tensor *in = &c->input->tensor;

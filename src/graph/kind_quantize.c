@@ -52,7 +52,7 @@ static gconv_status find_layout(const gconv_node_work *work, layout *l) {
   for (int32_t i = 0; i < x->axes && fits; i++)
     fits = scale->shape[i] == (i == axis ? (x->shape[i] + s->block - 1) / s->block : x->shape[i]);
   *l = (layout){l->size, l->inner, s->block, scale->axes > axis ? scale->shape[axis] * l->inner : 0, l->inner, 1};
-  return fits ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "has scales whose shape is not that of its blocks");
+  return fits ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "has scales whose shape does not fit its blocks");
 }
 
 static bool is_quantized(gconv_tensor_type type) {

@@ -301,7 +301,7 @@ static void warn_of_colours(const png_session *session) {
         "%s: its gamma of %.3g is neither applied nor kept: viewers will take the result for sRGB, which is about %.3g",
         reader->source->name, gamma * 1e-5, SRGB_GAMMA * 1e-5);
   if (reader->header.channels >= 3 && has_other_primaries(session))
-    gconv_warn("%s: its primaries (cHRM) are not those of sRGB, and are neither applied nor kept: viewers will take the "
+    gconv_warn("%s: its primaries (cHRM) differ from sRGB's, and are neither applied nor kept: viewers will take the "
                "result for sRGB",
                reader->source->name);
 }

@@ -34,7 +34,7 @@ gconv_status gconv_write_options_check(const gconv_write_options *options) {
   if (!isfinite(options->unit) || options->unit < 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a unit of %g: it is a finite number above 0, or 0 for 1", options->unit);
   if (options->format && !is_known(options->format))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the format is none of those that gconv_format_at() lists");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_format_at() does not list the format");
   return GCONV_OK;
 }
 

@@ -394,7 +394,7 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
   GCONV_TRY(check_pixels(plan, in));
   for (size_t i = 0; i < plan->output_count; i++)
     if (!images[i].data || !gconv_image_same_shape(&plan->outputs[i], &images[i]))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "the outputs to verify are not those of this plan");
+      return gconv_fail(GCONV_BAD_ARGUMENT, "the outputs to verify do not belong to this plan");
     else
       GCONV_TRY(gconv_check_pixels(&images[i], "an output"));
   gconv_plan *own;

@@ -339,7 +339,8 @@ gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *option
   gconv_threads_run(threads, turns, colour_strip, &after);
   const long long others = after.others;
   if (others > 0)
-    gconv_warn_once("not finite", "%lld sample%s of the result %s NaN or infinite: the range minmax is that of the others",
+    gconv_warn_once("not finite",
+                    "%lld sample%s of the result %s NaN or infinite: the range minmax follows from the other samples",
                     others, others == 1 ? "" : "s", others == 1 ? "is" : "are");
   for (size_t frame = 0; frame < (size_t)raw->frames; frame++) {
     after.low = INFINITY;

@@ -22,7 +22,7 @@ static gconv_status take_classes(gconv_network *network, const gconv_dataset_inf
                       info->class_count);
   for (size_t i = 0; info->classes && i < network->class_count; i++)
     if (strcmp(network->classes[i], info->classes[i]) != 0)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu of the network is \"%s\", that of the data \"%s\"", i + 1,
+      return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu is \"%s\" in the network, and \"%s\" in the data", i + 1,
                         network->classes[i], info->classes[i]);
   if (network->class_count > 0 || info->class_count == 0 || !info->classes)
     return GCONV_OK;

@@ -294,10 +294,10 @@ class Models(CommandTest):
             for name in "learned.png", "bytes.png":
                 self.assertEqual(self.gconv("classify", model, "-i", name, "-o", "o.png", "-q").stderr, "")
                 self.assertNotIn("warning", self.gconv("classify", model, "-i", name, "-o", "o.png").stderr)
-            for name, says in (("twelve.png", r"far from those that the model learned: its features are 0\.0[456]\d* times"), ("floats.npy", r"are [2-9]\d\d times as strong"),
+            for name, says in (("twelve.png", r"far from the pictures that the model learned: its features are 0\.0[456]\d* times"), ("floats.npy", r"are [2-9]\d\d times as strong"),
                                ("colours.png", "has colours, and the model learned grey ones")):
                 self.assertRegex(self.gconv("classify", model, "-i", name, "-o", "o.png").stderr, says)
-            self.assertIn("far from those", self.gconv("classify", model, "twelve.png", "mask.png", "--evaluate").stderr)
+            self.assertIn("far from the pictures", self.gconv("classify", model, "twelve.png", "mask.png", "--evaluate").stderr)
 
     # ---- Machines that do not converge ----
 

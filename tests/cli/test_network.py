@@ -285,7 +285,7 @@ class Info(NetworkTest):
                   classes=["cat", "d\x1bog"], loss="cross-entropy", trained={"epochs": 3, "by": "so\x1bme"})
         for command in (("info",), ("bank", "info")):
             text = self.gconv(*command, "net.safetensors").stdout
-            for line in ("net.safetensors: network, 4 layers, 910 parameters", "any size; shapes are those of 256 x 256", "8 x 3 x 5 x 5", "3 x 256 x 256 -> 8 x 128 x 128",
+            for line in ("net.safetensors: network, 4 layers, 910 parameters", "any size; shapes here are for 256 x 256", "8 x 3 x 5 x 5", "3 x 256 x 256 -> 8 x 128 x 128",
                          "leaky 0.1", "stride 2,2", "8 x 128 x 128 -> 4 x 126 x 126", "4 x 126 x 126 -> 4 x 1 x 1", "classes     2: cat, d?og", "loss        cross-entropy",
                          'trained     weights of epoch 3; by "so\\u001Bme"\n'):
                 self.assertIn(line, text)

@@ -95,7 +95,7 @@ class Onnx(NetworkTest):
         conv = node("Conv", ["x", "w"], "a", "first")
         self.refuse("node 'b' (Conv) does not take what the node before it makes", [conv, node("Conv", ["x", "w"], "b")], output="b")
         self.refuse("adds what neither is constant nor the input", [conv, node("Relu", ["a"], "b"), node("Add", ["b", "a"], "y")])
-        self.refuse("2 inputs and 1 outputs, so it is no chain", [conv], inputs=[("z", ("n", 2))], output="a")
+        self.refuse("2 inputs and 1 output, so it is no chain", [conv], inputs=[("z", ("n", 2))], output="a")
         self.refuse("nothing in the model makes its output 'z'", [conv], output="z")
         self.refuse("is an activation that does not follow", [node("Relu", ["x"], "y")])
         self.refuse("follows no Conv or Gemm", [node("BatchNormalization", ["x", "w", "w", "w", "w"], "y")])

@@ -233,9 +233,8 @@ static gconv_status check_gradient(problem *p, const method *m, bool first, gcon
   row->allowed = ALLOWED;
   if (row->error <= row->allowed)
     return GCONV_OK;
-  return gconv_fail(GCONV_MISMATCH,
-                    "its gradient differs from that of one core by %.2g of the largest, where %.2g is allowed", row->error,
-                    row->allowed);
+  return gconv_fail(GCONV_MISMATCH, "its gradient differs from one core's by %.2g of the largest, where %.2g is allowed",
+                    row->error, row->allowed);
 }
 
 /* ---- Times ---- */

@@ -99,7 +99,7 @@ static gconv_status check(problem *p, const gconv_rbf *rbf, gconv_rbf_kind kind,
   const bool low = kind == GCONV_RBF_MAX || where[0] == p->where[0], high = kind == GCONV_RBF_MIN || where[1] == p->where[1];
   if (rows ? row->error <= ALLOWED : low && high)
     return GCONV_OK;
-  return gconv_fail(GCONV_MISMATCH, rows ? "its row differs from that of one core" : "it finds another place than one core");
+  return gconv_fail(GCONV_MISMATCH, rows ? "its row differs from one core's" : "it finds another place than one core");
 }
 
 typedef struct turns {

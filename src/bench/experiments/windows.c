@@ -101,7 +101,7 @@ static gconv_status check_outputs(stream *s, bool first, gconv_bench_row *row) {
     gconv_bench_note_error(row, fabs((double)outputs[i] - (double)expected[i]));
   if (row->error <= row->allowed)
     return GCONV_OK;
-  return gconv_fail(GCONV_MISMATCH, "its outputs differ from those of one core by %.2g, where %.2g is allowed", row->error,
+  return gconv_fail(GCONV_MISMATCH, "its outputs differ from one core's by %.2g, where %.2g is allowed", row->error,
                     row->allowed);
 }
 
