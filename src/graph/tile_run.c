@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs images in tiles, and measures what nodes need to know of the whole image. */
+#include "base/control.h"
 #include "graph/gpu.h"
 #include "graph/solve.h"
 #include "graph/tile.h"
@@ -123,6 +124,7 @@ static void measure(const gconv_graph_tiles *t, const gconv_measured *m, const i
 /* Runs the steps that a pass needs, and measures what they make. */
 static gconv_status measure_tile(const gconv_graph_tiles *t, const int64_t tile[GCONV_TILE_AXES], int32_t image) {
   for (size_t i = 0; i < t->plan->step_count; i++) {
+    GCONV_TRY(gconv_control_step("running a network", (double)i / (double)t->plan->step_count));
     const gconv_measured *m = measured_for(t, i);
     if (m && m->pass == t->pass)
       measure(t, m, tile, image);
