@@ -29,7 +29,7 @@ void gconv_control_lend(gconv_controlled *control) {
 }
 
 static bool is_flagged(const gconv_controlled *control) {
-  return control->given->stop && *control->given->stop;
+  return control->given->stop && __atomic_load_n(control->given->stop, __ATOMIC_RELAXED);
 }
 
 static bool is_late(const gconv_controlled *control) {

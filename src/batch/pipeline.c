@@ -61,7 +61,8 @@ typedef struct seat {
 static bool goes_on(gconv_run *run) {
   const gconv_batch *batch = run->batch;
   bool failed = run->summary->failed > 0 && (batch->fail_fast || batch->one_array);
-  run->stopped |= failed || (batch->stop && *batch->stop) || gconv_control_stops(run->control);
+  run->stopped |=
+      failed || (batch->stop && __atomic_load_n(batch->stop, __ATOMIC_RELAXED)) || gconv_control_stops(run->control);
   return run->next < run->range_count && !run->stopped;
 }
 

@@ -22,7 +22,8 @@ static size_t changed(const gconv_trainer *t) {
 }
 
 static bool is_stopped(const gconv_trainer *t) {
-  return (t->options.stop && *t->options.stop) || gconv_control_stops(gconv_control_here());
+  return (t->options.stop && __atomic_load_n(t->options.stop, __ATOMIC_RELAXED)) ||
+         gconv_control_stops(gconv_control_here());
 }
 
 bool gconv_ahead_goes(const gconv_trainer *t) {

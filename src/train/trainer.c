@@ -432,7 +432,8 @@ static gconv_status end_epoch(gconv_trainer *t) {
 }
 
 static bool shall_stop(const gconv_trainer *t) {
-  return (t->options.stop && *t->options.stop) || gconv_control_stops(gconv_control_here());
+  return (t->options.stop && __atomic_load_n(t->options.stop, __ATOMIC_RELAXED)) ||
+         gconv_control_stops(gconv_control_here());
 }
 
 /* Writes a checkpoint if it is time. A failure does not end training. */
