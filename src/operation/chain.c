@@ -101,6 +101,10 @@ static int32_t row_step(const gconv_plan *base) {
   return plan->strip > 0 ? plan->strip : gconv_plan_row_step(plan->stages[plan->count - 1]);
 }
 
+static const char *rows_obstacle(const gconv_plan *base) {
+  return row_step(base) > 0 ? NULL : "a stage of the chain takes it whole, as networks that are graphs and border wrap do";
+}
+
 /* Finds the rows that the last stage needs: with a strip, the rows for all of its parts. */
 static void rows_of_last(const chain_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   const gconv_plan *last = plan->stages[plan->count - 1];
@@ -442,6 +446,7 @@ static const gconv_plan_type chain_plan_type = {.bytes = sizeof(chain_plan),
                                                 .execute_rows = execute_rows,
                                                 .check_jpeg = check_jpeg,
                                                 .held_bytes = held_bytes,
+                                                .rows_obstacle = rows_obstacle,
                                                 .measure = measure,
                                                 .explain = explain,
                                                 .verify = verify,
