@@ -12,10 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int32_t larger(int32_t a, int32_t b) {
-  return a > b ? a : b;
-}
-
 /* ---- Passes ---- */
 
 /* Returns the header of the outputs of a pass. */
@@ -153,8 +149,8 @@ static void fill_info(gconv_filter_plan *plan) {
     info->error_bound = fmax(info->error_bound, pass->algorithm->error_bound(&pass->problem));
   }
   for (size_t k = 0; k < plan->filters->count; k++) {
-    info->rows = larger(info->rows, plan->filters->items[k].rows);
-    info->columns = larger(info->columns, plan->filters->items[k].columns);
+    info->rows = plan->filters->items[k].rows > info->rows ? plan->filters->items[k].rows : info->rows;
+    info->columns = plan->filters->items[k].columns > info->columns ? plan->filters->items[k].columns : info->columns;
   }
   info->bytes = gconv_pixel_bytes(&plan->convolved);
   for (size_t i = 0; i < plan->base.output_count; i++)
