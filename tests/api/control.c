@@ -170,6 +170,46 @@ static void *execute_often(void *context) {
   return NULL;
 }
 
+/* Waits once, until two threads execute the plan at the same time. */
+static bool meet(const char *what, double done, void *user) {
+  (void)what;
+  if (done == 0)
+    pthread_barrier_wait(user);
+  return true;
+}
+
+typedef struct meeting {
+  gconv_plan *plan;
+  const gconv_image *in;
+  pthread_barrier_t barrier;
+} meeting;
+
+static void *execute_together(void *context) {
+  meeting *m = context;
+  gconv_image out = {0};
+  const gconv_control control = {.progress = meet, .user = &m->barrier};
+  gconv_control_use(&control);
+  CHECK(gconv_plan_execute(m->plan, m->in, &out, 1, NULL) == GCONV_OK);
+  gconv_control_use(NULL);
+  gconv_image_free(&out);
+  return NULL;
+}
+
+/* Two threads at the same time make the plan hold twice as much, until it is trimmed. */
+static void check_two(gconv_plan *plan, const gconv_image *in) {
+  const size_t alone = gconv_plan_held_bytes(plan);
+  meeting m = {.plan = plan, .in = in};
+  pthread_t thread;
+  CHECK(pthread_barrier_init(&m.barrier, NULL, 2) == 0);
+  CHECK(pthread_create(&thread, NULL, execute_together, &m) == 0);
+  execute_together(&m);
+  pthread_join(thread, NULL);
+  pthread_barrier_destroy(&m.barrier);
+  CHECK(gconv_plan_held_bytes(plan) == 2 * alone);
+  gconv_plan_trim(plan);
+  CHECK(gconv_plan_held_bytes(plan) == alone);
+}
+
 static void check_memory(gconv_device *device) {
   gconv_image in = picture(GCONV_F32, 300, 400), expected = {0};
   check_memory_of(device, &in, filters_of("gaussian:size=31,sigma=6", "direct"));
@@ -179,6 +219,7 @@ static void check_memory(gconv_device *device) {
   gconv_plan *plan = plan_of(device, &in, filters_of("gaussian:size=15,sigma=3", "separable"));
   CHECK(gconv_plan_execute(plan, &in, &expected, 1, NULL) == GCONV_OK);
   const size_t alone = gconv_plan_held_bytes(plan);
+  check_two(plan, &in);
   pthread_t threads[THREADS];
   plan_user u = {plan, &in, &expected};
   for (int i = 0; i < THREADS; i++)
