@@ -61,7 +61,8 @@ typedef enum gconv_status {
   GCONV_NO_MEMORY,    /* an allocation failed, on the host or on the device */
   GCONV_UNSUPPORTED,  /* understood, but not by this algorithm, device, format or build */
   GCONV_DEVICE_ERROR, /* the device failed */
-  GCONV_MISMATCH      /* a verification found an error larger than allowed */
+  GCONV_MISMATCH,     /* a verification found an error larger than allowed */
+  GCONV_STOPPED       /* the caller wanted no more: gconv_control_use() in gconv_embed.h */
 } gconv_status;
 
 /* The text of the last failure in this thread: one or a few sentences without a final newline. Never NULL; "" before any

@@ -69,14 +69,12 @@ void gconv_plan_trim(gconv_plan *plan);
 
 /* ---- Stopping and watching long calls ------------------------------------------------------------------------------ */
 
-/* The status of a call that was stopped. What it was given is as it was before, or usable; no file is half-written. */
-#define GCONV_STOPPED ((gconv_status)(GCONV_MISMATCH + 1))
-
-/* How calls of a thread are stopped and watched. Fields that are 0 do nothing. */
+/* How calls of a thread are stopped and watched. Fields that are 0 do nothing. A call that was stopped returns
+ * GCONV_STOPPED. What it was given is as it was before, or usable; no file is half-written. */
 typedef struct gconv_control {
   const volatile int *stop; /* calls stop once this is not 0. A signal handler or another thread may set it */
-  double
-      deadline; /* calls stop from this time on: seconds of CLOCK_MONOTONIC, std::chrono::steady_clock, time.monotonic() */
+  double deadline; /* calls stop from this time on: seconds of CLOCK_MONOTONIC, which C++ and Python call steady_clock and
+                      time.monotonic() */
   /* Called in the thread that called the library, between parts of the work: `done`, from 0 to 1, is done of `what`
    * ("reading", "filtering", "writing", "running a network", "training", "fitting", "running a job"). `what` is static. Work
    * that consists of several begins each from 0. Returns false to stop. It must not call the library. */

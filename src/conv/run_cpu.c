@@ -193,7 +193,7 @@ static gconv_status run_passes(const cpu_run *run, const gconv_image *in, int32_
   }
   *busy_ms = (double)atomic_load(&p.busy) * 1e-6;
   int status = atomic_load(&p.failure);
-  if (status == (int)GCONV_STOPPED)
+  if (status == GCONV_STOPPED)
     return gconv_control_fail(p.control);
   return status == GCONV_OK ? GCONV_OK : gconv_fail((gconv_status)status, "the convolution failed on the CPU");
 }

@@ -86,11 +86,12 @@ class Images(Folder):
                 made = gconv.encode(image, name, pixels_per_metre=(1000, 2000))
                 self.assertEqual((type(made), made), (bytes, path.read_bytes()), name)
                 expected, said = gconv.read(path, info=True)
-                for data in (made, bytearray(made), memoryview(made), np.frombuffer(made, np.uint8), io.BytesIO(made),
-                             memoryview(bytes(b for one in made for b in (one, 0)))[::2], open(path, "rb")):
-                    array, info = gconv.decode(data, info=True)
-                    np.testing.assert_array_equal(array, expected, name)
-                    self.assertEqual((array.dtype, info), (expected.dtype, said))
+                with open(path, "rb") as file:
+                    for data in (made, bytearray(made), memoryview(made), np.frombuffer(made, np.uint8), io.BytesIO(made),
+                                 memoryview(bytes(b for one in made for b in (one, 0)))[::2], file):
+                        array, info = gconv.decode(data, info=True)
+                        np.testing.assert_array_equal(array, expected, name)
+                        self.assertEqual((array.dtype, info), (expected.dtype, said))
                 self.assertEqual(gconv.header(io.BytesIO(made)), gconv.header(path))
                 stream = io.BytesIO(b"before")
                 stream.seek(0, io.SEEK_END)
