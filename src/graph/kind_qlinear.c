@@ -96,7 +96,7 @@ static void scale_sums(void *context, int64_t begin, int64_t end) {
         number_of(s->f->a_scale, line / s->columns % s->rows) * number_of(s->f->b_scale, line % s->columns) / out_scale;
     for (; i < stop; i++) {
       float v = (float)s->sums[i] * factor;
-      v = v < least ? least : v > most ? most : v;
+      v = v >= least ? v > most ? most : v : least; /* NaN, of a scale of 0 or infinity, becomes the least */
       const int32_t q = (int32_t)(rintf(v) + zero);
       if (natural)
         ((uint8_t *)s->out->data)[i] = (uint8_t)q;
