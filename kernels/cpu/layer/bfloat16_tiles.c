@@ -133,15 +133,18 @@ TARGET void gconv_split_pairs(const float *a, const float *b, int64_t count, uin
   }
 }
 
-TARGET void gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
+TARGET bool gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
                                float *to) {
   const __m512 factor = _mm512_set1_ps(scale), b = _mm512_set1_ps(bias), low = _mm512_set1_ps(bounds->low),
                high = _mm512_set1_ps(bounds->high);
+  __mmask16 finite = 0xffff;
   for (int64_t i = 0; i < count; i += SIDE) {
     const __mmask16 there = (__mmask16)(count - i >= SIDE ? 0xffff : (1u << (count - i)) - 1);
     const __m512 sum = _mm512_maskz_loadu_ps(there, sums + i) * factor + b;
+    finite &= _mm512_cmp_ps_mask(sum - sum, _mm512_setzero_ps(), _CMP_EQ_OQ); /* infinity - infinity is NaN */
     _mm512_mask_storeu_ps(to + i, there, _mm512_min_ps(high, _mm512_max_ps(low, sum)));
   }
+  return finite == 0xffff;
 }
 
 #else /* never called, as gconv_cpu_tiles() is false */
@@ -162,7 +165,7 @@ void gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *
   (void)to;
   (void)part;
 }
-void gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
+bool gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
                         float *to) {
   (void)sums;
   (void)scale;
@@ -170,5 +173,6 @@ void gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_
   (void)bounds;
   (void)count;
   (void)to;
+  return true;
 }
 #endif

@@ -36,6 +36,6 @@ void gconv_tiles_multiply(gconv_tile_product *p, int32_t blocks, int64_t vectors
  */
 void gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t split);
 
-/* to[i] = scale * sums[i] + bias within the bounds. They do not overlap. */
-void gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
+/* to[i] = scale * sums[i] + bias within the bounds. They do not overlap. Returns whether all sums are finite. */
+bool gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
                         float *to);

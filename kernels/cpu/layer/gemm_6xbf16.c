@@ -336,6 +336,7 @@ typedef struct walk {
   const layout *l;
   const cut *c;
   int32_t first_row, rows, first_column, columns; /* of outputs */
+  const float *in, *weights;                      /* of the group: its first channel, and its first filter */
   int64_t *offsets;
   float *copies[2], *sums;
   uint32_t *planes;
@@ -484,15 +485,34 @@ static void fill_sheet(const walk *w, const float *in, int32_t sheet_y, int32_t 
     memset(w->planes + plane_at(w, sheet_y, sheet_x, u), 0, (size_t)(SPLITS * w->c->plane) * sizeof(uint32_t));
 }
 
-/* Stores the sums of some filters. `out` is the first filter's output at the task's first pixel. */
-static void finish(const walk *w, int64_t pitch, const float *scales, const float *biases, int32_t filters, float *out) {
+/* Replaces outputs of a row whose sums are not finite by the sums of the definition: an infinity minus its first bfloat16 is
+ * NaN, and sums may overflow on the way. */
+static void define_row(const walk *w, const float *sums, float scale, int64_t k, int64_t row, float bias,
+                       const gconv_layer_bounds *bounds, float *out) {
+  const gconv_layer_problem *problem = &w->l->problem;
+  const float *weights = w->weights + k * gconv_layer_taps(problem);
+  for (int64_t x = 0; x < w->columns; x++)
+    if (!isfinite(sums[x] * scale + bias)) {
+      const float sum = gconv_layer_sum(problem, w->in, weights, w->first_row + row, w->first_column + x) + bias,
+                  most = sum > bounds->high ? bounds->high : sum;
+      out[x] = most < bounds->low ? bounds->low : most;
+    }
+}
+
+/* Stores the sums of some filters, from filter k of the group on. `out` is the first filter's output at the task's first
+ * pixel. */
+static void finish(const walk *w, int64_t pitch, const float *scales, const float *biases, int64_t k, int32_t filters,
+                   float *out) {
   const gconv_layer_problem *problem = &w->l->problem;
   const gconv_layer_bounds bounds = gconv_layer_bounds_of(problem);
   const int64_t plane = (int64_t)problem->out_height * problem->out_width;
   for (int32_t f = 0; f < filters; f++, out += plane) {
-    for (int32_t row = 0; row < w->rows; row++)
-      gconv_tiles_finish(w->sums + f * pitch + row * w->c->pitch, scales[f], biases[f], &bounds, w->columns,
-                         out + (int64_t)row * problem->out_width);
+    for (int32_t row = 0; row < w->rows; row++) {
+      const float *sums = w->sums + f * pitch + row * w->c->pitch;
+      float *to = out + (int64_t)row * problem->out_width;
+      if (!gconv_tiles_finish(sums, scales[f], biases[f], &bounds, w->columns, to))
+        define_row(w, sums, scales[f], k + f, row, biases[f], &bounds, to);
+    }
     if (bounds.enough)
       continue;
     const bool whole = w->columns == problem->out_width;
@@ -519,7 +539,7 @@ static void make_filters(const walk *w, int32_t first, int32_t end, const uint8_
                             .sums = w->sums,
                             .pitch = vectors * SIDE};
     gconv_tiles_multiply(&p, smaller(end - b, TOGETHER), vectors);
-    finish(w, vectors * SIDE, scales + b * SIDE, biases + b * SIDE,
+    finish(w, vectors * SIDE, scales + b * SIDE, biases + b * SIDE, b * SIDE,
            smaller(l->filters - b * SIDE, smaller(end - b, TOGETHER) * SIDE), out + b * SIDE * plane);
   }
 }
@@ -535,7 +555,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.copies[0] = (float *)e->workspace + offset_floats(&l);
   w.copies[1] = w.copies[0] + copy_floats(&c);
   w.sums = w.copies[1] + copy_floats(&c);
-  w.planes = (uint32_t *)(w.sums + sums_floats(&c));
+  w.planes = (void *)(w.sums + sums_floats(&c));
   w.first_row = (int32_t)(e->task / parts / pieces % bands) * c.rows;
   w.rows = smaller(problem->out_height - w.first_row, c.rows);
   w.first_column = (int32_t)(e->task / parts % pieces) * c.columns;
@@ -543,6 +563,8 @@ static gconv_status execute(const gconv_layer_execution *e) {
   const int32_t first = (int32_t)(e->task % parts) * c.part_blocks;
   const float *prepared = gconv_layer_prepared(e->problem, e->weights);
   const float *in = e->in + image_group * l.channels * gconv_layer_plane(problem);
+  w.in = in;
+  w.weights = e->weights + group * l.filters * gconv_layer_taps(problem);
   fill_offsets(&w);
   for (int32_t y = 0; y < l.period_y; y++)
     for (int32_t x = 0; x < l.period_x; x++)

@@ -243,3 +243,18 @@ double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machin
   double bytes = fmax(outputs * sizeof(float) - 32e6, 0); /* what caches do not keep */
   return machine->launch_ms + multiplications / machine->fma_per_ms + moving_ms + bytes / machine->bytes_per_ms;
 }
+
+float gconv_layer_sum(const gconv_layer_problem *problem, const float *in, const float *weights, int64_t row,
+                      int64_t column) {
+  const int64_t top = row * problem->stride_y - problem->pad_top, left = column * problem->stride_x - problem->pad_left;
+  const int64_t channels = problem->channels / problem->groups;
+  float sum = 0;
+  for (int64_t c = 0; c < channels; c++, in += gconv_layer_plane(problem))
+    for (int64_t r = 0; r < problem->rows; r++)
+      for (int64_t s = 0; s < problem->columns; s++, weights++) {
+        const int64_t y = top + r * problem->dilation_y, x = left + s * problem->dilation_x;
+        const bool inside = y >= 0 && y < problem->height && x >= 0 && x < problem->width;
+        sum = fmaf(*weights, inside ? in[y * problem->width + x] : 0, sum);
+      }
+  return sum;
+}

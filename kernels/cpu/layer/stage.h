@@ -84,6 +84,11 @@ typedef struct gconv_layer_bounds {
   float low, high;
 } gconv_layer_bounds;
 
+/* Returns the sum of a filter at an output, by the definition, without its bias: for outputs that a faster way makes NaN, as
+ * it adds what the filter does not see. `in` is the first channel of the filter's group. */
+float gconv_layer_sum(const gconv_layer_problem *problem, const float *in, const float *weights, int64_t row,
+                      int64_t column);
+
 /* Returns the bounds of a problem's outputs; without any, they are infinite. */
 static inline gconv_layer_bounds gconv_layer_bounds_of(const gconv_layer_problem *problem) {
   const gconv_layer_tail *tail = problem->tail;

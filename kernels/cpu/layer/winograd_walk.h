@@ -207,20 +207,6 @@ static void make_outputs(const walk *w, int V) {
       }
 }
 
-/* Returns the sum of filter k of the group at an output, by the definition. */
-static float sum_of(const walk *w, int64_t k, int64_t row, int64_t column) {
-  const gconv_layer_problem *problem = w->problem;
-  const float *in = w->in, *weights = w->weights + k * w->cut.channels * 9;
-  float sum = 0;
-  for (int64_t c = 0; c < w->cut.channels; c++, in += gconv_layer_plane(problem), weights += 9)
-    for (int64_t tap = 0; tap < 9; tap++) {
-      const int64_t y = row - problem->pad_top + tap / 3, x = column - problem->pad_left + tap % 3;
-      const bool inside = y >= 0 && y < problem->height && x >= 0 && x < problem->width;
-      sum = fmaf(weights[tap], inside ? in[y * problem->width + x] : 0, sum);
-    }
-  return sum;
-}
-
 /* Replaces those outputs of a block that are not finite by the sums of the definition: a sample that is not finite spreads
  * over its tile, and the filter may not reach as far. The block has V vectors of filters, `there` filters, from k on. */
 static void define_outputs(const walk *w, int V, int64_t k, int64_t there) {
@@ -229,7 +215,8 @@ static void define_outputs(const walk *w, int V, int64_t k, int64_t there) {
     for (int64_t f = 0; f < there; f++) {
       float *sum = w->outputs + i * V * w->product->lanes + f;
       if (!isfinite(*sum))
-        *sum = sum_of(w, k + f, SIDE * w->first_row + i / w->width, w->first_column + i % w->width);
+        *sum = gconv_layer_sum(w->problem, w->in, w->weights + (k + f) * w->cut.channels * 9,
+                               SIDE * w->first_row + i / w->width, w->first_column + i % w->width);
     }
 }
 
