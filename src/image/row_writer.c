@@ -472,12 +472,12 @@ gconv_status gconv_image_write(const char *path, const gconv_write_options *opti
 
 /* Fails if the memory of `to` and the pixels share bytes: growing it would free the pixels. */
 static gconv_status check_room(const gconv_bytes_out *to, const gconv_image *image) {
-  const uint8_t *data = to->data, *pixels = image->data;
+  const uintptr_t data = (uintptr_t)to->data, pixels = (uintptr_t)image->data;
   const size_t bytes = image->plane_bytes * (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
   if (!data && to->room > 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "to->data is NULL, and to->room is %zu: both are 0 before the first use",
                       to->room);
-  if (data && data < pixels + bytes && pixels < data + to->room)
+  if (data && data < pixels + bytes && (pixels < data || pixels - data < to->room))
     return gconv_fail(GCONV_BAD_ARGUMENT, "to->data has the pixels of the image: it must be other memory");
   return GCONV_OK;
 }

@@ -241,6 +241,7 @@ static void segment_backward(void *context, size_t turn, int number) {
   gconv_cpu_seat *s = &e->seat[number];
   const size_t first = e->layers[p->begin_layer].at, end = p->end_layer < e->tail ? e->layers[p->end_layer].at : e->first;
   size_t begin = turn * p->size, count = p->count - begin < p->size ? p->count - begin : p->size;
+  float *sums = end > first ? e->case_sums[turn] + first : NULL; /* NULL: the segment has no weights */
   s->cases.floats = end - first;
   for (size_t n = begin; n < begin + count; n++) {
     float *skips = e->norms > 0 ? e->chunk_skips + n * e->skips : s->skips;
@@ -248,14 +249,14 @@ static void segment_backward(void *context, size_t turn, int number) {
       begin_backward(p, s, turn, n, skips);
     const way_back way = {.values = e->chunk_values + n * e->values,
                           .skips = skips,
-                          .leaf = next_leaf(&s->cases, count, e->case_sums[turn] + first),
+                          .leaf = next_leaf(&s->cases, count, sums),
                           .first = first,
                           .kept = e->chunk_gradients + n * e->boundary,
                           .sums = e->norms > 0 ? e->norm_sums + n * e->norm_width : NULL};
     backward_layers(e, s, p->begin_layer, p->end_layer, &way);
     add_leaf(&s->cases, count);
   }
-  store_sum(&s->cases, count, e->case_sums[turn] + first);
+  store_sum(&s->cases, count, sums);
   s->cases.floats = e->first;
 }
 
