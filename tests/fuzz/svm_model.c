@@ -42,6 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (gconv_svm_read_source(&source, &model) == GCONV_OK)
     check_model(model);
   gconv_source_close(&source);
+  free(bytes);
   gconv_svm_free(model);
   return 0;
 }
