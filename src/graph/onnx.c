@@ -204,8 +204,6 @@ static gconv_status parse(const gconv_onnx_node *n, const gconv_node_kind *kind,
 static gconv_status fill_node(reading *r, const gconv_onnx_node *n, const gconv_node_kind *kind, int32_t number) {
   gconv_graph_node *node = &r->graph->nodes[number];
   const char *output = gconv_onnx_output(n), *called = n->name && *n->name ? n->name : output ? output : "";
-  if (!kind)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has an operator that gconv does not know");
   node->kind = kind;
   node->branch = r->branch;
   node->in_count = count_names(n->inputs, n->input_count);

@@ -52,7 +52,7 @@ static gconv_status note_unknown(void *context, const gconv_onnx_node *n) {
   unknown *u = context;
   char entry[400];
   const size_t room = sizeof u->text, used = strlen(u->text);
-  if (gconv_graph_is_operator(n, "If"))
+  if (gconv_graph_is_operator(n, "If") && u->model->opset > 0)
     return note_branches(u, n);
   if (gconv_graph_kind_of(n, u->model->opset) || gconv_graph_is_operator(n, "Constant"))
     return GCONV_OK;

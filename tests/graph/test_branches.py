@@ -49,6 +49,11 @@ class Branches(unittest.TestCase):
         np.testing.assert_array_equal(self.made(nodes, c=np.array(True))[0], k)
         np.testing.assert_array_equal(self.made(nodes, c=np.array(False))[0], X)
 
+    def test_model_without_an_opset(self):
+        nodes = [choose("c", branch([], ["k"], {"k": X}), branch([], ["x"]))]
+        self.assertIn("If of an opset that the model does not say (node 'choose y')",
+                      run(graph(nodes, {"x": X}, ("y",), {"c": np.array(True)}, opset=0), [X]))
+
     def test_tiles_that_would_take_another_branch(self):
         x = np.random.default_rng(3).normal(size=(1, 3, 92, 148)).astype(np.float32)
         weights = np.ones((8, 3, 3, 3), np.float32)

@@ -58,26 +58,26 @@ class Threads(unittest.TestCase):
         self.assertGreater(during, 5)
 
     def test_an_interrupt_stops_a_call(self):
-        image = np.zeros((3000, 3000), np.float32)
+        image = np.zeros((6000, 6000), np.float32)
         image[::7] = 0.5
-        kernel = np.random.default_rng(2).normal(size=(41, 41)).astype(np.float32)
-        small = gconv.filter(image[:50], kernel, algorithm="direct")
-        weight = np.zeros((32, 32, 3, 3), np.float32)
-        x = np.zeros((1, 32, 1200, 1200), np.float32)
-        for call in (lambda: gconv.filter(image, kernel, algorithm="direct"), lambda: [gconv.conv2d(x, weight) for _ in range(50)]):
+        kernel = np.random.default_rng(2).normal(size=(151, 151)).astype(np.float32)
+        weight, x = np.zeros((32, 32, 3, 3), np.float32), np.zeros((1, 32, 1200, 1200), np.float32)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have let it be ignored
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        gconv.set_threads(1)
+        self.addCleanup(gconv.set_threads, 0)
+        small = gconv.filter(image[:50, :500], kernel, algorithm="direct")
+        for call in (lambda: gconv.filter(image, kernel, algorithm="direct"),  # 8 seconds at the very least
+                     lambda: [gconv.conv2d(x, weight) for _ in range(100)]):
             timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+            begin = time.monotonic()
             timer.start()
             with self.assertRaises(KeyboardInterrupt):
                 call()
             timer.join()
-            np.testing.assert_array_equal(gconv.filter(image[:50], kernel, algorithm="direct"), small)  # plans are usable
-        begin = time.monotonic()
-        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
-        with self.assertRaises(KeyboardInterrupt):
-            gconv.filter(np.zeros((9000, 9000), np.float32), kernel, algorithm="direct")  # minutes
-        timer.join()
-        self.assertLess(time.monotonic() - begin, 60)
+            self.assertLess(time.monotonic() - begin, 5)
+            again = gconv.filter(image[:50, :500], kernel, algorithm="direct")
+            np.testing.assert_array_equal(again, small)  # plans are usable
 
     def test_child_of_a_fork(self):
         image = draw_image(np.random.default_rng(3), (200, 300), np.uint8)
