@@ -175,6 +175,25 @@ class Calls(unittest.TestCase):
         gconv.clear_cache()
         self.assertEqual(len(_repeat.kept), 0)
 
+    def test_arguments_that_change_or_are_of_another_type_are_looked_at_again(self):
+        gconv.clear_cache()
+
+        class Taps:  # as a tensor of another library: known by its identity, with numbers that change
+            def __array__(self, dtype=None, copy=None):
+                return np.full((1, 1), self.factor, dtype)
+
+        image, taps = draw_image(np.random.default_rng(3), (9, 14), np.uint8) // 4, Taps()
+        for taps.factor in (1, 2, 3):
+            np.testing.assert_array_equal(ours.filter2D(image, -1, taps), image * taps.factor)
+        for factor in np.random.default_rng(3).random(9).tolist():  # an array of objects holds addresses
+            ours.filter2D(image, -1, np.array([[factor]], object))
+            ours.filter2D(image, -1, taps)
+        self.assertEqual(len(_repeat.kept), 0)
+        ours.blur(image, (3, 3), borderType=4)
+        with self.assertRaises(TypeError):
+            ours.blur(image, (3, 3), borderType=4.0)
+        gconv.clear_cache()
+
     def test_what_is_wrong(self):
         src = np.zeros((9, 9), np.uint8)
         for call in (lambda: ours.GaussianBlur(src, (4, 4), 1), lambda: ours.GaussianBlur(src, (0, 0), 0),
