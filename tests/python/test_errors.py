@@ -125,7 +125,9 @@ class BadOptions(unittest.TestCase):
         for error, path, call in (
                 (FileNotFoundError, "/no/such.png", gconv.read), (FileNotFoundError, "/no/such.model", gconv.SVM.load),
                 (FileNotFoundError, "/no/such.png", lambda path: gconv.write(path, np.zeros((5, 5), np.uint8))),
-                (NotADirectoryError, "/etc/passwd/a.png", gconv.read), (IsADirectoryError, "/etc", gconv.read)):
+                (NotADirectoryError, "/etc/passwd/a.png", gconv.read), (IsADirectoryError, "/etc", gconv.read),
+                (IsADirectoryError, "/etc", lambda path: gconv.write(path, np.zeros((5, 5), np.uint8), format="png")),
+                (FileNotFoundError, "", gconv.read)):
             with self.subTest(path=path), self.assertRaises(error) as raised:
                 call(path)
             self.assertIsInstance(raised.exception, gconv.FileError)

@@ -113,6 +113,27 @@ class Images(Folder):
         self.assertEqual((self.folder / "a.png").read_bytes(), first)
         self.assertEqual(gconv.decode(gconv.encode(array, "jpeg", metadata=info), info=True)[1]["comment"], b"drawn")
 
+    def test_streams_that_take_a_part_of_the_bytes(self):
+        class Socket(io.RawIOBase):
+            def __init__(self, most):
+                self.most, self.taken = most, b""
+
+            def writable(self):
+                return True
+
+            def write(self, data):
+                if not self.most:
+                    return None
+                self.taken += bytes(data[:self.most])
+                return min(self.most, len(data))
+
+        image = draw_image(self.random, (5, 7), np.uint8)
+        stream = Socket(10)
+        gconv.write(stream, image, format="png")
+        self.assertEqual(stream.taken, gconv.encode(image, "png"))
+        with self.assertRaises(BlockingIOError):
+            gconv.write(Socket(0), image, format="png")
+
     def test_members_and_failures_of_bytes(self):
         stack = draw_image(self.random, (3, 5, 7), np.uint8)
         made = gconv.encode(stack, "tiff", axes="NHW")

@@ -52,16 +52,15 @@ class _NotADirectory(FileError, NotADirectoryError):
 
 _REASONS = {errno.ENOENT: _FileNotFound, errno.EACCES: _Permission, errno.EPERM: _Permission, errno.EISDIR: _IsADirectory,
             errno.ENOTDIR: _NotADirectory}
-
-
-_OWN_WORDS = {": is a folder, not a file": errno.EISDIR, ": the folder to write it in does not exist": errno.ENOENT}
+_OWN_WORDS = {": is a folder, not a file": errno.EISDIR, ": is a folder: name the file to write": errno.EISDIR,
+              ": the folder to write it in does not exist": errno.ENOENT}
 
 
 def file_error(text):
     """Makes a FileError of a text of the library: "PATH: cannot open: REASON" with a reason of the system, or one of
     _OWN_WORDS."""
-    path, _, reason = text.rpartition(": cannot ")
-    number = next((number for number in errno.errorcode if path and reason.endswith(": " + os.strerror(number))), None)
+    path, found, reason = text.rpartition(": cannot ")
+    number = next((number for number in errno.errorcode if found and reason.endswith(": " + os.strerror(number))), None)
     for words, own in _OWN_WORDS.items():
         if text.endswith(words):
             path, number = text[:-len(words)], own

@@ -2,6 +2,8 @@
 """Image files, and their bytes in memory: read(), write(), decode(), encode(), and what a file says without its pixels."""
 from __future__ import annotations
 
+import errno
+import io
 import os
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
@@ -108,6 +110,16 @@ def _samples(image):
     return np.require(image, requirements=["C", "ALIGNED"])
 
 
+def _put_all(stream, made):
+    """Writes all bytes to a stream. A stream without a buffer, as of a socket, may take a part of them at a time."""
+    while made:
+        taken = stream.write(made)
+        if taken == 0 or taken is None and isinstance(stream, io.RawIOBase):
+            raise BlockingIOError(errno.EAGAIN, f"the stream takes no more bytes for now, and {len(made)} are left: make it a "
+                                                f"blocking one")
+        made = memoryview(made)[len(made) if taken is None else taken:]
+
+
 def write(path: Path | IO[bytes], image: Any, *, axes: str | None = None, format: str | None = None, quality: int = 0,
           lossless: bool = False, png_level: int = 0, compression: str = "none", alpha: bool | None = None,
           pixels_per_metre: float | Sequence[float] | None = None, metadata: Mapping[str, Any] | None = None,
@@ -125,8 +137,9 @@ def write(path: Path | IO[bytes], image: Any, *, axes: str | None = None, format
     if hasattr(path, "write") and not hasattr(path, "__fspath__"):
         if format is None:
             raise ArgumentError("a stream has no name that tells the format: give format=")
-        path.write(encode(image, format, axes=axes, quality=quality, lossless=lossless, png_level=png_level,
-                          compression=compression, alpha=alpha, pixels_per_metre=pixels_per_metre, metadata=metadata))
+        made = encode(image, format, axes=axes, quality=quality, lossless=lossless, png_level=png_level,
+                      compression=compression, alpha=alpha, pixels_per_metre=pixels_per_metre, metadata=metadata)
+        _put_all(path, made)
         return
     options = _write_options(quality, lossless, png_level, compression, alpha, pixels_per_metre, metadata)
     options["keep_existing"] = bool(keep_existing)
