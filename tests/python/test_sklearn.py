@@ -63,7 +63,7 @@ class Estimators(unittest.TestCase):
 
     def test_what_is_wrong(self):
         rows, numbers = load_iris(return_X_y=True)
-        for options in ({"kernel": "precomputed"}, {"gamma": 0.0}, {"gamma": "wide"}, {"C": 0.0}, {"decision_function_shape": "all"}):
+        for options in ({"kernel": "precomputed"}, {"gamma": 0.0}, {"gamma": None}, {"gamma": "wide"}, {"C": 0.0}, {"decision_function_shape": "all"}):
             with self.assertRaises(ValueError):
                 estimators.SVC(**options).fit(rows, numbers)
         for options in ({"activation": "gelu"}, {"solver": "lbfgs"}):
@@ -83,6 +83,16 @@ class Estimators(unittest.TestCase):
             self.assertGreater(model.score(image, mask), 0.99)
             self.assertEqual(model.predict(image).shape, (40, 40))
             self.assertEqual(len(model.predict([image, image])), 2)
+        for given in (mask.astype(int), mask[..., None].astype(np.int32)):
+            model = estimators.PixelClassifier("gaussian 1", random_state=None).fit(image, given)
+            self.assertEqual((list(model.classes_), model.score(image, given)), ([1, 5], 1.0))
+        for given in (-mask.astype(int), mask.astype(int) * 70000):
+            with self.assertRaisesRegex(gconv.ArgumentError, "from 0, which is unlabelled, to 65535"):
+                estimators.PixelClassifier("gaussian 1").fit(image, given)
+        with self.assertRaisesRegex(gconv.ArgumentError, "class_weight='balanced'"):
+            estimators.PixelClassifier("gaussian 1", class_weight="balanced").fit(image, mask)
+        with self.assertRaisesRegex(gconv.ArgumentError, "label no pixel"):
+            model.score(image, mask * 0)
         with self.assertRaisesRegex(gconv.ArgumentError, "a mask for each image"):
             estimators.PixelClassifier().fit([image], [])
 

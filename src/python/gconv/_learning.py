@@ -342,10 +342,9 @@ class SVM(Model):
         return self._model.predict(finite_rows(model_rows(rows, self._info, missing)), str(device))
 
     def predict(self, rows: Any, *, device: str = "cpu", missing: str | None = None) -> Numbers:
-        """The class of each row: an array of numbers where the names of all classes are whole numbers, else of
-        names. Of regression,
-        the numbers. Columns of a DataFrame are matched by name. missing="mean": NaN become the means of the training; else
-        they raise ArgumentError."""
+        """The class of each row: an array of numbers where the names of all classes are whole numbers, else of names. Of
+        regression, the numbers. Columns of a DataFrame are matched by name. missing="mean": NaN become the means of the
+        training; else they raise ArgumentError."""
         numbers, values, _ = self._predict(rows, device, missing)
         return values[:, 0] if numbers is None else _labels_of(self.classes)[numbers]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -43,8 +43,12 @@ def _dense(X):
     return X if isinstance(X, np.ndarray) else X.toarray()
 
 
+def _seed(state):
+    return int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2 ** 31 - 1))
+
+
 class _Estimator(BaseEstimator):
-    """What all have in common: the checks of rows and targets, the seed, the weights of classes."""
+    """What all have in common: the checks of rows and targets, the weights of classes."""
 
     def _cases(self, X, y):
         """Checks the cases of fit(). Returns rows, and targets: of a classifier, their numbers in classes_."""
@@ -62,11 +66,6 @@ class _Estimator(BaseEstimator):
         """Checks the rows of predict()."""
         check_is_fitted(self)
         return _dense(validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False))
-
-    def _seed(self):
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2 ** 31 - 1))
 
     def _class_weights(self, numbers):
         """class_weight by the names that classes have for the library, which are their numbers in classes_."""
@@ -86,11 +85,11 @@ class _Estimator(BaseEstimator):
 class _Machine(_Estimator):
     def _fit(self, X, targets, **options):
         if self.gamma == "scale":
-            variance = X.var()
+            variance = X.var(dtype=np.float64)
             gamma = 1 / (X.shape[1] * variance) if variance != 0 else 1.0
         else:
             gamma = 1 / X.shape[1] if self.gamma == "auto" else self.gamma
-        if isinstance(gamma, str) or gamma <= 0:
+        if not isinstance(gamma, Real) or gamma <= 0:
             raise ValueError(f"gamma={self.gamma!r}: it is 'scale', 'auto' or a number above 0")
         if self.C <= 0 or self.tol <= 0:
             raise ValueError(f"C={self.C!r}, tol={self.tol!r}: both are above 0")
@@ -125,7 +124,7 @@ class SVC(ClassifierMixin, _Machine):
         """Trains on rows, and a label for each."""
         _choose("decision_function_shape", self.decision_function_shape, {"ovr": 0, "ovo": 1})
         X, numbers = self._cases(X, y)
-        return self._fit(X, numbers, classification=True, probabilities=self.probability, seed=self._seed(),
+        return self._fit(X, numbers, classification=True, probabilities=self.probability, seed=_seed(self.random_state),
                          weights=self._class_weights(numbers))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -211,7 +210,7 @@ class _Perceptron(_Estimator):
         self.network_ = train(", ".join([*hidden, last]), X, targets, epochs=self.max_iter,
                               batch=min(200, len(X)) if self.batch_size == "auto" else self.batch_size,
                               rate=self.learning_rate_init, optimizer=solver, weight_decay=self.weight_decay,
-                              momentum=self.momentum if solver == "momentum" else 0.0, seed=self._seed(),
+                              momentum=self.momentum if solver == "momentum" else 0.0, seed=_seed(self.random_state),
                               validation=self.validation_fraction if self.early_stopping else 0.0,
                               patience=self.n_iter_no_change if self.early_stopping else 0, device=self.device,
                               progress=lambda epoch: self.loss_curve_.append(epoch.loss), **options)
@@ -281,6 +280,19 @@ def _list_of(given):
     return [given] if isinstance(given, (str, bytes, os.PathLike)) or hasattr(given, "dtype") else list(given)
 
 
+def _mask_of(mask):
+    """A path, or an array of whole numbers of any type as one that files hold: H x W."""
+    if isinstance(mask, (str, bytes, os.PathLike)):
+        return mask
+    mask = host(mask)
+    mask = mask[..., 0] if mask.ndim == 3 and mask.shape[2] == 1 else mask
+    if mask.dtype.kind not in "bui":
+        return mask
+    if mask.size and not 0 <= mask.min() <= mask.max() <= 65535:
+        raise ArgumentError(f"a mask has numbers from {mask.min()} to {mask.max()}: they are from 0, which is unlabelled, to 65535")
+    return mask.astype(np.uint16) if mask.dtype != np.uint8 else mask
+
+
 def _put(folder, images):
     """Writes images, or links to their files, into a folder, in which those with the same number belong together."""
     os.mkdir(folder)
@@ -299,10 +311,10 @@ class PixelClassifier(ClassifierMixin, BaseEstimator):
     features: kinds with their sigmas, or a set (docs/pixels.md). network: the text of the layers that are trained, such as
     "dense 64 relu, dense 3 softmax", for max_iter epochs; None: a support vector machine with C and gamma (0: 1 by the number
     of features). max_pixels: how many labelled pixels are learned, of each class alike; 0: 10,000 for a machine, all for a
-    network. class_weight: {number of the mask: weight}."""
+    network. class_weight: {number of the mask: weight}. random_state: 0: the same result each time; None: another."""
 
     def __init__(self, features: str = "default", *, network: str | None = None, C: float = 1.0, gamma: float = 0.0,
-                 max_iter: int = 100, max_pixels: int = 0, class_weight: Any = None, random_state: int = 0,
+                 max_iter: int = 100, max_pixels: int = 0, class_weight: Any = None, random_state: Any = 0,
                  device: str = "cpu") -> None:
         self.features = features
         self.network = network
@@ -317,10 +329,13 @@ class PixelClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> PixelClassifier:
         """Trains on images and their masks: an array H x W or H x W x C or a path, and H x W whole numbers, of which 0 is
         unlabelled; or lists of both, of as many."""
-        images, masks = _list_of(X), _list_of(y)
+        if self.class_weight is not None and not isinstance(self.class_weight, dict):
+            raise ArgumentError(f"class_weight={self.class_weight!r}: give {{number of the mask: weight}}; as many pixels of "
+                                f"each class are learned where max_pixels does not take all")
+        images, masks = _list_of(X), [_mask_of(mask) for mask in _list_of(y)]
         if len(images) != len(masks) or not images:
             raise ArgumentError(f"{len(images)} images and {len(masks)} masks: give a mask for each image")
-        options = {"kind": "pixels", "features": self.features, "weights": self.class_weight, "seed": self.random_state,
+        options = {"kind": "pixels", "features": self.features, "weights": self.class_weight, "seed": _seed(self.random_state),
                    "device": self.device, "most_cases": self.max_pixels or None}
         with tempfile.TemporaryDirectory(prefix="gconv-") as folder:
             inputs, targets = os.path.join(folder, "images"), os.path.join(folder, "masks")
@@ -341,6 +356,8 @@ class PixelClassifier(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any) -> float:
         """The share of the labelled pixels whose class is right."""
-        masks = [host(mask) if hasattr(mask, "dtype") else read(mask) for mask in _list_of(y)]
+        masks = [mask if hasattr(mask, "dtype") else read(mask) for mask in map(_mask_of, _list_of(y))]
         right = [(found == mask)[mask != 0] for found, mask in zip(self.predict(_list_of(X)), masks)]
+        if not any(map(len, right)):
+            raise ArgumentError("the masks label no pixel: all their numbers are 0")
         return float(np.concatenate(right).mean())
