@@ -88,6 +88,10 @@ static const given all[] = {
     /* planes, two splits */
     {4, 16, 40, 40, 70, 5, 5, 1, 1, 1, 1, 1, 2, 2, 2, 2, RELU, true, 0, 0, false, 0},
     {4, 16, 40, 40, 70, 5, 5, 1, 1, 1, 1, 1, 2, 2, 2, 2, SIGMOID, false, 0, 0, false, 0},
+    /* samples whose parts are below the normal numbers, and samples so large that what is made of them overflows */
+    {1, 40, 9, 33, 70, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, NONE, false, -118, 90, false, 0},
+    {2, 40, 9, 33, 22, 1, 1, 2, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, -127, 120, false, 0},
+    {1, 40, 9, 33, 70, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, NONE, false, 128, -20, false, 0},
 };
 
 uint64_t gconv_given_layers(void) {

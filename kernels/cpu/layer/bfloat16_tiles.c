@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "bfloat16_tiles.h"
+#include "base/cpu.h"
 
 enum { SIDE = GCONV_TILE_SIDE, SPLITS = GCONV_SPLITS, TILE_BYTES = GCONV_TILE_BYTES };
 
@@ -113,15 +114,23 @@ void gconv_tiles_multiply(gconv_tile_product *p, int32_t blocks, int64_t vectors
   }
 }
 
-TARGET void gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t part) {
+/* Returns the lanes of numbers that are below GCONV_TINY, and not 0. */
+TARGET GCONV_INLINE __mmask16 tiny_lanes(__m512 x) {
+  const __mmask16 small = _mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(GCONV_TINY), _CMP_LT_OQ);
+  return _mm512_mask_cmp_ps_mask(small, x, _mm512_setzero_ps(), _CMP_NEQ_OQ);
+}
+
+TARGET bool gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t part) {
   uint16_t order[2 * SIDE];
   for (int i = 0; i < 2 * SIDE; i++)
     order[i] = (uint16_t)(i / 2 + i % 2 * SIDE);
   const __m512i interleave = _mm512_loadu_si512(order), second = _mm512_set1_epi32((int)0xffff0000);
   const __m512 half = _mm512_set1_ps(0.5F);
+  __mmask16 tiny = 0;
   for (int64_t i = 0; i < count; i += SIDE) {
     const __mmask16 there = (__mmask16)(count - i >= SIDE ? 0xffff : (1u << (count - i)) - 1);
     __m512 x = _mm512_maskz_loadu_ps(there, a + i), y = b ? _mm512_maskz_loadu_ps(there, b + i) : _mm512_setzero_ps();
+    tiny |= tiny_lanes(x) | tiny_lanes(y);
     x *= half; /* the largest numbers would be rounded to infinity */
     y *= half;
     for (int split = 0; split < SPLITS; split++) {
@@ -131,6 +140,7 @@ TARGET void gconv_split_pairs(const float *a, const float *b, int64_t count, uin
       y -= _mm512_castsi512_ps(_mm512_and_si512(pairs, second));
     }
   }
+  return tiny != 0;
 }
 
 TARGET bool gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
@@ -158,12 +168,13 @@ void gconv_tiles_multiply(gconv_tile_product *p, int32_t blocks, int64_t vectors
   (void)blocks;
   (void)vectors;
 }
-void gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t part) {
+bool gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t part) {
   (void)a;
   (void)b;
   (void)count;
   (void)to;
   (void)part;
+  return false;
 }
 bool gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
                         float *to) {

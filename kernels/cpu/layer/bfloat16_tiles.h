@@ -32,9 +32,11 @@ void gconv_tiles_end(void);
 /* Makes the sums of one or two blocks for `vectors` vectors. Changes *p. */
 void gconv_tiles_multiply(gconv_tile_product *p, int32_t blocks, int64_t vectors);
 
+#define GCONV_TINY 0x1p-100F /* tiles compute with less than 24 bits of what is smaller, and with 0 for the least of it */
+
 /* Writes pairs (a[i] / 2, b[i] / 2), each split three times: split n begins at to + n * split. b may be NULL: then it is 0.
- */
-void gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t split);
+ * Returns whether a number is below GCONV_TINY, and not 0. */
+bool gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t split);
 
 /* to[i] = scale * sums[i] + bias within the bounds. They do not overlap. Returns whether all sums are finite. */
 bool gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,

@@ -340,6 +340,7 @@ typedef struct walk {
   int64_t *offsets;
   float *copies[2], *sums;
   uint32_t *planes;
+  bool tiny; /* there are samples below GCONV_TINY that are not 0 */
 } walk;
 
 /* Returns the pairs from the first plane of sheet (y, x) to its plane `number`. */
@@ -423,7 +424,7 @@ static void copy_plane(const walk *w, const source *s, const float *channel, flo
 }
 
 /* Splits a plane of two channels, the second of which may be NULL, row by row. */
-static void split_rows(const walk *w, const source *s, const float *a, const float *b, uint32_t *to) {
+static void split_rows(walk *w, const source *s, const float *a, const float *b, uint32_t *to) {
   const int64_t part = w->c->plane;
   for (int64_t i = 0; i < s->rows; i++, to += s->pitch) {
     const float *row = row_of(w, s, a, i);
@@ -433,7 +434,7 @@ static void split_rows(const walk *w, const source *s, const float *a, const flo
       memset(to + split * part + end, 0, (size_t)(s->pitch - end) * sizeof *to);
     }
     if (row)
-      gconv_split_pairs(row, b ? row_of(w, s, b, i) : NULL, end - from, to + from, part);
+      w->tiny |= gconv_split_pairs(row, b ? row_of(w, s, b, i) : NULL, end - from, to + from, part);
   }
 }
 
@@ -448,7 +449,7 @@ static void fetch_plane(const walk *w, const source *s, const float *channel) {
 
 /* Makes a plane of two channels, the second of which may be NULL. Output (0, 0) has the sample in row `top` and column
  * `left` of the image. Short rows are copied first, so that vectors pass over their ends. */
-static void fill_plane(const walk *w, const float *a, const float *b, int64_t top, int64_t left, uint32_t *to) {
+static void fill_plane(walk *w, const float *a, const float *b, int64_t top, int64_t left, uint32_t *to) {
   const gconv_layer_problem *problem = &w->l->problem;
   const source s = {.in = columns_inside(w, left),
                     .top = top + (int64_t)w->first_row * problem->stride_y,
@@ -464,11 +465,11 @@ static void fill_plane(const walk *w, const float *a, const float *b, int64_t to
   copy_plane(w, &s, a, w->copies[0]);
   if (b)
     copy_plane(w, &s, b, w->copies[1]);
-  gconv_split_pairs(w->copies[0], b ? w->copies[1] : NULL, s.rows * s.pitch, to, w->c->plane);
+  w->tiny |= gconv_split_pairs(w->copies[0], b ? w->copies[1] : NULL, s.rows * s.pitch, to, w->c->plane);
 }
 
 /* Makes the planes of a sheet. */
-static void fill_sheet(const walk *w, const float *in, int32_t sheet_y, int32_t sheet_x) {
+static void fill_sheet(walk *w, const float *in, int32_t sheet_y, int32_t sheet_x) {
   const layout *l = w->l;
   const gconv_layer_problem *problem = &l->problem;
   const int64_t channel = gconv_layer_plane(problem);
@@ -485,18 +486,35 @@ static void fill_sheet(const walk *w, const float *in, int32_t sheet_y, int32_t 
     memset(w->planes + plane_at(w, sheet_y, sheet_x, u), 0, (size_t)(SPLITS * w->c->plane) * sizeof(uint32_t));
 }
 
-/* Replaces outputs of a row whose sums are not finite by the sums of the definition: an infinity minus its first bfloat16 is
- * NaN, and sums may overflow on the way. */
+/* Returns whether samples under the filter at an output are not 0, but all below GCONV_TINY. Padding is 0. */
+static bool sees_tiny(const walk *w, int64_t row, int64_t column) {
+  const gconv_layer_problem *problem = &w->l->problem;
+  const int64_t top = row * problem->stride_y - problem->pad_top, left = column * problem->stride_x - problem->pad_left;
+  float largest = 0;
+  for (int64_t c = 0; c < w->l->channels && largest < GCONV_TINY; c++)
+    for (int64_t r = 0; r < problem->rows; r++)
+      for (int64_t s = 0; s < problem->columns; s++) {
+        const int64_t y = top + r * problem->dilation_y, x = left + s * problem->dilation_x;
+        if (y >= 0 && y < problem->height && x >= 0 && x < problem->width)
+          largest = fmaxf(largest, fabsf(w->in[c * gconv_layer_plane(problem) + y * problem->width + x]));
+      }
+  return largest > 0 && largest < GCONV_TINY;
+}
+
+/* Replaces outputs of a row by the sums of the definition where tiles fail: an infinity minus its first bfloat16 is NaN,
+ * sums may overflow on the way, and the parts of tiny samples are taken for 0. Sums of tiny samples are below 2^-60. */
 static void define_row(const walk *w, const float *sums, float scale, int64_t k, int64_t row, float bias,
                        const gconv_layer_bounds *bounds, float *out) {
   const gconv_layer_problem *problem = &w->l->problem;
   const float *weights = w->weights + k * gconv_layer_taps(problem);
-  for (int64_t x = 0; x < w->columns; x++)
-    if (!isfinite(sums[x] * scale + bias)) {
-      const float sum = gconv_layer_sum(problem, w->in, weights, w->first_row + row, w->first_column + x) + bias,
-                  most = sum > bounds->high ? bounds->high : sum;
-      out[x] = most < bounds->low ? bounds->low : most;
-    }
+  for (int64_t x = 0; x < w->columns; x++) {
+    const int64_t y = w->first_row + row, column = w->first_column + x;
+    if (isfinite(sums[x] * scale + bias) && !(w->tiny && fabsf(sums[x]) < 0x1p-60F && sees_tiny(w, y, column)))
+      continue;
+    const float sum = gconv_layer_sum(problem, w->in, weights, y, column) + bias,
+                most = sum > bounds->high ? bounds->high : sum;
+    out[x] = most < bounds->low ? bounds->low : most;
+  }
 }
 
 /* Stores the sums of some filters, from filter k of the group on. `out` is the first filter's output at the task's first
@@ -510,7 +528,7 @@ static void finish(const walk *w, int64_t pitch, const float *scales, const floa
     for (int32_t row = 0; row < w->rows; row++) {
       const float *sums = w->sums + f * pitch + row * w->c->pitch;
       float *to = out + (int64_t)row * problem->out_width;
-      if (!gconv_tiles_finish(sums, scales[f], biases[f], &bounds, w->columns, to))
+      if (!gconv_tiles_finish(sums, scales[f], biases[f], &bounds, w->columns, to) || w->tiny)
         define_row(w, sums, scales[f], k + f, row, biases[f], &bounds, to);
     }
     if (bounds.enough)

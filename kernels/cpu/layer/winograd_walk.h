@@ -87,7 +87,6 @@ typedef struct walk {
   int64_t first_column;                    /* the first output column */
   int64_t width;                           /* output columns of these tiles */
   const float *in, *weights;               /* of the group */
-  int32_t unsafe;                          /* not 0: there are samples that are not finite */
   int64_t point; /* floats from one point of a tile to the next: C x tiles, and a vector of slack */
   float *points, *sums, *outputs, *staged;
 } walk;
@@ -152,22 +151,6 @@ static void expect_outputs(const walk *w, float *out, int64_t first, int64_t end
 
 /* ---- Points ---- */
 
-/* Sets *unsafe if a sample is not finite. */
-GCONV_VECTOR_LOOP(search, (const float *restrict from, int64_t count, int32_t *restrict unsafe), (from, count, unsafe)) {
-  int32_t found = 0;
-  for (int64_t i = 0; i < count; i++)
-    found |= !(fabsf(from[i]) <= 0x1.fffffep127F);
-  *unsafe |= found;
-}
-
-/* Searches the task's samples of `count` channels, the first of which begins at `in`. */
-static void search_samples(walk *w, const gconv_layer_problem *tiles, const float *in, int64_t count) {
-  const window it = window_of(w, tiles);
-  for (int64_t c = 0; c < count; c++, in += gconv_layer_plane(tiles))
-    for (int64_t row = it.top; row < it.bottom; row++)
-      search(in + row * tiles->width + it.left, it.right - it.left, &w->unsafe);
-}
-
 /* Makes the points of all channels of the band. Rows of tiles are written in order, because a vector may write beyond the
  * end of its row. */
 static void make_points(walk *w, const gconv_layer_stage *stage, const gconv_layer_problem *tiles, const float *in) {
@@ -179,7 +162,6 @@ static void make_points(walk *w, const gconv_layer_stage *stage, const gconv_lay
     const float *from =
         gconv_layer_stage_fill(stage, tiles, in + c * plane, count, (int32_t)w->first_row, (int32_t)w->rows, w->staged);
     expect_samples(w, tiles, in + (c + count) * plane, gconv_clamp(w->cut.channels - c - count, 0, STAGED_CHANNELS));
-    search_samples(w, tiles, in + c * plane, count);
     for (int64_t i = 0; i < count; i++)
       for (int64_t row = 0; row < w->rows; row++)
         transform(from + i * stage->channel + row * stage->pitch, offsets, w->columns,
@@ -207,11 +189,22 @@ static void make_outputs(const walk *w, int V) {
       }
 }
 
+/* Sets *found if a number is not finite. */
+GCONV_VECTOR_LOOP(search, (const float *restrict from, int64_t count, int32_t *restrict found), (from, count, found)) {
+  int32_t any = 0;
+  for (int64_t i = 0; i < count; i++)
+    any |= !(fabsf(from[i]) <= 0x1.fffffep127F);
+  *found |= any;
+}
+
 /* Replaces those outputs of a block that are not finite by the sums of the definition: a sample that is not finite spreads
- * over its tile, and the filter may not reach as far. The block has V vectors of filters, `there` filters, from k on. */
+ * over its tile, though the filter may not reach as far, and sums may overflow on the way to a finite output. The block has
+ * V vectors of filters, `there` filters, from k on. */
 static void define_outputs(const walk *w, int V, int64_t k, int64_t there) {
   const int64_t rows = gconv_clamp(w->problem->out_height - SIDE * w->first_row, 0, SIDE * w->rows);
-  for (int64_t i = 0; i < rows * w->width; i++)
+  int32_t found = 0;
+  search(w->outputs, rows * w->width * V * w->product->lanes, &found);
+  for (int64_t i = 0; found && i < rows * w->width; i++)
     for (int64_t f = 0; f < there; f++) {
       float *sum = w->outputs + i * V * w->product->lanes + f;
       if (!isfinite(*sum))
@@ -236,8 +229,7 @@ static void make_block(const walk *w, const float *weights, int V, int64_t k, co
     gconv_product_row(w->product, &panel, w->points + i * w->point, w->tiles, V, w->sums + i * w->tiles * V * lanes);
   }
   make_outputs(w, V);
-  if (w->unsafe)
-    define_outputs(w, V, k, there);
+  define_outputs(w, V, k, there);
   for (int v = 0; v < V; v++)
     for (int64_t row = 0; row < (whole ? 1 : rows); row++)
       gconv_product_finish(w->product, w->problem, w->outputs + (row * w->width * V + v) * lanes, V * lanes,
