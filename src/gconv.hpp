@@ -104,7 +104,7 @@ public:
     image made;
     gconv_bytes_in from{};
     from.data = data ? data : "";
-    from.size = size;
+    from.size = data ? size : 0;
     check(gconv_image_decode(&from, options, &made.image_));
     return made;
   }

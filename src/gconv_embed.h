@@ -74,7 +74,7 @@ void gconv_plan_trim(gconv_plan *plan);
 typedef struct gconv_control {
   const volatile int *stop; /* calls stop once this is not 0. A signal handler or another thread may set it */
   double deadline; /* calls stop from this time on: seconds of CLOCK_MONOTONIC, which C++ and Python call steady_clock and
-                      time.monotonic() */
+                      time.monotonic(). Below 0, or NaN: at once */
   /* Called in the thread that called the library, between parts of the work: `done`, from 0 to 1, is done of `what`
    * ("reading", "filtering", "writing", "running a network", "training", "fitting", "running a job"). `what` is static. Work
    * that consists of several begins each from 0. Returns false to stop. It must not call the library. */

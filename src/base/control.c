@@ -33,7 +33,8 @@ static bool is_flagged(const gconv_controlled *control) {
 }
 
 static bool is_late(const gconv_controlled *control) {
-  return control->given->deadline > 0 && gconv_now_ms() >= 1e3 * control->given->deadline;
+  const double deadline = control->given->deadline; /* one below 0 has passed, and NaN is no time to wait for */
+  return deadline != 0 && !(gconv_now_ms() < 1e3 * deadline);
 }
 
 bool gconv_control_stops(gconv_controlled *control) {

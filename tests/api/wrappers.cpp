@@ -51,6 +51,7 @@ int main() {
   CHECK(status_of([&] { two(photo); }) == GCONV_BAD_ARGUMENT);
   CHECK(status_of([] { gconv::image::read("/nothing/there.png"); }) == GCONV_IO_ERROR);
   CHECK(status_of([] { gconv::image::decode(nullptr, 0); }) == GCONV_BAD_FILE);
+  CHECK(status_of([] { gconv::image::decode(nullptr, 100); }) == GCONV_BAD_FILE);
   CHECK(status_of([] { gconv::filters("no such filter"); }) != GCONV_OK);
   CHECK(status_of([] { gconv::device("nothing"); }) == GCONV_BAD_ARGUMENT);
 
@@ -64,6 +65,8 @@ int main() {
   plan.trim();
   {
     const gconv::control late(gconv::control::clock::now() - std::chrono::seconds(1));
+    CHECK(status_of([&] { plan(photo); }) == GCONV_STOPPED);
+    const gconv::control before_the_clock(gconv::control::clock::time_point::min());
     CHECK(status_of([&] { plan(photo); }) == GCONV_STOPPED);
     {
       const gconv::control enough([](const char *, double) { return false; });
