@@ -477,7 +477,7 @@ static gconv_status check_room(const gconv_bytes_out *to, const gconv_image *ima
   if (!data && to->room > 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "to->data is NULL, and to->room is %zu: both are 0 before the first use",
                       to->room);
-  if (data && data < pixels + bytes && (pixels < data || pixels - data < to->room))
+  if (data && data < pixels + bytes && (pixels <= data || pixels - data < to->room))
     return gconv_fail(GCONV_BAD_ARGUMENT, "to->data has the pixels of the image: it must be other memory");
   return GCONV_OK;
 }
