@@ -50,6 +50,11 @@ static gconv_status fail_text(const settings *s) {
   return gconv_fail(GCONV_BAD_FILE, "has the equation '%.60s', which is not valid for its inputs", s->text);
 }
 
+/* Whatever the locale says: labels are numbers of letters. */
+static bool is_letter(int c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 /* Reads letters and one ellipsis, up to another character. */
 static gconv_status read_term(const settings *s, const char **at, term *t) {
   *t = (term){.ellipsis = -1};
@@ -60,7 +65,7 @@ static gconv_status read_term(const settings *s, const char **at, term *t) {
       *at += 2;
       continue;
     }
-    if (!isalpha((unsigned char)c))
+    if (!is_letter(c))
       return GCONV_OK;
     if (t->count == GCONV_TENSOR_AXES)
       return fail_text(s);
@@ -95,6 +100,9 @@ static gconv_status take_input(const settings *s, const gconv_tensor *tensor, eq
       return gconv_fail(GCONV_UNSUPPORTED, "takes a tensor without elements");
     if (*size > 1 && mine > 1 && *size != mine)
       return fail_text(s);
+    for (int32_t k = 0; k < i; k++) /* a diagonal is one of a square */
+      if (t->label[k] == t->label[i] && tensor->shape[k] != mine)
+        return fail_text(s);
     *size = mine > *size ? mine : *size;
   }
   return GCONV_OK;
@@ -108,7 +116,7 @@ static void imply_output(const settings *s, term *out) {
   for (const char *c = s->text; *c; c++)
     seen[(unsigned char)*c]++;
   for (int32_t c = 'A'; c <= 'z'; c++)
-    if (isalpha(c) && seen[c] == 1 && out->count < GCONV_TENSOR_AXES)
+    if (is_letter(c) && seen[c] == 1 && out->count < GCONV_TENSOR_AXES)
       out->label[out->count++] = c >= 'a' ? c - 'a' : c - 'A' + LETTERS / 2;
 }
 
@@ -130,8 +138,7 @@ static gconv_status read_equation(const gconv_node_work *work, equation *e) {
     imply_output(s, &e->out);
   if (*at)
     return fail_text(s);
-  if (e->out.ellipsis >= 0)
-    GCONV_TRY(open_ellipsis(s, e->covered, &e->out));
+  GCONV_TRY(open_ellipsis(s, e->covered, &e->out));
   for (int32_t i = 0; i < e->out.count; i++) {
     if (e->size[e->out.label[i]] == 0 || used[e->out.label[i]])
       return fail_text(s);

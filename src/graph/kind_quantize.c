@@ -50,7 +50,7 @@ static gconv_status find_layout(const gconv_node_work *work, layout *l) {
                : gconv_fail(GCONV_BAD_FILE, "has %" PRId64 " scales for an axis of %" PRId64 " elements", scales, l->size);
   bool fits = scale->axes == x->axes;
   for (int32_t i = 0; i < x->axes && fits; i++)
-    fits = scale->shape[i] == (i == axis ? (x->shape[i] + s->block - 1) / s->block : x->shape[i]);
+    fits = scale->shape[i] == (i == axis ? x->shape[i] / s->block + (x->shape[i] % s->block != 0) : x->shape[i]);
   *l = (layout){l->size, l->inner, s->block, scale->axes > axis ? scale->shape[axis] * l->inner : 0, l->inner, 1};
   return fits ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "has scales whose shape does not fit its blocks");
 }
@@ -243,7 +243,7 @@ static gconv_status run_dynamic(const gconv_node_work *work, const gconv_node_ki
   }
   const float scale = high > low ? (high - low) / 255 : 1, wanted = rintf(-low / scale);
   const double scale_as_double = (double)scale;
-  uint8_t zero = (uint8_t)(wanted > 255 ? 255 : wanted);
+  uint8_t zero = (uint8_t)(wanted >= 0 ? wanted > 255 ? 255 : wanted : 0); /* NaN, of a scale of 0 or infinity, becomes 0 */
   const gconv_tensor scales = {.type = x->type,
                                .data = x->type == GCONV_TENSOR_F32 ? (void *)&scale : (void *)&scale_as_double};
   const gconv_tensor zeros = {.type = GCONV_TENSOR_U8, .data = &zero}, *in[] = {x, &scales, &zeros};
