@@ -280,6 +280,8 @@ static gconv_status take_input(gconv_chain *c) {
     return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has %zu input%s and %zu output%s, so it is no chain of layers",
                       g->path, g->input_count, g->input_count == 1 ? "" : "s", g->output_count,
                       g->output_count == 1 ? "" : "s");
+  if (g->branch_count > 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has branches (If), so it is no chain of layers", g->path);
   c->at = c->first = g->inputs[0];
   c->input = &g->values[c->at];
   const gconv_tensor *in = &c->input->tensor;

@@ -4,9 +4,10 @@ import re
 import unittest
 
 import numpy as np
-from graph_helper import graph, node
+from graph_helper import attribute, field, graph, node
 from helper import CommandTest
 from PIL import Image
+from test_branches import branch
 from test_onnx_cases import conv
 
 RANDOM = np.random.default_rng(7)
@@ -66,6 +67,20 @@ class Networks(CommandTest):
         for threads in 1, 3:  # the same bits for any number of threads
             self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", f"y{threads}.npy", "--threads", threads)
             np.testing.assert_array_equal(np.load(self.folder / f"y{threads}.npy"), np.load(self.folder / "y.npy"))
+
+    def test_branches_are_no_chain(self):
+        """An If behind a Conv chooses: it is no Identity of one branch, and it may have no outputs at all."""
+        x = RANDOM.normal(size=(1, 3, 5, 6)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        convolved = conv(x, W, B, pads=(1, 1, 1, 1))
+        for word, made, yes, no, wanted in (("y", "a", ["x"], ["a"], x), ("", "y", [], [], convolved)):
+            choice = node("If", ["c"], word, then_branch=branch([], yes), else_branch=branch([], no))
+            if not word:
+                choice = field(1, "c") + field(4, "If") + field(5, attribute("then_branch", branch([], []))) + field(5, attribute("else_branch", branch([], [])))
+            nodes = [node("Conv", ["x", "w", "b"], made, pads=[1, 1, 1, 1]), choice]
+            self.model(graph(nodes, {"x": x}, constants={"w": W, "b": B, "c": np.array(True)}, shapes={"x": ANY}))
+            self.gconv("-i", "x.npy", "-f", "m.onnx", "-o", "y.npy")
+            np.testing.assert_allclose(np.load(self.folder / "y.npy"), wanted, atol=1e-5)
 
     def test_pictures(self):
         """Pixels are 0 .. 1, or what mean and std make of them; an image like the input is a picture."""
