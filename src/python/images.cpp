@@ -154,6 +154,8 @@ template <typename Write> void give_image(nb::handle array, nb::handle axes_text
   metadata("exif", image.exif, image.exif_bytes);
   metadata("xmp", xmp, image.xmp_bytes);
   metadata("comment", comment, comment_bytes);
+  if (comment && memchr(comment, 0, comment_bytes))
+    refuse("metadata: the comment has a byte of 0, with which a comment ends: leave it out");
   image.xmp = (char *)xmp;
   image.comment = (char *)comment;
   call([&] { return write(&options, &image); });

@@ -263,6 +263,8 @@ static void check_wrong_calls(gconv_bytes_out *out) {
   CHECK(gconv_image_encode(&bad, &png, &image) == GCONV_BAD_ARGUMENT && strstr(gconv_last_error(), "to->room"));
   bad = (gconv_bytes_out){.data = image.data, .room = 100};
   CHECK(gconv_image_encode(&bad, &png, &image) == GCONV_BAD_ARGUMENT && strstr(gconv_last_error(), "to->data"));
+  bad.room = 0;
+  CHECK(gconv_image_encode(&bad, &png, &image) == GCONV_BAD_ARGUMENT && strstr(gconv_last_error(), "to->data"));
   gconv_image_free(&image);
 }
 

@@ -112,6 +112,8 @@ class Images(Folder):
         gconv.write(self.folder / "a.png", array, metadata=info)
         self.assertEqual((self.folder / "a.png").read_bytes(), first)
         self.assertEqual(gconv.decode(gconv.encode(array, "jpeg", metadata=info), info=True)[1]["comment"], b"drawn")
+        with self.assertRaisesRegex(gconv.ArgumentError, "a byte of 0"):
+            gconv.encode(array, "png", metadata={"comment": b"a\0b"})
 
     def test_streams_that_take_a_part_of_the_bytes(self):
         class Socket(io.RawIOBase):
