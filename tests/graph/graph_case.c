@@ -11,6 +11,9 @@
  *                                    graphs with nodes that see the whole image, measured in passes of their own. -a: the
  *                                    algorithm of convolutions. -M tf32: their math. -n: prints the time of the best of
  * RUNS. -e: explains, and prints the time of each step.
+ * graph_case -s                      does what the lines of its input ask for, each with the words after "-r", separated by
+ *                                    tabs, on devices that stay open: to open a GPU takes longer than most models. After
+ *                                    each, a line with "done" or "failed: " and the reason.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -319,7 +322,44 @@ static order parse(int count, char **words) {
   return o;
 }
 
+/* Opens the device of the order, or keeps it if it is open. */
+static gconv_status open_device(const order *o) {
+  static char name[100];
+  static int threads;
+  if (device && threads == o->threads && strcmp(name, o->device) == 0)
+    return GCONV_OK;
+  gconv_device_close(device);
+  device = NULL;
+  snprintf(name, sizeof name, "%s", o->device);
+  threads = o->threads;
+  return gconv_device_open(o->device, o->threads, &device);
+}
+
+static void serve(void) {
+  static char line[100000];
+  while (fgets(line, sizeof line, stdin)) {
+    char *words[2 * MOST + 20], *rest = line;
+    int count = 0;
+    for (char *word; count < 2 * MOST + 20 && (word = strsep(&rest, "\t\n"));)
+      if (*word)
+        words[count++] = word;
+    explains = false;
+    algorithm = NULL;
+    math = GCONV_MATH_FP32;
+    const order o = parse(count, words);
+    gconv_status status = open_device(&o);
+    GCONV_THEN(status, run_model(&o));
+    printf("%s%s\n", status == GCONV_OK ? "done" : "failed: ", status == GCONV_OK ? "" : gconv_last_error());
+    fflush(stdout);
+  }
+  gconv_device_close(device);
+}
+
 int main(int count, char **words) {
+  if (count == 2 && strcmp(words[1], "-s") == 0) {
+    serve();
+    return 0;
+  }
   const bool one = count > 2 && strcmp(words[1], "-r") == 0;
   const int first = count > 3 && strcmp(words[1], "-d") == 0 ? 3 : 1;
   const order o = one ? parse(count - 2, words + 2) : (order){.threads = 2, .device = first == 3 ? words[2] : "cpu"};

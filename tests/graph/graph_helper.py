@@ -35,15 +35,35 @@ def run(model, inputs, outputs=1, explain=False, options=()):
             files.append(folder / f"{number}.pb")
             files[-1].write_bytes(tensor("x", np.asarray(array)))
         out = [folder / f"out{i}" for i in range(outputs)]
-        words = [PROGRAM, "-r", folder / "model.onnx", *files, "-d", DEVICE, *(["-e"] if explain else []), *options, "-o", *out]
-        done = subprocess.run([str(w) for w in words], capture_output=True, text=True)
-        if DEVICE != "cpu" and "take cpu" in done.stderr:
-            raise unittest.SkipTest(done.stderr)
-        if done.returncode != 0:
-            return done.stderr.strip()
-        if explain:
-            return done.stdout
-        return [read(line, path) for line, path in zip(done.stdout.splitlines()[-outputs:], out)]
+        words = [folder / "model.onnx", *files, "-d", DEVICE, *(["-e"] if explain else []), *options, "-o", *out]
+        failed, said = ask([str(w) for w in words])
+        if DEVICE != "cpu" and failed and "take cpu" in said:
+            raise unittest.SkipTest(said)
+        if failed or explain:
+            return said
+        return [read(line, path) for line, path in zip(said.splitlines()[-outputs:], out)]
+
+
+def ask(words):
+    """Whether the program failed, and what it said. On a GPU one program serves all, as to open a GPU takes long."""
+    if DEVICE == "cpu":
+        done = subprocess.run([PROGRAM, "-r", *words], capture_output=True, text=True)
+        return done.returncode != 0, done.stderr.strip() if done.returncode != 0 else done.stdout
+    global server
+    if server is None or server.poll() is not None:
+        server = subprocess.Popen([PROGRAM, "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    print("\t".join(words), file=server.stdin, flush=True)
+    said = ""
+    for line in server.stdout:
+        if line == "done\n":
+            return False, said
+        if line.startswith("failed: "):
+            return True, line.removeprefix("failed: ").strip()
+        said += line
+    raise AssertionError(f"{PROGRAM} ended with {server.wait()} at {words}")
+
+
+server = None
 
 
 def read(line, path):
