@@ -98,6 +98,10 @@ gconv_status gconv_row_band_read(gconv_row_band bands[2], gconv_threads *threads
   return GCONV_OK;
 }
 
+gconv_status gconv_row_band_fill(gconv_row_band *band) {
+  return band->image ? GCONV_OK : read_rows(band);
+}
+
 const uint8_t *gconv_row_band_row(const gconv_row_band *band, int32_t y) {
   if (band->image)
     return (const uint8_t *)band->image->data + band->plane * band->image->plane_bytes + (size_t)y * band->row_bytes;

@@ -36,6 +36,8 @@ gconv_status gconv_row_band_reserve(gconv_row_band *band, int32_t rows);
 void gconv_row_band_want(gconv_row_band *band, int32_t first, int32_t end);
 /* Reads the next bands of both images. */
 gconv_status gconv_row_band_read(gconv_row_band bands[2], gconv_threads *threads);
+/* Reads the next band of one image, in the caller's thread. */
+gconv_status gconv_row_band_fill(gconv_row_band *band);
 /* A row of the band. */
 const uint8_t *gconv_row_band_row(const gconv_row_band *band, int32_t y);
 /* Goes to the next plane, past what is left of this one. */

@@ -228,6 +228,7 @@ void add_networks(nb::module_ &module);
 void add_jobs(nb::module_ &module);
 void add_learning(nb::module_ &module);
 void add_machines(nb::module_ &module);
+void add_science(nb::module_ &module);
 
 } // namespace gconv_python
 #endif

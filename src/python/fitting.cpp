@@ -1,31 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Fits filters to pairs of images. */
-#include "core.hpp"
+#include "compared.hpp"
 
 #include <cstdlib>
 
 namespace gconv_python {
-
-/* One image of a pair: an array, or the path of a file. */
-struct Compared {
-  Samples samples;
-  gconv_image image = {};
-  std::string path;
-  gconv_compared compared = {};
-
-  Compared(nb::handle given, const char *what) {
-    if (PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr())) {
-      path = path_of(given);
-      compared.path = path.c_str();
-      return;
-    }
-    gconv_array array;
-    if (!see(given, what, false, &samples) || samples.device >= 0 ||
-        !lay_out(samples, read_axes(nb::none(), samples.dimensions), nullptr, &array, &image))
-      refuse("%s must be an array of NumPy with contiguous rows, or a path", what);
-    compared.image = &image;
-  }
-};
 
 static void free_result(gconv_fit_result *result) {
   gconv_filters_free(&result->filters);

@@ -15,4 +15,5 @@ NB_MODULE(_core, module) {
   add_learning(module);
   add_machines(module);
   add_fitting(module);
+  add_science(module);
 }

@@ -5,6 +5,7 @@
 #include "gconv_embed.h"
 #include "gconv_jobs.h"
 #include "gconv_learn.h"
+#include "gconv_science.h"
 
 #include <limits.h>
 #include <math.h>
@@ -64,6 +65,11 @@ static gconv_compared compared = {.path = "in.png"};
 static gconv_read_options read_options;
 static gconv_write_options write_options;
 static gconv_compare_options compare_options;
+static const double percentile_items[GCONV_STATS_PERCENTILES] = {50};
+static gconv_stats_options stats_options = {.percentiles = percentile_items, .percentile_count = 1};
+static void report_stats(size_t index, gconv_status status, const gconv_stats *stats, const char *error, void *user) {
+  (void)index, (void)status, (void)stats, (void)error, (void)user;
+}
 static gconv_bank_sheet sheet;
 static char *spec_items[] = {"in.png"};
 static gconv_texts specs = {spec_items, 1};

@@ -14,7 +14,7 @@ import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_embed.h", "gconv_jobs.h", "gconv_learn.h", "gconv_classify.h"))
+TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_embed.h", "gconv_jobs.h", "gconv_learn.h", "gconv_classify.h", "gconv_science.h"))
 
 # ---- What the headers declare ----
 
@@ -89,10 +89,11 @@ RIGHT = {
     "const gconv_batch *": "&batch", "gconv_message *": "&message", "gconv_log_function *": "NULL", "const gconv_control *": "NULL", "void *": "NULL",
     "const char *": "NULL", "gconv_type": "GCONV_U8", "bool": "false", "size_t": "0", "int": "1", "int32_t": "1", "uint64_t": "0",
     "double": "0", "gconv_border": "0", "gconv_combine": "0", "gconv_math": "0", "gconv_activation": "0", "gconv_layer_kind": "0", "gconv_status": "0",
+    "const gconv_stats_options *": "NULL", "gconv_stats_report *": "report_stats", "gconv_images_stats.count": "1",
     "...": None,
 }
 # Pointers that a caller may leave out: "may be NULL", and those of functions that allow it.
-OPTIONAL = {"gconv_control_use.control", "gconv_image_read.options", "gconv_image_decode.options", "gconv_image_decode_header.format", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options",
+OPTIONAL = {"gconv_control_use.control", "gconv_image_read.options", "gconv_image_decode.options", "gconv_image_decode_header.format", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options", "gconv_image_stats.options", "gconv_images_stats.options",
             "gconv_filters_read.syntax", "gconv_bank_read.syntax", "gconv_bank_file_open.syntax", "gconv_bank_file_open.name",
             "gconv_bank_file_find.name", "gconv_bank_write.format", "gconv_bank_draw.sheet", "gconv_operation_network.options",
             "gconv_plan_execute.timings", "gconv_plan_execute_rows.timings", "gconv_plan_execute_device.stream",
@@ -102,8 +103,8 @@ OPTIONAL = {"gconv_control_use.control", "gconv_image_read.options", "gconv_imag
             "gconv_trainer_create.validation", "gconv_trainer_create.checkpoint", "gconv_svm_train.options", "gconv_svm_validate.options",
             "gconv_svm_predict.classes", "gconv_svm_predict.values", "gconv_svm_predict.probabilities", "gconv_svm_is_one.path", "gconv_operation_svm.options"}
 # Counts that say how many things an array has: what is more than there is cannot be told from what is right.
-CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count", "gconv_svm_predict.count", "gconv_class_values.count"}
-NONE_IS_RIGHT = {"gconv_dataset_read.count", "gconv_svm_predict.count", "gconv_class_values.count"}  # of them, those that may be 0
+CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count", "gconv_svm_predict.count", "gconv_class_values.count", "gconv_images_stats.count"}
+NONE_IS_RIGHT = {"gconv_dataset_read.count", "gconv_svm_predict.count", "gconv_class_values.count", "gconv_images_stats.count"}  # of them, those that may be 0
 # Only NULL is given to what ends a thing, and only what is made fresh for it else.
 ENDS = re.compile(r"gconv_\w+_(free|close)$")
 
@@ -177,6 +178,8 @@ FIELDS = {
     "gconv_bytes_out": {"name": ["NULL", "long_text"], "data": ["!NULL", "!picture.data"], "size": ["SIZE_MAX"], "room": UNKNOWN, "user": ANY},
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
     "gconv_compare_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "picture": ['""', "long_text"], "write": ["NULL"], "user": ANY},
+    "gconv_stats_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "percentiles": ["!NULL"],
+                            "percentile_count": ["!-1", "!17", "!INT_MAX", "!INT_MIN"], "unit": ["!NAN", "!-1", "!INFINITY"]},
     "gconv_format_info": dict.fromkeys("name extensions help reads writes holds multiframe several tensors level quality lossless "
                                        "compression stores".split(), TOLD),
     "gconv_texts": {"items": ["!NULL"], "count": ["0"]},
@@ -241,7 +244,7 @@ LOOKS = {"gconv_image": {"header": {"gconv_image_allocate", "gconv_plan_create"}
          "gconv_inputs": {"header": {"gconv_outputs_name", "gconv_outputs_check"}, "pixels": set()}}
 # Structs that optional pointers point to: right ones, to make wrong ones of.
 OPTIONS = {"const gconv_read_options *": "read_options", "const gconv_write_options *": "write_options",
-           "const gconv_compare_options *": "compare_options", "const gconv_bank_sheet *": "sheet", "const gconv_network_options *": "network",
+           "const gconv_compare_options *": "compare_options", "const gconv_stats_options *": "stats_options", "const gconv_bank_sheet *": "sheet", "const gconv_network_options *": "network",
            "const gconv_training_options *": "training_options", "const gconv_svm_options *": "svm_options"}
 
 

@@ -54,7 +54,7 @@ target_link_libraries(consumer PRIVATE gconv::gconv)
 def public_functions():
     """What the public headers declare."""
     found = set()
-    for name in ("gconv.h", "gconv_embed.h", "gconv_jobs.h", "gconv_learn.h", "gconv_classify.h"):
+    for name in ("gconv.h", "gconv_embed.h", "gconv_jobs.h", "gconv_learn.h", "gconv_classify.h", "gconv_science.h"):
         with open(os.path.join(SOURCE, "src", name)) as header:
             text = re.sub(r"/\*.*?\*/", "", header.read(), flags=re.DOTALL)
         found |= set(re.findall(r"^(?!typedef\b)\w[\w *]*?\b(gconv_\w+)\(", text, re.MULTILINE))
@@ -91,7 +91,7 @@ class Installed(unittest.TestCase):
     def test_files(self):
         # A gconv.h in include/ itself would replace that of the C library in /usr.
         self.assertEqual(os.listdir(os.path.join(self.tree, "include")), ["gconv"])
-        for name in ("bin/gconv", "include/gconv/gconv.h", "include/gconv/gconv_embed.h", "include/gconv/gconv.hpp", "include/gconv/gconv_jobs.h", "include/gconv/gconv_learn.h", "include/gconv/gconv_classify.h", "share/gconv/filters/gabor_bank.txt",
+        for name in ("bin/gconv", "include/gconv/gconv.h", "include/gconv/gconv_embed.h", "include/gconv/gconv.hpp", "include/gconv/gconv_jobs.h", "include/gconv/gconv_learn.h", "include/gconv/gconv_classify.h", "include/gconv/gconv_science.h", "share/gconv/filters/gabor_bank.txt",
                      "share/man/man1/gconv.1", "share/bash-completion/completions/gconv", "share/zsh/site-functions/_gconv",
                      "share/doc/gconv/LICENSE", "share/doc/gconv/README.md", "share/doc/gconv/CHANGELOG.md",
                      "share/doc/gconv/docs/guide.md", "share/doc/gconv/docs/example.c", "share/doc/gconv/images/coffee.jpg"):
@@ -120,7 +120,7 @@ class Installed(unittest.TestCase):
         found = subprocess.run(["pkg-config", *words], capture_output=True, text=True, env=environment)
         self.assertEqual((found.returncode, found.stderr), (0, ""))
         program = os.path.join(self.work.name, "by-pkg-config")
-        subprocess.run([os.environ["CC"], "-std=c11", "-Werror", "-include", "gconv/gconv_embed.h", "-include", "gconv/gconv_jobs.h", "-include", "gconv/gconv_learn.h", "-include", "gconv/gconv_classify.h",
+        subprocess.run([os.environ["CC"], "-std=c11", "-Werror", "-include", "gconv/gconv_embed.h", "-include", "gconv/gconv_jobs.h", "-include", "gconv/gconv_learn.h", "-include", "gconv/gconv_classify.h", "-include", "gconv/gconv_science.h",
                         os.path.join(SOURCE, "docs", "example.c"), "-o", program, *shlex.split(found.stdout), *self.flags], check=True)
         self.run_example(program)
 

@@ -13,6 +13,7 @@ PRINTING = """
 --version; help; --help; help border; help filter; help exit; compare --help; filters; algorithms; devices; info a.png; info sobel
 info net.safetensors; bank info net.safetensors; bank info --json net.safetensors; info m.model; make sobel; make sobel -o -
 bank convert net.safetensors:l0.weight; bank show net.safetensors:l0.weight -o -
+stats a.png; stats --csv p; stats --json p
 compare a.png b.png; compare --json a.png b.png; compare p p; compare --json p p
 fit -i a.png -t b.png -s 3; fit -i a.png -t b.png -s 3 --json
 classify net.safetensors t.csv; classify net.safetensors -i t.csv --evaluate; classify net.safetensors t.csv --evaluate --json
@@ -25,7 +26,7 @@ bench --sizes 3 --image 64x64 --runs 1 -a direct --json
 # Commands that print, and write files besides.
 WRITING = """
 -i p -f sharpen -o out/ --timings; -i p -f sharpen -o out/ --timings=json; -i a.png -f sharpen -o o.png --verify; tune --show
--i a.png -f sharpen -o o.png -a all; -i p -f sharpen -o out/ --dry-run; compare p q -o d/; fit -i a.png -t b.png -s 3 -o k.txt
+-i a.png -f sharpen -o o.png -a all; -i p -f sharpen -o out/ --dry-run; compare p q -o d/; stats p --plot h.svg; fit -i a.png -t b.png -s 3 -o k.txt
 svm t.csv -o m2.model; svm t.csv -o m2.model --json; classify net.safetensors t.csv -o c.csv --evaluate
 train --table t.csv --net dense~2~softmax --epochs 3 -o n2.safetensors
 train --table t.csv --net dense~2~softmax --epochs 3 -o n2.safetensors --json
@@ -34,7 +35,7 @@ classify net.safetensors t.csv --evaluate --report r.html
 # Commands that lack a file.
 MISSING = """
 info x; info x.png; info d/x.txt; info x.safetensors; info x.npz:a; info x y; bank info x; bank info x.onnx; make x; compare x a.png
-compare a.png x; fit -i x -t a.png -s 3; fit -i a.png -t x -s 3; classify x t.csv; classify net.safetensors x; classify m.model x
+compare a.png x; stats x; stats a.png -f x; fit -i x -t a.png -s 3; fit -i a.png -t x -s 3; classify x t.csv; classify net.safetensors x; classify m.model x
 svm x -o x.model; svm x a.png --features default -o x.model
 bank show x -o x.png; bank convert x; -i x -f sharpen -o o.png; -i a.png -f x -o o.png; -i a.png -f x.txt -o o.png
 -i a.png -f sharpen --mask x -o o.png; -i x -f net.safetensors --windows 2 -o -; help x; bench -f x

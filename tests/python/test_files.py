@@ -26,6 +26,24 @@ class Folder(unittest.TestCase):
         self.random = np.random.default_rng(1)
 
 
+class Numbers(Folder):
+    def test_stats_are_those_of_numpy(self):
+        image = draw_image(self.random, (40, 50, 3), np.uint8)
+        gconv.write(self.folder / "a.png", image)
+        for given in (image, self.folder / "a.png", np.asfortranarray(image)):
+            found = gconv.stats(given, percentiles=(5, 50))
+            self.assertEqual(list(found), ["red", "green", "blue", "all", "white_level", "histogram_range"])
+            for c, name in enumerate(("red", "green", "blue")):
+                self.assertAlmostEqual(found[name]["std"], image[..., c].std(), places=9)
+                np.testing.assert_allclose(found[name]["percentiles"], np.percentile(image[..., c], (5, 50)))
+                np.testing.assert_array_equal(found[name]["histogram"], np.bincount(image[..., c].ravel(), minlength=256))
+        for wrong in ({"percentiles": (101,)}, {"percentiles": (1,) * 17}, {"max_pixels": -1}):
+            with self.assertRaises(gconv.ArgumentError):
+                gconv.stats(image, **wrong)
+        with self.assertRaises(gconv.FileError):
+            gconv.stats(self.folder / "nothing.png")
+
+
 class Images(Folder):
     def test_written_images_are_read_again(self):
         for shape in ((5, 7), (5, 7, 3), (5, 7, 4), (5, 7, 2)):

@@ -24,6 +24,7 @@ from ._jobs import Report, Summary, run
 from ._layers import conv2d
 from ._learning import SVM, Epoch, Fit, classify, fit, train
 from ._network import Network
+from ._science import stats
 
 __version__: str = _core.version()
 
@@ -31,7 +32,7 @@ __all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "Fil
            "Fit", "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan",
            "Report", "SVM", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify",
            "clear_cache", "conv2d", "decode", "devices", "encode", "filter", "fit", "formats", "header", "kernels", "read",
-           "read_filters", "run", "set_threads", "train", "version", "write", "write_filters"]
+           "read_filters", "run", "set_threads", "stats", "train", "version", "write", "write_filters"]
 
 
 def version() -> str:

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv stats: numbers of images: mean, range, percentiles, clamped samples, noise, focus. */
+#include "base/ending.h"
+#include "cli/job.h"
+#include "cli/learn.h"
+#include "cli/stats.h"
+#include "cli/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const float usual_percentiles[] = {1, 50, 99};
+
+typedef struct measuring {
+  const gconv_stats_settings *settings;
+  gconv_inputs inputs;
+  gconv_device *device;
+  gconv_filters filters;
+  gconv_operation *operation; /* with -f; else NULL */
+  double percentiles[GCONV_STATS_PERCENTILES];
+  gconv_stats_options options;
+  gconv_stats_telling telling;
+  gconv_tally tally;
+} measuring;
+
+static void report(size_t index, gconv_status status, const gconv_stats *stats, const char *error, void *user) {
+  measuring *m = user;
+  if (status == GCONV_OK)
+    gconv_stats_tell(&m->telling, index, stats);
+  else
+    gconv_say("%s", error);
+  gconv_tally_add(&m->tally, m->inputs.items[index].path, status);
+}
+
+/* ---- Behind a filter ---------------------------------------------------------------------------------------------------
+ */
+
+/* One filter, or a gradient, whose results are floats in levels of the input. */
+static gconv_status make_operation(measuring *m) {
+  const gconv_stats_settings *s = m->settings;
+  gconv_options options = gconv_options_default();
+  for (size_t i = 0; i < s->filters.count; i++)
+    GCONV_TRY(gconv_filters_read(s->filters.items[i], NULL, &m->filters));
+  if (m->filters.count == 0)
+    return GCONV_OK;
+  if (s->filters.count > 1 || (m->filters.count > 1 && !m->filters.gradient))
+    return gconv_refuse("-f: %zu filters: stats measures behind one, or a gradient such as sobel", m->filters.count);
+  options.border = s->border.given ? s->border.border : GCONV_BORDER_REFLECT101;
+  options.border_value = s->border.value;
+  options.combine = m->filters.gradient ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
+  options.sets_type = true;
+  options.output_type = GCONV_F32;
+  return gconv_operation_filters(&m->filters, &options, &m->operation);
+}
+
+static gconv_status measure_filtered(measuring *m, const char *path, gconv_stats *stats) {
+  const gconv_read_options read = {.max_pixels = m->settings->common.max_pixels};
+  gconv_image image = {0}, result = {0};
+  gconv_plan *plan = NULL;
+  gconv_stats_options options = m->options;
+  gconv_status status = gconv_image_read(path, &read, &image);
+  options.unit = image.type == GCONV_U8 ? 255 : image.type == GCONV_U16 ? 65535 : 1;
+  if (status == GCONV_OK)
+    status = gconv_plan_create(m->device, &image, m->operation, 0, &plan);
+  if (status == GCONV_OK)
+    status = gconv_plan_execute(plan, &image, &result, 1, NULL);
+  if (status == GCONV_OK)
+    status = gconv_image_stats(&(gconv_compared){.image = &result}, &options, stats);
+  gconv_plan_free(plan);
+  gconv_image_free(&image);
+  gconv_image_free(&result);
+  return status;
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------------------------------
+ */
+
+static gconv_status take_percentiles(measuring *m) {
+  const gconv_numbers *given = &m->settings->percentiles;
+  const float *items = given->count > 0 ? given->items : usual_percentiles;
+  const int count = given->count > 0 ? given->count : (int)(sizeof usual_percentiles / sizeof *usual_percentiles);
+  if (count > GCONV_STATS_PERCENTILES)
+    return gconv_refuse("--percentiles: %d numbers: give %d at most", count, (int)GCONV_STATS_PERCENTILES);
+  for (int i = 0; i < count; i++) {
+    if (!(items[i] >= 0 && items[i] <= 100))
+      return gconv_refuse("--percentiles %g: give numbers from 0 to 100", (double)items[i]);
+    char text[32]; /* the number as it was written: 99.9 is no float */
+    snprintf(text, sizeof text, "%.7g", (double)items[i]);
+    m->percentiles[i] = atof(text);
+  }
+  m->options.percentiles = m->telling.percentiles = m->percentiles;
+  m->options.percentile_count = m->telling.percentile_count = count;
+  return GCONV_OK;
+}
+
+static gconv_status prepare(measuring *m, const gconv_texts *words) {
+  const gconv_common *common = &m->settings->common;
+  const gconv_texts *specs = common->inputs.count > 0 ? &common->inputs : words;
+  if (common->inputs.count > 0 && words->count > 0)
+    return gconv_refuse("%s: name all images with -i, or all without", words->items[0]);
+  if (specs->count == 0)
+    return gconv_refuse("stats: name images or folders: gconv stats photos/");
+  if (m->settings->csv && common->json)
+    return gconv_refuse("--csv and --json exclude each other");
+  if (common->plot && !gconv_ends_in(common->plot, ".svg"))
+    return gconv_refuse("--plot %s: histograms are drawn as SVG: --plot %s.svg", common->plot, common->plot);
+  GCONV_TRY(take_percentiles(m));
+  GCONV_TRY(gconv_inputs_find_all(specs, common->recursive, "-", &m->inputs));
+  if (common->plot)
+    GCONV_TRY(gconv_data_check_output("--plot", common->plot, "svg", "a plot", specs));
+  GCONV_TRY(make_operation(m));
+  GCONV_TRY(gconv_device_open("cpu", gconv_settle_threads(common->threads, common->quiet), &m->device));
+  m->options.threads = gconv_device_threads(m->device);
+  m->options.max_pixels = common->max_pixels;
+  m->telling.settings = m->settings;
+  m->telling.inputs = &m->inputs;
+  m->telling.list = common->json ? json_array() : NULL;
+  return GCONV_OK;
+}
+
+static gconv_status measure_all(measuring *m) {
+  const size_t count = m->inputs.count;
+  const char **paths = calloc(count + 1, sizeof *paths);
+  if (!paths)
+    return gconv_refuse("out of memory");
+  for (size_t i = 0; i < count; i++)
+    paths[i] = m->inputs.items[i].path;
+  gconv_status status = GCONV_OK;
+  if (!m->operation)
+    status = gconv_images_stats(paths, count, &m->options, report, m);
+  for (size_t i = 0; m->operation && i < count; i++) {
+    gconv_stats stats = {0};
+    const gconv_status found = measure_filtered(m, paths[i], &stats);
+    report(i, found, &stats, gconv_last_error(), m);
+    gconv_stats_free(&stats);
+  }
+  free(paths);
+  return status == GCONV_OK ? gconv_stats_tell_end(&m->telling) : status;
+}
+
+#define OPTION(...) GCONV_OPTION(gconv_stats_settings, __VA_ARGS__)
+static const gconv_option options[] = {
+    OPTION('i', "input", "PATH...", texts, common.inputs, .several = true,
+           .help = "images, folders and patterns; without -i, too"),
+    OPTION('r', "recursive", NULL, flag, common.recursive, .help = "also search the sub-folders of folders"),
+    OPTION('f', "filter", "FILTER", filters, filters,
+           .help = "measure the result of this filter, in levels of the input, neither rounded nor clamped"),
+    OPTION(0, "border", "MODE", border, border, .word_at = gconv_word_border_at, .synonyms = gconv_border_words,
+           .drawing = GCONV_BORDER_DRAWING, .help = "what lies outside the image, for -f; default: reflect101"),
+    OPTION(0, "percentiles", "P,...", numbers, percentiles, .also = "quantiles percentile",
+           .help = "up to 16 percentiles, from 0 to 100; default: 1,50,99"),
+    OPTION(0, "channels", NULL, flag, channels, .help = "of several files, print each channel, not only all together"),
+    OPTION(0, "csv", NULL, flag, csv, .help = "print a line a channel, with commas between, and a line of names"),
+    OPTION(0, "json", NULL, flag, common.json, .help = "print JSON, with histograms; null is what is not defined"),
+    OPTION(0, "plot", "FILE", text, common.plot, .also = "histogram hist",
+           .help = "draw the histogram of each image: FILE.svg"),
+    GCONV_MAX_PIXELS_ROW(),
+    GCONV_THREADS_ROW,
+    GCONV_QUIET_ROW,
+    GCONV_OPTIONS_END,
+};
+
+static int run(void *record, const gconv_texts *words) {
+  measuring m = {.settings = record};
+  gconv_end_when_unread(m.settings->common.plot);
+  gconv_status status = prepare(&m, words);
+  int result = GCONV_EXIT_USAGE;
+  if (status == GCONV_OK)
+    status = measure_all(&m);
+  if (status != GCONV_OK)
+    result = gconv_say_end(status);
+  else
+    result = gconv_output_is_lost() ? GCONV_EXIT_FAILED : gconv_tally_end(&m.tally);
+  json_decref(m.telling.list);
+  gconv_operation_free(m.operation);
+  gconv_filters_free(&m.filters);
+  gconv_device_close(m.device);
+  gconv_inputs_free(&m.inputs);
+  return result;
+}
+
+const gconv_command gconv_command_stats = {
+    .name = "stats",
+    .synopsis = "stats INPUT... [OPTION...]",
+    .help = "numbers of images: mean, range, percentiles, clamped samples, noise, focus; of folders, by all cores",
+    .details =
+        "Values are levels of the file, 0..255 or 0..65535, or its floats. missing counts NaN, infinities and no data,\n"
+        "which all else leaves out. black and white are the shares of samples at the ends of the range, where clamped\n"
+        "ones are. noise is the standard deviation of noise by Immerkaer; noise_mad by Donoho, from the median, which\n"
+        "edges disturb less. focus is the variance of the Laplacian: sharp images have more. \"all\" is all colours\n"
+        "together, without alpha. Exit status: 0, or 1 if no image could be read, 3 if some could not.\n",
+    .options = options,
+    .record_bytes = GCONV_RECORD_BYTES(gconv_stats_settings, common),
+    .words = GCONV_WORDS_FILES,
+    .run = run,
+};

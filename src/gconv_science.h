@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gconv for pictures of science: numbers of an image. The rules of gconv.h hold here, too.
+ */
+#ifndef GCONV_SCIENCE_H
+#define GCONV_SCIENCE_H
+
+#include "gconv.h"
+
+#if defined(__GNUC__) /* what a shared library shows */
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Statistics ---------------------------------------------------------------------------------------------------- */
+
+enum {
+  GCONV_STATS_PERCENTILES = 16, /* the most percentiles */
+  GCONV_STATS_CHANNELS = 256,   /* the most channels */
+  GCONV_STATS_BINS = 256        /* of a histogram */
+};
+
+/* Statistics of one channel, or of all colours together, over all frames. Values are as the file has them: 0..255, 0..65535,
+ * or floats (gconv_stats_options.unit). Samples that are NaN, infinite, or no data are missing: nothing counts them but
+ * `missing`. What is not defined, such as the mean of no samples, is NaN. */
+typedef struct gconv_channel_stats {
+  char name[16];       /* "grey", "red", "green", "blue", "alpha"; "channel 1" ...; "all": the colours together */
+  uint64_t count;      /* samples that count */
+  uint64_t missing;    /* samples that are NaN, infinite, or no data */
+  double mean, std;    /* std: the root of the mean of squared deviations */
+  double min, max;     /* the least and the largest sample */
+  double black, white; /* shares, 0..1, of samples at or below black (0), and at or above white: clamped ones are there */
+  double noise;        /* the standard deviation of noise by Immerkaer (1996): sqrt(pi / 2) / 6 times the mean of |response|
+                          of (1 -2 1; -2 4 -2; 1 -2 1), inside the image */
+  double noise_mad;    /* the same by Donoho (1994): median of |a - b - c + d| / 2 of blocks of 2 x 2, over 0.6745: edges
+                          disturb it less */
+  double focus;        /* the variance of the Laplacian (0 1 0; 1 -4 1; 0 1 0), border reflect101, as people compute with
+                          OpenCV: sharp images have more */
+  double percentiles[GCONV_STATS_PERCENTILES]; /* interpolated as numpy.percentile() does, in the order of the options */
+  uint64_t histogram[GCONV_STATS_BINS];        /* of gconv_stats.from to .to, in equal steps */
+} gconv_channel_stats;
+
+/* Zero-initialise before first use. */
+typedef struct gconv_stats {
+  gconv_image image;             /* the header, without pixels and metadata */
+  double white;                  /* 255, 65535, or of floats the unit */
+  double from, to;               /* the range of the histograms: 0 to 255 of u8; of others the least and largest sample */
+  gconv_channel_stats *channels; /* owned: each channel, then, if there are several colours, all of them together */
+  size_t count;                  /* of `channels` */
+} gconv_stats;
+
+typedef struct gconv_stats_options {
+  uint64_t max_pixels;       /* gconv_read_options */
+  gconv_threads *threads;    /* gconv_device_threads(); NULL: one a processor. Results are the same for any */
+  const double *percentiles; /* 0..100, at most GCONV_STATS_PERCENTILES; NULL: none */
+  int percentile_count;
+  double unit; /* what a float sample of 1 counts as: 255 for results of filters in levels; 0: 1 */
+} gconv_stats_options;
+
+/* Finds the statistics of an image: a file, of which some rows are in memory at a time, or pixels in memory. Floats are
+ * held whole, for their percentiles. GCONV_UNSUPPORTED for more than GCONV_STATS_CHANNELS channels. options may be NULL.
+ * On failure, *stats is as it was. */
+gconv_status gconv_image_stats(const gconv_compared *image, const gconv_stats_options *options, gconv_stats *stats);
+
+/* Does the same for many files, a file a thread. report() gets each in the order of the paths: its status, and the
+ * statistics, which are freed after the call, or the reason of the failure. It is called in any thread, one call at a time.
+ * Returns GCONV_OK even if files failed. */
+typedef void gconv_stats_report(size_t index, gconv_status status, const gconv_stats *stats, const char *error, void *user);
+gconv_status gconv_images_stats(const char *const *paths, size_t count, const gconv_stats_options *options,
+                                gconv_stats_report *report, void *user);
+
+/* Frees what it owns and zeroes it. NULL is allowed. */
+void gconv_stats_free(gconv_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* An image of a caller for functions that read images by rows: an array, or the path of a file. */
+#ifndef GCONV_PYTHON_COMPARED_HPP
+#define GCONV_PYTHON_COMPARED_HPP
+
+#include "core.hpp"
+
+namespace gconv_python {
+
+/* One image: an array, or the path of a file. */
+struct Compared {
+  Samples samples;
+  gconv_image image = {};
+  std::string path;
+  gconv_compared compared = {};
+
+  Compared(nb::handle given, const char *what) {
+    if (PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr())) {
+      path = path_of(given);
+      compared.path = path.c_str();
+      return;
+    }
+    gconv_array array;
+    if (!see(given, what, false, &samples) || samples.device >= 0 ||
+        !lay_out(samples, read_axes(nb::none(), samples.dimensions), nullptr, &array, &image))
+      refuse("%s must be an array of NumPy with contiguous rows, or a path", what);
+    compared.image = &image;
+  }
+};
+
+} // namespace gconv_python
+#endif

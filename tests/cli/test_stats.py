@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""gconv stats: its numbers against numpy in float64; CSV, JSON, the table, histograms, filters, folders."""
+import csv
+import io
+import json
+
+import numpy as np
+from helper import CommandTest
+from PIL import Image
+
+NOISE = np.outer([1, -2, 1], [1, -2, 1])
+
+
+def respond(x, taps):
+    """Correlation inside the image."""
+    return sum(taps[r][s] * x[r:x.shape[0] - 2 + r, s:x.shape[1] - 2 + s] for r in range(3) for s in range(3))
+
+
+def expected(x, white, percentiles):
+    """Of one channel, in float64; NaN is missing. Responses at missing samples count in none."""
+    x = x.astype(np.float64)
+    there = x[np.isfinite(x)]
+    with np.errstate(invalid="ignore"):
+        even = x[:x.shape[0] // 2 * 2, :x.shape[1] // 2 * 2]
+        blocks = np.abs(even[::2, ::2] - even[::2, 1::2] - even[1::2, ::2] + even[1::2, 1::2])
+        wide = np.pad(x, 1, mode="reflect") if min(x.shape) > 1 else None
+        laplacian = respond(wide, [[0, 1, 0], [1, -4, 1], [0, 1, 0]])
+        noise = respond(x, NOISE)
+    found = {"count": there.size, "missing": x.size - there.size, "mean": there.mean(), "std": there.std(), "min": there.min(),
+             "max": there.max(), "black": (there <= 0).mean(), "white": (there >= white).mean(),
+             "noise": np.sqrt(np.pi / 2) / 6 * np.abs(noise[np.isfinite(noise)]).mean(),
+             "noise_mad": np.median(blocks[np.isfinite(blocks)]) / 2 / 0.6744897501960817, "focus": laplacian[np.isfinite(laplacian)].var()}
+    return found | {f"p{p:g}": np.percentile(there, p) for p in percentiles}
+
+
+class Stats(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.random = np.random.default_rng(45)
+
+    def json(self, *words):
+        return json.loads(self.gconv("stats", *words, "--json").stdout)["images"]
+
+    def check(self, found, want, skip=()):
+        for key, value in want.items():
+            if key not in skip:
+                self.assertAlmostEqual(found[key], value, delta=1e-9 * max(1, abs(value)), msg=key)
+
+    def test_numbers_are_those_of_numpy(self):
+        shapes = ((37, 53), (64, 130, 3), (35, 70, 4), (2, 2), (3, 1000), (300, 3))
+        for shape in shapes:
+            for dtype, white in ((np.uint8, 255), (np.uint16, 65535), (np.float32, 1)):
+                image = self.random.normal(0.5, 0.3, shape).clip(-0.2, 1.2)
+                image = image.astype(np.float32) if white == 1 else (image.clip(0, 1) * white).round().astype(dtype)
+                np.save(self.folder / "a.npy", image)
+                for threads in "1", "2":
+                    found, = self.json("a.npy", "--percentiles", "0,0.1,33.3,50,100", "--threads", threads)
+                    planes = image.reshape(shape[0], shape[1], -1)
+                    self.assertEqual(found["white_level"], white)
+                    for c in range(planes.shape[2]):
+                        channel = found["channels"][c]
+                        self.check(channel, expected(planes[..., c], white, (0, 0.1, 33.3, 50, 100)) if min(shape[:2]) > 2 else
+                                   {"mean": planes[..., c].astype(np.float64).mean()})
+                        bins, _ = np.histogram(planes[..., c], 256, (0, 256) if white == 255 else found["histogram_range"])
+                        if white != 1:  # of floats, samples on an edge of bins fall on either side
+                            self.assertLessEqual(np.abs(np.cumsum(bins) - np.cumsum(channel["histogram"])).max(), 4 * (white > 255))
+                        self.assertEqual(sum(channel["histogram"]), channel["count"])
+                    if planes.shape[2] >= 3:
+                        self.assertEqual(found["channels"][-1]["channel"], "all")
+                        both = planes[..., :3].astype(np.float64)
+                        self.check(found["channels"][-1], {"count": both.size, "mean": both.mean(), "std": both.std(), "p33.3": np.percentile(both, 33.3)})
+
+    def test_missing_samples_count_in_nothing(self):
+        image = self.random.normal(1000, 1, (40, 60)).astype(np.float32)
+        image[3, 7], image[20, 20], image[39, 59] = np.nan, np.inf, -np.inf
+        np.save(self.folder / "a.npy", image)
+        found, = self.json("a.npy")
+        want = expected(image, 1, (1, 50, 99))
+        self.check(found["channels"][0], want, skip=("focus",))
+        self.assertEqual(found["channels"][0]["missing"], 3)
+        self.assertAlmostEqual(found["channels"][0]["focus"] / want["focus"], 1, delta=0.02)
+        np.save(self.folder / "b.npy", np.full((5, 5), np.nan, np.float32))
+        found, = self.json("b.npy")
+        self.assertEqual((found["channels"][0]["count"], found["channels"][0]["mean"], found["channels"][0]["p50"]), (0, None, None))
+
+    def test_planes_and_frames(self):
+        planes = self.random.integers(0, 65536, (5, 6, 20, 30)).astype(np.uint16)
+        np.save(self.folder / "a.npy", planes)
+        found, = self.json("a.npy")
+        self.assertEqual([c["channel"] for c in found["channels"]], [f"channel {i}" for i in range(1, 7)] + ["all"])
+        for c in range(6):
+            self.check(found["channels"][c], {"count": 3000, "mean": planes[:, c].mean(), "max": planes[:, c].max(), "p50": np.median(planes[:, c])})
+        self.check(found["channels"][6], {"mean": planes.mean(), "p99": np.percentile(planes, 99)})
+
+    def test_behind_a_filter(self):
+        image = self.random.integers(0, 256, (40, 50)).astype(np.uint8)
+        Image.fromarray(image).save(self.folder / "a.png")
+        found, = self.json("a.png", "-f", "3x3: 0,1,0 1,-4,1 0,1,0")
+        want = respond(np.pad(image.astype(np.float64), 1, mode="reflect"), [[0, 1, 0], [1, -4, 1], [0, 1, 0]])
+        self.assertAlmostEqual(found["channels"][0]["std"], want.std(), delta=1e-4)
+        self.assertAlmostEqual(found["channels"][0]["min"], want.min(), delta=1e-3)
+        plain, = self.json("a.png")
+        self.assertAlmostEqual(plain["channels"][0]["focus"], want.var(), delta=1e-6 * want.var())
+        self.gconv("stats", "a.png", "-f", "sobel", "--border", "zero")
+        self.assertIn("behind one", self.gconv("stats", "a.png", "-f", "sobel_x", "-f", "sobel_y", status=2).stderr)
+
+    def test_csv_table_and_plot(self):
+        (self.folder / "p").mkdir()
+        for name in ("a,b.png", "c.png"):
+            Image.fromarray(self.random.integers(0, 256, (20, 30, 3)).astype(np.uint8)).save(self.folder / "p" / name)
+        rows = list(csv.DictReader(io.StringIO(self.gconv("stats", "p", "--csv").stdout)))
+        self.assertEqual([(r["path"], r["channel"]) for r in rows],
+                         [(name, c) for name in ("p/a,b.png", "p/c.png") for c in ("red", "green", "blue", "all")])
+        found = self.json("p")
+        self.assertEqual(float(rows[3]["mean"]), float(f"{found[0]['channels'][3]['mean']:.10g}"))
+        table = self.gconv("stats", "p").stdout.splitlines()
+        self.assertEqual((len(table), table[1].split()[:2], table[2].split()[-1]), (3, ["all", "1800"], "p/c.png"))
+        self.assertEqual(len(self.gconv("stats", "p", "--channels", "--plot", "h.svg").stdout.splitlines()), 11)
+        self.assertIn("a,b.png", (self.folder / "h.svg").read_text())
+        self.gconv("stats", "p", "--plot", "h.png", status=2)
+
+    def test_folders_report_in_order_and_failures(self):
+        (self.folder / "p").mkdir()
+        for i in range(9):
+            Image.fromarray(np.full((30, 30), i, np.uint8)).save(self.folder / "p" / f"{i}.png")
+        (self.folder / "p" / "4.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+        ended = self.gconv("stats", "p", "--csv", status=3)
+        self.assertEqual([line.split(",")[4] for line in ended.stdout.splitlines()[1:]], list("01235678"))
+        self.assertIn("4.png", ended.stderr)
+        for words in (("--percentiles", "101"), ("--percentiles", ",".join("1" * 17)), ("--csv", "--json"), ("-f", "nothing.txt")):
+            self.gconv("stats", "p", *words, status=2)
