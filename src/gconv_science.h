@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gconv for pictures of science: numbers of an image. The rules of gconv.h hold here, too.
+ * gconv for pictures of science: numbers of an image, arithmetic between images. The rules of gconv.h hold here, too.
  */
 #ifndef GCONV_SCIENCE_H
 #define GCONV_SCIENCE_H
@@ -73,6 +73,35 @@ gconv_status gconv_images_stats(const char *const *paths, size_t count, const gc
 
 /* Frees what it owns and zeroes it. NULL is allowed. */
 void gconv_stats_free(gconv_stats *stats);
+
+/* ---- Arithmetic ---------------------------------------------------------------------------------------------------- */
+
+/* What is computed of x, the result of an operation, and y, a second image. */
+typedef enum gconv_arithmetic {
+  GCONV_ADD,           /* x + y */
+  GCONV_SUBTRACT,      /* x - y */
+  GCONV_SUBTRACT_FROM, /* y - x: of a blurred image, the details that the input has besides */
+  GCONV_MULTIPLY,      /* x * y */
+  GCONV_DIVIDE,        /* x / y; where y is 0, infinite or NaN */
+  GCONV_DIVIDE_INTO,   /* y / x */
+  GCONV_FLAT,          /* x / (y / the mean of y's channel): y is the picture of a flat field */
+  GCONV_MIX,           /* amount * x + (1 - amount) * y */
+  GCONV_MAX,
+  GCONV_MIN,       /* of both, NaN where either is */
+  GCONV_HYPOT,     /* sqrt(x * x + y * y) */
+  GCONV_BRIGHTNESS /* each colour of the input plus x - grey(input): x is one channel, what a filter makes of grey */
+} gconv_arithmetic;
+
+/* "add", "subtract" ...; NULL for any other value. Static storage. */
+const char *gconv_arithmetic_name(gconv_arithmetic kind);
+
+/* Makes an operation that executes another one, whose result must be f32, and computes with it and a second image, in
+ * float32. Alpha stays as `operation` makes it. It goes by rows if `operation` does.
+ * amount: of GCONV_MIX. other: a picture of the size of the results, with their channels or with one, of which a copy is
+ * kept, as floats where 1 is white; NULL: the input of the operation. The plan fails with GCONV_BAD_ARGUMENT if sizes or
+ * channels differ. */
+gconv_status gconv_operation_arithmetic(gconv_operation *operation, gconv_arithmetic kind, double amount,
+                                        const gconv_image *other, gconv_operation **result);
 
 #ifdef __cplusplus
 }

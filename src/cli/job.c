@@ -23,7 +23,11 @@ static gconv_status complain_spec(const char *spec, gconv_status status) {
   return gconv_fail(status, "%s%s%s%s", named ? "" : "-f ", named ? "" : spec, named ? "" : ": ", gconv_last_error());
 }
 
-static gconv_status read_stage(const gconv_layer_settings *stage, gconv_filters *filters) {
+static gconv_status read_stage(gconv_main_job *job, size_t number, gconv_filters *filters) {
+  const gconv_layer_settings *stage = gconv_job_settings_stage(job->settings, number);
+  GCONV_TRY(gconv_stage_read_arithmetic(job->common, &stage->filters, &job->arithmetic[number], filters));
+  if (job->arithmetic[number].given)
+    return GCONV_OK;
   for (size_t i = 0; i < stage->filters.count; i++) {
     gconv_status status = gconv_filters_read(stage->filters.items[i], stage->syntax, filters);
     if (status != GCONV_OK)
@@ -35,17 +39,18 @@ static gconv_status read_stage(const gconv_layer_settings *stage, gconv_filters 
 static gconv_status read_filters(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   GCONV_NEW(job->before, job->before_count + 1, "out of memory");
+  GCONV_NEW(job->arithmetic, job->before_count + 1, "out of memory");
   for (size_t i = 0; i < settings->before_count; i++) {
     if (gconv_job_is_network(&job->networks[i]))
       continue;
-    GCONV_TRY(read_stage(&settings->before[i], &job->before[i]));
+    GCONV_TRY(read_stage(job, i, &job->before[i]));
     if (job->before[i].count != 1 && !job->before[i].gradient)
       return gconv_refuse("--then: %zu filters stand before it, and the next ones take one image: name one there",
                           job->before[i].count);
   }
   if (settings->before_count > 0 && gconv_job_settings_want_race(settings))
     return gconv_refuse("--algorithm all times the filters of one image: leave out --then");
-  return gconv_job_last_network(job) || job->svm ? GCONV_OK : read_stage(&settings->last, &job->filters);
+  return gconv_job_last_network(job) || job->svm ? GCONV_OK : read_stage(job, job->before_count, &job->filters);
 }
 
 /* Makes the layers: how each stage is applied, still without banks. */
@@ -206,6 +211,18 @@ static gconv_status check_bank_options(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
+/* --luma of plain filters: they get grey, and the colours of the input come back behind them. */
+static gconv_status take_luma(gconv_main_job *job) {
+  const gconv_options *options = &job->options;
+  const char *option = options->linear ? "--linear" : options->gray ? "--gray" : options->mix > 0 ? "--mix" : NULL;
+  if (option)
+    return gconv_refuse("--luma filters the brightness of the samples as they are stored: leave out %s", option);
+  if (job->filters.count != 1 && options->combine == GCONV_COMBINE_NONE)
+    return gconv_refuse("--luma: %zu filters: name one, or combine them", job->filters.count);
+  job->options.gray = true;
+  return GCONV_OK;
+}
+
 /* ---- Inputs ---------------------------------------------------------------------------------------------------------- */
 
 static gconv_status find_inputs(gconv_main_job *job) {
@@ -268,6 +285,8 @@ gconv_status gconv_job_prepare(gconv_main_job *job) {
   make_batch(job);
   if (job->has_banks)
     GCONV_TRY(check_bank_options(job));
+  else if (settings->luma)
+    GCONV_TRY(take_luma(job));
   GCONV_TRY(find_inputs(job));
   GCONV_TRY(gconv_job_name_results(job));
   GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, &(gconv_message){0}));
@@ -315,7 +334,7 @@ static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settin
   options.output_type = GCONV_F32;
   options.combine = (gconv_combine)choose_combine(filters, -1);
   options.range = GCONV_RANGE_CLAMP; /* float32 values stay as they are */
-  options.round_gray = !are_results_float(job);
+  options.round_gray = !are_results_float(job) && !job->settings->luma;
   options.scale = 1;
   options.offset = 0;
   if (stage->layer.algorithm || job->has_banks) /* the last stage's algorithm is for a network */
@@ -352,17 +371,70 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
   return gconv_operation_filters(&job->before[i], &options, operation);
 }
 
+/* Makes the identity, with the results' range and type, behind stages of float32. */
+static gconv_status make_finish(const gconv_main_job *job, gconv_operation **operation) {
+  gconv_filters identity = {0};
+  gconv_options options = job->options;
+  make_plain_options(&(gconv_layer){0}, &options);
+  options.combine = GCONV_COMBINE_NONE;
+  options.gray = false;
+  gconv_status status = gconv_filters_read("identity", NULL, &identity);
+  GCONV_THEN(status, gconv_operation_filters(&identity, &options, operation));
+  gconv_filters_free(&identity);
+  return status;
+}
+
+/* --luma of plain filters: the last filters make float32 of grey, the stages become brightness, and the results follow. */
+static gconv_status add_brightness(gconv_main_job *job, gconv_operation **stages, size_t *count) {
+  gconv_options options = stage_options(job, &job->settings->last, &job->filters);
+  options.combine = job->options.combine;
+  GCONV_TRY(gconv_operation_filters(&job->filters, &options, &stages[*count]));
+  ++*count;
+  GCONV_TRY(gconv_stages_compute(stages, count, &(gconv_stage_arithmetic){.kind = GCONV_BRIGHTNESS}));
+  GCONV_TRY(make_finish(job, &stages[*count]));
+  ++*count;
+  return GCONV_OK;
+}
+
+/* Adds stage number `i`. One of arithmetic computes with the result of all before it. */
+static gconv_status add_stage(gconv_main_job *job, size_t i, gconv_operation **stages, size_t *count) {
+  const gconv_stage_arithmetic *a = job->arithmetic ? &job->arithmetic[i] : NULL;
+  const bool last = i == job->settings->before_count;
+  if (a && a->given && *count == 0) {
+    gconv_filters identity = {0};
+    GCONV_TRY(gconv_filters_read("identity", NULL, &identity));
+    gconv_options options = stage_options(job, &(gconv_layer_settings){0}, &identity);
+    const gconv_status status = gconv_operation_filters(&identity, &options, &stages[0]);
+    gconv_filters_free(&identity);
+    GCONV_TRY(status);
+    *count = 1;
+  }
+  if (a && a->given)
+    GCONV_TRY(gconv_stages_compute(stages, count, a));
+  if (a && a->given && !last)
+    return GCONV_OK;
+  if (last && job->options.gray && job->settings->luma && !job->has_banks)
+    return add_brightness(job, stages, count);
+  GCONV_TRY(make_stage(job, i, &stages[*count]));
+  ++*count;
+  return GCONV_OK;
+}
+
 /* Makes the stages of plain filters and networks: the last one, or a chain that ends with it. */
 static gconv_status make_stages(gconv_main_job *job) {
-  size_t last = job->settings->before_count;
-  if (last == 0)
-    return make_stage(job, 0, &job->operation);
-  gconv_operation **stages = calloc(last + 1, sizeof *stages);
+  const size_t last = job->settings->before_count;
+  size_t count = 0;
+  gconv_operation **stages = calloc(last + 3, sizeof *stages);
   gconv_status status = stages ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   for (size_t i = 0; i <= last && status == GCONV_OK; i++)
-    status = make_stage(job, i, &stages[i]);
-  GCONV_THEN(status, gconv_operation_chain(stages, last + 1, &job->operation));
-  for (size_t i = 0; i <= last && stages; i++)
+    status = add_stage(job, i, stages, &count);
+  if (status == GCONV_OK && count == 1) {
+    job->operation = stages[0];
+    count = 0;
+  }
+  if (count > 0)
+    GCONV_THEN(status, gconv_operation_chain(stages, count, &job->operation));
+  for (size_t i = 0; i < count; i++)
     gconv_operation_free(stages[i]);
   free(stages);
   return status;
@@ -413,6 +485,9 @@ void gconv_job_free(gconv_main_job *job) {
   gconv_manifest_close(job->manifest);
   gconv_operation_free(job->operation);
   gconv_image_free(&job->mask);
+  for (size_t i = 0; job->arithmetic && i <= job->settings->before_count; i++)
+    gconv_stage_free_arithmetic(&job->arithmetic[i]);
+  free(job->arithmetic);
   for (size_t i = 0; job->banks && i < job->layer_count; i++)
     gconv_bank_free(&job->banks[i]);
   free(job->banks);

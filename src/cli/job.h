@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "cli/arithmetic.h"
 #include "cli/common.h"
 #include "cli/timings.h"
 #include "gconv_classify.h"
@@ -34,8 +35,9 @@ typedef struct gconv_main_job {
   gconv_filters filters;
   gconv_filters *before; /* owned: the filters before each --then */
   size_t before_count;
-  gconv_bank *banks;   /* owned, as is the next field: one for each layer; NULL: no banks */
-  gconv_layer *layers; /* how each stage is applied, with its bank, if any */
+  gconv_stage_arithmetic *arithmetic; /* owned: one for each stage; NULL: no plain filters */
+  gconv_bank *banks;                  /* owned, as is the next field: one for each layer; NULL: no banks */
+  gconv_layer *layers;                /* how each stage is applied, with its bank, if any */
   size_t layer_count;
   gconv_options options;         /* options of filters, and of the pictures of banks */
   gconv_network_options network; /* options of banks */

@@ -226,13 +226,19 @@ static gconv_status check_depth(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* Refuses --region and --mask without filters, and results that would replace the mask. */
+/* Refuses --region and --mask without filters, and results that would replace the mask or a second image. */
 static gconv_status check_area(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   char *path = (char *)settings->mask;
   if (job->has_banks && job->network.presentation != GCONV_PRESENT_IMAGE && (path || settings->area.width > 0))
     return gconv_refuse("%s is not for banks: their outputs are no images like the input", path ? "--mask" : "--region");
-  return path ? gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, &(gconv_message){0}) : GCONV_OK;
+  if (path)
+    GCONV_TRY(gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, &(gconv_message){0}));
+  for (size_t i = 0; i <= job->before_count && job->arithmetic; i++)
+    if (job->arithmetic[i].other.data)
+      GCONV_TRY(gconv_outputs_check_filters(&(gconv_texts){&job->arithmetic[i].path, 1}, false, &job->outputs,
+                                            &(gconv_message){0}));
+  return GCONV_OK;
 }
 
 /* Refuses options that the format does not have. */

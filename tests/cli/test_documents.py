@@ -57,6 +57,8 @@ class Commands(CommandTest):
         for name in ("tissue.png", "slides/1.png", "slides/2.png"):
             self.photo(name, 64, 48, seed=2)
         Image.fromarray((np.arange(48 * 64).reshape(48, 64) // 100 % 4).astype(np.uint8)).save(self.folder / "labels.png")
+        self.photo("dark.tif", 64, 48, channels=1)
+        self.photo("flat.tif", 64, 48, channels=1)
         (self.folder / "my_filter.txt").write_text("1 2 1\n0 0 0\n-1 -2 -1\n")
         np.save(self.folder / "image.npy", weights(20, 30))
         (self.folder / "frames.ppm").write_bytes(3 * (b"P6\n8 6\n255\n" + bytes(8 * 6 * 3)))

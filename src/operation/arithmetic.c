@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An operation that wraps another one, and computes with its result and a second image: the input, or an image in memory.
+ * The wrapped operation makes rows of its result. Then rows are computed on the host, so that the whole streams as it does.
+ */
+#include "base/arguments.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/memory.h"
+#include "base/nodata.h"
+#include "base/status.h"
+#include "base/threads.h"
+#include "gconv_science.h"
+#include "image/colour.h"
+#include "operation/operation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct arithmetic {
+  gconv_operation base;
+  gconv_operation *inner; /* this operation is one of its users */
+  gconv_arithmetic kind;
+  float amount;
+  gconv_image other;      /* owned: floats of one channel, or as many as results have; without pixels: the input */
+  gconv_operation *owner; /* NULL, or the operation that owns the pixels of `other`; this operation is one of its users */
+} arithmetic;
+
+typedef struct arithmetic_plan {
+  gconv_plan base;
+  gconv_plan *inner;
+  gconv_image made; /* owned: of kinds whose results have another shape, what the inner plan makes; else without pixels */
+  float *rows;      /* owned: [seats][2][samples] */
+  uint8_t *marks;   /* owned: [seats][samples] of no data */
+} arithmetic_plan;
+
+static const arithmetic *operation_of(const arithmetic_plan *plan) {
+  return (const arithmetic *)plan->base.operation;
+}
+
+/* ---- The kinds -------------------------------------------------------------------------------------------------------- */
+
+static const char *const names[] = {"add",  "subtract", "subtract_from", "multiply", "divide", "divide_into",
+                                    "flat", "mix",      "max",           "min",      "hypot",  "brightness"};
+enum { KINDS = sizeof names / sizeof *names };
+
+const char *gconv_arithmetic_name(gconv_arithmetic kind) {
+  return (unsigned)kind < KINDS ? names[kind] : NULL;
+}
+
+/* out = kind(x, y) of `count` samples. NaN of either makes NaN, of max and min, too. */
+GCONV_VECTOR_LOOP(compute,
+                  (gconv_arithmetic kind, float a, const float *restrict x, const float *restrict y, float *restrict out,
+                   size_t count),
+                  (kind, a, x, y, out, count)) {
+#define EACH(value)                                                                                                         \
+  for (size_t i = 0; i < count; i++)                                                                                        \
+    out[i] = value;                                                                                                         \
+  break
+  switch (kind) {
+  case GCONV_ADD:
+    EACH(x[i] + y[i]);
+  case GCONV_SUBTRACT:
+    EACH(x[i] - y[i]);
+  case GCONV_SUBTRACT_FROM:
+    EACH(y[i] - x[i]);
+  case GCONV_MULTIPLY:
+    EACH(x[i] * y[i]);
+  case GCONV_DIVIDE:
+  case GCONV_FLAT:
+    EACH(x[i] / y[i]);
+  case GCONV_DIVIDE_INTO:
+    EACH(y[i] / x[i]);
+  case GCONV_MIX:
+    EACH(fmaf(a, x[i] - y[i], y[i]));
+  case GCONV_MAX:
+    EACH(x[i] > y[i] || isnan(x[i]) ? x[i] : y[i]);
+  case GCONV_MIN:
+    EACH(x[i] < y[i] || isnan(x[i]) ? x[i] : y[i]);
+  case GCONV_HYPOT:
+    EACH((float)sqrt((double)x[i] * (double)x[i] + (double)y[i] * (double)y[i]));
+  case GCONV_BRIGHTNESS:
+    EACH(y[i] + x[i]);
+  }
+#undef EACH
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------------------------------- */
+
+/* Rows of a result. `x` has the inner plan's rows, and may be `out`. Row 0 of `in` is row in_row of the image, and row 0 of
+ * the others is row `first`. */
+typedef struct work {
+  const arithmetic_plan *plan;
+  const gconv_image *in, *x, *out;
+  int32_t in_row, first;
+} work;
+
+static size_t samples_of(const gconv_image *image) {
+  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
+}
+
+static uint8_t *row_of(const gconv_image *image, size_t plane, int32_t row) {
+  return (uint8_t *)image->data + plane * image->plane_bytes + (size_t)row * image->row_bytes;
+}
+
+/* Repeats a sample a pixel for each channel. */
+static void spread(const float *one, float *all, size_t pixels, size_t channels) {
+  for (size_t i = 0; i < pixels; i++)
+    for (size_t c = 0; c < channels; c++)
+      all[i * channels + c] = one[i];
+}
+
+/* Returns a row of the second image: floats in `room`, or of the image in memory. */
+static const float *second_row(const work *w, size_t plane, int32_t row, float *room) {
+  const arithmetic *a = operation_of(w->plan);
+  const gconv_image *out = w->out;
+  if (!a->other.data) {
+    gconv_colour_to_float_row(w->in->type, row_of(w->in, plane, w->first + row - w->in_row), room, samples_of(out));
+    return room;
+  }
+  const bool one = a->other.channels == 1;
+  const float *found = (const float *)(const void *)row_of(
+      &a->other, one || !out->planar ? 0 : plane % (size_t)out->channels, w->first + row);
+  if (!one || out->planar || out->channels == 1)
+    return found;
+  spread(found, room, (size_t)out->width, (size_t)out->channels);
+  return room;
+}
+
+/* Brightness: the difference that the filter makes to grey is added to each colour. x: grey of the result. */
+static void find_differences(const work *w, int32_t row, const float *x, float *differences) {
+  const gconv_image *in = w->in;
+  const size_t pixels = (size_t)in->width, channels = (size_t)in->channels, each = 1 + (size_t)in->alpha;
+  float grey[2 * 256];
+  for (size_t first = 0; first < pixels; first += 256) {
+    const size_t count = pixels - first < 256 ? pixels - first : 256;
+    const uint8_t *from = row_of(in, 0, w->first + row - w->in_row) + first * channels * gconv_type_bytes(in->type);
+    gconv_colour_grey_to_float_row(in->type, in->channels, in->alpha, from, grey, count);
+    for (size_t i = 0; i < count; i++)
+      for (size_t c = 0; c < channels; c++)
+        differences[(first + i) * channels + c] = x[(first + i) * each] - grey[i * each];
+  }
+}
+
+static void compute_row(const work *w, size_t plane, int32_t row, float *room, uint8_t *marks) {
+  const arithmetic *a = operation_of(w->plan);
+  const gconv_image *out = w->out, *in = w->in;
+  const size_t samples = samples_of(out), channels = (size_t)out->channels;
+  float *to = (float *)(void *)row_of(out, plane, row);
+  const float *x = (const float *)(const void *)row_of(w->x, plane, row), *y = second_row(w, plane, row, room);
+  float *result = room + samples;
+  if (a->kind == GCONV_BRIGHTNESS) {
+    find_differences(w, row, x, to);
+    x = to;
+  }
+  compute(a->kind, a->amount, x, y, result, samples);
+  for (size_t i = channels - 1; out->alpha && i < samples; i += channels)
+    result[i] = a->kind == GCONV_BRIGHTNESS ? y[i] : x[i];
+  if (out->has_nodata) {
+    gconv_nodata_mark(out, x, samples, marks);
+    for (size_t i = 0; i < samples; i++)
+      result[i] = marks[i] ? x[i] : result[i];
+    const void *input = row_of(in, plane, w->first + row - w->in_row);
+    if (!a->other.data && gconv_nodata_mark(in, input, samples, marks))
+      for (size_t i = 0; i < samples; i++)
+        if (marks[i])
+          gconv_nodata_store(out, result, i);
+  }
+  memcpy(to, result, samples * sizeof *result);
+}
+
+enum { ROWS_A_TURN = 16 };
+
+static size_t planes_of(const gconv_image *image) {
+  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+}
+
+static void compute_turn(void *context, size_t turn, int seat) {
+  const work *w = context;
+  const size_t turns = (size_t)(w->out->height - 1) / ROWS_A_TURN + 1, samples = samples_of(w->out);
+  const int32_t first = (int32_t)(turn % turns) * ROWS_A_TURN;
+  for (int32_t row = first; row < first + ROWS_A_TURN && row < w->out->height; row++)
+    compute_row(w, turn / turns, row, w->plan->rows + (size_t)seat * 2 * samples, w->plan->marks + (size_t)seat * samples);
+}
+
+static void compute_rows(const work *w, gconv_timings *timings) {
+  const double begin = gconv_now_ms();
+  const size_t turns = (size_t)(w->out->height - 1) / ROWS_A_TURN + 1;
+  gconv_threads_run(gconv_device_threads(w->plan->base.device), planes_of(w->out) * turns, compute_turn, (void *)w);
+  timings->finish_ms += gconv_now_ms() - begin;
+}
+
+/* ---- Execution ---------------------------------------------------------------------------------------------------------
+ */
+
+static int32_t row_step(const gconv_plan *base) {
+  const gconv_plan *inner = ((const arithmetic_plan *)base)->inner;
+  return gconv_plan_passes(inner) > 1 ? 0 : gconv_plan_row_step(inner);
+}
+
+static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  gconv_plan_rows_needed(((const arithmetic_plan *)base)->inner, first, count, begin, end);
+  *begin = *begin < first ? *begin : first;
+  *end = *end > first + count ? *end : first + count;
+}
+
+/* Lets *x be room for `height` rows of the inner plan's result: the output's own, if it has the shape. */
+static gconv_status find_room(arithmetic_plan *plan, gconv_image *outputs, gconv_image **x) {
+  *x = outputs;
+  if (operation_of(plan)->kind != GCONV_BRIGHTNESS)
+    return GCONV_OK;
+  if (plan->made.data && plan->made.height != outputs->height)
+    gconv_image_free(&plan->made);
+  if (!plan->made.data) {
+    plan->made = gconv_header_of(&plan->inner->outputs[0]);
+    plan->made.height = outputs->height;
+    GCONV_TRY(gconv_image_allocate(&plan->made));
+  }
+  *x = &plan->made;
+  return GCONV_OK;
+}
+
+static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
+  arithmetic_plan *plan = (arithmetic_plan *)base;
+  gconv_image *x;
+  GCONV_TRY(find_room(plan, outputs, &x));
+  GCONV_TRY(gconv_plan_execute_rows(plan->inner, window, window_row, first, x, 1, timings));
+  compute_rows(&(work){plan, window, x, outputs, window_row, first}, timings);
+  return GCONV_OK;
+}
+
+static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
+  arithmetic_plan *plan = (arithmetic_plan *)base;
+  gconv_image *x;
+  GCONV_TRY(find_room(plan, outputs, &x));
+  GCONV_TRY(gconv_image_copy_metadata(outputs, in->image));
+  GCONV_TRY(plan->inner->type->execute(plan->inner, in, x, timings));
+  compute_rows(&(work){plan, in->image, x, outputs, 0, 0}, timings);
+  return GCONV_OK;
+}
+
+static size_t held_bytes(const gconv_plan *base) {
+  return gconv_plan_held_bytes(((const arithmetic_plan *)base)->inner);
+}
+
+static void explain(const gconv_plan *base, FILE *text) {
+  const arithmetic_plan *plan = (const arithmetic_plan *)base;
+  const arithmetic *a = operation_of(plan);
+  plan->inner->type->explain(plan->inner, text);
+  fprintf(text, "then %s", gconv_arithmetic_name(a->kind));
+  if (a->kind == GCONV_MIX)
+    fprintf(text, " %g", (double)a->amount);
+  fprintf(text, " with %s, in float32\n", a->other.data ? "another image" : "the input");
+}
+
+/* The inner result is made again, and held to float64; the arithmetic is compared bit by bit. */
+static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                           double budget, gconv_verification *result) {
+  arithmetic_plan *plan = (arithmetic_plan *)base;
+  gconv_timings times = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image x = gconv_header_of(&plan->inner->outputs[0]);
+  GCONV_ENDED_BY(gconv_image_free) gconv_image again = gconv_header_of(&base->outputs[0]);
+  GCONV_TRY(gconv_image_allocate(&x));
+  GCONV_TRY(gconv_image_allocate(&again));
+  GCONV_TRY(plan->inner->type->execute(plan->inner, &(gconv_plan_input){.image = in}, &x, &times));
+  GCONV_TRY(gconv_plan_hold(plan->inner, in, &x, tolerance, budget, result));
+  compute_rows(&(work){plan, in, &x, &again, 0, 0}, &times);
+  for (size_t p = 0; p < planes_of(outputs); p++)
+    for (int32_t y = 0; y < outputs->height; y++)
+      if (memcmp(row_of(&again, p, y), row_of(outputs, p, y), samples_of(outputs) * sizeof(float)) != 0)
+        return gconv_fail(GCONV_MISMATCH, "row %d of %s differs from a second computation", (int)y,
+                          gconv_arithmetic_name(operation_of(plan)->kind));
+  return GCONV_OK;
+}
+
+static void find_need(const gconv_plan *base, gconv_need *need) {
+  const arithmetic_plan *plan = (const arithmetic_plan *)base;
+  plan->inner->type->find_need(plan->inner, need);
+  const double bytes = gconv_pixel_bytes(&plan->inner->outputs[0]), height = plan->inner->outputs[0].height;
+  need->verify += 2 * bytes;
+  if (operation_of(plan)->kind != GCONV_BRIGHTNESS)
+    return;
+  need->image += bytes;
+  need->row += bytes / height;
+}
+
+/* ---- The plan ----------------------------------------------------------------------------------------------------------
+ */
+
+static void free_plan(gconv_plan *base) {
+  arithmetic_plan *plan = (arithmetic_plan *)base;
+  gconv_plan_free(plan->inner);
+  gconv_image_free(&plan->made);
+  gconv_release(plan->rows);
+  gconv_release(plan->marks);
+  free(base);
+}
+
+static gconv_status check_second(const arithmetic *a, const gconv_image *result, const gconv_image *like) {
+  const gconv_image *other = a->other.data ? &a->other : like;
+  const char *name = gconv_arithmetic_name(a->kind), *what = a->other.data ? "the second image" : "the input";
+  if (other->width != result->width || other->height != result->height)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the result has %d x %d pixels, and %s %d x %d: both must have one size", name,
+                      (int)result->width, (int)result->height, what, (int)other->width, (int)other->height);
+  const bool same = other->channels == result->channels && (other->planar == result->planar || result->channels == 1);
+  if (same || (a->other.data && other->channels == 1))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the result has %d channel%s, and %s %d: leave out --gray and the like%s", name,
+                    (int)result->channels, result->channels == 1 ? "" : "s", what, (int)other->channels,
+                    a->other.data ? ", or take a grey second image" : "");
+}
+
+static const gconv_plan_type arithmetic_plan_type = {.bytes = sizeof(arithmetic_plan),
+                                                     .free = free_plan,
+                                                     .execute = execute,
+                                                     .row_step = row_step,
+                                                     .rows_needed = rows_needed,
+                                                     .execute_rows = execute_rows,
+                                                     .held_bytes = held_bytes,
+                                                     .explain = explain,
+                                                     .verify = verify,
+                                                     .find_need = find_need};
+
+static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
+  const arithmetic *a = (const arithmetic *)operation;
+  arithmetic_plan *plan = (arithmetic_plan *)base;
+  GCONV_TRY(gconv_plan_make(order, a->inner, &plan->inner));
+  base->bleeds = plan->inner->bleeds;
+  base->info = plan->inner->info;
+  base->output_count = 1;
+  GCONV_NEW(base->outputs, 1, "no memory for a plan");
+  base->outputs[0] = plan->inner->outputs[0];
+  if (base->outputs[0].type != GCONV_F32)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the operation before it makes %s: it must make floats",
+                      gconv_arithmetic_name(a->kind), gconv_type_name(base->outputs[0].type));
+  if (a->kind == GCONV_BRIGHTNESS) {
+    if (order->like->planar || order->like->channels - order->like->alpha > 3)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "brightness: it is of pictures in grey or in colour, and this one has planes");
+    base->outputs[0].channels = order->like->channels;
+    base->outputs[0].row_bytes = (size_t)order->like->channels * (size_t)base->outputs[0].width * sizeof(float);
+    base->outputs[0].plane_bytes = base->outputs[0].row_bytes * (size_t)base->outputs[0].height;
+    base->info.out_channels = order->like->channels;
+  }
+  GCONV_TRY(check_second(a, &base->outputs[0], order->like));
+  if (order->extent != GCONV_PLAN_WHOLE)
+    return GCONV_OK;
+  const size_t seats = (size_t)gconv_threads_count(gconv_device_threads(order->device));
+  const size_t room[] = {seats, 2 * sizeof(float), samples_of(&base->outputs[0])};
+  const size_t marks[] = {seats, samples_of(&base->outputs[0])};
+  GCONV_TRY(gconv_allocate(gconv_checked_product(3, room), "rows of an image", (void **)&plan->rows));
+  return gconv_allocate(gconv_checked_product(2, marks), "rows of an image", (void **)&plan->marks);
+}
+
+/* ---- The operation ------------------------------------------------------------------------------------------------------
+ */
+
+static void free_arithmetic(gconv_operation *base) {
+  arithmetic *a = (arithmetic *)base;
+  if (a->owner)
+    gconv_operation_free(a->owner);
+  else
+    gconv_image_free(&a->other);
+  gconv_operation_free(a->inner);
+  free(a);
+}
+
+static double other_bytes(const gconv_operation *base) {
+  const arithmetic *a = (const arithmetic *)base;
+  return gconv_operation_held_bytes(a->inner) + (a->other.data ? gconv_pixel_bytes(&a->other) : 0);
+}
+
+static const char *lacks(const gconv_operation *base, const char *device) {
+  return gconv_operation_lacks(((const arithmetic *)base)->inner, device);
+}
+
+static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact);
+
+static const gconv_operation_type arithmetic_type = {.name = "arithmetic between images",
+                                                     .free = free_arithmetic,
+                                                     .held_bytes = other_bytes,
+                                                     .plan_type = &arithmetic_plan_type,
+                                                     .minds_nodata = true,
+                                                     .fill_plan = fill_plan,
+                                                     .lacks = lacks,
+                                                     .keep_exact = keep_exact};
+
+static gconv_status make(const arithmetic *like, gconv_operation *inner, gconv_operation *owner, gconv_operation **result) {
+  arithmetic *a = calloc(1, sizeof *a);
+  GCONV_NEED_MEMORY(a, "no memory for an operation");
+  *a = *like;
+  a->base = (gconv_operation){&arithmetic_type, 1};
+  a->inner = inner;
+  a->owner = owner ? gconv_operation_share(owner) : NULL;
+  *result = &a->base;
+  return GCONV_OK;
+}
+
+static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
+  const arithmetic *a = (const arithmetic *)base;
+  gconv_operation *inner = NULL;
+  GCONV_TRY(gconv_operation_keep_exact(a->inner, &inner));
+  if (!inner)
+    return GCONV_OK;
+  const gconv_status status = make(a, inner, (gconv_operation *)base, exact);
+  if (status != GCONV_OK)
+    gconv_operation_free(inner);
+  return status;
+}
+
+/* Divides the image by the mean of each channel. */
+static gconv_status make_flat(gconv_image *image) {
+  const size_t channels = (size_t)image->channels, samples = (size_t)image->width * channels;
+  for (size_t c = 0; c < channels; c++) {
+    double sum = 0;
+    for (int32_t y = 0; y < image->height; y++)
+      for (size_t i = c; i < samples; i += channels)
+        sum += (double)((const float *)(const void *)row_of(image, 0, y))[i];
+    const double mean = sum / ((double)image->width * image->height);
+    if (!(mean > 0 && isfinite(mean)))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "flat: channel %zu of the second image has the mean %g: a flat field is bright",
+                        c + 1, mean);
+    for (int32_t y = 0; y < image->height; y++)
+      for (size_t i = c; i < samples; i += channels)
+        ((float *)(void *)row_of(image, 0, y))[i] /= (float)mean;
+  }
+  return GCONV_OK;
+}
+
+/* Makes floats of the second image. */
+static gconv_status take_other(gconv_arithmetic kind, const gconv_image *from, gconv_image *other) {
+  GCONV_TRY(gconv_check_source(from, "the second image"));
+  GCONV_TRY(gconv_check_pixels(from, "the second image"));
+  if (from->frames != 1 || (from->planar && from->channels > 1))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the second image has %d frames%s: it is one picture, pixel by pixel",
+                      gconv_arithmetic_name(kind), (int)from->frames, from->planar ? " and planes" : "");
+  GCONV_ENDED_BY(gconv_image_free)
+  gconv_image made = {
+      .type = GCONV_F32, .frames = 1, .height = from->height, .width = from->width, .channels = from->channels};
+  GCONV_TRY(gconv_image_allocate(&made));
+  for (int32_t y = 0; y < made.height; y++)
+    gconv_colour_to_float_row(from->type, row_of(from, 0, y), (float *)(void *)row_of(&made, 0, y), samples_of(&made));
+  if (kind == GCONV_FLAT)
+    GCONV_TRY(make_flat(&made));
+  *other = made;
+  made = (gconv_image){0};
+  return GCONV_OK;
+}
+
+gconv_status gconv_operation_arithmetic(gconv_operation *operation, gconv_arithmetic kind, double amount,
+                                        const gconv_image *other, gconv_operation **result) {
+  GCONV_NEED(operation, result);
+  arithmetic a = {.kind = kind, .amount = (float)amount};
+  if (!gconv_arithmetic_name(kind))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "kind: there is no arithmetic of the number %d", (int)kind);
+  if (!isfinite((float)amount))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "amount: %g is no finite number", amount);
+  if (gconv_operation_outputs(operation) != 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the operation before it makes %zu images of one: combine them",
+                      gconv_arithmetic_name(kind), gconv_operation_outputs(operation));
+  if (kind == GCONV_BRIGHTNESS && other)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "brightness: it takes no second image");
+  if (kind == GCONV_FLAT && !other)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "flat: name the picture of a flat field");
+  if (other)
+    GCONV_TRY(take_other(kind, other, &a.other));
+  const gconv_status status = make(&a, gconv_operation_share(operation), NULL, result);
+  if (status != GCONV_OK) {
+    gconv_operation_free(operation);
+    gconv_image_free(&a.other);
+  }
+  return status;
+}
