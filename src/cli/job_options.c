@@ -394,9 +394,10 @@ const gconv_option gconv_job_options[] = {
     OPTION(0, "order", "rgb|bgr", word, order, CHANGES, OF_BANKS, .words = "default|rgb|bgr",
            .help = "the order of the colours that a network takes and makes; default: as its file says, else rgb"),
     OPTION(0, "luma", NULL, flag, luma, CHANGES, .also = "luminance y-only",
-           .help = "filter brightness alone, as --gray makes it: the colours of the image stay; a network of one channel gets "
-                   "brightness, and its results get the colours, enlarged by cubic interpolation; default: each colour is "
-                   "filtered"),
+           .help =
+               "filter brightness alone, as --gray makes it: the colours of the image stay; a network of one channel gets "
+               "brightness, and its results get the colours, enlarged by cubic interpolation; default: each colour is "
+               "filtered"),
     OPTION(0, "math", "MODE", word, network.math, CHANGES, OF_BANKS, .word_at = gconv_word_math_at,
            .synonyms = gconv_math_words,
            .help =
