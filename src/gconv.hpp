@@ -278,7 +278,7 @@ private:
     if (progress_)
       control_.progress = tell;
     control_.user = this;
-    before_ = gconv_control_use(&control_);
+    control_.outer = before_ = gconv_control_use(&control_); /* controls within each other hold together */
   }
   /* An exception cannot go through the library: it stops the call. */
   static bool tell(const char *what, double done, void *user) noexcept {

@@ -76,21 +76,23 @@ typedef struct gconv_control {
   double deadline; /* calls stop from this time on: seconds of CLOCK_MONOTONIC, which C++ and Python call steady_clock and
                       time.monotonic(). Below 0, or NaN: at once */
   /* Called in the thread that called the library, between parts of the work: `done`, from 0 to 1, is done of `what`
-   * ("reading", "filtering", "writing", "running a network", "training", "fitting", "running a job"). `what` is static. Work
-   * that consists of several begins each from 0. Returns false to stop. It must not call the library. */
+   * ("reading", "filtering", "writing", "running a network", "training", "predicting", "fitting", "running a job",
+   * "working"). `what` is static. Work that consists of several begins each from 0, and the same figures may come again.
+   * Returns false to stop. It must not call the library. */
   bool (*progress)(const char *what, double done, void *user);
-  void *user; /* for progress() */
+  void *user;                        /* for progress() */
+  const struct gconv_control *outer; /* NULL, or a control that counts, too: for parts of the work, the control before */
 } gconv_control;
 
-/* Lets calls of this thread be stopped and watched by *control, until this is called again; NULL: no longer. *control must
- * stay that long. Returns the control before, or NULL. While calls are stopped, every further call that looks at the control
- * stops at once.
+/* Lets calls of this thread be stopped and watched by *control, until this is called again; NULL: no longer. *control and
+ * those outside it must stay that long. Returns the control before, or NULL: give it again where a part of the work has a
+ * control of its own. While calls are stopped, every further call that looks at the control stops at once.
  *
- * These calls look at it, in any of their threads: plans of a CPU when they are executed, after each strip of rows and each
- * layer or node; reading and writing of whole images, after each band of rows; jobs, whose images that are not finished
- * count as failed; gconv_trainer_epoch(), after a step, which returns GCONV_OK with `interrupted`; the training of support
- * vector machines; gconv_fit_add(). Others take their time: a stop is noticed late in a call of none of these, and in
- * formats that are read as a whole, such as WebP. */
+ * These calls look at it, in any of their threads: plans of a CPU when they are executed; reading and writing of whole
+ * images, after each band of rows; jobs, whose images that are not finished count as failed; data sets that are opened;
+ * gconv_trainer_epoch(), after a step, which returns GCONV_OK with `interrupted`; support vector machines that are trained,
+ * validated or applied; gconv_fit_add() and gconv_fit_solve(). Others take their time, and so do formats that are read as a
+ * whole, such as WebP. */
 const gconv_control *gconv_control_use(const gconv_control *control);
 
 #ifdef __cplusplus

@@ -149,9 +149,28 @@ typedef enum gconv_dataset_kind {
   GCONV_DATASET_PIXELS   /* pixels of images, and their classes from masks, by name */
 } gconv_dataset_kind;
 
-/* What a data set is made of. All but kind and inputs may be 0 or NULL. */
+/* Cases in memory, in place of files: of tables rows, and labels or targets; of classes images and labels; of pairs and
+ * pixels images, and what is wanted of them. All other fields are 0 or NULL. gconv_dataset_open() copies rows, labels and
+ * targets; the images stay the caller's, and must not change as long as the data set is open. */
+typedef struct gconv_dataset_cases {
+  size_t count;              /* of rows or images, at least 1 */
+  const float *rows;         /* count x columns numbers; NaN is missing */
+  const double *wide_rows;   /* in place of `rows`: an offset that float32 could not hold is taken off */
+  size_t columns;            /* at least 1 */
+  const char *const *names;  /* of the columns; NULL: they have none */
+  const char *const *labels; /* the name of each case's class; NULL in it: missing */
+  const double *targets;     /* in place of `labels`, of tables: count x outputs numbers. One number a case is its class,
+                                unless options->regression */
+  size_t outputs;            /* at least 1 */
+  const gconv_image *images; /* `count` images of one frame */
+  const gconv_image *wanted; /* as many: of pairs the wanted images, of pixels the masks */
+} gconv_dataset_cases;
+
+/* What a data set is made of. All but kind, and inputs or cases, may be 0 or NULL. */
 typedef struct gconv_dataset_options {
   gconv_dataset_kind kind;
+  const gconv_dataset_cases
+      *cases;          /* in memory, in place of `inputs` and `targets`; NULL: there are files. Not of signals */
   const char *inputs;  /* path of the table, the signal, or the folder */
   const char *targets; /* path of the targets, where they are no part of `inputs` */
   const char *syntax; /* for a table: "csv", "libsvm", "fann", "letters", "npy"; of a signal: "npy", or raw samples: "f32le",

@@ -18,12 +18,28 @@ gconv_controlled *gconv_control_here(void);
  * one has ended or calls this again. */
 void gconv_control_lend(gconv_controlled *control);
 
-/* Returns whether the work shall stop. Any thread may ask. NULL: false. */
+/* Returns whether the work shall stop. Any thread may ask. The thread of the caller looks at progress(), too, some 50 times
+ * a second. NULL: false. */
 bool gconv_control_stops(gconv_controlled *control);
+
+/* In the thread that called the library, tells progress() again what was told last, some 50 times a second: its answer may
+ * have changed. For loops that do not know how far the work is. */
+void gconv_control_poll(void);
+
+/* Returns whether the caller waits for an answer of progress() in this thread: then it must call gconv_control_poll() every
+ * GCONV_CONTROL_MS, and not sleep longer. */
+bool gconv_control_is_watched(void);
+enum { GCONV_CONTROL_MS = 20 };
+
+/* Notes for the next poll that `done` of 1 is done of `what`. Any thread may call it. NULL is allowed. */
+void gconv_control_note(gconv_controlled *control, const char *what, double done);
 
 /* Fails with GCONV_STOPPED, and the reason, if the work of this thread shall stop. Tells the caller before, in the thread
  * that called the library, that `done` of 1 is done of `what`, a word such as "filtering". */
 gconv_status gconv_control_step(const char *what, double done);
+
+/* Fails with GCONV_STOPPED, and the reason, if the work of this thread shall stop. */
+gconv_status gconv_control_check(void);
 
 /* Fails with GCONV_STOPPED, and the reason. */
 gconv_status gconv_control_fail(gconv_controlled *control);

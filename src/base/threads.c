@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/threads.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "gconv_embed.h"
 
@@ -9,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { ROOM_FOR_PARTS = 64 };
 
@@ -16,6 +18,7 @@ enum { ROOM_FOR_PARTS = 64 };
 typedef struct round {
   gconv_turn *function;
   void *context;
+  gconv_controlled *control; /* when it stops, no further turn begins; NULL: all turns are done */
   size_t turns;
   atomic_size_t next;                  /* how many turns have begun; without parts, the next turn to begin */
   atomic_int seated;                   /* threads that work on this round; changes under the lock */
@@ -173,9 +176,18 @@ static size_t find_turn(round *r, int seat) {
   }
 }
 
+/* Returns whether another turn may begin. The thread of the caller also lets the caller look at signals. */
+static bool goes_on(const round *r) {
+  if (!r->control)
+    gconv_control_poll();
+  return !gconv_control_stops(r->control);
+}
+
 /* Takes turns until none is left, or until another round has no thread. */
 static void take_turns(gconv_threads *pool, round *r, int seat) {
   do {
+    if (!goes_on(r))
+      atomic_store(&r->next, r->turns);
     const size_t turn = atomic_fetch_add(&r->next, 1);
     if (turn >= r->turns)
       return;
@@ -389,9 +401,27 @@ static void withdraw(gconv_threads *pool, const round *r) {
     pool->last = before;
 }
 
+/* Waits until something changes in the pool, or for a moment, so that the caller can look at signals. Called with the lock
+ * held. */
+static void await_change(gconv_threads *pool) {
+  if (!gconv_control_is_watched()) {
+    pthread_cond_wait(&pool->changed, &pool->lock);
+    return;
+  }
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += GCONV_CONTROL_MS * 1000000L;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  pthread_cond_timedwait(&pool->changed, &pool->lock, &until);
+  pthread_mutex_unlock(&pool->lock);
+  gconv_control_poll();
+  pthread_mutex_lock(&pool->lock);
+}
+
 static void run_round(gconv_threads *pool, round *r) {
   if (pool->count == 1 || gconv_threads_inherited(pool)) { /* one thread needs no sharing */
-    for (size_t turn = 0; turn < r->turns; turn++)
+    for (size_t turn = 0; turn < r->turns && goes_on(r); turn++)
       r->function(r->context, turn, 0);
     return;
   }
@@ -405,7 +435,7 @@ static void run_round(gconv_threads *pool, round *r) {
       attend(pool, r, 0);
     else if (atomic_load(&pool->awake) == 0 || !await_end(pool, r))
       if (has_turns(r) || r->seated > 0)
-        pthread_cond_wait(&pool->changed, &pool->lock);
+        await_change(pool);
   unmark_processor(pool, processor);
   withdraw(pool, r);
   pthread_mutex_unlock(&pool->lock);
@@ -416,9 +446,23 @@ void gconv_threads_run(gconv_threads *pool, size_t turns, gconv_turn *function, 
   run_round(pool, &r);
 }
 
+void gconv_threads_run_or_stop(gconv_threads *pool, size_t turns, gconv_turn *function, void *context) {
+  round r = {.function = function, .context = context, .turns = turns, .control = gconv_control_here()};
+  run_round(pool, &r);
+}
+
+static int parts_of(const gconv_threads *pool) {
+  return pool->count < ROOM_FOR_PARTS ? pool->count : ROOM_FOR_PARTS;
+}
+
 void gconv_threads_run_in_parts(gconv_threads *pool, size_t turns, gconv_turn *function, void *context) {
-  round r = {.function = function, .context = context, .turns = turns};
-  r.parts = pool->count < ROOM_FOR_PARTS ? pool->count : ROOM_FOR_PARTS;
+  round r = {.function = function, .context = context, .turns = turns, .parts = parts_of(pool)};
+  run_round(pool, &r);
+}
+
+void gconv_threads_run_in_parts_or_stop(gconv_threads *pool, size_t turns, gconv_turn *function, void *context) {
+  round r = {.function = function, .context = context, .turns = turns, .parts = parts_of(pool)};
+  r.control = gconv_control_here();
   run_round(pool, &r);
 }
 

@@ -40,6 +40,11 @@ void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *functio
  * caches what it made in the call before. */
 void gconv_threads_run_in_parts(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
+/* Does the same as gconv_threads_run(), but begins no further turn once the caller's control stops: for turns that only make
+ * samples or numbers which nobody looks at before gconv_control_check() says that they are all there. */
+void gconv_threads_run_or_stop(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
+void gconv_threads_run_in_parts_or_stop(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
+
 /* Between the calls of true and of false, threads that wait for the next call of gconv_threads_run() stay awake for up to
  * 0.1 ms, since it takes long to wake them: for many short calls after each other. NULL is allowed. */
 void gconv_threads_stay_awake(gconv_threads *threads, bool awake);

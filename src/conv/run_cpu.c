@@ -16,6 +16,7 @@ enum { THREAD_GAP = 512 << 10 };
 /* The memory for executing the passes of a plan. */
 typedef struct cpu_run {
   gconv_threads *threads;
+  const gconv_machine *machine; /* of one thread */
   const gconv_pass *passes;
   size_t count;
   uint8_t *workspace;     /* the workspaces of all threads */
@@ -39,6 +40,7 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
   cpu_run *run;
   GCONV_NEW(run, 1, "no memory for a plan");
   run->threads = device->threads;
+  run->machine = gconv_device_get_machine(device);
   run->passes = passes;
   run->count = count;
   size_t filters = 0;
@@ -132,11 +134,10 @@ static void execute_strip(void *context, size_t turn, int thread) {
 }
 
 /* Returns the rows of a strip, of `count` output rows. There are about four strips a thread, the same number for each
- * thread; of long work that can be stopped, at least 32. But strips are so high that the further rows under the filter,
- * which a strip loads again, are few beside its own rows. */
-static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads, bool stops) {
-  const int64_t planes = (int64_t)problem->images * problem->planes, usual = threads == 1 ? 1 : 4 * (int64_t)threads;
-  const int64_t wanted = stops && usual < 32 ? 32 : usual;
+ * thread. But strips are so high that the further rows under the filter, which a strip loads again, are few beside its own
+ * rows. */
+static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads) {
+  const int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
   const int64_t most = (wanted + planes - 1) / planes;
   const int64_t least = (4 * ((int64_t)(problem->rows - 1) * problem->dilation_y + 1)) / problem->stride_y; /* rows */
   int64_t strips = count / (least > 0 ? least : 1);
@@ -146,10 +147,19 @@ static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threa
   return (int32_t)((count + strips - 1) / strips);
 }
 
-/* Returns whether the work is so long that a caller who can stop it waits for a strip: some 20 ms of one thread. */
-static bool is_long(const execution_state *state, const gconv_problem *problem) {
-  const double outputs = (double)problem->out_height * problem->out_width * problem->filters * problem->planes;
-  return state->control && outputs * problem->images * problem->rows * problem->columns > 5e8;
+/* Returns the rows of a strip for a caller who can stop the work, of `rows` as strip_rows() has them: fewer if a thread
+ * would work on them for long. */
+static int32_t stoppable_rows(const cpu_run *run, const gconv_pass *pass, int32_t rows) {
+  enum { STRIP_MS = 40, LEAST_ROWS = 8 };
+  const gconv_problem *problem = &pass->problem;
+  const double outputs = (double)rows * problem->out_width * problem->filters;
+  if (outputs * problem->rows * problem->columns < 5e8) /* some 20 ms at most */
+    return rows;
+  const double ms = pass->algorithm->cost(problem, run->machine) / ((double)problem->images * problem->planes) * rows /
+                    problem->out_height;
+  const double parts = ms / STRIP_MS;
+  const int32_t fewer = parts > 1 ? (int32_t)(rows / parts) : rows;
+  return fewer > LEAST_ROWS ? fewer : rows < LEAST_ROWS ? rows : LEAST_ROWS;
 }
 
 /* Returns the rows of a strip for an algorithm that makes `step` rows at a time. Strips of any height have the same
@@ -173,9 +183,11 @@ static void execute_pass(const cpu_run *run, const gconv_pass *pass, const gconv
   strips.execution.in = seen_whole(strips.execution.in, in_row, strips.execution.in_row);
   for (int32_t k = 0; k < problem->filters; k++)
     run->targets[k].base = seen_whole(run->targets[k].base, first, run->targets[k].row);
-  strips.rows = pass->algorithm->row_step
-                    ? step_rows(pass->algorithm->row_step(problem), end - first, gconv_threads_count(run->threads))
-                    : strip_rows(problem, end - first, gconv_threads_count(run->threads), is_long(state, problem));
+  const int threads = gconv_threads_count(run->threads);
+  strips.rows = pass->algorithm->row_step ? step_rows(pass->algorithm->row_step(problem), end - first, threads)
+                                          : strip_rows(problem, end - first, threads);
+  if (state->control && !pass->algorithm->row_step)
+    strips.rows = stoppable_rows(run, pass, strips.rows);
   strips.strips = (size_t)((end - first - 1) / strips.rows + 1);
   strips.turns = strips.strips * (size_t)problem->images * (size_t)problem->planes;
   gconv_threads_run(run->threads, strips.turns, execute_strip, &strips);

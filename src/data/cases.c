@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the cases of a data set: some by their numbers, or all of them in their order. */
 #include "base/arguments.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "data/dataset.h"
 
@@ -39,6 +40,7 @@ gconv_status gconv_dataset_each(const gconv_dataset *data, bool targets, gconv_d
     for (size_t i = 0; i < count; i++)
       cases[i] = first + i;
     float *wanted = targets ? inputs + room * width : NULL;
+    GCONV_TRY(gconv_control_check());
     GCONV_TRY(gconv_dataset_read(data, 0, cases, count, inputs, wanted));
     take(context, first, count, inputs, wanted);
   }

@@ -46,7 +46,7 @@ void gconv_dataset_free_at(gconv_dataset **dataset) {
 
 gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_dataset **dataset) {
   GCONV_NEED(options, dataset);
-  GCONV_NEED_AS(options->inputs, "options->inputs");
+  gconv_dataset_options own = *options;
   GCONV_TRY(gconv_check_value("options->kind", options->kind, GCONV_DATASET_TABLE, GCONV_DATASET_PIXELS));
   GCONV_TRY(gconv_check_value("options->window", options->window, options->kind == GCONV_DATASET_WINDOWS, 1 << 24));
   GCONV_TRY(gconv_check_value("options->hop", options->hop, 0, 1 << 24));
@@ -55,8 +55,11 @@ gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_data
     GCONV_NEED_AS(options->classes, "options->classes");
   if (options->columns > INT32_MAX)
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->columns is %zu: it must be 0 to %d", options->columns, INT32_MAX);
+  if (own.cases)
+    GCONV_TRY(gconv_dataset_take_cases(&own));
+  GCONV_NEED_AS(own.inputs, "options->inputs");
   GCONV_ENDED_BY(gconv_dataset_free_at) gconv_dataset *opened = NULL;
-  GCONV_TRY(openers[options->kind](options, &opened));
+  GCONV_TRY(openers[options->kind](&own, &opened));
   if (has_columns(opened, options->kind))
     GCONV_TRY(gconv_dataset_note(opened, options->like));
   *dataset = gconv_taken(&opened);

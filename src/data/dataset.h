@@ -75,6 +75,9 @@ static inline uint64_t gconv_dataset_part(const gconv_dataset_options *options) 
   return options->memory == 0 ? (uint64_t)DEFAULT_PART : part > 0 ? part : 1;
 }
 
+/* Checks options->cases, and sets options->inputs and options->targets to what texts call them (memory.c). */
+gconv_status gconv_dataset_take_cases(gconv_dataset_options *options);
+
 /* Open a data set of each kind. Options and their texts are not needed afterwards. The caller frees *dataset, which is not
  * NULL from the first allocation on, even if opening fails then. */
 gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset);

@@ -142,6 +142,13 @@ static void set_info(picture_set *set) {
                                         .width = set->patch ? set->patch : first->width};
 }
 
+/* Appends the images, of files or in memory. */
+static gconv_status add_images(const gconv_dataset_options *options, gconv_pictures *pictures) {
+  const gconv_dataset_cases *cases = options->cases;
+  return cases ? gconv_pictures_add_given(pictures, cases->images, cases->count, "image")
+               : gconv_pictures_add(pictures, options->inputs, NULL);
+}
+
 /* ---- Classes ------------------------------------------------------------------------------------------------------- */
 
 /* Sets the class of the images from number `first` on. */
@@ -170,6 +177,28 @@ static gconv_status add_class(void *context, const char *path, const char *name)
   return set_class(set, first, class);
 }
 
+/* Takes images in memory, with labels. */
+static gconv_status take_classes(picture_set *set, const gconv_dataset_cases *cases) {
+  GCONV_TRY(gconv_pictures_add_given(&set->inputs, cases->images, cases->count, "image"));
+  for (size_t i = 0; i < cases->count && cases->labels; i++) {
+    const char *name = cases->labels[i], *wrong = NULL;
+    size_t class = 0;
+    if (!name)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "cases->labels[%zu] is NULL: each image needs the name of its class", i);
+    GCONV_TRY(gconv_labels_find(&set->labels, name, name + strlen(name), &class, &wrong));
+    if (wrong)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "image %zu: the class \"%s\" %s", i, name, wrong);
+    if (i == 0)
+      GCONV_TRY(set_class(set, 0, class));
+    set->classes[i] = class;
+  }
+  GCONV_FREED size_t *order = NULL;
+  GCONV_TRY(gconv_labels_sort(&set->labels, &order));
+  for (size_t i = 0; i < cases->count && order; i++)
+    set->classes[i] = order[set->classes[i]];
+  return GCONV_OK;
+}
+
 static gconv_status check_classes(const picture_set *set, const char *folder) {
   if (set->labels.count == 0)
     return gconv_fail(GCONV_BAD_FILE,
@@ -183,10 +212,10 @@ static gconv_status check_classes(const picture_set *set, const char *folder) {
 
 static gconv_status open_classes(picture_set *set, const gconv_dataset_options *options) {
   if (options->unlabelled) {
-    GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, NULL));
+    GCONV_TRY(add_images(options, &set->inputs));
   } else {
     GCONV_TRY(gconv_labels_begin(&set->labels, options->classes, options->class_count));
-    GCONV_TRY(gconv_folder_each(options->inputs, add_class, set));
+    GCONV_TRY(options->cases ? take_classes(set, options->cases) : gconv_folder_each(options->inputs, add_class, set));
     GCONV_TRY(check_classes(set, options->inputs));
   }
   GCONV_TRY(gconv_pictures_finish(&set->inputs));
@@ -223,12 +252,17 @@ static gconv_status count_patches(picture_set *set) {
 }
 
 static gconv_status open_pairs(picture_set *set, const gconv_dataset_options *options) {
-  GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, NULL));
+  const gconv_dataset_cases *cases = options->cases;
+  GCONV_TRY(add_images(options, &set->inputs));
   if (!options->unlabelled && !options->targets)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: name what is wanted of these images, too: a folder, or a file, with -t",
                       options->inputs);
   bool targets = !options->unlabelled;
-  if (targets) {
+  if (targets && cases) {
+    GCONV_TRY(gconv_pictures_add_given(&set->targets, cases->wanted, cases->count, "wanted image"));
+    GCONV_TRY(gconv_pictures_check_pairs(&set->inputs, &set->targets, &set->scale));
+    GCONV_TRY(gconv_pictures_finish(&set->targets));
+  } else if (targets) {
     GCONV_TRY(gconv_pictures_add(&set->targets, options->targets, NULL));
     GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->targets, options->targets, &set->scale));
     GCONV_TRY(gconv_pictures_finish(&set->targets));

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "data/dataset.h"
 #include "data/labels.h"
+#include "data/mask.h"
 #include "data/pictures.h"
 #include "data/random.h"
 #include "data/store.h"
@@ -91,6 +92,8 @@ static const gconv_dataset_type pixels_type = {
 static gconv_status read_mask(pixel_set *set, size_t index, gconv_image *mask) {
   const gconv_picture *item = &set->masks.items[index], *input = &set->inputs.items[index];
   gconv_palette palette = {0};
+  if (item->given)
+    return gconv_mask_take(item->given, item->path, mask);
   GCONV_TRY(gconv_mask_read(item->path, &(gconv_read_options){.palette = &palette}, mask));
   if (mask->height != input->height || mask->width != input->width)
     return gconv_fail(GCONV_BAD_FILE, "%s: has changed while it was in use", item->path);
@@ -307,8 +310,10 @@ static gconv_status take_image(pixel_set *set, maker *m, size_t index) {
   GCONV_ENDED_BY(gconv_image_free) gconv_image mask = {0};
   if (set->labelled[index] == 0)
     return GCONV_OK;
-  GCONV_TRY(gconv_image_read(item->path, NULL, &image));
   GCONV_TRY(read_mask(set, index, &mask));
+  if (item->given)
+    return take_strips(set, m, item->given, &mask, item->path);
+  GCONV_TRY(gconv_image_read(item->path, NULL, &image));
   if (image.height != mask.height || image.width != mask.width)
     return gconv_fail(GCONV_BAD_FILE, "%s: has changed while it was in use", item->path);
   return take_strips(set, m, &image, &mask, item->path);
@@ -330,9 +335,16 @@ static gconv_status find_images(pixel_set *set, const gconv_dataset_options *opt
   if (!options->targets || options->unlabelled)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: name the masks of these images, too: a folder, or a file, with -t",
                       options->inputs);
-  GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, NULL));
-  GCONV_TRY(gconv_pictures_add(&set->masks, options->targets, NULL));
-  GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->masks, options->targets, NULL));
+  const gconv_dataset_cases *cases = options->cases;
+  if (cases) {
+    GCONV_TRY(gconv_pictures_add_given(&set->inputs, cases->images, cases->count, "image"));
+    GCONV_TRY(gconv_pictures_add_given(&set->masks, cases->wanted, cases->count, "mask"));
+    GCONV_TRY(gconv_pictures_check_pairs(&set->inputs, &set->masks, NULL));
+  } else {
+    GCONV_TRY(gconv_pictures_add(&set->inputs, options->inputs, NULL));
+    GCONV_TRY(gconv_pictures_add(&set->masks, options->targets, NULL));
+    GCONV_TRY(gconv_pictures_pair(&set->inputs, options->inputs, &set->masks, options->targets, NULL));
+  }
   GCONV_TRY(gconv_pictures_finish(&set->inputs));
   if (set->inputs.channels != 1 && set->inputs.channels != 3)
     return gconv_fail(GCONV_BAD_FILE, "%s: has %d channels: images whose pixels are classified are grey or RGB",

@@ -147,7 +147,8 @@ static gconv_status join_rows(table_set *set) {
 static gconv_status open_targets(table_set *set, const gconv_dataset_options *options, size_t cases, size_t samples) {
   if (!options->targets || options->unlabelled)
     return GCONV_OK;
-  GCONV_TRY(gconv_table_read(options->targets, NULL, &set->targets));
+  GCONV_TRY(options->cases ? gconv_table_take(options->cases, &set->targets)
+                           : gconv_table_read(options->targets, NULL, &set->targets));
   const size_t left_out = set->inputs.dropped + set->targets.dropped;
   if (left_out > 0 && samples == 0 && set->targets.cases + set->targets.dropped == cases + set->inputs.dropped)
     return join_rows(set);
@@ -211,7 +212,8 @@ static gconv_status open_table(const gconv_dataset_options *options, gconv_datas
   table_set *set = NULL;
   GCONV_TRY(make_set(options, dataset, &set));
   const gconv_table *table = &set->inputs;
-  GCONV_TRY(gconv_table_read(options->inputs, options->syntax, &set->inputs));
+  GCONV_TRY(options->cases ? gconv_table_take(options->cases, &set->inputs)
+                           : gconv_table_read(options->inputs, options->syntax, &set->inputs));
   GCONV_TRY(open_targets(set, options, table->cases, 0));
   set->base.info = (gconv_dataset_info){.cases = set->rows ? set->base.info.cases : table->cases,
                                         .rows = set->rows ? set->rows : table->rows,
@@ -227,6 +229,8 @@ static gconv_status open_table(const gconv_dataset_options *options, gconv_datas
 gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset) {
   GCONV_ENDED_BY(gconv_npz_free) gconv_npz npz = {0};
   gconv_dataset_options own = *options;
+  if (options->cases)
+    return open_table(options, dataset);
   GCONV_TRY(gconv_npz_choose(options->inputs, !options->unlabelled && !options->targets && !options->label, &npz));
   own.inputs = npz.inputs ? npz.inputs : own.inputs;
   own.targets = npz.targets ? npz.targets : own.targets;

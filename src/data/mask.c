@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "data/mask.h"
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "base/npy_header.h"
@@ -6,6 +7,7 @@
 #include "gconv_classify.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Refuses JPEG and lossy WebP. */
 static gconv_status check_format(const char *path) {
@@ -63,18 +65,37 @@ static gconv_status count_floats(const char *path, gconv_image *mask) {
   return GCONV_OK;
 }
 
-gconv_status gconv_mask_read(const char *path, const gconv_read_options *options, gconv_image *mask) {
-  GCONV_NEED(path, mask);
-  GCONV_TRY(check_format(path));
-  GCONV_TRY(gconv_image_read(path, options, mask));
+/* Fails unless an image has one number a pixel, perhaps with alpha. */
+static gconv_status check_mask(const char *path, const gconv_image *mask) {
   const char *wrong = mask->frames != 1 ? "holds several images, and a mask is one"
                       : mask->channels - mask->alpha != 1
                           ? "has colours: a mask has one number a pixel, so save it as grey, or with a palette"
                           : NULL;
-  gconv_status status = wrong                     ? gconv_fail(GCONV_BAD_FILE, "%s: %s", path, wrong)
-                        : mask->type == GCONV_F32 ? count_floats(path, mask)
-                                                  : count_bools(path, mask);
+  return wrong ? gconv_fail(GCONV_BAD_FILE, "%s: %s", path, wrong) : GCONV_OK;
+}
+
+gconv_status gconv_mask_read(const char *path, const gconv_read_options *options, gconv_image *mask) {
+  GCONV_NEED(path, mask);
+  GCONV_TRY(check_format(path));
+  GCONV_TRY(gconv_image_read(path, options, mask));
+  gconv_status status = check_mask(path, mask);
+  GCONV_THEN(status, mask->type == GCONV_F32 ? count_floats(path, mask) : count_bools(path, mask));
   if (status != GCONV_OK)
     gconv_image_free(mask);
   return status;
+}
+
+gconv_status gconv_mask_take(const gconv_image *given, const char *name, gconv_image *mask) {
+  GCONV_TRY(check_mask(name, given));
+  *mask = (gconv_image){.type = given->type,
+                        .frames = 1,
+                        .height = given->height,
+                        .width = given->width,
+                        .channels = given->planar ? 1 : given->channels, /* of planes, only the numbers are needed */
+                        .alpha = given->alpha && !given->planar};
+  GCONV_TRY(gconv_image_allocate(mask));
+  for (size_t y = 0; y < (size_t)mask->height; y++)
+    memcpy((uint8_t *)mask->data + y * mask->row_bytes, (const uint8_t *)given->data + y * given->row_bytes,
+           mask->row_bytes);
+  return mask->type == GCONV_F32 ? count_floats(name, mask) : GCONV_OK;
 }

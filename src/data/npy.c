@@ -11,12 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct reading {
-  gconv_table *table;
-  size_t width; /* numbers of a case */
-  size_t label; /* the column of labels; SIZE_MAX: none */
-} reading;
-
 /* Sets the shape of a case, of up to 3 dimensions. Dimensions that the array lacks become 1. */
 static void set_shape(const gconv_npy_header *header, int32_t shape[3]) {
   int first = 1, count = header->dimensions - first;
@@ -27,7 +21,7 @@ static void set_shape(const gconv_npy_header *header, int32_t shape[3]) {
     shape[3 - count + i] = (int32_t)header->shape[first + i];
 }
 
-static gconv_status find_label(reading *r) {
+static gconv_status find_label(gconv_rows *r) {
   const char *label = r->table->options->label;
   r->label = r->width - 1;
   if (!label)
@@ -41,7 +35,7 @@ static gconv_status find_label(reading *r) {
   return GCONV_OK;
 }
 
-static gconv_status check_shape(reading *r, const gconv_npy_header *header) {
+static gconv_status check_shape(gconv_rows *r, const gconv_npy_header *header) {
   gconv_table *table = r->table;
   bool one = header->dimensions == 1 && table->of_targets;
   if (header->dimensions < (one ? 1 : 2) || header->dimensions > 4)
@@ -83,14 +77,14 @@ static gconv_status check_shape(reading *r, const gconv_npy_header *header) {
   return GCONV_OK;
 }
 
-static gconv_status fail_gap(const reading *r, size_t index, size_t column) {
+static gconv_status fail_gap(const gconv_rows *r, size_t index, size_t column) {
   return gconv_fail(GCONV_BAD_FILE, "%s: row %zu, column %zu is missing: --missing %sdrop leaves such rows out",
                     r->table->path, index + 1, column + 1,
                     column == r->label ? "" : "mean puts in the mean of the column, --missing ");
 }
 
 /* Finds the number of a label. text: the label as text; NULL: the label is `number`. */
-static gconv_status take_label(reading *r, double number, const char *text, size_t index, size_t *label) {
+static gconv_status take_label(gconv_rows *r, double number, const char *text, size_t index, size_t *label) {
   gconv_table *table = r->table;
   char digits[32];
   const char *wrong = NULL;
@@ -117,8 +111,7 @@ static gconv_status take_label(reading *r, double number, const char *text, size
   return GCONV_OK;
 }
 
-/* Takes a row of numbers. text: the label in an array of texts; else NULL. */
-static gconv_status take_row(reading *r, const double *numbers, const char *text, size_t index) {
+gconv_status gconv_table_take_row(gconv_rows *r, const double *numbers, const char *text, size_t index) {
   gconv_table *table = r->table;
   size_t label = 0;
   for (size_t i = 0; i < r->width; i++) {
@@ -139,7 +132,7 @@ static gconv_status take_row(reading *r, const double *numbers, const char *text
 }
 
 /* Reads some numbers at a time: the header may claim rows that do not exist. */
-static gconv_status read_in_order(reading *r, gconv_source *source, gconv_element element, size_t cases) {
+static gconv_status read_in_order(gconv_rows *r, gconv_source *source, gconv_element element, size_t cases) {
   enum { STEP = 2048 };
   GCONV_ENDED_BY(gconv_row_free) gconv_row row = {0};
   for (size_t i = 0; i < cases; i++) {
@@ -151,13 +144,13 @@ static gconv_status read_in_order(reading *r, gconv_source *source, gconv_elemen
       for (size_t k = 0; k < count; k++)
         GCONV_TRY(gconv_row_add(&row, numbers[k]));
     }
-    GCONV_TRY(take_row(r, row.items, NULL, i));
+    GCONV_TRY(gconv_table_take_row(r, row.items, NULL, i));
   }
   return GCONV_OK;
 }
 
 /* Reads Fortran order, in which the first index runs fastest. The whole array is read first. */
-static gconv_status read_fortran(reading *r, gconv_source *source, const gconv_npy_header *header) {
+static gconv_status read_fortran(gconv_rows *r, gconv_source *source, const gconv_npy_header *header) {
   enum { STEP = 2048 };
   const gconv_element element = {header->kind, header->item_bytes, header->big_endian};
   GCONV_ENDED_BY(gconv_store_free) gconv_store all = {.limit = r->table->inputs.limit};
@@ -183,7 +176,7 @@ static gconv_status read_fortran(reading *r, gconv_source *source, const gconv_n
       }
       row[k] = from[i + at];
     }
-    GCONV_TRY(take_row(r, row, NULL, i));
+    GCONV_TRY(gconv_table_take_row(r, row, NULL, i));
   }
   return GCONV_OK;
 }
@@ -220,8 +213,8 @@ static void decode(const gconv_npy_header *header, const uint8_t *element, char 
 }
 
 /* Takes a row of texts. All but the label must be numbers. */
-static gconv_status take_texts(reading *r, const gconv_npy_header *header, const uint8_t *elements, char *text, char *label,
-                               gconv_row *row, size_t index) {
+static gconv_status take_texts(gconv_rows *r, const gconv_npy_header *header, const uint8_t *elements, char *text,
+                               char *label, gconv_row *row, size_t index) {
   row->count = 0;
   for (size_t i = 0; i < r->width; i++) {
     char *to = i == r->label ? label : text;
@@ -234,10 +227,10 @@ static gconv_status take_texts(reading *r, const gconv_npy_header *header, const
                         index + 1, i + 1, to);
     GCONV_TRY(gconv_row_add(row, kind == GCONV_FIELD_GAP ? (double)NAN : kind == GCONV_FIELD_NUMBER ? number : 0));
   }
-  return take_row(r, row->items, label, index);
+  return gconv_table_take_row(r, row->items, label, index);
 }
 
-static gconv_status read_texts(reading *r, gconv_source *source, const gconv_npy_header *header) {
+static gconv_status read_texts(gconv_rows *r, gconv_source *source, const gconv_npy_header *header) {
   enum { MOST_ROW_BYTES = 1 << 26 };
   size_t bytes;
   GCONV_ENDED_BY(gconv_row_free) gconv_row row = {0};
@@ -261,7 +254,7 @@ static gconv_status read_texts(reading *r, gconv_source *source, const gconv_npy
 
 static gconv_status read_npy(gconv_source *source, gconv_table *table) {
   gconv_npy_header header;
-  reading r = {.table = table};
+  gconv_rows r = {.table = table};
   const uint8_t *bytes;
   size_t got;
   GCONV_TRY(gconv_npy_header_read_texts(source, &header));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "data/pictures.h"
+#include "base/arguments.h"
 #include "base/checksum.h"
+#include "base/control.h"
 #include "base/folders.h"
 
 #include "base/memory.h"
@@ -38,6 +40,7 @@ static bool is_picture_name(const char *name) {
 static gconv_status add_file(gconv_pictures *pictures, const char *path) {
   gconv_picture *items = gconv_grown(pictures->items, pictures->count, sizeof *items);
   GCONV_ENDED_BY(gconv_image_free) gconv_image header = {0};
+  GCONV_TRY(gconv_control_check());
   pictures->items = items ? items : pictures->items;
   char *copy = items ? strdup(path) : NULL;
   GCONV_NEED_MEMORY(copy, "no memory for a list of images");
@@ -80,6 +83,39 @@ gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size
   if (found)
     *found = pictures->count - before;
   return found || pictures->count > before ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "%s: has no images", path);
+}
+
+/* Returns a checksum of the samples of an image. */
+static uint32_t sum_samples(const gconv_image *image) {
+  const size_t planes = (size_t)(image->planar ? image->channels : 1);
+  const size_t row = (size_t)image->width * (size_t)(image->planar ? 1 : image->channels) * gconv_type_bytes(image->type);
+  uint32_t sum = 0;
+  for (size_t p = 0; p < planes; p++)
+    for (size_t y = 0; y < (size_t)image->height; y++)
+      sum = gconv_crc32(sum, (const uint8_t *)image->data + p * image->plane_bytes + y * image->row_bytes, row);
+  return sum;
+}
+
+gconv_status gconv_pictures_add_given(gconv_pictures *pictures, const gconv_image *images, size_t count, const char *word) {
+  gconv_picture *items = realloc(pictures->items, (pictures->count + count) * sizeof *items);
+  GCONV_NEED_MEMORY(items, "no memory for a list of %zu images", count);
+  pictures->items = items;
+  for (size_t i = 0; i < count; i++) {
+    const gconv_image *image = &images[i];
+    char *name = gconv_format_text("%s %zu", word, i);
+    GCONV_NEED_MEMORY(name, "no memory for a list of images");
+    items[pictures->count++] = (gconv_picture){.path = name,
+                                               .height = image->height,
+                                               .width = image->width,
+                                               .channels = image->channels - image->alpha,
+                                               .given = image};
+    GCONV_TRY(gconv_check_source(image, name));
+    GCONV_TRY(gconv_check_pixels(image, name));
+    if (image->frames != 1)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has %d frames, where one is expected", name, (int)image->frames);
+    items[pictures->count - 1].bytes = sum_samples(image);
+  }
+  return GCONV_OK;
 }
 
 /* ---- Checking ------------------------------------------------------------------------------------------------------ */
@@ -239,6 +275,8 @@ static gconv_status convert(const gconv_pictures *pictures, const gconv_image *i
 
 gconv_status gconv_pictures_get(const gconv_pictures *pictures, size_t index, gconv_crop crop, float *samples) {
   gconv_picture *item = &pictures->items[index];
+  if (item->given)
+    return convert(pictures, item->given, crop, samples);
   GCONV_TRY(acquire(pictures, item));
   gconv_status status = convert(pictures, &item->image, crop, samples);
   release(pictures, item);

@@ -5,12 +5,13 @@
 #include "gconv.h"
 
 typedef struct gconv_picture {
-  char *path; /* owned */
+  char *path; /* owned; of an image in memory, what texts call it */
   int32_t height, width, channels;
-  uint64_t bytes;    /* bytes of the file */
-  gconv_image image; /* decoded, or empty */
-  int users;         /* calls that read it now */
-  bool used;         /* it was used since the last visit of the cache's hand (shrink()) */
+  uint64_t bytes;           /* bytes of the file; of an image in memory, a checksum of its samples */
+  gconv_image image;        /* decoded, or empty */
+  const gconv_image *given; /* the caller's, which is in no file; or NULL */
+  int users;                /* calls that read it now */
+  bool used;                /* it was used since the last visit of the cache's hand (shrink()) */
 } gconv_picture;
 
 /* Zero-initialise, and call gconv_pictures_begin(), before first use. */
@@ -35,6 +36,9 @@ gconv_status gconv_folder_each(const char *folder, gconv_status (*take)(void *co
  * it is an error if there are none. */
 gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size_t *found);
 
+/* Appends images in memory, which stay the caller's: "image 0" is what texts call the first. */
+gconv_status gconv_pictures_add_given(gconv_pictures *pictures, const gconv_image *images, size_t count, const char *word);
+
 /* Call it after the last image: sets the channels. GCONV_BAD_FILE if images do not fit together. */
 gconv_status gconv_pictures_finish(gconv_pictures *pictures);
 
@@ -43,6 +47,8 @@ gconv_status gconv_pictures_finish(gconv_pictures *pictures);
  * if `scale` is not NULL, *scale times as high and wide, the same number for all pairs. */
 gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path, gconv_pictures *targets,
                                  const char *targets_path, int32_t *scale);
+/* Checks the sizes of pairs whose order is right. */
+gconv_status gconv_pictures_check_pairs(const gconv_pictures *inputs, const gconv_pictures *targets, int32_t *scale);
 
 /* GCONV_BAD_FILE unless all images have the same size. If `patch` > 0, each must be at least `patch` high and wide
  * instead. */

@@ -75,6 +75,10 @@ gconv_status gconv_pictures_pair(gconv_pictures *inputs, const char *inputs_path
   qsort(inputs->items, inputs->count, sizeof *inputs->items, compare_pictures);
   if (gconv_is_folder(inputs_path) || gconv_is_folder(targets_path)) /* two files may have any names */
     GCONV_TRY(pair_names(inputs, inputs_path, targets, targets_path));
+  return gconv_pictures_check_pairs(inputs, targets, scale);
+}
+
+gconv_status gconv_pictures_check_pairs(const gconv_pictures *inputs, const gconv_pictures *targets, int32_t *scale) {
   int32_t times = 1;
   if (scale && inputs->count > 0 && targets->items[0].height >= inputs->items[0].height)
     times = targets->items[0].height / inputs->items[0].height;

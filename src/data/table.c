@@ -2,6 +2,7 @@
 /* What all syntaxes of tables share: rows, labels, missing numbers, and finding the syntax of a file. */
 #include "data/table.h"
 #include "base/checksum.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "data/field.h"
 
@@ -74,6 +75,9 @@ static gconv_status drop_row(gconv_table *table) {
 }
 
 gconv_status gconv_table_end_row(gconv_table *table, size_t label) {
+  enum { ROWS_A_CHECK = 1024 };
+  if (table->cases % ROWS_A_CHECK == 0)
+    GCONV_TRY(gconv_control_check());
   bool drop = table->missing_numbers > 0 && table->missing == GCONV_MISSING_DROP;
   gconv_status status = drop ? drop_row(table) : keep_row(table, label);
   table->row.count = table->target.count = table->entry_count = table->missing_numbers = 0;
@@ -298,7 +302,7 @@ static void tell_dropped(const gconv_table *table) {
                count > GCONV_TOLD_LINES ? " ..." : "");
 }
 
-static gconv_status finish(gconv_table *table) {
+gconv_status gconv_table_finish(gconv_table *table) {
   GCONV_TRY(gconv_store_finish(&table->inputs));
   GCONV_TRY(gconv_store_finish(&table->targets));
   GCONV_TRY(gconv_table_resolve_doubt(table));
@@ -380,17 +384,22 @@ static gconv_status set_missing(const gconv_table *table, gconv_missing *missing
   return GCONV_OK;
 }
 
-gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, gconv_table *table) {
+gconv_status gconv_table_begin(gconv_table *table, const char *path) {
   const gconv_dataset_options *options = table->options;
-  const gconv_table_syntax *found;
-  table->path = source->name;
+  table->path = path;
   GCONV_TRY(set_missing(table, &table->missing));
   if (!table->unlabelled && options->class_count > 0 && !options->regression)
     GCONV_TRY(gconv_labels_begin(&table->labels, options->classes, options->class_count));
   table->labels.takes_others = options->others;
+  return GCONV_OK;
+}
+
+gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, gconv_table *table) {
+  const gconv_table_syntax *found;
+  GCONV_TRY(gconv_table_begin(table, source->name));
   GCONV_TRY(choose(source, syntax, &found));
   GCONV_TRY(found->read(source, table));
-  return finish(table);
+  return gconv_table_finish(table);
 }
 
 gconv_status gconv_table_read_archive(gconv_source *archive, gconv_table *table) {

@@ -111,6 +111,9 @@ gconv_status gconv_npz_open(gconv_source *archive, gconv_zip *zip, gconv_source 
 /* GCONV_UNSUPPORTED if the first bytes are another program's. The error names the program, and says what to do. */
 gconv_status gconv_table_refuse_others(const gconv_source *source, const uint8_t *bytes, size_t size);
 
+/* Makes a table of numbers in memory, or of their labels or targets, as table->of_targets says (memory.c). */
+gconv_status gconv_table_take(const gconv_dataset_cases *cases, gconv_table *table);
+
 /* Continues a hash (base/checksum.h) with the numbers and labels. */
 uint64_t gconv_table_digest(const gconv_table *table, uint64_t hash);
 
@@ -133,6 +136,19 @@ gconv_status gconv_table_take_origins(gconv_table *table);
 /* Ends the row in table->row or table->entries, with its targets in table->target or the number `label` of its class. NaN is
  * a missing number. The syntax checks that all rows have one length, as its errors name lines. The row is then empty. */
 gconv_status gconv_table_end_row(gconv_table *table, size_t label);
+
+/* Rows of an array, of `width` numbers each. */
+typedef struct gconv_rows {
+  gconv_table *table;
+  size_t width;
+  size_t label; /* the column of labels; SIZE_MAX: none */
+} gconv_rows;
+/* Takes row number `index` of an array, and ends the row. text: its label, if that is a text; else NULL (npy.c). */
+gconv_status gconv_table_take_row(gconv_rows *rows, const double *numbers, const char *text, size_t index);
+
+/* Begins a table before its first row, and finishes it after the last row. `path` is for texts. */
+gconv_status gconv_table_begin(gconv_table *table, const char *path);
+gconv_status gconv_table_finish(gconv_table *table);
 
 /* For syntaxes of lines: counts missing numbers in table->row and table->target. GCONV_BAD_FILE if they are an error. */
 gconv_status gconv_table_count_gaps(gconv_table *table, const gconv_lines *lines);

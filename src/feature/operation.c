@@ -4,6 +4,7 @@
 #include "bank/column_notes.h"
 #include "base/arguments.h"
 #include "base/clock.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "device/device.h"
 #include "feature/gpu.h"
@@ -122,15 +123,16 @@ static void make_tile(void *context, size_t turn, int seat) {
   make_part(job, channel, work, to);
 }
 
-static void make_rows(const feature_plan *plan, const gconv_image *in, int32_t in_row, int32_t first, gconv_image *out,
-                      gconv_timings *timings) {
+static gconv_status make_rows(const feature_plan *plan, const gconv_image *in, int32_t in_row, int32_t first,
+                              gconv_image *out, gconv_timings *timings) {
   double start = gconv_now_ms();
   making job = {.plan = plan, .in = in, .out = out, .in_row = in_row, .first = first};
   job.across = ((size_t)out->width + GCONV_TILE_WIDTH - 1) / GCONV_TILE_WIDTH;
   size_t down = ((size_t)out->height + GCONV_TILE_HEIGHT - 1) / GCONV_TILE_HEIGHT;
   for (; job.frame < out->frames; job.frame++)
-    gconv_threads_run(plan->base.device->threads, job.across * down * (size_t)plan->channels, make_tile, &job);
+    gconv_threads_run_or_stop(plan->base.device->threads, job.across * down * (size_t)plan->channels, make_tile, &job);
   timings->kernel_ms += gconv_now_ms() - start;
+  return gconv_control_check();
 }
 
 /* Makes rows on a GPU, band by band. */
@@ -186,10 +188,8 @@ static gconv_status make_rows_there(gconv_plan *base, const gconv_image *window,
 static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
                                  gconv_image *outputs, gconv_timings *timings) {
   const feature_plan *plan = (const feature_plan *)base;
-  if (plan->gpu)
-    GCONV_TRY(make_there(plan, window, window_row, first, outputs, timings));
-  else
-    make_rows(plan, window, window_row, first, outputs, timings);
+  GCONV_TRY(plan->gpu ? make_there(plan, window, window_row, first, outputs, timings)
+                      : make_rows(plan, window, window_row, first, outputs, timings));
   gconv_feature_look_add(plan->look, outputs, first, outputs->height, base->like.height);
   return GCONV_OK;
 }

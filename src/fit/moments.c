@@ -317,12 +317,12 @@ static void exclude(adding *a, gconv_threads *threads) {
       copy_window(a, i, k);
       a->moments->clipped++;
       if (++a->excluded == work->batch) {
-        gconv_threads_run(threads, work->count, take_off, a);
+        gconv_threads_run_or_stop(threads, work->count, take_off, a);
         a->excluded = 0;
       }
     }
   if (a->excluded > 0)
-    gconv_threads_run(threads, work->count, take_off, a);
+    gconv_threads_run_or_stop(threads, work->count, take_off, a);
 }
 
 /* ---- Adding windows
@@ -342,7 +342,7 @@ static void add_targets(gconv_moments *m, const gconv_windows *w) {
 void gconv_moments_add(gconv_moments *m, gconv_threads *threads, const gconv_windows *windows) {
   adding a = {.moments = m, .windows = windows};
   uint64_t before = m->clipped;
-  gconv_threads_run(threads, m->work->count, take_task, &a);
+  gconv_threads_run_or_stop(threads, m->work->count, take_task, &a);
   exclude(&a, threads);
   add_targets(m, windows);
   m->samples += (uint64_t)windows->height * (uint64_t)windows->width - (m->clipped - before);

@@ -331,6 +331,7 @@ static gconv_status add_band(pair *p) {
   copy_patch(p);
   for (p->column = 0; p->column < p->out_width; p->column += p->tile, p->block++) {
     p->columns = p->out_width - p->column < p->tile ? p->out_width - p->column : p->tile;
+    GCONV_TRY(gconv_control_check());
     GCONV_TRY(add_tile(p));
   }
   return GCONV_OK;

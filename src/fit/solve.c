@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The normal equations of a fit, and the quality of their solution. */
+#include "base/control.h"
 #include "fit/fit.h"
 
 #include <math.h>
@@ -45,10 +46,19 @@ static void fill(const gconv_moments *m, bool has_bias, double ridge, equations 
   }
 }
 
-/* Factorizes the matrix. Returns false if it is singular up to rounding. */
-static bool factorize(equations *e) {
+static gconv_status complain_singular(void) {
+  return gconv_fail(
+      GCONV_UNSUPPORTED,
+      "many filters explain these images equally well, as the samples before are too much alike: the image is "
+      "constant, smooth or regular. Take other images, a smaller filter, or a small ridge (--ridge 1e-6), which "
+      "prefers small taps");
+}
+
+/* Factorizes the matrix. Fails if it is singular up to rounding. */
+static gconv_status factorize(equations *e) {
   size_t n = e->n;
   for (size_t j = 0; j < n; j++) {
+    GCONV_TRY(gconv_control_check());
     const double *row = e->matrix + j * n;
     double whole = row[j], root = 0;
     for (size_t i = j; i < n; i += SHIFTS) {
@@ -59,7 +69,7 @@ static bool factorize(equations *e) {
         *at -= sums[k];
         if (i + k == j) {
           if (!(*at > SMALLEST_PIVOT * whole))
-            return false;
+            return complain_singular();
           *at = root = sqrt(*at);
         } else {
           *at /= root;
@@ -67,7 +77,7 @@ static bool factorize(equations *e) {
       }
     }
   }
-  return true;
+  return GCONV_OK;
 }
 
 /* The next four functions replace x by L^-1 x, L'^-1 x, L' x and L x. */
@@ -137,18 +147,9 @@ static double find_eigenvalue(const equations *e, bool of_inverse) {
   return found;
 }
 
-static gconv_status complain_singular(void) {
-  return gconv_fail(
-      GCONV_UNSUPPORTED,
-      "many filters explain these images equally well, as the samples before are too much alike: the image is "
-      "constant, smooth or regular. Take other images, a smaller filter, or a small ridge (--ridge 1e-6), which "
-      "prefers small taps");
-}
-
 static gconv_status solve(const gconv_moments *m, bool has_bias, double ridge, equations *e, double *condition) {
   fill(m, has_bias, ridge, e);
-  if (!factorize(e))
-    return complain_singular();
+  GCONV_TRY(factorize(e));
   solve_lower(e, e->vector);
   solve_upper(e, e->vector);
   if (!condition)

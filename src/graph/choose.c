@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/choose.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "operation/pick.h"
 #include "operation/tuning.h"
@@ -214,9 +215,10 @@ gconv_status gconv_layer_execute_cpu(const gconv_layer_algorithm *algorithm, con
         .workspace_bytes = workspace_bytes,
         .failure = GCONV_OK};
     if (threads)
-      gconv_threads_run_in_parts(threads, tasks, execute_task, &job);
+      gconv_threads_run_in_parts_or_stop(threads, tasks, execute_task, &job);
     for (size_t i = 0; !threads && i < tasks; i++)
       execute_task(&job, i, 0);
+    GCONV_TRY(gconv_control_check());
     const int status = atomic_load(&job.failure);
     if (status != GCONV_OK)
       return gconv_fail((gconv_status)status, "the algorithm %s failed on the CPU", algorithm->info.name);

@@ -239,6 +239,15 @@ bool lay_out(const Samples &samples, const Axes &axes, const gconv_image *header
   return true;
 }
 
+gconv_image image_of(nb::handle array, const char *what, Samples *samples) {
+  gconv_array seen;
+  gconv_image image;
+  if (!see(array, what, false, samples) || samples->device >= 0 ||
+      !lay_out(*samples, read_axes(nb::none(), samples->dimensions), nullptr, &seen, &image))
+    refuse("%s must be an array of NumPy with contiguous rows, or a path", what);
+  return image;
+}
+
 bool overlap(const Samples &a, const Samples &b) {
   const Samples *const both[2] = {&a, &b};
   uintptr_t first[2], last[2];

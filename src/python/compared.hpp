@@ -20,10 +20,7 @@ struct Compared {
       compared.path = path.c_str();
       return;
     }
-    gconv_array array;
-    if (!see(given, what, false, &samples) || samples.device >= 0 ||
-        !lay_out(samples, read_axes(nb::none(), samples.dimensions), nullptr, &array, &image))
-      refuse("%s must be an array of NumPy with contiguous rows, or a path", what);
+    image = image_of(given, what, &samples);
     compared.image = &image;
   }
 };

@@ -35,8 +35,8 @@ inline void check(gconv_status status) {
     raise(status, gconv_last_error());
 }
 /* Lets go of the GIL as long as it lives, so that other threads of Python run meanwhile, and threads of the library may
- * warn. In the main thread, signals such as Ctrl-C are looked at some 20 times a second: if a handler raises, calls of the
- * library stop, and end() sets the exception. */
+ * warn. In the main thread, signals such as Ctrl-C are looked at some 20 times a second, and so is the watcher of this
+ * thread (gconv.progress): if a handler or the watcher raises, calls of the library stop, and end() sets the exception. */
 class Released {
 public:
   Released();
@@ -48,11 +48,20 @@ public:
 
 private:
   static bool look(const char *what, double done, void *user);
+  void keep_raised();
   gconv_control control_ = {};
   const gconv_control *before_;
   PyThreadState *state_;
   PyObject *raised_ = nullptr;
-  double looked_;
+  const char *told_ = nullptr; /* what the watcher was told last */
+};
+/* Calls the watcher of this thread, if there is one. Returns false with an exception that is set: of the watcher, or since
+ * it has returned False. The caller holds the GIL. */
+bool tell_watcher(const char *what, double done);
+/* As long as it lives, calls are a part of a longer work, begin .. begin + length of 1, for the watcher of this thread. */
+struct PartOfWork {
+  PartOfWork(double begin, double length);
+  ~PartOfWork();
 };
 /* Calls the library without the GIL. Raises failures. */
 template <typename Function> gconv_status call_for_status(Function function) {
@@ -203,6 +212,9 @@ bool see(nb::handle array, const char *what, bool writable, Samples *samples);
  * type, so that it must be copied first. `header`: the layout that it must have (of outputs); NULL: any. */
 bool lay_out(const Samples &samples, const Axes &axes, const gconv_image *header, gconv_array *array, gconv_image *image);
 
+/* Returns an array in memory of the host, H x W or H x W x C, as an image; `samples` keeps it. Raises for others. */
+gconv_image image_of(nb::handle array, const char *what, Samples *samples);
+
 /* Returns `axes` for a result like `header`: with the letters that are missing. */
 Axes axes_of_result(const Axes &axes, const gconv_image &header);
 
@@ -219,6 +231,7 @@ void *current_stream(const Samples &samples);
 /* ---- The functions of each file that fill the module ---- */
 
 void add_devices(nb::module_ &module);
+void add_watching(nb::module_ &module);
 void add_filters(nb::module_ &module);
 void add_fitting(nb::module_ &module);
 void add_operation(nb::module_ &module);

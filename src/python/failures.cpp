@@ -29,6 +29,8 @@ static const char *maker_of(gconv_status status) {
     return "DeviceError";
   case GCONV_MISMATCH:
     return "MismatchError";
+  case GCONV_STOPPED:
+    return "StoppedError";
   default:
     return "Error";
   }
@@ -38,10 +40,51 @@ static double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Released::Released() : looked_(seconds()) {
+/* ---- Progress ---- */
+
+static thread_local PyObject *watcher; /* owned: what gconv.progress has given this thread, or NULL */
+static thread_local double part_begin = 0, part_length = 1;
+static thread_local double looked; /* when this thread looked at signals and its watcher last: in short calls it does not */
+
+PartOfWork::PartOfWork(double begin, double length) {
+  part_begin = begin;
+  part_length = length;
+}
+
+PartOfWork::~PartOfWork() {
+  part_begin = 0;
+  part_length = 1;
+}
+
+bool tell_watcher(const char *what, double done) {
+  if (!watcher)
+    return true;
+  PyObject *answer = PyObject_CallFunction(watcher, "sd", what, part_begin + part_length * done);
+  if (answer == Py_False)
+    PyErr_SetObject(nb::module_::import_("gconv._errors").attr("StoppedError").ptr(),
+                    nb::str("stopped: the function of gconv.progress has returned False").ptr());
+  const bool goes_on = answer && answer != Py_False;
+  Py_XDECREF(answer);
+  return goes_on;
+}
+
+/* Returns the watcher before, or None. */
+static nb::object watch(nb::handle given) {
+  nb::object before = watcher ? nb::steal(watcher) : nb::none();
+  watcher = given.is_none() ? nullptr : given.inc_ref().ptr();
+  return before;
+}
+
+void add_watching(nb::module_ &module) {
+  module.def("watch", &watch, nb::arg("watcher").none());
+}
+
+/* ---- Calls ---- */
+
+Released::Released() {
   control_.progress = look;
   control_.user = this;
-  before_ = gconv_control_use(&control_);
+  control_.outer = before_ = gconv_control_use(&control_);
   state_ = PyEval_SaveThread();
 }
 
@@ -50,24 +93,29 @@ Released::~Released() {
     end(GCONV_OK);
 }
 
-bool Released::look(const char *, double, void *user) {
+/* Keeps the exception that is set, for end(). */
+void Released::keep_raised() {
+  PyObject *type, *trace;
+  PyErr_Fetch(&type, &raised_, &trace);
+  PyErr_NormalizeException(&type, &raised_, &trace);
+  if (trace)
+    PyException_SetTraceback(raised_, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+}
+
+bool Released::look(const char *what, double done, void *user) {
   Released *self = (Released *)user;
   const double now = seconds();
   if (self->raised_)
     return false;
-  if (now - self->looked_ < 0.05)
+  if (now - looked < 0.05)
     return true;
-  self->looked_ = now;
+  looked = now;
   PyEval_RestoreThread(self->state_);
-  if (PyErr_CheckSignals()) {
-    PyObject *type, *trace;
-    PyErr_Fetch(&type, &self->raised_, &trace);
-    PyErr_NormalizeException(&type, &self->raised_, &trace);
-    if (trace)
-      PyException_SetTraceback(self->raised_, trace);
-    Py_XDECREF(type);
-    Py_XDECREF(trace);
-  }
+  self->told_ = what;
+  if (PyErr_CheckSignals() || !tell_watcher(what, done))
+    self->keep_raised();
   self->state_ = PyEval_SaveThread();
   return !self->raised_;
 }
@@ -76,6 +124,8 @@ gconv_status Released::end(gconv_status status) {
   PyEval_RestoreThread(state_);
   state_ = nullptr;
   gconv_control_use(before_);
+  if (!raised_ && status == GCONV_OK && told_ && !tell_watcher(told_, 1))
+    keep_raised();
   if (!raised_)
     return status;
   PyErr_SetObject((PyObject *)Py_TYPE(raised_), raised_);

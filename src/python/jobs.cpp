@@ -91,16 +91,24 @@ static void tell(const gconv_report *report, void *user) {
   }
 }
 
-/* Runs the batch, and looks for signals from time to time. */
+static bool note_progress(const char *, double done, void *user) {
+  ((std::atomic<double> *)user)->store(done);
+  return true;
+}
+
+/* Runs the batch, and looks for signals and at the watcher from time to time. */
 static gconv_status run_batch(Job *job) {
   std::mutex lock;
   std::condition_variable changed;
   bool done = false;
+  std::atomic<double> progress{0};
   gconv_status status = GCONV_OK;
   nb::gil_scoped_release released;
   std::thread thread([&] {
     gconv_control control = {}; /* images at work stop, too */
     control.stop = &job->stop;
+    control.progress = note_progress;
+    control.user = &progress;
     gconv_control_use(&control);
     gconv_status result = gconv_batch_run(&job->batch, &job->summary, &job->message);
     std::lock_guard<std::mutex> guard(lock);
@@ -114,7 +122,7 @@ static gconv_status run_batch(Job *job) {
       break;
     guard.unlock();
     nb::gil_scoped_acquire acquired;
-    if (PyErr_CheckSignals())
+    if (!job->stop && (PyErr_CheckSignals() || !tell_watcher("running a job", progress.load())))
       job->keep_raised();
   }
   thread.join();

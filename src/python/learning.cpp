@@ -2,6 +2,8 @@
 /* Opens data sets, and trains networks on them. */
 #include "learning.hpp"
 
+#include <cstring>
+
 namespace gconv_python {
 
 /* ---- Data sets ---- */
@@ -45,9 +47,60 @@ struct DatasetOptions {
   }
 };
 
+static std::vector<gconv_image> images_of(const nb::list &arrays, const char *what, Cases *cases) {
+  std::vector<gconv_image> images;
+  for (nb::handle array : arrays) {
+    cases->samples.push_back(std::make_unique<Samples>());
+    images.push_back(image_of(array, what, cases->samples.back().get()));
+  }
+  return images;
+}
+
+/* Reads cases in arrays from a dict: "rows" (float32 or float64) and "names", or "images" and "wanted"; "labels" or
+ * "numbers", which are float64. */
+static std::unique_ptr<Cases> cases_of(const nb::dict &given) {
+  auto made = std::make_unique<Cases>();
+  gconv_dataset_cases &all = made->all;
+  const nb::list labels = value_of(given, "labels", nb::list()), names = value_of(given, "names", nb::list());
+  made->texts.reserve(nb::len(labels) + nb::len(names)); /* so that no text moves */
+  const auto keep = [&](const nb::list &given_texts, const char *what, std::vector<const char *> *list) {
+    for (nb::handle text : given_texts) {
+      const nb::bytes bytes(text.attr("encode")("utf-8", "surrogateescape")); /* names in bytes may be no UTF-8 */
+      if (strlen(bytes.c_str()) != bytes.size())
+        refuse_value(what, text);
+      list->push_back(made->texts.emplace_back(bytes.c_str()).c_str());
+    }
+    return list->empty() ? nullptr : list->data();
+  };
+  all.labels = keep(labels, "labels", &made->labels);
+  all.names = keep(names, "names", &made->names);
+  if (given.contains("rows")) {
+    made->rows = nb::cast<decltype(made->rows)>(given["rows"]);
+    all.count = made->rows.shape(0);
+    all.columns = made->rows.shape(1);
+    (made->rows.dtype() == nb::dtype<float>() ? (const void *&)all.rows : (const void *&)all.wide_rows) = made->rows.data();
+  } else {
+    made->images = images_of(value_of(given, "images", nb::list()), "an image", made.get());
+    made->wanted = images_of(value_of(given, "wanted", nb::list()), "a target", made.get());
+    all.count = made->images.size();
+    all.images = made->images.data();
+    all.wanted = made->wanted.empty() ? nullptr : made->wanted.data();
+  }
+  if (given.contains("numbers")) {
+    made->numbers = nb::cast<decltype(made->numbers)>(given["numbers"]);
+    all.targets = (const double *)made->numbers.data();
+    all.outputs = made->numbers.ndim() > 1 ? made->numbers.shape(1) : 1;
+  }
+  return made;
+}
+
 static Dataset *open_dataset(const nb::dict &given) {
   DatasetOptions options(given);
   auto made = std::make_unique<Dataset>();
+  if (given.contains("rows") || given.contains("images")) {
+    made->cases = cases_of(given);
+    options.options.cases = &made->cases->all;
+  }
   call([&] { return gconv_dataset_open(&options.options, &made->whole.it); });
   return made.release();
 }
@@ -94,7 +147,9 @@ static Network *train(const Network &network, Dataset &dataset, const nb::dict &
     return gconv_trainer_create(device, &network, &options, dataset.first.it ? dataset.first.it : dataset.whole.it,
                                 dataset.second.it, nullptr, &trainer.it);
   });
+  const double epochs = (double)(options.epochs > 0 ? options.epochs : (size_t)GCONV_DEFAULT_EPOCHS);
   for (gconv_epoch epoch = {}; !epoch.ended;) {
+    const PartOfWork part((double)epoch.number / epochs, 1 / epochs);
     epoch = gconv_epoch{};
     call([&] { return gconv_trainer_epoch(trainer.it, &epoch); });
     if (PyErr_CheckSignals())

@@ -7,7 +7,18 @@
 
 namespace gconv_python {
 
+/* Cases that a caller has in arrays, which are kept as long as this record. */
+struct Cases {
+  std::vector<std::unique_ptr<Samples>> samples;
+  std::vector<gconv_image> images, wanted;
+  std::vector<std::string> texts; /* of labels and names */
+  std::vector<const char *> labels, names;
+  nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> rows, numbers;
+  gconv_dataset_cases all = {};
+};
+
 struct Dataset {
+  std::unique_ptr<Cases> cases;                                 /* of arrays; freed after the data sets */
   Held<gconv_dataset, gconv_dataset_free> whole, first, second; /* first, second: the parts, once the set is split */
 };
 

@@ -6,6 +6,7 @@ NB_MODULE(_core, module) {
   using namespace gconv_python;
   nb::set_leak_warnings(false); /* plans that a program keeps until its end are no leak */
   add_devices(module);
+  add_watching(module);
   add_filters(module);
   add_operation(module);
   add_layers(module);

@@ -81,8 +81,10 @@ void gconv_svm_each(gconv_threads *threads, size_t turns, gconv_turn *turn, void
   if (threads && turns > 1)
     gconv_threads_run(threads, turns, turn, context);
   else
-    for (size_t i = 0; i < turns; i++)
+    for (size_t i = 0; i < turns; i++) {
+      gconv_control_poll();
       turn(context, i, 0);
+    }
 }
 
 static gconv_status allocate_lists(gconv_svm_matrix *m, size_t least, size_t slots) {

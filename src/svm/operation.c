@@ -7,6 +7,7 @@
 #include "operation/operation.h"
 #include "base/arguments.h"
 #include "base/clock.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "device/device.h"
 #include "svm/pixels.h"
@@ -130,8 +131,10 @@ static gconv_status make_planes(const svm_plan *plan, const gconv_image *in, int
   const double start = gconv_now_ms();
   making job = {.plan = plan, .in = in, .out = out, .in_row = in_row};
   job.across = ((size_t)out->width + TURN - 1) / TURN;
-  gconv_threads_run(plan->base.device->threads, job.across * (size_t)out->height * (size_t)out->frames, make_turn, &job);
+  gconv_threads_run_or_stop(plan->base.device->threads, job.across * (size_t)out->height * (size_t)out->frames, make_turn,
+                            &job);
   timings->kernel_ms += gconv_now_ms() - start;
+  GCONV_TRY(gconv_control_check());
   return atomic_load(&job.failed) ? gconv_fail(GCONV_NO_MEMORY, "no memory for predictions") : GCONV_OK;
 }
 

@@ -25,6 +25,7 @@ typedef struct predicting {
   size_t count;
   double *values;
   seat *seats;
+  gconv_controlled *control; /* the caller's; NULL: none */
 } predicting;
 
 /* Adds the sums of a class's vectors to the values of its pairs. */
@@ -61,6 +62,8 @@ static void predict_turn(void *context, size_t turn, int at) {
   seat *s = &p->seats[at];
   size_t machines = gconv_svm_machines(model), wide = gconv_svm_coefficient_rows(model);
   size_t first = turn * TURN_ROWS, count = p->count - first < TURN_ROWS ? p->count - first : TURN_ROWS;
+  if (gconv_control_stops(p->control))
+    return;
   double *values = p->values + first * machines;
   for (size_t i = 0; i < count; i++)
     for (size_t k = 0; k < machines; k++)
@@ -78,7 +81,7 @@ static void predict_turn(void *context, size_t turn, int at) {
 
 static gconv_status values_here(const gconv_svm *model, gconv_threads *threads, const gconv_svm_row *rows, size_t count,
                                 double *values) {
-  predicting p = {.model = model, .rows = rows, .count = count, .values = values};
+  predicting p = {.model = model, .rows = rows, .count = count, .values = values, .control = gconv_control_here()};
   size_t seats = threads ? (size_t)gconv_threads_count(threads) : 1, columns = model->info.columns;
   size_t wide = TURN_ROWS * gconv_svm_coefficient_rows(model);
   double *memory = calloc(seats * (columns + wide), sizeof *memory);
@@ -92,7 +95,7 @@ static gconv_status values_here(const gconv_svm *model, gconv_threads *threads, 
     gconv_svm_each(threads, (count + TURN_ROWS - 1) / TURN_ROWS, predict_turn, &p);
   free(memory);
   free(p.seats);
-  return status;
+  return status == GCONV_OK ? gconv_control_check() : status;
 }
 
 #ifdef GCONV_WITH_CUDA
@@ -324,9 +327,10 @@ gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, con
   gconv_status status = values || own ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for predictions");
   for (size_t first = 0; first < count && status == GCONV_OK; first += at_a_time) {
     size_t part = count - first < at_a_time ? count - first : at_a_time;
-    status =
-        predict_part(model, device, rows + first * info->columns, part, values ? values + first * machines : own,
-                     classes ? classes + first : NULL, probabilities ? probabilities + first * info->class_count : NULL);
+    status = gconv_control_step("predicting", (double)first / (double)count);
+    GCONV_THEN(status, predict_part(model, device, rows + first * info->columns, part,
+                                    values ? values + first * machines : own, classes ? classes + first : NULL,
+                                    probabilities ? probabilities + first * info->class_count : NULL));
   }
   free(own);
   return status;

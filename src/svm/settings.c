@@ -54,11 +54,13 @@ double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_n
 }
 
 void gconv_svm_watch_done(gconv_svm_watch *watch) {
-  if (!watch || !watch->progress)
+  if (!watch)
     return;
   pthread_mutex_lock(&watch->lock);
   watch->now.done++;
-  watch->progress(watch->user, &watch->now);
+  gconv_control_note(watch->control, "training", (double)watch->now.done / (double)watch->now.machines);
+  if (watch->progress)
+    watch->progress(watch->user, &watch->now);
   pthread_mutex_unlock(&watch->lock);
 }
 

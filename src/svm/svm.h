@@ -73,6 +73,7 @@ gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members,
 typedef struct gconv_svm_watch {
   void (*progress)(void *user, const gconv_svm_progress *progress); /* NULL: no reports */
   void *user;
+  gconv_controlled *control; /* the caller's, which is told how many machines are done; NULL: none */
   pthread_mutex_t lock;
   gconv_svm_progress now;
 } gconv_svm_watch;

@@ -117,6 +117,7 @@ static gconv_status take_data(const gconv_svm_options *options, const gconv_data
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   GCONV_TRY(gconv_svm_settle(options, (size_t)info->channels * (size_t)info->height * (size_t)info->width, settings));
   GCONV_TRY(check_data(data, settings));
+  GCONV_TRY(gconv_control_step("training", 0));
   GCONV_TRY(gconv_svm_cases_read(data, cases));
   GCONV_TRY(warn_of_scales(settings, cases, info));
   warn_of_unit(settings, cases);
@@ -137,6 +138,7 @@ static void begin_watch(gconv_svm_settings *settings, size_t class_count, size_t
   const size_t each = settings->given.probabilities ? 6 : 1; /* probabilities take 5 more trainings, with cases held out */
   watch->progress = settings->given.progress;
   watch->user = settings->given.user;
+  watch->control = settings->control;
   watch->now = (gconv_svm_progress){machines * each * folds, 0, (double)NAN};
   settings->watch = watch;
 }

@@ -173,7 +173,7 @@ FIELDS = {
         "png_level": ["!-2", "!10", "!INT_MAX", "!INT_MIN"], "threads": None, "shared": UNKNOWN, "tiff_compression": ["!99", "!-1"],
         "store": ["!99", "!-1"], "unit": ["!NAN", "!INFINITY", "!-1"], "strip": ANY,
         "palette": ["NULL", "!(const gconv_palette[]){{.count = -1}}", "!(const gconv_palette[]){{.count = 257}}"]},
-    "gconv_control": {"stop": ["NULL"], "deadline": None, "user": ANY},
+    "gconv_control": {"stop": ["NULL"], "deadline": None, "user": ANY, "outer": ["NULL"]},
     "gconv_bytes_in": {"name": ["NULL", "long_text"], "member": ['!""', '!"1"', "!long_text"], "data": ["!NULL"], "size": ["!0", "!1", "!40"], "user": ANY},
     "gconv_bytes_out": {"name": ["NULL", "long_text"], "data": ["!NULL", "!picture.data"], "size": ["SIZE_MAX"], "room": UNKNOWN, "user": ANY},
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
@@ -214,7 +214,7 @@ FIELDS = {
     "gconv_network_tensor": {"name": ["NULL", '(char *)""'], "type": ["NULL", '"nothing"'], "axes": None, "shape": UNKNOWN, "data": ["NULL"], "channels_last": ANY},
     "gconv_column_notes": {"count": ["1", "SIZE_MAX"], "names": ["NULL"], "means": ["NULL"], "deviations": ["NULL"], "origins": ["NULL"]},
     "gconv_dataset_options": {
-        "kind": ["!99", "!-1"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'], "usual_label": ANY,
+        "kind": ["!99", "!-1"], "cases": ["!&(gconv_dataset_cases){0}", "!&(gconv_dataset_cases){.count = 1, .rows = floats}"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'], "usual_label": ANY,
         "regression": ANY, "classification": ANY, "unlabelled": ANY, "separator": ["'a'", "'\\n'", "'\"'"], "columns": ["!SIZE_MAX"], "missing": ['!"nothing"'], "classes": ["NULL"],
         "class_count": ["!1", "!SIZE_MAX"], "others": ANY, "like": ["NULL"], "window": ["!-1", "!INT32_MIN", "!INT32_MAX"], "hop": ["!-1", "!INT32_MIN", "!INT32_MAX"],
         "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY, "features": ANY,

@@ -298,6 +298,36 @@ static void check_plan(gconv_device *device, const gconv_image *in, gconv_operat
   gconv_image_free(&expected);
 }
 
+static bool tell_always(const char *what, double done, void *user) {
+  (void)what, (void)done;
+  *(int *)user += 1;
+  return true;
+}
+
+/* Controls within each other hold together: the outer one stops and watches, too. */
+static void check_nested(gconv_device *device, const gconv_image *in) {
+  gconv_image out = {0};
+  gconv_plan *plan = plan_of(device, in, filters_of("gaussian:size=5,sigma=1", "auto"));
+  int flag = 0, outer_calls = 0, inner_calls = 0;
+  const gconv_control outer = {.stop = &flag, .progress = tell_always, .user = &outer_calls};
+  const gconv_control inner = {.progress = tell_always, .user = &inner_calls, .outer = &outer};
+  gconv_control_use(&outer);
+  CHECK(gconv_control_use(&inner) == &outer);
+  CHECK(gconv_plan_execute(plan, in, &out, 1, NULL) == GCONV_OK);
+  CHECK(outer_calls > 0 && inner_calls == outer_calls);
+  flag = 1;
+  check_stopped(gconv_plan_execute(plan, in, &out, 1, NULL), "the caller wants no more");
+  CHECK(gconv_control_use(&outer) == &inner);
+  check_stopped(gconv_plan_execute(plan, in, &out, 1, NULL), "the caller wants no more");
+  const gconv_control late = {.deadline = now() - 1}, none = {.outer = &late};
+  gconv_control_use(&none);
+  check_stopped(gconv_plan_execute(plan, in, &out, 1, NULL), "the deadline has passed");
+  gconv_control_use(NULL);
+  CHECK(gconv_plan_execute(plan, in, &out, 1, NULL) == GCONV_OK);
+  gconv_plan_free(plan);
+  gconv_image_free(&out);
+}
+
 static void *raise_flag(void *flag) {
   nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
   __atomic_store_n((int *)flag, 1, __ATOMIC_RELAXED);
@@ -476,8 +506,18 @@ static void check_svm(gconv_device *device, const gconv_dataset *data) {
   gconv_control_use(&control);
   check_stopped(gconv_svm_train(NULL, data, device, &model), "the caller wants no more");
   CHECK(!model);
-  gconv_control_use(NULL);
+  watch w = {.thread = pthread_self(), .stop_at = 2};
+  const gconv_control watched = {.progress = follow, .user = &w};
+  gconv_control_use(&watched);
   CHECK(gconv_svm_train(NULL, data, device, &model) == GCONV_OK);
+  CHECK(w.calls > 0 && strcmp(w.told, "training") == 0);
+  const float rows[8] = {0};
+  int32_t classes[4];
+  CHECK(gconv_svm_predict(model, device, rows, 4, classes, NULL, NULL) == GCONV_OK);
+  CHECK(strcmp(w.told, "predicting") == 0);
+  gconv_control_use(&control);
+  check_stopped(gconv_svm_predict(model, device, rows, 4, classes, NULL, NULL), "the caller wants no more");
+  gconv_control_use(NULL);
   gconv_svm_free(model);
 }
 
@@ -492,6 +532,9 @@ static void check_fit(gconv_device *device) {
   check_stopped(gconv_fit_add(&fit, device, &pair, &pair, 0), "the caller wants no more");
   gconv_control_use(NULL);
   CHECK(gconv_fit_add(&fit, device, &pair, &pair, 0) == GCONV_OK);
+  gconv_control_use(&control);
+  check_stopped(gconv_fit_solve(&fit, device, &result), "the caller wants no more");
+  gconv_control_use(NULL);
   CHECK(gconv_fit_solve(&fit, device, &result) == GCONV_OK);
   free(result.taps);
   gconv_filters_free(&result.filters);
@@ -517,6 +560,7 @@ int main(void) {
     check_plan(device, &in, filters_of("gaussian:size=9,sigma=2", "separable"));
     check_plan(device, &in, chain_of());
     check_plan(device, &in, network_of());
+    check_nested(device, &in);
     check_stop_from_outside(device);
     check_training(device, data);
     check_svm(device, data);

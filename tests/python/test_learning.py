@@ -36,6 +36,46 @@ class Networks(unittest.TestCase):
             gconv.Network.of([(bank, None), (bank, None)], "relu, none")
 
 
+class ImagesInMemory(unittest.TestCase):
+    """Images that are arrays make the models of images that are files."""
+
+    def test_of_each_kind(self):
+        random = np.random.default_rng(5)
+        images = [draw_image(random, (16, 16, 3), np.uint8) for _ in range(6)]
+        wanted = [gconv.filter(image, "gaussian") for image in images]
+        masks = [random.integers(0, 3, (16, 16)) for _ in images]
+        labels = ["cat", "cat", "cat", "dog", "dog", "dog"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            for name in ("in", "wanted", "masks", "classes/cat", "classes/dog"):
+                (path / name).mkdir(parents=True)
+            for number, image in enumerate(images):
+                gconv.write(path / "in" / f"{number}.png", image)
+                gconv.write(path / "wanted" / f"{number}.png", wanted[number])
+                gconv.write(path / "masks" / f"{number}.png", masks[number].astype(np.uint8))
+                gconv.write(path / "classes" / labels[number] / f"{number}.png", image)
+            for net, of_files, of_arrays, kind in (
+                    ("conv 3 3x3", (path / "in", path / "wanted"), (images, wanted), "pairs"),
+                    ("conv 4 3x3 relu, mean, dense 2 softmax", (path / "classes", None), (images, labels), "classes"),
+                    ("conv 4 3x3 relu, mean, dense 2 softmax", (path / "classes", None), (np.stack(images), labels), "classes"),
+                    ("dense 4 tanh, dense 2 softmax", (path / "in", path / "masks"), (images, masks), "pixels")):
+                with self.subTest(kind), warnings.catch_warnings():
+                    warnings.simplefilter("ignore", gconv.Warning)
+                    options = {"kind": kind, "epochs": 2, "seed": 3, **({"features": "gaussian 1"} if kind == "pixels" else {})}
+                    one, other = gconv.train(net, *of_files, **options), gconv.train(net, *of_arrays, **options)
+                    one.save(path / "one.safetensors")
+                    other.save(path / "other.safetensors")
+                    self.assertEqual((path / "one.safetensors").read_bytes(), (path / "other.safetensors").read_bytes())
+            one = gconv.SVM.train(path / "in/0.png", path / "masks/0.png", features="gaussian 1")
+            other = gconv.SVM.train(images[0], masks[0], features="gaussian 1")
+            np.testing.assert_array_equal(one.classify(images[1]), other.classify(images[1]))
+        for inputs, targets, kind in ((images, masks[:5], "pixels"), (images, None, "classes"), ([], [], "pairs"), (images, wanted, "windows"),
+                                      (images, [mask - 1 for mask in masks], "pixels"), (images, wanted, "pixels"),
+                                      (images, labels[:5], "classes"), ([images[0][:, ::2], *images[1:]], labels, "classes")):
+            with self.subTest(kind), self.assertRaises(gconv.Error):
+                gconv.train("conv 2 3x3 relu, mean, dense 2 softmax", inputs, targets, kind=kind, epochs=1)
+
+
 class Fits(unittest.TestCase):
     def test_the_filter_is_found(self):
         random = np.random.default_rng(1)

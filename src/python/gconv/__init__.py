@@ -16,7 +16,7 @@ from typing import Any
 from . import _core, kernels
 from ._arguments import whole as _whole
 from ._errors import (ArgumentError, DeviceError, Error, ExistsError, FileError, FormatError, JobError, LimitError, MismatchError,
-                      NoMemoryError, UnsupportedError, Warning)
+                      NoMemoryError, StoppedError, UnsupportedError, Warning)
 from ._files import decode, encode, formats, header, read, write
 from ._filter import Plan, clear_cache, filter
 from ._filters import Filter, Filters, read_filters, write_filters
@@ -24,15 +24,16 @@ from ._jobs import Report, Summary, run
 from ._layers import conv2d
 from ._learning import SVM, Epoch, Fit, classify, fit, train
 from ._network import Network
+from ._progress import progress
 from ._science import stats
 
 __version__: str = _core.version()
 
 __all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "FileError", "Filter", "Filters",
            "Fit", "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan",
-           "Report", "SVM", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify",
-           "clear_cache", "conv2d", "decode", "devices", "encode", "filter", "fit", "formats", "header", "kernels", "read",
-           "read_filters", "run", "set_threads", "stats", "train", "version", "write", "write_filters"]
+           "Report", "SVM", "StoppedError", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify",
+           "clear_cache", "conv2d", "decode", "devices", "encode", "filter", "fit", "formats", "header", "kernels", "progress",
+           "read", "read_filters", "run", "set_threads", "stats", "train", "version", "write", "write_filters"]
 
 
 def version() -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ._jobs import Summary
 
 __all__ = ["Error", "ArgumentError", "FormatError", "FileError", "ExistsError", "JobError", "LimitError", "NoMemoryError",
-           "UnsupportedError", "DeviceError", "MismatchError", "Warning"]
+           "StoppedError", "UnsupportedError", "DeviceError", "MismatchError", "Warning"]
 
 
 class Error(Exception):
@@ -92,6 +92,10 @@ class DeviceError(Error, RuntimeError):
 
 class MismatchError(Error, AssertionError):
     """A verification found an error larger than allowed."""
+
+
+class StoppedError(Error):
+    """The function of gconv.progress has said that it is enough."""
 
 
 class JobError(Error):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from . import _core
 from ._arguments import choose, pair, real, whole
 from ._arrays import finite_rows, floats, host
-from ._errors import ArgumentError, Error, FormatError, UnsupportedError, Warning
+from ._errors import ArgumentError, Error, UnsupportedError, Warning
 from ._filter import BORDERS
 from ._filters import Filter
 from ._layers import MATHS
@@ -107,38 +106,36 @@ def _seed(seed):
     return whole("seed", seed, 0, 2 ** 64 - 1)
 
 
-@contextlib.contextmanager
+def _is_path(given):
+    return isinstance(given, (str, bytes, os.PathLike))
+
+
 def _dataset(inputs, targets, kind, options):
-    """Yields (data set, kind) for paths, or for arrays, which are in a file meanwhile."""
-    with contextlib.ExitStack() as stack:
-        names = None
-        if isinstance(inputs, (str, bytes, os.PathLike)):
-            inputs, folder = os.fspath(inputs), None
-            if kind is None:
-                kind = "pixels" if "features" in options else "table" if not os.path.isdir(inputs) else \
-                    "classes" if targets is None else "pairs"
-            if targets is not None and not isinstance(targets, (str, bytes, os.PathLike)):
-                raise ArgumentError("inputs are a path, and targets are an array: give both as paths, or both as arrays")
-            given = {"inputs": inputs, **({} if targets is None else {"targets": os.fspath(targets)})}
-        else:
-            if kind not in (None, "table"):
-                raise ArgumentError(f"kind={kind!r}: arrays are tables, rows x columns; give images and signals as paths")
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gconv-"))
-            inputs, targets, names = _write_table(folder, inputs, targets, options)
-            kind, given = "table", {"inputs": inputs, "targets": targets}
-        given["kind"] = choose("kind", kind, KINDS)
-        try:
-            dataset = _core.open_dataset({**given, **options})
-        except FormatError as error:
-            if folder is None:
-                raise
-            raise FormatError(str(error).replace(inputs, "the arrays").replace(targets, "the targets")) from None
-        if names is not None and "classes" not in options and "missing" not in options:
-            classes = dataset.info()["classes"]
-            if len(classes) != names:
-                raise ArgumentError(f"the labels are {names} different texts, but name {len(classes)} classes: texts that differ "
-                                    f"by blanks around them alone, or are one number, such as 1 and 01, are one class")
-        yield dataset, kind
+    """Returns (data set, kind) for paths, or for arrays."""
+    names = None
+    if kind is None and "features" in options:
+        kind = "pixels"
+    if _is_path(inputs):
+        inputs = os.fspath(inputs)
+        if kind is None:
+            kind = "table" if not os.path.isdir(inputs) else "classes" if targets is None else "pairs"
+        if targets is not None and not _is_path(targets):
+            raise ArgumentError("inputs are a path, and targets are an array: give both as paths, or both as arrays")
+        given = {"inputs": inputs, **({} if targets is None else {"targets": os.fspath(targets)})}
+    elif kind in ("classes", "pairs", "pixels"):
+        given = _images_in_memory(inputs, targets, kind)
+    elif kind in (None, "table"):
+        kind = "table"
+        given, names = _rows_in_memory(inputs, targets, options)
+    else:
+        raise ArgumentError(f"kind={kind!r}: give signals as paths")
+    dataset = _core.open_dataset({"kind": choose("kind", kind, KINDS), **given, **options})
+    if names is not None and "classes" not in options and "missing" not in options:
+        classes = dataset.info()["classes"]
+        if len(classes) != names:
+            raise ArgumentError(f"the labels are {names} different texts, but name {len(classes)} classes: texts that differ "
+                                f"by blanks around them alone, or are one number, such as 1 and 01, are one class")
+    return dataset, kind
 
 
 def _labels(targets):
@@ -153,39 +150,48 @@ def _labels(targets):
     return labels
 
 
-def _write_csv(path, names, rows):
-    """Writes a table of rows with names of columns; NaN is an empty field."""
-    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(",".join('"' + name.replace('"', '""') + '"' for name in names) + "\n")
-        for row in rows:
-            file.write(",".join("" if np.isnan(value) else repr(float(value)) for value in row) + "\n")
-
-
-def _write_table(folder, inputs, targets, options):
-    """Writes arrays into two files of the folder. Returns their paths, and how many different names of classes there are; None:
+def _rows_in_memory(inputs, targets, options):
+    """Returns cases of rows x columns as the extension takes them, and how many different names of classes there are; None:
     there are numbers."""
     with np.errstate(over="ignore"):  # an infinity then, which the data set refuses with its row
         rows = floats(inputs, "rows x columns")
     names, exact = names_of(inputs), host(inputs).dtype
     if exact.kind in "iuf" and exact.itemsize > 2 and exact != np.float32:  # float32 might not tell them apart
-        rows = np.asarray(host(inputs), np.float64)
+        rows = np.asarray(host(inputs), np.float64, order="C")
     labels = None if targets is None else _labels(targets)
     if rows.ndim != 2 or rows.size == 0 or labels is None or labels.shape != rows.shape[:1]:
         have = "no targets" if labels is None else f"targets of the shape {labels.shape}"
         raise ArgumentError(f"arrays of cases are rows x columns, with a target for each row, and these are inputs of the shape "
-                            f"{rows.shape} and {have}; images and signals are given as paths")
+                            f"{rows.shape} and {have}; of images, say kind= \"classes\", \"pairs\" or \"pixels\"")
+    given = {"rows": rows, **({} if names is None else {"names": names})}
     if options.get("regression"):
         labels = floats(labels, "targets")
-    elif labels.dtype.kind not in "biuf":
-        labels = labels.astype(str)
-    paths = [os.path.join(folder, name) for name in ("inputs.npy", "targets.npy")]
-    if names is not None:
-        paths[0] = os.path.join(folder, "inputs.csv")
-        _write_csv(paths[0], names, rows)
-    else:
-        np.save(paths[0], rows)
-    np.save(paths[1], labels)
-    return *paths, None if labels.dtype.kind in "biuf" else len(set(labels.tolist()))
+    if labels.dtype.kind in "biuf":
+        return {**given, "numbers": np.asarray(labels, np.float64, order="C")}, None
+    labels = labels.astype(str).tolist()
+    return {**given, "labels": labels}, len(set(labels))
+
+
+def _images_in_memory(inputs, targets, kind):
+    """Returns cases of images as the extension takes them."""
+    if targets is None:
+        raise ArgumentError(f"kind={kind!r}: give a label or an image for each image")
+    one = hasattr(inputs, "dtype") and kind != "classes"  # an array is one image, but of classes N x H x W or N x H x W x C
+    images = [_image(image, "an image") for image in ([inputs] if one else inputs)]
+    wanted = _labels(targets) if kind == "classes" else [targets] if hasattr(targets, "dtype") and one else list(targets)
+    if len(images) != len(wanted) or not images:
+        raise ArgumentError(f"{len(images)} images and {len(wanted)} targets: give one for each image")
+    if kind == "classes":
+        return {"images": images, "labels": [str(label) for label in wanted.tolist()]}
+    return {"images": images, "wanted": [_mask(one) if kind == "pixels" else _image(one, "a target") for one in wanted]}
+
+
+def _mask(mask):
+    """Returns a mask as an array that the library takes: whole numbers, or what becomes float32."""
+    mask = host(mask)
+    if mask.dtype.kind in "biu" and mask.size and 0 <= mask.min() and mask.max() < 65536:
+        return np.ascontiguousarray(mask, np.uint8 if mask.max() < 256 else np.uint16)
+    return np.ascontiguousarray(floats(mask, "a mask"))
 
 
 # ---- Training ----
@@ -215,7 +221,8 @@ def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str
     network: layers as a text, "dense 64 tanh, dense 26 softmax" (docs/learning.md), or a Network, which stays as it is.
     inputs, targets: rows x columns and a target for each row, as arrays; or paths: of a table, of a folder with a folder for
         each class, of a folder and one of what is wanted of its images, of images and masks (docs/learning.md,
-        docs/pixels.md). kind: "table", "windows", "classes", "pairs" or "pixels"; by default as the paths look. Further
+        docs/pixels.md). kind: "table", "windows", "classes", "pairs" or "pixels"; by default as the paths look. With kind=,
+        images are arrays, too: lists of them with labels, with wanted images, or with masks. Further
         options of data sets: label=, regression=, classification= (whole numbers are classes, also if nearly each row has its
         own; of a network that ends in softmax by itself), syntax=, separator=, missing=, window=, hop=, patch=, augment=,
         gray=, features=, most_cases=, memory= (bytes).
@@ -246,25 +253,25 @@ def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str
         data["classes"] = network.classes  # in its order, in which the labels need not come
     if isinstance(network, Network) and len(network._info["names"]) + (network._info["means"] is not None):
         data["like"] = network._model  # its columns, by name, and its means
-    with _dataset(inputs, targets, kind, {**data, "seed": _seed(seed)}) as (dataset, kind):
-        if normalize is None:
-            normalize = kind not in ("classes", "pairs") and not isinstance(network, Network)
-        options["normalize"] = bool(normalize)
-        if not isinstance(network, Network):
-            info = dataset.info()
-            any_size = kind == "pairs" or data.get("patch", 0) > 0
-            network = Network(str(network), info["shape"][0], *((0, 0) if any_size else info["shape"][1:]),
-                              outputs=0 if kind == "pairs" else info["outputs"], seed=seed)
-        any_best, last = False, None
+    dataset, kind = _dataset(inputs, targets, kind, {**data, "seed": _seed(seed)})
+    if normalize is None:
+        normalize = kind not in ("classes", "pairs") and not isinstance(network, Network)
+    options["normalize"] = bool(normalize)
+    if not isinstance(network, Network):
+        info = dataset.info()
+        any_size = kind == "pairs" or data.get("patch", 0) > 0
+        network = Network(str(network), info["shape"][0], *((0, 0) if any_size else info["shape"][1:]),
+                          outputs=0 if kind == "pairs" else info["outputs"], seed=seed)
+    any_best, last = False, None
 
-        def report(told):
-            nonlocal any_best, last
-            last = Epoch(**told)
-            any_best = any_best or last.best
-            if progress is not None:
-                progress(last)
+    def report(told):
+        nonlocal any_best, last
+        last = Epoch(**told)
+        any_best = any_best or last.best
+        if progress is not None:
+            progress(last)
 
-        found = Network._of(_core.train(network._model, dataset, options, real("validation", validation), report))
+    found = Network._of(_core.train(network._model, dataset, options, real("validation", validation), report))
     if last and last.diverged:
         if not any_best:
             raise Error("training diverged in its first epoch, as the loss or a weight is no longer finite: take a smaller "
@@ -303,8 +310,7 @@ class SVM(Model):
         options = _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed,
                                device)
         options["probabilities"] = bool(probabilities)
-        with _svm_data(inputs, targets, kind, scaling, options, data) as dataset:
-            return cls(_core.svm_train(options, dataset))
+        return cls(_core.svm_train(options, _svm_data(inputs, targets, kind, scaling, options, data)))
 
     @staticmethod
     def validate(inputs: Any, targets: Any = None, *, folds: int = 5, kernel: str = "rbf", cost: float = 0.0,
@@ -316,8 +322,7 @@ class SVM(Model):
         options = _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed,
                                device)
         options["folds"] = whole("folds", folds, 2)
-        with _svm_data(inputs, targets, kind, scaling, options, data) as dataset:
-            return _core.svm_validate(options, dataset)
+        return _core.svm_validate(options, _svm_data(inputs, targets, kind, scaling, options, data))
 
     @classmethod
     def load(cls, path: Path) -> SVM:
@@ -389,7 +394,6 @@ def _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, 
             "cache": whole("cache", cache, 0, 2 ** 63), "seed": _seed(seed), "device": str(device)}
 
 
-@contextlib.contextmanager
 def _svm_data(inputs, targets, kind, scaling, options, data):
     """Opens a data set. Sets the options that follow from its kind."""
     data = {**_data_options(data), "regression": bool(options["type"]), "seed": options["seed"]}
@@ -398,8 +402,7 @@ def _svm_data(inputs, targets, kind, scaling, options, data):
         data.setdefault("most_cases", _PIXELS)
         scaling = scaling or "standard"
     options["scaling"] = choose("scaling", scaling or "none", SCALINGS)
-    with _dataset(inputs, targets, kind, data) as (dataset, _):
-        yield dataset
+    return _dataset(inputs, targets, kind, data)[0]
 
 
 def classify(model: Network | SVM | Path, x: Any, **options: Any) -> Any:
