@@ -38,7 +38,11 @@ static void *work(void *listener) {
   gconv_plan *plan = NULL;
   gconv_image out = {0};
   gconv_bytes_out reply = {0};
-  for (int client; bytes && (client = accept(*(int *)listener, NULL, NULL)) >= 0; close(client))
+  for (int client; bytes; close(client)) {
+    if ((client = accept(*(int *)listener, NULL, NULL)) < 0) { /* such as a client that has gone, or too many files */
+      nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+      continue;
+    }
     while (recv(client, &length, 4, MSG_WAITALL) == 4 && (length = ntohl(length)) <= MOST_BYTES &&
            recv(client, bytes, length, MSG_WAITALL) == (ssize_t)length) {
       const gconv_bytes_in request = {.data = bytes, .size = length};
@@ -54,6 +58,7 @@ static void *work(void *listener) {
       send(client, &length, 4, MSG_NOSIGNAL | MSG_MORE);
       send(client, reply.data, reply.size, MSG_NOSIGNAL);
     }
+  }
   return NULL;
 }
 

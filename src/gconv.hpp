@@ -230,8 +230,8 @@ public:
   /* All outputs. */
   std::vector<image> all(const image &in) const {
     std::vector<gconv_image> made(gconv_plan_outputs(it_.get()));
+    std::vector<image> outputs(made.size()); /* before there is anything that a failure would leak */
     check(gconv_plan_execute(it_.get(), in.get(), made.data(), made.size(), nullptr));
-    std::vector<image> outputs(made.size());
     for (std::size_t i = 0; i < made.size(); i++)
       *outputs[i].get() = made[i];
     return outputs;

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import io
+import json
 import os
 import pathlib
 import re
@@ -77,6 +78,40 @@ def public_functions():
                     yield f"{module.__name__}.{name}.{method}", function
 
 
+class Notebooks(unittest.TestCase):
+    """What notebooks draw of filters, images, plans and jobs."""
+
+    def check_png(self, png, height, width):
+        self.assertEqual(gconv.decode(png).shape[:2], (height, width))
+
+    def test_pictures(self):
+        taps = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]])
+        png = gconv.Filter(taps)._repr_png_()
+        picture = gconv.decode(png)
+        self.assertEqual([picture[80, at] for at in (20, 80, 140)], [1, 128, 255])
+        self.check_png(png, 159, 159)
+        self.check_png(gconv.read_filters("sobel")._repr_png_(), 159, 2 * 159 + 8)
+        for image in (np.zeros((30, 40), bool), np.full((200, 300, 3), 9, np.uint16), np.full((5, 9), np.nan), np.arange(-9, 9).reshape(3, 6)):
+            shown = gconv.show(image, stretch=image.dtype.kind == "f")
+            times = max(1, 64 // max(image.shape[:2]))
+            self.check_png(shown._repr_png_(), image.shape[0] * times, image.shape[1] * times)
+            self.assertIn(str(image.dtype), repr(shown))
+        self.assertEqual(gconv.decode(gconv.show(np.array([[0.5]]))._repr_png_())[0, 0], 128)
+        self.assertEqual(gconv.decode(gconv.show(np.array([[-3, 5]]))._repr_png_())[0, -1], 255)
+        for wrong in (np.zeros((2, 2, 7)), np.zeros(3), np.zeros((0, 3))):
+            with self.assertRaises(gconv.ArgumentError):
+                gconv.show(wrong)
+
+    def test_tables(self):
+        self.assertIn("<th>algorithm</th>", gconv.Plan("gaussian", (9, 9))._repr_html_())
+        reports = []
+        with tempfile.TemporaryDirectory() as folder:
+            gconv.write(f"{folder}/a.png", np.zeros((9, 9), np.uint8))
+            summary = gconv.run(f"{folder}/a.png", "gaussian", f"{folder}/b.png", progress=reports.append)
+        self.assertIn("<th>written</th><td>1</td>", summary._repr_html_())
+        self.assertIn("<th>kernel</th>", reports[0]._repr_html_())
+
+
 class Types(unittest.TestCase):
     @unittest.skipIf(sys.version_info < (3, 10), "this Python cannot read the annotations")
     def test_everything_public_is_annotated(self):
@@ -104,9 +139,11 @@ class Types(unittest.TestCase):
 
     @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
     def test_mypy_knows_right_calls_from_wrong_ones(self):
-        calls = {"gconv.filter(image, 'sobel', border='wrap')": "", "gconv.filter(image, 'sobel', bordr='wrap')": "call-arg",
+        calls = {"gconv.filter(image, 'sobel', border='wrap')": "", "gconv.filter(image, 'sobel', bordr='wrap')": "call-overload",
                  "gconv.read_filters('sobel')[0].taps.shape": "", "gconv.read_filters('sobel')[0].tap": "attr-defined",
                  "gconv.cv.Sobel(image, -1, 1, 0)": "", "gconv.cv.Sobel(image)": "call-arg",
+                 "gconv.filter(image, 'sobel', border='wrp')": "call-overload", "gconv.filter(image, 'sobel').dtype": "",
+                 "gconv.read('a.png').shape": "", "gconv.read('a.png', info=True).shape": "attr-defined",
                  "gconv.ndimage.sobel(image, mode='wrap')": "", "gconv.ndimage.sobel(image, axis='x')": "arg-type",
                  "gconv.kernels.gaussian(9, sigma=2).taps": "", "gconv.kernels.gaussian(width=9)": "call-arg"}
         with tempfile.TemporaryDirectory() as folder:
@@ -117,6 +154,33 @@ class Types(unittest.TestCase):
                                   capture_output=True, text=True, env={**os.environ, "MYPYPATH": place}, check=False)
         found = {int(number): kind for number, kind in re.findall(r"^calls\.py:(\d+): error: .*\[([\w-]+)\]$", done.stdout, re.MULTILINE)}
         self.assertEqual([found.get(number, "") for number, _ in enumerate(calls, 4)], list(calls.values()), done.stdout)
+
+    def test_words_of_options_are_those_of_their_tables(self):
+        from gconv import _filter, _layers, _types, ndimage
+        for words, table in ((_types.Border, _filter.BORDERS), (_types.Range, _filter.RANGES), (_types.Alpha, _filter.ALPHAS),
+                             (_types.Activation, _layers.ACTIVATIONS), (_types.Math, _layers.MATHS), (_types.Mode, ndimage._MODES)):
+            self.assertEqual(set(typing.get_args(words)), set(table))
+        self.assertEqual({"none", *typing.get_args(_types.Combined)}, set(_filter.COMBINES))
+        self.assertEqual(set(typing.get_args(typing.get_args(_types.Padding)[0])), set(_filter.PADDINGS))
+
+    def check_examples(self, *checker):
+        blocks = re.findall(r"^```python\n(.*?)^```$", (SOURCE / "docs" / "python.md").read_text(), re.MULTILINE | re.DOTALL)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "examples.py")
+            path.write_text("\n".join(block for block in blocks if not block.startswith("# needs ")))
+            place = os.path.dirname(os.path.dirname(os.path.abspath(gconv.__file__)))
+            pathlib.Path(folder, "pyrightconfig.json").write_text(json.dumps({"extraPaths": [place]}))
+            done = subprocess.run([sys.executable, "-m", *checker, path.name], cwd=folder, capture_output=True, text=True,
+                                  env={**os.environ, "MYPYPATH": place}, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
+    def test_mypy_passes_the_examples(self):
+        self.check_examples("mypy", "--strict", "--follow-imports=silent")
+
+    @unittest.skipUnless(importlib.util.find_spec("pyright"), "pyright is not installed")
+    def test_pyright_passes_the_examples(self):
+        self.check_examples("pyright", "--pythonpath", sys.executable)
 
     def test_everything_public_has_a_docstring(self):
         for module in MODULES:

@@ -24,6 +24,7 @@ from ._jobs import Report, Summary, run
 from ._layers import conv2d
 from ._learning import SVM, Epoch, Fit, classify, fit, train
 from ._network import Network
+from ._notebook import show
 from ._progress import progress
 from ._science import stats
 
@@ -33,7 +34,7 @@ __all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "Fil
            "Fit", "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan",
            "Report", "SVM", "StoppedError", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify",
            "clear_cache", "conv2d", "decode", "devices", "encode", "filter", "fit", "formats", "header", "kernels", "progress",
-           "read", "read_filters", "run", "set_threads", "stats", "train", "version", "write", "write_filters"]
+           "read", "read_filters", "run", "set_threads", "show", "stats", "train", "version", "write", "write_filters"]
 
 
 def version() -> str:

@@ -6,7 +6,7 @@ import errno
 import io
 import os
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, Literal, overload
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from . import _core
 from ._arguments import choose, real, whole
 from ._arrays import host
 from ._errors import ArgumentError
-from ._types import Path
+from ._types import Numbers, Path
 
 __all__ = ["decode", "encode", "formats", "header", "read", "write"]
 
@@ -47,6 +47,10 @@ def _result(found, info):
     return (array, {"axes": axes, **said}) if info else array
 
 
+@overload
+def read(path: Path | IO[bytes], *, max_pixels: int = ..., info: Literal[False] = ...) -> Numbers: ...
+@overload
+def read(path: Path | IO[bytes], *, max_pixels: int = ..., info: Literal[True]) -> tuple[Numbers, dict[str, Any]]: ...
 def read(path: Path | IO[bytes], *, max_pixels: int = 0, info: bool = False) -> Any:
     """Reads an image file (PNG, JPEG, TIFF, WebP, PNM, PFM, .npy ...): its format is known by its content.
 
@@ -63,6 +67,11 @@ def read(path: Path | IO[bytes], *, max_pixels: int = 0, info: bool = False) -> 
     return _result(_core.read_image(os.fspath(path), whole("max_pixels", max_pixels, 0, 2 ** 63)), info)
 
 
+@overload
+def decode(data: Any, *, member: str | int | None = ..., max_pixels: int = ..., info: Literal[False] = ...) -> Numbers: ...
+@overload
+def decode(data: Any, *, member: str | int | None = ..., max_pixels: int = ...,
+           info: Literal[True]) -> tuple[Numbers, dict[str, Any]]: ...
 def decode(data: Any, *, member: str | int | None = None, max_pixels: int = 0, info: bool = False) -> Any:
     """Reads an image of bytes in memory, without a file: as read(), with the same result as of a file with these bytes.
 

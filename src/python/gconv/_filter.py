@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ._arrays import apply, check_axes, refuse_masked, type_name
 from ._errors import ArgumentError
 from ._filters import Filter, resolve
 from ._repeat import kept, note
-from ._types import Array, Kernel, Pair
+from ._types import Alpha, Array, Border, Combine, Combined, Kernel, OneKernel, Padding, Pair, Range
 
 __all__ = ["OPTIONS", "Plan", "check_options", "clear_cache", "filter", "filter_operation", "filter_options"]
 
@@ -125,10 +125,22 @@ def _operation_of(kernel, options):
     return operation
 
 
-def filter(image: Array, kernel: Kernel, *, border: str = "zero", border_value: float = 0.0, padding: str | Pair = "same",
+@overload
+def filter(image: Array, kernel: OneKernel, *, border: Border = ..., border_value: float = ..., padding: Padding = ...,
+           stride: Pair = ..., dilation: Pair = ..., flip: bool = ..., axes: str | None = ..., dtype: None = ...,
+           combine: Combined | None = ..., scale: float = ..., offset: float = ..., range: Range = ...,
+           alpha: Alpha | None = ..., gray: bool = ..., linear: bool = ..., mix: object | None = ...,
+           device: str | None = ..., algorithm: str = ..., out: Array | None = ...) -> Array: ...
+@overload
+def filter(image: Array, kernel: Kernel, *, border: Border = ..., border_value: float = ..., padding: Padding = ...,
+           stride: Pair = ..., dilation: Pair = ..., flip: bool = ..., axes: str | None = ..., dtype: Any = ...,
+           combine: Combine | None = ..., scale: float = ..., offset: float = ..., range: Range = ...,
+           alpha: Alpha | None = ..., gray: bool = ..., linear: bool = ..., mix: object | None = ...,
+           device: str | None = ..., algorithm: str = ..., out: Any = ...) -> Any: ...
+def filter(image: Array, kernel: Kernel, *, border: Border = "zero", border_value: float = 0.0, padding: Padding = "same",
            stride: Pair = 1, dilation: Pair = 1, flip: bool = False, axes: str | None = None, dtype: Any = None,
-           combine: str | None = None, scale: float = 1.0, offset: float = 0.0, range: str = "clamp",
-           alpha: str | None = None, gray: bool = False, linear: bool = False, mix: object | None = None,
+           combine: Combine | None = None, scale: float = 1.0, offset: float = 0.0, range: Range = "clamp",
+           alpha: Alpha | None = None, gray: bool = False, linear: bool = False, mix: object | None = None,
            device: str | None = None, algorithm: str = "auto", out: Any = None) -> Any:
     """Filters an image: correlation, with zeros outside the image, in the same size, unless asked for otherwise.
 
@@ -254,6 +266,10 @@ class Plan:
     def explain(self) -> str:
         """What was chosen and why, for people: some lines of text."""
         return self._operation.explain(*self._like)
+
+    def _repr_html_(self):
+        from ._notebook import table
+        return table([("filters", [one.name for one in self._kernel]), *self.info.items()])
 
     def __repr__(self):
         names = ", ".join(one.name for one in self._kernel)

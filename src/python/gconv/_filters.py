@@ -66,6 +66,10 @@ class Filter:
     def __repr__(self):
         return f"<gconv.Filter {self.name}: {self.taps.shape[0]} x {self.taps.shape[1]}>"
 
+    def _repr_png_(self):
+        from ._notebook import picture_of_taps  # which needs this module
+        return picture_of_taps([self.taps])
+
     def __reduce__(self):
         return _filter_of, (self.taps, self.name, self.anchor, self.divisor, self.offset, self.marked)
 
@@ -99,6 +103,10 @@ class Filters(tuple[Filter, ...]):
         made = super().__new__(cls, filters)
         made.gradient = bool(gradient)
         return made
+
+    def _repr_png_(self):
+        from ._notebook import picture_of_taps
+        return picture_of_taps([one.taps for one in self[:16]]) if self else None
 
     def __reduce__(self):
         return Filters, (tuple(self), self.gradient)

@@ -16,6 +16,7 @@ from ._filter import OPTIONS, check_options, filter_options
 from ._filters import Filter, Filters, resolve
 from ._learning import SVM
 from ._network import Network, file_bytes
+from ._notebook import bars, table
 from ._types import Kernel, Path, Paths
 
 __all__ = ["Report", "Summary", "run"]
@@ -36,6 +37,9 @@ class Report:
     elapsed_ms: float  #: since the run began
     details: dict[str, Any]  #: where it was executed: pixels, device, algorithm, total_ms, decode_ms, kernel_ms, encode_ms; max_error
 
+    def _repr_html_(self):
+        return bars({name: value for name, value in self.details.items() if name.endswith("_ms")})
+
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
@@ -48,6 +52,9 @@ class Summary:
     wall_ms: float
     errors: list[str]  #: the texts of all failures
     details: dict[str, Any]
+
+    def _repr_html_(self):
+        return table([(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)[:-1]])
 
 
 def _digest(filters, model, options, given):

@@ -13,7 +13,7 @@ from ._arguments import choose, pair, real, sides, whole
 from ._arrays import apply, floats, library_of, to_float
 from ._errors import ArgumentError
 from ._filter import BORDERS
-from ._types import Array, Pair
+from ._types import Activation, Array, Border, Math, Pair
 
 __all__ = ["conv2d"]
 
@@ -97,8 +97,8 @@ def _layer_of(weight, bias, given):
 
 
 def conv2d(x: Array, weight: Any, bias: Any = None, stride: Pair = 1, padding: str | Pair = 0, dilation: Pair = 1,
-           groups: int = 1, *, activation: str = "none", slope: float = 0.0, flip: bool = False, border: str = "zero",
-           border_value: float = 0.0, math: str = "fp32", device: str | None = None, algorithm: str = "auto",
+           groups: int = 1, *, activation: Activation = "none", slope: float = 0.0, flip: bool = False, border: Border = "zero",
+           border_value: float = 0.0, math: Math = "fp32", device: str | None = None, algorithm: str = "auto",
            out: Any = None) -> Array:
     """A convolution layer, as torch.nn.functional.conv2d: cross-correlation with zeros outside, then bias and activation.
 

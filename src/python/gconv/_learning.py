@@ -7,7 +7,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ._filter import BORDERS
 from ._filters import Filter
 from ._layers import MATHS
 from ._network import Model, Network, map_of_classes, model_rows, names_of
-from ._types import NDArray, Numbers, Pair, Path
+from ._types import Border, Math, NDArray, Numbers, Pair, Path
 
 __all__ = ["Epoch", "Fit", "SVM", "classify", "fit", "train"]
 
@@ -62,7 +62,7 @@ def _image(image, what):
 
 
 def fit(before: Any, after: Any, size: Pair, *, bias: bool = False, ridge: float = 0.0, held_out: float = 0.0,
-        border: str | None = None, border_value: float = 0.0, max_pixels: int = 0) -> Fit:
+        border: Border | None = None, border_value: float = 0.0, max_pixels: int = 0) -> Fit:
     """Finds the filter that makes `after` of `before`, by least squares.
 
     before, after: images, H x W or H x W x C, of one shape, or paths; or lists of as many. size: of the filter, odd or even,
@@ -211,10 +211,10 @@ class Epoch:
 
 
 def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str | None = None, epochs: int = 0,
-          batch: int = 0, rate: float = 0.0, loss: str = "default", optimizer: str = "adam", schedule: str = "constant",
+          batch: int = 0, rate: float = 0.0, loss: Literal["default", "sse", "mse", "mae", "cross-entropy"] = "default", optimizer: Literal["adam", "sgd", "momentum", "rprop"] = "adam", schedule: Literal["constant", "linear", "cosine", "step"] = "constant",
           momentum: float = 0.0, weight_decay: float = 0.0, elimination: float = 0.0, patience: int = 0,
           stop_error: float = 0.0, validation: float = 0.0, normalize: bool | None = None,
-          weights: Mapping[Any, float] | None = None, seed: int = 0, algorithm: str = "auto", math: str = "fp32",
+          weights: Mapping[Any, float] | None = None, seed: int = 0, algorithm: str = "auto", math: Math = "fp32",
           device: str = "cpu", progress: Callable[[Epoch], Any] | None = None, **data: Any) -> Network:
     """Trains a network, and returns the Network with the best weights.
 
@@ -293,7 +293,7 @@ class SVM(Model):
         self._info["inputs"] = self._info["columns"]
 
     @classmethod
-    def train(cls, inputs: Any, targets: Any = None, *, kernel: str = "rbf", cost: float = 0.0, gamma: float = 0.0,
+    def train(cls, inputs: Any, targets: Any = None, *, kernel: Literal["rbf", "linear", "polynomial", "sigmoid"] = "rbf", cost: float = 0.0, gamma: float = 0.0,
               degree: int = 0, coef0: float = 0.0, scaling: str | None = None, regression: bool = False,
               tube: float | None = None, weights: Mapping[Any, float] | None = None, tolerance: float = 0.0,
               shrinking: bool = True, cache: int = 0, probabilities: bool = False, seed: int = 0, device: str = "cpu",
@@ -313,7 +313,7 @@ class SVM(Model):
         return cls(_core.svm_train(options, _svm_data(inputs, targets, kind, scaling, options, data)))
 
     @staticmethod
-    def validate(inputs: Any, targets: Any = None, *, folds: int = 5, kernel: str = "rbf", cost: float = 0.0,
+    def validate(inputs: Any, targets: Any = None, *, folds: int = 5, kernel: Literal["rbf", "linear", "polynomial", "sigmoid"] = "rbf", cost: float = 0.0,
                  gamma: float = 0.0, degree: int = 0, coef0: float = 0.0, scaling: str | None = None,
                  regression: bool = False, tube: float | None = None, weights: Mapping[Any, float] | None = None,
                  tolerance: float = 0.0, shrinking: bool = True, cache: int = 0, seed: int = 0, device: str = "cpu",

@@ -7,7 +7,7 @@ import os
 import struct
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ._arguments import choose, whole
 from ._arrays import apply, check_axes, convert, finite_rows, floats, host, like, store, to_float, type_name
 from ._errors import ArgumentError, FileError, FormatError, UnsupportedError
 from ._layers import MATHS
-from ._types import Array, NDArray, Path
+from ._types import Array, Math, NDArray, Path
 
 __all__ = ["Network", "Tensor"]
 
@@ -432,8 +432,14 @@ class Network(Model):
             results = self._run_arrays(x, wanted, device, out, several)
         return results[0] if len(results) == 1 and not several else tuple(results)
 
-    def __call__(self, x: Array, *, axes: str | None = None, device: str | None = None, math: str = "fp32",
-                 algorithm: str = "auto", output: str | Sequence[str] | None = None, out: Any = None) -> Array:
+    @overload
+    def __call__(self, x: Mapping[str, Any] | list[Any], *, axes: str | None = ..., device: str | None = ..., math: Math = ...,
+                 algorithm: str = ..., output: str | Sequence[str] | None = ..., out: Any = ...) -> Any: ...
+    @overload
+    def __call__(self, x: Array, *, axes: str | None = ..., device: str | None = ..., math: Math = ...,
+                 algorithm: str = ..., output: str | None = ..., out: Any = ...) -> Array: ...
+    def __call__(self, x: Any, *, axes: str | None = None, device: str | None = None, math: Math = "fp32",
+                 algorithm: str = "auto", output: str | Sequence[str] | None = None, out: Any = None) -> Any:
         """What the network makes of an array.
 
         x: float32, or uint8 and uint16, which are divided by white, 255 and 65535; any other numbers are converted to

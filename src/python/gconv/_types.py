@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
 
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from ._filters import Filter, Filters
 
-__all__ = ["Array", "ArrayLike", "Function", "Kernel", "Modes", "NDArray", "Numbers", "Pair", "Path", "Paths"]
+__all__ = ["Activation", "Alpha", "Array", "ArrayLike", "Border", "Combine", "Combined", "Function", "Kernel", "Math", "Mode", "Modes",
+           "NDArray", "Numbers", "OneKernel", "Padding", "Pair", "Path", "Paths", "Range"]
 
 Array = TypeVar("Array")  # of NumPy, PyTorch, CuPy or JAX: results are of the library of the input
 Function = TypeVar("Function", bound=Callable[..., Any])  # the type of a decorated function, which stays
@@ -19,5 +20,17 @@ Numbers = NDArray[Any]
 Path = Union[str, bytes, "os.PathLike[Any]"]
 Paths = Union[Path, Iterable[Path]]
 Pair = Union[int, Sequence[int]]
-Modes = Union[str, Sequence[str]]  # of borders, one for all axes or for each
-Kernel = Union[str, "os.PathLike[Any]", "Filter", "Filters", ArrayLike, Sequence[Any]]
+Mode = Literal["reflect", "constant", "nearest", "mirror", "wrap", "grid-mirror", "grid-constant", "grid-wrap"]  # of scipy.ndimage
+Modes = Union[Mode, Sequence[Mode]]  # one for all axes or for each
+OneKernel = Union[str, "os.PathLike[Any]", "Filter", NDArray[Any]]
+Kernel = Union[OneKernel, "Filters", ArrayLike, Sequence[Any]]
+
+# The words that options take; the tables of the functions have the same, which a test compares.
+Border = Literal["zero", "constant", "replicate", "symmetric", "reflect101", "wrap"]
+Padding = Union[Literal["same", "valid", "full"], Pair]
+Combined = Literal["magnitude", "sum", "max", "stack"]
+Combine = Union[Literal["none"], Combined]
+Range = Literal["clamp", "abs", "signed", "minmax", "wrap"]
+Alpha = Literal["keep", "filter", "premultiply", "drop"]
+Activation = Literal["none", "relu", "leaky", "sigmoid", "tanh", "softmax"]
+Math = Literal["fp32", "tf32", "fp16", "bf16"]
