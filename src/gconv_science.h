@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gconv for pictures of science: numbers of an image, arithmetic between images. The rules of gconv.h hold here, too.
+ * gconv for pictures of science: numbers of an image, arithmetic between images,
+ * deconvolution. The rules of gconv.h hold here, too.
  */
 #ifndef GCONV_SCIENCE_H
 #define GCONV_SCIENCE_H
@@ -102,6 +103,57 @@ const char *gconv_arithmetic_name(gconv_arithmetic kind);
  * channels differ. */
 gconv_status gconv_operation_arithmetic(gconv_operation *operation, gconv_arithmetic kind, double amount,
                                         const gconv_image *other, gconv_operation **result);
+
+/* ---- Deconvolution -------------------------------------------------------------------------------------------------- */
+
+typedef enum gconv_deconvolution {
+  GCONV_RICHARDSON_LUCY, /* for counts: x becomes x * H^T(y / H x), again and again; never negative */
+  GCONV_WIENER           /* at once: conj(H) / (|H|^2 + noise) of the spectrum */
+} gconv_deconvolution;
+
+/* What an iteration of Richardson-Lucy came to. */
+typedef struct gconv_deconvolve_step {
+  int32_t frame;            /* from 0 on */
+  int32_t iteration, count; /* from 1 on; how many there will be at most */
+  double change;            /* |x - before| / |x| */
+  double flux;              /* the sum of H x over the sum of the image, of samples that count */
+  double deviance;          /* mean 2 (y log(y / H x) - y + H x), before the iteration; NaN unless it was wanted */
+} gconv_deconvolve_step;
+
+typedef struct gconv_deconvolve_options {
+  gconv_deconvolution method;
+  int32_t iterations;     /* of Richardson-Lucy, at most; 0: 20 */
+  bool accelerated;       /* by the vectors of Biggs and Andrews (1997): some 5 to 10 times fewer iterations */
+  double total_variation; /* from 0 on: the weight of total variation (Dey and others, 2006), such as 0.002; smooths noise */
+  double change;          /* from 0 on: stop when the change of an iteration is smaller */
+  double noise;           /* of Wiener: the ratio of the power of noise to that of the image; 0: 0.01 */
+  bool deviance;          /* compute it for each step, which takes as long again */
+  /* Called after each iteration; returns false to stop there. NULL: not called. */
+  bool (*report)(const gconv_deconvolve_step *step, void *user);
+  void *user;
+} gconv_deconvolve_options;
+
+/* What was done to the input. */
+typedef struct gconv_deconvolved {
+  gconv_deconvolve_step last;  /* of the last frame */
+  double psf_sum;              /* by which the PSF was divided */
+  int32_t psf_row, psf_column; /* the tap that was taken for its centre: the nearest to its centre of mass */
+  uint64_t psf_negative;       /* negative taps of the PSF, which were taken for 0 (of Richardson-Lucy) */
+  uint64_t negative;           /* samples below 0, which were taken for 0 (of Richardson-Lucy) */
+  uint64_t missing;            /* samples that are NaN, infinite, or no data: they have no weight */
+} gconv_deconvolved;
+
+/* Undoes the blur by a point spread function, which is normalised, and centred. Each colour of each frame is restored by
+ * itself; alpha stays. The result has the size of the image, is f32 in its units (1 is white), and is not clamped.
+ *
+ * Edges: Richardson-Lucy restores an image that is larger by the PSF, and divides by H^T(M), where M is 1 on samples that
+ * count (Bertero and Boccacci, 2005): so nothing is assumed of what lies outside, no ring enters, and missing samples are
+ * filled. Wiener extends the image by reflection, which fades into the reflection of the other side. The flux is kept.
+ *
+ * device: a CPU. *result must be empty. told may be NULL. GCONV_BAD_ARGUMENT for a PSF without positive taps, or an image
+ * without samples that count; GCONV_NO_MEMORY. */
+gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, const gconv_filter *psf,
+                              const gconv_deconvolve_options *options, gconv_image *result, gconv_deconvolved *told);
 
 #ifdef __cplusplus
 }

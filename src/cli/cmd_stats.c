@@ -184,11 +184,12 @@ const gconv_command gconv_command_stats = {
     .synopsis = "stats INPUT... [OPTION...]",
     .help = "numbers of images: mean, range, percentiles, clamped samples, noise, focus; of folders, by all cores",
     .details =
-        "Values are levels of the file, 0..255 or 0..65535, or its floats. missing counts NaN, infinities and no data,\n"
-        "which all else leaves out. black and white are the shares of samples at the ends of the range, where clamped\n"
-        "ones are. noise is the standard deviation of noise by Immerkaer; noise_mad by Donoho, from the median, which\n"
-        "edges disturb less. focus is the variance of the Laplacian: sharp images have more. \"all\" is all colours\n"
-        "together, without alpha. Exit status: 0, or 1 if no image could be read, 3 if some could not.\n",
+        "Values are levels of the file, 0..255 or 0..65535, or its floats. missing counts NaN, infinities and no\n"
+        "data, which all else leaves out. black and white are the shares of samples at the ends of the range, where\n"
+        "clamped ones are. noise is the standard deviation of noise by Immerkaer; noise_mad by Donoho, from the\n"
+        "median, which edges disturb less. focus is the variance of the Laplacian: sharp images have more. \"all\" is\n"
+        "all colours together, without alpha.\n\n"
+        "Exit status: 0, or 1 if no image could be read, 3 if some could not.\n",
     .options = options,
     .record_bytes = GCONV_RECORD_BYTES(gconv_stats_settings, common),
     .words = GCONV_WORDS_FILES,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of images. */
+/* Numbers of images, and deconvolution. */
 #include "compared.hpp"
 #include "gconv_science.h"
 
@@ -34,7 +34,32 @@ static nb::tuple stats(nb::handle given, const std::vector<double> &percentiles,
   return nb::make_tuple(channels, found.white, nb::make_tuple(found.from, found.to));
 }
 
+/* Returns (samples of the result in one dimension, a dict of what was done). */
+static nb::tuple deconvolve(nb::handle given, const nb::list &psf, const nb::dict &asked) {
+  const Compared image(given, "the image");
+  FilterList filters;
+  Owned<gconv_image, gconv_image_free> result;
+  gconv_deconvolve_options options = {};
+  gconv_deconvolved told = {};
+  take(asked, "method", options.method, "iterations", options.iterations, "accelerated", options.accelerated,
+       "total_variation", options.total_variation, "change", options.change, "noise", options.noise);
+  options.deviance = value_of(asked, "deviance", false);
+  if (!image.compared.image)
+    refuse("the image must be an array");
+  read_filters_given(psf, &filters);
+  gconv_device *device = device_named("cpu");
+  call([&] { return gconv_deconvolve(device, image.compared.image, &filters.items[0], &options, &result, &told); });
+  const size_t count = (size_t)result.frames * result.height * result.width * result.channels;
+  const float *samples = (const float *)result.data;
+  return nb::make_tuple(numpy_of(std::vector<float>(samples, samples + count), {count}),
+                        dict_of("iterations", told.last.iteration, "change", told.last.change, "flux", told.last.flux,
+                                "deviance", told.last.deviance, "psf_sum", told.psf_sum, "psf_centre",
+                                nb::make_tuple(told.psf_row, told.psf_column), "negative", told.negative, "missing",
+                                told.missing));
+}
+
 void add_science(nb::module_ &module) {
+  module.def("deconvolve", &deconvolve, nb::arg("image"), nb::arg("psf"), nb::arg("options"));
   module.def("stats", &stats, nb::arg("image"), nb::arg("percentiles"), nb::arg("max_pixels"));
 }
 

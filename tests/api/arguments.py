@@ -89,11 +89,12 @@ RIGHT = {
     "const gconv_batch *": "&batch", "gconv_message *": "&message", "gconv_log_function *": "NULL", "const gconv_control *": "NULL", "void *": "NULL",
     "const char *": "NULL", "gconv_type": "GCONV_U8", "bool": "false", "size_t": "0", "int": "1", "int32_t": "1", "uint64_t": "0",
     "double": "0", "gconv_border": "0", "gconv_combine": "0", "gconv_math": "0", "gconv_activation": "0", "gconv_layer_kind": "0", "gconv_status": "0",
+    "const gconv_deconvolve_options *": "&deconvolve_options", "gconv_deconvolve.image": "&picture",
     "gconv_operation_arithmetic.other": "NULL", "gconv_arithmetic": "GCONV_ADD", "const gconv_stats_options *": "NULL", "gconv_stats_report *": "report_stats", "gconv_images_stats.count": "1",
     "...": None,
 }
 # Pointers that a caller may leave out: "may be NULL", and those of functions that allow it.
-OPTIONAL = {"gconv_control_use.control", "gconv_image_read.options", "gconv_image_decode.options", "gconv_image_decode_header.format", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options", "gconv_image_stats.options", "gconv_operation_arithmetic.other", "gconv_images_stats.options",
+OPTIONAL = {"gconv_control_use.control", "gconv_image_read.options", "gconv_image_decode.options", "gconv_image_decode_header.format", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options", "gconv_image_stats.options", "gconv_operation_arithmetic.other", "gconv_deconvolve.told", "gconv_images_stats.options",
             "gconv_filters_read.syntax", "gconv_bank_read.syntax", "gconv_bank_file_open.syntax", "gconv_bank_file_open.name",
             "gconv_bank_file_find.name", "gconv_bank_write.format", "gconv_bank_draw.sheet", "gconv_operation_network.options",
             "gconv_plan_execute.timings", "gconv_plan_execute_rows.timings", "gconv_plan_execute_device.stream",
@@ -178,6 +179,9 @@ FIELDS = {
     "gconv_bytes_out": {"name": ["NULL", "long_text"], "data": ["!NULL", "!picture.data"], "size": ["SIZE_MAX"], "room": UNKNOWN, "user": ANY},
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
     "gconv_compare_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "picture": ['""', "long_text"], "write": ["NULL"], "user": ANY},
+    "gconv_deconvolve_options": {
+        "method": ["!99", "!-1"], "iterations": ["!-1", "!INT32_MIN"], "accelerated": ANY, "total_variation": ["!NAN", "!-1", "!INFINITY"],
+        "change": ["!NAN", "!-1", "!INFINITY"], "noise": ["!NAN", "!-1", "!INFINITY"], "deviance": ANY, "user": ANY},
     "gconv_stats_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "percentiles": ["!NULL"],
                             "percentile_count": ["!-1", "!17", "!INT_MAX", "!INT_MIN"], "unit": ["!NAN", "!-1", "!INFINITY"]},
     "gconv_format_info": dict.fromkeys("name extensions help reads writes holds multiframe several tensors level quality lossless "

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Arithmetic between --thens, and --luma of plain filters: against numpy; by rows, whole, with alpha; what is refused."""
+import unittest
+
 import numpy as np
 from helper import CommandTest
 from PIL import Image
@@ -41,7 +43,7 @@ class Arithmetic(CommandTest):
         tall = self.random.integers(0, 256, (3000, 40, 4)).astype(np.uint8)
         Image.fromarray(tall).save(self.folder / "t.png")
         words = ("-f", "box:size=9", "--border", "replicate", "--then", "-f", "subtract_from:input", "--offset", "0.5")
-        for memory in ((), ("--memory", "4M"), ("--verify",)):
+        for memory in ((), ("--memory", "32M"), ("--verify",)):
             self.gconv("-i", "t.png", *words, *memory, "-o", "o.png")
             made = self.pixels("o.png")
             blur = self.apply("t.png", "-f", "box:size=9", "--border", "replicate")[..., :3]
@@ -80,3 +82,7 @@ class Arithmetic(CommandTest):
             self.gconv(*words)
             made.append(self.pixels("out/p.png"))
         self.assertTrue((made[0] != made[1]).any())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -13,7 +13,7 @@ TOO_COMMON = set("that what with from this than they then have come those other 
 WORDS = """nan infinity pooling epoch online backprop backpropagation occupancy highpass lowpass subtract divide transposed exit
 status residual palette hessian checkpoint kubernetes slurm dask border memory security relu adam sse fann libsvm sigma"""
 NO_HINTS = """divide variance flat height late rate race lose talk wall held need roof share steep task than mark meanwhile mathematics
-adding compile iteration decides measures"""
+adding compile decides measures"""
 HINTS = {"bordr": "border", "gausian": "gaussian", "guassian": "gaussian", "sharpn": "sharpen", "mkae": "make", "devcies": "devices",
          "algoritm": "algorithm", "flp": "flip", "fliip": "flip", "paddin": "padding", "classfy": "classify", "laplacian4": "laplacian_4",
          "grey_scale": None, "normalization": None, "optimiser": None}

@@ -44,6 +44,20 @@ class Numbers(Folder):
             gconv.stats(self.folder / "nothing.png")
 
 
+class Restored(Folder):
+    def test_deconvolve(self):
+        image = draw_image(self.random, (40, 50, 3), np.uint8)
+        made, told = gconv.deconvolve(image, "gaussian:sigma=1", iterations=3, info=True)
+        self.assertEqual((made.shape, made.dtype, told["iterations"]), ((40, 50, 3), np.float32, 3))
+        self.assertAlmostEqual(made.sum() / (image / 255).sum(), 1, delta=0.02)
+        one = gconv.deconvolve(image[..., 1], np.ones((3, 3)), iterations=3)
+        np.testing.assert_allclose(gconv.deconvolve(image, np.ones((3, 3)), iterations=3)[..., 1], one, atol=1e-5)
+        self.assertEqual(gconv.deconvolve(image, "box", method="wiener", noise=0.1).shape, image.shape)
+        for wrong in ({"method": "x"}, {"iterations": -1}, {"tv": float("nan")}):
+            with self.assertRaises(gconv.ArgumentError):
+                gconv.deconvolve(image, "box", **wrong)
+
+
 class Images(Folder):
     def test_written_images_are_read_again(self):
         for shape in ((5, 7), (5, 7, 3), (5, 7, 4), (5, 7, 2)):

@@ -26,15 +26,16 @@ from ._learning import SVM, Epoch, Fit, classify, fit, train
 from ._network import Network
 from ._notebook import show
 from ._progress import progress
-from ._science import stats
+from ._science import deconvolve, stats
 
 __version__: str = _core.version()
 
 __all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "FileError", "Filter", "Filters",
            "Fit", "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan",
            "Report", "SVM", "StoppedError", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify",
-           "clear_cache", "conv2d", "decode", "devices", "encode", "filter", "fit", "formats", "header", "kernels", "progress",
-           "read", "read_filters", "run", "set_threads", "show", "stats", "train", "version", "write", "write_filters"]
+           "clear_cache", "conv2d", "decode", "deconvolve", "devices", "encode", "filter", "fit", "formats", "header",
+           "kernels", "progress", "read", "read_filters", "run", "set_threads", "show", "stats", "train", "version",
+           "write", "write_filters"]
 
 
 def version() -> str:

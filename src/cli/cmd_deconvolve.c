@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv deconvolve: undoes a blur whose point spread function is known. */
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/learn.h"
+#include "cli/sandbox.h"
+#include "cli/terminal.h"
+#include "gconv_science.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct deconvolve_settings {
+  gconv_common common;
+  const char *psf;
+  int method, iterations, depth; /* depth: a gconv_type, or -1: as the input */
+  bool accelerate;
+  double total_variation, noise, change;
+} deconvolve_settings;
+
+static void begin(void *record) {
+  deconvolve_settings *settings = record;
+  settings->depth = -1;
+}
+
+/* ---- What is read ------------------------------------------------------------------------------------------------------
+ */
+
+/* Makes a PSF of a picture: its grey samples. */
+static gconv_status take_picture(const char *path, const gconv_image *image, gconv_filters *psf) {
+  const int32_t colours = image->channels - image->alpha;
+  if (image->frames != 1 || (image->planar && image->channels > 1) || colours != 1)
+    return gconv_refuse("--psf %s: has %d frames and %d channels: the picture of a point is one, in grey", path,
+                        (int)image->frames, (int)image->channels);
+  const size_t width = (size_t)image->width, step = (size_t)image->channels;
+  gconv_filter *filter = psf->items = calloc(1, sizeof *filter);
+  float *taps = calloc(width * (size_t)image->height, sizeof *taps);
+  char *name = strdup("psf");
+  if (!filter || !taps || !name) {
+    free(taps);
+    free(name);
+    return gconv_fail(GCONV_NO_MEMORY, "--psf %s: no memory for it", path);
+  }
+  psf->count = 1;
+  *filter = (gconv_filter){.name = name,
+                           .rows = image->height,
+                           .columns = image->width,
+                           .taps = taps,
+                           .divisor = 1,
+                           .anchor_row = image->height / 2,
+                           .anchor_column = image->width / 2};
+  for (size_t i = 0; i < width * (size_t)image->height; i++) {
+    const void *row = (const uint8_t *)image->data + i / width * image->row_bytes;
+    const size_t at = i % width * step;
+    taps[i] = image->type == GCONV_U8    ? (float)((const uint8_t *)row)[at]
+              : image->type == GCONV_U16 ? (float)((const uint16_t *)row)[at]
+                                         : ((const float *)row)[at];
+  }
+  return GCONV_OK;
+}
+
+/* The PSF: a filter as of -f, or a picture. */
+static gconv_status read_psf(const char *spec, gconv_filters *psf) {
+  gconv_image picture = {0};
+  const gconv_format_info *format = NULL;
+  if (access(spec, F_OK) == 0 && gconv_image_read_header(spec, &picture, &format) == GCONV_OK &&
+      strcmp(format->name, "npy") != 0) {
+    gconv_image_free(&picture);
+    gconv_status status = gconv_image_read(spec, NULL, &picture);
+    if (status == GCONV_OK)
+      status = take_picture(spec, &picture, psf);
+    gconv_image_free(&picture);
+    return status;
+  }
+  gconv_image_free(&picture);
+  GCONV_TRY(gconv_filters_read(spec, NULL, psf));
+  return psf->count == 1 ? GCONV_OK : gconv_refuse("--psf %s: has %zu filters: a PSF is one", spec, psf->count);
+}
+
+/* ---- What is told ------------------------------------------------------------------------------------------------------
+ */
+
+static bool report(const gconv_deconvolve_step *step, void *user) {
+  const deconvolve_settings *settings = user;
+  if (settings->common.verbose)
+    gconv_say("iteration %d of %d: change %.3g, flux %.6f, deviance %.6g", (int)step->iteration, (int)step->count,
+              step->change, step->flux, step->deviance);
+  else if (!settings->common.quiet && gconv_terminal_can_erase()) {
+    char text[96];
+    snprintf(text, sizeof text, "%s iteration %d of %d, change %.3g",
+             gconv_progress_bar((size_t)step->iteration, (size_t)step->count), (int)step->iteration, (int)step->count,
+             step->change);
+    gconv_progress_show(text);
+  }
+  return gconv_interrupted == 0;
+}
+
+static void tell(const deconvolve_settings *settings, const gconv_filter *psf, const gconv_deconvolved *told) {
+  gconv_progress_hide();
+  if (gconv_interrupted)
+    gconv_say("stopped: this is the result after iteration %d of %d", (int)told->last.iteration, (int)told->last.count);
+  if (settings->common.quiet)
+    return;
+  if (told->psf_negative > 0 && settings->method == GCONV_RICHARDSON_LUCY)
+    gconv_say("%llu negative taps of the PSF are taken for 0", (unsigned long long)told->psf_negative);
+  if (told->psf_row != (psf->rows - 1) / 2 || told->psf_column != (psf->columns - 1) / 2)
+    gconv_say("the PSF is centred: its centre of mass is nearest to row %d, column %d of %d x %d taps (rows x columns)",
+              (int)told->psf_row, (int)told->psf_column, (int)psf->rows, (int)psf->columns);
+  if (settings->common.verbose && fabs(told->psf_sum - 1) > 1e-6)
+    gconv_say("the PSF is divided by its sum, %.6g", told->psf_sum);
+  if (told->negative > 0 && settings->method == GCONV_RICHARDSON_LUCY)
+    gconv_say("%llu samples below 0 are taken for 0", (unsigned long long)told->negative);
+  if (told->missing > 0)
+    gconv_say("%llu samples are missing (NaN, infinite or no data), and have no weight", (unsigned long long)told->missing);
+}
+
+/* ---- The result --------------------------------------------------------------------------------------------------------
+ */
+
+/* Converts floats to samples of another type, in place of `image`. Says how many are clamped. */
+static gconv_status convert(gconv_image *image, gconv_type type, bool quiet) {
+  gconv_image made = {.type = type,
+                      .frames = image->frames,
+                      .height = image->height,
+                      .width = image->width,
+                      .channels = image->channels,
+                      .planar = image->planar,
+                      .alpha = image->alpha};
+  uint64_t clamped = 0;
+  if (type == GCONV_F32)
+    return GCONV_OK;
+  GCONV_TRY(gconv_image_allocate(&made));
+  const double white = type == GCONV_U8 ? 255 : 65535;
+  const size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+  const size_t row = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
+  for (size_t i = 0; i < planes * (size_t)image->height; i++) {
+    const size_t p = i / (size_t)image->height, y = i % (size_t)image->height;
+    const void *from = (const uint8_t *)image->data + p * image->plane_bytes + y * image->row_bytes;
+    void *to = (uint8_t *)made.data + p * made.plane_bytes + y * made.row_bytes;
+    for (size_t x = 0; x < row; x++) {
+      const double v = rint((double)((const float *)from)[x] * white), level = v > white ? white : v > 0 ? v : 0;
+      clamped += v > white || v < 0;
+      if (type == GCONV_U8)
+        ((uint8_t *)to)[x] = (uint8_t)level;
+      else
+        ((uint16_t *)to)[x] = (uint16_t)level;
+    }
+  }
+  if (clamped > 0 && !quiet)
+    gconv_say("%llu samples of the result lie beyond black and white, and are clamped: --depth float keeps them, in formats "
+              "that hold floats",
+              (unsigned long long)clamped);
+  const gconv_status status = gconv_image_copy_metadata(&made, image);
+  gconv_image_free(image);
+  *image = made;
+  return status;
+}
+
+static gconv_status write_result(const deconvolve_settings *settings, gconv_type type, gconv_image *result) {
+  const gconv_format_info *format = gconv_format_by_path(settings->common.output);
+  const gconv_write_options options = {.keep_existing = settings->common.no_clobber};
+  if (format)
+    type = gconv_format_type(format, type);
+  GCONV_TRY(convert(result, type, settings->common.quiet));
+  return gconv_image_write(settings->common.output, &options, result);
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------------------------------
+ */
+
+static gconv_status check(const deconvolve_settings *settings, const gconv_texts *inputs) {
+  const gconv_common *common = &settings->common;
+  if (inputs->count != 1)
+    return gconv_refuse("deconvolve: name one image: gconv deconvolve IMAGE --psf P -o OUT");
+  if (!settings->psf)
+    return gconv_refuse("deconvolve: name the point spread function with --psf: a filter file, a built-in filter such as "
+                        "gaussian:sigma=2, or a picture of a point");
+  if (!common->output)
+    return gconv_refuse("deconvolve: name the result with -o");
+  if (!gconv_format_by_path(common->output))
+    return gconv_refuse("-o %s: its extension names no image format", common->output);
+  if (common->device && strcmp(common->device, "cpu") != 0 && strcmp(common->device, "auto") != 0)
+    return gconv_refuse("-d %s: deconvolve runs on the CPU alone, for now: leave -d out", common->device);
+  if (settings->method == GCONV_WIENER &&
+      (settings->accelerate || settings->total_variation > 0 || settings->change > 0 || settings->iterations > 0))
+    return gconv_refuse("--method wiener has no iterations: leave out --iterations, --accelerate, --tv and --stop");
+  if (settings->method == GCONV_RICHARDSON_LUCY && settings->noise > 0)
+    return gconv_refuse("--noise is of --method wiener: leave it out, or name that");
+  GCONV_TRY(gconv_check_is_there(inputs->items[0]));
+  gconv_texts read = {0};
+  char *both[] = {inputs->items[0], (char *)settings->psf};
+  read.items = both;
+  read.count = 2;
+  return gconv_outputs_check_filters(&read, false, &(gconv_outputs){.paths = {(char *[]){(char *)common->output}, 1}},
+                                     &(gconv_message){0});
+}
+
+static gconv_status deconvolve(const deconvolve_settings *settings, const char *path) {
+  const gconv_read_options read = {.max_pixels = settings->common.max_pixels};
+  gconv_deconvolve_options options = {.method = (gconv_deconvolution)settings->method,
+                                      .iterations = settings->iterations,
+                                      .accelerated = settings->accelerate,
+                                      .total_variation = settings->total_variation,
+                                      .change = settings->change,
+                                      .noise = settings->noise,
+                                      .deviance = settings->common.verbose,
+                                      .report = report,
+                                      .user = (void *)settings};
+  gconv_filters psf = {0};
+  gconv_device *device = NULL;
+  gconv_image image = {0}, result = {0};
+  gconv_deconvolved told;
+  gconv_status status = read_psf(settings->psf, &psf);
+  GCONV_THEN(status,
+             gconv_device_open("cpu", gconv_settle_threads(settings->common.threads, settings->common.quiet), &device));
+  GCONV_THEN(status, gconv_image_read(path, &read, &image));
+  gconv_interrupt_catch(true);
+  GCONV_THEN(status, gconv_deconvolve(device, &image, &psf.items[0], &options, &result, &told));
+  if (status == GCONV_OK) {
+    tell(settings, &psf.items[0], &told);
+    status = write_result(settings, settings->depth >= 0 ? (gconv_type)settings->depth : image.type, &result);
+  }
+  gconv_progress_hide();
+  gconv_image_free(&image);
+  gconv_image_free(&result);
+  gconv_filters_free(&psf);
+  gconv_device_close(device);
+  return status;
+}
+
+#define OPTION(...) GCONV_OPTION(deconvolve_settings, __VA_ARGS__)
+static const gconv_option options[] = {
+    GCONV_NO_SANDBOX_ROW,
+    OPTION('i', "input", "PATH...", texts, common.inputs, .several = true, .help = "the image; without -i, too"),
+    OPTION(0, "psf", "P", text, psf, .also = "kernel point-spread-function",
+           .help = "the point spread function: a filter file, a filter such as gaussian:sigma=2, what gconv fit found, or a "
+                   "picture of a point"),
+    OPTION('o', "output", "FILE", once, common.output, .help = "the result, in any format"),
+    OPTION(0, "method", "rl|wiener", word, method, .words = "rl|wiener", .also = "algorithm",
+           .help = "rl (default): Richardson-Lucy, for counts, never negative; wiener: at once, by spectra"),
+    OPTION('n', "iterations", "N", integer, iterations, .also = "iter num-iter niter", .least = 1, .most = 1000000,
+           .help = "iterations of rl, at most; default: 20"),
+    OPTION(0, "accelerate", NULL, flag, accelerate, .also = "accelerated",
+           .help = "predict by the steps before (Biggs and Andrews): some 5 to 10 times fewer iterations"),
+    OPTION(0, "tv", "L", from_zero, total_variation, .takes = "a number from 0 on: 0.002", .also = "total-variation",
+           .help = "smooth noise by total variation of this weight, such as 0.002"),
+    OPTION(0, "stop", "C", from_zero, change, .takes = "a number from 0 on: 0.001", .also = "tolerance",
+           .help = "stop when an iteration changes the result by less than this share, such as 0.001"),
+    OPTION(0, "noise", "R", positive, noise, .also = "nsr balance",
+           .help = "of wiener: the ratio of the power of noise to that of the image; default: 0.01"),
+    OPTION(0, "depth", "8|16|float", word, depth, .words = "8|16|float",
+           .help = "depth of the result; default: as the image, or what the format holds"),
+    OPTION('d', "device", "NAME", text, common.device, .help = "cpu: GPUs are not used yet"),
+    OPTION(0, "no-clobber", NULL, flag, common.no_clobber, .help = "keep a result that exists"),
+    GCONV_MAX_PIXELS_ROW(),
+    GCONV_THREADS_ROW,
+    OPTION('v', "verbose", NULL, flag, common.verbose, .help = "print change, flux and deviance of each iteration"),
+    GCONV_QUIET_ROW,
+    GCONV_OPTIONS_END,
+};
+
+static int run(void *record, const gconv_texts *words) {
+  deconvolve_settings *settings = record;
+  const gconv_texts *inputs = settings->common.inputs.count > 0 ? &settings->common.inputs : words;
+  gconv_status status = GCONV_OK;
+  if (settings->common.inputs.count > 0 && words->count > 0)
+    status = gconv_refuse("%s: there is one image, %s", words->items[0], settings->common.inputs.items[0]);
+  if (status == GCONV_OK)
+    status = check(settings, inputs);
+  if (status == GCONV_OK)
+    status = deconvolve(settings, inputs->items[0]);
+  const int result = gconv_say_end(status);
+  gconv_interrupt_end();
+  return result;
+}
+
+const gconv_command gconv_command_deconvolve = {
+    .name = "deconvolve",
+    .synopsis = "deconvolve IMAGE --psf P -o OUT [OPTION...]",
+    .help = "undo a blur whose point spread function is known: Richardson-Lucy, Wiener",
+    .details =
+        "The PSF is divided by its sum, and centred at the tap nearest to its centre of mass. Each colour is\n"
+        "restored by itself; alpha stays. Edges: rl restores an image that is larger by the PSF and weighs it by what\n"
+        "is seen (Bertero and Boccacci), so that nothing is assumed of what lies outside; wiener extends the image by\n"
+        "its reflection. The flux is kept. Missing samples (NaN, no data) have no weight, and rl fills them.\n"
+        "Ctrl-C writes the result so far; a second one ends the program.\n",
+    .options = options,
+    .record_bytes = GCONV_RECORD_BYTES(deconvolve_settings, common),
+    .begin = begin,
+    .words = GCONV_WORDS_FILES,
+    .run = run,
+};
