@@ -60,6 +60,9 @@ typedef struct gconv_layer_algorithm {
   gconv_status (*acquire)(const gconv_layer_execution *execution, void **state);
   void (*dismiss)(void *state);
 
+  /* CPU: supports() understands problems whose input or output is in blocks of channels. All other algorithms get none. */
+  bool blocks;
+
   /* The algorithm is made of a library that may be missing. `auto` never takes it, so that choices do not depend on what is
    * installed; users ask for it by name. */
   bool library;

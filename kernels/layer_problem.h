@@ -39,10 +39,19 @@ typedef struct gconv_layer_problem {
   float slope;                  /* leaky multiplies sums below 0 by it, sigmoid all sums */
   gconv_math math;              /* the precision to which the algorithm may round factors; float32 unless asked for */
   const gconv_layer_tail *tail; /* NULL: nothing */
+  bool in_blocks, out_blocks;   /* on the CPU: the input, the output is in blocks of channels, N x C/16 x H x W x 16 */
   int32_t threads;        /* on the CPU: how many threads share the tasks, so that they are cut well; 0: it is not known */
   size_t workspace_limit; /* bytes that an algorithm may want as workspace; on the CPU, for all threads together; on a GPU,
                              state and prepared weights count, too */
 } gconv_layer_problem;
+
+/* Channels of a block. The last block of a tensor has channels that do not exist, whose numbers do not matter. */
+enum { GCONV_BLOCK = 16 };
+
+/* Returns the floats of an image of `channels` channels of `plane` samples, in blocks or not. */
+GCONV_BOTH int64_t gconv_layer_image_floats(int64_t channels, int64_t plane, bool blocks) {
+  return (blocks ? (channels + GCONV_BLOCK - 1) / GCONV_BLOCK * GCONV_BLOCK : channels) * plane;
+}
 
 /* The weights of a problem: K x C/G x R x S, then K biases. After them, at gconv_layer_prepared(), is what the algorithm's
  * prepare() wrote, aligned to 64 bytes. */

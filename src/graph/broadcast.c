@@ -55,6 +55,17 @@ static void run_part(void *context, int64_t begin, int64_t end) {
 
 void gconv_node_loop(const gconv_node_work *work, const gconv_tensor *const *inputs, int32_t count, gconv_element_loop *loop,
                      gconv_tensor *out) {
+  gconv_tensor views[GCONV_LOOP_INPUTS + 1];
+  const gconv_tensor *viewed[GCONV_LOOP_INPUTS];
+  if (out->blocks) { /* the same loop, with an axis more */
+    for (int32_t i = 0; i < count; i++) {
+      gconv_tensor_view_blocks(inputs[i], &views[i]);
+      viewed[i] = gconv_tensor_elements(inputs[i]) == 1 ? inputs[i] : &views[i];
+    }
+    gconv_tensor_view_blocks(out, &views[count]);
+    gconv_node_loop(work, viewed, count, loop, &views[count]);
+    return;
+  }
   int64_t step[GCONV_LOOP_INPUTS][GCONV_TENSOR_AXES];
   nest n = {.inputs = count,
             .out = out->data,

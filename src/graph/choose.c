@@ -49,6 +49,8 @@ static bool fit_batch(const gconv_device *device, const gconv_layer_algorithm *r
 /* Fits the problem to an algorithm. Returns why the algorithm cannot solve it, or NULL. --math allows rounding but does not
  * demand it: an algorithm that cannot use it works in true float32. */
 static const char *fit(const gconv_device *device, const gconv_layer_algorithm *row, gconv_layer_problem *problem) {
+  if ((problem->in_blocks || problem->out_blocks) && !row->blocks)
+    return "tensors in blocks of channels";
   const char *obstacle = row->supports(problem);
   if (obstacle && problem->math != GCONV_MATH_FP32) {
     problem->math = GCONV_MATH_FP32;
@@ -204,8 +206,10 @@ static void execute_task(void *context, size_t turn, int seat) {
 gconv_status gconv_layer_execute_cpu(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,
                                      int32_t images, const float *weights, const float *in, float *out,
                                      gconv_threads *threads, uint8_t *workspace, size_t workspace_bytes) {
-  const size_t in_floats = (size_t)problem->channels * (size_t)problem->height * (size_t)problem->width;
-  const size_t out_floats = (size_t)problem->filters * (size_t)problem->out_height * (size_t)problem->out_width;
+  const size_t in_floats =
+      (size_t)gconv_layer_image_floats(problem->channels, gconv_layer_plane(problem), problem->in_blocks);
+  const size_t out_floats = (size_t)gconv_layer_image_floats(
+      problem->filters, (int64_t)problem->out_height * problem->out_width, problem->out_blocks);
   for (int32_t turn = 0; turn < gconv_layer_turns(problem, images); turn++) {
     const size_t first = (size_t)gconv_layer_turn_first(problem, images, turn), tasks = algorithm->tasks(problem);
     task_job job = {

@@ -21,6 +21,9 @@ gconv_status gconv_conv_parse(const gconv_onnx_node *node, const gconv_node_kind
 gconv_status gconv_conv_find(const gconv_conv_settings *settings, const gconv_tensor *images, const gconv_tensor *filters,
                              const gconv_tensor *biases, gconv_layer_problem *problem, gconv_tensor *result);
 
+/* Finds the problem of a node at work, with what is fused with it. */
+gconv_status gconv_conv_problem(const gconv_node_work *work, gconv_layer_problem *problem);
+
 /* Returns the window of the images along axis 2 or 3. */
 gconv_node_window gconv_conv_window(const gconv_conv_settings *settings, const gconv_tensor *images,
                                     const gconv_tensor *filters, int32_t axis);

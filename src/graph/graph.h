@@ -164,6 +164,9 @@ void gconv_graph_free_calls(gconv_graph *graph);
 /* Fuses nodes with the nodes before them where both kinds allow it (fuse.c). */
 gconv_status gconv_graph_fuse(gconv_graph_plan *plan);
 
+/* Finds which results are in blocks of channels, and sets `blocks` of their tensors (blocks.c). */
+gconv_status gconv_graph_lay_blocks(gconv_graph_plan *plan);
+
 /* Gives each result of the steps its place in the arena (place.c). */
 gconv_status gconv_graph_place(gconv_graph_plan *plan);
 

@@ -176,18 +176,28 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
 
 /* ---- Runs ---- */
 
+gconv_status gconv_conv_problem(const gconv_node_work *work, gconv_layer_problem *problem) {
+  gconv_tensor result;
+  const gconv_tensor *in = work->in[X], *out = work->out[0];
+  GCONV_TRY(find(work, problem, &result));
+  problem->activation = work->fused.activation;
+  problem->slope = work->fused.slope;
+  problem->in_blocks = in->blocks && !gconv_tensor_is_point(in);
+  problem->out_blocks = out->blocks && !gconv_tensor_is_point(out);
+  if (work->fused.tail)
+    problem->tail = &work->fused.tail->layer;
+  return GCONV_OK;
+}
+
 /* Chooses an algorithm of layers. float64 is computed by plain loops. */
 static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **solver) {
   gconv_layer_problem problem;
-  gconv_tensor result;
   (void)kind;
   if (work->in[X]->type == GCONV_TENSOR_F64)
     return GCONV_OK;
-  GCONV_TRY(find(work, &problem, &result));
-  problem.activation = work->fused.activation;
-  problem.slope = work->fused.slope;
+  GCONV_TRY(gconv_conv_problem(work, &problem));
   if (work->fused.tail)
-    problem.tail = &work->fused.tail->layer;
+    work->fused.tail->blocks = problem.out_blocks;
   return gconv_solver_create(work, &problem, (gconv_solver **)solver);
 }
 
@@ -248,6 +258,6 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
 const gconv_node_kind gconv_node_kinds_conv[] = {
     GCONV_NODE_KIND_OF("Conv", 1, GCONV_NEWEST_OPSET, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW,
                        gconv_onnx_conv_rules, 0, sizeof(settings), gconv_conv_parse, shape, run, run, workspace, window,
-                       prepare, gconv_solver_free, tell, NULL, NULL, NULL, true),
+                       prepare, gconv_solver_free, tell, NULL, NULL, NULL, true, GCONV_BLOCKS_EITHER),
     GCONV_NODE_KIND_END,
 };

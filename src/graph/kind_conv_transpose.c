@@ -333,6 +333,6 @@ static rules transpose_rules = {STRING("auto_pad"),
 const gconv_node_kind gconv_node_kinds_conv_transpose[] = {
     GCONV_NODE_KIND_OF("ConvTranspose", 1, NEWEST, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, transpose_rules,
                        0, sizeof(settings), parse, shape, run, run, workspace, window, prepare, gconv_solver_free, tell,
-                       NULL, NULL, NULL, false),
+                       NULL, NULL, NULL, false, GCONV_BLOCKS_NEVER),
     GCONV_NODE_KIND_END,
 };

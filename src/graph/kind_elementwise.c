@@ -456,7 +456,7 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
 #define FUSED(name, since, until, least, most, rules, code, shape, run, cuda, affine, activation)                           \
   GCONV_NODE_KIND_OF(name, since, until, least, most, 1, 1, 0, 0, GCONV_MEMORY_IN_PLACE, GCONV_REACH_POINT, rules, code,    \
                      sizeof(settings), parse, shape, run, cuda, NULL, NULL, NULL, NULL, NULL, affine, activation, element,  \
-                     false)
+                     false, GCONV_BLOCKS_ALIKE)
 #define ACTIVATION(name, since, rules, code)                                                                                \
   FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, activation)
 #define AFFINE(name, since, code) FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, cuda, affine, NULL)

@@ -340,7 +340,7 @@ static rules axis_rules = {INT("axis", 1, NEWEST), END}, lp = {INT("axis", 1, NE
 const gconv_node_kind gconv_node_kinds_normalize[] = {
     GCONV_NODE_KIND_OF("BatchNormalization", 1, NEWEST, 5, 5, 1, 5, 0, 0, OWN, GCONV_REACH_POINT, batch, BATCH,
                        sizeof(settings), parse, shape, run, cuda_channels, NULL, NULL, NULL, NULL, NULL, affine, NULL, NULL,
-                       false),
+                       false, GCONV_BLOCKS_NEVER),
     PLANES("InstanceNormalization", 6, epsilon, INSTANCE, workspace_instance),
     PLANES("GroupNormalization", 18, group, GROUP, workspace_group),
     ROW("LayerNormalization", 17, 2, 3, 3, OWN, ALL, layer, LAYER, cuda_layer, NULL),

@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 #include "graph/moments.h"
 #include "kernels/cuda/graph/graph.h"
+#include "kernels/layer_algorithm.h"
 #include "kernels/mean.h"
 
 #include <inttypes.h>
@@ -192,6 +193,43 @@ static double rooted(double sum, double power) {
 #undef NUMBER
 #undef LOWEST
 
+/* Takes one tap of the windows of `count` outputs in blocks of channels: neighbours are `stride` pixels apart. */
+VECTOR_LOOP(take_pixels, (const float *restrict from, int64_t stride, bool largest, int64_t count, float *restrict out),
+            (from, stride, largest, count, out)) {
+  for (int64_t x = 0; x < count; x++, from += stride * GCONV_BLOCK, out += GCONV_BLOCK)
+    if (largest)
+      for (int c = 0; c < GCONV_BLOCK; c++)
+        out[c] = from[c] > out[c] || from[c] != from[c] ? from[c] : out[c];
+    else
+      for (int c = 0; c < GCONV_BLOCK; c++)
+        out[c] += from[c];
+}
+
+/* Does what pool_rows_f32() does, in two dimensions, for rows of tensors in blocks of channels. */
+static void pool_blocks(void *context, int64_t first, int64_t last) {
+  const pool *p = context;
+  const span *high = &p->d[1], *wide = &p->d[2];
+  for (int64_t line = first; line < last; line++) {
+    const int64_t y = line % high->out, plane = line / high->out, top = y * high->stride - high->before;
+    float *out = (float *)p->out + line * wide->out * GCONV_BLOCK;
+    for (int64_t x = 0; x < wide->out * GCONV_BLOCK; x++)
+      out[x] = p->member == LARGEST ? -INFINITY : 0;
+    for (int64_t j = 0; j < high->kernel; j++) {
+      const int64_t from_y = top + j * high->dilation;
+      const float *row = (const float *)p->in + (plane * high->in + from_y) * wide->in * GCONV_BLOCK;
+      for (int64_t k = 0, begin, end; k < wide->kernel && from_y >= 0 && from_y < high->in; k++) {
+        outputs_of_tap(wide, k, &begin, &end);
+        take_pixels(row + (begin * wide->stride + k * wide->dilation - wide->before) * GCONV_BLOCK, wide->stride,
+                    p->member == LARGEST, end - begin, out + begin * GCONV_BLOCK);
+      }
+    }
+    const int64_t rows = taps_inside(high, y, p->counts_padding);
+    for (int64_t x = 0; p->member == AVERAGE && x < wide->out; x++)
+      for (int64_t c = 0, taps = rows * taps_inside(wide, x, p->counts_padding); c < GCONV_BLOCK; c++)
+        out[x * GCONV_BLOCK + c] /= (float)taps;
+  }
+}
+
 typedef void part(void *context, int64_t begin, int64_t end);
 static const struct {
   part *rows, *places, *planes;
@@ -239,7 +277,10 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
     taps *= p.d[i].kernel;
     lines *= i < DIMENSIONS - 1 ? p.d[i].out : 1;
   }
-  gconv_node_share(work, lines, (1 << 15) / (taps * p.d[2].out + 1) + 1, loops[in->type].rows, &p);
+  if (in->blocks)
+    lines = gconv_layer_image_floats(in->shape[1], in->shape[0], true) / GCONV_BLOCK * p.d[1].out;
+  gconv_node_share(work, lines, (1 << 15) / (taps * p.d[2].out * (in->blocks ? GCONV_BLOCK : 1) + 1) + 1,
+                   in->blocks ? pool_blocks : loops[in->type].rows, &p);
   if (p.places)
     gconv_node_share(work, planes, 1, loops[in->type].places, &p);
   return GCONV_OK;
@@ -293,6 +334,19 @@ static void mean_planes(void *context, int64_t begin, int64_t end) {
     ((float *)p->out)[i] = gconv_mean((const float *)p->in + i * p->plane, p->plane);
 }
 
+/* Does the same for blocks of channels begin .. end - 1 of all images. */
+static void mean_blocks(void *context, int64_t begin, int64_t end) {
+  const pool *p = context;
+  const int64_t channels = p->d[0].in, blocks = gconv_layer_image_floats(channels, 1, true) / GCONV_BLOCK;
+  for (int64_t b = begin; b < end; b++) {
+    const int64_t first = b % blocks * GCONV_BLOCK, last = first + GCONV_BLOCK < channels ? first + GCONV_BLOCK : channels;
+    for (int64_t c = first; c < last; c += GCONV_MEAN_CHANNELS)
+      gconv_mean_of_channels((const float *)p->in + b * p->plane * GCONV_BLOCK + (c - first), p->plane, GCONV_BLOCK,
+                             last - c < GCONV_MEAN_CHANNELS ? last - c : GCONV_MEAN_CHANNELS,
+                             (float *)p->out + b / blocks * channels + c);
+  }
+}
+
 static gconv_status run_global(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *in = work->in[0];
   const settings *s = work->settings;
@@ -306,6 +360,12 @@ static gconv_status run_global(const gconv_node_work *work, const gconv_node_kin
     ((float *)p.out)[c] = (float)(mean ? work->moments[c].mean : work->moments[c].largest);
   if (work->moments)
     return GCONV_OK;
+  if (in->blocks) {
+    p.d[0].in = in->shape[1];
+    gconv_node_share(work, gconv_layer_image_floats(in->shape[1], in->shape[0], true) / GCONV_BLOCK,
+                     (1 << 15) / (p.plane * GCONV_BLOCK + 1) + 1, mean_blocks, &p);
+    return GCONV_OK;
+  }
   gconv_node_share(work, gconv_tensor_count(in, 0, 2), (1 << 15) / (p.plane + 1) + 1,
                    mean ? mean_planes : loops[in->type].planes, &p);
   return GCONV_OK;
@@ -398,12 +458,13 @@ static rules power = {INT("p", 2, NEWEST), END};
 static rules unpool = {INTS("kernel_shape", 1, NEWEST), INTS("strides", 1, NEWEST), INTS("pads", 1, NEWEST), END};
 
 #define ROW(name, since, outs, rules, code, on_cuda)                                                                        \
-  GCONV_NODE_KIND(name, since, NEWEST, 1, 1, 1, outs, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,              \
-                  sizeof(settings), parse, shape, run, on_cuda, NULL, window, NULL, NULL)
+  GCONV_NODE_KIND_IN(name, (code) == POWERS ? GCONV_BLOCKS_NEVER : GCONV_BLOCKS_ALIKE, since, NEWEST, 1, 1, 1, outs, 0, 0,  \
+                     GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code, sizeof(settings), parse, shape, run, on_cuda, NULL, \
+                     window, NULL, NULL)
 #define GLOBAL(name, since, reach, rules, code, on_cuda)                                                                    \
-  GCONV_NODE_KIND(name, since, NEWEST, 1, 1, 1, 1, 0, 0, GCONV_MEMORY_OWN, reach, rules, code, sizeof(settings),            \
-                  parse_power, shape_global, run_global, on_cuda, NULL,                                                     \
-                  (reach) == GCONV_REACH_WINDOW ? gconv_node_by_moments : NULL, NULL, NULL)
+  GCONV_NODE_KIND_IN(name, (code) == AVERAGE ? GCONV_BLOCKS_READ : GCONV_BLOCKS_NEVER, since, NEWEST, 1, 1, 1, 1, 0, 0,     \
+                     GCONV_MEMORY_OWN, reach, rules, code, sizeof(settings), parse_power, shape_global, run_global,         \
+                     on_cuda, NULL, (reach) == GCONV_REACH_WINDOW ? gconv_node_by_moments : NULL, NULL, NULL)
 const gconv_node_kind gconv_node_kinds_pool[] = {
     ROW("MaxPool", 1, 2, largest, LARGEST, cuda),
     ROW("AveragePool", 1, 1, average, AVERAGE, cuda),

@@ -488,8 +488,9 @@ static rules depth = {INT("blocksize", 1, NEWEST), STRING("mode"), END};
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_rearrange[] = {
     ROW("Transpose", 1, NEWEST, 1, 1, 1, 0, ALL, perm, 0, shape_transpose, run_transpose, run_transpose, NULL),
-    GCONV_NODE_KIND("Concat", 4, NEWEST, 1, GCONV_ANY_NUMBER, 1, 1, 0, 0, GCONV_MEMORY_JOINED, GCONV_REACH_WINDOW, axis, 0,
-                    sizeof(settings), parse, shape_concat, run_concat, run_concat, NULL, window_axis, NULL, NULL),
+    GCONV_NODE_KIND_IN("Concat", GCONV_BLOCKS_ALIKE, 4, NEWEST, 1, GCONV_ANY_NUMBER, 1, 1, 0, 0, GCONV_MEMORY_JOINED,
+                       GCONV_REACH_WINDOW, axis, 0, sizeof(settings), parse, shape_concat, run_concat, run_concat, NULL,
+                       window_axis, NULL, NULL),
     ROW("Split", 2, 12, 1, 1, GCONV_ANY_NUMBER, 0, GCONV_REACH_WINDOW, old_split, 0, shape_split, run_split, run_split,
         window_axis),
     ROW("Split", 13, NEWEST, 1, 2, GCONV_ANY_NUMBER, 2, GCONV_REACH_WINDOW, split, 0, shape_split, run_split, run_split,

@@ -80,6 +80,14 @@ typedef struct gconv_node_window {
   int64_t numerator, denominator, before, after;
 } gconv_node_window;
 
+/* Which tensors of a kind, of float32 and 4 axes, may be in blocks of channels. */
+typedef enum gconv_node_blocks {
+  GCONV_BLOCKS_NEVER,  /* none */
+  GCONV_BLOCKS_EITHER, /* input 0 and output 0, one or both: convolutions */
+  GCONV_BLOCKS_ALIKE,  /* output 0 and all inputs that have channels, or none of them */
+  GCONV_BLOCKS_READ    /* input 0 */
+} gconv_node_blocks;
+
 enum { GCONV_LOOP_INPUTS = 3 };
 
 /* Computes `count` neighbouring elements of an output. Neighbours of input i are step[i] elements apart: 1, or 0 if one
@@ -131,23 +139,26 @@ typedef struct gconv_node_kind {
    * NULL: it never is. */
   bool (*element)(const gconv_node_work *work, const struct gconv_node_kind *kind, gconv_element_loop **loop,
                   struct gconv_elementwise_settings *settings, int32_t *inputs);
-  bool fuses; /* run() computes work->fused, too */
+  bool fuses;               /* run() computes work->fused, too */
+  gconv_node_blocks blocks; /* which of its tensors run() takes in blocks of channels */
 } gconv_node_kind;
 
 /* GCONV_NODE_KIND_OF() makes a row with all fields, in the order of gconv_node_kind. GCONV_NODE_KIND() leaves out tell(),
- * affine(), activation(), element() and fuses. */
+ * affine(), activation(), element(), fuses and blocks; GCONV_NODE_KIND_IN() has blocks. */
 #define GCONV_NODE_KIND_OF(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, \
                            code, settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release, tell,        \
-                           affine, activation, element, fuses)                                                              \
+                           affine, activation, element, fuses, blocks)                                                      \
   {                                                                                                                         \
     name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, code, settings_bytes,  \
-        parse, shape, run, cuda, workspace, window, prepare, release, tell, affine, activation, element, fuses              \
+        parse, shape, run, cuda, workspace, window, prepare, release, tell, affine, activation, element, fuses, blocks      \
   }
-#define GCONV_NODE_KIND(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules,    \
-                        code, settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release)                 \
+#define GCONV_NODE_KIND_IN(name, blocks, since, until, least_in, most_in, least_out, most_out, known, unread, memory,       \
+                           reach, rules, code, settings_bytes, parse, shape, run, cuda, workspace, window, prepare,         \
+                           release)                                                                                         \
   GCONV_NODE_KIND_OF(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, code, \
                      settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release, NULL, NULL, NULL, NULL,  \
-                     false)
+                     false, blocks)
+#define GCONV_NODE_KIND(name, ...) GCONV_NODE_KIND_IN(name, GCONV_BLOCKS_NEVER, __VA_ARGS__)
 /* A value in place of cuda(). */
 #define GCONV_NOT_ON_CUDA NULL
 /* Ends a family's table. */

@@ -352,6 +352,7 @@ static gconv_status fill(gconv_graph_plan *p, const gconv_tensor *inputs) {
   GCONV_TRY(keep_needed(p));
   GCONV_TRY(check_device(p));
   GCONV_TRY(gconv_graph_fuse(p));
+  GCONV_TRY(gconv_graph_lay_blocks(p));
   GCONV_TRY(prepare_steps(p));
   return gconv_graph_place(p);
 }

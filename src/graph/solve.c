@@ -7,13 +7,28 @@
 
 static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
 
+/* Returns the bytes that workspaces may take. */
+static size_t limit_of(const gconv_node_work *work) {
+  return work->options->workspace_bytes > 0 ? work->options->workspace_bytes : DEFAULT_WORKSPACE;
+}
+
+gconv_status gconv_solver_choose(const gconv_node_work *work, gconv_layer_choice *choice, FILE *reasons) {
+  choice->whole.math = work->options->math;
+  choice->whole.threads = work->threads ? gconv_threads_count(work->threads) : 1;
+  choice->whole.workspace_limit = limit_of(work);
+  choice->problem = choice->whole;
+  choice->images = choice->chosen_for = choice->whole.images;
+  return gconv_layer_choose(work->options->device, work->options->without,
+                            work->options->algorithm ? work->options->algorithm : "auto", choice, reasons);
+}
+
 static gconv_status choose(const gconv_node_work *work, gconv_layer_choice *choice) {
   const char *wanted = work->options->algorithm ? work->options->algorithm : "auto";
   char *text = NULL;
   size_t size;
   FILE *reasons = open_memstream(&text, &size);
   GCONV_NEED_MEMORY(reasons, "has no memory for its choice");
-  gconv_status status = gconv_layer_choose(work->options->device, work->options->without, wanted, choice, reasons);
+  gconv_status status = gconv_solver_choose(work, choice, reasons);
   GCONV_THEN(status, gconv_layer_check_rounding(choice->algorithm, &choice->problem, strcmp(wanted, "auto") == 0));
   if (status != GCONV_OK)
     gconv_fail_in(status, "cannot be solved");
@@ -25,16 +40,10 @@ static gconv_status choose(const gconv_node_work *work, gconv_layer_choice *choi
 gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_problem *problem, gconv_solver **solver) {
   gconv_solver *made;
   GCONV_NEW(made, 1, "has no memory for its weights");
-  const size_t limit = work->options->workspace_bytes;
   made->constant = true;
   for (int32_t i = 1; i < work->in_count; i++)
     made->constant = made->constant && (!work->in[i] || work->in[i]->data);
   made->choice.whole = *problem;
-  made->choice.whole.math = work->options->math;
-  made->choice.whole.threads = work->threads ? gconv_threads_count(work->threads) : 1;
-  made->choice.whole.workspace_limit = limit > 0 ? limit : DEFAULT_WORKSPACE;
-  made->choice.problem = made->choice.whole;
-  made->choice.images = made->choice.chosen_for = problem->images;
   const gconv_status status = choose(work, &made->choice);
   if (status == GCONV_OK)
     *solver = made;

@@ -7,9 +7,18 @@ enum { PIECE = 1024 }; /* floats that go through all steps at a time: 4 KiB */
 
 /* ---- Runs ---- */
 
-/* Computes `count` outputs, the first of which is number `first` and of this channel. */
+/* Writes the numbers of a block of channels, of which `there` exist, again and again. */
+static void repeat_channels(const float *numbers, int64_t there, int64_t count, float *to) {
+  float block[GCONV_BLOCK] = {0};
+  memcpy(block, numbers, (size_t)(there < GCONV_BLOCK ? there : GCONV_BLOCK) * sizeof *block);
+  for (int64_t i = 0; i < count; i += GCONV_BLOCK)
+    memcpy(to + i, block, sizeof block);
+}
+
+/* Computes `count` outputs, the first of which is number `first` and of this channel; in blocks, of the block that begins
+ * with this channel. */
 static void run_steps(const gconv_tail *tail, float *values, int64_t first, int64_t channel, int64_t count) {
-  float kept[PIECE];
+  float kept[PIECE], repeated[GCONV_LOOP_INPUTS][PIECE];
   for (int32_t i = 0; i < tail->count; i++) {
     const gconv_tail_step *s = &tail->steps[i];
     const void *in[GCONV_LOOP_INPUTS] = {NULL};
@@ -33,6 +42,11 @@ static void run_steps(const gconv_tail *tail, float *values, int64_t first, int6
       case GCONV_TAIL_CHANNEL:
         in[k] = elements + channel;
         step[k] = tail->plane == 1;
+        if (tail->blocks) {
+          repeat_channels(elements + channel, tail->channels - channel, count, repeated[k]);
+          in[k] = repeated[k];
+          step[k] = 1;
+        }
         break;
       case GCONV_TAIL_TENSOR:
         in[k] = elements + first;
@@ -44,9 +58,26 @@ static void run_steps(const gconv_tail *tail, float *values, int64_t first, int6
   }
 }
 
+/* Computes pieces within a block of channels. */
+static void apply_to_blocks(const gconv_tail *tail, float *values, int64_t count) {
+  const int64_t blocks = gconv_layer_image_floats(tail->channels, 1, true) / GCONV_BLOCK, block = tail->plane * GCONV_BLOCK;
+  for (int64_t first = values - tail->out, end = first + count; first < end;) {
+    int64_t piece = block - first % block;
+    piece = piece < end - first ? piece : end - first;
+    piece = piece < PIECE ? piece : PIECE;
+    run_steps(tail, values, first, first / block % blocks * GCONV_BLOCK, piece);
+    values += piece;
+    first += piece;
+  }
+}
+
 /* Computes pieces within a channel; or, of one pixel, of several channels. */
 static void apply(const gconv_layer_tail *layer, float *values, size_t count) {
   const gconv_tail *tail = (const gconv_tail *)(const void *)layer; /* its first member */
+  if (tail->blocks) {
+    apply_to_blocks(tail, values, (int64_t)count);
+    return;
+  }
   for (int64_t first = values - tail->out, end = first + (int64_t)count; first < end;) {
     const int64_t channel = first / tail->plane % tail->channels;
     int64_t piece = tail->plane > 1 ? tail->plane - first % tail->plane : tail->channels - channel;
@@ -142,6 +173,14 @@ void gconv_tail_join(gconv_tail *tail) {
                                                .high = s[1].settings.high};
   *s = (gconv_tail_step){.loop = gconv_elementwise_swish_by_steps, .settings = settings, .inputs = 1};
   tail->count -= 3;
+}
+
+bool gconv_tail_takes_blocks(const gconv_tail *tail) {
+  for (int32_t i = 0; tail && i < tail->count; i++)
+    for (int32_t k = 0; k < tail->steps[i].inputs; k++)
+      if (tail->steps[i].source[k] == GCONV_TAIL_TENSOR && tail->steps[i].tensor[k]->data)
+        return false; /* a constant image, in rows */
+  return true;
 }
 
 bool gconv_tail_same(const gconv_tail *a, const gconv_tail *b) {

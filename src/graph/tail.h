@@ -34,6 +34,7 @@ struct gconv_tail {
   gconv_layer_tail layer; /* of the convolution's problem */
   const float *out;       /* the outputs, to be set before each run */
   int64_t channels, plane;
+  bool blocks; /* the outputs are in blocks of channels (tensor.h) */
   gconv_tail_step steps[GCONV_TAIL_STEPS];
   int32_t count;
 };
@@ -47,6 +48,9 @@ bool gconv_tail_add(gconv_graph_step *step, const gconv_graph_step *next, int32_
 
 /* Lets one loop do the last steps, if they are a hard swish in steps and nothing was kept before. */
 void gconv_tail_join(gconv_tail *tail);
+
+/* Returns whether it can be applied to outputs in blocks of channels. NULL is allowed. */
+bool gconv_tail_takes_blocks(const gconv_tail *tail);
 
 /* Returns whether two tails compute the same, as far as their constants go. Both may be NULL. */
 bool gconv_tail_same(const gconv_tail *a, const gconv_tail *b);

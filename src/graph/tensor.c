@@ -3,6 +3,7 @@
 #include "graph/narrow.h"
 
 #include "base/file.h"
+#include "kernels/layer_algorithm.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -135,4 +136,21 @@ gconv_status gconv_tensor_axis(int64_t number, int32_t axes, int32_t *axis) {
     return gconv_fail(GCONV_BAD_FILE, "has the axis %" PRId64 " of a tensor of %d axes", number, axes);
   *axis = (int32_t)(number < 0 ? number + axes : number);
   return GCONV_OK;
+}
+
+void gconv_tensor_view_blocks(const gconv_tensor *t, gconv_tensor *view) {
+  *view = *t;
+  if (!t->blocks && !gconv_tensor_is_point(t))
+    return;
+  view->blocks = false;
+  view->axes = 5;
+  view->shape[1] = gconv_layer_image_floats(t->shape[1], 1, true) / GCONV_BLOCK;
+  view->shape[4] = GCONV_BLOCK;
+}
+
+size_t gconv_tensor_bytes(const gconv_tensor *t) {
+  gconv_tensor view = *t;
+  if (t->blocks)
+    gconv_tensor_view_blocks(t, &view);
+  return (size_t)gconv_tensor_elements(&view) * gconv_tensor_type_bytes(t->type);
 }

@@ -37,6 +37,8 @@ typedef struct gconv_tensor {
   gconv_tensor_type type;
   int32_t axes;
   int32_t narrow; /* the type in the model, where elements are wider here (narrow.h), as ONNX numbers it; 0: the same */
+  bool blocks;    /* of 4 axes, N x C x H x W: the elements are N x C/16 x H x W x 16, C rounded up. Channels beyond C do not
+                     matter */
   int64_t shape[GCONV_TENSOR_AXES]; /* each at least 0 */
   void *data;                       /* NULL: the elements are not known yet, or are on a GPU alone */
   void *there;                      /* in memory of the GPU that computes; NULL on the CPU */
@@ -66,9 +68,16 @@ static inline int64_t gconv_tensor_elements(const gconv_tensor *tensor) {
   return gconv_tensor_count(tensor, 0, tensor->axes);
 }
 
-static inline size_t gconv_tensor_bytes(const gconv_tensor *tensor) {
-  return (size_t)gconv_tensor_elements(tensor) * gconv_tensor_type_bytes(tensor->type);
+/* Whether the elements lie alike in blocks and without: of one image whose channels are a number each. */
+static inline bool gconv_tensor_is_point(const gconv_tensor *tensor) {
+  return tensor->axes == 4 && tensor->shape[0] * tensor->shape[2] * tensor->shape[3] == 1;
 }
+/* Sets *view to a tensor of blocks as a dense array of 5 axes; of one that is not in blocks, but gconv_tensor_is_point(), as
+ * if it were. */
+void gconv_tensor_view_blocks(const gconv_tensor *tensor, gconv_tensor *view);
+
+/* Returns the bytes of all elements and, in blocks, of channels beyond the last. */
+size_t gconv_tensor_bytes(const gconv_tensor *tensor);
 
 /* Returns element number `i`, as float64. */
 double gconv_tensor_number(const gconv_tensor *tensor, int64_t i);

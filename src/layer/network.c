@@ -241,6 +241,9 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   set_chosen_for(network, options->any_batch);
   if (rows > 0 && gconv_network_can_cut_rows(network))
     GCONV_TRY(gconv_network_cut_rows(network, rows));
+  gconv_network_options as_asked = *options;
+  as_asked.algorithm = any_algorithm ? "auto" : options->algorithm;
+  gconv_network_lay_blocks(network, layers, &as_asked);
   FILE *reasons = open_memstream(&network->reasons, &size);
   GCONV_NEED_MEMORY(reasons, "no memory for a network");
   gconv_status status = GCONV_OK;

@@ -146,12 +146,16 @@ int32_t gconv_step_first(const gconv_step *step, int32_t turn);
 /* Return the floats of one image of a step's input, and of its output. */
 static inline size_t gconv_step_in_floats(const gconv_step *step) {
   const gconv_layer_problem *p = &step->problem;
-  return (size_t)p->channels * (size_t)p->height * (size_t)p->width;
+  return (size_t)gconv_layer_image_floats(p->channels, gconv_layer_plane(p), p->in_blocks);
 }
 static inline size_t gconv_step_out_floats(const gconv_step *step) {
   const gconv_layer_problem *p = &step->problem;
-  return (size_t)p->filters * (size_t)p->out_height * (size_t)p->out_width;
+  return (size_t)gconv_layer_image_floats(p->filters, (int64_t)p->out_height * p->out_width, p->out_blocks);
 }
+
+/* Finds which tensors between steps are in blocks of channels, before algorithms are chosen. Sets in_blocks and out_blocks
+ * of their problems. */
+void gconv_network_lay_blocks(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options);
 
 /* Finds which of `count` rows, laid from row `first` of a tensor on, are inside the tensor of `height` rows: *begin .. *end
  * - 1. */

@@ -284,10 +284,12 @@ static void execute_softmax(const cpu_run *run, const gconv_step *step, float *t
 static void clear_outside(const gconv_step *step, int64_t first, float *out) {
   const gconv_layer_problem *problem = &step->problem;
   int64_t at = first * step->out_band.scale - step->out_band.shift;
-  size_t row = (size_t)problem->out_width, rows = (size_t)problem->out_height;
+  const size_t lanes = problem->out_blocks ? GCONV_BLOCK : 1, row = (size_t)problem->out_width * lanes;
+  const size_t rows = (size_t)problem->out_height;
   int32_t begin, end;
   gconv_rows_inside(at, problem->out_height, step->whole.out_height, &begin, &end);
-  for (size_t i = 0; i < (size_t)step->images * (size_t)problem->filters; i++, out += rows * row) {
+  const size_t planes = (size_t)gconv_layer_image_floats(problem->filters, step->images, problem->out_blocks) / lanes;
+  for (size_t i = 0; i < planes; i++, out += rows * row) {
     memset(out, 0, (size_t)begin * row * sizeof *out);
     memset(out + (size_t)end * row, 0, (rows - (size_t)end) * row * sizeof *out);
   }

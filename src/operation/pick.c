@@ -81,7 +81,8 @@ static gconv_status pick_named(const choice *c, const char *name, size_t *picked
     const char *obstacle = why_unavailable(candidate);
     if (obstacle)
       return gconv_fail(GCONV_UNSUPPORTED, "the algorithm %s cannot be used here: %s", name, obstacle);
-    fprintf(c->reasons, "  %-13s %s\n", name, candidate->told);
+    if (c->reasons)
+      fprintf(c->reasons, "  %-13s %s\n", name, candidate->told);
     *picked = i;
     return GCONV_OK;
   }
@@ -109,6 +110,13 @@ static bool is_better(const gconv_candidate *a, const gconv_candidate *b) {
   return excess < other || (excess == other && a->price < b->price);
 }
 
+static void tell(FILE *reasons, const gconv_candidate *candidate, const char *obstacle) {
+  fprintf(reasons, "  %-13s %s%s", candidate->info->name, obstacle ? "cannot: " : "", obstacle ? obstacle : candidate->told);
+  if (!obstacle && excess_of(candidate) > 0)
+    fprintf(reasons, ", but its rounding may reach %.3g, and half a level is %.3g", candidate->bound, candidate->accuracy);
+  fputc('\n', reasons);
+}
+
 static gconv_status pick_cheapest(const choice *c, const char *without, size_t *picked) {
   size_t best = c->count;
   for (size_t i = 0; i < c->count; i++) {
@@ -116,12 +124,8 @@ static gconv_status pick_cheapest(const choice *c, const char *without, size_t *
     if (!is_of(candidate, c->device))
       continue;
     const char *obstacle = find_obstacle(candidate, without);
-    fprintf(c->reasons, "  %-13s %s%s", candidate->info->name, obstacle ? "cannot: " : "",
-            obstacle ? obstacle : candidate->told);
-    if (!obstacle && excess_of(candidate) > 0)
-      fprintf(c->reasons, ", but its rounding may reach %.3g, and half a level is %.3g", candidate->bound,
-              candidate->accuracy);
-    fputc('\n', c->reasons);
+    if (c->reasons)
+      tell(c->reasons, candidate, obstacle);
     if (!obstacle && candidate->price < HUGE_VAL && (best == c->count || is_better(candidate, &c->candidates[best])))
       best = i;
   }

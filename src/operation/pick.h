@@ -31,7 +31,7 @@ void gconv_candidate_price(gconv_candidate *candidate, double model, double rati
 /* Sets *picked to the candidate of `device` that is called `wanted`. For "auto", it is the cheapest candidate that can solve
  * the problem and be used on this device. "auto" takes no classic, no algorithm of a library, and none that is in `without`,
  * a list of names with commas (may be NULL). Candidates whose bound is above their accuracy are not taken. If all are like
- * this, the one with the least bound is taken. Writes a line to `reasons` for each candidate that was looked at. Fails with
+ * this, the one with the least bound is taken. Writes a line to `reasons`, if it is not NULL, for each candidate. Fails with
  * GCONV_BAD_ARGUMENT if no candidate of any device has the name, and with GCONV_UNSUPPORTED and the obstacle. */
 gconv_status gconv_pick(const gconv_candidate *candidates, size_t count, const char *device, const char *wanted,
                         const char *without, FILE *reasons, size_t *picked);

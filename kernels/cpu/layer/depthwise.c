@@ -9,6 +9,9 @@
  * between rows are dropped when rows are copied to the output. Both copies stay in the L1 or L2 cache.
  *
  * A task has some channels, or a band of one large channel.
+ *
+ * In tensors in blocks of channels, the lanes of a vector are neighbouring channels. A tap of a vector is a load and a
+ * multiply-add. Bands of rows of a block are staged with their border pixels, and stay in the L1 cache.
  */
 #include "stage.h"
 
@@ -17,12 +20,25 @@
 enum {
   MOST_VECTORS = 4,
   MOST_LANES = 16,
+  MOST_PIXELS = 8,         /* of a block of channels, with their sums in registers */
   BAND_FLOATS = 12 << 10,  /* staged floats of a band: 48 KiB */
+  WINDOW_FLOATS = 8 << 10, /* staged floats of a band of a block of channels: 32 KiB */
   TASK_PRODUCTS = 1 << 18, /* multiply-adds of a task, roughly */
 };
 
 typedef void sums_function(const float *x, const int64_t *offsets, const float *weights, int32_t taps, float bias,
                            const gconv_layer_bounds *bounds, float *out, int64_t count);
+
+/* Makes `count` neighbouring outputs of a block of channels; neighbours read samples that are `step` floats apart. weights:
+ * [tap][GCONV_BLOCK], biases: [GCONV_BLOCK]. */
+typedef struct block_row {
+  const int64_t *offsets;
+  const float *weights, *biases;
+  int64_t step;
+  int32_t taps;
+  gconv_layer_bounds bounds;
+} block_row;
+typedef void block_function(const block_row *row, const float *x, int64_t count, float *out);
 
 #define TEMPLATE "layer/depthwise_template.h"
 #include "../each_isa.h"
@@ -48,14 +64,85 @@ static cut cut_of(const gconv_layer_problem *problem) {
   return c;
 }
 
-static size_t tasks(const gconv_layer_problem *problem) {
-  const cut c = cut_of(problem);
-  return (size_t)problem->images * (size_t)c.lots * (size_t)c.bands;
+/* ---- Blocks of channels ---- */
+
+static int64_t blocks_of(const gconv_layer_problem *problem) {
+  return gconv_divide_up(problem->filters, GCONV_BLOCK);
+}
+
+/* Cuts a layer in blocks of channels: a lot is some of these blocks. */
+static cut cut_blocks(const gconv_layer_problem *problem) {
+  const int64_t row = ((int64_t)problem->out_width * problem->stride_x + problem->columns) * problem->stride_y * GCONV_BLOCK;
+  const int64_t products =
+      (int64_t)problem->out_height * problem->out_width * problem->rows * problem->columns * GCONV_BLOCK;
+  cut c;
+  c.bands = (int32_t)gconv_divide_up(problem->out_height, gconv_clamp(WINDOW_FLOATS / row, 2, problem->out_height));
+  c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
+  c.bands = (int32_t)gconv_divide_up(problem->out_height, c.band_rows);
+  c.lot = (int32_t)gconv_clamp(TASK_PRODUCTS / products, 1, gconv_divide_up(blocks_of(problem), 4));
+  c.lots = (int32_t)gconv_divide_up(blocks_of(problem), c.lot);
+  return c;
+}
+
+/* Makes blocks of channels begin .. end - 1 of image n, band by band. */
+static void make_blocks(const gconv_layer_execution *e, const cut *c, int64_t n, int64_t begin, int64_t end) {
+  const gconv_layer_problem *problem = e->problem;
+  const gconv_block_stage stage = gconv_block_stage_of(problem, c->band_rows, problem->out_width);
+  const int64_t taps = problem->rows * problem->columns, plane = (int64_t)problem->out_height * problem->out_width;
+  const float *prepared = gconv_layer_prepared(problem, e->weights);
+  block_function *make = OF_THIS_PROCESSOR(block);
+  int64_t *offsets = e->workspace;
+  float *staged = (float *)e->workspace + gconv_layer_offset_floats(problem);
+  const float *in = e->in + n * gconv_layer_image_floats(problem->channels, gconv_layer_plane(problem), true);
+  block_row row = {offsets, NULL, NULL, stage.step, 1, gconv_layer_bounds_of(problem)};
+  for (int64_t t = 0; t < taps; t++)
+    offsets[t] = (t / problem->columns * problem->dilation_y * stage.width + t % problem->columns * problem->dilation_x) *
+                 GCONV_BLOCK;
+  row.taps = (int32_t)taps;
+  for (int64_t b = begin; b < end; b++)
+    for (int64_t first = 0; first < problem->out_height; first += c->band_rows) {
+      gconv_block_window w = {b * GCONV_BLOCK, GCONV_BLOCK, first, 0, 0, problem->out_width};
+      w.rows = gconv_clamp(problem->out_height - first, 0, c->band_rows);
+      const float *x = gconv_block_stage_fill(&stage, problem, in, &w, staged);
+      float *out = e->out + ((n * blocks_of(problem) + b) * plane + first * problem->out_width) * GCONV_BLOCK;
+      row.weights = prepared + b * (taps + 1) * GCONV_BLOCK;
+      row.biases = row.weights + taps * GCONV_BLOCK;
+      for (int64_t i = 0; i < w.rows; i++)
+        make(&row, x + i * stage.pitch, problem->out_width, out + i * problem->out_width * GCONV_BLOCK);
+      if (!row.bounds.enough)
+        gconv_layer_activate(problem, out, (size_t)(w.rows * problem->out_width * GCONV_BLOCK));
+    }
+}
+
+static size_t prepared_floats(const gconv_layer_problem *problem) {
+  return problem->in_blocks ? (size_t)(blocks_of(problem) * (problem->rows * problem->columns + 1) * GCONV_BLOCK) : 0;
+}
+
+/* Writes the weights of each block of channels, [tap][channel], and then its biases. */
+static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
+  const int64_t taps = problem->rows * problem->columns;
+  const float *biases = gconv_layer_biases(problem, weights);
+  for (int64_t k = 0; k < blocks_of(problem) * GCONV_BLOCK && problem->in_blocks; k++) {
+    float *to = prepared + k / GCONV_BLOCK * (taps + 1) * GCONV_BLOCK + k % GCONV_BLOCK;
+    for (int64_t t = 0; t < taps; t++)
+      to[t * GCONV_BLOCK] = k < problem->filters ? weights[k * taps + t] : 0;
+    to[taps * GCONV_BLOCK] = k < problem->filters ? biases[k] : 0;
+  }
+  return GCONV_OK;
 }
 
 /* ---- The descriptor ---- */
 
+static size_t tasks(const gconv_layer_problem *problem) {
+  if (problem->in_blocks)
+    return (size_t)problem->images * (size_t)cut_blocks(problem).lots;
+  const cut c = cut_of(problem);
+  return (size_t)problem->images * (size_t)c.lots * (size_t)c.bands;
+}
+
 static const char *supports(const gconv_layer_problem *problem) {
+  if (problem->in_blocks != problem->out_blocks || (problem->in_blocks && problem->filters != problem->channels))
+    return "an input in blocks of channels and another output";
   return problem->channels == problem->groups ? gconv_layer_takes_fp32(problem) : "filters of several channels";
 }
 
@@ -65,6 +152,9 @@ static size_t sums_floats(const gconv_layer_stage *stage, int32_t rows) {
 }
 
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
+  const gconv_block_stage blocks = gconv_block_stage_of(problem, cut_blocks(problem).band_rows, problem->out_width);
+  if (problem->in_blocks)
+    return (gconv_layer_offset_floats(problem) + gconv_block_stage_floats(&blocks, GCONV_BLOCK)) * sizeof(float);
   const int32_t rows = cut_of(problem).band_rows;
   const gconv_layer_stage stage = gconv_layer_stage_of(problem, rows, MOST_LANES);
   return (gconv_layer_offset_floats(problem) + sums_floats(&stage, rows) + gconv_layer_stage_floats(&stage, 1)) *
@@ -93,7 +183,12 @@ static void make_band(const gconv_layer_execution *e, const gconv_layer_stage *s
 
 static gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
-  const cut c = cut_of(problem);
+  const cut c = problem->in_blocks ? cut_blocks(problem) : cut_of(problem);
+  if (problem->in_blocks) {
+    const int64_t task = (int64_t)e->task, begin = task % c.lots * c.lot;
+    make_blocks(e, &c, task / c.lots, begin, gconv_clamp(begin + c.lot, 0, blocks_of(problem)));
+    return GCONV_OK;
+  }
   const gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
   const int32_t band = (int32_t)(e->task % (size_t)c.bands), lot = (int32_t)(e->task / (size_t)c.bands % (size_t)c.lots);
   const int64_t n = (int64_t)(e->task / (size_t)c.bands / (size_t)c.lots);
@@ -108,6 +203,9 @@ static gconv_status execute(const gconv_layer_execution *e) {
 /* A tap of a vector takes a load, half of which cross a cache line. A sample takes 0.4 ns to be staged, an output 0.15 ns to
  * be copied, and a row of either 4 ns. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  const double outputs = (double)problem->images * problem->filters * problem->out_height * problem->out_width;
+  if (problem->in_blocks)
+    return gconv_layer_cpu_ms(problem, machine, outputs * problem->rows * problem->columns * 1.2, outputs * 0.1);
   const cut c = cut_of(problem);
   const gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
   const double rows = (double)problem->images * problem->filters * problem->out_height;
@@ -119,9 +217,12 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_depthwise = {
     .info = {"depthwise", "cpu", "filters of one channel, on rows of a channel that stay in the cache", true},
     .supports = supports,
+    .blocks = true,
     .tasks = tasks,
     .workspace_bytes = workspace_bytes,
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_layer_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
 };

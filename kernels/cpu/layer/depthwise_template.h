@@ -24,3 +24,30 @@ static TARGET void NAME(sums)(const float *x, const int64_t *offsets, const floa
   for (; i < count; i += LANES)
     NAME(tile)(x + i, offsets, weights, taps, spread, low, high, out + i, 1);
 }
+
+/* Makes N outputs of a vector of channels. N is a constant where this is inlined. */
+GCONV_INLINE TARGET void NAME(pixels)(const block_row *r, const float *x, const float *weights, float *out,
+                                      const VECTOR bias, const int N) {
+  const VECTOR low = SPREAD(&r->bounds.low), high = SPREAD(&r->bounds.high);
+  VECTOR sum[MOST_PIXELS];
+  UNROLL for (int i = 0; i < N; i++) sum[i] = ZERO;
+  for (int32_t t = 0; t < r->taps; t++) {
+    const float *samples = x + r->offsets[t];
+    const VECTOR weight = LOAD(weights + t * GCONV_BLOCK);
+    UNROLL for (int i = 0; i < N; i++) sum[i] = FMA(weight, LOAD(samples + i * r->step), sum[i]);
+  }
+  UNROLL for (int i = 0; i < N; i++) STORE(out + i * GCONV_BLOCK, AT_MOST(AT_LEAST(sum[i] + bias, low), high));
+}
+
+static TARGET void NAME(block)(const block_row *row, const float *x, int64_t count, float *out) {
+  for (int f = 0; f < GCONV_BLOCK; f += LANES) {
+    const VECTOR bias = LOAD(row->biases + f);
+    int64_t i = 0;
+    for (; i + MOST_PIXELS <= count; i += MOST_PIXELS)
+      NAME(pixels)(row, x + i * row->step + f, row->weights + f, out + i * GCONV_BLOCK + f, bias, MOST_PIXELS);
+    for (; i + 4 <= count; i += 4)
+      NAME(pixels)(row, x + i * row->step + f, row->weights + f, out + i * GCONV_BLOCK + f, bias, 4);
+    for (; i < count; i++)
+      NAME(pixels)(row, x + i * row->step + f, row->weights + f, out + i * GCONV_BLOCK + f, bias, 1);
+  }
+}

@@ -17,6 +17,9 @@
  * Where a layer yields one pixel of each image, as a dense layer does, the images of a batch are the pixels of a row. Then
  * [pixel][filter] is the output itself, and nothing is transposed.
  *
+ * An input in blocks of channels is read in the same way: there, the offsets of a panel are those of all taps of all its
+ * channels. Sums become an output in blocks without being transposed.
+ *
  * Taps are processed a few channels at a time. So their weights, in the order in which prepare() wrote them, stay in the L2
  * cache for all pixels of a task. Meanwhile the sums are in memory, which does not round them. At the end they are
  * transposed: [pixel][filter] becomes [filter][pixel]. That takes about as long as half a tap; so direct is faster for few
@@ -32,10 +35,11 @@ enum {
   PANEL_FLOATS = 24 << 10, /* floats of the weights that stay in L2 for all pixels: 96 KiB */
   SUMS_FLOATS = 64 << 10,  /* floats of the sums of a task: 256 KiB */
   LEAST_TASKS = 8,
-  LEAST_PIXELS = 96,    /* pixels of a task, if the image has so many */
-  LONG_ROW = 1024,      /* rows of more pixels are cut into pieces, if nothing is staged */
-  PIECE = 256,          /* pixels of a piece, roughly: its samples stay in the L2 cache for all filters */
-  REFERENCE_PIXELS = 6, /* pixels of the widest tile of the reference CPU */
+  LEAST_PIXELS = 96,        /* pixels of a task, if the image has so many */
+  LONG_ROW = 1024,          /* rows of more pixels are cut into pieces, if nothing is staged */
+  PIECE = 256,              /* pixels of a piece, roughly: its samples stay in the L2 cache for all filters */
+  WINDOW_FLOATS = 48 << 10, /* floats of a window of a staged input in blocks: 192 KiB */
+  REFERENCE_PIXELS = 6,     /* pixels of the widest tile of the reference CPU */
 };
 
 /* ---- Blocks of filters have VECTORS vectors; the last block of a group may have fewer ---- */
@@ -87,21 +91,50 @@ static int32_t pieces_of_images(int32_t images) {
   return (int32_t)(least < LEAST_TASKS ? gconv_clamp(gconv_divide_up(images, LEAST_PIXELS), 1, LEAST_TASKS) : least);
 }
 
+static int32_t panel_channels(const gconv_layer_problem *problem) {
+  const int64_t block_filters = (int64_t)VECTORS * gconv_product_here()->lanes,
+                channels = problem->channels / problem->groups;
+  const int64_t slice = gconv_clamp(PANEL_FLOATS / (block_filters * problem->rows * problem->columns), 1, channels);
+  const int64_t even = gconv_divide_up(channels, gconv_divide_up(channels, slice));
+  if (!problem->in_blocks || even == channels)
+    return (int32_t)even;
+  return (int32_t)gconv_clamp((int64_t)gconv_round_up((size_t)even, GCONV_BLOCK), 1, channels);
+}
+
+/* Cuts a layer whose input is in blocks of channels: windows stay in the L2 cache with their sums. */
+static void cut_windows(const gconv_layer_problem *problem, cut *c) {
+  const bool in_place = gconv_block_stage_of(problem, 1, 1).in_place;
+  const int64_t strides = (int64_t)problem->stride_y * problem->stride_x, width = problem->out_width;
+  const int64_t sums = SUMS_FLOATS / ((int64_t)VECTORS * gconv_product_here()->lanes);
+  const int64_t most = in_place ? sums : gconv_clamp(WINDOW_FLOATS / (c->channels * strides), 2 * LEAST_PIXELS, sums);
+  const int64_t tile = gconv_product_here()->pixels, square = (int64_t)sqrt((double)most) / tile * tile;
+  if (width > most / 4 && width > 2 * tile)
+    c->pieces = (int32_t)gconv_divide_up(width, gconv_clamp(square * 2, tile, width));
+  c->piece = (int32_t)gconv_divide_up(gconv_divide_up(width, c->pieces), tile) * (int32_t)tile;
+  c->piece = (int32_t)gconv_clamp(c->piece, 1, width);
+  c->pieces = (int32_t)gconv_divide_up(width, c->piece);
+}
+
 static cut cut_of(const gconv_layer_problem *problem) {
   bool dense = is_dense(problem);
   int64_t others = (int64_t)(dense ? 1 : problem->images) * problem->groups;
   int32_t row = dense ? problem->images : problem->out_width;
   int64_t block_filters = (int64_t)VECTORS * gconv_product_here()->lanes, blocks = blocks_of_group(problem);
-  bool long_rows = row > LONG_ROW && gconv_layer_stage_of_any_step(problem, 1).in_place;
+  bool long_rows = !problem->in_blocks && row > LONG_ROW && gconv_layer_stage_of_any_step(problem, 1).in_place;
   cut c = {.dense = dense, .pieces = long_rows ? (int32_t)gconv_divide_up(row, PIECE) : 1};
+  c.channels = panel_channels(problem);
   if (dense)
     c.pieces = pieces_of_images(row);
   c.piece = (int32_t)gconv_divide_up(row, c.pieces);
   c.pieces = (int32_t)gconv_divide_up(row, c.piece);
+  if (problem->in_blocks)
+    cut_windows(problem, &c);
   others *= c.pieces;
   int64_t width = c.piece;
   int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(LEAST_TASKS, others));
   int64_t most = gconv_clamp(SUMS_FLOATS / (block_filters * width), 1, problem->out_height);
+  if (problem->in_blocks && !gconv_block_stage_of(problem, 1, 1).in_place)
+    most = gconv_clamp(WINDOW_FLOATS / (c.channels * width * problem->stride_y * problem->stride_x), 1, most);
   int64_t rows = long_rows ? 1 : gconv_clamp(wanted, gconv_clamp(gconv_divide_up(LEAST_PIXELS, width), 1, most), most);
   c.bands = (int32_t)gconv_divide_up(problem->out_height, rows);
   c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
@@ -111,9 +144,6 @@ static cut cut_of(const gconv_layer_problem *problem) {
   c.parts = (int32_t)gconv_divide_up(blocks, part);
   c.part_blocks = (int32_t)gconv_divide_up(blocks, c.parts);
   c.parts = (int32_t)gconv_divide_up(blocks, c.part_blocks);
-  int32_t channels = problem->channels / problem->groups;
-  int64_t slice = gconv_clamp(PANEL_FLOATS / (block_filters * problem->rows * problem->columns), 1, channels);
-  c.channels = (int32_t)gconv_divide_up(channels, gconv_divide_up(channels, slice));
   return c;
 }
 
@@ -128,6 +158,7 @@ typedef struct walk {
   const gconv_layer_problem *problem;
   cut cut;
   gconv_layer_stage stage;
+  gconv_block_stage blocks; /* of an input in blocks of channels */
   const gconv_product *set;
   int64_t *offsets;
   float *sums, *staged;
@@ -136,12 +167,12 @@ typedef struct walk {
 
 /* Applies a panel to all pixels of the band. x is the samples of the panel's first channel. */
 static void add_panel(const walk *w, const gconv_panel *p, const float *x, float *sums, int V) {
-  int64_t width = w->columns, rows = w->rows;
-  if (w->stage.pitch == width * w->stage.step) { /* rows are neighbours, too */
+  int64_t width = w->columns, rows = w->rows, pitch = w->problem->in_blocks ? w->blocks.pitch : w->stage.pitch;
+  if (pitch == width * p->step) { /* rows are neighbours, too */
     width *= rows;
     rows = 1;
   }
-  for (int64_t row = 0; row < rows; row++, x += w->stage.pitch, sums += width * V * w->set->lanes)
+  for (int64_t row = 0; row < rows; row++, x += pitch, sums += width * V * w->set->lanes)
     gconv_product_row(w->set, p, x, width, V, sums);
 }
 
@@ -157,33 +188,45 @@ static const float *pack(const walk *w, const float *x, int32_t channels) {
   return w->staged;
 }
 
-/* Applies all taps of the task's filters. `weights` are the group's prepared weights, `in` is the group's first channel. */
-static void add_channels(const walk *w, const float *weights, const float *in) {
+/* Stages channels c .. c + slice - 1 of the group. Returns the samples of the task's first pixel. */
+static const float *stage_channels(const walk *w, const float *in, int32_t c, int32_t slice, int64_t first) {
+  const gconv_layer_problem *problem = w->problem;
+  if (problem->in_blocks) {
+    const gconv_block_window window = {first + c, slice, w->first_row, w->rows, w->first_column, w->columns};
+    gconv_block_stage_offsets(&w->blocks, problem, first + c, slice, w->offsets);
+    return gconv_block_stage_fill(&w->blocks, problem, in, &window, w->staged);
+  }
+  const float *x = gconv_layer_stage_fill(&w->stage, problem, in + (first + c) * gconv_layer_plane(problem), slice,
+                                          w->first_row, w->rows, w->staged) +
+                   w->first_column * w->stage.step;
+  return is_packed(problem, &w->cut, &w->stage) ? pack(w, x, slice) : x;
+}
+
+/* Applies all taps of the task's filters. `weights` are the group's prepared weights, `in` is the image, and `first` the
+ * group's first channel. */
+static void add_channels(const walk *w, const float *weights, const float *in, int64_t first) {
   const gconv_layer_problem *problem = w->problem;
   int32_t channels = problem->channels / problem->groups;
   int64_t pixels = (int64_t)w->rows * w->columns, depth = gconv_layer_taps(problem);
-  bool packed = is_packed(problem, &w->cut, &w->stage);
+  const bool packed = is_packed(problem, &w->cut, &w->stage), blocks = problem->in_blocks;
   gconv_panel p = {.offsets = w->offsets,
                    .channel = packed ? w->cut.piece : w->stage.channel,
-                   .step = w->stage.step,
+                   .step = blocks ? w->blocks.step : w->stage.step,
                    .taps = problem->rows * problem->columns};
   for (int32_t c = 0; c < channels; c += w->cut.channels) {
     int32_t slice = (int32_t)gconv_clamp(w->cut.channels, 0, channels - c);
     p.channels = slice;
     p.begins = c == 0;
-    if (is_flat(problem)) {
+    if (is_flat(problem) || blocks) {
       p.taps = p.channels * problem->rows * problem->columns;
       p.channels = 1;
     }
-    const float *x = gconv_layer_stage_fill(&w->stage, problem, in + (int64_t)c * problem->height * problem->width, slice,
-                                            w->first_row, w->rows, w->staged) +
-                     w->first_column * w->stage.step;
-    if (packed)
-      x = pack(w, x, slice);
+    const float *x = stage_channels(w, in, c, slice, first);
     float *sums = w->sums;
     for (int32_t b = w->first_block; b < w->end_block; b++) {
       int V = vectors_of_block(problem, b);
-      p.half = V == 1 && 2 * (problem->filters / problem->groups - b * VECTORS * w->set->lanes) <= w->set->lanes;
+      p.half = !problem->out_blocks && V == 1 &&
+               2 * (problem->filters / problem->groups - b * VECTORS * w->set->lanes) <= w->set->lanes;
       p.weights =
           weights + ((int64_t)b * VECTORS * depth + (int64_t)c * problem->rows * problem->columns * V) * w->set->lanes;
       add_panel(w, &p, x, sums, V);
@@ -199,15 +242,31 @@ static void add_channels(const walk *w, const float *weights, const float *in) {
 static void finish(const walk *w, const float *biases, float *out) {
   int64_t filters = w->problem->filters / w->problem->groups, lanes = w->set->lanes;
   int64_t pixels = (int64_t)w->rows * w->columns, plane = (int64_t)w->problem->out_height * w->problem->out_width;
+  const bool whole = w->columns == w->problem->out_width; /* rows are neighbours */
+  const int64_t runs = whole ? 1 : w->rows, run = pixels / runs;
   const float *sums = w->sums;
   for (int32_t b = w->first_block; b < w->end_block; b++) {
     int V = vectors_of_block(w->problem, b);
-    for (int v = 0; v < V; v++) {
-      int64_t k = ((int64_t)b * VECTORS + v) * lanes;
-      gconv_product_finish(w->set, w->problem, sums + v * lanes, V * lanes, pixels, biases + k, filters - k,
-                           out + k * plane);
-    }
+    for (int v = 0; v < V; v++)
+      for (int64_t i = 0; i < runs; i++) {
+        int64_t k = ((int64_t)b * VECTORS + v) * lanes;
+        gconv_product_finish(w->set, w->problem, sums + (i * run * V + v) * lanes, V * lanes, run, biases + k, filters - k,
+                             out + k * plane + i * w->problem->out_width);
+      }
     sums += pixels * V * lanes;
+  }
+}
+
+/* Does the same for an output in blocks of channels. `out` is where the image's block 0 has the task's first pixel; `first`
+ * is the group's first filter. */
+static void finish_blocks(const walk *w, const float *biases, int64_t first, float *out) {
+  const int64_t width = VECTORS * w->set->lanes;
+  const float *sums = w->sums;
+  for (int32_t b = w->first_block; b < w->end_block; b++) {
+    const int V = vectors_of_block(w->problem, b);
+    gconv_product_finish_blocks(w->set, w->problem, sums, V, w->rows, w->columns, biases + b * width, first + b * width,
+                                out);
+    sums += (int64_t)w->rows * w->columns * V * w->set->lanes;
   }
 }
 
@@ -226,7 +285,7 @@ static void finish_dense(const walk *w, const float *biases, float *out) {
 
 static size_t offset_floats(const gconv_layer_problem *problem, const cut *c) {
   gconv_layer_problem like = *problem;
-  like.rows *= is_flat(problem) ? c->channels : 1;
+  like.rows *= is_flat(problem) || problem->in_blocks ? c->channels : 1;
   return gconv_layer_offset_floats(&like);
 }
 
@@ -245,8 +304,10 @@ static size_t sums_floats(const cut *c) {
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
   cut c = cut_of(problem);
   gconv_layer_stage stage = stage_of(problem, c.band_rows);
-  size_t staged = is_packed(problem, &c, &stage) ? (size_t)c.channels * (size_t)c.piece + GCONV_STAGE_SLACK
-                                                 : gconv_layer_stage_floats(&stage, c.channels);
+  const gconv_block_stage blocks = gconv_block_stage_of(problem, c.band_rows, c.piece);
+  size_t staged = problem->in_blocks               ? gconv_block_stage_floats(&blocks, c.channels)
+                  : is_packed(problem, &c, &stage) ? (size_t)c.channels * (size_t)c.piece + GCONV_STAGE_SLACK
+                                                   : gconv_layer_stage_floats(&stage, c.channels);
   return (offset_floats(problem, &c) + sums_floats(&c) + staged) * sizeof(float);
 }
 
@@ -256,6 +317,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   size_t parts = (size_t)w.cut.parts, pieces = (size_t)w.cut.pieces, bands = (size_t)w.cut.bands;
   int64_t image_group = (int64_t)(e->task / parts / pieces / bands), group = image_group % problem->groups; /* n * G + g */
   w.stage = stage_of(problem, w.cut.band_rows);
+  w.blocks = gconv_block_stage_of(problem, w.cut.band_rows, w.cut.piece);
   w.sums = (float *)e->workspace + offset_floats(problem, &w.cut);
   w.staged = w.sums + sums_floats(&w.cut);
   w.first_row = (int32_t)(e->task / parts / pieces % bands) * w.cut.band_rows;
@@ -264,18 +326,26 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.columns = (int32_t)gconv_clamp((w.cut.dense ? problem->images : problem->out_width) - w.first_column, 0, w.cut.piece);
   w.first_block = (int32_t)(e->task % parts) * w.cut.part_blocks;
   w.end_block = (int32_t)gconv_clamp(w.first_block + w.cut.part_blocks, 0, blocks_of_group(problem));
-  fill_offsets(&w);
+  if (!problem->in_blocks)
+    fill_offsets(&w);
   int64_t channels = problem->channels / problem->groups, filters = problem->filters / problem->groups;
   add_channels(&w,
                gconv_layer_prepared(problem, e->weights) +
                    group * vectors_of_group(problem) * w.set->lanes * gconv_layer_taps(problem),
-               e->in + image_group * channels * problem->height * problem->width);
+               e->in + image_group / problem->groups *
+                           gconv_layer_image_floats(problem->channels, gconv_layer_plane(problem), problem->in_blocks),
+               group * channels);
   const float *biases = gconv_layer_biases(problem, e->weights) + group * filters;
+  const int64_t plane = (int64_t)problem->out_height * problem->out_width;
+  const int64_t pixel = (int64_t)w.first_row * problem->out_width + w.first_column;
   if (w.cut.dense)
     finish_dense(&w, biases, e->out + (int64_t)w.first_column * problem->filters + group * filters);
+  else if (problem->out_blocks)
+    finish_blocks(&w, biases, group * filters,
+                  e->out + image_group / problem->groups * gconv_layer_image_floats(problem->filters, plane, true) +
+                      pixel * GCONV_BLOCK);
   else
-    finish(&w, biases,
-           e->out + (image_group * filters * problem->out_height + w.first_row) * problem->out_width + w.first_column);
+    finish(&w, biases, e->out + image_group * filters * plane + pixel);
   return GCONV_OK;
 }
 
@@ -309,14 +379,25 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
   double waits = fmax(fmax(N * V, N + V + 1), 4) / (N * V);
   double lanes = vectors * GCONV_REFERENCE_LANES * problem->groups / problem->filters; /* for each filter, with padding */
   double rate = problem->rows * problem->columns == 1 && !is_dense(problem) ? 0.75 : 0.97; /* 1 x 1 finds little in L1 */
+  if (problem->in_blocks)
+    rate = 0.97;
   double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / rate;
-  double moving_ns = outputs * (0.1 + 0.1 * fmin(1, outputs / (1 << 21))); /* slower if they leave the caches */
+  double moving_ns = outputs * ((problem->out_blocks ? 0.03 : 0.1) +
+                                0.1 * fmin(1, outputs / (1 << 21))); /* slower if they leave the caches */
   return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
+}
+
+static const char *supports(const gconv_layer_problem *problem) {
+  if ((problem->in_blocks || problem->out_blocks) && is_dense(problem))
+    return "blocks of channels of one pixel";
+  const char *obstacle = gconv_layer_takes_blocks(problem, gconv_product_here()->lanes);
+  return obstacle ? obstacle : gconv_layer_takes_fp32(problem);
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_gemm = {
     .info = {"gemm", "cpu", "weights times patches that are never laid out; filters side by side in vectors", true},
-    .supports = gconv_layer_takes_fp32,
+    .supports = supports,
+    .blocks = true,
     .tasks = tasks,
     .workspace_bytes = workspace_bytes,
     .execute = execute,

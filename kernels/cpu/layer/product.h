@@ -30,8 +30,12 @@ typedef struct gconv_product {
   /* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < lanes, within the bounds */
   void (*turn)(const float *from, int64_t stride, const float *biases, const gconv_layer_bounds *bounds, float *to,
                int64_t pitch);
-  /* [0][N][V] for panels whose step is 1, [1][N][V] for any step. V = 0 is for half a vector; NULL on some processors */
-  gconv_product_tile *tiles[2][GCONV_PRODUCT_PIXELS + 1][GCONV_PRODUCT_VECTORS + 1];
+  /* to[i * GCONV_BLOCK + f] = from[i * stride + f] + biases[f] for i < pixels and f < lanes, within the bounds */
+  void (*store)(const float *from, int64_t stride, const float *biases, const gconv_layer_bounds *bounds, int64_t pixels,
+                float *to);
+  /* [0][N][V] for panels whose step is 1, [1][N][V] for any step, [2][N][V] for GCONV_BLOCK. V = 0 is for half a vector;
+   * NULL on some processors */
+  gconv_product_tile *tiles[3][GCONV_PRODUCT_PIXELS + 1][GCONV_PRODUCT_VECTORS + 1];
 } gconv_product;
 
 /* Returns the product for this processor. */
@@ -46,3 +50,12 @@ void gconv_product_row(const gconv_product *product, const gconv_panel *panel, c
  * P * Q floats. Only the first filters are stored if a vector holds fewer than `filters`. */
 void gconv_product_finish(const gconv_product *product, const gconv_layer_problem *problem, const float *sums,
                           int64_t stride, int64_t pixels, const float *biases, int64_t filters, float *out);
+
+/* Replaces sums of a block of channels, in their place, by outputs: `pixels` neighbours. `there` of its filters exist. */
+void gconv_layer_finish_block(const gconv_layer_problem *problem, const float *biases, int64_t there, int64_t pixels,
+                              float *values);
+
+/* Does the same for outputs in blocks of channels: rows of `columns` pixels, whose sums follow each other, of filters first
+ * .. first + V * lanes - 1. `out` is where block 0 has the first pixel. */
+void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer_problem *problem, const float *sums, int V,
+                                 int64_t rows, int64_t columns, const float *biases, int64_t first, float *out);

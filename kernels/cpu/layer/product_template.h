@@ -49,6 +49,9 @@ GCONV_INLINE TARGET void NAME(half)(const gconv_panel *p, const float *x, float 
   }                                                                                                                         \
   static TARGET __attribute__((noinline)) void NAME(apart_##N##_0)(const gconv_panel *p, const float *x, float *sums) {     \
     NAME(half)(p, x, sums, N, p->step);                                                                                     \
+  }                                                                                                                         \
+  static TARGET __attribute__((noinline)) void NAME(block_##N##_0)(const gconv_panel *p, const float *x, float *sums) {     \
+    NAME(half)(p, x, sums, N, GCONV_BLOCK);                                                                                 \
   }
 #define FIRST(kind, N) NAME(kind##_##N##_0)
 #else
@@ -62,10 +65,14 @@ GCONV_INLINE TARGET void NAME(half)(const gconv_panel *p, const float *x, float 
   }                                                                                                                         \
   static TARGET __attribute__((noinline)) void NAME(apart_##N##_##V)(const gconv_panel *p, const float *x, float *sums) {   \
     NAME(tile)(p, x, sums, N, V, p->step);                                                                                  \
+  }                                                                                                                         \
+  static TARGET __attribute__((noinline)) void NAME(block_##N##_##V)(const gconv_panel *p, const float *x, float *sums) {   \
+    NAME(tile)(p, x, sums, N, V, GCONV_BLOCK);                                                                              \
   }
 #define TILES(N) HALF_TILE(N) TILE(N, 1) TILE(N, 2)
 #define TILE_ROW(N) {FIRST(tile, N), NAME(tile_##N##_1), NAME(tile_##N##_2)},
 #define APART_ROW(N) {FIRST(apart, N), NAME(apart_##N##_1), NAME(apart_##N##_2)},
+#define BLOCK_ROW(N) {FIRST(block, N), NAME(block_##N##_1), NAME(block_##N##_2)},
 #if REGISTERS == 32
 #define EACH(X) TO_14(X)
 #else
@@ -118,16 +125,25 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
 #endif
 }
 
+static TARGET void NAME(store)(const float *from, int64_t stride, const float *biases, const gconv_layer_bounds *bounds,
+                               int64_t pixels, float *to) {
+  const VECTOR low = SPREAD(&bounds->low), high = SPREAD(&bounds->high), bias = LOAD(biases);
+  for (int64_t i = 0; i < pixels; i++)
+    STORE(to + i * GCONV_BLOCK, AT_MOST(AT_LEAST(LOAD(from + i * stride) + bias, low), high));
+}
+
 static const gconv_product NAME(product) = {
     .lanes = LANES,
     .turn = NAME(turn),
+    .store = NAME(store),
     .pixels = REGISTERS == 32 ? 14 : 6,
-    .tiles = {{{NULL}, EACH(TILE_ROW)}, {{NULL}, EACH(APART_ROW)}},
+    .tiles = {{{NULL}, EACH(TILE_ROW)}, {{NULL}, EACH(APART_ROW)}, {{NULL}, EACH(BLOCK_ROW)}},
 };
 #undef TILE
 #undef TILES
 #undef TILE_ROW
 #undef APART_ROW
+#undef BLOCK_ROW
 #undef EACH
 #undef FIRST
 #undef HALF_TILE

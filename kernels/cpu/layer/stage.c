@@ -249,12 +249,16 @@ float gconv_layer_sum(const gconv_layer_problem *problem, const float *in, const
   const int64_t top = row * problem->stride_y - problem->pad_top, left = column * problem->stride_x - problem->pad_left;
   const int64_t channels = problem->channels / problem->groups;
   float sum = 0;
-  for (int64_t c = 0; c < channels; c++, in += gconv_layer_plane(problem))
+  for (int64_t c = 0; c < channels; c++)
     for (int64_t r = 0; r < problem->rows; r++)
       for (int64_t s = 0; s < problem->columns; s++, weights++) {
         const int64_t y = top + r * problem->dilation_y, x = left + s * problem->dilation_x;
         const bool inside = y >= 0 && y < problem->height && x >= 0 && x < problem->width;
-        sum = fmaf(*weights, inside ? in[y * problem->width + x] : 0, sum);
+        const int64_t pixel = y * problem->width + x;
+        const int64_t at = problem->in_blocks
+                               ? (c / GCONV_BLOCK * gconv_layer_plane(problem) + pixel) * GCONV_BLOCK + c % GCONV_BLOCK
+                               : c * gconv_layer_plane(problem) + pixel;
+        sum = fmaf(*weights, inside ? in[at] : 0, sum);
       }
   return sum;
 }

@@ -52,6 +52,39 @@ void gconv_layer_stage_offsets(const gconv_layer_stage *stage, const gconv_layer
 const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_layer_problem *problem, const float *in,
                                     int64_t channels, int32_t first, int32_t rows, float *to);
 
+/* ---- Inputs in blocks of channels (stage_blocks.c) ---- */
+
+typedef struct gconv_block_stage {
+  bool in_place;         /* no tap is outside the image: the input is used as it is */
+  int64_t height, width; /* of the image, or of the copy of a window */
+  int64_t step, pitch;   /* floats from the samples of an output to those of its neighbour, and of the output below */
+  int64_t block;         /* floats from one block of channels to the next */
+} gconv_block_stage;
+
+/* A window: what some outputs need of some channels. */
+typedef struct gconv_block_window {
+  int64_t channel, channels;          /* the first, of all channels of the image, and how many */
+  int64_t row, rows, column, columns; /* of outputs */
+} gconv_block_window;
+
+/* Returns the layout of windows of at most so many rows and columns of outputs. */
+gconv_block_stage gconv_block_stage_of(const gconv_layer_problem *problem, int64_t rows, int64_t columns);
+
+/* Returns the floats of a workspace for `channels` staged channels; 0 if in place. */
+size_t gconv_block_stage_floats(const gconv_block_stage *stage, int64_t channels);
+
+/* Fills offsets[c * R * S + r * S + s] for channels first .. first + channels - 1, from the block that has channel `first`
+ * on. */
+void gconv_block_stage_offsets(const gconv_block_stage *stage, const gconv_layer_problem *problem, int64_t first,
+                               int64_t channels, int64_t *offsets);
+
+/* Stages a window of an image. Returns where the block of its first channel has the first output's samples. */
+const float *gconv_block_stage_fill(const gconv_block_stage *stage, const gconv_layer_problem *problem, const float *in,
+                                    const gconv_block_window *window, float *to);
+
+/* Returns NULL if algorithms whose vectors have so many lanes take the problem's tensors, in blocks or not; else why not. */
+const char *gconv_layer_takes_blocks(const gconv_layer_problem *problem, int lanes);
+
 /* Copies `count` floats that do not overlap. It is faster than memcpy() for the short rows of small images. */
 static inline void gconv_layer_copy_row(const float *restrict from, float *restrict to, int64_t count) {
   enum { PIECE = 8, HALF = PIECE / 2 };

@@ -7,6 +7,9 @@
  * (stage.h). They become points, [POINTS][C][tiles]. The points are multiplied by the transformed filters, a block of two
  * vectors at a time, in the tiles of product.h. The sums of a tile become SIDE x SIDE outputs. All of this stays in the L2
  * cache: of wide images, a band has only a piece of each row.
+ *
+ * An input in blocks of channels is not staged: the lanes of a transform are the channels of a block, and points are
+ * [POINTS][C/16][tiles][16]. Outputs in blocks are written to their place by the transform, and get their biases there.
  */
 #pragma once
 
@@ -85,8 +88,10 @@ typedef struct walk {
   const gconv_product *product;
   int64_t first_row, rows, columns, tiles; /* rows and columns of tiles; all of them */
   int64_t first_column;                    /* the first output column */
+  int64_t first_filter;                    /* of the group */
   int64_t width;                           /* output columns of these tiles */
   const float *in, *weights;               /* of the group */
+  int64_t *offsets;                        /* of an input in blocks: where a tile's points have each channel */
   int64_t point; /* floats from one point of a tile to the next: C x tiles, and a vector of slack */
   float *points, *sums, *outputs, *staged;
 } walk;
@@ -95,8 +100,10 @@ typedef struct walk {
  * Returns its bytes. If `w` is not NULL, sets its pointers. */
 static size_t divide_workspace(const cut *c, const gconv_layer_stage *stage, float *base, walk *w) {
   int64_t block = (int64_t)VECTORS * gconv_product_here()->lanes, tiles = c->band_rows * c->piece;
-  int64_t point = (c->channels * tiles + GCONV_PRODUCT_LANES + 15) / 16 * 16;
+  int64_t point = ((c->channels + GCONV_BLOCK - 1) / GCONV_BLOCK * GCONV_BLOCK * tiles + GCONV_PRODUCT_LANES + 15) / 16 * 16;
   int64_t sums = POINTS * point, outputs = sums + POINTS * tiles * block;
+  const size_t patch = (SIDE + 2) * (SIDE + 2) * GCONV_BLOCK, planes = gconv_layer_stage_floats(stage, STAGED_CHANNELS);
+  const size_t floats = gconv_round_up(planes > patch ? planes : patch, GCONV_BLOCK);
   int64_t staged = outputs + (SIDE * c->band_rows * SIDE * c->piece + 1) * block; /* 1: for outputs outside the image */
   if (w) {
     w->point = point;
@@ -104,8 +111,9 @@ static size_t divide_workspace(const cut *c, const gconv_layer_stage *stage, flo
     w->sums = base + sums;
     w->outputs = base + outputs;
     w->staged = base + staged;
+    w->offsets = (int64_t *)(void *)(w->staged + floats);
   }
-  return ((size_t)staged + gconv_layer_stage_floats(stage, STAGED_CHANNELS)) * sizeof(float);
+  return ((size_t)staged + floats) * sizeof(float) + (size_t)c->channels * sizeof(int64_t);
 }
 
 /* ---- Prefetching: a task's samples and outputs are rows that are far apart, which processors do not foresee ---- */
@@ -169,6 +177,47 @@ static void make_points(walk *w, const gconv_layer_stage *stage, const gconv_lay
   }
 }
 
+/* ---- Points of an input in blocks of channels ---- */
+
+enum { EDGE = SIDE + 2 }; /* rows and columns of the samples of a tile */
+
+/* Copies the samples of a tile that begin at (top, left), with zeros where the image ends. */
+static void copy_patch(const gconv_layer_problem *problem, const float *in, int64_t top, int64_t left, float *to) {
+  for (int64_t y = top; y < top + EDGE; y++)
+    for (int64_t x = left; x < left + EDGE; x++, to += GCONV_BLOCK)
+      if (y >= 0 && y < problem->height && x >= 0 && x < problem->width)
+        memcpy(to, in + (y * problem->width + x) * GCONV_BLOCK, GCONV_BLOCK * sizeof *to);
+      else
+        memset(to, 0, GCONV_BLOCK * sizeof *to);
+}
+
+/* Makes the points of all channels of the band. */
+static void make_block_points(walk *w, const float *in) {
+  void (*transform)(const float *, const int64_t *, int64_t, float *, int64_t) = OF_THIS_PROCESSOR(&transforms)->input;
+  const gconv_layer_problem *problem = w->problem;
+  const int64_t pitch = w->tiles * GCONV_BLOCK, plane = gconv_layer_plane(problem) * GCONV_BLOCK;
+  const int64_t blocks = gconv_divide_up(w->cut.channels, GCONV_BLOCK), first_column = w->first_column - problem->pad_left;
+  int64_t there[POINTS], patch[POINTS];
+  for (int i = 0; i < POINTS; i++) {
+    there[i] = (i / EDGE * problem->width + i % EDGE) * GCONV_BLOCK;
+    patch[i] = i * GCONV_BLOCK;
+  }
+  for (int64_t c = 0; c < w->cut.channels; c++)
+    w->offsets[c] = c / GCONV_BLOCK * pitch + c % GCONV_BLOCK;
+  for (int64_t b = 0; b < blocks; b++)
+    for (int64_t row = 0; row < w->rows; row++) {
+      const int64_t top = (w->first_row + row) * SIDE - problem->pad_top;
+      float *to = w->points + b * pitch + row * w->columns * GCONV_BLOCK;
+      for (int64_t i = 0, left = first_column; i < w->columns; i++, left += SIDE, to += GCONV_BLOCK)
+        if (top >= 0 && left >= 0 && top + EDGE <= problem->height && left + EDGE <= problem->width) {
+          transform(in + b * plane + (top * problem->width + left) * GCONV_BLOCK, there, GCONV_BLOCK, to, w->point);
+        } else {
+          copy_patch(problem, in + b * plane, top, left, w->staged);
+          transform(w->staged, patch, GCONV_BLOCK, to, w->point);
+        }
+    }
+}
+
 /* ---- From points to outputs ---- */
 
 /* Converts sums [POINTS][tiles][V * lanes] to outputs [pixel][V * lanes]. */
@@ -213,6 +262,43 @@ static void define_outputs(const walk *w, int V, int64_t k, int64_t there) {
     }
 }
 
+/* Makes outputs in blocks of channels of V vectors of filters, the first of which is filter k of all filters and filter
+ * `own` of the group. `biases` begins with filter k; `out` is where block 0 has the task's first pixel. */
+static void make_block_outputs(const walk *w, int V, int64_t k, int64_t own, const float *biases, float *out) {
+  void (*transform)(const float *, int64_t, float *const *) = OF_THIS_PROCESSOR(&transforms)->output;
+  const gconv_layer_problem *problem = w->problem;
+  const int64_t lanes = w->product->lanes, pitch = (int64_t)problem->out_width * GCONV_BLOCK;
+  const int64_t block = problem->out_height * pitch, count = w->width * GCONV_BLOCK;
+  const int64_t rows = gconv_clamp(problem->out_height - SIDE * w->first_row, 0, SIDE * w->rows);
+  const float *from = w->sums;
+  for (int64_t i = 0; i < w->rows; i++)
+    for (int64_t j = 0; j < w->columns; j++)
+      for (int v = 0; v < V; v++, from += lanes) {
+        const int64_t f = k + v * lanes;
+        float *to[SIDE * SIDE],
+            *corner = out + f / GCONV_BLOCK * block + f % GCONV_BLOCK + SIDE * (i * pitch + j * GCONV_BLOCK);
+        for (int64_t y = 0; y < SIDE; y++)
+          for (int64_t x = 0; x < SIDE; x++)
+            to[y * SIDE + x] =
+                SIDE * i + y < rows && SIDE * j + x < w->width ? corner + y * pitch + x * GCONV_BLOCK : w->outputs;
+        transform(from, w->tiles * V * lanes, to);
+      }
+  for (int64_t f = k / GCONV_BLOCK * GCONV_BLOCK; f < k + V * lanes; f += GCONV_BLOCK)
+    for (int64_t row = 0; row < rows; row++) {
+      float *values = out + f / GCONV_BLOCK * block + row * pitch;
+      int32_t found = 0;
+      search(values, count, &found);
+      for (int64_t i = 0; found && i < count; i++)
+        if (!isfinite(values[i]) && f + i % GCONV_BLOCK < problem->filters)
+          values[i] = gconv_layer_sum(problem, w->in, w->weights + (own + f - k + i % GCONV_BLOCK) * w->cut.channels * 9,
+                                      SIDE * w->first_row + row, w->first_column + i / GCONV_BLOCK);
+    }
+  for (int64_t f = k / GCONV_BLOCK * GCONV_BLOCK; f < k + V * lanes && f < problem->filters; f += GCONV_BLOCK)
+    for (int64_t row = 0; row < rows; row++)
+      gconv_layer_finish_block(problem, biases + f - k, problem->filters - f, w->width,
+                               out + f / GCONV_BLOCK * block + row * pitch);
+}
+
 /* Makes a block of filters, which begins with filter k of the group. `biases` and `out` begin with the block's first filter,
  * `out` with the task's first pixel. */
 static void make_block(const walk *w, const float *weights, int V, int64_t k, const float *biases, int64_t filters,
@@ -223,10 +309,21 @@ static void make_block(const walk *w, const float *weights, int V, int64_t k, co
   const bool whole = w->width == w->problem->out_width; /* then rows are neighbours */
   gconv_panel panel = {.offsets = &offset, .step = 1, .channel = w->tiles, .channels = (int32_t)w->cut.channels, .taps = 1};
   panel.begins = true;
+  if (w->problem->in_blocks) {
+    panel.offsets = w->offsets;
+    panel.step = GCONV_BLOCK;
+    panel.taps = panel.channels;
+    panel.channels = 1;
+  }
   for (int i = 0; i < POINTS; i++) {
-    expect_outputs(w, out, gconv_clamp(i * EXPECTED, 0, there), gconv_clamp((i + 1) * EXPECTED, 0, there));
+    if (!w->problem->out_blocks)
+      expect_outputs(w, out, gconv_clamp(i * EXPECTED, 0, there), gconv_clamp((i + 1) * EXPECTED, 0, there));
     panel.weights = weights + i * w->cut.channels * V * lanes;
     gconv_product_row(w->product, &panel, w->points + i * w->point, w->tiles, V, w->sums + i * w->tiles * V * lanes);
+  }
+  if (w->problem->out_blocks) {
+    make_block_outputs(w, V, w->first_filter + k, k, biases, out);
+    return;
   }
   make_outputs(w, V);
   define_outputs(w, V, k, there);
@@ -296,17 +393,26 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.tiles = w.rows * w.columns;
   w.width = gconv_clamp(problem->out_width - SIDE * column, 0, SIDE * w.columns);
   w.first_column = SIDE * column;
-  w.in = e->in + image_group * c->channels * problem->height * problem->width;
+  const int64_t plane = gconv_layer_plane(problem), image = image_group / problem->groups,
+                out_plane = (int64_t)problem->out_height * problem->out_width;
+  w.in =
+      e->in + image * gconv_layer_image_floats(problem->channels, plane, problem->in_blocks) + group * c->channels * plane;
+  w.first_filter = group * c->filters;
   w.weights = e->weights + group * c->filters * gconv_layer_taps(problem);
-  make_points(&w, &stage, &tiles, w.in);
+  if (problem->in_blocks)
+    make_block_points(&w, w.in);
+  else
+    make_points(&w, &stage, &tiles, w.in);
   const float *weights = gconv_layer_prepared(problem, e->weights) + group * group_floats(c);
   const float *biases = gconv_layer_biases(problem, e->weights) + group * c->filters;
   int64_t block = (int64_t)VECTORS * w.product->lanes;
-  float *out =
-      e->out + (image_group * c->filters * problem->out_height + SIDE * w.first_row) * problem->out_width + SIDE * column;
+  const int64_t pixel = SIDE * w.first_row * problem->out_width + SIDE * column;
+  float *out = problem->out_blocks
+                   ? e->out + image * gconv_layer_image_floats(problem->filters, out_plane, true) + pixel * GCONV_BLOCK
+                   : e->out + image_group * c->filters * out_plane + pixel;
   for (int64_t b = part * c->part_blocks; b < gconv_clamp((part + 1) * c->part_blocks, 0, c->blocks); b++)
     make_block(&w, weights + b * block * POINTS * c->channels, vectors_of_block(c, b), b * block, biases + b * block,
-               c->filters - b * block, out + b * block * problem->out_height * problem->out_width);
+               c->filters - b * block, problem->out_blocks ? out : out + b * block * out_plane);
   return GCONV_OK;
 }
 
@@ -327,13 +433,21 @@ static double cost_of(const gconv_layer_problem *problem, const gconv_machine *m
   return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
 }
 
+static const char *supports(const gconv_layer_problem *problem) {
+  const char *obstacle = gconv_layer_takes_blocks(problem, gconv_product_here()->lanes);
+  if (!obstacle && problem->groups > 1 && problem->in_blocks && problem->channels / problem->groups % GCONV_BLOCK != 0)
+    obstacle = "groups that are parts of a block of channels";
+  return obstacle ? obstacle : gconv_winograd_obstacle(problem);
+}
+
 #define WINOGRAD(name, text, point_ns, bound)                                                                               \
   static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {                                    \
     return cost_of(problem, machine, point_ns);                                                                             \
   }                                                                                                                         \
   const gconv_layer_algorithm gconv_layer_algorithm_cpu_##name = {                                                          \
       .info = {#name, "cpu", text, false},                                                                                  \
-      .supports = gconv_winograd_obstacle,                                                                                  \
+      .supports = supports,                                                                                                 \
+      .blocks = true,                                                                                                       \
       .tasks = tasks,                                                                                                       \
       .workspace_bytes = workspace_bytes,                                                                                   \
       .execute = execute,                                                                                                   \

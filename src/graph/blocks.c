@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* On the CPU, results between convolutions may be in blocks of 16 channels, N x C/16 x H x W x 16 (tensor.h): kernels then
+ * read and write whole vectors of channels. A result is, if the nodes that make and take it can, and if the convolutions
+ * among them are estimated to be as fast. Nothing is converted by itself: convolutions read and write either form. */
+#include "base/memory.h"
+#include "graph/conv.h"
+#include "graph/gpu.h"
+#include "graph/tail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether a result may be in blocks, as far as its shape goes. Channels that do not exist may be a quarter of a block. */
+static bool can_be(const gconv_graph_plan *p, int32_t value) {
+  const gconv_tensor *t = &p->tensors[value];
+  const int64_t channels = t->axes == 4 ? t->shape[1] : 0;
+  return channels > 0 && t->type == GCONV_TENSOR_F32 && !t->data && !p->graph->values[value].input &&
+         3 * gconv_layer_image_floats(channels, 1, true) <= 4 * channels &&
+         (gconv_tensor_count(t, 2, 4) > 1 || t->shape[0] == 1);
+}
+
+/* Returns how long a convolution takes with these forms of its input and output; infinite if nothing can solve it. */
+static double estimate(const gconv_graph_plan *p, const gconv_graph_step *s, bool in_blocks, bool out_blocks) {
+  gconv_layer_choice choice = {0};
+  gconv_node_work work = s->work;
+  work.threads = p->options.device->threads;
+  if (gconv_conv_problem(&work, &choice.whole) != GCONV_OK)
+    return INFINITY;
+  choice.whole.in_blocks = in_blocks && !gconv_tensor_is_point(s->work.in[0]);
+  choice.whole.out_blocks = out_blocks && !gconv_tensor_is_point(s->work.out[0]);
+  return gconv_solver_choose(&work, &choice, NULL) == GCONV_OK ? choice.estimate_ms : INFINITY;
+}
+
+/* The most that a convolution in blocks may take, relative to the other form: neighbours gain by it. */
+static const double WORTH = 1.1;
+
+static bool gains(const gconv_graph_plan *p, const gconv_graph_step *s, const bool *blocks) {
+  const bool in = s->in[0] >= 0 && blocks[s->in[0]], out = blocks[s->out[0]];
+  return (in || out) && s->work.in[0]->axes == 4 && estimate(p, s, in, out) <= WORTH * estimate(p, s, false, false);
+}
+
+/* Whether an input of an element-wise node is repeated along the output in blocks: one number, or a number a channel. */
+static bool repeats(const gconv_tensor *t, const gconv_tensor *out) {
+  return gconv_tensor_elements(t) == 1 || (gconv_tensor_is_point(t) && !t->data && t->shape[1] == out->shape[1]);
+}
+
+/* Whether a step whose output has the form of its inputs can compute it in blocks. */
+static bool can_step(const gconv_graph_step *s) {
+  const gconv_tensor *out = s->work.out[0];
+  for (int32_t k = 0; k < s->work.in_count; k++) {
+    const gconv_tensor *in = s->work.in[k];
+    const bool whole = in && in->axes == 4 && !in->data && in->shape[0] == out->shape[0];
+    if (s->node->kind->memory == GCONV_MEMORY_JOINED &&
+        (!whole || in->shape[1] % GCONV_BLOCK != 0 || in->shape[2] != out->shape[2] || in->shape[3] != out->shape[3]))
+      return false;
+    if (in && !whole && !repeats(in, out))
+      return false;
+  }
+  return s->work.out_count == 1 || !s->work.out[1];
+}
+
+/* Makes all of a step's values that must have one form have it: none is in blocks unless all are. Returns whether one
+ * changed. */
+static bool agree(const gconv_graph_step *s, bool inputs, bool *blocks) {
+  bool all = blocks[s->out[0]], any = all;
+  for (int turn = 0; turn < 2; turn++)
+    for (int32_t k = 0; k <= s->work.in_count; k++) {
+      const int32_t value = k < s->work.in_count ? s->in[k] : s->added;
+      if (value < 0 || (k < s->work.in_count && (!inputs || gconv_tensor_elements(s->work.in[k]) == 1)))
+        continue;
+      all = all && blocks[value];
+      any = any || blocks[value];
+      blocks[value] = turn == 0 ? blocks[value] : all;
+    }
+  blocks[s->out[0]] = all;
+  return any && !all;
+}
+
+static bool drop(const int32_t *values, int32_t first, int32_t count, bool *blocks) {
+  bool changed = false;
+  for (int32_t k = first; k < count; k++)
+    if (values[k] >= 0 && blocks[values[k]]) {
+      blocks[values[k]] = false;
+      changed = true;
+    }
+  return changed;
+}
+
+/* Takes values out of blocks[] that a step cannot have there. Returns whether one changed. */
+static bool restrict_step(const gconv_graph_step *s, bool gains, bool *blocks) {
+  const gconv_node_blocks how = gains ? s->node->kind->blocks : GCONV_BLOCKS_NEVER;
+  switch (how) {
+  case GCONV_BLOCKS_EITHER: {
+    const bool changed = drop(s->in, 1, s->work.in_count, blocks);
+    return agree(s, false, blocks) || changed;
+  }
+  case GCONV_BLOCKS_ALIKE:
+    return agree(s, true, blocks);
+  case GCONV_BLOCKS_READ:
+    return drop(s->out, 0, s->work.out_count, blocks);
+  case GCONV_BLOCKS_NEVER:
+    break;
+  }
+  const bool changed = drop(s->in, 0, s->work.in_count, blocks), more = drop(&s->added, 0, 1, blocks);
+  return drop(s->out, 0, s->work.out_count, blocks) || changed || more;
+}
+
+gconv_status gconv_graph_lay_blocks(gconv_graph_plan *p) {
+  const size_t values = p->graph->value_count;
+  GCONV_FREED bool *blocks = calloc(values + p->step_count + 1, sizeof *blocks);
+  GCONV_NEED_MEMORY(blocks, "%s: no memory for a plan", p->graph->path);
+  bool *good = blocks + values;
+  if (gconv_graph_is_on_gpu(&p->options) || p->options.in_float64)
+    return GCONV_OK;
+  for (size_t i = 0; i < p->step_count; i++)
+    if (p->steps[i].node->kind->blocks != GCONV_BLOCKS_READ)
+      blocks[p->steps[i].out[0]] = p->steps[i].work.out[0] && can_be(p, p->steps[i].out[0]);
+  drop(p->graph->outputs, 0, (int32_t)p->graph->output_count, blocks);
+  for (size_t i = 0; i < p->step_count; i++) {
+    const gconv_graph_step *s = &p->steps[i];
+    good[i] = s->node->kind->blocks == GCONV_BLOCKS_EITHER
+                  ? gains(p, s, blocks) && gconv_tail_takes_blocks(s->work.fused.tail)
+              : s->node->kind->blocks == GCONV_BLOCKS_ALIKE ? can_step(s)
+                                                            : true;
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 0; i < p->step_count; i++)
+      changed = restrict_step(&p->steps[i], good[i], blocks) || changed;
+  }
+  for (size_t i = 0; i < values; i++)
+    p->tensors[i].blocks = blocks[i];
+  return GCONV_OK;
+}
