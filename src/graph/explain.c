@@ -20,12 +20,16 @@ void gconv_graph_plan_explain(const gconv_graph_plan *p, FILE *text) {
   for (size_t i = 0; i < p->step_count; i++) {
     const gconv_graph_step *s = &p->steps[i];
     char shape[200] = "", how[160] = "";
+    bool blocks = false;
     for (int32_t k = 0; k < s->work.out_count && !*shape; k++)
-      if (s->work.out[k])
+      if (s->work.out[k]) {
         gconv_tensor_shape_text(s->work.out[k], shape, sizeof shape);
+        blocks = s->work.out[k]->blocks;
+      }
     if (s->node->kind->tell)
       s->node->kind->tell(s->work.prepared, how, sizeof how);
-    fprintf(text, "  %s '%s': %s%s%s%s%s%s\n", s->node->kind->name, s->node->name, shape, s->view ? ", a view" : "",
-            *how ? ", " : "", how, s->fused ? ", with " : "", s->fused ? s->fused : "");
+    fprintf(text, "  %s '%s': %s%s%s%s%s%s%s\n", s->node->kind->name, s->node->name, shape,
+            blocks ? " in blocks of channels" : "", s->view ? ", a view" : "", *how ? ", " : "", how,
+            s->fused ? ", with " : "", s->fused ? s->fused : "");
   }
 }

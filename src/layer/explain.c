@@ -9,6 +9,8 @@ static void print_step(FILE *text, const gconv_step *step, const gconv_step *pad
   fprintf(text, "layer %zu: %d x %d x %d x %d -> %d x %d x %d x %d (images, channels, height, width)\n", step->layer + 1,
           info->images, info->channels, info->height, info->width, info->images, info->filters, info->out_height,
           info->out_width);
+  if (step->whole.out_blocks)
+    fprintf(text, "  its result is in blocks of %d channels\n", GCONV_BLOCK);
   gconv_layer_work_of(step->kind)->explain(step, pads, text);
 }
 

@@ -35,11 +35,13 @@ enum {
   PANEL_FLOATS = 24 << 10, /* floats of the weights that stay in L2 for all pixels: 96 KiB */
   SUMS_FLOATS = 64 << 10,  /* floats of the sums of a task: 256 KiB */
   LEAST_TASKS = 8,
-  LEAST_PIXELS = 96,        /* pixels of a task, if the image has so many */
-  LONG_ROW = 1024,          /* rows of more pixels are cut into pieces, if nothing is staged */
-  PIECE = 256,              /* pixels of a piece, roughly: its samples stay in the L2 cache for all filters */
-  WINDOW_FLOATS = 48 << 10, /* floats of a window of a staged input in blocks: 192 KiB */
-  REFERENCE_PIXELS = 6,     /* pixels of the widest tile of the reference CPU */
+  LEAST_PIXELS = 96,             /* pixels of a task, if the image has so many */
+  LONG_ROW = 1024,               /* rows of more pixels are cut into pieces, if nothing is staged */
+  PIECE = 256,                   /* pixels of a piece, roughly: its samples stay in the L2 cache for all filters */
+  WHOLE_PANEL_FLOATS = 64 << 10, /* the same, if sums are not stored meanwhile: 256 KiB */
+  CHUNK_FLOATS = 6 << 10,        /* floats of the samples of a few pixels, for all filters: 24 KiB */
+  WINDOW_FLOATS = 48 << 10,      /* floats of a window of a staged input in blocks: 192 KiB */
+  REFERENCE_PIXELS = 6,          /* pixels of the widest tile of the reference CPU */
 };
 
 /* ---- Blocks of filters have VECTORS vectors; the last block of a group may have fewer ---- */
@@ -91,14 +93,27 @@ static int32_t pieces_of_images(int32_t images) {
   return (int32_t)(least < LEAST_TASKS ? gconv_clamp(gconv_divide_up(images, LEAST_PIXELS), 1, LEAST_TASKS) : least);
 }
 
+/* Returns how many channels a panel has. */
 static int32_t panel_channels(const gconv_layer_problem *problem) {
   const int64_t block_filters = (int64_t)VECTORS * gconv_product_here()->lanes,
                 channels = problem->channels / problem->groups;
-  const int64_t slice = gconv_clamp(PANEL_FLOATS / (block_filters * problem->rows * problem->columns), 1, channels);
+  const int64_t most = problem->in_blocks && problem->out_blocks ? WHOLE_PANEL_FLOATS : PANEL_FLOATS;
+  const int64_t slice = gconv_clamp(most / (block_filters * problem->rows * problem->columns), 1, channels);
   const int64_t even = gconv_divide_up(channels, gconv_divide_up(channels, slice));
   if (!problem->in_blocks || even == channels)
     return (int32_t)even;
   return (int32_t)gconv_clamp((int64_t)gconv_round_up((size_t)even, GCONV_BLOCK), 1, channels);
+}
+
+/* Whether a task goes from blocks of channels to blocks of channels by panels of all channels. */
+static bool is_direct(const gconv_layer_problem *problem) {
+  return problem->in_blocks && problem->out_blocks && panel_channels(problem) == problem->channels / problem->groups;
+}
+
+/* Returns how many pixels such a task makes at a time: their samples stay in the L1 cache. */
+static int64_t chunk_pixels(const gconv_layer_problem *problem) {
+  const int64_t tile = gconv_product_here()->pixels, most = 2 * tile;
+  return gconv_clamp(CHUNK_FLOATS / (problem->channels / problem->groups) / tile * tile, tile, most);
 }
 
 /* Cuts a layer whose input is in blocks of channels: windows stay in the L2 cache with their sums. */
@@ -108,7 +123,7 @@ static void cut_windows(const gconv_layer_problem *problem, cut *c) {
   const int64_t sums = SUMS_FLOATS / ((int64_t)VECTORS * gconv_product_here()->lanes);
   const int64_t most = in_place ? sums : gconv_clamp(WINDOW_FLOATS / (c->channels * strides), 2 * LEAST_PIXELS, sums);
   const int64_t tile = gconv_product_here()->pixels, square = (int64_t)sqrt((double)most) / tile * tile;
-  if (width > most / 4 && width > 2 * tile)
+  if (width > (in_place ? most : most / 4) && width > 2 * tile)
     c->pieces = (int32_t)gconv_divide_up(width, gconv_clamp(square * 2, tile, width));
   c->piece = (int32_t)gconv_divide_up(gconv_divide_up(width, c->pieces), tile) * (int32_t)tile;
   c->piece = (int32_t)gconv_clamp(c->piece, 1, width);
@@ -281,6 +296,60 @@ static void finish_dense(const walk *w, const float *biases, float *out) {
   }
 }
 
+/* ---- Blocks of channels from input to output, a few pixels at a time, whose sums never leave the L1 cache ---- */
+
+/* Fetches the samples of the pixels that follow, of all channels of the panel: processors do not foresee them. */
+static void fetch(const walk *w, const float *x, int64_t pixels) {
+  const int64_t blocks = gconv_divide_up(w->problem->channels / w->problem->groups, GCONV_BLOCK);
+  for (int64_t b = 0; b < blocks; b++)
+    for (int64_t i = 0; i < pixels; i++)
+      FETCH(x + b * w->blocks.block + i * w->blocks.step);
+}
+
+/* Makes blocks of filters begin .. end - 1 of `count` neighbouring pixels. The pointers are those of the group, of the first
+ * pixel, and of the image's block 0. */
+static void make_pixels(const walk *w, gconv_panel *p, const float *weights, const float *biases, int64_t first,
+                        const float *x, int64_t count, int32_t begin, int32_t end, float *out) {
+  const int64_t lanes = w->set->lanes, depth = gconv_layer_taps(w->problem);
+  for (int32_t b = begin; b < end; b++) {
+    const int V = vectors_of_block(w->problem, b);
+    const int64_t k = (int64_t)b * VECTORS * lanes;
+    p->weights = weights + k * depth;
+    gconv_product_row(w->set, p, x, count, V, w->sums);
+    gconv_product_finish_blocks(w->set, w->problem, w->sums, V, 1, count, biases + k, first + k, out);
+  }
+}
+
+/* Makes a task whose panel has all channels. Weights that fit into the L2 cache are used for a few pixels at a time; of more
+ * weights, each block of filters is used for all pixels. */
+static void make_blocks(const walk *w, const float *weights, const float *biases, const float *in, int64_t channel,
+                        int64_t filter, float *out) {
+  const gconv_layer_problem *problem = w->problem;
+  const int32_t channels = problem->channels / problem->groups;
+  const bool fits =
+      gconv_layer_taps(problem) * (w->end_block - w->first_block) * VECTORS * w->set->lanes <= WHOLE_PANEL_FLOATS;
+  const bool fetches = w->blocks.in_place && problem->rows * problem->columns == 1;
+  gconv_panel p = {.offsets = w->offsets, .step = w->blocks.step, .channels = 1, .begins = true};
+  int64_t width = w->columns, rows = w->rows;
+  p.taps = (int32_t)gconv_layer_taps(problem);
+  const float *x = stage_channels(w, in, 0, channels, channel);
+  if (w->blocks.pitch == width * p.step && width == problem->out_width) { /* rows are neighbours */
+    width *= rows;
+    rows = 1;
+  }
+  const int64_t piece = chunk_pixels(problem);
+  for (int32_t b = w->first_block; b < w->end_block; b = fits ? w->end_block : b + 1)
+    for (int64_t row = 0; row < rows; row++)
+      for (int64_t i = 0, count; i < width; i += count) {
+        const float *from = x + row * w->blocks.pitch + i * p.step;
+        count = gconv_clamp(width - i, 0, piece);
+        if (fetches && b == w->first_block)
+          fetch(w, from + count * p.step, gconv_clamp(width - i - count, 0, piece));
+        make_pixels(w, &p, weights, biases, filter, from, count, b, fits ? w->end_block : b + 1,
+                    out + (row * problem->out_width + i) * GCONV_BLOCK);
+      }
+}
+
 /* ---- The descriptor ---- */
 
 static size_t offset_floats(const gconv_layer_problem *problem, const cut *c) {
@@ -297,7 +366,9 @@ static void fill_offsets(const walk *w) {
 }
 
 /* Returns the floats of sums in the workspace, which has offsets of taps, sums, and the staged channels of a panel. */
-static size_t sums_floats(const cut *c) {
+static size_t sums_floats(const gconv_layer_problem *problem, const cut *c) {
+  if (is_direct(problem))
+    return (size_t)chunk_pixels(problem) * VECTORS * (size_t)gconv_product_here()->lanes;
   return (size_t)c->part_blocks * VECTORS * (size_t)gconv_product_here()->lanes * (size_t)c->band_rows * (size_t)c->piece;
 }
 
@@ -308,7 +379,7 @@ static size_t workspace_bytes(const gconv_layer_problem *problem) {
   size_t staged = problem->in_blocks               ? gconv_block_stage_floats(&blocks, c.channels)
                   : is_packed(problem, &c, &stage) ? (size_t)c.channels * (size_t)c.piece + GCONV_STAGE_SLACK
                                                    : gconv_layer_stage_floats(&stage, c.channels);
-  return (offset_floats(problem, &c) + sums_floats(&c) + staged) * sizeof(float);
+  return (offset_floats(problem, &c) + sums_floats(problem, &c) + staged) * sizeof(float);
 }
 
 static gconv_status execute(const gconv_layer_execution *e) {
@@ -319,7 +390,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.stage = stage_of(problem, w.cut.band_rows);
   w.blocks = gconv_block_stage_of(problem, w.cut.band_rows, w.cut.piece);
   w.sums = (float *)e->workspace + offset_floats(problem, &w.cut);
-  w.staged = w.sums + sums_floats(&w.cut);
+  w.staged = w.sums + sums_floats(problem, &w.cut);
   w.first_row = (int32_t)(e->task / parts / pieces % bands) * w.cut.band_rows;
   w.rows = (int32_t)gconv_clamp(problem->out_height - w.first_row, 0, w.cut.band_rows);
   w.first_column = (int32_t)(e->task / parts % pieces) * w.cut.piece;
@@ -329,21 +400,23 @@ static gconv_status execute(const gconv_layer_execution *e) {
   if (!problem->in_blocks)
     fill_offsets(&w);
   int64_t channels = problem->channels / problem->groups, filters = problem->filters / problem->groups;
-  add_channels(&w,
-               gconv_layer_prepared(problem, e->weights) +
-                   group * vectors_of_group(problem) * w.set->lanes * gconv_layer_taps(problem),
-               e->in + image_group / problem->groups *
-                           gconv_layer_image_floats(problem->channels, gconv_layer_plane(problem), problem->in_blocks),
-               group * channels);
-  const float *biases = gconv_layer_biases(problem, e->weights) + group * filters;
-  const int64_t plane = (int64_t)problem->out_height * problem->out_width;
+  const int64_t plane = (int64_t)problem->out_height * problem->out_width, image = image_group / problem->groups;
   const int64_t pixel = (int64_t)w.first_row * problem->out_width + w.first_column;
+  const float *biases = gconv_layer_biases(problem, e->weights) + group * filters;
+  const float *weights = gconv_layer_prepared(problem, e->weights) +
+                         group * vectors_of_group(problem) * w.set->lanes * gconv_layer_taps(problem);
+  const float *in =
+      e->in + image * gconv_layer_image_floats(problem->channels, gconv_layer_plane(problem), problem->in_blocks);
+  float *block = e->out + image * gconv_layer_image_floats(problem->filters, plane, true) + pixel * GCONV_BLOCK;
+  if (is_direct(problem)) {
+    make_blocks(&w, weights, biases, in, group * channels, group * filters, block);
+    return GCONV_OK;
+  }
+  add_channels(&w, weights, in, group * channels);
   if (w.cut.dense)
     finish_dense(&w, biases, e->out + (int64_t)w.first_column * problem->filters + group * filters);
   else if (problem->out_blocks)
-    finish_blocks(&w, biases, group * filters,
-                  e->out + image_group / problem->groups * gconv_layer_image_floats(problem->filters, plane, true) +
-                      pixel * GCONV_BLOCK);
+    finish_blocks(&w, biases, group * filters, block);
   else
     finish(&w, biases, e->out + image_group * filters * plane + pixel);
   return GCONV_OK;
