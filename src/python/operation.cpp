@@ -279,7 +279,7 @@ nb::object Operation::run(nb::handle image, nb::handle axes_text, nb::handle dev
   return results(&outputs);
 }
 
-/* ---- What it will do ---- */
+/* ---- Strip by strip ---- */
 
 static gconv_image header_of(nb::handle shape, const std::string &type, bool planar) {
   gconv_image like = {};
@@ -292,6 +292,50 @@ static gconv_image header_of(nb::handle shape, const std::string &type, bool pla
     like.type = (gconv_type)(like.type + 1);
   return like;
 }
+
+nb::object Operation::strips(nb::handle shape, bool planar) {
+  gconv_image like = header_of(shape, "float32", planar);
+  like.alpha = alpha_;
+  const Taken taken(*this, like, device_named("cpu"), nullptr);
+  const int32_t step = gconv_plan_row_step(taken.plan);
+  const gconv_image &out = *gconv_plan_output_header(taken.plan, 0);
+  if (step == 0 || on_host_ || gconv_plan_outputs(taken.plan) != 1 || !gconv_image_same_shape(&out, &like))
+    return nb::none();
+  const int64_t row = (int64_t)like.frames * like.channels * like.width * (int64_t)sizeof(float);
+  const int64_t wanted = std::max<int64_t>(STRIP_BYTES / row, LEAST_STRIP);
+  const int32_t rows = (int32_t)std::min<int64_t>((wanted + step - 1) / step * step, INT32_MAX / 2);
+  nb::list all;
+  for (int32_t first = 0, begin, end; first < out.height; first += rows) {
+    const int32_t count = std::min(rows, out.height - first);
+    gconv_plan_rows_needed(taken.plan, first, count, &begin, &end);
+    all.append(nb::make_tuple(first, first + count, begin, end));
+  }
+  return all;
+}
+
+nb::object Operation::run_rows(nb::handle window, nb::handle axes_text, nb::handle shape, bool planar, int row, int first,
+                               int end) {
+  gconv_image like = header_of(shape, "float32", planar), image, result;
+  like.alpha = alpha_;
+  Samples samples, made;
+  gconv_array array;
+  const Taken taken(*this, like, device_named("cpu"), nullptr);
+  gconv_image header = *gconv_plan_output_header(taken.plan, 0);
+  const bool seen = see(window, "the rows", false, &samples);
+  const Axes axes = read_axes(axes_text, samples.dimensions);
+  header.height = end - first;
+  gconv_image rows = like;
+  rows.height = (int32_t)samples.shape[axes.at[2]];
+  if (!seen || !lay_out(samples, axes, &rows, &array, &image))
+    refuse("the rows are no array that the library takes");
+  nb::object object = make_result(samples, window, axes, header, &made);
+  if (!lay_out(made, axes, &header, &array, &result))
+    raise(GCONV_UNSUPPORTED, "the array library made an array with gaps for the result");
+  call([&] { return gconv_plan_execute_rows(taken.plan, &image, row, first, &result, 1, nullptr); });
+  return object;
+}
+
+/* ---- What it will do ---- */
 
 nb::object Operation::explain(nb::handle shape, const std::string &type, bool planar, const std::string &device_name) {
   const gconv_image like = header_of(shape, type, planar);
@@ -330,6 +374,9 @@ void add_operation(nb::module_ &module) {
            nb::arg("out").none(), nb::arg("stream").none(), nb::arg("any_stream"))
       .def("explain", &Operation::explain, nb::arg("shape"), nb::arg("type"), nb::arg("planar"), nb::arg("device"))
       .def("info", &Operation::info, nb::arg("shape"), nb::arg("type"), nb::arg("planar"), nb::arg("device"))
+      .def("strips", &Operation::strips, nb::arg("shape"), nb::arg("planar"))
+      .def("run_rows", &Operation::run_rows, nb::arg("window"), nb::arg("axes"), nb::arg("shape"), nb::arg("planar"),
+           nb::arg("row"), nb::arg("first"), nb::arg("end"))
       .def("output_axes", &Operation::output_axes, nb::arg("shape"), nb::arg("output"))
       .def("clear", &Operation::clear);
 }

@@ -31,6 +31,11 @@ public:
   /* explain() and info() describe the plan for images of this shape and type. */
   nb::object explain(nb::handle shape, const std::string &type, bool planar, const std::string &device);
   nb::dict info(nb::handle shape, const std::string &type, bool planar, const std::string &device);
+  /* For arrays whose numbers become float32 strip by strip (gconv._arrays): the strips of such an image N x C x H x W on the
+   * CPU, (first row, end, first row needed, end) each; None: its results are several, by no rows, or of another shape. */
+  nb::object strips(nb::handle shape, bool planar);
+  /* Makes output rows `first` to `end` - 1 of that image, of an array of the rows that they need, from `row` on. */
+  nb::object run_rows(nb::handle window, nb::handle axes, nb::handle shape, bool planar, int row, int first, int end);
   /* Returns how many axes an output of a model has for images N x C x H x W of float32, of this shape; 4: it is not known.
    */
   int output_axes(nb::handle shape, const std::string &output);

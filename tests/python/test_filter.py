@@ -6,6 +6,7 @@ import os
 import pathlib
 import pickle
 import tempfile
+import tracemalloc
 import unittest
 
 from helper import LONG, TYPES, draw_image, draw_kernel, gconv, np, round_to
@@ -34,6 +35,27 @@ class Numbers(unittest.TestCase):
             wrong = np.abs(result.astype(np.int64) - round_to(image.dtype, wanted))
             self.assertLessEqual(wrong.max(), 1, what)  # 1: a half that float32 does not see
             self.assertLess(np.count_nonzero(wrong), 1 + wrong.size // (1000 if image.dtype == np.uint8 else 20), what)
+
+    def test_numbers_that_are_converted_go_by_strips(self):
+        random = np.random.default_rng(11)
+        before = gconv._arrays._WHOLE
+        self.addCleanup(setattr, gconv._arrays, "_WHOLE", before)
+        for dtype in (np.int16, np.float64, np.int32, np.float16):
+            for shape, axes in (((901, 700), None), ((300, 700, 3), None), ((5, 400, 300), "CHW"), ((2, 3, 300, 400), None)):
+                image = (random.normal(size=shape) * 100).astype(dtype)
+                for kernel, options in (("gaussian:sigma=2", {}), (np.ones((5, 4)) / 20, {"border": "reflect101"}), ("sobel", {"range": "abs"})):
+                    results = []
+                    for gconv._arrays._WHOLE in (before, 1 << 60):  # strips, all at once
+                        results.append(gconv.filter(image, kernel, axes=axes, **options))
+                    self.assertEqual((results[0].dtype, results[0].shape), (image.dtype, results[1].shape))
+                    level = 1 if image.dtype.kind == "i" else (1e-3 if dtype == np.float16 else 2e-6) * np.abs(results[1]).max()
+                    np.testing.assert_allclose(*results, rtol=0, atol=level)
+        gconv._arrays._WHOLE = before
+        image = random.integers(-999, 999, (3000, 3000), np.int16)
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        gconv.filter(image, "gaussian:sigma=2")
+        self.assertLess(tracemalloc.get_traced_memory()[1], 2 * image.nbytes)
 
     def test_random_calls_agree_with_scipy(self):
         random = np.random.default_rng(1)

@@ -15,14 +15,17 @@ __all__ = ["apply", "check_axes", "convert", "empty", "export_from_other_gpu", "
            "like", "store", "stream", "to_float", "type_name"]
 
 _TAKEN = ("uint8", "uint16", "float32")
+_CONVERTED = ("float16", "float64", "int8", "int16", "int32", "int64", "uint32", "uint64")  # to float32, and the results back
+_WHOLE = 1 << 19  #: numbers, of which fewer are converted at once
 _USUAL_AXES = {2: "HW", 3: "HWC", 4: "NCHW"}
 
 
 def library_of(array):
-    """Returns the library of an array: "numpy", "torch", "cupy", "jax" or "other". Imports none of them."""
+    """Returns the library of an array: "numpy", "torch", "cupy", "jax", "dask.array", "xarray" or "other". Imports none of
+    them."""
     if isinstance(array, np.ndarray):
         return "numpy"
-    for name, type_name in (("torch", "Tensor"), ("cupy", "ndarray"), ("jax", "Array")):
+    for name, type_name in (("torch", "Tensor"), ("cupy", "ndarray"), ("jax", "Array"), ("dask.array", "Array"), ("xarray", "DataArray")):
         module = sys.modules.get(name)
         if module is not None and isinstance(array, getattr(module, type_name)):
             return name
@@ -170,7 +173,7 @@ def _to_taken(image):
         return image, None
     if name == "bool":
         return convert(image, "float32"), None
-    if name in ("float16", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint32", "uint64"):
+    if name in _CONVERTED or name == "bfloat16":
         return convert(image, "float32"), name
     raise ArgumentError(f"the image has numbers of the type {name}: uint8, uint16 and float32 are taken as they are, other "
                         f"integers, bool, float16 and float64 are converted to float32; convert it yourself")
@@ -273,6 +276,10 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
             return result
     image, restore = _adopt(image)
     axes = check_axes(image.shape, axes)
+    if library_of(image) == "numpy" and device in (None, "cpu") and out is None and not typed:
+        result = _by_strips(operation, image, axes)
+        if result is not None:
+            return restore(result)
     taken, back = _to_taken(image)
     order = _order_in_memory(taken, axes)
     result = operation.run(_contiguous(_reorder(taken, axes, order)), order, device, None, stream, any_stream)
@@ -290,6 +297,27 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
     else:
         results = [restore(one) for one in results]
     return tuple(results) if several else results[0]
+
+
+def _by_strips(operation, image, axes):
+    """The result of an array whose numbers are converted to float32 and back, strip by strip: as a whole, these would take
+    many times the memory of the array. None: it is small, or it cannot be done by strips."""
+    name = type_name(image)
+    if name not in _CONVERTED or image.size < _WHOLE:
+        return None
+    order = _order_in_memory(image, axes)
+    sizes = dict(zip(axes, image.shape))
+    shape, planar = tuple(sizes.get(letter, 1) for letter in "NCHW"), "C" in order and order.index("C") < order.index("W")
+    strips = operation.strips(shape, planar)
+    if strips is None:
+        return None
+    rows, result = order.index("H"), np.empty([sizes[letter] for letter in order], name)
+    image = _reorder(image, axes, order)
+    for first, end, begin, past in strips:
+        window = np.ascontiguousarray(image[(slice(None),) * rows + (slice(begin, past),)], np.float32)
+        part = operation.run_rows(window, order, shape, planar, begin, first, end)
+        result[(slice(None),) * rows + (slice(first, end),)] = _from_float(part, name)
+    return _reorder(result, order, axes)
 
 
 def _finish(result, order, axes, back):

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._arguments import choose, pair, real, sides, whole
-from ._arrays import apply, check_axes, refuse_masked, type_name
+from ._arrays import apply, check_axes, library_of, refuse_masked, type_name
 from ._errors import ArgumentError
 from ._filters import Filter, resolve
 from ._repeat import kept, note
@@ -185,11 +185,25 @@ def filter(image: Array, kernel: Kernel, *, border: Border = "zero", border_valu
         operation = _operation_of(kernel, options)
     refuse_masked(image)
     result = operation.run(image, axes, device, out, None, False)
+    if result is None and library_of(image) in ("dask.array", "xarray"):
+        names = ("border", "border_value", "padding", "stride", "dilation", "flip", "dtype", "combine", "scale", "offset", "range",
+                 "alpha", "gray", "linear", "mix", "algorithm")
+        return _filter_labelled(image, kernel, axes=axes, device=device, out=out, **dict(zip(names, options)))
     if result is None:
         return apply(operation, image, axes, device, out, typed=dtype is not None, ready=False)
     if device is None and out is None:
         note(operation, axes, image, result)
     return result
+
+
+def _filter_labelled(image, kernel, **options):
+    """filter() of an array of Dask, or of xarray, whose results keep its names of axes and coordinates."""
+    if library_of(image) == "dask.array":
+        from . import dask
+        return dask.filter(image, kernel, **options)
+    results = filter(image.data, kernel, **options)
+    named = [image.copy(data=one) if one.shape == image.shape else one for one in (results if isinstance(results, tuple) else (results,))]
+    return tuple(named) if isinstance(results, tuple) else named[0]
 
 
 def filter_chain(image, stages, axes, out=None):
