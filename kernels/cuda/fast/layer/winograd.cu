@@ -6,6 +6,7 @@
  * It takes 2.25 times fewer multiplications. The transformed tiles, 4 times as large as input and output, go through memory.
  * So it needs many channels and filters to pay; 64 are enough.
  */
+#include "../../core/defined.cuh"
 #include "../../core/product.cuh"
 #include "kernels/winograd.h"
 
@@ -73,9 +74,17 @@ struct store_point {
   }
 };
 
-/* A thread makes the 2 x 2 outputs of a tile for a filter. Grid: x counts tiles, y filters; threads stride. */
+/* What transform_output() reads and writes, from the group's first channel or filter on. */
+struct group_tensors {
+  const float *in, *weights, *biases;
+  float *out;
+};
+
+/* A thread makes the 2 x 2 outputs of a tile for a filter. A sample that is not finite spreads over its tile, and large ones
+ * may overflow in the transforms: such outputs are computed again by the definition. Grid: x counts tiles, y filters;
+ * threads stride. */
 __global__ void transform_output(const __grid_constant__ gconv_layer_problem problem, const __grid_constant__ tiling t,
-                                 const float *m, const float *biases, float *out) {
+                                 const __grid_constant__ group_tensors group, const float *m) {
   const int64_t tile = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (tile >= t.tiles)
     return;
@@ -91,15 +100,16 @@ __global__ void transform_output(const __grid_constant__ gconv_layer_problem pro
       half[0][x] = column[0] + column[1] + column[2];
       half[1][x] = column[1] - column[2] - column[3];
     }
-    float *to = out + ((image * problem.filters + k) * problem.out_height + p) * problem.out_width + q;
-    const float bias = __ldg(biases + k);
+    float *to = group.out + ((image * problem.filters + k) * problem.out_height + p) * problem.out_width + q;
+    const float *in = group.in + image * problem.channels * gconv_layer_plane(&problem);
+    const float *weights = group.weights + k * gconv_layer_taps(&problem), bias = __ldg(group.biases + k);
     UNROLLED_FOR (int y = 0; y < 2; y++) {
-      const float first = half[y][0] + half[y][1] + half[y][2], second = half[y][1] - half[y][2] - half[y][3];
-      if (p + y < problem.out_height) {
-        to[y * problem.out_width] = activate(problem, first + bias);
-        if (q + 1 < problem.out_width)
-          to[y * problem.out_width + 1] = activate(problem, second + bias);
-      }
+      const float sums[] = {half[y][0] + half[y][1] + half[y][2], half[y][1] - half[y][2] - half[y][3]};
+      UNROLLED_FOR (int x = 0; x < 2; x++)
+        if (p + y < problem.out_height && q + x < problem.out_width) {
+          const float sum = isfinite(sums[x]) ? sums[x] : defined_sum(&problem, in, weights, p + y, q + x);
+          to[y * problem.out_width + x] = activate(problem, sum + bias);
+        }
     }
   }
 }
@@ -108,8 +118,12 @@ gconv_status execute_group(const gconv_layer_execution *e, const tiling &t, int6
   const gconv_layer_problem *problem = e->problem;
   const cudaStream_t stream = (cudaStream_t)e->stream;
   float *v = (float *)e->workspace, *m = v + POINTS * t.channels * t.tile_pitch;
+  const group_tensors group = {e->in + g * t.channels * gconv_layer_plane(problem),
+                               e->weights + g * t.filters * gconv_layer_taps(problem),
+                               gconv_layer_biases(problem, e->weights) + g * t.filters,
+                               e->out + g * t.filters * problem->out_height * problem->out_width};
   dim3 grid((unsigned)divide_up(t.tiles, 128), (unsigned)(t.channels < 65535 ? t.channels : 65535));
-  transform_input<<<grid, 128, 0, stream>>>(*problem, t, e->in + g * t.channels * problem->height * problem->width, v);
+  transform_input<<<grid, 128, 0, stream>>>(*problem, t, group.in, v);
   CUDA_TRY(cudaGetLastError());
   product work = {};
   work.a = gconv_layer_prepared(problem, e->weights) + g * POINTS * t.channels * t.filter_pitch;
@@ -120,8 +134,7 @@ gconv_status execute_group(const gconv_layer_execution *e, const tiling &t, int6
   launch_product(work, POINTS, store_point{m, t.filters, t.tile_pitch}, stream);
   CUDA_TRY(cudaGetLastError());
   grid.y = (unsigned)(t.filters < 65535 ? t.filters : 65535);
-  transform_output<<<grid, 128, 0, stream>>>(*problem, t, m, gconv_layer_biases(problem, e->weights) + g * t.filters,
-                                             e->out + g * t.filters * problem->out_height * problem->out_width);
+  transform_output<<<grid, 128, 0, stream>>>(*problem, t, group, m);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }
