@@ -38,10 +38,9 @@ static inline float gconv_mean(const float *samples, int64_t count) {
   return gconv_mean_of(lanes[0], count);
 }
 
-/* Does the same for up to GCONV_MEAN_CHANNELS neighbouring channels of a tensor whose pixels are `step` floats apart. */
+/* Does the same for GCONV_MEAN_CHANNELS neighbouring channels of a tensor whose pixels are `step` floats apart. */
 enum { GCONV_MEAN_CHANNELS = 8 };
-static inline void gconv_mean_of_channels(const float *samples, int64_t count, int64_t step, int64_t channels,
-                                          float *means) {
+static inline void gconv_mean_of_channels(const float *samples, int64_t count, int64_t step, float *means) {
   double lanes[GCONV_MEAN_LANES][GCONV_MEAN_CHANNELS];
   int used = GCONV_MEAN_LANES;
   while (used > 1 && used / 2 >= count)
@@ -50,12 +49,12 @@ static inline void gconv_mean_of_channels(const float *samples, int64_t count, i
     for (int c = 0; c < GCONV_MEAN_CHANNELS; c++)
       lanes[lane][c] = 0;
   for (int64_t i = 0; i < count; i++)
-    for (int c = 0; c < channels; c++)
+    for (int c = 0; c < GCONV_MEAN_CHANNELS; c++)
       lanes[i % GCONV_MEAN_LANES][c] += (double)samples[i * step + c];
   for (int half = used / 2; half > 0; half /= 2)
     for (int lane = 0; lane < half; lane++)
-      for (int c = 0; c < channels; c++)
+      for (int c = 0; c < GCONV_MEAN_CHANNELS; c++)
         lanes[lane][c] += lanes[lane + half][c];
-  for (int c = 0; c < channels; c++)
+  for (int c = 0; c < GCONV_MEAN_CHANNELS; c++)
     means[c] = gconv_mean_of(lanes[0][c], count);
 }

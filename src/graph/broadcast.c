@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/broadcast.h"
+#include "kernels/layer_algorithm.h"
 
 typedef struct nest {
   int32_t axes, inputs; /* the axes that are left after neighbours were joined; the last is the innermost */
@@ -53,17 +54,61 @@ static void run_part(void *context, int64_t begin, int64_t end) {
   }
 }
 
+/* ---- Numbers for each channel, along an output in blocks of channels ---- */
+
+enum { PIECE = 1024 /* elements at a time */ };
+
+typedef struct channels_nest {
+  const gconv_tensor *in[GCONV_LOOP_INPUTS];
+  int64_t blocks, block; /* of an image; elements of a block */
+  int32_t inputs;
+  float *out;
+  gconv_element_loop *loop;
+  const void *settings;
+} channels_nest;
+
+/* Computes blocks begin .. end - 1 of all images: numbers of channels are repeated in a buffer, so that loops are long. */
+static void run_blocks(void *context, int64_t begin, int64_t end) {
+  const channels_nest *n = context;
+  float repeated[GCONV_LOOP_INPUTS][PIECE];
+  for (int64_t b = begin; b < end; b++) {
+    const void *in[GCONV_LOOP_INPUTS] = {NULL};
+    int64_t step[GCONV_LOOP_INPUTS] = {0};
+    for (int32_t i = 0; i < n->inputs; i++) {
+      const float *numbers = (const float *)n->in[i]->data + b % n->blocks * GCONV_BLOCK;
+      step[i] = gconv_tensor_elements(n->in[i]) > 1;
+      in[i] = step[i] ? repeated[i] : n->in[i]->data;
+      for (int64_t k = 0; step[i] && gconv_tensor_is_point(n->in[i]) && k < PIECE && k < n->block; k++)
+        repeated[i][k] = numbers[k % GCONV_BLOCK];
+    }
+    for (int64_t at = 0, count; at < n->block; at += count) {
+      count = n->block - at < PIECE ? n->block - at : PIECE;
+      for (int32_t i = 0; i < n->inputs; i++)
+        if (step[i] && !gconv_tensor_is_point(n->in[i]))
+          in[i] = (const float *)n->in[i]->data + b * n->block + at;
+      n->loop(in, step, n->out + b * n->block + at, count, n->settings);
+    }
+  }
+}
+
+/* Runs a loop whose output is in blocks: inputs are, too, or have a number for each channel, or one number. */
+static void loop_blocks(const gconv_node_work *work, const gconv_tensor *const *inputs, int32_t count,
+                        gconv_element_loop *loop, const gconv_tensor *out) {
+  channels_nest n = {.blocks = gconv_layer_image_floats(out->shape[1], 1, true) / GCONV_BLOCK,
+                     .block = out->shape[2] * out->shape[3] * GCONV_BLOCK,
+                     .inputs = count,
+                     .out = out->data,
+                     .loop = loop,
+                     .settings = work->settings};
+  for (int32_t i = 0; i < count; i++)
+    n.in[i] = inputs[i];
+  gconv_node_share(work, n.blocks * out->shape[0], (1 << 13) / n.block + 1, run_blocks, &n);
+}
+
 void gconv_node_loop(const gconv_node_work *work, const gconv_tensor *const *inputs, int32_t count, gconv_element_loop *loop,
                      gconv_tensor *out) {
-  gconv_tensor views[GCONV_LOOP_INPUTS + 1];
-  const gconv_tensor *viewed[GCONV_LOOP_INPUTS];
-  if (out->blocks) { /* the same loop, with an axis more */
-    for (int32_t i = 0; i < count; i++) {
-      gconv_tensor_view_blocks(inputs[i], &views[i]);
-      viewed[i] = gconv_tensor_elements(inputs[i]) == 1 ? inputs[i] : &views[i];
-    }
-    gconv_tensor_view_blocks(out, &views[count]);
-    gconv_node_loop(work, viewed, count, loop, &views[count]);
+  if (out->blocks) {
+    loop_blocks(work, inputs, count, loop, out);
     return;
   }
   int64_t step[GCONV_LOOP_INPUTS][GCONV_TENSOR_AXES];

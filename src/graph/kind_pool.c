@@ -193,16 +193,18 @@ static double rooted(double sum, double power) {
 #undef NUMBER
 #undef LOWEST
 
-/* Takes one tap of the windows of `count` outputs in blocks of channels: neighbours are `stride` pixels apart. */
-VECTOR_LOOP(take_pixels, (const float *restrict from, int64_t stride, bool largest, int64_t count, float *restrict out),
-            (from, stride, largest, count, out)) {
+/* Take one tap of the windows of `count` outputs in blocks of channels: neighbours are `stride` pixels apart. */
+VECTOR_LOOP(larger_pixels, (const float *restrict from, int64_t stride, int64_t count, float *restrict out),
+            (from, stride, count, out)) {
   for (int64_t x = 0; x < count; x++, from += stride * GCONV_BLOCK, out += GCONV_BLOCK)
-    if (largest)
-      for (int c = 0; c < GCONV_BLOCK; c++)
-        out[c] = from[c] > out[c] || from[c] != from[c] ? from[c] : out[c];
-    else
-      for (int c = 0; c < GCONV_BLOCK; c++)
-        out[c] += from[c];
+    for (int c = 0; c < GCONV_BLOCK; c++)
+      out[c] = (from[c] > out[c]) | (from[c] != from[c]) ? from[c] : out[c];
+}
+VECTOR_LOOP(add_pixels, (const float *restrict from, int64_t stride, int64_t count, float *restrict out),
+            (from, stride, count, out)) {
+  for (int64_t x = 0; x < count; x++, from += stride * GCONV_BLOCK, out += GCONV_BLOCK)
+    for (int c = 0; c < GCONV_BLOCK; c++)
+      out[c] += from[c];
 }
 
 /* Does what pool_rows_f32() does, in two dimensions, for rows of tensors in blocks of channels. */
@@ -219,8 +221,9 @@ static void pool_blocks(void *context, int64_t first, int64_t last) {
       const float *row = (const float *)p->in + (plane * high->in + from_y) * wide->in * GCONV_BLOCK;
       for (int64_t k = 0, begin, end; k < wide->kernel && from_y >= 0 && from_y < high->in; k++) {
         outputs_of_tap(wide, k, &begin, &end);
-        take_pixels(row + (begin * wide->stride + k * wide->dilation - wide->before) * GCONV_BLOCK, wide->stride,
-                    p->member == LARGEST, end - begin, out + begin * GCONV_BLOCK);
+        (p->member == LARGEST ? larger_pixels
+                              : add_pixels)(row + (begin * wide->stride + k * wide->dilation - wide->before) * GCONV_BLOCK,
+                                            wide->stride, end - begin, out + begin * GCONV_BLOCK);
       }
     }
     const int64_t rows = taps_inside(high, y, p->counts_padding);
@@ -334,16 +337,22 @@ static void mean_planes(void *context, int64_t begin, int64_t end) {
     ((float *)p->out)[i] = gconv_mean((const float *)p->in + i * p->plane, p->plane);
 }
 
+/* Makes the means of a block of channels, of which some do not exist. */
+GCONV_VECTOR_LOOP(mean_block, (const float *in, int64_t plane, float *restrict means), (in, plane, means)) {
+  for (int c = 0; c < GCONV_BLOCK; c += GCONV_MEAN_CHANNELS)
+    gconv_mean_of_channels(in + c, plane, GCONV_BLOCK, means + c);
+}
+
 /* Does the same for blocks of channels begin .. end - 1 of all images. */
 static void mean_blocks(void *context, int64_t begin, int64_t end) {
   const pool *p = context;
   const int64_t channels = p->d[0].in, blocks = gconv_layer_image_floats(channels, 1, true) / GCONV_BLOCK;
   for (int64_t b = begin; b < end; b++) {
-    const int64_t first = b % blocks * GCONV_BLOCK, last = first + GCONV_BLOCK < channels ? first + GCONV_BLOCK : channels;
-    for (int64_t c = first; c < last; c += GCONV_MEAN_CHANNELS)
-      gconv_mean_of_channels((const float *)p->in + b * p->plane * GCONV_BLOCK + (c - first), p->plane, GCONV_BLOCK,
-                             last - c < GCONV_MEAN_CHANNELS ? last - c : GCONV_MEAN_CHANNELS,
-                             (float *)p->out + b / blocks * channels + c);
+    const int64_t first = b % blocks * GCONV_BLOCK, left = channels - first;
+    float means[GCONV_BLOCK];
+    mean_block((const float *)p->in + b * p->plane * GCONV_BLOCK, p->plane, means);
+    memcpy((float *)p->out + b / blocks * channels + first, means,
+           (size_t)(left < GCONV_BLOCK ? left : GCONV_BLOCK) * sizeof *means);
   }
 }
 
@@ -363,7 +372,7 @@ static gconv_status run_global(const gconv_node_work *work, const gconv_node_kin
   if (in->blocks) {
     p.d[0].in = in->shape[1];
     gconv_node_share(work, gconv_layer_image_floats(in->shape[1], in->shape[0], true) / GCONV_BLOCK,
-                     (1 << 15) / (p.plane * GCONV_BLOCK + 1) + 1, mean_blocks, &p);
+                     (1 << 14) / (p.plane * GCONV_BLOCK + 1) + 1, mean_blocks, &p);
     return GCONV_OK;
   }
   gconv_node_share(work, gconv_tensor_count(in, 0, 2), (1 << 15) / (p.plane + 1) + 1,
