@@ -41,6 +41,7 @@ typedef struct gconv_bench_grid {
   gconv_bench_list sizes;                  /* sizes of filters of random taps */
   gconv_bench_list batches, layer_filters; /* for experiments with layers: numbers of images and of filters */
   gconv_texts filters, algorithms;
+  int32_t columns;                         /* for rbf: numbers of a case; 0: the experiment's own */
   int runs;
   bool planar;          /* all images are planes */
   bool verify;          /* all rows of the results are compared with float64 */
@@ -59,6 +60,8 @@ typedef struct gconv_bench_row {
   bool against;          /* measured on the device of --against, with the algorithm that auto chooses there */
   char group[96];        /* the properties that rows of a group share: "3840x2160x3 u8 interleaved" */
   char filter[48];       /* the properties that differ: "random 3x3", "batch 4" */
+  char line[64];         /* the line of an experiment's plot that the row belongs to; "": its algorithm's */
+  bool everywhere;       /* the row is of all places along x */
   bool layer;            /* the row measures a layer */
   gconv_bench_image image;
   gconv_type type;
@@ -75,6 +78,9 @@ typedef struct gconv_bench_row {
   double of_copy, of_fma;  /* parts of the machine's best rates */
   double samples, bytes, flop, estimate_ms;
   double items;    /* in an experiment with nets: cases or windows in the time `ms` */
+  bool draws_speed_up; /* there: a plot shows this */
+  double p50_ms, p99_ms; /* of windows: how long half of them take, and all but 1%; 0: unknown */
+  double rate;     /* there: what a plot shows is items over ms, times this; 0: it shows ms */
   double speed_up; /* there: the time of one core, or of another base, over `ms`; 0: unknown */
   bool checked;
   double error, allowed; /* the error against float64, and its limit, in units of output samples */
@@ -100,12 +106,14 @@ typedef struct gconv_bench {
   size_t count;
   double patience_ms; /* algorithms that are estimated to take longer are not measured */
   bool unchecked;     /* results are not checked */
+  int32_t workspace_mib; /* workspace of layers whose row has none; 0: the default */
   bool failed;        /* something failed, and `say` got a text */
   void *user;         /* data of a gconv_bench_visit */
   /* For an experiment with its own methods (gconv_bench_take_words()). items: what it counts, "cases" or "GB"; NULL in other
    * experiments. kind: name of the column after the methods, "net" or "result". base: the method to which speed-ups are
    * relative, "one-core". */
   const char *items, *kind, *base;
+  bool latencies; /* its rows have latencies */
 } gconv_bench;
 
 /* ---- The whole ---- */
@@ -146,8 +154,8 @@ void gconv_bench_free_images(gconv_image *images, size_t count);
 
 /* ---- Measuring ---- */
 
-/* Measures a layer, as gconv_bench_measure() measures filters. Only results with GCONV_LAYER_VALID can be checked: with
- * other paddings, bench->unchecked must be set. */
+/* Measures a layer, as gconv_bench_measure() measures filters. Results with GCONV_LAYER_VALID and GCONV_LAYER_SAME are
+ * checked; with other paddings, bench->unchecked must be set. A bank of fewer channels than the image makes groups. */
 void gconv_bench_measure_layer(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
                                gconv_bench_row *row);
 
@@ -268,6 +276,11 @@ typedef gconv_status gconv_bench_measure_size(gconv_bench *bench, int32_t size);
 gconv_bench_measure_size gconv_bench_backprop, gconv_bench_rbf, gconv_bench_steps, gconv_bench_transfers,
     gconv_bench_windows;
 
+/* Measures the figure of the thesis on batched convolution that the settings name; layer-steps is one, too. */
+gconv_status gconv_bench_convolution(gconv_bench *bench);
+/* Returns gnuplot's commands for the axes of such a figure. */
+const char *gconv_bench_convolution_axes(const char *name);
+
 /* Appends a row of an experiment with nets. `status`: of its measurement. Its speed-up is relative to the row of the base,
  * `one-core`, of the same net. */
 void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status);
@@ -299,18 +312,32 @@ const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_ro
   "  algorithms   1 to 256 images of 3x128x128, 128 filters of 8x8\n"                                                       \
   "  sizes        time against the size of the filters, 3 to 32: 10 images of 3x256x256, 32 filters\n"                      \
   "  chunks       time against the workspace, 4 MiB to 2 GiB: 256 images of 3x128x128, 128 filters of 8x8\n"                \
-  "  figure-5.1   an image of 3x1024x1024, a filter of 64x64: figures of a thesis on batched convolution\n"                 \
-  "  figure-5.2   an image of 3x2048x2048, a filter of 128x128\n"                                                           \
-  "  figure-5.3   1 to 16 images and filters: 3x256x256 with 8x8, 3x512x512 with 16x16\n"                                   \
-  "  figure-5.4   10 images of 4x128x128, 10 filters of 16x16\n"                                                            \
-  "  figure-5.5   10 images of 4x256x256, 10 filters of 32x32\n"                                                            \
-  "  figure-5.6   1 to 10 images of 3x128x128 and 3x256x256, 16 filters of 8x8 to 64x64\n"                                  \
-  "  figure-5.7   one kernel, split, shared, cuBLAS, cuDNN, direct: as algorithms\n"                                        \
+  "  figure-5.1a  figures of a thesis (docs/theses.md): launches of a 2-D convolution, 3x1024x1024 with 64x64\n"            \
+  "  figure-5.1b  the same, 3x2048x2048 with 128x128\n"                                                                     \
+  "  figure-5.2   launches of an image a block: 256 images of 3x128x128, 128 filters of 8x8\n"                              \
+  "  figure-5.3a  1 to 16 images and as many filters: 3x256x256 with 8x8\n"                                                 \
+  "  figure-5.3b  the same, 3x512x512 with 16x16\n"                                                                         \
+  "  figure-5.4a  all loops divided, against an image a block: 10 images of 4x128x128, 10 filters of 16x16\n"               \
+  "  figure-5.4b  the same, 4x256x256 with 32x32\n"                                                                         \
+  "  figure-5.5   patches in one kernel and in two, 1 to 10 images of 3x128x128, filters of 48 KB\n"                        \
+  "  figure-5.6   the same, 3x256x256\n"                                                                                    \
+  "  figure-5.7   two kernels against all loops divided: 1 to 256 images, 128 filters of 8x8\n"                             \
+  "  layer-steps  a layer in ten kernels, from an image a block to the one that auto takes\n"                               \
   "  backprop     an epoch of four nets by the methods of theses and by gconv's trainer; --sizes: cases, 15360\n"           \
-  "  rbf          a row of the RBF kernel in five layouts, and extrema; --sizes: cases, 65536\n"                            \
+  "  mlp-5.2      figures of theses (docs/theses.md): the kernels of an epoch, a gradient a thread\n"                      \
+  "  mlp-5.3      the same, a block a case, and four cases\n"                                                                \
+  "  mlp-5.5      whole runs of 1000 epochs, with all before and after\n"                                                    \
+  "  mlp-5.6      the same, times as fast as one core\n"                                                                     \
+  "  mlp-5.7      nets n-n-2, times as fast as one core; --net: others\n"                                                    \
+  "  mlp-cases    time against the number of cases: derivatives of each case are kept, cuBLAS a case\n"                      \
+  "  rbf          two rows of the RBF kernel in six layouts, and extrema; --sizes: cases; --columns: 1000\n"                \
   "  steps        convolution in ten kernels, from the plainest to the last; --sizes: side of the image, 8192\n"            \
   "  transfers    batches to a GPU and back, of pageable and pinned memory; --sizes: images of a batch, 1 to 256\n"         \
-  "  windows      a stream of 4 million samples in windows of 50 to 400 through S-S-S-1 nets; --sizes: windows\n"
+  "  windows      a stream of 4 million samples in windows of 50 to 400 through S-S-S-S nets; --sizes: windows\n"          \
+  "  windows-1a   figures of an article (docs/theses.md): windows of a launch, and threads of a block\n"                    \
+  "  windows-1b   length of the windows, 196 a launch\n"                                                                    \
+  "  windows-2a   times as fast as all cores\n"                                                                             \
+  "  windows-2b   weights with and without the texture units\n"
 
 /* ---- Reports and plots ---- */
 

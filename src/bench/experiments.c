@@ -10,7 +10,7 @@
 /* The x axis of a plot. Algorithms are the lines of a plot; other differences make several plots. */
 typedef enum axis { OVER_BATCH, OVER_SIZE, OVER_WORKSPACE } axis;
 
-enum { MOST_IMAGES = 2, MOST_NUMBERS = 12, MOST_METHODS = 6 };
+enum { MOST_IMAGES = 2, MOST_NUMBERS = 12 };
 
 /* Arrays that are not full end with zeros. */
 typedef struct experiment {
@@ -19,11 +19,12 @@ typedef struct experiment {
   gconv_bench_image images[MOST_IMAGES];
   int32_t filters[MOST_NUMBERS], sizes[MOST_NUMBERS], batches[MOST_NUMBERS];
   int32_t workspaces[MOST_NUMBERS];     /* MiB; none: the default */
-  bool paired;                          /* image i is combined with size i only, not with all sizes */
-  const char *algorithms[MOST_METHODS]; /* none: all of the device */
+
+  gconv_status (*measure_layers)(gconv_bench *bench); /* layers that another file measures; NULL: the numbers above */
 
   /* Only of experiments with a file of their own: */
   gconv_bench_measure_size *measure; /* called for each size, or once with 0 if there are no sizes */
+  bool latencies;                    /* rows have latencies of windows */
   bool cores;                        /* the experiment also measures the CPU: bench->one and bench->all */
   const char *left_out;              /* words for the methods that are left out without a GPU, with a verb */
   const char *items;                 /* the things it counts, such as "cases" */
@@ -33,6 +34,33 @@ typedef struct experiment {
 } experiment;
 
 #define NEED_A_GPU " need a GPU, and are left out on the CPU"
+#define FIGURE(title)                                                                                                       \
+  {.name = title,                                                                                                           \
+   .measure_layers = gconv_bench_convolution,                                                                               \
+   .left_out = "the kernels of the thesis and their launches" NEED_A_GPU}
+#define WINDOWS(title, from, commands, ...)                                                                                                \
+  {.name = title,                                                                                                           \
+   .measure = gconv_bench_windows,                                                                                          \
+   .cores = true,                                                                                                           \
+   .latencies = true,                                                                                                       \
+   .left_out = "windows on CUDA" NEED_A_GPU,                                                                                \
+   .sizes = {__VA_ARGS__},                                                                                                  \
+   .items = "samples",                                                                                                      \
+   .base = from,                                                                                                            \
+   .axes = commands}
+#define ALONG_LENGTHS "set xlabel 'samples of a window'\n"
+#define SAMPLES_A_SECOND "set ylabel 'samples a second'\n"
+#define ALONG_PARAMETERS                                                                                                    \
+  "set xlabel 'parameters of the net'\nset logscale xy\nset xtics ('2-511-2' 2557, '64-63-26' 5759, '120-120-120' 29040, "   \
+  "'468-468-2' 220430)\n"
+#define BACKPROP(title, commands, ...)                                                                                      \
+  {.name = title,                                                                                                           \
+   .measure = gconv_bench_backprop,                                                                                         \
+   .cores = true,                                                                                                           \
+   .left_out = "the kernels of the theses and the trainer on CUDA" NEED_A_GPU,                                              \
+   .sizes = {__VA_ARGS__},                                                                                                  \
+   .items = "cases",                                                                                                        \
+   .axes = commands}
 static const experiment experiments[] = {
     {.name = "batch",
      .axis = OVER_BATCH,
@@ -59,40 +87,32 @@ static const experiment experiments[] = {
      .sizes = {8},
      .batches = {256},
      .workspaces = {4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}},
-    {.name = "figure-5.1", .images = {{1024, 1024, 3, true}}, .filters = {1}, .sizes = {64}, .batches = {1}},
-    {.name = "figure-5.2", .images = {{2048, 2048, 3, true}}, .filters = {1}, .sizes = {128}, .batches = {1}},
-    {.name = "figure-5.3",
-     .images = {{256, 256, 3, true}, {512, 512, 3, true}},
-     .paired = true,
-     .filters = {1, 2, 4, 8, 16},
-     .sizes = {8, 16},
-     .batches = {1, 2, 4, 8, 16}},
-    {.name = "figure-5.4", .images = {{128, 128, 4, true}}, .filters = {10}, .sizes = {16}, .batches = {10}},
-    {.name = "figure-5.5", .images = {{256, 256, 4, true}}, .filters = {10}, .sizes = {32}, .batches = {10}},
-    {.name = "figure-5.6",
-     .images = {{128, 128, 3, true}, {256, 256, 3, true}},
-     .filters = {16},
-     .sizes = {8, 16, 32, 64},
-     .batches = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
-    {.name = "figure-5.7",
-     .images = {{128, 128, 3, true}},
-     .filters = {128},
-     .sizes = {8},
-     .batches = {1, 4, 16, 64, 256},
-     .algorithms = {"gemm", "im2col", "tiled", "im2col-cublas", "cudnn", "direct"}},
-    {.name = "backprop",
-     .measure = gconv_bench_backprop,
-     .cores = true,
-     .left_out = "thread-a-case, block-a-case, kernel-a-layer, cublas-a-case and the trainer on CUDA" NEED_A_GPU,
-     .sizes = {15360},
-     .items = "cases",
-     .axes = "set xlabel 'parameters of the net'\nset ylabel 'ms an epoch'\nset logscale xy\nset xtics ('2-511-2' 2557, "
-             "'64-63-26' 5759, '120-120-120' 29040, '468-468-2' 220430)\n"},
+    FIGURE("figure-5.1a"),
+    FIGURE("figure-5.1b"),
+    FIGURE("figure-5.2"),
+    FIGURE("figure-5.3a"),
+    FIGURE("figure-5.3b"),
+    FIGURE("figure-5.4a"),
+    FIGURE("figure-5.4b"),
+    FIGURE("figure-5.5"),
+    FIGURE("figure-5.6"),
+    FIGURE("figure-5.7"),
+    FIGURE("layer-steps"),
+    BACKPROP("backprop", ALONG_PARAMETERS "set ylabel 'ms an epoch'\n", 15360),
+    BACKPROP("mlp-5.2", ALONG_PARAMETERS "set ylabel 'ms of 100 epochs'\n", 15360),
+    BACKPROP("mlp-5.3", ALONG_PARAMETERS "set ylabel 'ms of 100 epochs'\n", 15360),
+    BACKPROP("mlp-5.5", ALONG_PARAMETERS "set ylabel 'ms of 1000 epochs'\n", 15360),
+    BACKPROP("mlp-5.6", ALONG_PARAMETERS "set ylabel 'times as fast as one core'\n", 15360),
+    BACKPROP("mlp-5.7", "set xlabel 'neurons of the input and of the hidden layer'\nset ylabel 'times as fast as one core'\n",
+             15360),
+    BACKPROP("mlp-cases", "set xlabel 'cases'\nset ylabel 'ms an epoch'\nset logscale xy\n", 1000, 2000, 4000, 8000, 16000,
+             30000),
     {.name = "rbf",
      .measure = gconv_bench_rbf,
      .left_out = "the layouts of memory, gconv's own kernel, and extrema on CUDA" NEED_A_GPU,
-     .sizes = {65536},
+     .sizes = {4096, 16384, 65536},
      .items = "numbers",
+     .axes = "set xlabel 'cases'\nset ylabel 'billions a second'\nset logscale xy\n",
      .kind = "result"},
     {.name = "steps", .measure = gconv_bench_steps, .left_out = "steps that the CPU has no kernel for are left out"},
     {.name = "transfers",
@@ -102,13 +122,11 @@ static const experiment experiments[] = {
      .items = "GB",
      .kind = "part",
      .base = "pageable"},
-    {.name = "windows",
-     .measure = gconv_bench_windows,
-     .cores = true,
-     .left_out = "windows on CUDA" NEED_A_GPU,
-     .sizes = {50, 100, 150, 200, 300, 400},
-     .items = "windows",
-     .axes = "set xlabel 'samples of a window'\nset ylabel 'ms of a stream of 4 million samples'\nset logscale y\n"},
+    WINDOWS("windows", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND, 50, 100, 150, 200, 300, 400),
+    WINDOWS("windows-1a", NULL, "set xlabel 'windows of a launch'\nset logscale xy\n" SAMPLES_A_SECOND, 100, 200, 400),
+    WINDOWS("windows-1b", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND, 50, 64, 80, 100, 128, 150, 200, 256, 300, 350, 400),
+    WINDOWS("windows-2a", "all-cores", ALONG_LENGTHS "set ylabel 'times as fast as all cores'\n", 50, 100, 150, 200, 300, 400),
+    WINDOWS("windows-2b", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND, 50, 100, 150, 200, 300, 400),
 };
 
 static int32_t count_numbers(const int32_t *numbers) {
@@ -135,27 +153,9 @@ static void name_row(axis along, gconv_bench_row *row) {
     snprintf(row->group + used, size - used, " %dx%d", row->rows, row->columns);
 }
 
-/* Returns algorithm number `index` of the user's list; without it, of the experiment's list, as far as the device has them;
- * else of the device's. NULL past the end. */
-static const char *algorithm_at(const gconv_bench *bench, const experiment *chosen, size_t index) {
-  if (bench->grid->algorithms.count > 0 || !chosen->algorithms[0])
-    return gconv_bench_algorithm_at(bench, true, index);
-  for (size_t i = 0; i < MOST_METHODS && chosen->algorithms[i]; i++)
-    if (gconv_bench_has_algorithm(bench, true, chosen->algorithms[i]) && index-- == 0)
-      return chosen->algorithms[i];
-  return NULL;
-}
-
 static void say_what_is_left_out(const gconv_bench *bench, const experiment *chosen) {
-  char names[256] = "";
-  for (size_t i = 0; i < MOST_METHODS && chosen->algorithms[i] && bench->grid->algorithms.count == 0; i++)
-    if (!gconv_bench_has_algorithm(bench, true, chosen->algorithms[i]))
-      snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", chosen->algorithms[i]);
-  if (names[0])
-    snprintf(names + strlen(names), sizeof names - strlen(names), NEED_A_GPU);
-  const char *left_out = chosen->left_out ? chosen->left_out : names;
-  if (left_out[0] && strcmp(bench->type_name, "cuda") != 0)
-    gconv_bench_say(bench, "note: %s (gconv devices lists GPUs)", left_out);
+  if (chosen->left_out && strcmp(bench->type_name, "cuda") != 0)
+    gconv_bench_say(bench, "note: %s (gconv devices lists GPUs)", chosen->left_out);
 }
 
 static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, gconv_bench_row *shape) {
@@ -166,7 +166,7 @@ static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, 
   for (int32_t i = 0; status == GCONV_OK && i < (count > 0 ? count : 1); i++) {
     shape->workspace_mib = chosen->workspaces[i];
     name_row(chosen->axis, shape);
-    for (size_t k = 0; (algorithm = algorithm_at(bench, chosen, k)); k++) {
+    for (size_t k = 0; (algorithm = gconv_bench_algorithm_at(bench, true, k)); k++) {
       gconv_bench_row row = *shape;
       row.algorithm = algorithm;
       gconv_bench_measure_layer(bench, &data, GCONV_LAYER_VALID, &row);
@@ -186,18 +186,14 @@ static const int32_t *numbers_of(const gconv_bench_list *given, const int32_t *o
   return given->count > 0 ? given->items : own;
 }
 
-/* Measures the layers of an image. only: the index of the only size to measure; -1: all sizes. */
-static gconv_status measure_image(gconv_bench *bench, const experiment *chosen, const gconv_bench_image *image, int only) {
+/* Measures the layers of an image. */
+static gconv_status measure_image(gconv_bench *bench, const experiment *chosen, const gconv_bench_image *image) {
   const gconv_bench_grid *grid = bench->grid;
   int32_t size_count, filter_count, batch_count;
   const int32_t *sizes = numbers_of(&grid->sizes, chosen->sizes, &size_count);
   const int32_t *filters = numbers_of(&grid->layer_filters, chosen->filters, &filter_count);
   const int32_t *batches = numbers_of(&grid->batches, chosen->batches, &batch_count);
   gconv_status status = GCONV_OK;
-  if (only >= 0 && grid->sizes.count == 0) {
-    sizes += only;
-    size_count = 1;
-  }
   for (int32_t i = 0; status == GCONV_OK && i < filter_count * size_count * batch_count; i++) {
     const int32_t size = sizes[i / batch_count % size_count];
     gconv_bench_row shape = {.layer = true,
@@ -240,6 +236,7 @@ void gconv_bench_take_words(gconv_bench *bench) {
   const experiment *chosen = bench->settings->experiment ? find_experiment(bench->settings->experiment) : NULL;
   bench->items = chosen ? chosen->items : NULL;
   bench->kind = chosen && chosen->kind ? chosen->kind : "net";
+  bench->latencies = chosen && chosen->latencies;
   bench->base = chosen && chosen->base ? chosen->base : "one-core";
 }
 
@@ -249,6 +246,13 @@ gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) 
   if (layers && (!chosen || chosen->measure))
     return gconv_fail(GCONV_BAD_ARGUMENT, "--batches, --filters and --against are for experiments with layers: --experiment "
                                           "batch, for example");
+  const bool launches = settings->block_count > 0 || settings->grids.count > 0 || settings->sweep_blocks || settings->sweep_grids;
+  if (chosen && launches && !chosen->measure_layers)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "--block, --grid and --sweep are for images, and for experiments with the kernels of "
+                                          "a thesis: --experiment figure-5.2, for example");
+  for (int i = 0; chosen && i < settings->block_count; i++)
+    if ((int64_t)settings->blocks[i].width * settings->blocks[i].height > 1024)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "--block: a block has at most 1024 threads");
   if (chosen && chosen->items && settings->profile)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "--profile is for images, and for experiments with layers and the steps: --experiment "
@@ -268,9 +272,9 @@ static gconv_status measure_layers(gconv_bench *bench, const experiment *chosen)
   const gconv_bench_grid *grid = bench->grid;
   gconv_status status = gconv_bench_open_other(bench);
   for (int i = 0; status == GCONV_OK && i < grid->image_count; i++)
-    status = measure_image(bench, chosen, &grid->images[i], -1);
+    status = measure_image(bench, chosen, &grid->images[i]);
   for (int i = 0; status == GCONV_OK && grid->image_count == 0 && i < MOST_IMAGES && chosen->images[i].width > 0; i++)
-    status = measure_image(bench, chosen, &chosen->images[i], chosen->paired ? i : -1);
+    status = measure_image(bench, chosen, &chosen->images[i]);
   if (status == GCONV_OK)
     gconv_bench_tell_overtaking(bench);
   return status;
@@ -294,9 +298,13 @@ gconv_status gconv_bench_experiment(gconv_bench *bench) {
   if (!chosen)
     return gconv_fail(GCONV_BAD_ARGUMENT, "there is no experiment %s", settings->experiment);
   say_what_is_left_out(bench, chosen);
-  gconv_status status = chosen->measure ? measure_sizes(bench, chosen) : measure_layers(bench, chosen);
+  gconv_status status = chosen->measure          ? measure_sizes(bench, chosen)
+                        : chosen->measure_layers ? chosen->measure_layers(bench)
+                                                 : measure_layers(bench, chosen);
   gconv_status told = gconv_bench_print_end(bench);
   GCONV_THEN(status, told);
-  const char *axes = chosen->axes ? chosen->axes : choose_axes(chosen);
+  const char *axes = chosen->axes             ? chosen->axes
+                     : chosen->measure_layers ? gconv_bench_convolution_axes(chosen->name)
+                                              : choose_axes(chosen);
   return status == GCONV_OK && settings->plot ? gconv_bench_plot(bench, axes) : status;
 }

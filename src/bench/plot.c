@@ -196,7 +196,8 @@ static directions find_directions(const gconv_bench *bench, gconv_bench_plot_kin
 }
 
 static void name_series(const directions *several, const gconv_bench_row *row, char *title, size_t size) {
-  size_t used = (size_t)snprintf(title, size, "%s", row->against ? "against" : row->algorithm);
+  const char *own = row->against ? "against" : row->line[0] ? row->line : row->algorithm;
+  size_t used = (size_t)snprintf(title, size, "%s", own);
   if (several->images)
     used += (size_t)snprintf(title + used, size - used, " %dx%dx%d%s", row->image.width, row->image.height,
                              row->image.channels, row->image.planar ? " planes" : "");
@@ -223,6 +224,21 @@ static void place_point(gconv_bench_plot_kind kind, const gconv_bench_row *row, 
     snprintf(at->label, sizeof at->label, "%d", row->grid);
 }
 
+/* Makes a row that is of all places along x a level line: its point goes to the left end, and a second one to the right. */
+static void draw_everywhere(const gconv_bench *bench, plot *p, size_t number) {
+  double least = HUGE_VAL, most = -HUGE_VAL;
+  for (size_t i = 0; i < bench->count; i++)
+    if (!bench->rows[i].everywhere) {
+      least = fmin(least, bench->rows[i].place);
+      most = fmax(most, bench->rows[i].place);
+    }
+  if (least > most)
+    return;
+  p->points[p->count] = p->points[number];
+  p->points[number].x = least;
+  p->points[p->count++].x = most;
+}
+
 gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
   static const char *const axes_of[] = {
       [GCONV_PLOT_FILTER] = "set xlabel 'size of the filter'\nset ylabel 'ms'\nset logscale xy\n"
@@ -240,8 +256,8 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
     several = find_directions(bench, kind);
   plot p = {.file = bench->settings->plot,
             .axes = axes ? axes : axes_of[kind],
-            .labels = kind == GCONV_PLOT_BLOCK || kind == GCONV_PLOT_GRID,
-            .points = calloc(bench->count + 1, sizeof *p.points)};
+            .labels = !axes && (kind == GCONV_PLOT_BLOCK || kind == GCONV_PLOT_GRID),
+            .points = calloc(2 * bench->count + 1, sizeof *p.points)};
   GCONV_NEED_MEMORY(p.points, "out of memory");
   snprintf(p.title, sizeof p.title, "gconv on %s", gconv_device_get_info(bench->device)->description);
   if (kind == GCONV_PLOT_ROOFLINE) {
@@ -257,11 +273,13 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
     place_point(kind, row, at);
     if (axes) {
       at->x = row->place;
-      at->y = row->ms;
+      at->y = row->draws_speed_up ? row->speed_up : row->rate > 0 ? row->rate * row->items / row->ms : row->ms;
     }
     name_series(&several, row, at->series, sizeof at->series);
     if (!several.images && !several.types && kind != GCONV_PLOT_IMAGE)
       snprintf(at->panel, sizeof at->panel, "%s", row->group);
+    if (row->everywhere)
+      draw_everywhere(bench, &p, (size_t)(at - p.points));
   }
   find_firsts(&p);
   gconv_status status = draw(&p);

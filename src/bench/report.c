@@ -111,6 +111,10 @@ static void tell_net_figures(const gconv_bench *bench, const gconv_bench_row *ro
   TELL(t, "ms", 6, row->ms, 10, "ms", "%.4f", row->ms);
   TELL(t, "spread_ms", 6, row->spread_ms, 9, "+-", "%.4f", row->spread_ms / 2);
   TELL(t, per_second, 6, row->items / row->ms * 1e3, 10, a_second, "%.3g", row->items / row->ms * 1e3);
+  if (bench->latencies) {
+    TELL(t, "p50_ms", 6, row->p50_ms, 9, "p50 ms", "%.4f", row->p50_ms);
+    TELL(t, "p99_ms", 6, row->p99_ms, 9, "p99 ms", "%.4f", row->p99_ms);
+  }
   TELL(t, "speed_up", 6, row->speed_up, 10, over, "%.2f", row->speed_up);
   TELL(t, "error", 3, row->error, 9, "error", "%s", error);
   TELL_DATA(t, "allowed", 3, row->allowed);
@@ -314,10 +318,12 @@ void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status 
   gconv_bench_take_status(bench, row, status);
   gconv_bench_keep(bench, row);
   const gconv_bench_row *one = NULL, *all = bench->rows;
-  for (size_t i = 0; i < bench->count; i++)
-    if (strcmp(all[i].algorithm, bench->base) == 0 && strcmp(all[i].filter, row->filter) == 0 && all[i].items == row->items)
+  const size_t word = strcspn(row->filter, " "); /* what is computed; how follows it */
+  for (size_t i = 0; i < bench->count; i++) /* the last one is of the same size */
+    if (strcmp(all[i].algorithm, bench->base) == 0 && strcspn(all[i].filter, " ") == word &&
+        strncmp(all[i].filter, row->filter, word) == 0)
       one = &all[i];
   if (one && one->obstacle[0] == '\0' && row->obstacle[0] == '\0')
-    bench->rows[bench->count - 1].speed_up = one->ms / row->ms;
+    bench->rows[bench->count - 1].speed_up = row->items / row->ms / (one->items / one->ms);
   gconv_bench_print_row(bench);
 }

@@ -117,14 +117,11 @@ static void apply_figure(const figure *chosen, gconv_bench_settings *settings) {
     settings->plot_kind = (int)chosen->kind;
 }
 
-static void fill_settings(gconv_bench_settings *settings) {
+static void fill_launches(gconv_bench_settings *settings) {
   static const gconv_bench_block usual_blocks[] = {{8, 8},   {16, 4},  {16, 8},  {16, 16}, {32, 2},  {32, 4},
                                                    {32, 8},  {32, 16}, {32, 32}, {64, 2},  {64, 4},  {64, 8},
                                                    {128, 1}, {128, 2}, {128, 4}, {256, 1}, {256, 2}, {256, 4}};
   static const gconv_bench_list usual_grids = {{16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536}, 13};
-  if (settings->auto_check)
-    fill_from(&auto_grid, settings);
-  fill_from(&usual, settings);
   if (settings->sweep_blocks && settings->block_count == 0) {
     memcpy(settings->blocks, usual_blocks, sizeof usual_blocks);
     settings->block_count = sizeof usual_blocks / sizeof *usual_blocks;
@@ -139,6 +136,12 @@ static void fill_settings(gconv_bench_settings *settings) {
     settings->block_count = 1; /* 0 x 0: the algorithm's own */
   if (settings->grids.count == 0)
     settings->grids.count = 1; /* 0: the algorithm's own */
+}
+
+static void fill_settings(gconv_bench_settings *settings) {
+  if (settings->auto_check)
+    fill_from(&auto_grid, settings);
+  fill_from(&usual, settings);
 }
 
 gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
@@ -158,5 +161,6 @@ gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
     settings->grid.runs = settings->auto_check ? 9 : 20;
   if (!settings->experiment)
     fill_settings(settings);
+  fill_launches(settings);
   return GCONV_OK;
 }

@@ -24,6 +24,7 @@ struct gconv_bench_settings {
   const char *device, *plot;
   const char *against;             /* a device that experiments with layers are measured on, too; NULL: none */
   const char *figure, *experiment; /* name of a figure, of an experiment; NULL: none */
+  const char *nets;                /* of the experiments with backpropagation: "64-63-26,120-120-120"; NULL: their own */
   int plot_kind;                   /* a gconv_bench_plot_kind, or -1: not given */
 };
 

@@ -129,19 +129,19 @@ static const gconv_option options[] = {
                "auto, or algorithms of the device, also with commas between: direct,fft; may be repeated; all, the default: "
                "all but reference"),
     OPTION(0, "block", "WxH,...", blocks, bench,
-           .help = "threads of a block on a GPU, for direct and tiled; the others have blocks of their own; may be "
-                   "repeated"),
+           .help = "threads of a block on a GPU, for direct, tiled and the layers to learn from; the others have blocks of "
+                   "their own; may be repeated"),
     OPTION(0, "grid", "N,N...", sizes, bench.grids, .most = INT_MAX,
            .takes = "numbers of blocks with commas between: 132,264,528",
-           .help = "blocks of a grid on a GPU at most, for direct, tiled and sparse; the others have grids of their own"),
+           .help = "blocks of a grid on a GPU at most, for direct, tiled, sparse and the layers to learn from"),
     OPTION(0, "sweep", "KIND", sweep, bench, .words = "block|grid",
            .help = "block: the usual blocks, from 8x8 to 256x4; grid: numbers of blocks from 16 to 65536"),
     OPTION(0, "figure", "NAME", name, bench.figure, .word_at = gconv_bench_figure_at,
            .help = "a grid that is known by name: below; other options still count"),
     OPTION(0, "experiment", "NAME", name, bench.experiment, .word_at = experiment_at,
-           .excludes = "planar type filter block grid sweep figure verify auto-check plot-kind",
+           .excludes = "planar type filter figure verify auto-check plot-kind",
            .excluded = "--experiment measures layers or nets: it takes --image, --sizes, --batches, --filters, --against, "
-                       "--algorithm, --device, --threads, --runs, --csv, --json and --plot",
+                       "--block, --grid, --sweep, --algorithm, --device, --threads, --runs, --csv, --json and --plot",
            .help = "layers or nets instead of images: below; --image, --sizes, --batches, --filters and -a change what is "
                    "measured; `list` lists them"),
     OPTION(0, "batches", "N,N...", sizes, bench.grid.batches, .most = 65536,
@@ -150,6 +150,10 @@ static const gconv_option options[] = {
     OPTION(0, "filters", "N,N...", sizes, bench.grid.layer_filters, .most = 65536,
            .takes = "numbers of filters with commas between: 8,64",
            .help = "of experiments with layers: how many filters a layer has"),
+    OPTION(0, "net", "N-N-N,...", text, bench.nets,
+           .help = "of the experiments with backpropagation: nets by their layers' neurons, such as 64-63-26,468-468-2"),
+    OPTION(0, "columns", "N", integer, bench.grid.columns, .least = 1, .most = 65536,
+           .help = "of the experiment rbf: numbers of a case; default: 1000"),
     OPTION(0, "against", "DEVICE", text, bench.against, .words = "cpu|cuda", .synonyms = gconv_device_words,
            .help = "of experiments with layers: measure this device, too, with the algorithm that auto chooses there, and "
                    "tell where --device overtakes it"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/choose.h"
 #include "base/control.h"
+#include "base/ending.h"
 #include "base/memory.h"
 #include "operation/pick.h"
 #include "operation/tuning.h"
@@ -131,6 +132,7 @@ gconv_status gconv_layer_choose(const gconv_device *device, const char *without,
   for (; (row = gconv_layer_algorithm_row(count)) && count < GCONV_MOST_CANDIDATES; count++) {
     gconv_candidate *candidate = &candidates[count];
     *candidate = (gconv_candidate){.info = &row->info, .available = row->available, .library = row->library};
+    candidate->classic = gconv_ends_in(row->info.name, "-classic"); /* so are those named that are there to learn from */
     if (strcmp(row->info.device, device->type->name) != 0)
       continue;
     gconv_layer_problem priced;

@@ -38,7 +38,7 @@ size_t workspace_of(const gconv_layer_algorithm *row, const gconv_layer_problem 
 }
 
 bool takes(const gconv_layer_algorithm *row, const gconv_layer_problem *problem, bool exact) {
-  return strcmp(row->info.device, "cuda") == 0 && !row->library && (!row->available || !row->available()) &&
+  return strcmp(row->info.device, "cuda") == 0 && !row->library && !strstr(row->info.name, "-classic") && (!row->available || !row->available()) &&
          (exact ? row->info.exact : row->info.exact || row->prepare_again) && !row->supports(problem) &&
          (!row->source_count || row->source_count(problem) > 0) && workspace_of(row, problem) <= WORKSPACE_BYTES;
 }

@@ -107,9 +107,12 @@ class Bench(CommandTest):
 
     def test_experiments(self):
         listed = [line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()]
-        figures = [f"figure-5.{i}" for i in range(1, 8)]
-        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", *figures, "backprop", "rbf", "steps", "transfers", "windows"])
-        for name in (*listed[:4], "figure-5.3", "figure-5.6"):
+        figures = [f"figure-5.{i}" for i in ("1a", "1b", "2", "3a", "3b", "4a", "4b", "5", "6", "7")]
+        nets = [f"mlp-{i}" for i in ("5.2", "5.3", "5.5", "5.6", "5.7", "cases")]
+        windows = [f"windows-{i}" for i in ("1a", "1b", "2a", "2b")]
+        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", *figures, "layer-steps", "backprop", *nets, "rbf", "steps", "transfers",
+                                  "windows", *windows])
+        for name in (*listed[:4], "figure-5.3a", "figure-5.6"):
             words = ("bench", "--experiment", name, "--image", "9x8x2", "--sizes", "3,4", "--runs", "1")
             report = json.loads(self.gconv(*words, "--json").stdout)
             self.assertEqual((report["experiment"], report["device"]), (name, "cpu"))
@@ -142,17 +145,38 @@ class Bench(CommandTest):
         self.usage_error("numbers of images with commas between", *words, "--batches", "0")
 
     def test_figures_of_the_thesis_have_their_sizes(self):
-        """Images that are paired with sizes have one each, and algorithms that the device has not are named."""
-        words = ("bench", "-d", "cpu", "--runs", "1", "--csv", "-a", "direct", "--batches", "1")
-        done = self.gconv(*words, "--experiment", "figure-5.3", "--filters", "1")
-        self.assertEqual([(row["width"], row["rows"]) for row in csv.DictReader(done.stdout.splitlines())], [("256", "8"), ("512", "16")])
-        done = self.gconv(*words, "--experiment", "figure-5.4")
-        self.assertEqual([tuple(row[name] for name in ("channels", "width", "filters", "rows")) for row in csv.DictReader(done.stdout.splitlines())],
-                         [("4", "128", "10", "16")])
-        done = self.gconv("bench", "-d", "cpu", "--runs", "1", "--csv", "--experiment", "figure-5.7", "--batches", "1", "--filters", "2", "--image",
+        """Without a GPU, the CPU's algorithms are measured, and a line says what is left out."""
+        words = ("bench", "-d", "cpu", "--runs", "1", "--csv", "-a", "direct", "--experiment")
+        shapes = {"figure-5.3a": [("3", "256", "8", "1", "1")], "figure-5.3b": [("3", "512", "16", "1", "1")], "figure-5.4a": [("4", "128", "16", "1", "10")],
+                  "figure-5.5": 2 * [("3", "128", "16", "1", "16"), ("3", "128", "32", "1", "4"), ("3", "128", "64", "1", "1")],
+                  "figure-5.6": 2 * [("3", "256", "32", "1", "4"), ("3", "256", "16", "1", "16")], "figure-5.7": [("3", "128", "8", "1", "128")]}
+        for name, expected in shapes.items():
+            done = self.gconv(*words, name, "--batches", "1")
+            rows = csv.DictReader(done.stdout.splitlines())
+            self.assertEqual([tuple(row[key] for key in ("channels", "width", "rows", "images", "filters")) for row in rows], expected, name)
+            self.assertIn("the kernels of the thesis and their launches need a GPU, and are left out on the CPU", done.stderr)
+        done = self.gconv("bench", "-d", "cpu", "--runs", "1", "--csv", "--experiment", "layer-steps", "--batches", "2", "--filters", "2", "--image",
                           "16x16x3")
-        self.assertEqual([row["algorithm"] for row in csv.DictReader(done.stdout.splitlines())], ["gemm", "direct"])
-        self.assertIn("im2col, tiled, im2col-cublas, cudnn need a GPU, and are left out on the CPU", done.stderr)
+        self.assertEqual([row["algorithm"] for row in csv.DictReader(done.stdout.splitlines())], ["direct", "gemm", "auto"])
+
+    def test_a_filter_a_channel(self):
+        """Figure 5.1 filters each channel by itself, and its outputs are as large as the image: sums are held to float64 there, too."""
+        report = json.loads(self.gconv("bench", "-d", "cpu", "--runs", "1", "--json", "--experiment", "figure-5.1a", "--image", "13x9x2", "--sizes", "4",
+                                       "-a", "direct,gemm,reference").stdout)
+        for row in report["rows"]:
+            self.assertEqual((row["images"], row["filters"][0]), ([1, 2, 9, 13], 2))
+            self.assertLessEqual(row["error"], row["allowed"])
+            self.assertAlmostEqual(row["tflop_per_s"] * row["ms"], 2 * 2 * 9 * 13 * 16 / 1e9, delta=1e-12)
+
+    def test_launches_are_of_classic_layers(self):
+        words = ("bench", "-d", "cpu", "--experiment")
+        self.usage_error("for experiments with the kernels of a thesis", *words, "batch", "--block", "64x2")
+        self.usage_error("at most 1024 threads", *words, "figure-5.2", "--block", "64x32")
+
+    def test_a_level_line_is_drawn_for_what_has_no_launches(self):
+        self.gconv("bench", "-d", "cpu", "--runs", "1", "--experiment", "figure-5.4a", "--image", "16x16x2", "--sizes", "3", "--plot", "b.svg",
+                   env={"PATH": "/nowhere"}, status=1)
+        self.assertIn("10 x 2x16x16, 10 filters 3x3", (self.folder / "b.svg.gp").read_text())
 
     def test_against(self):
         words = ("bench", "-d", "cpu", "--experiment", "batch", "--image", "24x20x3", "--batches", "1,2", "--filters", "8", "--sizes", "3",
@@ -193,10 +217,10 @@ class Bench(CommandTest):
     def test_rows_of_a_kernel(self):
         report = json.loads(self.nets("rbf", "--sizes", "33,64", "--json"))
         self.assertEqual([(row["numbers"], row["result"], row["method"]) for row in report["rows"]],
-                         [(1000 * cases, what, "one-core") for cases in (33, 64) for what in ("row", "extrema")])
+                         [(1000 * cases, f"{what} of {cases}", "one-core") for cases in (33, 64) for what in ("rows", "extrema")])
+        report = json.loads(self.nets("rbf", "--sizes", "33", "--columns", "7", "--json"))
+        self.assertEqual([row["numbers"] for row in report["rows"]], [7 * 33, 7 * 33])
         self.assertRegex(self.nets("rbf", "--sizes", "33"), r"\nmethod +result +ms ")
-        refused = self.gconv("bench", "-d", "cpu", "--experiment", "rbf", "--plot", "x.svg", status=2)
-        self.assertIn("--plot: the experiment rbf has no picture", refused.stderr)
 
     def test_backpropagation(self):
         report = json.loads(self.nets("backprop", "--sizes", "40,7", "--threads", "2", "--json"))
@@ -209,6 +233,12 @@ class Bench(CommandTest):
             self.assertEqual((one["threads"], one["speed_up"], row["error"]), (1, 1, 0))  # threads change no bit
             self.assertAlmostEqual(row["speed_up"], one["ms"] / row["ms"], delta=1e-6 * row["speed_up"])
             self.assertAlmostEqual(row["cases_per_s"] * row["ms"], 1e3 * row["cases"], delta=1e-3)
+        rows = json.loads(self.nets("mlp-5.7", "--sizes", "9", "--net", "5-4-2,7-3", "--json"))["rows"]
+        self.assertEqual({row["net"] for row in rows}, {"5-4-2", "7-3"})
+        rows = json.loads(self.nets("mlp-5.5", "--sizes", "9", "--net", "5-4-2", "--json"))["rows"]
+        self.assertEqual(rows[0]["cases"], 9 * 1000)  # of all epochs
+        for net in "5", "5-0-2", "5-x-2", "1-2-3-4-5-6-7-8-9-10":
+            self.usage_error("such as 64-63-26", "bench", "-d", "cpu", "--experiment", "backprop", "--sizes", "9", "--net", net)
         self.assertRegex(self.nets("backprop", "--sizes", "9"), r"\n9 cases.*\nmethod +net +ms .* cases/s .*\none-core +2-511-2 ")
         with self.subTest("plot"):
             self.gconv("bench", "-d", "cpu", "--experiment", "backprop", "--runs", "1", "--sizes", "3", "--plot", "b.svg",
@@ -216,12 +246,16 @@ class Bench(CommandTest):
             self.assertRegex((self.folder / "b.svg.gp").read_text(), "(?s)'468-468-2' 220430.*\n2557 [^ ]+\n5759 [^ ]+\n29040 ")
 
     def test_windows(self):
+        """The article's net has as many outputs as inputs; speeds are of samples, and every window has a latency."""
         rows = list(csv.DictReader(self.nets("windows", "--sizes", "50,64", "--csv").splitlines()))
-        self.assertEqual({(row["net"], row["windows"]) for row in rows}, {("50-50-50-1", "82944"), ("64-64-64-1", "65536")})
+        self.assertEqual({(row["net"], row["samples"]) for row in rows}, {("50-50-50-50", str(82944 * 50)), ("64-64-64-64", str(65536 * 64))})
         for row in rows:
             self.assertEqual((row["device"], float(row["error"])), ("cpu", 0))
-            self.assertAlmostEqual(float(row["windows_per_s"]) * float(row["ms"]) / float(row["windows"]), 1e3, delta=0.1)
+            self.assertAlmostEqual(float(row["samples_per_s"]) * float(row["ms"]) / float(row["samples"]), 1e3, delta=0.1)
+            self.assertTrue(0 < float(row["p50_ms"]) <= float(row["p99_ms"]) < float(row["ms"]), row)
         self.gconv("bench", "-d", "cpu", "--experiment", "windows", "--runs", "1", "--sizes", "4097", status=2)
+        rows = json.loads(self.nets("windows-1a", "--sizes", "400", "--json"))["rows"]
+        self.assertTrue(any(row["net"].endswith(" 1 a time") for row in rows) and any(row["net"].endswith(" 256 a time") for row in rows))
 
     def test_spread(self):
         [row] = self.rows("--sizes", "9", "-a", "direct", "--runs", "9")

@@ -25,7 +25,8 @@ class Experiments(CommandTest):
     def test_backpropagation(self):
         # fewer cases than threads of a block, than partial sums, and no multiple of either
         rows = self.rows("backprop", "--sizes", "1,37,1000")
-        for name in ("thread-a-case", "block-a-case", "kernel-a-layer", "cublas-a-case", "trainer"):
+        for name in ("thread-a-case", "thread-counters", "gradient-a-thread", "block-a-case", "one-case-host", "four-cases-host", "four-cases",
+                     "derivatives-kept", "kernel-a-layer", "cublas-a-case", "trainer"):
             own = [row for row in rows if row["method"] == name]
             self.assertEqual(len(own), 3 * 4, name)
             for row in own:
@@ -80,12 +81,32 @@ class Experiments(CommandTest):
                 self.assertGreater(ms[way, "whole"], ms[way, "up"])
 
     def test_windows(self):
-        rows = self.rows("windows", "--sizes", "50,333")
-        own = [row for row in rows if row["method"] == "cuda"]
-        self.assertEqual([row["net"] for row in own], ["50-50-50-1", "333-333-333-1"])
-        for row in own:
-            self.assertLessEqual(row["error"], 1e-4)
-            self.assertGreater(row["windows_per_s"], 0)
+        for figure, methods in (("windows", {"gconv", "window-a-launch", "block-a-window"}), ("windows-1b", {"block-a-window"}),
+                                ("windows-2b", {"block-a-window", "block-no-texture"})):
+            rows = [row for row in self.rows(figure, "--sizes", "50,333") if "core" not in row["method"]]
+            self.assertEqual({row["method"] for row in rows}, methods)
+            for row in rows:
+                self.assertLessEqual(row["error"], 1e-4)
+                self.assertTrue(row["samples_per_s"] > 0 and 0 < row["p50_ms"] <= row["p99_ms"], row)
+
+    def test_parts_of_epochs(self):
+        rows = self.rows("mlp-5.2", "--sizes", "100", "--net", "5-4-3")
+        self.assertEqual([row["net"] for row in rows], ["5-4-3 clear", "5-4-3 train", "5-4-3 reduce-0", "5-4-3 reduce-1"])
+
+    def test_rows_of_a_kernel(self):
+        rows = self.rows("rbf", "--sizes", "33,700", "--columns", "7")  # neither is a multiple of four or of a warp
+        self.assertEqual(len(rows), 2 * 15)
+        for row in rows:
+            self.assertTrue("obstacle" not in row or (row["method"], row["result"]) == ("gconv", "rows of 33"), row)
+
+    def test_launches_of_layers(self):
+        """Any number of blocks and threads gives the same sums."""
+        classics = ",".join(f"{name}-classic" for name in ("planes", "batch", "loops", "gemm", "gemm-shared", "split", "split-shared"))
+        rows = self.rows("layer-steps", "--image", "37x29x6", "--sizes", "4", "--filters", "5", "--batches", "3", "-a", classics, "--grid", "1,3,40",
+                         "--block", "1x1,5x3,32x32")
+        self.assertEqual(len(rows), 7 * 9)
+        for row in rows:
+            self.assertTrue("obstacle" not in row and row["error"] <= row["allowed"], row)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const gconv_backprop_method *const methods[] = {&gconv_backprop_thread, &gconv_backprop_block, &gconv_backprop_layer,
-                                                       &gconv_backprop_cublas};
+static const gconv_backprop_method *const methods[] = {
+    &gconv_backprop_thread,   &gconv_backprop_counters,  &gconv_backprop_own,  &gconv_backprop_block,
+    &gconv_backprop_one_host, &gconv_backprop_four_host, &gconv_backprop_four, &gconv_backprop_kept,
+    &gconv_backprop_layer,    &gconv_backprop_cublas};
 enum { METHODS = sizeof methods / sizeof *methods };
 
 struct gconv_backprop {
@@ -127,6 +129,34 @@ extern "C" gconv_status gconv_backprop_train(gconv_backprop *b, int epochs, doub
   CUDA_TRY(cudaEventElapsedTime(&elapsed, b->begin, b->end));
   *milliseconds = elapsed;
   return GCONV_OK;
+}
+
+static gconv_status time_parts(gconv_backprop *b, gconv_backprop_marks *marks, double *milliseconds) {
+  for (int i = 0; i <= GCONV_BACKPROP_PARTS; i++)
+    CUDA_TRY(cudaEventCreate(&marks->ends[i]));
+  CUDA_TRY(cudaEventRecord(marks->ends[0], b->run.stream));
+  b->run.marks = marks;
+  GCONV_TRY(b->method->epoch(b->run));
+  CUDA_TRY(cudaStreamSynchronize(b->run.stream));
+  for (int i = 0; i < marks->count; i++) {
+    float elapsed = 0;
+    CUDA_TRY(cudaEventElapsedTime(&elapsed, marks->ends[i], marks->ends[i + 1]));
+    milliseconds[i] = elapsed;
+  }
+  return GCONV_OK;
+}
+
+extern "C" gconv_status gconv_backprop_time_parts(gconv_backprop *b, const char **names, double *milliseconds, int *count) {
+  gconv_backprop_marks marks = {};
+  const gconv_status status = time_parts(b, &marks, milliseconds);
+  b->run.marks = NULL;
+  for (int i = 0; i <= GCONV_BACKPROP_PARTS; i++)
+    if (marks.ends[i])
+      cudaEventDestroy(marks.ends[i]);
+  *count = marks.count;
+  for (int i = 0; i < marks.count; i++)
+    names[i] = marks.names[i];
+  return status;
 }
 
 extern "C" gconv_status gconv_backprop_get(const gconv_backprop *b, float *parameters) {

@@ -12,8 +12,11 @@
  * W' is W transposed. These five lines, once for all cases, are an epoch. The methods differ in who computes what:
  *
  *     backprop_thread.cu    a thread takes a case through the whole net
+ *     backprop_own.cu       the same, and adds to a gradient of its own
  *     backprop_block.cu     a block takes a case through the net, a thread for each neuron
- *     backprop_layer.cu     a kernel takes all cases through a layer
+ *     backprop_four.cu      the same, one case or four at a time, with sums on the host or on the GPU
+ *     backprop_kept.cu      a kernel a layer, a block a case, a thread a neuron; the derivatives of each case are kept
+ *     backprop_layer.cu     a kernel takes all cases through a layer, as a product of matrices
  *     backprop_cublas.cu    cuBLAS takes a case through a layer: a call for each
  *
  * All sums have a fixed order, so a method yields the same bits in every run; another method rounds differently.
@@ -23,7 +26,7 @@
 #include "base/both.h"
 #include "base/status.h"
 
-enum { GCONV_BACKPROP_LAYERS = 8, GCONV_BACKPROP_NEURONS = 4096 }; /* the most of a net: what fits into shared memory */
+enum { GCONV_BACKPROP_LAYERS = 8, GCONV_BACKPROP_NEURONS = 4096, GCONV_BACKPROP_PARTS = 8 }; /* the most of a net: what fits into shared memory */
 
 typedef struct gconv_backprop_net {
   int32_t layers;                            /* L: layers with weights */
@@ -72,6 +75,9 @@ typedef struct gconv_backprop_order {
 gconv_status gconv_backprop_create(const gconv_backprop_order *order, gconv_backprop **made);
 /* Trains `epochs` epochs. *milliseconds is their time on the GPU, by events. */
 gconv_status gconv_backprop_train(gconv_backprop *backprop, int epochs, double *milliseconds);
+/* Trains an epoch, and times its parts one by one, of which there are at most GCONV_BACKPROP_PARTS. *count becomes 0 if the
+ * method does not tell them apart. Names are static. */
+gconv_status gconv_backprop_time_parts(gconv_backprop *backprop, const char **names, double *milliseconds, int *count);
 /* Copies the parameters to the host. */
 gconv_status gconv_backprop_get(const gconv_backprop *backprop, float *parameters);
 /* Frees a net in training. NULL is allowed. */

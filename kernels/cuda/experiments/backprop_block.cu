@@ -133,7 +133,9 @@ gconv_status epoch(const gconv_backprop_run &run) {
   const size_t values = (size_t)net.widths[0] + 2 * (size_t)gconv_backprop_neurons(&net, net.layers + 1);
   take_cases<<<blocks, threads, values * sizeof(float), run.stream>>>(net, run.inputs, run.targets, run.parameters,
                                                                       transposed, partials);
+  mark(run, "train");
   start_step(run, partials, (int)blocks);
+  mark(run, "sums");
   return GCONV_OK;
 }
 

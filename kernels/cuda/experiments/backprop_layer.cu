@@ -132,6 +132,7 @@ gconv_status epoch(const gconv_backprop_run &run) {
     forward<<<dim3(blocks_for(cases, TILE), blocks_for(k, TILE)), threads, 0, run.stream>>>(x, weights, weights + k * c,
                                                                                             cases, c, k, y + offset(l));
   }
+  mark(run, "forward");
   start_backward<<<blocks_for(outputs, 256), 256, 0, run.stream>>>(y + offset(net.layers), run.targets, outputs,
                                                                    dz + offset(net.layers));
   for (int32_t l = net.layers; l >= 1; l--) {
@@ -143,7 +144,9 @@ gconv_status epoch(const gconv_backprop_run &run) {
       backward<<<dim3(blocks_for(cases, TILE), blocks_for(c, TILE)), threads, 0, run.stream>>>(
           dz + offset(l), run.parameters + first, x, cases, c, k, dz + offset(l - 1));
   }
+  mark(run, "backward");
   start_step(run, partials, SLICES);
+  mark(run, "sums");
   return GCONV_OK;
 }
 

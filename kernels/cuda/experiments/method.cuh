@@ -2,11 +2,19 @@
 /* The interface of the methods of backpropagation, and the end of an epoch, which they share. */
 #pragma once
 
+#include "../core/device.cuh"
 #include "backprop.h"
 #include "device/cuda_error.h"
 #include "kernels/activation.h"
 
 #include <cuda_runtime.h>
+
+/* Where the kernels of an epoch end, if each is timed. */
+struct gconv_backprop_marks {
+  const char *names[GCONV_BACKPROP_PARTS];
+  cudaEvent_t ends[GCONV_BACKPROP_PARTS + 1]; /* the first is the begin of the epoch */
+  int count;
+};
 
 /* The data that a method works on. Arrays are in device memory. */
 struct gconv_backprop_run {
@@ -17,6 +25,7 @@ struct gconv_backprop_run {
   float rate;
   void *state; /* the state that acquire() made */
   cudaStream_t stream;
+  gconv_backprop_marks *marks; /* NULL: nothing is marked */
 };
 
 struct gconv_backprop_method {
@@ -28,13 +37,24 @@ struct gconv_backprop_method {
   gconv_status (*epoch)(const gconv_backprop_run &run); /* puts an epoch into the stream */
 };
 
-extern const gconv_backprop_method gconv_backprop_thread, gconv_backprop_block, gconv_backprop_layer, gconv_backprop_cublas;
+extern const gconv_backprop_method gconv_backprop_thread, gconv_backprop_counters, gconv_backprop_own, gconv_backprop_block,
+    gconv_backprop_one_host, gconv_backprop_four_host, gconv_backprop_four, gconv_backprop_kept, gconv_backprop_layer,
+    gconv_backprop_cublas;
 
 namespace {
 
 /* Returns the derivative of the sigmoid at z, from y = sigmoid(z). */
 __device__ __forceinline__ float slope_of(float y) {
   return y * (1.0f - y);
+}
+
+/* Ends a part of the epoch, which is named. */
+inline void mark(const gconv_backprop_run &run, const char *name) {
+  gconv_backprop_marks *marks = run.marks;
+  if (!marks || marks->count == GCONV_BACKPROP_PARTS)
+    return;
+  marks->names[marks->count++] = name;
+  cudaEventRecord(marks->ends[marks->count], run.stream);
 }
 
 inline unsigned blocks_for(int64_t count, int64_t threads) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "../core/device.cuh"
 #include "device/cuda_error.h"
 #include "kernels/cuda/svm/rows.h"
 #include "rbf.h"
+#include "rbf_extrema.cuh"
 
 #include <algorithm>
 #include <cuda_runtime.h>
@@ -10,10 +12,11 @@
 #include <string.h>
 
 static const gconv_rbf_method methods[] = {
-    {"rows", GCONV_RBF_ROW},    {"columns", GCONV_RBF_ROW},  {"float4", GCONV_RBF_ROW}, {"texture", GCONV_RBF_ROW},
-    {"local", GCONV_RBF_ROW},   {"gconv", GCONV_RBF_MANY},   {"read", GCONV_RBF_READ},  {"arg-min", GCONV_RBF_MIN},
-    {"arg-max", GCONV_RBF_MAX}, {"arg-both", GCONV_RBF_BOTH}};
-enum { METHODS = sizeof methods / sizeof *methods, THREADS = 256, FULL_BLOCKS = 1024 };
+    {"rows", GCONV_RBF_ROWS},          {"columns", GCONV_RBF_ROWS}, {"float4", GCONV_RBF_ROWS}, {"image", GCONV_RBF_ROWS},
+    {"image-copied", GCONV_RBF_ROWS},  {"local", GCONV_RBF_ROWS},   {"gconv", GCONV_RBF_MANY},  {"read", GCONV_RBF_READ},
+    {"min", GCONV_RBF_PLAIN_MIN},      {"max", GCONV_RBF_PLAIN_MAX}, {"arg-min", GCONV_RBF_MIN}, {"arg-max", GCONV_RBF_MAX},
+    {"arg-both", GCONV_RBF_BOTH}};
+enum { METHODS = sizeof methods / sizeof *methods, FULL_BLOCKS = 1024 };
 
 extern "C" const gconv_rbf_method *gconv_rbf_method_at(size_t index) {
   return index < METHODS ? &methods[index] : NULL;
@@ -22,7 +25,8 @@ extern "C" const gconv_rbf_method *gconv_rbf_method_at(size_t index) {
 struct gconv_rbf {
   gconv_rbf_order order;
   size_t pitch; /* cases, padded to a multiple of 32; for gconv's own kernels: columns, padded */
-  float *x, *query, *out;
+  size_t columns; /* of the order, padded to a multiple of 4 */
+  float *x, *out; /* out: the row of `high`, then that of `low` */
   double *norms;
   uint32_t *wanted, *members;
   float **rows;
@@ -30,17 +34,20 @@ struct gconv_rbf {
   gconv_svm_gpu_digits digits;
   float *partial_values; /* the smallest number of each block, then the largest of each */
   uint32_t *partial_places, *where;
-  cudaTextureObject_t texture;
+  cudaArray_t arrays[2]; /* images of the two vectors: a row of columns / 4 pixels of four numbers */
+  cudaTextureObject_t images[2];
+  cudaSurfaceObject_t surfaces[2]; /* the same, to write to */
   cudaEvent_t begin, end;
 };
 
 namespace {
 
-/* ---- A row ---- */
+/* ---- Two rows ---- */
 
 struct row_arguments {
-  const float *x, *query;
-  cudaTextureObject_t texture;
+  const float *x;
+  cudaTextureObject_t images[2];
+  size_t vectors[2]; /* the numbers of two cases: high and low */
   size_t cases, pitch;
   int columns;
   float gamma;
@@ -55,125 +62,68 @@ __device__ float add_difference(float4 x, float4 q, float sum) {
   return fmaf(d, d, fmaf(c, c, fmaf(b, b, fmaf(a, a, sum))));
 }
 
-/* Computes the kernel value of a thread's case i. load(i, k) returns number k of the case, or its k-th group of four. */
-template <class Number, class Load> __device__ void make_value(const row_arguments &a, const Number *query, Load load) {
+/* Computes both kernel values of a thread's case i: six operations for each number that is loaded. load(i, k) returns number
+ * k of a case, or its k-th group of four; vector(v, k) that of a vector. */
+template <class Number, class Load, class Vector> __device__ void make_values(const row_arguments &a, Load load, Vector vector) {
   const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-  float sum = 0;
+  float high = 0, low = 0;
   if (i >= a.cases)
     return;
-  for (int k = 0; k < a.columns / (int)(sizeof(Number) / sizeof(float)); k++)
-    sum = add_difference(load(i, k), query[k], sum);
-  a.out[i] = expf(-a.gamma * sum);
+  for (int k = 0; k < a.columns / (int)(sizeof(Number) / sizeof(float)); k++) {
+    const Number x = load(i, k);
+    high = add_difference(x, vector(0, k), high);
+    low = add_difference(x, vector(1, k), low);
+  }
+  a.out[i] = expf(-a.gamma * high);
+  a.out[a.cases + i] = expf(-a.gamma * low);
 }
 
+/* Until `image`, the vectors are read from among the cases. */
 __global__ void by_rows(row_arguments a) {
-  make_value(a, a.query, [&](size_t i, int k) { return a.x[i * a.columns + k]; });
+  auto load = [&](size_t i, int k) { return a.x[i * a.columns + k]; };
+  make_values<float>(a, load, [&](int v, int k) { return load(a.vectors[v], k); });
 }
 
 __global__ void by_columns(row_arguments a) {
-  make_value(a, a.query, [&](size_t i, int k) { return a.x[k * a.pitch + i]; });
+  auto load = [&](size_t i, int k) { return a.x[k * a.pitch + i]; };
+  make_values<float>(a, load, [&](int v, int k) { return load(a.vectors[v], k); });
+}
+
+__device__ float4 load_four(const row_arguments &a, size_t i, int k) {
+  return ((const float4 *)a.x)[k * a.pitch + i];
 }
 
 __global__ void by_fours(row_arguments a) {
-  make_value(a, (const float4 *)a.query, [&](size_t i, int k) { return ((const float4 *)a.x)[k * a.pitch + i]; });
+  auto load = [&](size_t i, int k) { return load_four(a, i, k); };
+  make_values<float4>(a, load, [&](int v, int k) { return load(a.vectors[v], k); });
 }
 
-__global__ void by_texture(row_arguments a) {
-  make_value(a, (const float4 *)a.query,
-             [&](size_t i, int k) { return tex1Dfetch<float4>(a.texture, (int)(k * a.pitch + i)); });
+__global__ void by_image(row_arguments a) {
+  make_values<float4>(
+      a, [&](size_t i, int k) { return load_four(a, i, k); },
+      [&](int v, int k) { return tex2D<float4>(a.images[v], (float)k, 0); });
 }
 
 __global__ void by_local_memory(row_arguments a) {
   extern __shared__ float4 own[];
-  for (int k = threadIdx.x; k < a.columns / 4; k += THREADS)
-    own[k] = ((const float4 *)a.query)[k];
+  const int fours = a.columns / 4;
+  for (int k = threadIdx.x; k < 2 * fours; k += THREADS)
+    own[k] = load_four(a, a.vectors[k / fours], k % fours);
   __syncthreads();
-  make_value(a, own, [&](size_t i, int k) { return ((const float4 *)a.x)[k * a.pitch + i]; });
+  make_values<float4>(
+      a, [&](size_t i, int k) { return load_four(a, i, k); }, [&](int v, int k) { return own[v * fours + k]; });
+}
+
+/* Writes a vector to its image, as a trainer does in each of its steps, which have other vectors. */
+__global__ void copy_vector(row_arguments a, int v, cudaSurfaceObject_t surface) {
+  const int k = (int)(blockIdx.x * THREADS + threadIdx.x);
+  if (k < a.columns / 4)
+    surf2Dwrite(load_four(a, a.vectors[v], k), surface, k * (int)sizeof(float4), 0);
 }
 
 /* The kernels of the first methods, in the order of `methods`. */
-void (*const row_kernels[])(row_arguments) = {by_rows, by_columns, by_fours, by_texture, by_local_memory};
-enum { BY_TEXTURE = 3, BY_LOCAL_MEMORY = 4 };
-
-/* ---- Extrema ---- */
-
-/* The smallest and the largest number so far. Of equal numbers, the first counts. */
-struct extrema {
-  float smallest, largest;
-  uint32_t at_smallest, at_largest;
-};
-
-template <bool MIN, bool MAX>
-__device__ void take(extrema &e, float small, uint32_t at_small, float large, uint32_t at_large) {
-  if (MIN && (small < e.smallest || (small == e.smallest && at_small < e.at_smallest))) {
-    e.smallest = small;
-    e.at_smallest = at_small;
-  }
-  if (MAX && (large > e.largest || (large == e.largest && at_large < e.at_largest))) {
-    e.largest = large;
-    e.at_largest = at_large;
-  }
-}
-
-/* Finds the extrema of a block; its first thread gets them. */
-template <bool MIN, bool MAX> __device__ void reduce(extrema &e) {
-  __shared__ extrema all[THREADS];
-  all[threadIdx.x] = e;
-  for (int half = THREADS / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if ((int)threadIdx.x < half) {
-      const extrema other = all[threadIdx.x + half];
-      take<MIN, MAX>(e, other.smallest, other.at_smallest, other.largest, other.at_largest);
-      all[threadIdx.x] = e;
-    }
-  }
-}
-
-/* Stores the extrema of each block. Threads take four numbers at a time. */
-template <bool MIN, bool MAX>
-__global__ void __launch_bounds__(THREADS) find_parts(const float4 *g, size_t fours, float *values, uint32_t *places) {
-  extrema e = {INFINITY, -INFINITY, UINT32_MAX, UINT32_MAX};
-  for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < fours; i += (size_t)gridDim.x * THREADS) {
-    const float4 four = g[i];
-    const float own[] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-    for (uint32_t k = 0; k < 4; k++)
-      take<MIN, MAX>(e, own[k], (uint32_t)(4 * i) + k, own[k], (uint32_t)(4 * i) + k);
-  }
-  reduce<MIN, MAX>(e);
-  if (threadIdx.x == 0) {
-    values[2 * blockIdx.x] = e.smallest;
-    values[2 * blockIdx.x + 1] = e.largest;
-    places[2 * blockIdx.x] = e.at_smallest;
-    places[2 * blockIdx.x + 1] = e.at_largest;
-  }
-}
-
-template <bool MIN, bool MAX>
-__global__ void __launch_bounds__(THREADS)
-    find_whole(const float *values, const uint32_t *places, uint32_t parts, uint32_t *where) {
-  extrema e = {INFINITY, -INFINITY, UINT32_MAX, UINT32_MAX};
-  for (uint32_t i = threadIdx.x; i < parts; i += THREADS)
-    take<MIN, MAX>(e, values[2 * i], places[2 * i], values[2 * i + 1], places[2 * i + 1]);
-  reduce<MIN, MAX>(e);
-  if (threadIdx.x == 0) {
-    where[0] = e.at_smallest;
-    where[1] = e.at_largest;
-  }
-}
-
-/* ---- The bound ---- */
-
-/* A sum is never negative, so nothing is written. The compiler does not know that, and leaves out no load. */
-__global__ void __launch_bounds__(THREADS) read_all(const float4 *x, size_t fours, float *out) {
-  float sum = 0;
-  for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < fours; i += (size_t)gridDim.x * THREADS) {
-    const float4 four = x[i];
-    sum += four.x * four.x + four.y * four.y + four.z * four.z + four.w * four.w;
-  }
-  if (sum < 0)
-    out[0] = sum;
-}
+void (*const row_kernels[])(row_arguments) = {by_rows, by_columns, by_fours, by_image, by_image, by_local_memory};
+enum { BY_IMAGE = 3, BY_COPIED_IMAGE = 4, BY_LOCAL_MEMORY = 5 };
 
 /* ---- One turn ---- */
 
@@ -181,18 +131,43 @@ unsigned blocks_of(size_t items) {
   return (unsigned)((items + THREADS - 1) / THREADS);
 }
 
+/* The last four may be filled up with copies of the first number, which are no new extrema. */
+size_t fours_of(const gconv_rbf *r) {
+  return (r->order.cases * r->order.columns + 3) / 4;
+}
+
+unsigned full_blocks(const gconv_rbf *r) {
+  return std::min<unsigned>(blocks_of(fours_of(r)), FULL_BLOCKS);
+}
+
 template <bool MIN, bool MAX> void find(const gconv_rbf *r) {
-  const size_t fours = r->order.cases * r->order.columns / 4;
-  const unsigned blocks = std::min<unsigned>(blocks_of(fours), FULL_BLOCKS);
-  find_parts<MIN, MAX><<<blocks, THREADS>>>((const float4 *)r->x, fours, r->partial_values, r->partial_places);
+  const unsigned blocks = full_blocks(r);
+  find_parts<MIN, MAX><<<blocks, THREADS>>>((const float4 *)r->x, fours_of(r), r->partial_values, r->partial_places);
   find_whole<MIN, MAX><<<1, THREADS>>>(r->partial_values, r->partial_places, blocks, r->where);
 }
 
-void make_row(const gconv_rbf *r) {
+/* The second launch reads the values of the first one's blocks, four at a time. A block without numbers yields infinity. */
+template <bool MIN> void find_plain(const gconv_rbf *r) {
+  const unsigned blocks = (full_blocks(r) + 3) / 4 * 4;
+  find_values<MIN><<<blocks, THREADS>>>((const float4 *)r->x, fours_of(r), r->partial_values);
+  find_values<MIN><<<1, THREADS>>>((const float4 *)r->partial_values, blocks / 4, r->out);
+}
+
+row_arguments arguments_of(const gconv_rbf *r) {
   const gconv_rbf_order *o = &r->order;
-  const size_t shared = o->method == BY_LOCAL_MEMORY ? o->columns * sizeof(float) : 0;
-  row_kernels[o->method]<<<blocks_of(o->cases), THREADS, shared>>>(
-      {r->x, r->query, r->texture, o->cases, r->pitch, (int)o->columns, o->gamma, r->out});
+  return {r->x, {r->images[0], r->images[1]}, {0, o->cases > 1 ? (size_t)1 : 0}, o->cases, r->pitch, (int)r->columns, o->gamma, r->out};
+}
+
+void copy_vectors(const gconv_rbf *r) {
+  for (int v = 0; v < 2; v++)
+    copy_vector<<<blocks_of(r->columns / 4), THREADS>>>(arguments_of(r), v, r->surfaces[v]);
+}
+
+void make_rows(const gconv_rbf *r) {
+  const size_t shared = r->order.method == BY_LOCAL_MEMORY ? 2 * r->columns * sizeof(float) : 0;
+  if (r->order.method == BY_COPIED_IMAGE)
+    copy_vectors(r);
+  row_kernels[r->order.method]<<<blocks_of(r->order.cases), THREADS, shared>>>(arguments_of(r));
 }
 
 gconv_svm_formula formula_of(const gconv_rbf *r) {
@@ -211,11 +186,17 @@ void make_many(const gconv_rbf *r) {
 
 void run_once(const gconv_rbf *r) {
   switch (methods[r->order.method].kind) {
-  case GCONV_RBF_ROW:
-    make_row(r);
+  case GCONV_RBF_ROWS:
+    make_rows(r);
     break;
   case GCONV_RBF_MANY:
     make_many(r);
+    break;
+  case GCONV_RBF_PLAIN_MIN:
+    find_plain<true>(r);
+    break;
+  case GCONV_RBF_PLAIN_MAX:
+    find_plain<false>(r);
     break;
   case GCONV_RBF_MIN:
     find<true, false>(r);
@@ -227,7 +208,7 @@ void run_once(const gconv_rbf *r) {
     find<true, true>(r);
     break;
   case GCONV_RBF_READ:
-    read_all<<<8 * FULL_BLOCKS, THREADS>>>((const float4 *)r->x, r->order.cases * r->order.columns / 4, r->out);
+    read_all<<<8 * FULL_BLOCKS, THREADS>>>((const float4 *)r->x, fours_of(r), r->out);
     break;
   }
 }
@@ -246,42 +227,54 @@ template <class T> gconv_status put(const T *from, size_t count, T **memory) {
   return GCONV_OK;
 }
 
-/* Returns the place of number k of case i. */
+/* Returns the place of number k of case i. Extrema see the numbers as they are. */
 size_t place_of(const gconv_rbf *r, size_t i, size_t k) {
-  switch (methods[r->order.method].kind == GCONV_RBF_ROW ? r->order.method : 0) {
-  case 0:
-    return i * (methods[r->order.method].kind == GCONV_RBF_MANY ? r->pitch : r->order.columns) + k;
-  case 1:
-    return k * r->pitch + i;
-  default:
-    return (k / 4 * r->pitch + i) * 4 + k % 4;
-  }
+  const gconv_rbf_kind kind = methods[r->order.method].kind;
+  if (kind == GCONV_RBF_MANY)
+    return i * r->pitch + k;
+  if (kind != GCONV_RBF_ROWS)
+    return i * r->order.columns + k;
+  if (r->order.method == 0)
+    return i * r->columns + k;
+  return r->order.method == 1 ? k * r->pitch + i : (k / 4 * r->pitch + i) * 4 + k % 4;
 }
 
 gconv_status put_numbers(gconv_rbf *r) {
   const gconv_rbf_order *o = &r->order;
   const bool many = methods[o->method].kind == GCONV_RBF_MANY;
   const size_t deep = GCONV_SVM_GPU_COLUMNS;
+  r->columns = (o->columns + 3) / 4 * 4;
   r->pitch = many ? (o->columns + deep - 1) / deep * deep : (o->cases + 31) / 32 * 32;
-  const size_t floats = many ? o->cases * r->pitch : r->pitch * o->columns;
+  const size_t floats = many ? o->cases * r->pitch : r->pitch * r->columns;
   float *numbers = (float *)calloc(floats, sizeof *numbers);
   if (!numbers)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", o->cases);
   for (size_t i = 0; i < o->cases; i++)
     for (size_t k = 0; k < o->columns; k++)
       numbers[place_of(r, i, k)] = o->numbers[i * o->columns + k];
+  for (size_t i = o->cases * o->columns; methods[o->method].kind > GCONV_RBF_MANY && i < floats; i++)
+    numbers[i] = numbers[0]; /* of extrema */
   const gconv_status status = put(numbers, floats, &r->x);
   free(numbers);
-  GCONV_TRY(status);
-  if (o->method != BY_TEXTURE)
-    return GCONV_OK;
-  cudaResourceDesc resource = {};
+  return status;
+}
+
+/* Makes images of the two vectors, and writes them for the first time. */
+gconv_status put_images(gconv_rbf *r) {
+  const cudaChannelFormatDesc four = cudaCreateChannelDesc<float4>();
   cudaTextureDesc texture = {};
-  resource.resType = cudaResourceTypeLinear;
-  resource.res.linear.devPtr = r->x;
-  resource.res.linear.desc = cudaCreateChannelDesc<float4>();
-  resource.res.linear.sizeInBytes = floats * sizeof(float);
-  CUDA_TRY(cudaCreateTextureObject(&r->texture, &resource, &texture, NULL));
+  texture.addressMode[0] = texture.addressMode[1] = cudaAddressModeClamp;
+  texture.filterMode = cudaFilterModePoint;
+  for (int v = 0; v < 2; v++) {
+    cudaResourceDesc resource = {};
+    CUDA_TRY(cudaMallocArray(&r->arrays[v], &four, r->columns / 4, 1, cudaArraySurfaceLoadStore));
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = r->arrays[v];
+    CUDA_TRY(cudaCreateTextureObject(&r->images[v], &resource, &texture, NULL));
+    CUDA_TRY(cudaCreateSurfaceObject(&r->surfaces[v], &resource));
+  }
+  copy_vectors(r);
+  CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }
 
@@ -325,20 +318,32 @@ gconv_status put_digits(gconv_rbf *r) {
   return GCONV_OK;
 }
 
+/* Allows the vectors of `local` their place in shared memory. */
+gconv_status allow_vectors(const gconv_rbf *r) {
+  const size_t bytes = 2 * r->columns * sizeof(float);
+  if (bytes > shared_limit())
+    return gconv_fail(GCONV_UNSUPPORTED, "two vectors of %zu numbers do not fit into shared memory", r->order.columns);
+  return allow_shared(by_local_memory, (int64_t)bytes);
+}
+
 gconv_status fill(gconv_rbf *r) {
   const gconv_rbf_order *o = &r->order;
   const bool many = methods[o->method].kind == GCONV_RBF_MANY;
+  const bool images = o->method == BY_IMAGE || o->method == BY_COPIED_IMAGE;
   const size_t row = gconv_svm_padded(o->cases);
   if (many && o->cases < GCONV_RBF_TOGETHER)
     return gconv_fail(GCONV_UNSUPPORTED, "it makes %d rows at a time, of at least as many cases", GCONV_RBF_TOGETHER);
-  if (o->cases * o->columns / 4 > (size_t)1 << 27)
-    return gconv_fail(GCONV_UNSUPPORTED, "a texture holds at most %d x 4 numbers", 1 << 27);
+  if (images && o->columns > GCONV_RBF_IMAGE_COLUMNS)
+    return gconv_fail(GCONV_UNSUPPORTED, "an image holds at most %d numbers", GCONV_RBF_IMAGE_COLUMNS);
   GCONV_TRY(put_numbers(r));
-  GCONV_TRY(put(o->numbers, o->columns, &r->query));
-  GCONV_TRY(allocate(many ? GCONV_RBF_TOGETHER * row : row, &r->out));
+  GCONV_TRY(allocate(many ? GCONV_RBF_TOGETHER * row : 2 * row, &r->out));
   GCONV_TRY(allocate(2 * FULL_BLOCKS, &r->partial_values));
   GCONV_TRY(allocate(2 * FULL_BLOCKS, &r->partial_places));
   GCONV_TRY(allocate(2, &r->where));
+  if (images)
+    GCONV_TRY(put_images(r));
+  if (o->method == BY_LOCAL_MEMORY)
+    GCONV_TRY(allow_vectors(r));
   if (many) {
     GCONV_TRY(put_many(r));
     GCONV_TRY(put_digits(r));
@@ -373,26 +378,41 @@ extern "C" gconv_status gconv_rbf_run(gconv_rbf *rbf, int runs, double *millisec
   CUDA_TRY(cudaEventRecord(rbf->end));
   CUDA_TRY(cudaEventSynchronize(rbf->end));
   CUDA_TRY(cudaEventElapsedTime(&ms, rbf->begin, rbf->end));
-  *milliseconds = (double)ms / (methods[rbf->order.method].kind == GCONV_RBF_MANY ? GCONV_RBF_TOGETHER : 1);
+  *milliseconds = (double)ms / (methods[rbf->order.method].kind == GCONV_RBF_MANY ? GCONV_RBF_TOGETHER / 2 : 1);
   return GCONV_OK;
 }
 
-extern "C" gconv_status gconv_rbf_get(const gconv_rbf *rbf, float *row, uint32_t *where) {
-  if (row)
-    CUDA_TRY(cudaMemcpy(row, rbf->out, rbf->order.cases * sizeof *row, cudaMemcpyDeviceToHost));
+extern "C" gconv_status gconv_rbf_get(const gconv_rbf *rbf, float *rows, uint32_t *where) {
+  const size_t cases = rbf->order.cases, bytes = cases * sizeof *rows;
+  /* gconv's own rows are of the first cases, each with its padding */
+  const float *low = rbf->out + (methods[rbf->order.method].kind == GCONV_RBF_MANY ? gconv_svm_padded(cases) : cases);
+  if (rows) {
+    CUDA_TRY(cudaMemcpy(rows, rbf->out, bytes, cudaMemcpyDeviceToHost));
+    CUDA_TRY(cudaMemcpy(rows + cases, low, bytes, cudaMemcpyDeviceToHost));
+  }
   if (where)
     CUDA_TRY(cudaMemcpy(where, rbf->where, 2 * sizeof *where, cudaMemcpyDeviceToHost));
+  return GCONV_OK;
+}
+
+extern "C" gconv_status gconv_rbf_get_value(const gconv_rbf *rbf, float *value) {
+  CUDA_TRY(cudaMemcpy(value, rbf->out, sizeof *value, cudaMemcpyDeviceToHost));
   return GCONV_OK;
 }
 
 extern "C" void gconv_rbf_free(gconv_rbf *rbf) {
   if (!rbf)
     return;
-  if (rbf->texture)
-    cudaDestroyTextureObject(rbf->texture);
-  void *owned[] = {
-      rbf->x,     rbf->query,       rbf->out, rbf->norms, rbf->members, rbf->rows, rbf->partial_values, rbf->partial_places,
-      rbf->where, rbf->digit_memory};
+  for (int v = 0; v < 2; v++) {
+    if (rbf->images[v])
+      cudaDestroyTextureObject(rbf->images[v]);
+    if (rbf->surfaces[v])
+      cudaDestroySurfaceObject(rbf->surfaces[v]);
+    if (rbf->arrays[v])
+      cudaFreeArray(rbf->arrays[v]);
+  }
+  void *owned[] = {rbf->x,    rbf->out,            rbf->norms,          rbf->members, rbf->rows,
+                   rbf->where, rbf->partial_values, rbf->partial_places, rbf->digit_memory};
   for (void *memory : owned)
     cudaFree(memory);
   if (rbf->begin)

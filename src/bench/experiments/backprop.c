@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The experiment backprop: the time of an epoch of four nets, by the methods that theses used on the first GPUs with CUDA
- * (kernels/cuda/experiments), and by gconv's trainer, on the CPU and on the GPU.
+ * (kernels/cuda/experiments), and by gconv's trainer, on the CPU and on the GPU. And the figures of these theses, which take
+ * some of the methods, or measure parts of an epoch or whole runs (docs/theses.md).
  *
  * Each method first takes a step of rate 1 from the same weights: the difference of the weights is its gradient, which is
  * compared with the trainer's on one core. Then epochs are timed: the kernels of the classics by events on the GPU, the
@@ -10,7 +11,8 @@
 #include "kernels/cuda/experiments/backprop.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "bench/bench.h"
+#include "base/suggest.h"
+#include "bench/settings.h"
 #include "data/dataset.h"
 #include "device/device.h"
 #include "gconv_learn.h"
@@ -30,12 +32,31 @@ static const double SPREAD = 0.25;       /* the most, relative to the median; el
 static const double MOST_RUNS_MS = 4000; /* runs that take longer together are not repeated */
 enum { LONGER = 4, MOST_TRIES = 8 };
 
-static const gconv_backprop_net nets[] = {
-    {.layers = 2, .widths = {2, 511, 2}},
-    {.layers = 2, .widths = {64, 63, 26}},
-    {.layers = 2, .widths = {120, 120, 120}},
-    {.layers = 2, .widths = {468, 468, 2}},
+typedef enum quantity { AN_EPOCH, ITS_PARTS, A_RUN } quantity;
+typedef enum axis { PARAMETERS, INPUTS, CASES } axis;
+
+typedef struct figure {
+  const char *name;
+  const char *nets;    /* with commas between; --net replaces them */
+  const char *methods; /* those beside one core, with commas between; NULL: all */
+  quantity what;
+  axis along;
+  bool draws_speed_up;
+} figure;
+
+#define TWO_NETS "64-63-26,120-120-120"
+static const figure figures[] = {
+    {"backprop", "2-511-2,64-63-26,120-120-120,468-468-2", NULL, AN_EPOCH, PARAMETERS, false},
+    {"mlp-5.2", TWO_NETS, "gradient-a-thread", ITS_PARTS, PARAMETERS, false},
+    {"mlp-5.3", TWO_NETS, "one-case-host,four-cases-host,four-cases", ITS_PARTS, PARAMETERS, false},
+    {"mlp-5.5", TWO_NETS, "gradient-a-thread,four-cases-host,trainer", A_RUN, PARAMETERS, false},
+    {"mlp-5.6", TWO_NETS, "gradient-a-thread,four-cases-host,trainer", A_RUN, PARAMETERS, true},
+    {"mlp-5.7", "50-50-2,100-100-2,150-150-2,200-200-2,250-250-2,300-300-2,350-350-2,400-400-2,468-468-2",
+     "one-case-host,four-cases-host,trainer", AN_EPOCH, INPUTS, true},
+    {"mlp-cases", "105-32-2", "derivatives-kept,cublas-a-case,trainer", AN_EPOCH, CASES, false},
 };
+
+enum { EPOCHS_OF_A_RUN = 1000, PART_RUNS = 9 };
 
 /* ---- The cases, and a net with its first weights ---- */
 
@@ -44,7 +65,7 @@ typedef struct problem {
   gconv_dataset base;
   gconv_backprop_net net;
   gconv_network network;
-  char name[40];           /* "64-63-26" */
+  char name[32];           /* "64-63-26" */
   size_t count;            /* number of parameters */
   float *inputs, *targets; /* owned: cases x widths */
   float *parameters;       /* owned, in the order of backprop.h */
@@ -97,7 +118,7 @@ static void free_problem(problem *p) {
 /* Layers begin with the random weights that `gconv train --seed 1` begins with. */
 static gconv_status fill_problem(problem *p) {
   const gconv_backprop_net *net = &p->net;
-  char text[160] = "";
+  char text[240] = "";
   size_t used = 0, named = (size_t)snprintf(p->name, sizeof p->name, "%d", (int)net->widths[0]);
   for (int32_t l = 1; l <= net->layers; l++) {
     used += (size_t)snprintf(text + used, sizeof text - used, "%sdense %d sigmoid", l > 1 ? ", " : "", (int)net->widths[l]);
@@ -239,6 +260,61 @@ static gconv_status check_gradient(problem *p, const method *m, bool first, gcon
 
 /* ---- Times ---- */
 
+/* Trains for a whole run, with all that comes before and after it. On the CPU fewer epochs are trained, and counted as all,
+ * if they take long. */
+static gconv_status time_run(const problem *p, const method *m, gconv_bench_row *row) {
+  enum { MOST_MS = 10000 };
+  learner l;
+  double ms, first;
+  const double start = gconv_now_ms();
+  gconv_device_enter(m->device);
+  gconv_status status = make_learner(p, m, 0.5 / p->net.cases, &l);
+  const double made = gconv_now_ms();
+  GCONV_THEN(status, train(&l, 1, &first));
+  const double an_epoch = gconv_now_ms() - made;
+  const int rest = an_epoch * EPOCHS_OF_A_RUN > MOST_MS ? (int)fmax(1, MOST_MS / an_epoch) : EPOCHS_OF_A_RUN - 1;
+  const double begin = gconv_now_ms();
+  GCONV_THEN(status, train(&l, rest, &ms));
+  GCONV_THEN(status, get_parameters(p, &l, p->after));
+  const double end = gconv_now_ms();
+  free_learner(&l);
+  gconv_device_leave(m->device);
+  row->ms = begin - start + (end - begin) / rest * (EPOCHS_OF_A_RUN - 1) + gconv_now_ms() - end;
+  row->items = (double)p->net.cases * EPOCHS_OF_A_RUN;
+  return status;
+}
+
+/* Keeps a row for each part of an epoch, with the time of 100 of them. */
+static gconv_status time_parts(gconv_bench *bench, const problem *p, const method *m, const gconv_bench_row *like) {
+#ifdef GCONV_WITH_CUDA
+  const char *names[GCONV_BACKPROP_PARTS];
+  double all[GCONV_BACKPROP_PARTS][PART_RUNS], ms[GCONV_BACKPROP_PARTS];
+  int count = 0;
+  learner l;
+  gconv_device_enter(m->device);
+  gconv_status status = make_learner(p, m, 0.5 / p->net.cases, &l);
+  for (int i = -1; status == GCONV_OK && i < PART_RUNS; i++) { /* the first warms up */
+    status = gconv_backprop_time_parts(l.classic, names, ms, &count);
+    for (int k = 0; i >= 0 && k < count; k++)
+      all[k][i] = ms[k] * EPOCHS;
+  }
+  free_learner(&l);
+  gconv_device_leave(m->device);
+  for (int k = 0; status == GCONV_OK && k < count; k++) {
+    gconv_bench_row row = *like;
+    snprintf(row.filter, sizeof row.filter, "%s %.14s", p->name, names[k]);
+    snprintf(row.line, sizeof row.line, "%s: %s", m->name, names[k]);
+    gconv_bench_take_times(&row, all[k], PART_RUNS);
+    row.items = (double)p->net.cases * EPOCHS;
+    gconv_bench_end_row(bench, &row, GCONV_OK);
+  }
+  return status;
+#else
+  (void)bench, (void)p, (void)m, (void)like;
+  return GCONV_OK;
+#endif
+}
+
 /* Trains, and tells the time of an epoch. */
 static gconv_status run_epochs(const void *user, double *ms) {
   const learner *l = user;
@@ -288,46 +364,98 @@ static gconv_status time_epochs(const gconv_bench *bench, const problem *p, cons
 
 enum { MOST_METHODS = 16 };
 
-static gconv_status measure_net(gconv_bench *bench, problem *p, const method *methods, size_t count) {
+static gconv_bench_row begin_row(const figure *f, const problem *p, const method *m, bool first) {
+  static const char *const titles[] = {[AN_EPOCH] = "ms of an epoch",
+                                       [ITS_PARTS] = "ms of the parts of 100 epochs",
+                                       [A_RUN] = "ms of a run of 1000 epochs with all before and after"};
+  gconv_bench_row row = {.algorithm = m->name, .items = p->net.cases, .threads = first ? 1 : 0};
+  row.place = f->along == PARAMETERS ? (double)p->count : f->along == INPUTS ? p->net.widths[0] : p->net.cases;
+  row.draws_speed_up = f->draws_speed_up;
+  snprintf(row.filter, sizeof row.filter, "%s", p->name);
+  if (f->along == CASES) /* all in one panel */
+    snprintf(row.group, sizeof row.group, "%s, all cases in each step; %s", p->name, titles[f->what]);
+  else
+    snprintf(row.group, sizeof row.group, "%d cases, all in each step; sigmoids, half the sum of squares; %s",
+             (int)p->net.cases, titles[f->what]);
+  return row;
+}
+
+static gconv_status measure_net(gconv_bench *bench, const figure *f, problem *p, const method *methods, size_t count) {
   GCONV_TRY(fill_problem(p));
   for (size_t i = 0; i < count; i++) {
-    gconv_bench_row row = {
-        .algorithm = methods[i].name, .place = (double)p->count, .items = p->net.cases, .threads = i == 0 ? 1 : 0};
-    snprintf(row.filter, sizeof row.filter, "%s", p->name);
-    snprintf(row.group, sizeof row.group, "%d cases, all in each step; sigmoids, half the sum of squares; ms of an epoch",
-             (int)p->net.cases);
+    gconv_bench_row row = begin_row(f, p, &methods[i], i == 0);
+    const bool parts = f->what == ITS_PARTS && methods[i].classic;
     gconv_status status = check_gradient(p, &methods[i], i == 0, &row);
-    GCONV_THEN(status, time_epochs(bench, p, &methods[i], &row));
-    gconv_bench_end_row(bench, &row, status);
+    if (status == GCONV_OK && f->what == ITS_PARTS && !parts)
+      continue; /* its gradient is all that is wanted of a core */
+    if (status == GCONV_OK && parts)
+      status = time_parts(bench, p, &methods[i], &row);
+    else if (status == GCONV_OK)
+      status = f->what == A_RUN ? time_run(p, &methods[i], &row) : time_epochs(bench, p, &methods[i], &row);
+    if (status != GCONV_OK || !parts)
+      gconv_bench_end_row(bench, &row, status);
   }
   return GCONV_OK;
 }
 
+#ifdef GCONV_WITH_CUDA
+static bool takes(const figure *f, const char *name) {
+  return !f->methods || gconv_find_word(f->methods, ',', name, strlen(name));
+}
+#endif
+
 /* Lists the methods of this machine. One core is first, as other methods are compared with it. */
-static size_t list_methods(const gconv_bench *bench, method *methods) {
+static size_t list_methods(const gconv_bench *bench, const figure *f, method *methods) {
+  const bool has_gpu = strcmp(bench->type_name, "cuda") == 0;
   size_t count = 0;
   methods[count++] = (method){"one-core", bench->one, false, 0};
-  if (bench->all)
+  if (bench->all && (!f->methods || !has_gpu))
     methods[count++] = (method){"all-cores", bench->all, false, 0};
 #ifdef GCONV_WITH_CUDA
   const char *name;
-  bool has_gpu = strcmp(bench->type_name, "cuda") == 0;
   for (size_t i = 0; has_gpu && count < MOST_METHODS - 1 && (name = gconv_backprop_method_at(i)); i++)
-    methods[count++] = (method){name, bench->device, true, i};
-  if (has_gpu)
+    if (takes(f, name))
+      methods[count++] = (method){name, bench->device, true, i};
+  if (has_gpu && takes(f, "trainer"))
     methods[count++] = (method){"trainer", bench->device, false, 0};
 #endif
   return count;
 }
 
+/* Reads a net such as 64-63-26 from the front of *text, and goes on to the next. */
+static gconv_status read_net(const char **text, gconv_backprop_net *net) {
+  const char *at = *text;
+  const int length = (int)strcspn(at, ",");
+  net->layers = -1;
+  do {
+    char *end;
+    const long width = strtol(at, &end, 10);
+    if (end == at || width < 1 || width > GCONV_BACKPROP_NEURONS || net->layers == GCONV_BACKPROP_LAYERS ||
+        (*end != '-' && *end != ',' && *end != '\0'))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "--net %.*s: a net has 2 to %d layers of 1 to %d neurons, such as 64-63-26", length,
+                        *text, GCONV_BACKPROP_LAYERS + 1, GCONV_BACKPROP_NEURONS);
+    net->widths[++net->layers] = (int32_t)width;
+    at = end + (*end == '-');
+  } while (*at != ',' && *at != '\0');
+  if (net->layers < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "--net %.*s: a net has an input and at least one layer, such as 64-63-26", length,
+                      *text);
+  *text = at + (*at == ',');
+  return GCONV_OK;
+}
+
 gconv_status gconv_bench_backprop(gconv_bench *bench, int32_t cases) {
+  const figure *f = figures;
+  while (strcmp(f->name, bench->settings->experiment) != 0)
+    f++;
   method methods[MOST_METHODS];
-  const size_t count = list_methods(bench, methods);
+  const size_t count = list_methods(bench, f, methods);
+  const char *nets = bench->settings->nets ? bench->settings->nets : f->nets;
   gconv_status status = GCONV_OK;
-  for (size_t i = 0; status == GCONV_OK && i < sizeof nets / sizeof *nets; i++) {
-    problem p = {.net = nets[i]};
-    p.net.cases = cases;
-    status = measure_net(bench, &p, methods, count);
+  while (status == GCONV_OK && *nets) {
+    problem p = {.net = {.cases = cases}};
+    status = read_net(&nets, &p.net);
+    GCONV_THEN(status, measure_net(bench, f, &p, methods, count));
     free_problem(&p);
   }
   return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The experiment rbf: a row of the RBF kernel, and the extrema of gradients, by the layouts of memory that an article
+ * The experiment rbf: two rows of the RBF kernel, and the extrema of gradients, by the layouts of memory that an article
  * compared (kernels/cuda/experiments/rbf.h), and by gconv's own kernel, beside one core and the bound of the memory. `items`
  * are numbers that are read, so that 4 bytes times their rate is a bandwidth. Each row, and each place, is compared with one
  * core's.
@@ -16,14 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 1000, TURNS = 10 }; /* TURNS: of a run on a GPU */
+enum { USUAL_COLUMNS = 1000, TURNS = 10 }; /* TURNS: of a run on a GPU */
 
 typedef struct problem {
-  size_t cases;
+  size_t cases, columns;
   double gamma;
-  float *numbers;          /* owned: cases x COLUMNS */
+  float *numbers;          /* owned: cases x columns */
   gconv_svm_points points; /* owned: the same, for one core */
-  float *row, *found;      /* owned: one core's row; a row to compare with it */
+  float *rows[2], *found;  /* owned: one core's rows of cases 0 and 1; two rows to compare with them */
+  uint32_t *own;           /* owned: the numbers of all columns */
+  double *scratch;         /* owned */
   uint32_t where[2];       /* the smallest, and the largest number */
 } problem;
 
@@ -31,27 +33,32 @@ static void free_problem(problem *p) {
   gconv_release(p->numbers);
   gconv_release(p->points.numbers);
   gconv_release(p->points.norms);
-  gconv_release(p->row);
+  gconv_release(p->rows[0]);
+  gconv_release(p->rows[1]);
+  gconv_release(p->own);
+  gconv_release(p->scratch);
   gconv_release(p->found);
 }
 
 static gconv_status fill_problem(problem *p) {
-  const size_t padded = gconv_svm_padded(p->cases), all = p->cases * COLUMNS;
-  p->gamma = 1.0 / COLUMNS;
-  p->points = (gconv_svm_points){.count = p->cases, .columns = COLUMNS};
+  const size_t padded = gconv_svm_padded(p->cases), all = p->cases * p->columns;
+  p->gamma = 1.0 / (double)p->columns;
+  p->points = (gconv_svm_points){.count = p->cases, .columns = p->columns};
   GCONV_TRY(gconv_bench_draw_numbers(all, 1, "the cases", &p->numbers));
-  GCONV_TRY(gconv_allocate(padded * COLUMNS * sizeof(double), "the cases", (void **)&p->points.numbers));
+  GCONV_TRY(gconv_allocate(padded * p->columns * sizeof(double), "the cases", (void **)&p->points.numbers));
   GCONV_TRY(gconv_allocate(padded * sizeof(double), "the cases", (void **)&p->points.norms));
-  GCONV_TRY(gconv_allocate(padded * sizeof *p->row, "a row", (void **)&p->row));
-  GCONV_TRY(gconv_allocate(padded * sizeof *p->found, "a row", (void **)&p->found));
-  memset(p->points.numbers, 0, padded * COLUMNS * sizeof(double));
+  GCONV_TRY(gconv_allocate(padded * sizeof(float), "a row", (void **)&p->rows[0]));
+  GCONV_TRY(gconv_allocate(padded * sizeof(float), "a row", (void **)&p->rows[1]));
+  GCONV_TRY(gconv_allocate(2 * padded * sizeof(float), "two rows", (void **)&p->found));
+  GCONV_TRY(gconv_allocate(p->columns * sizeof *p->own, "the columns", (void **)&p->own));
+  GCONV_TRY(gconv_allocate(2 * p->columns * sizeof *p->scratch, "the columns", (void **)&p->scratch));
+  memset(p->points.numbers, 0, padded * p->columns * sizeof(double));
   memset(p->points.norms, 0, padded * sizeof(double));
-  uint32_t columns[COLUMNS];
-  for (uint32_t k = 0; k < COLUMNS; k++)
-    columns[k] = k;
+  for (size_t k = 0; k < p->columns; k++)
+    p->own[k] = (uint32_t)k;
   for (size_t i = 0; i < p->cases; i++) {
-    const float *values = p->numbers + i * COLUMNS;
-    const gconv_svm_row row = {columns, values, COLUMNS, gconv_svm_norm(values, COLUMNS)};
+    const float *values = p->numbers + i * p->columns;
+    const gconv_svm_row row = {p->own, values, p->columns, gconv_svm_norm(values, p->columns)};
     gconv_svm_put_point(&p->points, i, &row);
   }
   return GCONV_OK;
@@ -59,19 +66,18 @@ static gconv_status fill_problem(problem *p) {
 
 /* ---- One core ---- */
 
-static void make_row(problem *p) {
-  uint32_t columns[COLUMNS];
-  double scratch[COLUMNS];
+static void make_rows(problem *p) {
   const gconv_svm_formula formula = {.form = GCONV_SVM_FORM_EXP, .gamma = p->gamma};
-  float *to[] = {p->row};
-  for (uint32_t k = 0; k < COLUMNS; k++)
-    columns[k] = k;
-  const gconv_svm_row row = {columns, p->numbers, COLUMNS, gconv_svm_norm(p->numbers, COLUMNS)};
-  gconv_svm_rows(&formula, &p->points, &row, 1, 0, gconv_svm_padded(p->cases) / GCONV_SVM_BLOCK, scratch, to);
+  gconv_svm_row rows[2];
+  for (size_t i = 0; i < 2; i++) {
+    const float *values = p->numbers + (i < p->cases ? i : 0) * p->columns;
+    rows[i] = (gconv_svm_row){p->own, values, p->columns, gconv_svm_norm(values, p->columns)};
+  }
+  gconv_svm_rows(&formula, &p->points, rows, 2, 0, gconv_svm_padded(p->cases) / GCONV_SVM_BLOCK, p->scratch, p->rows);
 }
 
 static void find_extrema(problem *p) {
-  const size_t all = p->cases * COLUMNS;
+  const size_t all = p->cases * p->columns;
   size_t smallest = 0, largest = 0;
   for (size_t i = 1; i < all; i++) {
     smallest = p->numbers[i] < p->numbers[smallest] ? i : smallest;
@@ -86,20 +92,36 @@ static void find_extrema(problem *p) {
 #ifdef GCONV_WITH_CUDA
 static const double ALLOWED = 1e-5; /* error of a value; values are at most 1 */
 
+static bool makes_rows(gconv_rbf_kind kind) {
+  return kind == GCONV_RBF_ROWS || kind == GCONV_RBF_MANY;
+}
+
+static gconv_status check_rows(problem *p, const gconv_rbf *rbf, gconv_bench_row *row) {
+  GCONV_TRY(gconv_rbf_get(rbf, p->found, NULL));
+  row->checked = true;
+  row->allowed = ALLOWED;
+  for (size_t i = 0; i < 2 * p->cases; i++)
+    gconv_bench_note_error(row, fabs((double)p->found[i] - (double)p->rows[i / p->cases][i % p->cases]));
+  return row->error <= ALLOWED ? GCONV_OK : gconv_fail(GCONV_MISMATCH, "its rows differ from one core's");
+}
+
+static gconv_status check_extrema(const problem *p, const gconv_rbf *rbf, gconv_rbf_kind kind, gconv_bench_row *row) {
+  const bool plain = kind == GCONV_RBF_PLAIN_MIN || kind == GCONV_RBF_PLAIN_MAX;
+  uint32_t where[2] = {0, 0};
+  float value = 0;
+  GCONV_TRY(plain ? gconv_rbf_get_value(rbf, &value) : gconv_rbf_get(rbf, NULL, where));
+  row->checked = true;
+  if (plain && value == p->numbers[p->where[kind == GCONV_RBF_PLAIN_MAX]])
+    return GCONV_OK;
+  if (!plain && (kind == GCONV_RBF_MAX || where[0] == p->where[0]) && (kind == GCONV_RBF_MIN || where[1] == p->where[1]))
+    return GCONV_OK;
+  return gconv_fail(GCONV_MISMATCH, "it finds another extremum than one core");
+}
+
 static gconv_status check(problem *p, const gconv_rbf *rbf, gconv_rbf_kind kind, gconv_bench_row *row) {
-  const bool rows = kind == GCONV_RBF_ROW || kind == GCONV_RBF_MANY;
-  uint32_t where[2];
   if (kind == GCONV_RBF_READ)
     return GCONV_OK;
-  GCONV_TRY(gconv_rbf_get(rbf, rows ? p->found : NULL, rows ? NULL : where));
-  row->checked = true;
-  row->allowed = rows ? ALLOWED : 0;
-  for (size_t i = 0; rows && i < p->cases; i++)
-    gconv_bench_note_error(row, fabs((double)p->found[i] - (double)p->row[i]));
-  const bool low = kind == GCONV_RBF_MAX || where[0] == p->where[0], high = kind == GCONV_RBF_MIN || where[1] == p->where[1];
-  if (rows ? row->error <= ALLOWED : low && high)
-    return GCONV_OK;
-  return gconv_fail(GCONV_MISMATCH, rows ? "its row differs from one core's" : "it finds another place than one core");
+  return makes_rows(kind) ? check_rows(p, rbf, row) : check_extrema(p, rbf, kind, row);
 }
 
 typedef struct turns {
@@ -115,7 +137,7 @@ static gconv_status run_turns(const void *user, double *ms) {
 }
 
 static gconv_status time_method(gconv_bench *bench, problem *p, size_t method, gconv_rbf_kind kind, gconv_bench_row *row) {
-  const gconv_rbf_order order = {method, p->cases, COLUMNS, p->numbers, (float)p->gamma};
+  const gconv_rbf_order order = {method, p->cases, p->columns, p->numbers, (float)p->gamma};
   turns t = {.count = kind == GCONV_RBF_MANY ? 1 : TURNS};
   double unused;
   gconv_device_enter(bench->device);
@@ -131,11 +153,14 @@ static gconv_status time_method(gconv_bench *bench, problem *p, size_t method, g
 
 /* ---- All methods ---- */
 
+/* Plots show billions of operations, or of numbers, a second. */
 static gconv_bench_row begin_row(const problem *p, const char *method, bool extrema) {
-  gconv_bench_row row = {.algorithm = method, .place = (double)p->cases, .items = (double)(p->cases * COLUMNS)};
-  snprintf(row.filter, sizeof row.filter, extrema ? "extrema" : "row");
-  snprintf(row.group, sizeof row.group, "%zu cases of %d numbers: a row of the RBF kernel, and extrema of as many numbers",
-           p->cases, COLUMNS);
+  gconv_bench_row row = {.algorithm = method, .place = (double)p->cases, .items = (double)(p->cases * p->columns)};
+  row.rate = extrema ? 1e-6 : 6e-6;
+  snprintf(row.filter, sizeof row.filter, extrema ? "extrema of %zu" : "rows of %zu", p->cases);
+  snprintf(row.group, sizeof row.group, extrema ? "extrema of cases x %zu numbers: G numbers/s"
+                                                : "two rows of the RBF kernel, cases of %zu numbers: GFLOP/s",
+           p->columns);
   return row;
 }
 
@@ -147,7 +172,7 @@ typedef struct core_work {
 static gconv_status run_core(const void *user, double *ms) {
   const core_work *w = user;
   const double start = gconv_now_ms();
-  (w->extrema ? find_extrema : make_row)(w->p);
+  (w->extrema ? find_extrema : make_rows)(w->p);
   *ms = gconv_now_ms() - start;
   return GCONV_OK;
 }
@@ -165,7 +190,7 @@ static void measure_all(gconv_bench *bench, problem *p, bool extrema) {
 #ifdef GCONV_WITH_CUDA
   const gconv_rbf_method *method;
   for (size_t i = 0; strcmp(bench->type_name, "cuda") == 0 && (method = gconv_rbf_method_at(i)); i++) {
-    if ((method->kind != GCONV_RBF_ROW && method->kind != GCONV_RBF_MANY) != extrema)
+    if (makes_rows(method->kind) == extrema)
       continue;
     gconv_bench_row row = begin_row(p, method->name, extrema);
     const gconv_status status = time_method(bench, p, i, method->kind, &row);
@@ -175,7 +200,8 @@ static void measure_all(gconv_bench *bench, problem *p, bool extrema) {
 }
 
 gconv_status gconv_bench_rbf(gconv_bench *bench, int32_t cases) {
-  problem p = {.cases = (size_t)cases};
+  const int32_t columns = bench->grid->columns;
+  problem p = {.cases = (size_t)cases, .columns = (size_t)(columns > 0 ? columns : USUAL_COLUMNS)};
   gconv_status status = fill_problem(&p);
   for (int extrema = 0; status == GCONV_OK && extrema < 2; extrema++)
     measure_all(bench, &p, extrema == 1);

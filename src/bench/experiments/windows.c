@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The experiment windows: a stream of samples is cut into windows of S samples, without overlap, and each goes through a net
- * S-S-S-1 of sigmoids, as in `gconv -i signal.npy -f NETWORK --windows S`. Times are from samples in the memory of the host
- * to outputs there: on a GPU, with the copies.
+ * The experiments windows: a stream of samples is cut into windows of S samples, without overlap, and each goes through a
+ * net S-S-S-S of sigmoids, which has as many outputs as inputs, as in the article (docs/theses.md). Times are from samples in
+ * the memory of the host to outputs there: on a GPU, with the copies. Methods are gconv's plans, as of
+ * `gconv -i signal.npy -f NETWORK --windows S`, and the article's own kernels (kernels/cuda/experiments/windows.h).
+ *
+ * The latency of a window is the time of the call or launch that it is in.
  */
+#include "kernels/cuda/experiments/windows.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "bench/bench.h"
+#include "bench/settings.h"
+#include "device/device.h"
 #include "gconv_learn.h"
 
 #include <math.h>
@@ -14,8 +19,11 @@
 #include <string.h>
 
 enum {
-  SAMPLES = 1 << 22, /* samples of the stream */
-  TOGETHER = 1024,   /* windows that the CPU computes together, as with --windows: they stay in its caches */
+  SAMPLES = 1 << 22,   /* samples of the stream */
+  TOGETHER = 1024,     /* windows that the CPU computes together, as with --windows: they stay in its caches */
+  MOST_LAUNCHES = 500, /* of the article's kernels: a stream that needs more is cut off */
+  USUAL_THREADS = 128, /* the article's best */
+  OF_FIGURE_1B = 196,  /* windows of a launch there */
 };
 
 static const double ALLOWED = 1e-4; /* difference from the output of one core; outputs are from 0 to 1 */
@@ -42,14 +50,14 @@ static gconv_status fill_stream(int32_t window, stream *s) {
   s->windows = SAMPLES / window / TOGETHER * TOGETHER;
   if (s->windows == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "--sizes %d: windows have 1 to %d samples", (int)window, SAMPLES / TOGETHER);
-  snprintf(text, sizeof text, "dense %d sigmoid, dense %d sigmoid, dense 1 sigmoid", (int)window, (int)window);
-  GCONV_TRY(gconv_network_make(text, 1, 1, window, 1, 1, &s->network));
+  snprintf(text, sizeof text, "dense %d sigmoid, dense %d sigmoid, dense %d sigmoid", (int)window, (int)window, (int)window);
+  GCONV_TRY(gconv_network_make(text, 1, 1, window, (size_t)window, 1, &s->network));
   GCONV_TRY(gconv_bench_make_image(&all, GCONV_F32, &s->samples));
   s->samples.width = window;
   s->samples.frames = s->windows;
   s->samples.row_bytes = s->samples.plane_bytes = (size_t)window * sizeof(float);
   s->outputs =
-      (gconv_image){.type = GCONV_F32, .planar = true, .frames = s->windows, .height = 1, .width = 1, .channels = 1};
+      (gconv_image){.type = GCONV_F32, .planar = true, .frames = s->windows, .height = 1, .width = 1, .channels = window};
   s->first = s->outputs;
   GCONV_TRY(gconv_image_allocate(&s->outputs));
   return gconv_image_allocate(&s->first);
@@ -65,39 +73,67 @@ static gconv_image part_of(const gconv_image *image, int32_t first, int32_t coun
   return part;
 }
 
-/* A stream through a plan, `together` windows at a time. */
+/* A stream through a plan or the article's kernels, `together` windows at a time. */
 typedef struct method_work {
   gconv_plan *plan;
-  const stream *s;
-  int32_t together;
+  gconv_windows *kernels; /* NULL: the plan */
+  stream *s;
+  int32_t together, windows; /* windows: those that are taken, a multiple of `together` */
+  double *latencies;         /* of each call, in the last run; owned */
 } method_work;
+
+static gconv_status run_part(const method_work *w, int32_t first) {
+  gconv_image in = part_of(&w->s->samples, first, w->together), out = w->s->outputs;
+  out.data = (float *)out.data + (size_t)first * (size_t)w->s->window;
+  out.frames = w->together;
+#ifdef GCONV_WITH_CUDA
+  if (w->kernels)
+    return gconv_windows_take(w->kernels, in.data, out.data, w->together);
+#endif
+  return gconv_plan_execute(w->plan, &in, &out, 1, NULL);
+}
 
 static gconv_status run_stream(const void *user, double *milliseconds) {
   const method_work *w = user;
-  double start = gconv_now_ms();
-  for (int32_t i = 0; i < w->s->windows; i += w->together) {
-    gconv_image in = part_of(&w->s->samples, i, w->together), out = part_of(&w->s->outputs, i, w->together);
-    GCONV_TRY(gconv_plan_execute(w->plan, &in, &out, 1, NULL));
+  const double start = gconv_now_ms();
+  double before = start;
+  for (int32_t i = 0; i < w->windows / w->together; i++) {
+    GCONV_TRY(run_part(w, i * w->together));
+    const double now = gconv_now_ms();
+    w->latencies[i] = now - before;
+    before = now;
   }
-  *milliseconds = gconv_now_ms() - start;
+  *milliseconds = before - start;
   return GCONV_OK;
 }
 
+static int compare_numbers(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
 static gconv_status time_runs(const method_work *w, int runs, gconv_bench_row *row) {
+  const int32_t calls = w->windows / w->together;
   double ms = 0;
   for (int i = 0; i < 2; i++) /* one run to warm up, one to see how long it takes */
     GCONV_TRY(run_stream(w, &ms));
-  return gconv_bench_time_runs(row, gconv_bench_affordable_runs(ms, runs), run_stream, w);
+  GCONV_TRY(gconv_bench_time_runs(row, gconv_bench_affordable_runs(ms, runs), run_stream, w));
+  qsort(w->latencies, (size_t)calls, sizeof *w->latencies, compare_numbers);
+  row->p50_ms = w->latencies[calls / 2];
+  row->p99_ms = w->latencies[(int32_t)(0.99 * (calls - 1))];
+  row->items = (double)w->windows * w->s->window;
+  return GCONV_OK;
 }
 
 /* Compares outputs with the outputs of one core, which is measured first. */
-static gconv_status check_outputs(stream *s, bool first, gconv_bench_row *row) {
-  const float *outputs = s->outputs.data, *expected = s->first.data;
+static gconv_status check_outputs(const method_work *w, bool first, gconv_bench_row *row) {
+  const float *outputs = w->s->outputs.data, *expected = w->s->first.data;
+  const size_t count = (size_t)w->windows * (size_t)w->s->window;
   if (first)
-    memcpy(s->first.data, outputs, (size_t)s->windows * sizeof *outputs);
+    memcpy(w->s->first.data, outputs, count * sizeof *outputs);
   row->checked = !first;
   row->allowed = ALLOWED;
-  for (int32_t i = 0; i < s->windows; i++)
+  for (size_t i = 0; i < count; i++)
     gconv_bench_note_error(row, fabs((double)outputs[i] - (double)expected[i]));
   if (row->error <= row->allowed)
     return GCONV_OK;
@@ -105,39 +141,152 @@ static gconv_status check_outputs(stream *s, bool first, gconv_bench_row *row) {
                     row->allowed);
 }
 
-static gconv_status measure(const gconv_bench *bench, stream *s, gconv_device *device, bool first, gconv_bench_row *row) {
+static gconv_status measure_work(const gconv_bench *bench, method_work *w, bool first, gconv_bench_row *row) {
+  gconv_status status = gconv_allocate((size_t)(w->windows / w->together) * sizeof *w->latencies, "the times of windows",
+                                       (void **)&w->latencies);
+  memset(w->s->outputs.data, 0, (size_t)w->s->windows * (size_t)w->s->window * sizeof(float));
+  GCONV_THEN(status, time_runs(w, bench->grid->runs, row));
+  GCONV_THEN(status, check_outputs(w, first, row));
+  gconv_release(w->latencies);
+  return status;
+}
+
+/* ---- gconv's plans ---- */
+
+static gconv_status measure_plan(const gconv_bench *bench, stream *s, gconv_device *device, int32_t together,
+                                 gconv_bench_row *row) {
   const gconv_network_options options = {.any_batch = true};
-  const bool on_gpu = device == bench->device && strcmp(bench->type_name, "cuda") == 0;
-  method_work w = {.s = s, .together = on_gpu ? s->windows : TOGETHER};
+  method_work w = {.s = s, .together = together, .windows = s->windows / together * together};
   gconv_image like = part_of(&s->samples, 0, w.together);
   gconv_operation *operation = NULL;
   gconv_status status = gconv_operation_of_network(&s->network, &options, &operation);
   GCONV_THEN(status, gconv_plan_create(device, &like, operation, 0, &w.plan));
-  GCONV_THEN(status, time_runs(&w, bench->grid->runs, row));
-  GCONV_THEN(status, check_outputs(s, first, row));
+  GCONV_THEN(status, measure_work(bench, &w, strcmp(row->algorithm, "one-core") == 0, row));
   gconv_plan_free(w.plan);
   gconv_operation_free(operation);
   return status;
 }
 
-/* ---- All methods ---- */
+/* ---- Figures ---- */
+
+typedef struct figure {
+  const char *name, *group;
+  bool launches;            /* windows of a launch go along x; else their length */
+  bool threads;             /* each number of threads has a line; else only USUAL_THREADS */
+  bool textures;            /* with and without */
+  bool cores, plan;         /* gconv on all cores; on the GPU, the whole stream in a batch */
+  bool speed_up;            /* y is the speed-up */
+} figure;
+
+static const figure figures[] = {
+    {"windows", "window after window; sigmoids", false, false, false, true, true, false},
+    {"windows-1a", "windows of a launch", true, true, false, false, false, false},
+    {"windows-1b", "196 windows a launch", false, true, false, false, false, false},
+    {"windows-2a", "times as fast as all cores", false, false, false, true, false, true},
+    {"windows-2b", "weights with and without the texture units", false, false, true, false, false, false},
+};
+
+static gconv_bench_row begin_row(const figure *f, const stream *s, const char *method, int32_t together, int32_t threads) {
+  gconv_bench_row row = {.algorithm = method, .place = f->launches ? together : s->window, .rate = 1e3, .threads = threads};
+  row.draws_speed_up = f->speed_up;
+  const int width = (int)s->window;
+  const size_t used = (size_t)snprintf(row.filter, sizeof row.filter, "%d-%d-%d-%d", width, width, width, width);
+  if (f->launches)
+    snprintf(row.filter + used, sizeof row.filter - used, " %d a time", (int)together);
+  if (f->launches)
+    snprintf(row.group, sizeof row.group, "%s: windows of %d samples", f->group, (int)s->window);
+  else
+    snprintf(row.group, sizeof row.group, "%s: a stream of %d samples", f->group, (int)SAMPLES);
+  return row;
+}
+
+static void measure_cores(gconv_bench *bench, const figure *f, stream *s, gconv_device *device, int32_t together) {
+  const bool one = device == bench->one;
+  const char *name = one ? "one-core" : device == bench->all ? "all-cores" : "gconv";
+  gconv_bench_row row = begin_row(f, s, name, together, one ? 1 : 0);
+  const gconv_status status = measure_plan(bench, s, device, together, &row);
+  gconv_bench_end_row(bench, &row, status);
+}
+
+#ifdef GCONV_WITH_CUDA
+static gconv_status measure_kernels(const gconv_bench *bench, stream *s, gconv_windows_order order, gconv_bench_row *row) {
+  method_work w = {.s = s, .together = order.together > 0 ? order.together : 1};
+  const int32_t launches = s->windows / w.together;
+  w.windows = (launches < MOST_LAUNCHES ? launches : MOST_LAUNCHES) * w.together;
+  for (int l = 0; l < GCONV_WINDOWS_LAYERS; l++) {
+    order.weights[l] = s->network.banks[l].weights;
+    order.biases[l] = s->network.banks[l].biases;
+  }
+  gconv_device_enter(bench->device);
+  gconv_status status = gconv_windows_create(&order, &w.kernels);
+  GCONV_THEN(status, measure_work(bench, &w, false, row));
+  gconv_windows_free(w.kernels);
+  gconv_device_leave(bench->device);
+  return status;
+}
+
+/* together: windows of a launch; 0: one, by window-a-launch. */
+static void measure_launch(gconv_bench *bench, const figure *f, stream *s, int32_t together, int32_t threads, bool texture) {
+  const char *name = together == 0 ? "window-a-launch" : texture ? "block-a-window" : "block-no-texture";
+  if (together > s->windows)
+    return;
+  gconv_bench_row row = begin_row(f, s, name, together > 0 ? together : 1, 0);
+  snprintf(row.line, sizeof row.line, "%s, %d threads", name, (int)threads);
+  row.block = (gconv_bench_block){threads, 1};
+  const gconv_windows_order order = {.window = s->window, .threads = threads, .together = together, .texture = texture};
+  const gconv_status status = measure_kernels(bench, s, order, &row);
+  gconv_bench_end_row(bench, &row, status);
+}
+
+static void measure_gpu(gconv_bench *bench, const figure *f, stream *s) {
+  static const int32_t threads[] = {64, 128, 256};
+  static const double blocks[] = {0, 0.25, 0.5, 1, 2, 4, 8, 16, 32}; /* of a multiprocessor; 0: window-a-launch */
+  const int32_t multiprocessors = gconv_windows_multiprocessors();
+  if (f->plan)
+    measure_cores(bench, f, s, bench->device, s->windows);
+  for (int t = 0; t < 3; t++) {
+    if (!f->threads && threads[t] != USUAL_THREADS)
+      continue;
+    for (size_t i = 0; f->launches && i < sizeof blocks / sizeof *blocks; i++)
+      measure_launch(bench, f, s, (int32_t)(blocks[i] * multiprocessors), threads[t], true);
+    if (f->launches)
+      continue;
+    if (f->plan)
+      measure_launch(bench, f, s, 0, threads[t], true);
+    measure_launch(bench, f, s, f->threads ? OF_FIGURE_1B : 8 * multiprocessors, threads[t], true);
+    if (f->textures)
+      measure_launch(bench, f, s, 8 * multiprocessors, threads[t], false);
+  }
+}
+#endif
+
+/* Windows a call on the CPU, where the article has windows of a launch. */
+static void measure_calls(gconv_bench *bench, const figure *f, stream *s) {
+  static const int32_t calls[] = {1, 4, 16, 64, 256};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    measure_cores(bench, f, s, bench->all ? bench->all : bench->one, calls[i]);
+}
 
 gconv_status gconv_bench_windows(gconv_bench *bench, int32_t window) {
-  const struct {
-    const char *name;
-    gconv_device *device; /* NULL: there is none */
-    int threads;          /* 0: the number of the bench */
-  } methods[] = {{"one-core", bench->one, 1},
-                 {"all-cores", bench->all, 0},
-                 {"cuda", strcmp(bench->type_name, "cuda") == 0 ? bench->device : NULL, 0}};
+  const bool on_gpu = strcmp(bench->type_name, "cuda") == 0;
+  const figure *f = figures;
+  while (strcmp(f->name, bench->settings->experiment) != 0)
+    f++;
   stream s = {.window = 0};
   gconv_status status = fill_stream(window, &s);
-  for (size_t i = 0; status == GCONV_OK && i < sizeof methods / sizeof *methods; i++) {
-    gconv_bench_row row = {.algorithm = methods[i].name, .place = window, .items = s.windows, .threads = methods[i].threads};
-    snprintf(row.filter, sizeof row.filter, "%d-%d-%d-1", (int)window, (int)window, (int)window);
-    snprintf(row.group, sizeof row.group, "%d samples, window after window; sigmoids; ms of the stream", (int)SAMPLES);
-    if (methods[i].device)
-      gconv_bench_end_row(bench, &row, measure(bench, &s, methods[i].device, i == 0, &row));
+  if (status == GCONV_OK) {
+    if (!f->speed_up || !bench->all)
+      measure_cores(bench, f, &s, bench->one, TOGETHER);
+    else /* its outputs are needed, and not its time */
+      status = measure_plan(bench, &s, bench->one, TOGETHER, &(gconv_bench_row){.algorithm = "one-core"});
+    if (bench->all && (f->cores || !on_gpu))
+      measure_cores(bench, f, &s, bench->all, TOGETHER);
+    if (f->launches && !on_gpu)
+      measure_calls(bench, f, &s);
+#ifdef GCONV_WITH_CUDA
+    if (on_gpu)
+      measure_gpu(bench, f, &s);
+#endif
   }
   free_stream(&s);
   return status;

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stream of windows through a net, as an article of the first years of CUDA did it: to learn from, and to compare with.
+ * gconv itself runs networks by plans. The net has three layers of S neurons on windows of S samples, with sigmoids, so it
+ * has as many outputs as inputs: the most that a window may cost.
+ *
+ *     window-a-launch    a thread a neuron, a kernel a layer, one window at a time: the article's baseline
+ *     block-a-window     a block takes a window through all layers; a launch has some windows:
+ *
+ *         host memory  -- copy -->  windows  -- block g: x -> layer 1 -> layer 2 -> layer 3 -->  outputs  -- copy -->  host
+ *
+ * The numbers of a window are in shared memory, since each neuron reads all of them. A weight is used once a window, so it
+ * stays in the memory of the GPU, transposed: neighbouring threads read neighbouring weights, maybe through the texture
+ * units and their cache. If a window is longer than a block has threads, a thread takes several neurons, one after the
+ * other: so the speed goes in steps with the length.
+ */
+#pragma once
+
+#include "base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GCONV_WINDOWS_LAYERS = 3, GCONV_WINDOWS_LONGEST = 4096 };
+
+/* weights: of each layer S x S, a row for each neuron; biases: S each. Host memory, not kept. */
+typedef struct gconv_windows_order {
+  int32_t window;   /* S: 1 to GCONV_WINDOWS_LONGEST */
+  int32_t threads;  /* of a block, 1 to 1024 */
+  int32_t together; /* the most windows of a launch; 0: window-a-launch */
+  bool texture;     /* weights go through the texture units */
+  const float *weights[GCONV_WINDOWS_LAYERS], *biases[GCONV_WINDOWS_LAYERS];
+} gconv_windows_order;
+
+/* A net on the GPU that is current when it is made; one thread at a time. */
+typedef struct gconv_windows gconv_windows;
+
+gconv_status gconv_windows_create(const gconv_windows_order *order, gconv_windows **made);
+/* Takes `count` windows, at most `together` (1 for window-a-launch), from host memory to host memory, and waits. */
+gconv_status gconv_windows_take(gconv_windows *windows, const float *samples, float *outputs, int32_t count);
+/* Frees what gconv_windows_create() made. NULL is allowed. */
+void gconv_windows_free(gconv_windows *windows);
+
+/* Returns the multiprocessors of the current GPU. */
+int32_t gconv_windows_multiprocessors(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The figures of a thesis on batched convolution, by their numbers and with its sizes and its kernels
+ * (kernels/cuda/classic/layer), and `layer-steps`, which goes on from there to the kernels that auto takes. docs/theses.md
+ * says what each figure shows, and what differs.
+ *
+ * A figure has panels, and a panel has methods: an algorithm, and the blocks and threads that the thesis launched. Along x
+ * go launches, batches, or batches and filters together. Without a GPU, the CPU's algorithms are measured in their place.
+ */
+#include "base/memory.h"
+#include "bench/settings.h"
+
+#include <string.h>
+
+enum { MOST_PANELS = 2, MOST_METHODS = 10, MOST_POINTS = 8, MOST_SIZES = 3 };
+enum { AN_IMAGE = -1 }; /* blocks of a method: one for each image */
+
+typedef struct method {
+  const char *name;
+  int32_t threads, blocks; /* 0: the algorithm's own number */
+  const char *adds;        /* in layer-steps: what the step is; at most 20 characters */
+} method;
+
+typedef enum axis { LAUNCHES, BATCHES, BATCHES_AND_FILTERS, NOTHING } axis;
+
+/* Arrays that are not full end with zeros. */
+typedef struct figure {
+  const char *name;
+  axis axis;
+  int32_t side, channels, images;             /* side: height and width of images */
+  int32_t sizes[MOST_SIZES];                  /* of filters ... */
+  int32_t filters[MOST_SIZES];                /* ... and how many there are of each size */
+  int32_t batches[MOST_POINTS];               /* along x, in place of `images` */
+  int32_t threads[MOST_POINTS], grids[MOST_POINTS]; /* along x, for LAUNCHES: threads of a block (squares, if `planes`) */
+  bool planes;                                /* a filter for each channel, and outputs of the same size */
+  bool cpu;                                   /* the CPU's line is drawn, too */
+  int32_t workspace_mib;
+  const char *panels[MOST_PANELS];
+  method methods[MOST_PANELS][MOST_METHODS];
+} figure;
+
+#define GEMM_METHODS                                                                                                        \
+  {{"gemm-classic", 1024, AN_IMAGE, NULL},                                                                                  \
+   {"gemm-shared-classic", 1024, AN_IMAGE, NULL},                                                                           \
+   {"loops-classic", 1024, 24, NULL},                                                                                       \
+   {"loops-classic", 1024, AN_IMAGE, NULL},                                                                                 \
+   {"cudnn", 0, 0, NULL}}
+#define SPLIT_METHODS                                                                                                       \
+  {{"split-classic", 1024, 24, NULL},                                                                                       \
+   {"split-shared-classic", 1024, 24, NULL},                                                                                \
+   {"split-cublas-classic", 1024, 24, NULL},                                                                                \
+   {"loops-classic", 1024, 24, NULL},                                                                                       \
+   {"cudnn", 0, 0, NULL}}
+#define TO_TEN {1, 2, 4, 6, 8, 10}
+
+static const figure figures[] = {
+    {"figure-5.1a", LAUNCHES, 1024, 3, 1, {64}, {3}, {0}, {8, 16, 32}, {16, 64, 256, 1024, 4096}, true, true, 0, {""},
+     {{{"planes-classic", 0, 0, NULL}}}},
+    {"figure-5.1b", LAUNCHES, 2048, 3, 1, {128}, {3}, {0}, {8, 16, 32}, {16, 64, 256, 1024, 4096}, true, true, 0, {""},
+     {{{"planes-classic", 0, 0, NULL}}}},
+    {"figure-5.2", LAUNCHES, 128, 3, 256, {8}, {128}, {0}, {16, 32, 64, 128}, {32, 64, 128, 256}, false, true, 0, {""},
+     {{{"batch-classic", 0, 0, NULL}}}},
+    {"figure-5.3a", BATCHES_AND_FILTERS, 256, 3, 1, {8}, {0}, {1, 2, 4, 8, 16}, {0}, {0}, false, true, 0, {""},
+     {{{"batch-classic", 0, 0, NULL}}}},
+    {"figure-5.3b", BATCHES_AND_FILTERS, 512, 3, 1, {16}, {0}, {1, 2, 4, 8, 16}, {0}, {0}, false, true, 0, {""},
+     {{{"batch-classic", 0, 0, NULL}}}},
+    {"figure-5.4a", NOTHING, 128, 4, 10, {16}, {10}, {0}, {0}, {0}, false, true, 0, {""},
+     {{{"batch-classic", 0, 0, NULL}, {"loops-classic", 0, 0, NULL}}}},
+    {"figure-5.4b", NOTHING, 256, 4, 10, {32}, {10}, {0}, {0}, {0}, false, true, 0, {""},
+     {{{"batch-classic", 0, 0, NULL}, {"loops-classic", 0, 0, NULL}}}},
+    {"figure-5.5", BATCHES, 128, 3, 1, {16, 32, 64}, {16, 4, 1}, TO_TEN, {0}, {0}, false, false, 8192, {"Gemm", "Split"},
+     {GEMM_METHODS, SPLIT_METHODS}},
+    {"figure-5.6", BATCHES, 256, 3, 1, {32, 16}, {4, 16}, TO_TEN, {0}, {0}, false, false, 8192, {"Gemm", "Split"},
+     {GEMM_METHODS, SPLIT_METHODS}},
+    {"figure-5.7", BATCHES, 128, 3, 1, {8}, {128}, {1, 4, 16, 64, 256}, {0}, {0}, false, false, 8192, {"Split"},
+     {SPLIT_METHODS}},
+    {"layer-steps", NOTHING, 56, 64, 32, {3}, {64}, {0}, {0}, {0}, false, false, 8192, {""},
+     {{{"batch-classic", 0, 0, "1 a filter a thread"},
+       {"loops-classic", 0, 0, "2 all loops divided"},
+       {"gemm-classic", 0, 0, "3 patches, a barrier"},
+       {"gemm-shared-classic", 0, 0, "4 filters in shared"},
+       {"split-classic", 0, 0, "5 two kernels"},
+       {"split-shared-classic", 0, 0, "6 a filter in shared"},
+       {"split-cublas-classic", 0, 0, "7 cuBLAS an image"},
+       {"im2col", 0, 0, "8 tiles, registers"},
+       {"gemm", 0, 0, "9 no matrix"},
+       {"gemm-3xfp16", 0, 0, "10 tensor cores"}}}},
+};
+
+static const figure *find_figure(const char *name) {
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    if (strcmp(figures[i].name, name) == 0)
+      return &figures[i];
+  return NULL;
+}
+
+static int32_t count_of(const int32_t *numbers, int32_t most) {
+  int32_t count = 0;
+  while (count < most && numbers[count] > 0)
+    count++;
+  return count;
+}
+
+static const int32_t *given_or(const gconv_bench_list *given, const int32_t *own, int32_t most, int32_t *count) {
+  *count = given->count > 0 ? given->count : count_of(own, most);
+  return given->count > 0 ? given->items : own;
+}
+
+static bool on_gpu(const gconv_bench *bench) {
+  return strcmp(bench->type_name, "cuda") == 0;
+}
+
+/* ---- Rows ---- */
+
+/* What the rows of a point share. */
+typedef struct point {
+  gconv_bench *bench;
+  const figure *figure;
+  const gconv_bench_layer *data;
+  gconv_bench_row shape;
+} point;
+
+static gconv_layer_padding padding_of(const figure *f) {
+  return f->planes ? GCONV_LAYER_SAME : GCONV_LAYER_VALID;
+}
+
+static void measure_row(const point *p, const char *algorithm, gconv_bench_block block, int32_t grid, const char *label) {
+  gconv_bench_row row = p->shape;
+  row.algorithm = algorithm;
+  row.block = block;
+  row.grid = grid;
+  if (label)
+    snprintf(row.filter, sizeof row.filter, "%s", label);
+  gconv_bench_measure_layer(p->bench, p->data, padding_of(p->figure), &row);
+  gconv_bench_keep(p->bench, &row);
+  gconv_bench_print_row(p->bench);
+}
+
+/* Measures a method with the launch that the user asked for, else with the thesis's. */
+static void measure_method(point *p, const method *m) {
+  const gconv_bench_settings *settings = p->bench->settings;
+  for (int i = 0; i < settings->block_count; i++)
+    for (int g = 0; g < settings->grids.count; g++) {
+      gconv_bench_block block = settings->blocks[i];
+      int32_t grid = settings->grids.items[g];
+      if (block.width == 0 && m->threads > 0)
+        block = (gconv_bench_block){m->threads, 1};
+      if (grid == 0 && m->blocks != 0) {
+        grid = m->blocks == AN_IMAGE ? p->shape.images : m->blocks;
+        if (m->blocks == AN_IMAGE)
+          snprintf(p->shape.line, sizeof p->shape.line, "%s, a block an image", m->name);
+        else
+          snprintf(p->shape.line, sizeof p->shape.line, "%s, %d blocks", m->name, (int)grid);
+      }
+      measure_row(p, m->name, block, grid, m->adds);
+      p->shape.line[0] = '\0';
+    }
+}
+
+/* Measures the launches of a figure. The number of blocks goes along x; the CPU has none, so its row is of all. */
+static void measure_launches(point *p, const char *algorithm) {
+  const gconv_bench_settings *settings = p->bench->settings;
+  const figure *f = p->figure;
+  const bool own_blocks = settings->blocks[0].width == 0, own_grids = settings->grids.items[0] == 0;
+  const int32_t blocks = own_blocks ? count_of(f->threads, MOST_POINTS) : settings->block_count;
+  const int32_t grids = own_grids ? count_of(f->grids, MOST_POINTS) : settings->grids.count;
+  for (int32_t i = 0; i < blocks; i++)
+    for (int32_t g = 0; g < grids; g++) {
+      const int32_t grid = own_grids ? f->grids[g] : settings->grids.items[g], side = own_blocks ? f->threads[i] : 0;
+      const gconv_bench_block block =
+          own_blocks ? (gconv_bench_block){side, f->planes ? side : 1} : settings->blocks[i];
+      char label[48];
+      snprintf(label, sizeof label, "blocks %d", (int)grid);
+      p->shape.place = grid;
+      snprintf(p->shape.line, sizeof p->shape.line, "%s %dx%d", algorithm, (int)block.width, (int)block.height);
+      measure_row(p, algorithm, block, grid, label);
+    }
+}
+
+static bool is_asked_for(const gconv_bench *bench) {
+  return bench->grid->algorithms.count > 0;
+}
+
+/* The methods of a panel, or what the user asked for with -a. Without a GPU: what the CPU has in their place. */
+static void measure_panel(point *p, const method *methods) {
+  static const char *const of_cpu[] = {"direct", "gemm", "auto"};
+  const gconv_bench *bench = p->bench;
+  const bool launches = p->figure->axis == LAUNCHES && on_gpu(bench);
+  if (is_asked_for(bench)) {
+    for (size_t i = 0; i < bench->grid->algorithms.count; i++)
+      if (launches)
+        measure_launches(p, bench->grid->algorithms.items[i]);
+      else
+        measure_method(p, &(method){bench->grid->algorithms.items[i], 0, 0, NULL});
+    return;
+  }
+  for (size_t i = 0; !on_gpu(bench) && i < sizeof of_cpu / sizeof *of_cpu; i++)
+    measure_row(p, of_cpu[i], (gconv_bench_block){0, 0}, 0, NULL);
+  for (int32_t i = 0; on_gpu(bench) && i < MOST_METHODS && methods[i].name; i++)
+    if (launches)
+      measure_launches(p, methods[i].name);
+    else
+      measure_method(p, &methods[i]);
+}
+
+/* ---- Points ---- */
+
+static void name_point(point *p, const char *panel) {
+  gconv_bench_row *shape = &p->shape;
+  const gconv_bench_image *image = &shape->image;
+  const axis along = p->figure->axis;
+  size_t used = 0, size = sizeof shape->group;
+  shape->place = along == NOTHING ? 1 : shape->images;
+  snprintf(shape->filter, sizeof shape->filter, along == LAUNCHES ? "any launch" : "batch %d", (int)shape->images);
+  if (panel[0])
+    used += (size_t)snprintf(shape->group, size, "%s: ", panel);
+  if (along == LAUNCHES || along == NOTHING)
+    used += (size_t)snprintf(shape->group + used, size - used, "%d x ", (int)shape->images);
+  used += (size_t)snprintf(shape->group + used, size - used, "%dx%dx%d, ", (int)image->channels, (int)image->height,
+                           (int)image->width);
+  if (along == BATCHES_AND_FILTERS)
+    used += (size_t)snprintf(shape->group + used, size - used, "as many filters as images,");
+  else
+    used += (size_t)snprintf(shape->group + used, size - used, "%d filters", (int)shape->filters);
+  snprintf(shape->group + used, size - used, " %dx%d%s", (int)shape->rows, (int)shape->columns,
+           p->figure->planes ? ", one a channel" : "");
+}
+
+static gconv_status measure_point(gconv_bench *bench, const figure *f, gconv_bench_row *shape, int32_t panel) {
+  gconv_bench_layer data = {0};
+  const gconv_bench_image bank = {shape->image.width, shape->image.height, f->planes ? 1 : shape->image.channels, true};
+  point p = {bench, f, &data, *shape};
+  gconv_status status = gconv_bench_make_layer(&shape->image, shape->images, shape->filters, shape->rows, &data);
+  if (f->planes)
+    data.bank.channels = bank.channels;
+  name_point(&p, f->panels[panel]);
+  if (status == GCONV_OK) {
+    const gconv_bench_row own = p.shape;
+    measure_panel(&p, f->methods[panel]);
+    p.shape = own;
+    p.shape.everywhere = f->axis == LAUNCHES;
+    if (gconv_bench_measure_other(bench, &data, padding_of(f), &p.shape))
+      gconv_bench_print_row(bench);
+  }
+  gconv_bench_free_layer(&data);
+  return status;
+}
+
+/* All points of a panel for a size of filters. */
+static gconv_status measure_size(gconv_bench *bench, const figure *f, const gconv_bench_image *image, int32_t index,
+                                 int32_t panel) {
+  const gconv_bench_grid *grid = bench->grid;
+  int32_t size_count, batch_count, filter_count;
+  const int32_t *sizes = given_or(&grid->sizes, f->sizes, MOST_SIZES, &size_count);
+  const int32_t *batches = given_or(&grid->batches, f->batches[0] > 0 ? f->batches : &f->images,
+                                    f->batches[0] > 0 ? MOST_POINTS : 1, &batch_count);
+  const int32_t *filters = given_or(&grid->layer_filters, &f->filters[grid->sizes.count > 0 ? 0 : index], 1, &filter_count);
+  gconv_status status = GCONV_OK;
+  for (int32_t i = 0; status == GCONV_OK && i < batch_count * (filter_count > 0 ? filter_count : 1); i++) {
+    gconv_bench_row shape = {.layer = true,
+                             .image = {image->width, image->height, image->channels, true},
+                             .type = GCONV_F32,
+                             .images = batches[i % batch_count],
+                             .filters = filter_count > 0 ? filters[i / batch_count] : batches[i % batch_count],
+                             .rows = sizes[index],
+                             .columns = sizes[index]};
+    if (f->planes)
+      shape.filters = image->channels;
+    status = measure_point(bench, f, &shape, panel);
+  }
+  return status;
+}
+
+gconv_status gconv_bench_convolution(gconv_bench *bench) {
+  const gconv_bench_settings *settings = bench->settings;
+  const figure *f = find_figure(settings->experiment);
+  const gconv_bench_grid *grid = bench->grid;
+  int32_t size_count;
+  given_or(&grid->sizes, f->sizes, MOST_SIZES, &size_count);
+  GCONV_TRY(gconv_bench_open_other(bench));
+  if (f->cpu && !bench->other && on_gpu(bench))
+    GCONV_TRY(gconv_device_open("cpu", bench->threads, &bench->other));
+  bench->workspace_mib = f->workspace_mib;
+  const gconv_bench_image own = {f->side, f->side, f->channels, true};
+  gconv_status status = GCONV_OK;
+  for (int i = 0; i < (grid->image_count > 0 ? grid->image_count : 1); i++)
+    for (int32_t panel = 0; panel < MOST_PANELS && f->panels[panel]; panel++)
+      for (int32_t k = 0; status == GCONV_OK && k < size_count; k++)
+        status = measure_size(bench, f, grid->image_count > 0 ? &grid->images[i] : &own, k, panel);
+  bench->workspace_mib = 0;
+  if (status == GCONV_OK)
+    gconv_bench_tell_overtaking(bench);
+  return status;
+}
+
+const char *gconv_bench_convolution_axes(const char *name) {
+#define COMMON "set autoscale xfix\nset ylabel 'ms'\nset format y '%g'\nset logscale y\n"
+  static const char *const axes[] = {
+      [LAUNCHES] = COMMON "set xlabel 'blocks of the grid'\nset logscale x 2\n",
+      [BATCHES] = COMMON "set xlabel 'images in the batch'\n",
+      [BATCHES_AND_FILTERS] = COMMON "set xlabel 'images in the batch, and filters'\nset logscale x 2\n",
+      [NOTHING] = COMMON "unset xtics\nset xrange [0:2]\nset xlabel ''\n",
+  };
+  const figure *f = find_figure(name);
+  return f->axis == BATCHES && f->batches[0] == 1 && f->batches[3] == 64 ? COMMON "set xlabel 'images in the batch'\n"
+                                                                                  "set logscale x 2\n"
+                                                                         : axes[f->axis];
+#undef COMMON
+}
