@@ -25,7 +25,8 @@ typedef struct gconv_bench_block {
   int32_t width, height; /* threads; 0 x 0: the algorithm's own */
 } gconv_bench_block;
 
-enum { GCONV_BENCH_MOST = 64 }; /* the most images, sizes, blocks or grids */
+enum { GCONV_BENCH_MOST_SIZE = 4096, GCONV_BENCH_MOST_CASES = 1 << 20 }; /* of --sizes */
+enum { GCONV_BENCH_MOST = 64 };                                          /* the most images, sizes, blocks or grids */
 
 typedef struct gconv_bench_list {
   int32_t items[GCONV_BENCH_MOST];
@@ -41,7 +42,8 @@ typedef struct gconv_bench_grid {
   gconv_bench_list sizes;                  /* sizes of filters of random taps */
   gconv_bench_list batches, layer_filters; /* for experiments with layers: numbers of images and of filters */
   gconv_texts filters, algorithms;
-  int32_t columns;                         /* for rbf: numbers of a case; 0: the experiment's own */
+  const char *nets; /* of the experiments with backpropagation: "64-63-26,120-120-120"; NULL: their own */
+  int32_t columns;  /* for rbf: numbers of a case; 0: the experiment's own */
   int runs;
   bool planar;          /* all images are planes */
   bool verify;          /* all rows of the results are compared with float64 */
@@ -77,11 +79,11 @@ typedef struct gconv_bench_row {
   double ms, spread_ms;    /* the median, and the distance of the quartiles around it */
   double of_copy, of_fma;  /* parts of the machine's best rates */
   double samples, bytes, flop, estimate_ms;
-  double items;    /* in an experiment with nets: cases or windows in the time `ms` */
-  bool draws_speed_up; /* there: a plot shows this */
+  double items;          /* in an experiment with nets: cases or windows in the time `ms` */
+  bool draws_speed_up;   /* there: a plot shows this */
   double p50_ms, p99_ms; /* of windows: how long half of them take, and all but 1%; 0: unknown */
-  double rate;     /* there: what a plot shows is items over ms, times this; 0: it shows ms */
-  double speed_up; /* there: the time of one core, or of another base, over `ms`; 0: unknown */
+  double rate;           /* there: what a plot shows is items over ms, times this; 0: it shows ms */
+  double speed_up;       /* there: the time of one core, or of another base, over `ms`; 0: unknown */
   bool checked;
   double error, allowed; /* the error against float64, and its limit, in units of output samples */
   gconv_profile profile; /* with --profile */
@@ -104,16 +106,22 @@ typedef struct gconv_bench {
   gconv_machine machine;    /* as measured now */
   gconv_bench_row *rows;    /* [count]: all rows so far; owned */
   size_t count;
-  double patience_ms; /* algorithms that are estimated to take longer are not measured */
-  bool unchecked;     /* results are not checked */
+  double patience_ms;    /* algorithms that are estimated to take longer are not measured */
+  bool unchecked;        /* results are not checked */
   int32_t workspace_mib; /* workspace of layers whose row has none; 0: the default */
-  bool failed;        /* something failed, and `say` got a text */
-  void *user;         /* data of a gconv_bench_visit */
+  bool failed;           /* something failed, and `say` got a text */
+  void *user;            /* data of a gconv_bench_visit */
   /* For an experiment with its own methods (gconv_bench_take_words()). items: what it counts, "cases" or "GB"; NULL in other
    * experiments. kind: name of the column after the methods, "net" or "result". base: the method to which speed-ups are
    * relative, "one-core". */
   const char *items, *kind, *base;
-  bool latencies; /* its rows have latencies */
+  bool latencies;         /* its rows have latencies */
+  const char *experiment; /* its name; NULL: there is none */
+  /* Launches that the user asked for, each with each: blocks of 0 x 0 threads, and grids of 0 blocks, are the method's own.
+   */
+  const gconv_bench_block *blocks;
+  int block_count;
+  const gconv_bench_list *grids;
 } gconv_bench;
 
 /* ---- The whole ---- */
@@ -176,6 +184,9 @@ gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_
 /* With --profile, executes the plan several times more, and sets row->profile. bench->say gets a failure, and the row stays.
  * If counters cannot be read, later rows have no profiles. */
 void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row);
+
+/* The same for any work that does the same each time, and waits for its end. */
+void gconv_bench_profile_work(gconv_bench *bench, gconv_status (*work)(void *user), void *user, gconv_bench_row *row);
 
 /* Whether the device has an algorithm for images, or for layers, of this name. */
 bool gconv_bench_has_algorithm(const gconv_bench *bench, bool layers, const char *name);
@@ -322,18 +333,21 @@ const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_ro
   "  figure-5.5   patches in one kernel and in two, 1 to 10 images of 3x128x128, filters of 48 KB\n"                        \
   "  figure-5.6   the same, 3x256x256\n"                                                                                    \
   "  figure-5.7   two kernels against all loops divided: 1 to 256 images, 128 filters of 8x8\n"                             \
+  "  figure-5.8   counters (--profile): busy units and memory, instructions, waits of three of these kernels\n"             \
+  "  figure-5.9   occupancy by registers, threads of a block and shared memory\n"                                           \
+  "  figure-5.10  bytes between memories, with a filter of 48 KB in shared memory\n"                                        \
   "  layer-steps  a layer in ten kernels, from an image a block to the one that auto takes\n"                               \
   "  backprop     an epoch of four nets by the methods of theses and by gconv's trainer; --sizes: cases, 15360\n"           \
-  "  mlp-5.2      figures of theses (docs/theses.md): the kernels of an epoch, a gradient a thread\n"                      \
-  "  mlp-5.3      the same, a block a case, and four cases\n"                                                                \
-  "  mlp-5.5      whole runs of 1000 epochs, with all before and after\n"                                                    \
-  "  mlp-5.6      the same, times as fast as one core\n"                                                                     \
-  "  mlp-5.7      nets n-n-2, times as fast as one core; --net: others\n"                                                    \
-  "  mlp-cases    time against the number of cases: derivatives of each case are kept, cuBLAS a case\n"                      \
+  "  mlp-5.2      figures of theses (docs/theses.md): the kernels of an epoch, a gradient a thread\n"                       \
+  "  mlp-5.3      the same, a block a case, and four cases\n"                                                               \
+  "  mlp-5.5      whole runs of 1000 epochs, with all before and after\n"                                                   \
+  "  mlp-5.6      the same, times as fast as one core\n"                                                                    \
+  "  mlp-5.7      nets n-n-2, times as fast as one core; --net: others\n"                                                   \
+  "  mlp-cases    time against the number of cases: derivatives of each case are kept, cuBLAS a case\n"                     \
   "  rbf          two rows of the RBF kernel in six layouts, and extrema; --sizes: cases; --columns: 1000\n"                \
   "  steps        convolution in ten kernels, from the plainest to the last; --sizes: side of the image, 8192\n"            \
   "  transfers    batches to a GPU and back, of pageable and pinned memory; --sizes: images of a batch, 1 to 256\n"         \
-  "  windows      a stream of 4 million samples in windows of 50 to 400 through S-S-S-S nets; --sizes: windows\n"          \
+  "  windows      a stream of 4 million samples in windows of 50 to 400 through S-S-S-S nets; --sizes: windows\n"           \
   "  windows-1a   figures of an article (docs/theses.md): windows of a launch, and threads of a block\n"                    \
   "  windows-1b   length of the windows, 196 a launch\n"                                                                    \
   "  windows-2a   times as fast as all cores\n"                                                                             \
@@ -349,5 +363,10 @@ gconv_status gconv_bench_print_end(const gconv_bench *bench);
 
 /* Returns GCONV_OK if a plot can be drawn into a file of this name, which may be NULL. */
 gconv_status gconv_bench_check_plot(const char *file);
+/* Names of the kinds of instructions, and of the ways between memories, of a profile; NULL past the end. */
+const char *gconv_bench_kind_name(size_t kind);
+const char *gconv_bench_path_name(size_t path);
+/* Draws the profiles of the rows, or the occupancy that follows from their kernels. */
+gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *file, bool occupancy);
 /* Draws the rows. `axes`: an experiment's commands for gnuplot; NULL: by settings->plot_kind. */
 gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes);

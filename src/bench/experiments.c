@@ -13,12 +13,16 @@ typedef enum axis { OVER_BATCH, OVER_SIZE, OVER_WORKSPACE } axis;
 enum { MOST_IMAGES = 2, MOST_NUMBERS = 12 };
 
 /* Arrays that are not full end with zeros. */
+/* What --plot draws. With a profile or occupancy, the experiment is of counters: it has --profile by itself. */
+typedef enum drawn { DRAW_TIMES, DRAW_PROFILE, DRAW_OCCUPANCY } drawn;
+
 typedef struct experiment {
   const char *name;
+  drawn drawn;
   axis axis;
   gconv_bench_image images[MOST_IMAGES];
   int32_t filters[MOST_NUMBERS], sizes[MOST_NUMBERS], batches[MOST_NUMBERS];
-  int32_t workspaces[MOST_NUMBERS];     /* MiB; none: the default */
+  int32_t workspaces[MOST_NUMBERS]; /* MiB; none: the default */
 
   gconv_status (*measure_layers)(gconv_bench *bench); /* layers that another file measures; NULL: the numbers above */
 
@@ -35,32 +39,31 @@ typedef struct experiment {
 
 #define NEED_A_GPU " need a GPU, and are left out on the CPU"
 #define FIGURE(title)                                                                                                       \
-  {.name = title,                                                                                                           \
-   .measure_layers = gconv_bench_convolution,                                                                               \
-   .left_out = "the kernels of the thesis and their launches" NEED_A_GPU}
-#define WINDOWS(title, from, commands, ...)                                                                                                \
-  {.name = title,                                                                                                           \
-   .measure = gconv_bench_windows,                                                                                          \
-   .cores = true,                                                                                                           \
-   .latencies = true,                                                                                                       \
-   .left_out = "windows on CUDA" NEED_A_GPU,                                                                                \
-   .sizes = {__VA_ARGS__},                                                                                                  \
-   .items = "samples",                                                                                                      \
-   .base = from,                                                                                                            \
-   .axes = commands}
+  {                                                                                                                         \
+    .name = title, .measure_layers = gconv_bench_convolution,                                                               \
+    .left_out = "the kernels of the thesis and their launches" NEED_A_GPU                                                   \
+  }
+#define COUNTERS(title, what)                                                                                               \
+  {                                                                                                                         \
+    .name = title, .measure_layers = gconv_bench_convolution, .drawn = what,                                                \
+    .left_out = "the kernels of the thesis and their launches" NEED_A_GPU                                                   \
+  }
+#define WINDOWS(title, from, commands, ...)                                                                                 \
+  {                                                                                                                         \
+    .name = title, .measure = gconv_bench_windows, .cores = true, .latencies = true,                                        \
+    .left_out = "windows on CUDA" NEED_A_GPU, .sizes = {__VA_ARGS__}, .items = "samples", .base = from, .axes = commands    \
+  }
 #define ALONG_LENGTHS "set xlabel 'samples of a window'\n"
 #define SAMPLES_A_SECOND "set ylabel 'samples a second'\n"
 #define ALONG_PARAMETERS                                                                                                    \
-  "set xlabel 'parameters of the net'\nset logscale xy\nset xtics ('2-511-2' 2557, '64-63-26' 5759, '120-120-120' 29040, "   \
+  "set xlabel 'parameters of the net'\nset logscale xy\nset xtics ('2-511-2' 2557, '64-63-26' 5759, '120-120-120' 29040, "  \
   "'468-468-2' 220430)\n"
 #define BACKPROP(title, commands, ...)                                                                                      \
-  {.name = title,                                                                                                           \
-   .measure = gconv_bench_backprop,                                                                                         \
-   .cores = true,                                                                                                           \
-   .left_out = "the kernels of the theses and the trainer on CUDA" NEED_A_GPU,                                              \
-   .sizes = {__VA_ARGS__},                                                                                                  \
-   .items = "cases",                                                                                                        \
-   .axes = commands}
+  {                                                                                                                         \
+    .name = title, .measure = gconv_bench_backprop, .cores = true,                                                          \
+    .left_out = "the kernels of the theses and the trainer on CUDA" NEED_A_GPU, .sizes = {__VA_ARGS__}, .items = "cases",   \
+    .axes = commands                                                                                                        \
+  }
 static const experiment experiments[] = {
     {.name = "batch",
      .axis = OVER_BATCH,
@@ -97,14 +100,17 @@ static const experiment experiments[] = {
     FIGURE("figure-5.5"),
     FIGURE("figure-5.6"),
     FIGURE("figure-5.7"),
+    COUNTERS("figure-5.8", DRAW_PROFILE),
+    COUNTERS("figure-5.9", DRAW_OCCUPANCY),
+    COUNTERS("figure-5.10", DRAW_PROFILE),
     FIGURE("layer-steps"),
     BACKPROP("backprop", ALONG_PARAMETERS "set ylabel 'ms an epoch'\n", 15360),
     BACKPROP("mlp-5.2", ALONG_PARAMETERS "set ylabel 'ms of 100 epochs'\n", 15360),
     BACKPROP("mlp-5.3", ALONG_PARAMETERS "set ylabel 'ms of 100 epochs'\n", 15360),
     BACKPROP("mlp-5.5", ALONG_PARAMETERS "set ylabel 'ms of 1000 epochs'\n", 15360),
     BACKPROP("mlp-5.6", ALONG_PARAMETERS "set ylabel 'times as fast as one core'\n", 15360),
-    BACKPROP("mlp-5.7", "set xlabel 'neurons of the input and of the hidden layer'\nset ylabel 'times as fast as one core'\n",
-             15360),
+    BACKPROP("mlp-5.7",
+             "set xlabel 'neurons of the input and of the hidden layer'\nset ylabel 'times as fast as one core'\n", 15360),
     BACKPROP("mlp-cases", "set xlabel 'cases'\nset ylabel 'ms an epoch'\nset logscale xy\n", 1000, 2000, 4000, 8000, 16000,
              30000),
     {.name = "rbf",
@@ -124,8 +130,10 @@ static const experiment experiments[] = {
      .base = "pageable"},
     WINDOWS("windows", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND, 50, 100, 150, 200, 300, 400),
     WINDOWS("windows-1a", NULL, "set xlabel 'windows of a launch'\nset logscale xy\n" SAMPLES_A_SECOND, 100, 200, 400),
-    WINDOWS("windows-1b", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND, 50, 64, 80, 100, 128, 150, 200, 256, 300, 350, 400),
-    WINDOWS("windows-2a", "all-cores", ALONG_LENGTHS "set ylabel 'times as fast as all cores'\n", 50, 100, 150, 200, 300, 400),
+    WINDOWS("windows-1b", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND, 50, 64, 80, 100, 128, 150, 200, 256, 300,
+            350, 400),
+    WINDOWS("windows-2a", "all-cores", ALONG_LENGTHS "set ylabel 'times as fast as all cores'\n", 50, 100, 150, 200, 300,
+            400),
     WINDOWS("windows-2b", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND, 50, 100, 150, 200, 300, 400),
 };
 
@@ -237,7 +245,16 @@ void gconv_bench_take_words(gconv_bench *bench) {
   bench->items = chosen ? chosen->items : NULL;
   bench->kind = chosen && chosen->kind ? chosen->kind : "net";
   bench->latencies = chosen && chosen->latencies;
+  bench->experiment = bench->settings->experiment;
+  bench->blocks = bench->settings->blocks;
+  bench->block_count = bench->settings->block_count;
+  bench->grids = &bench->settings->grids;
   bench->base = chosen && chosen->base ? chosen->base : "one-core";
+}
+
+bool gconv_bench_is_of_counters(const char *name) {
+  const experiment *chosen = name ? find_experiment(name) : NULL;
+  return chosen && chosen->drawn != DRAW_TIMES;
 }
 
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) {
@@ -246,17 +263,21 @@ gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) 
   if (layers && (!chosen || chosen->measure))
     return gconv_fail(GCONV_BAD_ARGUMENT, "--batches, --filters and --against are for experiments with layers: --experiment "
                                           "batch, for example");
-  const bool launches = settings->block_count > 0 || settings->grids.count > 0 || settings->sweep_blocks || settings->sweep_grids;
+  const bool launches =
+      settings->block_count > 0 || settings->grids.count > 0 || settings->sweep_blocks || settings->sweep_grids;
   if (chosen && launches && !chosen->measure_layers)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "--block, --grid and --sweep are for images, and for experiments with the kernels of "
-                                          "a thesis: --experiment figure-5.2, for example");
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "--block, --grid and --sweep are for images, and for experiments with the kernels of "
+                      "a thesis: --experiment figure-5.2, for example");
+  for (int i = 0; (!chosen || !chosen->items) && i < settings->grid.sizes.count; i++)
+    if (settings->grid.sizes.items[i] > GCONV_BENCH_MOST_SIZE)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "--sizes: these are sizes from 1 to %d", GCONV_BENCH_MOST_SIZE);
   for (int i = 0; chosen && i < settings->block_count; i++)
     if ((int64_t)settings->blocks[i].width * settings->blocks[i].height > 1024)
       return gconv_fail(GCONV_BAD_ARGUMENT, "--block: a block has at most 1024 threads");
-  if (chosen && chosen->items && settings->profile)
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "--profile is for images, and for experiments with layers and the steps: --experiment "
-                      "sizes, for example");
+  if (chosen && chosen->base && strcmp(chosen->base, "pageable") == 0 && settings->profile)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "--profile: the experiment %s measures copies, which no multiprocessor does",
+                      chosen->name);
   if (chosen && chosen->measure && !chosen->axes && settings->plot)
     return gconv_fail(GCONV_BAD_ARGUMENT, "--plot: the experiment %s has no picture; --csv and --json have its figures",
                       chosen->name);
@@ -303,8 +324,11 @@ gconv_status gconv_bench_experiment(gconv_bench *bench) {
                                                  : measure_layers(bench, chosen);
   gconv_status told = gconv_bench_print_end(bench);
   GCONV_THEN(status, told);
-  const char *axes = chosen->axes             ? chosen->axes
-                     : chosen->measure_layers ? gconv_bench_convolution_axes(chosen->name)
-                                              : choose_axes(chosen);
-  return status == GCONV_OK && settings->plot ? gconv_bench_plot(bench, axes) : status;
+  if (status != GCONV_OK || !settings->plot)
+    return status;
+  if (chosen->drawn != DRAW_TIMES)
+    return gconv_bench_plot_profiles(bench, settings->plot, chosen->drawn == DRAW_OCCUPANCY);
+  return gconv_bench_plot(bench, chosen->axes             ? chosen->axes
+                                 : chosen->measure_layers ? gconv_bench_convolution_axes(chosen->name)
+                                                          : choose_axes(chosen));
 }

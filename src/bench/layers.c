@@ -46,7 +46,8 @@ static double sum_at(const gconv_bench_layer *data, gconv_layer_padding padding,
                      double *weights) {
   const gconv_image *in = &data->in;
   const size_t channels = (size_t)data->bank.channels, size = (size_t)data->bank.rows;
-  const size_t groups = (size_t)in->channels / channels, first = (size_t)at[1] / ((size_t)data->bank.filters / groups) * channels;
+  const size_t groups = (size_t)in->channels / channels,
+               first = (size_t)at[1] / ((size_t)data->bank.filters / groups) * channels;
   const int64_t pad = padding == GCONV_LAYER_SAME ? data->bank.rows / 2 : 0;
   const float *weight = data->bank.weights + (size_t)at[1] * channels * size * size, *samples = in->data;
   double sum = 0;
@@ -58,7 +59,8 @@ static double sum_at(const gconv_bench_layer *data, gconv_layer_padding padding,
         const size_t channel = (size_t)at[0] * (size_t)in->channels + first + c;
         if (y < 0 || y >= in->height || x < 0 || x >= in->width)
           continue;
-        double product = (double)*weight * (double)samples[(channel * (size_t)in->height + (size_t)y) * (size_t)in->width + (size_t)x];
+        double product =
+            (double)*weight * (double)samples[(channel * (size_t)in->height + (size_t)y) * (size_t)in->width + (size_t)x];
         sum += product;
         *products += fabs(product);
         *weights += fabs((double)*weight);

@@ -83,9 +83,15 @@ void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image
     return;
   const size_t count = gconv_plan_outputs(plan);
   execution e = {plan, image, calloc(count, sizeof *e.outputs)};
-  gconv_status status = e.outputs ? execute(&e) : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
-  GCONV_THEN(status, gconv_profiler_run(bench->profiler, execute, &e, &row->profile));
+  if (e.outputs && execute(&e) == GCONV_OK)
+    gconv_bench_profile_work(bench, execute, &e, row);
   gconv_bench_free_images(e.outputs, count);
+}
+
+void gconv_bench_profile_work(gconv_bench *bench, gconv_status (*work)(void *user), void *user, gconv_bench_row *row) {
+  if (!bench->profiler)
+    return;
+  const gconv_status status = gconv_profiler_run(bench->profiler, work, user, &row->profile);
   if (status == GCONV_OK)
     return;
   gconv_bench_say(bench, "%s, %s, %s: --profile: %s", row->algorithm, row->group, row->filter, gconv_last_error());

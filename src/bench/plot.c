@@ -3,6 +3,7 @@
  * Plots times: each algorithm, and each other difference, has a line over the quantity along x. A script with all data goes
  * to gnuplot. Without gnuplot, the script is left beside the picture that it would draw.
  */
+#include "bench/plot.h"
 #include "base/ending.h"
 #include "bench/settings.h"
 
@@ -13,25 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A line joins the points of one series in one panel, in their order. */
-typedef struct point {
-  char panel[96], series[128];
-  double x, y;
-  char label[24]; /* for plots with labels in place of x */
-  /* Set by find_firsts(): the index of the first point of the panel, of the series in all panels, and of the series in this
-   * panel; and the number of the series' colour and sign, the same in all panels. */
-  size_t of_panel, of_series, of_line, number;
-} point;
-
-typedef struct plot {
-  const char *file; /* FILE.svg or FILE.png */
-  char title[256];
-  const char *axes; /* commands of gnuplot */
-  bool labels;
-  double slope, roof; /* also draw min(x * slope, roof), if not 0 */
-  point *points;      /* owned */
-  size_t count;
-} plot;
+typedef gconv_plot_point point;
+typedef gconv_plot plot;
 
 /* ---- Panels and series ------------------------------------------------------------------------------------------------ */
 
@@ -169,7 +153,8 @@ static gconv_status run_gnuplot(const plot *p) {
   return gconv_fail(GCONV_IO_ERROR, "%s: gnuplot could not draw it", p->file);
 }
 
-static gconv_status draw(const plot *p) {
+gconv_status gconv_plot_draw(plot *p) {
+  find_firsts(p);
   if (p->count == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: nothing was measured that could be drawn", p->file);
   return system("command -v gnuplot > /dev/null 2>&1") == 0 ? run_gnuplot(p) : leave_script(p);
@@ -281,8 +266,12 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
     if (row->everywhere)
       draw_everywhere(bench, &p, (size_t)(at - p.points));
   }
-  find_firsts(&p);
-  gconv_status status = draw(&p);
+  gconv_status status = gconv_plot_draw(&p);
   free(p.points);
-  return status;
+  if (status != GCONV_OK || !bench->settings->profile)
+    return status;
+  char path[1024]; /* the profiles have a picture of their own: FILE-profile.svg */
+  const int stem = (int)(strlen(p.file) - strlen(".svg"));
+  snprintf(path, sizeof path, "%.*s-profile%s", stem, p.file, p.file + stem);
+  return gconv_bench_plot_profiles(bench, path, false);
 }

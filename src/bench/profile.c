@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "bench/cupti.h"
 
+#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +25,8 @@ static struct {
 static struct {
   int (*Init)(unsigned flags);
   int (*DeviceGet)(int *device, int ordinal);
+  int (*DeviceGetAttribute)(int *value, int attribute, int device);
+  int (*DeviceGetPCIBusId)(char *bus, int size, int device);
   int (*DevicePrimaryCtxRetain)(void **context, int device);
   int (*DevicePrimaryCtxRelease)(int device);
   int (*CtxPushCurrent)(void *context);
@@ -34,6 +38,8 @@ static const gconv_symbol cupti_symbols[] = {CUPTI_CALLS(SYMBOL){"cuptiGetResult
                                              {NULL, NULL}};
 static const gconv_symbol driver_symbols[] = {{"cuInit", &driver.Init},
                                               {"cuDeviceGet", &driver.DeviceGet},
+                                              {"cuDeviceGetAttribute", &driver.DeviceGetAttribute},
+                                              {"cuDeviceGetPCIBusId", &driver.DeviceGetPCIBusId},
                                               {"cuDevicePrimaryCtxRetain", &driver.DevicePrimaryCtxRetain},
                                               {"cuDevicePrimaryCtxRelease_v2", &driver.DevicePrimaryCtxRelease},
                                               {"cuCtxPushCurrent_v2", &driver.CtxPushCurrent},
@@ -63,12 +69,15 @@ static gconv_status explain(int result, const char *call) {
 
 /* ---- Opening ---- */
 
-enum { MOST_METRICS = 40, MOST_LETTERS = 96 };
+enum { MOST_METRICS = 80, MOST_LETTERS = 96 };
 
 struct gconv_profiler {
   int device;
   void *context, *host;
-  char names[MOST_METRICS][MOST_LETTERS]; /* names of metrics: occupancy, then stalls */
+  char names[MOST_METRICS][MOST_LETTERS]; /* names of metrics: occupancy, stalls, then those of `places` */
+  size_t stalls;                          /* how many */
+  size_t places[MOST_METRICS];            /* of metrics after stalls: where the value goes in gconv_profile */
+  double factors[MOST_METRICS];           /* and what it is multiplied by */
   const char *metrics[MOST_METRICS];      /* the same */
   size_t count;
   uint8_t *available; /* the counters of the GPU; `host` reads it until it is closed */
@@ -95,6 +104,37 @@ static bool is_stall(const char *name) {
          strncmp(name + prefix, "selected_", 9) != 0;
 }
 
+/* Further metrics, each of which goes to a double of the profile. */
+static const struct {
+  const char *name;
+  size_t place;
+  double factor;
+} others[] = {
+#define KIND(kind, told, pipe)                                                                                              \
+  {"sm__inst_executed_pipe_" pipe ".sum", offsetof(gconv_profile, kinds) + GCONV_PROFILE_##kind * sizeof(double), 1},
+#define PATH(path, told, key, metric, factor)                                                                               \
+  {metric, offsetof(gconv_profile, bytes) + GCONV_PROFILE_##path * sizeof(double), factor},
+    {"sm__throughput.avg.pct_of_peak_sustained_elapsed", offsetof(gconv_profile, units), 0.01},
+    {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", offsetof(gconv_profile, memory), 0.01},
+    {"sm__inst_executed.sum", offsetof(gconv_profile, instructions), 1},
+    GCONV_PROFILE_KINDS(KIND) GCONV_PROFILE_TRAFFIC(PATH)};
+
+/* Adds the metrics that this GPU has. Each is tried by itself, as one that is unknown would make all fail. */
+static gconv_status add_others(gconv_profiler *profiler) {
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    const size_t at = profiler->count;
+    GCONV_TRY(add_metric(profiler, others[i].name, ""));
+    cupti_add_metrics one = {SIZE_TO(cupti_add_metrics, count), NULL, profiler->host, &profiler->metrics[at], 1};
+    if (cupti.ProfilerHostConfigAddMetrics(&one) != 0) {
+      profiler->count = at;
+      continue;
+    }
+    profiler->places[at] = others[i].place;
+    profiler->factors[at] = others[i].factor;
+  }
+  return GCONV_OK;
+}
+
 static gconv_status choose_metrics(gconv_profiler *profiler) {
   cupti_base_metrics all = {.size = SIZE_TO(cupti_base_metrics, count), .host = profiler->host, .type = RATIO};
   CUPTI_TRY(ProfilerHostGetBaseMetrics, &all);
@@ -104,6 +144,8 @@ static gconv_status choose_metrics(gconv_profiler *profiler) {
       GCONV_TRY(add_metric(profiler, all.names[i], UNIT));
   cupti_add_metrics chosen = {SIZE_TO(cupti_add_metrics, count), NULL, profiler->host, profiler->metrics, profiler->count};
   CUPTI_TRY(ProfilerHostConfigAddMetrics, &chosen);
+  profiler->stalls = profiler->count - 1;
+  GCONV_TRY(add_others(profiler));
   cupti_config_size size = {.size = SIZE_TO(cupti_config_size, bytes), .host = profiler->host};
   CUPTI_TRY(ProfilerHostGetConfigImageSize, &size);
   GCONV_TRY(gconv_allocate(size.bytes, "the counters of the GPU", (void **)&profiler->config));
@@ -265,15 +307,48 @@ static gconv_status evaluate(gconv_profiler *profiler, const cupti_counters *cou
                              .values = values};
   CUPTI_TRY(ProfilerHostEvaluateToGpuValues, &question);
   profile->occupancy = values[0] / 100;
-  for (size_t i = 1; i < profiler->count; i++)
+  for (size_t i = 1; i <= profiler->stalls; i++)
     place_stall(profile, profiler->metrics[i], values[i] / 100);
+  for (size_t i = profiler->stalls + 1; i < profiler->count; i++)
+    *(double *)((char *)profile + profiler->places[i]) = values[i] * profiler->factors[i];
   profile->known = true;
   return GCONV_OK;
 }
 
+/* Sets what is not known to NAN. */
+static void clear(gconv_profile *profile) {
+  *profile = (gconv_profile){.units = NAN, .memory = NAN, .instructions = NAN, .joules = NAN, .theoretical = NAN};
+  for (int i = 0; i < GCONV_PROFILE_KIND_COUNT; i++)
+    profile->kinds[i] = NAN;
+  for (int i = 0; i < GCONV_PROFILE_PATH_COUNT; i++)
+    profile->bytes[i] = NAN;
+}
+
+/* Numbers of attributes in the driver. */
+static int32_t attribute(const gconv_profiler *profiler, int number) {
+  int value = 0;
+  return driver.DeviceGetAttribute(&value, number, profiler->device) == 0 ? value : 0;
+}
+
+/* Finds the longest kernel and the energy. Without them, the profile has its counters. */
+static void look_at_kernels(const gconv_profiler *profiler, gconv_status (*work)(void *user), void *user,
+                            gconv_profile *profile) {
+  enum { THREADS = 39, SHARED = 81, REGISTERS = 82, BLOCKS = 106, RESERVED = 111 };
+  char bus[32] = "";
+  profile->limits =
+      (gconv_occupancy_limits){attribute(profiler, THREADS), attribute(profiler, BLOCKS), attribute(profiler, REGISTERS),
+                               attribute(profiler, SHARED), attribute(profiler, RESERVED)};
+  if (gconv_kernel_longest(work, user, &profile->kernel) == GCONV_OK)
+    profile->theoretical =
+        gconv_occupancy(&profile->limits, profile->kernel.registers, profile->kernel.threads, profile->kernel.shared);
+  if (driver.DeviceGetPCIBusId(bus, sizeof bus, profiler->device) != 0 ||
+      gconv_kernel_energy(bus, work, user, &profile->joules) != GCONV_OK)
+    profile->joules = NAN;
+}
+
 gconv_status gconv_profiler_run(gconv_profiler *profiler, gconv_status (*work)(void *user), void *user,
                                 gconv_profile *profile) {
-  *profile = (gconv_profile){.known = false};
+  clear(profile);
   GCONV_TRY(explain_driver(driver.CtxPushCurrent(profiler->context)));
   cupti_enable enable = {.size = SIZE_TO(cupti_enable, profiler), .context = profiler->context};
   gconv_status status = explain(cupti.RangeProfilerEnable(&enable), "RangeProfilerEnable");
@@ -285,6 +360,8 @@ gconv_status gconv_profiler_run(gconv_profiler *profiler, gconv_status (*work)(v
     GCONV_THEN(status, evaluate(profiler, &counters, profile));
     gconv_release(counters.image);
   }
+  if (status == GCONV_OK)
+    look_at_kernels(profiler, work, user, profile);
   driver.CtxPopCurrent(&(void *){NULL});
   return status;
 }

@@ -137,13 +137,62 @@ static void print_text_head(const gconv_bench *bench) {
           bench->machine.launch_ms * 1e3, bench->grid->runs);
 }
 
+static const char *const kind_names[] = {
+#define NAME(kind, told, ...) told,
+    GCONV_PROFILE_KINDS(NAME)};
+static const char *const path_names[] = {
+#define PATH_NAME(path, told, ...) told,
+    GCONV_PROFILE_TRAFFIC(PATH_NAME)};
+static const char *const path_keys[] = {
+#define PATH_KEY(path, told, key, ...) key,
+    GCONV_PROFILE_TRAFFIC(PATH_KEY)};
+
+const char *gconv_bench_kind_name(size_t kind) {
+  return kind < sizeof kind_names / sizeof *kind_names ? kind_names[kind] : NULL;
+}
+
+const char *gconv_bench_path_name(size_t path) {
+  return path < sizeof path_names / sizeof *path_names ? path_names[path] : NULL;
+}
+
+/* Prints "name 12%", with a comma before all but the first. */
+static void print_part(FILE *out, int *count, const char *name, double share) {
+  if (!isnan(share) && share >= 0.0005)
+    fprintf(out, "%s%s %.3g%%", (*count)++ > 0 ? ", " : "", name, 100 * share);
+}
+
+/* Prints the lines below a row: the kernel, where it is busy, its instructions and bytes, and the energy. */
+static void print_more(FILE *out, const gconv_profile *p) {
+  int count = 0;
+  fprintf(out, "\n    busy: ");
+  print_part(out, &count, "units", p->units);
+  print_part(out, &count, "memory", p->memory);
+  if (p->kernel.ms > 0) {
+    fprintf(out, "; longest kernel: %d registers, %d threads, %d bytes shared", (int)p->kernel.registers,
+            (int)p->kernel.threads, (int)p->kernel.shared);
+    fprintf(out, ", %.0f%% of the warps fit", 100 * p->theoretical);
+  }
+  if (!isnan(p->joules))
+    fprintf(out, "; %.3g J", p->joules);
+  fprintf(out, "\n    %.4g instructions of warps: ", p->instructions);
+  count = 0;
+  for (int i = 0; i < GCONV_PROFILE_KIND_COUNT; i++)
+    print_part(out, &count, kind_names[i], p->kinds[i] / p->instructions);
+  fprintf(out, "\n    MB: ");
+  count = 0;
+  for (int i = 0; i < GCONV_PROFILE_PATH_COUNT; i++)
+    if (!isnan(p->bytes[i]))
+      fprintf(out, "%s%s %.4g", count++ > 0 ? ", " : "", path_names[i], p->bytes[i] * 1e-6);
+}
+
 /* "    48%  long scoreboard 41%, wait 12%, barrier 9%" */
 static void print_profile(FILE *out, const gconv_profile *profile) {
   if (!profile->known)
     return;
   fprintf(out, " %5.0f%%", 100 * profile->occupancy);
-  for (int i = 0; i < GCONV_PROFILE_REASONS && profile->stalls[i].reason[0]; i++)
+  for (int i = 0; i < GCONV_PROFILE_TOLD && profile->stalls[i].reason[0]; i++)
     fprintf(out, "%s %s %.0f%%", i > 0 ? "," : " ", profile->stalls[i].reason, 100 * profile->stalls[i].share);
+  print_more(out, profile);
 }
 
 /* Prints a row, and above the first of a group the heads of its columns. A blank line separates nets, too. */
@@ -182,8 +231,20 @@ static void print_csv_head(const gconv_bench *bench) {
           "workspace_mib",
           bench->out);
   tell_row(bench, &(gconv_bench_row){.ms = 1}, CSV_HEADS, NULL);
-  fprintf(bench->out, "%s\n",
-          bench->settings->profile ? ",occupancy,reason_1,share_1,reason_2,share_2,reason_3,share_3" : "");
+  fprintf(bench->out, "%s",
+          bench->settings->profile
+              ? ",occupancy,reason_1,share_1,reason_2,share_2,reason_3,share_3,units,memory,theoretical,"
+                "registers,block_threads,block_shared,joules,instructions"
+              : "");
+  for (int i = 0; bench->settings->profile && i < GCONV_PROFILE_KIND_COUNT; i++)
+    fprintf(bench->out, ",%s", kind_names[i]);
+  for (int i = 0; bench->settings->profile && i < GCONV_PROFILE_PATH_COUNT; i++)
+    fprintf(bench->out, ",%s", path_keys[i]);
+  fprintf(bench->out, "\n");
+}
+
+static void print_csv_number(FILE *out, bool known, double number) {
+  known && !isnan(number) ? fprintf(out, ",%.6g", number) : fputs(",", out);
 }
 
 static void print_csv_profile(FILE *out, const gconv_profile *profile) {
@@ -191,11 +252,26 @@ static void print_csv_profile(FILE *out, const gconv_profile *profile) {
     fprintf(out, ",%.4f", profile->occupancy);
   else
     fprintf(out, ",");
-  for (int i = 0; i < GCONV_PROFILE_REASONS; i++)
+  for (int i = 0; i < GCONV_PROFILE_TOLD; i++)
     if (profile->known && profile->stalls[i].reason[0])
       fprintf(out, ",%s,%.4f", profile->stalls[i].reason, profile->stalls[i].share);
     else
       fprintf(out, ",,");
+  const bool kernel = profile->known && profile->kernel.ms > 0;
+  const double more[] = {profile->units,
+                         profile->memory,
+                         kernel ? profile->theoretical : NAN,
+                         kernel ? profile->kernel.registers : NAN,
+                         kernel ? profile->kernel.threads : NAN,
+                         kernel ? profile->kernel.shared : NAN,
+                         profile->joules,
+                         profile->instructions};
+  for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+    print_csv_number(out, profile->known, more[i]);
+  for (int i = 0; i < GCONV_PROFILE_KIND_COUNT; i++)
+    print_csv_number(out, profile->known, profile->kinds[i]);
+  for (int i = 0; i < GCONV_PROFILE_PATH_COUNT; i++)
+    print_csv_number(out, profile->known, profile->bytes[i]);
 }
 
 /* Prints rows that were measured; the rows of obstacles are for people only. */
@@ -234,10 +310,27 @@ static json_t *json_shape(const gconv_bench *bench, const gconv_bench_row *row) 
 
 static json_t *json_profile(const gconv_profile *profile) {
   json_t *stalls = json_array();
-  for (int i = 0; i < GCONV_PROFILE_REASONS && profile->stalls[i].reason[0]; i++)
+  for (int i = 0; i < GCONV_PROFILE_TOLD && profile->stalls[i].reason[0]; i++)
     json_array_append_new(stalls,
                           json_pack("{s:s, s:f}", "reason", profile->stalls[i].reason, "share", profile->stalls[i].share));
-  return json_pack("{s:f, s:o}", "occupancy", profile->occupancy, "stalls", stalls);
+  json_t *json = json_pack("{s:f, s:o}", "occupancy", profile->occupancy, "stalls", stalls);
+  json_t *kinds = json_object(), *bytes = json_object();
+  gconv_json_put(json, "units", profile->units);
+  gconv_json_put(json, "memory", profile->memory);
+  gconv_json_put(json, "joules", profile->joules);
+  gconv_json_put(json, "instructions", profile->instructions);
+  for (int i = 0; i < GCONV_PROFILE_KIND_COUNT; i++)
+    gconv_json_put(kinds, kind_names[i], profile->kinds[i]);
+  for (int i = 0; i < GCONV_PROFILE_PATH_COUNT; i++)
+    gconv_json_put(bytes, path_keys[i], profile->bytes[i]);
+  json_object_set_new(json, "kinds", kinds);
+  json_object_set_new(json, "bytes", bytes);
+  if (profile->kernel.ms > 0)
+    json_object_set_new(json, "kernel",
+                        json_pack("{s:o, s:i, s:i, s:i, s:f, s:f}", "name", gconv_json_text(profile->kernel.name),
+                                  "registers", profile->kernel.registers, "threads", profile->kernel.threads, "shared",
+                                  profile->kernel.shared, "ms", profile->kernel.ms, "theoretical", profile->theoretical));
+  return json;
 }
 
 static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
@@ -319,7 +412,7 @@ void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status 
   gconv_bench_keep(bench, row);
   const gconv_bench_row *one = NULL, *all = bench->rows;
   const size_t word = strcspn(row->filter, " "); /* what is computed; how follows it */
-  for (size_t i = 0; i < bench->count; i++) /* the last one is of the same size */
+  for (size_t i = 0; i < bench->count; i++)      /* the last one is of the same size */
     if (strcmp(all[i].algorithm, bench->base) == 0 && strcspn(all[i].filter, " ") == word &&
         strncmp(all[i].filter, row->filter, word) == 0)
       one = &all[i];

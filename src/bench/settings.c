@@ -152,6 +152,7 @@ gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
     return gconv_fail(GCONV_BAD_ARGUMENT, "--threads: --experiment and --auto-check take one number of threads");
   GCONV_TRY(gconv_bench_check_plot(settings->plot));
   GCONV_TRY(gconv_bench_check_experiment(settings));
+  settings->profile |= gconv_bench_is_of_counters(settings->experiment);
   for (size_t i = 0; settings->figure && i < sizeof figures / sizeof *figures; i++)
     if (strcmp(figures[i].name, settings->figure) == 0)
       apply_figure(&figures[i], settings);

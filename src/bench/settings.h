@@ -24,12 +24,14 @@ struct gconv_bench_settings {
   const char *device, *plot;
   const char *against;             /* a device that experiments with layers are measured on, too; NULL: none */
   const char *figure, *experiment; /* name of a figure, of an experiment; NULL: none */
-  const char *nets;                /* of the experiments with backpropagation: "64-63-26,120-120-120"; NULL: their own */
   int plot_kind;                   /* a gconv_bench_plot_kind, or -1: not given */
 };
 
 /* Checks the settings as they were given, and completes them. */
 gconv_status gconv_bench_settle(gconv_bench_settings *settings);
+
+/* Whether an experiment, whose name may be NULL, is of counters of a GPU, and so has --profile by itself. */
+bool gconv_bench_is_of_counters(const char *name);
 
 /* Returns GCONV_BAD_ARGUMENT if an experiment with nets, which has its own methods, is given other algorithms. */
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);

@@ -117,8 +117,8 @@ static const gconv_option options[] = {
     OPTION(0, "type", "TYPE,...", types, bench.grid, .words = "u8|u16|f32", /* gconv_type */
            .synonyms = type_words,
            .help = "samples of input and output: u8 (default), u16 or f32; several with commas between"),
-    OPTION(0, "sizes", "N,N...", sizes, bench.grid.sizes, .most = 4096,
-           .takes = "sizes from 1 to 4096 with commas between: 3,5,7",
+    OPTION(0, "sizes", "N,N...", sizes, bench.grid.sizes, .most = GCONV_BENCH_MOST_CASES,
+           .takes = "sizes from 1 to 4096, or numbers of cases, with commas between: 3,5,7",
            .help = "square filters of random taps; default: 3,5,7,9,11,15,31 and three Gaussians, which are separable, "
                    "unless there are filters"),
     OPTION('f', "filter", "FILTER...", filters, bench.grid.filters, .several = true,
@@ -142,7 +142,7 @@ static const gconv_option options[] = {
            .excludes = "planar type filter figure verify auto-check plot-kind",
            .excluded = "--experiment measures layers or nets: it takes --image, --sizes, --batches, --filters, --against, "
                        "--block, --grid, --sweep, --algorithm, --device, --threads, --runs, --csv, --json and --plot",
-           .help = "layers or nets instead of images: below; --image, --sizes, --batches, --filters and -a change what is "
+           .help = "layers or nets instead of images; --image, --sizes, --batches, --filters and -a change what is "
                    "measured; `list` lists them"),
     OPTION(0, "batches", "N,N...", sizes, bench.grid.batches, .most = 65536,
            .takes = "numbers of images with commas between: 1,4,16",
@@ -150,7 +150,7 @@ static const gconv_option options[] = {
     OPTION(0, "filters", "N,N...", sizes, bench.grid.layer_filters, .most = 65536,
            .takes = "numbers of filters with commas between: 8,64",
            .help = "of experiments with layers: how many filters a layer has"),
-    OPTION(0, "net", "N-N-N,...", text, bench.nets,
+    OPTION(0, "net", "N-N-N,...", text, bench.grid.nets,
            .help = "of the experiments with backpropagation: nets by their layers' neurons, such as 64-63-26,468-468-2"),
     OPTION(0, "columns", "N", integer, bench.grid.columns, .least = 1, .most = 65536,
            .help = "of the experiment rbf: numbers of a case; default: 1000"),
@@ -246,7 +246,7 @@ const gconv_command gconv_command_bench = {
         "magnitude. With --profile, `warps` are those resident in a multiprocessor, as a part of the most that it can\n"
         "hold, and `waiting for` is followed by the three reasons why they issue no instruction most of the time, as\n"
         "NVIDIA's tools call them, with their parts of the time of all warps (docs/kernels.md explains some).\n\n"
-        "Figures:\n" GCONV_BENCH_FIGURES "\nExperiments:\n" GCONV_BENCH_EXPERIMENTS,
+        "Figures:\n" GCONV_BENCH_FIGURES "\n`gconv bench --experiment list` lists the experiments; docs/theses.md has the figures of theses among them.\n",
     .options = options,
     .record_bytes = GCONV_RECORD_BYTES(bench_settings, common),
     .begin = begin,

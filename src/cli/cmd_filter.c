@@ -222,6 +222,7 @@ static int run_windows(gconv_job_settings *settings) {
       .raw = settings->raw,
       .windows = settings->windows,
       .naming = &settings->naming,
+      .timings = settings->timings,
       .format = settings->rows};
   return gconv_windows_run(&task);
 }

@@ -239,7 +239,7 @@ enum { KEEPS = false, CHANGES = true };
   "files-from null recursive exclude preserve-times filter-format max-pixels then suffix depth png-level quality lossless " \
   "tiff-compression strip skip-existing "                                                                                   \
   "resume shard flip border padding stride dilation region mask gray linear alpha combine scale offset range groups "       \
-  "activation mean std white order luma output-name batch layout decode jobs memory fail-fast dry-run timings verify "      \
+  "activation mean std white order luma output-name batch layout decode jobs memory fail-fast dry-run verify "              \
   "explain"
 
 const gconv_option gconv_job_options[] = {

@@ -12,6 +12,7 @@
  * complete. Results never depend on batches or threads.
  */
 #include "cli/window_workers.h"
+#include "base/clock.h"
 
 #include <string.h>
 
@@ -125,6 +126,7 @@ static bool read_batch(gconv_window_run *w, gconv_window_worker *b) {
     gconv_status status = in_place ? fill_batch_in_place(w, b, &w->read_all) : fill_batch(w, b, &w->read_all);
     if (status != GCONV_OK)
       keep_failure(w, status);
+    b->read_ms = gconv_now_ms();
     b->number = w->batches;
     w->batches += b->count > 0;
   }
@@ -196,6 +198,8 @@ static void write_batch(gconv_window_run *w, const gconv_window_worker *b, gconv
   bool stopped = is_stopped(w);
   if (!stopped && status == GCONV_OK)
     status = gconv_rows_write(&w->rows, b->out.data, b->count);
+  if (!stopped && status == GCONV_OK) /* it is this worker's turn: no other one counts */
+    gconv_window_timings_note(&w->timings, gconv_now_ms() - b->read_ms, b->count);
   if (!stopped && status != GCONV_OK)
     keep_failure(w, status);
   end_turn(w, status != GCONV_OK);

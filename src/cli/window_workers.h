@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/samples.h"
+#include "cli/window_timings.h"
 #include "cli/windows.h"
 
 #include <pthread.h>
@@ -28,6 +29,7 @@ typedef struct gconv_window_worker {
   gconv_image in, out; /* the batch: a frame a window */
   size_t count;        /* windows, of windows->batch at most */
   uint64_t number;     /* the number of the batch, in the order of the signal */
+  double read_ms;      /* when its last sample had come */
 } gconv_window_worker;
 
 typedef struct gconv_window_run {
@@ -59,6 +61,7 @@ typedef struct gconv_window_run {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   uint64_t written; /* batches */
+  gconv_window_timings timings;
   bool stop;        /* a batch has failed: no more are wanted */
   gconv_status status;
   gconv_message message; /* message of the first failure */

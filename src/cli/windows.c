@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* --windows: prepares for the workers, and reports after them. */
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/command.h"
 #include "cli/learn.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
+#include "cli/timings.h"
 #include "cli/window_workers.h"
 
 #include <stdlib.h>
@@ -212,6 +214,9 @@ static gconv_status finish(gconv_window_run *w) {
     return fail_short(w, w->samples.read / w->channels);
   GCONV_TRY(gconv_rows_commit(&w->rows, w->task->common->no_clobber));
   say_left(w);
+  if (w->task->timings != GCONV_TIMINGS_NONE)
+    gconv_window_timings_tell(&w->timings, w->samples.source.name, (double)w->samples.read,
+                              w->task->timings == GCONV_TIMINGS_JSON, strcmp(w->task->common->output, "-") != 0);
   return GCONV_OK;
 }
 
@@ -244,6 +249,7 @@ int gconv_windows_run(const gconv_windows_task *task) {
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.changed, NULL);
   gconv_status status = prepare(&w);
+  w.timings.begin_ms = gconv_now_ms();
   bool done_nothing = status != GCONV_OK && status != GCONV_EXISTS;
   GCONV_THEN(status, gconv_window_run_workers(&w));
   GCONV_THEN(status, finish(&w));

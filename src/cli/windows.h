@@ -13,6 +13,7 @@ typedef struct gconv_windows_task {
   const char *raw;                   /* the samples of a signal without a header; NULL: it has one */
   gconv_windows windows;
   const gconv_naming *naming; /* how the output is named */
+  int timings;                /* a gconv_timings_style */
   gconv_rows_format format;   /* format of the output, if --format is not for images */
 } gconv_windows_task;
 

@@ -38,9 +38,10 @@ size_t workspace_of(const gconv_layer_algorithm *row, const gconv_layer_problem 
 }
 
 bool takes(const gconv_layer_algorithm *row, const gconv_layer_problem *problem, bool exact) {
-  return strcmp(row->info.device, "cuda") == 0 && !row->library && !strstr(row->info.name, "-classic") && (!row->available || !row->available()) &&
-         (exact ? row->info.exact : row->info.exact || row->prepare_again) && !row->supports(problem) &&
-         (!row->source_count || row->source_count(problem) > 0) && workspace_of(row, problem) <= WORKSPACE_BYTES;
+  return strcmp(row->info.device, "cuda") == 0 && !row->library && !strstr(row->info.name, "-classic") &&
+         (!row->available || !row->available()) && (exact ? row->info.exact : row->info.exact || row->prepare_again) &&
+         !row->supports(problem) && (!row->source_count || row->source_count(problem) > 0) &&
+         workspace_of(row, problem) <= WORKSPACE_BYTES;
 }
 
 /* Returns the algorithm that is estimated to be the fastest; NULL: none supports the problem. It may round products only if

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """--windows: networks over signals, against numpy in float64; files and pipes, any chunks, hops, channels and types; what is refused."""
 import io
+import json
 import os
 import signal
 import subprocess
@@ -211,6 +212,21 @@ class Windows(CommandTest):
         subprocess.run(["gzip", "s.npy"], cwd=self.folder, check=True)
         self.gconv("-i", "s.npy.gz", "-f", "n.safetensors", "--windows", "20", "-o", "z.csv")
         self.assertEqual((self.folder / "o.csv").read_bytes(), (self.folder / "z.csv").read_bytes())
+
+    def test_timings(self):
+        """The speed of the stream, and how long windows take; not among rows that go to standard output."""
+        self.network()
+        np.save(self.folder / "s.npy", self.rng.normal(0, 1, 20 * 5000 + 3).astype("f4"))
+        words = ("-i", "s.npy", "-f", "n.safetensors", "--windows", "20")
+        told = json.loads(self.gconv(*words, "-o", "o.npy", "--timings=json").stdout)
+        self.assertEqual((told["signal"], told["windows"]), ("s.npy", 5000))
+        self.assertAlmostEqual(told["samples_per_s"] * told["ms"], 1e3 * (20 * 5000 + 3), delta=1)
+        self.assertTrue(0 < told["p50_ms"] <= told["p99_ms"] < told["ms"] * 1.05, told)
+        self.assertRegex(self.gconv(*words, "-o", "o.npy", "--timings").stdout,
+                         r"^s\.npy: 5000 windows in \S+ ms, \S+ samples/s; from .* \S+ ms \(half of them\), \S+ ms \(99%\)\n$")
+        done = self.gconv(*words, "-o", "-", "--timings")
+        self.assertEqual(len(done.stdout.splitlines()), 5001)
+        self.assertIn("5000 windows in ", done.stderr)
 
     def test_refused(self):
         self.network()

@@ -26,7 +26,11 @@
 #include "base/both.h"
 #include "base/status.h"
 
-enum { GCONV_BACKPROP_LAYERS = 8, GCONV_BACKPROP_NEURONS = 4096, GCONV_BACKPROP_PARTS = 8 }; /* the most of a net: what fits into shared memory */
+enum {
+  GCONV_BACKPROP_LAYERS = 8,
+  GCONV_BACKPROP_NEURONS = 4096,
+  GCONV_BACKPROP_PARTS = 8
+}; /* the most of a net: what fits into shared memory */
 
 typedef struct gconv_backprop_net {
   int32_t layers;                            /* L: layers with weights */

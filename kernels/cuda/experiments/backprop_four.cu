@@ -137,8 +137,7 @@ gconv_status step_on_host(const gconv_backprop_run &run, const float *partials) 
   const size_t all = (size_t)gconv_backprop_parameters(&run.net, run.net.layers + 1);
   host_state *state = (host_state *)run.state;
   CUDA_TRY(cudaMemcpyAsync(state->parameters, run.parameters, all * sizeof(float), cudaMemcpyDeviceToHost, run.stream));
-  CUDA_TRY(
-      cudaMemcpyAsync(state->partials, partials, BLOCKS * all * sizeof(float), cudaMemcpyDeviceToHost, run.stream));
+  CUDA_TRY(cudaMemcpyAsync(state->partials, partials, BLOCKS * all * sizeof(float), cudaMemcpyDeviceToHost, run.stream));
   CUDA_TRY(cudaStreamSynchronize(run.stream));
   mark(run, "copy");
   for (size_t b = 1; b < BLOCKS; b++)
@@ -177,6 +176,6 @@ template <int CASES, bool HOST> gconv_status epoch(const gconv_backprop_run &run
 } // namespace
 
 const gconv_backprop_method gconv_backprop_one_host = {"one-case-host", false, workspace, acquire, release, epoch<1, true>};
-const gconv_backprop_method gconv_backprop_four_host = {"four-cases-host", false, workspace, acquire, release,
-                                                        epoch<4, true>};
+const gconv_backprop_method gconv_backprop_four_host = {"four-cases-host", false,   workspace,
+                                                        acquire,           release, epoch<4, true>};
 const gconv_backprop_method gconv_backprop_four = {"four-cases", false, workspace, NULL, NULL, epoch<4, false>};

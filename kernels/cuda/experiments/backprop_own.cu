@@ -78,8 +78,8 @@ __global__ void reduce(const float *gradients, float rate, float *parameters) {
 }
 
 int64_t workspace(const gconv_backprop_net &net) {
-  return COUNT * (2 * (int64_t)gconv_backprop_neurons(&net, net.layers + 1) +
-                  gconv_backprop_parameters(&net, net.layers + 1));
+  return COUNT *
+         (2 * (int64_t)gconv_backprop_neurons(&net, net.layers + 1) + gconv_backprop_parameters(&net, net.layers + 1));
 }
 
 gconv_status epoch(const gconv_backprop_run &run) {

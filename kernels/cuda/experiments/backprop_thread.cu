@@ -24,8 +24,8 @@
  * layer, gradient N W. Two things bound it. There are only N threads; a GPU needs ten times as many to hide the latency of
  * memory. And each multiply-add reads a number of its own, or two for the gradient.
  *
- * thread-counters is the same with the counters of the inner loops in shared memory, where each thread has its own words. The
- * thesis saved registers so, in order to have more threads on a multiprocessor. It gained nothing: 14.3 s became 15 s.
+ * thread-counters is the same with the counters of the inner loops in shared memory, where each thread has its own words.
+ * The thesis saved registers so, in order to have more threads on a multiprocessor. It gained nothing: 14.3 s became 15 s.
  */
 #include "method.cuh"
 
@@ -37,8 +37,12 @@ enum { CASES = 64, WARPS = 8 }; /* cases and warps of a block */
 template <bool SHARED> struct counter {
   int value;
   __device__ explicit counter(int) : value(0) {}
-  __device__ int operator()() const { return value; }
-  __device__ void next() { value++; }
+  __device__ int operator()() const {
+    return value;
+  }
+  __device__ void next() {
+    value++;
+  }
 };
 template <> struct counter<true> {
   volatile int *value;
@@ -47,8 +51,12 @@ template <> struct counter<true> {
     value = &all[number][threadIdx.x];
     *value = 0;
   }
-  __device__ int operator()() const { return *value; }
-  __device__ void next() { *value = *value + 1; }
+  __device__ int operator()() const {
+    return *value;
+  }
+  __device__ void next() {
+    *value = *value + 1;
+  }
 };
 
 /* Takes cases forward and back. y and dz have a row of cases for each neuron, of all layers from 1 on. */
@@ -128,8 +136,8 @@ int64_t workspace(const gconv_backprop_net &net) {
 template <bool SHARED> gconv_status epoch(const gconv_backprop_run &run) {
   float *y = run.workspace, *dz = y + workspace(run.net) / 2;
   const int64_t parameters = gconv_backprop_parameters(&run.net, run.net.layers + 1);
-  take_cases<SHARED><<<blocks_for(run.net.cases, CASES), CASES, 0, run.stream>>>(run.net, run.inputs, run.targets,
-                                                                                 run.parameters, y, dz);
+  take_cases<SHARED>
+      <<<blocks_for(run.net.cases, CASES), CASES, 0, run.stream>>>(run.net, run.inputs, run.targets, run.parameters, y, dz);
   mark(run, "train");
   sum_over_cases<<<blocks_for(parameters, WARPS), WARPS * 32, 0, run.stream>>>(run.net, run.inputs, y, dz, run.rate,
                                                                                run.parameters);

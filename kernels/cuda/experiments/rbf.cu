@@ -12,9 +12,9 @@
 #include <string.h>
 
 static const gconv_rbf_method methods[] = {
-    {"rows", GCONV_RBF_ROWS},          {"columns", GCONV_RBF_ROWS}, {"float4", GCONV_RBF_ROWS}, {"image", GCONV_RBF_ROWS},
-    {"image-copied", GCONV_RBF_ROWS},  {"local", GCONV_RBF_ROWS},   {"gconv", GCONV_RBF_MANY},  {"read", GCONV_RBF_READ},
-    {"min", GCONV_RBF_PLAIN_MIN},      {"max", GCONV_RBF_PLAIN_MAX}, {"arg-min", GCONV_RBF_MIN}, {"arg-max", GCONV_RBF_MAX},
+    {"rows", GCONV_RBF_ROWS},         {"columns", GCONV_RBF_ROWS},  {"float4", GCONV_RBF_ROWS}, {"image", GCONV_RBF_ROWS},
+    {"image-copied", GCONV_RBF_ROWS}, {"local", GCONV_RBF_ROWS},    {"gconv", GCONV_RBF_MANY},  {"read", GCONV_RBF_READ},
+    {"min", GCONV_RBF_PLAIN_MIN},     {"max", GCONV_RBF_PLAIN_MAX}, {"arg-min", GCONV_RBF_MIN}, {"arg-max", GCONV_RBF_MAX},
     {"arg-both", GCONV_RBF_BOTH}};
 enum { METHODS = sizeof methods / sizeof *methods, FULL_BLOCKS = 1024 };
 
@@ -24,7 +24,7 @@ extern "C" const gconv_rbf_method *gconv_rbf_method_at(size_t index) {
 
 struct gconv_rbf {
   gconv_rbf_order order;
-  size_t pitch; /* cases, padded to a multiple of 32; for gconv's own kernels: columns, padded */
+  size_t pitch;   /* cases, padded to a multiple of 32; for gconv's own kernels: columns, padded */
   size_t columns; /* of the order, padded to a multiple of 4 */
   float *x, *out; /* out: the row of `high`, then that of `low` */
   double *norms;
@@ -64,7 +64,8 @@ __device__ float add_difference(float4 x, float4 q, float sum) {
 
 /* Computes both kernel values of a thread's case i: six operations for each number that is loaded. load(i, k) returns number
  * k of a case, or its k-th group of four; vector(v, k) that of a vector. */
-template <class Number, class Load, class Vector> __device__ void make_values(const row_arguments &a, Load load, Vector vector) {
+template <class Number, class Load, class Vector>
+__device__ void make_values(const row_arguments &a, Load load, Vector vector) {
   const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
   float high = 0, low = 0;
   if (i >= a.cases)
@@ -155,7 +156,9 @@ template <bool MIN> void find_plain(const gconv_rbf *r) {
 
 row_arguments arguments_of(const gconv_rbf *r) {
   const gconv_rbf_order *o = &r->order;
-  return {r->x, {r->images[0], r->images[1]}, {0, o->cases > 1 ? (size_t)1 : 0}, o->cases, r->pitch, (int)r->columns, o->gamma, r->out};
+  return {
+      r->x,  {r->images[0], r->images[1]}, {0, o->cases > 1 ? (size_t)1 : 0}, o->cases, r->pitch, (int)r->columns, o->gamma,
+      r->out};
 }
 
 void copy_vectors(const gconv_rbf *r) {
@@ -411,8 +414,9 @@ extern "C" void gconv_rbf_free(gconv_rbf *rbf) {
     if (rbf->arrays[v])
       cudaFreeArray(rbf->arrays[v]);
   }
-  void *owned[] = {rbf->x,    rbf->out,            rbf->norms,          rbf->members, rbf->rows,
-                   rbf->where, rbf->partial_values, rbf->partial_places, rbf->digit_memory};
+  void *owned[] = {rbf->x,           rbf->out,   rbf->norms,          rbf->members,
+                   rbf->rows,        rbf->where, rbf->partial_values, rbf->partial_places,
+                   rbf->digit_memory};
   for (void *memory : owned)
     cudaFree(memory);
   if (rbf->begin)

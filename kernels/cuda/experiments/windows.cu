@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "windows.h"
 #include "../core/device.cuh"
+#include "windows.h"
 
 #include <stdlib.h>
 
-struct gconv_windows {
-  gconv_windows_order order;
+struct gconv_window_net {
+  gconv_window_net_order order;
   int32_t pitch;            /* floats of a row of weights: S, padded to a multiple of 16 */
   float *weights, *biases;  /* all layers: [layer][input][neuron], [layer][neuron] */
   float *samples, *outputs; /* of a launch; window-a-launch goes to and fro between them */
@@ -38,7 +38,7 @@ template <bool TEXTURE> __global__ void take_windows(net n, const float *samples
   float *in = values, *out = values + n.window;
   for (int i = threadIdx.x; i < n.window; i += blockDim.x)
     in[i] = samples[(size_t)blockIdx.x * n.window + i];
-  for (int layer = 0; layer < GCONV_WINDOWS_LAYERS; layer++) {
+  for (int layer = 0; layer < GCONV_WINDOW_NET_LAYERS; layer++) {
     __syncthreads();
     for (int k = threadIdx.x; k < n.window; k += blockDim.x)
       out[k] = output_of<TEXTURE>(n, layer, k, in);
@@ -58,7 +58,7 @@ template <bool TEXTURE> __global__ void take_layer(net n, int layer, const float
 }
 
 /* Runs the kernels of a launch. *last becomes the memory of the outputs. */
-template <bool TEXTURE> void launch(const gconv_windows *w, int32_t count, const float **last) {
+template <bool TEXTURE> void launch(const gconv_window_net *w, int32_t count, const float **last) {
   const int window = w->order.window, threads = w->order.threads;
   const net n = {w->weights, w->biases, w->texture, window, w->pitch};
   *last = w->outputs;
@@ -67,7 +67,7 @@ template <bool TEXTURE> void launch(const gconv_windows *w, int32_t count, const
     return;
   }
   float *in = w->samples, *out = w->outputs;
-  for (int layer = 0; layer < GCONV_WINDOWS_LAYERS; layer++) { /* three layers end in `outputs` */
+  for (int layer = 0; layer < GCONV_WINDOW_NET_LAYERS; layer++) { /* three layers end in `outputs` */
     take_layer<TEXTURE><<<(window - 1) / threads + 1, threads>>>(n, layer, in, out);
     float *other = in;
     in = out;
@@ -80,40 +80,40 @@ gconv_status allocate(size_t floats, float **memory) {
   return GCONV_OK;
 }
 
-gconv_status put_weights(gconv_windows *w) {
-  const gconv_windows_order *o = &w->order;
+gconv_status put_weights(gconv_window_net *w) {
+  const gconv_window_net_order *o = &w->order;
   const size_t size = (size_t)o->window, layer = size * (size_t)w->pitch;
-  float *transposed = (float *)calloc(GCONV_WINDOWS_LAYERS * layer, sizeof *transposed);
+  float *transposed = (float *)calloc(GCONV_WINDOW_NET_LAYERS * layer, sizeof *transposed);
   if (!transposed)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the weights of the net");
-  for (size_t l = 0; l < GCONV_WINDOWS_LAYERS; l++)
+  for (size_t l = 0; l < GCONV_WINDOW_NET_LAYERS; l++)
     for (size_t i = 0; i < size * size; i++)
       transposed[l * layer + i % size * (size_t)w->pitch + i / size] = o->weights[l][i];
-  gconv_status status = allocate(GCONV_WINDOWS_LAYERS * layer, &w->weights);
+  gconv_status status = allocate(GCONV_WINDOW_NET_LAYERS * layer, &w->weights);
   cudaError_t error = cudaSuccess;
   if (status == GCONV_OK)
-    error = cudaMemcpy(w->weights, transposed, GCONV_WINDOWS_LAYERS * layer * sizeof(float), cudaMemcpyHostToDevice);
+    error = cudaMemcpy(w->weights, transposed, GCONV_WINDOW_NET_LAYERS * layer * sizeof(float), cudaMemcpyHostToDevice);
   free(transposed);
   GCONV_TRY(status);
   CUDA_TRY(error);
-  GCONV_TRY(allocate(GCONV_WINDOWS_LAYERS * size, &w->biases));
-  for (size_t l = 0; l < GCONV_WINDOWS_LAYERS; l++)
+  GCONV_TRY(allocate(GCONV_WINDOW_NET_LAYERS * size, &w->biases));
+  for (size_t l = 0; l < GCONV_WINDOW_NET_LAYERS; l++)
     CUDA_TRY(cudaMemcpy(w->biases + l * size, o->biases[l], size * sizeof(float), cudaMemcpyHostToDevice));
   return GCONV_OK;
 }
 
-gconv_status make_texture(gconv_windows *w) {
+gconv_status make_texture(gconv_window_net *w) {
   cudaResourceDesc resource = {};
   cudaTextureDesc texture = {};
   resource.resType = cudaResourceTypeLinear;
   resource.res.linear.devPtr = w->weights;
   resource.res.linear.desc = cudaCreateChannelDesc<float>();
-  resource.res.linear.sizeInBytes = (size_t)GCONV_WINDOWS_LAYERS * w->order.window * w->pitch * sizeof(float);
+  resource.res.linear.sizeInBytes = (size_t)GCONV_WINDOW_NET_LAYERS * w->order.window * w->pitch * sizeof(float);
   CUDA_TRY(cudaCreateTextureObject(&w->texture, &resource, &texture, NULL));
   return GCONV_OK;
 }
 
-gconv_status fill(gconv_windows *w) {
+gconv_status fill(gconv_window_net *w) {
   const size_t windows = w->order.together > 0 ? (size_t)w->order.together : 1;
   w->pitch = (w->order.window + 15) / 16 * 16;
   GCONV_TRY(put_weights(w));
@@ -124,12 +124,12 @@ gconv_status fill(gconv_windows *w) {
 
 } // namespace
 
-extern "C" int32_t gconv_windows_multiprocessors(void) {
+extern "C" int32_t gconv_window_net_multiprocessors(void) {
   return multiprocessors();
 }
 
-extern "C" gconv_status gconv_windows_create(const gconv_windows_order *order, gconv_windows **made) {
-  gconv_windows *w = (gconv_windows *)calloc(1, sizeof *w);
+extern "C" gconv_status gconv_window_net_create(const gconv_window_net_order *order, gconv_window_net **made) {
+  gconv_window_net *w = (gconv_window_net *)calloc(1, sizeof *w);
   *made = NULL;
   if (!w)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for an experiment");
@@ -138,11 +138,11 @@ extern "C" gconv_status gconv_windows_create(const gconv_windows_order *order, g
   if (status == GCONV_OK)
     *made = w;
   else
-    gconv_windows_free(w);
+    gconv_window_net_free(w);
   return status;
 }
 
-extern "C" gconv_status gconv_windows_take(gconv_windows *w, const float *samples, float *outputs, int32_t count) {
+extern "C" gconv_status gconv_window_net_take(gconv_window_net *w, const float *samples, float *outputs, int32_t count) {
   const size_t bytes = (size_t)count * (size_t)w->order.window * sizeof(float);
   const float *last;
   CUDA_TRY(cudaMemcpy(w->samples, samples, bytes, cudaMemcpyHostToDevice));
@@ -155,7 +155,7 @@ extern "C" gconv_status gconv_windows_take(gconv_windows *w, const float *sample
   return GCONV_OK;
 }
 
-extern "C" void gconv_windows_free(gconv_windows *w) {
+extern "C" void gconv_window_net_free(gconv_window_net *w) {
   if (!w)
     return;
   if (w->texture)

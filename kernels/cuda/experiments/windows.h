@@ -22,28 +22,28 @@
 extern "C" {
 #endif
 
-enum { GCONV_WINDOWS_LAYERS = 3, GCONV_WINDOWS_LONGEST = 4096 };
+enum { GCONV_WINDOW_NET_LAYERS = 3, GCONV_WINDOW_NET_LONGEST = 4096 };
 
 /* weights: of each layer S x S, a row for each neuron; biases: S each. Host memory, not kept. */
-typedef struct gconv_windows_order {
-  int32_t window;   /* S: 1 to GCONV_WINDOWS_LONGEST */
+typedef struct gconv_window_net_order {
+  int32_t window;   /* S: 1 to GCONV_WINDOW_NET_LONGEST */
   int32_t threads;  /* of a block, 1 to 1024 */
   int32_t together; /* the most windows of a launch; 0: window-a-launch */
   bool texture;     /* weights go through the texture units */
-  const float *weights[GCONV_WINDOWS_LAYERS], *biases[GCONV_WINDOWS_LAYERS];
-} gconv_windows_order;
+  const float *weights[GCONV_WINDOW_NET_LAYERS], *biases[GCONV_WINDOW_NET_LAYERS];
+} gconv_window_net_order;
 
 /* A net on the GPU that is current when it is made; one thread at a time. */
-typedef struct gconv_windows gconv_windows;
+typedef struct gconv_window_net gconv_window_net;
 
-gconv_status gconv_windows_create(const gconv_windows_order *order, gconv_windows **made);
+gconv_status gconv_window_net_create(const gconv_window_net_order *order, gconv_window_net **made);
 /* Takes `count` windows, at most `together` (1 for window-a-launch), from host memory to host memory, and waits. */
-gconv_status gconv_windows_take(gconv_windows *windows, const float *samples, float *outputs, int32_t count);
-/* Frees what gconv_windows_create() made. NULL is allowed. */
-void gconv_windows_free(gconv_windows *windows);
+gconv_status gconv_window_net_take(gconv_window_net *windows, const float *samples, float *outputs, int32_t count);
+/* Frees what gconv_window_net_create() made. NULL is allowed. */
+void gconv_window_net_free(gconv_window_net *windows);
 
 /* Returns the multiprocessors of the current GPU. */
-int32_t gconv_windows_multiprocessors(void);
+int32_t gconv_window_net_multiprocessors(void);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/suggest.h"
-#include "bench/settings.h"
+#include "bench/bench.h"
 #include "data/dataset.h"
 #include "device/device.h"
 #include "gconv_learn.h"
@@ -343,9 +343,14 @@ static gconv_status time_long_runs(const gconv_bench *bench, learner *l, gconv_b
                     row->ms);
 }
 
+static gconv_status run_an_epoch(void *user) {
+  double ms;
+  return train(user, 1, &ms);
+}
+
 /* Takes an epoch to warm up, one to see how long epochs take, and the runs. The rate is divided by the cases, so that
  * weights stay small. */
-static gconv_status time_epochs(const gconv_bench *bench, const problem *p, const method *m, gconv_bench_row *row) {
+static gconv_status time_epochs(gconv_bench *bench, const problem *p, const method *m, gconv_bench_row *row) {
   learner l;
   double ms = 0;
   gconv_device_enter(m->device);
@@ -355,6 +360,8 @@ static gconv_status time_epochs(const gconv_bench *bench, const problem *p, cons
   row->ms = ms;
   l.epochs = ms * EPOCHS < SHORTEST_RUN_MS ? EPOCHS : (int)fmax(1, SHORTEST_RUN_MS / ms);
   GCONV_THEN(status, time_long_runs(bench, &l, row));
+  if (status == GCONV_OK && m->classic) /* the trainer computes epochs ahead: none of them is by itself */
+    gconv_bench_profile_work(bench, run_an_epoch, &l, row);
   free_learner(&l);
   gconv_device_leave(m->device);
   return status;
@@ -432,8 +439,8 @@ static gconv_status read_net(const char **text, gconv_backprop_net *net) {
     const long width = strtol(at, &end, 10);
     if (end == at || width < 1 || width > GCONV_BACKPROP_NEURONS || net->layers == GCONV_BACKPROP_LAYERS ||
         (*end != '-' && *end != ',' && *end != '\0'))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "--net %.*s: a net has 2 to %d layers of 1 to %d neurons, such as 64-63-26", length,
-                        *text, GCONV_BACKPROP_LAYERS + 1, GCONV_BACKPROP_NEURONS);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "--net %.*s: a net has 2 to %d layers of 1 to %d neurons, such as 64-63-26",
+                        length, *text, GCONV_BACKPROP_LAYERS + 1, GCONV_BACKPROP_NEURONS);
     net->widths[++net->layers] = (int32_t)width;
     at = end + (*end == '-');
   } while (*at != ',' && *at != '\0');
@@ -446,11 +453,11 @@ static gconv_status read_net(const char **text, gconv_backprop_net *net) {
 
 gconv_status gconv_bench_backprop(gconv_bench *bench, int32_t cases) {
   const figure *f = figures;
-  while (strcmp(f->name, bench->settings->experiment) != 0)
+  while (strcmp(f->name, bench->experiment) != 0)
     f++;
   method methods[MOST_METHODS];
   const size_t count = list_methods(bench, f, methods);
-  const char *nets = bench->settings->nets ? bench->settings->nets : f->nets;
+  const char *nets = bench->grid->nets ? bench->grid->nets : f->nets;
   gconv_status status = GCONV_OK;
   while (status == GCONV_OK && *nets) {
     problem p = {.net = {.cases = cases}};

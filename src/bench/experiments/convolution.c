@@ -8,7 +8,7 @@
  * go launches, batches, or batches and filters together. Without a GPU, the CPU's algorithms are measured in their place.
  */
 #include "base/memory.h"
-#include "bench/settings.h"
+#include "bench/bench.h"
 
 #include <string.h>
 
@@ -27,65 +27,78 @@ typedef enum axis { LAUNCHES, BATCHES, BATCHES_AND_FILTERS, NOTHING } axis;
 typedef struct figure {
   const char *name;
   axis axis;
-  int32_t side, channels, images;             /* side: height and width of images */
-  int32_t sizes[MOST_SIZES];                  /* of filters ... */
-  int32_t filters[MOST_SIZES];                /* ... and how many there are of each size */
-  int32_t batches[MOST_POINTS];               /* along x, in place of `images` */
+  int32_t side, channels, images;                   /* side: height and width of images */
+  int32_t sizes[MOST_SIZES];                        /* of filters ... */
+  int32_t filters[MOST_SIZES];                      /* ... and how many there are of each size */
+  int32_t batches[MOST_POINTS];                     /* along x, in place of `images` */
   int32_t threads[MOST_POINTS], grids[MOST_POINTS]; /* along x, for LAUNCHES: threads of a block (squares, if `planes`) */
-  bool planes;                                /* a filter for each channel, and outputs of the same size */
-  bool cpu;                                   /* the CPU's line is drawn, too */
+  bool planes;                                      /* a filter for each channel, and outputs of the same size */
+  bool cpu;                                         /* the CPU's line is drawn, too */
   int32_t workspace_mib;
   const char *panels[MOST_PANELS];
   method methods[MOST_PANELS][MOST_METHODS];
 } figure;
 
-#define GEMM_METHODS                                                                                                        \
-  {{"gemm-classic", 1024, AN_IMAGE, NULL},                                                                                  \
-   {"gemm-shared-classic", 1024, AN_IMAGE, NULL},                                                                           \
-   {"loops-classic", 1024, 24, NULL},                                                                                       \
-   {"loops-classic", 1024, AN_IMAGE, NULL},                                                                                 \
-   {"cudnn", 0, 0, NULL}}
-#define SPLIT_METHODS                                                                                                       \
-  {{"split-classic", 1024, 24, NULL},                                                                                       \
-   {"split-shared-classic", 1024, 24, NULL},                                                                                \
-   {"split-cublas-classic", 1024, 24, NULL},                                                                                \
-   {"loops-classic", 1024, 24, NULL},                                                                                       \
-   {"cudnn", 0, 0, NULL}}
-#define TO_TEN {1, 2, 4, 6, 8, 10}
+#define OWN(name)                                                                                                           \
+  { name, 0, 0, NULL }
+#define GEMM(name)                                                                                                          \
+  { name, 1024, AN_IMAGE, NULL }
+#define SPLIT(name)                                                                                                         \
+  { name, 1024, 24, NULL }
+#define STEP(name, adds)                                                                                                    \
+  { name, 0, 0, adds }
+#define GEMM_AND_SPLIT                                                                                                      \
+  {                                                                                                                         \
+    {GEMM("gemm-classic"), GEMM("gemm-shared-classic"), SPLIT("loops-classic"), GEMM("loops-classic"), OWN("cudnn")}, {     \
+      SPLIT("split-classic"), SPLIT("split-shared-classic"), SPLIT("split-cublas-classic"), SPLIT("loops-classic"),         \
+          OWN("cudnn")                                                                                                      \
+    }                                                                                                                       \
+  }
+#define TO_TEN                                                                                                              \
+  { 1, 2, 4, 6, 8, 10 }
+#define SQUARES .threads = {8, 16, 32}, .planes = true, .channels = 3, .images = 1, .filters = {3}
+#define BIG_WORKSPACE .workspace_mib = 8192
 
+/* Slow launches are left out: an execution of the thesis's kernels by few threads takes minutes. */
+/* clang-format off */
 static const figure figures[] = {
-    {"figure-5.1a", LAUNCHES, 1024, 3, 1, {64}, {3}, {0}, {8, 16, 32}, {16, 64, 256, 1024, 4096}, true, true, 0, {""},
-     {{{"planes-classic", 0, 0, NULL}}}},
-    {"figure-5.1b", LAUNCHES, 2048, 3, 1, {128}, {3}, {0}, {8, 16, 32}, {16, 64, 256, 1024, 4096}, true, true, 0, {""},
-     {{{"planes-classic", 0, 0, NULL}}}},
-    {"figure-5.2", LAUNCHES, 128, 3, 256, {8}, {128}, {0}, {16, 32, 64, 128}, {32, 64, 128, 256}, false, true, 0, {""},
-     {{{"batch-classic", 0, 0, NULL}}}},
-    {"figure-5.3a", BATCHES_AND_FILTERS, 256, 3, 1, {8}, {0}, {1, 2, 4, 8, 16}, {0}, {0}, false, true, 0, {""},
-     {{{"batch-classic", 0, 0, NULL}}}},
-    {"figure-5.3b", BATCHES_AND_FILTERS, 512, 3, 1, {16}, {0}, {1, 2, 4, 8, 16}, {0}, {0}, false, true, 0, {""},
-     {{{"batch-classic", 0, 0, NULL}}}},
-    {"figure-5.4a", NOTHING, 128, 4, 10, {16}, {10}, {0}, {0}, {0}, false, true, 0, {""},
-     {{{"batch-classic", 0, 0, NULL}, {"loops-classic", 0, 0, NULL}}}},
-    {"figure-5.4b", NOTHING, 256, 4, 10, {32}, {10}, {0}, {0}, {0}, false, true, 0, {""},
-     {{{"batch-classic", 0, 0, NULL}, {"loops-classic", 0, 0, NULL}}}},
-    {"figure-5.5", BATCHES, 128, 3, 1, {16, 32, 64}, {16, 4, 1}, TO_TEN, {0}, {0}, false, false, 8192, {"Gemm", "Split"},
-     {GEMM_METHODS, SPLIT_METHODS}},
-    {"figure-5.6", BATCHES, 256, 3, 1, {32, 16}, {4, 16}, TO_TEN, {0}, {0}, false, false, 8192, {"Gemm", "Split"},
-     {GEMM_METHODS, SPLIT_METHODS}},
-    {"figure-5.7", BATCHES, 128, 3, 1, {8}, {128}, {1, 4, 16, 64, 256}, {0}, {0}, false, false, 8192, {"Split"},
-     {SPLIT_METHODS}},
-    {"layer-steps", NOTHING, 56, 64, 32, {3}, {64}, {0}, {0}, {0}, false, false, 8192, {""},
-     {{{"batch-classic", 0, 0, "1 a filter a thread"},
-       {"loops-classic", 0, 0, "2 all loops divided"},
-       {"gemm-classic", 0, 0, "3 patches, a barrier"},
-       {"gemm-shared-classic", 0, 0, "4 filters in shared"},
-       {"split-classic", 0, 0, "5 two kernels"},
-       {"split-shared-classic", 0, 0, "6 a filter in shared"},
-       {"split-cublas-classic", 0, 0, "7 cuBLAS an image"},
-       {"im2col", 0, 0, "8 tiles, registers"},
-       {"gemm", 0, 0, "9 no matrix"},
-       {"gemm-3xfp16", 0, 0, "10 tensor cores"}}}},
+    {.name = "figure-5.1a", .axis = LAUNCHES, .side = 1024, .sizes = {64}, SQUARES, .grids = {16, 64, 256, 1024, 4096},
+     .cpu = true, .panels = {""}, .methods = {{OWN("planes-classic")}}},
+    {.name = "figure-5.1b", .axis = LAUNCHES, .side = 2048, .sizes = {128}, SQUARES, .grids = {256, 1024, 4096},
+     .cpu = true, .panels = {""}, .methods = {{OWN("planes-classic")}}},
+    {.name = "figure-5.2", .axis = LAUNCHES, .side = 128, .channels = 3, .images = 256, .sizes = {8}, .filters = {128},
+     .threads = {64, 128}, .grids = {64, 128, 256}, .cpu = true, .panels = {""}, .methods = {{OWN("batch-classic")}}},
+    {.name = "figure-5.3a", .axis = BATCHES_AND_FILTERS, .side = 256, .channels = 3, .sizes = {8},
+     .batches = {1, 2, 4, 8, 16}, .cpu = true, .panels = {""}, .methods = {{OWN("batch-classic")}}},
+    {.name = "figure-5.3b", .axis = BATCHES_AND_FILTERS, .side = 512, .channels = 3, .sizes = {16},
+     .batches = {1, 2, 4, 8, 16}, .cpu = true, .panels = {""}, .methods = {{OWN("batch-classic")}}},
+    {.name = "figure-5.4a", .axis = NOTHING, .side = 128, .channels = 4, .images = 10, .sizes = {16}, .filters = {10},
+     .cpu = true, .panels = {""}, .methods = {{OWN("batch-classic"), OWN("loops-classic")}}},
+    {.name = "figure-5.4b", .axis = NOTHING, .side = 256, .channels = 4, .images = 10, .sizes = {32}, .filters = {10},
+     .cpu = true, .panels = {""}, .methods = {{OWN("batch-classic"), OWN("loops-classic")}}},
+    {.name = "figure-5.5", .axis = BATCHES, .side = 128, .channels = 3, .sizes = {16, 32, 64}, .filters = {16, 4, 1},
+     .batches = TO_TEN, BIG_WORKSPACE, .panels = {"Gemm", "Split"}, .methods = GEMM_AND_SPLIT},
+    {.name = "figure-5.6", .axis = BATCHES, .side = 256, .channels = 3, .sizes = {32, 16}, .filters = {4, 16},
+     .batches = TO_TEN, BIG_WORKSPACE, .panels = {"Gemm", "Split"}, .methods = GEMM_AND_SPLIT},
+    {.name = "figure-5.7", .axis = BATCHES, .side = 128, .channels = 3, .sizes = {8}, .filters = {128},
+     .batches = {1, 4, 16, 64, 256}, BIG_WORKSPACE, .panels = {"Split"},
+     .methods = {{SPLIT("split-classic"), SPLIT("split-shared-classic"), SPLIT("loops-classic")}}},
+    {.name = "figure-5.8", .axis = NOTHING, .side = 128, .channels = 3, .images = 10, .sizes = {32}, .filters = {4},
+     BIG_WORKSPACE, .panels = {""}, .methods = {{SPLIT("loops-classic"), GEMM("gemm-classic"), GEMM("gemm-shared-classic")}}},
+    {.name = "figure-5.9", .axis = NOTHING, .side = 128, .channels = 3, .images = 10, .sizes = {32}, .filters = {4},
+     BIG_WORKSPACE, .panels = {""},
+     .methods = {{SPLIT("loops-classic"), SPLIT("split-classic"), SPLIT("split-shared-classic")}}},
+    {.name = "figure-5.10", .axis = NOTHING, .side = 128, .channels = 3, .images = 10, .sizes = {32}, .filters = {4},
+     BIG_WORKSPACE, .panels = {""}, .methods = {{SPLIT("split-shared-classic")}}},
+    {.name = "layer-steps", .axis = NOTHING, .side = 56, .channels = 64, .images = 32, .sizes = {3}, .filters = {64},
+     BIG_WORKSPACE, .panels = {""},
+     .methods = {{STEP("batch-classic", "1 a filter a thread"), STEP("loops-classic", "2 all loops divided"),
+                  STEP("gemm-classic", "3 patches, a barrier"), STEP("gemm-shared-classic", "4 filters in shared"),
+                  STEP("split-classic", "5 two kernels"), STEP("split-shared-classic", "6 a filter in shared"),
+                  STEP("split-cublas-classic", "7 cuBLAS an image"), STEP("im2col", "8 tiles, registers"),
+                  STEP("gemm", "9 no matrix"), STEP("gemm-3xfp16", "10 tensor cores")}}},
 };
+/* clang-format on */
 
 static const figure *find_figure(const char *name) {
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
@@ -138,11 +151,11 @@ static void measure_row(const point *p, const char *algorithm, gconv_bench_block
 
 /* Measures a method with the launch that the user asked for, else with the thesis's. */
 static void measure_method(point *p, const method *m) {
-  const gconv_bench_settings *settings = p->bench->settings;
-  for (int i = 0; i < settings->block_count; i++)
-    for (int g = 0; g < settings->grids.count; g++) {
-      gconv_bench_block block = settings->blocks[i];
-      int32_t grid = settings->grids.items[g];
+  const gconv_bench *bench = p->bench;
+  for (int i = 0; i < bench->block_count; i++)
+    for (int g = 0; g < bench->grids->count; g++) {
+      gconv_bench_block block = bench->blocks[i];
+      int32_t grid = bench->grids->items[g];
       if (block.width == 0 && m->threads > 0)
         block = (gconv_bench_block){m->threads, 1};
       if (grid == 0 && m->blocks != 0) {
@@ -159,16 +172,15 @@ static void measure_method(point *p, const method *m) {
 
 /* Measures the launches of a figure. The number of blocks goes along x; the CPU has none, so its row is of all. */
 static void measure_launches(point *p, const char *algorithm) {
-  const gconv_bench_settings *settings = p->bench->settings;
+  const gconv_bench *bench = p->bench;
   const figure *f = p->figure;
-  const bool own_blocks = settings->blocks[0].width == 0, own_grids = settings->grids.items[0] == 0;
-  const int32_t blocks = own_blocks ? count_of(f->threads, MOST_POINTS) : settings->block_count;
-  const int32_t grids = own_grids ? count_of(f->grids, MOST_POINTS) : settings->grids.count;
+  const bool own_blocks = bench->blocks[0].width == 0, own_grids = bench->grids->items[0] == 0;
+  const int32_t blocks = own_blocks ? count_of(f->threads, MOST_POINTS) : bench->block_count;
+  const int32_t grids = own_grids ? count_of(f->grids, MOST_POINTS) : bench->grids->count;
   for (int32_t i = 0; i < blocks; i++)
     for (int32_t g = 0; g < grids; g++) {
-      const int32_t grid = own_grids ? f->grids[g] : settings->grids.items[g], side = own_blocks ? f->threads[i] : 0;
-      const gconv_bench_block block =
-          own_blocks ? (gconv_bench_block){side, f->planes ? side : 1} : settings->blocks[i];
+      const int32_t grid = own_grids ? f->grids[g] : bench->grids->items[g], side = own_blocks ? f->threads[i] : 0;
+      const gconv_bench_block block = own_blocks ? (gconv_bench_block){side, f->planes ? side : 1} : bench->blocks[i];
       char label[48];
       snprintf(label, sizeof label, "blocks %d", (int)grid);
       p->shape.place = grid;
@@ -272,8 +284,7 @@ static gconv_status measure_size(gconv_bench *bench, const figure *f, const gcon
 }
 
 gconv_status gconv_bench_convolution(gconv_bench *bench) {
-  const gconv_bench_settings *settings = bench->settings;
-  const figure *f = find_figure(settings->experiment);
+  const figure *f = find_figure(bench->experiment);
   const gconv_bench_grid *grid = bench->grid;
   int32_t size_count;
   given_or(&grid->sizes, f->sizes, MOST_SIZES, &size_count);

@@ -136,6 +136,11 @@ static gconv_status run_turns(const void *user, double *ms) {
   return GCONV_OK;
 }
 
+static gconv_status run_turn(void *user) {
+  double ms;
+  return gconv_rbf_run(user, 1, &ms);
+}
+
 static gconv_status time_method(gconv_bench *bench, problem *p, size_t method, gconv_rbf_kind kind, gconv_bench_row *row) {
   const gconv_rbf_order order = {method, p->cases, p->columns, p->numbers, (float)p->gamma};
   turns t = {.count = kind == GCONV_RBF_MANY ? 1 : TURNS};
@@ -145,6 +150,8 @@ static gconv_status time_method(gconv_bench *bench, problem *p, size_t method, g
   GCONV_THEN(status, gconv_rbf_run(t.rbf, 1, &unused));
   GCONV_THEN(status, check(p, t.rbf, kind, row));
   GCONV_THEN(status, gconv_bench_time_runs(row, bench->grid->runs, run_turns, &t));
+  if (status == GCONV_OK)
+    gconv_bench_profile_work(bench, run_turn, t.rbf, row);
   gconv_rbf_free(t.rbf);
   gconv_device_leave(bench->device);
   return status;
@@ -158,8 +165,9 @@ static gconv_bench_row begin_row(const problem *p, const char *method, bool extr
   gconv_bench_row row = {.algorithm = method, .place = (double)p->cases, .items = (double)(p->cases * p->columns)};
   row.rate = extrema ? 1e-6 : 6e-6;
   snprintf(row.filter, sizeof row.filter, extrema ? "extrema of %zu" : "rows of %zu", p->cases);
-  snprintf(row.group, sizeof row.group, extrema ? "extrema of cases x %zu numbers: G numbers/s"
-                                                : "two rows of the RBF kernel, cases of %zu numbers: GFLOP/s",
+  snprintf(row.group, sizeof row.group,
+           extrema ? "extrema of cases x %zu numbers: G numbers/s"
+                   : "two rows of the RBF kernel, cases of %zu numbers: GFLOP/s",
            p->columns);
   return row;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The experiments windows: a stream of samples is cut into windows of S samples, without overlap, and each goes through a
- * net S-S-S-S of sigmoids, which has as many outputs as inputs, as in the article (docs/theses.md). Times are from samples in
- * the memory of the host to outputs there: on a GPU, with the copies. Methods are gconv's plans, as of
- * `gconv -i signal.npy -f NETWORK --windows S`, and the article's own kernels (kernels/cuda/experiments/windows.h).
+ * net S-S-S-S of sigmoids, which has as many outputs as inputs, as in the article (docs/theses.md). Times are from samples
+ * in the memory of the host to outputs there: on a GPU, with the copies. Methods are gconv's plans, as of `gconv -i
+ * signal.npy -f NETWORK --windows S`, and the article's own kernels (kernels/cuda/experiments/windows.h).
  *
  * The latency of a window is the time of the call or launch that it is in.
  */
 #include "kernels/cuda/experiments/windows.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "bench/settings.h"
+#include "bench/bench.h"
 #include "device/device.h"
 #include "gconv_learn.h"
 
@@ -76,7 +76,7 @@ static gconv_image part_of(const gconv_image *image, int32_t first, int32_t coun
 /* A stream through a plan or the article's kernels, `together` windows at a time. */
 typedef struct method_work {
   gconv_plan *plan;
-  gconv_windows *kernels; /* NULL: the plan */
+  gconv_window_net *kernels; /* NULL: the plan */
   stream *s;
   int32_t together, windows; /* windows: those that are taken, a multiple of `together` */
   double *latencies;         /* of each call, in the last run; owned */
@@ -88,7 +88,7 @@ static gconv_status run_part(const method_work *w, int32_t first) {
   out.frames = w->together;
 #ifdef GCONV_WITH_CUDA
   if (w->kernels)
-    return gconv_windows_take(w->kernels, in.data, out.data, w->together);
+    return gconv_window_net_take(w->kernels, in.data, out.data, w->together);
 #endif
   return gconv_plan_execute(w->plan, &in, &out, 1, NULL);
 }
@@ -141,19 +141,26 @@ static gconv_status check_outputs(const method_work *w, bool first, gconv_bench_
                     row->allowed);
 }
 
-static gconv_status measure_work(const gconv_bench *bench, method_work *w, bool first, gconv_bench_row *row) {
+static gconv_status run_again(void *user) {
+  double ms;
+  return run_stream(user, &ms);
+}
+
+static gconv_status measure_work(gconv_bench *bench, method_work *w, bool first, gconv_bench_row *row) {
   gconv_status status = gconv_allocate((size_t)(w->windows / w->together) * sizeof *w->latencies, "the times of windows",
                                        (void **)&w->latencies);
   memset(w->s->outputs.data, 0, (size_t)w->s->windows * (size_t)w->s->window * sizeof(float));
   GCONV_THEN(status, time_runs(w, bench->grid->runs, row));
   GCONV_THEN(status, check_outputs(w, first, row));
+  if (status == GCONV_OK && strstr(row->algorithm, "core") == NULL)
+    gconv_bench_profile_work(bench, run_again, w, row);
   gconv_release(w->latencies);
   return status;
 }
 
 /* ---- gconv's plans ---- */
 
-static gconv_status measure_plan(const gconv_bench *bench, stream *s, gconv_device *device, int32_t together,
+static gconv_status measure_plan(gconv_bench *bench, stream *s, gconv_device *device, int32_t together,
                                  gconv_bench_row *row) {
   const gconv_network_options options = {.any_batch = true};
   method_work w = {.s = s, .together = together, .windows = s->windows / together * together};
@@ -171,11 +178,11 @@ static gconv_status measure_plan(const gconv_bench *bench, stream *s, gconv_devi
 
 typedef struct figure {
   const char *name, *group;
-  bool launches;            /* windows of a launch go along x; else their length */
-  bool threads;             /* each number of threads has a line; else only USUAL_THREADS */
-  bool textures;            /* with and without */
-  bool cores, plan;         /* gconv on all cores; on the GPU, the whole stream in a batch */
-  bool speed_up;            /* y is the speed-up */
+  bool launches;    /* windows of a launch go along x; else their length */
+  bool threads;     /* each number of threads has a line; else only USUAL_THREADS */
+  bool textures;    /* with and without */
+  bool cores, plan; /* gconv on all cores; on the GPU, the whole stream in a batch */
+  bool speed_up;    /* y is the speed-up */
 } figure;
 
 static const figure figures[] = {
@@ -209,18 +216,18 @@ static void measure_cores(gconv_bench *bench, const figure *f, stream *s, gconv_
 }
 
 #ifdef GCONV_WITH_CUDA
-static gconv_status measure_kernels(const gconv_bench *bench, stream *s, gconv_windows_order order, gconv_bench_row *row) {
+static gconv_status measure_kernels(gconv_bench *bench, stream *s, gconv_window_net_order order, gconv_bench_row *row) {
   method_work w = {.s = s, .together = order.together > 0 ? order.together : 1};
   const int32_t launches = s->windows / w.together;
   w.windows = (launches < MOST_LAUNCHES ? launches : MOST_LAUNCHES) * w.together;
-  for (int l = 0; l < GCONV_WINDOWS_LAYERS; l++) {
+  for (int l = 0; l < GCONV_WINDOW_NET_LAYERS; l++) {
     order.weights[l] = s->network.banks[l].weights;
     order.biases[l] = s->network.banks[l].biases;
   }
   gconv_device_enter(bench->device);
-  gconv_status status = gconv_windows_create(&order, &w.kernels);
+  gconv_status status = gconv_window_net_create(&order, &w.kernels);
   GCONV_THEN(status, measure_work(bench, &w, false, row));
-  gconv_windows_free(w.kernels);
+  gconv_window_net_free(w.kernels);
   gconv_device_leave(bench->device);
   return status;
 }
@@ -233,7 +240,7 @@ static void measure_launch(gconv_bench *bench, const figure *f, stream *s, int32
   gconv_bench_row row = begin_row(f, s, name, together > 0 ? together : 1, 0);
   snprintf(row.line, sizeof row.line, "%s, %d threads", name, (int)threads);
   row.block = (gconv_bench_block){threads, 1};
-  const gconv_windows_order order = {.window = s->window, .threads = threads, .together = together, .texture = texture};
+  const gconv_window_net_order order = {.window = s->window, .threads = threads, .together = together, .texture = texture};
   const gconv_status status = measure_kernels(bench, s, order, &row);
   gconv_bench_end_row(bench, &row, status);
 }
@@ -241,7 +248,7 @@ static void measure_launch(gconv_bench *bench, const figure *f, stream *s, int32
 static void measure_gpu(gconv_bench *bench, const figure *f, stream *s) {
   static const int32_t threads[] = {64, 128, 256};
   static const double blocks[] = {0, 0.25, 0.5, 1, 2, 4, 8, 16, 32}; /* of a multiprocessor; 0: window-a-launch */
-  const int32_t multiprocessors = gconv_windows_multiprocessors();
+  const int32_t multiprocessors = gconv_window_net_multiprocessors();
   if (f->plan)
     measure_cores(bench, f, s, bench->device, s->windows);
   for (int t = 0; t < 3; t++) {
@@ -270,7 +277,7 @@ static void measure_calls(gconv_bench *bench, const figure *f, stream *s) {
 gconv_status gconv_bench_windows(gconv_bench *bench, int32_t window) {
   const bool on_gpu = strcmp(bench->type_name, "cuda") == 0;
   const figure *f = figures;
-  while (strcmp(f->name, bench->settings->experiment) != 0)
+  while (strcmp(f->name, bench->experiment) != 0)
     f++;
   stream s = {.window = 0};
   gconv_status status = fill_stream(window, &s);

@@ -19,9 +19,10 @@ gconv_classic_launch gconv_classic_layer_launch;
 
 namespace {
 
-__global__ void take_images(const __grid_constant__ gconv_layer_problem problem, const float *in, const float *weights,
-                            float *out) {
-  const share images = divide(problem.images, blockIdx.x, gridDim.x), filters = divide(problem.filters, threadIdx.x, blockDim.x);
+__global__ void __launch_bounds__(1024)
+    take_images(const __grid_constant__ gconv_layer_problem problem, const float *in, const float *weights, float *out) {
+  const share images = divide(problem.images, blockIdx.x, gridDim.x),
+              filters = divide(problem.filters, threadIdx.x, blockDim.x);
   if (images.index > 0 || filters.index > 0)
     return; /* there are more blocks than images, or more threads than filters */
   for (int64_t n = images.begin; n < images.end; n++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gemm-classic and gemm-shared-classic: the patches and their product in one kernel, with a barrier between. The only barrier
- * inside a kernel is that of a block, so a block has an image to itself:
+ * gemm-classic and gemm-shared-classic: the patches and their product in one kernel, with a barrier between. The only
+ * barrier inside a kernel is that of a block, so a block has an image to itself:
  *
  *     block n:   make the matrix of image n          threads divide channels, rows of the filter, rows of the output
  *                __syncthreads()
@@ -21,8 +21,8 @@ namespace {
 extern __shared__ float shared_filters[];
 
 template <bool SHARED>
-__global__ void multiply_images(const __grid_constant__ gconv_layer_problem problem, const float *in, const float *weights,
-                                float *matrices, float *out) {
+__global__ void __launch_bounds__(1024) multiply_images(const __grid_constant__ gconv_layer_problem problem, const float *in,
+                                                        const float *weights, float *matrices, float *out) {
   const int64_t taps = gconv_layer_taps(&problem), matrix = matrix_rows(problem) * plane_of(problem);
   const share images = divide(problem.images, blockIdx.x, gridDim.x);
   const share filters = divide(problem.filters, threadIdx.x, blockDim.x),
@@ -50,7 +50,7 @@ template <bool SHARED> gconv_status execute(const gconv_layer_execution *e) {
   const size_t bytes = SHARED ? shared_bytes(e->problem) : 0;
   GCONV_TRY(allow_shared(multiply_images<SHARED>, (int64_t)bytes));
   multiply_images<SHARED><<<shape.blocks, shape.threads, bytes, (cudaStream_t)e->stream>>>(*e->problem, e->in, e->weights,
-                                                                                          (float *)e->workspace, e->out);
+                                                                                           (float *)e->workspace, e->out);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }

@@ -18,8 +18,8 @@
 
 namespace {
 
-__global__ void take_outputs(const __grid_constant__ gconv_layer_problem problem, const float *in, const float *weights,
-                             float *out) {
+__global__ void __launch_bounds__(1024)
+    take_outputs(const __grid_constant__ gconv_layer_problem problem, const float *in, const float *weights, float *out) {
   const int64_t index = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, count = (int64_t)gridDim.x * blockDim.x;
   const share images = divide(problem.images, index, count), filters = divide(problem.filters, images.index, images.count),
               rows = divide(problem.out_height, filters.index, filters.count),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * planes-classic: a plain 2-D convolution, by a grid of two dimensions. Threads go over the rows and columns of the output in
- * cycles, and compute all planes at their pixel. With one filter a channel (as many groups as channels) it filters an image.
+ * planes-classic: a plain 2-D convolution, by a grid of two dimensions. Threads go over the rows and columns of the output
+ * in cycles, and compute all planes at their pixel. With one filter a channel (as many groups as channels) it filters an
+ * image.
  *
  *     grid 2 x 2, block 2 x 2:      columns  0 1 2 3 0 1 2 3 ...     the threads' y        16 threads
  *                            rows 0          a b c d a b c d         each has every fourth row and column
@@ -16,8 +17,8 @@
 
 namespace {
 
-__global__ void take_pixels(const __grid_constant__ gconv_layer_problem problem, const float *in, const float *weights,
-                            float *out) {
+__global__ void __launch_bounds__(1024)
+    take_pixels(const __grid_constant__ gconv_layer_problem problem, const float *in, const float *weights, float *out) {
   const int64_t own_row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, all_rows = (int64_t)gridDim.x * blockDim.x;
   const int64_t own_column = (int64_t)blockIdx.y * blockDim.y + threadIdx.y, all_columns = (int64_t)gridDim.y * blockDim.y;
   for (int64_t p = own_row; p < problem.out_height; p += all_rows)

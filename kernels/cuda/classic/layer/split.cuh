@@ -23,9 +23,12 @@ namespace {
 
 enum { SPLIT_THREADS = 1024 };
 
-__global__ void make_matrices(const __grid_constant__ gconv_layer_problem problem, const float *in, float *matrices) {
-  const int64_t matrix = matrix_rows(problem) * plane_of(problem), image = (int64_t)problem.channels * problem.height * problem.width;
-  const share images = divide(problem.images, (int64_t)blockIdx.x * blockDim.x + threadIdx.x, (int64_t)gridDim.x * blockDim.x);
+__global__ void __launch_bounds__(1024)
+    make_matrices(const __grid_constant__ gconv_layer_problem problem, const float *in, float *matrices) {
+  const int64_t matrix = matrix_rows(problem) * plane_of(problem),
+                image = (int64_t)problem.channels * problem.height * problem.width;
+  const share images =
+      divide(problem.images, (int64_t)blockIdx.x * blockDim.x + threadIdx.x, (int64_t)gridDim.x * blockDim.x);
   for (int64_t n = images.begin; n < images.end; n++)
     make_patches(problem, in + n * image, matrices + n * matrix, images.index, images.count);
 }

@@ -4,8 +4,8 @@
 
 namespace {
 
-__global__ void multiply_matrices(const __grid_constant__ gconv_layer_problem problem, const float *weights,
-                                  const float *matrices, float *out) {
+__global__ void __launch_bounds__(1024) multiply_matrices(const __grid_constant__ gconv_layer_problem problem,
+                                                          const float *weights, const float *matrices, float *out) {
   const int64_t index = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, count = (int64_t)gridDim.x * blockDim.x;
   const int64_t matrix = matrix_rows(problem) * plane_of(problem), taps = gconv_layer_taps(&problem);
   const share images = divide(problem.images, index, count), filters = divide(problem.filters, images.index, images.count),
@@ -22,7 +22,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   const launch_shape shape = split_shape();
   GCONV_TRY(launch_matrices(e));
   multiply_matrices<<<shape.blocks, shape.threads, 0, (cudaStream_t)e->stream>>>(*e->problem, e->weights,
-                                                                                (const float *)e->workspace, e->out);
+                                                                                 (const float *)e->workspace, e->out);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }

@@ -6,8 +6,8 @@ namespace {
 
 extern __shared__ float shared_filter[];
 
-__global__ void multiply_filters(const __grid_constant__ gconv_layer_problem problem, const float *weights,
-                                 const float *matrices, float *out) {
+__global__ void __launch_bounds__(1024) multiply_filters(const __grid_constant__ gconv_layer_problem problem,
+                                                         const float *weights, const float *matrices, float *out) {
   const int64_t matrix = matrix_rows(problem) * plane_of(problem), taps = gconv_layer_taps(&problem);
   const share filters = divide(problem.filters, blockIdx.x, gridDim.x),
               images = divide(problem.images, filters.index, filters.count),
@@ -30,7 +30,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   GCONV_TRY(launch_matrices(e));
   GCONV_TRY(allow_shared(multiply_filters, (int64_t)bytes));
   multiply_filters<<<shape.blocks, shape.threads, bytes, (cudaStream_t)e->stream>>>(*e->problem, e->weights,
-                                                                                   (const float *)e->workspace, e->out);
+                                                                                    (const float *)e->workspace, e->out);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* How the kernels of a piece of work are launched, by CUPTI's records of them; how many warps fit; and what energy it takes,
+ * by NVIDIA's library NVML. Parts of --profile. */
+#pragma once
+
+#include "base/status.h"
+
+/* What a multiprocessor has. */
+typedef struct gconv_occupancy_limits {
+  int32_t threads, blocks, registers, shared, reserved; /* reserved: of the shared memory, for each block */
+} gconv_occupancy_limits;
+
+/* A launch. shared: bytes of a block; registers: of a thread. */
+typedef struct gconv_kernel_launch {
+  int32_t registers, threads, shared;
+  double ms;
+  char name[64];
+} gconv_kernel_launch;
+
+/* Returns the warps that may be resident, as a part of the most that a multiprocessor holds. */
+double gconv_occupancy(const gconv_occupancy_limits *limits, int32_t registers, int32_t threads, int32_t shared);
+
+/* Runs work(user) once, and finds the kernel that took longest. The library CUPTI was loaded. GCONV_UNSUPPORTED: there are
+ * no records, and *launch stays as it is. */
+gconv_status gconv_kernel_longest(gconv_status (*work)(void *user), void *user, gconv_kernel_launch *launch);
+
+/* Runs work(user) for some tenths of a second, and sets the joules of one call of all that the GPU does meanwhile; NAN if
+ * NVML is not there. bus: the address of the GPU, such as 0000:1b:00.0. */
+gconv_status gconv_kernel_energy(const char *bus, gconv_status (*work)(void *user), void *user, double *joules);
