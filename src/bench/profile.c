@@ -309,8 +309,10 @@ static gconv_status evaluate(gconv_profiler *profiler, const cupti_counters *cou
   profile->occupancy = values[0] / 100;
   for (size_t i = 1; i <= profiler->stalls; i++)
     place_stall(profile, profiler->metrics[i], values[i] / 100);
-  for (size_t i = profiler->stalls + 1; i < profiler->count; i++)
-    *(double *)((char *)profile + profiler->places[i]) = values[i] * profiler->factors[i];
+  for (size_t i = profiler->stalls + 1; i < profiler->count; i++) {
+    const double value = values[i] * profiler->factors[i];
+    memcpy((char *)profile + profiler->places[i], &value, sizeof value);
+  }
   profile->known = true;
   return GCONV_OK;
 }

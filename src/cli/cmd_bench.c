@@ -246,7 +246,8 @@ const gconv_command gconv_command_bench = {
         "magnitude. With --profile, `warps` are those resident in a multiprocessor, as a part of the most that it can\n"
         "hold, and `waiting for` is followed by the three reasons why they issue no instruction most of the time, as\n"
         "NVIDIA's tools call them, with their parts of the time of all warps (docs/kernels.md explains some).\n\n"
-        "Figures:\n" GCONV_BENCH_FIGURES "\n`gconv bench --experiment list` lists the experiments; docs/theses.md has the figures of theses among them.\n",
+        "Figures:\n" GCONV_BENCH_FIGURES "\n`gconv bench --experiment list` lists the experiments;\n"
+        "docs/theses.md has the figures of theses among them\n",
     .options = options,
     .record_bytes = GCONV_RECORD_BYTES(bench_settings, common),
     .begin = begin,

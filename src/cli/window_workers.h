@@ -62,7 +62,7 @@ typedef struct gconv_window_run {
   pthread_cond_t changed;
   uint64_t written; /* batches */
   gconv_window_timings timings;
-  bool stop;        /* a batch has failed: no more are wanted */
+  bool stop; /* a batch has failed: no more are wanted */
   gconv_status status;
   gconv_message message; /* message of the first failure */
 } gconv_window_run;
