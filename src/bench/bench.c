@@ -104,5 +104,5 @@ gconv_status gconv_bench_run(gconv_bench *bench) {
     return status;
   gconv_status told = gconv_bench_print_end(bench);
   GCONV_THEN(status, told);
-  return status == GCONV_OK && settings->plot ? gconv_bench_plot(bench, NULL) : status;
+  return status == GCONV_OK && settings->plot ? gconv_bench_draw(bench, NULL, settings->plot, settings->profile) : status;
 }

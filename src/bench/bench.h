@@ -370,3 +370,5 @@ const char *gconv_bench_path_name(size_t path);
 gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *file, bool occupancy);
 /* Draws the rows. `axes`: an experiment's commands for gnuplot; NULL: by settings->plot_kind. */
 gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes);
+/* Draws the rows, and in FILE-profile.svg their profiles, if there are any. file: of the settings. */
+gconv_status gconv_bench_draw(const gconv_bench *bench, const char *axes, const char *file, bool profiles);

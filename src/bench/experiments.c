@@ -328,7 +328,8 @@ gconv_status gconv_bench_experiment(gconv_bench *bench) {
     return status;
   if (chosen->drawn != DRAW_TIMES)
     return gconv_bench_plot_profiles(bench, settings->plot, chosen->drawn == DRAW_OCCUPANCY);
-  return gconv_bench_plot(bench, chosen->axes             ? chosen->axes
-                                 : chosen->measure_layers ? gconv_bench_convolution_axes(chosen->name)
-                                                          : choose_axes(chosen));
+  const char *axes = chosen->axes             ? chosen->axes
+                     : chosen->measure_layers ? gconv_bench_convolution_axes(chosen->name)
+                                              : choose_axes(chosen);
+  return gconv_bench_draw(bench, axes, settings->plot, settings->profile);
 }

@@ -268,10 +268,5 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
   }
   gconv_status status = gconv_plot_draw(&p);
   free(p.points);
-  if (status != GCONV_OK || !bench->settings->profile)
-    return status;
-  char path[1024]; /* the profiles have a picture of their own: FILE-profile.svg */
-  const int stem = (int)(strlen(p.file) - strlen(".svg"));
-  snprintf(path, sizeof path, "%.*s-profile%s", stem, p.file, p.file + stem);
-  return gconv_bench_plot_profiles(bench, path, false);
+  return status;
 }

@@ -90,3 +90,11 @@ gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *fil
   free(p.points);
   return status;
 }
+
+gconv_status gconv_bench_draw(const gconv_bench *bench, const char *axes, const char *file, bool profiles) {
+  char path[1024];
+  const int stem = (int)(strlen(file) - strlen(".svg"));
+  GCONV_TRY(gconv_bench_plot(bench, axes));
+  snprintf(path, sizeof path, "%.*s-profile%s", stem, file, file + stem);
+  return profiles ? gconv_bench_plot_profiles(bench, path, false) : GCONV_OK;
+}
