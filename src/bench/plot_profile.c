@@ -54,23 +54,25 @@ static void add_row(gconv_plot *p, const gconv_bench *bench, const gconv_bench_r
     add(p, row, "MB", gconv_bench_path_name(i), 0, profile->bytes[i] * 1e-6);
 }
 
-/* Occupancy if one of three numbers of the launch were another. */
+/* Occupancy if one of three numbers of the launch were another. Every eighth step has a label. */
 static void add_occupancy(gconv_plot *p, const gconv_bench_row *row) {
-  enum { STEPS = 32 };
+  enum { STEPS = 32, LABELLED = 8 };
   const gconv_kernel_launch *k = &row->profile.kernel;
   const gconv_occupancy_limits *limits = &row->profile.limits;
   for (int i = 1; i <= STEPS && k->ms > 0; i++) {
     const int registers = 8 * i, threads = 32 * i, shared = limits->shared / STEPS * i - limits->reserved;
-    char text[24];
-    snprintf(text, sizeof text, i % 8 == 0 ? "%d" : "", registers);
-    add(p, row, "by registers of a thread: % of the warps", text, 0,
-        100 * gconv_occupancy(limits, registers, k->threads, k->shared));
-    snprintf(text, sizeof text, i % 8 == 0 ? "%d" : "", threads);
-    add(p, row, "by threads of a block: % of the warps", text, 0,
-        100 * gconv_occupancy(limits, k->registers, threads, k->shared));
-    snprintf(text, sizeof text, i % 8 == 0 ? "%d" : "", shared >> 10);
-    add(p, row, "by KB of shared memory of a block: % of the warps", text, 0,
-        100 * gconv_occupancy(limits, k->registers, k->threads, shared));
+    const double parts[] = {gconv_occupancy(limits, registers, k->threads, k->shared),
+                            gconv_occupancy(limits, k->registers, threads, k->shared),
+                            gconv_occupancy(limits, k->registers, k->threads, shared)};
+    const int numbers[] = {registers, threads, shared >> 10};
+    static const char *const panels[] = {"by registers of a thread: % of the warps", "by threads of a block: % of the warps",
+                                         "by KB of shared memory of a block: % of the warps"};
+    for (size_t panel = 0; panel < sizeof panels / sizeof *panels; panel++) {
+      char text[24] = "";
+      if (i % LABELLED == 0)
+        snprintf(text, sizeof text, "%d", numbers[panel]);
+      add(p, row, panels[panel], text, 0, 100 * parts[panel]);
+    }
   }
 }
 
