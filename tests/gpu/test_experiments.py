@@ -102,7 +102,7 @@ class Experiments(CommandTest):
     def test_launches_of_layers(self):
         """Any number of blocks and threads gives the same sums."""
         classics = ",".join(f"{name}-classic" for name in ("planes", "batch", "loops", "gemm", "gemm-shared", "split", "split-shared"))
-        rows = self.rows("layer-steps", "--image", "37x29x6", "--sizes", "4", "--filters", "5", "--batches", "3", "-a", classics, "--grid", "1,3,40",
+        rows = self.rows("layer-steps", "--image", "17x13x4", "--sizes", "4", "--filters", "5", "--batches", "3", "-a", classics, "--grid", "1,3,40",
                          "--block", "1x1,5x3,32x32")
         self.assertEqual(len(rows), 7 * 9)
         for row in rows:
