@@ -908,7 +908,7 @@ typedef struct gconv_timings {
  * that is empty (zeroed) is allocated; one that already has pixels of the right shape is written over; else
  * GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters and GCONV_PRESENT_IMAGE copy the metadata of
  * `in`. timings may be NULL. */
-gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, size_t output_count,
+gconv_status gconv_plan_execute(const gconv_plan *plan, const gconv_image *in, gconv_image *outputs, size_t output_count,
                                 gconv_timings *timings);
 
 /* Samples in memory of a device, of one image or several. Sample (n, c, y, x) is at this distance after `data`:
@@ -931,7 +931,7 @@ typedef struct gconv_array {
  * more than two outputs that do not lie at equal distances, are copied through memory of the plan; all others are read and
  * written where they are. GCONV_UNSUPPORTED says what the plan cannot take: strides of other kinds, or stages on the host
  * (grey, mixed channels, linear light, premultiplied alpha, minmax, pictures of networks). */
-gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
+gconv_status gconv_plan_execute_device(const gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
                                        size_t output_count, void *stream);
 
 /* Bytes of memory that a plan of filters or a network holds. On a CPU: weights, and the workspaces of all threads that have
@@ -953,7 +953,7 @@ void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count
  * and no metadata are copied. `window` has the input's rows window_row .. window_row + window->height - 1, at least the rows
  * needed. The bits are the same as for the whole image; with algorithms that are not exact, in networks, they agree within
  * the bounds. Times are added to *timings, which may be NULL. */
-gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+gconv_status gconv_plan_execute_rows(const gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                      gconv_image *outputs, size_t output_count, gconv_timings *timings);
 
 /* What a plan will do. */
@@ -1016,8 +1016,8 @@ typedef struct gconv_verification {
 /* Recomputes everything from `in` in float64, slowly, on the host. `tolerance` < 0: each sample is held to the bound that
  * the algorithms state, which of networks is carried from layer to layer; >= 0: to this difference in units of the output
  * samples. GCONV_MISMATCH if any sample is further off. *result is filled in both cases. */
-gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, size_t output_count,
-                               double tolerance, gconv_verification *result);
+gconv_status gconv_plan_verify(const gconv_plan *plan, const gconv_image *in, const gconv_image *outputs,
+                               size_t output_count, double tolerance, gconv_verification *result);
 
 #ifdef __cplusplus
 }

@@ -55,6 +55,34 @@ typedef struct gconv_bytes_out {
 /* Makes the bytes that gconv_image_write() writes to a file. options->format must be set; keep_existing does not count. */
 gconv_status gconv_image_encode(gconv_bytes_out *to, const gconv_write_options *options, const gconv_image *image);
 
+/* ---- Tensors of any layout ------------------------------------------------------------------------------------------ */
+
+/* Types of elements: the first four are those of gconv_type. */
+typedef enum gconv_element_type {
+  GCONV_ELEMENT_U8 = GCONV_U8,
+  GCONV_ELEMENT_U16 = GCONV_U16,
+  GCONV_ELEMENT_F32 = GCONV_F32,
+  GCONV_ELEMENT_I16 = GCONV_I16, /* of results alone */
+  GCONV_ELEMENT_F16,             /* for plans of f32: converted, and rounded to nearest even */
+  GCONV_ELEMENT_BF16             /* the same */
+} gconv_element_type;
+
+/* A tensor in memory of the host: element (n, c, y, x) is at this distance after `data`: n * stride[0] + c * stride[1] +
+ * y * stride[2] + x * stride[3]. So NCHW, NHWC and any other order, slices, and axes that run backwards are strides. */
+typedef struct gconv_strided {
+  void *data; /* the caller's; any address */
+  gconv_element_type type;
+  int64_t shape[4];  /* N, C, H, W */
+  int64_t stride[4]; /* in bytes; below 0: backwards; 0 of an input: the same elements again */
+} gconv_strided;
+
+/* As gconv_plan_execute(), on tensors of the shapes of the plan's headers, for a plan on any device. A tensor that
+ * gconv_plan_execute_device() would take on a CPU is used where it lies; another one is copied, and takes as much memory
+ * meanwhile. No element of an output may lie in another output or, unless that is copied, in the input.
+ * GCONV_BAD_ARGUMENT names the tensor whose type, shape or strides are wrong. */
+gconv_status gconv_plan_execute_strided(const gconv_plan *plan, const gconv_strided *in, const gconv_strided *outputs,
+                                        size_t output_count);
+
 /* ---- Threads and memory -------------------------------------------------------------------------------------------- */
 
 /* Bounds the threads that the library starts to compute, of all devices, jobs, readers and writers of this process together:

@@ -68,6 +68,10 @@ static gconv_status see_image(const gconv_array *array, const gconv_image *heade
   return find_strides(array, what, image);
 }
 
+bool gconv_array_is_image(const gconv_array *array, const gconv_image *header, gconv_image *image) {
+  return see_image(array, header, "it", image) == GCONV_OK;
+}
+
 /* Makes headers of images for the output arrays, in memory of the plan. */
 static gconv_status see_outputs(gconv_plan *plan, const gconv_image *in, const gconv_array *outputs, size_t count) {
   for (size_t i = 0; i < count && i < plan->output_count; i++) {
@@ -78,8 +82,9 @@ static gconv_status see_outputs(gconv_plan *plan, const gconv_image *in, const g
   return gconv_plan_check_outputs(plan, in, plan->arrays, count);
 }
 
-gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
+gconv_status gconv_plan_execute_device(const gconv_plan *shared, const gconv_array *in, const gconv_array *outputs,
                                        size_t output_count, void *stream) {
+  gconv_plan *plan = (gconv_plan *)shared; /* executions change what is behind its lock alone */
   gconv_image image;
   gconv_plan *own;
   GCONV_NEED(plan, in, outputs);

@@ -207,6 +207,10 @@ gconv_look gconv_plan_look(const gconv_plan *plan);
 /* Warns of numbers in the input that outputs cannot hold, unless the plan is watched. */
 void gconv_plan_tell_of_numbers(const gconv_plan *plan, const gconv_image *in);
 
+/* Returns whether plans on a CPU take an array where it lies, for images like the header; then *image is that image. Type
+ * and shape must be right. */
+bool gconv_array_is_image(const gconv_array *array, const gconv_image *header, gconv_image *image);
+
 /* Refuses a number of outputs other than the plan's, and outputs that share memory with the input or each other. */
 gconv_status gconv_plan_check_outputs(const gconv_plan *plan, const gconv_image *in, const gconv_image *images,
                                       size_t count);

@@ -195,8 +195,9 @@ static gconv_status execute(gconv_plan *plan, const gconv_plan_input *input, gco
   return status;
 }
 
-gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *images, size_t output_count,
+gconv_status gconv_plan_execute(const gconv_plan *shared, const gconv_image *in, gconv_image *images, size_t output_count,
                                 gconv_timings *timings) {
+  gconv_plan *plan = (gconv_plan *)shared; /* executions change what is behind its lock alone */
   GCONV_NEED(plan, in);
   GCONV_NEED_AS(images, "outputs");
   GCONV_TRY(check_pixels(plan, in));
@@ -343,8 +344,9 @@ static gconv_status make_rows(gconv_plan *plan, const gconv_image *window, int32
   return status;
 }
 
-gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+gconv_status gconv_plan_execute_rows(const gconv_plan *shared, const gconv_image *window, int32_t window_row, int32_t first,
                                      gconv_image *images, size_t output_count, gconv_timings *timings) {
+  gconv_plan *plan = (gconv_plan *)shared; /* executions change what is behind its lock alone */
   gconv_timings local = {0};
   GCONV_NEED(plan, window);
   if (!plan->pass.surveys) /* a survey has no outputs */
@@ -411,8 +413,9 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
   return GCONV_OK;
 }
 
-gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *images, size_t output_count,
-                               double tolerance, gconv_verification *result) {
+gconv_status gconv_plan_verify(const gconv_plan *shared, const gconv_image *in, const gconv_image *images,
+                               size_t output_count, double tolerance, gconv_verification *result) {
+  gconv_plan *plan = (gconv_plan *)shared; /* executions change what is behind its lock alone */
   GCONV_NEED(plan, in);
   GCONV_NEED_AS(images, "outputs");
   GCONV_NEED(result);

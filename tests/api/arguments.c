@@ -46,6 +46,8 @@ static gconv_image result = {.type = GCONV_U8,
 static gconv_image unallocated = {.type = GCONV_U8, .frames = 1, .height = 6, .width = 8, .channels = 3};
 static gconv_image spare;
 static gconv_array array_in = {samples, GCONV_U8, {1, 3, 6, 8}, {144, 1, 24, 3}};
+static gconv_strided strided_in = {samples, GCONV_ELEMENT_U8, {1, 3, 6, 8}, {144, 1, 24, 3}};
+static gconv_strided strided_out = {results, GCONV_ELEMENT_U8, {1, 3, 6, 8}, {144, 1, 24, 3}};
 static gconv_array array_out = {results, GCONV_U8, {1, 3, 6, 8}, {144, 1, 24, 3}};
 static gconv_filters filters;
 static gconv_options options;

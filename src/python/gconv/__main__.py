@@ -4,10 +4,12 @@ import os
 import pathlib
 import sys
 
+from gconv import _core
+
 
 def program():
     """The path of the program, or None."""
-    folder = pathlib.Path(__file__).parent
+    folder = pathlib.Path(_core.__file__).parent  # of `pip install -e`, the modules lie elsewhere
     places = [folder / "bin" / "gconv"]
     if folder.parent.name == "python":  # a build folder
         places.append(folder.parent.parent / "gconv")

@@ -114,7 +114,7 @@ class Filters(tuple[Filter, ...]):
 
 def _shipped(spec):
     """Returns the file that the package has for a name, or None."""
-    folder = pathlib.Path(__file__).parent / "share" / "gconv" / "filters"
+    folder = pathlib.Path(_core.__file__).parent / "share" / "gconv" / "filters"
     spec = os.fsdecode(spec)
     if os.sep in spec or "\0" in spec or not folder.is_dir():
         return None

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Executes plans on tensors of the host, of any strides, and of float16 and bfloat16. What a plan takes as it is is not
+ * copied; anything else goes through an image. */
+#include "base/arguments.h"
+#include "base/element.h"
+#include "base/memory.h"
+#include "gconv_embed.h"
+#include "operation/operation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t bytes_of(gconv_element_type type) {
+  return type == GCONV_ELEMENT_U8 ? 1 : type == GCONV_ELEMENT_F32 ? 4 : 2;
+}
+
+static bool is_half(gconv_element_type type) {
+  return type == GCONV_ELEMENT_F16 || type == GCONV_ELEMENT_BF16;
+}
+
+/* ---- Checking ------------------------------------------------------------------------------------------------------ */
+
+/* Adds up how far apart the first and the last element of a tensor are, with its elements. False if that is more than any
+ * memory. */
+static bool find_reach(const gconv_strided *t, size_t *reach) {
+  *reach = bytes_of(t->type);
+  for (int axis = 0; axis < 4; axis++) {
+    const uint64_t step = t->stride[axis] < 0 ? 0 - (uint64_t)t->stride[axis] : (uint64_t)t->stride[axis];
+    size_t part;
+    if (t->shape[axis] > 1 && (!gconv_multiply((size_t)step, (size_t)t->shape[axis] - 1, &part) || part > PTRDIFF_MAX / 8))
+      return false;
+    *reach += t->shape[axis] > 1 ? part : 0;
+  }
+  return true;
+}
+
+/* Returns whether no two elements share memory: from the smallest stride on, each steps over all below it. */
+static bool are_apart(const gconv_strided *t) {
+  uint64_t covered = bytes_of(t->type), before = 0;
+  for (int rank = 0; rank < 4; rank++) {
+    int axis = -1;
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 4; i++) {
+      const uint64_t step = t->stride[i] < 0 ? 0 - (uint64_t)t->stride[i] : (uint64_t)t->stride[i];
+      if (t->shape[i] > 1 && step > before && step < least)
+        least = step, axis = i;
+      if (t->shape[i] > 1 && rank == 0 && step == 0)
+        return false;
+    }
+    for (int i = 0; i < 4 && axis >= 0; i++)
+      if (i != axis && t->shape[i] > 1 && (t->stride[i] == t->stride[axis] || t->stride[i] == -t->stride[axis]))
+        return false;
+    if (axis < 0)
+      break;
+    if (least < covered)
+      return false;
+    covered += least * (uint64_t)(t->shape[axis] - 1);
+    before = least;
+  }
+  return true;
+}
+
+/* Fails unless the tensor is one for images like the header. */
+static gconv_status check(const gconv_strided *t, const gconv_image *header, const char *what) {
+  const int64_t shape[4] = {header->frames, header->channels, header->height, header->width};
+  size_t reach;
+  GCONV_TRY(gconv_check_value(what, t->type, GCONV_ELEMENT_U8, GCONV_ELEMENT_BF16));
+  if (!t->data)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no data", what);
+  if ((is_half(t->type) ? (int)GCONV_F32 : (int)t->type) != (int)header->type)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has elements of another type than the plan is for, which is %s", what,
+                      gconv_type_name(header->type));
+  for (int i = 0; i < 4; i++)
+    if (t->shape[i] != shape[i])
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "%s is %lld x %lld x %lld x %lld, and the plan is one for %lld x %lld x %lld x %lld (N, C, H, W)",
+                        what, (long long)t->shape[0], (long long)t->shape[1], (long long)t->shape[2], (long long)t->shape[3],
+                        (long long)shape[0], (long long)shape[1], (long long)shape[2], (long long)shape[3]);
+  return find_reach(t, &reach) ? GCONV_OK
+                               : gconv_fail(GCONV_BAD_ARGUMENT, "%s has strides that reach further than any memory", what);
+}
+
+/* ---- Copying ------------------------------------------------------------------------------------------------------- */
+
+static gconv_strided view_of(const gconv_image *image) {
+  const int64_t size = (int64_t)gconv_type_bytes(image->type), plane = (int64_t)image->plane_bytes, c = image->channels;
+  const int64_t row = (int64_t)image->row_bytes;
+  gconv_strided view = {image->data,
+                        (gconv_element_type)image->type,
+                        {image->frames, c, image->height, image->width},
+                        {plane, size, row, c * size}};
+  if (image->planar) {
+    view.stride[0] = c * plane;
+    view.stride[1] = plane;
+    view.stride[3] = size;
+  }
+  return view;
+}
+
+/* Copies `count` elements of `size` bytes, which are `step` and `to_step` bytes apart. */
+static void copy_line(const uint8_t *from, int64_t step, uint8_t *to, int64_t to_step, int64_t count, size_t size) {
+  if (step == (int64_t)size && to_step == (int64_t)size) {
+    memcpy(to, from, (size_t)count * size);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++, from += step, to += to_step)
+    switch (size) {
+    case 1:
+      *to = *from;
+      break;
+    case 2:
+      memcpy(to, from, 2);
+      break;
+    default:
+      memcpy(to, from, 4);
+    }
+}
+
+/* Rounds to nearest even. NaN stays one. */
+static uint16_t to_bfloat16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return (uint16_t)(bits >> 16 | 0x40);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Converts a line of halves to floats, or of floats to halves. `halves` and `floats` have room for the line. */
+static void convert_line(const gconv_strided *from, const uint8_t *line, const gconv_strided *to, uint8_t *to_line,
+                         uint16_t *halves, float *floats) {
+  const int64_t count = from->shape[3];
+  if (is_half(from->type)) {
+    const gconv_element element = {from->type == GCONV_ELEMENT_F16 ? 'f' : 'B', 2, gconv_host_is_big_endian()};
+    copy_line(line, from->stride[3], (uint8_t *)halves, 2, count, 2);
+    gconv_elements_convert(element, (const uint8_t *)halves, (size_t)count, floats);
+    copy_line((const uint8_t *)floats, 4, to_line, to->stride[3], count, 4);
+    return;
+  }
+  copy_line(line, from->stride[3], (uint8_t *)floats, 4, count, 4);
+  if (to->type == GCONV_ELEMENT_F16)
+    gconv_elements_make('f', floats, (size_t)count, 1, halves);
+  else
+    for (int64_t i = 0; i < count; i++)
+      halves[i] = to_bfloat16(floats[i]);
+  copy_line((const uint8_t *)halves, 2, to_line, to->stride[3], count, 2);
+}
+
+/* Copies a tensor to one of the same shape, and converts its elements if they have another type. */
+static gconv_status copy(const gconv_strided *from, const gconv_strided *to) {
+  const size_t width = (size_t)from->shape[3];
+  GCONV_FREED float *floats = malloc(width * sizeof *floats);
+  GCONV_FREED uint16_t *halves = malloc(width * sizeof *halves);
+  GCONV_NEED_MEMORY(floats && halves, "no memory for a row of %zu elements", width);
+  for (int64_t n = 0; n < from->shape[0]; n++)
+    for (int64_t c = 0; c < from->shape[1]; c++)
+      for (int64_t y = 0; y < from->shape[2]; y++) {
+        const uint8_t *line = (const uint8_t *)from->data + n * from->stride[0] + c * from->stride[1] + y * from->stride[2];
+        uint8_t *to_line = (uint8_t *)to->data + n * to->stride[0] + c * to->stride[1] + y * to->stride[2];
+        if (from->type == to->type)
+          copy_line(line, from->stride[3], to_line, to->stride[3], from->shape[3], bytes_of(from->type));
+        else
+          convert_line(from, line, to, to_line, halves, floats);
+      }
+  return GCONV_OK;
+}
+
+/* ---- Executing ----------------------------------------------------------------------------------------------------- */
+
+/* Returns whether there are no gaps between the rows of planes, which networks demand of outputs. */
+static bool is_tight(const gconv_image *image) {
+  const size_t row = (size_t)image->width * gconv_type_bytes(image->type);
+  return !image->planar || (image->row_bytes == row && image->plane_bytes == row * (size_t)image->height);
+}
+
+/* Sets *image to the tensor's own memory, if a plan takes that; else to memory of its own, and *own. */
+static gconv_status see(const gconv_strided *t, const gconv_image *header, const char *what, bool is_output,
+                        gconv_image *image, bool *own) {
+  GCONV_TRY(check(t, header, what));
+  gconv_array array = {.data = t->data, .type = header->type};
+  memcpy(array.shape, t->shape, sizeof array.shape);
+  memcpy(array.stride, t->stride, sizeof array.stride);
+  *own = is_half(t->type) || !gconv_array_is_image(&array, header, image) || (is_output && !is_tight(image));
+  if (!*own)
+    return GCONV_OK;
+  *image = *header;
+  image->data = NULL;
+  return gconv_image_allocate(image);
+}
+
+/* An execution: images for the input and each output. */
+typedef struct executing {
+  gconv_image in, *outputs;
+  bool own_in, *own;
+  size_t count;
+} executing;
+
+static void end(executing *e) {
+  if (e->own_in)
+    gconv_image_free(&e->in);
+  for (size_t i = 0; i < e->count && e->outputs && e->own; i++)
+    if (e->own[i])
+      gconv_image_free(&e->outputs[i]);
+  free(e->outputs);
+  free(e->own);
+}
+
+gconv_status gconv_plan_execute_strided(const gconv_plan *plan, const gconv_strided *in, const gconv_strided *outputs,
+                                        size_t output_count) {
+  GCONV_NEED(plan, in, outputs);
+  if (output_count != gconv_plan_outputs(plan))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "output_count is %zu, and the plan has %zu outputs", output_count,
+                      gconv_plan_outputs(plan));
+  GCONV_ENDED_BY(end) executing e = {.count = output_count};
+  GCONV_NEW(e.outputs, output_count, "no memory for %zu outputs", output_count);
+  GCONV_NEW(e.own, output_count, "no memory for %zu outputs", output_count);
+  GCONV_TRY(see(in, &plan->like, "in", false, &e.in, &e.own_in));
+  for (size_t i = 0; i < output_count; i++) {
+    char what[40];
+    snprintf(what, sizeof what, "outputs[%zu]", i);
+    GCONV_TRY(see(&outputs[i], gconv_plan_output_header(plan, i), what, true, &e.outputs[i], &e.own[i]));
+    if (!are_apart(&outputs[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has elements that share memory", what);
+  }
+  if (e.own_in) {
+    const gconv_strided view = view_of(&e.in);
+    GCONV_TRY(copy(in, &view));
+  }
+  GCONV_TRY(gconv_plan_execute(plan, &e.in, e.outputs, output_count, NULL));
+  for (size_t i = 0; i < output_count; i++)
+    if (e.own[i]) {
+      const gconv_strided view = view_of(&e.outputs[i]);
+      GCONV_TRY(copy(&view, &outputs[i]));
+    }
+  return GCONV_OK;
+}
