@@ -52,10 +52,10 @@ static bool is_late(const gconv_controlled *control) {
 
 /* Calls the functions of the caller. */
 static void tell(const char *what, double done) {
-  own.told_ms = gconv_now_ms();
   for (const gconv_control *c = own.given; c; c = c->outer)
     if (c->progress && !c->progress(what, done, c->user))
       atomic_store(&own.ended, true);
+  own.told_ms = gconv_now_ms(); /* after the functions, which may have taken long */
 }
 
 void gconv_control_note(gconv_controlled *control, const char *what, double done) {

@@ -157,6 +157,8 @@ static Network *train(const Network &network, Dataset &dataset, const nb::dict &
     if (!report.is_none())
       report(epoch_of(epoch));
   }
+  if (!tell_watcher("training", 1)) /* epochs may have been too short to be told of */
+    throw nb::python_error();
   auto trained = std::make_unique<Network>();
   check(gconv_trainer_network(trainer.it, false, trained.get()));
   return trained.release();

@@ -4,10 +4,13 @@ them. Calls are interrupted at times that differ: three of each kind, eight in t
 import os
 import pathlib
 import signal
+import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
+import unittest.mock
 import warnings
 
 from helper import LONG, draw_image, gconv, np
@@ -94,6 +97,31 @@ class Stop(unittest.TestCase):
         self.assertEqual(leftovers, [])
         for path in (self.path / "out").glob("*.png"):
             self.assertEqual(gconv.read(path).shape, self.photo.shape)
+
+    def test_bars_of_tqdm(self):
+        """A bar for each kind of work, which ends at 100%; here of a module that stands for tqdm."""
+        bars = []
+
+        class Bar:
+            def __init__(self, total, desc, bar_format):
+                self.desc, self.n, self.closed = desc, 0, False
+                bars.append(self)
+
+            def update(self, more):
+                self.n += more
+
+            def close(self):
+                self.closed = True
+
+        modules = {"tqdm": types.ModuleType("tqdm"), "tqdm.auto": types.ModuleType("tqdm.auto")}
+        modules["tqdm.auto"].tqdm = Bar
+        with unittest.mock.patch.dict(sys.modules, modules), gconv.progress("tqdm"):
+            gconv.filter(self.image[:300], self.kernel, algorithm="direct")
+            gconv.train("dense 3 softmax", self.rows[:300], self.labels[:300], epochs=2)
+        self.assertEqual((bars[0].desc, bars[-1].desc), ("filtering", "training"))
+        self.assertTrue(all(bar.closed and bar.n == 100 for bar in bars), [bar.n for bar in bars])
+        with unittest.mock.patch.dict(sys.modules, {"tqdm": None, "tqdm.auto": None}), self.assertRaisesRegex(gconv.ArgumentError, "no package"):
+            gconv.progress("tqdm").__enter__()
 
     def test_progress(self):
         for name in ("filter", "network", "fit", "train", "SVM", "validate", "classify", "run"):
