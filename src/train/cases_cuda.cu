@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "data/dataset.h"
 #include "device/cuda_error.h"
-#include "kernels/cuda/train/layers.h"
 #include "train/cases_cuda.h"
 
 #include <algorithm>
@@ -205,9 +204,17 @@ gconv_status gconv_cuda_cases_load(gconv_cuda_cases *own, const gconv_learn_case
       held = h;
   if (!held)
     return move(own, cases, first, count, x, targets);
-  gconv_learn_cuda_take(held->inputs, own->numbers + first, (int64_t)count, (int64_t)own->in, x, own->stream);
-  gconv_learn_cuda_take(held->targets, own->numbers + first, (int64_t)count, (int64_t)own->target, targets, own->stream);
+  const size_t *numbers = own->numbers + first;
+  gconv_learn_cuda_take(held->inputs, numbers, NULL, 0, (int64_t)count, (int64_t)own->in, x, own->stream);
+  gconv_learn_cuda_take(held->targets, numbers, NULL, 0, (int64_t)count, (int64_t)own->target, targets, own->stream);
   return GCONV_OK;
+}
+
+void gconv_cuda_cases_take(const gconv_cuda_cases *own, const gconv_held_cases *held, const gconv_learn_control *control,
+                           size_t count, float *x, float *targets) {
+  const int64_t batch = (int64_t)own->order->batch, cases = (int64_t)count;
+  gconv_learn_cuda_take(held->inputs, own->numbers, control, batch, cases, (int64_t)own->in, x, own->stream);
+  gconv_learn_cuda_take(held->targets, own->numbers, control, batch, cases, (int64_t)own->target, targets, own->stream);
 }
 
 void gconv_cuda_cases_prepare(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t count) {

@@ -3,6 +3,7 @@
  * sets, all threads of the host read the cases of a step while the GPU works on the step before. */
 #pragma once
 
+#include "kernels/cuda/train/layers.h"
 #include "train/engine.h"
 
 #include <cuda_runtime_api.h>
@@ -49,6 +50,10 @@ gconv_status gconv_cuda_cases_begin(gconv_cuda_cases *own, const gconv_learn_cas
 /* Enqueues on the stream: writes cases first .. first + count - 1 to x and targets, in device memory. */
 gconv_status gconv_cuda_cases_load(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count,
                                    float *x, float *targets);
+/* Enqueues the same for the next step of several, of cases that the device holds: its cases begin at number
+ * control->begun * batch. */
+void gconv_cuda_cases_take(const gconv_cuda_cases *own, const gconv_held_cases *held, const gconv_learn_control *control,
+                           size_t count, float *x, float *targets);
 
 /* Reads cases 0 .. count - 1, and starts to copy them to the device. If the next gconv_cuda_cases_load() asks for the same
  * cases, it uses them; if not, or if reading failed, it reads by itself. */

@@ -78,6 +78,24 @@ bool wants_tensor(const engine *e, const gconv_learn_own *own) {
          ((p->filters / p->groups >= 16 && gconv_layer_taps(p) >= 27) || e->order.math != GCONV_MATH_FP32);
 }
 
+/* A layer that tensor cores compute has leaves of its own: they are read when parameters are updated. */
+gconv_status prepare_dense(engine *e) {
+  const int64_t batch = (int64_t)e->order.batch;
+  e->dense = (bool *)calloc(e->net->count, sizeof *e->dense);
+  e->parts = (gconv_learn_parts *)calloc(e->net->count, sizeof *e->parts);
+  GCONV_NEED_MEMORY(e->dense && e->parts, "no memory for training");
+  for (size_t i = 0; i < e->net->count; i++) {
+    const gconv_learn_layer *layer = &e->layers[i].layer;
+    e->dense[i] = !e->order.exact && gconv_dense_suits(&e->layers[i], batch);
+    float *leaves = e->arrays[GCONV_LEARN_GRADIENT] + layer->weights;
+    if (e->dense[i])
+      GCONV_TRY(
+          allocate(e, (size_t)gconv_dense_most_parts(&e->layers[i], batch) * layer->parameters, "the gradients", &leaves));
+    e->parts[i] = {leaves, (int64_t)layer->weights, (int64_t)layer->parameters, 1};
+  }
+  return GCONV_OK;
+}
+
 gconv_status prepare_sums(engine *e) {
   e->tensors = (gconv_learn_tensor **)calloc(e->net->count, sizeof *e->tensors);
   GCONV_NEED_MEMORY(e->tensors, "no memory for training");
@@ -88,7 +106,7 @@ gconv_status prepare_sums(engine *e) {
       gconv_learn_tensor_make(own, (int64_t)e->order.batch, e->order.math, &e->tensors[i]);
     if (e->tensors[i])
       leaves = std::max(leaves, gconv_learn_tensor_floats(e->tensors[i]));
-    if (!own->layer.parameters || e->tensors[i])
+    if (!own->layer.parameters || e->tensors[i] || e->dense[i])
       continue;
     const size_t chunk = gconv_cuda_chunk_of(own), cases = std::min(chunk, e->order.batch);
     const size_t chunks = (e->order.batch + chunk - 1) / chunk;
@@ -120,9 +138,12 @@ gconv_status prepare_values(engine *e) {
     const size_t floats = i ? gconv_learn_out_floats(&e->net->layers[i - 1]) : gconv_learn_in_floats(&e->net->layers[0]);
     GCONV_TRY(allocate(e, e->room * floats, what, &e->values[i]));
   }
+  e->inputs_room = e->values[0];
   for (int i = 0; i < GCONV_CUDA_BUFFERS; i++)
     GCONV_TRY(allocate(e, e->order.batch * largest, what, &e->gradients[i]));
-  return allocate(e, e->room * gconv_learn_target_floats(e->net), what, &e->targets);
+  GCONV_TRY(allocate(e, e->room * gconv_learn_target_floats(e->net), what, &e->targets_room));
+  e->targets = e->targets_room;
+  return GCONV_OK;
 }
 
 gconv_status upload_class_weights(engine *e) {
@@ -155,7 +176,7 @@ gconv_status fill_engine(engine *e) {
   for (int i = 0; i < GCONV_LEARN_ARRAYS; i++)
     GCONV_TRY(allocate(e, e->net->parameters, "the parameters", &e->arrays[i]));
   GCONV_TRY(allocate(e, e->net->parameters, "the parameters", &e->are_weights));
-  GCONV_TRY(allocate(e, 1, "the parameters", &e->stop));
+  GCONV_TRY(allocate(e, 1, "the steps", &e->control));
   CUDA_TRY(cudaStreamSynchronize(e->stream)); /* all arrays are 0 now */
   for (size_t i = 0; i < e->net->count; i++)
     GCONV_TRY(prepare_layer(e, i, tail));
@@ -163,9 +184,11 @@ gconv_status fill_engine(engine *e) {
   GCONV_TRY(prepare_values(e));
   GCONV_TRY(upload_class_weights(e));
   GCONV_TRY(gconv_resident_make(e->net, e->order.batch, &e->resident));
+  GCONV_TRY(prepare_dense(e));
   GCONV_TRY(prepare_sums(e));
   const size_t steps = std::max<size_t>(GCONV_CUDA_STEPS, GCONV_RESIDENT_STEPS);
-  GCONV_TRY(allocate(e, GCONV_RESIDENT_STEPS, "the losses", &e->many));
+  GCONV_TRY(allocate(e, steps, "the losses", &e->many));
+  GCONV_TRY(allocate(e, steps, "the steps", &e->steps));
   CUDA_TRY(cudaHostAlloc(&e->outcomes, steps * sizeof *e->outcomes, cudaHostAllocDefault));
   CUDA_TRY(cudaHostAlloc(&e->bad, sizeof *e->bad, cudaHostAllocDefault));
   *e->bad = 0;
@@ -175,6 +198,16 @@ gconv_status fill_engine(engine *e) {
 }
 
 } // namespace
+
+void gconv_cuda_graphs_drop(gconv_cuda_engine *e) {
+  for (gconv_cuda_graphs *graphs = e->graphs; graphs < e->graphs + 2; graphs++) {
+    if (graphs->one)
+      cudaGraphExecDestroy(graphs->one);
+    if (graphs->many)
+      cudaGraphExecDestroy(graphs->many);
+    *graphs = {};
+  }
+}
 
 void gconv_cuda_engine_free(void *state) {
   engine *e = (engine *)state;
@@ -187,6 +220,7 @@ void gconv_cuda_engine_free(void *state) {
     cudaStreamSynchronize(e->beside);
   if (e->weights)
     cudaStreamSynchronize(e->weights);
+  gconv_cuda_graphs_drop(e);
   gconv_cuda_cases_free(&e->cases);
   gconv_resident_free(e->resident);
   gconv_learn_plans_free(&e->plans);
@@ -214,6 +248,8 @@ void gconv_cuda_engine_free(void *state) {
   for (size_t i = 0; i < e->net->count && e->tensors; i++)
     free(e->tensors[i]);
   free(e->tensors);
+  free(e->dense);
+  free(e->parts);
   free(e->owned);
   free(e->values);
   free(e->layers);

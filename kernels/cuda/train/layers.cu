@@ -10,9 +10,12 @@ enum { GROUP = 32, MOST_GROUPS = 16 };
 
 /* ---- Kernels around products ---- */
 
-__global__ void take_cases(const float *data, const size_t *numbers, int64_t cases, int64_t floats, float *x) {
+__global__ void take_cases(const float *data, const size_t *numbers, const gconv_learn_control *control, int64_t batch,
+                           int64_t cases, int64_t floats, float *x) {
+  if (control)
+    numbers += control->begun * batch;
   FOR_OWN (i, cases * floats) {
-    const int64_t n = i / floats;
+    const int64_t n = quotient(i, floats);
     x[i] = data[(int64_t)numbers[n] * floats + i - n * floats];
   }
 }
@@ -80,18 +83,19 @@ __global__ void __launch_bounds__(THREADS) find_long_losses(gconv_learn_net net,
   hits[n] = net.classes && hits_class(y + n * outputs, targets[n], outputs);
 }
 
-__global__ void find_gradients(gconv_learn_net net, const float *y, const float *targets, int64_t cases, int64_t outputs,
-                               float factor, float *dy) {
+__global__ void find_gradients(gconv_learn_net net, gconv_activation activation, float slope, const float *y,
+                               const float *targets, int64_t cases, int64_t outputs, float factor, float *dy) {
   FOR_OWN (i, cases * outputs) {
-    const int64_t n = i / outputs;
+    const int64_t n = quotient(i, outputs);
     const float d = y[i] - target_of(net, targets, n, i - n * outputs, outputs);
-    dy[i] = gconv_learn_loss_gradient(net.loss, d, factor) * weight_of(net, targets, n);
+    const float gradient = gconv_learn_loss_gradient(net.loss, d, factor) * weight_of(net, targets, n);
+    dy[i] = gconv_learn_slope(activation, slope, y[i], gradient);
   }
 }
 
 /* Adds losses and hits, by one block. */
-__global__ void __launch_bounds__(1024)
-    add_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome, uint32_t *stop) {
+__global__ void __launch_bounds__(1024) add_losses(double *losses, const uint32_t *hits, int64_t cases, double factor,
+                                                   gconv_learn_outcome *outcomes, gconv_learn_control *control) {
   __shared__ unsigned long long all;
   if (threadIdx.x == 0)
     all = 0;
@@ -108,9 +112,12 @@ __global__ void __launch_bounds__(1024)
   __syncthreads();
   if (threadIdx.x > 0)
     return;
-  *outcome = {losses[0], all};
-  if (!isfinite(losses[0]))
-    *stop = 1;
+  const double loss = losses[0] * factor;
+  outcomes[control->begun++] = {losses[0], all};
+  control->stop |= !isfinite(losses[0]);
+  control->keep = loss < control->best;
+  if (control->keep)
+    control->best = loss;
 }
 
 /* A thread differentiates four numbers at a time; then some threads do the rest. */
@@ -195,13 +202,29 @@ __global__ void __launch_bounds__(32 * MOST_GROUPS)
   }
 }
 
-__global__ void update_each(gconv_learn_step step, const uint8_t *are_weights, int64_t count, const float *gradient,
-                            float *parameters, float *first, float *second, const uint32_t *stop, uint32_t *bad) {
-  if (*stop)
+enum { MOST_LAYERS = 32 };
+struct parts_of_layers {
+  gconv_learn_parts of[MOST_LAYERS];
+};
+
+/* The second axis of the grid has the layers. */
+__global__ void update_each(const gconv_learn_step *steps, const __grid_constant__ parts_of_layers layers,
+                            gconv_learn_arrays arrays, const gconv_learn_control *control, uint32_t *bad) {
+  if (control->stop)
     return;
-  FOR_OWN (i, count) {
-    gconv_learn_update(&step, are_weights[i], gradient[i], &parameters[i], &first[i], &second[i]);
-    if (!isfinite(parameters[i]))
+  const gconv_learn_step step = steps[control->begun - 1];
+  const gconv_learn_parts &own = layers.of[blockIdx.y];
+  const bool keep = control->keep;
+  FOR_OWN (i, own.parameters) {
+    const int64_t at = own.first + i;
+    float gradient = own.leaves[i];
+    UNROLLED_8_FOR(int32_t j = 1; j < own.count; j++)
+    gradient += own.leaves[j * own.parameters + i];
+    if (keep)
+      arrays.best[at] = arrays.parameters[at];
+    gconv_learn_update(&step, arrays.are_weights[at], gradient, &arrays.parameters[at], &arrays.first[at],
+                       &arrays.second[at]);
+    if (!isfinite(arrays.parameters[at]))
       *bad = 1;
   }
 }
@@ -219,9 +242,9 @@ void gconv_learn_make_taps(const gconv_layer_problem *p, gconv_learn_tap *taps) 
       }
 }
 
-void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cases, int64_t floats, float *x,
-                           cudaStream_t stream) {
-  take_cases<<<blocks_for(cases * floats), THREADS, 0, stream>>>(data, numbers, cases, floats, x);
+void gconv_learn_cuda_take(const float *data, const size_t *numbers, const gconv_learn_control *control, int64_t batch,
+                           int64_t cases, int64_t floats, float *x, cudaStream_t stream) {
+  take_cases<<<blocks_for(cases * floats), THREADS, 0, stream>>>(data, numbers, control, batch, cases, floats, x);
 }
 
 void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, int64_t cases, float *y,
@@ -242,15 +265,18 @@ void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const f
     find_losses<<<blocks_for(cases), THREADS, 0, stream>>>(*net, y, targets, cases, outputs, losses, hits);
 }
 
-void gconv_learn_cuda_outputs(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
-                              float *dy, cudaStream_t stream) {
+void gconv_learn_cuda_outputs(const gconv_learn_net *net, const gconv_learn_own *last, const float *y, const float *targets,
+                              int64_t cases, float factor, float *dy, cudaStream_t stream) {
   const int64_t outputs = (int64_t)gconv_learn_outputs(net);
-  find_gradients<<<blocks_for(cases * outputs), THREADS, 0, stream>>>(*net, y, targets, cases, outputs, factor, dy);
+  const gconv_activation activation = last ? last->layer.problem.activation : GCONV_ACTIVATION_NONE;
+  const float slope = last ? last->layer.problem.slope : 0.0f;
+  find_gradients<<<blocks_for(cases * outputs), THREADS, 0, stream>>>(*net, activation, slope, y, targets, cases, outputs,
+                                                                      factor, dy);
 }
 
-void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome,
-                                 uint32_t *stop, cudaStream_t stream) {
-  add_losses<<<1, 1024, 0, stream>>>(losses, hits, cases, outcome, stop);
+void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, double factor,
+                                 gconv_learn_outcome *outcomes, gconv_learn_control *control, cudaStream_t stream) {
+  add_losses<<<1, 1024, 0, stream>>>(losses, hits, cases, factor, outcomes, control);
 }
 
 void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, float *dy, int64_t cases,
@@ -297,9 +323,17 @@ void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, in
   add_leaves<<<(unsigned)(blocks < 1 << 20 ? blocks : 1 << 20), 32 * warps, 0, stream>>>(leaves, outer, count, floats, sums);
 }
 
-void gconv_learn_cuda_update(const gconv_learn_step *step, const uint8_t *are_weights, int64_t count, const float *gradient,
-                             float *parameters, float *first, float *second, const uint32_t *stop, uint32_t *bad,
+void gconv_learn_cuda_update(const gconv_learn_step *steps, const gconv_learn_parts *parts, size_t layers,
+                             const gconv_learn_arrays *arrays, const gconv_learn_control *control, uint32_t *bad,
                              cudaStream_t stream) {
-  update_each<<<blocks_for(count), THREADS, 0, stream>>>(*step, are_weights, count, gradient, parameters, first, second,
-                                                         stop, bad);
+  for (size_t first = 0; first < layers; first += MOST_LAYERS) {
+    const unsigned count = (unsigned)(layers - first < (size_t)MOST_LAYERS ? layers - first : (size_t)MOST_LAYERS);
+    parts_of_layers some = {};
+    int64_t most = 1;
+    for (unsigned i = 0; i < count; i++) {
+      some.of[i] = parts[first + i];
+      most = some.of[i].parameters > most ? some.of[i].parameters : most;
+    }
+    update_each<<<dim3(blocks_for(most), count), THREADS, 0, stream>>>(steps, some, *arrays, control, bad);
+  }
 }

@@ -18,6 +18,27 @@ typedef struct gconv_learn_outcome {
   uint64_t hits;
 } gconv_learn_outcome;
 
+/* What the kernels of several steps share, in device memory. */
+typedef struct gconv_learn_control {
+  uint32_t begun; /* steps whose losses are known */
+  uint32_t stop;  /* 1 after a loss that is not finite: parameters stay as they are */
+  uint32_t keep;  /* 1 if the parameters before this step are the best so far */
+  double best;    /* the least loss so far */
+} gconv_learn_control;
+
+/* The gradient of a layer's parameters: the sum of `count` arrays, which follow each other. */
+typedef struct gconv_learn_parts {
+  const float *leaves;
+  int64_t first, parameters; /* the number of the layer's first parameter; how many it has */
+  int32_t count;
+} gconv_learn_parts;
+
+/* What an update works on; second is only used by some optimisers. */
+typedef struct gconv_learn_arrays {
+  float *parameters, *first, *second, *best;
+  const uint8_t *are_weights; /* for each parameter: 1 if it is a weight */
+} gconv_learn_arrays;
+
 /* A tap of a filter, relative to the first tap. */
 typedef struct gconv_learn_tap {
   int32_t row, column; /* row and column of the input */
@@ -34,21 +55,23 @@ typedef struct gconv_learn_own {
 /* Lists the taps of a filter in the order c, r, s, in host memory. */
 void gconv_learn_make_taps(const gconv_layer_problem *problem, gconv_learn_tap *taps);
 
-/* Copies the cases with these numbers from a data set to x. */
-void gconv_learn_cuda_take(const float *data, const size_t *numbers, int64_t cases, int64_t floats, float *x,
-                           cudaStream_t stream);
+/* Copies `cases` cases from a data set to x. Their numbers begin at numbers[control->begun * batch], or at numbers[0] if
+ * control is NULL. */
+void gconv_learn_cuda_take(const float *data, const size_t *numbers, const gconv_learn_control *control, int64_t batch,
+                           int64_t cases, int64_t floats, float *x, cudaStream_t stream);
 /* Computes y from x by a layer with weights, without softmax. */
 void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, int64_t cases, float *y,
                               cudaStream_t stream);
 /* losses[n]: the loss of case n; hits[n]: 1 if the output of its class is its largest output, else 0. */
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
                              uint32_t *hits, cudaStream_t stream);
-/* Sums hits, and losses by a tree that overwrites them. If the sum of losses is not finite, *stop = 1. */
-void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, gconv_learn_outcome *outcome,
-                                 uint32_t *stop, cudaStream_t stream);
-/* dy = the gradient of the network's outputs y. */
-void gconv_learn_cuda_outputs(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, float factor,
-                              float *dy, cudaStream_t stream);
+/* Sums hits, and losses by a tree that overwrites them, to outcomes[control->begun++]. Sets `stop` if the sum is not finite,
+ * `keep` and `best` if its product with `factor` is below `best`. */
+void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, double factor,
+                                 gconv_learn_outcome *outcomes, gconv_learn_control *control, cudaStream_t stream);
+/* dy = the gradient of the network's outputs y; if `last`, the layer that yields them, is not NULL, of their sums. */
+void gconv_learn_cuda_outputs(const gconv_learn_net *net, const gconv_learn_own *last, const float *y, const float *targets,
+                              int64_t cases, float factor, float *dy, cudaStream_t stream);
 /* Replaces dy, the gradient of outputs y, by the gradient of their sums. */
 void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, float *dy, int64_t cases,
                                     cudaStream_t stream);
@@ -76,7 +99,8 @@ void gconv_learn_cuda_tensor(const gconv_learn_tensor *tensor, const float *x, c
 /* sums[i] = the sum by a tree of leaves[i][0 .. count - 1], for i < outer. A leaf and a sum have `floats` floats. */
 void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums,
                            cudaStream_t stream);
-/* Takes a step of all parameters, unless *stop. *bad = 1 if a parameter is then not finite. */
-void gconv_learn_cuda_update(const gconv_learn_step *step, const uint8_t *are_weights, int64_t count, const float *gradient,
-                             float *parameters, float *first, float *second, const uint32_t *stop, uint32_t *bad,
+/* Takes step steps[control->begun - 1] of all parameters, by the gradients of `layers` layers, unless control->stop. If
+ * control->keep, the parameters before it are copied to arrays.best. *bad = 1 if a parameter is then not finite. */
+void gconv_learn_cuda_update(const gconv_learn_step *steps, const gconv_learn_parts *parts, size_t layers,
+                             const gconv_learn_arrays *arrays, const gconv_learn_control *control, uint32_t *bad,
                              cudaStream_t stream);
