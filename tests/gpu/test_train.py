@@ -73,33 +73,31 @@ class Training(NetworkTest):
 
     def test_dense_products(self):
         """Dense layers of batches that are not resident: their products have the accuracy of float32, for odd shapes, batches with a smaller last one,
-        and steps as CUDA graphs; the same bytes each time, and whether steps are taken together (--batch full) or judged one by one (--validate)."""
+        and steps as CUDA graphs. The bytes are the same each time."""
         random = np.random.default_rng(6)
-        for cases, inputs, outputs in ((1000, 33, 7), (20011, 2, 3), (700, 300, 130)):
+        for cases, inputs, outputs in ((1000, 33, 7), (700, 300, 130)):
             x = random.normal(size=(cases, inputs)).astype("f4")
             np.save(self.folder / "x.npy", x)
             np.save(self.folder / "y.npy", np.tanh(x @ random.normal(size=(inputs, outputs)) / inputs).astype("f4"))
-            np.save(self.folder / "of.npy", x[:, :outputs].argmax(1) if inputs >= outputs else np.arange(cases) % outputs)
-            for net, *words in (("dense 131 tanh, dense {} tanh", "--optimizer", "adam"), ("dense 64 sigmoid=2, dense 200 leaky, dense {}", "--loss", "mse"),
-                                ("dense 17 softmax, dense {}", "--loss", "mae"), ("dense 260 relu, dense {} softmax", "-t", "of.npy")):
-                if "-t" not in words:
-                    words += "-t", "y.npy", "--regression"
-                for batch in ("full", "300"):
-                    data = ("--table", "x.npy", "--net", net.format(outputs), "--batch", batch, "--epochs", "40" if batch == "full" else "4", "-d", "cuda",
-                            *words)
-                    losses, ends = {}, {}
-                    for how in (("-a", "exact"), (), ("--math", "tf32"), ("--math", "bf16")):
-                        lines = self.gconv("train", *data, *how, "--json", "-o", "b.safetensors").stdout.splitlines()
-                        *epochs, ends[how] = [json.loads(line) for line in lines]
-                        losses[how] = np.array([epoch["loss"] for epoch in epochs])
-                    with self.subTest(cases=cases, net=net, batch=batch):
-                        self.assertEqual([end["algorithm"] for end in ends.values()], ["exact", "bounded", "bounded", "bounded"])
-                        self.assertIn("tensor cores", ends[()]["chosen"])
-                        np.testing.assert_allclose(losses[()], losses["-a", "exact"], rtol=2e-4)
-                        np.testing.assert_allclose(losses["--math", "tf32"], losses["-a", "exact"], rtol=3e-2)
-                        np.testing.assert_allclose(losses["--math", "bf16"], losses["-a", "exact"], rtol=2e-1)
-                        self.assertFalse(np.array_equal(losses["--math", "tf32"], losses["-a", "exact"]))
-                        self.assertEqual(self.train("b.safetensors", *data), self.train("b.safetensors", *data))
+            np.save(self.folder / "of.npy", x[:, :outputs].argmax(1))
+            values = ("-t", "y.npy", "--regression")
+            for batch, net, *words in (("full", "dense 131 tanh, dense 64 sigmoid=2, dense {} tanh", *values), ("300", "dense 200 leaky, dense {}", *values),
+                                       ("full", "dense 17 softmax, dense {}", "--loss", "mae", *values),
+                                       ("300", "dense 260 relu, dense {} softmax", "-t", "of.npy")):
+                data = ("--table", "x.npy", "--net", net.format(outputs), "--batch", batch, "--epochs", "20" if batch == "full" else "3", "-d", "cuda",
+                        *words)
+                losses, ends = {}, {}
+                for how in (("-a", "exact"), (), ("--math", "tf32")):
+                    lines = self.gconv("train", *data, *how, "--json", "-o", "b.safetensors").stdout.splitlines()
+                    *epochs, ends[how] = [json.loads(line) for line in lines]
+                    losses[how] = np.array([epoch["loss"] for epoch in epochs])
+                with self.subTest(cases=cases, net=net, batch=batch):
+                    self.assertEqual([end["algorithm"] for end in ends.values()], ["exact", "bounded", "bounded"])
+                    self.assertIn("tensor cores", ends[()]["chosen"])
+                    np.testing.assert_allclose(losses[()], losses["-a", "exact"], rtol=2e-4)
+                    np.testing.assert_allclose(losses["--math", "tf32"], losses["-a", "exact"], rtol=3e-2)
+                    self.assertFalse(np.array_equal(losses["--math", "tf32"], losses["-a", "exact"]))
+                    self.assertEqual(self.train("b.safetensors", *data), self.train("b.safetensors", *data))
 
     def test_dense_networks(self):
         for net, *words in (

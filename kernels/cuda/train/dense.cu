@@ -114,7 +114,7 @@ bool gconv_dense_suits(const gconv_learn_own *own, int64_t cases) {
   const gconv_layer_problem &p = own->layer.problem;
   cudaFuncAttributes kernel; /* a GPU with these instructions may run code that was compiled for GPUs without them */
   const auto any = multiply_dense<one_tf32, narrow, false, false, dense_forward>;
-  return own->in_tail && own->layer.parameters > 0 && cases < 1 << 22 && p.channels < 1 << 20 && p.filters < 1 << 20 &&
+  return own->in_tail && own->layer.parameters > 0 && cases <= 1 << 20 && p.channels < 1 << 20 && p.filters < 1 << 20 &&
          cudaFuncGetAttributes(&kernel, any) == cudaSuccess && kernel.ptxVersion >= 80 && kernel.binaryVersion >= 80;
 }
 

@@ -33,6 +33,8 @@ template <bool THREE, bool A_BY_L, bool B_BY_L> constexpr int dense_groups_bytes
 
 #ifdef HOPPER
 
+#define INLINED __attribute__((always_inline)) /* a function call would wait for tensor cores */
+
 DEFINE_MULTIPLY_HELD(multiply_tf32_wide, 64, "m64n128k8.f32.tf32.tf32", "", NUMBERS_TO_63, SUMS_64, "%64, %65, %66, %67",
                      "%68", "%69")
 
@@ -137,7 +139,7 @@ __global__ void __launch_bounds__(dense_groups::THREADS, 1)
     }
     commit_copies();
   };
-  const auto cut_stage = [&](int32_t i, dense_held<THREE> &to) {
+  const auto cut_stage = [&](int32_t i, dense_held<THREE> &to) INLINED {
     cut_columns<THREE, B_BY_L>(raw_b + i % STAGES * stage_b::FLOATS, cuts + i % 2 * CUT);
     hold_rows<THREE, A_BY_L>(raw_a + i % STAGES * stage_a::FLOATS, row, four, to, of_rows);
   };
@@ -149,7 +151,7 @@ __global__ void __launch_bounds__(dense_groups::THREADS, 1)
   await_copies<STAGES - 2>();
   __syncthreads();
   /* Stage i is cut, and stage i + 1 is there. */
-  const auto take_stage = [&](int32_t i, const dense_held<THREE> &own, dense_held<THREE> &next) {
+  const auto take_stage = [&](int32_t i, const dense_held<THREE> &own, dense_held<THREE> &next) INLINED {
     start_stage_products<THREE>(own, columns + i % 2 * (CUT / 4), parts);
     start_stage(i + STAGES);
     if (i + 1 < count)

@@ -38,17 +38,17 @@ template <int SIZE, int THREADS, bool BY_L, int OWN_PITCH = 0> struct dense_stag
     else
       copy<1>(stage, m, first, l, end);
   }
-  template <int FLOATS_EACH>
-  static DEVICE void copy(float *stage, const dense_matrix &m, int32_t first, int32_t l, int32_t end) {
-    constexpr int ACROSS = WIDE / FLOATS_EACH;
-    const int32_t row0 = BY_L ? l : first, column0 = BY_L ? first : l;
-    const int32_t rows = BY_L ? end : m.count, columns = BY_L ? m.count : end;
-    UNROLLED_8_FOR(int i = (int)threadIdx.x; i < HIGH * ACROSS; i += THREADS) {
-      const int32_t y = i / ACROSS, x = i % ACROSS * FLOATS_EACH, row = row0 + y, column = column0 + x;
-      const bool inside = row < rows && column < columns;
-      copy_async_or_zero<4 * FLOATS_EACH>(shared_address(stage + y * PITCH + x),
-                                          inside ? m.from + row * m.pitch + column : m.from, inside);
-    }
+  template <int EACH> static DEVICE void copy(float *stage, const dense_matrix &m, int32_t first, int32_t l, int32_t end) {
+    constexpr int ACROSS = WIDE / EACH, STEP = THREADS / ACROSS, COUNT = (HIGH + STEP - 1) / STEP;
+    static_assert(THREADS % ACROSS == 0 && (HIGH % STEP == 0 || COUNT == 1), "threads have the same columns in each round");
+    const int y = (int)threadIdx.x / ACROSS, x = (int)threadIdx.x % ACROSS * EACH;
+    const int32_t row = (BY_L ? l : first) + y, rows = BY_L ? end : m.count;
+    const bool inside = (BY_L ? first : l) + x < (BY_L ? m.count : end);
+    const float *from = m.from + row * m.pitch + (BY_L ? first : l) + x; /* it may lie outside: then nothing is read */
+    const uint32_t to = shared_address(stage + y * PITCH + x);
+    UNROLLED_FOR (int j = 0; j < COUNT; j++)
+      if (HIGH % STEP == 0 || y < HIGH)
+        copy_async_or_zero<4 * EACH>(to + 4 * j * STEP * PITCH, from + j * STEP * m.pitch, inside && row + j * STEP < rows);
   }
   /* Reads the four values of l that a lane has of a row: see dense_math.cuh. */
   static DEVICE void read(const float *stage, int row, int l, float (&values)[4]) {
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Shape::THREADS)
 }
 
 /* Few values of l: each thread has two columns, whose numbers b it holds, of FEW_ROWS rows. Exact chains of float32. */
-enum { FEW = 16, FEW_ROWS = 32, FEW_THREADS = 128 };
+enum { FEW = 4, FEW_ROWS = 16, FEW_THREADS = 128 };
 template <bool B_BY_L, class Out>
 __global__ void __launch_bounds__(FEW_THREADS) multiply_few(dense_matrix a, dense_matrix b, Out out, int32_t length) {
   const int32_t n = 2 * (int32_t)(blockIdx.x * FEW_THREADS + threadIdx.x), first = (int32_t)blockIdx.y * FEW_ROWS;

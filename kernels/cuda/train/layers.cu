@@ -93,21 +93,41 @@ __global__ void find_gradients(gconv_learn_net net, gconv_activation activation,
   }
 }
 
-/* Adds losses and hits, by one block. */
-__global__ void __launch_bounds__(1024) add_losses(double *losses, const uint32_t *hits, int64_t cases, double factor,
+enum { ADDED = 1024 }; /* losses that a block adds first: a branch of the tree of all */
+
+/* Adds each ADDED losses by a tree, and their hits, and stores the sums in place of the first ones. */
+__global__ void __launch_bounds__(ADDED) add_branches(double *losses, uint32_t *hits, int64_t cases) {
+  __shared__ double branch[ADDED];
+  const int64_t first = (int64_t)blockIdx.x * ADDED, i = first + threadIdx.x;
+  const int own = (int)threadIdx.x;
+  branch[own] = i < cases ? losses[i] : 0;
+  const int all = __syncthreads_count(i < cases && hits[i]);
+  for (int step = 1; step < ADDED; step *= 2) {
+    __syncthreads();
+    if (own % (2 * step) == 0 && i + step < cases)
+      branch[own] += branch[own + step];
+  }
+  if (own > 0)
+    return;
+  losses[first] = branch[0];
+  hits[first] = (uint32_t)all;
+}
+
+/* Adds the `count` sums of add_branches(), by one block. */
+__global__ void __launch_bounds__(1024) add_losses(double *losses, const uint32_t *hits, int64_t count, double factor,
                                                    gconv_learn_outcome *outcomes, gconv_learn_control *control) {
   __shared__ unsigned long long all;
   if (threadIdx.x == 0)
     all = 0;
-  for (int64_t step = 1; step < cases; step *= 2) {
+  for (int64_t step = 1; step < count; step *= 2) {
     __syncthreads();
-    for (int64_t i = 2 * step * threadIdx.x; i + step < cases; i += 2 * step * 1024)
-      losses[i] += losses[i + step];
+    for (int64_t i = 2 * step * threadIdx.x; i + step < count; i += 2 * step * 1024)
+      losses[i * ADDED] += losses[(i + step) * ADDED];
   }
   __syncthreads();
   unsigned long long own = 0;
-  for (int64_t i = threadIdx.x; i < cases; i += 1024)
-    own += hits[i];
+  for (int64_t i = threadIdx.x; i < count; i += 1024)
+    own += hits[i * ADDED];
   atomicAdd(&all, own);
   __syncthreads();
   if (threadIdx.x > 0)
@@ -274,9 +294,11 @@ void gconv_learn_cuda_outputs(const gconv_learn_net *net, const gconv_learn_own 
                                                                       factor, dy);
 }
 
-void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, double factor,
-                                 gconv_learn_outcome *outcomes, gconv_learn_control *control, cudaStream_t stream) {
-  add_losses<<<1, 1024, 0, stream>>>(losses, hits, cases, factor, outcomes, control);
+void gconv_learn_cuda_sum_losses(double *losses, uint32_t *hits, int64_t cases, double factor, gconv_learn_outcome *outcomes,
+                                 gconv_learn_control *control, cudaStream_t stream) {
+  const int64_t branches = (cases + ADDED - 1) / ADDED;
+  add_branches<<<(unsigned)branches, ADDED, 0, stream>>>(losses, hits, cases);
+  add_losses<<<1, 1024, 0, stream>>>(losses, hits, branches, factor, outcomes, control);
 }
 
 void gconv_learn_cuda_differentiate(const gconv_learn_own *own, const float *y, float *dy, int64_t cases,

@@ -65,10 +65,10 @@ void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameter
 /* losses[n]: the loss of case n; hits[n]: 1 if the output of its class is its largest output, else 0. */
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
                              uint32_t *hits, cudaStream_t stream);
-/* Sums hits, and losses by a tree that overwrites them, to outcomes[control->begun++]. Sets `stop` if the sum is not finite,
- * `keep` and `best` if its product with `factor` is below `best`. */
-void gconv_learn_cuda_sum_losses(double *losses, const uint32_t *hits, int64_t cases, double factor,
-                                 gconv_learn_outcome *outcomes, gconv_learn_control *control, cudaStream_t stream);
+/* Sums hits, and losses by a tree, which overwrite both, to outcomes[control->begun++]. Sets `stop` if the sum is not
+ * finite, `keep` and `best` if its product with `factor` is below `best`. */
+void gconv_learn_cuda_sum_losses(double *losses, uint32_t *hits, int64_t cases, double factor, gconv_learn_outcome *outcomes,
+                                 gconv_learn_control *control, cudaStream_t stream);
 /* dy = the gradient of the network's outputs y; if `last`, the layer that yields them, is not NULL, of their sums. */
 void gconv_learn_cuda_outputs(const gconv_learn_net *net, const gconv_learn_own *last, const float *y, const float *targets,
                               int64_t cases, float factor, float *dy, cudaStream_t stream);
