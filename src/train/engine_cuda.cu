@@ -333,13 +333,20 @@ gconv_status take_read(engine *e, const gconv_learn_cases *cases, size_t count) 
 
 /* Starts steps of a resident network. */
 gconv_status take_resident(engine *e, const gconv_learn_cases *cases, const gconv_held_cases *held,
-                           const gconv_learn_step *steps, size_t count) {
+                           const gconv_learn_step *steps, size_t count, double best) {
   gconv_resident_run run = {held->inputs, held->targets, e->cases.numbers, std::min(cases->count, count * e->order.batch)};
+  const bool all = run.cases == gconv_dataset_get_info(cases->data)->cases && e->order.batch == run.cases;
+  run.same = all && e->arranged == held; /* full batches keep the order of the data */
+  e->arranged = all ? held : NULL;
   run.parameters = e->arrays[GCONV_LEARN_PARAMETERS];
   run.first = e->arrays[GCONV_LEARN_FIRST];
   run.second = e->arrays[GCONV_LEARN_SECOND];
+  run.are_weights = e->are_weights;
   run.outcomes = e->many;
   run.bad = e->bad;
+  run.best = e->arrays[GCONV_LEARN_BEST];
+  run.best_loss = best;
+  run.factor = gconv_learn_loss_factor(e->net, run.cases);
   return gconv_resident_start(e->resident, &run, steps, count, e->stream);
 }
 
@@ -349,17 +356,20 @@ gconv_status start(void *state, const gconv_learn_cases *cases, const gconv_lear
   gconv_cuda_guest guest(e->order.device->index);
   GCONV_TRY(begin(e, cases, e->order.batch, best, &held));
   const bool resident = held && gconv_resident_takes(e->resident, steps[0].optimizer);
-  const bool all = held && !resident && cases->in_order && cases->count == e->order.batch;
+  const bool all = held && cases->in_order && cases->count == e->order.batch;
   const size_t most = held ? (size_t)GCONV_CUDA_STEPS : (size_t)GCONV_CUDA_STEPS_READ;
   count = std::min(count, resident ? gconv_resident_steps(e->resident) : most);
-  if (!all)
-    count = std::min(count, (cases->count + e->order.batch - 1) / e->order.batch);
-  const bool single = resident && best > -INFINITY;
+  const size_t of_pass = (cases->count + e->order.batch - 1) / e->order.batch;
+  if (resident && gconv_resident_has_slices(e->resident))
+    count = of_pass > 1 || cases->count < e->order.batch ? 1 : count; /* the next step has other cases */
+  else if (resident || !all)
+    count = std::min(count, of_pass);
+  const bool single = resident && e->order.batch <= GCONV_LEARN_SLICE && best > -INFINITY;
   if (single) /* its kernel keeps no best parameters: the parameters before the step are kept until its loss is known */
     copy_array(e, GCONV_LEARN_PARAMETERS, GCONV_LEARN_GRADIENT);
   CUDA_TRY(cudaMemcpyAsync(e->steps, steps, count * sizeof *steps, cudaMemcpyHostToDevice, e->stream));
   if (resident)
-    GCONV_TRY(take_resident(e, cases, held, steps, count));
+    GCONV_TRY(take_resident(e, cases, held, steps, count, best));
   else if (held)
     GCONV_TRY(take_held(e, held, cases, all, count));
   else

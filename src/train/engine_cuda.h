@@ -56,10 +56,11 @@ struct gconv_cuda_engine {
   uint32_t *bad;                 /* 1: a parameter is not finite, pinned host memory */
   gconv_cuda_cases cases;
   gconv_learn_plans plans;
-  gconv_learn_tensor **tensors; /* [layers], in host memory; NULL: its gradient is computed by chains */
-  bool *dense;                  /* [layers], in host memory: tensor cores compute the dense layer */
-  gconv_learn_parts *parts;     /* [layers], in host memory: the gradients of the parameters */
-  gconv_resident *resident;     /* NULL: the network is not resident */
+  gconv_learn_tensor **tensors;     /* [layers], in host memory; NULL: its gradient is computed by chains */
+  bool *dense;                      /* [layers], in host memory: tensor cores compute the dense layer */
+  gconv_learn_parts *parts;         /* [layers], in host memory: the gradients of the parameters */
+  gconv_resident *resident;         /* NULL: the network is not resident */
+  const gconv_held_cases *arranged; /* the cases that the resident network has already, in their order; or NULL */
   /* For the steps that run: */
   size_t started;
   gconv_learn_cases rest; /* the cases of the pass after these steps */

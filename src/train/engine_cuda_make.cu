@@ -78,7 +78,8 @@ bool wants_tensor(const engine *e, const gconv_learn_own *own) {
          ((p->filters / p->groups >= 16 && gconv_layer_taps(p) >= 27) || e->order.math != GCONV_MATH_FP32);
 }
 
-/* A layer that tensor cores compute has leaves of its own: they are read when parameters are updated. */
+/* A layer that tensor cores compute has leaves of its own: they are read when parameters are updated. A network that is
+ * resident needs none: its kernel is faster. */
 gconv_status prepare_dense(engine *e) {
   const int64_t batch = (int64_t)e->order.batch;
   e->dense = (bool *)calloc(e->net->count, sizeof *e->dense);
@@ -86,7 +87,7 @@ gconv_status prepare_dense(engine *e) {
   GCONV_NEED_MEMORY(e->dense && e->parts, "no memory for training");
   for (size_t i = 0; i < e->net->count; i++) {
     const gconv_learn_layer *layer = &e->layers[i].layer;
-    e->dense[i] = !e->order.exact && gconv_dense_suits(&e->layers[i], batch);
+    e->dense[i] = !e->order.exact && !e->resident && gconv_dense_suits(&e->layers[i], batch);
     float *leaves = e->arrays[GCONV_LEARN_GRADIENT] + layer->weights;
     if (e->dense[i])
       GCONV_TRY(

@@ -133,7 +133,7 @@ class Training(NetworkTest):
                            "--net", f"dense 24 sigmoid, dense {outputs} tanh")
 
     def test_slices(self):
-        """All cases at once: many chains of gradients, and one more than a power of two."""
+        """All cases at once, in more slices than a GPU has multiprocessors, and in one more than a power of two."""
         random = np.random.default_rng(5)
         for cases in (4 * 128 + 1, 20000, 40001):
             np.save(self.folder / "many.npy", random.normal(size=(cases, 9)).astype("f4"))

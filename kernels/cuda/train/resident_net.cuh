@@ -7,7 +7,7 @@
 
 enum {
   CLUSTER = 4,
-  WORKERS = 16, /* warps that compute; there is one more for losses */
+  WORKERS = 16, /* warps that compute; the kernel of one slice has one more for losses */
   WORKING = 32 * WORKERS,
   LAYERS = 8,
   STATIC_BYTES = 11 << 10, /* the most shared memory that kernels declare statically */
@@ -24,7 +24,7 @@ struct resident_layer {
   int32_t x, dz, dz_pitch; /* the input, and the gradient of the sums */
   gconv_activation activation;
   float slope;
-  bool by_cases; /* the last layer, with the layout of resident_cases.cuh */
+  bool by_cases; /* the last layer in steps of one slice, with the layout of resident_cases.cuh */
 };
 
 struct resident_net {
@@ -32,7 +32,7 @@ struct resident_net {
   int32_t count, inputs, outputs;
   int32_t room, pitch; /* room: the most cases, 32, 64 or 128; pitch: floats of a row of values */
   int32_t rows;        /* rows of a block: its inputs, then its targets: a row of classes, or a row for each output */
-  int32_t y;           /* offset of the last layer's outputs, in the layout of dz */
+  int32_t y, soft;     /* offsets of the last layer's outputs (in the layout of dz), and of softmax's workspace */
   int32_t next;        /* offset of the next step's inputs; -1: no room, so they are loaded after the step */
   int32_t ones;        /* offset of `room` ones, the inputs of biases */
   int32_t arrivals;    /* offset of the counters of bytes from other blocks, and of a word from each block */
@@ -43,7 +43,7 @@ struct resident_net {
 };
 
 struct run_of {
-  const float *blocks; /* inputs and targets of each step, rows x pitch each */
+  const float *blocks; /* inputs and targets: [step][slice], rows x pitch each */
   int64_t cases;
   int32_t batch;
   float *parameters, *first, *second;
@@ -201,21 +201,21 @@ template <int BLOCKS> __device__ __forceinline__ int32_t own_row(int32_t i) {
 
 /* ---- Loading ---- */
 
-/* Writes the inputs and targets of each step as a block. Padding of the last one is 0. */
+/* Writes inputs and targets as blocks, `slices` for each step. Padding of the last slice is 0. */
 __global__ void arrange(resident_net net, const float *inputs, const float *targets, const size_t *numbers, int64_t cases,
-                        int64_t batch, int64_t steps, float *blocks) {
-  const int64_t of_block = (int64_t)net.rows * net.pitch, all = steps * of_block;
+                        int64_t batch, int64_t slices, int64_t steps, float *blocks) {
+  const int64_t of_block = (int64_t)net.rows * net.pitch, all = steps * slices * of_block;
   for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < all; i += gridDim.x * (int64_t)blockDim.x) {
-    const int64_t step = i / of_block, rest = i - step * of_block;
+    const int64_t block = i / of_block, step = block / slices, rest = i - block * of_block;
     const int32_t n = (int32_t)(rest / net.rows), row = (int32_t)(rest - (int64_t)n * net.rows);
-    const int64_t at = step * batch + n;
+    const int64_t in_step = (block - step * slices) * GCONV_LEARN_SLICE + n, at = step * batch + in_step;
     float value = 0;
-    if (n < net.room && n < batch && at < cases) {
+    if (n < net.room && in_step < batch && at < cases) {
       const int64_t number = (int64_t)numbers[at];
       const int32_t wide = net.rows - net.inputs;
       value = row < net.inputs ? inputs[number * net.inputs + row] : targets[number * wide + row - net.inputs];
     }
-    blocks[step * of_block + (int64_t)row * net.pitch + n] = value;
+    blocks[block * of_block + (int64_t)row * net.pitch + n] = value;
   }
 }
 

@@ -308,6 +308,15 @@ __device__ uint32_t hit_of(const resident_net &net, int32_t x_at, int32_t n, con
   return !miss;
 }
 
+/* By a warp: adds the numbers of the first `count` lanes by a tree. Returns the sum in all lanes. */
+__device__ double add_lanes(double v, int32_t count) {
+  UNROLLED_FOR (int step = 1; step < 32; step *= 2) {
+    const double other = __shfl_down_sync(0xffffffff, v, step);
+    v = lane_of() % (2 * step) == 0 && lane_of() + step < count ? v + other : v;
+  }
+  return __shfl_sync(0xffffffff, v, 0);
+}
+
 /* By one warp: adds losses by a tree, in place, and returns the sum. */
 __device__ double sum_losses(double *losses, int32_t count) {
   for (int32_t step = 1; step < count; step *= 2) {
