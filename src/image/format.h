@@ -109,7 +109,8 @@ struct gconv_format {
   bool opens_whole;   /* open() reads all bytes of the file into memory, even if it is no pipe */
   int most_expansion; /* the most bytes of metadata that a byte of the file may inflate to; 0: they are not compressed */
 
-  /* Returns whether a file that begins with these bytes (at least 16; fewer if it is shorter) is of this format. */
+  /* Returns whether a file that begins with these bytes (16, or if no format knows these, GCONV_FOREIGN_BYTES; fewer if it
+   * is shorter) is of this format. */
   bool (*sniff)(const uint8_t *bytes, size_t size);
   /* Reads the header only: no memory in proportion to the pixels is taken. */
   gconv_status (*open)(gconv_reader *reader);

@@ -68,10 +68,12 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
   size_t size;
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
   reader->format = gconv_format_by_content(bytes, size);
-  if (!reader->format) {
+  if (!reader->format) { /* the mark of NIfTI comes late */
     GCONV_TRY(gconv_source_peek(source, GCONV_FOREIGN_BYTES, &bytes, &size));
-    return gconv_fail_unknown(source->name, bytes, size);
+    reader->format = gconv_format_by_content(bytes, size);
   }
+  if (!reader->format)
+    return gconv_fail_unknown(source->name, bytes, size);
   if (reader->member && !reader->format->members)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a %s file has one image: leave out the ':%s'", source->name,
                       reader->format->info.name, reader->member);

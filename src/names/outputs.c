@@ -104,7 +104,8 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
                       naming->output, known);
   }
   if (!format->writes)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the format %s can be read, but not written", naming->output, format->name);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the format %s can be read, but not written: write png, tiff or another",
+                      naming->output, format->name);
   namer->outputs->format = format;
   return GCONV_OK;
 }

@@ -56,9 +56,9 @@ static bool is_image_name(const char *name) {
 
 /* Returns whether the name has the extension of an image format that gconv, or a build of it, does not read. */
 static bool is_unread_name(const char *name) {
-  static const char *const extensions[] = {"tif", "tiff", "webp", "bmp", "gif", "heic", "heif", "avif", "jxl",
-                                           "jp2", "j2k",  "svg",  "exr", "hdr", "psd",  "dng",  "cr2",  "cr3",
-                                           "nef", "arw",  "raf",  "orf", "rw2", "dcm",  "fits", "tga"};
+  static const char *const extensions[] = {"tif", "tiff", "webp", "gif", "heic", "heif", "avif", "jxl",
+                                           "jp2", "j2k",  "svg",  "exr", "psd",  "dng",  "cr2",  "cr3",
+                                           "nef", "arw",  "raf",  "orf", "rw2",  "dcm",  "tga"};
   const char *dot = strrchr(name, '.');
   for (size_t i = 0; dot && i < sizeof extensions / sizeof *extensions; i++)
     if (strcasecmp(dot + 1, extensions[i]) == 0)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_RADIX = 7 };
+enum { RADIX = 7 };
 
 typedef struct transform {
   double *points, *rooms, *factors; /* the factors exp(-2 pi i k / size), of rows or columns */
@@ -18,7 +18,7 @@ typedef struct transform {
 size_t gconv_fourier_size(size_t least) {
   for (size_t size = least > 0 ? least : 1;; size++) {
     size_t rest = size;
-    for (size_t p = 2; p <= MOST_RADIX; p++)
+    for (size_t p = 2; p <= RADIX; p++)
       while (rest % p == 0)
         rest /= p;
     if (rest == 1)

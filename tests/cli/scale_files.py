@@ -267,6 +267,29 @@ def pfm_spaces(size):
     return b"Pf\n" + b" " * size + b"1 1\n-1\n" + bytes(4)
 
 
+def fits_cards(size):
+    """A FITS file with a long header, below the limit."""
+    cards = ["SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 1", "NAXIS1  = 1", *["NAXIS999= 7 "] * min(size // 80, 4000 * 36), "END"]
+    return "".join(card.ljust(80) for card in cards).encode().ljust(-(-len(cards) * 80 // 2880) * 2880) + bytes(2880)
+
+
+def radiance_lines(size):
+    """A Radiance HDR file with long lines."""
+    return b"#?RADIANCE\n" + (b"#" * (size // 900) + b"\n") * 900 + b"\n-Y 1 +X 1\n" + bytes(4)
+
+
+def nifti_gap(size):
+    """A NIfTI file (.nii) whose numbers begin late."""
+    head = struct.pack("<i", 348).ljust(40, b"\0") + struct.pack("<8h", 2, 1, 1, 1, 1, 1, 1, 1)
+    head = head.ljust(70, b"\0") + struct.pack("<2h", 2, 8)
+    return head.ljust(108, b"\0") + struct.pack("<f", 352 + size).ljust(236, b"\0") + b"n+1\0" + bytes(size + 300)
+
+
+def bmp_gap(size):
+    """A BMP file whose pixels begin late."""
+    return b"BM" + struct.pack("<IHHI", 0, 0, 0, 54 + size) + struct.pack("<IiiHHIIiiII", 40, 1, 1, 1, 24, 0, 0, 0, 0, 0, 0) + bytes(size + 4)
+
+
 def pnm_spaces(size):
     return b"P5 1 1 255\n\0" + b"\n" * size
 

@@ -58,6 +58,9 @@ class Commands(CommandTest):
             self.photo(name, 64, 48, seed=2)
         Image.fromarray((np.arange(48 * 64).reshape(48, 64) // 100 % 4).astype(np.uint8)).save(self.folder / "labels.png")
         self.photo("dark.tif", 64, 48, channels=1)
+        cards = ("SIMPLE  =                    T", "BITPIX  =                  -32", "NAXIS   =                    2", "NAXIS1  =                   30",
+                 "NAXIS2  =                   20", "END")
+        (self.folder / "sky.fits").write_bytes("".join(card.ljust(80) for card in cards).ljust(2880).encode() + weights(720).astype(">f4").tobytes())
         self.photo("flat.tif", 64, 48, channels=1)
         (self.folder / "my_filter.txt").write_text("1 2 1\n0 0 0\n-1 -2 -1\n")
         np.save(self.folder / "image.npy", weights(20, 30))

@@ -106,7 +106,9 @@ class Scale(CommandTest):
                                  (scale_files.png_exif_overlap, "a.png", True), (scale_files.png_exif_resolution, "a.png", True),
                                  (scale_files.pnm_images, "a.pgm", True), (scale_files.pnm_maxvals, "a.pgm", None),
                                  (scale_files.pnm_comments, "a.pgm", True), (scale_files.pnm_spaces, "a.pgm", True),
-                                 (scale_files.pam_lines, "a.pam", False), (scale_files.pfm_spaces, "a.pfm", True)):
+                                 (scale_files.pam_lines, "a.pam", False), (scale_files.pfm_spaces, "a.pfm", True),
+                                 (scale_files.fits_cards, "a.fits", True), (scale_files.radiance_lines, "a.hdr", True),
+                                 (scale_files.nifti_gap, "a.nii", True), (scale_files.bmp_gap, "a.bmp", True)):
             self.check(make, name, "-i", name, "-f", "identity", "-o", "o.npy", good=good)
         self.check(scale_files.png_inflated_comments, "a.png", "-i", "a.png", "-f", "identity", "-o", "o.png", size=SIZE // 16)
 

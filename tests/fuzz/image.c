@@ -141,6 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   bool makings = strcmp(FUZZ_SUBJECT, "png") == 0 && size > 1 + MAKINGS && data[0] == 0;
   uint8_t *bytes = makings ? make_png(data + 1, data + 1 + MAKINGS, size - 1 - MAKINGS, &size) : copy_of(data, size);
   const gconv_format *format = gconv_format_by_content(bytes, size < 16 ? size : 16);
+  if (!format)
+    format = gconv_format_by_content(bytes, size < GCONV_FOREIGN_BYTES ? size : GCONV_FOREIGN_BYTES);
   if (format && &format->info == gconv_format_by_name(FUZZ_SUBJECT))
     compare(bytes, size);
   free(bytes);

@@ -121,10 +121,9 @@ static void test_unknown_files(void **state) {
   EXPECT_BAD("II*\0............", GCONV_UNSUPPORTED, "this gconv was built without libtiff");
   EXPECT_BAD("MM\0+............", GCONV_UNSUPPORTED, "a BigTIFF file");
 #endif
-  EXPECT_BAD("BM..............", GCONV_UNSUPPORTED, "a BMP file");
+  EXPECT_BAD("GIF89a..........", GCONV_UNSUPPORTED, "a GIF file");
   EXPECT_BAD("PK\3\4............", GCONV_BAD_FILE, "not a whole zip archive");
   EXPECT_BAD("\x89HDF\r\n\x1a\n....", GCONV_UNSUPPORTED, "an HDF5 file");
-  EXPECT_BAD("SIMPLE  =     T", GCONV_UNSUPPORTED, "numpy.save");
   EXPECT_BAD("\x1f\x8b..............", GCONV_UNSUPPORTED, "gunzip");
   char dicom[132] = {0};
   memcpy(dicom + 128, "DICM", 4);

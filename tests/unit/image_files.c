@@ -26,7 +26,7 @@ static void round_trip(const char *name, gconv_type type, int channels, int heig
   if (gconv_image_write(path, NULL, &image) != GCONV_OK || gconv_image_read(path, NULL, &back) != GCONV_OK)
     fail_msg("%s", gconv_last_error());
   assert_same(&image, &back);
-  assert_int_equal(back.alpha, strstr(name, "npy") ? false : image.alpha);
+  assert_int_equal(back.alpha, strstr(name, "npy") || strstr(name, "fits") ? false : image.alpha);
   gconv_image header;
   const gconv_format_info *format;
   assert_int_equal(gconv_image_read_header(path, &header, &format), GCONV_OK);
@@ -50,7 +50,7 @@ static void test_lossless_round_trips(void **state) {
           const gconv_format *format = (const gconv_format *)gconv_format_at(f);
           char name[16];
           snprintf(name, sizeof name, "x.%s", format->info.name);
-          bool lossy = format->info.quality;
+          bool lossy = format->info.quality || (format == &gconv_format_fits && channels > 1); /* its colours are frames */
           if (!lossy && format->info.holds[type] && (format->alpha || channels % 2 == 1))
             round_trip(name, type, channels, sizes[i][0], sizes[i][1]);
         }
