@@ -252,7 +252,8 @@ void gconv_manifest_close(gconv_manifest *manifest);
 typedef enum gconv_existing {
   GCONV_EXISTING_REPLACE,
   GCONV_EXISTING_KEEP, /* it is kept, and counts as failed */
-  GCONV_EXISTING_SKIP  /* it is kept, and counts as done */
+  GCONV_EXISTING_SKIP, /* it is kept, and counts as done */
+  GCONV_EXISTING_NEWER /* the same, unless the input has changed after it: then it is replaced */
 } gconv_existing;
 
 /* How one input went. Times are in milliseconds. All that is pointed to is valid during the call of the report function

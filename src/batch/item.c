@@ -47,7 +47,7 @@ bool gconv_item_is_wanted(const gconv_item *item) {
 }
 
 static void count_existing(gconv_item *item, gconv_existing existing, const char *path) {
-  bool skips = existing == GCONV_EXISTING_SKIP;
+  bool skips = existing != GCONV_EXISTING_KEEP;
   item->outcome.report.passed += skips;
   item->outcome.report.failed += !skips;
   if (!skips)
@@ -66,9 +66,17 @@ static void choose_unfinished(gconv_item *item, const gconv_manifest *manifest) 
   }
 }
 
+/* True if the result was last changed before its input. One of the same time is whole: --preserve-times makes such. */
+static bool is_out_of_date(const char *result, const char *input) {
+  struct stat made, given;
+  return stat(result, &made) != 0 || stat(input, &given) != 0 || made.st_mtim.tv_sec < given.st_mtim.tv_sec ||
+         (made.st_mtim.tv_sec == given.st_mtim.tv_sec && made.st_mtim.tv_nsec < given.st_mtim.tv_nsec);
+}
+
 static void choose_missing(gconv_item *item, const gconv_batch *batch) {
   for (size_t n = 0; n < item->count; n++) {
-    item->wanted[n] = batch->existing == GCONV_EXISTING_REPLACE || !gconv_output_exists(item->paths[n]);
+    item->wanted[n] = batch->existing == GCONV_EXISTING_REPLACE || !gconv_output_exists(item->paths[n]) ||
+                      (batch->existing == GCONV_EXISTING_NEWER && is_out_of_date(item->paths[n], item->input->file));
     if (!item->wanted[n] && (!batch->one_array || item->place == 0)) /* one array of all inputs is one result */
       count_existing(item, batch->existing, item->paths[n]);
   }

@@ -17,7 +17,7 @@ static gconv_write_options make_options(const gconv_run *run, const gconv_format
   bool own_quality = batch->outputs->same && batch->quality == 0;
   return (gconv_write_options){
       .format = format,
-      .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
+      .keep_existing = batch->existing == GCONV_EXISTING_KEEP || batch->existing == GCONV_EXISTING_SKIP,
       .quality = own_quality ? result->jpeg_quality : batch->quality,
       .lossless = batch->lossless || (own_quality && result->lossless),
       .png_level = batch->png_level,

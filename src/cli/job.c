@@ -176,6 +176,7 @@ static void make_batch(gconv_main_job *job) {
                                                       : GCONV_STORE_F32;
   batch->existing = settings->common.no_clobber ? GCONV_EXISTING_KEEP
                     : settings->skip_existing   ? GCONV_EXISTING_SKIP
+                    : settings->newer           ? GCONV_EXISTING_NEWER
                                                 : GCONV_EXISTING_REPLACE;
   batch->watch = !settings->common.quiet;
   batch->written = &job->written;

@@ -237,7 +237,7 @@ enum { KEEPS = false, CHANGES = true };
 /* Is of no use for --windows, which makes no images. */
 #define OF_IMAGES                                                                                                           \
   "files-from null recursive exclude preserve-times filter-format max-pixels then suffix depth png-level quality lossless " \
-  "tiff-compression strip skip-existing "                                                                                   \
+  "tiff-compression strip skip-existing newer "                                                                             \
   "resume shard flip border padding stride dilation region mask gray linear alpha combine scale offset range groups "       \
   "activation mean std white order luma output-name batch layout decode jobs memory fail-fast dry-run verify "              \
   "explain"
@@ -316,6 +316,8 @@ const gconv_option gconv_job_options[] = {
                .help = "keep existing results, and count them as failed; default: replace them"),
     MAP_OPTION(0, "skip-existing", NULL, flag, skip_existing, KEEPS,
                .help = "skip results that exist, whatever they contain"),
+    MAP_OPTION(0, "newer", NULL, flag, newer, KEEPS, .excludes = "no-clobber skip-existing resume", .also = "update",
+               .help = "skip results that exist and were made after the last change of their images"),
     MAP_OPTION(
         0, "resume", NULL, flag, resume, KEEPS, .excludes = "no-clobber skip-existing",
         .excluded = "--resume excludes --%s: it decides by the manifest, not by whether a file exists",

@@ -142,7 +142,7 @@ static gconv_status name_of_banks(gconv_main_job *job) {
     named.count = 1;
   gconv_filters labels = {0};
   gconv_naming naming = settings->naming;
-  naming.keeps = settings->common.no_clobber || settings->skip_existing;
+  naming.keeps = settings->common.no_clobber || settings->skip_existing || settings->newer;
   naming.filters = &labels;
   naming.planes = planes_of_first(job);
   const bool several = gconv_job_has_several_outputs(job);
@@ -187,7 +187,7 @@ static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status statu
 
 static gconv_status name_of_filters(gconv_main_job *job) {
   gconv_naming naming = job->settings->naming;
-  naming.keeps = job->common->no_clobber || job->settings->skip_existing;
+  naming.keeps = job->common->no_clobber || job->settings->skip_existing || job->settings->newer;
   naming.filters = &job->filters;
   naming.each_filter = job->settings->combine == GCONV_COMBINE_NONE;
   gconv_status status = gconv_outputs_name(&job->inputs, &naming, &job->outputs, &(gconv_message){0});

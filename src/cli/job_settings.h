@@ -55,7 +55,7 @@ typedef struct gconv_job_settings {
   gconv_area area;  /* --region; its mask is not set here */
   const char *mask; /* the path; NULL: not given */
 
-  bool skip_existing, resume, dry_run;
+  bool skip_existing, newer, resume, dry_run;
   gconv_shard shard;
   int timings; /* a gconv_timings_style */
 

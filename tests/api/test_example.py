@@ -92,11 +92,23 @@ class Installed(unittest.TestCase):
         # A gconv.h in include/ itself would replace that of the C library in /usr.
         self.assertEqual(os.listdir(os.path.join(self.tree, "include")), ["gconv"])
         for name in ("bin/gconv", "include/gconv/gconv.h", "include/gconv/gconv_embed.h", "include/gconv/gconv.hpp", "include/gconv/gconv_jobs.h", "include/gconv/gconv_learn.h", "include/gconv/gconv_classify.h", "include/gconv/gconv_science.h", "share/gconv/filters/gabor_bank.txt",
-                     "share/man/man1/gconv.1", "share/bash-completion/completions/gconv", "share/zsh/site-functions/_gconv",
+                     "share/man/man1/gconv.1", "share/bash-completion/completions/gconv", "share/zsh/site-functions/_gconv", "share/fish/vendor_completions.d/gconv.fish",
                      "share/doc/gconv/LICENSE", "share/doc/gconv/README.md", "share/doc/gconv/CHANGELOG.md",
                      "share/doc/gconv/docs/guide.md", "share/doc/gconv/docs/example.c", "share/doc/gconv/images/coffee.jpg"):
             self.assertTrue(os.path.exists(os.path.join(self.tree, name)), name)
         self.assertFalse(os.path.exists(os.path.join(self.tree, "share/doc/gconv/docs/lab")))
+
+    def test_uninstall(self):
+        """What the manifest names is removed, and empty folders of gconv; nothing else."""
+        with tempfile.TemporaryDirectory() as build:
+            kept, gone = (os.path.join(build, "tree", name) for name in ("bin/other", "share/gconv/filters/a.txt"))
+            for path in kept, gone:
+                os.makedirs(os.path.dirname(path))
+                open(path, "w").close()
+            with open(os.path.join(build, "install_manifest.txt"), "w") as manifest:
+                manifest.write(f"{gone}\n{build}/tree/gone/before\n")
+            subprocess.run(["cmake", f"-DBUILD={build}", "-P", os.path.join(SOURCE, "src", "uninstall.cmake")], check=True, stdout=subprocess.DEVNULL)
+            self.assertEqual((os.path.exists(kept), os.listdir(os.path.join(build, "tree", "share"))), (True, []))
 
     def test_no_file_names_its_first_place(self):
         for path in glob.glob(f"{self.lib}/pkgconfig/*") + glob.glob(f"{self.lib}/cmake/gconv/*"):

@@ -103,6 +103,29 @@ class Many(CommandTest):
         self.assertEqual(len(result.stderr.splitlines()), self.COUNT)
         self.assertEqual(self.snapshot(), before)
 
+    def test_newer(self):
+        """Results older than their images are made again, and missing ones; others stay."""
+        words = ("-i", "in", "-f", "identity", "-o", "out/")
+        (self.folder / "in").mkdir(exist_ok=True)
+        names = sorted(path.name for path in (self.folder / "in").iterdir()) or [f"{i}.png" for i in range(3)]
+        for name in names:
+            if not (self.folder / "in" / name).exists():
+                self.photo(f"in/{name}")
+        self.gconv(*words)
+        made = sorted((self.folder / "out").iterdir())
+        for path in made[1:]:
+            path.write_bytes(b"kept")
+        os.utime(self.folder / "in" / names[0], ns=(2 ** 61, 2 ** 61))
+        made[2].unlink()
+        self.gconv(*words, "--newer")
+        self.assertNotEqual(made[0].stat().st_mtime_ns, 0)
+        self.assertEqual(made[1].read_bytes(), b"kept")
+        self.assertTrue(made[2].read_bytes().startswith(b"\x89PNG"))
+        made[0].write_bytes(b"old")
+        self.gconv(*words, "--newer")
+        self.assertTrue(made[0].read_bytes().startswith(b"\x89PNG"))
+        self.gconv(*words, "--newer", "--skip-existing", status=2)
+
     def test_skip_existing(self):
         (self.folder / "out").mkdir()
         (self.folder / "out/04.png").write_bytes(b"old")

@@ -153,6 +153,12 @@ class Shells(CommandTest):
     def test_zsh(self):
         self.check(["zsh", "-f", "-i"], f"bindkey -e; autoload -U compinit; compinit -D -u; source '{DOCS}/gconv.zsh'\n")
 
+    @unittest.skipUnless(shutil.which("fish"), "no fish")
+    def test_fish(self):
+        made = subprocess.run(["fish", "--no-config", "-c", f"source '{DOCS}/gconv.fish'; complete -C 'gconv filters gauss'"], capture_output=True,
+                              text=True, check=True, env={**os.environ, "PATH": f"{os.path.dirname(GCONV)}:{os.environ['PATH']}"}).stdout
+        self.assertIn("gaussian", made)
+
 
 if __name__ == "__main__":
     unittest.main()
