@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv deconvolve: undoes a blur whose point spread function is known. */
+#include "base/folders.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/learn.h"
@@ -197,6 +198,20 @@ static gconv_status check(const deconvolve_settings *settings, const gconv_texts
                                      &(gconv_message){0});
 }
 
+/* Refuses a result that its format cannot hold, or whose folder is missing: before the work. */
+static gconv_status check_result(const deconvolve_settings *settings, const gconv_image *image) {
+  const char *path = settings->common.output, *slash = strrchr(path, '/');
+  const gconv_format_info *format = gconv_format_by_path(path);
+  gconv_image like = *image; /* a header */
+  like.data = NULL;
+  like.type = gconv_format_type(format, settings->depth >= 0 ? (gconv_type)settings->depth : image->type);
+  GCONV_TRY(gconv_format_check(format, &like));
+  char *folder = slash && slash > path ? strndup(path, (size_t)(slash - path)) : NULL;
+  const bool there = !folder || gconv_is_folder(folder);
+  free(folder);
+  return there ? GCONV_OK : gconv_refuse("-o %s: the folder to write it in does not exist", path);
+}
+
 static gconv_status deconvolve(const deconvolve_settings *settings, const char *path) {
   const gconv_read_options read = {.max_pixels = settings->common.max_pixels};
   gconv_deconvolve_options options = {.method = (gconv_deconvolution)settings->method,
@@ -212,10 +227,12 @@ static gconv_status deconvolve(const deconvolve_settings *settings, const char *
   gconv_device *device = NULL;
   gconv_image image = {0}, result = {0};
   gconv_deconvolved told;
+  gconv_sandbox_file(&settings->common, settings->common.output);
   gconv_status status = read_psf(settings->psf, &psf);
   GCONV_THEN(status,
              gconv_device_open("cpu", gconv_settle_threads(settings->common.threads, settings->common.quiet), &device));
   GCONV_THEN(status, gconv_image_read(path, &read, &image));
+  GCONV_THEN(status, check_result(settings, &image));
   gconv_interrupt_catch(true);
   GCONV_THEN(status, gconv_deconvolve(device, &image, &psf.items[0], &options, &result, &told));
   if (status == GCONV_OK) {
@@ -272,6 +289,7 @@ static int run(void *record, const gconv_texts *words) {
   if (status == GCONV_OK)
     status = deconvolve(settings, inputs->items[0]);
   const int result = gconv_say_end(status);
+  gconv_sandbox_tidy();
   gconv_interrupt_end();
   return result;
 }

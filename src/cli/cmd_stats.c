@@ -3,6 +3,7 @@
 #include "base/ending.h"
 #include "cli/job.h"
 #include "cli/learn.h"
+#include "cli/sandbox.h"
 #include "cli/stats.h"
 #include "cli/terminal.h"
 
@@ -108,6 +109,7 @@ static gconv_status prepare(measuring *m, const gconv_texts *words) {
   GCONV_TRY(gconv_inputs_find_all(specs, common->recursive, "-", &m->inputs));
   if (common->plot)
     GCONV_TRY(gconv_data_check_output("--plot", common->plot, "svg", "a plot", specs));
+  gconv_sandbox_file(common, common->plot);
   GCONV_TRY(make_operation(m));
   GCONV_TRY(gconv_device_open("cpu", gconv_settle_threads(common->threads, common->quiet), &m->device));
   m->options.threads = gconv_device_threads(m->device);
@@ -140,6 +142,7 @@ static gconv_status measure_all(measuring *m) {
 
 #define OPTION(...) GCONV_OPTION(gconv_stats_settings, __VA_ARGS__)
 static const gconv_option options[] = {
+    GCONV_NO_SANDBOX_ROW,
     OPTION('i', "input", "PATH...", texts, common.inputs, .several = true,
            .help = "images, folders and patterns; without -i, too"),
     OPTION('r', "recursive", NULL, flag, common.recursive, .help = "also search the sub-folders of folders"),

@@ -81,7 +81,7 @@ static gconv_status take_card(gconv_reader *reader, const char *card, unit *u) {
   const bool number = card[8] == '=' && read_number(card, &value);
   int axis = 0;
   if (is_key(card, "BITPIX"))
-    u->bits = number ? (int)value : 0;
+    u->bits = number && value >= -64 && value <= 64 ? (int)value : 0;
   else if (is_key(card, "NAXIS") && !(number && value >= 0 && value <= MOST_AXES))
     return fail_card(reader, card);
   else if (is_key(card, "NAXIS"))

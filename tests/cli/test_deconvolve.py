@@ -135,7 +135,7 @@ class Deconvolve(CommandTest):
                       ("y.npy", "--psf", "psf.npy", "-o", "r.npy", "-d", "cuda"), ("y.npy", "--psf", "psf.npy", "-o", "y.npy"),
                       ("y.npy", "--psf", "psf.npy", "-o", "psf.npy"), ("y.npy", "--psf", "psf.npy", "-o", "r.npy", "--method", "wiener", "--tv", "1"),
                       ("nan.npy", "--psf", "psf.npy", "-o", "r.npy"), ("y.npy", "--psf", "sobel", "-o", "r.npy"), ("y.npy", "--psf", "psf.npy", "-o", "r.xyz"),
-                      ("nothing.npy", "--psf", "psf.npy", "-o", "r.npy")):
+                      ("nothing.npy", "--psf", "psf.npy", "-o", "r.npy"), ("y.npy", "--psf", "psf.npy", "-o", "none/r.npy")):
             self.usage_error("gconv: ", "deconvolve", *words)
 
 
