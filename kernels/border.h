@@ -35,6 +35,7 @@ GCONV_BOTH int64_t gconv_border_index(gconv_border border, int64_t i, int64_t si
   }
   case GCONV_BORDER_ZERO:
   case GCONV_BORDER_CONSTANT:
+  case GCONV_BORDER_NORMALIZE: /* zeros whose weight is 0: src/conv/weighted.h */
     break;
   }
   return GCONV_OUTSIDE;

@@ -394,8 +394,18 @@ typedef enum gconv_border {
   GCONV_BORDER_REPLICATE,  /*        a a a | a b c d | d d d */
   GCONV_BORDER_SYMMETRIC,  /*        c b a | a b c d | d c b */
   GCONV_BORDER_REFLECT101, /*        d c b | a b c d | c b a */
-  GCONV_BORDER_WRAP        /*        b c d | a b c d | a b c */
+  GCONV_BORDER_WRAP,       /*        b c d | a b c d | a b c */
+  GCONV_BORDER_NORMALIZE   /* of filters whose sum is not 0: nothing. The taps inside get the weight of those outside */
 } gconv_border;
+
+/* What becomes of samples of floats that are not finite, NaN and infinities, and of samples that are no data. Where samples
+ * are left out, a response is sum t * sum(t w x) / sum(t w), with weights w of 0 for them: normalised convolution. */
+typedef enum gconv_nan {
+  GCONV_NAN_KEEP, /* NaN and infinities stay where the filter reaches; samples of no data are left out, and stay */
+  GCONV_NAN_SKIP, /* they are left out, and stay: where one lies under the anchor, so does the result */
+  GCONV_NAN_FILL, /* they are left out, and filled: a result is missing only where too little lies under the taps */
+  GCONV_NAN_ZERO  /* they count as samples of 0 */
+} gconv_nan;
 
 /* Which outputs there are. In terms of the dilated extent E = (R - 1) * dilation + 1 of the filter, along each axis: */
 typedef enum gconv_padding {
@@ -470,6 +480,17 @@ typedef struct gconv_options {
    * mixed channels, and for the ranges clamp and abs. */
   gconv_type output_type;
   const gconv_format_info *format; /* ... but one that this format stores (gconv_format_type()); NULL: any */
+
+  /* Filters over samples with weights: for filters whose sum is not 0, of samples as they are stored (not grey, mixed, in
+   * linear light, with premultiplied alpha, minmax, wrap or i16). */
+  gconv_nan nan;
+  bool preserves;   /* missing samples stay missing in results, as for GCONV_NAN_SKIP, with any of the above */
+  bool sets_nodata; /* samples of the value `nodata`, in levels of the image, are no data, whatever its file says */
+  double nodata;    /* may be NaN */
+  const gconv_image *weights; /* NULL, or a picture as large as the image, which is copied: the weight of each pixel, in
+                                 proportion to the largest; none below 0. Of colours the grey counts, times alpha */
+  double
+      least_weight; /* results are missing where |sum(t w)| is below this share of sum |t|, 0 to 1; 0: the default, 2^-10 */
 
   const char *algorithm;  /* "auto" or NULL, or a name that gconv_algorithm_at() lists for the device */
   const char *without;    /* names with commas between that auto shall not choose; NULL: none */

@@ -103,6 +103,7 @@ gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest) {
       add_text(&hash, "arithmetic %zu %d %a", i, (int)job->arithmetic[i].kind, job->arithmetic[i].amount);
       add_mask(&hash, &job->arithmetic[i].other);
     }
+  add_mask(&hash, &job->weights);
   add_bytes(&hash, settings, strlen(settings) + 1);
   free(settings);
   *digest = hash;

@@ -197,6 +197,8 @@ static bool has_use_for_border(const gconv_main_job *job) {
 static gconv_status check_bank_options(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   const gconv_options *options = &job->options;
+  if (settings->border.border == GCONV_BORDER_NORMALIZE)
+    return gconv_refuse("--border normalize is for plain filters: banks and networks have no weights that it could change");
   if (settings->border.given && !has_use_for_border(job))
     return gconv_refuse("--border: %s says for each layer what lies outside its input: leave it out",
                         settings->last.filters.items[0]);
@@ -238,33 +240,6 @@ static gconv_status find_inputs(gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* ---- The mask --------------------------------------------------------------------------------------------------------- */
-
-/* Refuses a mask for which --memory has no room: its picture, twice if that is turned or joined, and its weights. */
-static gconv_status check_mask_memory(const gconv_job_settings *settings) {
-  const double program = 10e6;
-  gconv_image header = {0};
-  if (settings->common.memory == 0 || strcmp(settings->mask, "-") == 0 ||
-      gconv_image_read_header(settings->mask, &header, NULL) != GCONV_OK)
-    return GCONV_OK; /* reading it says why */
-  double samples = (double)header.frames * header.height * header.width * (2 * header.channels + 1);
-  double bytes = program + samples * (double)gconv_type_bytes(header.type);
-  gconv_image_free(&header);
-  if (bytes <= (double)settings->common.memory)
-    return GCONV_OK;
-  return gconv_fail(GCONV_TOO_LARGE,
-                    "--mask %s: takes about %.0f MB of memory, and --memory allows %.0f MB: raise it to %.0fM",
-                    settings->mask, ceil(bytes / 1e6), ceil((double)settings->common.memory / 1e6), ceil(bytes / 1e6));
-}
-
-static gconv_status read_mask(gconv_main_job *job) {
-  const gconv_job_settings *settings = job->settings;
-  const gconv_read_options options = {.max_pixels = settings->common.max_pixels, .max_bytes = settings->common.memory};
-  GCONV_TRY(check_mask_memory(settings));
-  gconv_status status = gconv_image_read(settings->mask, &options, &job->mask);
-  return status == GCONV_OK ? status : gconv_fail(status, "--mask %s", gconv_last_error());
-}
-
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_job_prepare(gconv_main_job *job) {
@@ -304,7 +279,12 @@ gconv_status gconv_job_prepare(gconv_main_job *job) {
 
 gconv_status gconv_job_read_mask(gconv_main_job *job) {
   if (job->settings->mask)
-    GCONV_TRY(read_mask(job));
+    GCONV_TRY(gconv_read_picture(job->common, "--mask", job->settings->mask, &job->mask));
+  const gconv_hole_options *holes = &job->settings->holes;
+  GCONV_TRY(gconv_hole_options_check(holes, job->has_banks && job->settings->before_count == 0));
+  job->border_given |= gconv_hole_options_leave_out(holes); /* no rim is dark */
+  if (holes->weights)
+    GCONV_TRY(gconv_read_picture(job->common, "--weights", holes->weights, &job->weights));
   gconv_job_warn(job);
   return GCONV_OK;
 }
@@ -361,14 +341,19 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
     return gconv_operation_svm(job->svm, &job->network, operation);
   if (i == settings->before_count && network->features)
     return gconv_operation_pixels(network, &job->network, operation);
+  if (i == settings->before_count && !gconv_job_is_network(network)) {
+    gconv_options options = job->options;
+    gconv_hole_options_apply(&settings->holes, &job->weights, settings->border.given, i, &options);
+    return gconv_operation_filters(&job->filters, &options, operation);
+  }
   if (i == settings->before_count)
-    return gconv_job_is_network(network) ? gconv_operation_of_network(network, &job->network, operation)
-                                         : gconv_operation_filters(&job->filters, &job->options, operation);
+    return gconv_operation_of_network(network, &job->network, operation);
   if (gconv_job_is_network(network)) {
     gconv_network_options options = network_stage_options(job, &settings->before[i]);
     return gconv_operation_of_network(network, &options, operation);
   }
   gconv_options options = stage_options(job, &settings->before[i], &job->before[i]);
+  gconv_hole_options_apply(&settings->holes, &job->weights, settings->border.given, i, &options);
   return gconv_operation_filters(&job->before[i], &options, operation);
 }
 
@@ -461,6 +446,7 @@ gconv_status gconv_job_make_operation(gconv_main_job *job) {
   gconv_status status = job->has_banks && !job->has_networks
                             ? gconv_operation_network(job->layers, job->layer_count, &job->network, &job->operation)
                             : make_stages(job);
+  gconv_image_free(&job->weights); /* the operation has a copy */
   GCONV_THEN(status, restrict_operation(job));
   job->batch.operation = job->operation;
   /* int16 has the levels of the file, which are its own where nothing is rescaled. */
@@ -489,6 +475,7 @@ void gconv_job_free(gconv_main_job *job) {
   for (size_t i = 0; job->arithmetic && i <= job->settings->before_count; i++)
     gconv_stage_free_arithmetic(&job->arithmetic[i]);
   free(job->arithmetic);
+  gconv_image_free(&job->weights);
   for (size_t i = 0; job->banks && i < job->layer_count; i++)
     gconv_bank_free(&job->banks[i]);
   free(job->banks);

@@ -44,6 +44,7 @@ typedef struct gconv_main_job {
   gconv_batch batch;
   gconv_palette palette;      /* colours of maps of classes */
   gconv_area area;            /* the area of --region; while the operation is made, also the area of `mask` */
+  gconv_image weights;        /* the picture of --weights, as long as the mask */
   gconv_image mask;           /* the mask of --mask; has pixels from gconv_job_read_mask() to gconv_job_make_operation() */
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
   gconv_manifest *manifest;   /* with --resume */
@@ -63,7 +64,7 @@ typedef struct gconv_main_job {
  * inputs, names the outputs, for which it reads headers, keeps the inputs of this shard, and makes job->batch. */
 gconv_status gconv_job_prepare(gconv_main_job *job);
 
-/* Reads the image of --mask, if there is one. Then warns of results that few expect (gconv_job_warn()). */
+/* Reads the images of --mask and --weights, if there are any. Then warns of results that few expect (gconv_job_warn()). */
 gconv_status gconv_job_read_mask(gconv_main_job *job);
 
 /* Makes job->batch.operation. Comes after everything that can change the options. */

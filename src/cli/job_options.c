@@ -334,7 +334,8 @@ const gconv_option gconv_job_options[] = {
            .synonyms = gconv_border_words, .drawing = GCONV_BORDER_DRAWING,
            .help =
                "what lies outside the image: zero (default), constant:V (V is 0 for black, 1 for white; for float results "
-               "any number), replicate, symmetric, reflect101 or wrap"),
+               "any number), replicate, symmetric, reflect101, wrap, or normalize (the taps inside get the weight of the "
+               "others)"),
     OPTION(0, "padding", "MODE", padding, last.layer, CHANGES, .most = LARGEST_EXTENT,
            .words = "same|valid|full|same-upper|same-lower",
            .help = "the size of the result: same (default), valid, full, or pixels to pad by: N, Y,X or T,B,L,R"),
@@ -345,10 +346,11 @@ const gconv_option gconv_job_options[] = {
     OPTION(0, "region", "WxH+X+Y", region, area, CHANGES, .also = "roi", .near = "rectangle area window",
            .help = "filter only this rectangle, W x H pixels from column X, row Y on: the rest of the image stays, and its "
                    "pixels are the neighbours of those at the edges"),
-    OPTION(0, "mask", "FILE", once, mask, KEEPS, .near = "weights alpha-mask",
+    OPTION(0, "mask", "FILE", once, mask, KEEPS, .near = "alpha-mask",
            .help =
                "filter only where this image, which is as large as the inputs, is white: grey blends the result with the "
                "input, black keeps the input; its alpha counts too"),
+    GCONV_HOLE_ROWS,
     OPTION(
         0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale", .near = "mono",
         .help =

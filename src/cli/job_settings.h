@@ -3,7 +3,7 @@
  * these options, and a record that begins with this one. */
 #pragma once
 
-#include "cli/common.h"
+#include "cli/job_holes.h"
 #include "cli/rows.h"
 #include "cli/timings.h"
 
@@ -54,6 +54,7 @@ typedef struct gconv_job_settings {
 
   gconv_area area;  /* --region; its mask is not set here */
   const char *mask; /* the path; NULL: not given */
+  gconv_hole_options holes;
 
   bool skip_existing, newer, resume, dry_run;
   gconv_shard shard;

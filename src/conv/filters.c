@@ -158,7 +158,7 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
   GCONV_FREED char *without = name_inexact(options.without);
   GCONV_NEED_MEMORY(without, "no memory for an operation");
   options.without = without;
-  return gconv_operation_filters(&operation->filters, &options, exact);
+  return gconv_operation_plain(&operation->filters, &options, exact);
 }
 
 static const gconv_operation_type filters_type = {.name = "filters",
@@ -186,16 +186,11 @@ static gconv_status fill(const gconv_filters *filters, const gconv_options *opti
   return align_filters(&operation->filters);
 }
 
-gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options, gconv_operation **result) {
-  GCONV_NEED(filters, options);
-  GCONV_NEED_AS(result, "operation");
-  GCONV_TRY(gconv_filters_check(filters));
-  const gconv_options filled = gconv_options_filled(options);
-  GCONV_TRY(gconv_options_check(&filled));
+gconv_status gconv_operation_plain(const gconv_filters *filters, const gconv_options *options, gconv_operation **result) {
   gconv_filter_operation *operation;
   GCONV_NEW(operation, 1, "no memory for %zu filters", filters->count);
   operation->base = (gconv_operation){&filters_type, 1};
-  gconv_status status = fill(filters, &filled, operation);
+  gconv_status status = fill(filters, options, operation);
   if (status != GCONV_OK) {
     free_operation(&operation->base);
     return status;

@@ -83,6 +83,12 @@ gconv_options gconv_options_filled(const gconv_options *options);
 /* Fails with GCONV_BAD_ARGUMENT if an option is out of its range, whatever the image and the filters are. */
 gconv_status gconv_options_check(const gconv_options *options);
 
+/* Returns whether options want samples with weights, which weighted.c makes. */
+bool gconv_wants_weights(const gconv_options *options);
+
+/* Makes an operation of filters and of options that are checked, filled, and want no weights (filters.c). */
+gconv_status gconv_operation_plain(const gconv_filters *filters, const gconv_options *options, gconv_operation **result);
+
 /* Returns whether all filters have one size and anchor (plan_check.c). */
 bool gconv_filters_have_one_frame(const gconv_filters *filters);
 

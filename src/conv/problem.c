@@ -31,7 +31,7 @@ gconv_options gconv_options_filled(const gconv_options *options) {
 }
 
 const char *gconv_border_name(gconv_border border) {
-  static const char *const names[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap"};
+  static const char *const names[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap", "normalize"};
   return (size_t)border < sizeof names / sizeof names[0] ? names[border] : NULL;
 }
 
@@ -55,8 +55,36 @@ static gconv_status check_mixing(const gconv_options *options) {
   return GCONV_OK;
 }
 
+bool gconv_wants_weights(const gconv_options *options) {
+  return options->nan != GCONV_NAN_KEEP || options->weights || options->sets_nodata || options->preserves ||
+         options->border == GCONV_BORDER_NORMALIZE;
+}
+
+static gconv_status check_weights(const gconv_options *options) {
+  GCONV_TRY(gconv_check_value("nan", options->nan, GCONV_NAN_KEEP, GCONV_NAN_ZERO));
+  if (!(options->least_weight >= 0 && options->least_weight <= 1))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the least share of weights is from 0 to 1, and here it is %g",
+                      options->least_weight);
+  if (!gconv_wants_weights(options))
+    return GCONV_OK;
+  const char *what = options->gray                                             ? "grey (--gray)"
+                     : options->mix                                            ? "mixed channels"
+                     : options->linear                                         ? "linear light (--linear)"
+                     : options->alpha == GCONV_ALPHA_PREMULTIPLY               ? "premultiplied alpha (--alpha premultiply)"
+                     : options->range == GCONV_RANGE_MINMAX                    ? "the range minmax"
+                     : options->range == GCONV_RANGE_WRAP                      ? "the range wrap"
+                     : options->sets_type && options->output_type == GCONV_I16 ? "results of i16"
+                                                                               : NULL;
+  return what ? gconv_fail(GCONV_BAD_ARGUMENT,
+                           "missing samples, weights and the border normalize are for samples as they are stored, "
+                           "without %s: make it in a run of its own",
+                           what)
+              : GCONV_OK;
+}
+
 gconv_status gconv_options_check(const gconv_options *options) {
-  GCONV_TRY(gconv_check_value("border", options->border, GCONV_BORDER_ZERO, GCONV_BORDER_WRAP));
+  GCONV_TRY(gconv_check_value("border", options->border, GCONV_BORDER_ZERO, GCONV_BORDER_NORMALIZE));
+  GCONV_TRY(check_weights(options));
   GCONV_TRY(gconv_check_value("padding", options->padding, GCONV_PADDING_SAME, GCONV_PADDING_EXPLICIT));
   GCONV_TRY(gconv_check_value("alpha", options->alpha, GCONV_ALPHA_KEEP, GCONV_ALPHA_DROP));
   GCONV_TRY(gconv_check_value("combine", options->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_STACK));

@@ -162,6 +162,9 @@ template <typename T> void take_geometry(const nb::dict &given, T &to) {
 }
 /* Reads the options of a convolution, which have the names of gconv_options. `algorithm` keeps the text of that option. */
 gconv_options read_options(const nb::dict &given, std::string *algorithm);
+/* Makes the operation of filters, with the weights of `given`, if it has any. */
+gconv_status make_filters(const gconv_filters &filters, const nb::dict &given, gconv_options &options,
+                          gconv_operation **operation);
 
 /* ---- Devices (devices.cpp) ---- */
 

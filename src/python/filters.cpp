@@ -27,12 +27,35 @@ gconv_options read_options(const nb::dict &given, std::string *algorithm) {
   take_geometry(given, options);
   take(given, "gray", options.gray, "linear", options.linear, "combine", options.combine, "scale", options.scale, "offset",
        options.offset, "range", options.range, "alpha", options.alpha, "output_type", options.output_type);
+  take(given, "nan", options.nan, "preserve_nan", options.preserves, "nodata", options.nodata, "least_weight",
+       options.least_weight);
+  options.sets_nodata = given.contains("nodata");
   read_mixing(given, &options);
   options.sets_type = given.contains("output_type");
   *algorithm = value_of(given, "algorithm", std::string());
   if (!algorithm->empty())
     options.algorithm = algorithm->c_str();
   return options;
+}
+
+gconv_status make_filters(const gconv_filters &filters, const nb::dict &given, gconv_options &options,
+                          gconv_operation **operation) {
+  gconv_image image = {};
+  Taps weights;
+  if (given.contains("weights")) { /* gconv._filter makes an array of float32, H x W */
+    weights = nb::cast<Taps>(given["weights"]);
+    image.type = GCONV_F32;
+    image.frames = image.channels = 1;
+    image.height = (int32_t)weights.shape(0);
+    image.width = (int32_t)weights.shape(1);
+    image.row_bytes = weights.shape(1) * sizeof(float);
+    image.plane_bytes = image.row_bytes * weights.shape(0);
+    image.data = const_cast<float *>(weights.data()); /* it is read only */
+    options.weights = &image;
+  }
+  const gconv_status status = gconv_operation_filters(&filters, &options, operation);
+  options.weights = nullptr;
+  return status;
 }
 
 /* ---- Filters ---- */
@@ -126,8 +149,8 @@ static Operation *make_filter_operation(const nb::list &given, const nb::dict &o
   std::string algorithm;
   gconv_operation *operation = nullptr;
   read_filters_given(given, &filters);
-  const gconv_options wanted = read_options(options, &algorithm);
-  check(gconv_operation_filters(&filters, &wanted, &operation));
+  gconv_options wanted = read_options(options, &algorithm);
+  check(make_filters(filters, options, wanted, &operation));
   const bool on_host = wanted.gray || wanted.linear || wanted.mix || wanted.alpha == GCONV_ALPHA_PREMULTIPLY ||
                        wanted.range == GCONV_RANGE_MINMAX;
   return new Operation(operation, nb::none(), on_host, options.contains("alpha"), true);

@@ -189,7 +189,7 @@ static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::han
     std::string algorithm;
     gconv_options wanted = read_options(options, &algorithm);
     wanted.format = job.outputs.format;
-    check(gconv_operation_filters(&job.filters, &wanted, &job.operation));
+    check(make_filters(job.filters, options, wanted, &job.operation));
   } else {
     const std::string present = value_of(given, "present", std::string("tensor"));
     job.operation = model_operation(model, present, job.outputs.format, options);

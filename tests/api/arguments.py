@@ -143,7 +143,8 @@ FIELDS = {
         "gray": ANY, "round_gray": ANY, "mix": ["!-1", "!5", "!INT32_MAX"], "mixing": ANY, "linear": ANY, "alpha": ["!99", "!-1"], "combine": ["!99", "!-1"], "scale": ["!NAN", "!INFINITY"],
         "offset": ["!NAN", "!INFINITY"], "range": ["!99", "!-1"], "sets_type": ANY, "output_type": ["!99", "!-1"], "format": ["NULL"],
         "algorithm": ["NULL", '"nothing"'], "without": ["NULL", '"nothing"'], "workspace_bytes": None, "block_width": ["!-1", "!INT32_MAX"],
-        "block_height": ["!-1", "!INT32_MAX"], "grid_blocks": ["!-1", "!INT32_MIN"]},
+        "block_height": ["!-1", "!INT32_MAX"], "grid_blocks": ["!-1", "!INT32_MIN"], "nan": ["!99", "!-1"], "preserves": ANY,
+        "sets_nodata": ANY, "nodata": None, "weights": ["NULL"], "least_weight": ["!NAN", "!-1", "!2"]},
     "gconv_layer": {
         "kind": ["!99", "!-1", "!GCONV_LAYER_MEAN", "!GCONV_LAYER_RESIDUAL", "!GCONV_LAYER_SHUFFLE"], "bank": ["!NULL", "!&no_bank", "!&huge_bank"], "padding": ["!99", "!-1"],
         "pad_top": None, "pad_left": None, "pad_bottom": None, "pad_right": None, "stride_y": ["!-1", "!INT32_MIN"], "stride_x": ["!-1", "!INT32_MIN"],

@@ -14,15 +14,16 @@ from ._arrays import apply, check_axes, library_of, refuse_masked, type_name
 from ._errors import ArgumentError
 from ._filters import Filter, resolve
 from ._repeat import kept, note
-from ._types import Alpha, Array, Border, Combine, Combined, Kernel, OneKernel, Padding, Pair, Range
+from ._types import Alpha, Array, Border, Combine, Combined, Kernel, Nan, OneKernel, Padding, Pair, Range
 
 __all__ = ["OPTIONS", "Plan", "check_options", "clear_cache", "filter", "filter_operation", "filter_options"]
 
-BORDERS = {"zero": 0, "constant": 1, "replicate": 2, "symmetric": 3, "reflect101": 4, "wrap": 5}
+BORDERS = {"zero": 0, "constant": 1, "replicate": 2, "symmetric": 3, "reflect101": 4, "wrap": 5, "normalize": 6}
 PADDINGS = {"same": 0, "valid": 1, "full": 2}
 COMBINES = {"none": 0, "magnitude": 1, "sum": 2, "max": 3, "stack": 4}
 RANGES = {"clamp": 0, "abs": 1, "signed": 2, "minmax": 3, "wrap": 4}
 ALPHAS = {"keep": 0, "filter": 1, "premultiply": 2, "drop": 3}
+NANS = {"keep": 0, "skip": 1, "fill": 2, "zero": 3}
 TYPES = {"uint8": 0, "uint16": 1, "float32": 2, "int16": 3}
 
 _KEPT_OPERATIONS = 256
@@ -30,7 +31,7 @@ _operations = {}  # by kernel and options, in the order in which they were made
 
 
 OPTIONS = ("border", "border_value", "padding", "stride", "dilation", "flip", "combine", "scale", "offset", "range", "alpha",
-           "gray", "linear", "mix", "algorithm")
+           "gray", "linear", "mix", "algorithm", "nan", "weights", "preserve_nan", "nodata", "least_weight")
 
 
 def check_options(function, options, known):
@@ -67,14 +68,35 @@ def type_number(dtype):
     return choose("dtype", name, TYPES)
 
 
-def filter_options(filters, border="zero", border_value=0.0, padding="same", stride=1, dilation=1, flip=False, dtype=None,
+def hole_options(nan, weights, preserve_nan, nodata, least_weight):
+    """Returns the options for samples that are missing, and for weights, without those that are not given."""
+    options = {"nan": choose("nan", nan, NANS), "preserve_nan": bool(preserve_nan)}
+    if weights is not None:
+        try:
+            options["weights"] = np.ascontiguousarray(weights, np.float32)
+        except (TypeError, ValueError):
+            options["weights"] = np.zeros(0)
+        if options["weights"].ndim != 2 or options["weights"].size == 0:
+            raise ArgumentError("weights= is an array of numbers, H x W: one for each pixel")
+    if nodata is not None:
+        options["nodata"] = real("nodata", nodata)
+    if least_weight is not None:
+        options["least_weight"] = real("least_weight", least_weight)
+    return options
+
+
+def filter_options(filters, border=None, border_value=0.0, padding="same", stride=1, dilation=1, flip=False, dtype=None,
                    combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False,
-                   mix=None, algorithm="auto"):
+                   mix=None, algorithm="auto", nan="keep", weights=None, preserve_nan=False, nodata=None, least_weight=None):
     """Returns the options of filter() as the extension takes them."""
     combine = ("magnitude" if filters.gradient else "none") if combine is None else combine
     (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
+    holes = hole_options(nan, weights, preserve_nan, nodata, least_weight)
+    if border is None:  # where samples are left out, so is what lies outside
+        leaves_out = nan in ("skip", "fill") or weights is not None or (nodata is not None and nan != "zero")
+        border = "normalize" if leaves_out else "zero"
     options = {
-        "border": choose("border", border, BORDERS), "border_value": real("border_value", border_value),
+        **holes, "border": choose("border", border, BORDERS), "border_value": real("border_value", border_value),
         **padding_options(padding), "stride_y": stride_y, "stride_x": stride_x, "dilation_y": dilation_y, "dilation_x": dilation_x,
         "flip": bool(flip), "combine": choose("combine", combine, COMBINES), "scale": real("scale", scale),
         "offset": real("offset", offset), "range": choose("range", range, RANGES), "gray": bool(gray), "linear": bool(linear),
@@ -126,22 +148,25 @@ def _operation_of(kernel, options):
 
 
 @overload
-def filter(image: Array, kernel: OneKernel, *, border: Border = ..., border_value: float = ..., padding: Padding = ...,
+def filter(image: Array, kernel: OneKernel, *, border: Border | None = ..., border_value: float = ..., padding: Padding = ...,
            stride: Pair = ..., dilation: Pair = ..., flip: bool = ..., axes: str | None = ..., dtype: None = ...,
            combine: Combined | None = ..., scale: float = ..., offset: float = ..., range: Range = ...,
            alpha: Alpha | None = ..., gray: bool = ..., linear: bool = ..., mix: object | None = ...,
-           device: str | None = ..., algorithm: str = ..., out: Array | None = ...) -> Array: ...
+           device: str | None = ..., algorithm: str = ..., out: Array | None = ..., nan: Nan = ..., weights: Any = ...,
+           preserve_nan: bool = ..., nodata: float | None = ..., least_weight: float | None = ...) -> Array: ...
 @overload
-def filter(image: Array, kernel: Kernel, *, border: Border = ..., border_value: float = ..., padding: Padding = ...,
+def filter(image: Array, kernel: Kernel, *, border: Border | None = ..., border_value: float = ..., padding: Padding = ...,
            stride: Pair = ..., dilation: Pair = ..., flip: bool = ..., axes: str | None = ..., dtype: Any = ...,
            combine: Combine | None = ..., scale: float = ..., offset: float = ..., range: Range = ...,
            alpha: Alpha | None = ..., gray: bool = ..., linear: bool = ..., mix: object | None = ...,
-           device: str | None = ..., algorithm: str = ..., out: Any = ...) -> Any: ...
-def filter(image: Array, kernel: Kernel, *, border: Border = "zero", border_value: float = 0.0, padding: Padding = "same",
+           device: str | None = ..., algorithm: str = ..., out: Any = ..., nan: Nan = ..., weights: Any = ...,
+           preserve_nan: bool = ..., nodata: float | None = ..., least_weight: float | None = ...) -> Any: ...
+def filter(image: Array, kernel: Kernel, *, border: Border | None = None, border_value: float = 0.0, padding: Padding = "same",
            stride: Pair = 1, dilation: Pair = 1, flip: bool = False, axes: str | None = None, dtype: Any = None,
            combine: Combine | None = None, scale: float = 1.0, offset: float = 0.0, range: Range = "clamp",
            alpha: Alpha | None = None, gray: bool = False, linear: bool = False, mix: object | None = None,
-           device: str | None = None, algorithm: str = "auto", out: Any = None) -> Any:
+           device: str | None = None, algorithm: str = "auto", out: Any = None, nan: Nan = "keep", weights: Any = None,
+           preserve_nan: bool = False, nodata: float | None = None, least_weight: float | None = None) -> Any:
     """Filters an image: correlation, with zeros outside the image, in the same size, unless asked for otherwise.
 
     image: an array of NumPy, PyTorch or CuPy (or what NumPy makes one of), of 2 to 4 dimensions. uint8, uint16 and float32
@@ -150,7 +175,8 @@ def filter(image: Array, kernel: Kernel, *, border: Border = "zero", border_valu
     kernel: a plane of numbers, R x S; a text as `gconv -f` takes it ("gaussian:sigma=2", "sobel", a file); a Filter; or
         several of these in a list.
     border: what lies outside the image: "zero", "constant" (border_value, where 1 is white; of float32 a sample),
-        "replicate", "symmetric", "reflect101" or "wrap".
+        "replicate", "symmetric", "reflect101", "wrap", or "normalize": the taps inside get the weight of those outside. By
+        default "zero", and "normalize" where nan= or weights= leaves samples out.
     padding: "same", "valid", "full", or numbers of pixels: one, (down, across) or (top, bottom, left, right).
     stride, dilation: whole numbers, or (down, across).
     flip: turn the filter by 180 degrees: mathematical convolution.
@@ -170,12 +196,19 @@ def filter(image: Array, kernel: Kernel, *, border: Border = "zero", border_valu
     device: "cpu", "cuda", "cuda:1", "auto"; by default where the array is.
     algorithm: "auto", or a name that gconv.algorithms() lists.
     out: an array for the result, of its shape and type, that does not overlap the image.
+    nan: what becomes of NaN and infinities: "keep" (they spread as far as the filter reaches), "skip" (they are left out of
+        sums and of their weights, and stay NaN where they are), "fill" (left out, and filled) or "zero".
+    weights: an array, H x W: the weight of each pixel, such as the confidence in it, or a mask. A result is
+        sum(t) * sum(t * w * x) / sum(t * w), for taps t.
+    preserve_nan: NaN in the image stays NaN in the result, with any nan=, as in astropy.
+    nodata: samples of this value, such as 0 of uint8, are missing: left out, and put back unless nan="fill" or "zero".
+    least_weight: a result is NaN where |sum(t * w)| is below this share of sum |t|; by default 2 ** -10.
 
     Returns an array of the library of `image`, on its device. Raises ArgumentError (a ValueError), UnsupportedError
     (a NotImplementedError), NoMemoryError (a MemoryError) or DeviceError. Calls from several threads run side by side.
     """
     options = (border, border_value, padding, stride, dilation, flip, dtype, combine, scale, offset, range, alpha, gray,
-               linear, mix, algorithm)
+               linear, mix, algorithm, nan, weights, preserve_nan, nodata, least_weight)
     try:  # the way of most calls
         if type(kernel) is np.ndarray:
             operation = _operations[kernel.tobytes(), kernel.shape, kernel.dtype, options]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ._filters import Filter, Filters
 
 __all__ = ["Activation", "Alpha", "Array", "ArrayLike", "Border", "Combine", "Combined", "Function", "Kernel", "Math", "Mode", "Modes",
-           "NDArray", "Numbers", "OneKernel", "Padding", "Pair", "Path", "Paths", "Range"]
+           "NDArray", "Nan", "Numbers", "OneKernel", "Padding", "Pair", "Path", "Paths", "Range"]
 
 Array = TypeVar("Array")  # of NumPy, PyTorch, CuPy or JAX: results are of the library of the input
 Function = TypeVar("Function", bound=Callable[..., Any])  # the type of a decorated function, which stays
@@ -26,10 +26,11 @@ OneKernel = Union[str, "os.PathLike[Any]", "Filter", NDArray[Any]]
 Kernel = Union[OneKernel, "Filters", ArrayLike, Sequence[Any]]
 
 # The words that options take; the tables of the functions have the same, which a test compares.
-Border = Literal["zero", "constant", "replicate", "symmetric", "reflect101", "wrap"]
+Border = Literal["zero", "constant", "replicate", "symmetric", "reflect101", "wrap", "normalize"]
 Padding = Union[Literal["same", "valid", "full"], Pair]
 Combined = Literal["magnitude", "sum", "max", "stack"]
 Combine = Union[Literal["none"], Combined]
+Nan = Literal["keep", "skip", "fill", "zero"]
 Range = Literal["clamp", "abs", "signed", "minmax", "wrap"]
 Alpha = Literal["keep", "filter", "premultiply", "drop"]
 Activation = Literal["none", "relu", "leaky", "sigmoid", "tanh", "softmax"]

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples that are missing, and weights: options of the main job, and the pictures that options name (job_holes.c). Only the
+ * first stage of a chain takes weights and numbers of no data from these options. */
+#pragma once
+
+#include "cli/common.h"
+
+typedef struct gconv_hole_options {
+  int nan;             /* a gconv_nan */
+  const char *weights; /* the path; NULL: not given */
+  const char *nodata;  /* a number, or "nan"; NULL: not given */
+  bool preserves;
+  double least_weight; /* 0: the default */
+} gconv_hole_options;
+
+extern const gconv_synonym gconv_nan_words[]; /* of --nan */
+
+/* The rows of the table of options (job_options.c). */
+#define GCONV_HOLE_ROWS                                                                                                     \
+  OPTION(0, "nan", "MODE", word, holes.nan, CHANGES, .near = "missing nan-treatment invalid", /* gconv_nan */               \
+         .words = "keep|skip|fill|zero", .synonyms = gconv_nan_words,                                                       \
+         .help = "what becomes of NaN and infinities: keep (default: they spread), skip (sums leave them out, with their "  \
+                 "taps, and they stay), fill (left out, and filled), or zero"),                                             \
+      OPTION(0, "weights", "FILE", once, holes.weights, KEEPS, .near = "confidence weight",                                 \
+             .help = "the weight of each pixel, an image as large as the inputs: a mask, or confidence; a result is the "   \
+                     "sum of weighted samples over the sum of their weights"),                                              \
+      OPTION(0, "nodata", "V", text, holes.nodata, CHANGES, .near = "blank no-data fill-value",                             \
+             .help = "samples of this value (0 .. 255, 0 .. 65535, or a float) are missing, as where a GeoTIFF says so"),   \
+      OPTION(0, "preserve-nan", NULL, flag, holes.preserves, CHANGES,                                                       \
+             .help = "what is missing stays missing in the result, with any --nan"),                                        \
+      OPTION(0, "least-weight", "SHARE", number, holes.least_weight, CHANGES,                                               \
+             .help = "a result is missing where less than this share of the taps' weight lies on samples; default: 1/1024")
+
+/* Refuses values that are none. `of_networks`: no stage is of plain filters. */
+gconv_status gconv_hole_options_check(const gconv_hole_options *holes, bool of_networks);
+
+/* Returns whether samples are left out of sums: then what lies outside is, too, unless a border is given. */
+bool gconv_hole_options_leave_out(const gconv_hole_options *holes);
+
+/* Sets what stage number `stage` of a chain does. `weights`: the picture, which has no pixels if none is given. */
+void gconv_hole_options_apply(const gconv_hole_options *holes, const gconv_image *weights, bool border_given, size_t stage,
+                              gconv_options *options);
+
+/* Reads a picture that an option names, within --memory. */
+gconv_status gconv_read_picture(const gconv_common *common, const char *option, const char *path, gconv_image *image);

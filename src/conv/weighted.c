@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/* The operation of filters over samples with weights, and its plans (weighted.h). */
+#include "conv/weighted.h"
+#include "base/arguments.h"
+#include "base/clock.h"
+#include "base/element.h"
+#include "base/memory.h"
+#include "base/nodata.h"
+#include "image/colour.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct weighted {
+  gconv_operation base;
+  gconv_operation *plain; /* the filters with all options but those of this file: says which results there are */
+  gconv_options options;  /* the names of algorithms are those of `plain` */
+  gconv_image weights;    /* owned: one channel of f32, from 0 to 1; without pixels if there are none */
+} weighted;
+
+/* ---- Options ---------------------------------------------------------------------------------------------------------- */
+
+static const double LEAST_WEIGHT = 0x1p-10;
+
+/* Returns whether responses are divided by sums of weights. */
+static bool divides(const gconv_options *options) {
+  return options->nan == GCONV_NAN_SKIP || options->nan == GCONV_NAN_FILL || options->weights ||
+         (options->sets_nodata && options->nan != GCONV_NAN_ZERO) || options->border == GCONV_BORDER_NORMALIZE;
+}
+
+/* Finds the sum of the taps and of their sizes. */
+static void sum_taps(const gconv_filter *filter, double *sum, double *size) {
+  *sum = *size = 0;
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
+    *sum += (double)filter->taps[i] / (double)filter->divisor;
+    *size += fabs((double)filter->taps[i] / (double)filter->divisor);
+  }
+}
+
+static gconv_status check_sums(const gconv_filters *filters) {
+  for (size_t k = 0; k < filters->count; k++) {
+    double sum, size;
+    sum_taps(&filters->items[k], &sum, &size);
+    if (fabs(sum) <= 1e-6 * size)
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "%s sums to 0, and where samples are missing or have weights, responses are divided by the sum of "
+                        "the weights under the taps: fill the holes first, with a filter that smooths (--nan fill), and "
+                        "apply this one to the result; or take --nan zero",
+                        filters->items[k].name ? filters->items[k].name : "a filter");
+  }
+  return GCONV_OK;
+}
+
+/* ---- The picture of weights ------------------------------------------------------------------------------------------- */
+
+/* Makes a row of weights of a row of grey, with or without alpha. NaN weighs 0. Returns false if a weight is below 0, or
+ * infinite. */
+static bool make_weight_row(gconv_type type, bool alpha, const void *grey, float *out, size_t pixels, float *most) {
+  const double white = gconv_level_of_white(type);
+  for (size_t i = 0; i < pixels; i++) {
+    double samples[2] = {0, white};
+    for (size_t c = 0; c < 1 + (size_t)alpha; c++) {
+      const size_t at = i * (1 + (size_t)alpha) + c;
+      samples[c] = type == GCONV_U8    ? ((const uint8_t *)grey)[at]
+                   : type == GCONV_U16 ? ((const uint16_t *)grey)[at]
+                                       : (double)((const float *)grey)[at];
+    }
+    const double weight = isnan(samples[0]) ? 0 : samples[0] * (samples[1] / white);
+    if (!(weight >= 0 && weight <= 3.4e38))
+      return false;
+    out[i] = (float)weight;
+    *most = out[i] > *most ? out[i] : *most;
+  }
+  return true;
+}
+
+/* Makes *weights of a picture: grey times alpha, in proportion to the largest weight. */
+static gconv_status make_weights(const gconv_image *picture, gconv_image *weights) {
+  const int32_t colours = picture->channels - picture->alpha;
+  const size_t pixels = (size_t)picture->width;
+  float most = 0;
+  if (picture->frames != 1 || (picture->planar && picture->channels > 1) || (colours != 1 && colours != 3))
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "weights of %d frames and %d channels: they are one picture, grey or in colour, with or without alpha",
+                      (int)picture->frames, (int)picture->channels);
+  *weights =
+      (gconv_image){.type = GCONV_F32, .frames = 1, .height = picture->height, .width = picture->width, .channels = 1};
+  GCONV_TRY(gconv_image_allocate(weights));
+  GCONV_FREED void *grey = malloc(pixels * 2 * gconv_type_bytes(picture->type));
+  GCONV_NEED_MEMORY(grey, "no memory for weights");
+  for (int32_t y = 0; y < picture->height; y++) {
+    gconv_colour_grey_row(picture->type, picture->channels, picture->alpha,
+                          (const uint8_t *)picture->data + (size_t)y * picture->row_bytes, grey, pixels);
+    float *row = (float *)(void *)((uint8_t *)weights->data + (size_t)y * weights->row_bytes);
+    if (!make_weight_row(picture->type, picture->alpha, grey, row, pixels, &most))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "row %d of the weights has one that is below 0, or infinite", (int)y);
+  }
+  if (most == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "all weights are 0: no sample would count");
+  for (int32_t y = 0; y < picture->height; y++)
+    for (size_t x = 0; x < pixels; x++)
+      ((float *)(void *)((uint8_t *)weights->data + (size_t)y * weights->row_bytes))[x] /= most;
+  return GCONV_OK;
+}
+
+/* ---- The operation ---------------------------------------------------------------------------------------------------- */
+
+static void free_operation(gconv_operation *base) {
+  weighted *w = (weighted *)base;
+  gconv_operation_free(w->plain);
+  gconv_image_free(&w->weights);
+  free(w);
+}
+
+static const gconv_filter_operation *filters_of(const gconv_operation *base) {
+  return (const gconv_filter_operation *)((const weighted *)base)->plain;
+}
+
+static size_t count_outputs(const gconv_operation *base) {
+  return gconv_operation_outputs(((const weighted *)base)->plain);
+}
+
+static double held_bytes(const gconv_operation *base) {
+  const weighted *w = (const weighted *)base;
+  return 3 * gconv_operation_held_bytes(w->plain) + (w->weights.data ? gconv_pixel_bytes(&w->weights) : 0);
+}
+
+static const char *lacks(const gconv_operation *base, const char *device) {
+  return gconv_operation_lacks(((const weighted *)base)->plain, device);
+}
+
+/* ---- Plans ------------------------------------------------------------------------------------------------------------ */
+
+static void free_plan(gconv_plan *base) {
+  gconv_weighted_plan *plan = (gconv_weighted_plan *)base;
+  gconv_plan_free(plan->values);
+  gconv_plan_free(plan->shares);
+  free(plan->of);
+  free(plan);
+}
+
+/* Finds which results there are, as if no sample were missing. */
+static gconv_status find_outputs(const gconv_plan_order *order, const weighted *w, gconv_weighted_plan *plan) {
+  gconv_plan_order outline = *order;
+  gconv_plan *plain = NULL;
+  outline.like = &plan->source;
+  if (outline.extent == GCONV_PLAN_WHOLE)
+    outline.extent = GCONV_PLAN_OUTLINE;
+  GCONV_TRY(gconv_plan_make(&outline, w->plain, &plain));
+  plan->base.outputs = calloc(plain->output_count, sizeof *plan->base.outputs);
+  if (!plan->base.outputs) {
+    gconv_plan_free(plain);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  }
+  plan->base.output_count = plain->output_count;
+  memcpy(plan->base.outputs, plain->outputs, plain->output_count * sizeof *plain->outputs);
+  plan->base.info = plain->info;
+  plan->base.bleeds = plain->bleeds;
+  gconv_plan_free(plain);
+  return GCONV_OK;
+}
+
+/* Makes a plan that convolves images between the stages with the filters. `outside` is the level of the border's constant.
+ */
+static gconv_status make_inner(const gconv_plan_order *order, const weighted *w, const gconv_weighted_plan *plan,
+                               bool of_shares, gconv_plan **inner) {
+  gconv_filters filters = filters_of(&w->base)->filters;
+  gconv_options options = w->options;
+  gconv_plan_order inside = *order;
+  gconv_operation *operation = NULL;
+  options.nan = GCONV_NAN_KEEP;
+  options.weights = NULL;
+  options.sets_nodata = options.preserves = false;
+  options.combine = GCONV_COMBINE_NONE;
+  options.range = GCONV_RANGE_CLAMP;
+  options.scale = 1;
+  options.offset = 0;
+  options.sets_type = true;
+  options.output_type = GCONV_F32;
+  options.format = NULL;
+  options.border_value = of_shares ? 1
+                         : options.border == GCONV_BORDER_CONSTANT
+                             ? options.border_value * (double)gconv_white(plan->source.type)
+                             : 0;
+  if (options.border == GCONV_BORDER_NORMALIZE)
+    options.border = GCONV_BORDER_ZERO;
+  else if (of_shares && options.border == GCONV_BORDER_ZERO)
+    options.border = GCONV_BORDER_CONSTANT; /* zeros outside are samples as any others */
+  inside.like = &plan->middle;
+  inside.kept = GCONV_F32;
+  gconv_filter *items = malloc(filters.count * sizeof *items);
+  GCONV_NEED_MEMORY(items, "no memory for a plan");
+  memcpy(items, filters.items, filters.count * sizeof *items);
+  for (size_t k = 0; k < filters.count; k++)
+    items[k].offset = 0; /* it follows the division */
+  filters.items = items;
+  gconv_status status = gconv_operation_plain(&filters, &options, &operation);
+  free(items);
+  GCONV_THEN(status, gconv_plan_make(&inside, operation, inner));
+  gconv_operation_free(operation);
+  return status;
+}
+
+static const gconv_pass *pass_of(const gconv_plan *inner, size_t k) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)inner;
+  return !plan ? NULL : plan->pass_count == 1 ? &plan->passes[0] : &plan->passes[k];
+}
+
+static gconv_status find_filters(const gconv_filters *filters, gconv_weighted_plan *plan) {
+  plan->filters = filters->count;
+  GCONV_NEW(plan->of, filters->count, "no memory for a plan");
+  for (size_t k = 0; k < filters->count; k++) {
+    gconv_weighted_filter *filter = &plan->of[k];
+    *filter = (gconv_weighted_filter){.value = pass_of(plan->values, k), .share = pass_of(plan->shares, k)};
+    filter->index = filter->value == pass_of(plan->values, 0) ? k : 0;
+    filter->bias = filters->items[k].offset;
+    sum_taps(&filters->items[k], &filter->sum, &filter->size);
+  }
+  return GCONV_OK;
+}
+
+/* Adds what the two convolutions take to the description of the plan. */
+static void describe(gconv_weighted_plan *plan) {
+  gconv_plan_info *info = &plan->base.info;
+  const gconv_plan_info *value = &plan->values->info, *share = plan->shares ? &plan->shares->info : NULL;
+  plan->exact = value->exact && (!share || share->exact);
+  info->algorithm = share && strcmp(value->algorithm, share->algorithm) != 0 ? "several" : value->algorithm;
+  info->exact = plan->exact;
+  info->flop = value->flop + (share ? share->flop : 0);
+  info->workspace_bytes = value->workspace_bytes + (share ? share->workspace_bytes : 0);
+  info->estimate_ms = value->estimate_ms + (share ? share->estimate_ms : 0);
+  info->error_bound = value->error_bound + (share ? share->error_bound : 0);
+}
+
+static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
+  const weighted *w = (const weighted *)operation;
+  gconv_weighted_plan *plan = (gconv_weighted_plan *)base;
+  const gconv_image *like = order->like;
+  plan->options = &w->options;
+  plan->weights = w->weights.data ? &w->weights : NULL;
+  plan->source = *like;
+  if (w->options.sets_nodata) {
+    plan->source.has_nodata = true;
+    plan->source.nodata = w->options.nodata;
+  }
+  plan->preserves = w->options.preserves || w->options.nan == GCONV_NAN_SKIP ||
+                    (plan->source.has_nodata && w->options.nan == GCONV_NAN_KEEP);
+  plan->keeps_alpha = like->alpha && !like->planar && w->options.alpha != GCONV_ALPHA_FILTER;
+  if (plan->weights && (like->width != plan->weights->width || like->height != plan->weights->height))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the weights have %d x %d pixels, and the image %d x %d: each pixel has a weight",
+                      (int)plan->weights->width, (int)plan->weights->height, (int)like->width, (int)like->height);
+  GCONV_TRY(find_outputs(order, w, plan));
+  plan->middle = (gconv_image){.type = GCONV_F32,
+                               .frames = like->frames,
+                               .height = like->height,
+                               .width = like->width,
+                               .channels = like->channels - plan->keeps_alpha,
+                               .planar = like->planar};
+  GCONV_TRY(make_inner(order, w, plan, false, &plan->values));
+  if (divides(&w->options) || (plan->source.has_nodata && w->options.nan != GCONV_NAN_ZERO)) {
+    GCONV_TRY(check_sums(&filters_of(operation)->filters));
+    GCONV_TRY(make_inner(order, w, plan, true, &plan->shares));
+  }
+  describe(plan);
+  return find_filters(&filters_of(operation)->filters, plan);
+}
+
+/* ---- Execution -------------------------------------------------------------------------------------------------------- */
+
+static void free_images(const gconv_weighted_plan *plan, gconv_weighted_images *images) {
+  gconv_image_free(&images->value);
+  gconv_image_free(&images->share);
+  for (size_t i = 0; i < 2; i++) {
+    for (size_t k = 0; images->sums[i] && k < plan->filters; k++)
+      gconv_image_free(&images->sums[i][k]);
+    free(images->sums[i]);
+  }
+}
+
+/* Convolves `in` to the rows that outputs have, or to whole images. */
+static gconv_status convolve(gconv_plan *inner, const gconv_weighted_images *images, const gconv_image *in, bool by_rows,
+                             const gconv_image *outputs, bool one_output, gconv_image **sums, gconv_timings *timings) {
+  GCONV_NEW(*sums, inner->output_count, "no memory for %zu outputs", inner->output_count);
+  if (!by_rows)
+    return gconv_plan_execute(inner, in, *sums, inner->output_count, timings);
+  for (size_t k = 0; k < inner->output_count; k++) {
+    (*sums)[k] = inner->outputs[k];
+    (*sums)[k].height = outputs[one_output ? 0 : k].height;
+    GCONV_TRY(gconv_image_allocate(&(*sums)[k]));
+  }
+  return gconv_plan_execute_rows(inner, in, images->in_row, images->first, *sums, inner->output_count, timings);
+}
+
+static gconv_status make(gconv_weighted_plan *plan, gconv_weighted_images *images, bool by_rows, const gconv_image *outputs,
+                         gconv_timings *timings) {
+  const bool one = plan->base.output_count == 1;
+  gconv_timings device = {0};
+  double start = gconv_now_ms();
+  gconv_status status = gconv_weighted_prepare(plan, images);
+  timings->prepare_ms += gconv_now_ms() - start;
+  GCONV_THEN(status, convolve(plan->values, images, &images->value, by_rows, outputs, one, &images->sums[0], &device));
+  timings->kernel_ms += device.kernel_ms;
+  timings->upload_ms += device.upload_ms;
+  timings->download_ms += device.download_ms;
+  device = (gconv_timings){0};
+  if (images->divides)
+    GCONV_THEN(status, convolve(plan->shares, images, &images->share, by_rows, outputs, one, &images->sums[1], &device));
+  timings->kernel_ms += device.kernel_ms;
+  timings->upload_ms += device.upload_ms;
+  timings->download_ms += device.download_ms;
+  start = gconv_now_ms();
+  GCONV_THEN(status, gconv_weighted_finish(plan, images, outputs));
+  timings->finish_ms += gconv_now_ms() - start;
+  return status;
+}
+
+static gconv_status execute(gconv_plan *base, const gconv_plan_input *input, gconv_image *outputs, gconv_timings *timings) {
+  gconv_weighted_plan *plan = (gconv_weighted_plan *)base;
+  gconv_weighted_images images = {.in = input->image};
+  gconv_status status = make(plan, &images, false, outputs, timings);
+  for (size_t i = 0; i < base->output_count && status == GCONV_OK; i++)
+    status = gconv_image_copy_metadata(&outputs[i], input->image);
+  free_images(plan, &images);
+  return status;
+}
+
+static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
+  gconv_weighted_plan *plan = (gconv_weighted_plan *)base;
+  gconv_weighted_images images = {.in = window, .in_row = window_row, .first = first};
+  gconv_status status = make(plan, &images, true, outputs, timings);
+  free_images(plan, &images);
+  return status;
+}
+
+static gconv_status execute_device(gconv_plan *base, const gconv_image *in, gconv_image *outputs, void *stream) {
+  gconv_timings timings = {0};
+  (void)stream;
+  if (strcmp(base->device->info.name, "cpu") != 0)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "missing samples, weights and the border normalize are made on the host, beside the "
+                      "convolutions on the GPU: execute from memory of the host");
+  return execute(base, &(gconv_plan_input){.image = in}, outputs, &timings);
+}
+
+static int32_t row_step(const gconv_plan *base) {
+  const gconv_weighted_plan *plan = (const gconv_weighted_plan *)base;
+  int64_t step = gconv_plan_row_step(plan->values), other = plan->shares ? gconv_plan_row_step(plan->shares) : step;
+  if (step == 0 || other == 0)
+    return 0;
+  step = gconv_common_multiple(step, other);
+  return step > INT32_MAX / 2 ? 0 : (int32_t)step;
+}
+
+/* A strip needs the rows of both convolutions, and the rows under the anchors: they are among these, but for filters of
+ * which rows of zeros were left out. */
+static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const gconv_weighted_plan *plan = (const gconv_weighted_plan *)base;
+  gconv_plan_rows_needed(plan->values, first, count, begin, end);
+  if (plan->shares) {
+    int32_t from = *begin, to = *end;
+    gconv_plan_rows_needed(plan->shares, first, count, &from, &to);
+    *begin = from < *begin ? from : *begin;
+    *end = to > *end ? to : *end;
+  }
+  for (int32_t i = 0; i < 2 && plan->of; i++) {
+    const gconv_problem *problem = &plan->of[0].value->problem;
+    int64_t y = (first + (int64_t)i * (count - 1)) * problem->stride_y - problem->pad_top + problem->anchor_y;
+    y = y < 0 ? 0 : y >= problem->height ? problem->height - 1 : y;
+    *begin = y < *begin ? (int32_t)y : *begin;
+    *end = y >= *end ? (int32_t)y + 1 : *end;
+  }
+}
+
+static void explain(const gconv_plan *base, FILE *text) {
+  const gconv_weighted_plan *plan = (const gconv_weighted_plan *)base;
+  static const char *const ways[] = {"kept", "left out, and put back", "left out, and filled", "taken for 0"};
+  fprintf(text, "missing samples are %s; %s\n", ways[plan->options->nan],
+          plan->shares ? "a result is the sum of weighted samples over the sum of weights: two convolutions, the second one "
+                         "only where a weight is not 1"
+                       : "no weights");
+  plan->values->type->explain(plan->values, text);
+}
+
+/* The images of an execution: the two inputs in f32, and the sums. */
+static void find_need(const gconv_plan *base, gconv_need *need) {
+  const gconv_weighted_plan *plan = (const gconv_weighted_plan *)base;
+  gconv_need other = {0};
+  plan->values->type->find_need(plan->values, need);
+  if (plan->shares)
+    plan->shares->type->find_need(plan->shares, &other);
+  need->fixed += other.fixed;
+  need->image += other.image + 2 * gconv_pixel_bytes(&plan->middle);
+  for (size_t k = 0; k < plan->values->output_count; k++)
+    need->image += 2 * gconv_pixel_bytes(&plan->values->outputs[k]);
+  need->row = need->image / base->outputs[0].height;
+}
+
+static const gconv_plan_type weighted_plan_type = {.bytes = sizeof(gconv_weighted_plan),
+                                                   .free = free_plan,
+                                                   .execute = execute,
+                                                   .row_step = row_step,
+                                                   .rows_needed = rows_needed,
+                                                   .execute_rows = execute_rows,
+                                                   .execute_device = execute_device,
+                                                   .explain = explain,
+                                                   .verify = gconv_weighted_verify,
+                                                   .find_need = find_need};
+
+static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact);
+
+static const gconv_operation_type weighted_type = {.name = "filters with weights",
+                                                   .free = free_operation,
+                                                   .outputs = count_outputs,
+                                                   .held_bytes = held_bytes,
+                                                   .plan_type = &weighted_plan_type,
+                                                   .minds_nodata = true,
+                                                   .fill_plan = fill_plan,
+                                                   .lacks = lacks,
+                                                   .keep_exact = keep_exact,
+                                                   .repeats = true};
+
+/* Makes the operation of `plain`, which it takes over, even if it fails. */
+static gconv_status wrap(gconv_operation *plain, const gconv_options *options, gconv_operation **result) {
+  weighted *w = calloc(1, sizeof *w);
+  if (!w) {
+    gconv_operation_free(plain);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
+  }
+  *w = (weighted){.base = {&weighted_type, 1}, .plain = plain, .options = *options};
+  w->options.algorithm = ((gconv_filter_operation *)plain)->options.algorithm;
+  w->options.without = ((gconv_filter_operation *)plain)->options.without;
+  w->options.weights = NULL;
+  if (w->options.least_weight == 0)
+    w->options.least_weight = LEAST_WEIGHT;
+  gconv_status status = options->weights ? make_weights(options->weights, &w->weights) : GCONV_OK;
+  if (status == GCONV_OK)
+    *result = &w->base;
+  else
+    free_operation(&w->base);
+  return status;
+}
+
+static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
+  const weighted *w = (const weighted *)base;
+  gconv_operation *plain = NULL;
+  gconv_options options = w->options;
+  options.weights = w->weights.data ? &w->weights : NULL;
+  GCONV_TRY(gconv_operation_keep_exact(w->plain, &plain));
+  return plain ? wrap(plain, &options, exact) : GCONV_OK;
+}
+
+/* Makes the operation for options that want weights. */
+static gconv_status make_weighted(const gconv_filters *filters, const gconv_options *options, gconv_operation **result) {
+  gconv_options plainly = *options;
+  gconv_operation *plain = NULL;
+  if (options->weights) {
+    GCONV_TRY(gconv_check_source(options->weights, "the weights"));
+    GCONV_TRY(gconv_check_pixels(options->weights, "the weights"));
+  }
+  if (divides(options))
+    GCONV_TRY(check_sums(filters));
+  plainly.nan = GCONV_NAN_KEEP;
+  plainly.weights = NULL;
+  plainly.sets_nodata = plainly.preserves = false;
+  if (plainly.border == GCONV_BORDER_NORMALIZE)
+    plainly.border = GCONV_BORDER_ZERO;
+  GCONV_TRY(gconv_operation_plain(filters, &plainly, &plain));
+  return wrap(plain, options, result);
+}
+
+gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options, gconv_operation **result) {
+  GCONV_NEED(filters, options);
+  GCONV_NEED_AS(result, "operation");
+  GCONV_TRY(gconv_filters_check(filters));
+  const gconv_options filled = gconv_options_filled(options);
+  GCONV_TRY(gconv_options_check(&filled));
+  return gconv_wants_weights(&filled) ? make_weighted(filters, &filled, result)
+                                      : gconv_operation_plain(filters, &filled, result);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* Verifies results of weighted filters: each is computed once more in float64. */
+#include "base/memory.h"
+#include "conv/weighted.h"
+#include "operation/verify.h"
+
+#include <math.h>
+
+typedef struct expecting {
+  const gconv_weighted_plan *plan;
+  const gconv_weighted_images *images;
+  size_t output;
+  gconv_epilogue epilogue, alpha;
+} expecting;
+
+/* Finds where a sample of a result comes from. Returns the filter that makes it, of results that are not combined. */
+static size_t find_place(const expecting *e, const gconv_sample_place *at, gconv_weighted_place *place) {
+  const gconv_image *middle = &e->plan->middle;
+  const size_t channel = (size_t)at->channel % (size_t)middle->channels;
+  *place = (gconv_weighted_place){.plane = (size_t)at->frame, .channel = channel, .y = at->y, .x = at->x};
+  if (middle->planar) {
+    place->plane = (size_t)at->frame * (size_t)middle->channels + channel;
+    place->channel = 0;
+  }
+  return e->plan->options->combine == GCONV_COMBINE_NONE ? e->output : (size_t)(at->channel / middle->channels);
+}
+
+/* Returns the combined response, and how far off one of the algorithms may be. */
+static double combine(const expecting *e, const gconv_weighted_place *place, double *error) {
+  const gconv_combine how = e->plan->options->combine;
+  double combined = 0, size = 0;
+  *error = 0;
+  for (size_t k = 0; k < e->plan->filters; k++) {
+    const gconv_weighted_filter *filter = &e->plan->of[k];
+    const double v = gconv_weighted_response(e->plan, e->images, filter, place, &size) + (double)filter->bias;
+    *error += size;
+    combined = how == GCONV_COMBINE_MAGNITUDE ? combined + v * v
+               : how == GCONV_COMBINE_SUM     ? combined + v
+               : isnan(v) || isnan(combined)  ? (double)NAN
+                                              : (k == 0 ? v : fmax(combined, v));
+  }
+  return how == GCONV_COMBINE_MAGNITUDE ? sqrt(combined) : combined;
+}
+
+static gconv_expectation expect(const void *context, const gconv_sample_place *at, double got) {
+  const expecting *e = context;
+  const gconv_weighted_plan *plan = e->plan;
+  const gconv_image *out = &plan->base.outputs[e->output];
+  const bool is_alpha = out->alpha && at->channel + 1 == out->channels;
+  const gconv_epilogue *epilogue = is_alpha ? &e->alpha : &e->epilogue;
+  const gconv_combine how = plan->options->combine;
+  gconv_weighted_place place;
+  double size = 0, v;
+  const size_t k = find_place(e, at, &place);
+  if (is_alpha && plan->keeps_alpha)
+    return (gconv_expectation){got, INFINITY};
+  if (how != GCONV_COMBINE_NONE && how != GCONV_COMBINE_STACK)
+    v = combine(e, &place, &size);
+  else
+    v = gconv_weighted_response(plan, e->images, &plan->of[k], &place, &size) + (double)plan->of[k].bias;
+  if (gconv_weighted_puts_back(plan, e->images, &plan->of[how == GCONV_COMBINE_NONE ? k : 0], &place))
+    v = (double)NAN;
+  if (isnan(v))
+    return (gconv_expectation){out->has_nodata ? out->nodata : out->type == GCONV_F32 ? (double)NAN : 0, 0};
+  double y = v * ((double)epilogue->scale + (double)epilogue->scale_low) + (double)epilogue->offset;
+  y = epilogue->absolute ? fabs(y) : y;
+  y = epilogue->center ? y / 2 + (double)epilogue->middle : y;
+  if (out->type != GCONV_F32)
+    y = fmin(fmax(y, 0), (double)gconv_white(out->type));
+  /* 4 is what FEW of weighted_sums.c lets divisions magnify. */
+  const double bound = (plan->base.info.error_bound * 4 + 0x1p-21) * size * fabs((double)epilogue->scale);
+  return (gconv_expectation){y, bound + (out->type == GCONV_F32 ? fabs(y) * 0x1p-22 : 0.5)};
+}
+
+static gconv_status compare(expecting *e, const gconv_image *outputs, double tolerance, double budget,
+                            gconv_verification *result) {
+  const gconv_weighted_plan *plan = e->plan;
+  for (size_t o = 0; o < plan->base.output_count; o++) {
+    gconv_options alpha = *plan->options;
+    alpha.range = GCONV_RANGE_CLAMP;
+    e->output = o;
+    e->epilogue = gconv_make_epilogue(plan->options, plan->source.type, outputs[o].type);
+    e->alpha = gconv_make_epilogue(&alpha, plan->source.type, outputs[o].type);
+    const gconv_image *out = &outputs[o];
+    const double rows = budget / (plan->base.info.flop / out->height);
+    gconv_comparison comparison = {.threads = plan->base.device->threads,
+                                   .out = out,
+                                   .output = o,
+                                   .tolerance = tolerance,
+                                   .step =
+                                       isinf(rows) || rows >= out->height ? 1 : (size_t)(out->height / fmax(rows, 3)) + 1,
+                                   .expect = expect,
+                                   .context = e,
+                                   .scope = plan->base.scope};
+    for (int32_t n = 0; n < out->frames; n++)
+      GCONV_TRY(gconv_compare_frame(&comparison, n, result));
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_weighted_verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                                   double budget, gconv_verification *result) {
+  const gconv_weighted_plan *plan = (const gconv_weighted_plan *)base;
+  gconv_weighted_images images = {.in = in};
+  gconv_status status = gconv_weighted_prepare(plan, &images);
+  expecting e = {.plan = plan, .images = &images};
+  GCONV_THEN(status, compare(&e, outputs, tolerance, budget, result));
+  gconv_image_free(&images.value);
+  gconv_image_free(&images.share);
+  return status;
+}
