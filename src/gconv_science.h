@@ -155,6 +155,34 @@ typedef struct gconv_deconvolved {
 gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, const gconv_filter *psf,
                               const gconv_deconvolve_options *options, gconv_image *result, gconv_deconvolved *told);
 
+/* ---- Volumes -------------------------------------------------------------------------------------------------------- */
+
+typedef struct gconv_volume_options {
+  gconv_options plain; /* border, border_value, flip, stride_y, stride_x, scale, offset, range (not minmax, wrap), output
+                          type, format and algorithm; the border holds along z, too; other fields are 0 */
+  int32_t stride_z;    /* 0: 1 */
+  double spacing[3];   /* micrometres between voxels along z, y and x, for lengths with units; 0: not known */
+  size_t slab_bytes;   /* about how large the convolved planes of a slab are; 0: 32 MB */
+} gconv_volume_options;
+
+/* Filters a volume: an image whose frames are planes along z, of 1 to 4 channels, side by side, without alpha.
+ *
+ * spec: gaussian:sigma=2, also sigma=1x2x2 (z, y, x), sigma=2um, order=0x0x1, truncate=4; box:size=3; sobel and gradient, of
+ * which the magnitude is taken; sobel_x, derivative_x (y, z); laplacian; log:sigma=2; dog:sigma1=1; or a .npy file of
+ * K x R x S taps. All keep the size, but for the strides. Filters that are products of three lines go line by line, others
+ * plane by plane; all steps are plans of plain filters, in float32, and of the exact family, if the algorithm is.
+ *
+ * device: a CPU. *result is empty, or an image of the right shape. GCONV_BAD_ARGUMENT, GCONV_UNSUPPORTED, GCONV_NO_MEMORY.
+ */
+gconv_status gconv_volume_filter(gconv_device *device, const gconv_image *image, const char *spec,
+                                 const gconv_volume_options *options, gconv_image *result);
+
+/* Filters a file that has several images, which are planes: a .npy array Z x H x W, a TIFF of several pages. Planes are
+ * read, filtered and written in slabs, so that neither volume is in memory as a whole, if the format gives them one after
+ * the other. memory: bytes that slabs may take; 0: any, which is some 200 MB of most volumes. */
+gconv_status gconv_volume_filter_file(gconv_device *device, const char *input, const char *output, const char *spec,
+                                      const gconv_volume_options *options, uint64_t memory);
+
 #ifdef __cplusplus
 }
 #endif

@@ -68,6 +68,9 @@ int gconv_run(int count, char *const *words) {
     return gconv_command_run(&gconv_command_help, 0, NULL);
   if (strcmp(words[0], "complete") == 0)
     return gconv_complete(count - 1, words + 1);
+  for (int i = 0; i < count && words[0][0] == '-'; i++)
+    if (strcmp(words[i], "--volume") == 0)
+      return gconv_command_run(&gconv_command_volume, count, words);
   if (words[0][0] == '-')
     return gconv_command_run(&gconv_command_filter, count, words);
   int used;

@@ -69,6 +69,7 @@ static gconv_write_options write_options;
 static gconv_compare_options compare_options;
 static const double percentile_items[GCONV_STATS_PERCENTILES] = {50};
 static gconv_stats_options stats_options = {.percentiles = percentile_items, .percentile_count = 1};
+static gconv_volume_options volume_options;
 static gconv_deconvolve_options deconvolve_options = {.iterations = 1};
 static void report_stats(size_t index, gconv_status status, const gconv_stats *stats, const char *error, void *user) {
   (void)index, (void)status, (void)stats, (void)error, (void)user;

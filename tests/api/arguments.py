@@ -89,6 +89,8 @@ RIGHT = {
     "const gconv_batch *": "&batch", "gconv_message *": "&message", "gconv_log_function *": "NULL", "const gconv_control *": "NULL", "void *": "NULL",
     "const char *": "NULL", "gconv_type": "GCONV_U8", "bool": "false", "size_t": "0", "int": "1", "int32_t": "1", "uint64_t": "0",
     "double": "0", "gconv_border": "0", "gconv_combine": "0", "gconv_math": "0", "gconv_activation": "0", "gconv_layer_kind": "0", "gconv_status": "0",
+    "const gconv_volume_options *": "&volume_options", "gconv_volume_filter.image": "&picture", "gconv_volume_filter.spec": '"box"',
+    "gconv_volume_filter_file.input": '"stack.npy"', "gconv_volume_filter_file.output": '"out.npy"', "gconv_volume_filter_file.spec": '"box"',
     "const gconv_deconvolve_options *": "&deconvolve_options", "gconv_deconvolve.image": "&picture",
     "gconv_operation_arithmetic.other": "NULL", "gconv_arithmetic": "GCONV_ADD", "const gconv_stats_options *": "NULL", "gconv_stats_report *": "report_stats", "gconv_images_stats.count": "1",
     "...": None,
@@ -182,6 +184,7 @@ FIELDS = {
     "gconv_bytes_out": {"name": ["NULL", "long_text"], "data": ["!NULL", "!picture.data"], "size": ["SIZE_MAX"], "room": UNKNOWN, "user": ANY},
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
     "gconv_compare_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "picture": ['""', "long_text"], "write": ["NULL"], "user": ANY},
+    "gconv_volume_options": {"plain": UNKNOWN, "stride_z": ["!-1", "!INT32_MIN"], "spacing": ANY, "slab_bytes": ["SIZE_MAX", "1"]},
     "gconv_deconvolve_options": {
         "method": ["!99", "!-1"], "iterations": ["!-1", "!INT32_MIN"], "accelerated": ANY, "total_variation": ["!NAN", "!-1", "!INFINITY"],
         "change": ["!NAN", "!-1", "!INFINITY"], "noise": ["!NAN", "!-1", "!INFINITY"], "deviance": ANY, "user": ANY},

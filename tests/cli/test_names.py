@@ -76,7 +76,7 @@ class Names(helper.CommandTest):
         self.assertNotRegex(printed, rb"(?m)^FORGED", words)
 
     def test_every_command_has_its_cases(self):
-        known = {"filter", "make", "filters", "info", "compare", "stats", "deconvolve", "fit", "bank", "devices", "algorithms", "bench", "tune", "help", "train", "classify", "svm"}
+        known = {"filter", "make", "filters", "info", "compare", "stats", "deconvolve", "volume", "fit", "bank", "devices", "algorithms", "bench", "tune", "help", "train", "classify", "svm"}
         commands = re.findall(r"(?m)^  ([a-z]+)  ", self.gconv("help").stdout.split("Commands:")[1])
         self.assertEqual(set(commands), known, "a new command belongs into the tests of this file")
 

@@ -8,7 +8,7 @@ import unittest
 from helper import CommandTest
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["filter", "make", "bench", "tune", "filters", "info", "compare", "stats", "deconvolve", "fit", "bank", "devices", "algorithms", "train", "svm", "classify", "help"]
+COMMANDS = ["filter", "make", "bench", "tune", "filters", "info", "compare", "stats", "deconvolve", "volume", "fit", "bank", "devices", "algorithms", "train", "svm", "classify", "help"]
 
 
 class Usage(CommandTest):

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* Filters files that hold volumes, slab by slab. */
+#include "base/arguments.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "image/rows.h"
+#include "volume/volume.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A file on its way through a volume's filter. Planes of the input are in a window: those from `begin` on. */
+typedef struct passage {
+  gconv_row_reader *reader;
+  gconv_row_writer *writer;
+  gconv_volume *volume;
+  gconv_image like;   /* header of the whole input; its metadata are the reader's */
+  gconv_image window; /* owned: room for as many planes as any slab needs; frames: those that are there */
+  gconv_image slab;   /* owned: planes of the result */
+  int32_t begin, room;
+} passage;
+
+static size_t plane_bytes(const gconv_image *image) {
+  return (size_t)image->height * (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
+}
+
+/* Reads the next plane of the file to the end of the window. */
+static gconv_status read_plane(passage *p) {
+  bool found = false;
+  GCONV_TRY(gconv_row_reader_next_frame(p->reader, &found));
+  const gconv_image *header = gconv_row_reader_header(p->reader);
+  if (!found || header->type != p->like.type || header->height != p->like.height || header->width != p->like.width ||
+      header->channels != p->like.channels)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "the planes of a volume have one size and type, and plane %d has another, or is missing",
+                      p->begin + p->window.frames + 1);
+  uint8_t *to = (uint8_t *)p->window.data + (size_t)p->window.frames * p->window.plane_bytes;
+  GCONV_TRY(gconv_row_reader_read(p->reader, to, p->window.row_bytes, p->like.height));
+  p->window.frames++;
+  return GCONV_OK;
+}
+
+/* Sees to it that the window has planes begin .. end - 1. */
+static gconv_status move_window(passage *p, int32_t begin, int32_t end) {
+  const int32_t gone = begin - p->begin < p->window.frames ? begin - p->begin : p->window.frames;
+  uint8_t *data = p->window.data;
+  if (gone > 0)
+    memmove(data, data + (size_t)gone * p->window.plane_bytes, (size_t)(p->window.frames - gone) * p->window.plane_bytes);
+  p->begin += gone;
+  p->window.frames -= gone;
+  while (p->begin < begin) { /* planes that a stride leaves out */
+    GCONV_TRY(read_plane(p));
+    p->begin++;
+    p->window.frames = 0;
+  }
+  while (p->begin + p->window.frames < end)
+    GCONV_TRY(read_plane(p));
+  return GCONV_OK;
+}
+
+/* Finds how many planes the window needs, for slabs of `step` planes. */
+static int32_t find_room(const gconv_volume *volume, int32_t step) {
+  const gconv_image *output = gconv_volume_output(volume);
+  int32_t most = 0, begin, end, lowest = 0;
+  for (int32_t z = output->frames - 1 - (output->frames - 1) % step; z >= 0; z -= step) {
+    gconv_volume_planes_needed(volume, z, output->frames - z < step ? output->frames - z : step, &begin, &end);
+    lowest = z == output->frames - 1 - (output->frames - 1) % step || begin < lowest ? begin : lowest;
+    most = end - lowest > most ? end - lowest : most; /* later slabs may go back as far */
+  }
+  return most;
+}
+
+/* Finds the first plane that this slab or a later one needs. */
+static int32_t find_begin(const gconv_volume *volume, int32_t first, int32_t step) {
+  const gconv_image *output = gconv_volume_output(volume);
+  int32_t lowest = INT32_MAX, begin, end;
+  for (int32_t z = first; z < output->frames; z += step) {
+    gconv_volume_planes_needed(volume, z, output->frames - z < step ? output->frames - z : step, &begin, &end);
+    lowest = begin < lowest ? begin : lowest;
+  }
+  return lowest;
+}
+
+/* Returns the bytes that slabs take: planes of the input, of the result, and those between. */
+static double bytes_of(const passage *p) {
+  double bytes;
+  const int32_t step = gconv_volume_step(p->volume, &bytes);
+  const gconv_image *output = gconv_volume_output(p->volume);
+  return bytes + (double)find_room(p->volume, step) * (double)plane_bytes(&p->like) + (double)plane_bytes(output) * step;
+}
+
+/* Makes the volume, with slabs for which there is memory. */
+static gconv_status make_volume(passage *p, gconv_device *device, const char *spec, gconv_volume_options *options,
+                                uint64_t memory) {
+  const size_t most = (size_t)32 << 20, least = (size_t)1 << 20;
+  double bytes = 0;
+  for (options->slab_bytes = most; options->slab_bytes >= least; options->slab_bytes /= 2) {
+    gconv_volume_free(p->volume);
+    p->volume = NULL;
+    GCONV_TRY(gconv_volume_create(device, &p->like, spec, options, &p->volume));
+    bytes = bytes_of(p);
+    if (memory == 0 || bytes <= (double)memory)
+      return GCONV_OK;
+  }
+  return gconv_fail(GCONV_TOO_LARGE,
+                    "slabs of this volume take about %.0f MB at least, and --memory allows %.0f MB: raise it, or take a "
+                    "smaller filter",
+                    bytes / 1e6, (double)memory / 1e6);
+}
+
+static gconv_status prepare(passage *p, const char *output, const gconv_options *options) {
+  const int32_t step = gconv_volume_step(p->volume, NULL);
+  gconv_write_options write = {.format = options->format};
+  p->room = find_room(p->volume, step);
+  p->slab = *gconv_volume_output(p->volume);
+  gconv_image header = p->slab;
+  p->slab.frames = step;
+  p->window = p->like;
+  p->window.frames = p->room;
+  GCONV_TRY(gconv_image_allocate(&p->window));
+  GCONV_TRY(gconv_image_allocate(&p->slab));
+  p->window.frames = 0;
+  header.pixels_per_metre_x = header.width == p->like.width ? p->like.pixels_per_metre_x : 0;
+  header.pixels_per_metre_y = header.height == p->like.height ? p->like.pixels_per_metre_y : 0;
+  return gconv_row_writer_open(output, &write, &header, &p->writer);
+}
+
+static gconv_status run(passage *p) {
+  const gconv_image *output = gconv_volume_output(p->volume);
+  const int32_t step = gconv_volume_step(p->volume, NULL);
+  for (int32_t z = 0; z < output->frames; z += step) {
+    int32_t begin, end;
+    p->slab.frames = output->frames - z < step ? output->frames - z : step;
+    gconv_volume_planes_needed(p->volume, z, p->slab.frames, &begin, &end);
+    GCONV_TRY(move_window(p, find_begin(p->volume, z, step), end));
+    GCONV_TRY(gconv_volume_execute(p->volume, &p->window, p->begin, z, &p->slab));
+    for (int32_t i = 0; i < p->slab.frames; i++)
+      GCONV_TRY(gconv_row_writer_write(p->writer, (uint8_t *)p->slab.data + (size_t)i * p->slab.plane_bytes,
+                                       p->slab.row_bytes, p->slab.height));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status check_input(const char *input, const gconv_image *header) {
+  if (header->frames < 2 || header->planar)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: is no volume, but one picture: a volume is a .npy array Z x H x W, or a TIFF of several pages",
+                      input);
+  return GCONV_OK;
+}
+
+gconv_status gconv_volume_filter_file(gconv_device *device, const char *input, const char *output, const char *spec,
+                                      const gconv_volume_options *options, uint64_t memory) {
+  const double um = 1e6;
+  gconv_read_options read = {.max_pixels = UINT64_MAX >> 1};
+  GCONV_NEED(device, input, output);
+  GCONV_NEED(spec, options);
+  gconv_volume_options known = *options;
+  passage p = {0};
+  gconv_status status = gconv_row_reader_open(input, &read, &p.reader);
+  if (status == GCONV_OK) {
+    p.like = *gconv_row_reader_header(p.reader);
+    status = check_input(input, &p.like);
+  }
+  if (known.spacing[2] == 0 && p.like.pixels_per_metre_x > 0)
+    known.spacing[2] = um / p.like.pixels_per_metre_x;
+  if (known.spacing[1] == 0 && p.like.pixels_per_metre_y > 0)
+    known.spacing[1] = um / p.like.pixels_per_metre_y;
+  if (!known.plain.format)
+    known.plain.format = gconv_format_by_path(output);
+  GCONV_THEN(status, make_volume(&p, device, spec, &known, memory));
+  GCONV_THEN(status, prepare(&p, output, &known.plain));
+  GCONV_THEN(status, run(&p));
+  if (status == GCONV_OK) {
+    status = gconv_row_writer_commit(p.writer);
+    p.writer = NULL;
+  }
+  gconv_row_writer_discard(p.writer);
+  gconv_row_reader_close(p.reader);
+  gconv_volume_free(p.volume);
+  free(p.slab.data);
+  free(p.window.data);
+  return status;
+}

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""gconv volume: filters of three dimensions, against scipy.ndimage in float64; slabs, strides, types, units, refusals."""
+import unittest
+
+import numpy
+from scipy import ndimage
+
+import helper
+
+MODES = {"zero": "constant", "constant:2": "constant", "replicate": "nearest", "symmetric": "reflect", "reflect101": "mirror",
+         "wrap": "wrap"}
+
+
+class Volume(helper.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.random = numpy.random.default_rng(3)
+        self.array = self.random.normal(0, 1, (13, 17, 23)).astype("f4")
+        self.taps = self.random.normal(0, 1, (3, 4, 5)).astype("f4")
+        numpy.save(self.folder / "in.npy", self.array)
+        numpy.save(self.folder / "taps.npy", self.taps)
+
+    def check(self, wanted, spec, *options, name="in.npy", atol=3e-6):
+        self.gconv("volume", name, "-f", spec, "-o", "out.npy", *options)
+        result = numpy.load(self.folder / "out.npy")
+        numpy.testing.assert_allclose(result, wanted, rtol=0, atol=atol, err_msg=f"{spec} {options}")
+        return result
+
+    def test_filters_and_borders(self):
+        array = self.array.astype(float)
+        for border, mode in MODES.items():
+            options, cval = {"mode": mode}, 2 if border == "constant:2" else 0
+            cases = {"gaussian:sigma=1x2x1.5,truncate=4": lambda a: ndimage.gaussian_filter(a, (1, 2, 1.5), **options),
+                     "box:size=3x5x2": lambda a: ndimage.uniform_filter(a, (3, 5, 2), **options),
+                     "laplacian": lambda a: ndimage.laplace(a, **options),
+                     "taps.npy": lambda a: ndimage.correlate(a, self.taps.astype(float), **options)}
+            if cval == 0:  # scipy takes cval anew for each line of a product
+                cases.update({
+                    "gaussian:sigma=1.5,order=1x0x2,truncate=4": lambda a: ndimage.gaussian_filter(a, 1.5, order=(1, 0, 2), **options),
+                    "sobel_x": lambda a: ndimage.sobel(a, 2, **options), "sobel_z": lambda a: ndimage.sobel(a, 0, **options),
+                    "log:sigma=1,truncate=4": lambda a: ndimage.gaussian_laplace(a, 1, **options),
+                    "dog:sigma1=1,sigma2=2,truncate=4": lambda a: ndimage.gaussian_filter(a, 1, **options) - ndimage.gaussian_filter(a, 2, **options),
+                    "sobel": lambda a: numpy.sqrt(sum(ndimage.sobel(a, i, **options) ** 2 for i in range(3)))})
+            for spec, function in cases.items():
+                options["cval"] = cval
+                self.check(function(array), spec, "--border", border, atol=2e-5 if "sobel" in spec or "taps" in spec else 3e-6)
+
+    def test_strides_and_flip(self):
+        wanted = ndimage.convolve(self.array.astype(float), self.taps.astype(float), mode="constant")
+        self.check(wanted[::2, ::3], "taps.npy", "--stride", "2x3x1", "--flip", atol=2e-5)
+        product = numpy.einsum("i,j,k->ijk", [1.0, 2, -1], [1.0, 1], [3.0, 1, 1, 0.5]).astype("f4")  # one term
+        numpy.save(self.folder / "taps.npy", product)
+        wanted = ndimage.correlate(self.array.astype(float), product.astype(float), mode="wrap")
+        self.check(wanted[::3, ::2, ::2], "taps.npy", "--stride", "3x2x2", "--border", "wrap", atol=2e-5)
+
+    def test_levels_and_ranges(self):
+        levels = self.random.integers(0, 256, (9, 20, 30)).astype("u1")
+        numpy.save(self.folder / "u.npy", levels)
+        smooth = ndimage.gaussian_filter(levels.astype(float), 1, mode="nearest", truncate=4)
+        result = self.check(numpy.rint(smooth), "gaussian:sigma=1,truncate=4", "--border", "replicate", name="u.npy", atol=1)
+        self.assertEqual(result.dtype, numpy.uint8)
+        edges = ndimage.sobel(levels.astype(float), 0, mode="nearest")
+        self.check(numpy.clip(numpy.abs(edges), 0, 255), "sobel_z", "--border", "replicate", "--range", "abs", name="u.npy", atol=1)
+        self.check(edges / 255 / 2 + .5, "sobel_z", "--border", "replicate", "--range", "signed", "--depth", "float", name="u.npy")
+
+    def test_slabs_change_no_bit(self):
+        tall = self.random.normal(0, 1, (300, 128, 128)).astype("f4")
+        numpy.save(self.folder / "tall.npy", tall)
+        whole = self.check(ndimage.gaussian_filter(tall, (2, 1, 1), mode="reflect", truncate=4), "gaussian:sigma=2x1x1,truncate=4",
+                           "--border", "symmetric", name="tall.npy", atol=1e-5)
+        peak = self.peak_bytes("volume", "tall.npy", "-f", "gaussian:sigma=2x1x1,truncate=4", "--border", "symmetric", "-o",
+                               "small.npy", "--memory", "10M")
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "small.npy"), whole)
+        self.assertLess(peak, 45e6)  # the file has 19.7 MB, and so has the result
+        self.assertIn("takes about", self.gconv("volume", "tall.npy", "-f", "gaussian:sigma=2", "-o", "o.npy", "--memory", "1M",
+                                                status=1).stderr.replace("take about", "takes about"))
+
+    def test_the_exact_family_ignores_threads(self):
+        for spec in "gaussian:sigma=1.5", "taps.npy":
+            self.gconv("volume", "in.npy", "-f", spec, "-o", "a.npy", "--algorithm", "direct", "--threads", "1")
+            self.gconv("--volume", "-i", "in.npy", "-f", spec, "-o", "b.npy", "--algorithm", "direct")
+            self.assertEqual((self.folder / "a.npy").read_bytes(), (self.folder / "b.npy").read_bytes())
+
+    def test_units_and_refusals(self):
+        wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
+        self.check(wanted, "gaussian:sigma=0.5um,truncate=3", "--spacing", "0.5x0.25x0.25")
+        (self.folder / "out.npy").unlink()
+        job = "volume", "in.npy", "-o", "out.npy", "-f"
+        for text, spec, *options in (("how far its voxels are apart", "gaussian:sigma=1um"), ("say how wide", "gaussian"),
+                                     ("one number or three", "gaussian:sigma=1x2"), ("no parameter", "gaussian:size=3"),
+                                     ("from 0.001 to", "gaussian:sigma=0"), ("of volumes there are", "median"),
+                                     ("normalize", "box", "--border", "normalize"), ("whole number", "box:size=2.5")):
+            self.gconv(*job, spec, *options, status=(1, 2))
+            self.assertFalse((self.folder / "out.npy").exists(), spec)
+        numpy.save(self.folder / "flat.npy", self.array[0])
+        self.assertIn("is no volume", self.gconv("volume", "flat.npy", "-f", "box", "-o", "out.npy", status=(1, 2)).stderr)
+        self.usage_error("several planes", "volume", "in.npy", "-f", "box", "-o", "out.jpg")
+        (self.folder / "cut.npy").write_bytes((self.folder / "in.npy").read_bytes()[:9000])
+        self.gconv("volume", "cut.npy", "-f", "box", "-o", "out.npy", status=(1, 2))
+        self.assertFalse((self.folder / "out.npy").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
