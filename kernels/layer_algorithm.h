@@ -15,7 +15,16 @@ typedef struct gconv_layer_execution {
   void *workspace;      /* workspace_bytes() of it; on the CPU each thread has its own; contents undefined */
   size_t task;          /* CPU: the number of the part, below tasks(). CUDA: not used, one call does all */
   void *stream;         /* cudaStream_t */
+  const struct gconv_gpu_elements *tail; /* CUDA: what becomes of the outputs in their memory, of algorithms that take tails
+                                            (kernels/cuda/graph/graph.h); NULL: nothing */
 } gconv_layer_execution;
+
+/* What may follow a convolution on a GPU, and be computed with it. */
+typedef enum gconv_layer_tails {
+  GCONV_TAILS_NONE,
+  GCONV_TAILS_SLOPES, /* PRelu with a slope for each filter, where the problem has no activation */
+  GCONV_TAILS_ALL     /* any chain of operations: a kernel of its own (kernels/cuda/graph/elementwise.cu) */
+} gconv_layer_tails;
 
 typedef struct gconv_layer_algorithm {
   gconv_algorithm_info info;
@@ -66,6 +75,9 @@ typedef struct gconv_layer_algorithm {
   /* The algorithm is made of a library that may be missing. `auto` never takes it, so that choices do not depend on what is
    * installed; users ask for it by name. */
   bool library;
+
+  gconv_layer_tails tails; /* CUDA: of the tails that execute() computes */
+  bool keeps;              /* it takes and makes kept tensors (layer_problem.h) */
 } gconv_layer_algorithm;
 
 #ifdef __cplusplus

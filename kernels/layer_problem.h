@@ -38,6 +38,7 @@ typedef struct gconv_layer_problem {
   gconv_activation activation;
   float slope;                  /* leaky multiplies sums below 0 by it, sigmoid all sums */
   gconv_math math;              /* the precision to which the algorithm may round factors; float32 unless asked for */
+  bool in_kept, out_kept;       /* the input, the output is a kept tensor: below */
   const gconv_layer_tail *tail; /* NULL: nothing */
   bool in_blocks, out_blocks;   /* on the CPU: the input, the output is in blocks of channels, N x C/16 x H x W x 16 */
   int32_t threads;        /* on the CPU: how many threads share the tasks, so that they are cut well; 0: it is not known */
@@ -51,6 +52,21 @@ enum { GCONV_BLOCK = 16 };
 /* Returns the floats of an image of `channels` channels of `plane` samples, in blocks or not. */
 GCONV_BOTH int64_t gconv_layer_image_floats(int64_t channels, int64_t plane, bool blocks) {
   return (blocks ? (channels + GCONV_BLOCK - 1) / GCONV_BLOCK * GCONV_BLOCK : channels) * plane;
+}
+
+/* A tensor that layers on a GPU keep between them: numbers of 16 bits, float16 or bfloat16 as `math` says, N x H x W x C.
+ * There, C is a multiple of 16; channels that the layer does not have are 0. */
+GCONV_BOTH int64_t gconv_layer_kept_channels(int32_t channels) {
+  return ((int64_t)channels + 15) / 16 * 16;
+}
+/* Return the bytes of the input and of the output of one image. */
+GCONV_BOTH int64_t gconv_layer_in_bytes(const gconv_layer_problem *p) {
+  return (int64_t)p->height * p->width *
+         (p->in_kept ? 2 * gconv_layer_kept_channels(p->channels) : 4 * (int64_t)p->channels);
+}
+GCONV_BOTH int64_t gconv_layer_out_bytes(const gconv_layer_problem *p) {
+  return (int64_t)p->out_height * p->out_width *
+         (p->out_kept ? 2 * gconv_layer_kept_channels(p->filters) : 4 * (int64_t)p->filters);
 }
 
 /* The weights of a problem: K x C/G x R x S, then K biases. After them, at gconv_layer_prepared(), is what the algorithm's

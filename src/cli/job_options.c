@@ -405,7 +405,8 @@ const gconv_option gconv_job_options[] = {
     OPTION(0, "math", "MODE", word, network.math, CHANGES, OF_BANKS, .word_at = gconv_word_math_at,
            .synonyms = gconv_math_words,
            .help =
-               "precision to which products may be rounded: fp32 (default), tf32, fp16 or bf16, on GPUs that gain by it"),
+               "precision to which products may be rounded: fp32 (default), tf32, fp16 or bf16, on GPUs that gain by it; "
+               "with fp16 and bf16, numbers between layers, too"),
     OPTION(0, "batch", "N", integer, job.group, KEEPS, OF_BANKS, .least = 1, .most = 1 << 20,
            .takes = "a number of images, from 1 on",
            .help = "images of one size to compute together; default: as memory allows"),

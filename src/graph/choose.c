@@ -52,6 +52,8 @@ static bool fit_batch(const gconv_device *device, const gconv_layer_algorithm *r
 static const char *fit(const gconv_device *device, const gconv_layer_algorithm *row, gconv_layer_problem *problem) {
   if ((problem->in_blocks || problem->out_blocks) && !row->blocks)
     return "tensors in blocks of channels";
+  if ((problem->in_kept || problem->out_kept) && !row->keeps)
+    return "tensors of 16 bits between layers";
   const char *obstacle = row->supports(problem);
   if (obstacle && problem->math != GCONV_MATH_FP32) {
     problem->math = GCONV_MATH_FP32;
@@ -95,7 +97,10 @@ static double ratio_of(const gconv_prices *prices, const gconv_layer_algorithm *
 static void set_price(const gconv_prices *prices, const gconv_layer_algorithm *row, const gconv_layer_choice *choice,
                       const gconv_layer_problem *priced, double *estimate_ms, gconv_candidate *candidate) {
   int32_t turns = (choice->chosen_for - 1) / priced->images + 1;
+  const double outputs = (double)priced->filters * priced->out_height * priced->out_width;
   *estimate_ms = turns * row->cost(priced, &prices->machine) * choice->images / choice->chosen_for;
+  if (row->tails < choice->tail)
+    *estimate_ms += prices->machine.launch_ms + 8 * outputs * choice->images / prices->machine.bytes_per_ms;
   gconv_candidate_price(candidate, *estimate_ms, ratio_of(prices, row, priced, choice->chosen_for), prices->source);
 }
 
@@ -150,6 +155,27 @@ gconv_status gconv_layer_choose(const gconv_device *device, const char *without,
   choice->workspace_bytes = row->workspace_bytes ? row->workspace_bytes(&choice->problem) : 0;
   choice->estimate_ms = how[picked].estimate_ms;
   return GCONV_OK;
+}
+
+const gconv_layer_algorithm *gconv_layer_keeper(const gconv_device *device, const char *without, gconv_math math) {
+  const gconv_layer_algorithm *row;
+  size_t i = 0;
+  if (without || (math != GCONV_MATH_FP16 && math != GCONV_MATH_BF16))
+    return NULL;
+  while ((row = gconv_layer_algorithm_row(i)) != NULL && !(row->keeps && strcmp(row->info.device, device->type->name) == 0))
+    i++;
+  return row && (!row->available || !row->available()) ? row : NULL;
+}
+
+bool gconv_layer_keep(const gconv_layer_algorithm *keeper, gconv_layer_problem *first, gconv_layer_problem *second) {
+  gconv_layer_problem makes = *first, takes = *second;
+  makes.out_kept = takes.in_kept = true;
+  if (first->images != second->images || first->filters != second->channels || first->out_height != second->height ||
+      first->out_width != second->width || keeper->supports(&makes) || keeper->supports(&takes))
+    return false;
+  *first = makes;
+  *second = takes;
+  return true;
 }
 
 /* ---- Weights ---- */

@@ -16,6 +16,7 @@ typedef struct gconv_layer_choice {
   gconv_layer_problem problem; /* problem of one execution: problem.images at a time; by rows, the rows that it needs */
   int32_t images;              /* in all */
   int32_t chosen_for;          /* the number of images that auto chooses for */
+  gconv_layer_tails tail;      /* on a GPU: what follows, which only some algorithms compute with it */
   const gconv_layer_algorithm *algorithm;
   size_t workspace_bytes; /* on the CPU, of each thread */
   double estimate_ms;
@@ -26,6 +27,11 @@ typedef struct gconv_layer_choice {
  * float32. Writes the reasons. */
 gconv_status gconv_layer_choose(const gconv_device *device, const char *without, const char *wanted,
                                 gconv_layer_choice *choice, FILE *reasons);
+
+/* Returns the algorithm of the device that takes and makes kept tensors (layer_problem.h) of this math, or NULL. */
+const gconv_layer_algorithm *gconv_layer_keeper(const gconv_device *device, const char *without, gconv_math math);
+/* Lets the first problem make a kept tensor, and the second one take it, if the keeper can do so. */
+bool gconv_layer_keep(const gconv_layer_algorithm *keeper, gconv_layer_problem *first, gconv_layer_problem *second);
 
 /* Warns where the rounding of the algorithm may be over half a level; over four levels, it is an error if `is_auto`. */
 gconv_status gconv_layer_check_rounding(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Computes nodes together with the node before them: numbers that scale and shift channels go into its weights, and an
- * activation into its epilogue. On the CPU, other element-wise nodes become its tail (tail.h). */
+ * activation into its epilogue. Other element-wise nodes become its tail (tail.h). */
 #include "base/memory.h"
 #include "graph/gpu.h"
 #include "graph/tail.h"
@@ -122,16 +122,22 @@ static gconv_status note(gconv_graph_plan *p, gconv_graph_step *step, gconv_grap
 static gconv_status add_to_tail(gconv_graph_step *step, const gconv_graph_step *next, int32_t value, int32_t kept,
                                 const uses *u, bool *done) {
   gconv_node_fused *fused = &step->work.fused;
-  const bool begins = !fused->tail;
+  const bool begins = !fused->tail, on_gpu = gconv_graph_is_on_gpu(step->work.options);
   *done = false;
-  if (step->work.options->device->type != &gconv_device_type_cpu || step->work.out[0]->axes < 2 ||
-      !same_shape(next->work.out[0], step->work.out[0]))
+  if (step->work.out[0]->axes < 2 || !same_shape(next->work.out[0], step->work.out[0]) ||
+      (on_gpu && !next->node->kind->cuda))
     return GCONV_OK;
   if (begins) {
     GCONV_NEW(fused->tail, 1, "no memory for a plan");
     gconv_tail_begin(fused->tail, step->work.out[0]);
   }
+  const int32_t added = step->added;
   *done = gconv_tail_add(step, next, value, kept, u->ready);
+  if (*done && on_gpu && !gconv_tail_suits_gpu(fused->tail)) {
+    fused->tail->count--;
+    step->added = added;
+    *done = false;
+  }
   if (begins && !*done) {
     free(fused->tail);
     fused->tail = NULL;
@@ -147,6 +153,8 @@ static gconv_status fuse_fork(gconv_graph_plan *p, gconv_graph_step *step, const
   gconv_graph_step *chain[GCONV_TAIL_STEPS], *next = &p->steps[u->taker[value]];
   int32_t count = 0, at = value;
   *done = false;
+  if (before > 0 && gconv_graph_is_on_gpu(&p->options)) /* x is not in memory there */
+    return GCONV_OK;
   for (bool good = true; good && next && count < GCONV_TAIL_STEPS; next = only_taker(p, u, at)) {
     *done = next == &p->steps[last];
     GCONV_TRY(add_to_tail(step, next, at, *done ? value : -1, u, &good));
@@ -250,7 +258,7 @@ gconv_status gconv_graph_fuse(gconv_graph_plan *p) {
       GCONV_TRY(fuse_groups(p, step, &u));
     while (more)
       GCONV_TRY(fuse_next(p, step, &u, &more));
-    if (step->node && step->work.fused.tail)
+    if (step->node && step->work.fused.tail && !gconv_graph_is_on_gpu(&p->options))
       gconv_tail_join(step->work.fused.tail);
     for (int32_t k = 0; step->node && k < step->work.out_count; k++)
       if (step->out[k] >= 0)

@@ -166,6 +166,8 @@ gconv_status gconv_graph_fuse(gconv_graph_plan *plan);
 
 /* Finds which results are in blocks of channels, and sets `blocks` of their tensors (blocks.c). */
 gconv_status gconv_graph_lay_blocks(gconv_graph_plan *plan);
+/* Lets convolutions on a GPU hand their results to each other in 16 bits, where math allows it (keep.c). */
+gconv_status gconv_graph_keep(gconv_graph_plan *plan);
 
 /* Gives each result of the steps its place in the arena (place.c). */
 gconv_status gconv_graph_place(gconv_graph_plan *plan);

@@ -2,6 +2,7 @@
 /* Convolutions in one and two dimensions. The algorithms of layers solve them, and are chosen as for layers. What follows a
  * convolution and only scales and shifts its channels becomes a part of its weights; an activation is the algorithm's. */
 #include "graph/conv.h"
+#include "graph/gpu.h"
 #include "graph/plain_conv.h"
 #include "graph/solve.h"
 #include "graph/tail.h"
@@ -184,7 +185,7 @@ gconv_status gconv_conv_problem(const gconv_node_work *work, gconv_layer_problem
   problem->slope = work->fused.slope;
   problem->in_blocks = in->blocks && !gconv_tensor_is_point(in);
   problem->out_blocks = out->blocks && !gconv_tensor_is_point(out);
-  if (work->fused.tail)
+  if (work->fused.tail && !gconv_graph_is_on_gpu(work->options))
     problem->tail = &work->fused.tail->layer;
   return GCONV_OK;
 }
@@ -212,9 +213,9 @@ static void tell(const void *prepared, char *text, size_t size) {
   }
   const gconv_layer_choice *choice = &((const gconv_solver *)prepared)->choice;
   const gconv_layer_problem *problem = &choice->whole;
-  snprintf(text, size, "%d filters of %d x %d x %d, stride %d, algorithm %s", problem->filters,
+  snprintf(text, size, "%d filters of %d x %d x %d, stride %d, algorithm %s%s", problem->filters,
            problem->channels / problem->groups, problem->rows, problem->columns, problem->stride_y,
-           choice->algorithm->info.name);
+           choice->algorithm->info.name, problem->out_kept ? ", kept in 16 bits" : "");
 }
 
 /* Makes weights and biases, with the scales and shifts of fused nodes. */

@@ -317,6 +317,11 @@ static gconv_status prepare_steps(gconv_graph_plan *p) {
     const gconv_status status = kind->prepare ? kind->prepare(&s->work, kind, &s->work.prepared) : GCONV_OK;
     if (status != GCONV_OK)
       return gconv_graph_fail_node(p->graph, s->node, status);
+  }
+  GCONV_TRY(gconv_graph_keep(p));
+  for (size_t i = 0; i < p->step_count; i++) {
+    gconv_graph_step *s = &p->steps[i];
+    const gconv_node_kind *kind = s->node->kind;
     if (s->work.prepared && kind->release == gconv_solver_free) { /* float64 has no solver */
       const gconv_layer_choice *choice = &((const gconv_solver *)s->work.prepared)->choice;
       p->estimate_ms += choice->estimate_ms;

@@ -5,6 +5,7 @@
 #include "device/cuda_error.h"
 #include "device/guest_cuda.h"
 #include "graph/gpu.h"
+#include "graph/tail.h"
 
 #include <cuda_runtime.h>
 #include <stdlib.h>
@@ -32,8 +33,19 @@ static bool is_read_there(const gconv_graph_step *step, int32_t input) {
   return !step->view && !(kind->prepare && input > 0) && !(input < 32 && (kind->known | kind->unread) >> input & 1);
 }
 
+/* Marks the constants that the tail of a step reads. */
+static void find_constants_of(const gconv_graph_plan *p, const gconv_tail *tail, bool *needed) {
+  for (int32_t i = 0; i < tail->count; i++)
+    for (int32_t k = 0; k < tail->steps[i].inputs; k++)
+      if (tail->steps[i].source[k] == GCONV_TAIL_CHANNEL || tail->steps[i].source[k] == GCONV_TAIL_TENSOR)
+        needed[tail->steps[i].tensor[k] - p->tensors] = true;
+}
+
 /* Marks the constants that are needed on the GPU: constants that steps read there, and outputs of the graph. */
 static void find_constants(const gconv_graph_plan *p, bool *needed) {
+  for (size_t i = 0; i < p->step_count; i++)
+    if (p->steps[i].work.fused.tail)
+      find_constants_of(p, p->steps[i].work.fused.tail, needed);
   for (size_t i = 0; i < p->step_count; i++)
     for (int32_t k = 0; k < p->steps[i].work.in_count; k++)
       if (p->steps[i].in[k] >= 0 && p->steps[i].work.in[k] && is_read_there(&p->steps[i], k))

@@ -2,6 +2,7 @@
 #include "graph/solve.h"
 #include "base/memory.h"
 #include "graph/gpu.h"
+#include "graph/tail.h"
 
 #include <string.h>
 
@@ -44,6 +45,7 @@ gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_
   for (int32_t i = 1; i < work->in_count; i++)
     made->constant = made->constant && (!work->in[i] || work->in[i]->data);
   made->choice.whole = *problem;
+  made->choice.tail = gconv_graph_is_on_gpu(work->options) ? gconv_tail_of_gpu(&work->fused) : GCONV_TAILS_NONE;
   const gconv_status status = choose(work, &made->choice);
   if (status == GCONV_OK)
     *solver = made;

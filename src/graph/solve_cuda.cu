@@ -2,6 +2,7 @@
 /* Convolutions of nodes on a GPU, by the algorithms of layers. */
 #include "device/cuda_error.h"
 #include "graph/gpu.h"
+#include "graph/tail.h"
 
 /* Sets what all executions of a solver share. */
 static gconv_layer_execution execution_of(const gconv_solver *solver, void *workspace, void *stream) {
@@ -34,15 +35,21 @@ gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_w
   const gconv_layer_problem *p = &solver->choice.problem;
   const size_t in_floats = (size_t)p->channels * (size_t)p->height * (size_t)p->width;
   const size_t out_floats = (size_t)p->filters * (size_t)p->out_height * (size_t)p->out_width;
+  const int32_t turns = gconv_layer_turns(p, solver->choice.images);
+  const bool together = solver->choice.algorithm->tails >= solver->choice.tail && turns == 1;
   gconv_layer_execution execution = execution_of(solver, workspace, work->stream);
-  for (int32_t turn = 0; turn < gconv_layer_turns(p, solver->choice.images); turn++) {
+  gconv_gpu_elements tail;
+  if (work->fused.tail)
+    tail = gconv_tail_gpu_job(work);
+  execution.tail = work->fused.tail && together ? &tail : NULL;
+  for (int32_t turn = 0; turn < turns; turn++) {
     const size_t first = (size_t)gconv_layer_turn_first(p, solver->choice.images, turn);
     execution.in = in + first * in_floats;
     execution.out = out + first * out_floats;
     const gconv_status status = solver->choice.algorithm->execute(&execution);
     GCONV_TRY(gconv_cuda_outcome(work->options->device, solver->choice.algorithm->info.name, status));
   }
-  return GCONV_OK;
+  return work->fused.tail && !together ? gconv_gpu_elements_run(&tail, work->stream) : GCONV_OK;
 }
 
 void gconv_solver_gpu_close(gconv_solver *solver) {

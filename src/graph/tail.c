@@ -95,6 +95,62 @@ void gconv_tail_begin(gconv_tail *tail, const gconv_tensor *out) {
   tail->plane = gconv_tensor_count(out, 2, out->axes);
 }
 
+/* ---- On a GPU ---- */
+
+/* Of a chain of a GPU, only the first operation has all its operands in memory, which are then the outputs as they were. */
+bool gconv_tail_suits_gpu(const gconv_tail *tail) {
+  const gconv_tail_step *last = &tail->steps[tail->count - 1];
+  int32_t values = 0;
+  for (int32_t k = 0; k < last->inputs; k++)
+    values += last->source[k] == GCONV_TAIL_VALUE;
+  return tail->count <= GCONV_GPU_CHAIN && last->code != WHERE && (tail->count == 1 || values == 1);
+}
+
+gconv_layer_tails gconv_tail_of_gpu(const gconv_node_fused *fused) {
+  const gconv_tail_step *first = fused->tail ? fused->tail->steps : NULL;
+  if (!first)
+    return GCONV_TAILS_NONE;
+  return fused->tail->count == 1 && first->code == PRELU && first->source[0] == GCONV_TAIL_VALUE &&
+                 first->source[1] == GCONV_TAIL_CHANNEL && fused->activation == GCONV_ACTIVATION_NONE
+             ? GCONV_TAILS_SLOPES
+             : GCONV_TAILS_ALL;
+}
+
+static gconv_gpu_operation operation_of(const gconv_tail_step *s, bool first, const gconv_tensor *out) {
+  gconv_gpu_operation o = {.code = s->code,
+                           .alpha = s->settings.alpha,
+                           .beta = s->settings.beta,
+                           .low = s->settings.low,
+                           .high = s->settings.high,
+                           .approximate = s->settings.approximate,
+                           .remainder = s->settings.remainder,
+                           .count = s->inputs,
+                           .chained = -1};
+  for (int32_t k = 0; k < s->inputs; k++) {
+    const bool own = s->source[k] == GCONV_TAIL_VALUE || s->source[k] == GCONV_TAIL_KEPT;
+    const gconv_tensor *from = own ? out : s->tensor[k];
+    if (s->source[k] == GCONV_TAIL_VALUE && !first) {
+      o.chained = k;
+    } else if (s->source[k] == GCONV_TAIL_NUMBER && from->data) {
+      o.operand[k].number = *(const float *)from->data;
+    } else {
+      o.operand[k].data = from->there;
+      gconv_node_steps(from, out, o.operand[k].step);
+    }
+  }
+  return o;
+}
+
+gconv_gpu_elements gconv_tail_gpu_job(const gconv_node_work *work) {
+  const gconv_tensor *out = work->out[0];
+  const gconv_tail *tail = work->fused.tail;
+  gconv_gpu_elements job = {.axes = out->axes, .out = out->there, .type = 1, .out_type = 1, .length = tail->count};
+  memcpy(job.size, out->shape, sizeof job.size);
+  for (int32_t i = 0; i < tail->count; i++)
+    job.chain[i] = operation_of(&tail->steps[i], i == 0, out);
+  return job;
+}
+
 /* ---- Plans ---- */
 
 /* Whether a tensor has one number for each channel, axis 1 of `out`. */
@@ -139,7 +195,7 @@ bool gconv_tail_add(gconv_graph_step *step, const gconv_graph_step *next, int32_
   const gconv_node_kind *kind = next->node->kind;
   const gconv_tensor *out = next->work.out[0];
   gconv_tail *tail = step->work.fused.tail;
-  gconv_tail_step s = {.inputs = next->work.in_count};
+  gconv_tail_step s = {.code = kind->code, .inputs = next->work.in_count};
   int32_t added = step->added;
   if (tail->count == GCONV_TAIL_STEPS || !kind->element || out->type != GCONV_TENSOR_F32 || next->work.out_count != 1 ||
       !kind->element(&next->work, kind, &s.loop, &s.settings, &s.inputs) || s.inputs > GCONV_LOOP_INPUTS)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Element-wise nodes that are computed with the convolution before them, on the CPU: each piece of its outputs goes through
- * them while it is in the cache. The loops are those of the nodes themselves, so the bits are the same. fuse.c makes tails.
- */
+/* Element-wise nodes that are computed with the convolution before them. On the CPU, each piece of its outputs goes through
+ * them while it is in the cache; the loops are those of the nodes themselves, so the bits are the same. On a GPU, one kernel
+ * computes all of them in the memory of the outputs. fuse.c makes tails. */
 #pragma once
 
 #include "graph/elementwise.h"
 #include "graph/graph.h"
+#include "kernels/cuda/graph/graph.h"
 #include "kernels/layer_algorithm.h"
 
 GCONV_C_BEGIN
@@ -23,6 +24,7 @@ typedef enum gconv_tail_source {
 
 typedef struct gconv_tail_step {
   gconv_element_loop *loop;
+  int32_t code; /* gconv_elementwise */
   gconv_elementwise_settings settings;
   gconv_tail_source source[GCONV_LOOP_INPUTS];
   const gconv_tensor *tensor[GCONV_LOOP_INPUTS];
@@ -51,6 +53,12 @@ void gconv_tail_join(gconv_tail *tail);
 
 /* Returns whether it can be applied to outputs in blocks of channels. NULL is allowed. */
 bool gconv_tail_takes_blocks(const gconv_tail *tail);
+/* Returns whether a GPU can compute the last step of a tail. */
+bool gconv_tail_suits_gpu(const gconv_tail *tail);
+/* Returns which tail of a GPU's algorithms follows a node. */
+gconv_layer_tails gconv_tail_of_gpu(const gconv_node_fused *fused);
+/* Returns the tail of a node as a job in the memory of its outputs on a GPU. */
+gconv_gpu_elements gconv_tail_gpu_job(const gconv_node_work *work);
 
 /* Returns whether two tails compute the same, as far as their constants go. Both may be NULL. */
 bool gconv_tail_same(const gconv_tail *a, const gconv_tail *b);

@@ -18,6 +18,16 @@ static void print_border(FILE *text, const gconv_step *pads) {
           problem->pad_top, below > 0 ? below : 0, problem->pad_left, behind > 0 ? behind : 0);
 }
 
+/* Says which tensors stay 16 bits wide. */
+static void print_kept(FILE *text, const gconv_layer_problem *problem) {
+  if (problem->in_kept || problem->out_kept)
+    fprintf(text, "  %s %s between layers; sums and activations are float32\n",
+            !problem->out_kept  ? "the input stays"
+            : !problem->in_kept ? "the output stays"
+                                : "input and output stay",
+            problem->math == GCONV_MATH_BF16 ? "bfloat16" : "float16");
+}
+
 static void explain(const gconv_step *step, const gconv_step *pads, FILE *text) {
   const gconv_layer_problem *problem = &step->problem;
   const gconv_layer_info *info = &step->info;
@@ -35,6 +45,7 @@ static void explain(const gconv_step *step, const gconv_step *pads, FILE *text) 
       (problem->activation == GCONV_ACTIVATION_SIGMOID && problem->slope != 1))
     fprintf(text, " %.6g", (double)problem->slope);
   fprintf(text, "; algorithm %s, math %s, %s\n", info->algorithm, info->math, gconv_family(info->exact));
+  print_kept(text, problem);
   if (info->batch < info->images)
     fprintf(text, "  %d images at a time, so that the workspace stays below %.3g MB\n", info->batch,
             (double)problem->workspace_limit * 1e-6);

@@ -229,6 +229,29 @@ static gconv_status resolve_graph(gconv_network_plan *network, const gconv_graph
   return GCONV_OK;
 }
 
+/* Returns the name of the algorithm that a layer shall have. */
+static const char *wanted_for(const gconv_layer *layer, const gconv_network_options *options) {
+  return layer && layer->algorithm ? layer->algorithm : options->algorithm ? options->algorithm : "auto";
+}
+
+/* Keeps tensors between layers in 16 bits, where math allows it and both layers are convolutions that may be solved so. */
+static void keep_tensors(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options,
+                         bool any_algorithm) {
+  const gconv_layer_algorithm *keeper = gconv_layer_keeper(network->base.device, options->without, options->math);
+  for (size_t i = 0; keeper && !network->by_rows && i + 1 < network->count; i++) {
+    bool can = true;
+    for (gconv_step *step = &network->steps[i]; step <= &network->steps[i + 1]; step++) {
+      can = can && !step->graph && !step->pads && gconv_layer_work_of(step->kind)->by_algorithms;
+      const char *wanted = !can || any_algorithm ? "auto" : wanted_for(&layers[step->layer], options);
+      can = can && (strcmp(wanted, "auto") == 0 || strcmp(wanted, keeper->info.name) == 0);
+    }
+    gconv_step *first = &network->steps[i], *second = first + 1;
+    if (!can || first->softmax || !gconv_layer_keep(keeper, &first->whole, &second->whole))
+      continue;
+    first->problem.out_kept = second->problem.in_kept = true;
+  }
+}
+
 static gconv_status make_steps(gconv_network_plan *network, const gconv_network_operation *operation,
                                const gconv_network_options *options, int32_t rows, bool any_algorithm) {
   const gconv_image first = network->out;
@@ -244,13 +267,14 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   gconv_network_options as_asked = *options;
   as_asked.algorithm = any_algorithm ? "auto" : options->algorithm;
   gconv_network_lay_blocks(network, layers, &as_asked);
+  keep_tensors(network, layers, options, any_algorithm);
   FILE *reasons = open_memstream(&network->reasons, &size);
   GCONV_NEED_MEMORY(reasons, "no memory for a network");
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++) {
     gconv_step *step = &network->steps[i];
     const gconv_layer *layer = step->graph ? NULL : &layers[step->layer];
-    const char *wanted = layer && layer->algorithm ? layer->algorithm : options->algorithm ? options->algorithm : "auto";
+    const char *wanted = wanted_for(layer, options);
     status = make_step(network, step, layer, options, any_algorithm ? "auto" : wanted, reasons);
     if (status == GCONV_OK && step->algorithm && !any_algorithm)
       status = gconv_layer_check_rounding(step->algorithm, &step->problem, strcmp(wanted, "auto") == 0);

@@ -105,7 +105,7 @@ static gconv_status allocate_buffers(network_run *run) {
   gconv_image most = network->seen; /* the parts of an input that are uploaded at a time */
   if (network->input.rows < most.height)
     most.height = network->input.rows;
-  const size_t input = gconv_step_in_floats(first) * (size_t)first->images * sizeof(float);
+  const size_t input = (size_t)gconv_layer_in_bytes(&first->problem) * (size_t)first->images;
   need(run, 0, input);
   if (needs_input(network))
     GCONV_TRY(gconv_cuda_allocate(network->base.device, input, "the input of the network", &run->kept));
@@ -113,7 +113,7 @@ static gconv_status allocate_buffers(network_run *run) {
     need(run, 1, image_bytes(&most));
   for (size_t i = network->merged ? network->count - 1 : 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
-    need(run, network->merged ? 1 : i + 1, gconv_step_out_floats(step) * (size_t)step->images * sizeof(float));
+    need(run, network->merged ? 1 : i + 1, (size_t)gconv_layer_out_bytes(&step->problem) * (size_t)step->images);
     workspace = step->workspace_bytes > workspace ? step->workspace_bytes : workspace;
   }
   if (network->combine != GCONV_COMBINE_NONE)
@@ -310,8 +310,8 @@ static gconv_status run_step(const network_run *run, const route &way, size_t i)
   execution.stream = way.stream;
   for (int32_t turn = 0; turn < gconv_step_turns(step); turn++) {
     size_t first = (size_t)gconv_step_first(step, turn);
-    execution.in = tensor_of(run, way, i) + first * gconv_step_in_floats(step);
-    execution.out = tensor_of(run, way, i + 1) + first * gconv_step_out_floats(step);
+    execution.in = tensor_of(run, way, i) + first * (size_t)gconv_layer_in_bytes(&step->problem) / sizeof(float);
+    execution.out = tensor_of(run, way, i + 1) + first * (size_t)gconv_layer_out_bytes(&step->problem) / sizeof(float);
     gconv_status status = step->algorithm->execute(&execution);
     GCONV_TRY(gconv_cuda_outcome(network->base.device, step->algorithm->info.name, status));
   }

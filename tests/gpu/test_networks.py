@@ -51,6 +51,38 @@ class Networks(NetworkTest):
             for filters, channels, taps in ((5, 3, 3), (64, 32, 3), (33, 16, 1)):
                 self.check([self.conv(filters, channels, taps, **keys), self.conv(7, filters, 1, **keys)], self.x(2, channels, 31, 37))
 
+    def check_kept(self, layers, x, *options, kept=None, channels=None):
+        """Tensors between layers are float16 or bfloat16, and results are within what these round."""
+        self.save("net.safetensors", layers, channels or x.shape[1])
+        np.save(self.folder / "x.npy", x)
+        words = ("-i", "x.npy", "-f", "net.safetensors", "-d", "cuda", *options)
+        expected = np.stack([apply(layers, image) for image in x])
+        for math, name, tolerance in (("fp16", "float16", 2e-3), ("bf16", "bfloat16", 1.6e-2)):
+            said = self.gconv(*words, "-o", "gpu.npy", "--math", math, "--explain")
+            said = said.stdout + said.stderr
+            self.assertEqual(said.count(f"{name} between layers"), len(layers) if kept is None else kept, said)
+            self.gconv(*words, "-o", "gpu.npy", "--math", math, "--verify")
+            np.testing.assert_allclose(self.load("gpu.npy"), expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+    def test_kept_tensors(self):
+        if not self.keeps():
+            self.skipTest("this GPU is no Hopper")
+        conv = lambda *words, **keys: self.conv(*words, scale=0.7 / np.sqrt(words[1] * words[2] ** 2), **keys)  # noqa: E731
+        for shape in ((1, 1, 37, 45), (2, 3, 64, 61), (3, 5, 16, 16)):
+            c = shape[1]
+            self.check_kept([conv(64, c, 3, activation="relu"), conv(64, 64, 3, activation="relu"), conv(1, 64, 3)], self.x(*shape))
+            self.check_kept([conv(56, c, 5, activation="leaky", slope=0.2), conv(12, 56, 1, activation="relu"),
+                             conv(20, 12, 3, activation="leaky", slope=-0.5), conv(70, 20, 1)], self.x(*shape))
+        self.check_kept([conv(24, 3, 3, activation="relu"), conv(3, 24, 3), Layer(kind="residual")], self.x(1, 3, 40, 33), kept=2)
+        self.check_kept([conv(24, 3, 3, activation="tanh"), conv(16, 24, 3), conv(5, 16, 3, stride=2)], self.x(2, 3, 40, 33), kept=2)
+        self.check_kept([conv(3, 3, 7), Layer(kind="residual"), conv(4, 3, 3)], self.x(1, 3, 20, 20), kept=0)
+
+    def keeps(self):
+        np.save(self.folder / "one.npy", np.ones((1, 1, 1, 1), "f4"))
+        words = ["-i", "one.npy", "-f", "./one.npy", "-d", "cuda", "-a", "gemm-half", "--math", "fp16", "-o", "out.npy"]
+        result = subprocess.run([GCONV, *words], cwd=self.folder, env=self.environment(), stderr=subprocess.PIPE, text=True, check=False)
+        return "compute capability 9.0" not in result.stderr
+
     def test_one_channel(self):
         layers = [self.conv(16, 1, 3, activation="relu"), self.conv(1, 16, 3), Layer(kind="residual")]
         self.check(layers, self.x(3, 3, 17, 29), channels=1)

@@ -3,7 +3,7 @@
 import unittest
 
 import numpy as np
-from graph_helper import graph, node, run
+from graph_helper import DEVICE, graph, node, run
 
 C = 17  # channels, which do not fill vectors
 NUMBERS = {"three": np.float32(3), "zero": np.float32(0), "six": np.float32(6),
@@ -43,6 +43,8 @@ class Fuse(unittest.TestCase):
         x = np.random.default_rng(1).standard_normal((2, C, 9, 7), np.float32)
         kinds = ((1, 1, "pointwise"), (1, 1, "gemm"), (3, 1, "direct"), (3, C, "depthwise"), (3, 1, "winograd4"),
                  (3, 1, "reference"))
+        if DEVICE != "cpu":
+            kinds = ((1, 1, "gemm-split"), (1, 1, "gemm"), (3, 1, "gemm-split"), (3, C, "depthwise"), (3, 1, "direct"), (3, 1, "tiled"))
         for number, (name, (chain, fused)) in enumerate(CHAINS.items()):
             for taps, groups, algorithm in kinds if name == "residual" else kinds[number % len(kinds):][:1]:
                 with self.subTest(name=name, algorithm=algorithm):
@@ -50,6 +52,8 @@ class Fuse(unittest.TestCase):
                     between = [f"t{i}" for i in range(len(chain) - 1)]
                     together = model(chain, taps, groups, ["y"])
                     apart = run(model(chain, taps, groups, ["y", "u", "v", *between]), [x], 3 + len(between), options=options)
+                    if "compute capability 9.0" in str(apart):
+                        self.skipTest("this GPU is no Hopper")
                     made = run(together, [x], options=options)
                     self.assertIsInstance(made, list, made)
                     self.assertEqual(made[0].tobytes(), apart[0].tobytes())

@@ -116,51 +116,51 @@ static __device__ __forceinline__ int64_t place_of_line(const gconv_gpu_elements
   return place;
 }
 
-/* blockIdx.y and further strides are lines of the last axis, x is the place in a line. `fours`: lines of all operands that
- * are no single elements begin at multiples of 16 bytes. */
+/* A thread makes SOME neighbours of a line of the last axis. `fours`: lines of all operands that are no single elements
+ * begin at multiples of 16 bytes. */
 template <class Index>
 __global__ static void __launch_bounds__(THREADS)
     chain_of_floats(const __grid_constant__ gconv_gpu_elements job, int64_t lines, bool fours) {
-  const int64_t length = job.size[job.axes - 1];
-  for (int64_t line = blockIdx.y; line < lines; line += gridDim.y)
-    for (int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * SOME; at < length;
-         at += (int64_t)gridDim.x * THREADS * SOME) {
-      const int left = length - at < SOME ? (int)(length - at) : SOME;
-      float v[SOME] = {};
-      for (int k = 0; k < job.length; k++) {
-        const gconv_gpu_operation &s = job.chain[k];
-        float in[3][SOME] = {};
+  const Index length = (Index)job.size[job.axes - 1], pieces = (length + SOME - 1) / SOME, count = (Index)lines * pieces;
+  for (Index i = (Index)blockIdx.x * THREADS + threadIdx.x; i < count; i += (Index)gridDim.x * THREADS) {
+    const Index line = i / pieces;
+    const int64_t at = (int64_t)(i - line * pieces) * SOME;
+    const int left = (int64_t)length - at < SOME ? (int)((int64_t)length - at) : SOME;
+    float v[SOME] = {};
+    for (int k = 0; k < job.length; k++) {
+      const gconv_gpu_operation &s = job.chain[k];
+      float in[3][SOME] = {};
 #pragma unroll
-        for (int i = 0; i < 3; i++) {
-          if (i >= s.count)
-            continue;
-          if (i == s.chained) {
+      for (int i = 0; i < 3; i++) {
+        if (i >= s.count)
+          continue;
+        if (i == s.chained) {
 #pragma unroll
-            for (int e = 0; e < SOME; e++)
-              in[i][e] = v[e];
-            continue;
-          }
-          if (!s.operand[i].data) {
-#pragma unroll
-            for (int e = 0; e < SOME; e++)
-              in[i][e] = s.operand[i].number;
-            continue;
-          }
-          const int64_t step = s.operand[i].step[job.axes - 1];
-          const float *from = (const float *)s.operand[i].data + place_of_line(job, s.operand[i].step, (Index)line);
-          read_some(from + at * step, step, left, fours && left == SOME, in[i]);
+          for (int e = 0; e < SOME; e++)
+            in[i][e] = v[e];
+          continue;
         }
-        apply(s, in[0], in[1], in[2], v);
-      }
-      float *out = (float *)job.out + line * length + at;
-      if (fours && left == SOME)
-        *(float4 *)out = make_float4(v[0], v[1], v[2], v[3]);
-      else
+        if (!s.operand[i].data) {
 #pragma unroll
-        for (int i = 0; i < SOME; i++)
-          if (i < left)
-            out[i] = v[i];
+          for (int e = 0; e < SOME; e++)
+            in[i][e] = s.operand[i].number;
+          continue;
+        }
+        const int64_t step = s.operand[i].step[job.axes - 1];
+        const float *from = (const float *)s.operand[i].data + place_of_line(job, s.operand[i].step, line);
+        read_some(from + at * step, step, left, fours && left == SOME, in[i]);
+      }
+      apply(s, in[0], in[1], in[2], v);
     }
+    float *out = (float *)job.out + (int64_t)line * length + at;
+    if (fours && left == SOME)
+      *(float4 *)out = make_float4(v[0], v[1], v[2], v[3]);
+    else
+#pragma unroll
+      for (int i = 0; i < SOME; i++)
+        if (i < left)
+          out[i] = v[i];
+  }
 }
 
 static bool is_aligned(const void *data) {
@@ -183,15 +183,43 @@ static bool reads_fours(const gconv_gpu_elements *job) {
   return fours;
 }
 
-static gconv_status run_floats(const gconv_gpu_elements *job, int64_t lines, cudaStream_t stream) {
-  const int64_t length = job->size[job->axes - 1], blocks = (length - 1) / (THREADS * SOME) + 1;
-  const dim3 grid((unsigned)(blocks < MOST_BLOCKS ? blocks : (int64_t)MOST_BLOCKS),
-                  (unsigned)(lines < 65535 ? lines : 65535));
-  const bool fours = reads_fours(job);
-  if (lines <= MOST_SHORT)
-    chain_of_floats<uint32_t><<<grid, THREADS, 0, stream>>>(*job, lines, fours);
+/* Whether an operand's elements along two neighbouring axes are as far apart as those along one axis of both. */
+static bool goes_on(const gconv_gpu_operand *o, int32_t axis, int64_t inner) {
+  return !o->data || o->step[axis] == o->step[axis + 1] * inner;
+}
+
+/* Joins neighbouring axes along which all operands go on, so that lines are long. */
+static gconv_gpu_elements joined(gconv_gpu_elements job) {
+  for (int32_t axis = job.axes - 2; axis >= 0; axis--) {
+    bool good = true;
+    for (int32_t k = 0; k < job.length && job.size[axis] != 1; k++)
+      for (int32_t i = 0; i < job.chain[k].count; i++)
+        good = good && (i == job.chain[k].chained || goes_on(&job.chain[k].operand[i], axis, job.size[axis + 1]));
+    if (!good)
+      continue;
+    job.size[axis] *= job.size[axis + 1];
+    for (int32_t a = axis + 1; a + 1 < job.axes; a++)
+      job.size[a] = job.size[a + 1];
+    for (int32_t k = 0; k < job.length; k++)
+      for (int32_t i = 0; i < job.chain[k].count; i++)
+        for (int32_t a = axis; a + 1 < job.axes; a++)
+          job.chain[k].operand[i].step[a] = job.chain[k].operand[i].step[a + 1];
+    job.axes--;
+  }
+  return job;
+}
+
+static gconv_status run_floats(const gconv_gpu_elements *given, cudaStream_t stream) {
+  const gconv_gpu_elements job = joined(*given);
+  int64_t lines = 1;
+  for (int32_t i = 0; i + 1 < job.axes; i++)
+    lines *= job.size[i];
+  const int64_t count = lines * ((job.size[job.axes - 1] - 1) / SOME + 1);
+  const bool fours = reads_fours(&job);
+  if (count < MOST_SHORT / 2)
+    chain_of_floats<uint32_t><<<blocks_for(count), THREADS, 0, stream>>>(job, lines, fours);
   else
-    chain_of_floats<uint64_t><<<grid, THREADS, 0, stream>>>(*job, lines, fours);
+    chain_of_floats<uint64_t><<<blocks_for(count), THREADS, 0, stream>>>(job, lines, fours);
   LAUNCHED();
   return GCONV_OK;
 }
@@ -324,7 +352,7 @@ gconv_status gconv_gpu_elements_launch(const gconv_gpu_elements *job, void *stre
   if (count == 0)
     return GCONV_OK;
   const bool floats = job->type == 1 && job->out_type == 1 && job->chain[0].code != WHERE;
-  return floats ? run_floats(job, lines, (cudaStream_t)stream) : run_one(job, count, (cudaStream_t)stream);
+  return floats ? run_floats(job, (cudaStream_t)stream) : run_one(job, count, (cudaStream_t)stream);
 }
 
 /* ---- Casts ---- */

@@ -127,33 +127,36 @@ static __device__ __forceinline__ int64_t source(const gconv_gpu_pad &job, int a
   return -1;
 }
 
-template <class T, class Index> __global__ static void pad(gconv_gpu_pad job, int64_t count) {
-  FOR_OWN (element, count) {
-    int64_t from = 0, pitch = 1;
+/* A warp copies a line of the last axis: the other axes are looked up once. */
+template <class T> __global__ static void pad(const __grid_constant__ gconv_gpu_pad job, int64_t lines) {
+  const int last = job.axes - 1;
+  const int64_t length = job.out[last];
+  for (int64_t line = (blockIdx.x * (int64_t)THREADS + threadIdx.x) / 32; line < lines;
+       line += (int64_t)gridDim.x * THREADS / 32) {
+    int64_t first = 0, pitch = job.in[last], rest = line;
     bool outside = false;
-    Index rest = (Index)element;
-    for (int axis = job.axes - 1; axis >= 0; axis--) {
-      const Index size = (Index)job.out[axis];
-      const int64_t at = source(job, axis, (int64_t)(rest % size));
-      rest /= size;
+    for (int axis = last - 1; axis >= 0; axis--) {
+      const int64_t at = source(job, axis, rest % job.out[axis]);
+      rest /= job.out[axis];
       outside = outside || at < 0;
-      from += at * pitch;
+      first += at * pitch;
       pitch *= job.in[axis];
     }
-    T value;
-    if (!outside)
-      value = ((const T *)job.from)[from];
-    else
-      value = job.outside_there ? *(const T *)job.outside_there : (T)job.outside;
-    ((T *)job.to)[element] = value;
+    for (int64_t i = threadIdx.x % 32; i < length; i += 32) {
+      const int64_t at = source(job, last, i);
+      T value;
+      if (!outside && at >= 0)
+        value = ((const T *)job.from)[first + at];
+      else
+        value = job.outside_there ? *(const T *)job.outside_there : (T)job.outside;
+      ((T *)job.to)[line * length + i] = value;
+    }
   }
 }
 
 template <class T> static void launch_pad(const gconv_gpu_pad *job, int64_t count, cudaStream_t stream) {
-  if (count <= MOST_SHORT)
-    pad<T, uint32_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, count);
-  else
-    pad<T, uint64_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, count);
+  const int64_t lines = count / job->out[job->axes - 1];
+  pad<T><<<blocks_for(lines * 32), THREADS, 0, stream>>>(*job, lines);
 }
 
 gconv_status gconv_gpu_pad_launch(const gconv_gpu_pad *job, void *stream) {

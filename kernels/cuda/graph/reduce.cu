@@ -147,7 +147,7 @@ template <class T, class A, bool WHOLE> __global__ static void __launch_bounds__
 
 template <class T, class A> static gconv_status launch(const gconv_gpu_reduce *job, cudaStream_t stream) {
   const bool neighbours = job->reduced > 0 && job->step[job->reduced - 1] == 1;
-  if (job->count >= 64 && (neighbours || job->outputs < 8192))
+  if (neighbours ? job->count >= 16 : job->count >= 64 && job->outputs < 8192)
     reduce<T, A, true><<<blocks_of(job->outputs), THREADS, 0, stream>>>(*job);
   else
     reduce<T, A, false><<<blocks_for(job->outputs), THREADS, 0, stream>>>(*job);

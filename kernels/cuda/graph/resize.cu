@@ -45,18 +45,20 @@ template <int LAST> static __device__ __forceinline__ float sum_of(const tables 
   }
 }
 
-template <int CHANGED, class Index>
+/* A warp makes a line of the last axis: the other axes are looked up once. */
+template <int CHANGED>
 __global__ static void resize(const __grid_constant__ gconv_gpu_resize job, const __grid_constant__ tables t,
-                              int64_t count) {
-  FOR_OWN (element, count) {
-    int64_t at[CHANGED + 1] = {0}, place = 0, pitch = 1;
-    Index rest = (Index)element;
-    bool outside = false;
-    for (int axis = job.axes - 1; axis >= 0; axis--) {
-      const Index size = (Index)job.out[axis];
-      const int64_t o = (int64_t)(rest % size);
+                              int64_t lines) {
+  const int last = job.axes - 1;
+  const int64_t length = job.out[last];
+  for (int64_t line = (blockIdx.x * (int64_t)THREADS + threadIdx.x) / 32; line < lines;
+       line += (int64_t)gridDim.x * THREADS / 32) {
+    int64_t at[CHANGED + 1] = {0}, first = 0, pitch = job.in[last], rest = line;
+    bool outside = false, changes_last = false;
+    for (int axis = last - 1; axis >= 0; axis--) {
+      const int64_t o = rest % job.out[axis];
       bool changes = false;
-      rest /= size;
+      rest /= job.out[axis];
 #pragma unroll
       for (int i = 0; i < CHANGED; i++)
         if (job.axis[i] == axis) {
@@ -64,18 +66,26 @@ __global__ static void resize(const __grid_constant__ gconv_gpu_resize job, cons
           changes = true;
           outside = outside || t.of[i].outside[o];
         }
-      place += changes ? 0 : o * pitch;
+      first += changes ? 0 : o * pitch;
       pitch *= job.in[axis];
     }
-    job.to[element] = outside ? job.outside : sum_of<CHANGED - 1>(t, at, job.from + place);
+    for (int64_t o = threadIdx.x % 32; o < length; o += 32) {
+      bool out = outside;
+#pragma unroll
+      for (int i = 0; i < CHANGED; i++)
+        if (job.axis[i] == last) {
+          at[i] = o;
+          changes_last = true;
+          out = out || t.of[i].outside[o];
+        }
+      job.to[line * length + o] = out ? job.outside : sum_of<CHANGED - 1>(t, at, job.from + first + (changes_last ? 0 : o));
+    }
   }
 }
 
 template <int CHANGED> static void launch(const gconv_gpu_resize *job, const tables &t, int64_t count, cudaStream_t stream) {
-  if (count <= MOST_SHORT)
-    resize<CHANGED, uint32_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, t, count);
-  else
-    resize<CHANGED, uint64_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, t, count);
+  const int64_t lines = count / job->out[job->axes - 1];
+  resize<CHANGED><<<blocks_for(lines * 32), THREADS, 0, stream>>>(*job, t, lines);
 }
 
 gconv_status gconv_gpu_resize_launch(const gconv_gpu_resize *job, void *stream) {

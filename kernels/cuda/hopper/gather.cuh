@@ -195,6 +195,11 @@ DEVICE void multiply_tile(int32_t steps, const uint32_t (&first)[HEIGHTS][2], ui
 
 /* ---- Storing ---- */
 
+/* Returns an output after the slope of its filter, if filters have their own. */
+DEVICE float bend(const arguments &a, int32_t filter, float y) {
+  return a.slopes && y < 0 && filter < a.problem.filters ? y * __ldg(a.slopes + filter) : y;
+}
+
 /* Stores a warp's part of 64 outputs, 16 rows of sums, through shared memory: up to 16 filters of 16 outputs at a time. 16
  * lanes store a filter. With FOURS, four lanes store a filter. `there`: this lane's output (or its four outputs) exists. */
 template <int N, bool FOURS>
@@ -219,6 +224,9 @@ DEVICE void store_rows(const arguments &a, const memory &m, float *out, int64_t 
     if (a.straight.slope != 1)
       UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
         y[i] = a.straight(y[i]);
+    if (a.slopes)
+      UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
+        y[i] = bend(a, (int32_t)blockIdx.y * N + (j + i / 4) * 8 + lane % 4 * 2 + i % 2, y[i]);
     UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
       to[i / 4 * 160 + i % 2 * 20 + i / 2 % 2 * 8] = y[i];
     __syncwarp();
@@ -258,7 +266,7 @@ static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t fi
     const int32_t row = at.row + s.row, column = at.column + s.column;
     float *out = a->out + (((int64_t)at.image * p.filters + k) * p.out_height + row) * p.out_width + column;
     if (not_finite && !is_finite(*out))
-      *out = gconv_activate(&p, plain_sum(p, a->in, a->plain_weights, at.image, k, row, column) + a->biases[k]);
+      *out = bend(*a, k, gconv_activate(&p, plain_sum(p, a->in, a->plain_weights, at.image, k, row, column) + a->biases[k]));
     else if (a->curved)
       *out = gconv_activate(&p, *out);
   }
@@ -429,6 +437,7 @@ struct layer {
     a.by_fours = p->width % 4 == 0 && (uintptr_t)e->in % 16 == 0 && (c.every == 1 || p->pad_left % 2 == 0);
     a.whole = p->out_width % 4 == 0 && c.tile_columns % 4 == 0 && (uintptr_t)e->out % 16 == 0;
     a.curved = is_curved(p), a.straight = straight_of(p, a.curved);
+    a.slopes = slopes_of(e->tail, p->activation);
     const int64_t blocks =
         std::min<int64_t>((c.tiles + COUPLES - 1) / COUPLES, std::max(multiprocessors() / c.filter_tiles, 1));
     const dim3 grid((unsigned)blocks, (unsigned)c.filter_tiles);

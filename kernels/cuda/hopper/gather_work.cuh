@@ -20,6 +20,7 @@ struct arguments {
   bool whole;    /* rows of the output, and of tiles, are multiples of four, and aligned to 16 bytes */
   bool curved;   /* the activation is not of straight parts: it is applied after the outputs are stored */
   straight straight;
+  const float *slopes; /* of filters, in place of the activation's; or NULL */
 };
 
 /* ---- Shared memory ---- */

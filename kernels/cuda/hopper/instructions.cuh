@@ -74,6 +74,21 @@ DEVICE void cluster_wait() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+/* Reads a float at the place of `address` in the shared memory of another block of the cluster. */
+DEVICE float load_there(uint32_t address, uint32_t block) {
+  float number;
+  asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %1, %2;\n"
+               "ld.shared::cluster.f32 %0, [there];\n}"
+               : "=f"(number)
+               : "r"(address), "r"(block)
+               : "memory");
+  return number;
+}
+/* Asks the L2 cache for `bytes` bytes, a multiple of 16. */
+DEVICE void bulk_prefetch(const void *from, uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+
 /* bulk_store() starts a copy from shared to global memory. bulk_store_commit() closes the thread's group of copies.
  * bulk_store_read() waits until all groups have been read from shared memory, bulk_store_done() until they are done. */
 DEVICE void bulk_store(const void *to, uint32_t from, uint32_t bytes) {
@@ -181,7 +196,7 @@ DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
  * a[0] is of the thread's first row, a[1] of its second row:
  *
  *              depth    a[0] and a[1] have          a[2] and a[3] have
- *     fp16     16       numbers 2 t and 2 t + 1     the numbers 8 further on
+ *     fp16     16       numbers 2 t and 2 t + 1     the numbers 8 further on; bf16, too
  *     tf32     8        number t                    the numbers 4 further on */
 #define DEFINE_MULTIPLY_HELD(NAME, COUNT, SHAPE, TAIL, NUMBERS, SUMS, A, B, ADD)                                            \
   DEVICE void NAME(float(&c)[COUNT], const uint32_t(&a)[4], uint64_t b, uint32_t add) {                                     \
@@ -191,7 +206,8 @@ DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                                           \
   }
 #define DEFINE_MULTIPLY_HALVES(N, COUNT, NUMBERS, SUMS, A, B, ADD)                                                          \
-  DEFINE_MULTIPLY_HELD(multiply_fp16, COUNT, "m64n" #N "k16.f32.f16.f16", ", 0", NUMBERS, SUMS, A, B, ADD)
+  DEFINE_MULTIPLY_HELD(multiply_fp16, COUNT, "m64n" #N "k16.f32.f16.f16", ", 0", NUMBERS, SUMS, A, B, ADD)                  \
+  DEFINE_MULTIPLY_HELD(multiply_bf16, COUNT, "m64n" #N "k16.f32.bf16.bf16", ", 0", NUMBERS, SUMS, A, B, ADD)
 DEFINE_MULTIPLY_HALVES(8, 4, NUMBERS_TO_3, SUMS_4, "%4, %5, %6, %7", "%8", "%9")
 DEFINE_MULTIPLY_HALVES(16, 8, NUMBERS_TO_7, SUMS_8, "%8, %9, %10, %11", "%12", "%13")
 DEFINE_MULTIPLY_HALVES(32, 16, NUMBERS_TO_15, SUMS_16, "%16, %17, %18, %19", "%20", "%21")

@@ -22,6 +22,7 @@
 
 #include "../core/launch.cuh"
 #include "device/cuda_error.h"
+#include "tail.cuh"
 #include "tensor_points.cuh"
 
 #include <cuda_runtime_api.h>
@@ -368,7 +369,7 @@ template <class E, int D> struct product {
     a.partial = a.parts > 1 ? sums : is_curved(p) ? e->out : NULL;
     if (is_joined(c))
       a.halves = (float4 *)sums, a.ready = (uint32_t *)e->workspace + (int64_t)p->images * p->groups + 1;
-    a.straight = straight_of(p, a.partial);
+    a.straight = straight_of(p, a.partial), a.slopes = slopes_of(e->tail, p->activation);
     a.pitch = divisor::of(c.pitch), a.rows = divisor::of(c.rows), a.strips = divisor::of(c.strips);
     a.segment_tiles = divisor::of(c.segment_tiles);
     a.filter_tiles = divisor::of(c.filter_tiles / (CONSUMERS / c.sets)), a.groups = divisor::of(c.groups);
@@ -459,6 +460,7 @@ template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name
   row.prepare_again = P::prepare_again;
   row.acquire = P::acquire;
   row.dismiss = free;
+  row.tails = GCONV_TAILS_SLOPES;
   return row;
 }
 

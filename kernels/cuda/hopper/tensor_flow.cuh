@@ -50,14 +50,15 @@ DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], 
 /* Writes a thread's finished sums of a filter to its row in shared memory: two neighbours of each 8 columns. `row` is 0 or
  * 1. PAIRS: `to` is aligned to two floats. */
 template <bool PLAIN, bool PAIRS>
-DEVICE void keep_sums(const arguments &a, float *to, const scales &s, float bias, int32_t row, const float (&sums)[64]) {
+DEVICE void keep_sums(const arguments &a, float *to, const scales &s, const finish &f, int32_t row,
+                      const float (&sums)[64]) {
   UNROLLED_FOR (int i = 0; i < 64; i += 4) {
     const float *of_row = sums + i + row * 2;
     if (PAIRS)
-      *(float2 *)(to + i * 2) = make_float2(finished<PLAIN>(a, of_row[0], s, bias), finished<PLAIN>(a, of_row[1], s, bias));
+      *(float2 *)(to + i * 2) = make_float2(finished<PLAIN>(a, of_row[0], s, f), finished<PLAIN>(a, of_row[1], s, f));
     else
       UNROLLED_FOR (int k = 0; k < 2; k++)
-        to[i * 2 + k] = finished<PLAIN>(a, of_row[k], s, bias);
+        to[i * 2 + k] = finished<PLAIN>(a, of_row[k], s, f);
   }
 }
 
@@ -166,14 +167,14 @@ DEVICE int32_t thread_now() {
 DEVICE void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, const finish (&f)[2], float scale,
                        float *kept, const float (&sums)[64]) {
   const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
-  const bool plain = are_plain(a, s);
+  const bool plain = are_plain(s, f);
   UNROLLED_FOR (int row = 0; row < 2; row++) {
     const int32_t k = lane / 4 + row * 8;
     float *to = kept + k * KEPT_PITCH + before_in_line(o, k) + lane % 4 * 2;
     if (plain)
-      keep_sums<true, false>(a, to, s[row], f[row].bias, row, sums);
+      keep_sums<true, false>(a, to, s[row], f[row], row, sums);
     else
-      keep_sums<false, false>(a, to, s[row], f[row].bias, row, sums);
+      keep_sums<false, false>(a, to, s[row], f[row], row, sums);
   }
   publish();
   __syncwarp();
@@ -195,9 +196,10 @@ static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work
     float *to = o.out + place;
     for (int32_t k = 0; place >= 0 && k < min(o.filters, 16); k++, to += o.plane)
       if (!is_finite(*to))
-        *to =
+        *to = bend(
+            *a, o.filter + k,
             gconv_activate(&a->problem, plain_sum(a->problem, a->in, a->plain_weights, o.image, o.filter + k, row, column) +
-                                            a->biases[o.filter + k]);
+                                            a->biases[o.filter + k]));
   }
 }
 

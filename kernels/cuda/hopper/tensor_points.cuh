@@ -133,16 +133,16 @@ template <int D> DEVICE chunk_weights<D> load_weights(const uint4 *from) {
 DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32_t row, const finish (&f)[2], float scale,
                          float *kept, const float (&sums)[64]) {
   const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
-  const bool plain = are_plain(a, s);
+  const bool plain = are_plain(s, f);
   const int32_t lane = threadIdx.x % 32, filters = min(a.c.filters - row, 16);
   const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
   float *out = (a.partial ? a.partial : a.out) + (group * a.c.filters + row) * plane;
   UNROLLED_FOR (int k = 0; k < 2; k++) {
     float *to = kept + (lane / 4 + k * 8) * KEPT_PITCH + lane % 4 * 2;
     if (plain)
-      keep_sums<true, true>(a, to, s[k], f[k].bias, k, sums);
+      keep_sums<true, true>(a, to, s[k], f[k], k, sums);
     else
-      keep_sums<false, true>(a, to, s[k], f[k].bias, k, sums);
+      keep_sums<false, true>(a, to, s[k], f[k], k, sums);
   }
   __syncwarp();
   const bool together = plane % 4 == 0 && (uintptr_t)out % 16 == 0;

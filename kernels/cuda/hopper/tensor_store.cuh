@@ -37,6 +37,11 @@ static __device__ __noinline__ float plain_sum(const gconv_layer_problem &p, con
   return sum;
 }
 
+/* Returns an output after the slope of its filter, if filters have their own. */
+DEVICE float bend(const arguments &a, int32_t filter, float y) {
+  return a.slopes && y < 0 ? y * __ldg(a.slopes + filter) : y;
+}
+
 /* Checks the outputs that a warp has stored: 16 rows of the product, for the positions of a tile. Computes outputs that are
  * not finite again. */
 static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint32_t first, uint32_t end,
@@ -53,7 +58,9 @@ static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint
       const int32_t filter = group * a->c.filters + k;
       float *out = a->out + (((int64_t)at.image * p.filters + filter) * p.out_height + at.row) * p.out_width + q;
       if (!is_finite(*out))
-        *out = gconv_activate(&p, plain_sum(p, a->in, a->plain_weights, at.image, filter, at.row, q) + a->biases[filter]);
+        *out =
+            bend(*a, filter,
+                 gconv_activate(&p, plain_sum(p, a->in, a->plain_weights, at.image, filter, at.row, q) + a->biases[filter]));
     }
   }
 }
@@ -108,15 +115,17 @@ DEVICE void find_out_places(const arguments &a, const item &it, int64_t tile, ou
   }
 }
 
-/* How a row's sums become outputs: times `scale` (1 / scale of the filter) and 1 / scale of the image, plus `bias`. */
+/* How a row's sums become outputs: times `scale` (1 / scale of the filter) and 1 / scale of the image, plus `bias`; below 0,
+ * times `slope`. */
 struct finish {
-  float scale, bias;
+  float scale, bias, slope;
 };
 
 DEVICE finish finish_of(const arguments &a, int32_t group, int32_t row) {
   const int32_t in_group = row / (a.c.how == BAND ? a.c.unit : 1);
   const int32_t filter = group * a.c.filters + min(in_group, a.c.filters - 1);
-  return {a.filter_scales ? __ldg(a.filter_scales + filter) : 1.0f, a.partial ? 0.0f : __ldg(a.biases + filter)};
+  return {a.filter_scales ? __ldg(a.filter_scales + filter) : 1.0f, a.partial ? 0.0f : __ldg(a.biases + filter),
+          a.slopes && !a.partial ? __ldg(a.slopes + filter) : a.straight.slope};
 }
 
 /* The scales of a filter and an image: a sum is multiplied by `first`, then by `then`. */
@@ -132,14 +141,15 @@ DEVICE scales both_scales(float filter, float image) {
 }
 
 /* Returns whether outputs of rows with these scales, for all lanes, are sum * then + bias. */
-DEVICE bool are_plain(const arguments &a, const scales (&s)[2]) {
-  return __all_sync(UINT32_MAX, a.straight.slope == 1 && s[0].first == 1 && s[1].first == 1);
+DEVICE bool are_plain(const scales (&s)[2], const finish (&f)[2]) {
+  return __all_sync(UINT32_MAX, f[0].slope == 1 && f[1].slope == 1 && s[0].first == 1 && s[1].first == 1);
 }
 
-template <bool PLAIN> DEVICE float finished(const arguments &a, float sum, const scales &s, float bias) {
+template <bool PLAIN> DEVICE float finished(const arguments &a, float sum, const scales &s, const finish &f) {
   if (PLAIN)
-    return fmaf(sum, s.then, bias);
-  return a.straight(fmaf(sum * s.first, s.then, bias));
+    return fmaf(sum, s.then, f.bias);
+  const float y = fmaf(sum * s.first, s.then, f.bias);
+  return y < 0 ? fmaxf(y, a.straight.lowest) * f.slope : y;
 }
 
 /* Returns the floats between rows of 32 positions, chosen so that threads use different banks: for W = 1 when they read and
@@ -177,7 +187,7 @@ DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t f
   const int32_t lane = threadIdx.x % 32;
   float *to = exchange + lane / 4 * pitch_of<W>() + lane % 4 * 2;
   const scales alike[2] = {both_scales(f[0].scale, out_places[0].scale), both_scales(f[1].scale, out_places[0].scale)};
-  const bool plain = USUAL && are_plain(a, alike);
+  const bool plain = USUAL && are_plain(alike, f);
   float4 others[4];
   if (JOINED)
     UNROLLED_FOR (int i = 0; i < 4; i++)
@@ -195,12 +205,12 @@ DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t f
       }
     if (plain)
       UNROLLED_FOR (int i = 0; i < 16; i++)
-        y[i] = finished<true>(a, own[i], alike[i / 2 % 2], f[i / 2 % 2].bias);
+        y[i] = finished<true>(a, own[i], alike[i / 2 % 2], f[i / 2 % 2]);
     else
       UNROLLED_FOR (int i = 0; i < 16; i++) { /* i counts two neighbours, then two rows, then groups of 8 positions */
         const int position = part * 32 + i / 4 * 8 + lane % 4 * 2 + i % 2, row = i / 2 % 2;
         const scales s = USUAL ? alike[row] : both_scales(f[row].scale, out_places[position].scale);
-        y[i] = finished<false>(a, own[i], s, f[row].bias);
+        y[i] = finished<false>(a, own[i], s, f[row]);
       }
     UNROLLED_FOR (int i = 0; i < 16; i += 2)
       *(float2 *)(to + i / 4 * 8 + i / 2 % 2 * 8 * pitch_of<W>()) = make_float2(y[i], y[i + 1]);
@@ -231,7 +241,7 @@ DEVICE float finished_sum(const arguments &a, int32_t image, int32_t k, int32_t 
     const int32_t row = at / a.problem.out_width;
     sum = plain_sum(a.problem, a.in, a.plain_weights, image, k, row, at - row * a.problem.out_width);
   }
-  return gconv_activate(&a.problem, sum + __ldg(a.biases + k));
+  return bend(a, k, gconv_activate(&a.problem, sum + __ldg(a.biases + k)));
 }
 
 /* Adds the splits in their order, with bias and activation, for V neighbouring outputs at a time, and computes outputs that

@@ -121,11 +121,12 @@ struct arguments {
   const uint32_t *maxima;     /* largest magnitude of each group of each image, as bits; NULL without scales of images */
   const float *biases, *plain_weights; /* as the user gave them */
   const uint32_t *not_finite;          /* not 0 if a sample is not finite; NULL where that makes no difference */
-  float *partial;    /* for finish_sums(): the sums of each split, or `out` if the activation is curved; or NULL */
-  int32_t parts;     /* how many sums finish_sums() adds */
-  float4 *halves;    /* joined splits: the sums of the split that was ready first, as threads hold them; or NULL */
-  uint32_t *ready;   /* for each tile of joined splits: how many splits are ready, plus 2 once the sums are there */
-  straight straight; /* the activation, unless it is applied by finish_sums() */
+  float *partial;      /* for finish_sums(): the sums of each split, or `out` if the activation is curved; or NULL */
+  int32_t parts;       /* how many sums finish_sums() adds */
+  float4 *halves;      /* joined splits: the sums of the split that was ready first, as threads hold them; or NULL */
+  uint32_t *ready;     /* for each tile of joined splits: how many splits are ready, plus 2 once the sums are there */
+  const float *slopes; /* of filters, in place of the activation's; or NULL */
+  straight straight;   /* the activation, unless it is applied by finish_sums() */
   divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
   int64_t digit_bytes; /* bytes of all planes for one digit */
   bool alike;          /* the positions of a tile have one scale: they are of one image, or there are no scales */

@@ -8,6 +8,8 @@
  */
 #include "patches.cuh"
 
+#include <math.h>
+
 namespace {
 
 /* Stores a sum, with bias and activation. Column `column` is pixel number first + column of all images. */
@@ -86,8 +88,10 @@ double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double filters = (double)divide_up(filters_of_group(problem), TILE_FILTERS) * TILE_FILTERS * problem->groups;
   const double multiplications = (double)pixels_of(problem) * filters * (double)gconv_layer_taps(problem);
   const double outputs = (double)pixels_of(problem) * filters, storing = 25; /* instructions of an output */
+  const double tiles = filters / TILE_FILTERS * (double)divide_up(pixels_of(problem), TILE_COLUMNS);
+  const double idle = fmax(machine->units / tiles, 1); /* small images leave multiprocessors without a tile */
   return 2 * patches_ms(problem, columns_of(problem), machine) +
-         (multiplications + storing * outputs) / (0.5 * machine->fma_per_ms);
+         idle * (multiplications + storing * outputs) / (0.5 * machine->fma_per_ms);
 }
 
 } // namespace

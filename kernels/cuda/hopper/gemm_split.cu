@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* gemm-split: layers of small images, whose sums are shared among blocks (split.cuh). */
+#include "split.cuh"
+#include "tensor.cuh"
+
+namespace {
+
+using namespace split_layers;
+
+typedef split_layers::cut split_cut;
+
+const char *supports(const gconv_layer_problem *p) {
+  return p->math != GCONV_MATH_FP32 && p->math != GCONV_MATH_TF32 ? "math other than fp32 and tf32"
+         : p->groups != 1                                         ? "groups"
+         : !split_layers::cut_problem(p).fits                     ? "filters or images too large"
+                                                                  : NULL;
+}
+
+/* ---- Weights: in slices of 32 taps, as the lanes of a warp multiply them; after them, the places of all taps ---- */
+
+size_t weight_floats(const split_cut &c) {
+  return (size_t)c.filter_tiles * (size_t)c.filters * (size_t)c.slices * DEPTH;
+}
+
+size_t prepared_floats(const gconv_layer_problem *p) {
+  const split_cut c = split_layers::cut_problem(p);
+  return weight_floats(c) + 2 * (size_t)c.slices * DEPTH;
+}
+
+gconv_status prepare(const gconv_layer_problem *p, const float *weights, float *prepared) {
+  const split_cut c = split_layers::cut_problem(p);
+  const int64_t taps = gconv_layer_taps(p), of_slice = (int64_t)c.filters * DEPTH;
+  int32_t *places = (int32_t *)(prepared + weight_floats(c));
+  for (int64_t i = 0; i < (int64_t)weight_floats(c); i++) { /* i counts, from the last: 4 numbers of a lane, lanes, 8 taps */
+    const int64_t slice = i / of_slice, at = i % of_slice, e = at % 4, lane = at / 4 % 32, group = at / 128;
+    const int64_t tall = group / (DEPTH / 8), deep = group % (DEPTH / 8);
+    const int64_t k = slice / c.slices * c.filters + tall * 16 + lane / 4 + e % 2 * 8;
+    const int64_t tap = slice % c.slices * DEPTH + deep * 8 + lane % 4 + e / 2 * 4;
+    prepared[i] = k < p->filters && tap < taps ? weights[k * taps + tap] : 0.0f;
+  }
+  for (int64_t i = 0; i < (int64_t)c.slices * DEPTH; i++) {
+    const int64_t area = (int64_t)p->rows * p->columns, channel = i / area;
+    const int64_t y = i % area / p->columns * p->dilation_y, x = i % p->columns * p->dilation_x;
+    places[2 * i] = i < taps ? (int32_t)(channel * gconv_layer_plane(p) + y * p->width + x) : 0;
+    places[2 * i + 1] = (int32_t)(i < taps ? y << 16 | x : (int64_t)OUTSIDE << 16);
+  }
+  return GCONV_OK;
+}
+
+/* ---- Execution ---- */
+
+typedef void (*kernel)(split_arguments);
+
+kernel kernel_of(const gconv_layer_problem *p, const split_cut &c) {
+  const bool one = p->math == GCONV_MATH_TF32;
+  return c.filters == 32 ? one ? convolve_split<32, 1> : convolve_split<32, 3>
+         : one ? convolve_split<64, 1>
+                         : convolve_split<64, 3>;
+}
+
+gconv_status acquire(const gconv_layer_execution *e, void **state) {
+  if (const char *obstacle = tensor::available())
+    return gconv_fail(GCONV_UNSUPPORTED, "%s", obstacle);
+  const split_cut c = split_layers::cut_problem(e->problem);
+  GCONV_TRY(allow_shared(kernel_of(e->problem, c), SHARED_BYTES));
+  return keep_cut(c, state);
+}
+
+gconv_status execute(const gconv_layer_execution *e) {
+  const split_cut &c = kept_cut<split_cut>(e);
+  const gconv_layer_problem *p = e->problem;
+  const float *prepared = gconv_layer_prepared(p, e->weights);
+  split_arguments a = {};
+  a.c = c, a.problem = *p;
+  a.in = e->in, a.out = e->out;
+  a.weights = prepared, a.taps = (const int2 *)(prepared + weight_floats(c));
+  a.biases = gconv_layer_biases(p, e->weights);
+  a.pixels = (int64_t)p->images * p->out_height * p->out_width;
+  a.plane = divisor::of((int64_t)p->out_height * p->out_width), a.width = divisor::of(p->out_width);
+  a.curved = is_curved(p), a.line = straight_of(p, a.curved);
+  a.slopes = slopes_of(e->tail, p->activation);
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {1, 1, (unsigned)c.splits};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3((unsigned)c.pixel_tiles, (unsigned)c.filter_tiles, (unsigned)c.splits);
+  config.blockDim = dim3(BLOCK), config.dynamicSmemBytes = (size_t)split_layers::block_bytes(c);
+  config.stream = (cudaStream_t)e->stream;
+  config.attrs = attributes, config.numAttrs = 2;
+  CUDA_TRY(cudaLaunchKernelEx(&config, kernel_of(p, c), a));
+  CUDA_TRY(cudaPeekAtLastError());
+  return GCONV_OK;
+}
+
+/* ---- Estimates ---- */
+
+/* 0.7: direct and pointwise, which small images are compared with, take longer than they estimate, too. */
+double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
+  const split_cut c = split_layers::cut_problem(p);
+  return machine->launch_ms + 0.7 * c.cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
+}
+
+/* As tensor.cuh: an instruction adds 8 products. */
+double error_bound(const gconv_layer_problem *p) {
+  const split_cut c = split_layers::cut_problem(p);
+  const double u = 0x1p-11, instructions = (double)c.slices * (DEPTH / 8);
+  return p->math == GCONV_MATH_TF32 ? 2.1 * u + (instructions + c.splits + 4) * 0x1p-22
+                                    : 3.1 * u * u + (3 * instructions + c.splits + 4) * 0x1p-22;
+}
+
+constexpr gconv_layer_algorithm make_row() {
+  gconv_layer_algorithm row = {};
+  row.info = {"gemm-split", "cuda", "small images, with sums shared among blocks, on tensor cores", false};
+  row.available = tensor::available;
+  row.supports = supports;
+  row.execute = execute;
+  row.cost = cost;
+  row.error_bound = error_bound;
+  row.prepared_floats = prepared_floats;
+  row.prepare = prepare;
+  row.acquire = acquire;
+  row.dismiss = free;
+  row.tails = GCONV_TAILS_SLOPES;
+  return row;
+}
+
+} // namespace
+
+extern "C" constexpr gconv_layer_algorithm gconv_layer_algorithm_cuda_gemm_split = make_row();
