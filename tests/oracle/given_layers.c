@@ -79,12 +79,16 @@ static const given all[] = {
     {4, 70, 33, 40, 97, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, -62, -61, false, 0},
     {2, 128, 32, 32, 256, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true, 0},
     {5, 65, 21, 23, 12, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, RELU, true, 0, 0, false, -20},
-    /* several tiles of fft on the CPU, an odd number of them, with strides, dilations and groups */
+    /* several tiles of fft, an odd number of them, with strides, dilations and groups */
     {1, 3, 150, 170, 5, 11, 13, 1, 1, 1, 1, 1, 5, 6, 5, 6, RELU, true, 0, 0, false, 0},
     {2, 4, 97, 201, 6, 9, 5, 2, 2, 3, 2, 3, 9, 0, 7, 12, LEAKY, true, 0, 0, false, 0},
     {1, 2, 70, 300, 9, 40, 3, 1, 1, 1, 1, 4, 20, 4, 19, 4, NONE, false, 8, -4, false, 0},
     {1, 7, 64, 64, 19, 1, 31, 1, 3, 1, 1, 1, 0, 15, 0, 15, TANH, true, 0, 0, false, 0},
     {1, 3, 60, 64, 2, 16, 16, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, true, 55, 55, false, 0},
+    {1, 3, 60, 64, 2, 16, 16, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, false, 110, -127, false, 0},
+    {1, 3, 60, 64, 2, 16, 16, 1, 1, 1, 1, 1, 0, 0, 0, 0, NONE, false, -120, 100, false, 0},
+    /* blocks of fft on a GPU that keep the channels of four images for several filters */
+    {4, 2, 60, 60, 40, 8, 8, 1, 1, 1, 1, 1, 0, 0, 0, 0, LEAKY, true, 0, 0, false, 0},
     /* planes, two splits */
     {4, 16, 40, 40, 70, 5, 5, 1, 1, 1, 1, 1, 2, 2, 2, 2, RELU, true, 0, 0, false, 0},
     {4, 16, 40, 40, 70, 5, 5, 1, 1, 1, 1, 1, 2, 2, 2, 2, SIGMOID, false, 0, 0, false, 0},

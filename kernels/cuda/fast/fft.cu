@@ -206,13 +206,6 @@ float2 *spectra_of(const fft_state &state) {
   return state.twists + (s.tile ? 8 * TWISTS : s.lines_y->twists + s.lines_x->twists);
 }
 
-/* Makes the twists in the order of line_shape. */
-void make_line_twists(line_order order, cudaStream_t stream, float2 *to) {
-  int step = order.Q * order.S, powers = powers_of_twist(order.P);
-  make_twists<<<powers, step, 0, stream>>>(size_of(order), 1, step, to);
-  make_twists<<<powers_of_twist(order.Q), order.S, 0, stream>>>(step, 1, order.S, to + powers * step);
-}
-
 void make_state(const gconv_execution *execution, const fft_state &state) {
   cudaStream_t stream = (cudaStream_t)execution->stream;
   const solution &s = state.s;

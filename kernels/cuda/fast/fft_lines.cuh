@@ -7,39 +7,18 @@
  *     filter_lines   points -> columns forward, product, columns back -> points
  *     leave_lines    points -> rows back (only those that are stored) -> image
  *
- * A line of N = P * Q * 16 points is transformed in three passes, in place: P points that are Q * 16 apart, twist, Q points
- * that are 16 apart, twist, 16 neighbours. The way back has the opposite order.
- *
  * Speed: 48 bytes a point, which holds two samples. At the bandwidth of an H200 that is 175 G samples a second; 130 G were
  * reached. Samples at the edges of tiles, which are lost, are not counted.
  */
 #pragma once
 
-#include "fft_registers.cuh"
+#include "fft_passes.cuh"
 #include "fft_samples.cuh"
 
 namespace {
 
-/* ---- Shapes ---- */
-
-enum { LINE_THREADS = 256, LINE_BLOCKS = 3 }; /* threads of a block, blocks of a multiprocessor */
-enum { BLOCK_POINTS = 4096, GROUP = 17 };     /* points of a block; 16 points of a line and the gap after them */
-
-/* A line in shared memory. Its gaps put points that are 16 apart into different banks, and neighbours, too. */
-template <int P_, int Q_> struct line_shape {
-  static constexpr int P = P_, Q = Q_, S = 16, SIZE = P * Q * S;
-  static constexpr int LENGTH = SIZE / 16 * GROUP;
-  static constexpr int PART = LENGTH / P; /* distance from the points of k1 to the points of k1 + 1 */
-  static constexpr int ROW = LENGTH + 8;  /* distance from a row to the next, which begins half of the banks further on */
-  static constexpr int ROWS = BLOCK_POINTS / SIZE;                            /* rows of a block at a time */
-  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8;                        /* columns of a block at a time, interleaved */
-  static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2);          /* 34 KB */
-  static constexpr size_t COLUMNS_SHARED = COLUMNS * LENGTH * sizeof(float2); /* 34, 68, 68, 136 KB */
-  static constexpr int COLUMN_THREADS = SIZE == 4096 ? 512 : 256;
-  static constexpr int COLUMN_BLOCKS = SIZE == 4096 ? 1 : 3;
-  static constexpr int FIRST_TWISTS = powers_of_twist(P) * Q * S;
-  static constexpr int TWISTS = FIRST_TWISTS + powers_of_twist(Q) * S; /* twists of the first pass, then of the second */
-};
+/* Rows of a block: its points, which are those of line_shape, its threads, and blocks of a multiprocessor. */
+enum { BLOCK_POINTS = 4096, LINE_THREADS = 256, LINE_BLOCKS = 3 };
 
 struct line_arguments {
   tiling t;
@@ -54,68 +33,12 @@ struct line_arguments {
   int32_t *spoilt;           /* for each pair of the batch: whether a sum is not finite */
 };
 
-/* A spectrum is stored in the order in which the threads of filter_lines() read it. Columns are stored as enter_lines()
- * leaves them: position 16 * m + i of a row is column i * (N / 16) + m. */
-template <int COLUMNS> __device__ position columns_order(int64_t index, line_order y, line_order x) {
-  int c = (int)(index % COLUMNS), sixteenth = size_of(x) / 16;
-  index /= COLUMNS;
-  int m = (int)(index % (size_of(y) / 16));
-  index /= size_of(y) / 16;
-  int i = (int)(index % 16), column = (int)(index / 16) * COLUMNS + c;
-  return {16 * m + i, 16 * (column % sixteenth) + column / sixteenth};
-}
-
-/* ---- Passes; `pitch` is the distance between neighbouring points of a line ---- */
-
-/* Multiplies points by their twists. The powers of a point's twist are at twists[i * step]. */
-template <int SIGN, int N> DEVICE void twist(const float2 *twists, int step, float2 (&points)[N]) {
-  float2 powers[powers_of_twist(N)];
-  UNROLLED_FOR (int i = 0; i < powers_of_twist(N); i++)
-    powers[i] = __ldg(twists + i * step);
-  twist_points<SIGN>(powers, points);
-}
-
-/* Does the second pass, in place, on the points j, j + 16 .. of part k1. `task` is k1 * 16 + j. */
-template <class Line, int PITCH, int SIGN> DEVICE void pass_middle(float2 *line, const float2 *twists, int task) {
-  float2 points[Line::Q], *at = line + PITCH * (task / 16 * Line::PART + task % 16);
-  const float2 *factors = twists + Line::FIRST_TWISTS + task % 16;
-  UNROLLED_FOR (int i = 0; i < Line::Q; i++)
-    points[i] = at[GROUP * PITCH * i];
-  if (SIGN == BACKWARD)
-    twist<SIGN>(factors, 16, points);
-  transform_points<SIGN>(points);
-  if (SIGN == FORWARD)
-    twist<SIGN>(factors, 16, points);
-  UNROLLED_FOR (int i = 0; i < Line::Q; i++)
-    at[GROUP * PITCH * i] = points[i];
-}
-
-/* Does the second pass on all rows of a block. */
-template <class Line, int SIGN> DEVICE void pass_middle_of_rows(float2 *lines, const float2 *twists) {
-  ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
-    int row = task / (Line::SIZE / Line::Q);
-    pass_middle<Line, 1, SIGN>(lines + row * Line::ROW, twists, task % (Line::SIZE / Line::Q));
-  }
-}
-
-/* ---- Points in memory ---- */
-
-/* Where a thread stores its points. The columns of a block of filter_lines() lie together, row by row. A thread has every N
- * / 16th column of a row, from column m on. */
-struct stored_place {
-  int row, m;    /* row of the block, first column */
-  int64_t first; /* place of column m; the thread's next column is N / 16 * height points further on */
-};
-
-/* Assigns places to threads so that neighbouring threads write neighbouring points: first across the columns that lie
- * together, then down the rows of the block. */
-template <class Line> DEVICE stored_place place_of_thread(const line_arguments &a, int top) {
-  const int c = threadIdx.x % a.columns, rest = threadIdx.x / a.columns, row = rest % Line::ROWS, block = rest / Line::ROWS;
-  const int64_t tile = (int64_t)blockIdx.y * a.t.height * Line::SIZE;
-  return {row, block * a.columns + c, tile + ((int64_t)block * a.t.height + top + row) * a.columns + c};
-}
-
 /* ---- Rows forward ---- */
+
+/* Returns the first point of the block's tile in the batch. */
+template <class Line> DEVICE int64_t first_point(const line_arguments &a) {
+  return (int64_t)blockIdx.y * a.t.height * Line::SIZE;
+}
 
 /* gconv_border_index(), but without a call inside the image. */
 DEVICE int any_index(gconv_border border, int i, int size) {
@@ -172,7 +95,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
   __syncthreads();
   pass_middle_of_rows<Line, FORWARD>(lines, a.twists_x);
   __syncthreads();
-  const stored_place place = place_of_thread<Line>(a, top);
+  const stored_place place = place_of_thread<Line>(a.columns, a.t.height, first_point<Line>(a), top);
   float2 points[16], *at = lines + place.row * Line::ROW + GROUP * place.m;
   UNROLLED_FOR (int i = 0; i < 16; i++)
     points[i] = at[i];
@@ -266,7 +189,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
   const int top = blockIdx.x * Line::ROWS;
   locate_pair(a.t, a.first_pair + blockIdx.y, &pair);
   {
-    const stored_place place = place_of_thread<Line>(a, top);
+    const stored_place place = place_of_thread<Line>(a.columns, a.t.height, first_point<Line>(a), top);
     float2 points[16], *at = lines + place.row * Line::ROW + GROUP * place.m;
     const float2 *from = a.filtered + place.first;
     UNROLLED_FOR (int i = 0; i < 16; i++)

@@ -173,28 +173,28 @@ template <class Tap> DEVICE double2 transform_taps(const Tap &tap_at, int count,
   return sum;
 }
 
-/* Makes the spectra of the rows of a filter, rows[r * size + f]. Grid: x counts f, y counts r. */
+/* Makes the spectra of the rows of filters, rows[r * size + f]. Grid: x counts f, y counts r, z filters. */
 __global__ void transform_filter_rows(const float *taps, int columns, int dilation, int size, double2 *rows) {
-  int f = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
-  const auto tap_at = [&](int n) { return make_double2(taps[(int64_t)r * columns + n], 0); };
+  int f = blockIdx.x * blockDim.x + threadIdx.x;
+  const int64_t r = (int64_t)blockIdx.z * gridDim.y + blockIdx.y;
+  const auto tap_at = [&](int n) { return make_double2(taps[r * columns + n], 0); };
   if (f < size)
-    rows[(int64_t)r * size + f] = transform_taps(tap_at, columns, dilation, f, size);
+    rows[r * size + f] = transform_taps(tap_at, columns, dilation, f, size);
 }
 
-/* Makes the spectrum in the order ORDER. It is divided by the points of a tile, so that no transform has to scale. Grid: x
- * points. */
+/* Makes spectra in the order ORDER, divided by `divisor`. Grid: x points, z filters. */
 template <order ORDER>
 __global__ void transform_filter_columns(const double2 *rows, int count, int dilation, line_order y, line_order x,
-                                         float2 *spectrum) {
+                                         double divisor, float2 *spectra) {
   int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, size = (int64_t)size_of(y) * size_of(x);
   if (i >= size)
     return;
   position at = ORDER(i, y, x);
-  const double2 *from = rows + frequency_at(x, at.x);
   const int distance = size_of(x);
+  const double2 *from = rows + (int64_t)blockIdx.z * count * distance + frequency_at(x, at.x);
   const auto tap_at = [&](int n) { return from[(int64_t)n * distance]; };
   double2 sum = transform_taps(tap_at, count, dilation, frequency_at(y, at.y), size_of(y));
-  spectrum[i] = make_float2((float)(sum.x / (double)size), (float)(sum.y / (double)size));
+  spectra[blockIdx.z * size + i] = make_float2((float)(sum.x / divisor), (float)(sum.y / divisor));
 }
 
 /* to[j * step_j + k * step_k] = exp(-2 pi i j 2^k / size) for j < blockDim.x and k < gridDim.x. */
@@ -209,7 +209,8 @@ inline size_t row_spectra_bytes(const gconv_problem *problem, line_order x) {
   return (size_t)problem->rows * (size_t)size_of(x) * sizeof(double2);
 }
 
-/* Enqueues the kernels that make the spectra of all filters. */
+/* Enqueues the kernels that make the spectra of all filters. They are divided by the points of a tile, so that no transform
+ * has to scale. */
 template <order ORDER>
 void make_spectra(const gconv_execution *execution, line_order y, line_order x, double2 *rows, float2 *spectra) {
   const gconv_problem *problem = execution->problem;
@@ -221,7 +222,7 @@ void make_spectra(const gconv_execution *execution, line_order y, line_order x, 
     transform_filter_rows<<<row_grid, 128, 0, stream>>>(execution->weights + k * taps, problem->columns, problem->dilation_x,
                                                         size_of(x), rows);
     transform_filter_columns<ORDER>
-        <<<grid, 128, 0, stream>>>(rows, problem->rows, problem->dilation_y, y, x, spectra + k * points);
+        <<<grid, 128, 0, stream>>>(rows, problem->rows, problem->dilation_y, y, x, (double)points, spectra + k * points);
   }
 }
 
