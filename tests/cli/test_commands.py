@@ -90,7 +90,7 @@ class Filters(CommandTest):
 
     def test_help_of_an_option(self):
         text = self.gconv("help", "border").stdout
-        self.assertRegex(text, r"^      --border MODE  .*(?s:.*)reflect101 or wrap\n\nAlso called --boundary.\n")
+        self.assertRegex(text, r"^      --border MODE  .*(?s:.*)reflect101, wrap, or normalize.*(?s:.*)\n\nAlso called --boundary.\n")
         self.assertEqual(text, self.gconv("help", "--border").stdout)
         self.assertRegex(self.gconv("help", "-f", "--range").stdout, r"^  -f, --filter FILTER.*(?s:.*)\n      --range MODE")
         self.assertIn("Usage: gconv help", self.gconv("help", "-h").stdout)
