@@ -39,7 +39,7 @@ static const struct {
     {" min max minimum maximum rank percentile erode erosion dilate dilation morphology open opening close closing tophat ",
      "this is a filter by rank or morphology, which" IS_NOT_HERE ". `vips rank` and `vips morph`, ImageMagick's "
      "`-morphology`, OpenCV's erode() and dilate() and scipy.ndimage's minimum_filter() do it"},
-    {" bilateral nlm nlmeans nonlocalmeans denoise guided guidedfilter kuwahara anisotropic tv wiener ",
+    {" bilateral nlm nlmeans nonlocalmeans denoise guided guidedfilter kuwahara anisotropic tv ",
      "a filter that follows the edges of the image" IS_NOT_HERE ", the same at every pixel. OpenCV's bilateralFilter() and "
      "fastNlMeansDenoising() and skimage.restoration do it"},
     {" canny hough corner corners harris ",
@@ -61,9 +61,12 @@ static const struct {
     {" convert compose composite watermark annotate draw text montage ",
      "converting and composing" IS_NOT_HERE
      ". ImageMagick and vips do it; the filter identity writes an image in another format"},
-    {" segment segmentation detect classify upscale superresolution inpaint deblur deconvolve deconvolution richardson ",
-     "this" IS_NOT_HERE
-     ". OpenCV, scikit-image and networks do it; gconv applies the layers of a network (gconv help bank)"},
+    {" deblur unblur deconvolve deconvolution richardson richardsonlucy lucy wiener ",
+     "a blur is undone by a command of its own: gconv deconvolve IMAGE --psf gaussian:sigma=2 -o OUT (gconv deconvolve "
+     "--help)"},
+    {" segment segmentation detect classify upscale superresolution inpaint ",
+     "this" IS_NOT_HERE ". OpenCV, scikit-image and networks do it; gconv runs networks: gconv -i IMAGE -f model.onnx -o "
+                        "OUT (docs/networks.md)"},
 };
 
 /* Returns whether `word` is in the list. Case does not matter, nor '_' and '-'. */

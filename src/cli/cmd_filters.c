@@ -3,6 +3,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "gconv_science.h"
 
 #include <string.h>
 
@@ -63,8 +64,41 @@ static size_t print_shipped(const gconv_texts *words) {
   return printed;
 }
 
+/* What arithmetic makes. */
+static const char *const made_by[GCONV_BRIGHTNESS] = {
+    [GCONV_ADD] = "x + y",
+    [GCONV_SUBTRACT] = "x - y",
+    [GCONV_SUBTRACT_FROM] = "y - x: after a blur and with the input, the details that it took away",
+    [GCONV_MULTIPLY] = "x * y",
+    [GCONV_DIVIDE] = "x / y",
+    [GCONV_DIVIDE_INTO] = "y / x",
+    [GCONV_FLAT] = "x / (y / the mean of each channel of y): y is the picture of a flat field",
+    [GCONV_MIX] = "blend: A * x + (1 - A) * y",
+    [GCONV_MAX] = "the larger of both",
+    [GCONV_MIN] = "the smaller of both",
+    [GCONV_HYPOT] = "sqrt(x * x + y * y)",
+};
+
+/* Lists stages that compute with a second image. */
+static size_t print_arithmetic(const gconv_texts *words) {
+  size_t printed = 0;
+  for (int k = 0; k < GCONV_BRIGHTNESS; k++) {
+    const gconv_arithmetic kind = (gconv_arithmetic)k;
+    const char *help = made_by[k];
+    char name[64];
+    if (!is_wanted(words, gconv_arithmetic_name(kind), help))
+      continue;
+    if (printed++ == 0)
+      puts("\nWith a second image y, a file or `input`, the picture before the filters; x is the result so far:");
+    snprintf(name, sizeof name, "%s:%s", gconv_arithmetic_name(kind), kind == GCONV_MIX ? "FILE,A" : "FILE");
+    printf("  %-44s  %s\n", name, help);
+  }
+  return printed;
+}
+
 size_t gconv_filters_list(const gconv_texts *words) {
   size_t printed = print_builtins(words);
+  printed += print_arithmetic(words);
   return printed + print_shipped(words);
 }
 

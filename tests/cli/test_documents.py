@@ -65,6 +65,7 @@ class Commands(CommandTest):
         (self.folder / "my_filter.txt").write_text("1 2 1\n0 0 0\n-1 -2 -1\n")
         np.save(self.folder / "image.npy", weights(20, 30))
         (self.folder / "frames.ppm").write_bytes(3 * (b"P6\n8 6\n255\n" + bytes(8 * 6 * 3)))
+        np.save(self.folder / "stack.npy", weights(6, 32, 24))
         np.save(self.folder / "batch.npy", weights(4, 32, 24, 3))
         np.save(self.folder / "layer.npy", weights(8, 3, 3, 3))
         np.save(self.folder / "second.npy", weights(5, 6, 3, 3))
@@ -215,7 +216,7 @@ class Tables(CommandTest):
     def test_filters(self):
         [table] = self.tables("docs/filter-formats.md", "name | parameters and defaults | is")
         documented = {name.strip("`"): parameters.strip("`") for names, parameters, _ in table for name in names.split(", ")}
-        built_in = self.gconv("filters").stdout.split("Files in")[0]
+        built_in = self.gconv("filters").stdout.split("With a second image")[0]
         self.assertEqual(documented, dict(re.findall(r"^  ([a-z_0-9]+):?(\S*)  ", built_in, re.MULTILINE)))
 
 
