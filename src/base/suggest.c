@@ -66,7 +66,7 @@ static const struct {
      "--help)"},
     {" segment segmentation detect classify upscale superresolution inpaint ",
      "this" IS_NOT_HERE ". OpenCV, scikit-image and networks do it; gconv runs networks: gconv -i IMAGE -f model.onnx -o "
-                        "OUT (docs/networks.md)"},
+     "OUT (docs/networks.md)"},
 };
 
 /* Returns whether `word` is in the list. Case does not matter, nor '_' and '-'. */

@@ -198,7 +198,7 @@ VECTOR_LOOP(larger_pixels, (const float *restrict from, int64_t stride, int64_t 
             (from, stride, count, out)) {
   for (int64_t x = 0; x < count; x++, from += stride * GCONV_BLOCK, out += GCONV_BLOCK)
     for (int c = 0; c < GCONV_BLOCK; c++)
-      out[c] = (from[c] > out[c]) | (from[c] != from[c]) ? from[c] : out[c];
+      out[c] = ((from[c] > out[c]) | (from[c] != from[c])) ? from[c] : out[c];
 }
 VECTOR_LOOP(add_pixels, (const float *restrict from, int64_t stride, int64_t count, float *restrict out),
             (from, stride, count, out)) {
