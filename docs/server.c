@@ -38,8 +38,9 @@ static void *work(void *listener) {
   gconv_plan *plan = NULL;
   gconv_image out = {0};
   gconv_bytes_out reply = {0};
-  for (int client; bytes; close(client)) {
-    if ((client = accept(*(int *)listener, NULL, NULL)) < 0) { /* such as a client that has gone, or too many files */
+  while (bytes) {
+    const int client = accept(*(int *)listener, NULL, NULL);
+    if (client < 0) { /* such as a client that has gone, or too many files */
       nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
       continue;
     }
@@ -58,6 +59,7 @@ static void *work(void *listener) {
       send(client, &length, 4, MSG_NOSIGNAL | MSG_MORE);
       send(client, reply.data, reply.size, MSG_NOSIGNAL);
     }
+    close(client);
   }
   return NULL;
 }
