@@ -29,7 +29,8 @@ enum {
     for (size_t first = 0; first < count; first += block) {                                                                 \
       const size_t end = count - first < block ? count - first : block;                                                     \
       for (size_t k = 0; k < end; k++) {                                                                                    \
-        const size_t i = first + k, l = i - step, r = i + step;                                                             \
+        const ptrdiff_t i = (ptrdiff_t)(first + k), l = i - (ptrdiff_t)step,                                                \
+                        r = i + (ptrdiff_t)step; /* l < 0: to the left */                                                   \
         const wide x = (wide)b[i], v = (wide)a[i] - 2 * x + (wide)c[i];                                                     \
         const wide vl = (wide)a[l] - 2 * (wide)b[l] + (wide)c[l], vr = (wide)a[r] - 2 * (wide)b[r] + (wide)c[r];            \
         const wide laplacian = v + (wide)b[l] - 2 * x + (wide)b[r], noise = vl - 2 * v + vr;                                \
