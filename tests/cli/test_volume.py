@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """gconv volume: filters of three dimensions, against scipy.ndimage in float64; slabs, strides, types, units, refusals."""
+import os
 import unittest
 
 import numpy
@@ -71,7 +72,8 @@ class Volume(helper.CommandTest):
         peak = self.peak_bytes("volume", "tall.npy", "-f", "gaussian:sigma=2x1x1,truncate=4", "--border", "symmetric", "-o",
                                "small.npy", "--memory", "10M")
         numpy.testing.assert_array_equal(numpy.load(self.folder / "small.npy"), whole)
-        self.assertLess(peak, 45e6)  # the file has 19.7 MB, and so has the result
+        if "GCONV_SANITIZED" not in os.environ:  # they take memory of their own
+            self.assertLess(peak, 45e6)  # the file has 19.7 MB, and so has the result
         self.assertIn("takes about", self.gconv("volume", "tall.npy", "-f", "gaussian:sigma=2", "-o", "o.npy", "--memory", "1M",
                                                 status=1).stderr.replace("take about", "takes about"))
 
