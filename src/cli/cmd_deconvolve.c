@@ -26,8 +26,7 @@ static void begin(void *record) {
   settings->depth = -1;
 }
 
-/* ---- What is read ------------------------------------------------------------------------------------------------------
- */
+/* ---- What is read ---------------------------------------------------------------------------------------------------- */
 
 /* Makes a PSF of a picture: its grey samples. */
 static gconv_status take_picture(const char *path, const gconv_image *image, gconv_filters *psf) {
@@ -80,8 +79,7 @@ static gconv_status read_psf(const char *spec, gconv_filters *psf) {
   return psf->count == 1 ? GCONV_OK : gconv_refuse("--psf %s: has %zu filters: a PSF is one", spec, psf->count);
 }
 
-/* ---- What is told ------------------------------------------------------------------------------------------------------
- */
+/* ---- What is told ---------------------------------------------------------------------------------------------------- */
 
 static bool report(const gconv_deconvolve_step *step, void *user) {
   const deconvolve_settings *settings = user;
@@ -117,8 +115,7 @@ static void tell(const deconvolve_settings *settings, const gconv_filter *psf, c
     gconv_say("%llu samples are missing (NaN, infinite or no data), and have no weight", (unsigned long long)told->missing);
 }
 
-/* ---- The result --------------------------------------------------------------------------------------------------------
- */
+/* ---- The result ------------------------------------------------------------------------------------------------------ */
 
 /* Converts floats to samples of another type, in place of `image`. Says how many are clamped. */
 static gconv_status convert(gconv_image *image, gconv_type type, bool quiet) {
@@ -168,8 +165,7 @@ static gconv_status write_result(const deconvolve_settings *settings, gconv_type
   return gconv_image_write(settings->common.output, &options, result);
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------------------------------------- */
 
 static gconv_status check(const deconvolve_settings *settings, const gconv_texts *inputs) {
   const gconv_common *common = &settings->common;

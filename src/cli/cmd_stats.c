@@ -33,8 +33,7 @@ static void report(size_t index, gconv_status status, const gconv_stats *stats, 
   gconv_tally_add(&m->tally, m->inputs.items[index].path, status);
 }
 
-/* ---- Behind a filter ---------------------------------------------------------------------------------------------------
- */
+/* ---- Behind a filter ------------------------------------------------------------------------------------------------- */
 
 /* One filter, or a gradient, whose results are floats in levels of the input. */
 static gconv_status make_operation(measuring *m) {
@@ -73,8 +72,7 @@ static gconv_status measure_filtered(measuring *m, const char *path, gconv_stats
   return status;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------------------------------------- */
 
 static gconv_status take_percentiles(measuring *m) {
   const gconv_numbers *given = &m->settings->percentiles;

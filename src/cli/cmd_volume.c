@@ -84,7 +84,8 @@ static gconv_status check(const volume_settings *s, const gconv_texts *inputs, g
 
 static gconv_status filter(const volume_settings *s, const char *input, const gconv_volume_options *options) {
   gconv_device *device = NULL;
-  gconv_status status = gconv_device_open(s->common.device ? s->common.device : "cpu", s->common.threads, &device);
+  const char *name = s->common.device && strcmp(s->common.device, "auto") != 0 ? s->common.device : "cpu";
+  gconv_status status = gconv_device_open(name, gconv_settle_threads(s->common.threads, s->common.quiet), &device);
   if (status == GCONV_OK)
     status = gconv_volume_filter_file(device, input, s->common.output, s->filter, options, s->common.memory);
   gconv_device_close(device);
@@ -135,7 +136,7 @@ static const gconv_option options[] = {
            .help = "depth of the result; default: as the input"),
     OPTION(0, "algorithm", "NAME", text, algorithm,
            .help = "of the steps, planes and lines; direct: the same bits on any device"),
-    GCONV_ANY_DEVICE_ROW,
+    OPTION('d', "device", "NAME", text, common.device, .help = "cpu: GPUs are not used yet"),
     OPTION(0, "memory", "N", count, common.memory, .help = "bytes that slabs of planes may take, such as 1G"),
     OPTION(0, "no-clobber", NULL, flag, common.no_clobber, .help = "keep a result that exists"),
     GCONV_THREADS_ROW,

@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Figures: each is named once, for the table, CSV and JSON ----------------------------------------------------------
- */
+/* ---- Figures: each is named once, for the table, CSV and JSON -------------------------------------------------------- */
 
 typedef struct figure {
   const char *key;     /* of JSON, and the heading */
@@ -49,8 +48,7 @@ static void each_figure(const gconv_stats_telling *t, const gconv_channel_stats 
   }
 }
 
-/* ---- JSON and CSV ------------------------------------------------------------------------------------------------------
- */
+/* ---- JSON and CSV ---------------------------------------------------------------------------------------------------- */
 
 static void put_json(void *user, const char *key, double value) {
   gconv_json_put(user, key, value);
@@ -123,8 +121,7 @@ static void tell_csv(const gconv_stats_telling *t, const char *path, const gconv
   }
 }
 
-/* ---- The table ---------------------------------------------------------------------------------------------------------
- */
+/* ---- The table ------------------------------------------------------------------------------------------------------- */
 
 static void print_name(void *user, const char *key, double value) {
   (void)user;
@@ -164,8 +161,7 @@ static void tell_table(const gconv_stats_telling *t, const char *path, const gco
   }
 }
 
-/* ---- Histograms --------------------------------------------------------------------------------------------------------
- */
+/* ---- Histograms ------------------------------------------------------------------------------------------------------ */
 
 enum { WIDTH = 560, PANEL = 150, LEFT = 24, TOP = 22, HIGH = 100, STEP = 2 };
 
@@ -208,8 +204,7 @@ static void put_plot(FILE *out, const void *context) {
   fputs("</svg>\n", out);
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------------------------------------- */
 
 void gconv_stats_tell(gconv_stats_telling *t, size_t index, const gconv_stats *stats) {
   const char *path = t->inputs->items[index].path;

@@ -37,8 +37,7 @@ static bool sniff(const uint8_t *bytes, size_t size) {
   return size >= 16 && memcmp(bytes, "SIMPLE  =", 9) == 0;
 }
 
-/* ---- Headers -----------------------------------------------------------------------------------------------------------
- */
+/* ---- Headers --------------------------------------------------------------------------------------------------------- */
 
 static bool is_key(const char *card, const char *key) {
   const size_t length = strlen(key);
@@ -215,8 +214,7 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
   return gconv_numbers_read_rows(reader, &((const fits_state *)reader->state)->numbers, rows, row_bytes, count);
 }
 
-/* ---- Writing -----------------------------------------------------------------------------------------------------------
- */
+/* ---- Writing --------------------------------------------------------------------------------------------------------- */
 
 static bool is_transposed(const gconv_image *image) {
   return !image->planar && image->channels > 1;

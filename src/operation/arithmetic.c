@@ -191,18 +191,14 @@ static void compute_rows(const work *w, gconv_timings *timings) {
   timings->finish_ms += gconv_now_ms() - begin;
 }
 
-/* ---- Execution ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Execution ------------------------------------------------------------------------------------------------------- */
 
 static int32_t row_step(const gconv_plan *base) {
-  const gconv_plan *inner = ((const arithmetic_plan *)base)->inner;
-  return gconv_plan_passes(inner) > 1 ? 0 : gconv_plan_row_step(inner);
+  return gconv_wrapped_row_step(((const arithmetic_plan *)base)->inner);
 }
 
 static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
-  gconv_plan_rows_needed(((const arithmetic_plan *)base)->inner, first, count, begin, end);
-  *begin = *begin < first ? *begin : first;
-  *end = *end > first + count ? *end : first + count;
+  gconv_wrapped_rows_needed(((const arithmetic_plan *)base)->inner, first, count, begin, end);
 }
 
 /* Lets *x be room for `height` rows of the inner plan's result: the output's own, if it has the shape. */
@@ -286,8 +282,7 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
   need->row += bytes / height;
 }
 
-/* ---- The plan ----------------------------------------------------------------------------------------------------------
- */
+/* ---- The plan -------------------------------------------------------------------------------------------------------- */
 
 static void free_plan(gconv_plan *base) {
   arithmetic_plan *plan = (arithmetic_plan *)base;
@@ -353,8 +348,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   return gconv_allocate(gconv_checked_product(2, marks), "rows of an image", (void **)&plan->marks);
 }
 
-/* ---- The operation ------------------------------------------------------------------------------------------------------
- */
+/* ---- The operation --------------------------------------------------------------------------------------------------- */
 
 static void free_arithmetic(gconv_operation *base) {
   arithmetic *a = (arithmetic *)base;

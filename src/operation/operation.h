@@ -255,6 +255,12 @@ gconv_status gconv_operation_find_need(gconv_device *device, const gconv_image *
 size_t gconv_plan_passes(const gconv_plan *plan);
 gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_pass *pass);
 
+/* Of an operation that wraps another one, and combines rows of its results with the same rows of the input: the step is that
+ * of the inner plan, or 0 if it needs several passes; needed are the rows that the inner plan needs, and the rows
+ * themselves. */
+int32_t gconv_wrapped_row_step(const gconv_plan *inner);
+void gconv_wrapped_rows_needed(const gconv_plan *inner, int32_t first, int32_t count, int32_t *begin, int32_t *end);
+
 /* ---- Inputs that a GPU decodes, and results that leave it in parts. A build without a codec for GPUs (image/gpu_codec.h)
  * can send results as rows; all else is GCONV_UNSUPPORTED ---- */
 

@@ -279,6 +279,16 @@ void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count
     plan->type->rows_needed(plan, first, count, begin, end);
 }
 
+int32_t gconv_wrapped_row_step(const gconv_plan *inner) {
+  return gconv_plan_passes(inner) > 1 ? 0 : gconv_plan_row_step(inner);
+}
+
+void gconv_wrapped_rows_needed(const gconv_plan *inner, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  gconv_plan_rows_needed(inner, first, count, begin, end);
+  *begin = *begin < first ? *begin : first;
+  *end = *end > first + count ? *end : first + count;
+}
+
 /* Returns whether `part` has pixels like the rows of `whole`. */
 static bool is_part(const gconv_image *part, const gconv_image *whole) {
   return part->data && part->type == whole->type && part->frames == whole->frames && part->width == whole->width &&

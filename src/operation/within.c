@@ -261,15 +261,12 @@ static void blend_rows(const blend *b, gconv_timings *timings) {
 /* ---- Execution ------------------------------------------------------------------------------------------------------- */
 
 static int32_t row_step(const gconv_plan *base) {
-  const gconv_plan *inner = ((const within_plan *)base)->inner;
-  return gconv_plan_passes(inner) > 1 ? 0 : gconv_plan_row_step(inner);
+  return gconv_wrapped_row_step(((const within_plan *)base)->inner);
 }
 
-/* A strip needs the rows that the inner plan needs, and its own rows, which are copied outside the rectangle. */
+/* Its own rows are copied outside the rectangle. */
 static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
-  gconv_plan_rows_needed(((const within_plan *)base)->inner, first, count, begin, end);
-  *begin = *begin < first ? *begin : first;
-  *end = *end > first + count ? *end : first + count;
+  gconv_wrapped_rows_needed(((const within_plan *)base)->inner, first, count, begin, end);
 }
 
 static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,

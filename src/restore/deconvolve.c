@@ -51,8 +51,7 @@ static gconv_status take_psf(const gconv_filter *filter, bool counts, gconv_psf 
   return fill_psf(filter, counts, psf, told);
 }
 
-/* ---- Frames ------------------------------------------------------------------------------------------------------------
- */
+/* ---- Frames ---------------------------------------------------------------------------------------------------------- */
 
 /* Where a sample of a frame lies in an image, planar or not. */
 static size_t place_of(const gconv_image *image, int32_t frame, int32_t y, int32_t c, size_t *step) {
@@ -117,8 +116,7 @@ static gconv_status restore_frames(gconv_restored *r, const gconv_image *image, 
   return GCONV_OK;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------------------------------------- */
 
 static gconv_status check_options(const gconv_deconvolve_options *o) {
   if ((unsigned)o->method > GCONV_WIENER)

@@ -34,8 +34,7 @@ typedef struct lucy {
   double total; /* the sum of y */
 } lucy;
 
-/* ---- Loops -------------------------------------------------------------------------------------------------------------
- */
+/* ---- Loops ----------------------------------------------------------------------------------------------------------- */
 
 enum { LANES = 16 /* partial sums, so that loops become vector code */ };
 
@@ -167,8 +166,7 @@ static void run_loop(lucy *l, gconv_turn *turn, size_t count, double sums[4]) {
       sums[k] += l->sums[4 * i + k];
 }
 
-/* ---- Total variation ---------------------------------------------------------------------------------------------------
- */
+/* ---- Total variation ------------------------------------------------------------------------------------------------- */
 
 /* A part of the gradient of the guess at a sample, by differences to the next one, over its length; 0 beyond the image.
  * Small gradients are not made as long as others: else each iteration would turn noise around, by a share of lambda. */
@@ -198,8 +196,7 @@ static void vary_row(void *context, size_t y, int seat) {
   }
 }
 
-/* ---- Iterations --------------------------------------------------------------------------------------------------------
- */
+/* ---- Iterations ------------------------------------------------------------------------------------------------------ */
 
 static gconv_status convolve(lucy *l, int which) {
   const gconv_image *in = which == 0 ? &l->large : &l->image;
@@ -287,8 +284,7 @@ static gconv_status run(lucy *l, gconv_restored *r) {
   return GCONV_OK;
 }
 
-/* ---- Memory and plans --------------------------------------------------------------------------------------------------
- */
+/* ---- Memory and plans ------------------------------------------------------------------------------------------------ */
 
 static gconv_image header_of(int32_t height, int32_t width, int32_t channels, float *data) {
   const size_t row = (size_t)width * (size_t)channels * sizeof(float);

@@ -198,8 +198,7 @@ static void whole_cases(void *context, size_t turn, int number) {
     store_sum(&s->cases, count, e->case_sums[turn]);
 }
 
-/* ---- Before the tail: a segment of layers, of all cases of a step ------------------------------------------------------
- */
+/* ---- Before the tail: a segment of layers, of all cases of a step ---------------------------------------------------- */
 
 /* Whether layer i ends the segment before it: batch normalisation that learns needs all cases of a step at once. Without
  * such layers, one segment has all layers before the tail. */
