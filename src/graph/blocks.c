@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* On the CPU, results between convolutions may be in blocks of 16 channels, N x C/16 x H x W x 16 (tensor.h): kernels then
- * read and write whole vectors of channels. A result is, if the nodes that make and take it can, and if the convolutions
- * among them are estimated to be as fast. Nothing is converted by itself: convolutions read and write either form. */
+ * read and write whole vectors of channels. A result is kept in blocks if two things hold: the node that makes it and all
+ * nodes that take it can work with blocks, and the convolutions among these nodes are estimated to be as fast as without.
+ * No step only converts: a convolution reads either form and writes either form. */
 #include "base/memory.h"
 #include "graph/conv.h"
 #include "graph/gpu.h"

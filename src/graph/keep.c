@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Results that stay 16 bits wide on a GPU: those of a convolution that only convolutions take, where --math allows it, and
- * one algorithm solves all of them (kernels/layer_problem.h). */
+/* Results that stay 16 bits wide on a GPU. The result of a convolution does if only convolutions take it, if --math allows
+ * 16 bits, and if one algorithm solves all these convolutions (kernels/layer_problem.h). */
 #include "base/memory.h"
 #include "graph/graph.h"
 #include "graph/solve.h"

@@ -25,10 +25,11 @@ typedef struct fits_state {
 /* What a header says. */
 typedef struct unit {
   bool extension, is_image, is_table; /* is_table: a table of bytes, which may hold a compressed image */
-  bool compressed, has_places;        /* has_places: it tells where its pixels lie in the sky */
-  int bits, axes, found;              /* found: axes whose length was read; their cards come in order, and once */
-  size_t points;                      /* the product of the axes */
-  uint64_t other, groups;             /* PCOUNT, GCOUNT */
+  bool compressed;
+  bool has_places, has_others; /* cards that are left out: of places in the sky; any others */
+  int bits, axes, found;       /* found: axes whose length was read; their cards come in order, and once */
+  size_t points;               /* the product of the axes */
+  uint64_t other, groups;      /* PCOUNT, GCOUNT */
   int32_t width, height, frames;
   gconv_numbers_file numbers;
 } unit;
@@ -75,6 +76,17 @@ static bool take_axis(unit *u, int axis, double length) {
   return *to >= 0;
 }
 
+/* Returns whether the card says something of the image that is not read: its unit, the telescope, the exposure ... */
+static bool is_left_out(const char *card) {
+  static const char *const read[] = {"SIMPLE",  "EXTEND", "END",      "EXTNAME", "COMMENT",
+                                     "HISTORY", "DATE",   "CHECKSUM", "DATASUM"};
+  const size_t length = strcspn(card, " =");
+  for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+    if (strlen(read[i]) == length && strncmp(card, read[i], length) == 0)
+      return false;
+  return length > 0 && strncmp(card, "NAXIS", 5) != 0;
+}
+
 static gconv_status take_card(gconv_reader *reader, const char *card, unit *u) {
   double value = 0;
   const bool number = card[8] == '=' && read_number(card, &value);
@@ -109,6 +121,8 @@ static gconv_status take_card(gconv_reader *reader, const char *card, unit *u) {
     u->compressed = true;
   else if (is_key(card, "CTYPE1"))
     u->has_places = true;
+  else if (is_left_out(card))
+    u->has_others = true;
   return GCONV_OK;
 }
 
@@ -200,6 +214,8 @@ static gconv_status open_fits(gconv_reader *reader) {
   state->after = reader->source->position + bytes_of(&u);
   if (u.has_places)
     gconv_reader_lose(reader, "the header of FITS, with places in the sky (WCS)");
+  else if (u.has_others)
+    gconv_reader_lose(reader, "the header of FITS, such as its unit");
   return gconv_reader_expect(reader, bytes);
 }
 

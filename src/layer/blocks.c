@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* On the CPU, tensors between two convolutions may be in blocks of 16 channels (layer_problem.h). A tensor is, if both
- * layers are estimated to be about as fast with it: then their neighbours gain. */
+/* On the CPU, tensors between two convolutions may be in blocks of 16 channels (layer_problem.h). A tensor is kept in blocks
+ * if both convolutions are estimated to be about as fast with blocks as without. */
 #include "layer/kind.h"
 
 #include <math.h>

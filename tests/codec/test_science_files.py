@@ -111,6 +111,8 @@ class Files(CommandTest):
         self.assertIn("only its first image is read", said)
         self.assertIn("WCS", said)
         np.testing.assert_array_equal(self.read("a.fits:2")[0], second)
+        self.assertIn("such as its unit", self.read("u.fits", unit(first, BUNIT="'Jy'"))[1])
+        self.assertEqual(self.read("v.fits", unit(first, BSCALE="2", EXTEND="T"))[1], "")
         table = unit(self.numbers("u1", (5, 6)), "BINTABLE", ZIMAGE="T")
         self.assertIn("funpack", self.gconv("info", self.file("z.fits", unit(None) + table), status=1).stderr)
         self.assertIn("only tables", self.gconv("info", self.file("e.fits", unit(None)), status=1).stderr)
