@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-enum { FILE_HEADER = 14, CORE = 12, MOST_HEADER = 256, LIMIT = 1 << 30 };
+enum { FILE_HEADER = 14, CORE = 12, V4 = 108, MOST_HEADER = 256, LIMIT = 1 << 30 };
+enum { SRGB = 0x73524742, LINKED = 0x4c494e4b, EMBEDDED = 0x4d424544 }; /* colour spaces: 'sRGB', 'LINK', 'MBED' */
 
 typedef struct bmp_state {
   int bits;
@@ -113,6 +114,9 @@ static gconv_status open_bmp(gconv_reader *reader) {
     header->pixels_per_metre_x = u32(dib + 24);
     header->pixels_per_metre_y = u32(dib + 28);
   }
+  const uint32_t space = length >= V4 ? u32(dib + 56) : SRGB; /* bV4CSType, and bV4GammaRed at 96 */
+  if (space == LINKED || space == EMBEDDED || (space == 0 && u32(dib + 96) != 0))
+    gconv_reader_lose(reader, "the colour profile of BMP");
   if (begin < reader->source->position)
     return gconv_fail(GCONV_BAD_FILE, "%s: its pixels begin inside its header", reader->source->name);
   GCONV_TRY(gconv_source_skip(reader->source, begin - reader->source->position));

@@ -165,6 +165,10 @@ class Files(CommandTest):
             np.testing.assert_array_equal(made, want, err_msg=mode)
         rows = [bytes(row[:, ::-1].tobytes()) for row in photo]
         np.testing.assert_array_equal(self.read("t.bmp", bmp(9, -7, 24, rows))[0], photo)
+        file = bytearray(bmp(9, -7, 24, rows, header=124))
+        self.assertNotIn("profile", self.read("c.bmp", bytes(file))[1])
+        file[14 + 56:14 + 60] = b"DEBM"  # an embedded profile
+        self.assertIn("colour profile", self.read("c.bmp", bytes(file))[1])
         alpha = self.random.integers(0, 256, (7, 9, 4)).astype(np.uint8)
         rows = [row[:, [2, 1, 0, 3]].tobytes() for row in alpha]
         made, _ = self.read("a.bmp", bmp(9, -7, 32, rows, masks=(0xff0000, 0xff00, 0xff, 0xff000000), header=108), "--alpha", "keep")
