@@ -36,7 +36,7 @@
 enum {
   CHUNK = GCONV_TILE_SAMPLES, /* floats of a row of the chunk; also the most floats that tiles write beyond a row */
   PIECE = 512,                /* samples of a piece, about */
-  PIECE_OF_BYTES = 768,       /* the same, if samples are bytes */
+  PIECE_OF_BYTES = 1152,      /* the same, if samples are bytes */
   LINE = 16,                  /* floats of a cache line */
   BLOCK = 768 << 10,          /* bytes of input rows under the band of a block */
   MOST_COPIED = 64,           /* border pixels on a side that are copied from others */
@@ -93,8 +93,7 @@ typedef struct sweep {
   sizes z;
   int32_t first;   /* first output row */
   size_t count;    /* output rows: z.band, or 1 */
-  bool levels;     /* sums only have to be rounded */
-  bool bounded;    /* no sum is near 2^31 */
+  bool levels;     /* sums only have to be rounded, and none is near 2^31 */
   bool whole;      /* `rows` has all rows; rows outside the image point to `constant` */
   size_t lead;     /* floats before a row of the middle, so that the samples after its halo begin a cache line */
   extent *extents; /* of each pair */
@@ -306,7 +305,7 @@ static void add_row(const sweep *s, size_t k, size_t j, size_t samples, float *s
     gconv_tile_list(s->sources, taps + s->extents[k].only, 1, samples, sums);
     return;
   }
-  if (stride == 1 && gconv_tile_along(&lines, samples, sums))
+  if (stride == 1 && gconv_tile_along(&lines, GCONV_F32, samples, sums))
     return;
   for (size_t i = 0; i < z->rank; i++)
     for (size_t n = 0; n < z->S; n++)
@@ -321,20 +320,33 @@ static void add_row(const sweep *s, size_t k, size_t j, size_t samples, float *s
 static bool add_levels(const sweep *s, size_t first, size_t samples) {
   const sizes *z = &s->z;
   const gconv_type type = s->problem->out_type;
+  const size_t distance = (size_t)s->problem->dilation_x * z->C;
+  const float *taps = factors_of(s, 0) + z->rank * z->R;
   uint8_t *levels[GCONV_TILE_ROWS];
   for (size_t i = 0; i < z->rank; i++)
     s->sources[i] = s->middle + i * z->band * z->row + s->lead;
   for (size_t j = 0; j < s->count; j++)
     levels[j] = gconv_output_row(s->execution, 0, s->first + (int32_t)(j * z->apart)) + first * gconv_type_bytes(type);
   const gconv_short_rows rows = {.lines = s->sources,
-                                 .taps = factors_of(s, 0) + z->rank * z->R,
+                                 .taps = taps,
                                  .count = z->rank,
                                  .length = z->S,
-                                 .distance = (size_t)s->problem->dilation_x * z->C,
+                                 .distance = distance,
                                  .rows = s->count,
-                                 .pitch = z->row,
-                                 .bounded = s->bounded};
-  return gconv_short_levels(&rows, type, samples, levels);
+                                 .pitch = z->row};
+  if (gconv_short_levels(&rows, type, samples, levels))
+    return true;
+  if (s->extents[0].only != SIZE_MAX)
+    return false;
+  const gconv_tile_lines lines = {
+      .sources = s->sources, .taps = taps, .count = z->rank, .length = z->S, .distance = distance};
+  for (size_t j = 0; j < s->count; j++) {
+    if (!gconv_tile_along(&lines, type, samples, levels[j]))
+      return false;
+    for (size_t i = 0; i < z->rank; i++)
+      s->sources[i] += z->row;
+  }
+  return true;
 }
 
 /* Returns whether all sums are far below 2^31, where conversions to integers saturate. */
@@ -406,10 +418,9 @@ static gconv_status execute(const gconv_execution *execution) {
   sweep s;
   lay_out(problem, execution->workspace, &s);
   s.execution = execution;
-  s.levels = problem->stride_x == 1 && gconv_only_rounds(execution);
   for (size_t pair = 0; pair < s.z.pairs; pair++)
     s.extents[pair] = extent_of(&s, pair);
-  s.bounded = is_bounded(&s);
+  s.levels = problem->stride_x == 1 && gconv_only_rounds(execution) && is_bounded(&s);
   fill_constant(&s);
   for (size_t pair = 0; pair < s.z.pairs; pair++) {
     s.outside[pair] = 0;

@@ -198,7 +198,7 @@ static void add_along(const group *g, const float *taps, size_t i, size_t s, siz
   const size_t distance = (size_t)g->execution->problem->dilation_x * g->z.C;
   const float *from = g->under + i * g->z.reach + x + s * distance;
   gconv_tile_lines line = {.sources = &from, .taps = taps + s, .count = 1, .length = count, .distance = distance};
-  if (gconv_tile_along(&line, samples, g->chains->one))
+  if (gconv_tile_along(&line, GCONV_F32, samples, g->chains->one))
     return;
   for (size_t n = 0; n < count; n++)
     g->sources[n] = from + n * distance;

@@ -123,7 +123,7 @@ static make_function *function_of(size_t length, size_t distance) {
 
 bool gconv_short_levels(const gconv_short_rows *rows, gconv_type type, size_t samples, uint8_t *const *levels) {
   make_function *function = function_of(rows->length, rows->distance);
-  if (gconv_cpu_isa() != GCONV_ISA_AVX512 || !function || !rows->bounded)
+  if (gconv_cpu_isa() != GCONV_ISA_AVX512 || !function)
     return false;
   function(rows, type, samples, levels);
   return true;

@@ -11,12 +11,11 @@ typedef struct gconv_short_rows {
   const float *taps;
   size_t count, length, distance; /* lines of a row; taps of a line */
   size_t rows, pitch;
-  bool bounded; /* no sum reaches 2^31, or is NaN */
 } gconv_short_rows;
 
 /* Sets level x of row j to the sum over i, s of taps[i * length + s] * (lines[i] + j * pitch)[x + s * distance], rounded as
- * gconv_to_level() does: levels[j] is where the row's `samples` levels of u8 or u16 go. Products are added in the order of
- * the taps. Up to 64 floats beyond the last sample are read.
+ * gconv_to_level() does: levels[j] is where the row's `samples` levels of u8 or u16 go. No sum may reach 2^31 or be NaN.
+ * Products are added in the order of the taps. Up to 64 floats beyond the last sample are read.
  *
  * Returns false, and writes nothing, if there is no loop for this processor, length and distance, or if several taps of a
  * line share vectors: gconv_tile_along() adds these in another order. */

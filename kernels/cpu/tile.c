@@ -14,6 +14,7 @@
  * With 4 rows instead of 6, the loads of vectors would already be the limit: most of them cross a cache line.
  */
 #include "tile.h"
+#include "kernels/cpu/levels.h"
 
 #include <string.h>
 
@@ -37,9 +38,9 @@ void gconv_tile_list(const float *const *sources, const float *taps, size_t coun
   GCONV_CALL_ISA(tile_list, (sources, taps, count, samples, sums));
 }
 
-bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums) {
+bool gconv_tile_along(const gconv_tile_lines *lines, gconv_type type, size_t samples, void *to) {
   bool known = false;
-  GCONV_CALL_ISA(known = tile_lines, (lines, samples, sums));
+  GCONV_CALL_ISA(known = tile_lines, (lines, type, samples, to));
   return known;
 }
 

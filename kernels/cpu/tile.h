@@ -37,12 +37,13 @@ typedef struct gconv_tile_lines {
   size_t count, length, distance;
 } gconv_tile_lines;
 
-/* Sets sums[x] = sum over i, s of taps[i * length + s] * sources[i][x + s * distance], for all x < samples. The order
- * depends on the length of the processor's vectors, and the plain target uses no fmaf(). So this is not of the exact family.
- * Returns false and writes nothing in two cases. First, no two taps of a line are whole vectors apart; then
- * gconv_tile_list() is as fast. Second, the distance is neither a power of two that divides a vector's length, nor three
- * times such a power. */
-bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums);
+/* Sets sample x of `to` to the sum over i, s of taps[i * length + s] * sources[i][x + s * distance], for all x < samples. If
+ * `type` is f32, these are floats, rounded up as above. If it is u8 or u16, they are rounded to levels as gconv_to_level()
+ * does; no sum may reach 2^31 or be NaN. The order depends on the length of the processor's vectors, and the plain target
+ * uses no fmaf(). So this is not of the exact family. Returns false and writes nothing in three cases. First, no two taps of
+ * a line are whole vectors apart; then gconv_tile_list() is as fast. Second, the distance is neither a power of two that
+ * divides a vector's length, nor three times such a power. Third, levels are asked for without AVX-512. */
+bool gconv_tile_along(const gconv_tile_lines *lines, gconv_type type, size_t samples, void *to);
 
 /* Makes output row j of the window's band with all taps of all filters, if the row cannot be part of a tile. `sources` has
  * room for R x S pointers. */

@@ -12,6 +12,16 @@ GCONV_INLINE TARGET VECTOR NAME(load)(gconv_type type, const void *samples, int6
   return LOAD((const float *)samples + x);
 }
 
+/* Fetches a tile's integers from sample x on, for the tile after the next: the processor foresees less than all rows. */
+GCONV_INLINE void NAME(expect)(gconv_type type, const void *samples, int64_t x) {
+  if (LANES == 16 && type == GCONV_U8)
+    __builtin_prefetch((const uint8_t *)samples + x);
+  if (LANES == 16 && type == GCONV_U16) {
+    __builtin_prefetch((const uint16_t *)samples + x);
+    __builtin_prefetch((const uint16_t *)samples + x + 32);
+  }
+}
+
 /* Adds one input row to the sums of output rows lo .. hi, which are constants where this is inlined. `tap` points to the tap
  * of output row 0 in the filter's first column. Output row i uses the tap i rows higher in the filter. */
 GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, gconv_type type, const void *row, size_t first, const int64_t *offsets,
@@ -19,6 +29,7 @@ GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, gconv_type type, const void 
   for (int32_t s = 0; s < S; s++, tap += R) {
     const int64_t at = (int64_t)first + offsets[s];
     VECTOR x[VECTORS];
+    NAME(expect)(type, row, at + 2 * VECTORS * LANES);
     UNROLL for (int v = 0; v < VECTORS; v++) {
       x[v] = NAME(load)(type, row, at + v * LANES);
       KEEP(x[v]);
@@ -179,6 +190,9 @@ static TARGET void NAME(tile_columns)(const gconv_tile_column *c, size_t first, 
 GCONV_INLINE TARGET void NAME(add_alike)(VECTOR *sum, const float *x, const float *taps, size_t period, int count, int shift,
                                          int side) {
   VECTOR t[4];
+#if LANES > 1
+  __asm__("" : "+r"(x)); /* else GCC keeps vectors for the next call, and moves them from register to register */
+#endif
   UNROLL for (int i = 0; i < count; i++) t[i] = SPREAD(taps + (size_t)i * period);
   UNROLL for (int v = 0; v < side + (count - 1) * shift; v++) {
     VECTOR a = LOAD(x + v * LANES);
@@ -191,51 +205,63 @@ GCONV_INLINE TARGET void NAME(add_alike)(VECTOR *sum, const float *x, const floa
   }
 }
 
-GCONV_INLINE TARGET void NAME(add_along)(const gconv_tile_lines *lines, size_t x, size_t period, int shift, int side,
-                                         float *sums) {
+/* Stores `side` vectors of sums as samples x .. of `to`: as they are, or as levels of the samples up to `end`. */
+GCONV_INLINE TARGET void NAME(put)(const VECTOR *sum, int side, gconv_type type, size_t x, size_t end, void *to) {
+#if LANES == 16
+  if (type != GCONV_F32) {
+    UNROLL for (int v = 0; v < side; v += 4, x += 4 * LANES)
+        gconv_put_bounded_levels_avx512(type, sum + v, end - x, (uint8_t *)to + x * (type == GCONV_U8 ? 1 : 2));
+    return;
+  }
+#endif
+  (void)type, (void)end;
+  UNROLL for (int v = 0; v < side; v++) STORE((float *)to + x + v * LANES, sum[v]);
+}
+
+/* Loops with one condition each, and without a division: others took a quarter longer. */
+GCONV_INLINE TARGET void NAME(add_along)(const gconv_tile_lines *lines, size_t period, int shift, int side, gconv_type type,
+                                         size_t x, size_t end, void *to) {
   VECTOR sum[12];
   UNROLL for (int v = 0; v < side; v++) sum[v] = ZERO;
+  const size_t turns = (lines->length - 1) / period, more = (lines->length - 1) % period;
   const float *taps = lines->taps;
-  for (size_t i = 0; i < lines->count; i++, taps += lines->length)
-    for (size_t first = 0; first < period && first < lines->length; first++)
-      for (size_t s = first; s < lines->length;) {
-        const float *from = lines->sources[i] + x + s * lines->distance;
-        if (shift == 1 && s + 3 * period < lines->length) {
-          NAME(add_alike)(sum, from, taps + s, period, 4, shift, side);
-          s += 4 * period;
-        } else if (s + period < lines->length) {
-          NAME(add_alike)(sum, from, taps + s, period, 2, shift, side);
-          s += 2 * period;
-        } else {
-          NAME(add_alike)(sum, from, taps + s, period, 1, shift, side);
-          s += period;
-        }
-      }
-  UNROLL for (int v = 0; v < side; v++) STORE(sums + x + v * LANES, sum[v]);
+  for (size_t i = 0; i < lines->count; i++, taps += lines->length) {
+    const float *from = lines->sources[i] + x;
+    for (size_t first = 0; first < period && first < lines->length; first++, from += lines->distance) {
+      const float *at = from, *tap = taps + first;
+      size_t left = turns + (first <= more);
+      for (; shift == 1 && left >= 4; left -= 4, tap += 4 * period, at += 4 * LANES)
+        NAME(add_alike)(sum, at, tap, period, 4, shift, side);
+      for (; left >= 2; left -= 2, tap += 2 * period, at += 2 * shift * LANES)
+        NAME(add_alike)(sum, at, tap, period, 2, shift, side);
+      if (left > 0)
+        NAME(add_alike)(sum, at, tap, period, 1, shift, side);
+    }
+  }
+  NAME(put)(sum, side, type, x, end, to);
 }
 
 /* Makes 12 vectors at a time, then 4 or, if a vector is one float, 1. */
-GCONV_INLINE TARGET void NAME(add_lines)(const gconv_tile_lines *lines, size_t samples, size_t period, int shift,
-                                         float *sums) {
+GCONV_INLINE TARGET void NAME(add_lines)(const gconv_tile_lines *lines, size_t period, int shift, gconv_type type,
+                                         size_t samples, void *to) {
   enum { REST = LANES == 1 ? 1 : 4 };
   size_t x = 0;
   for (; x + 12 * LANES <= samples; x += 12 * LANES)
-    NAME(add_along)(lines, x, period, shift, 12, sums);
+    NAME(add_along)(lines, period, shift, 12, type, x, samples, to);
   for (; x < samples; x += REST * LANES)
-    NAME(add_along)(lines, x, period, shift, REST, sums);
+    NAME(add_along)(lines, period, shift, REST, type, x, samples, to);
 }
 
-static TARGET bool NAME(tile_lines)(const gconv_tile_lines *lines, size_t samples, float *sums) {
+static TARGET bool NAME(tile_lines)(const gconv_tile_lines *lines, gconv_type type, size_t samples, void *to) {
   size_t common = LANES;
   while (lines->distance % common != 0)
     common /= 2;
-  if (lines->length <= LANES / common) /* no taps use the same vectors */
+  const size_t period = LANES / common, shift = lines->distance / common;
+  if (lines->length <= period || (type != GCONV_F32 && LANES != 16)) /* no taps use the same vectors */
     return false;
-  if (lines->distance / common == 1)
-    NAME(add_lines)(lines, samples, LANES / common, 1, sums);
-  else if (lines->distance / common == 3)
-    NAME(add_lines)(lines, samples, LANES / common, 3, sums);
-  else
-    return false;
-  return true;
+  if (shift == 1)
+    NAME(add_lines)(lines, period, 1, type, samples, to);
+  else if (shift == 3)
+    NAME(add_lines)(lines, period, 3, type, samples, to);
+  return shift == 1 || shift == 3;
 }
