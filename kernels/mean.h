@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/both.h"
+#include "base/cpu.h"
 
 #include <stdint.h>
 
@@ -38,19 +39,23 @@ static inline float gconv_mean(const float *samples, int64_t count) {
   return gconv_mean_of(lanes[0], count);
 }
 
-/* Does the same for GCONV_MEAN_CHANNELS neighbouring channels of a tensor whose pixels are `step` floats apart. */
+/* Does the same for GCONV_MEAN_CHANNELS neighbouring channels of a tensor whose pixels are `step` floats apart. If each lane
+ * has one sample at most, the first addition of lanes takes samples. */
 enum { GCONV_MEAN_CHANNELS = 8 };
-static inline void gconv_mean_of_channels(const float *samples, int64_t count, int64_t step, float *means) {
+GCONV_INLINE void gconv_mean_of_channels(const float *samples, int64_t count, int64_t step, float *means) {
   double lanes[GCONV_MEAN_LANES][GCONV_MEAN_CHANNELS];
   int used = GCONV_MEAN_LANES;
   while (used > 1 && used / 2 >= count)
     used /= 2;
+  if (count <= GCONV_MEAN_LANES && count > 1)
+    used /= 2;
   for (int lane = 0; lane < used; lane++)
     for (int c = 0; c < GCONV_MEAN_CHANNELS; c++)
-      lanes[lane][c] = 0;
-  for (int64_t i = 0; i < count; i++)
-    for (int c = 0; c < GCONV_MEAN_CHANNELS; c++)
-      lanes[i % GCONV_MEAN_LANES][c] += (double)samples[i * step + c];
+      lanes[lane][c] = 0.0 + (double)samples[lane * step + c];
+  for (int64_t first = used; first < count; first += used)
+    for (int64_t i = first; i < count && i < first + used; i++)
+      for (int c = 0; c < GCONV_MEAN_CHANNELS; c++)
+        lanes[i - first][c] += (double)samples[i * step + c];
   for (int half = used / 2; half > 0; half /= 2)
     for (int lane = 0; lane < half; lane++)
       for (int c = 0; c < GCONV_MEAN_CHANNELS; c++)
