@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/product.h"
+#include "base/cpu.h"
+#include "kernels/cpu/train/product.h"
+
+#include <string.h>
 
 static gconv_status fail(const gconv_tensor *a, const gconv_tensor *b) {
   char first[160], second[160];
@@ -58,8 +62,40 @@ typedef struct job {
   int64_t parts, c_row, c_column; /* parts of a row; steps of c: 0 where it is repeated */
 } job;
 
+/* Rows of K that are neighbours in b, of float32: pieces of b are transposed, so that vectors have neighbouring columns. */
+enum { ACROSS = 64, DOWN = 64 /* columns and rows of a piece: 16 KiB */ };
+
+GCONV_VECTOR_LOOP(add_piece, (const float *piece, const float *a, int64_t step, int64_t rows, float *restrict out),
+                  (piece, a, step, rows, out)) {
+  float sums[ACROSS];
+  for (int i = 0; i < ACROSS; i++)
+    sums[i] = out[i];
+  for (int64_t k = 0; k < rows; k++)
+    for (int i = 0; i < ACROSS; i++)
+      sums[i] += a[k * step] * piece[k * ACROSS + i];
+  for (int i = 0; i < ACROSS; i++)
+    out[i] = sums[i];
+}
+
+static void add_turned(const job *j, const float *a, int64_t first, int64_t count, float *out) {
+  const int64_t pitch = j->p->b_column, step = j->p->a_column;
+  float piece[DOWN * ACROSS] = {0};
+  for (int64_t i = 0; i < count; i += ACROSS) {
+    const int64_t columns = count - i < ACROSS ? count - i : ACROSS;
+    const float *b = (const float *)j->b + (first + i) * pitch;
+    float sums[ACROSS] = {0};
+    for (int64_t k = 0; k < j->p->k; k += DOWN) {
+      const int64_t rows = j->p->k - k < DOWN ? j->p->k - k : DOWN;
+      gconv_learn_transpose(b + k, pitch, columns, rows, piece, ACROSS);
+      add_piece(piece, a + k * step, step, rows, sums);
+    }
+    memcpy(out + i, sums, (size_t)columns * sizeof *out);
+  }
+}
+
 #define NAME(name) name##_f32
 #define NUMBER float
+#define ADD_COLUMNS add_turned
 #include "graph/product_loops.h"
 #undef NAME
 #undef NUMBER
