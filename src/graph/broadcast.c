@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/broadcast.h"
+#include "base/threads.h"
 #include "kernels/layer_algorithm.h"
+
+#include <string.h>
 
 typedef struct nest {
   int32_t axes, inputs; /* the axes that are left after neighbours were joined; the last is the innermost */
@@ -56,33 +59,39 @@ static void run_part(void *context, int64_t begin, int64_t end) {
 
 /* ---- Numbers for each channel, along an output in blocks of channels ---- */
 
-enum { PIECE = 1024 /* elements at a time */ };
+enum {
+  PIECE = 1024,     /* elements at a time */
+  RANGE_PIXELS = 96 /* of a range of pixels, as of convolutions: each thread finds most of what it made itself */
+};
 
 typedef struct channels_nest {
   const gconv_tensor *in[GCONV_LOOP_INPUTS];
-  int64_t blocks, block; /* of an image; elements of a block */
+  int64_t blocks, all, block, piece; /* of an image, of all images; elements of a block, and of a piece of a block */
   int32_t inputs;
   float *out;
   gconv_element_loop *loop;
   const void *settings;
 } channels_nest;
 
-/* Computes blocks begin .. end - 1 of all images: numbers of channels are repeated in a buffer, so that loops are long. */
+/* Computes pieces begin .. end - 1, which are the first piece of each block of all images, then the second of each ...:
+ * numbers of channels are repeated in a buffer, so that loops are long. */
 static void run_blocks(void *context, int64_t begin, int64_t end) {
   const channels_nest *n = context;
   float repeated[GCONV_LOOP_INPUTS][PIECE];
-  for (int64_t b = begin; b < end; b++) {
+  for (int64_t turn = begin; turn < end; turn++) {
+    const int64_t b = turn % n->all, first = turn / n->all * n->piece;
+    const int64_t last = first + n->piece < n->block ? first + n->piece : n->block;
     const void *in[GCONV_LOOP_INPUTS] = {NULL};
     int64_t step[GCONV_LOOP_INPUTS] = {0};
     for (int32_t i = 0; i < n->inputs; i++) {
       const float *numbers = (const float *)n->in[i]->data + b % n->blocks * GCONV_BLOCK;
       step[i] = gconv_tensor_elements(n->in[i]) > 1;
       in[i] = step[i] ? repeated[i] : n->in[i]->data;
-      for (int64_t k = 0; step[i] && gconv_tensor_is_point(n->in[i]) && k < PIECE && k < n->block; k++)
-        repeated[i][k] = numbers[k % GCONV_BLOCK];
+      for (int64_t k = 0; step[i] && gconv_tensor_is_point(n->in[i]) && k < PIECE && k < last - first; k += GCONV_BLOCK)
+        memcpy(repeated[i] + k, numbers, GCONV_BLOCK * sizeof *numbers);
     }
-    for (int64_t at = 0, count; at < n->block; at += count) {
-      count = n->block - at < PIECE ? n->block - at : PIECE;
+    for (int64_t at = first, count; at < last; at += count) {
+      count = last - at < PIECE ? last - at : PIECE;
       for (int32_t i = 0; i < n->inputs; i++)
         if (step[i] && !gconv_tensor_is_point(n->in[i]))
           in[i] = (const float *)n->in[i]->data + b * n->block + at;
@@ -94,15 +103,19 @@ static void run_blocks(void *context, int64_t begin, int64_t end) {
 /* Runs a loop whose output is in blocks: inputs are, too, or have a number for each channel, or one number. */
 static void loop_blocks(const gconv_node_work *work, const gconv_tensor *const *inputs, int32_t count,
                         gconv_element_loop *loop, const gconv_tensor *out) {
+  const int64_t plane = out->shape[2] * out->shape[3], threads = work->threads ? gconv_threads_count(work->threads) : 1;
+  const int64_t most = plane / RANGE_PIXELS < threads ? plane / RANGE_PIXELS : threads, ranges = most > 0 ? most : 1;
   channels_nest n = {.blocks = gconv_layer_image_floats(out->shape[1], 1, true) / GCONV_BLOCK,
-                     .block = out->shape[2] * out->shape[3] * GCONV_BLOCK,
+                     .all = gconv_layer_image_floats(out->shape[1], out->shape[0], true) / GCONV_BLOCK,
+                     .block = plane * GCONV_BLOCK,
+                     .piece = (plane + ranges - 1) / ranges * GCONV_BLOCK,
                      .inputs = count,
                      .out = out->data,
                      .loop = loop,
                      .settings = work->settings};
   for (int32_t i = 0; i < count; i++)
     n.in[i] = inputs[i];
-  gconv_node_share(work, n.blocks * out->shape[0], (1 << 13) / n.block + 1, run_blocks, &n);
+  gconv_node_share(work, n.all * ((n.block - 1) / n.piece + 1), (1 << 13) / n.piece + 1, run_blocks, &n);
 }
 
 void gconv_node_loop(const gconv_node_work *work, const gconv_tensor *const *inputs, int32_t count, gconv_element_loop *loop,

@@ -132,8 +132,9 @@ static void take_turn(void *context, size_t turn, int seat) {
 
 void gconv_node_share(const gconv_node_work *work, int64_t count, int64_t grain,
                       void (*part)(void *context, int64_t begin, int64_t end), void *context) {
-  const int64_t most = work->threads ? 4 * (int64_t)gconv_threads_count(work->threads) : 1;
-  const int64_t turns = count / (grain > 0 ? grain : 1) < most ? count / (grain > 0 ? grain : 1) : most;
+  const int64_t threads = work->threads ? gconv_threads_count(work->threads) : 1, most = threads > 1 ? 4 * threads : 1;
+  int64_t turns = count / (grain > 0 ? grain : 1) < most ? count / (grain > 0 ? grain : 1) : most;
+  turns = turns > 1 ? (turns + threads - 1) / threads * threads : turns; /* each thread gets as many */
   if (count <= 0)
     return;
   if (turns <= 1) {

@@ -24,6 +24,7 @@ enum {
   BAND_FLOATS = 12 << 10,  /* staged floats of a band: 48 KiB */
   WINDOW_FLOATS = 8 << 10, /* staged floats of a band of a block of channels: 32 KiB */
   TASK_PRODUCTS = 1 << 18, /* multiply-adds of a task, roughly */
+  RANGE_PIXELS = 96,       /* outputs of a range of rows, at least: LEAST_PIXELS of gemm.c */
 };
 
 typedef void sums_function(const float *x, const int64_t *offsets, const float *weights, int32_t taps, float bias,
@@ -46,6 +47,7 @@ typedef void block_function(const block_row *row, const float *x, int64_t count,
 /* ---- Tasks: images, channels in lots, bands of rows ---- */
 
 typedef struct cut {
+  int32_t ranges, range;    /* in blocks of channels: output rows of a range of bands; the last may have fewer */
   int32_t bands, band_rows; /* the last may have fewer */
   int32_t lots, lot;        /* filters of a lot; the last may have fewer. If there are several bands, it is 1 */
 } cut;
@@ -55,7 +57,7 @@ static cut cut_of(const gconv_layer_problem *problem) {
   const int64_t phases = (int64_t)stage.phases_y * stage.phases_x;
   const int64_t rows = BAND_FLOATS / (stage.pitch * phases) - stage.reach_y;
   const int64_t products = (int64_t)problem->out_height * problem->out_width * problem->rows * problem->columns;
-  cut c;
+  cut c = {0};
   c.bands = (int32_t)gconv_divide_up(problem->out_height, gconv_clamp(rows, stage.reach_y + 1, problem->out_height));
   c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
   c.bands = (int32_t)gconv_divide_up(problem->out_height, c.band_rows);
@@ -70,22 +72,28 @@ static int64_t blocks_of(const gconv_layer_problem *problem) {
   return gconv_divide_up(problem->filters, GCONV_BLOCK);
 }
 
-/* Cuts a layer in blocks of channels: a lot is some of these blocks. */
+/* Cuts a layer in blocks of channels: a lot is some of these blocks. Large images are cut into as many ranges of rows as
+ * there are threads. So does gemm, and each thread finds most of what it made itself. */
 static cut cut_blocks(const gconv_layer_problem *problem) {
   const int64_t row = ((int64_t)problem->out_width * problem->stride_x + problem->columns) * problem->stride_y * GCONV_BLOCK;
   const int64_t products =
       (int64_t)problem->out_height * problem->out_width * problem->rows * problem->columns * GCONV_BLOCK;
-  cut c;
-  c.bands = (int32_t)gconv_divide_up(problem->out_height, gconv_clamp(WINDOW_FLOATS / row, 2, problem->out_height));
-  c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
-  c.bands = (int32_t)gconv_divide_up(problem->out_height, c.band_rows);
-  c.lot = (int32_t)gconv_clamp(TASK_PRODUCTS / products, 1, gconv_divide_up(blocks_of(problem), 4));
+  const int64_t plane = (int64_t)problem->out_height * problem->out_width, threads = gconv_clamp(problem->threads, 1, 64);
+  cut c = {0};
+  c.range = (int32_t)gconv_divide_up(problem->out_height, gconv_clamp(plane / RANGE_PIXELS, 1, threads));
+  c.ranges = (int32_t)gconv_divide_up(problem->out_height, c.range);
+  c.band_rows = (int32_t)gconv_clamp(WINDOW_FLOATS / row, 2, c.range);
+  c.band_rows = (int32_t)gconv_divide_up(c.range, gconv_divide_up(c.range, c.band_rows));
+  const int64_t lot = gconv_clamp(TASK_PRODUCTS / (products / c.ranges), 1, gconv_divide_up(blocks_of(problem), 4));
+  const int64_t each = gconv_divide_up(threads, c.ranges), turns = gconv_divide_up(blocks_of(problem), lot * each);
+  c.lot = (int32_t)gconv_divide_up(blocks_of(problem), turns * each);
   c.lots = (int32_t)gconv_divide_up(blocks_of(problem), c.lot);
   return c;
 }
 
-/* Makes blocks of channels begin .. end - 1 of image n, band by band. */
-static void make_blocks(const gconv_layer_execution *e, const cut *c, int64_t n, int64_t begin, int64_t end) {
+/* Makes rows top .. bottom - 1 of blocks of channels begin .. end - 1 of image n, band by band. */
+static void make_blocks(const gconv_layer_execution *e, const cut *c, int64_t n, int64_t begin, int64_t end, int64_t top,
+                        int64_t bottom) {
   const gconv_layer_problem *problem = e->problem;
   const gconv_block_stage stage = gconv_block_stage_of(problem, c->band_rows, problem->out_width);
   const int64_t taps = problem->rows * problem->columns, plane = (int64_t)problem->out_height * problem->out_width;
@@ -100,9 +108,9 @@ static void make_blocks(const gconv_layer_execution *e, const cut *c, int64_t n,
                  GCONV_BLOCK;
   row.taps = (int32_t)taps;
   for (int64_t b = begin; b < end; b++)
-    for (int64_t first = 0; first < problem->out_height; first += c->band_rows) {
+    for (int64_t first = top; first < bottom; first += c->band_rows) {
       gconv_block_window w = {b * GCONV_BLOCK, GCONV_BLOCK, first, 0, 0, problem->out_width};
-      w.rows = gconv_clamp(problem->out_height - first, 0, c->band_rows);
+      w.rows = gconv_clamp(bottom - first, 0, c->band_rows);
       const float *x = gconv_block_stage_fill(&stage, problem, in, &w, staged);
       float *out = e->out + ((n * blocks_of(problem) + b) * plane + first * problem->out_width) * GCONV_BLOCK;
       row.weights = prepared + b * (taps + 1) * GCONV_BLOCK;
@@ -134,9 +142,9 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
 /* ---- The descriptor ---- */
 
 static size_t tasks(const gconv_layer_problem *problem) {
+  const cut c = problem->in_blocks ? cut_blocks(problem) : cut_of(problem);
   if (problem->in_blocks)
-    return (size_t)problem->images * (size_t)cut_blocks(problem).lots;
-  const cut c = cut_of(problem);
+    return (size_t)problem->images * (size_t)c.lots * (size_t)c.ranges;
   return (size_t)problem->images * (size_t)c.lots * (size_t)c.bands;
 }
 
@@ -185,8 +193,9 @@ static gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
   const cut c = problem->in_blocks ? cut_blocks(problem) : cut_of(problem);
   if (problem->in_blocks) {
-    const int64_t task = (int64_t)e->task, begin = task % c.lots * c.lot;
-    make_blocks(e, &c, task / c.lots, begin, gconv_clamp(begin + c.lot, 0, blocks_of(problem)));
+    const int64_t task = (int64_t)e->task, begin = task % c.lots * c.lot, top = task / c.lots % c.ranges * c.range;
+    make_blocks(e, &c, task / c.lots / c.ranges, begin, gconv_clamp(begin + c.lot, 0, blocks_of(problem)), top,
+                gconv_clamp(top + c.range, 0, problem->out_height));
     return GCONV_OK;
   }
   const gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
