@@ -20,8 +20,10 @@
  * written, in its place. It is the first member of what it needs. */
 typedef struct gconv_layer_tail {
   void (*apply)(const struct gconv_layer_tail *tail, float *values, size_t count);
-  bool clamps; /* all that apply() does is v < low ? low : v > high ? high : v */
+  bool adds;   /* all that apply() does is v += added[i] for output i, and then v < low ? low : v > high ? high : v */
+  bool clamps; /* the same without the addition */
   float low, high;
+  const float *out, *added; /* all outputs, and what is added to them: to be set before each run */
 } gconv_layer_tail;
 
 typedef struct gconv_layer_problem {

@@ -259,7 +259,7 @@ gconv_status gconv_graph_fuse(gconv_graph_plan *p) {
     while (more)
       GCONV_TRY(fuse_next(p, step, &u, &more));
     if (step->node && step->work.fused.tail && !gconv_graph_is_on_gpu(&p->options))
-      gconv_tail_join(step->work.fused.tail);
+      gconv_tail_end(step->work.fused.tail);
     for (int32_t k = 0; step->node && k < step->work.out_count; k++)
       if (step->out[k] >= 0)
         ready[step->out[k]] = true;

@@ -251,7 +251,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
     GCONV_TRY(gconv_solver_pack(solver));
   }
   if (work->fused.tail)
-    work->fused.tail->out = work->out[0]->data;
+    gconv_tail_set_out(work->fused.tail, work->out[0]->data);
   return gconv_solver_run(solver, work, gconv_node_data(work, work->in[X]), gconv_node_data(work, work->out[0]),
                           work->workspace);
 }

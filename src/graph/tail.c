@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/tail.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { PIECE = 1024 }; /* floats that go through all steps at a time: 4 KiB */
@@ -60,8 +61,9 @@ static void run_steps(const gconv_tail *tail, float *values, int64_t first, int6
 
 /* Computes pieces within a block of channels. */
 static void apply_to_blocks(const gconv_tail *tail, float *values, int64_t count) {
+  const gconv_layer_tail *layer = &tail->layer;
   const int64_t blocks = gconv_layer_image_floats(tail->channels, 1, true) / GCONV_BLOCK, block = tail->plane * GCONV_BLOCK;
-  for (int64_t first = values - tail->out, end = first + count; first < end;) {
+  for (int64_t first = values - layer->out, end = first + count; first < end;) {
     int64_t piece = block - first % block;
     piece = piece < end - first ? piece : end - first;
     piece = piece < PIECE ? piece : PIECE;
@@ -78,7 +80,7 @@ static void apply(const gconv_layer_tail *layer, float *values, size_t count) {
     apply_to_blocks(tail, values, (int64_t)count);
     return;
   }
-  for (int64_t first = values - tail->out, end = first + (int64_t)count; first < end;) {
+  for (int64_t first = values - layer->out, end = first + (int64_t)count; first < end;) {
     const int64_t channel = first / tail->plane % tail->channels;
     int64_t piece = tail->plane > 1 ? tail->plane - first % tail->plane : tail->channels - channel;
     piece = piece < end - first ? piece : end - first;
@@ -205,9 +207,6 @@ bool gconv_tail_add(gconv_graph_step *step, const gconv_graph_step *next, int32_
       return false;
   step->added = added;
   tail->steps[tail->count++] = s;
-  tail->layer.clamps = tail->count == 1 && kind->code == CLIP;
-  tail->layer.low = (float)s.settings.low;
-  tail->layer.high = (float)s.settings.high;
   return true;
 }
 
@@ -217,7 +216,7 @@ static bool is_with_number(const gconv_tail_step *s, gconv_elementwise operation
          s->source[1] == GCONV_TAIL_NUMBER && s->tensor[1]->data;
 }
 
-void gconv_tail_join(gconv_tail *tail) {
+static void join(gconv_tail *tail) {
   gconv_tail_step *s = &tail->steps[tail->count < 4 ? 0 : tail->count - 4];
   if (tail->count < 4 || !s[0].keeps || !is_with_number(&s[0], ADD) || !is_with_number(&s[3], DIV) ||
       s[1].loop != gconv_elementwise_loop(CLIP, GCONV_TENSOR_F32) ||
@@ -229,6 +228,35 @@ void gconv_tail_join(gconv_tail *tail) {
                                                .high = s[1].settings.high};
   *s = (gconv_tail_step){.loop = gconv_elementwise_swish_by_steps, .settings = settings, .inputs = 1};
   tail->count -= 3;
+}
+
+/* Returns which input of an addition of two tensors is not the outputs so far; -1 if the step is no such addition. */
+static int32_t find_added(const gconv_tail_step *s) {
+  if (s->loop != gconv_elementwise_loop(ADD, GCONV_TENSOR_F32) || s->source[0] == s->source[1])
+    return -1;
+  return s->source[0] == GCONV_TAIL_TENSOR && s->source[1] == GCONV_TAIL_VALUE   ? 0
+         : s->source[0] == GCONV_TAIL_VALUE && s->source[1] == GCONV_TAIL_TENSOR ? 1
+                                                                                 : -1;
+}
+
+void gconv_tail_end(gconv_tail *tail) {
+  join(tail);
+  const bool adds = find_added(&tail->steps[0]) >= 0;
+  const gconv_tail_step *last = &tail->steps[adds];
+  const bool relu = last->loop == gconv_elementwise_loop(RELU, GCONV_TENSOR_F32),
+             clip = last->loop == gconv_elementwise_loop(CLIP, GCONV_TENSOR_F32),
+             simple =
+                 tail->count == adds || (tail->count == adds + 1 && last->source[0] == GCONV_TAIL_VALUE && (relu || clip));
+  tail->layer.adds = simple && adds;
+  tail->layer.clamps = simple && !adds;
+  tail->layer.low = tail->count == adds ? -INFINITY : relu ? 0 : last->settings.low;
+  tail->layer.high = tail->count == adds || relu ? INFINITY : last->settings.high;
+}
+
+void gconv_tail_set_out(gconv_tail *tail, const float *out) {
+  tail->layer.out = out;
+  if (tail->layer.adds)
+    tail->layer.added = tail->steps[0].tensor[find_added(&tail->steps[0])]->data;
 }
 
 bool gconv_tail_takes_blocks(const gconv_tail *tail) {

@@ -34,7 +34,6 @@ typedef struct gconv_tail_step {
 
 struct gconv_tail {
   gconv_layer_tail layer; /* of the convolution's problem */
-  const float *out;       /* the outputs, to be set before each run */
   int64_t channels, plane;
   bool blocks; /* the outputs are in blocks of channels (tensor.h) */
   gconv_tail_step steps[GCONV_TAIL_STEPS];
@@ -48,8 +47,11 @@ void gconv_tail_begin(gconv_tail *tail, const gconv_tensor *out);
  * -1. Returns false if it cannot be added. ready[v] is whether value v is there when the step runs. */
 bool gconv_tail_add(gconv_graph_step *step, const gconv_graph_step *next, int32_t value, int32_t kept, const bool *ready);
 
-/* Lets one loop do the last steps, if they are a hard swish in steps and nothing was kept before. */
-void gconv_tail_join(gconv_tail *tail);
+/* Ends a tail of the CPU. One loop does its last steps if they are a hard swish in steps and nothing was kept before. Sets
+ * layer.adds and layer.clamps. */
+void gconv_tail_end(gconv_tail *tail);
+/* Tells a tail where its outputs are, before each run. */
+void gconv_tail_set_out(gconv_tail *tail, const float *out);
 
 /* Returns whether it can be applied to outputs in blocks of channels. NULL is allowed. */
 bool gconv_tail_takes_blocks(const gconv_tail *tail);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters in blocks of about equal size: the first `larger` blocks have size + 1 filters, the others `size`. */
+/* Filters in blocks of about equal size, and parts for threads. The first `larger` blocks have size + 1 filters, the others
+ * `size`. */
 #pragma once
 
+#include "kernels/cpu/rows.h"
 #include "kernels/layer_problem.h"
 
 typedef struct gconv_blocks {
@@ -21,6 +23,27 @@ static inline int32_t gconv_block_start(const gconv_blocks *b, int32_t i) {
 /* Returns the filters of block i. */
 static inline int32_t gconv_block_filters(const gconv_blocks *b, int32_t i) {
   return b->size + (i < b->larger);
+}
+
+/* A number of items that is cut into parts of `size`, each of which makes `tasks` tasks. */
+typedef struct gconv_cake {
+  int64_t count, size, least, most, tasks; /* least and most: bounds of the size */
+  double single;                           /* what an odd item takes, relative to one of a pair */
+} gconv_cake;
+
+/* Returns what the busiest of some threads does if parts have `size` items. */
+static inline double gconv_cake_load(const gconv_cake *c, int64_t size, int32_t threads) {
+  const double part = (double)(size / 2 * 2) + (double)(size % 2) * c->single;
+  return part * (double)gconv_divide_up(c->tasks * gconv_divide_up(c->count, size), threads);
+}
+
+/* Returns the size of parts for which threads have about the same to do; it is larger than c->size rather than smaller. */
+static inline int64_t gconv_even_size(const gconv_cake *c, int32_t threads) {
+  int64_t best = c->size;
+  for (int64_t size = c->most; size >= c->least && threads > 1; size--)
+    if (gconv_cake_load(c, size, threads) <= (size > c->size ? 1 : 0.97) * gconv_cake_load(c, best, threads))
+      best = size;
+  return best;
 }
 
 /* Writes the weights of a problem in the order in which blocks of filters read them: group by group, block by block, tap

@@ -25,6 +25,7 @@
  * transposed: [pixel][filter] becomes [filter][pixel]. That takes about as long as half a tap; so direct is faster for few
  * taps.
  */
+#include "blocks.h"
 #include "product.h"
 
 #include <math.h>
@@ -44,18 +45,15 @@ enum {
   REFERENCE_PIXELS = 6,          /* pixels of the widest tile of the reference CPU */
 };
 
-/* ---- Blocks of filters have VECTORS vectors; the last block of a group may have fewer ---- */
+/* ---- Blocks of filters have VECTORS vectors; the last block of a part may have fewer ---- */
 
 static int32_t vectors_of_group(const gconv_layer_problem *problem) {
   return (int32_t)gconv_divide_up(problem->filters / problem->groups, gconv_product_here()->lanes);
 }
 
-static int32_t blocks_of_group(const gconv_layer_problem *problem) {
-  return (int32_t)gconv_divide_up(vectors_of_group(problem), VECTORS);
-}
-
-static int vectors_of_block(const gconv_layer_problem *problem, int32_t block) {
-  return (int)gconv_clamp(vectors_of_group(problem) - block * VECTORS, 0, VECTORS);
+/* Returns the vectors of the block that begins with vector v of a part, which ends before vector `end`. */
+static int vectors_of_block(int32_t v, int32_t end) {
+  return end - v < VECTORS ? end - v : VECTORS;
 }
 
 /* ---- Dense layers ---- */
@@ -80,11 +78,11 @@ static gconv_layer_stage stage_of(const gconv_layer_problem *problem, int32_t ro
 /* ---- Tasks: images, groups, bands of rows, pieces of rows, parts of a group's filters ---- */
 
 typedef struct cut {
-  bool dense;                 /* the images are the pixels of a row, which is cut into pieces */
-  int32_t bands, band_rows;   /* output rows of a band; the last band may have fewer */
-  int32_t pieces, piece;      /* columns of a piece; the last may have fewer. Only bands of one row have several pieces */
-  int32_t parts, part_blocks; /* blocks of a part; the last part may have fewer */
-  int32_t channels;           /* channels of a panel */
+  bool dense;               /* the images are the pixels of a row, which is cut into pieces */
+  int32_t bands, band_rows; /* output rows of a band; the last band may have fewer */
+  int32_t pieces, piece;    /* columns of a piece; the last may have fewer. Only bands of one row have several pieces */
+  int32_t parts, part;      /* vectors of a part; the last part may have fewer */
+  int32_t channels;         /* channels of a panel */
 } cut;
 
 /* Returns the number of pieces of a row of `images` pixels. */
@@ -134,7 +132,7 @@ static cut cut_of(const gconv_layer_problem *problem) {
   bool dense = is_dense(problem);
   int64_t others = (int64_t)(dense ? 1 : problem->images) * problem->groups;
   int32_t row = dense ? problem->images : problem->out_width;
-  int64_t block_filters = (int64_t)VECTORS * gconv_product_here()->lanes, blocks = blocks_of_group(problem);
+  int64_t block_filters = (int64_t)VECTORS * gconv_product_here()->lanes, vectors = vectors_of_group(problem);
   bool long_rows = !problem->in_blocks && row > LONG_ROW && gconv_layer_stage_of_any_step(problem, 1).in_place;
   cut c = {.dense = dense, .pieces = long_rows ? (int32_t)gconv_divide_up(row, PIECE) : 1};
   c.channels = panel_channels(problem);
@@ -150,15 +148,18 @@ static cut cut_of(const gconv_layer_problem *problem) {
   int64_t most = gconv_clamp(SUMS_FLOATS / (block_filters * width), 1, problem->out_height);
   if (problem->in_blocks && !gconv_block_stage_of(problem, 1, 1).in_place)
     most = gconv_clamp(WINDOW_FLOATS / (c.channels * width * problem->stride_y * problem->stride_x), 1, most);
-  int64_t rows = long_rows ? 1 : gconv_clamp(wanted, gconv_clamp(gconv_divide_up(LEAST_PIXELS, width), 1, most), most);
-  c.bands = (int32_t)gconv_divide_up(problem->out_height, rows);
-  c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
+  const int64_t least = gconv_clamp(gconv_divide_up(LEAST_PIXELS, width), 1, most);
+  gconv_cake rows = {problem->out_height, long_rows ? 1 : gconv_clamp(wanted, least, most), least, most, others, 1};
+  c.band_rows = (int32_t)(long_rows ? 1 : gconv_even_size(&rows, problem->threads));
   c.bands = (int32_t)gconv_divide_up(problem->out_height, c.band_rows);
+  c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
+  others *= c.bands;
+  int64_t blocks = gconv_divide_up(vectors, VECTORS);
   int64_t fitting = gconv_clamp(SUMS_FLOATS / (block_filters * width * c.band_rows), 1, blocks);
-  int64_t part = gconv_clamp(gconv_divide_up(blocks, gconv_divide_up(LEAST_TASKS, others * c.bands)), 1, fitting);
-  c.parts = (int32_t)gconv_divide_up(blocks, part);
-  c.part_blocks = (int32_t)gconv_divide_up(blocks, c.parts);
-  c.parts = (int32_t)gconv_divide_up(blocks, c.part_blocks);
+  int64_t part = VECTORS * gconv_clamp(gconv_divide_up(blocks, gconv_divide_up(LEAST_TASKS, others)), 1, fitting);
+  gconv_cake filters = {vectors, part, 1, gconv_clamp(VECTORS * fitting, 1, vectors), others, 1.2};
+  c.part = (int32_t)gconv_even_size(&filters, problem->threads);
+  c.parts = (int32_t)gconv_divide_up(vectors, c.part);
   return c;
 }
 
@@ -177,11 +178,11 @@ typedef struct walk {
   const gconv_product *set;
   int64_t *offsets;
   float *sums, *staged;
-  int32_t first_row, rows, first_column, columns, first_block, end_block;
+  int32_t first_row, rows, first_column, columns, first, end; /* first .. end - 1: vectors of filters */
 } walk;
 
 /* Applies a panel to all pixels of the band. x is the samples of the panel's first channel. */
-static void add_panel(const walk *w, const gconv_panel *p, const float *x, float *sums, int V) {
+static void add_panel(const walk *w, gconv_panel *p, const float *x, float *sums, int V) {
   int64_t width = w->columns, rows = w->rows, pitch = w->problem->in_blocks ? w->blocks.pitch : w->stage.pitch;
   if (pitch == width * p->step) { /* rows are neighbours, too */
     width *= rows;
@@ -217,12 +218,20 @@ static const float *stage_channels(const walk *w, const float *in, int32_t c, in
   return is_packed(problem, &w->cut, &w->stage) ? pack(w, x, slice) : x;
 }
 
+/* Returns the weights of the block that begins with vector v for the channels from c on; `weights` are those of the group.
+ */
+static const float *weights_of(const walk *w, const float *weights, int32_t v, int32_t c) {
+  const gconv_layer_problem *problem = w->problem;
+  const int64_t taps = problem->rows * problem->columns, V = vectors_of_block(v, w->end);
+  return weights + (v * gconv_layer_taps(problem) + c * taps * V) * w->set->lanes;
+}
+
 /* Applies all taps of the task's filters. `weights` are the group's prepared weights, `in` is the image, and `first` the
  * group's first channel. */
 static void add_channels(const walk *w, const float *weights, const float *in, int64_t first) {
   const gconv_layer_problem *problem = w->problem;
   int32_t channels = problem->channels / problem->groups;
-  int64_t pixels = (int64_t)w->rows * w->columns, depth = gconv_layer_taps(problem);
+  int64_t pixels = (int64_t)w->rows * w->columns;
   const bool packed = is_packed(problem, &w->cut, &w->stage), blocks = problem->in_blocks;
   gconv_panel p = {.offsets = w->offsets,
                    .channel = packed ? w->cut.piece : w->stage.channel,
@@ -238,12 +247,14 @@ static void add_channels(const walk *w, const float *weights, const float *in, i
     }
     const float *x = stage_channels(w, in, c, slice, first);
     float *sums = w->sums;
-    for (int32_t b = w->first_block; b < w->end_block; b++) {
-      int V = vectors_of_block(problem, b);
-      p.half = !problem->out_blocks && V == 1 &&
-               2 * (problem->filters / problem->groups - b * VECTORS * w->set->lanes) <= w->set->lanes;
-      p.weights =
-          weights + ((int64_t)b * VECTORS * depth + (int64_t)c * problem->rows * problem->columns * V) * w->set->lanes;
+    for (int32_t v = w->first; v < w->end; v += VECTORS) {
+      const int V = vectors_of_block(v, w->end);
+      p.half =
+          !problem->out_blocks && V == 1 && 2 * (problem->filters / problem->groups - v * w->set->lanes) <= w->set->lanes;
+      p.weights = weights_of(w, weights, v, c);
+      gconv_panel_expect(
+          &p, v + VECTORS < w->end ? weights_of(w, weights, v + VECTORS, c) : weights_of(w, weights, w->first, c + slice),
+          (int64_t)p.channels * p.taps * V * w->set->lanes);
       add_panel(w, &p, x, sums, V);
       sums += pixels * V * w->set->lanes;
     }
@@ -260,11 +271,11 @@ static void finish(const walk *w, const float *biases, float *out) {
   const bool whole = w->columns == w->problem->out_width; /* rows are neighbours */
   const int64_t runs = whole ? 1 : w->rows, run = pixels / runs;
   const float *sums = w->sums;
-  for (int32_t b = w->first_block; b < w->end_block; b++) {
-    int V = vectors_of_block(w->problem, b);
+  for (int32_t first = w->first; first < w->end; first += VECTORS) {
+    const int V = vectors_of_block(first, w->end);
     for (int v = 0; v < V; v++)
       for (int64_t i = 0; i < runs; i++) {
-        int64_t k = ((int64_t)b * VECTORS + v) * lanes;
+        int64_t k = (first + v) * lanes;
         gconv_product_finish(w->set, w->problem, sums + (i * run * V + v) * lanes, V * lanes, run, biases + k, filters - k,
                              out + k * plane + i * w->problem->out_width);
       }
@@ -275,12 +286,11 @@ static void finish(const walk *w, const float *biases, float *out) {
 /* Does the same for an output in blocks of channels. `out` is where the image's block 0 has the task's first pixel; `first`
  * is the group's first filter. */
 static void finish_blocks(const walk *w, const float *biases, int64_t first, float *out) {
-  const int64_t width = VECTORS * w->set->lanes;
   const float *sums = w->sums;
-  for (int32_t b = w->first_block; b < w->end_block; b++) {
-    const int V = vectors_of_block(w->problem, b);
-    gconv_product_finish_blocks(w->set, w->problem, sums, V, w->rows, w->columns, biases + b * width, first + b * width,
-                                out);
+  for (int32_t v = w->first; v < w->end; v += VECTORS) {
+    const int V = vectors_of_block(v, w->end);
+    const int64_t k = v * w->set->lanes;
+    gconv_product_finish_blocks(w->set, w->problem, sums, V, w->rows, w->columns, biases + k, first + k, out);
     sums += (int64_t)w->rows * w->columns * V * w->set->lanes;
   }
 }
@@ -288,11 +298,12 @@ static void finish_blocks(const walk *w, const float *biases, int64_t first, flo
 /* Stores the sums of a dense layer, whose output is [image][filter]. `out` is the output of the group's first filter for the
  * task's first image. */
 static void finish_dense(const walk *w, const float *biases, float *out) {
-  const int64_t filters = w->problem->filters / w->problem->groups, width = VECTORS * w->set->lanes;
+  const int64_t filters = w->problem->filters / w->problem->groups;
   const float *sums = w->sums;
-  for (int32_t b = w->first_block; b < w->end_block; b++, sums += w->columns * width) {
-    int64_t k = b * width, pitch = vectors_of_block(w->problem, b) * w->set->lanes;
-    gconv_layer_finish(w->problem, sums, pitch, biases + k, gconv_clamp(filters - k, 0, width), w->columns, out + k);
+  for (int32_t v = w->first; v < w->end; v += VECTORS) {
+    const int64_t k = v * w->set->lanes, pitch = vectors_of_block(v, w->end) * w->set->lanes;
+    gconv_layer_finish(w->problem, sums, pitch, biases + k, gconv_clamp(filters - k, 0, pitch), w->columns, out + k);
+    sums += w->columns * pitch;
   }
 }
 
@@ -306,15 +317,17 @@ static void fetch(const walk *w, const float *x, int64_t pixels) {
       FETCH(x + b * w->blocks.block + i * w->blocks.step);
 }
 
-/* Makes blocks of filters begin .. end - 1 of `count` neighbouring pixels. The pointers are those of the group, of the first
- * pixel, and of the image's block 0. */
+/* Makes vectors of filters begin .. end - 1 of `count` neighbouring pixels; if it `begins`, weights are new to the caches.
+ * The pointers are those of the group, of the first pixel, and of the image's block 0. */
 static void make_pixels(const walk *w, gconv_panel *p, const float *weights, const float *biases, int64_t first,
-                        const float *x, int64_t count, int32_t begin, int32_t end, float *out) {
+                        const float *x, int64_t count, int32_t begin, int32_t end, bool begins, float *out) {
   const int64_t lanes = w->set->lanes, depth = gconv_layer_taps(w->problem);
-  for (int32_t b = begin; b < end; b++) {
-    const int V = vectors_of_block(w->problem, b);
-    const int64_t k = (int64_t)b * VECTORS * lanes;
+  for (int32_t v = begin; v < end; v += VECTORS) {
+    const int V = vectors_of_block(v, end);
+    const int64_t k = v * lanes;
     p->weights = weights + k * depth;
+    if (begins)
+      gconv_panel_expect(p, p->weights + V * depth * lanes, V * depth * lanes);
     gconv_product_row(w->set, p, x, count, V, w->sums);
     gconv_product_finish_blocks(w->set, w->problem, w->sums, V, 1, count, biases + k, first + k, out);
   }
@@ -326,8 +339,7 @@ static void make_blocks(const walk *w, const float *weights, const float *biases
                         int64_t filter, float *out) {
   const gconv_layer_problem *problem = w->problem;
   const int32_t channels = problem->channels / problem->groups;
-  const bool fits =
-      gconv_layer_taps(problem) * (w->end_block - w->first_block) * VECTORS * w->set->lanes <= WHOLE_PANEL_FLOATS;
+  const bool fits = gconv_layer_taps(problem) * (w->end - w->first) * w->set->lanes <= WHOLE_PANEL_FLOATS;
   const bool fetches = w->blocks.in_place && problem->rows * problem->columns == 1;
   gconv_panel p = {.offsets = w->offsets, .step = w->blocks.step, .channels = 1, .begins = true};
   int64_t width = w->columns, rows = w->rows;
@@ -338,16 +350,18 @@ static void make_blocks(const walk *w, const float *weights, const float *biases
     rows = 1;
   }
   const int64_t piece = chunk_pixels(problem);
-  for (int32_t b = w->first_block; b < w->end_block; b = fits ? w->end_block : b + 1)
+  for (int32_t v = w->first, end; v < w->end; v = end) {
+    end = fits ? w->end : v + vectors_of_block(v, w->end);
     for (int64_t row = 0; row < rows; row++)
       for (int64_t i = 0, count; i < width; i += count) {
         const float *from = x + row * w->blocks.pitch + i * p.step;
         count = gconv_clamp(width - i, 0, piece);
-        if (fetches && b == w->first_block)
+        if (fetches && v == w->first)
           fetch(w, from + count * p.step, gconv_clamp(width - i - count, 0, piece));
-        make_pixels(w, &p, weights, biases, filter, from, count, b, fits ? w->end_block : b + 1,
+        make_pixels(w, &p, weights, biases, filter, from, count, v, end, row + i == 0,
                     out + (row * problem->out_width + i) * GCONV_BLOCK);
       }
+  }
 }
 
 /* ---- The descriptor ---- */
@@ -369,7 +383,7 @@ static void fill_offsets(const walk *w) {
 static size_t sums_floats(const gconv_layer_problem *problem, const cut *c) {
   if (is_direct(problem))
     return (size_t)chunk_pixels(problem) * VECTORS * (size_t)gconv_product_here()->lanes;
-  return (size_t)c->part_blocks * VECTORS * (size_t)gconv_product_here()->lanes * (size_t)c->band_rows * (size_t)c->piece;
+  return (size_t)c->part * (size_t)gconv_product_here()->lanes * (size_t)c->band_rows * (size_t)c->piece;
 }
 
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
@@ -395,8 +409,8 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.rows = (int32_t)gconv_clamp(problem->out_height - w.first_row, 0, w.cut.band_rows);
   w.first_column = (int32_t)(e->task / parts % pieces) * w.cut.piece;
   w.columns = (int32_t)gconv_clamp((w.cut.dense ? problem->images : problem->out_width) - w.first_column, 0, w.cut.piece);
-  w.first_block = (int32_t)(e->task % parts) * w.cut.part_blocks;
-  w.end_block = (int32_t)gconv_clamp(w.first_block + w.cut.part_blocks, 0, blocks_of_group(problem));
+  w.first = (int32_t)(e->task % parts) * w.cut.part;
+  w.end = (int32_t)gconv_clamp(w.first + w.cut.part, 0, vectors_of_group(problem));
   if (!problem->in_blocks)
     fill_offsets(&w);
   int64_t channels = problem->channels / problem->groups, filters = problem->filters / problem->groups;
@@ -430,11 +444,13 @@ static size_t prepared_floats(const gconv_layer_problem *problem) {
 /* Writes the weights in the order in which blocks read them: for each block, tap after tap, the weights of its filters, and
  * zeros in place of missing filters. */
 static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
-  int64_t depth = gconv_layer_taps(problem), filters = problem->filters / problem->groups;
-  int64_t lanes = gconv_product_here()->lanes;
+  const int64_t depth = gconv_layer_taps(problem), filters = problem->filters / problem->groups;
+  const int64_t lanes = gconv_product_here()->lanes;
+  const int32_t vectors = vectors_of_group(problem), part = cut_of(problem).part;
   for (int32_t g = 0; g < problem->groups; g++, weights += filters * depth)
-    for (int32_t b = 0; b < blocks_of_group(problem); b++) {
-      int64_t first = (int64_t)b * VECTORS * lanes, width = vectors_of_block(problem, b) * lanes;
+    for (int32_t v = 0, V; v < vectors; v += V) {
+      V = vectors_of_block(v, (int32_t)gconv_clamp((v / part + 1) * part, 0, vectors));
+      const int64_t first = v * lanes, width = V * lanes;
       for (int64_t i = 0; i < width; i++)
         for (int64_t t = 0; t < depth; t++)
           prepared[t * width + i] = first + i < filters ? weights[(first + i) * depth + t] : 0;

@@ -11,13 +11,16 @@ const gconv_product *gconv_product_here(void) {
   return OF_THIS_PROCESSOR(&product);
 }
 
-void gconv_product_row(const gconv_product *product, const gconv_panel *panel, const float *x, int64_t count, int V,
-                       float *sums) {
+void gconv_product_row(const gconv_product *product, gconv_panel *panel, const float *x, int64_t count, int V, float *sums) {
   int64_t tiles = gconv_divide_up(count, product->pixels);
   for (int64_t i = 0; i < tiles; i++) {
     int64_t N = count / tiles + (i < count % tiles);
     gconv_product_tile *const *of_N = product->tiles[panel->step == GCONV_BLOCK ? 2 : panel->step != 1][N];
     (panel->half && of_N[0] ? of_N[0] : of_N[V])(panel, x, sums);
+    if (panel->ahead)
+      panel->ahead += (int64_t)panel->channels * panel->taps * product->lanes;
+    if (panel->ahead >= panel->ahead_end)
+      panel->ahead = NULL;
     x += N * panel->step;
     sums += N * V * product->lanes;
   }
@@ -56,7 +59,7 @@ void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer
                                  int64_t rows, int64_t columns, const float *biases, int64_t first, float *out) {
   const int64_t lanes = product->lanes, block = (int64_t)problem->out_height * problem->out_width * GCONV_BLOCK;
   const int64_t width = V * lanes, end = gconv_round_up((size_t)(first + width), GCONV_BLOCK), pitch = problem->out_width;
-  const gconv_layer_bounds bounds = gconv_layer_bounds_of(problem);
+  gconv_layer_bounds bounds = gconv_layer_bounds_of(problem);
   if (columns == pitch) { /* rows are neighbours */
     columns *= rows;
     rows = 1;
@@ -67,8 +70,10 @@ void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer
       const int64_t k = first + f, there = gconv_clamp(problem->filters - k, 0, lanes);
       for (int64_t i = 0; i < there; i++)
         bias[i] = biases[f + i];
+      float *to = out + k / GCONV_BLOCK * block + k % GCONV_BLOCK;
+      const float *added = gconv_layer_added(problem, to, &bounds);
       if (k < gconv_layer_image_floats(problem->filters, 1, true))
-        product->store(sums + f, width, bias, &bounds, columns, out + k / GCONV_BLOCK * block + k % GCONV_BLOCK);
+        product->store(sums + f, width, bias, &bounds, columns, to, added);
     }
     for (int64_t k = first / GCONV_BLOCK * GCONV_BLOCK; k < end && !bounds.enough; k += GCONV_BLOCK)
       gconv_layer_activate(problem, out + k / GCONV_BLOCK * block, (size_t)(columns * GCONV_BLOCK));
@@ -78,12 +83,13 @@ void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer
 void gconv_layer_finish_block(const gconv_layer_problem *problem, const float *biases, int64_t there, int64_t pixels,
                               float *values) {
   const gconv_product *product = gconv_product_here();
-  const gconv_layer_bounds bounds = gconv_layer_bounds_of(problem);
+  gconv_layer_bounds bounds = gconv_layer_bounds_of(problem);
+  const float *added = gconv_layer_added(problem, values, &bounds);
   float bias[GCONV_BLOCK] = {0};
   for (int64_t i = 0; i < there && i < GCONV_BLOCK; i++)
     bias[i] = biases[i];
   for (int f = 0; f < GCONV_BLOCK; f += product->lanes)
-    product->store(values + f, GCONV_BLOCK, bias + f, &bounds, pixels, values + f);
+    product->store(values + f, GCONV_BLOCK, bias + f, &bounds, pixels, values + f, added ? added + f : NULL);
   if (!bounds.enough)
     gconv_layer_activate(problem, values, (size_t)(pixels * GCONV_BLOCK));
 }

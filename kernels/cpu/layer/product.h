@@ -20,6 +20,9 @@ typedef struct gconv_panel {
   int32_t channels, taps;
   bool begins; /* sums begin at 0; else they are added to those in memory */
   bool half;   /* V is 1, and only the lower half of the vector has filters */
+  /* Weights that are needed soon. Tiles fetch them into the L2 cache, a vector for each tap, until none is left or, between
+   * tiles, `ahead` becomes NULL: processors do not look so far ahead in memory. */
+  const float *ahead, *ahead_end;
 } gconv_panel;
 
 /* Adds all taps of the panel, in their order, to sums[i][filter], for the pixels i = 0 .. N - 1 at x. */
@@ -30,9 +33,10 @@ typedef struct gconv_product {
   /* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < lanes, within the bounds */
   void (*turn)(const float *from, int64_t stride, const float *biases, const gconv_layer_bounds *bounds, float *to,
                int64_t pitch);
-  /* to[i * GCONV_BLOCK + f] = from[i * stride + f] + biases[f] for i < pixels and f < lanes, within the bounds */
+  /* to[i * GCONV_BLOCK + f] = from[i * stride + f] + biases[f] for i < pixels and f < lanes, plus the same element of
+   * `added` unless that is NULL, within the bounds */
   void (*store)(const float *from, int64_t stride, const float *biases, const gconv_layer_bounds *bounds, int64_t pixels,
-                float *to);
+                float *to, const float *added);
   /* [0][N][V] for panels whose step is 1, [1][N][V] for any step, [2][N][V] for GCONV_BLOCK. V = 0 is for half a vector;
    * NULL on some processors */
   gconv_product_tile *tiles[3][GCONV_PRODUCT_PIXELS + 1][GCONV_PRODUCT_VECTORS + 1];
@@ -41,10 +45,15 @@ typedef struct gconv_product {
 /* Returns the product for this processor. */
 const gconv_product *gconv_product_here(void);
 
+/* Lets the next tiles of a panel fetch `count` weights. */
+static inline void gconv_panel_expect(gconv_panel *panel, const float *weights, int64_t count) {
+  panel->ahead = weights;
+  panel->ahead_end = weights + count;
+}
+
 /* Applies a panel to a row of `count` pixels, in tiles of about equal width. The first pixel is at x. `sums` has V vectors
  * for each pixel. */
-void gconv_product_row(const gconv_product *product, const gconv_panel *panel, const float *x, int64_t count, int V,
-                       float *sums);
+void gconv_product_row(const gconv_product *product, gconv_panel *panel, const float *x, int64_t count, int V, float *sums);
 
 /* Stores out[f * plane + i] = activation(sums[i * stride + f] + biases[f]) for i < pixels and f < filters, where a plane has
  * P * Q floats. Only the first filters are stored if a vector holds fewer than `filters`. */

@@ -8,11 +8,12 @@ GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float 
   VECTOR sum[GCONV_PRODUCT_PIXELS][GCONV_PRODUCT_VECTORS];
   UNROLL for (int i = 0; i < N; i++) UNROLL for (int v = 0; v < V; v++) sum[i][v] =
       p->begins ? ZERO : LOAD(sums + (i * V + v) * LANES);
-  const float *weights = p->weights;
+  const float *weights = p->weights, *ahead = p->ahead ? p->ahead : weights;
   for (int32_t c = 0; c < p->channels; c++, x += p->channel)
-    for (int32_t t = 0; t < p->taps; t++, weights += V * LANES) {
+    for (int32_t t = 0; t < p->taps; t++, weights += V * LANES, ahead += LANES) {
       const float *samples = x + p->offsets[t];
       VECTOR weight[GCONV_PRODUCT_VECTORS];
+      FETCH_FAR(ahead);
       UNROLL for (int v = 0; v < V; v++) weight[v] = LOAD(weights + v * LANES);
       UNROLL for (int i = 0; i < N; i++) {
         VECTOR sample = SPREAD(samples + i * step);
@@ -126,10 +127,13 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
 }
 
 static TARGET void NAME(store)(const float *from, int64_t stride, const float *biases, const gconv_layer_bounds *bounds,
-                               int64_t pixels, float *to) {
+                               int64_t pixels, float *to, const float *added) {
   const VECTOR low = SPREAD(&bounds->low), high = SPREAD(&bounds->high), bias = LOAD(biases);
-  for (int64_t i = 0; i < pixels; i++)
+  for (int64_t i = 0; i < pixels && !added; i++)
     STORE(to + i * GCONV_BLOCK, AT_MOST(AT_LEAST(LOAD(from + i * stride) + bias, low), high));
+  for (int64_t i = 0; i < pixels && added; i++)
+    STORE(to + i * GCONV_BLOCK,
+          AT_MOST(AT_LEAST(LOAD(from + i * stride) + bias + LOAD(added + i * GCONV_BLOCK), low), high));
 }
 
 static const gconv_product NAME(product) = {

@@ -107,8 +107,10 @@ static inline void gconv_layer_copy_row(const float *restrict from, float *restr
  * such as those of a few samples of each plane. */
 #if defined(__GNUC__)
 #define FETCH(address) __builtin_prefetch((const void *)(uintptr_t)(address))
+#define FETCH_FAR(address) __builtin_prefetch((const void *)(uintptr_t)(address), 0, 2) /* into the L2 cache */
 #else
 #define FETCH(address) ((void)0)
+#define FETCH_FAR(address) ((void)0)
 #endif
 
 /* Bounds of outputs. */
@@ -133,6 +135,16 @@ static inline gconv_layer_bounds gconv_layer_bounds_of(const gconv_layer_problem
   else
     bounds.enough = problem->activation == GCONV_ACTIVATION_NONE && !tail;
   return bounds;
+}
+
+/* Returns what is added to the outputs from `out` on, if nothing but bounds follows, and sets these bounds; else NULL. */
+static inline const float *gconv_layer_added(const gconv_layer_problem *problem, const float *out,
+                                             gconv_layer_bounds *bounds) {
+  const gconv_layer_tail *tail = problem->tail;
+  if (problem->activation != GCONV_ACTIVATION_NONE || !tail || !tail->adds)
+    return NULL;
+  *bounds = (gconv_layer_bounds){true, tail->low, tail->high};
+  return tail->added + (out - tail->out);
 }
 
 /* Lets the problem's tail follow the activation of outputs, in their place. */

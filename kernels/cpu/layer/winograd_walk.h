@@ -319,6 +319,7 @@ static void make_block(const walk *w, const float *weights, int V, int64_t k, co
     if (!w->problem->out_blocks)
       expect_outputs(w, out, gconv_clamp(i * EXPECTED, 0, there), gconv_clamp((i + 1) * EXPECTED, 0, there));
     panel.weights = weights + i * w->cut.channels * V * lanes;
+    gconv_panel_expect(&panel, panel.weights + w->cut.channels * V * lanes, w->cut.channels * V * lanes);
     gconv_product_row(w->product, &panel, w->points + i * w->point, w->tiles, V, w->sums + i * w->tiles * V * lanes);
   }
   if (w->problem->out_blocks) {
