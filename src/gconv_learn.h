@@ -185,6 +185,8 @@ typedef struct gconv_dataset_options {
   size_t columns;      /* for LIBSVM: the fewest columns, as the file lacks columns of zeros alone */
   const char *missing; /* for gaps, such as empty fields and NaN: "mean" puts in the mean of the cases that are trained,
                           "drop"     leaves the row out; NULL: they are an error */
+  bool one_hot; /* for CSV: columns of words become a column of 0 and 1 for each word, called "town=Ulm"; else words are
+                   an error. A model keeps these names, so that its tables need no option */
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
   size_t class_count;

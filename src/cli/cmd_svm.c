@@ -45,8 +45,9 @@ static gconv_status name_images(gconv_svm_settings *s, const gconv_texts *words)
                         "--features %s -o FILE.model",
                         cases->data.features);
   if (cases->data.label || cases->data.syntax || cases->data.separator || cases->missing || cases->data.regression ||
-      cases->data.classification)
-    return gconv_refuse("--label, --table-format, --separator, --missing, --regression and --classification are for tables");
+      cases->data.classification || cases->data.one_hot)
+    return gconv_refuse("--label, --table-format, --separator, --missing, --one-hot, --regression and --classification are "
+                        "for tables");
   cases->data.kind = GCONV_DATASET_PIXELS;
   cases->data.most_cases = cases->samples > 0 ? (size_t)cases->samples : DEFAULT_SAMPLES;
   cases->data.seed = (uint64_t)cases->seed;
@@ -229,6 +230,7 @@ static const gconv_option options[] = {
     GCONV_LABEL_ROW(gconv_svm_settings, cases),
     GCONV_APPROXIMATED_ROWS(gconv_svm_settings, cases),
     GCONV_TABLE_ROWS(gconv_svm_settings, cases),
+    GCONV_ONE_HOT_ROW(gconv_svm_settings, cases),
     GCONV_FEATURES_ROWS(gconv_svm_settings, cases),
     GCONV_GRAY_ROW(gconv_svm_settings, cases),
     GCONV_HEADING("Model"),

@@ -357,6 +357,7 @@ static const gconv_option options[] = {
     GCONV_LABEL_ROW(gconv_train_settings, cases),
     GCONV_APPROXIMATED_ROWS(gconv_train_settings, cases),
     GCONV_TABLE_ROWS(gconv_train_settings, cases),
+    GCONV_ONE_HOT_ROW(gconv_train_settings, cases),
     OPTION(0, "patch", "N", integer, cases.data.patch, .least = 1, .most = 32768,
            .help = "N x N pixels of each image, from random places, which differ in each epoch; default: whole images"),
     GCONV_FEATURES_ROWS(gconv_train_settings, cases),

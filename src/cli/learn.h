@@ -45,6 +45,9 @@ typedef struct gconv_cases {
           record_, 0, "missing", "mean|drop", word, cases_.missing, .words = "mean|drop", .least = 1,                       \
           .help =                                                                                                           \
               "numbers that are missing in CSV: put in the mean of the column, or leave the line out; default: an error")
+#define GCONV_ONE_HOT_ROW(record_, cases_)                                                                                  \
+  GCONV_OPTION(record_, 0, "one-hot", NULL, flag, cases_.data.one_hot, .near = "words categories dummies",                  \
+               .help = "columns of words in CSV: each word becomes a column of 0 and 1; default: words are an error")
 #define GCONV_FEATURES_ROWS(record_, cases_)                                                                                \
   GCONV_OPTION(                                                                                                             \
       record_, 0, "features", "LIST", text, cases_.data.features, .near = "feature filters",                                \

@@ -9,10 +9,10 @@
 
 /* Writes "column 3 (height)", and returns `text`. */
 static const char *name_column(const gconv_csv *c, size_t index, char text[100]) {
-  if (c->header && c->header[index][0])
-    snprintf(text, 100, "column %zu (%.60s)", index + 1, c->header[index]);
-  else
-    snprintf(text, 100, "column %zu", index + 1);
+  const char *own = c->header ? c->header[index] : "";
+  const int used = snprintf(text, 100, "column %zu", index + 1);
+  if (own[0] && strcmp(own, text + strlen("column ")) != 0)
+    snprintf(text + used, 100 - (size_t)used, " (%.60s)", own);
   return text;
 }
 
@@ -51,9 +51,11 @@ static gconv_status complain_number(const gconv_csv *c, size_t index, gconv_fiel
     return gconv_lines_fail(&c->lines, "%s, of the targets, is \"%.*s\", which is no number", name, shown, f->begin);
   if (c->label == SIZE_MAX)
     return gconv_lines_fail(&c->lines, "%s is \"%.*s\", which is no number", name, shown, f->begin);
-  return gconv_lines_fail(&c->lines,
-                          "%s is \"%.*s\", which is no number: if it is the column of labels, say --label %s (now it is %s)",
-                          name, shown, f->begin, address_column(c, index, address), name_column(c, c->label, label));
+  return gconv_lines_fail(
+      &c->lines,
+      "%s is \"%.*s\", which is no number: if it is the column of labels, say --label %s (now it is %s); "
+      "--one-hot takes columns of words",
+      name, shown, f->begin, address_column(c, index, address), name_column(c, c->label, label));
 }
 
 /* Handles a label that is missing. */
@@ -90,11 +92,24 @@ static gconv_status read_label(gconv_csv *c, size_t *number) {
   return wrong ? gconv_lines_fail(&c->lines, "the label \"%.*s\" %s", shown, f->begin, wrong) : GCONV_OK;
 }
 
+static gconv_status take_word(gconv_csv *c, size_t index, const double *number) {
+  const gconv_csv_field *f = &c->fields[index];
+  const int shown = (int)(f->end - f->begin < 40 ? f->end - f->begin : 40);
+  const char *wrong;
+  char name[100];
+  GCONV_TRY(gconv_table_take_word(c->table, f->begin, f->end, number, &wrong));
+  return wrong ? gconv_lines_fail(&c->lines, "%s: \"%.*s\" %s", name_column(c, index, name), shown, f->begin, wrong)
+               : GCONV_OK;
+}
+
 static gconv_status read_input(gconv_csv *c, size_t index) {
   gconv_table *table = c->table;
   char name[100];
   double value;
   gconv_field kind = gconv_csv_read(c, &c->fields[index], &value);
+  if (table->options->one_hot && !table->options->like && !table->of_targets &&
+      (kind == GCONV_FIELD_NUMBER || kind == GCONV_FIELD_TEXT))
+    return take_word(c, index, kind == GCONV_FIELD_NUMBER ? &value : NULL);
   if (kind == GCONV_FIELD_NUMBER)
     return gconv_row_add(&table->row, value);
   if (kind != GCONV_FIELD_GAP)
@@ -106,6 +121,30 @@ static gconv_status read_input(gconv_csv *c, size_t index) {
                             name_column(c, index, name));
   table->missing_numbers++;
   return gconv_row_add(&table->row, (double)NAN);
+}
+
+/* Reads column j of a model: a number, or whether its field has the column's word. Columns of a field follow each other. */
+static gconv_status read_column(gconv_csv *c, size_t j, bool *known) {
+  const gconv_column_notes *like = c->table->options->like;
+  const size_t index = c->order[j];
+  const gconv_csv_field *f = &c->fields[index];
+  const char *word = c->header ? gconv_names_word(like->names[j], c->header[index]) : NULL;
+  const char *begin = f->begin + strspn(f->begin, " \t"), *end = f->end;
+  double value;
+  if (!word || gconv_csv_read(c, f, &value) == GCONV_FIELD_GAP) {
+    *known = false;
+    return read_input(c, index);
+  }
+  while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
+    end--;
+  const bool same = strlen(word) == (size_t)(end - begin) && memcmp(word, begin, strlen(word)) == 0;
+  *known |= same;
+  const bool last = j + 1 == like->count || c->order[j + 1] != index;
+  if (last && !*known && c->unknown++ == 0)
+    snprintf(c->unknown_text, sizeof c->unknown_text, "\"%.*s\" in line %llu, of %.80s",
+             (int)(end - begin < 40 ? end - begin : 40), begin, (unsigned long long)c->lines.line, c->header[index]);
+  *known = last ? false : *known;
+  return gconv_row_add(&c->table->row, same);
 }
 
 /* Fails if a column that was taken for row numbers has a fraction. */
@@ -129,8 +168,9 @@ static gconv_status read_row(gconv_csv *c) {
       GCONV_TRY(i == c->label ? read_label(c, &label) : check_index(c, i));
     else if (!c->order && !(c->table->of_targets && c->label != SIZE_MAX))
       GCONV_TRY(read_input(c, i));
+  bool known = false;
   for (size_t j = 0; c->order && j < c->table->options->like->count; j++)
-    GCONV_TRY(read_input(c, c->order[j]));
+    GCONV_TRY(read_column(c, j, &known));
   c->table->line = c->lines.line;
   return gconv_table_end_row(c->table, label);
 }
@@ -183,6 +223,9 @@ static gconv_status read_lines(gconv_csv *c, gconv_source *source) {
 static gconv_status read_csv(gconv_source *source, gconv_table *table) {
   gconv_csv c = {.lines = {.source = source, .quotes = true}, .table = table};
   gconv_status status = read_lines(&c, source);
+  if (status == GCONV_OK && c.unknown > 0)
+    gconv_warn("%s: %zu word%s not known to the model, so that all columns of the field are 0: %s", table->path, c.unknown,
+               c.unknown == 1 ? " is" : "s are", c.unknown_text);
   gconv_csv_free_header(&c);
   free(c.order);
   free(c.comment);

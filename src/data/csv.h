@@ -27,8 +27,10 @@ typedef struct gconv_csv {
   size_t passed;       /* so many first columns number the rows, and are not inputs */
   char **header;       /* names of all fields, or NULL */
   size_t header_count;
-  char *comment; /* owned: the last comment above the table, which may name the columns: "a,b" or "# a b"; NULL: none */
-  size_t *order; /* owned: the field of each column of a model, by name; NULL: in the order of the file */
+  char *comment;  /* owned: the last comment above the table, which may name the columns: "a,b" or "# a b"; NULL: none */
+  size_t *order;  /* owned: the field of each column of a model, by name; NULL: in the order of the file */
+  size_t unknown; /* words that the model does not know; the first is told */
+  char unknown_text[160];
   /* Used if commas do not separate fields: the first numbers such as "1.5", "1.234", "1,5" and "1,234". */
   gconv_csv_mark points, grouped_points, commas, grouped_commas;
 } gconv_csv;

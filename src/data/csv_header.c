@@ -253,14 +253,40 @@ static gconv_status name_columns(gconv_csv *c) {
     return c->label < c->width ? copy_name(c, c->label, &table->label) : GCONV_OK;
   if (table->options->like && table->options->like->names)
     GCONV_TRY(match_names(c));
-  GCONV_NEW(table->names, c->width + 1, "%s: no memory for its header", table->path);
   const size_t inputs = c->order ? table->options->like->count : c->width - c->passed - (c->label < c->width);
+  GCONV_NEW(table->names, inputs + 1, "%s: no memory for its header", table->path);
   for (size_t j = 0, i = c->passed; j < inputs; j++, i++) {
     i += i == c->label;
     GCONV_TRY(copy_name(c, c->order ? c->order[j] : i, &table->names[j]));
     table->name_count++;
   }
   return c->label < c->width ? copy_name(c, c->label, &table->label) : GCONV_OK;
+}
+
+/* True if the columns of the model have the numbers of fields, such as 5 and 2=Ulm: names of a table without a header, which
+ * had words. */
+static bool is_numbered(const gconv_column_notes *like) {
+  bool words = false;
+  for (size_t j = 0; like && like->names && j < like->count; j++) {
+    const size_t digits = strspn(like->names[j], "0123456789");
+    words |= like->names[j][digits] == '=';
+    if (digits == 0 || (like->names[j][digits] && like->names[j][digits] != '='))
+      return false;
+  }
+  return words;
+}
+
+/* Gives fields without a header their numbers as names, where words need names. */
+static gconv_status number_fields(gconv_csv *c) {
+  const gconv_dataset_options *options = c->table->options;
+  if (c->table->of_targets || c->table->doubt != GCONV_NO_DOUBT ||
+      !(options->like ? is_numbered(options->like) : options->one_hot))
+    return GCONV_OK;
+  GCONV_NEW(c->header, c->width + 1, "%s: no memory for its header", c->table->path);
+  for (; c->header_count < c->width; c->header_count++)
+    if (asprintf(&c->header[c->header_count], "%zu", c->header_count + 1) < 0)
+      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", c->table->path);
+  return name_columns(c);
 }
 
 /* ---- Headers of numbers -------------------------------------------------------------------------------------------- */
@@ -366,8 +392,10 @@ gconv_status gconv_csv_begin_rows(gconv_csv *c, bool *header) {
     }
   }
   table->labelled = !table->unlabelled && !table->options->regression;
-  if (!c->header)
-    return judge_first_line(c, header);
+  if (!c->header) {
+    GCONV_TRY(judge_first_line(c, header));
+    return c->header || *header ? GCONV_OK : number_fields(c);
+  }
   GCONV_TRY(find_index(c));
   return name_columns(c);
 }

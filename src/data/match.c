@@ -52,6 +52,20 @@ static size_t find_field(const gconv_names *header, const char *name, size_t *fi
   return count;
 }
 
+const char *gconv_names_word(const char *column, const char *field) {
+  const size_t length = strlen(field);
+  return strncmp(column, field, length) == 0 && column[length] == '=' ? column + length + 1 : NULL;
+}
+
+/* The same for the field that has the word of a column. */
+static size_t find_words(const gconv_names *header, const char *name, size_t *field) {
+  size_t count = 0;
+  for (size_t i = 0; i < header->count; i++)
+    if (gconv_names_word(name, header->names[i]) && count++ == 0)
+      *field = i;
+  return count;
+}
+
 static void tell_others(const gconv_table *table, const gconv_names *header, const bool *taken) {
   size_t count;
   GCONV_FREED char *text = list_names(header->names, header->count, taken, &count);
@@ -80,6 +94,7 @@ gconv_status gconv_table_match(const gconv_table *table, const gconv_names *head
   const bool same = are_same(header, like, *label);
   for (size_t j = 0, i = 0; j < like->count; j++) {
     size_t count = same ? 1 : find_field(header, like->names[j], &found[j]);
+    count = count > 0 ? count : find_words(header, like->names[j], &found[j]);
     if (same) {
       i += i == *label;
       found[j] = i++;

@@ -306,6 +306,7 @@ gconv_status gconv_table_finish(gconv_table *table) {
   GCONV_TRY(gconv_store_finish(&table->inputs));
   GCONV_TRY(gconv_store_finish(&table->targets));
   GCONV_TRY(gconv_table_resolve_doubt(table));
+  GCONV_TRY(gconv_table_spread_words(table));
   GCONV_TRY(gconv_table_round(table));
   if (table->of_targets && table->unlabelled)
     move_targets(table);
@@ -431,6 +432,7 @@ void gconv_table_free(gconv_table *table) {
   gconv_store_free(&table->targets);
   gconv_labels_free(&table->labels);
   gconv_table_free_names(table);
+  gconv_table_free_words(table);
   free(table->rows);
   free(table->entries);
   free(table->origins);

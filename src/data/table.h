@@ -33,6 +33,12 @@ typedef enum gconv_doubt {
 
 enum { GCONV_TOLD_LINES = 10 };
 
+/* The words of a column; none: it has numbers. */
+typedef struct gconv_words {
+  gconv_labels labels;
+  bool numbers; /* a row has a number */
+} gconv_words;
+
 typedef struct gconv_table {
   /* The caller sets these before the table is read. */
   const gconv_dataset_options *options;
@@ -53,7 +59,9 @@ typedef struct gconv_table {
   gconv_labels labels;
   char **names; /* owned: of the columns of inputs, from a header; NULL: there was none */
   size_t name_count;
-  char *label;     /* owned: the name of the column of targets, from a header, or NULL */
+  char *label;        /* owned: the name of the column of targets, from a header, or NULL */
+  gconv_words *words; /* owned: of the first columns, until all rows are there (one_hot.c) */
+  size_t word_columns;
   double *origins; /* owned: what was subtracted from each column; NULL: nothing */
   bool gaps;       /* numbers are missing */
   size_t *rows;    /* owned: the number of each case's row, from 0 on; NULL: no row was left out */
@@ -146,6 +154,13 @@ typedef struct gconv_rows {
 /* Takes row number `index` of an array, and ends the row. text: its label, if that is a text; else NULL (npy.c). */
 gconv_status gconv_table_take_row(gconv_rows *rows, const double *numbers, const char *text, size_t index);
 
+/* With options->one_hot: adds a word, or *number, to the row. *wrong is NULL, or what is wrong, as the end of a sentence. */
+gconv_status gconv_table_take_word(gconv_table *table, const char *begin, const char *end, const double *number,
+                                   const char **wrong);
+/* Makes columns of 0 and 1 of columns of words, once all rows are there. */
+gconv_status gconv_table_spread_words(gconv_table *table);
+void gconv_table_free_words(gconv_table *table);
+
 /* Begins a table before its first row, and finishes it after the last row. `path` is for texts. */
 gconv_status gconv_table_begin(gconv_table *table, const char *path);
 gconv_status gconv_table_finish(gconv_table *table);
@@ -159,9 +174,13 @@ typedef struct gconv_names {
   size_t count;
 } gconv_names;
 
-/* Finds the columns of options->like by their names in the header: column j is field (*order)[j], for free(). *label is the
- * field of the labels, or SIZE_MAX; it changes if the model has that field as an input. GCONV_BAD_FILE lists both sides. */
+/* Finds the columns of options->like by their names in the header: column j is field (*order)[j], for free(). The column
+ * "town=Ulm" is field "town" if no field has its whole name: see gconv_names_word(). *label is the field of the labels, or
+ * SIZE_MAX; it changes if the model has that field as an input. GCONV_BAD_FILE lists both sides. */
 gconv_status gconv_table_match(const gconv_table *table, const gconv_names *header, size_t *label, size_t **order);
+
+/* Returns the word of a column of a model that is field `field`: "Ulm" of "town=Ulm", if the field is "town"; else NULL. */
+const char *gconv_names_word(const char *column, const char *field);
 
 /* True if all columns are inputs; else one column has the labels. */
 bool gconv_table_is_inputs(const gconv_table *table);

@@ -31,7 +31,7 @@ struct DatasetOptions {
     options.label = text(given, "label");
     options.missing = text(given, "missing");
     options.features = text(given, "features");
-    take(given, "kind", options.kind, "regression", options.regression, "classification", options.classification, "window",
+    take(given, "kind", options.kind, "regression", options.regression, "classification", options.classification, "one_hot", options.one_hot, "window",
          options.window, "hop", options.hop, "patch", options.patch, "augment", options.augment, "gray", options.gray,
          "seed", options.seed, "memory", options.memory, "most_cases", options.most_cases);
     const std::string separator = value_of(given, "separator", std::string());

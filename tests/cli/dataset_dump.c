@@ -30,6 +30,8 @@ static void set(const char *name, const char *value) {
     options.regression = true;
   else if (strcmp(name, "classification") == 0)
     options.classification = true;
+  else if (strcmp(name, "one_hot") == 0)
+    options.one_hot = true;
   else if (strcmp(name, "unlabelled") == 0)
     options.unlabelled = true;
   else if (strcmp(name, "augment") == 0)

@@ -87,6 +87,34 @@ class Csv(DataTest):
         self.write("a.csv", '"1\n",a\n2,b\nx,b\n')
         self.fails("a.csv:4: column 1 (1?) is", "table", "a.csv")
 
+    def test_columns_of_words(self):
+        """As the adult data: no header, a blank after each comma, ? for a gap; each word becomes a column of 0 and 1."""
+        rows = "39, State-gov, Male, <=50K\n50, ?, Female, >50K\n38, Private, Male, <=50K\n"
+        names = ["1", "2=State-gov", "2=Private", "3=Male", "3=Female"]
+        expected = [[39, 1, 0, 1, 0], [50, .5, .5, 0, 1], [38, 0, 1, 1, 0]]
+        for header, expected_names in ("", names), ("age,work,sex,y\n", ["age", *("work" + n[1:] for n in names[1:3]), *("sex" + n[1:] for n in names[3:])]):
+            self.write("a.csv", header + rows)
+            inputs, targets, info = self.read("table", "a.csv", one_hot=1, missing="mean")
+            self.assertEqual(inputs[:, :, 0, 0].tolist(), expected)  # a gap becomes the shares of the words
+            self.assertEqual((info["columns"], targets.ravel().tolist(), info["classes"]), (expected_names, [0, 1, 0], ["<=50K", ">50K"]))
+        self.write("a.csv", rows)
+        self.fails("a.csv:2: column 2 is missing", "table", "a.csv", one_hot=1)
+        self.fails("column 2 is \"State-gov\", which is no number", "table", "a.csv")
+        self.write("b.csv", rows + "x, Private, Male, >50K\n")
+        self.fails("b.csv:4: column 1: \"x\" stands in a column that has both words and numbers", "table", "b.csv", one_hot=1, missing="mean")
+        self.write("c.csv", "".join(f"w{i},{i},{i % 2}\n" for i in range(1002)))
+        self.fails("is one word too many", "table", "c.csv", one_hot=1)
+        # A model keeps the names: its tables need no option, and may have their columns in another order
+        self.write("d.csv", "y,sex,work,age\n>50K,Male,Private,38\n>50K,Male,Baker,38\n>50K,Male,,38\n")
+        self.write("e.csv", "38,Private,Male,>50K\n")
+        for header, table in ("age,work,sex,y\n", "d.csv"), ("", "e.csv"):
+            self.write("a.csv", header + rows)
+            done = self.gconv("svm", "a.csv", "--one-hot", "--missing", "mean", "-c", "100", "-o", "a.model")
+            self.assertIn("2 columns of words became 4 of 0 and 1", done.stderr)
+            done = self.gconv("classify", "a.model", table, "--missing", "mean")
+            self.assertEqual(done.stdout.splitlines()[1], "1,<=50K")  # as the third row of the table, though labelled >50K
+            self.assertEqual("1 word is not known to the model, so that all columns of the field are 0: \"Baker\" in line 3, of work" in done.stderr, table == "d.csv")
+
     def test_label_by_name_and_number(self):
         self.write("a.csv", "kind,x,y\nb,1,2\na,3,4\n")
         for label in "kind", "KIND", "1":

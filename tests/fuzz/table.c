@@ -62,8 +62,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   size -= size > 0;
   if (size > 0)
     memcpy(bytes, data + 1, size);
-  const gconv_dataset_options options = {
-      .missing = missing[asked & 3], .regression = asked & 4, .label = asked & 8 ? "1" : NULL, .classification = asked & 64};
+  const gconv_dataset_options options = {.missing = missing[asked & 3],
+                                         .regression = asked & 4,
+                                         .label = asked & 8 ? "1" : NULL,
+                                         .classification = asked & 64,
+                                         .one_hot = asked & 128};
   gconv_table table = {.options = &options, .unlabelled = asked & 16, .of_targets = (asked & 32) != 0};
   gconv_source source;
   gconv_source_of_bytes("input", bytes, size, &source);

@@ -89,7 +89,7 @@ def fit(before: Any, after: Any, size: Pair, *, bias: bool = False, ridge: float
 
 # ---- Cases ----
 
-_DATA = {"label": str, "syntax": str, "separator": str, "missing": str, "features": str, "regression": bool,
+_DATA = {"label": str, "syntax": str, "separator": str, "missing": str, "features": str, "regression": bool, "one_hot": bool,
          "classification": bool, "augment": bool, "gray": bool, "window": whole, "hop": whole, "patch": whole, "most_cases": whole, "memory": whole}
 
 

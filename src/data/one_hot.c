@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Columns of words, with options->one_hot: each becomes a column of 0 and 1 for each of its words, called "town=Ulm". While
+ * rows are read, a word is its number among the words of its column; once all words are known, the columns are made. A model
+ * keeps the names; so its tables find their columns by them (match.c), and no other table needs the option.
+ */
+#include "base/memory.h"
+#include "data/table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_WORDS = 1000 }; /* of a column */
+
+gconv_status gconv_table_take_word(gconv_table *table, const char *begin, const char *end, const double *number,
+                                   const char **wrong) {
+  const size_t column = table->row.count;
+  size_t word = 0;
+  *wrong = NULL;
+  for (; table->word_columns <= column; table->word_columns++) {
+    gconv_words *words = gconv_grown(table->words, table->word_columns, sizeof *words);
+    GCONV_NEED_MEMORY(words, "%s: no memory for %zu columns", table->path, column + 1);
+    table->words = words;
+    words[table->word_columns] = (gconv_words){.numbers = false};
+  }
+  gconv_words *own = &table->words[column];
+  own->numbers |= number != NULL;
+  if (!number)
+    GCONV_TRY(gconv_labels_find(&own->labels, begin, end, &word, wrong));
+  if (own->numbers && own->labels.count > 0)
+    *wrong = "stands in a column that has both words and numbers: write gaps as ?, and kinds as words";
+  else if (own->labels.count > MOST_WORDS)
+    *wrong = "is one word too many: --one-hot takes 1000 different words of a column. Leave the column out";
+  return *wrong ? GCONV_OK : gconv_row_add(&table->row, number ? *number : (double)word);
+}
+
+/* Returns how many columns column `index` becomes. */
+static size_t width_of(const gconv_table *table, size_t index) {
+  const size_t words = index < table->word_columns ? table->words[index].labels.count : 0;
+  return words > 0 ? words : 1;
+}
+
+static gconv_status name_columns(gconv_table *table, size_t width) {
+  char **names = calloc(width + 1, sizeof *names);
+  GCONV_NEED_MEMORY(names, "%s: no memory for %zu columns", table->path, width);
+  size_t made = 0;
+  bool good = true;
+  for (size_t c = 0; c < table->columns; c++)
+    for (size_t i = 0; i < width_of(table, c) && good; i++) {
+      const bool words = c < table->word_columns && table->words[c].labels.count > 0;
+      good = asprintf(&names[made++], "%s%s%s", table->names[c], words ? "=" : "",
+                      words ? table->words[c].labels.names[i] : "") >= 0;
+    }
+  for (size_t c = 0; c < table->name_count; c++)
+    free(table->names[c]);
+  free(table->names);
+  table->names = names;
+  table->name_count = made;
+  return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the names of columns", table->path);
+}
+
+/* Says which columns had words, and how many. */
+static void tell(const gconv_table *table, size_t width) {
+  char list[400] = "";
+  size_t used = 0, columns = 0;
+  for (size_t c = 0; c < table->word_columns; c++) {
+    const size_t words = table->words[c].labels.count;
+    columns += words > 0;
+    if (words > 0 && used + 80 < sizeof list)
+      used +=
+          (size_t)snprintf(list + used, sizeof list - used, "%s%.50s (%zu)", used > 0 ? ", " : "", table->names[c], words);
+  }
+  gconv_warn("%s: %zu column%s of words became %zu of 0 and 1: %s", table->path, columns, columns == 1 ? "" : "s",
+             width - table->columns + columns, list);
+}
+
+gconv_status gconv_table_spread_words(gconv_table *table) {
+  size_t width = 0;
+  for (size_t c = 0; c < table->columns; c++)
+    width += width_of(table, c);
+  bool any = false;
+  for (size_t c = 0; c < table->word_columns; c++)
+    any |= table->words[c].labels.count > 0;
+  if (!any)
+    return GCONV_OK;
+  GCONV_TRY(gconv_table_check_columns(table, width));
+  tell(table, width);
+  GCONV_TRY(name_columns(table, width));
+  GCONV_ENDED_BY(gconv_store_free) gconv_store spread = {.limit = table->inputs.limit};
+  const double *number = (const double *)(const void *)table->inputs.bytes;
+  for (size_t i = 0; i < table->cases; i++)
+    for (size_t c = 0; c < table->columns; c++, number++)
+      for (size_t k = 0, words = width_of(table, c); k < words; k++) {
+        const bool is_word = c < table->word_columns && table->words[c].labels.count > 0;
+        const double value = is_word && !isnan(*number) ? (double)(*number == (double)k) : *number;
+        GCONV_TRY(gconv_store_append(&spread, &value, sizeof value));
+      }
+  table->columns = width;
+  return gconv_store_replace(&table->inputs, &spread);
+}
+
+void gconv_table_free_words(gconv_table *table) {
+  for (size_t c = 0; c < table->word_columns; c++)
+    gconv_labels_free(&table->words[c].labels);
+  free(table->words);
+  table->words = NULL;
+  table->word_columns = 0;
+}
