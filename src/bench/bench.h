@@ -84,6 +84,7 @@ typedef struct gconv_bench_row {
   double p50_ms, p99_ms; /* of windows: how long half of them take, and all but 1%; 0: unknown */
   double rate;           /* there: what a plot shows is items over ms, times this; 0: it shows ms */
   double speed_up;       /* there: the time of one core, or of another base, over `ms`; 0: unknown */
+  double share;          /* there, if rows are parts: this part's of the time of all, which a plot shows; 0: unknown */
   bool checked;
   double error, allowed; /* the error against float64, and its limit, in units of output samples */
   gconv_profile profile; /* with --profile */
@@ -113,7 +114,7 @@ typedef struct gconv_bench {
   void *user;            /* data of a gconv_bench_visit */
   /* For an experiment with its own methods (gconv_bench_take_words()). items: what it counts, "cases" or "GB"; NULL in other
    * experiments. kind: name of the column after the methods, "net" or "result". base: the method to which speed-ups are
-   * relative, "one-core". */
+   * relative, "one-core"; "": rows are parts, and have shares. */
   const char *items, *kind, *base;
   bool latencies;         /* its rows have latencies */
   const char *experiment; /* its name; NULL: there is none */

@@ -55,6 +55,14 @@ typedef struct experiment {
   }
 #define ALONG_LENGTHS "set xlabel 'samples of a window'\n"
 #define SAMPLES_A_SECOND "set ylabel 'samples a second'\n"
+#define ALONG_CASES "set xlabel 'cases'\nset logscale xy\n"
+#define NUMBERS_OF_CASES 1000, 2000, 4000, 8000, 16000, 30000
+#define SHARES(title)                                                                                                       \
+  {                                                                                                                         \
+    .name = title, .measure = gconv_bench_backprop, .cores = true,                                                          \
+    .left_out = "the kernels of the theses and the trainer on CUDA" NEED_A_GPU, .sizes = {15360}, .items = "cases",         \
+    .axes = ALONG_PARAMETERS "set ylabel '% of the time of an epoch'\nset yrange [0:100]\nunset logscale y\n", .base = ""   \
+  }
 #define ALONG_PARAMETERS                                                                                                    \
   "set xlabel 'parameters of the net'\nset logscale xy\nset xtics ('2-511-2' 2557, '64-63-26' 5759, '120-120-120' 29040, "  \
   "'468-468-2' 220430)\n"
@@ -104,15 +112,16 @@ static const experiment experiments[] = {
     COUNTERS("figure-5.9", DRAW_OCCUPANCY),
     COUNTERS("figure-5.10", DRAW_PROFILE),
     FIGURE("layer-steps"),
+    FIGURE("layouts"),
     BACKPROP("backprop", ALONG_PARAMETERS "set ylabel 'ms an epoch'\n", 15360),
-    BACKPROP("mlp-5.2", ALONG_PARAMETERS "set ylabel 'ms of 100 epochs'\n", 15360),
-    BACKPROP("mlp-5.3", ALONG_PARAMETERS "set ylabel 'ms of 100 epochs'\n", 15360),
+    SHARES("mlp-5.2"),
+    SHARES("mlp-5.3"),
     BACKPROP("mlp-5.5", ALONG_PARAMETERS "set ylabel 'ms of 1000 epochs'\n", 15360),
     BACKPROP("mlp-5.6", ALONG_PARAMETERS "set ylabel 'times as fast as one core'\n", 15360),
     BACKPROP("mlp-5.7",
              "set xlabel 'neurons of the input and of the hidden layer'\nset ylabel 'times as fast as one core'\n", 15360),
-    BACKPROP("mlp-cases", "set xlabel 'cases'\nset ylabel 'ms an epoch'\nset logscale xy\n", 1000, 2000, 4000, 8000, 16000,
-             30000),
+    BACKPROP("mlp-16", ALONG_CASES "set ylabel 'times as fast as one core'\n", NUMBERS_OF_CASES),
+    BACKPROP("mlp-17", ALONG_CASES "set ylabel 'ms an epoch'\n", NUMBERS_OF_CASES),
     {.name = "rbf",
      .measure = gconv_bench_rbf,
      .left_out = "the layouts of memory, gconv's own kernel, and extrema on CUDA" NEED_A_GPU,

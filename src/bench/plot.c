@@ -258,7 +258,10 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
     place_point(kind, row, at);
     if (axes) {
       at->x = row->place;
-      at->y = row->draws_speed_up ? row->speed_up : row->rate > 0 ? row->rate * row->items / row->ms : row->ms;
+      at->y = row->share > 0        ? 100 * row->share
+              : row->draws_speed_up ? row->speed_up
+              : row->rate > 0       ? row->rate * row->items / row->ms
+                                    : row->ms;
     }
     name_series(&several, row, at->series, sizeof at->series);
     if (!several.images && !several.types && kind != GCONV_PLOT_IMAGE)

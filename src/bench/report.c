@@ -115,7 +115,10 @@ static void tell_net_figures(const gconv_bench *bench, const gconv_bench_row *ro
     TELL(t, "p50_ms", 6, row->p50_ms, 9, "p50 ms", "%.4f", row->p50_ms);
     TELL(t, "p99_ms", 6, row->p99_ms, 9, "p99 ms", "%.4f", row->p99_ms);
   }
-  TELL(t, "speed_up", 6, row->speed_up, 10, over, "%.2f", row->speed_up);
+  if (bench->base[0])
+    TELL(t, "speed_up", 6, row->speed_up, 10, over, "%.2f", row->speed_up);
+  else
+    TELL(t, "share", 6, row->share, 10, "share", "%.1f%%", 100 * row->share);
   TELL(t, "error", 3, row->error, 9, "error", "%s", error);
   TELL_DATA(t, "allowed", 3, row->allowed);
 }

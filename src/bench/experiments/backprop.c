@@ -53,7 +53,8 @@ static const figure figures[] = {
     {"mlp-5.6", TWO_NETS, "gradient-a-thread,four-cases-host,trainer", A_RUN, PARAMETERS, true},
     {"mlp-5.7", "50-50-2,100-100-2,150-150-2,200-200-2,250-250-2,300-300-2,350-350-2,400-400-2,468-468-2",
      "one-case-host,four-cases-host,trainer", AN_EPOCH, INPUTS, true},
-    {"mlp-cases", "105-32-2", "derivatives-kept,cublas-a-case,trainer", AN_EPOCH, CASES, false},
+    {"mlp-16", "105-32-2", "derivatives-kept,cublas-a-case,trainer", AN_EPOCH, CASES, true},
+    {"mlp-17", "105-32-2", "derivatives-kept,cublas-a-case,trainer", AN_EPOCH, CASES, false},
 };
 
 enum { EPOCHS_OF_A_RUN = 1000, PART_RUNS = 9 };
@@ -300,11 +301,15 @@ static gconv_status time_parts(gconv_bench *bench, const problem *p, const metho
   }
   free_learner(&l);
   gconv_device_leave(m->device);
+  double together = 0; /* medians, as the rows have them */
+  for (int k = 0; status == GCONV_OK && k < count; k++)
+    together += gconv_bench_median(all[k], PART_RUNS);
   for (int k = 0; status == GCONV_OK && k < count; k++) {
     gconv_bench_row row = *like;
     snprintf(row.filter, sizeof row.filter, "%s %.14s", p->name, names[k]);
     snprintf(row.line, sizeof row.line, "%s: %s", m->name, names[k]);
     gconv_bench_take_times(&row, all[k], PART_RUNS);
+    row.share = row.ms / together;
     row.items = (double)p->net.cases * EPOCHS;
     gconv_bench_end_row(bench, &row, GCONV_OK);
   }

@@ -97,6 +97,9 @@ static const figure figures[] = {
                   STEP("split-classic", "5 two kernels"), STEP("split-shared-classic", "6 a filter in shared"),
                   STEP("split-cublas-classic", "7 cuBLAS an image"), STEP("im2col", "8 tiles, registers"),
                   STEP("gemm", "9 no matrix"), STEP("gemm-3xfp16", "10 tensor cores")}}},
+    {.name = "layouts", .axis = NOTHING, .side = 56, .channels = 64, .images = 32, .sizes = {3}, .filters = {64},
+     .panels = {""},
+     .methods = {{STEP("nchw-classic", "NCHW"), STEP("nc8hw8-classic", "NC/8HW8"), STEP("nhwc-classic", "NHWC")}}},
 };
 /* clang-format on */
 

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "layouts.cuh"
+
+LAYOUT(nchw, "NCHW", 1);
