@@ -31,9 +31,9 @@ struct DatasetOptions {
     options.label = text(given, "label");
     options.missing = text(given, "missing");
     options.features = text(given, "features");
-    take(given, "kind", options.kind, "regression", options.regression, "classification", options.classification, "one_hot", options.one_hot, "window",
-         options.window, "hop", options.hop, "patch", options.patch, "augment", options.augment, "gray", options.gray,
-         "seed", options.seed, "memory", options.memory, "most_cases", options.most_cases);
+    take(given, "kind", options.kind, "regression", options.regression, "classification", options.classification, "one_hot",
+         options.one_hot, "window", options.window, "hop", options.hop, "patch", options.patch, "augment", options.augment,
+         "gray", options.gray, "seed", options.seed, "memory", options.memory, "most_cases", options.most_cases);
     const std::string separator = value_of(given, "separator", std::string());
     if (separator.size() > 1)
       refuse("separator=\"%s\": it is one character", separator.c_str());

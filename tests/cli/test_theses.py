@@ -17,7 +17,7 @@ class Theses(CommandTest):
         named = set(re.findall(r"--experiment ([\w.-]+\w)", TEXT)) - {"list"}
         listed = {line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()}
         self.assertLessEqual(named, listed)
-        figures = {name for name in listed if re.match("figure-|mlp-|windows-|layer-steps|rbf|transfers|backprop|windows", name)}
+        figures = {name for name in listed if re.match("figure-|mlp-|windows-|layer-steps|layouts|rbf|transfers|backprop|windows", name)}
         self.assertLessEqual(figures, named)  # none is without its row
         for name in sorted(named - {"backprop", "rbf", "transfers", "windows"}):  # test_bench.py has these
             small = ("--image", "12x9x2", "--sizes", "3", "--batches", "2")

@@ -22,6 +22,24 @@ class Experiments(CommandTest):
     def rows(self, name, *words):
         return json.loads(self.gconv("bench", "-d", "cuda", "--experiment", name, "--runs", "1", "--json", *words).stdout)["rows"]
 
+    def test_every_figure(self):
+        """All names that there are, at small sizes: no method fails, and each is as near to its reference as it has to be."""
+        listed = [line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()]
+        counters = {"figure-5.8", "figure-5.9", "figure-5.10"}
+        for name in sorted(set(listed) - counters - {"steps", "transfers", "rbf", "backprop"}):  # these have tests of their own
+            small = ("--image", "12x9x2", "--sizes", "3", "--batches", "2")
+            if name.startswith("mlp"):
+                small = ("--sizes", "9", "--net", "4-3-2")
+            elif name.startswith("windows"):
+                small = ("--sizes", "50")
+            rows = self.rows(name, *small)
+            self.assertTrue(any(row.get("method", row.get("algorithm")) not in ("one-core", "all-cores") for row in rows), name)
+            for row in rows:
+                if "obstacle" in row:
+                    self.assertRegex(row["obstacle"], "cuDNN|cublas|cudnn|workspace", row)
+                else:
+                    self.assertLessEqual(row.get("error", 0), row.get("allowed", 0), row)
+
     def test_backpropagation(self):
         # fewer cases than threads of a block, than partial sums, and no multiple of either
         rows = self.rows("backprop", "--sizes", "1,37,1000")
@@ -63,6 +81,11 @@ class Experiments(CommandTest):
             self.assertEqual(len({stall["reason"] for stall in profile["stalls"]}), 3, profile)
             self.assertEqual(shares, sorted(shares, reverse=True))
             self.assertTrue(0 < shares[0] and shares[-1] >= 0 and sum(shares) <= 1.001, profile)  # NaN fails
+        for name, own in (("windows", ("--sizes", "50")), ("mlp-17", ("--sizes", "500")), ("layouts", ("--image", "30x20x8", "--batches", "2"))):
+            rows = [row for row in self.rows(name, *own, "--profile") if row.get("method") not in ("one-core", "all-cores", "trainer")]
+            self.assertGreater(len(rows), 1, name)
+            for row in rows:
+                self.assertGreater(row["profile"]["kernel"]["registers"], 0, row)
         rows = list(csv.DictReader(self.gconv(*words, "--csv").stdout.splitlines()))
         self.assertEqual([row["algorithm"] for row in rows], ["direct", "direct-classic"])
         for row in rows:

@@ -11,7 +11,7 @@
  * cases a thread has one case. The gradients are what bounds it: T times the parameters, 354 MB for 64-63-26, written and
  * read in each epoch, for sums that thread-a-case makes of the 9 MB of y and dz.
  */
-#include "method.cuh"
+#include "thread_case.cuh"
 
 namespace {
 
@@ -27,34 +27,17 @@ __global__ void train(gconv_backprop_net net, const float *inputs, const float *
                       float *values, float *dz, float *gradients) {
   const int64_t own = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   for (int64_t n = own; n < net.cases; n += COUNT) {
+    take_case<false>(net, inputs + n, targets + n, parameters, COUNT, values + own, dz + own);
     for (int l = 1; l <= net.layers; l++) {
       const int in = net.widths[l - 1], out = net.widths[l];
-      const float *weight = parameters + gconv_backprop_parameters(&net, l), *bias = weight + (int64_t)out * in;
-      const float *x = l == 1 ? inputs + n : values + (int64_t)gconv_backprop_neurons(&net, l - 1) * COUNT + own;
-      const int64_t pitch = l == 1 ? net.cases : COUNT;
-      for (int k = 0; k < out; k++) {
-        float z = bias[k];
-        for (int c = 0; c < in; c++)
-          z = fmaf(*weight++, x[c * pitch], z);
-        values[(int64_t)(gconv_backprop_neurons(&net, l) + k) * COUNT + own] = gconv_sigmoid(z);
-      }
-    }
-    for (int l = net.layers; l >= 1; l--) {
-      const int in = net.widths[l - 1], out = net.widths[l];
-      const float *next = parameters + gconv_backprop_parameters(&net, l + 1);
       const float *x = l == 1 ? inputs + n : values + (int64_t)gconv_backprop_neurons(&net, l - 1) * COUNT + own;
       const int64_t pitch = l == 1 ? net.cases : COUNT;
       float *gradient = gradients + gconv_backprop_parameters(&net, l) * COUNT + own;
       for (int k = 0; k < out; k++) {
-        const int64_t at = (int64_t)(gconv_backprop_neurons(&net, l) + k) * COUNT + own;
-        float sum = l == net.layers ? values[at] - targets[k * (int64_t)net.cases + n] : 0;
-        for (int j = 0; l < net.layers && j < net.widths[l + 1]; j++)
-          sum = fmaf(next[(int64_t)j * out + k], dz[(int64_t)(gconv_backprop_neurons(&net, l + 1) + j) * COUNT + own], sum);
-        sum *= slope_of(values[at]);
-        dz[at] = sum;
+        const float change = dz[(int64_t)(gconv_backprop_neurons(&net, l) + k) * COUNT + own];
         for (int c = 0; c < in; c++)
-          gradient[((int64_t)k * in + c) * COUNT] = fmaf(sum, x[c * pitch], gradient[((int64_t)k * in + c) * COUNT]);
-        gradient[((int64_t)out * in + k) * COUNT] += sum;
+          gradient[((int64_t)k * in + c) * COUNT] = fmaf(change, x[c * pitch], gradient[((int64_t)k * in + c) * COUNT]);
+        gradient[((int64_t)out * in + k) * COUNT] += change;
       }
     }
   }

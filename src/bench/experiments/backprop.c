@@ -264,7 +264,7 @@ static gconv_status check_gradient(problem *p, const method *m, bool first, gcon
 /* Trains for a whole run, with all that comes before and after it. On the CPU fewer epochs are trained, and counted as all,
  * if they take long. */
 static gconv_status time_run(const problem *p, const method *m, gconv_bench_row *row) {
-  enum { MOST_MS = 10000 };
+  enum { MOST_MS = 4000 };
   learner l;
   double ms, first;
   const double start = gconv_now_ms();

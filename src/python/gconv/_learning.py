@@ -224,7 +224,7 @@ def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str
         docs/pixels.md). kind: "table", "windows", "classes", "pairs" or "pixels"; by default as the paths look. With kind=,
         images are arrays, too: lists of them with labels, with wanted images, or with masks. Further
         options of data sets: label=, regression=, classification= (whole numbers are classes, also if nearly each row has its
-        own; of a network that ends in softmax by itself), syntax=, separator=, missing=, window=, hop=, patch=, augment=,
+        own; of a network that ends in softmax by itself), syntax=, separator=, missing=, one_hot=, window=, hop=, patch=, augment=,
         gray=, features=, most_cases=, memory= (bytes).
     normalize: subtract the mean of each column or channel, and divide by its standard deviation, which the network keeps;
         None: as `gconv train`, yes, but not of images, nor of a Network, which has its own.
