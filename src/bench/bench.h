@@ -338,13 +338,15 @@ const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_ro
   "  figure-5.9   occupancy by registers, threads of a block and shared memory\n"                                           \
   "  figure-5.10  bytes between memories, with a filter of 48 KB in shared memory\n"                                        \
   "  layer-steps  a layer in ten kernels, from an image a block to the one that auto takes\n"                               \
+  "  layouts      a layer with images as NCHW, NC/8HW8 and NHWC\n"                                                          \
   "  backprop     an epoch of four nets by the methods of theses and by gconv's trainer; --sizes: cases, 15360\n"           \
   "  mlp-5.2      figures of theses (docs/theses.md): the kernels of an epoch, a gradient a thread\n"                       \
   "  mlp-5.3      the same, a block a case, and four cases\n"                                                               \
   "  mlp-5.5      whole runs of 1000 epochs, with all before and after\n"                                                   \
   "  mlp-5.6      the same, times as fast as one core\n"                                                                    \
   "  mlp-5.7      nets n-n-2, times as fast as one core; --net: others\n"                                                   \
-  "  mlp-cases    time against the number of cases: derivatives of each case are kept, cuBLAS a case\n"                     \
+  "  mlp-16       times as fast by the number of cases: derivatives of each case are kept, cuBLAS a case\n"                 \
+  "  mlp-17       the same, ms an epoch\n"                                                                                  \
   "  rbf          two rows of the RBF kernel in six layouts, and extrema; --sizes: cases; --columns: 1000\n"                \
   "  steps        convolution in ten kernels, from the plainest to the last; --sizes: side of the image, 8192\n"            \
   "  transfers    batches to a GPU and back, of pageable and pinned memory; --sizes: images of a batch, 1 to 256\n"         \

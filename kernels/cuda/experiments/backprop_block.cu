@@ -42,8 +42,8 @@
 
 namespace {
 
-enum { THESIS = 60 };                                                  /* blocks: two for each multiprocessor of its card */
-enum { BLOCKS = 1024, FEWEST_BLOCKS = 256, PARTIAL_BYTES = 32 << 20 }; /* PARTIAL_BYTES: caches hold so much */
+/* Blocks: THESIS are two for each multiprocessor of its card. PARTIAL_BYTES: caches hold so much. */
+enum { THESIS = 60, BLOCKS = 1024, FEWEST_BLOCKS = 256, PARTIAL_BYTES = 32 << 20 };
 
 extern __shared__ float shared_values[];
 

@@ -32,6 +32,10 @@ template <int X> GCONV_BOTH int64_t padded(int32_t channels) {
   return ((int64_t)channels + x - 1) / x * x;
 }
 
+GCONV_BOTH int64_t out_plane_of(const gconv_layer_problem *problem) {
+  return (int64_t)problem->out_height * problem->out_width;
+}
+
 /* Copies planes into the order of a layout, or back. A thread takes some samples of the planes. */
 template <int X>
 __global__ void rearrange(const float *from, float *to, int64_t images, int32_t channels, int64_t plane, bool back) {
@@ -54,7 +58,7 @@ __global__ void __launch_bounds__(1024)
   enum { LOAD = X == 1 ? 1 : 4 };
   const int32_t x = together<X>(problem.channels), own = together<X>(problem.filters);
   const int64_t filters = padded<X>(problem.filters), blocks = padded<X>(problem.channels) / x,
-                plane = gconv_layer_plane(&problem), out_plane = plane_of(problem);
+                plane = gconv_layer_plane(&problem), out_plane = out_plane_of(&problem);
   const int64_t all = problem.images * filters * out_plane, step = (int64_t)gridDim.x * blockDim.x;
   for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < all; i += step) {
     const int64_t rest = i / own, p = rest % out_plane / problem.out_width, q = rest % problem.out_width;
@@ -92,7 +96,7 @@ template <int X> int64_t in_floats(const gconv_layer_problem *problem) {
 }
 
 template <int X> size_t workspace_bytes(const gconv_layer_problem *problem) {
-  const int64_t out = X == 1 ? 0 : problem->images * padded<X>(problem->filters) * plane_of(*problem);
+  const int64_t out = X == 1 ? 0 : problem->images * padded<X>(problem->filters) * out_plane_of(problem);
   return (size_t)(in_floats<X>(problem) + out) * sizeof(float);
 }
 
@@ -103,7 +107,7 @@ launch_shape shape_of(int64_t numbers) {
 template <int X> gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
   const cudaStream_t stream = (cudaStream_t)e->stream;
-  const int64_t plane = gconv_layer_plane(problem), out_plane = plane_of(*problem);
+  const int64_t plane = gconv_layer_plane(problem), out_plane = out_plane_of(problem);
   const launch_shape before = shape_of(problem->images * problem->channels * plane),
                      there = shape_of(problem->images * padded<X>(problem->filters) * out_plane);
   float *moved = (float *)e->workspace, *made = X == 1 ? e->out : moved + in_floats<X>(problem);
@@ -141,7 +145,7 @@ template <int X> gconv_status prepare(const gconv_layer_problem *problem, const 
 }
 
 template <int X> double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  return loops_ms(problem, 256.0 * shape_of(problem->images * padded<X>(problem->filters) * plane_of(*problem)).blocks,
+  return loops_ms(problem, 256.0 * shape_of(problem->images * padded<X>(problem->filters) * out_plane_of(problem)).blocks,
                   machine);
 }
 
