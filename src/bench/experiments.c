@@ -38,40 +38,24 @@ typedef struct experiment {
 } experiment;
 
 #define NEED_A_GPU " need a GPU, and are left out on the CPU"
-#define FIGURE(title)                                                                                                       \
-  {                                                                                                                         \
-    .name = title, .measure_layers = gconv_bench_convolution,                                                               \
-    .left_out = "the kernels of the thesis and their launches" NEED_A_GPU                                                   \
-  }
-#define COUNTERS(title, what)                                                                                               \
-  {                                                                                                                         \
-    .name = title, .measure_layers = gconv_bench_convolution, .drawn = what,                                                \
-    .left_out = "the kernels of the thesis and their launches" NEED_A_GPU                                                   \
-  }
-#define WINDOWS(title, from, commands, ...)                                                                                 \
-  {                                                                                                                         \
-    .name = title, .measure = gconv_bench_windows, .cores = true, .latencies = true,                                        \
-    .left_out = "windows on CUDA" NEED_A_GPU, .sizes = {__VA_ARGS__}, .items = "samples", .base = from, .axes = commands    \
-  }
+#define LAYERS(title)                                                                                                       \
+  .name = title, .measure_layers = gconv_bench_convolution,                                                                 \
+  .left_out = "the kernels of the thesis and their launches" NEED_A_GPU
+#define WINDOWS(title, from, commands)                                                                                      \
+  .name = title, .measure = gconv_bench_windows, .cores = true, .latencies = true,                                          \
+  .left_out = "windows on CUDA" NEED_A_GPU, .items = "samples", .base = from, .axes = commands
+#define NETS(title, commands)                                                                                               \
+  .name = title, .measure = gconv_bench_backprop, .cores = true,                                                            \
+  .left_out = "the kernels of the theses and the trainer on CUDA" NEED_A_GPU, .items = "cases", .axes = commands
 #define ALONG_LENGTHS "set xlabel 'samples of a window'\n"
 #define SAMPLES_A_SECOND "set ylabel 'samples a second'\n"
-#define ALONG_CASES "set xlabel 'cases'\nset logscale xy\n"
 #define NUMBERS_OF_CASES 1000, 2000, 4000, 8000, 16000, 30000
-#define SHARES(title)                                                                                                       \
-  {                                                                                                                         \
-    .name = title, .measure = gconv_bench_backprop, .cores = true,                                                          \
-    .left_out = "the kernels of the theses and the trainer on CUDA" NEED_A_GPU, .sizes = {15360}, .items = "cases",         \
-    .axes = ALONG_PARAMETERS "set ylabel '% of the time of an epoch'\nset yrange [0:100]\nunset logscale y\n", .base = ""   \
-  }
+#define ALONG_CASES "set xlabel 'cases'\nset logscale xy\n"
 #define ALONG_PARAMETERS                                                                                                    \
   "set xlabel 'parameters of the net'\nset logscale xy\nset xtics ('2-511-2' 2557, '64-63-26' 5759, '120-120-120' 29040, "  \
   "'468-468-2' 220430)\n"
-#define BACKPROP(title, commands, ...)                                                                                      \
-  {                                                                                                                         \
-    .name = title, .measure = gconv_bench_backprop, .cores = true,                                                          \
-    .left_out = "the kernels of the theses and the trainer on CUDA" NEED_A_GPU, .sizes = {__VA_ARGS__}, .items = "cases",   \
-    .axes = commands                                                                                                        \
-  }
+#define SHARES ALONG_PARAMETERS "set ylabel '% of the time of an epoch'\nset yrange [0:100]\nunset logscale y\n"
+/* clang-format off */
 static const experiment experiments[] = {
     {.name = "batch",
      .axis = OVER_BATCH,
@@ -98,30 +82,30 @@ static const experiment experiments[] = {
      .sizes = {8},
      .batches = {256},
      .workspaces = {4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}},
-    FIGURE("figure-5.1a"),
-    FIGURE("figure-5.1b"),
-    FIGURE("figure-5.2"),
-    FIGURE("figure-5.3a"),
-    FIGURE("figure-5.3b"),
-    FIGURE("figure-5.4a"),
-    FIGURE("figure-5.4b"),
-    FIGURE("figure-5.5"),
-    FIGURE("figure-5.6"),
-    FIGURE("figure-5.7"),
-    COUNTERS("figure-5.8", DRAW_PROFILE),
-    COUNTERS("figure-5.9", DRAW_OCCUPANCY),
-    COUNTERS("figure-5.10", DRAW_PROFILE),
-    FIGURE("layer-steps"),
-    FIGURE("layouts"),
-    BACKPROP("backprop", ALONG_PARAMETERS "set ylabel 'ms an epoch'\n", 15360),
-    SHARES("mlp-5.2"),
-    SHARES("mlp-5.3"),
-    BACKPROP("mlp-5.5", ALONG_PARAMETERS "set ylabel 'ms of 1000 epochs'\n", 15360),
-    BACKPROP("mlp-5.6", ALONG_PARAMETERS "set ylabel 'times as fast as one core'\n", 15360),
-    BACKPROP("mlp-5.7",
-             "set xlabel 'neurons of the input and of the hidden layer'\nset ylabel 'times as fast as one core'\n", 15360),
-    BACKPROP("mlp-16", ALONG_CASES "set ylabel 'times as fast as one core'\n", NUMBERS_OF_CASES),
-    BACKPROP("mlp-17", ALONG_CASES "set ylabel 'ms an epoch'\n", NUMBERS_OF_CASES),
+    {LAYERS("figure-5.1a")},
+    {LAYERS("figure-5.1b")},
+    {LAYERS("figure-5.2")},
+    {LAYERS("figure-5.3a")},
+    {LAYERS("figure-5.3b")},
+    {LAYERS("figure-5.4a")},
+    {LAYERS("figure-5.4b")},
+    {LAYERS("figure-5.5")},
+    {LAYERS("figure-5.6")},
+    {LAYERS("figure-5.7")},
+    {LAYERS("figure-5.8"), .drawn = DRAW_PROFILE},
+    {LAYERS("figure-5.9"), .drawn = DRAW_OCCUPANCY},
+    {LAYERS("figure-5.10"), .drawn = DRAW_PROFILE},
+    {LAYERS("layer-steps")},
+    {LAYERS("layouts")},
+    {NETS("backprop", ALONG_PARAMETERS "set ylabel 'ms an epoch'\n"), .sizes = {15360}},
+    {NETS("mlp-5.2", SHARES), .sizes = {15360}, .base = ""},
+    {NETS("mlp-5.3", SHARES), .sizes = {15360}, .base = ""},
+    {NETS("mlp-5.5", ALONG_PARAMETERS "set ylabel 'ms of 1000 epochs'\n"), .sizes = {15360}},
+    {NETS("mlp-5.6", ALONG_PARAMETERS "set ylabel 'times as fast as one core'\n"), .sizes = {15360}},
+    {NETS("mlp-5.7", "set xlabel 'neurons of the input and of the hidden layer'\nset ylabel 'times as fast as one core'\n"),
+     .sizes = {15360}},
+    {NETS("mlp-16", ALONG_CASES "set ylabel 'times as fast as one core'\n"), .sizes = {NUMBERS_OF_CASES}},
+    {NETS("mlp-17", ALONG_CASES "set ylabel 'ms an epoch'\n"), .sizes = {NUMBERS_OF_CASES}},
     {.name = "rbf",
      .measure = gconv_bench_rbf,
      .left_out = "the layouts of memory, gconv's own kernel, and extrema on CUDA" NEED_A_GPU,
@@ -137,14 +121,16 @@ static const experiment experiments[] = {
      .items = "GB",
      .kind = "part",
      .base = "pageable"},
-    WINDOWS("windows", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND, 50, 100, 150, 200, 300, 400),
-    WINDOWS("windows-1a", NULL, "set xlabel 'windows of a launch'\nset logscale xy\n" SAMPLES_A_SECOND, 100, 200, 400),
-    WINDOWS("windows-1b", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND, 50, 64, 80, 100, 128, 150, 200, 256, 300,
-            350, 400),
-    WINDOWS("windows-2a", "all-cores", ALONG_LENGTHS "set ylabel 'times as fast as all cores'\n", 50, 100, 150, 200, 300,
-            400),
-    WINDOWS("windows-2b", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND, 50, 100, 150, 200, 300, 400),
+    {WINDOWS("windows", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND), .sizes = {50, 100, 150, 200, 300, 400}},
+    {WINDOWS("windows-1a", NULL, "set xlabel 'windows of a launch'\nset logscale xy\n" SAMPLES_A_SECOND),
+     .sizes = {100, 200, 400}},
+    {WINDOWS("windows-1b", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND),
+     .sizes = {50, 64, 80, 100, 128, 150, 200, 256, 300, 350, 400}},
+    {WINDOWS("windows-2a", "all-cores", ALONG_LENGTHS "set ylabel 'times as fast as all cores'\n"),
+     .sizes = {50, 100, 150, 200, 300, 400}},
+    {WINDOWS("windows-2b", NULL, ALONG_LENGTHS "set logscale y\n" SAMPLES_A_SECOND), .sizes = {50, 100, 150, 200, 300, 400}},
 };
+/* clang-format on */
 
 static int32_t count_numbers(const int32_t *numbers) {
   int32_t count = 0;
