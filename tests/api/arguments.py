@@ -225,7 +225,7 @@ FIELDS = {
     "gconv_column_notes": {"count": ["1", "SIZE_MAX"], "names": ["NULL"], "means": ["NULL"], "deviations": ["NULL"], "origins": ["NULL"]},
     "gconv_dataset_options": {
         "kind": ["!99", "!-1"], "cases": ["!&(gconv_dataset_cases){0}", "!&(gconv_dataset_cases){.count = 1, .rows = floats}"], "inputs": ["!NULL", '!""', "!long_text"], "targets": ['!""', '!"nothing"'], "syntax": ['!"nothing"'], "label": ['!"nothing"', '!""'], "usual_label": ANY,
-        "regression": ANY, "classification": ANY, "unlabelled": ANY, "separator": ["'a'", "'\\n'", "'\"'"], "columns": ["!SIZE_MAX"], "missing": ['!"nothing"'], "classes": ["NULL"],
+        "regression": ANY, "classification": ANY, "unlabelled": ANY, "separator": ["'a'", "'\\n'", "'\"'"], "columns": ["!SIZE_MAX"], "one_hot": ANY, "missing": ['!"nothing"'], "classes": ["NULL"],
         "class_count": ["!1", "!SIZE_MAX"], "others": ANY, "like": ["NULL"], "window": ["!-1", "!INT32_MIN", "!INT32_MAX"], "hop": ["!-1", "!INT32_MIN", "!INT32_MAX"],
         "patch": ["!-1", "!INT32_MIN", "!INT32_MAX"], "augment": ANY, "gray": ANY, "seed": ANY, "features": ANY,
         "most_cases": ["1"], "memory": ["1", "UINT64_MAX"]},
