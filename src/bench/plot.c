@@ -180,8 +180,9 @@ static directions find_directions(const gconv_bench *bench, gconv_bench_plot_kin
   return several;
 }
 
-static void name_series(const directions *several, const gconv_bench_row *row, char *title, size_t size) {
-  const char *own = row->against ? "against" : row->line[0] ? row->line : row->algorithm;
+static void name_series(const gconv_bench *bench, const directions *several, const gconv_bench_row *row, char *title,
+                        size_t size) {
+  const char *own = row->against ? gconv_bench_device_of(bench, row) : row->line[0] ? row->line : row->algorithm;
   size_t used = (size_t)snprintf(title, size, "%s", own);
   if (several->images)
     used += (size_t)snprintf(title + used, size - used, " %dx%dx%d%s", row->image.width, row->image.height,
@@ -263,7 +264,7 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
               : row->rate > 0       ? row->rate * row->items / row->ms
                                     : row->ms;
     }
-    name_series(&several, row, at->series, sizeof at->series);
+    name_series(bench, &several, row, at->series, sizeof at->series);
     if (!several.images && !several.types && kind != GCONV_PLOT_IMAGE)
       snprintf(at->panel, sizeof at->panel, "%s", row->group);
     if (row->everywhere)

@@ -84,7 +84,9 @@ gconv_status gconv_table_spread_words(gconv_table *table) {
     any |= table->words[c].labels.count > 0;
   if (!any)
     return GCONV_OK;
-  GCONV_TRY(gconv_table_check_columns(table, width));
+  if (width > GCONV_MOST_COLUMNS)
+    return gconv_fail(GCONV_BAD_FILE, "%s: --one-hot would make %zu columns, and there may be %d", table->path, width,
+                      GCONV_MOST_COLUMNS);
   tell(table, width);
   GCONV_TRY(name_columns(table, width));
   GCONV_ENDED_BY(gconv_store_free) gconv_store spread = {.limit = table->inputs.limit};

@@ -519,7 +519,7 @@ static gconv_status make_copies(network_run *run, bool warm, rotation *turns) {
 
 /* first: the time of an execution before, which counts as a run if it was long: then there was no need to warm up. */
 static gconv_status time_steps(network_run *run, const rotation *turns, int runs, double first, double *milliseconds) {
-  const double long_ms = 100;
+  const double long_ms = 20;
   milliseconds[0] = first;
   for (int i = first < long_ms ? -3 : 1; i < runs; i++) {
     double unused;

@@ -108,9 +108,9 @@ class Bench(CommandTest):
     def test_experiments(self):
         listed = [line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()]
         figures = [f"figure-5.{i}" for i in ("1a", "1b", "2", "3a", "3b", "4a", "4b", "5", "6", "7", "8", "9", "10")]
-        nets = [f"mlp-{i}" for i in ("5.2", "5.3", "5.5", "5.6", "5.7", "cases")]
+        nets = [f"mlp-{i}" for i in ("5.2", "5.3", "5.5", "5.6", "5.7", "16", "17")]
         windows = [f"windows-{i}" for i in ("1a", "1b", "2a", "2b")]
-        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", *figures, "layer-steps", "backprop", *nets, "rbf", "steps", "transfers",
+        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks", *figures, "layer-steps", "layouts", "backprop", *nets, "rbf", "steps", "transfers",
                                   "windows", *windows])
         for name in (*listed[:4], "figure-5.3a", "figure-5.6"):
             words = ("bench", "--experiment", name, "--image", "9x8x2", "--sizes", "3,4", "--runs", "1")
