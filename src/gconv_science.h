@@ -122,6 +122,7 @@ typedef struct gconv_deconvolve_step {
 
 typedef struct gconv_deconvolve_options {
   gconv_deconvolution method;
+  int32_t psf_planes;     /* above 1: the frames are planes of a volume, and `psf` so many filters of one size, along z */
   int32_t iterations;     /* of Richardson-Lucy, at most; 0: 20 */
   bool accelerated;       /* by the vectors of Biggs and Andrews (1997): some 5 to 10 times fewer iterations */
   double total_variation; /* from 0 on: the weight of total variation (Dey and others, 2006), such as 0.002; smooths noise */
@@ -135,16 +136,17 @@ typedef struct gconv_deconvolve_options {
 
 /* What was done to the input. */
 typedef struct gconv_deconvolved {
-  gconv_deconvolve_step last;  /* of the last frame */
-  double psf_sum;              /* by which the PSF was divided */
-  int32_t psf_row, psf_column; /* the tap that was taken for its centre: the nearest to its centre of mass */
-  uint64_t psf_negative;       /* negative taps of the PSF, which were taken for 0 (of Richardson-Lucy) */
-  uint64_t negative;           /* samples below 0, which were taken for 0 (of Richardson-Lucy) */
-  uint64_t missing;            /* samples that are NaN, infinite, or no data: they have no weight */
+  gconv_deconvolve_step last;             /* of the last frame */
+  double psf_sum;                         /* by which the PSF was divided */
+  int32_t psf_plane, psf_row, psf_column; /* the tap that was taken for its centre: the nearest to its centre of mass */
+  uint64_t psf_negative;                  /* negative taps of the PSF, which were taken for 0 (of Richardson-Lucy) */
+  uint64_t negative;                      /* samples below 0, which were taken for 0 (of Richardson-Lucy) */
+  uint64_t missing;                       /* samples that are NaN, infinite, or no data: they have no weight */
 } gconv_deconvolved;
 
 /* Undoes the blur by a point spread function, which is normalised, and centred. Each colour of each frame is restored by
- * itself; alpha stays. The result has the size of the image, is f32 in its units (1 is white), and is not clamped.
+ * itself, or, with options->psf_planes, of all frames as one volume; alpha stays. The result has the size of the image, is
+ * f32 in its units (1 is white), and is not clamped.
  *
  * Edges: Richardson-Lucy restores an image that is larger by the PSF, and divides by H^T(M), where M is 1 on samples that
  * count (Bertero and Boccacci, 2005): so nothing is assumed of what lies outside, no ring enters, and missing samples are
@@ -162,7 +164,8 @@ typedef struct gconv_volume_options {
                           type, format and algorithm; the border holds along z, too; other fields are 0 */
   int32_t stride_z;    /* 0: 1 */
   double spacing[3];   /* micrometres between voxels along z, y and x, for lengths with units; 0: not known */
-  size_t slab_bytes;   /* about how large the convolved planes of a slab are; 0: 32 MB */
+  size_t slab_bytes;   /* about how large the convolved planes of a slab are; 0: 32 MB, and 1 GB on a GPU */
+  bool there;          /* of a GPU: the pixels of volume and result are in its memory, and work in its per-thread stream */
 } gconv_volume_options;
 
 /* Filters a volume: an image whose frames are planes along z, of 1 to 4 channels, side by side, without alpha.

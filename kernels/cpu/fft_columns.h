@@ -3,8 +3,7 @@
  * hold neighbouring columns. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/status.h"
 
 enum {
   GCONV_FFT_LEAST_LOG = 4, /* log2 of the shortest column */
@@ -23,3 +22,18 @@ void gconv_fft_columns(float *points, size_t pitch, size_t im, size_t samples, i
 
 /* Returns the frequency in row `position` of a spectrum of `size` points. */
 size_t gconv_fft_frequency(size_t position, size_t size);
+
+/* Columns of a size that is a product of 2, 3 and 5. Their frequencies have an order of their own, the same for all columns
+ * of the size. */
+typedef struct gconv_fft_mixed {
+  size_t size;
+  int radices[64]; /* of the stages; 0 ends them */
+  float *twiddles; /* owned: free them with gconv_release() */
+} gconv_fft_mixed;
+
+/* Returns the least size that is not below `least`; and prepares it. */
+size_t gconv_fft_mixed_size(size_t least);
+gconv_status gconv_fft_mixed_make(size_t least, gconv_fft_mixed *mixed);
+/* Does gconv_fft_columns() for columns of this size. */
+void gconv_fft_mixed_columns(const gconv_fft_mixed *mixed, float *points, size_t pitch, size_t im, size_t samples,
+                             bool forward);

@@ -20,11 +20,36 @@ GCONV_INLINE TARGET POINT NAME(turn)(POINT a, const float *w) {
   return (POINT){ADD_PRODUCT(-a.im, s, a.re * c), ADD_PRODUCT(a.re, s, a.im * c)};
 }
 
-/* Transforms of 2, 4 and 8 points, in place and in order. */
+/* Transforms of 2, 3, 4, 5 and 8 points, in place and in order. */
 GCONV_INLINE TARGET void NAME(dft_2)(POINT *x) {
   POINT difference = NAME(minus)(x[0], x[1]);
   x[0] = NAME(plus)(x[0], x[1]);
   x[1] = difference;
+}
+GCONV_INLINE TARGET void NAME(dft_3)(POINT *x) {
+  static const float half = -0.5f, sine = 0.86602540378443865f;
+  VECTOR h = SPREAD(&half), s = SPREAD(&sine);
+  POINT sum = NAME(plus)(x[1], x[2]), turned = NAME(minus)(x[1], x[2]);
+  POINT middle = {ADD_PRODUCT(sum.re, h, x[0].re), ADD_PRODUCT(sum.im, h, x[0].im)};
+  x[0] = NAME(plus)(x[0], sum);
+  turned = (POINT){turned.im * s, -turned.re * s};
+  x[1] = NAME(plus)(middle, turned);
+  x[2] = NAME(minus)(middle, turned);
+}
+GCONV_INLINE TARGET void NAME(dft_5)(POINT *x) {
+  static const float cosines[2] = {0.30901699437494742f, -0.80901699437494742f};
+  static const float sines[2] = {0.95105651629515357f, 0.58778525229247313f};
+  VECTOR c1 = SPREAD(cosines), c2 = SPREAD(cosines + 1), s1 = SPREAD(sines), s2 = SPREAD(sines + 1);
+  POINT a = NAME(plus)(x[1], x[4]), b = NAME(plus)(x[2], x[3]), c = NAME(minus)(x[1], x[4]), d = NAME(minus)(x[2], x[3]);
+  POINT p = {ADD_PRODUCT(b.re, c2, ADD_PRODUCT(a.re, c1, x[0].re)), ADD_PRODUCT(b.im, c2, ADD_PRODUCT(a.im, c1, x[0].im))};
+  POINT q = {ADD_PRODUCT(b.re, c1, ADD_PRODUCT(a.re, c2, x[0].re)), ADD_PRODUCT(b.im, c1, ADD_PRODUCT(a.im, c2, x[0].im))};
+  POINT u = {ADD_PRODUCT(d.im, s2, c.im * s1), -ADD_PRODUCT(d.re, s2, c.re * s1)};
+  POINT v = {ADD_PRODUCT(-d.im, s1, c.im * s2), -ADD_PRODUCT(-d.re, s1, c.re * s2)};
+  x[0] = NAME(plus)(x[0], NAME(plus)(a, b));
+  x[1] = NAME(plus)(p, u);
+  x[4] = NAME(minus)(p, u);
+  x[2] = NAME(plus)(q, v);
+  x[3] = NAME(minus)(q, v);
 }
 GCONV_INLINE TARGET void NAME(dft_4)(POINT *x) {
   POINT s02 = NAME(plus)(x[0], x[2]), d02 = NAME(minus)(x[0], x[2]);
@@ -72,8 +97,12 @@ GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radi
       }
       if (radix == 8)
         NAME(dft_8)(x);
+      else if (radix == 5)
+        NAME(dft_5)(x);
       else if (radix == 4)
         NAME(dft_4)(x);
+      else if (radix == 3)
+        NAME(dft_3)(x);
       else
         NAME(dft_2)(x);
       UNROLL for (int i = 0; i < radix; i++) {
@@ -116,5 +145,30 @@ static TARGET void NAME(transform_columns)(float *points, size_t row, size_t im,
     break;
   switch (log) { SIZE(4) SIZE(5) SIZE(6) SIZE(7) SIZE(8) SIZE(9) SIZE(10) SIZE(11) SIZE(12) }
 #undef SIZE
+}
+
+/* The stages of a size that is no constant: radices end with 0. */
+static TARGET void NAME(transform_mixed)(float *points, size_t row, size_t im, size_t samples, const int *radices,
+                                         const float *w, bool forward) {
+  size_t size = 1, count = 0;
+  for (; radices[count] > 0; count++)
+    size *= (size_t)radices[count];
+  for (size_t x = 0; x < samples; x += LANES) {
+    size_t part = forward ? size : 1;
+    for (size_t k = 0; k < count; k++) {
+      const int radix = radices[forward ? k : count - 1 - k];
+      part /= forward ? (size_t)radix : 1;
+#define RADIX(r)                                                                                                            \
+  case r:                                                                                                                   \
+    if (forward)                                                                                                            \
+      NAME(stage)(points + x, (int64_t)im, row, r, part, size, w, true);                                                    \
+    else                                                                                                                    \
+      NAME(stage)(points + im + x, -(int64_t)im, row, r, part, size, w, false);                                             \
+    break;
+      switch (radix) { RADIX(2) RADIX(3) RADIX(4) RADIX(5) RADIX(8) }
+#undef RADIX
+      part *= forward ? 1 : (size_t)radix;
+    }
+  }
 }
 #undef POINT

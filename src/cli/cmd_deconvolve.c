@@ -28,35 +28,35 @@ static void begin(void *record) {
 
 /* ---- What is read ---------------------------------------------------------------------------------------------------- */
 
-/* Makes a PSF of a picture: its grey samples. */
-static gconv_status take_picture(const char *path, const gconv_image *image, gconv_filters *psf) {
-  const int32_t colours = image->channels - image->alpha;
-  if (image->frames != 1 || (image->planar && image->channels > 1) || colours != 1)
-    return gconv_refuse("--psf %s: has %d frames and %d channels: the picture of a point is one, in grey", path,
-                        (int)image->frames, (int)image->channels);
-  const size_t width = (size_t)image->width, step = (size_t)image->channels;
-  gconv_filter *filter = psf->items = calloc(1, sizeof *filter);
-  float *taps = calloc(width * (size_t)image->height, sizeof *taps);
-  char *name = strdup("psf");
-  if (!filter || !taps || !name) {
-    free(taps);
-    free(name);
-    return gconv_fail(GCONV_NO_MEMORY, "--psf %s: no memory for it", path);
-  }
-  psf->count = 1;
-  *filter = (gconv_filter){.name = name,
+/* Makes a plane of a PSF of a frame's grey samples. */
+static gconv_status take_frame(const gconv_image *image, int32_t frame, gconv_filter *filter) {
+  const size_t width = (size_t)image->width, step = (size_t)image->channels, count = width * (size_t)image->height;
+  *filter = (gconv_filter){.name = strdup("psf"),
                            .rows = image->height,
                            .columns = image->width,
-                           .taps = taps,
+                           .taps = calloc(count, sizeof(float)),
                            .divisor = 1,
                            .anchor_row = image->height / 2,
                            .anchor_column = image->width / 2};
-  for (size_t i = 0; i < width * (size_t)image->height; i++) {
-    const void *row = (const uint8_t *)image->data + i / width * image->row_bytes;
+  GCONV_NEED_MEMORY(filter->name && filter->taps, "no memory for the PSF");
+  for (size_t i = 0; i < count; i++) {
+    const void *row = (const uint8_t *)image->data + (size_t)frame * image->plane_bytes + i / width * image->row_bytes;
     const size_t at = i % width * step;
-    taps[i] = image->type == GCONV_U8    ? (float)((const uint8_t *)row)[at]
-              : image->type == GCONV_U16 ? (float)((const uint16_t *)row)[at]
-                                         : ((const float *)row)[at];
+    filter->taps[i] = image->type == GCONV_U8    ? (float)((const uint8_t *)row)[at]
+                      : image->type == GCONV_U16 ? (float)((const uint16_t *)row)[at]
+                                                 : ((const float *)row)[at];
+  }
+  return GCONV_OK;
+}
+
+/* Makes a PSF of a picture: its grey samples, and of several frames a PSF in three dimensions. */
+static gconv_status take_picture(const char *path, const gconv_image *image, gconv_filters *psf) {
+  if ((image->planar && image->channels > 1) || image->channels - image->alpha != 1)
+    return gconv_refuse("--psf %s: has %d channels: the picture of a point is in grey", path, (int)image->channels);
+  GCONV_NEW(psf->items, (size_t)image->frames, "no memory for the PSF");
+  for (int32_t frame = 0; frame < image->frames; frame++) {
+    psf->count++;
+    GCONV_TRY(take_frame(image, frame, &psf->items[frame]));
   }
   return GCONV_OK;
 }
@@ -75,8 +75,7 @@ static gconv_status read_psf(const char *spec, gconv_filters *psf) {
     return status;
   }
   gconv_image_free(&picture);
-  GCONV_TRY(gconv_filters_read(spec, NULL, psf));
-  return psf->count == 1 ? GCONV_OK : gconv_refuse("--psf %s: has %zu filters: a PSF is one", spec, psf->count);
+  return gconv_filters_read(spec, NULL, psf);
 }
 
 /* ---- What is told ---------------------------------------------------------------------------------------------------- */
@@ -96,7 +95,7 @@ static bool report(const gconv_deconvolve_step *step, void *user) {
   return gconv_interrupted == 0;
 }
 
-static void tell(const deconvolve_settings *settings, const gconv_filter *psf, const gconv_deconvolved *told) {
+static void tell(const deconvolve_settings *settings, const gconv_filters *psf, const gconv_deconvolved *told) {
   gconv_progress_hide();
   if (gconv_interrupted)
     gconv_say("stopped: this is the result after iteration %d of %d", (int)told->last.iteration, (int)told->last.count);
@@ -104,9 +103,12 @@ static void tell(const deconvolve_settings *settings, const gconv_filter *psf, c
     return;
   if (told->psf_negative > 0 && settings->method == GCONV_RICHARDSON_LUCY)
     gconv_say("%llu negative taps of the PSF are taken for 0", (unsigned long long)told->psf_negative);
-  if (told->psf_row != (psf->rows - 1) / 2 || told->psf_column != (psf->columns - 1) / 2)
-    gconv_say("the PSF is centred: its centre of mass is nearest to row %d, column %d of %d x %d taps (rows x columns)",
-              (int)told->psf_row, (int)told->psf_column, (int)psf->rows, (int)psf->columns);
+  const gconv_filter *plane = psf->items;
+  if (told->psf_row != (plane->rows - 1) / 2 || told->psf_column != (plane->columns - 1) / 2 ||
+      told->psf_plane != ((int)psf->count - 1) / 2)
+    gconv_say("the PSF is centred: its centre of mass is nearest to plane %d, row %d, column %d of %zu x %d x %d taps",
+              (int)told->psf_plane, (int)told->psf_row, (int)told->psf_column, psf->count, (int)plane->rows,
+              (int)plane->columns);
   if (settings->common.verbose && fabs(told->psf_sum - 1) > 1e-6)
     gconv_say("the PSF is divided by its sum, %.6g", told->psf_sum);
   if (told->negative > 0 && settings->method == GCONV_RICHARDSON_LUCY)
@@ -230,9 +232,12 @@ static gconv_status deconvolve(const deconvolve_settings *settings, const char *
   GCONV_THEN(status, gconv_image_read(path, &read, &image));
   GCONV_THEN(status, check_result(settings, &image));
   gconv_interrupt_catch(true);
+  options.psf_planes = psf.count > 1 ? (int32_t)psf.count : 0;
+  if (status == GCONV_OK && psf.count > 1 && image.frames < 2)
+    status = gconv_refuse("--psf %s: has %zu planes, and the image one: is it a stack of planes?", settings->psf, psf.count);
   GCONV_THEN(status, gconv_deconvolve(device, &image, &psf.items[0], &options, &result, &told));
   if (status == GCONV_OK) {
-    tell(settings, &psf.items[0], &told);
+    tell(settings, &psf, &told);
     status = write_result(settings, settings->depth >= 0 ? (gconv_type)settings->depth : image.type, &result);
   }
   gconv_progress_hide();
@@ -248,8 +253,8 @@ static const gconv_option options[] = {
     GCONV_NO_SANDBOX_ROW,
     OPTION('i', "input", "PATH...", texts, common.inputs, .several = true, .help = "the image; without -i, too"),
     OPTION(0, "psf", "P", text, psf, .also = "kernel point-spread-function",
-           .help = "the point spread function: a filter file, a filter such as gaussian:sigma=2, what gconv fit found, or a "
-                   "picture of a point"),
+           .help = "the point spread function: a filter file, a filter such as gaussian:sigma=2, what gconv fit found, a "
+                   "picture of a point, or, for a volume, a stack of planes"),
     OPTION('o', "output", "FILE", once, common.output, .help = "the result, in any format"),
     OPTION(0, "method", "rl|wiener", word, method, .words = "rl|wiener", .also = "algorithm",
            .help = "rl (default): Richardson-Lucy, for counts, never negative; wiener: at once, by spectra"),
@@ -296,7 +301,8 @@ const gconv_command gconv_command_deconvolve = {
     .help = "undo a blur whose point spread function is known: Richardson-Lucy, Wiener",
     .details =
         "The PSF is divided by its sum, and centred at the tap nearest to its centre of mass. Each colour is\n"
-        "restored by itself; alpha stays. Edges: rl restores an image that is larger by the PSF and weighs it by what\n"
+        "restored by itself; alpha stays. With a PSF of several planes, those of the image are one volume. Edges: rl "
+        "restores an image that is larger by the PSF and weighs it by what\n"
         "is seen (Bertero and Boccacci), so that nothing is assumed of what lies outside; wiener extends the image by\n"
         "its reflection. The flux is kept. Missing samples (NaN, no data) have no weight, and rl fills them.\n"
         "Ctrl-C writes the result so far; a second one ends the program.\n",

@@ -204,7 +204,7 @@ static gconv_status make_inner(const gconv_plan_order *order, const weighted *w,
 
 static const gconv_pass *pass_of(const gconv_plan *inner, size_t k) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)inner;
-  return !plan ? NULL : plan->pass_count == 1 ? &plan->passes[0] : &plan->passes[k];
+  return plan->pass_count == 1 ? &plan->passes[0] : &plan->passes[k];
 }
 
 static gconv_status find_filters(const gconv_filters *filters, gconv_weighted_plan *plan) {
@@ -212,8 +212,9 @@ static gconv_status find_filters(const gconv_filters *filters, gconv_weighted_pl
   GCONV_NEW(plan->of, filters->count, "no memory for a plan");
   for (size_t k = 0; k < filters->count; k++) {
     gconv_weighted_filter *filter = &plan->of[k];
-    *filter = (gconv_weighted_filter){.value = pass_of(plan->values, k), .share = pass_of(plan->shares, k)};
-    filter->index = filter->value == pass_of(plan->values, 0) ? k : 0;
+    const gconv_plan *whole = plan->shares ? plan->shares : plan->values;
+    *filter = (gconv_weighted_filter){.pass = pass_of(whole, k), .outside = pass_of(plan->values, k)->problem.border_level};
+    filter->index = filter->pass == pass_of(whole, 0) ? k : 0;
     filter->bias = filters->items[k].offset;
     sum_taps(&filters->items[k], &filter->sum, &filter->size);
   }
@@ -365,7 +366,7 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
     *end = to > *end ? to : *end;
   }
   for (int32_t i = 0; i < 2 && plan->of; i++) {
-    const gconv_problem *problem = &plan->of[0].value->problem;
+    const gconv_problem *problem = &plan->of[0].pass->problem;
     int64_t y = (first + (int64_t)i * (count - 1)) * problem->stride_y - problem->pad_top + problem->anchor_y;
     y = y < 0 ? 0 : y >= problem->height ? problem->height - 1 : y;
     *begin = y < *begin ? (int32_t)y : *begin;

@@ -31,10 +31,12 @@ typedef struct gconv_weighted_plan {
 
 /* A filter of the plan. */
 typedef struct gconv_weighted_filter {
-  const gconv_pass *value, *share; /* the passes that convolve with it; share may be NULL */
-  size_t index;                    /* its number in these passes */
-  double sum, size;                /* sum t / divisor, sum |t / divisor| */
-  float bias;                      /* in levels of the input */
+  /* The pass that convolves w with it, or, without shares, w * x. That of w * x may lack taps that lie on zeros outside. */
+  const gconv_pass *pass;
+  size_t index;     /* its number in the pass */
+  float outside;    /* the level of border pixels of w * x */
+  double sum, size; /* sum t / divisor, sum |t / divisor| */
+  float bias;       /* in levels of the input */
 } gconv_weighted_filter;
 
 /* The images of an execution: rows of the input from in_row on, and what is made of them. */

@@ -132,10 +132,10 @@ gconv_status gconv_weighted_prepare(const gconv_weighted_plan *plan, gconv_weigh
 
 double gconv_weighted_response(const gconv_weighted_plan *plan, const gconv_weighted_images *images,
                                const gconv_weighted_filter *filter, const gconv_weighted_place *at, double *error) {
-  const gconv_problem *problem = &filter->value->problem;
+  const gconv_problem *problem = &filter->pass->problem;
   const size_t step = plan->middle.planar ? 1 : (size_t)plan->middle.channels;
-  const float *taps = filter->value->weights + (int64_t)filter->index * problem->rows * problem->columns;
-  const double divisor = (double)gconv_divisors(problem, filter->value->weights)[filter->index];
+  const float *taps = filter->pass->weights + (int64_t)filter->index * problem->rows * problem->columns;
+  const double divisor = (double)gconv_divisors(problem, filter->pass->weights)[filter->index];
   const double outside = plan->options->border == GCONV_BORDER_NORMALIZE ? 0 : 1;
   double value = 0, share = 0, size = 0;
   for (int64_t r = 0; r < problem->rows; r++) {
@@ -149,7 +149,7 @@ double gconv_weighted_response(const gconv_weighted_plan *plan, const gconv_weig
       const bool is_inside = values && x != GCONV_OUTSIDE;
       const size_t i = is_inside ? (size_t)x * step + at->channel : 0;
       const double tap = (double)taps[r * problem->columns + s] / divisor;
-      const double product = tap * (is_inside ? (double)values[i] : (double)problem->border_level);
+      const double product = tap * (is_inside ? (double)values[i] : (double)filter->outside);
       if (gconv_is_mark(taps[r * problem->columns + s]))
         continue;
       value += product;
@@ -258,7 +258,7 @@ static bool store_missing(const gconv_image *out, void *row, size_t i) {
 
 bool gconv_weighted_puts_back(const gconv_weighted_plan *plan, const gconv_weighted_images *images,
                               const gconv_weighted_filter *filter, const gconv_weighted_place *at) {
-  const gconv_problem *problem = &filter->value->problem;
+  const gconv_problem *problem = &filter->pass->problem;
   const gconv_image *source = &plan->source;
   const int64_t y = at->y * problem->stride_y - problem->pad_top + problem->anchor_y;
   const int64_t x = at->x * problem->stride_x - problem->pad_left + problem->anchor_x;
@@ -300,7 +300,7 @@ static uint64_t store_channel(finishing *f, const gconv_weighted_place *row, siz
 
 /* Copies alpha that is kept from the pixels under the anchor. */
 static void copy_alpha(const finishing *f, const gconv_weighted_place *row) {
-  const gconv_problem *problem = &f->plan->of[f->first_filter].value->problem;
+  const gconv_problem *problem = &f->plan->of[f->first_filter].pass->problem;
   const gconv_image *in = f->images->in, *out = f->out;
   const int64_t y = (f->images->first + row->y) * problem->stride_y - problem->pad_top + problem->anchor_y;
   const float outside = f->plan->options->border == GCONV_BORDER_CONSTANT

@@ -12,43 +12,56 @@
 
 /* ---- The point spread function ------------------------------------------------------------------------------------- */
 
-/* Sets the taps: divided by their sum; negative ones become 0 if `counts`. */
-static gconv_status fill_psf(const gconv_filter *filter, bool counts, gconv_psf *psf, gconv_deconvolved *told) {
-  const size_t count = (size_t)psf->rows * (size_t)psf->columns;
-  double sum = 0, y = 0, x = 0, mass = 0;
+/* Sets the taps: divided by their sum; negative ones become 0 if `counts`. `planes` are of one size. */
+static gconv_status fill_psf(const gconv_filter *planes, bool counts, gconv_psf *psf, gconv_deconvolved *told) {
+  const size_t plane = (size_t)psf->size[1] * (size_t)psf->size[2], count = (size_t)psf->size[0] * plane;
+  double sum = 0, mass = 0, moments[3] = {0};
   for (size_t i = 0; i < count; i++) {
-    const bool negative = filter->taps[i] < 0;
-    psf->taps[i] = negative && counts ? 0 : filter->taps[i];
-    told->psf_negative += negative;
+    const gconv_filter *filter = &planes[i / plane];
+    const float tap = filter->taps[i % plane] / filter->divisor;
+    const size_t at[] = {i / plane, i % plane / (size_t)psf->size[2], i % (size_t)psf->size[2]};
+    psf->taps[i] = tap < 0 && counts ? 0 : tap;
+    told->psf_negative += tap < 0;
     sum += (double)psf->taps[i];
     mass += fabs((double)psf->taps[i]);
-    y += fabs((double)psf->taps[i]) * (double)(i / (size_t)psf->columns);
-    x += fabs((double)psf->taps[i]) * (double)(i % (size_t)psf->columns);
+    for (size_t k = 0; k < 3; k++)
+      moments[k] += fabs((double)psf->taps[i]) * (double)at[k];
   }
   if (!(sum > 0 && isfinite(sum)))
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "the PSF %s has the sum %g: a point spread function is the picture of a point, and "
                       "its sum is above 0",
-                      filter->name ? filter->name : "", sum);
+                      planes->name ? planes->name : "", sum);
   for (size_t i = 0; i < count; i++) {
     psf->taps[i] = (float)((double)psf->taps[i] / sum);
     psf->turned[count - 1 - i] = psf->taps[i];
   }
-  told->psf_sum = sum / (double)filter->divisor;
-  told->psf_row = psf->row = (int32_t)floor(y / mass + 0.5);
-  told->psf_column = psf->column = (int32_t)floor(x / mass + 0.5);
+  told->psf_sum = sum;
+  for (size_t k = 0; k < 3; k++)
+    psf->centre[k] = (int32_t)floor(moments[k] / mass + 0.5);
+  told->psf_plane = psf->centre[0];
+  told->psf_row = psf->centre[1];
+  told->psf_column = psf->centre[2];
   return GCONV_OK;
 }
 
-static gconv_status take_psf(const gconv_filter *filter, bool counts, gconv_psf *psf, gconv_deconvolved *told) {
+static gconv_status take_psf(const gconv_filter *planes, int32_t count, bool counts, gconv_psf *psf,
+                             gconv_deconvolved *told) {
   gconv_filter_analysis found;
-  GCONV_TRY(gconv_filter_analyze(filter, &found));
-  psf->rows = filter->rows;
-  psf->columns = filter->columns;
-  const size_t bytes = (size_t)psf->rows * (size_t)psf->columns * sizeof(float);
+  for (int32_t k = 0; k < count; k++) {
+    GCONV_TRY(gconv_filter_analyze(&planes[k], &found));
+    if (planes[k].rows != planes->rows || planes[k].columns != planes->columns)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "plane %d of the PSF has %d x %d taps, and the first one %d x %d", k + 1,
+                        planes[k].rows, planes[k].columns, planes->rows, planes->columns);
+  }
+  *psf = (gconv_psf){.size = {count, planes->rows, planes->columns}};
+  const size_t sizes[] = {(size_t)count, (size_t)planes->rows, (size_t)planes->columns, sizeof(float)};
+  const size_t bytes = gconv_checked_product(4, sizes);
+  if (bytes > INT32_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "the PSF has more than %d taps", INT32_MAX / 4);
   GCONV_TRY(gconv_allocate(bytes, "the PSF", (void **)&psf->taps));
   GCONV_TRY(gconv_allocate(bytes, "the PSF", (void **)&psf->turned));
-  return fill_psf(filter, counts, psf, told);
+  return fill_psf(planes, counts, psf, told);
 }
 
 /* ---- Frames ---------------------------------------------------------------------------------------------------------- */
@@ -61,8 +74,14 @@ static size_t place_of(const gconv_image *image, int32_t frame, int32_t y, int32
          (image->planar ? 0 : (size_t)c * gconv_type_bytes(image->type));
 }
 
-/* Loads a frame's colours as floats. Counts missing and, if `counts`, negative samples. */
-static gconv_status load_frame(const gconv_image *image, bool counts, gconv_restored *r) {
+/* Returns where the samples of a plane begin. */
+static float *samples_of(const gconv_restored *r, int32_t plane) {
+  return r->samples + (size_t)plane * (size_t)r->size[1] * (size_t)r->size[2] * (size_t)r->channels;
+}
+
+/* Loads the colours of frame r->frame + plane as floats. Counts missing and, if `counts`, negative samples. */
+static gconv_status load_frame(const gconv_image *image, bool counts, int32_t plane, gconv_restored *r) {
+  float *to = samples_of(r, plane);
   const size_t row = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
   GCONV_FREED float *floats = malloc(row * sizeof *floats);
   GCONV_FREED uint8_t *marks = malloc(row);
@@ -70,7 +89,7 @@ static gconv_status load_frame(const gconv_image *image, bool counts, gconv_rest
   for (int32_t y = 0; y < image->height; y++)
     for (int32_t c = 0; c < (image->planar ? r->channels : 1); c++) {
       size_t step;
-      const void *from = (const uint8_t *)image->data + place_of(image, r->frame, y, c, &step);
+      const void *from = (const uint8_t *)image->data + place_of(image, r->frame + plane, y, c, &step);
       gconv_colour_to_float_row(image->type, from, floats, row);
       gconv_nodata_mark(image, from, row, marks);
       for (size_t i = 0; i < row; i++) {
@@ -80,24 +99,24 @@ static gconv_status load_frame(const gconv_image *image, bool counts, gconv_rest
         const bool there = isfinite(floats[i]) && !marks[i], negative = there && floats[i] < 0;
         r->told->missing += !there;
         r->told->negative += negative;
-        r->samples[((size_t)y * (size_t)image->width + i / step) * (size_t)r->channels + channel] = !there ? NAN
-                                                                                                    : negative && counts
-                                                                                                        ? 0
-                                                                                                        : floats[i];
+        to[((size_t)y * (size_t)image->width + i / step) * (size_t)r->channels + channel] = !there               ? NAN
+                                                                                            : negative && counts ? 0
+                                                                                                                 : floats[i];
       }
     }
   return GCONV_OK;
 }
 
-static void store_frame(const gconv_restored *r, const gconv_image *image, gconv_image *result) {
+static void store_frame(const gconv_restored *r, const gconv_image *image, int32_t plane, gconv_image *result) {
+  const float *samples = samples_of(r, plane);
   for (int32_t y = 0; y < image->height; y++)
     for (int32_t c = 0; c < image->channels; c++) {
       size_t step, from_step;
-      float *to = (float *)(void *)((uint8_t *)result->data + place_of(result, r->frame, y, c, &step));
-      const uint8_t *alpha = (const uint8_t *)image->data + place_of(image, r->frame, y, c, &from_step);
+      float *to = (float *)(void *)((uint8_t *)result->data + place_of(result, r->frame + plane, y, c, &step));
+      const uint8_t *alpha = (const uint8_t *)image->data + place_of(image, r->frame + plane, y, c, &from_step);
       for (size_t x = 0; x < (size_t)image->width; x++)
         if (c < r->channels)
-          to[x * step] = r->samples[((size_t)y * (size_t)image->width + x) * (size_t)r->channels + (size_t)c];
+          to[x * step] = samples[((size_t)y * (size_t)image->width + x) * (size_t)r->channels + (size_t)c];
         else
           gconv_colour_to_float_row(image->type, alpha + x * from_step * gconv_type_bytes(image->type), &to[x * step], 1);
     }
@@ -105,13 +124,15 @@ static void store_frame(const gconv_restored *r, const gconv_image *image, gconv
 
 static gconv_status restore_frames(gconv_restored *r, const gconv_image *image, gconv_image *result) {
   const bool counts = r->options->method == GCONV_RICHARDSON_LUCY;
-  const size_t sizes[] = {(size_t)r->height, (size_t)r->width, (size_t)r->channels, sizeof(float)};
-  GCONV_TRY(gconv_allocate(gconv_checked_product(4, sizes), "a frame", (void **)&r->samples));
-  for (r->frame = 0; r->frame < image->frames; r->frame++) {
-    GCONV_TRY(load_frame(image, counts, r));
+  const size_t sizes[] = {(size_t)r->size[0], (size_t)r->size[1], (size_t)r->size[2], (size_t)r->channels, sizeof(float)};
+  GCONV_TRY(gconv_allocate(gconv_checked_product(5, sizes), "a frame", (void **)&r->samples));
+  for (r->frame = 0; r->frame < image->frames; r->frame += r->size[0]) {
+    for (int32_t plane = 0; plane < r->size[0]; plane++)
+      GCONV_TRY(load_frame(image, counts, plane, r));
     if (!r->stopped)
       GCONV_TRY(counts ? gconv_restore_richardson_lucy(r) : gconv_restore_wiener(r));
-    store_frame(r, image, result);
+    for (int32_t plane = 0; plane < r->size[0]; plane++)
+      store_frame(r, image, plane, result);
   }
   return GCONV_OK;
 }
@@ -121,6 +142,8 @@ static gconv_status restore_frames(gconv_restored *r, const gconv_image *image, 
 static gconv_status check_options(const gconv_deconvolve_options *o) {
   if ((unsigned)o->method > GCONV_WIENER)
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->method: there is none of the number %d", (int)o->method);
+  if (o->psf_planes < 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "options->psf_planes: %d is below 0", (int)o->psf_planes);
   if (o->iterations < 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->iterations: %d is below 0", (int)o->iterations);
   const double numbers[] = {o->total_variation, o->change, o->noise};
@@ -151,11 +174,11 @@ gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, co
   gconv_restored r = {.device = device,
                       .psf = &taken,
                       .options = options,
-                      .height = image->height,
-                      .width = image->width,
+                      .size = {options->psf_planes > 1 ? image->frames : 1, image->height, image->width},
                       .channels = image->channels - (image->alpha && image->channels > 1),
                       .told = &found};
-  gconv_status status = take_psf(psf, options->method == GCONV_RICHARDSON_LUCY, &taken, &found);
+  const int32_t planes = options->psf_planes > 1 ? options->psf_planes : 1;
+  gconv_status status = take_psf(psf, planes, options->method == GCONV_RICHARDSON_LUCY, &taken, &found);
   GCONV_THEN(status, gconv_image_allocate(&made));
   GCONV_THEN(status, gconv_image_copy_metadata(&made, image));
   GCONV_THEN(status, restore_frames(&r, image, &made));

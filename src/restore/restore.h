@@ -4,20 +4,21 @@
 
 #include "base/threads.h"
 #include "gconv_science.h"
+#include "kernels/cpu/fft_columns.h"
 
 /* A point spread function: not negative unless Wiener takes it, of sum 1. */
 typedef struct gconv_psf {
-  int32_t rows, columns, row, column; /* its size, and its centre */
-  float *taps, *turned;               /* [rows][columns]; turned by 180 degrees; owned */
+  int32_t size[3], centre[3]; /* planes, rows, columns */
+  float *taps, *turned;       /* [planes][rows][columns]; turned around in all directions; owned */
 } gconv_psf;
 
-/* A frame: interleaved colours as floats, without alpha. Missing samples are NaN. */
+/* A frame, or a volume, whose frames are planes: interleaved colours as floats, without alpha. Missing samples are NaN. */
 typedef struct gconv_restored {
   gconv_device *device;
   const gconv_psf *psf;
   const gconv_deconvolve_options *options;
-  int32_t frame, height, width, channels;
-  float *samples; /* [height][width][channels]: the image, and then the result */
+  int32_t frame, size[3], channels; /* the first frame; planes, rows, columns */
+  float *samples;                   /* [planes][rows][columns][channels]: the image, and then the result */
   gconv_deconvolved *told;
   bool stopped; /* report() wants no more */
 } gconv_restored;
@@ -26,11 +27,41 @@ typedef struct gconv_restored {
 gconv_status gconv_restore_richardson_lucy(gconv_restored *r);
 gconv_status gconv_restore_wiener(gconv_restored *r);
 
-/* ---- fourier.c ---- */
+/* ---- spectra.c ---- */
 
-/* Returns the least product of 2, 3, 5 and 7 that is not below `least`. */
-size_t gconv_fourier_size(size_t least);
+typedef enum gconv_spectra_way {
+  GCONV_SPECTRA_TIMES,           /* a convolution with the taps */
+  GCONV_SPECTRA_TIMES_CONJUGATE, /* a correlation */
+  GCONV_SPECTRA_WIENER
+} gconv_spectra_way;
 
-/* A transform of complex numbers in two dimensions, in float64: re and im of [rows][columns] points, one after the other.
- * rows and columns are products of 2, 3, 5 and 7. Backward, the result is divided by their number. */
-gconv_status gconv_fourier(double *points, size_t rows, size_t columns, bool forward, gconv_threads *threads);
+/* Spectra of taps, and room for those of images. */
+typedef struct gconv_spectra {
+  gconv_fft_mixed along[3];  /* z, y, x */
+  size_t pitch, part, plane; /* floats from a row to the next, from real to imaginary parts, from a plane to the next */
+  float *points, *psf;       /* owned; psf: [z][y / 16][x][part][16] */
+  float *rooms;              /* owned: [threads][x][part][16] */
+  gconv_threads *threads;
+} gconv_spectra;
+
+/* What is done with points. load() gets a row of zeros; part 0 and 1 are independent images, of which each thread loads and
+ * stores some rows. */
+typedef struct gconv_spectra_use {
+  gconv_spectra_way way;
+  float noise; /* of Wiener */
+  void (*load)(void *user, size_t z, size_t y, size_t part, float *row);
+  void (*store)(void *user, size_t z, size_t y, size_t part, const float *row);
+  void *user;
+} gconv_spectra_use;
+
+/* Makes spectra of sizes that are not below `least`, of `taps`, whose centre lies at the origin. On failure *s is empty. */
+gconv_status gconv_spectra_make(const size_t least[3], const float *taps, const int32_t size[3], const int32_t centre[3],
+                                gconv_threads *threads, gconv_spectra *s);
+void gconv_spectra_run(gconv_spectra *s, const gconv_spectra_use *use);
+void gconv_spectra_free(gconv_spectra *s);
+
+/* Correlates an image with taps that have their first one as centre, without padding, or, if the result is larger, convolves
+ * it with full padding. The spectra's rows are at least half of the larger image's, and those of the taps; the rest is at
+ * least as large as the larger image. */
+void gconv_spectra_convolve(gconv_spectra *s, const float *in, const int32_t in_size[3], float *out,
+                            const int32_t out_size[3], int32_t channels);

@@ -5,7 +5,8 @@
  * x is larger than the image by the PSF, so that each sample of the image sees only what is estimated: H is a convolution
  * without padding, H^T one with full padding. M is 1 on samples that count. Where w is small, little is known of x: it
  * becomes 0 there. Both convolutions are plans of plain filters, which take the fastest algorithm for the PSF: short ones
- * directly, those of one column times one row as separable, large ones by Fourier transforms of tiles.
+ * directly, those of one column times one row as separable, large ones by Fourier transforms of tiles. In three dimensions,
+ * they are products of spectra (spectra.c).
  */
 #include "base/cpu.h"
 #include "base/memory.h"
@@ -24,6 +25,8 @@ typedef struct lucy {
   gconv_operation *operations[2];
   gconv_plan *plans[2];                  /* H, H^T */
   gconv_image image, blurred, large, up; /* headers: ratio -> up by H^T, large -> blurred by H */
+  gconv_spectra spectra;                 /* of volumes, in place of plans */
+  int32_t large_size[3];                 /* of x: planes, rows, columns */
   size_t count, large_count;             /* samples of the image, and of x */
   const float *y;                        /* the image; NaN is missing */
   float *ratio, *x, *before, *guess, *corrected, *last_step, *inverse; /* owned */
@@ -168,37 +171,51 @@ static void run_loop(lucy *l, gconv_turn *turn, size_t count, double sums[4]) {
 
 /* ---- Total variation ------------------------------------------------------------------------------------------------- */
 
-/* A part of the gradient of the guess at a sample, by differences to the next one, over its length; 0 beyond the image.
- * Small gradients are not made as long as others: else each iteration would turn noise around, by a share of lambda. */
-static float slope(const lucy *l, int64_t y, int64_t x, size_t c, bool down) {
-  const int64_t height = l->large.height, width = l->large.width;
-  const size_t channels = (size_t)l->large.channels, row = (size_t)width * channels;
-  if (y < 0 || x < 0)
+/* A part of the gradient of the guess at a sample, by differences to the next one along z, y or x, over its length; 0 beyond
+ * the image. Small gradients are not made as long as others: else each iteration would turn noise around, by a share of
+ * lambda. */
+static float slope(const lucy *l, const int64_t place[3], size_t c, size_t axis) {
+  const int32_t *size = l->large_size;
+  const int64_t steps[] = {(int64_t)size[1] * size[2], size[2], 1};
+  const float *at = l->guess + (place[0] * steps[0] + place[1] * steps[1] + place[2]) * l->r->channels + c;
+  float differences[3], sum = l->calm * l->calm;
+  if (place[axis] < 0)
     return 0;
-  const float *at = l->guess + (size_t)y * row + (size_t)x * channels + c;
-  const float dy = y + 1 < height ? at[row] - at[0] : 0, dx = x + 1 < width ? at[channels] - at[0] : 0;
-  return (down ? dy : dx) / sqrtf(dx * dx + dy * dy + l->calm * l->calm);
+  for (size_t i = 0; i < 3; i++) {
+    differences[i] = place[i] + 1 < size[i] ? at[steps[i] * l->r->channels] - at[0] : 0;
+    sum += differences[i] * differences[i];
+  }
+  return differences[axis] / sqrtf(sum);
 }
 
 /* corrected = inverse / (1 - lambda * div(gradient / |gradient|)) of a row. */
-static void vary_row(void *context, size_t y, int seat) {
+static void vary_row(void *context, size_t turn, int seat) {
   const lucy *l = context;
-  const size_t channels = (size_t)l->large.channels, row = (size_t)l->large.width * channels;
+  const size_t channels = (size_t)l->r->channels, row = (size_t)l->large_size[2] * channels, rows = (size_t)l->large_size[1];
   const float lambda = (float)l->r->options->total_variation;
   (void)seat;
   for (size_t i = 0; i < row; i++) {
-    const int64_t x = (int64_t)(i / channels), yy = (int64_t)y;
-    const size_t c = i % channels;
-    const float divergence =
-        slope(l, yy, x, c, true) - slope(l, yy - 1, x, c, true) + slope(l, yy, x, c, false) - slope(l, yy, x - 1, c, false);
+    const int64_t place[3] = {(int64_t)(turn / rows), (int64_t)(turn % rows), (int64_t)(i / channels)};
+    float divergence = 0;
+    for (size_t axis = 0; axis < 3; axis++) {
+      const int64_t before[3] = {place[0] - (axis == 0), place[1] - (axis == 1), place[2] - (axis == 2)};
+      divergence += slope(l, place, i % channels, axis) - slope(l, before, i % channels, axis);
+    }
     const float factor = 1 - lambda * divergence;
-    l->corrected[y * row + i] = l->inverse[y * row + i] / (factor > 0.1F ? factor : 0.1F);
+    l->corrected[turn * row + i] = l->inverse[turn * row + i] / (factor > 0.1F ? factor : 0.1F);
   }
 }
 
 /* ---- Iterations ------------------------------------------------------------------------------------------------------ */
 
 static gconv_status convolve(lucy *l, int which) {
+  if (l->spectra.points) {
+    const float *volume = which == 0 ? l->guess : l->ratio;
+    gconv_spectra_convolve(&l->spectra, volume, which == 0 ? l->large_size : l->r->size,
+                           which == 0 ? l->ratio : (float *)l->up.data, which == 0 ? l->r->size : l->large_size,
+                           l->r->channels);
+    return GCONV_OK;
+  }
   const gconv_image *in = which == 0 ? &l->large : &l->image;
   return gconv_plan_execute(l->plans[which], in, which == 0 ? &l->blurred : &l->up, 1, NULL);
 }
@@ -220,7 +237,7 @@ static gconv_status iterate(lucy *l, gconv_deconvolve_step *step) {
   step->deviance = options->deviance ? sums[1] / (double)l->count : NAN;
   GCONV_TRY(convolve(l, 1)); /* up = H^T ratio */
   if (options->total_variation > 0)
-    gconv_threads_run(l->threads, (size_t)l->large.height, vary_row, l);
+    gconv_threads_run(l->threads, (size_t)l->large_size[0] * (size_t)l->large_size[1], vary_row, l);
   if (options->accelerated)
     exchange(&l->x, &l->before);
   run_loop(l, correct_turn, l->large_count, sums);
@@ -273,14 +290,17 @@ static gconv_status run(lucy *l, gconv_restored *r) {
     if (step->change < options->change)
       break;
   }
-  const size_t channels = (size_t)r->channels, row = (size_t)r->width * channels;
-  for (size_t y = 0; y < (size_t)r->height; y++)
-    memcpy(r->samples + y * row,
+  const size_t row = (size_t)r->size[2] * (size_t)r->channels, rows = (size_t)r->size[1];
+  size_t first[3]; /* of the image in x */
+  for (size_t i = 0; i < 3; i++)
+    first[i] = (size_t)(r->psf->size[i] - 1 - r->psf->centre[i]);
+  for (size_t i = 0; i < (size_t)r->size[0] * rows; i++) {
+    const size_t large_row = (first[0] + i / rows) * (size_t)l->large_size[1] + first[1] + i % rows;
+    memcpy(r->samples + i * row,
            (options->accelerated ? l->x : l->guess) +
-               ((y + (size_t)(r->psf->rows - 1 - r->psf->row)) * (size_t)l->large.width +
-                (size_t)(r->psf->columns - 1 - r->psf->column)) *
-                   channels,
+               (large_row * (size_t)l->large_size[2] + first[2]) * (size_t)r->channels,
            row * sizeof(float));
+  }
   return GCONV_OK;
 }
 
@@ -319,10 +339,18 @@ static gconv_status allocate(lucy *l) {
 /* H convolves without padding; H^T correlates with full padding, which is a convolution with the PSF turned. */
 static gconv_status plan(lucy *l) {
   const gconv_psf *psf = l->r->psf;
+  if (psf->size[0] > 1) {
+    const size_t least[] = {(size_t)l->large_size[0], (size_t)(l->large_size[1] + 1) / 2 + (size_t)psf->size[1],
+                            (size_t)l->large_size[2]};
+    l->up = header_of(l->large_size[1], l->large_size[2], l->r->channels, NULL);
+    l->up.frames = l->large_size[0];
+    GCONV_TRY(gconv_image_allocate(&l->up));
+    return gconv_spectra_make(least, psf->turned, psf->size, (const int32_t[3]){0}, l->threads, &l->spectra);
+  }
   for (int which = 0; which < 2; which++) {
     gconv_filter filter = {.name = "psf",
-                           .rows = psf->rows,
-                           .columns = psf->columns,
+                           .rows = psf->size[1],
+                           .columns = psf->size[2],
                            .divisor = 1,
                            .taps = which == 0 ? psf->turned : psf->taps};
     const gconv_filters filters = {.items = &filter, .count = 1};
@@ -336,24 +364,29 @@ static gconv_status plan(lucy *l) {
 }
 
 gconv_status gconv_restore_richardson_lucy(gconv_restored *r) {
-  const int64_t height = (int64_t)r->height + r->psf->rows - 1, width = (int64_t)r->width + r->psf->columns - 1;
-  if (height > INT32_MAX || width > INT32_MAX)
-    return gconv_fail(GCONV_TOO_LARGE, "the image and the PSF together have %lld x %lld pixels", (long long)width,
-                      (long long)height);
-  lucy l = {.r = r,
-            .threads = gconv_device_threads(r->device),
-            .y = r->samples,
-            .count = (size_t)r->height * (size_t)r->width * (size_t)r->channels,
-            .large_count = (size_t)height * (size_t)width * (size_t)r->channels};
+  lucy l = {.r = r, .threads = gconv_device_threads(r->device), .y = r->samples, .count = 1, .large_count = 1};
+  double samples = r->channels;
+  for (size_t i = 0; i < 3; i++) {
+    const double size = (double)r->size[i] + r->psf->size[i] - 1;
+    samples *= size;
+    l.large_size[i] = size <= INT32_MAX ? (int32_t)size : 0;
+    l.count *= (size_t)r->size[i];
+    l.large_count *= (size_t)l.large_size[i];
+  }
+  l.count *= (size_t)r->channels;
+  l.large_count *= (size_t)r->channels;
+  if (l.large_count == 0 || samples > 0x1p60)
+    return gconv_fail(GCONV_TOO_LARGE, "the image and the PSF together have %.0f samples", samples);
   gconv_status status = allocate(&l);
-  l.image = l.blurred = header_of(r->height, r->width, r->channels, l.ratio);
-  l.large = header_of((int32_t)height, (int32_t)width, r->channels, l.guess);
+  l.image = l.blurred = header_of(r->size[1], r->size[2], r->channels, l.ratio);
+  l.large = header_of(l.large_size[1], l.large_size[2], r->channels, l.guess);
   GCONV_THEN(status, plan(&l));
   GCONV_THEN(status, run(&l, r));
   for (int which = 0; which < 2; which++) {
     gconv_plan_free(l.plans[which]);
     gconv_operation_free(l.operations[which]);
   }
+  gconv_spectra_free(&l.spectra);
   gconv_image_free(&l.up);
   float *all[] = {l.ratio, l.x, l.before, l.guess, l.corrected, l.last_step, l.inverse};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -92,7 +92,8 @@ static double bytes_of(const passage *p) {
 /* Makes the volume, with slabs for which there is memory. */
 static gconv_status make_volume(passage *p, gconv_device *device, const char *spec, gconv_volume_options *options,
                                 uint64_t memory) {
-  const size_t most = (size_t)32 << 20, least = (size_t)1 << 20;
+  const bool on_gpu = strcmp(gconv_device_get_info(device)->name, "cpu") != 0;
+  const size_t most = (size_t)(on_gpu ? 256 : 32) << 20, least = (size_t)1 << 20;
   double bytes = 0;
   for (options->slab_bytes = most; options->slab_bytes >= least; options->slab_bytes /= 2) {
     gconv_volume_free(p->volume);

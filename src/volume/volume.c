@@ -7,26 +7,30 @@
  * Results are made in slabs of planes. A slab has convolved planes before and behind it, as the line reaches there; those
  * that the next slab needs are kept. What lies outside the volume are planes, too: copies by the rule of the border, or the
  * response to a constant.
+ *
+ * On a GPU all this is in its memory: plans are executed there, many planes at a time, and slab_cuda.cu does what lies
+ * between them. The steps are the same, and so are the bits, if the algorithm is of the exact family.
  */
 #include "volume/volume.h"
 #include "base/arguments.h"
 #include "base/memory.h"
-#include "base/threads.h"
-#include "kernels/pixel.h"
+#include "conv/plan.h"
+#include "image/layout.h"
+#include "volume/slab.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The least planes of a slab. */
-enum { LEAST_PLANES = 4 };
+enum { LEAST_PLANES = 4 /* of a slab */, MOST_BATCH = 32 /* planes that a GPU convolves at a time */ };
 
-static const size_t SLAB_BYTES = (size_t)32 << 20;
+static const size_t SLAB_BYTES = (size_t)32 << 20, GPU_SLAB_BYTES = (size_t)1 << 30;
 
 /* What executes a term. */
 typedef struct stage {
   const gconv_volume_term *term;
   gconv_plan *plane, *line; /* line is NULL if the line has one tap that is not 0 */
+  gconv_plan *batch;        /* convolves v->batch planes; NULL: `plane` convolves all, one by one */
   int32_t tap;              /* this tap */
   gconv_image convolved;    /* owned: planes for a slab, f32; of a stage without a line, one */
   int32_t have, end;        /* convolved planes along z: the first one, by its place, and one past the last; equal: none */
@@ -34,6 +38,7 @@ typedef struct stage {
 
 struct gconv_volume {
   gconv_device *device;
+  const gconv_slab_type *slab; /* what lies between the plans, on the device */
   gconv_volume_kernel filter;
   gconv_volume_options options;
   gconv_image like, output;
@@ -41,7 +46,10 @@ struct gconv_volume {
   int32_t next; /* the plane of the result after those of the last call; 0: none was */
   stage *stages;
   size_t stage_count;
+  int32_t batch;                    /* planes */
+  bool ends;                        /* the only stage's line makes samples of the result */
   gconv_image sum, other, combined; /* owned: f32 planes of a slab */
+  gconv_image window, made;         /* owned: planes of the input on a GPU; of the result, on their way to the caller's */
 };
 
 /* ---- Making ----------------------------------------------------------------------------------------------------------- */
@@ -60,24 +68,30 @@ static gconv_status check(const gconv_image *like, const gconv_volume_options *o
   return gconv_check_value("stride (along z)", options->stride_z, 1, 1 << 30);
 }
 
-/* Makes a plan of one filter for images like `like`, whose responses are f32 in levels of the input. */
+/* Makes a plan of one filter for images like `like`, whose responses are f32 in levels of the input, or samples of results.
+ */
 static gconv_status make_plan(const gconv_volume *v, const gconv_image *like, const gconv_filter *filter, bool of_line,
                               gconv_plan **plan) {
   gconv_options options = v->options.plain;
   gconv_operation *operation = NULL;
   options.flip = false; /* the taps are turned already */
   options.combine = GCONV_COMBINE_NONE;
+  options.format = NULL;
   options.sets_type = true;
   options.output_type = GCONV_F32;
-  options.format = NULL;
-  options.scale = (double)gconv_white(like->type);
-  options.offset = 0;
-  options.range = GCONV_RANGE_CLAMP;
   if (of_line) { /* the planes outside are there */
     options.border = GCONV_BORDER_ZERO;
     options.padding = GCONV_PADDING_VALID;
     options.stride_y = v->options.stride_z;
     options.stride_x = 1;
+  }
+  if (of_line && v->ends) { /* levels become samples */
+    options.output_type = v->output.type;
+    options.scale /= (double)gconv_white(v->like.type);
+  } else {
+    options.scale = (double)gconv_white(like->type);
+    options.offset = 0;
+    options.range = GCONV_RANGE_CLAMP;
   }
   const gconv_filters filters = {.items = (gconv_filter *)filter, .count = 1};
   gconv_status status = gconv_operation_filters(&filters, &options, &operation);
@@ -87,22 +101,36 @@ static gconv_status make_plan(const gconv_volume *v, const gconv_image *like, co
   return status;
 }
 
+/* Executes a plan on memory of the device. Its images have as many frames and rows as the plan's. */
+static gconv_status execute_plan(const gconv_volume *v, const gconv_plan *plan, const gconv_image *in,
+                                 const gconv_image *out) {
+  const gconv_image *images[] = {in, out};
+  gconv_array arrays[2];
+  for (size_t i = 0; i < 2; i++) {
+    const gconv_image *image = images[i];
+    const int64_t sample = (int64_t)gconv_type_bytes(image->type);
+    arrays[i] =
+        (gconv_array){.data = image->data,
+                      .type = image->type,
+                      .shape = {image->frames, image->channels, image->height, image->width},
+                      .stride = {(int64_t)image->plane_bytes, sample, (int64_t)image->row_bytes, sample * image->channels}};
+  }
+  return gconv_plan_execute_device(plan, &arrays[0], &arrays[1], 1, v->slab->stream);
+}
+
 /* Returns the convolved planes that `count` planes of the result are made of. */
 static int64_t planes_for(const gconv_volume *v, const gconv_volume_term *term, int64_t count) {
   return (count - 1) * v->options.stride_z + term->count;
 }
 
-static gconv_image planes_like(const gconv_image *plane, int64_t count) {
-  return (gconv_image){.type = GCONV_F32,
-                       .frames = (int32_t)count,
-                       .height = plane->height,
-                       .width = plane->width,
-                       .channels = plane->channels};
+static gconv_image planes_like(const gconv_image *plane, gconv_type type, int64_t count) {
+  return (gconv_image){
+      .type = type, .frames = (int32_t)count, .height = plane->height, .width = plane->width, .channels = plane->channels};
 }
 
 /* Returns planes of an image as rows of one. */
 static gconv_image as_rows(const gconv_image *planes) {
-  return (gconv_image){.type = GCONV_F32,
+  return (gconv_image){.type = planes->type,
                        .frames = 1,
                        .height = planes->frames,
                        .width = (int32_t)((int64_t)planes->height * planes->width * planes->channels),
@@ -112,17 +140,24 @@ static gconv_image as_rows(const gconv_image *planes) {
                        .data = planes->data};
 }
 
+/* Makes the plans of planes: of one, and, on a GPU, of as many as pay. */
+static gconv_status plan_planes(gconv_volume *v, stage *s) {
+  gconv_image planes = v->like;
+  planes.frames = 1;
+  GCONV_TRY(make_plan(v, &planes, &s->term->plane, false, &s->plane));
+  planes.frames = v->batch;
+  return v->batch > 1 ? make_plan(v, &planes, &s->term->plane, false, &s->batch) : GCONV_OK;
+}
+
 static gconv_status make_stage(gconv_volume *v, const gconv_volume_term *term, stage *s) {
-  gconv_image plane = v->like;
   int32_t taps = 0;
-  plane.frames = 1;
   s->term = term;
   for (int32_t k = 0; k < term->count; k++)
     if (term->line[k] != 0) {
       s->tap = k;
       taps++;
     }
-  GCONV_TRY(make_plan(v, &plane, &term->plane, false, &s->plane));
+  GCONV_TRY(plan_planes(v, s));
   const gconv_image *made = gconv_plan_output_header(s->plane, 0);
   if ((int64_t)made->height * made->width * made->channels > 1 << 30)
     return gconv_fail(GCONV_TOO_LARGE, "planes of %d x %d pixels are more than a volume may have", made->width,
@@ -130,13 +165,14 @@ static gconv_status make_stage(gconv_volume *v, const gconv_volume_term *term, s
   if (v->step == 0) {
     double bytes = (double)made->height * made->width * made->channels * sizeof(float);
     double planes = fmax((double)v->options.slab_bytes / bytes, LEAST_PLANES);
-    v->output = planes_like(made, (v->like.frames - 1) / v->options.stride_z + 1);
+    v->output = planes_like(made, v->output.type, (v->like.frames - 1) / v->options.stride_z + 1);
     v->step = planes < v->output.frames ? (int32_t)planes : v->output.frames;
   }
-  s->convolved = planes_like(made, taps > 1 ? planes_for(v, term, v->step) : 1);
-  GCONV_TRY(gconv_image_allocate(&s->convolved));
+  s->convolved = planes_like(made, GCONV_F32, taps > 1 ? planes_for(v, term, v->step) : v->batch);
+  GCONV_TRY(v->slab->allocate(v->device, &s->convolved));
   if (taps <= 1)
     return GCONV_OK;
+  v->ends = v->stage_count == 1;
   const gconv_image rows = as_rows(&s->convolved);
   const gconv_filter line = {.name = term->plane.name, .rows = term->count, .columns = 1, .divisor = 1, .taps = term->line};
   return make_plan(v, &rows, &line, true, &s->line);
@@ -150,63 +186,92 @@ static gconv_status make_stages(gconv_volume *v) {
   for (size_t k = 0; k < v->filter.count; k++)
     for (size_t j = 0; j < v->filter.of[k].count; j++)
       GCONV_TRY(make_stage(v, &v->filter.of[k].terms[j], &v->stages[at++]));
-  gconv_image *const slabs[] = {&v->sum, &v->other, &v->combined};
-  for (size_t i = 0; i < 3; i++) {
-    *slabs[i] = planes_like(&v->output, v->step);
-    if (i == 0 || (i == 1 && v->stage_count > v->filter.count) || (i == 2 && v->filter.count > 1))
-      GCONV_TRY(gconv_image_allocate(slabs[i]));
+  gconv_image *const slabs[] = {&v->sum, &v->other, &v->combined, &v->made};
+  const bool needed[] = {!v->ends, v->stage_count > v->filter.count, v->filter.count > 1, true};
+  for (size_t i = 0; i < 4; i++) {
+    *slabs[i] = planes_like(&v->output, i < 3 ? GCONV_F32 : v->output.type, v->step);
+    if (needed[i])
+      GCONV_TRY(v->slab->allocate(v->device, slabs[i]));
   }
-  return GCONV_OK;
+  int32_t most = 0, begin, end;
+  for (int32_t z = 0; z < v->output.frames && v->slab->apart && !v->options.there; z += v->step) {
+    gconv_volume_planes_needed(v, z, v->output.frames - z < v->step ? v->output.frames - z : v->step, &begin, &end);
+    most = end - begin > most ? end - begin : most;
+  }
+  v->window = planes_like(&v->like, v->like.type, most);
+  return most > 0 ? v->slab->allocate(v->device, &v->window) : GCONV_OK;
+}
+
+static void free_stages(gconv_volume *v) {
+  for (size_t i = 0; i < v->stage_count && v->stages; i++) {
+    gconv_plan_free(v->stages[i].plane);
+    gconv_plan_free(v->stages[i].batch);
+    gconv_plan_free(v->stages[i].line);
+    v->slab->release(v->device, &v->stages[i].convolved);
+  }
+  free(v->stages);
+  v->stages = NULL;
+  v->stage_count = 0;
+  v->step = 0;
+  gconv_image *const slabs[] = {&v->sum, &v->other, &v->combined, &v->made, &v->window};
+  for (size_t i = 0; i < 5; i++)
+    v->slab->release(v->device, slabs[i]);
+}
+
+/* Makes the stages, with smaller slabs if a GPU lacks memory for larger ones. */
+static gconv_status fit_stages(gconv_volume *v) {
+  gconv_status status = make_stages(v);
+  while (status == GCONV_NO_MEMORY && v->slab->apart && v->step > LEAST_PLANES) {
+    v->options.slab_bytes /= 2;
+    v->batch = 1;
+    free_stages(v);
+    status = make_stages(v);
+  }
+  return status;
+}
+
+/* Finds the type of the result. */
+static gconv_status find_type(gconv_volume *v) {
+  const gconv_options *plain = &v->options.plain;
+  v->output.type = plain->sets_type ? plain->output_type : v->like.type;
+  if (plain->format)
+    v->output.type = gconv_format_type(plain->format, v->output.type);
+  return v->output.type <= GCONV_F32 ? GCONV_OK : gconv_fail(GCONV_UNSUPPORTED, "results of volumes are u8, u16 or f32");
 }
 
 gconv_status gconv_volume_create(gconv_device *device, const gconv_image *like, const char *spec,
                                  const gconv_volume_options *options, gconv_volume **volume) {
   gconv_volume *v;
   gconv_volume_options filled = *options;
+  const gconv_slab_type *slab = GCONV_OF_DEVICE(device, gconv_slab_type);
   filled.stride_z += filled.stride_z == 0;
-  filled.slab_bytes += filled.slab_bytes == 0 ? SLAB_BYTES : 0;
+  if (filled.slab_bytes == 0)
+    filled.slab_bytes = slab->apart ? GPU_SLAB_BYTES : SLAB_BYTES;
   if (filled.plain.scale == 0)
     filled.plain.scale = 1;
   GCONV_TRY(check(like, &filled));
-  if (strcmp(gconv_device_get_info(device)->name, "cpu") != 0)
-    return gconv_fail(GCONV_UNSUPPORTED, "volumes are filtered on the CPU alone: their steps on a GPU are not tested yet");
   GCONV_NEW(v, 1, "no memory for a volume");
   v->device = device;
+  v->slab = slab;
   v->options = filled;
-  v->like = (gconv_image){
-      .type = like->type, .frames = like->frames, .height = like->height, .width = like->width, .channels = like->channels};
+  v->batch = !slab->apart ? 1 : like->frames < MOST_BATCH ? like->frames : MOST_BATCH;
+  v->like = planes_like(like, like->type, like->frames);
   gconv_status status = gconv_volume_filter_read(spec, filled.spacing, &v->filter);
   if (status == GCONV_OK && filled.plain.flip)
     gconv_volume_filter_flip(&v->filter);
+  GCONV_THEN(status, find_type(v));
+  GCONV_THEN(status, fit_stages(v));
   if (status == GCONV_OK)
-    status = make_stages(v);
-  if (status != GCONV_OK) {
+    *volume = v;
+  else
     gconv_volume_free(v);
-    return status;
-  }
-  v->output.type = filled.plain.sets_type ? filled.plain.output_type : like->type;
-  if (filled.plain.format)
-    v->output.type = gconv_format_type(filled.plain.format, v->output.type);
-  if (v->output.type > GCONV_F32) {
-    gconv_volume_free(v);
-    return gconv_fail(GCONV_UNSUPPORTED, "results of volumes are u8, u16 or f32");
-  }
-  *volume = v;
-  return GCONV_OK;
+  return status;
 }
 
 void gconv_volume_free(gconv_volume *v) {
   if (!v)
     return;
-  for (size_t i = 0; i < v->stage_count && v->stages; i++) {
-    gconv_plan_free(v->stages[i].plane);
-    gconv_plan_free(v->stages[i].line);
-    gconv_image_free(&v->stages[i].convolved);
-  }
-  free(v->stages);
-  gconv_image_free(&v->sum);
-  gconv_image_free(&v->other);
-  gconv_image_free(&v->combined);
+  free_stages(v);
   gconv_volume_filter_free(&v->filter);
   free(v);
 }
@@ -244,24 +309,14 @@ void gconv_volume_planes_needed(const gconv_volume *v, int32_t first, int32_t co
 
 /* ---- Executing -------------------------------------------------------------------------------------------------------- */
 
-static gconv_image plane_of(const gconv_image *planes, int32_t at) {
-  gconv_image plane = *planes;
-  plane.frames = 1;
-  plane.data = (uint8_t *)planes->data + (size_t)at * planes->plane_bytes;
-  return plane;
-}
-
-/* Fills a plane with the response to planes outside the volume, which are constant. */
-static void fill_outside(const gconv_volume *v, const stage *s, const gconv_image *plane) {
+/* Returns the level of the response to planes outside the volume, which are constant. */
+static float outside_of(const gconv_volume *v, const stage *s) {
   const gconv_filter *filter = &s->term->plane;
-  const size_t samples = (size_t)plane->height * (size_t)plane->width * (size_t)plane->channels;
   double sum = 0;
   for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
     sum += (double)filter->taps[i] / (double)filter->divisor;
   const double outside = v->options.plain.border == GCONV_BORDER_CONSTANT ? v->options.plain.border_value : 0;
-  const float value = (float)(outside * (double)gconv_white(v->like.type) * sum);
-  for (size_t i = 0; i < samples; i++)
-    ((float *)plane->data)[i] = value;
+  return (float)(outside * (double)gconv_white(v->like.type) * sum);
 }
 
 /* The input of an execution. */
@@ -270,137 +325,85 @@ typedef struct input {
   int32_t first; /* where along z they begin */
 } input;
 
-/* Convolves the plane at place z, which may lie outside the volume. */
-static gconv_status convolve_plane(const gconv_volume *v, const stage *s, const input *in, int64_t z, gconv_image *to) {
+/* Convolves the planes from place z on, which may lie outside the volume: as many as the batch has, if `count` or more are
+ * wanted and all lie inside, else one. Returns in *made how many. */
+static gconv_status convolve_some(const gconv_volume *v, const stage *s, const input *in, int64_t z, int32_t count,
+                                  const gconv_image *planes, int32_t to, int32_t *made) {
   const int64_t at = gconv_border_index(v->options.plain.border, z, v->like.frames);
-  if (at == GCONV_OUTSIDE) {
-    fill_outside(v, s, to);
-    return GCONV_OK;
-  }
-  const gconv_image from = plane_of(in->planes, (int32_t)at - in->first);
-  return gconv_plan_execute(s->plane, &from, to, 1, NULL);
+  *made = s->batch && count >= v->batch && z >= 0 && z + v->batch <= v->like.frames ? v->batch : 1;
+  const gconv_image out = gconv_frames_of(planes, to, *made);
+  if (at == GCONV_OUTSIDE)
+    return v->slab->fill(v->device, &out, outside_of(v, s));
+  const gconv_image from = gconv_frames_of(in->planes, (int32_t)at - in->first, *made);
+  return execute_plan(v, *made > 1 ? s->batch : s->plane, &from, &out);
 }
 
 /* Makes the convolved planes from place `from` on. Those that are there already move to the front. */
 static gconv_status convolve_planes(const gconv_volume *v, stage *s, const input *in, int32_t from, int32_t count) {
-  int32_t kept = s->end > from && s->have <= from ? s->end - from : 0;
+  int32_t kept = s->end > from && s->have <= from ? s->end - from : 0, made;
   kept = kept < count ? kept : count;
-  uint8_t *data = s->convolved.data;
-  if (kept > 0)
-    memmove(data, data + (size_t)(from - s->have) * s->convolved.plane_bytes, (size_t)kept * s->convolved.plane_bytes);
-  s->have = s->end = from;
-  for (int32_t i = kept; i < count; i++) {
-    gconv_image to = plane_of(&s->convolved, i);
-    GCONV_TRY(convolve_plane(v, s, in, (int64_t)from + i, &to));
+  if (kept > 0) {
+    const gconv_image old = gconv_frames_of(&s->convolved, from - s->have, kept),
+                      new = gconv_frames_of(&s->convolved, 0, kept);
+    GCONV_TRY(v->slab->move(v->device, &old, &new));
   }
+  s->have = s->end = from;
+  for (int32_t i = kept; i < count; i += made)
+    GCONV_TRY(convolve_some(v, s, in, (int64_t)from + i, count - i, &s->convolved, i, &made));
   s->end = from + count;
   return GCONV_OK;
 }
 
-/* Sums of rows of planes, by all threads. */
-typedef struct adding {
-  const float *from;
-  float *to;
-  size_t samples; /* of a row */
-  float factor;
-  bool adds; /* else the product is stored */
-} adding;
-
-static void add_row(void *context, size_t turn, int seat) {
-  const adding *a = context;
-  const float *from = a->from + turn * a->samples;
-  float *to = a->to + turn * a->samples;
-  (void)seat;
-  for (size_t i = 0; i < a->samples; i++)
-    to[i] = fmaf(a->factor, from[i], a->adds ? to[i] : 0.0F);
-}
-
-static void add_planes(const gconv_volume *v, const gconv_image *from, const gconv_image *to, int32_t count, float factor,
-                       bool adds) {
-  adding a = {from->data, to->data, (size_t)to->width * (size_t)to->channels, factor, adds};
-  gconv_threads_run(gconv_device_threads(v->device), (size_t)count * (size_t)to->height, add_row, &a);
-}
-
 /* Makes `count` planes of a term, and adds them to v->sum, or stores them there. */
-static gconv_status execute_stage(gconv_volume *v, stage *s, const input *in, int32_t first, int32_t count, bool adds) {
-  const int64_t place = (int64_t)first * v->options.stride_z - s->term->anchor;
-  for (int32_t i = 0; i < count && !s->line; i++) {
-    gconv_image to = plane_of(&v->sum, i);
-    GCONV_TRY(convolve_plane(v, s, in, place + (int64_t)i * v->options.stride_z + s->tap, &s->convolved));
-    add_planes(v, &s->convolved, &to, 1, s->term->line[s->tap], adds);
+static gconv_status execute_stage(gconv_volume *v, stage *s, const input *in, int32_t first, const gconv_image *out,
+                                  bool adds) {
+  const int32_t count = out->frames;
+  const int64_t place = (int64_t)first * v->options.stride_z - s->term->anchor, step = v->options.stride_z;
+  for (int32_t i = 0, made; i < count && !s->line; i += made) {
+    GCONV_TRY(convolve_some(v, s, in, place + i * step + s->tap, step == 1 ? count - i : 1, &s->convolved, 0, &made));
+    const gconv_image from = gconv_frames_of(&s->convolved, 0, made), to = gconv_frames_of(&v->sum, i, made);
+    GCONV_TRY(v->slab->add(v->device, &from, &to, s->term->line[s->tap], adds));
   }
   if (!s->line)
     return GCONV_OK;
   GCONV_TRY(convolve_planes(v, s, in, (int32_t)place, (int32_t)planes_for(v, s->term, count)));
-  const gconv_image rows = as_rows(&s->convolved);
-  gconv_image sums = as_rows(adds ? &v->other : &v->sum);
-  GCONV_TRY(gconv_plan_execute(s->line, &rows, &sums, 1, NULL)); /* of the last slab, some planes are left over */
-  if (adds)
-    add_planes(v, &v->other, &v->sum, count, 1, true);
-  return GCONV_OK;
-}
-
-/* ---- Samples of results ----------------------------------------------------------------------------------------------- */
-
-typedef struct finishing {
-  const gconv_volume *volume;
-  const float *sums, *squares; /* squares: of the filters before, or NULL */
-  float *to_squares;           /* NULL: samples are stored */
-  const gconv_image *out;
-  double scale, offset;
-} finishing;
-
-static void finish_row(void *context, size_t turn, int seat) {
-  const finishing *f = context;
-  const gconv_image *out = f->out;
-  const size_t samples = (size_t)f->volume->output.width * (size_t)f->volume->output.channels;
-  const float *sums = f->sums + turn * samples, *squares = f->squares ? f->squares + turn * samples : NULL;
-  const size_t height = (size_t)f->volume->output.height;
-  const gconv_range range = f->volume->options.plain.range;
-  void *row =
-      f->to_squares ? NULL : (uint8_t *)out->data + turn / height * out->plane_bytes + turn % height * out->row_bytes;
-  const float scale = (float)f->scale, offset = (float)f->offset, white = gconv_white(f->volume->output.type);
-  (void)seat;
-  for (size_t i = 0; i < samples; i++) {
-    float y = sums[i];
-    if (f->to_squares || squares)
-      y = fmaf(y, y, squares ? squares[i] : 0.0F);
-    if (f->to_squares) {
-      f->to_squares[turn * samples + i] = y;
-      continue;
-    }
-    y = fmaf(squares ? sqrtf(y) : y, scale, offset);
-    y = range == GCONV_RANGE_ABS ? fabsf(y) : range == GCONV_RANGE_SIGNED ? fmaf(y, 0.5F, white / 2) : y;
-    if (out->type == GCONV_F32)
-      ((float *)row)[i] = y;
-    else if (out->type == GCONV_U8)
-      ((uint8_t *)row)[i] = (uint8_t)gconv_to_level(y, white);
-    else
-      ((uint16_t *)row)[i] = (uint16_t)gconv_to_level(y, white);
+  const gconv_image to = v->ends ? *out : adds ? v->other : v->sum;
+  const bool whole = to.frames == v->step && to.row_bytes == gconv_image_row_bytes(&to);
+  const gconv_image rows = as_rows(&s->convolved), sums = as_rows(whole ? &to : &v->made);
+  GCONV_TRY(execute_plan(v, s->line, &rows, &sums)); /* of the last slab, some planes are left over */
+  if (!whole) {
+    const gconv_image made = gconv_frames_of(&v->made, 0, count);
+    return v->slab->move(v->device, &made, out);
   }
-}
-
-static void finish(gconv_volume *v, size_t filter, int32_t count, const gconv_image *out) {
-  const bool last = filter + 1 == v->filter.count;
-  const double white = (double)gconv_white(v->output.type);
-  finishing f = {.volume = v,
-                 .sums = v->sum.data,
-                 .squares = filter > 0 ? v->combined.data : NULL,
-                 .to_squares = last ? NULL : v->combined.data,
-                 .out = out,
-                 .scale = v->options.plain.scale / (double)gconv_white(v->like.type) * white,
-                 .offset = v->options.plain.offset * white};
-  gconv_threads_run(gconv_device_threads(v->device), (size_t)count * (size_t)v->output.height, finish_row, &f);
+  return adds ? v->slab->add(v->device, &v->other, &v->sum, 1, true) : GCONV_OK;
 }
 
 static gconv_status execute_slab(gconv_volume *v, const input *in, int32_t first, const gconv_image *out) {
   size_t at = 0;
+  gconv_slab_finish f = {.epilogue = gconv_make_epilogue(&v->options.plain, v->like.type, v->output.type)};
   for (size_t k = 0; k < v->filter.count; k++) {
     for (size_t j = 0; j < v->filter.of[k].count; j++)
-      GCONV_TRY(execute_stage(v, &v->stages[at++], in, first, out->frames, j > 0));
-    finish(v, k, out->frames, out);
+      GCONV_TRY(execute_stage(v, &v->stages[at++], in, first, out, j > 0));
+    f.sums = gconv_frames_of(&v->sum, 0, out->frames);
+    f.squares = k > 0 ? v->combined.data : NULL;
+    f.to_squares = k + 1 < v->filter.count ? v->combined.data : NULL;
+    if (!v->ends)
+      GCONV_TRY(v->slab->finish(v->device, &f, out));
   }
   return GCONV_OK;
+}
+
+/* Makes a slab, by way of memory of a GPU if the pixels are not there. */
+static gconv_status make_slab(gconv_volume *v, const input *in, int32_t first, const gconv_image *out) {
+  int32_t begin, end;
+  if (!v->slab->apart || v->options.there)
+    return execute_slab(v, in, first, out);
+  gconv_volume_planes_needed(v, first, out->frames, &begin, &end);
+  const gconv_image from = gconv_frames_of(in->planes, begin - in->first, end - begin);
+  const gconv_image window = gconv_frames_of(&v->window, 0, end - begin), made = gconv_frames_of(&v->made, 0, out->frames);
+  GCONV_TRY(v->slab->upload(v->device, &from, &window));
+  GCONV_TRY(execute_slab(v, &(input){&window, begin}, first, &made));
+  return v->slab->download(v->device, &made, out);
 }
 
 gconv_status gconv_volume_execute(gconv_volume *v, const gconv_image *in, int32_t in_plane, int32_t first,
@@ -418,9 +421,8 @@ gconv_status gconv_volume_execute(gconv_volume *v, const gconv_image *in, int32_
     v->stages[i].have = v->stages[i].end = 0; /* convolved planes of another volume */
   v->next = first;
   for (int32_t at = 0; at < out->frames; at += v->step) {
-    gconv_image slab = plane_of(out, at);
-    slab.frames = out->frames - at < v->step ? out->frames - at : v->step;
-    GCONV_TRY(execute_slab(v, &(input){in, in_plane}, first + at, &slab));
+    const gconv_image slab = gconv_frames_of(out, at, out->frames - at < v->step ? out->frames - at : v->step);
+    GCONV_TRY(make_slab(v, &(input){in, in_plane}, first + at, &slab));
   }
   v->next = first + out->frames;
   return GCONV_OK;

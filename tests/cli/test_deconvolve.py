@@ -9,16 +9,17 @@ from helper import GCONV, CommandTest
 
 
 def convolve(x, psf, full):
-    """With the taps turned, as a convolution; only where the PSF lies inside, or wherever it touches."""
+    """With the taps turned, as a convolution, in any dimensions; only where the PSF lies inside, or wherever it touches."""
     if full:
         x = np.pad(x, [(n - 1, n - 1) for n in psf.shape])
-    height, width = (x.shape[i] - psf.shape[i] + 1 for i in range(2))
-    return sum(psf[-1 - r, -1 - s] * x[r:r + height, s:s + width] for r in range(psf.shape[0]) for s in range(psf.shape[1]))
+    size = [n - m + 1 for n, m in zip(x.shape, psf.shape)]
+    turned = np.flip(psf)
+    return sum(turned[at] * x[tuple(slice(a, a + n) for a, n in zip(at, size))] for at in np.ndindex(psf.shape))
 
 
 def lucy(y, psf, count):
     """By definition, in float64: the image is extended by the PSF (Bertero and Boccacci)."""
-    psf, turned = psf / psf.sum(), psf[::-1, ::-1] / psf.sum()
+    psf, turned = psf / psf.sum(), np.flip(psf) / psf.sum()
     there = np.isfinite(y)
     y = np.where(there, y, 0)
     weight = convolve(there.astype(float), turned, True)
@@ -27,9 +28,8 @@ def lucy(y, psf, count):
     for _ in range(count):
         x = x * inverse * convolve(np.where(there, y / np.maximum(convolve(x, psf, False), 1e-6 * y.sum() / there.sum()), 0), turned, True)
     # H sees x[i + r] with the turned taps: the pixel of x below the PSF's centre is the last row less the centre
-    rows, columns = (np.floor((psf * axis).sum() + 0.5).astype(int) for axis in np.indices(psf.shape))
-    top, left = psf.shape[0] - 1 - rows, psf.shape[1] - 1 - columns
-    return x[top:top + y.shape[0], left:left + y.shape[1]]
+    first = [n - 1 - int(np.floor((psf * axis).sum() + 0.5)) for n, axis in zip(psf.shape, np.indices(psf.shape))]
+    return x[tuple(slice(at, at + n) for at, n in zip(first, y.shape))]
 
 
 class Deconvolve(CommandTest):
@@ -82,6 +82,39 @@ class Deconvolve(CommandTest):
         self.assertIn("iteration 10 of 10: change", said)
         _, said = self.restore("y.npy", "-n", "500", "--stop", "0.02", "-v")
         self.assertNotIn("iteration 500", said)
+
+    def test_volumes(self):
+        for shape, size in (((11, 24, 18), (5, 6, 3)), ((2, 9, 31), (4, 3, 7)), ((7, 8, 9), (3, 3, 2))):
+            psf = np.exp(-sum((axis - n / 3) ** 2 for axis, n in zip(np.indices(size), size)) / 3).astype(np.float32)
+            image = self.random.poisson(50, shape).astype(np.float32)
+            image[1, 3:5, 2:4] = np.nan
+            np.save(self.folder / "v.npy", image)
+            np.save(self.folder / "psf3.npy", psf)
+            for count in 1, 10:
+                self.gconv("deconvolve", "v.npy", "--psf", "psf3.npy", "-o", "r.npy", "-n", count)
+                made = np.load(self.folder / "r.npy")
+                want = lucy(image.astype(float), psf.astype(float), count)
+                np.testing.assert_allclose(made, want, atol=3e-5 * want.max())
+            self.gconv("deconvolve", "v.npy", "--psf", "psf3.npy", "-o", "r.npy", "-n", "8", "--accelerate", "--tv", "0.002")
+            fast = np.load(self.folder / "r.npy")
+            self.assertAlmostEqual(np.nanmean(fast) / np.nanmean(image), 1, delta=0.03)
+        # Wiener: a constant stays, and a point far from the edges becomes the filter
+        np.save(self.folder / "v.npy", np.full((6, 7, 9), 0.25, np.float32))
+        self.gconv("deconvolve", "v.npy", "--psf", "psf3.npy", "-o", "r.npy", "--method", "wiener")
+        np.testing.assert_allclose(np.load(self.folder / "r.npy"), 0.25, atol=1e-6)
+        point = np.zeros((12, 21, 22), np.float32)
+        point[6, 10, 11] = 1
+        np.save(self.folder / "v.npy", point)
+        self.gconv("deconvolve", "v.npy", "--psf", "psf3.npy", "-o", "r.npy", "--method", "wiener")
+        centre = [int(np.floor((psf / psf.sum() * axis).sum() + 0.5)) for axis in np.indices(psf.shape)]
+        padded = np.zeros((15, 24, 24))
+        padded[:3, :3, :2] = psf / psf.sum()
+        h = np.fft.fftn(np.roll(padded, [-at for at in centre], (0, 1, 2)))
+        spectrum = np.fft.fftn(np.pad(point - point.mean(), ((0, 3), (0, 3), (0, 2)), constant_values=-point.mean()))
+        want = np.real(np.fft.ifftn(spectrum * h.conj() / (abs(h) ** 2 + 0.01)))[:12, :21, :22] + point.mean()
+        np.testing.assert_allclose(np.load(self.folder / "r.npy"), want, atol=1e-6)
+        np.save(self.folder / "flat.npy", point[0] + 1)
+        self.usage_error("planes", "deconvolve", "flat.npy", "--psf", "psf3.npy", "-o", "r.npy")
 
     def test_total_variation_smooths_a_flat_field(self):
         flat = (self.random.poisson(np.full((60, 70), 200)) / 400).astype(np.float32)
