@@ -66,6 +66,7 @@ class Commands(CommandTest):
         np.save(self.folder / "image.npy", weights(20, 30))
         (self.folder / "frames.ppm").write_bytes(3 * (b"P6\n8 6\n255\n" + bytes(8 * 6 * 3)))
         np.save(self.folder / "stack.npy", weights(6, 32, 24))
+        np.save(self.folder / "psf3d.npy", np.abs(weights(3, 5, 4)))
         np.save(self.folder / "batch.npy", weights(4, 32, 24, 3))
         np.save(self.folder / "layer.npy", weights(8, 3, 3, 3))
         np.save(self.folder / "second.npy", weights(5, 6, 3, 3))
