@@ -184,9 +184,10 @@ FIELDS = {
     "gconv_bytes_out": {"name": ["NULL", "long_text"], "data": ["!NULL", "!picture.data"], "size": ["SIZE_MAX"], "room": UNKNOWN, "user": ANY},
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
     "gconv_compare_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "picture": ['""', "long_text"], "write": ["NULL"], "user": ANY},
-    "gconv_volume_options": {"plain": UNKNOWN, "stride_z": ["!-1", "!INT32_MIN"], "spacing": ANY, "slab_bytes": ["SIZE_MAX", "1"]},
+    "gconv_volume_options": {"plain": UNKNOWN, "stride_z": ["!-1", "!INT32_MIN"], "spacing": ANY, "slab_bytes": ["SIZE_MAX", "1"],
+                             "there": ANY},
     "gconv_deconvolve_options": {
-        "method": ["!99", "!-1"], "iterations": ["!-1", "!INT32_MIN"], "accelerated": ANY, "total_variation": ["!NAN", "!-1", "!INFINITY"],
+        "psf_planes": ["!-1", "!INT32_MIN"], "method": ["!99", "!-1"], "iterations": ["!-1", "!INT32_MIN"], "accelerated": ANY, "total_variation": ["!NAN", "!-1", "!INFINITY"],
         "change": ["!NAN", "!-1", "!INFINITY"], "noise": ["!NAN", "!-1", "!INFINITY"], "deviance": ANY, "user": ANY},
     "gconv_stats_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "percentiles": ["!NULL"],
                             "percentile_count": ["!-1", "!17", "!INT_MAX", "!INT_MIN"], "unit": ["!NAN", "!-1", "!INFINITY"]},
