@@ -301,10 +301,10 @@ const gconv_command gconv_command_deconvolve = {
     .help = "undo a blur whose point spread function is known: Richardson-Lucy, Wiener",
     .details =
         "The PSF is divided by its sum, and centred at the tap nearest to its centre of mass. Each colour is\n"
-        "restored by itself; alpha stays. With a PSF of several planes, those of the image are one volume. Edges: rl "
-        "restores an image that is larger by the PSF and weighs it by what\n"
-        "is seen (Bertero and Boccacci), so that nothing is assumed of what lies outside; wiener extends the image by\n"
-        "its reflection. The flux is kept. Missing samples (NaN, no data) have no weight, and rl fills them.\n"
+        "restored by itself; alpha stays. With a PSF of several planes, those of the image are one volume.\n"
+        "Edges: rl restores an image that is larger by the PSF and weighs it by what is seen (Bertero and Boccacci),\n"
+        "so that nothing is assumed of what lies outside; wiener extends the image by its reflection. The flux is\n"
+        "kept. Missing samples (NaN, no data) have no weight, and rl fills them.\n"
         "Ctrl-C writes the result so far; a second one ends the program.\n",
     .options = options,
     .record_bytes = GCONV_RECORD_BYTES(deconvolve_settings, common),
