@@ -161,7 +161,8 @@ gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, co
 
 typedef struct gconv_volume_options {
   gconv_options plain; /* border, border_value, flip, stride_y, stride_x, scale, offset, range (not minmax, wrap), output
-                          type, format and algorithm; the border holds along z, too; other fields are 0 */
+                          type, format, algorithm, nan, weights (a plane for all, or a frame for each), nodata, preserves,
+                          least_weight; the border holds along z, too; other fields are 0 */
   int32_t stride_z;    /* 0: 1 */
   double spacing[3];   /* micrometres between voxels along z, y and x, for lengths with units; 0: not known */
   size_t slab_bytes;   /* about how large the convolved planes of a slab are; 0: 32 MB, and 1 GB on a GPU */
@@ -175,8 +176,8 @@ typedef struct gconv_volume_options {
  * K x R x S taps. All keep the size, but for the strides. Filters that are products of three lines go line by line, others
  * plane by plane; all steps are plans of plain filters, in float32, and of the exact family, if the algorithm is.
  *
- * device: a CPU. *result is empty, or an image of the right shape. GCONV_BAD_ARGUMENT, GCONV_UNSUPPORTED, GCONV_NO_MEMORY.
- */
+ * On a GPU, slabs go to its memory and back. *result is empty, or an image of the right shape. GCONV_BAD_ARGUMENT,
+ * GCONV_UNSUPPORTED, GCONV_NO_MEMORY. */
 gconv_status gconv_volume_filter(gconv_device *device, const gconv_image *image, const char *spec,
                                  const gconv_volume_options *options, gconv_image *result);
 

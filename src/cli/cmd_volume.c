@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv volume: filters of three dimensions, over stacks of planes. `gconv --volume` is another name. */
 #include "cli/command.h"
+#include "cli/job_holes.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 #include "gconv_science.h"
@@ -13,6 +14,7 @@ typedef struct volume_settings {
   gconv_common common;
   const char *filter, *strides, *spacing, *algorithm;
   gconv_given_border border;
+  gconv_hole_options holes;
   bool flip, named;
   int depth, range; /* depth: a gconv_type, or -1: as the input */
   double scale, offset;
@@ -41,7 +43,7 @@ static gconv_status parse_three(const char *option, const char *text, double lea
   return GCONV_OK;
 }
 
-static gconv_status make_options(const volume_settings *s, gconv_volume_options *options) {
+static gconv_status make_options(const volume_settings *s, const gconv_image *weights, gconv_volume_options *options) {
   double strides[3] = {1, 1, 1};
   *options = (gconv_volume_options){.plain = gconv_options_default()};
   gconv_options *plain = &options->plain;
@@ -57,6 +59,7 @@ static gconv_status make_options(const volume_settings *s, gconv_volume_options 
   plain->stride_x = (int32_t)strides[2];
   plain->border = s->border.border;
   plain->border_value = s->border.value;
+  gconv_hole_options_apply(&s->holes, weights, s->border.given, 0, plain);
   plain->flip = s->flip;
   plain->scale = s->scale;
   plain->offset = s->offset;
@@ -68,7 +71,7 @@ static gconv_status make_options(const volume_settings *s, gconv_volume_options 
   return GCONV_OK;
 }
 
-static gconv_status check(const volume_settings *s, const gconv_texts *inputs, gconv_volume_options *options) {
+static gconv_status check(const volume_settings *s, const gconv_texts *inputs) {
   if (inputs->count != 1)
     return gconv_refuse("volume: %zu inputs: name one file that holds the planes, such as a .npy array Z x H x W",
                         inputs->count);
@@ -79,15 +82,22 @@ static gconv_status check(const volume_settings *s, const gconv_texts *inputs, g
   if (!gconv_format_by_path(s->common.output) || !gconv_format_by_path(s->common.output)->multiframe)
     return gconv_refuse("-o %s: a volume is written to a file that holds several planes, such as .npy or .tif",
                         s->common.output);
-  return make_options(s, options);
+  return gconv_hole_options_check(&s->holes, false);
 }
 
-static gconv_status filter(const volume_settings *s, const char *input, const gconv_volume_options *options) {
+static gconv_status filter(const volume_settings *s, const char *input) {
   gconv_device *device = NULL;
+  gconv_image weights = {0};
+  gconv_volume_options options;
   const char *name = s->common.device && strcmp(s->common.device, "auto") != 0 ? s->common.device : "cpu";
   gconv_status status = gconv_device_open(name, gconv_settle_threads(s->common.threads, s->common.quiet), &device);
+  if (status == GCONV_OK && s->holes.weights)
+    status = gconv_read_picture(&s->common, "--weights", s->holes.weights, &weights);
   if (status == GCONV_OK)
-    status = gconv_volume_filter_file(device, input, s->common.output, s->filter, options, s->common.memory);
+    status = make_options(s, &weights, &options);
+  if (status == GCONV_OK)
+    status = gconv_volume_filter_file(device, input, s->common.output, s->filter, &options, s->common.memory);
+  gconv_image_free(&weights);
   gconv_device_close(device);
   return status;
 }
@@ -95,22 +105,23 @@ static gconv_status filter(const volume_settings *s, const char *input, const gc
 static int run(void *record, const gconv_texts *words) {
   volume_settings *settings = record;
   const gconv_texts *inputs = settings->common.inputs.count > 0 ? &settings->common.inputs : words;
-  gconv_volume_options options;
   gconv_status status = GCONV_OK;
   if (settings->common.inputs.count > 0 && words->count > 0)
     status = gconv_refuse("%s: there is one volume, %s", words->items[0], settings->common.inputs.items[0]);
   if (status == GCONV_OK)
-    status = check(settings, inputs, &options);
+    status = check(settings, inputs);
   if (status == GCONV_OK && settings->common.no_clobber && access(settings->common.output, F_OK) == 0)
     status = gconv_fail(GCONV_EXISTS, "%s exists, and --no-clobber keeps it", settings->common.output);
   if (status == GCONV_OK) {
     gconv_sandbox_file(&settings->common, settings->common.output);
-    status = filter(settings, inputs->items[0], &options);
+    status = filter(settings, inputs->items[0]);
   }
   return gconv_say_end(status);
 }
 
 #define OPTION(...) GCONV_OPTION(volume_settings, __VA_ARGS__)
+#define CHANGES .changes_results = true
+#define KEEPS .changes_results = false
 static const gconv_option options[] = {
     GCONV_NO_SANDBOX_ROW,
     OPTION('i', "input", "PATH...", texts, common.inputs, .several = true, .help = "the volume; without -i, too"),
@@ -126,6 +137,7 @@ static const gconv_option options[] = {
     OPTION(0, "border", "MODE", border, border, .also = "boundary", .word_at = gconv_word_border_at,
            .synonyms = gconv_border_words, .drawing = GCONV_BORDER_DRAWING,
            .help = "what lies outside, along z, too; default: zero"),
+    GCONV_HOLE_ROWS,
     OPTION(0, "stride", "N|ZxYxX", text, strides, .help = "compute every N-th voxel only; default: 1"),
     OPTION(0, "spacing", "N|ZxYxX", text, spacing, .also = "voxel-size",
            .help = "micrometres between voxels, for lengths such as sigma=2um; default: what the file says of y and x"),
@@ -136,7 +148,7 @@ static const gconv_option options[] = {
            .help = "depth of the result; default: as the input"),
     OPTION(0, "algorithm", "NAME", text, algorithm,
            .help = "of the steps, planes and lines; direct: the same bits on any device"),
-    OPTION('d', "device", "NAME", text, common.device, .help = "cpu: GPUs are not used yet"),
+    OPTION('d', "device", "NAME", text, common.device, .help = "cpu (default) or cuda, cuda:N"),
     OPTION(0, "memory", "N", count, common.memory, .help = "bytes that slabs of planes may take, such as 1G"),
     OPTION(0, "no-clobber", NULL, flag, common.no_clobber, .help = "keep a result that exists"),
     GCONV_THREADS_ROW,

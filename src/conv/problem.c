@@ -27,6 +27,8 @@ gconv_options gconv_options_filled(const gconv_options *options) {
     filled.scale = 1;
   if (!filled.algorithm)
     filled.algorithm = "auto";
+  if (filled.least_weight == 0)
+    filled.least_weight = 0x1p-10;
   return filled;
 }
 

@@ -21,10 +21,7 @@ typedef struct weighted {
 
 /* ---- Options ---------------------------------------------------------------------------------------------------------- */
 
-static const double LEAST_WEIGHT = 0x1p-10;
-
-/* Returns whether responses are divided by sums of weights. */
-static bool divides(const gconv_options *options) {
+bool gconv_weighted_divides(const gconv_options *options) {
   return options->nan == GCONV_NAN_SKIP || options->nan == GCONV_NAN_FILL || options->weights ||
          (options->sets_nodata && options->nan != GCONV_NAN_ZERO) || options->border == GCONV_BORDER_NORMALIZE;
 }
@@ -38,16 +35,21 @@ static void sum_taps(const gconv_filter *filter, double *sum, double *size) {
   }
 }
 
+gconv_status gconv_weighted_check_sum(const char *name, double sum, double size) {
+  if (fabs(sum) > 1e-6 * size)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s sums to 0, and where samples are missing or have weights, responses are divided by the sum of "
+                    "the weights under the taps: fill the holes first, with a filter that smooths (--nan fill), and "
+                    "apply this one to the result; or take --nan zero",
+                    name ? name : "a filter");
+}
+
 static gconv_status check_sums(const gconv_filters *filters) {
   for (size_t k = 0; k < filters->count; k++) {
     double sum, size;
     sum_taps(&filters->items[k], &sum, &size);
-    if (fabs(sum) <= 1e-6 * size)
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "%s sums to 0, and where samples are missing or have weights, responses are divided by the sum of "
-                        "the weights under the taps: fill the holes first, with a filter that smooths (--nan fill), and "
-                        "apply this one to the result; or take --nan zero",
-                        filters->items[k].name ? filters->items[k].name : "a filter");
+    GCONV_TRY(gconv_weighted_check_sum(filters->items[k].name, sum, size));
   }
   return GCONV_OK;
 }
@@ -75,8 +77,7 @@ static bool make_weight_row(gconv_type type, bool alpha, const void *grey, float
   return true;
 }
 
-/* Makes *weights of a picture: grey times alpha, in proportion to the largest weight. */
-static gconv_status make_weights(const gconv_image *picture, gconv_image *weights) {
+gconv_status gconv_weighted_make_weights(const gconv_image *picture, gconv_image *weights) {
   const int32_t colours = picture->channels - picture->alpha;
   const size_t pixels = (size_t)picture->width;
   float most = 0;
@@ -161,32 +162,34 @@ static gconv_status find_outputs(const gconv_plan_order *order, const weighted *
   return GCONV_OK;
 }
 
-/* Makes a plan that convolves images between the stages with the filters. `outside` is the level of the border's constant.
- */
+void gconv_weighted_split_options(gconv_type type, bool of_shares, gconv_options *options) {
+  options->nan = GCONV_NAN_KEEP;
+  options->weights = NULL;
+  options->sets_nodata = options->preserves = false;
+  options->combine = GCONV_COMBINE_NONE;
+  options->range = GCONV_RANGE_CLAMP;
+  options->scale = 1;
+  options->offset = 0;
+  options->sets_type = true;
+  options->output_type = GCONV_F32;
+  options->format = NULL;
+  options->border_value = of_shares                                  ? 1
+                          : options->border == GCONV_BORDER_CONSTANT ? options->border_value * (double)gconv_white(type)
+                                                                     : 0;
+  if (options->border == GCONV_BORDER_NORMALIZE)
+    options->border = GCONV_BORDER_ZERO;
+  else if (of_shares && options->border == GCONV_BORDER_ZERO)
+    options->border = GCONV_BORDER_CONSTANT; /* zeros outside are samples as any others */
+}
+
+/* Makes a plan that convolves images between the stages with the filters. */
 static gconv_status make_inner(const gconv_plan_order *order, const weighted *w, const gconv_weighted_plan *plan,
                                bool of_shares, gconv_plan **inner) {
   gconv_filters filters = filters_of(&w->base)->filters;
   gconv_options options = w->options;
   gconv_plan_order inside = *order;
   gconv_operation *operation = NULL;
-  options.nan = GCONV_NAN_KEEP;
-  options.weights = NULL;
-  options.sets_nodata = options.preserves = false;
-  options.combine = GCONV_COMBINE_NONE;
-  options.range = GCONV_RANGE_CLAMP;
-  options.scale = 1;
-  options.offset = 0;
-  options.sets_type = true;
-  options.output_type = GCONV_F32;
-  options.format = NULL;
-  options.border_value = of_shares ? 1
-                         : options.border == GCONV_BORDER_CONSTANT
-                             ? options.border_value * (double)gconv_white(plan->source.type)
-                             : 0;
-  if (options.border == GCONV_BORDER_NORMALIZE)
-    options.border = GCONV_BORDER_ZERO;
-  else if (of_shares && options.border == GCONV_BORDER_ZERO)
-    options.border = GCONV_BORDER_CONSTANT; /* zeros outside are samples as any others */
+  gconv_weighted_split_options(plan->source.type, of_shares, &options);
   inside.like = &plan->middle;
   inside.kept = GCONV_F32;
   gconv_filter *items = malloc(filters.count * sizeof *items);
@@ -239,6 +242,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   gconv_weighted_plan *plan = (gconv_weighted_plan *)base;
   const gconv_image *like = order->like;
   plan->options = &w->options;
+  plan->respond = gconv_weighted_response;
   plan->weights = w->weights.data ? &w->weights : NULL;
   plan->source = *like;
   if (w->options.sets_nodata) {
@@ -259,7 +263,8 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
                                .channels = like->channels - plan->keeps_alpha,
                                .planar = like->planar};
   GCONV_TRY(make_inner(order, w, plan, false, &plan->values));
-  if (divides(&w->options) || (plan->source.has_nodata && w->options.nan != GCONV_NAN_ZERO)) {
+  plan->divides = gconv_weighted_divides(&w->options) || (plan->source.has_nodata && w->options.nan != GCONV_NAN_ZERO);
+  if (plan->divides) {
     GCONV_TRY(check_sums(&filters_of(operation)->filters));
     GCONV_TRY(make_inner(order, w, plan, true, &plan->shares));
   }
@@ -433,9 +438,7 @@ static gconv_status wrap(gconv_operation *plain, const gconv_options *options, g
   w->options.algorithm = ((gconv_filter_operation *)plain)->options.algorithm;
   w->options.without = ((gconv_filter_operation *)plain)->options.without;
   w->options.weights = NULL;
-  if (w->options.least_weight == 0)
-    w->options.least_weight = LEAST_WEIGHT;
-  gconv_status status = options->weights ? make_weights(options->weights, &w->weights) : GCONV_OK;
+  gconv_status status = options->weights ? gconv_weighted_make_weights(options->weights, &w->weights) : GCONV_OK;
   if (status == GCONV_OK)
     *result = &w->base;
   else
@@ -460,7 +463,7 @@ static gconv_status make_weighted(const gconv_filters *filters, const gconv_opti
     GCONV_TRY(gconv_check_source(options->weights, "the weights"));
     GCONV_TRY(gconv_check_pixels(options->weights, "the weights"));
   }
-  if (divides(options))
+  if (gconv_weighted_divides(options))
     GCONV_TRY(check_sums(filters));
   plainly.nan = GCONV_NAN_KEEP;
   plainly.weights = NULL;

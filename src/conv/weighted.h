@@ -16,6 +16,10 @@
 
 #include "conv/plan.h"
 
+struct gconv_weighted_filter;
+struct gconv_weighted_images;
+struct gconv_weighted_place;
+
 /* The plan. Images between the stages are f32, with the levels of the input, and without alpha that is kept. */
 typedef struct gconv_weighted_plan {
   gconv_plan base;
@@ -25,7 +29,10 @@ typedef struct gconv_weighted_plan {
   gconv_image middle;          /* header of the images between the stages */
   gconv_plan *values, *shares; /* convolve w * x, and w; shares is NULL if no response is divided */
   size_t filters;
-  bool keeps_alpha, preserves, exact;
+  bool keeps_alpha, preserves, exact, divides;
+  /* Computes a response in float64: gconv_weighted_response(), or, of volumes, a function of theirs. */
+  double (*respond)(const struct gconv_weighted_plan *plan, const struct gconv_weighted_images *images,
+                    const struct gconv_weighted_filter *filter, const struct gconv_weighted_place *at, double *error);
   struct gconv_weighted_filter *of; /* owned, [filters] */
 } gconv_weighted_plan;
 
@@ -45,8 +52,18 @@ typedef struct gconv_weighted_images {
   gconv_image value, share; /* owned: w * x, and w */
   gconv_image *sums[2];     /* owned, [filters]: the convolved value and share; sums[1] may be NULL */
   int32_t in_row, first;    /* the row of the image with which `in` begins; the row with which outputs begin */
+  int32_t in_plane;         /* of volumes: the plane with which `in` begins */
   bool any_missing, divides;
 } gconv_weighted_images;
+
+/* Returns whether options divide responses by sums of weights; refuses filters whose taps sum to 0 then: `sum`, and the sum
+ * of their sizes. */
+bool gconv_weighted_divides(const gconv_options *options);
+gconv_status gconv_weighted_check_sum(const char *name, double sum, double size);
+/* Makes *weights of a picture: grey times alpha, in proportion to the largest weight. */
+gconv_status gconv_weighted_make_weights(const gconv_image *picture, gconv_image *weights);
+/* Sets options to those with which products and weights are convolved, of levels of `type`. */
+void gconv_weighted_split_options(gconv_type type, bool of_shares, gconv_options *options);
 
 /* Makes images->value and images->share of images->in. */
 gconv_status gconv_weighted_prepare(const gconv_weighted_plan *plan, gconv_weighted_images *images);
@@ -65,6 +82,10 @@ typedef struct gconv_weighted_place {
  * sizes, in proportion to which sums may be off. */
 double gconv_weighted_response(const gconv_weighted_plan *plan, const gconv_weighted_images *images,
                                const gconv_weighted_filter *filter, const gconv_weighted_place *at, double *error);
+
+/* Returns the response of the sums of products, of weights and of the products' sizes. */
+double gconv_weighted_quotient(const gconv_weighted_plan *plan, const gconv_weighted_images *images,
+                               const gconv_weighted_filter *filter, const double sums[3], double *error);
 
 /* Returns whether the sample of the input under the anchor is missing, and to be put back. */
 bool gconv_weighted_puts_back(const gconv_weighted_plan *plan, const gconv_weighted_images *images,

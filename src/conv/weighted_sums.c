@@ -95,9 +95,10 @@ static void prepare_row(void *context, size_t turn, int seat) {
   size_t height = (size_t)images->in->height, plane = turn / height, y = turn % height;
   size_t channels = source->planar ? 1 : (size_t)source->channels;
   const gconv_image *weights = plan->weights;
+  const size_t weights_plane = weights && weights->frames > 1 ? (size_t)images->in_plane + plane : 0;
   source_row row = {.source = source,
                     .in = row_at(images->in, plane, y),
-                    .weights = weights ? row_at(weights, 0, (size_t)images->in_row + y) : NULL,
+                    .weights = weights ? row_at(weights, weights_plane, (size_t)images->in_row + y) : NULL,
                     .value = row_at(&images->value, plane, y),
                     .share = row_at(&images->share, plane, y),
                     .count = (size_t)source->width,
@@ -124,11 +125,25 @@ gconv_status gconv_weighted_prepare(const gconv_weighted_plan *plan, gconv_weigh
   }
   gconv_threads_run(plan->base.device->threads, planes_of(images->in) * (size_t)images->in->height, prepare_row, &p);
   images->any_missing = p.missing;
-  images->divides = plan->shares && (p.weighted || plan->options->border == GCONV_BORDER_NORMALIZE);
+  images->divides = plan->divides && (p.weighted || plan->options->border == GCONV_BORDER_NORMALIZE);
   return GCONV_OK;
 }
 
 /* ---- A response in float64 ------------------------------------------------------------------------------------------- */
+
+double gconv_weighted_quotient(const gconv_weighted_plan *plan, const gconv_weighted_images *images,
+                               const gconv_weighted_filter *filter, const double sums[3], double *error) {
+  const double share = sums[1];
+  if (error)
+    *error = sums[2];
+  if (!images->divides)
+    return sums[0];
+  if (fabs(share) < plan->options->least_weight * filter->size || share == 0)
+    return (double)NAN;
+  if (error)
+    *error *= fabs(filter->sum / share);
+  return filter->sum * sums[0] / share;
+}
 
 double gconv_weighted_response(const gconv_weighted_plan *plan, const gconv_weighted_images *images,
                                const gconv_weighted_filter *filter, const gconv_weighted_place *at, double *error) {
@@ -137,7 +152,7 @@ double gconv_weighted_response(const gconv_weighted_plan *plan, const gconv_weig
   const float *taps = filter->pass->weights + (int64_t)filter->index * problem->rows * problem->columns;
   const double divisor = (double)gconv_divisors(problem, filter->pass->weights)[filter->index];
   const double outside = plan->options->border == GCONV_BORDER_NORMALIZE ? 0 : 1;
-  double value = 0, share = 0, size = 0;
+  double sums[3] = {0}; /* of products, of weights, of the products' sizes */
   for (int64_t r = 0; r < problem->rows; r++) {
     int64_t y = gconv_border_index(problem->border, at->y * problem->stride_y - problem->pad_top + r * problem->dilation_y,
                                    problem->height);
@@ -152,20 +167,12 @@ double gconv_weighted_response(const gconv_weighted_plan *plan, const gconv_weig
       const double product = tap * (is_inside ? (double)values[i] : (double)filter->outside);
       if (gconv_is_mark(taps[r * problem->columns + s]))
         continue;
-      value += product;
-      size += fabs(product);
-      share += tap * (is_inside ? (double)shares[i] : outside);
+      sums[0] += product;
+      sums[1] += tap * (is_inside ? (double)shares[i] : outside);
+      sums[2] += fabs(product);
     }
   }
-  if (error)
-    *error = size;
-  if (!images->divides)
-    return value;
-  if (fabs(share) < plan->options->least_weight * filter->size || share == 0)
-    return (double)NAN;
-  if (error)
-    *error *= fabs(filter->sum / share);
-  return filter->sum * value / share;
+  return gconv_weighted_quotient(plan, images, filter, sums, error);
 }
 
 /* ---- After ----------------------------------------------------------------------------------------------------------- */
@@ -205,7 +212,7 @@ static void mend_row(const finishing *f, const gconv_weighted_filter *filter, si
       continue;
     at.x = (int64_t)(i / step);
     at.channel = i % step;
-    out[i] = (float)gconv_weighted_response(f->plan, f->images, filter, &at, NULL);
+    out[i] = (float)f->plan->respond(f->plan, f->images, filter, &at, NULL);
   }
 }
 
@@ -372,7 +379,7 @@ gconv_status gconv_weighted_finish(const gconv_weighted_plan *plan, const gconv_
     GCONV_FREED float *rows = malloc((size_t)gconv_threads_count(threads) * 2 * f.samples * sizeof *rows);
     GCONV_NEED_MEMORY(rows, "no memory for rows of %zu samples", f.samples);
     f.rows = rows;
-    gconv_threads_run(threads, planes_of(&images->value) * (size_t)outputs[o].height, finish_row, &f);
+    gconv_threads_run(threads, planes_of(&images->sums[0][f.first_filter]) * (size_t)outputs[o].height, finish_row, &f);
     lost += f.lost;
     empty += f.empty;
   }

@@ -14,8 +14,10 @@
 #include "volume/volume.h"
 #include "base/arguments.h"
 #include "base/memory.h"
+#include "base/nodata.h"
 #include "conv/plan.h"
 #include "image/layout.h"
+#include "volume/holes.h"
 #include "volume/slab.h"
 
 #include <math.h>
@@ -38,6 +40,7 @@ typedef struct stage {
 
 struct gconv_volume {
   gconv_device *device;
+  gconv_volume_holes *holes;   /* owned: does all that needs weights; NULL: nothing does */
   const gconv_slab_type *slab; /* what lies between the plans, on the device */
   gconv_volume_kernel filter;
   gconv_volume_options options;
@@ -58,9 +61,6 @@ static gconv_status check(const gconv_image *like, const gconv_volume_options *o
   const gconv_options *plain = &options->plain;
   if (like->alpha || like->channels > 4 || like->planar)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a volume has planes of 1 to 4 channels, side by side, and no alpha");
-  if (plain->border == GCONV_BORDER_NORMALIZE || plain->nan != GCONV_NAN_KEEP || plain->weights || plain->sets_nodata ||
-      plain->preserves)
-    return gconv_fail(GCONV_UNSUPPORTED, "missing samples and weights are not made of volumes");
   if (plain->gray || plain->linear || plain->mix || plain->padding != GCONV_PADDING_SAME ||
       plain->range > GCONV_RANGE_SIGNED || plain->dilation_y > 1 || plain->dilation_x > 1)
     return gconv_fail(GCONV_BAD_ARGUMENT, "volumes are filtered as they are stored, with padding same and the ranges clamp, "
@@ -239,6 +239,20 @@ static gconv_status find_type(gconv_volume *v) {
   return v->output.type <= GCONV_F32 ? GCONV_OK : gconv_fail(GCONV_UNSUPPORTED, "results of volumes are u8, u16 or f32");
 }
 
+/* Finds the header of a result with holes: as of the sums, with their number for no data. */
+static void find_result(gconv_volume *v, const gconv_image *like) {
+  const gconv_volume *values = gconv_volume_holes_values(v->holes);
+  const gconv_options *plain = &v->options.plain;
+  bool kept = true;
+  gconv_image source = gconv_header_of(like);
+  source.nodata = plain->sets_nodata ? plain->nodata : like->nodata;
+  source.has_nodata = plain->sets_nodata || like->has_nodata;
+  v->output = planes_like(&values->output, v->output.type, values->output.frames);
+  v->output.has_nodata = source.has_nodata;
+  v->output.nodata = source.has_nodata ? gconv_nodata_as(&source, v->output.type, &kept) : 0;
+  v->step = values->step;
+}
+
 gconv_status gconv_volume_create(gconv_device *device, const gconv_image *like, const char *spec,
                                  const gconv_volume_options *options, gconv_volume **volume) {
   gconv_volume *v;
@@ -247,8 +261,7 @@ gconv_status gconv_volume_create(gconv_device *device, const gconv_image *like, 
   filled.stride_z += filled.stride_z == 0;
   if (filled.slab_bytes == 0)
     filled.slab_bytes = slab->apart ? GPU_SLAB_BYTES : SLAB_BYTES;
-  if (filled.plain.scale == 0)
-    filled.plain.scale = 1;
+  filled.plain = gconv_options_filled(&options->plain);
   GCONV_TRY(check(like, &filled));
   GCONV_NEW(v, 1, "no memory for a volume");
   v->device = device;
@@ -260,7 +273,13 @@ gconv_status gconv_volume_create(gconv_device *device, const gconv_image *like, 
   if (status == GCONV_OK && filled.plain.flip)
     gconv_volume_filter_flip(&v->filter);
   GCONV_THEN(status, find_type(v));
-  GCONV_THEN(status, fit_stages(v));
+  if (gconv_wants_weights(&filled.plain) || like->has_nodata) {
+    GCONV_THEN(status, gconv_volume_holes_create(device, like, spec, &filled, &v->holes));
+    if (status == GCONV_OK)
+      find_result(v, like);
+  } else {
+    GCONV_THEN(status, fit_stages(v));
+  }
   if (status == GCONV_OK)
     *volume = v;
   else
@@ -272,8 +291,21 @@ void gconv_volume_free(gconv_volume *v) {
   if (!v)
     return;
   free_stages(v);
+  gconv_volume_holes_free(v->holes);
   gconv_volume_filter_free(&v->filter);
   free(v);
+}
+
+const gconv_volume_kernel *gconv_volume_kernel_of(const gconv_volume *v) {
+  return &v->filter;
+}
+
+bool gconv_volume_is_exact(const gconv_volume *v) {
+  for (size_t i = 0; i < v->stage_count; i++)
+    if (!gconv_plan_get_info(v->stages[i].plane)->exact ||
+        (v->stages[i].line && !gconv_plan_get_info(v->stages[i].line)->exact))
+      return false;
+  return true;
 }
 
 const gconv_image *gconv_volume_output(const gconv_volume *v) {
@@ -281,6 +313,14 @@ const gconv_image *gconv_volume_output(const gconv_volume *v) {
 }
 
 int32_t gconv_volume_step(const gconv_volume *v, double *bytes) {
+  if (v->holes) { /* twice, and the two inputs and sums */
+    const gconv_volume *values = gconv_volume_holes_values(v->holes);
+    const int32_t step = gconv_volume_step(values, bytes);
+    if (bytes)
+      *bytes = 2 * (*bytes + (double)gconv_pixel_bytes(&values->like) / values->like.frames *
+                                 (2.0 * step + values->filter.of[0].terms[0].count));
+    return step;
+  }
   double planes = 3.0 * v->step;
   for (size_t i = 0; i < v->stage_count; i++)
     planes += v->stages[i].convolved.frames;
@@ -290,6 +330,11 @@ int32_t gconv_volume_step(const gconv_volume *v, double *bytes) {
 }
 
 void gconv_volume_planes_needed(const gconv_volume *v, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  if (v->holes) {
+    gconv_volume_planes_needed(gconv_volume_holes_values(v->holes), first, count, begin, end);
+    gconv_volume_holes_needed(v->holes, first, count, begin, end);
+    return;
+  }
   *begin = v->like.frames;
   *end = 0;
   for (size_t i = 0; i < v->stage_count; i++) {
@@ -422,7 +467,8 @@ gconv_status gconv_volume_execute(gconv_volume *v, const gconv_image *in, int32_
   v->next = first;
   for (int32_t at = 0; at < out->frames; at += v->step) {
     const gconv_image slab = gconv_frames_of(out, at, out->frames - at < v->step ? out->frames - at : v->step);
-    GCONV_TRY(make_slab(v, &(input){in, in_plane}, first + at, &slab));
+    GCONV_TRY(v->holes ? gconv_volume_holes_execute(v->holes, in, in_plane, first + at, &slab)
+                       : make_slab(v, &(input){in, in_plane}, first + at, &slab));
   }
   v->next = first + out->frames;
   return GCONV_OK;

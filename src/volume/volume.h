@@ -47,5 +47,8 @@ void gconv_volume_planes_needed(const gconv_volume *volume, int32_t first, int32
  * is convolved once. */
 gconv_status gconv_volume_execute(gconv_volume *volume, const gconv_image *in, int32_t in_plane, int32_t first,
                                   gconv_image *out);
+/* The filter, as it is applied; and whether all steps are of the exact family. */
+const gconv_volume_kernel *gconv_volume_kernel_of(const gconv_volume *volume);
+bool gconv_volume_is_exact(const gconv_volume *volume);
 /* NULL is allowed. */
 void gconv_volume_free(gconv_volume *volume);

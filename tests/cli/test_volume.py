@@ -83,6 +83,39 @@ class Volume(helper.CommandTest):
             self.gconv("--volume", "-i", "in.npy", "-f", spec, "-o", "b.npy", "--algorithm", "direct")
             self.assertEqual((self.folder / "a.npy").read_bytes(), (self.folder / "b.npy").read_bytes())
 
+    def test_holes_and_weights(self):
+        """Normalised convolution by its definition in float64; strides, slabs and a number for no data change nothing."""
+        for number, border in enumerate((*MODES, "normalize")):
+            array, nan = self.array.copy(), ("skip", "fill", "zero")[number % 3]
+            array[self.random.random(array.shape) < (.02, .3, .6)[number // 3]] = numpy.nan
+            array[3, 4, 5] = numpy.inf
+            weights = self.random.random(array.shape[number % 2:])
+            weights[..., :3] = 0
+            numpy.save(self.folder / "w.npy", weights.astype("f4"))
+            numpy.save(self.folder / "holes.npy", array)
+            taps = numpy.abs(self.taps).astype(float)
+            numpy.save(self.folder / "taps.npy", taps.astype("f4"))
+            there = numpy.isfinite(array)
+            share = numpy.broadcast_to(weights.astype("f4") / weights.astype("f4").max(), array.shape) * (there | (nan == "zero"))
+            options = {"mode": MODES.get(border, "constant")}
+            total = ndimage.correlate(numpy.where(there, share * numpy.where(there, array, 0), 0), taps, cval=2 * (border == "constant:2"), **options)
+            sums = ndimage.correlate(share, taps, cval=float(border != "normalize"), **options)
+            wanted = taps.sum() * total / numpy.where(sums < taps.sum() / 1024, numpy.nan, sums)
+            if nan == "skip":
+                wanted[~there] = numpy.nan
+            words = ("taps.npy", "--border", border, "--nan", nan, "--weights", "w.npy")
+            self.check(wanted, *words, name="holes.npy", atol=4e-5)
+            self.check(wanted[::2, ::3], *words, "--stride", "2x3x1", name="holes.npy", atol=4e-5)
+        levels = self.random.integers(1, 200, (40, 64, 64)).astype("u1")
+        levels[self.random.random(levels.shape) < .2] = 0
+        numpy.save(self.folder / "u.npy", levels)
+        there = (levels > 0).astype(float)
+        smooth = [ndimage.gaussian_filter(a, 1, mode="constant", truncate=3) for a in (levels.astype(float), there)]
+        self.check(numpy.rint(smooth[0] / smooth[1]), "gaussian:sigma=1", "--nodata", "0", "--nan", "fill", name="u.npy", atol=1)
+        whole = (self.folder / "out.npy").read_bytes()
+        self.gconv("volume", "u.npy", "-f", "gaussian:sigma=1", "--nodata", "0", "--nan", "fill", "-o", "small.npy", "--memory", "12M")
+        self.assertEqual((self.folder / "small.npy").read_bytes(), whole)
+
     def test_units_and_refusals(self):
         wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
         self.check(wanted, "gaussian:sigma=0.5um,truncate=3", "--spacing", "0.5x0.25x0.25")
@@ -91,7 +124,8 @@ class Volume(helper.CommandTest):
         for text, spec, *options in (("how far its voxels are apart", "gaussian:sigma=1um"), ("say how wide", "gaussian"),
                                      ("one number or three", "gaussian:sigma=1x2"), ("no parameter", "gaussian:size=3"),
                                      ("from 0.001 to", "gaussian:sigma=0"), ("of volumes there are", "median"),
-                                     ("normalize", "box", "--border", "normalize"), ("whole number", "box:size=2.5")):
+                                     ("sums to 0", "sobel_x", "--border", "normalize"), ("magnitude", "sobel", "--nan", "fill"),
+                                     ("weights are", "box", "--weights", "taps.npy"), ("whole number", "box:size=2.5")):
             self.gconv(*job, spec, *options, status=(1, 2))
             self.assertFalse((self.folder / "out.npy").exists(), spec)
         numpy.save(self.folder / "flat.npy", self.array[0])

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Volumes with samples that are missing, and weights: normalised convolution (conv/weighted.h) in three dimensions. Two
+ * volumes are filtered, of w * x and of w; before and after them, planes go through what is done to frames of images.
+ */
+#include "volume/holes.h"
+#include "base/memory.h"
+#include "conv/weighted.h"
+#include "image/layout.h"
+#include "kernels/border.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct gconv_volume_holes {
+  gconv_weighted_plan plan; /* as of planes; its frames are those of a slab */
+  gconv_options options;
+  const gconv_volume_kernel *kernel;
+  gconv_volume *values, *shares; /* shares: NULL if no response is divided */
+  gconv_image weights;           /* owned: a plane for all, or one for each; without pixels if there are none */
+  int32_t stride_z, frames;
+  int32_t begin, first; /* of an execution: the first plane of the window, and of the result */
+  gconv_weighted_filter filter;
+  gconv_pass pass; /* where planes are sampled */
+};
+
+/* ---- A response in float64 ------------------------------------------------------------------------------------------- */
+
+/* Adds the product of a plane of taps and a plane of samples, which lies outside where `at` says so. */
+static void add_plane(const gconv_volume_holes *h, const gconv_weighted_images *images, const gconv_volume_term *term,
+                      int64_t at, double factor, const gconv_weighted_place *place, double sums[3]) {
+  const gconv_filter *taps = &term->plane;
+  const gconv_image *value = &images->value, *share = &images->share;
+  const gconv_border border = h->options.border == GCONV_BORDER_NORMALIZE ? GCONV_BORDER_ZERO : h->options.border;
+  const double share_outside = h->options.border == GCONV_BORDER_NORMALIZE ? 0 : 1;
+  const size_t step = (size_t)value->channels;
+  for (int32_t r = 0; r < taps->rows; r++)
+    for (int32_t s = 0; s < taps->columns; s++) {
+      const int64_t y = gconv_border_index(border, place->y * h->options.stride_y + r - taps->anchor_row, value->height);
+      const int64_t x = gconv_border_index(border, place->x * h->options.stride_x + s - taps->anchor_column, value->width);
+      const double tap = factor * (double)taps->taps[(int64_t)r * taps->columns + s] / (double)taps->divisor;
+      const bool inside = at != GCONV_OUTSIDE && y != GCONV_OUTSIDE && x != GCONV_OUTSIDE;
+      const size_t i = inside ? (size_t)(at - h->begin) * (value->plane_bytes / sizeof(float)) +
+                                    ((size_t)y * (size_t)value->width + (size_t)x) * step + place->channel
+                              : 0;
+      const double product = tap * (double)(inside ? ((const float *)value->data)[i] : h->filter.outside);
+      sums[0] += product;
+      sums[1] += tap * (inside ? (double)((const float *)share->data)[i] : share_outside);
+      sums[2] += fabs(product);
+    }
+}
+
+static double respond(const gconv_weighted_plan *plan, const gconv_weighted_images *images,
+                      const gconv_weighted_filter *filter, const gconv_weighted_place *place, double *error) {
+  const gconv_volume_holes *h = (const gconv_volume_holes *)plan;
+  const gconv_volume_taps *taps = &h->kernel->of[0];
+  const gconv_border border = h->options.border == GCONV_BORDER_NORMALIZE ? GCONV_BORDER_ZERO : h->options.border;
+  double sums[3] = {0};
+  for (size_t j = 0; j < taps->count; j++)
+    for (int32_t k = 0; k < taps->terms[j].count; k++)
+      if (taps->terms[j].line[k] != 0) {
+        const int64_t z = ((int64_t)h->first + (int64_t)place->plane) * h->stride_z + k - taps->terms[j].anchor;
+        add_plane(h, images, &taps->terms[j], gconv_border_index(border, z, h->frames), (double)taps->terms[j].line[k],
+                  place, sums);
+      }
+  return gconv_weighted_quotient(plan, images, filter, sums, error);
+}
+
+/* ---- Making ---------------------------------------------------------------------------------------------------------- */
+
+/* Finds the sum of the taps, and of their sizes. */
+static void sum_taps(const gconv_volume_taps *taps, double *sum, double *size) {
+  *sum = *size = 0;
+  for (size_t j = 0; j < taps->count; j++) {
+    const gconv_filter *plane = &taps->terms[j].plane;
+    double of_plane[2] = {0}, of_line[2] = {0};
+    for (size_t i = 0; i < (size_t)plane->rows * (size_t)plane->columns; i++) {
+      of_plane[0] += (double)plane->taps[i] / (double)plane->divisor;
+      of_plane[1] += fabs((double)plane->taps[i] / (double)plane->divisor);
+    }
+    for (int32_t k = 0; k < taps->terms[j].count; k++) {
+      of_line[0] += (double)taps->terms[j].line[k];
+      of_line[1] += fabs((double)taps->terms[j].line[k]);
+    }
+    *sum += of_plane[0] * of_line[0];
+    *size += of_plane[1] * of_line[1];
+  }
+}
+
+static gconv_status take_weights(gconv_volume_holes *h, const gconv_image *weights, const gconv_image *like) {
+  gconv_image tall = *weights;
+  if (weights->width != like->width || weights->height != like->height ||
+      (weights->frames != 1 && weights->frames != like->frames))
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the weights are %d planes of %d x %d pixels, and the volume %d of %d x %d: they are a plane for "
+                      "all, or one for each",
+                      weights->frames, weights->width, weights->height, like->frames, like->width, like->height);
+  tall.height = weights->height * weights->frames; /* so all planes have one largest weight */
+  tall.frames = 1;
+  GCONV_TRY(gconv_weighted_make_weights(&tall, &h->weights));
+  h->weights.height = weights->height;
+  h->weights.frames = weights->frames;
+  h->weights.plane_bytes = h->weights.row_bytes * (size_t)weights->height;
+  h->plan.weights = &h->weights;
+  return GCONV_OK;
+}
+
+static gconv_status make(gconv_volume_holes *h, gconv_device *device, const gconv_image *like, const char *spec,
+                         const gconv_volume_options *options) {
+  gconv_volume_options inner = *options;
+  gconv_weighted_plan *plan = &h->plan;
+  gconv_image middle = gconv_header_of(like);
+  double sum, size;
+  middle.type = GCONV_F32;
+  middle.has_nodata = false;
+  h->options = options->plain;
+  gconv_weighted_split_options(like->type, false, &inner.plain);
+  h->filter.outside = (float)inner.plain.border_value;
+  GCONV_TRY(gconv_volume_create(device, &middle, spec, &inner, &h->values));
+  h->kernel = gconv_volume_kernel_of(h->values);
+  inner.plain = options->plain;
+  gconv_weighted_split_options(like->type, true, &inner.plain);
+  plan->source = gconv_header_of(like);
+  if (h->options.sets_nodata) {
+    plan->source.has_nodata = true;
+    plan->source.nodata = h->options.nodata;
+  }
+  plan->divides = gconv_weighted_divides(&h->options) || (plan->source.has_nodata && h->options.nan != GCONV_NAN_ZERO);
+  if (h->kernel->count > 1)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: a magnitude of several filters is not made of volumes with missing samples: "
+                      "fill the holes first",
+                      spec);
+  sum_taps(&h->kernel->of[0], &sum, &size);
+  if (plan->divides) {
+    GCONV_TRY(gconv_weighted_check_sum(spec, sum, size));
+    GCONV_TRY(gconv_volume_create(device, &middle, spec, &inner, &h->shares));
+  }
+  if (h->options.weights)
+    GCONV_TRY(take_weights(h, h->options.weights, like));
+  h->pass.problem = (gconv_problem){
+      .height = like->height, .width = like->width, .stride_y = h->options.stride_y, .stride_x = h->options.stride_x};
+  h->filter.pass = &h->pass;
+  h->filter.sum = sum;
+  h->filter.size = size;
+  plan->options = &h->options;
+  plan->middle = middle;
+  plan->filters = 1;
+  plan->of = &h->filter;
+  plan->respond = respond;
+  plan->preserves = h->options.preserves || h->options.nan == GCONV_NAN_SKIP ||
+                    (plan->source.has_nodata && h->options.nan == GCONV_NAN_KEEP);
+  plan->exact = gconv_volume_is_exact(h->values);
+  plan->base.device = device;
+  plan->base.output_count = 1;
+  return GCONV_OK;
+}
+
+gconv_status gconv_volume_holes_create(gconv_device *device, const gconv_image *like, const char *spec,
+                                       const gconv_volume_options *options, gconv_volume_holes **holes) {
+  gconv_volume_holes *h;
+  if (options->there)
+    return gconv_fail(GCONV_UNSUPPORTED, "missing samples and weights are made on the host: give a volume in its memory");
+  GCONV_NEW(h, 1, "no memory for a volume");
+  h->stride_z = options->stride_z;
+  h->frames = like->frames;
+  const gconv_status status = make(h, device, like, spec, options);
+  if (status == GCONV_OK)
+    *holes = h;
+  else
+    gconv_volume_holes_free(h);
+  return status;
+}
+
+void gconv_volume_holes_free(gconv_volume_holes *h) {
+  if (!h)
+    return;
+  gconv_volume_free(h->values);
+  gconv_volume_free(h->shares);
+  gconv_image_free(&h->weights);
+  free(h);
+}
+
+gconv_volume *gconv_volume_holes_values(const gconv_volume_holes *h) {
+  return h->values;
+}
+
+void gconv_volume_holes_needed(const gconv_volume_holes *h, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const int32_t from = first * h->stride_z, to = (first + count - 1) * h->stride_z + 1; /* planes under the anchor */
+  *begin = from < *begin ? from : *begin;
+  *end = to > *end ? to : *end;
+}
+
+/* ---- Execution ------------------------------------------------------------------------------------------------------- */
+
+/* Convolves planes of w * x, or of w, to as many as `out` has. */
+static gconv_status convolve(gconv_volume *volume, const gconv_image *in, int32_t begin, int32_t first,
+                             const gconv_image *out, gconv_image *sums) {
+  *sums = *gconv_volume_output(volume);
+  sums->frames = out->frames;
+  GCONV_TRY(gconv_image_allocate(sums));
+  return gconv_volume_execute(volume, in, begin, first, sums);
+}
+
+gconv_status gconv_volume_holes_execute(gconv_volume_holes *h, const gconv_image *in, int32_t in_plane, int32_t first,
+                                        const gconv_image *out) {
+  gconv_image sums[2] = {{0}, {0}}, under = *in;
+  gconv_weighted_images images = {.in = in, .in_plane = in_plane, .sums = {&sums[0], &sums[1]}};
+  h->begin = in_plane;
+  h->first = first;
+  gconv_status status = gconv_weighted_prepare(&h->plan, &images);
+  GCONV_THEN(status, convolve(h->values, &images.value, in_plane, first, out, &sums[0]));
+  if (images.divides)
+    GCONV_THEN(status, convolve(h->shares, &images.share, in_plane, first, out, &sums[1]));
+  under.data = (uint8_t *)in->data + (size_t)(first * h->stride_z - in_plane) * in->plane_bytes;
+  under.plane_bytes *= (size_t)h->stride_z;
+  under.frames = out->frames;
+  images.in = &under; /* the planes under the anchor */
+  GCONV_THEN(status, gconv_weighted_finish(&h->plan, &images, out));
+  gconv_image_free(&images.value);
+  gconv_image_free(&images.share);
+  gconv_image_free(&sums[0]);
+  gconv_image_free(&sums[1]);
+  return status;
+}
