@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters files that hold volumes, slab by slab. */
+/* Volumes as callers see them: in memory, and in files, slab by slab. */
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "image/rows.h"
-#include "volume/volume.h"
+#include "volume/holes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 typedef struct passage {
   gconv_row_reader *reader;
   gconv_row_writer *writer;
-  gconv_volume *volume;
+  gconv_volume_holes *volume;
   gconv_image like;   /* header of the whole input; its metadata are the reader's */
   gconv_image window; /* owned: room for as many planes as any slab needs; frames: those that are there */
   gconv_image slab;   /* owned: planes of the result */
@@ -59,11 +59,11 @@ static gconv_status move_window(passage *p, int32_t begin, int32_t end) {
 }
 
 /* Finds how many planes the window needs, for slabs of `step` planes. */
-static int32_t find_room(const gconv_volume *volume, int32_t step) {
-  const gconv_image *output = gconv_volume_output(volume);
+static int32_t find_room(const gconv_volume_holes *volume, int32_t step) {
+  const gconv_image *output = gconv_volume_holes_output(volume);
   int32_t most = 0, begin, end, lowest = 0;
   for (int32_t z = output->frames - 1 - (output->frames - 1) % step; z >= 0; z -= step) {
-    gconv_volume_planes_needed(volume, z, output->frames - z < step ? output->frames - z : step, &begin, &end);
+    gconv_volume_holes_needed(volume, z, output->frames - z < step ? output->frames - z : step, &begin, &end);
     lowest = z == output->frames - 1 - (output->frames - 1) % step || begin < lowest ? begin : lowest;
     most = end - lowest > most ? end - lowest : most; /* later slabs may go back as far */
   }
@@ -71,11 +71,11 @@ static int32_t find_room(const gconv_volume *volume, int32_t step) {
 }
 
 /* Finds the first plane that this slab or a later one needs. */
-static int32_t find_begin(const gconv_volume *volume, int32_t first, int32_t step) {
-  const gconv_image *output = gconv_volume_output(volume);
+static int32_t find_begin(const gconv_volume_holes *volume, int32_t first, int32_t step) {
+  const gconv_image *output = gconv_volume_holes_output(volume);
   int32_t lowest = INT32_MAX, begin, end;
   for (int32_t z = first; z < output->frames; z += step) {
-    gconv_volume_planes_needed(volume, z, output->frames - z < step ? output->frames - z : step, &begin, &end);
+    gconv_volume_holes_needed(volume, z, output->frames - z < step ? output->frames - z : step, &begin, &end);
     lowest = begin < lowest ? begin : lowest;
   }
   return lowest;
@@ -84,8 +84,8 @@ static int32_t find_begin(const gconv_volume *volume, int32_t first, int32_t ste
 /* Returns the bytes that slabs take: planes of the input, of the result, and those between. */
 static double bytes_of(const passage *p) {
   double bytes;
-  const int32_t step = gconv_volume_step(p->volume, &bytes);
-  const gconv_image *output = gconv_volume_output(p->volume);
+  const int32_t step = gconv_volume_holes_step(p->volume, &bytes);
+  const gconv_image *output = gconv_volume_holes_output(p->volume);
   return bytes + (double)find_room(p->volume, step) * (double)plane_bytes(&p->like) + (double)plane_bytes(output) * step;
 }
 
@@ -96,9 +96,9 @@ static gconv_status make_volume(passage *p, gconv_device *device, const char *sp
   const size_t most = (size_t)(on_gpu ? 256 : 32) << 20, least = (size_t)1 << 20;
   double bytes = 0;
   for (options->slab_bytes = most; options->slab_bytes >= least; options->slab_bytes /= 2) {
-    gconv_volume_free(p->volume);
+    gconv_volume_holes_free(p->volume);
     p->volume = NULL;
-    GCONV_TRY(gconv_volume_create(device, &p->like, spec, options, &p->volume));
+    GCONV_TRY(gconv_volume_holes_create(device, &p->like, spec, options, &p->volume));
     bytes = bytes_of(p);
     if (memory == 0 || bytes <= (double)memory)
       return GCONV_OK;
@@ -110,10 +110,10 @@ static gconv_status make_volume(passage *p, gconv_device *device, const char *sp
 }
 
 static gconv_status prepare(passage *p, const char *output, const gconv_options *options) {
-  const int32_t step = gconv_volume_step(p->volume, NULL);
+  const int32_t step = gconv_volume_holes_step(p->volume, NULL);
   gconv_write_options write = {.format = options->format};
   p->room = find_room(p->volume, step);
-  p->slab = *gconv_volume_output(p->volume);
+  p->slab = *gconv_volume_holes_output(p->volume);
   gconv_image header = p->slab;
   p->slab.frames = step;
   p->window = p->like;
@@ -127,14 +127,14 @@ static gconv_status prepare(passage *p, const char *output, const gconv_options 
 }
 
 static gconv_status run(passage *p) {
-  const gconv_image *output = gconv_volume_output(p->volume);
-  const int32_t step = gconv_volume_step(p->volume, NULL);
+  const gconv_image *output = gconv_volume_holes_output(p->volume);
+  const int32_t step = gconv_volume_holes_step(p->volume, NULL);
   for (int32_t z = 0; z < output->frames; z += step) {
     int32_t begin, end;
     p->slab.frames = output->frames - z < step ? output->frames - z : step;
-    gconv_volume_planes_needed(p->volume, z, p->slab.frames, &begin, &end);
+    gconv_volume_holes_needed(p->volume, z, p->slab.frames, &begin, &end);
     GCONV_TRY(move_window(p, find_begin(p->volume, z, step), end));
-    GCONV_TRY(gconv_volume_execute(p->volume, &p->window, p->begin, z, &p->slab));
+    GCONV_TRY(gconv_volume_holes_execute(p->volume, &p->window, p->begin, z, &p->slab));
     for (int32_t i = 0; i < p->slab.frames; i++)
       GCONV_TRY(gconv_row_writer_write(p->writer, (uint8_t *)p->slab.data + (size_t)i * p->slab.plane_bytes,
                                        p->slab.row_bytes, p->slab.height));
@@ -178,8 +178,29 @@ gconv_status gconv_volume_filter_file(gconv_device *device, const char *input, c
   }
   gconv_row_writer_discard(p.writer);
   gconv_row_reader_close(p.reader);
-  gconv_volume_free(p.volume);
+  gconv_volume_holes_free(p.volume);
   free(p.slab.data);
   free(p.window.data);
+  return status;
+}
+
+gconv_status gconv_volume_filter(gconv_device *device, const gconv_image *image, const char *spec,
+                                 const gconv_volume_options *options, gconv_image *result) {
+  GCONV_NEED(device, spec, options, result);
+  GCONV_NEED_AS(image, "image");
+  GCONV_TRY(gconv_check_source(image, "the volume"));
+  GCONV_TRY(gconv_check_pixels(image, "the volume"));
+  gconv_volume_holes *volume = NULL;
+  const bool is_new = !result->data;
+  GCONV_TRY(gconv_volume_holes_create(device, image, spec, options, &volume));
+  gconv_status status = GCONV_OK;
+  if (is_new) {
+    *result = *gconv_volume_holes_output(volume);
+    status = gconv_image_allocate(result);
+  }
+  GCONV_THEN(status, gconv_volume_holes_execute(volume, image, 0, 0, result));
+  if (status != GCONV_OK && is_new)
+    gconv_image_free(result);
+  gconv_volume_holes_free(volume);
   return status;
 }

@@ -5,6 +5,7 @@
  */
 #include "volume/holes.h"
 #include "base/memory.h"
+#include "base/nodata.h"
 #include "conv/weighted.h"
 #include "image/layout.h"
 #include "kernels/border.h"
@@ -13,7 +14,9 @@
 #include <stdlib.h>
 
 struct gconv_volume_holes {
-  gconv_weighted_plan plan; /* as of planes; its frames are those of a slab */
+  gconv_weighted_plan plan; /* first; as of planes: its frames are those of a slab */
+  bool plain;               /* no sample is missing, and none has a weight: `values` does all */
+  gconv_image output;       /* header of the result */
   gconv_options options;
   const gconv_volume_kernel *kernel;
   gconv_volume *values, *shares; /* shares: NULL if no response is divided */
@@ -156,15 +159,35 @@ static gconv_status make(gconv_volume_holes *h, gconv_device *device, const gcon
   return GCONV_OK;
 }
 
+/* Finds the header of a result: as of the sums, with the type and the number for no data of the options. */
+static gconv_status find_output(gconv_volume_holes *h) {
+  bool kept = true;
+  h->output = *gconv_volume_output(h->values);
+  h->output.type = gconv_filter_output_type(&h->options, h->plan.source.type);
+  h->output.has_nodata = h->plan.source.has_nodata;
+  h->output.nodata = h->output.has_nodata ? gconv_nodata_as(&h->plan.source, h->output.type, &kept) : 0;
+  return h->output.type <= GCONV_F32 ? GCONV_OK : gconv_fail(GCONV_UNSUPPORTED, "results of volumes are u8, u16 or f32");
+}
+
 gconv_status gconv_volume_holes_create(gconv_device *device, const gconv_image *like, const char *spec,
                                        const gconv_volume_options *options, gconv_volume_holes **holes) {
   gconv_volume_holes *h;
-  if (options->there)
-    return gconv_fail(GCONV_UNSUPPORTED, "missing samples and weights are made on the host: give a volume in its memory");
+  gconv_volume_options filled = *options;
+  filled.plain = gconv_options_filled(&options->plain);
+  GCONV_TRY(gconv_options_check(&filled.plain));
   GCONV_NEW(h, 1, "no memory for a volume");
-  h->stride_z = options->stride_z;
+  h->plain = !gconv_wants_weights(&filled.plain) && !like->has_nodata;
+  h->stride_z = options->stride_z + (options->stride_z == 0);
   h->frames = like->frames;
-  const gconv_status status = make(h, device, like, spec, options);
+  gconv_status status = GCONV_OK;
+  if (h->plain)
+    status = gconv_volume_create(device, like, spec, &filled, &h->values);
+  else if (options->there)
+    status = gconv_fail(GCONV_UNSUPPORTED, "missing samples and weights are made on the host: give a volume in its memory");
+  else
+    status = make(h, device, like, spec, &filled);
+  if (status == GCONV_OK && !h->plain)
+    status = find_output(h);
   if (status == GCONV_OK)
     *holes = h;
   else
@@ -181,11 +204,21 @@ void gconv_volume_holes_free(gconv_volume_holes *h) {
   free(h);
 }
 
-gconv_volume *gconv_volume_holes_values(const gconv_volume_holes *h) {
-  return h->values;
+const gconv_image *gconv_volume_holes_output(const gconv_volume_holes *h) {
+  return h->plain ? gconv_volume_output(h->values) : &h->output;
+}
+
+int32_t gconv_volume_holes_step(const gconv_volume_holes *h, double *bytes) {
+  const int32_t step = gconv_volume_step(h->values, bytes);
+  if (bytes && !h->plain) { /* twice, and products, weights and sums */
+    const double plane = gconv_pixel_bytes(&h->plan.middle) / h->frames;
+    *bytes = 2 * (*bytes + plane * (2.0 * step * h->stride_z + h->kernel->of[0].terms[0].count));
+  }
+  return step;
 }
 
 void gconv_volume_holes_needed(const gconv_volume_holes *h, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  gconv_volume_planes_needed(h->values, first, count, begin, end);
   const int32_t from = first * h->stride_z, to = (first + count - 1) * h->stride_z + 1; /* planes under the anchor */
   *begin = from < *begin ? from : *begin;
   *end = to > *end ? to : *end;
@@ -202,8 +235,8 @@ static gconv_status convolve(gconv_volume *volume, const gconv_image *in, int32_
   return gconv_volume_execute(volume, in, begin, first, sums);
 }
 
-gconv_status gconv_volume_holes_execute(gconv_volume_holes *h, const gconv_image *in, int32_t in_plane, int32_t first,
-                                        const gconv_image *out) {
+static gconv_status execute_slab(gconv_volume_holes *h, const gconv_image *in, int32_t in_plane, int32_t first,
+                                 const gconv_image *out) {
   gconv_image sums[2] = {{0}, {0}}, under = *in;
   gconv_weighted_images images = {.in = in, .in_plane = in_plane, .sums = {&sums[0], &sums[1]}};
   h->begin = in_plane;
@@ -222,4 +255,16 @@ gconv_status gconv_volume_holes_execute(gconv_volume_holes *h, const gconv_image
   gconv_image_free(&sums[0]);
   gconv_image_free(&sums[1]);
   return status;
+}
+
+gconv_status gconv_volume_holes_execute(gconv_volume_holes *h, const gconv_image *in, int32_t in_plane, int32_t first,
+                                        gconv_image *out) {
+  const int32_t step = gconv_volume_step(h->values, NULL);
+  if (h->plain)
+    return gconv_volume_execute(h->values, in, in_plane, first, out);
+  for (int32_t at = 0; at < out->frames; at += step) {
+    const gconv_image slab = gconv_frames_of(out, at, out->frames - at < step ? out->frames - at : step);
+    GCONV_TRY(execute_slab(h, in, in_plane, first + at, &slab));
+  }
+  return GCONV_OK;
 }

@@ -4,16 +4,15 @@
 
 #include "volume/volume.h"
 
+/* A volume prepared as gconv_volume is, with missing samples and weights if the options or the volume have any. */
 typedef struct gconv_volume_holes gconv_volume_holes;
 
-/* Makes what filters such volumes, of options that gconv_wants_weights(). */
+/* As the functions of volume.h. */
 gconv_status gconv_volume_holes_create(gconv_device *device, const gconv_image *like, const char *spec,
                                        const gconv_volume_options *options, gconv_volume_holes **holes);
 void gconv_volume_holes_free(gconv_volume_holes *h);
-/* Returns the volume of the products: its steps and needs are those of the whole. */
-gconv_volume *gconv_volume_holes_values(const gconv_volume_holes *h);
-/* Adds the planes under the anchor to those that are needed. */
+const gconv_image *gconv_volume_holes_output(const gconv_volume_holes *h);
+int32_t gconv_volume_holes_step(const gconv_volume_holes *h, double *bytes);
 void gconv_volume_holes_needed(const gconv_volume_holes *h, int32_t first, int32_t count, int32_t *begin, int32_t *end);
-/* Does gconv_volume_execute(). */
 gconv_status gconv_volume_holes_execute(gconv_volume_holes *h, const gconv_image *in, int32_t in_plane, int32_t first,
-                                        const gconv_image *out);
+                                        gconv_image *out);

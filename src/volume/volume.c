@@ -14,10 +14,8 @@
 #include "volume/volume.h"
 #include "base/arguments.h"
 #include "base/memory.h"
-#include "base/nodata.h"
 #include "conv/plan.h"
 #include "image/layout.h"
-#include "volume/holes.h"
 #include "volume/slab.h"
 
 #include <math.h>
@@ -40,7 +38,6 @@ typedef struct stage {
 
 struct gconv_volume {
   gconv_device *device;
-  gconv_volume_holes *holes;   /* owned: does all that needs weights; NULL: nothing does */
   const gconv_slab_type *slab; /* what lies between the plans, on the device */
   gconv_volume_kernel filter;
   gconv_volume_options options;
@@ -239,20 +236,6 @@ static gconv_status find_type(gconv_volume *v) {
   return v->output.type <= GCONV_F32 ? GCONV_OK : gconv_fail(GCONV_UNSUPPORTED, "results of volumes are u8, u16 or f32");
 }
 
-/* Finds the header of a result with holes: as of the sums, with their number for no data. */
-static void find_result(gconv_volume *v, const gconv_image *like) {
-  const gconv_volume *values = gconv_volume_holes_values(v->holes);
-  const gconv_options *plain = &v->options.plain;
-  bool kept = true;
-  gconv_image source = gconv_header_of(like);
-  source.nodata = plain->sets_nodata ? plain->nodata : like->nodata;
-  source.has_nodata = plain->sets_nodata || like->has_nodata;
-  v->output = planes_like(&values->output, v->output.type, values->output.frames);
-  v->output.has_nodata = source.has_nodata;
-  v->output.nodata = source.has_nodata ? gconv_nodata_as(&source, v->output.type, &kept) : 0;
-  v->step = values->step;
-}
-
 gconv_status gconv_volume_create(gconv_device *device, const gconv_image *like, const char *spec,
                                  const gconv_volume_options *options, gconv_volume **volume) {
   gconv_volume *v;
@@ -273,13 +256,7 @@ gconv_status gconv_volume_create(gconv_device *device, const gconv_image *like, 
   if (status == GCONV_OK && filled.plain.flip)
     gconv_volume_filter_flip(&v->filter);
   GCONV_THEN(status, find_type(v));
-  if (gconv_wants_weights(&filled.plain) || like->has_nodata) {
-    GCONV_THEN(status, gconv_volume_holes_create(device, like, spec, &filled, &v->holes));
-    if (status == GCONV_OK)
-      find_result(v, like);
-  } else {
-    GCONV_THEN(status, fit_stages(v));
-  }
+  GCONV_THEN(status, fit_stages(v));
   if (status == GCONV_OK)
     *volume = v;
   else
@@ -291,7 +268,6 @@ void gconv_volume_free(gconv_volume *v) {
   if (!v)
     return;
   free_stages(v);
-  gconv_volume_holes_free(v->holes);
   gconv_volume_filter_free(&v->filter);
   free(v);
 }
@@ -313,14 +289,6 @@ const gconv_image *gconv_volume_output(const gconv_volume *v) {
 }
 
 int32_t gconv_volume_step(const gconv_volume *v, double *bytes) {
-  if (v->holes) { /* twice, and the two inputs and sums */
-    const gconv_volume *values = gconv_volume_holes_values(v->holes);
-    const int32_t step = gconv_volume_step(values, bytes);
-    if (bytes)
-      *bytes = 2 * (*bytes + (double)gconv_pixel_bytes(&values->like) / values->like.frames *
-                                 (2.0 * step + values->filter.of[0].terms[0].count));
-    return step;
-  }
   double planes = 3.0 * v->step;
   for (size_t i = 0; i < v->stage_count; i++)
     planes += v->stages[i].convolved.frames;
@@ -330,11 +298,6 @@ int32_t gconv_volume_step(const gconv_volume *v, double *bytes) {
 }
 
 void gconv_volume_planes_needed(const gconv_volume *v, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
-  if (v->holes) {
-    gconv_volume_planes_needed(gconv_volume_holes_values(v->holes), first, count, begin, end);
-    gconv_volume_holes_needed(v->holes, first, count, begin, end);
-    return;
-  }
   *begin = v->like.frames;
   *end = 0;
   for (size_t i = 0; i < v->stage_count; i++) {
@@ -467,30 +430,8 @@ gconv_status gconv_volume_execute(gconv_volume *v, const gconv_image *in, int32_
   v->next = first;
   for (int32_t at = 0; at < out->frames; at += v->step) {
     const gconv_image slab = gconv_frames_of(out, at, out->frames - at < v->step ? out->frames - at : v->step);
-    GCONV_TRY(v->holes ? gconv_volume_holes_execute(v->holes, in, in_plane, first + at, &slab)
-                       : make_slab(v, &(input){in, in_plane}, first + at, &slab));
+    GCONV_TRY(make_slab(v, &(input){in, in_plane}, first + at, &slab));
   }
   v->next = first + out->frames;
   return GCONV_OK;
-}
-
-gconv_status gconv_volume_filter(gconv_device *device, const gconv_image *image, const char *spec,
-                                 const gconv_volume_options *options, gconv_image *result) {
-  GCONV_NEED(device, spec, options, result);
-  GCONV_NEED_AS(image, "image");
-  GCONV_TRY(gconv_check_source(image, "the volume"));
-  GCONV_TRY(gconv_check_pixels(image, "the volume"));
-  gconv_volume *volume = NULL;
-  const bool is_new = !result->data;
-  GCONV_TRY(gconv_volume_create(device, image, spec, options, &volume));
-  gconv_status status = GCONV_OK;
-  if (is_new) {
-    *result = volume->output;
-    status = gconv_image_allocate(result);
-  }
-  GCONV_THEN(status, gconv_volume_execute(volume, image, 0, 0, result));
-  if (status != GCONV_OK && is_new)
-    gconv_image_free(result);
-  gconv_volume_free(volume);
-  return status;
 }
