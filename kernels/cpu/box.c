@@ -35,7 +35,8 @@
 enum {
   FRONT = 16,   /* zeros before the first column, which "leave" at the first sum */
   SLACK = 64,   /* columns and sums that vectors read and write beyond the last one */
-  PIECE = 3072, /* samples that are summed and stored at a time: whole pixels and vectors */
+  PIECE = 3072, /* the most samples that are summed and stored at a time: whole pixels and vectors, also half of it */
+  NEAR = 16384, /* bytes of a row of columns that stays in L1, with samples and results, until the next row */
   MOST_CHANNELS = 4,
 };
 
@@ -54,9 +55,9 @@ typedef struct box_columns {
   int64_t left_end;  /* if so: samples of the span up to the last that a column on the left is a copy of */
 } box_columns;
 
-/* Returns whether the sums of columns, and differences of two sums, fit into int16_t. */
+/* Returns whether the sums of columns fit into 16 bits. */
 static bool is_narrow(const gconv_problem *problem) {
-  return problem->in_type == GCONV_U8 && problem->rows * 255 <= INT16_MAX;
+  return problem->in_type == GCONV_U8 && problem->rows * 255 <= UINT16_MAX;
 }
 
 #define MOVE(from, to)                                                                                                      \
@@ -117,11 +118,9 @@ static void move_outside(const box_columns *b, const uint8_t *entering, const ui
 static void copy_outside(const box_columns *b, int64_t first, int64_t end) {
   const int64_t channels = b->execution->problem->channels;
   for (int64_t i = first; i < end; i++)
-    for (int64_t c = 0, from = b->span.columns[i] - b->span.first; c < channels && b->span.columns[i] != GCONV_OUTSIDE; c++)
-      if (b->narrow)
-        ((uint16_t *)b->sums)[i * channels + c] = ((uint16_t *)b->sums)[from * channels + c];
-      else
-        ((uint32_t *)b->sums)[i * channels + c] = ((uint32_t *)b->sums)[from * channels + c];
+    if (b->span.columns[i] != GCONV_OUTSIDE)
+      memcpy(sums_at(b, i * channels), sums_at(b, (b->span.columns[i] - b->span.first) * channels),
+             (size_t)channels * (b->narrow ? 2 : 4));
 }
 
 /* Sets `copies` and `left_end`. */
@@ -217,19 +216,14 @@ static box_lanes lanes_of(int32_t channels, int32_t lanes) {
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define UNROLL _Pragma("GCC unroll 4")
 
-/* Returns entering - leaving for 16 samples. */
-AVX512 GCONV_INLINE __m512i differences_avx512(const box_run *run, const bool narrow, size_t i) {
-  if (!narrow)
-    return _mm512_sub_epi32(_mm512_loadu_si512((const uint32_t *)run->entering + i),
-                            _mm512_loadu_si512((const uint32_t *)run->leaving + i));
-  const __m256i entering = _mm256_loadu_si256((const __m256i *)(const void *)((const uint16_t *)run->entering + i));
-  const __m256i leaving = _mm256_loadu_si256((const __m256i *)(const void *)((const uint16_t *)run->leaving + i));
-  return _mm512_cvtepi16_epi32(_mm256_sub_epi16(entering, leaving));
+AVX512 GCONV_INLINE __m512i columns_avx512(const void *columns, const bool narrow, size_t i) {
+  return narrow ? _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)((const uint16_t *)columns + i)))
+                : _mm512_loadu_si512((const uint32_t *)columns + i);
 }
 
-/* channels, narrow and levels are constants where this is inlined. */
-AVX512 GCONV_INLINE void run_avx512_of(box_run *run, const int32_t channels, const bool narrow, const bool levels,
-                                       size_t count, void *to) {
+/* channels and narrow are constants where this is inlined. The sums of 64 samples begin with 0 and get the last sum
+ * before them at the end, so that 64 samples need not wait for those before. */
+AVX512 GCONV_INLINE void run_avx512_of(box_run *run, const int32_t channels, const bool narrow, size_t count, void *to) {
   const box_lanes lanes = lanes_of(channels, 16);
   const __m512 tap = _mm512_set1_ps(run->tap);
   const __m512i before = _mm512_loadu_si512(lanes.before);
@@ -243,58 +237,44 @@ AVX512 GCONV_INLINE void run_avx512_of(box_run *run, const int32_t channels, con
   last = _mm512_permutexvar_epi32(_mm512_sub_epi32(before, _mm512_set1_epi32(16 - channels)), last);
   for (size_t i = 0; i < count; i += 64) {
     __m512 values[4];
+    __m512i sum = _mm512_setzero_si512();
     UNROLL for (size_t v = 0; v < 4; v++) {
-      __m512i d = differences_avx512(run, narrow, i + 16 * v);
+      __m512i d = _mm512_sub_epi32(columns_avx512(run->entering, narrow, i + 16 * v),
+                                   columns_avx512(run->leaving, narrow, i + 16 * v));
       for (int k = 0; channels << k < 16; k++)
         d = _mm512_add_epi32(d, _mm512_maskz_permutexvar_epi32(from[k], moved[k], d));
-      d = _mm512_add_epi32(d, last);
+      sum = v == 0 ? d : _mm512_add_epi32(d, _mm512_permutexvar_epi32(before, sum));
+      if (v > 0 && 16 % channels != 0)
+        last = _mm512_permutexvar_epi32(before, last);
+      d = _mm512_add_epi32(sum, last);
       values[v] = _mm512_mul_ps(_mm512_cvtepu32_ps(d), tap);
-      last = _mm512_permutexvar_epi32(before, d);
+      if (v == 3)
+        last = _mm512_permutexvar_epi32(before, d);
     }
-    if (levels && count - i >= 64) {
-      gconv_put_levels_avx512(run->type, values, (uint8_t *)to + i * bytes);
-    } else if (levels) {
-      uint8_t rest[64 * sizeof(uint16_t)];
-      gconv_put_levels_avx512(run->type, values, rest);
-      memcpy((uint8_t *)to + i * bytes, rest, (count - i) * bytes);
-    } else {
+    if (run->levels)
+      gconv_put_bounded_levels_avx512(run->type, values, count - i, (uint8_t *)to + i * bytes);
+    else
       UNROLL for (size_t v = 0; v < 4; v++) _mm512_storeu_ps((float *)to + i + 16 * v, values[v]);
-    }
   }
   if (count % 64 == 0)
     _mm512_mask_storeu_epi32(run->last, (__mmask16)((1 << channels) - 1), last);
 }
 
-AVX512 GCONV_INLINE void run_avx512_kind(box_run *run, const int32_t channels, size_t count, void *to) {
-  if (run->narrow && run->levels)
-    run_avx512_of(run, channels, true, true, count, to);
-  else if (run->narrow)
-    run_avx512_of(run, channels, true, false, count, to);
-  else if (run->levels)
-    run_avx512_of(run, channels, false, true, count, to);
-  else
-    run_avx512_of(run, channels, false, false, count, to);
-}
-
 AVX512 static void run_avx512(box_run *run, int32_t channels, size_t count, void *to) {
-  if (channels == 1)
-    run_avx512_kind(run, 1, count, to);
-  else if (channels == 2)
-    run_avx512_kind(run, 2, count, to);
-  else if (channels == 3)
-    run_avx512_kind(run, 3, count, to);
-  else
-    run_avx512_kind(run, 4, count, to);
+#define RUN(c)                                                                                                              \
+  if (channels == c)                                                                                                        \
+  run->narrow ? run_avx512_of(run, c, true, count, to) : run_avx512_of(run, c, false, count, to)
+  RUN(1);
+  RUN(2);
+  RUN(3);
+  RUN(4);
+#undef RUN
 }
 
 #define AVX2 __attribute__((target("avx2,fma")))
-AVX2 GCONV_INLINE __m256i differences_avx2(const box_run *run, size_t i) {
-  if (!run->narrow)
-    return _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)(const void *)((const uint32_t *)run->entering + i)),
-                            _mm256_loadu_si256((const __m256i *)(const void *)((const uint32_t *)run->leaving + i)));
-  const __m128i entering = _mm_loadu_si128((const __m128i *)(const void *)((const uint16_t *)run->entering + i));
-  const __m128i leaving = _mm_loadu_si128((const __m128i *)(const void *)((const uint16_t *)run->leaving + i));
-  return _mm256_cvtepi16_epi32(_mm_sub_epi16(entering, leaving));
+AVX2 GCONV_INLINE __m256i columns_avx2(const void *columns, bool narrow, size_t i) {
+  return narrow ? _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)((const uint16_t *)columns + i)))
+                : _mm256_loadu_si256((const __m256i *)(const void *)((const uint32_t *)columns + i));
 }
 
 /* Converts unsigned integers: upper and lower 16 bits become floats without rounding, and their sum is rounded once. */
@@ -315,7 +295,7 @@ AVX2 GCONV_INLINE void run_avx2_of(box_run *run, const int32_t channels, size_t 
   }
   last = _mm256_permutevar8x32_epi32(last, _mm256_sub_epi32(before, _mm256_set1_epi32(8 - channels)));
   for (size_t i = 0; i < count; i += 8) {
-    __m256i d = differences_avx2(run, i);
+    __m256i d = _mm256_sub_epi32(columns_avx2(run->entering, run->narrow, i), columns_avx2(run->leaving, run->narrow, i));
     for (int k = 0; channels << k < 8; k++)
       d = _mm256_add_epi32(d, _mm256_and_si256(from[k], _mm256_permutevar8x32_epi32(d, moved[k])));
     d = _mm256_add_epi32(d, last);
@@ -327,29 +307,26 @@ AVX2 GCONV_INLINE void run_avx2_of(box_run *run, const int32_t channels, size_t 
 }
 
 AVX2 static void run_avx2(box_run *run, int32_t channels, size_t count, float *to) {
-  if (channels == 1)
-    run_avx2_of(run, 1, count, to);
-  else if (channels == 2)
-    run_avx2_of(run, 2, count, to);
-  else if (channels == 3)
-    run_avx2_of(run, 3, count, to);
-  else
-    run_avx2_of(run, 4, count, to);
+#define RUN(c)                                                                                                              \
+  if (channels == c)                                                                                                        \
+  run_avx2_of(run, c, count, to)
+  RUN(1);
+  RUN(2);
+  RUN(3);
+  RUN(4);
+#undef RUN
 }
 #endif
 
 static void run_along(box_run *run, int32_t channels, size_t count, void *to) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  if (gconv_cpu_isa() == GCONV_ISA_AVX512) {
+  if (gconv_cpu_isa() == GCONV_ISA_AVX512)
     run_avx512(run, channels, count, to);
-    return;
-  }
-  if (gconv_cpu_isa() == GCONV_ISA_AVX2) {
+  else if (gconv_cpu_isa() == GCONV_ISA_AVX2)
     run_avx2(run, channels, count, to);
-    return;
-  }
+  else
 #endif
-  run_plain(run, (size_t)channels, count, to);
+    run_plain(run, (size_t)channels, count, to);
 }
 
 enum { MULTIPLE = 48 }; /* a multiple of 1, 2, 3 and 4 channels */
@@ -373,19 +350,28 @@ GCONV_VECTOR_LOOP(add_columns, (bool narrow, const void *columns, size_t count, 
 static void begin_run(box_run *run, const void *columns, size_t channels, size_t count) {
   uint32_t sums[MULTIPLE] = {0};
   add_columns(run->narrow, columns, count, sums);
-  for (size_t j = 0; j < MULTIPLE; j++)
-    run->last[j % channels] += sums[j];
-  for (size_t i = count / MULTIPLE * MULTIPLE; i < count; i++)
-    run->last[i % channels] += column_of(run, columns, i);
+  for (size_t j = 0; j < MULTIPLE; j += channels)
+    for (size_t c = 0; c < channels; c++)
+      run->last[c] += sums[j + c];
+  for (size_t i = count / MULTIPLE * MULTIPLE; i < count; i += channels)
+    for (size_t c = 0; c < channels; c++)
+      run->last[c] += column_of(run, columns, i + c);
 }
 
-/* Returns whether runs can write levels. */
-static bool can_round(void) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  return gconv_cpu_isa() == GCONV_ISA_AVX512;
-#else
-  return false;
-#endif
+/* Returns whether runs can write levels: this takes AVX-512, and sums times the tap that are not near 2^31. */
+static bool can_round(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  const double most = (double)gconv_white(problem->in_type) * problem->rows * problem->columns * execution->weights[0];
+  return gconv_cpu_isa() == GCONV_ISA_AVX512 && fabs(most) < 0x1p30 && gconv_only_rounds(execution);
+}
+
+/* Fetches samples first .. end - 1 of the span, as far as they are inside the image, of a row. */
+static void expect(const box_columns *b, const uint8_t *row, int64_t first, int64_t end) {
+  const int64_t bytes = (int64_t)gconv_type_bytes(b->execution->problem->in_type),
+                channels = b->execution->problem->channels;
+  end = end < b->span.right * channels ? end : b->span.right * channels;
+  for (int64_t at = first * bytes; at < end * bytes; at += 64)
+    __builtin_prefetch(row + b->span.first * channels * bytes + at);
 }
 
 /* Makes and stores output row p. Columns are moved shortly before they enter the sums. If `entering` is NULL, they are moved
@@ -394,12 +380,18 @@ static void make_row(const box_columns *b, int32_t p, const uint8_t *entering, c
   const gconv_problem *problem = b->execution->problem;
   const int64_t channels = problem->channels, far = (problem->columns - 1) * channels;
   const int64_t count = problem->out_width * channels, end = b->span.right * channels;
+  const bool near = (uint8_t *)sums_at(b, count) - (uint8_t *)sums_at(b, 0) <= NEAR;
+  const int64_t piece = near ? PIECE : PIECE / 2;
   int64_t moved = entering ? b->span.left * channels : end;
   box_run run = {.narrow = b->narrow, .levels = b->levels, .type = problem->out_type, .tap = b->execution->weights[0]};
-  for (int64_t first = 0; first < count; first += PIECE) {
-    const int64_t some = count - first < PIECE ? count - first : PIECE, last = far + first + some;
+  for (int64_t first = 0; first < count; first += piece) {
+    const int64_t some = count - first < piece ? count - first : piece, last = far + first + some;
     const int64_t needed = first == 0 && b->left_end > last ? b->left_end : last;
     if (moved < end && moved < needed) {
+      if (!near) {
+        expect(b, entering, needed, needed + piece);
+        expect(b, leaving, needed, needed + piece);
+      }
       move_inside(b, entering, leaving, moved, needed < end ? needed : end);
       moved = needed;
       if (b->copies && first == 0)
@@ -411,13 +403,12 @@ static void make_row(const box_columns *b, int32_t p, const uint8_t *entering, c
       begin_run(&run, b->sums, (size_t)channels, (size_t)far);
     run.entering = sums_at(b, far + first);
     run.leaving = sums_at(b, first - channels);
-    if (b->levels) {
-      run_along(&run, problem->channels, (size_t)some,
-                gconv_output_row(b->execution, 0, p) + (size_t)first * gconv_type_bytes(problem->out_type));
-    } else {
-      run_along(&run, problem->channels, (size_t)some, sums);
+    void *to = sums;
+    if (b->levels)
+      to = gconv_output_row(b->execution, 0, p) + (size_t)first * gconv_type_bytes(problem->out_type);
+    run_along(&run, problem->channels, (size_t)some, to);
+    if (!b->levels)
       gconv_store_samples(b->execution, p, (size_t)first, (size_t)some, sums, PIECE);
-    }
   }
 }
 
@@ -443,15 +434,6 @@ static size_t workspace_bytes(const gconv_problem *problem) {
   return words * sizeof(float) + (size_t)gconv_reach(problem) * sizeof(int64_t) + constant_bytes(problem);
 }
 
-static void fill_constant(const box_columns *b) {
-  const gconv_problem *problem = b->execution->problem;
-  for (int64_t i = 0; i < (int64_t)problem->width * problem->channels; i++)
-    if (problem->in_type == GCONV_U8)
-      b->constant[i] = (uint8_t)problem->border_level;
-    else
-      ((uint16_t *)(void *)b->constant)[i] = (uint16_t)problem->border_level;
-}
-
 static gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   if (is_float(problem)) {
@@ -465,12 +447,12 @@ static gconv_status execute(const gconv_execution *execution) {
                    .narrow = is_narrow(problem),
                    .sums = columns + FRONT,
                    .outside = (uint32_t)problem->border_level * (uint32_t)problem->rows,
-                   .levels = can_round() && gconv_only_rounds(execution)};
+                   .levels = can_round(execution)};
   b.span = gconv_span_of(problem, -problem->pad_left, gconv_reach(problem), places);
   b.constant = (uint8_t *)(places + b.span.count);
   find_copies(&b);
   memset(columns, 0, FRONT * sizeof *columns);
-  fill_constant(&b);
+  gconv_fill_outside(problem, b.constant);
   begin_columns(&b);
   make_row(&b, execution->first_row, NULL, NULL, sums);
   for (int32_t p = execution->first_row + 1; p < execution->end_row; p++) {

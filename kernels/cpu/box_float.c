@@ -131,17 +131,6 @@ static void find_columns(strip *s) {
   }
 }
 
-static void fill_constant(const strip *s) {
-  const gconv_problem *problem = s->execution->problem;
-  for (int64_t i = 0; i < problem->width * s->z.C; i++)
-    if (problem->in_type == GCONV_U8)
-      s->constant[i] = (uint8_t)problem->border_level;
-    else if (problem->in_type == GCONV_U16)
-      ((uint16_t *)(void *)s->constant)[i] = (uint16_t)problem->border_level;
-    else
-      ((float *)(void *)s->constant)[i] = problem->border_level;
-}
-
 static strip strip_of(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   strip s = {.execution = execution, .z = sizes_of(problem), .groups = execution->workspace};
@@ -162,7 +151,7 @@ static strip strip_of(const gconv_execution *execution) {
     s.rows += (s.span.first - s.low) * s.z.C;
   for (size_t i = 0; i < lines; i++)
     s.copied[i] = s.copies + i * COPIED;
-  fill_constant(&s);
+  gconv_fill_outside(problem, s.constant);
   return s;
 }
 

@@ -410,6 +410,21 @@ static bool is_single(const gconv_execution *execution) {
          gconv_is_dense(execution);
 }
 
+bool gconv_fill_outside(const gconv_problem *problem, void *row) {
+  const float level = problem->border_level;
+  const bool is_float = problem->in_type == GCONV_F32;
+  if (!is_float && !(level >= 0 && level <= gconv_white(problem->in_type) && level == rintf(level)))
+    return false;
+  for (int64_t i = 0; i < (int64_t)problem->width * problem->channels; i++)
+    if (is_float)
+      ((float *)row)[i] = level;
+    else if (problem->in_type == GCONV_U16)
+      ((uint16_t *)row)[i] = (uint16_t)level;
+    else
+      ((uint8_t *)row)[i] = (uint8_t)level;
+  return true;
+}
+
 bool gconv_only_rounds(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   return is_single(execution) && problem->out_type <= GCONV_U16 && !problem->epilogue.wrap && !changes(&problem->epilogue) &&

@@ -75,6 +75,9 @@ static inline void gconv_expect_store(const gconv_execution *execution, int32_t 
     gconv_prefetch_store(execution, p, first, count);
 }
 
+/* Fills a row as wide as the image with samples of the border's level. Returns false if these cannot have that level. */
+bool gconv_fill_outside(const gconv_problem *problem, void *row);
+
 /* Returns the sum of filter k for sample i of output row p, computed as the definition says (reference.c). If it need not be
  * `exact`, it is summed in float64. */
 float gconv_defined_sum(const gconv_execution *execution, int32_t k, int64_t p, int64_t i, bool exact);

@@ -128,22 +128,6 @@ static size_t lay_out(const gconv_problem *problem, uint8_t *memory, sweep *s) {
   return end;
 }
 
-static void fill_constant(sweep *s) {
-  const gconv_problem *problem = s->problem;
-  const float level = problem->border_level;
-  if (problem->in_type != GCONV_F32 && !(level >= 0 && level <= gconv_white(problem->in_type) && level == rintf(level))) {
-    s->constant = NULL;
-    return;
-  }
-  for (size_t i = 0; i < (size_t)problem->width * s->z.C; i++)
-    if (problem->in_type == GCONV_U8)
-      s->constant[i] = (uint8_t)level;
-    else if (problem->in_type == GCONV_U16)
-      ((uint16_t *)(void *)s->constant)[i] = (uint16_t)level;
-    else
-      ((float *)(void *)s->constant)[i] = level;
-}
-
 /* ---- Down the columns ---- */
 
 /* Returns the factors of filter k: its columns, then its rows, in the order of gconv_factor_filters(). */
@@ -421,7 +405,8 @@ static gconv_status execute(const gconv_execution *execution) {
   for (size_t pair = 0; pair < s.z.pairs; pair++)
     s.extents[pair] = extent_of(&s, pair);
   s.levels = problem->stride_x == 1 && gconv_only_rounds(execution) && is_bounded(&s);
-  fill_constant(&s);
+  if (!gconv_fill_outside(problem, s.constant))
+    s.constant = NULL;
   for (size_t pair = 0; pair < s.z.pairs; pair++) {
     s.outside[pair] = 0;
     for (size_t r = 0; r < s.z.R; r++)
