@@ -84,6 +84,8 @@ gconv_status gconv_table_spread_words(gconv_table *table) {
     any |= table->words[c].labels.count > 0;
   if (!any)
     return GCONV_OK;
+  if (!table->names)
+    return gconv_fail(GCONV_BAD_FILE, "%s: its columns have no names, which --one-hot needs: give it a header", table->path);
   if (width > GCONV_MOST_COLUMNS)
     return gconv_fail(GCONV_BAD_FILE, "%s: --one-hot would make %zu columns, and there may be %d", table->path, width,
                       GCONV_MOST_COLUMNS);
