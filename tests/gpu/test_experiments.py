@@ -35,8 +35,8 @@ class Experiments(CommandTest):
             rows = self.rows(name, *small)
             self.assertTrue(any(row.get("method", row.get("algorithm")) not in ("one-core", "all-cores") for row in rows), name)
             for row in rows:
-                if "obstacle" in row:
-                    self.assertRegex(row["obstacle"], "cuDNN|cublas|cudnn|workspace", row)
+                if "obstacle" in row:  # only algorithms that are not of the theses may refuse such a layer
+                    self.assertFalse("method" in row or row["algorithm"].endswith("-classic"), row)
                 else:
                     self.assertLessEqual(row.get("error", 0), row.get("allowed", 0), row)
 
