@@ -11,7 +11,7 @@
 
 /* Returns how a step is solved; NULL: by no algorithm of layers. */
 static gconv_solver *solver_of(const gconv_graph_step *s) {
-  return s->node->kind->release == gconv_solver_free ? s->work.prepared : NULL;
+  return gconv_solver_solves(s->node->kind) ? s->work.prepared : NULL;
 }
 
 /* Returns how many steps take a value as the input of a convolution, and lists them; 0 if anything else takes it. */

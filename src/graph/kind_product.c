@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Products of matrices: MatMul and Gemm. */
 #include "bank/onnx_rules.h"
+#include "base/memory.h"
+#include "graph/gpu.h"
 #include "graph/product.h"
 #include "kernels/cuda/graph/graph.h"
 
@@ -55,10 +57,26 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   return GCONV_OK;
 }
 
+/* The most bytes of a constant second matrix that a plan keeps in panels. */
+static const size_t MOST_PANELS = (size_t)16 << 20;
+
+static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **panels) {
+  const gconv_tensor *b = work->in[1];
+  if (kind->code != GEMM || !b->data || b->type != GCONV_TENSOR_F32 || gconv_tensor_bytes(b) > MOST_PANELS ||
+      gconv_graph_is_on_gpu(work->options))
+    return GCONV_OK;
+  gconv_product p;
+  GCONV_TRY(find(work, &p));
+  GCONV_TRY(gconv_allocate_workspace(gconv_product_panel_floats(&p) * sizeof(float), "a constant matrix", panels));
+  gconv_product_panels(&p, b->data, *panels);
+  return GCONV_OK;
+}
+
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_product p;
   (void)kind;
   GCONV_TRY(find(work, &p));
+  p.panels = work->prepared;
   gconv_product_run(work, &p, work->in[0], work->in[1], work->in_count > 2 ? work->in[2] : NULL, work->out[0]);
   return GCONV_OK;
 }
@@ -100,7 +118,7 @@ static rules gemm = {FLOAT("alpha", 1, NEWEST), FLOAT("beta", 1, NEWEST), INT("t
 
 #define ROW(name, since, least, most, rules, code)                                                                          \
   GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_ALL, rules, code,             \
-                  sizeof(settings), parse, shape, run, cuda, NULL, NULL, NULL, NULL)
+                  sizeof(settings), parse, shape, run, cuda, NULL, NULL, prepare, gconv_release)
 const gconv_node_kind gconv_node_kinds_product[] = {
     ROW("MatMul", 1, 2, 2, none, MATMUL),
     ROW("Gemm", 1, 2, 3, gemm, GEMM),

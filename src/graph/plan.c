@@ -119,7 +119,7 @@ static bool can_fold(const gconv_graph_plan *p, const gconv_graph_step *step) {
       return false;
     given += step->work.in[i] && step->work.in[i]->data ? gconv_tensor_bytes(step->work.in[i]) : 0;
   }
-  if (kind->prepare) /* much work, such as a convolution */
+  if (gconv_solver_solves(kind)) /* much work */
     return false;
   for (int32_t i = 0; i < step->work.out_count && kind->memory != GCONV_MEMORY_VIEW; i++)
     bytes += step->work.out[i] ? gconv_tensor_bytes(step->work.out[i]) : 0;
@@ -248,7 +248,7 @@ static const gconv_tensor *other_type(const gconv_node_work *work) {
 /* Whether the weights of a convolution depend on the pixels of the image. */
 static bool has_open_weights(const gconv_graph_step *step) {
   bool open = false;
-  for (int32_t k = 1; k < step->work.in_count && step->node->kind->prepare; k++)
+  for (int32_t k = 1; k < step->work.in_count && gconv_solver_solves(step->node->kind); k++)
     open = open || (step->work.in[k] && !step->work.in[k]->data);
   return open;
 }
@@ -268,7 +268,7 @@ static bool is_refused(const gconv_graph_step *step) {
   static char nowhere; /* offsets are added to its address, and nothing is read or written there */
   const gconv_node_kind *kind = step->node->kind;
   gconv_node_work work = step->work;
-  if (!kind->cuda || kind->prepare)
+  if (!kind->cuda || gconv_solver_solves(kind))
     return false;
   work.stream = GCONV_GPU_NOWHERE;
   lay_there(&work, &nowhere);
@@ -322,7 +322,7 @@ static gconv_status prepare_steps(gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *s = &p->steps[i];
     const gconv_node_kind *kind = s->node->kind;
-    if (s->work.prepared && kind->release == gconv_solver_free) { /* float64 has no solver */
+    if (s->work.prepared && gconv_solver_solves(kind)) { /* float64 has no solver */
       const gconv_layer_choice *choice = &((const gconv_solver *)s->work.prepared)->choice;
       p->estimate_ms += choice->estimate_ms;
       p->weight_bytes += gconv_layer_weight_bytes(choice->algorithm, &choice->problem);

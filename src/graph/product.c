@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/product.h"
 #include "base/cpu.h"
-#include "kernels/cpu/train/product.h"
 
 #include <string.h>
 
@@ -62,42 +61,45 @@ typedef struct job {
   int64_t parts, c_row, c_column; /* parts of a row; steps of c: 0 where it is repeated */
 } job;
 
-/* Rows of K that are neighbours in b, of float32: pieces of b are transposed, so that vectors have neighbouring columns. */
-enum { ACROSS = 64, DOWN = 64 /* columns and rows of a piece: 16 KiB */ };
-
-GCONV_VECTOR_LOOP(add_piece, (const float *piece, const float *a, int64_t step, int64_t rows, float *restrict out),
-                  (piece, a, step, rows, out)) {
-  float sums[ACROSS];
-  for (int i = 0; i < ACROSS; i++)
-    sums[i] = out[i];
+GCONV_VECTOR_LOOP(add_panel,
+                  (const float *restrict panel, const float *restrict a, int64_t step, int64_t rows, float *restrict out),
+                  (panel, a, step, rows, out)) {
+  float sums[GCONV_PRODUCT_PANEL] = {0};
   for (int64_t k = 0; k < rows; k++)
-    for (int i = 0; i < ACROSS; i++)
-      sums[i] += a[k * step] * piece[k * ACROSS + i];
-  for (int i = 0; i < ACROSS; i++)
+    for (int i = 0; i < GCONV_PRODUCT_PANEL; i++)
+      sums[i] += a[k * step] * panel[k * GCONV_PRODUCT_PANEL + i];
+  for (int i = 0; i < GCONV_PRODUCT_PANEL; i++)
     out[i] = sums[i];
 }
 
-static void add_turned(const job *j, const float *a, int64_t first, int64_t count, float *out) {
-  const int64_t pitch = j->p->b_column, step = j->p->a_column;
-  float piece[DOWN * ACROSS] = {0};
-  for (int64_t i = 0; i < count; i += ACROSS) {
-    const int64_t columns = count - i < ACROSS ? count - i : ACROSS;
-    const float *b = (const float *)j->b + (first + i) * pitch;
-    float sums[ACROSS] = {0};
-    for (int64_t k = 0; k < j->p->k; k += DOWN) {
-      const int64_t rows = j->p->k - k < DOWN ? j->p->k - k : DOWN;
-      gconv_learn_transpose(b + k, pitch, columns, rows, piece, ACROSS);
-      add_piece(piece, a + k * step, step, rows, sums);
-    }
-    memcpy(out + i, sums, (size_t)columns * sizeof *out);
+/* Computes `count` columns from `first` on, a multiple of GCONV_PRODUCT_PANEL. */
+static void add_panels(const job *j, const float *a, int64_t first, int64_t count, float *out) {
+  float sums[GCONV_PRODUCT_PANEL];
+  for (int64_t i = 0; i < count; i += GCONV_PRODUCT_PANEL) {
+    add_panel(j->p->panels + (first + i) * j->p->k, a, j->p->a_column, j->p->k, sums);
+    memcpy(out + i, sums, (size_t)(count - i < GCONV_PRODUCT_PANEL ? count - i : GCONV_PRODUCT_PANEL) * sizeof *out);
+  }
+}
+
+size_t gconv_product_panel_floats(const gconv_product *p) {
+  return (size_t)((p->n + GCONV_PRODUCT_PANEL - 1) / GCONV_PRODUCT_PANEL * GCONV_PRODUCT_PANEL * p->k);
+}
+
+void gconv_product_panels(const gconv_product *p, const float *b, float *panels) {
+  for (int64_t n = 0; n < (int64_t)gconv_product_panel_floats(p) / p->k; n++) {
+    float *to = panels + n / GCONV_PRODUCT_PANEL * GCONV_PRODUCT_PANEL * p->k + n % GCONV_PRODUCT_PANEL;
+    for (int64_t k = 0; k < p->k; k++)
+      to[k * GCONV_PRODUCT_PANEL] = n < p->n ? b[k * p->b_row + n * p->b_column] : 0;
   }
 }
 
 #define NAME(name) name##_f32
 #define NUMBER float
-#define ADD_COLUMNS add_turned
+#define ADD_PANELS add_panels
 #include "graph/product_loops.h"
 #undef NAME
+#undef ADD_PANELS
+#define ADD_PANELS NAME(add_rows)
 #undef NUMBER
 #define NAME(name) name##_f64
 #define NUMBER double

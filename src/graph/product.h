@@ -9,8 +9,9 @@ GCONV_C_BEGIN
 /* Matrices a, M x K, and b, K x N: element (m, k) of a is a[m * a_row + k * a_column], and so on. */
 typedef struct gconv_product {
   int64_t m, n, k, a_row, a_column, b_row, b_column;
-  gconv_tensor stack; /* the axes before those of the matrices, broadcast */
-  float alpha, beta;  /* of floating-point numbers: out = alpha * a b + beta * c */
+  gconv_tensor stack;  /* the axes before those of the matrices, broadcast */
+  float alpha, beta;   /* of floating-point numbers: out = alpha * a b + beta * c */
+  const float *panels; /* NULL, or b of float32 as gconv_product_panels() writes it: it is read faster */
 } gconv_product;
 
 /* Finds what MatMul multiplies. A vector as the first factor is a row, as the second a column. turns_a, turns_b: a matrix is
@@ -30,6 +31,12 @@ void gconv_product_steps(const gconv_product *product, const gconv_tensor *a, co
  * product; NULL: there is none. A sum is one chain, from the first product to the last. */
 void gconv_product_run(const gconv_node_work *work, const gconv_product *product, const gconv_tensor *a,
                        const gconv_tensor *b, const gconv_tensor *c, const gconv_tensor *out);
+
+/* Writes b, one matrix of float32, in panels of GCONV_PRODUCT_PANEL columns: [column / GCONV_PRODUCT_PANEL][row][column %
+ * GCONV_PRODUCT_PANEL], with 0 for columns that do not exist. */
+enum { GCONV_PRODUCT_PANEL = 64 };
+size_t gconv_product_panel_floats(const gconv_product *product);
+void gconv_product_panels(const gconv_product *product, const float *b, float *panels);
 
 /* Whether gconv_product_run() takes this type. */
 bool gconv_product_takes(gconv_tensor_type type);

@@ -14,7 +14,6 @@ static void NAME(add_rows)(const job *j, const NUMBER *a, int64_t first, int64_t
   }
 }
 
-#ifndef ADD_COLUMNS
 /* Rows of K that are neighbours in b: eight columns at a time, so that sums do not wait for each other. */
 static void NAME(add_columns)(const job *j, const NUMBER *a, int64_t first, int64_t count, NUMBER *restrict out) {
   enum { SOME = 8, LINE = 64 / sizeof(NUMBER) };
@@ -35,8 +34,6 @@ static void NAME(add_columns)(const job *j, const NUMBER *a, int64_t first, int6
       out[i + l] = sums[l];
   }
 }
-#define ADD_COLUMNS NAME(add_columns)
-#endif
 
 /* Part i is some columns of a row of the product. */
 static void NAME(multiply)(void *context, int64_t begin, int64_t end) {
@@ -45,11 +42,12 @@ static void NAME(multiply)(void *context, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; i++) {
     const int64_t row = i / j->parts, first = i % j->parts * WIDE, left = j->p->n - first, count = left < WIDE ? left : WIDE;
     NUMBER *out = (NUMBER *)j->out + row * j->p->n + first;
-    (j->p->b_row == 1 ? ADD_COLUMNS : NAME(add_rows))(j, (const NUMBER *)j->a + row * j->p->a_row, first, count, out);
+    (j->p->panels       ? ADD_PANELS
+     : j->p->b_row == 1 ? NAME(add_columns)
+                        : NAME(add_rows))(j, (const NUMBER *)j->a + row * j->p->a_row, first, count, out);
     for (int64_t x = 0; x < count && j->p->alpha != 1; x++)
       out[x] *= (NUMBER)j->p->alpha;
     for (int64_t x = 0; x < count && c; x++)
       out[x] += (NUMBER)j->p->beta * c[row * j->c_row + (first + x) * j->c_column];
   }
 }
-#undef ADD_COLUMNS

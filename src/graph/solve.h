@@ -26,6 +26,10 @@ gconv_status gconv_solver_choose(const gconv_node_work *work, gconv_layer_choice
 gconv_status gconv_solver_create(const gconv_node_work *work, const gconv_layer_problem *problem, gconv_solver **solver);
 /* Frees a gconv_solver: it is release() of kinds that prepare one. NULL is allowed. */
 void gconv_solver_free(void *solver);
+/* Returns whether algorithms of layers solve nodes of the kind. */
+static inline bool gconv_solver_solves(const gconv_node_kind *kind) {
+  return kind->release == gconv_solver_free;
+}
 
 /* Returns the bytes of workspace of a run, in whole cache lines. */
 size_t gconv_solver_workspace(const gconv_solver *solver, const gconv_node_work *work);

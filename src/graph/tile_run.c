@@ -74,7 +74,7 @@ static void find_steps(const gconv_graph_tiles *t, size_t pass) {
 /* Estimates the milliseconds of a step. */
 static double step_cost(const gconv_graph_step *s) {
   static const double EACH_MS = 1e-6; /* of an element */
-  const bool solved = s->work.prepared && s->node->kind->release == gconv_solver_free;
+  const bool solved = s->work.prepared && gconv_solver_solves(s->node->kind);
   return solved                       ? ((const gconv_solver *)s->work.prepared)->choice.estimate_ms
          : !s->view && s->work.out[0] ? EACH_MS * (double)gconv_tensor_elements(s->work.out[0])
                                       : 0;

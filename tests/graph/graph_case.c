@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "graph/narrow.h"
+#include "graph/solve.h"
 #include "graph/tiles.h"
 
 #include <math.h>
@@ -89,7 +90,7 @@ static bool is_known(const gconv_graph *graph, int32_t value) {
   for (size_t n = 0; n < graph->node_count; n++)
     for (int32_t i = 0; i < graph->nodes[n].in_count && i < 32; i++)
       if (graph->nodes[n].in[i] == value &&
-          (graph->nodes[n].kind->known >> i & 1 || (i > 0 && graph->nodes[n].kind->prepare && !is_cpu())))
+          (graph->nodes[n].kind->known >> i & 1 || (i > 0 && gconv_solver_solves(graph->nodes[n].kind) && !is_cpu())))
         return true;
   return !gconv_tensor_type_is_real(graph->values[value].tensor.type);
 }
