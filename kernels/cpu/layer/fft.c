@@ -19,6 +19,7 @@
  * way. Such samples are left out of the transforms, and their products with the taps are added afterwards.
  */
 #include "../fft_columns.h"
+#include "../train/product.h"
 #include "base/memory.h"
 #include "product.h"
 
@@ -153,29 +154,19 @@ static size_t workspace_bytes(const gconv_layer_problem *problem) {
 
 /* ---- Transforms of tiles. `twiddles` has the factors of columns, and then those of rows. ---- */
 
-/* Writes from[y][x], for rows x columns floats, to to[x][y]. Both sides are multiples of 16. */
-static void transpose(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to, int64_t to_pitch) {
-  static const float zeros[GCONV_PRODUCT_LANES];
-  static const gconv_layer_bounds endless = {true, -INFINITY, INFINITY};
-  const gconv_product *product = gconv_product_here();
-  for (int64_t x = 0; x < columns; x += product->lanes)
-    for (int64_t y = 0; y < rows; y += product->lanes)
-      product->turn(from + y * from_pitch + x, from_pitch, zeros, &endless, to + x * to_pitch + y, to_pitch);
-}
-
 /* Transforms the columns of a strip, which begins in column x of the tile, and writes them to rows of points. */
 static void strip_to_points(const cut *c, const float *twiddles, float *strip, int64_t x, float *points) {
   gconv_fft_columns(strip, (size_t)c->strip_pitch, (size_t)c->strip, (size_t)c->strip, c->log_y, twiddles, true);
   float *to = points + x * c->pitch;
-  transpose(strip, c->strip_pitch, c->rows, c->strip, to, c->pitch);
-  transpose(strip + c->strip, c->strip_pitch, c->rows, c->strip, to + c->rows, c->pitch);
+  gconv_learn_transpose(strip, c->strip_pitch, c->rows, c->strip, to, c->pitch);
+  gconv_learn_transpose(strip + c->strip, c->strip_pitch, c->rows, c->strip, to + c->rows, c->pitch);
 }
 
 /* The way back. */
 static void points_to_strip(const cut *c, const float *twiddles, const float *points, int64_t x, float *strip) {
   const float *from = points + x * c->pitch;
-  transpose(from, c->pitch, c->strip, c->rows, strip, c->strip_pitch);
-  transpose(from + c->rows, c->pitch, c->strip, c->rows, strip + c->strip, c->strip_pitch);
+  gconv_learn_transpose(from, c->pitch, c->strip, c->rows, strip, c->strip_pitch);
+  gconv_learn_transpose(from + c->rows, c->pitch, c->strip, c->rows, strip + c->strip, c->strip_pitch);
   gconv_fft_columns(strip, (size_t)c->strip_pitch, (size_t)c->strip, (size_t)c->strip, c->log_y, twiddles, false);
 }
 
