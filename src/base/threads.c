@@ -212,7 +212,8 @@ static round *find_work(const gconv_threads *pool) {
 /* ---- Short rounds ----
  *
  * To wake a thread takes some 20 us, as long as a round of a small image. While a caller runs many short rounds, threads
- * that wait for the next one look for it all the time instead, up to 0.1 ms, and then sleep. */
+ * that wait for the next one look for it all the time instead, up to 0.1 ms, and then sleep. So they are still awake if a
+ * caller runs one small network after another. */
 
 enum { LOOKS = 2500 };
 
@@ -233,7 +234,7 @@ void gconv_threads_stay_awake(gconv_threads *pool, bool awake) {
  * released meanwhile. */
 static bool await_round(gconv_threads *pool, unsigned calls) {
   pthread_mutex_unlock(&pool->lock);
-  for (int i = 0; i < LOOKS && atomic_load(&pool->awake) > 0 && atomic_load(&pool->calls) == calls; i++)
+  for (int i = 0; i < LOOKS && atomic_load(&pool->calls) == calls; i++)
     pause_a_moment();
   pthread_mutex_lock(&pool->lock);
   return atomic_load(&pool->calls) != calls;

@@ -95,7 +95,7 @@ static int32_t pieces_of_images(int32_t images) {
 static int32_t panel_channels(const gconv_layer_problem *problem) {
   const int64_t block_filters = (int64_t)VECTORS * gconv_product_here()->lanes,
                 channels = problem->channels / problem->groups;
-  const int64_t most = problem->out_blocks ? WHOLE_PANEL_FLOATS : PANEL_FLOATS;
+  const int64_t most = problem->in_blocks && problem->out_blocks ? WHOLE_PANEL_FLOATS : PANEL_FLOATS;
   const int64_t slice = gconv_clamp(most / (block_filters * problem->rows * problem->columns), 1, channels);
   const int64_t even = gconv_divide_up(channels, gconv_divide_up(channels, slice));
   if (!problem->in_blocks || even == channels)
@@ -103,9 +103,9 @@ static int32_t panel_channels(const gconv_layer_problem *problem) {
   return (int32_t)gconv_clamp((int64_t)gconv_round_up((size_t)even, GCONV_BLOCK), 1, channels);
 }
 
-/* Whether a task goes to blocks of channels by panels of all channels. */
+/* Whether a task goes from blocks of channels to blocks of channels by panels of all channels. */
 static bool is_direct(const gconv_layer_problem *problem) {
-  return problem->out_blocks && panel_channels(problem) == problem->channels / problem->groups;
+  return problem->in_blocks && problem->out_blocks && panel_channels(problem) == problem->channels / problem->groups;
 }
 
 /* Returns how many pixels such a task makes at a time: their samples stay in the L1 cache. */
@@ -226,23 +226,17 @@ static const float *weights_of(const walk *w, const float *weights, int32_t v, i
   return weights + (v * gconv_layer_taps(problem) + c * taps * V) * w->set->lanes;
 }
 
-/* Returns a panel of the staged samples, without weights and channels. */
-static gconv_panel panel_of(const walk *w) {
-  const bool packed = is_packed(w->problem, &w->cut, &w->stage);
-  return (gconv_panel){.offsets = w->offsets,
-                       .channel = packed ? w->cut.piece : w->stage.channel,
-                       .step = w->problem->in_blocks ? w->blocks.step : w->stage.step,
-                       .taps = w->problem->rows * w->problem->columns};
-}
-
 /* Applies all taps of the task's filters. `weights` are the group's prepared weights, `in` is the image, and `first` the
  * group's first channel. */
 static void add_channels(const walk *w, const float *weights, const float *in, int64_t first) {
   const gconv_layer_problem *problem = w->problem;
   int32_t channels = problem->channels / problem->groups;
   int64_t pixels = (int64_t)w->rows * w->columns;
-  const bool blocks = problem->in_blocks;
-  gconv_panel p = panel_of(w);
+  const bool packed = is_packed(problem, &w->cut, &w->stage), blocks = problem->in_blocks;
+  gconv_panel p = {.offsets = w->offsets,
+                   .channel = packed ? w->cut.piece : w->stage.channel,
+                   .step = blocks ? w->blocks.step : w->stage.step,
+                   .taps = problem->rows * problem->columns};
   for (int32_t c = 0; c < channels; c += w->cut.channels) {
     int32_t slice = (int32_t)gconv_clamp(w->cut.channels, 0, channels - c);
     p.channels = slice;
@@ -313,7 +307,7 @@ static void finish_dense(const walk *w, const float *biases, float *out) {
   }
 }
 
-/* ---- Outputs in blocks of channels, a few pixels at a time, whose sums never leave the L1 cache ---- */
+/* ---- Blocks of channels from input to output, a few pixels at a time, whose sums never leave the L1 cache ---- */
 
 /* Fetches the samples of the pixels that follow, of all channels of the panel: processors do not foresee them. */
 static void fetch(const walk *w, const float *x, int64_t pixels) {
@@ -346,14 +340,12 @@ static void make_blocks(const walk *w, const float *weights, const float *biases
   const gconv_layer_problem *problem = w->problem;
   const int32_t channels = problem->channels / problem->groups;
   const bool fits = gconv_layer_taps(problem) * (w->end - w->first) * w->set->lanes <= WHOLE_PANEL_FLOATS;
-  const bool blocks = problem->in_blocks, fetches = blocks && w->blocks.in_place && problem->rows * problem->columns == 1;
-  gconv_panel p = panel_of(w);
-  int64_t width = w->columns, rows = w->rows, pitch = blocks ? w->blocks.pitch : w->stage.pitch;
-  p.begins = true;
-  p.channels = blocks ? 1 : channels;
-  p.taps = (int32_t)gconv_layer_taps(problem) / p.channels;
+  const bool fetches = w->blocks.in_place && problem->rows * problem->columns == 1;
+  gconv_panel p = {.offsets = w->offsets, .step = w->blocks.step, .channels = 1, .begins = true};
+  int64_t width = w->columns, rows = w->rows;
+  p.taps = (int32_t)gconv_layer_taps(problem);
   const float *x = stage_channels(w, in, 0, channels, channel);
-  if (pitch == width * p.step && width == problem->out_width) { /* rows are neighbours */
+  if (w->blocks.pitch == width * p.step && width == problem->out_width) { /* rows are neighbours */
     width *= rows;
     rows = 1;
   }
@@ -362,7 +354,7 @@ static void make_blocks(const walk *w, const float *weights, const float *biases
     end = fits ? w->end : v + vectors_of_block(v, w->end);
     for (int64_t row = 0; row < rows; row++)
       for (int64_t i = 0, count; i < width; i += count) {
-        const float *from = x + row * pitch + i * p.step;
+        const float *from = x + row * w->blocks.pitch + i * p.step;
         count = gconv_clamp(width - i, 0, piece);
         if (fetches && v == w->first)
           fetch(w, from + count * p.step, gconv_clamp(width - i - count, 0, piece));
