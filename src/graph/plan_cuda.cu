@@ -30,7 +30,8 @@ static size_t aligned(size_t bytes) {
  * weights and biases of convolutions, which are their inputs from 1 on. */
 static bool is_read_there(const gconv_graph_step *step, int32_t input) {
   const gconv_node_kind *kind = step->node->kind;
-  return !step->view && !(gconv_solver_solves(kind) && input > 0) && !(input < 32 && (kind->known | kind->unread) >> input & 1);
+  return !step->view && !(gconv_solver_solves(kind) && input > 0) &&
+         !(input < 32 && (kind->known | kind->unread) >> input & 1);
 }
 
 /* Marks the constants that the tail of a step reads. */
