@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/cpu/smooth.h"
-#include "base/cpu.h"
 
 #define TEMPLATE "kernels/cpu/smooth_template.h"
 #include "kernels/cpu/each_isa.h"

@@ -16,8 +16,6 @@
 #include "tile.h"
 #include "kernels/cpu/levels.h"
 
-#include <string.h>
-
 typedef void gconv_tile_function(const void *const *rows, size_t first, const int64_t *offsets, const float *taps, int32_t R,
                                  int32_t S, size_t samples, float *sums, size_t stride);
 

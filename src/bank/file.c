@@ -7,7 +7,6 @@
 #include "base/suggest.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

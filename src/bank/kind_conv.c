@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolutions, including dense layers: how their fields are read, written, checked and settled. kind_conv_onnx.c has their
  * operators of ONNX. */
-#include "bank/bank.h"
 #include "bank/network_file.h"
 #include "bank/onnx_write.h"
 #include "base/arguments.h"
 #include "base/lists.h"
 #include "base/memory.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "bank/network_file.h"
 #include "bank/onnx_write.h"
 #include "base/arguments.h"
-#include "base/lists.h"
 #include "base/memory.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "base/lists.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define ROW(name, value) [value] = &gconv_layer_form_##name,
 static const gconv_layer_form *const forms[] = {GCONV_EACH_LAYER_KIND(ROW)};

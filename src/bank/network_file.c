@@ -6,9 +6,7 @@
 #include "base/arguments.h"
 #include "base/lists.h"
 #include "base/memory.h"
-#include "base/printable.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

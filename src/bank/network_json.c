@@ -4,7 +4,6 @@
 #include "bank/kind.h"
 #include "bank/network_file.h"
 #include "base/lists.h"
-#include "base/printable.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -19,7 +19,6 @@
 #include "base/threads.h"
 #include "batch/carry.h"
 #include "batch/cost.h"
-#include "batch/execute.h"
 #include "batch/files.h"
 #include "batch/item.h"
 #include "image/layout.h"

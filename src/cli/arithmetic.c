@@ -2,7 +2,6 @@
 /* Arithmetic between --thens: -f subtract:input, -f mix:other.png,0.3. */
 #include "cli/arithmetic.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 /* gconv make: filters as text. */
 #include "cli/command.h"
 #include "cli/sandbox.h"
-#include "cli/terminal.h"
 
 #define OPTION(...) GCONV_OPTION(gconv_common, __VA_ARGS__)
 static const gconv_option options[] = {

@@ -8,7 +8,6 @@
 #include "cli/terminal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const float usual_percentiles[] = {1, 50, 99};
 

@@ -3,7 +3,6 @@
 #include "cli/command.h"
 #include "cli/job_holes.h"
 #include "cli/sandbox.h"
-#include "cli/terminal.h"
 #include "gconv_science.h"
 
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "base/printable.h"
 #include "cli/page.h"
-#include "cli/terminal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

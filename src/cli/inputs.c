@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages about a search for inputs. */
-#include "cli/command.h"
 #include "cli/job.h"
 #include "cli/terminal.h"
 

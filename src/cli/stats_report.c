@@ -5,7 +5,6 @@
 #include "cli/page.h"
 #include "cli/stats.h"
 #include "cli/telling.h"
-#include "cli/terminal.h"
 
 #include <inttypes.h>
 #include <math.h>

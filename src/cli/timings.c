@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/timings.h"
-#include "base/printable.h"
 #include "cli/telling.h"
 
 #include <stdlib.h>

@@ -16,7 +16,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- The part of nvJPEG that is used, declared here so that building does not need nvJPEG ---- */
 

@@ -4,7 +4,6 @@
 #include "base/nodata.h"
 #include "conv/hole_sums.h"
 #include "conv/verify.h"
-#include "operation/stages.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "conv/holes.h"
 #include "conv/verify.h"
-#include "device/decoder.h"
 #include "kernels/border.h"
 #include "operation/stages.h"
 

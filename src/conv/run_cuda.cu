@@ -9,8 +9,6 @@
 #include "device/timeline_cuda.h"
 
 #include <cuda_runtime_api.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
  */
 #include "conv/verify.h"
 #include "base/memory.h"
-#include "operation/stages.h"
 #include "operation/verify.h"
 
 #include <float.h>

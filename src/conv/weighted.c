@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/element.h"
 #include "base/memory.h"
-#include "base/nodata.h"
 #include "image/colour.h"
 
 #include <math.h>

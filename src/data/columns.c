@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Notes about the columns of a data set: origins, if float32 cannot tell numbers apart; means that fill gaps; deviations. */
 #include "bank/column_notes.h"
-#include "base/checksum.h"
 #include "base/memory.h"
 #include "data/table.h"
 

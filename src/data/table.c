@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What all syntaxes of tables share: rows, labels, missing numbers, and finding the syntax of a file. */
 #include "data/table.h"
-#include "base/checksum.h"
 #include "base/control.h"
 #include "base/memory.h"
 #include "data/field.h"

@@ -7,7 +7,6 @@
  */
 #include "base/arguments.h"
 #include "base/control.h"
-#include "base/cpu.h"
 #include "base/element.h"
 #include "fit/fit.h"
 #include "image/row_band.h"

@@ -9,7 +9,6 @@
 #include "graph/tail.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Whether a result may be in blocks, as far as its shape goes. Channels that do not exist may be a quarter of a block. */
 static bool can_be(const gconv_graph_plan *p, int32_t value) {

@@ -2,8 +2,6 @@
 /* Plans of graphs in words. */
 #include "graph/graph.h"
 
-#include <inttypes.h>
-
 gconv_status gconv_graph_fail_node(const gconv_graph *g, const gconv_graph_node *node, gconv_status status) {
   char text[1000];
   snprintf(text, sizeof text, "%s", gconv_last_error());

@@ -8,7 +8,6 @@
 #include "graph/tail.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum { X, WEIGHTS, BIASES };
 enum { AXES = 2 /* height and width; of one dimension, the height is 1 */, LARGEST_EXTENT = 1 << 30 };

@@ -4,7 +4,6 @@
 #include "graph/node.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <string.h>
 
 /* Labels of axes: letters, and axes of an ellipsis, counted from its last one. */

@@ -9,7 +9,6 @@
 #include "graph/node.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MOST = 32, SETTINGS = 2048 };
 

@@ -9,7 +9,6 @@
 #include "graph/product.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { QLINEAR, INTEGER };
 

@@ -5,7 +5,6 @@
 #include "graph/moments.h"
 #include "kernels/cuda/graph/graph.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "graph/gpu.h"
 #include "kernels/cuda/graph/graph.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 
 #include <cuda_runtime.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct gpu_plan {
   int device;

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 static const int64_t MOST_ELEMENTS = 1LL << 40;
 

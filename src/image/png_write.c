@@ -14,7 +14,6 @@
 #include "image/png_encode.h"
 #include "image/png_metadata.h"
 
-#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>

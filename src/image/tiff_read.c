@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens TIFF: finds which pages a file has, and what the first one carries besides pixels. */
 #include "base/nodata.h"
-#include "base/threads.h"
 #include "image/directory.h"
 #include "image/metadata.h"
 #include "image/tiff_reading.h"

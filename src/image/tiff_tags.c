@@ -2,7 +2,6 @@
 #include "image/tiff_tags.h"
 #include "base/checksum.h"
 #include "base/nodata.h"
-#include "image/metadata.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "layer/kind.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Positions and extents along an axis stay below LARGEST_EXTENT, so that kernels may count them in int32_t. Explicit padding

@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "kernels/pixel.h"
 #include "layer/kind.h"
-#include "operation/stages.h"
 #include "operation/tuning.h"
 #ifdef GCONV_WITH_CUDA
 #include "kernels/cuda/fast/layer/pointwise.h"

@@ -11,7 +11,6 @@
 #include "layer/input.h"
 #include "layer/kind.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/folders.h"
 #include "base/memory.h"
-#include "names/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>

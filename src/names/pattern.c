@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "names/search.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>

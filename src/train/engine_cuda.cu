@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <math.h>
-#include <string.h>
 
 using engine = gconv_cuda_engine;
 

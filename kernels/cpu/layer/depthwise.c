@@ -15,8 +15,6 @@
  */
 #include "stage.h"
 
-#include <string.h>
-
 enum {
   MOST_VECTORS = 4,
   MOST_LANES = 16,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "product.h"
 
-#include <math.h>
 #include <string.h>
 
 #define TEMPLATE "layer/product_template.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/cpu/svm/pixels.h"
-#include "base/cpu.h"
 
 #define TEMPLATE "kernels/cpu/svm/pixels_template.h"
 #include "kernels/cpu/each_isa.h"

@@ -3,7 +3,6 @@
 #include "method.cuh"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const gconv_backprop_method *const methods[] = {
     &gconv_backprop_thread,   &gconv_backprop_counters,  &gconv_backprop_own,  &gconv_backprop_block,

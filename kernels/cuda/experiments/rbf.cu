@@ -9,7 +9,6 @@
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const gconv_rbf_method methods[] = {
     {"rows", GCONV_RBF_ROWS},         {"columns", GCONV_RBF_ROWS},  {"float4", GCONV_RBF_ROWS}, {"image", GCONV_RBF_ROWS},
