@@ -40,7 +40,6 @@ const char *gconv_algorithm_obstacle(size_t index) {
 }
 
 const char *gconv_takes_all(const gconv_problem *problem) {
-  (void)problem;
   return NULL;
 }
 

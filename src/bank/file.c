@@ -7,7 +7,6 @@
 #include "base/suggest.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PEEK_BYTES = 4096, LISTED = 12 }; /* LISTED: names in an error text */
@@ -106,9 +105,7 @@ void gconv_bank_file_close(gconv_bank_file *file) {
 /* ---- Entries ---- */
 
 gconv_status gconv_bank_file_add(gconv_bank_file *file, gconv_bank_entry **entry) {
-  gconv_bank_entry *entries = gconv_grown(file->entries, file->count, sizeof *entries);
-  GCONV_NEED_MEMORY(entries, "%s: no memory for a list of tensors", file->path);
-  file->entries = entries;
+  GCONV_GROW(file->entries, file->count, "%s: no memory for a list of tensors", file->path);
   *entry = &file->entries[file->count++];
   **entry = (gconv_bank_entry){0};
   return GCONV_OK;

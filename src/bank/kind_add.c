@@ -3,7 +3,6 @@
 #include "bank/onnx_write.h"
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
-  (void)layer;
   if (at->channels != other->channels)
     return gconv_fail(GCONV_BAD_ARGUMENT, "add adds %d channels to %d: there must be as many", other->channels,
                       at->channels);

@@ -28,7 +28,6 @@ static gconv_status check(const gconv_layer *layer, const char *where) {
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
   const gconv_bank *bank = layer->bank;
-  (void)other;
   GCONV_TRY(check_shape(bank));
   if (bank->filters != at->channels)
     return gconv_fail(GCONV_BAD_ARGUMENT, "batchnorm of %d channels gets %d", bank->filters, at->channels);

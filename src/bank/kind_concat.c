@@ -3,7 +3,6 @@
 #include "bank/onnx_write.h"
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
-  (void)layer;
   GCONV_TRY(gconv_layer_check_sizes("concat puts", at, other));
   if (at->channels > INT32_MAX - other->channels)
     return gconv_fail(GCONV_TOO_LARGE, "concat yields more than %d channels", INT32_MAX);

@@ -154,7 +154,6 @@ static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *ot
   const int32_t groups = gconv_layer_settled(layer).groups, parts = groups > 0 ? groups : 1, got = at->channels;
   const bool each = groups == 0 && bank->channels == 1; /* each channel by itself */
   const int64_t outputs = each ? (int64_t)got * bank->filters : bank->filters;
-  (void)other;
   if (outputs > INT32_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "it yields more than %d channels", INT32_MAX);
   if (!each && ((int64_t)bank->channels * parts != got || bank->filters % parts != 0))

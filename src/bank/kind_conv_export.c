@@ -5,8 +5,6 @@
 #include "bank/onnx_write.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
-
 /* ---- Geometry ---- */
 
 /* The pads of a layer along an axis. Same padding has the zeros at the end that any size needs. `automatic`: they depend on

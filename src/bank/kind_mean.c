@@ -3,15 +3,12 @@
 #include "bank/onnx_write.h"
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
-  (void)layer;
-  (void)other;
   at->height = at->width = 1;
   at->moved = false;
   return GCONV_OK;
 }
 
 static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) {
-  (void)layer;
   gconv_onnx_put_node(writer, "GlobalAveragePool");
   return GCONV_OK;
 }

@@ -17,7 +17,6 @@ static gconv_status check(const gconv_layer *layer, const char *where) {
 }
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
-  (void)other;
   GCONV_TRY(check_shape(layer->bank));
   if (layer->bank->filters != at->channels)
     return gconv_fail(GCONV_BAD_ARGUMENT, "prelu has %d slopes for %d channels: one each is needed", layer->bank->filters,

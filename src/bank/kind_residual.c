@@ -3,7 +3,6 @@
 #include "bank/onnx_write.h"
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *first, gconv_layer_shape *at) {
-  (void)layer;
   if (at->channels == first->channels && at->height == first->height && at->width == first->width && !at->moved)
     return GCONV_OK;
   if (at->height == 0 || first->height == 0)
@@ -17,7 +16,6 @@ static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *fi
 }
 
 static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) {
-  (void)layer;
   gconv_onnx_put_node(writer, "Add");
   gconv_onnx_put_input(writer, gconv_onnx_output_of(writer, 0));
   return GCONV_OK;

@@ -7,13 +7,10 @@
 #include "base/memory.h"
 
 gconv_status gconv_layer_take_bare(const gconv_json_part *part, gconv_layer *layer) {
-  (void)part;
-  (void)layer;
   return GCONV_OK;
 }
 
 bool gconv_layer_put_bare(const gconv_layer *layer, json_t *object) {
-  (void)layer;
   return object != NULL;
 }
 
@@ -48,7 +45,6 @@ gconv_status gconv_layer_check_window(const gconv_layer *layer, const char *wher
 }
 
 gconv_status gconv_layer_follow_window(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
-  (void)other;
   if (at->height == 0) {
     at->moved = true;
     return GCONV_OK;

@@ -30,7 +30,6 @@ static gconv_status check(const gconv_layer *layer, const char *where) {
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
   const int64_t n = layer->window_y;
-  (void)other;
   if (at->channels % (n * n) != 0)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "shuffle %" PRId64 " makes one channel of %" PRId64

@@ -30,7 +30,6 @@ static gconv_status check(const gconv_layer *layer, const char *where) {
 }
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
-  (void)other;
   if (layer->bank->channels != at->channels)
     return gconv_fail(GCONV_BAD_ARGUMENT, "upconv takes %d channels, and gets %d", layer->bank->channels, at->channels);
   at->channels = layer->bank->filters;

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -242,11 +241,9 @@ static gconv_status check_taken(const gconv_bank_file *file, const gconv_network
 }
 
 static gconv_status read_extra(gconv_bank_file *file, size_t index, gconv_network_extras *extras) {
-  gconv_named_array *tensors = gconv_grown(extras->tensors, extras->count, sizeof *tensors);
-  GCONV_NEED_MEMORY(tensors, "%s: no memory for a list of tensors", file->path);
-  extras->tensors = tensors;
-  tensors[extras->count] = (gconv_named_array){0};
-  GCONV_TRY(gconv_safetensors_read_tensor(file, index, &tensors[extras->count]));
+  GCONV_GROW(extras->tensors, extras->count, "%s: no memory for a list of tensors", file->path);
+  extras->tensors[extras->count] = (gconv_named_array){0};
+  GCONV_TRY(gconv_safetensors_read_tensor(file, index, &extras->tensors[extras->count]));
   extras->count++;
   return GCONV_OK;
 }

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SHOWN_BYTES = 60 };
@@ -299,10 +298,8 @@ static gconv_status take_all_steps(state *s, const gconv_state_module *m, bool p
 
 static gconv_status wait_for(state *s, const gconv_net_item *item) {
   for (size_t i = 0; i < item->count; i++) {
-    gconv_net_step *steps = gconv_grown(s->steps, s->step_count, sizeof *steps);
-    GCONV_NEED_MEMORY(steps, "%s: no memory for a network", s->file->path);
-    s->steps = steps;
-    steps[s->step_count++] = item->steps[i];
+    GCONV_GROW(s->steps, s->step_count, "%s: no memory for a network", s->file->path);
+    s->steps[s->step_count++] = item->steps[i];
   }
   return GCONV_OK;
 }

@@ -5,8 +5,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SHOWN_BYTES = 60, MOST_DIGITS = 9, LISTED = 8 };

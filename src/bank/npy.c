@@ -4,8 +4,6 @@
 #include "base/memory.h"
 #include "base/npy_header.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool recognise(const uint8_t *bytes, size_t size) {
@@ -79,7 +77,6 @@ gconv_status gconv_bank_load_npy(gconv_source *source, const gconv_npy_header *h
 }
 
 static gconv_status read_npy(gconv_bank_file *file, size_t index, gconv_bank *bank) {
-  (void)index;
   const gconv_npy_header *header = file->state;
   GCONV_TRY(gconv_source_rewind(&file->source, file->source.size - header->items * header->item_bytes));
   return gconv_bank_load_npy(&file->source, header, bank);

@@ -5,8 +5,6 @@
 #include "base/memory.h"
 #include "base/printable.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { X, WEIGHTS, BIASES, INPUTS }; /* the inputs of a Conv node, and their number */

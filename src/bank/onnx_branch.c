@@ -4,7 +4,6 @@
 #include "bank/onnx_function.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, SPARSE = 15 }; /* GraphProto */
@@ -31,10 +30,8 @@ static int compare(const void *a, const void *b) {
 static gconv_status keep(branch *b, char **name) {
   if (!*name || !**name)
     return GCONV_OK;
-  char **names = gconv_grown(b->names, b->count, sizeof *names);
-  GCONV_NEED_MEMORY(names, "%s: no memory for its nodes", b->model->file->path);
-  b->names = names;
-  names[b->count++] = gconv_taken(name);
+  GCONV_GROW(b->names, b->count, "%s: no memory for its nodes", b->model->file->path);
+  b->names[b->count++] = gconv_taken(name);
   return GCONV_OK;
 }
 

@@ -2,7 +2,6 @@
 #include "bank/onnx_function.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { NAME = 1, INPUT = 4, OUTPUT = 5, NODE = 7, OPSET = 9, DOMAIN = 10, DEFAULT = 11, OVERLOAD = 13 }; /* FunctionProto */

@@ -6,7 +6,6 @@
 #include "base/memory.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MODEL_IR = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_METADATA = 14, MODEL_FUNCTION = 25 };
@@ -83,7 +82,6 @@ static gconv_status sort_tensors(gconv_onnx_model *m) {
 
 static gconv_status take_dimension(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_value *v = context;
-  (void)inside;
   if (part->number == 1 && part->wire == GCONV_WIRE_VARINT && v->dimensions <= GCONV_BANK_DIMENSIONS)
     v->sizes[v->dimensions - 1] = part->value <= INT32_MAX ? (int64_t)part->value : 0;
   return GCONV_OK;

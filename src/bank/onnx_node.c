@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { INPUT = 1, OUTPUT = 2, NAME = 3, OP_TYPE = 4, ATTRIBUTE = 5, DOMAIN = 7, OVERLOAD = 8 }; /* NodeProto */
@@ -95,20 +94,16 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
 
 gconv_status gconv_onnx_node_add_attribute(gconv_onnx_node *n, const gconv_message_reader *inside,
                                            const gconv_field_value *part) {
-  gconv_onnx_attribute *attributes = gconv_grown(n->attributes, n->attribute_count, sizeof *attributes);
-  GCONV_NEED_MEMORY(attributes, "%s: no memory for its nodes", n->file->path);
-  n->attributes = attributes;
-  attributes[n->attribute_count] = (gconv_onnx_attribute){0};
-  return gconv_message_each(gconv_message_inside(inside, part), take_attribute_field, &attributes[n->attribute_count++]);
+  GCONV_GROW(n->attributes, n->attribute_count, "%s: no memory for its nodes", n->file->path);
+  n->attributes[n->attribute_count] = (gconv_onnx_attribute){0};
+  return gconv_message_each(gconv_message_inside(inside, part), take_attribute_field, &n->attributes[n->attribute_count++]);
 }
 
 gconv_status gconv_onnx_node_add_name(const gconv_onnx_node *n, const gconv_message_reader *inside,
                                       const gconv_field_value *part, char ***names, int *count) {
-  char **grown = gconv_grown(*names, (size_t)*count, sizeof *grown);
-  GCONV_NEED_MEMORY(grown, "%s: no memory for its nodes", n->file->path);
-  *names = grown;
-  grown[*count] = NULL;
-  return gconv_message_text(inside, part, &grown[(*count)++]);
+  GCONV_GROW(*names, (size_t)*count, "%s: no memory for its nodes", n->file->path);
+  (*names)[*count] = NULL;
+  return gconv_message_text(inside, part, &(*names)[(*count)++]);
 }
 
 static gconv_status take_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {

@@ -4,7 +4,6 @@
 #include "base/element.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Adds bytes. Memory is doubled when it is full (gconv_room()). */

@@ -8,8 +8,6 @@
 #include "base/printable.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

@@ -3,7 +3,6 @@
 #include "bank/safetensors.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { PREFIX_BYTES = 8 };

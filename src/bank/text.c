@@ -15,8 +15,6 @@
 #include "base/printable.h"
 #include "filter/number.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { NAME_BYTES = 256 };
@@ -300,7 +298,6 @@ static gconv_status open_text(gconv_bank_file *file) {
 }
 
 static gconv_status read_text(gconv_bank_file *file, size_t index, gconv_bank *bank) {
-  (void)index;
   const gconv_content *content = file->state;
   gconv_text text = gconv_text_begin(content);
   header h = {0};

@@ -4,7 +4,6 @@
 #include "base/folders.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -67,7 +65,6 @@ void gconv_make_pages(void *memory, size_t bytes) {
   if (end > first)
     madvise((void *)first, end - first, MADV_POPULATE_WRITE);
 #else
-  (void)memory, (void)bytes;
 #endif
 }
 

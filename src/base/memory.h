@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory, and arithmetic on sizes. */
+/* Memory, and arithmetic on sizes. Who includes this file has <stdlib.h> and <stdio.h>, too. */
 #pragma once
 
 #include "base/both.h"
@@ -67,6 +67,14 @@ uint64_t gconv_memory_there(void);
  * capacity needs to be kept, and each item is copied twice on average, however long the list becomes. Without memory,
  * returns NULL, without an error text; `items` is then as it was. */
 void *gconv_grown(void *items, size_t count, size_t size);
+
+/* Gives `items` room for one more item, by gconv_grown(). Without memory, returns as GCONV_NEED_MEMORY() does. */
+#define GCONV_GROW(items, count, ...)                                                                                       \
+  do {                                                                                                                      \
+    void *gconv_grown_items = gconv_grown(items, count, sizeof *(items));                                                   \
+    GCONV_NEED_MEMORY(gconv_grown_items, __VA_ARGS__);                                                                      \
+    (items) = gconv_grown_items;                                                                                            \
+  } while (0)
 
 /* Returns the room of every buffer that grows by parts: the least power of two that holds `needed` bytes, at least 4096. If
  * that does not fit, returns SIZE_MAX, and no allocation of SIZE_MAX succeeds. */

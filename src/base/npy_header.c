@@ -3,7 +3,6 @@
 #include "base/element.h"
 #include "base/memory.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {

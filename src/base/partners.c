@@ -2,7 +2,6 @@
 #include "base/partners.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 size_t gconv_stem_length(const char *path) {

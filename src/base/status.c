@@ -3,7 +3,6 @@
 #include "base/fields.h"
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/suggest.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

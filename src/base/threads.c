@@ -4,12 +4,9 @@
 #include "base/memory.h"
 #include "gconv_embed.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 enum { ROOM_FOR_PARTS = 64 };
@@ -477,8 +474,6 @@ typedef struct run_errand {
 
 static void run(void *context, size_t turn, int seat) {
   run_errand *r = context;
-  (void)turn;
-  (void)seat;
   r->status = r->errand(r->context);
   if (r->status != GCONV_OK)
     snprintf(r->error, sizeof r->error, "%s", gconv_last_error());

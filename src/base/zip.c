@@ -7,8 +7,6 @@
 #include "base/memory.h"
 #include "base/suggest.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 

@@ -5,9 +5,6 @@
 #include "batch/item.h"
 #include "image/metadata.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* ---- What the results can be ---------------------------------------------------------------------------------------- */
 
 /* Returns GCONV_OK if a result of `channels` channels could be written. */

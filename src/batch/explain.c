@@ -4,8 +4,6 @@
 #include "batch/execute.h"
 #include "batch/worth.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void explain_png(const gconv_batch *batch, const gconv_plan *plan, FILE *text) {

@@ -13,7 +13,6 @@
 #include "batch/files.h"
 #include "batch/item.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The frames of an input: `frame` is the frame at hand, `group` the group of the whole input, which is its only item. */

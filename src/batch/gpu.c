@@ -10,9 +10,6 @@
 #include "batch/worth.h"
 #include "image/gpu_codec.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* ---- Results in parts ------------------------------------------------------------------------------------------------ */
 
 /* All files of results are open at once, and their memory besides rows must fit into --memory. A result that several threads

@@ -29,7 +29,6 @@ static gconv_status read_whole(const loading *l, const char *path, gconv_image *
 
 static void decode(void *context, size_t turn, int seat) {
   const loading *l = context;
-  (void)seat;
   gconv_item *item = &l->group->items[turn];
   double begin = gconv_now_ms();
   if (read_whole(l, item->input->path, &l->images[turn]) != GCONV_OK) {

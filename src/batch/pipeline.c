@@ -13,8 +13,6 @@
 #include "image/layout.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- What is asked for --------------------------------------------------------------------------------------------- */

@@ -23,7 +23,6 @@
 #include "batch/item.h"
 #include "image/layout.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_STRIPS = 1 << 24 }; /* an image of 50 TB: no header with more is true */
@@ -311,7 +310,6 @@ typedef struct writing {
 
 static void write_output(void *context, size_t turn, int seat) {
   const writing *w = context;
-  (void)seat;
   flow *f = w->flow;
   size_t k = f->first + turn;
   gconv_image rows = kept_rows(f, k, w->strip, w->count);

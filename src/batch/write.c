@@ -6,8 +6,6 @@
 #include "image/layout.h"
 #include "image/metadata.h"
 
-#include <stdlib.h>
-
 /* Returns the options for a result of `format`, from an image of type `from`. If results have the format of their inputs,
  * they get the quality of `result`, which is the input's quality. */
 static gconv_write_options make_options(const gconv_run *run, const gconv_format_info *format, gconv_type from,
@@ -263,7 +261,6 @@ static gconv_status write_piece(const writing *w, const gconv_item *item, const 
 
 static void write_result(void *context, size_t turn, int seat) {
   const writing *w = context;
-  (void)seat;
   const gconv_run *run = w->group->worker->run;
   size_t i = 0;
   while (turn >= w->first[i + 1])

@@ -4,7 +4,6 @@
 #include "bench/bench.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The demand on auto: at most 10% slower than the best at 95% of the points, and nowhere more than 25%. */

@@ -3,8 +3,6 @@
 #include "base/memory.h"
 #include "bench/bench.h"
 
-#include <stdlib.h>
-
 /* A linear congruential generator (Numerical Recipes); its high bits are good enough to be convolved. */
 static uint32_t next_random(uint32_t *state) {
   return *state = *state * 1664525u + 1013904223u;

@@ -69,7 +69,6 @@ static void request(uint8_t **buffer, size_t *size, size_t *most) {
 
 static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
   void *at = NULL;
-  (void)context, (void)stream, (void)size;
   while (activity.next(buffer, valid, &at) == 0) {
     const record *kernel = at;
     const double ms = (double)(kernel->end - kernel->start) * 1e-6;

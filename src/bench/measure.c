@@ -6,7 +6,6 @@
 #include "bench/make_plan.h"
 #include "operation/operation.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void gconv_bench_say(const gconv_bench *bench, const char *format, ...) {

@@ -11,7 +11,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- The libraries ---- */

@@ -5,7 +5,6 @@
 #include "operation/tuning.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Measuring ---- */

@@ -12,7 +12,6 @@ void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *ob
 }
 
 static int run(void *settings, const gconv_texts *words) {
-  (void)settings, (void)words;
   const gconv_algorithm_info *algorithm;
   for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
     gconv_algorithm_print(algorithm, gconv_algorithm_obstacle(i), "");

@@ -69,7 +69,6 @@ gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv
 
 /* Runs `gconv bank` without the name of a part: each part is a command of its own. */
 static int run(void *settings, const gconv_texts *words) {
-  (void)settings;
   gconv_say("bank: %s%sinfo, show or convert is expected; gconv bank --help tells more",
             words->count > 0 ? words->items[0] : "", words->count > 0 ? ": " : "");
   return GCONV_EXIT_USAGE;

@@ -213,7 +213,6 @@ static gconv_status run_into(gconv_bench *bench, const char *path, const char *e
 }
 
 static int run(void *record, const gconv_texts *words) {
-  (void)words;
   bench_settings *all = record;
   gconv_bench_settings *settings = &all->bench;
   settings->device = all->common.device;

@@ -4,7 +4,6 @@
 #include "cli/command.h"
 
 static int run(void *settings, const gconv_texts *words) {
-  (void)settings, (void)words;
   gconv_device_info info;
   for (size_t i = 0; gconv_device_at(i, &info); i++)
     gconv_print(stdout, "%-8s  %s%s\n", info.name,

@@ -103,7 +103,6 @@ size_t gconv_filters_list(const gconv_texts *words) {
 }
 
 static int run(void *settings, const gconv_texts *words) {
-  (void)settings;
   if (gconv_filters_list(words) > 0)
     return GCONV_EXIT_OK;
   gconv_say("no filter has all of these words in its name or description: gconv filters lists all");

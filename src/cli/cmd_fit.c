@@ -162,7 +162,6 @@ static const gconv_option options[] = {
 static int run(void *record, const gconv_texts *words) {
   const gconv_fit_settings *settings = record;
   gconv_fitting f = {.settings = settings};
-  (void)words;
   f.out = settings->common.output && strcmp(settings->common.output, "-") != 0 ? stdout : stderr;
   int status = gconv_say_end(prepare(&f));
   if (status == GCONV_EXIT_OK)

@@ -242,7 +242,6 @@ static int answer_or_say(const char *word) {
 
 /* Several words may be one term: "bank info", "exact family". Else they are answered one by one. */
 static int run(void *settings, const gconv_texts *words) {
-  (void)settings;
   char phrase[128] = "";
   int status = GCONV_EXIT_OK;
   if (words->count == 0)

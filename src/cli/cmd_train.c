@@ -16,7 +16,6 @@
 #include "cli/train.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

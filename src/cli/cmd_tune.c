@@ -31,7 +31,6 @@ static gconv_status tune(gconv_bench *bench, bool quick) {
 
 static int run(void *record, const gconv_texts *words) {
   const tune_settings *settings = record;
-  (void)words;
   gconv_bench bench = {.out = stdout, .say = gconv_say_text};
   gconv_status status =
       gconv_bench_open(&bench, settings->common.device, gconv_settle_threads(settings->common.threads, false));

@@ -5,7 +5,6 @@
 #include "cli/page.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_RAILS = 20 /* in a text */, TEXT_BYTES = 400 };

@@ -34,7 +34,6 @@ void gconv_interrupt_tell(void) {
     return;
   ssize_t ignored = erases ? write(STDERR_FILENO, clear, strlen(clear)) : 0;
   ignored += write(STDERR_FILENO, line, strlen(line));
-  (void)ignored;
 }
 
 void gconv_interrupt_end(void) {

@@ -4,7 +4,6 @@
 #include "cli/bank.h"
 #include "cli/job_settings.h"
 #include "cli/terminal.h"
-#include "gconv_classify.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 
 #include <dirent.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,10 +43,8 @@ gconv_status gconv_job_settings_begin_layer(gconv_job_settings *settings) {
     return gconv_refuse("--combine is for the result of the last filter: put it after the last --then");
   if (gconv_job_settings_want_race(settings))
     return gconv_refuse("--algorithm all times all layers together: put it after the last --then");
-  gconv_layer_settings *layers = gconv_grown(settings->before, settings->before_count, sizeof *layers);
-  GCONV_NEED_MEMORY(layers, "out of memory");
-  settings->before = layers;
-  layers[settings->before_count++] = settings->last;
+  GCONV_GROW(settings->before, settings->before_count, "out of memory");
+  settings->before[settings->before_count++] = settings->last;
   settings->last = (gconv_layer_settings){0};
   return GCONV_OK;
 }

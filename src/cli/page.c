@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/page.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/printable.h"
 #include "cli/learn.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- The page --------------------------------------------------------------------------------------------------------- */

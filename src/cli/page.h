@@ -6,8 +6,6 @@
 #include "cli/common.h"
 #include "cli/predict.h"
 
-#include <stdio.h>
-
 /* Begins the page, with the name of the command and a heading; ends it. */
 void gconv_page_begin(FILE *out, const char *command, const char *heading);
 void gconv_page_end(FILE *out);

@@ -26,7 +26,6 @@ void gconv_job_advance(double done, double elapsed_ms, void *user) {
   static double shown;                     /* an image goes by rows in one thread */
   const double left = elapsed_ms * 1e-3 * (1 - done) / done;
   char text[160];
-  (void)user;
   if (elapsed_ms < BEGIN_MS || elapsed_ms - shown < EACH_MS)
     return;
   shown = elapsed_ms;

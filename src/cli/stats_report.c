@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Figures: each is named once, for the table, CSV and JSON -------------------------------------------------------- */
@@ -80,14 +79,10 @@ static json_t *describe(const gconv_stats_telling *t, const char *path, const gc
 }
 
 static void print_csv_name(void *user, const char *key, double value) {
-  (void)user;
-  (void)value;
   printf(",%s", key);
 }
 
 static void print_csv_value(void *user, const char *key, double value) {
-  (void)user;
-  (void)key;
   if (isnan(value))
     putchar(',');
   else
@@ -123,13 +118,10 @@ static void tell_csv(const gconv_stats_telling *t, const char *path, const gconv
 /* ---- The table ------------------------------------------------------------------------------------------------------- */
 
 static void print_name(void *user, const char *key, double value) {
-  (void)user;
-  (void)value;
   printf(" %9s", key);
 }
 
 static void print_value(void *user, const char *key, double value) {
-  (void)user;
   if (isnan(value))
     printf(" %9s", "-");
   else if (strcmp(key, "black") == 0 || strcmp(key, "white") == 0)

@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -97,7 +96,6 @@ static bool is_told(const char *text) {
 }
 
 void gconv_say_warning(gconv_log_level level, const char *text, void *user) {
-  (void)user;
   if (level == GCONV_LOG_WARNING && !is_told(text)) /* a table may be read twice */
     gconv_say("warning: %s", text);
 }

@@ -10,7 +10,6 @@
 #include "cli/timings.h"
 #include "cli/window_workers.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {

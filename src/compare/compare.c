@@ -15,7 +15,6 @@
 #include "image/row_band.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum {
   WINDOW = GCONV_SSIM_WINDOW,

@@ -38,7 +38,6 @@ static void finish_row(void *context, size_t turn, int seat) {
   size_t frame = turn / (size_t)raw->height, y = turn % (size_t)raw->height, channels = (size_t)raw->channels;
   const float *from = (const float *)(const void *)((uint8_t *)raw->data + frame * raw->plane_bytes + y * raw->row_bytes);
   void *to = (uint8_t *)out->data + frame * out->plane_bytes + y * out->row_bytes;
-  (void)seat;
   for (size_t x = 0; x < (size_t)raw->width; x++)
     for (size_t c = 0; c < channels; c++)
       store(out->type, gconv_finish(from[x * channels + c], c + 1 < channels ? &f->colour : &f->alpha), to,

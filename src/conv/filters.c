@@ -5,8 +5,6 @@
 #include "conv/plan.h"
 #include "operation/pick.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static gconv_status copy_filter(const gconv_filter *from, gconv_filter *to) {
@@ -189,7 +187,7 @@ static gconv_status fill(const gconv_filters *filters, const gconv_options *opti
 gconv_status gconv_operation_plain(const gconv_filters *filters, const gconv_options *options, gconv_operation **result) {
   gconv_filter_operation *operation;
   GCONV_NEW(operation, 1, "no memory for %zu filters", filters->count);
-  operation->base = (gconv_operation){&filters_type, 1};
+  operation->base = (gconv_operation){&filters_type, 1, NULL};
   gconv_status status = fill(filters, options, operation);
   if (status != GCONV_OK) {
     free_operation(&operation->base);

@@ -6,7 +6,6 @@
 #include "kernels/factor.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Making one ------------------------------------------------------------------------------------------------------ */

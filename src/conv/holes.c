@@ -6,7 +6,6 @@
 #include "conv/verify.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static size_t planes_of(const gconv_image *image) {

@@ -8,8 +8,6 @@
 #include "operation/stages.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Passes ---- */

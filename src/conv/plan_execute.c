@@ -7,8 +7,6 @@
 #include "kernels/border.h"
 #include "operation/stages.h"
 
-#include <stdlib.h>
-
 /* The images between the stages: the convolved image, and the raw outputs. Without a stage, they are the caller's images. */
 typedef struct middle_images {
   gconv_image in;

@@ -7,7 +7,6 @@
 
 #include <malloc.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 /* Bytes between the workspaces of two threads. The processor prefetches data beyond the rows that a thread reads. If another
  * thread writes there, fft takes up to 7 times as long. */

@@ -10,7 +10,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef gconv_expectation expectation;
@@ -310,7 +309,6 @@ static void find_row_limits(void *context, size_t turn, int seat) {
   const limits_job *job = context;
   const gconv_image *out = job->check->out;
   limits row = {INFINITY, -INFINITY, 0};
-  (void)seat;
   for (int64_t q = 0; q < out->width; q++)
     for (int32_t c = 0; c < out->channels - out->alpha; c++) {
       if (state_of_sample(job->check, job->frame, (int64_t)turn, q, c) == GCONV_SAMPLE_NO_DATA)

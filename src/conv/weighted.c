@@ -12,10 +12,9 @@
 #include <string.h>
 
 typedef struct weighted {
-  gconv_operation base;
-  gconv_operation *plain; /* the filters with all options but those of this file: says which results there are */
-  gconv_options options;  /* the names of algorithms are those of `plain` */
-  gconv_image weights;    /* owned: one channel of f32, from 0 to 1; without pixels if there are none */
+  gconv_operation base;  /* wraps filters with all options but those of this file, which say which results there are */
+  gconv_options options; /* the names of algorithms are those of the filters */
+  gconv_image weights;   /* owned: one channel of f32, from 0 to 1; without pixels if there are none */
 } weighted;
 
 /* ---- Options ---------------------------------------------------------------------------------------------------------- */
@@ -108,26 +107,17 @@ gconv_status gconv_weighted_make_weights(const gconv_image *picture, gconv_image
 
 static void free_operation(gconv_operation *base) {
   weighted *w = (weighted *)base;
-  gconv_operation_free(w->plain);
   gconv_image_free(&w->weights);
   free(w);
 }
 
 static const gconv_filter_operation *filters_of(const gconv_operation *base) {
-  return (const gconv_filter_operation *)((const weighted *)base)->plain;
-}
-
-static size_t count_outputs(const gconv_operation *base) {
-  return gconv_operation_outputs(((const weighted *)base)->plain);
+  return (const gconv_filter_operation *)base->inner;
 }
 
 static double held_bytes(const gconv_operation *base) {
   const weighted *w = (const weighted *)base;
-  return 3 * gconv_operation_held_bytes(w->plain) + (w->weights.data ? gconv_pixel_bytes(&w->weights) : 0);
-}
-
-static const char *lacks(const gconv_operation *base, const char *device) {
-  return gconv_operation_lacks(((const weighted *)base)->plain, device);
+  return 3 * gconv_operation_held_bytes(w->base.inner) + (w->weights.data ? gconv_pixel_bytes(&w->weights) : 0);
 }
 
 /* ---- Plans ------------------------------------------------------------------------------------------------------------ */
@@ -147,7 +137,7 @@ static gconv_status find_outputs(const gconv_plan_order *order, const weighted *
   outline.like = &plan->source;
   if (outline.extent == GCONV_PLAN_WHOLE)
     outline.extent = GCONV_PLAN_OUTLINE;
-  GCONV_TRY(gconv_plan_make(&outline, w->plain, &plain));
+  GCONV_TRY(gconv_plan_make(&outline, w->base.inner, &plain));
   plan->base.outputs = calloc(plain->output_count, sizeof *plan->base.outputs);
   if (!plan->base.outputs) {
     gconv_plan_free(plain);
@@ -417,12 +407,10 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
 
 static const gconv_operation_type weighted_type = {.name = "filters with weights",
                                                    .free = free_operation,
-                                                   .outputs = count_outputs,
                                                    .held_bytes = held_bytes,
                                                    .plan_type = &weighted_plan_type,
                                                    .minds_nodata = true,
                                                    .fill_plan = fill_plan,
-                                                   .lacks = lacks,
                                                    .keep_exact = keep_exact,
                                                    .repeats = true};
 
@@ -433,7 +421,7 @@ static gconv_status wrap(gconv_operation *plain, const gconv_options *options, g
     gconv_operation_free(plain);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
   }
-  *w = (weighted){.base = {&weighted_type, 1}, .plain = plain, .options = *options};
+  *w = (weighted){.base = {&weighted_type, 1, plain}, .options = *options};
   w->options.algorithm = ((gconv_filter_operation *)plain)->options.algorithm;
   w->options.without = ((gconv_filter_operation *)plain)->options.without;
   w->options.weights = NULL;
@@ -441,7 +429,7 @@ static gconv_status wrap(gconv_operation *plain, const gconv_options *options, g
   if (status == GCONV_OK)
     *result = &w->base;
   else
-    free_operation(&w->base);
+    gconv_operation_free(&w->base);
   return status;
 }
 
@@ -450,7 +438,7 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
   gconv_operation *plain = NULL;
   gconv_options options = w->options;
   options.weights = w->weights.data ? &w->weights : NULL;
-  GCONV_TRY(gconv_operation_keep_exact(w->plain, &plain));
+  GCONV_TRY(gconv_operation_keep_exact(w->base.inner, &plain));
   return plain ? wrap(plain, &options, exact) : GCONV_OK;
 }
 

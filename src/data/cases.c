@@ -6,7 +6,6 @@
 #include "data/dataset.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 gconv_status gconv_dataset_read(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
                                 float *inputs, float *targets) {

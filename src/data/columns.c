@@ -5,7 +5,6 @@
 #include "data/table.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- From float64 to float32 --------------------------------------------------------------------------------------- */
@@ -121,10 +120,8 @@ static gconv_status take_origins(gconv_table *table, const gconv_column_notes *l
 gconv_status gconv_table_see(gconv_table *table, size_t column, double number) {
   enum { MOST = 1 << 16 }; /* a file of few bytes may have millions of columns */
   for (; column < MOST && table->spread_count <= column; table->spread_count++) {
-    gconv_spread *spreads = gconv_grown(table->spreads, table->spread_count, sizeof *spreads);
-    GCONV_NEED_MEMORY(spreads, "%s: no memory for %zu columns", table->path, column + 1);
-    table->spreads = spreads;
-    spreads[table->spread_count] = no_spread;
+    GCONV_GROW(table->spreads, table->spread_count, "%s: no memory for %zu columns", table->path, column + 1);
+    table->spreads[table->spread_count] = no_spread;
   }
   if (column < MOST)
     widen(&table->spreads[column], number);
@@ -208,7 +205,6 @@ static void add_numbers(sums *all, const float *numbers, size_t columns) {
 
 static void add_cases(void *context, size_t first, size_t count, const float *inputs, const float *targets) {
   const column_sums *s = context;
-  (void)first, (void)targets;
   for (size_t i = 0; i < count; i++)
     add_numbers(s->all, inputs + i * s->columns, s->columns);
 }

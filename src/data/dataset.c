@@ -4,8 +4,6 @@
 #include "base/arguments.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
-
 const gconv_dataset_info *gconv_dataset_get_info(const gconv_dataset *dataset) {
   return dataset ? &dataset->info : NULL;
 }

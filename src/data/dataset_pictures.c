@@ -8,7 +8,6 @@
 #include "data/pictures.h"
 #include "data/random.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct picture_set {

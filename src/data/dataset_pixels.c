@@ -11,7 +11,6 @@
 #include "gconv_classify.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { VALUES = 1 << 16, STRIP = 64 /* rows of features that are computed at a time */ };
@@ -47,7 +46,6 @@ static gconv_status read_pixels(const gconv_dataset *dataset, uint64_t epoch, co
                                 float *inputs, float *targets) {
   const pixel_set *set = (const pixel_set *)dataset;
   const size_t width = (size_t)dataset->info.channels;
-  (void)epoch;
   for (size_t i = 0; i < count; i++) {
     memcpy(inputs + i * width, floats_of(&set->samples) + cases[i] * width, width * sizeof *inputs);
     if (targets)

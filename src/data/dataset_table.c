@@ -6,7 +6,6 @@
 #include "data/signal.h"
 #include "data/table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct table_set {
@@ -44,7 +43,6 @@ static void get_target(const table_set *set, size_t index, float *target) {
 
 static gconv_status read_table(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
                                float *inputs, float *targets) {
-  (void)epoch;
   const table_set *set = (const table_set *)dataset;
   size_t width = gconv_dataset_input_floats(&dataset->info), outputs = gconv_dataset_target_floats(&dataset->info);
   for (size_t i = 0; i < count; i++) {

@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <search.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct label {

@@ -82,10 +82,8 @@ static gconv_status read_label(gconv_lines *lines, gconv_table *table, char *wor
 }
 
 static gconv_status add_entry(gconv_table *table, gconv_entry entry) {
-  gconv_entry *entries = gconv_grown(table->entries, table->entry_count, sizeof *entries);
-  GCONV_NEED_MEMORY(entries, "%s: no memory for a row of %zu entries", table->path, table->entry_count);
-  table->entries = entries;
-  entries[table->entry_count++] = entry;
+  GCONV_GROW(table->entries, table->entry_count, "%s: no memory for a row of %zu entries", table->path, table->entry_count);
+  table->entries[table->entry_count++] = entry;
   return GCONV_OK;
 }
 

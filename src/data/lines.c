@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Lines --------------------------------------------------------------------------------------------------------- */
@@ -112,10 +111,8 @@ void gconv_lines_free(gconv_lines *lines) {
 /* ---- Numbers ------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_row_add(gconv_row *row, double number) {
-  double *items = gconv_grown(row->items, row->count, sizeof *items);
-  GCONV_NEED_MEMORY(items, "no memory for a row of %zu numbers", row->count);
-  row->items = items;
-  items[row->count++] = number;
+  GCONV_GROW(row->items, row->count, "no memory for a row of %zu numbers", row->count);
+  row->items[row->count++] = number;
   return GCONV_OK;
 }
 

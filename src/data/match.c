@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "data/table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Returns "a, b, c ...", the names that are not passed over, for free(); NULL: no memory. *shown: their number. */

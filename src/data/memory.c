@@ -6,7 +6,6 @@
 #include "data/table.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Checking ------------------------------------------------------------------------------------------------------ */

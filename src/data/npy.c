@@ -8,7 +8,6 @@
 #include "data/table.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Sets the shape of a case, of up to 3 dimensions. Dimensions that the array lacks become 1. */

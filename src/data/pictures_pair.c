@@ -5,7 +5,6 @@
 #include "base/partners.h"
 #include "data/pictures.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char *name_of(const char *path) {

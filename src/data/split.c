@@ -8,7 +8,6 @@
 #include "data/random.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 typedef struct part {
   gconv_dataset base;

@@ -6,7 +6,6 @@
 #include "data/field.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -43,10 +42,8 @@ static gconv_status keep_inputs(gconv_table *table) {
 }
 
 static gconv_status note_row(gconv_table *table, size_t row) {
-  size_t *rows = gconv_grown(table->rows, table->cases, sizeof *rows);
-  GCONV_NEED_MEMORY(rows, "%s: no memory for the numbers of %zu rows", table->path, table->cases);
-  table->rows = rows;
-  rows[table->cases] = row;
+  GCONV_GROW(table->rows, table->cases, "%s: no memory for the numbers of %zu rows", table->path, table->cases);
+  table->rows[table->cases] = row;
   return GCONV_OK;
 }
 

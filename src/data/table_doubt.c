@@ -4,7 +4,6 @@
 #include "data/field.h"
 #include "data/table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Counts cases. *first: how many are of the first row's class; *others_recur: all other classes have at least two. */

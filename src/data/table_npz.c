@@ -4,8 +4,6 @@
 #include "base/zip.h"
 #include "data/table.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -2,12 +2,10 @@
 #include "device/device.h"
 #include "base/arguments.h"
 #include "base/clock.h"
-#include "base/threads.h"
 #include "device/decoder.h"
 
 #include <limits.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

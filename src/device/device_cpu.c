@@ -7,7 +7,6 @@
 #include "device/device.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,7 +60,6 @@ enum { COPY_PART = 1 << 20 };
 
 static void copy_part(void *context, size_t turn, int thread) {
   const copy_job *job = context;
-  (void)thread;
   size_t begin = turn * COPY_PART, size = job->bytes - begin < COPY_PART ? job->bytes - begin : COPY_PART;
   memcpy(job->to + begin, job->from + begin, size);
 }
@@ -145,11 +143,7 @@ static gconv_status measure_fma(gconv_device *device, double *count, double *mil
   return GCONV_OK;
 }
 
-static void do_nothing(void *context, size_t turn, int thread) {
-  (void)context;
-  (void)turn;
-  (void)thread;
-}
+static void do_nothing(void *context, size_t turn, int thread) {}
 
 static gconv_status measure_launch(gconv_device *device, double *milliseconds) {
   size_t threads = (size_t)gconv_threads_count(device->threads);

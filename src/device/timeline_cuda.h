@@ -31,8 +31,7 @@ static inline void gconv_timeline_free(gconv_timeline *line) {
 
 /* Marks the moment when all work that is now in the stream is done. */
 static inline gconv_status gconv_timeline_mark(const gconv_timeline *line, gconv_moment moment) {
-  CUDA_TRY(cudaEventRecord(line->events[moment], line->stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaEventRecord(line->events[moment], line->stream));
 }
 
 /* Adds the milliseconds from one moment to another. Both must have passed. */

@@ -34,29 +34,22 @@ gconv_status gconv_feature_gpu_fetch(gconv_feature_gpu *gpu, const gconv_image *
 double gconv_feature_gpu_bytes(const gconv_feature_list *list, const gconv_image *like, int32_t channels);
 #else /* a build without CUDA has no such device */
 static inline int32_t gconv_feature_gpu_rows(const gconv_image *like, double outputs) {
-  (void)like, (void)outputs;
   return GCONV_TILE_HEIGHT;
 }
 static inline gconv_status gconv_feature_gpu_create(gconv_device *device, const gconv_feature_list *list,
                                                     const gconv_image *like, int32_t channels, gconv_feature_gpu **gpu) {
-  (void)device, (void)list, (void)like, (void)channels, (void)gpu;
   return GCONV_UNSUPPORTED;
 }
-static inline void gconv_feature_gpu_free(gconv_feature_gpu *gpu) {
-  (void)gpu;
-}
+static inline void gconv_feature_gpu_free(gconv_feature_gpu *gpu) {}
 static inline gconv_status gconv_feature_gpu_make(gconv_feature_gpu *gpu, const gconv_image *window, int32_t window_row,
                                                   int32_t first, int32_t count, gconv_image *out, gconv_timings *timings) {
-  (void)gpu, (void)window, (void)window_row, (void)first, (void)count, (void)out, (void)timings;
   return GCONV_UNSUPPORTED;
 }
 static inline gconv_status gconv_feature_gpu_fetch(gconv_feature_gpu *gpu, const gconv_image *made, const gconv_image *to,
                                                    gconv_timings *timings) {
-  (void)gpu, (void)made, (void)to, (void)timings;
   return GCONV_UNSUPPORTED;
 }
 static inline double gconv_feature_gpu_bytes(const gconv_feature_list *list, const gconv_image *like, int32_t channels) {
-  (void)list, (void)like, (void)channels;
   return 0;
 }
 #endif

@@ -59,22 +59,18 @@ GCONV_VECTOR_LOOP(bend, (const float *at, size_t pitch, float *large, float *sma
 #define EACH_ROW for (int32_t y = 0; y < work->rows; y++)
 
 static void make_gaussian(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
-  (void)feature;
   EACH_ROW memcpy(OUT(0), ROW(work->planes[GCONV_PLANE_SMOOTH]), (size_t)work->columns * sizeof(float));
 }
 
 static void make_intensity(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
-  (void)feature;
   EACH_ROW raise(ROW(work->planes[GCONV_PLANE_SMOOTH]), work->origin, OUT(0), work->columns);
 }
 
 static void make_log(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
-  (void)feature;
   EACH_ROW add(ROW(work->planes[GCONV_PLANE_XX]), ROW(work->planes[GCONV_PLANE_YY]), OUT(0), work->columns);
 }
 
 static void make_gradient(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
-  (void)feature;
   EACH_ROW measure(ROW(work->planes[GCONV_PLANE_X]), ROW(work->planes[GCONV_PLANE_Y]), OUT(0), work->columns);
 }
 
@@ -84,7 +80,6 @@ static void make_dog(gconv_feature_work *work, const gconv_feature *feature, flo
 }
 
 static void make_hessian(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
-  (void)feature;
   EACH_ROW split(ROW(work->planes[GCONV_PLANE_XX]), ROW(work->planes[GCONV_PLANE_XY]), ROW(work->planes[GCONV_PLANE_YY]),
                  OUT(0), OUT(1), work->columns);
 }
@@ -110,14 +105,12 @@ static void make_structure(gconv_feature_work *work, const gconv_feature *featur
 
 static void make_edges(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
   float *plane = work->planes[GCONV_PLANE_SMOOTH];
-  (void)feature;
   gconv_feature_fill_border(work, GCONV_BORDER_SYMMETRIC, 1, plane);
   EACH_ROW sobel(ROW(plane), work->pitch, OUT(0), work->columns);
 }
 
 static void make_texture(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch) {
   float *plane = work->planes[GCONV_PLANE_SMOOTH];
-  (void)feature;
   gconv_feature_fill_linear(work, 2, plane);
   EACH_ROW bend(ROW(plane), work->pitch, OUT(0), OUT(1), work->columns);
 }

@@ -6,7 +6,6 @@
 #include "filter/number.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_FEATURES = 512 /* the most features of a channel */, LARGEST_SIGMA = 64 };
@@ -78,11 +77,9 @@ static gconv_status take_scale(gconv_feature_list *list, gconv_convention conven
   for (*number = 0; *number < list->scale_count; ++*number)
     if (list->scales[*number].convention == convention && list->scales[*number].sigma == sigma)
       return GCONV_OK;
-  gconv_scale *scales = gconv_grown(list->scales, list->scale_count, sizeof *scales);
-  GCONV_NEED_MEMORY(scales, "no memory for features");
-  list->scales = scales;
-  scales[list->scale_count] = (gconv_scale){.convention = convention, .sigma = sigma};
-  return make_scale(&scales[list->scale_count++]);
+  GCONV_GROW(list->scales, list->scale_count, "no memory for features");
+  list->scales[list->scale_count] = (gconv_scale){.convention = convention, .sigma = sigma};
+  return make_scale(&list->scales[list->scale_count++]);
 }
 
 /* ---- Features --------------------------------------------------------------------------------------------------------- */
@@ -94,10 +91,8 @@ static gconv_status add_feature(gconv_feature_list *list, const gconv_feature_ki
   GCONV_TRY(take_scale(list, kind->convention, sigma, &feature.scale));
   if (kind->second > 0)
     GCONV_TRY(take_scale(list, kind->convention, sigma * kind->second, &feature.second));
-  gconv_feature *items = gconv_grown(list->items, list->count, sizeof *items);
-  GCONV_NEED_MEMORY(items, "no memory for features");
-  list->items = items;
-  items[list->count++] = feature;
+  GCONV_GROW(list->items, list->count, "no memory for features");
+  list->items[list->count++] = feature;
   list->outputs += kind->info.outputs;
   gconv_scale *scale = &list->scales[feature.scale];
   int32_t rim = kind->of_planes ? list->scales[feature.second].radius : kind->rim;

@@ -10,8 +10,6 @@
 #include "feature/gpu.h"
 #include "image/colour.h"
 
-#include <stdlib.h>
-
 enum { STRIP = 2 * GCONV_TILE_HEIGHT }; /* rows that a chain makes at a time on a CPU */
 
 typedef struct feature_operation {
@@ -365,7 +363,7 @@ gconv_status gconv_operation_features(const char *features, int32_t channels, gc
     return gconv_fail(GCONV_BAD_ARGUMENT, "channels is %d: it must be 0, 1 or 3", (int)channels);
   feature_operation *operation;
   GCONV_NEW(operation, 1, "no memory for an operation");
-  operation->base = (gconv_operation){&feature_type, 1};
+  operation->base = (gconv_operation){&feature_type, 1, NULL};
   operation->channels = channels;
   gconv_status status = gconv_feature_list_read(features, &operation->list);
   if (status != GCONV_OK) {

@@ -3,7 +3,6 @@
 #include "filter/array_literal.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* An array that is being read. */
@@ -95,9 +94,7 @@ static gconv_status end_row(array *a) {
 static gconv_status grow(array *a) {
   if (a->used >= GCONV_FILTER_MAX_TAPS)
     return gconv_fail(GCONV_TOO_LARGE, "%s: more than %d numbers; that is the limit", a->text->name, GCONV_FILTER_MAX_TAPS);
-  double *values = gconv_grown(a->values, a->used, sizeof *values);
-  GCONV_NEED_MEMORY(values, "%s: no memory for an array", a->text->name);
-  a->values = values;
+  GCONV_GROW(a->values, a->used, "%s: no memory for an array", a->text->name);
   return GCONV_OK;
 }
 

@@ -6,12 +6,10 @@
 #include "base/memory.h"
 #include "filter/builtin.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Appends the fixed taps of `self`. */
 static gconv_status make_fixed(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
-  (void)arguments;
   gconv_filter *filter;
   GCONV_TRY(gconv_filters_add(list, self->side, self->side, &filter));
   for (int32_t i = 0; i < self->side * self->side; i++)
@@ -122,7 +120,6 @@ static gconv_status add_kirsch(int d, const char *direction, gconv_filters *list
 }
 
 static gconv_status make_kirsch(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
-  (void)self;
   const char *direction = DIRECTIONS;
   for (int d = 0; d < DIRECTION_COUNT; d++) {
     if (arguments[0].choice == 0 || arguments[0].choice == d + 1)

@@ -10,7 +10,6 @@
 static const double pi = 3.14159265358979323846;
 
 static gconv_status make_identity(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
-  (void)self;
   gconv_filter *filter;
   GCONV_TRY(gconv_filter_check_size(self->name, arguments[0].rows, arguments[0].columns));
   GCONV_TRY(gconv_filters_add(list, arguments[0].rows, arguments[0].columns, &filter));

@@ -3,18 +3,15 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 gconv_status gconv_filters_add(gconv_filters *list, int32_t rows, int32_t columns, gconv_filter **filter) {
   size_t bytes = gconv_checked_product(3, (size_t[]){(size_t)rows, (size_t)columns, sizeof(float)});
-  gconv_filter *items = gconv_grown(list->items, list->count, sizeof *items);
-  GCONV_NEED_MEMORY(items, "no memory for a list of %zu filters", list->count + 1);
-  list->items = items;
+  GCONV_GROW(list->items, list->count, "no memory for a list of %zu filters", list->count + 1);
   float *taps;
   GCONV_ALLOCATE(taps, bytes, "a filter");
   memset(taps, 0, bytes);
-  *filter = &items[list->count++];
+  *filter = &list->items[list->count++];
   **filter = (gconv_filter){
       .rows = rows, .columns = columns, .anchor_row = rows / 2, .anchor_column = columns / 2, .divisor = 1, .taps = taps};
   return GCONV_OK;

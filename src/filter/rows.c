@@ -2,7 +2,6 @@
 #include "filter/rows.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Returns the number of fields of the line, or 0 if one of them cannot be a number. */
@@ -30,9 +29,7 @@ gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *
   if (numbers->count == GCONV_FILTER_MAX_TAPS)
     return gconv_fail(GCONV_TOO_LARGE, "%s: more than %d numbers, which is the limit of a filter", where,
                       GCONV_FILTER_MAX_TAPS);
-  float *values = gconv_grown(numbers->values, numbers->count, sizeof *values);
-  GCONV_NEED_MEMORY(values, "%s: no memory for its numbers", where);
-  numbers->values = values;
+  GCONV_GROW(numbers->values, numbers->count, "%s: no memory for its numbers", where);
   numbers->values[numbers->count++] = value;
   return GCONV_OK;
 }

@@ -8,8 +8,6 @@
 #include "filter/number.h"
 #include "filter/syntax.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void write_rows(FILE *out, const gconv_filter *filter) {

@@ -279,7 +279,6 @@ static void take_off(void *context, size_t turn, int seat) {
   gconv_moments *m = a->moments;
   const task *t = &m->work->tasks[turn];
   size_t batch = m->work->batch, columns = (size_t)m->columns;
-  (void)seat;
   if (t->kind != PRODUCTS)
     return;
   for (int32_t r = 0; r < m->rows - t->row; r++)

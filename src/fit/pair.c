@@ -190,7 +190,6 @@ static void load_row(void *context, size_t turn, int seat) {
   int32_t rows = p->rows + p->fit->rows - 1, i = (int32_t)turn - rows;
   const double *loaded = i < 0 ? p->x + turn * p->x_stride : p->t + (size_t)i * (size_t)p->tile;
   const gconv_row_band *s = &p->sides[i < 0 ? 0 : 1];
-  (void)seat;
   if (i < 0)
     load_before(p, (int32_t)turn);
   else

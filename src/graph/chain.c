@@ -105,8 +105,6 @@ static gconv_status make_reduce_mean(gconv_chain *c, const gconv_onnx_node *n) {
 /* ---- Nodes that change the shape alone ---- */
 
 static gconv_status make_nothing(gconv_chain *c, const gconv_onnx_node *n) {
-  (void)c;
-  (void)n;
   return GCONV_OK;
 }
 

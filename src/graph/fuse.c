@@ -211,11 +211,9 @@ static gconv_graph_step *maker_of(const gconv_graph_plan *p, int32_t value) {
 /* Gives a step a list of inputs of its own, with another input 0. */
 static gconv_status replace_input(gconv_graph_plan *p, gconv_graph_step *step, int32_t value, const gconv_tensor *tensor) {
   const size_t bytes = (size_t)step->work.in_count * sizeof *step->in;
-  void **owned = gconv_grown(p->owned, p->owned_count, sizeof *owned);
-  GCONV_NEED_MEMORY(owned, "no memory for a plan");
-  p->owned = owned;
-  GCONV_TRY(gconv_allocate(bytes, "the inputs of a node", &owned[p->owned_count]));
-  int32_t *in = owned[p->owned_count++];
+  GCONV_GROW(p->owned, p->owned_count, "no memory for a plan");
+  GCONV_TRY(gconv_allocate(bytes, "the inputs of a node", &p->owned[p->owned_count]));
+  int32_t *in = p->owned[p->owned_count++];
   memcpy(in, step->in, bytes);
   in[0] = value;
   step->in = in;

@@ -136,12 +136,10 @@ typedef struct image_graph {
 } image_graph;
 
 static gconv_status own(image_graph *m, size_t bytes, const void *contents, void *memory) {
-  void **owned = gconv_grown(m->owned, m->owned_count, sizeof *owned);
-  GCONV_NEED_MEMORY(owned, "%s: no memory for a graph", m->graph.path);
-  m->owned = owned;
+  GCONV_GROW(m->owned, m->owned_count, "%s: no memory for a graph", m->graph.path);
   void *made = calloc(1, bytes + 1);
   GCONV_NEED_MEMORY(made, "%s: no memory for a graph", m->graph.path);
-  owned[m->owned_count++] = made;
+  m->owned[m->owned_count++] = made;
   if (contents)
     memcpy(made, contents, bytes);
   *(void **)memory = made;

@@ -24,8 +24,6 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   settings *s = made;
   gconv_tensor value;
   int32_t rounding = GCONV_NARROW_UP;
-  (void)kind;
-  (void)opset;
   s->start = gconv_onnx_integer_of(node, "start", 0);
   s->has_end = gconv_onnx_find_attribute(node, "end") != NULL;
   s->end = gconv_onnx_integer_of(node, "end", 0);
@@ -58,7 +56,6 @@ static void shown_axes(const gconv_node_work *work, int64_t *begin, int64_t *end
 
 static gconv_status shape_shape(const gconv_node_work *work, const gconv_node_kind *kind) {
   int64_t begin, end;
-  (void)kind;
   shown_axes(work, &begin, &end);
   const int64_t count = end - begin;
   gconv_node_set(work, 0, GCONV_TENSOR_I64, 1, &count);
@@ -67,7 +64,6 @@ static gconv_status shape_shape(const gconv_node_work *work, const gconv_node_ki
 
 static gconv_status run_shape(const gconv_node_work *work, const gconv_node_kind *kind) {
   int64_t begin, end, *to = work->out[0]->data;
-  (void)kind;
   shown_axes(work, &begin, &end);
   for (int64_t i = begin; i < end; i++)
     *to++ = work->in[0]->shape[i];
@@ -75,13 +71,11 @@ static gconv_status run_shape(const gconv_node_work *work, const gconv_node_kind
 }
 
 static gconv_status shape_size(const gconv_node_work *work, const gconv_node_kind *kind) {
-  (void)kind;
   gconv_node_set(work, 0, GCONV_TENSOR_I64, 0, NULL);
   return GCONV_OK;
 }
 
 static gconv_status run_size(const gconv_node_work *work, const gconv_node_kind *kind) {
-  (void)kind;
   *(int64_t *)work->out[0]->data = gconv_tensor_elements(work->in[0]);
   return GCONV_OK;
 }
@@ -91,7 +85,6 @@ static gconv_status run_size(const gconv_node_work *work, const gconv_node_kind 
 static gconv_status shape_constant(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   gconv_node_integers shape;
-  (void)kind;
   GCONV_TRY(gconv_node_read_integers(work, 0, "shape", &shape));
   if (shape.count > GCONV_TENSOR_AXES)
     return gconv_fail(GCONV_UNSUPPORTED, "makes a tensor of %d axes: %d is the most", shape.count, GCONV_TENSOR_AXES);
@@ -105,7 +98,6 @@ static gconv_status run_constant(const gconv_node_work *work, const gconv_node_k
   const size_t each = gconv_tensor_type_bytes(out->type);
   const gconv_tensor value = {.type = s->type, .data = (void *)&s->bits};
   uint64_t bits = s->bits;
-  (void)kind;
   if (out->type != s->type)
     gconv_tensor_convert(&value, &(gconv_tensor){.type = out->type, .data = &bits}, 0, 1);
   for (int64_t i = 0; i < gconv_tensor_elements(out); i++)
@@ -115,7 +107,6 @@ static gconv_status run_constant(const gconv_node_work *work, const gconv_node_k
 
 static gconv_status shape_range(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor_type type = work->in[0]->type;
-  (void)kind;
   for (int32_t i = 0; i < 3; i++)
     if (work->in[i]->type != type || gconv_tensor_elements(work->in[i]) != 1 || type == GCONV_TENSOR_BOOL)
       return gconv_fail(GCONV_BAD_FILE, "needs a start, a limit and a step of one number each, and of one type");
@@ -131,7 +122,6 @@ static gconv_status shape_range(const gconv_node_work *work, const gconv_node_ki
 
 static gconv_status run_range(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *out = work->out[0], *start = work->in[0], *step = work->in[2];
-  (void)kind;
   for (int64_t i = 0; i < out->shape[0]; i++) {
     const double real = gconv_tensor_number(start, 0) + (double)i * gconv_tensor_number(step, 0);
     switch (out->type) {
@@ -164,7 +154,6 @@ static gconv_status shape_cast(const gconv_node_work *work, const gconv_node_kin
   const int64_t wanted = wanted_type(work);
   gconv_tensor_type type;
   int32_t narrow;
-  (void)kind;
   if (!gconv_tensor_type_of_onnx(wanted, &type, &narrow))
     return gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which are not computed here",
                       *gconv_onnx_type_name(wanted) ? gconv_onnx_type_name(wanted) : "unknown");
@@ -205,7 +194,6 @@ static void cast_part(void *context, int64_t begin, int64_t end) {
 static gconv_status run_cast(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   const cast c = {work->in[0], work->out[0], work->out[0]->narrow, s->saturates, s->rounding};
-  (void)kind;
   if (c.in->type == c.out->type && c.narrow == 0)
     memcpy(c.out->data, c.in->data, (size_t)gconv_tensor_elements(c.in) * gconv_tensor_type_bytes(c.in->type));
   else
@@ -222,7 +210,6 @@ static gconv_status cuda_cast(const gconv_node_work *work, const gconv_node_kind
                               .out_type = work->out[0]->type,
                               .to_half = narrow == GCONV_ONNX_FLOAT16,
                               .to_brain = narrow == GCONV_ONNX_BFLOAT16};
-  (void)kind;
   if (gconv_narrow_in_byte(narrow) > 0)
     return gconv_fail(GCONV_UNSUPPORTED, "makes %s numbers, which GPUs do not", gconv_onnx_type_name(narrow));
   return gconv_gpu_cast_run(&job, work->stream);

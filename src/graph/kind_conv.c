@@ -18,8 +18,6 @@ typedef gconv_conv_settings settings;
 
 gconv_status gconv_conv_parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *given) {
   settings *s = given;
-  (void)kind;
-  (void)opset;
   s->groups = gconv_onnx_integer_of(node, "group", 1);
   GCONV_TRY(gconv_node_attribute_list(node, "strides", 1, LARGEST_EXTENT, &s->strides, NULL));
   GCONV_TRY(gconv_node_attribute_list(node, "dilations", 1, LARGEST_EXTENT, &s->dilations, NULL));
@@ -162,7 +160,6 @@ static gconv_status find(const gconv_node_work *work, gconv_layer_problem *probl
 static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_layer_problem problem;
   gconv_tensor result;
-  (void)kind;
   GCONV_TRY(gconv_node_need_real(work, 0, work->in_count - 1));
   GCONV_TRY(find(work, &problem, &result));
   gconv_node_set(work, 0, work->in[X]->type, result.axes, result.shape);
@@ -192,7 +189,6 @@ gconv_status gconv_conv_problem(const gconv_node_work *work, gconv_layer_problem
 /* Chooses an algorithm of layers. float64 is computed by plain loops. */
 static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **solver) {
   gconv_layer_problem problem;
-  (void)kind;
   if (work->in[X]->type == GCONV_TENSOR_F64)
     return GCONV_OK;
   GCONV_TRY(gconv_conv_problem(work, &problem));
@@ -234,7 +230,6 @@ static void fill(const gconv_node_work *work, const gconv_layer_problem *problem
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_solver *solver = work->prepared;
   float *weights;
-  (void)kind;
   if (!solver) {
     gconv_layer_problem problem;
     gconv_tensor result;

@@ -27,8 +27,6 @@ typedef struct settings {
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  (void)kind;
-  (void)opset;
   s->groups = gconv_onnx_integer_of(node, "group", 1);
   GCONV_TRY(gconv_node_attribute_list(node, "strides", 1, LARGEST, &s->stride, NULL));
   GCONV_TRY(gconv_node_attribute_list(node, "dilations", 1, LARGEST, &s->dilation, NULL));
@@ -105,7 +103,6 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   const gconv_tensor *x = work->in[X], *w = work->in[WEIGHTS];
   axis both[AXES];
   int32_t axes;
-  (void)kind;
   GCONV_TRY(gconv_node_need_real(work, 0, work->in_count - 1));
   GCONV_TRY(resolve(work, &axes, both));
   const int64_t channels = x->shape[1], phases = both[0].stride * both[1].stride;
@@ -167,7 +164,6 @@ static gconv_layer_problem problem_of(const gconv_node_work *work, const axis bo
 static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **solver) {
   axis both[AXES];
   int32_t axes;
-  (void)kind;
   if (work->in[X]->type == GCONV_TENSOR_F64) /* computed by plain loops */
     return GCONV_OK;
   GCONV_TRY(resolve(work, &axes, both));
@@ -305,7 +301,6 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   axis both[AXES];
   float *weights;
   int32_t axes;
-  (void)kind;
   GCONV_TRY(resolve(work, &axes, both));
   if (!solver)
     return run_float64(work, both);

@@ -20,8 +20,6 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   settings *s = made;
   const gconv_onnx_attribute *a = gconv_onnx_find_attribute(node, "equation");
   size_t length = 0;
-  (void)kind;
-  (void)opset;
   for (const char *c = a && a->text ? a->text : ""; *c; c++) {
     if (length == MOST_TEXT)
       return gconv_fail(GCONV_UNSUPPORTED, "has an equation of more than %d letters", MOST_TEXT);
@@ -171,7 +169,6 @@ static gconv_status check_products(const gconv_node_work *work, const equation *
 static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
   equation e;
   int64_t sizes[GCONV_TENSOR_AXES];
-  (void)kind;
   if (work->in_count > MOST_INPUTS)
     return gconv_fail(GCONV_UNSUPPORTED, "has %d inputs: %d are the most", work->in_count, MOST_INPUTS);
   if (!is_taken(work->in[0]->type))
@@ -253,7 +250,6 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   job j = {.work = work, .count = 1};
   bool kept[LABELS] = {0};
   equation e;
-  (void)kind;
   GCONV_TRY(read_equation(work, &e));
   for (; j.kept_count < e.out.count; j.kept_count++) {
     kept[e.out.label[j.kept_count]] = true;

@@ -87,7 +87,6 @@ static gconv_status shape_mean(const gconv_node_work *work, const gconv_node_kin
 
 /* Min and max of Clip are inputs of one element, from opset 11 on. */
 static gconv_status shape_clip(const gconv_node_work *work, const gconv_node_kind *kind) {
-  (void)kind;
   const gconv_tensor_type type = work->in[0]->type;
   for (int32_t i = 1; i < work->in_count; i++) {
     GCONV_TRY(gconv_node_need_type(work, i, type));
@@ -415,7 +414,6 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   const gconv_onnx_attribute *approximate = gconv_onnx_find_attribute(node, "approximate");
   const char *text = approximate && approximate->text ? approximate->text : "none";
   int32_t direction = -1;
-  (void)opset;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (known[i].operation == (gconv_elementwise)kind->code) {
       s->alpha = gconv_onnx_number_of(node, known[i].alpha, known[i].alpha_default);

@@ -20,8 +20,6 @@ static const int32_t operations[] = {-1, ADD, MUL, MAX, MIN};
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  (void)kind;
-  (void)opset;
   s->axis = gconv_onnx_integer_of(node, "axis", 0);
   s->batches = gconv_onnx_integer_of(node, "batch_dims", 0);
   return gconv_node_attribute_choice(node, "reduction", reductions, &s->reduction);

@@ -15,8 +15,6 @@ typedef struct settings {
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  (void)kind;
-  (void)opset;
   s->axis = gconv_onnx_integer_of(node, "axis", -1);
   s->diagonal = gconv_onnx_integer_of(node, "k", 0);
   s->type = gconv_onnx_integer_of(node, "dtype", 0);
@@ -87,7 +85,6 @@ static gconv_status shape_top(const gconv_node_work *work, const gconv_node_kind
   gconv_tensor out = *work->in[0];
   int64_t count = s->diagonal; /* an attribute up to opset 9 */
   int32_t axis;
-  (void)kind;
   if (work->in_count > 1)
     GCONV_TRY(read_one(work, 1, "count", &count));
   GCONV_TRY(gconv_tensor_axis(s->axis, out.axes, &axis));
@@ -123,7 +120,6 @@ static gconv_status run_top(const gconv_node_work *work, const gconv_node_kind *
   order o = {x, s->largest};
   void *memory = NULL;
   int32_t axis;
-  (void)kind;
   GCONV_TRY(gconv_tensor_axis(s->axis, x->axes, &axis));
   const int64_t size = x->shape[axis], kept = out->shape[axis], inner = gconv_tensor_count(x, axis + 1, x->axes);
   GCONV_TRY(gconv_allocate((size_t)size * sizeof(int64_t), "an order", &memory));
@@ -148,7 +144,6 @@ static gconv_status run_top(const gconv_node_work *work, const gconv_node_kind *
 
 static gconv_status shape_triangle(const gconv_node_work *work, const gconv_node_kind *kind) {
   int64_t diagonal;
-  (void)kind;
   if (work->in_count > 1 && work->in[1])
     GCONV_TRY(read_one(work, 1, "diagonal", &diagonal));
   if (work->in[0]->axes < 2)
@@ -163,7 +158,6 @@ static gconv_status run_triangle(const gconv_node_work *work, const gconv_node_k
   const int64_t width = x->shape[x->axes - 1], height = x->shape[x->axes - 2];
   const int64_t diagonal = work->in_count > 1 && work->in[1] ? gconv_tensor_integer(work->in[1], 0) : 0;
   const size_t each = gconv_tensor_type_bytes(x->type);
-  (void)kind;
   for (int64_t line = 0; width > 0 && line < gconv_tensor_elements(x) / width; line++) {
     const int64_t row = line % height, wanted = diagonal < -height ? 0
                                                 : diagonal > width ? width
@@ -179,7 +173,6 @@ static gconv_status run_triangle(const gconv_node_work *work, const gconv_node_k
 static gconv_status shape_eye(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   gconv_tensor_type type = work->in[0]->type;
-  (void)kind;
   if (work->in[0]->axes != 2)
     return gconv_fail(GCONV_BAD_FILE, "makes a matrix like a tensor of %d axes", work->in[0]->axes);
   if (s->type != 0 && !gconv_tensor_type_of_onnx(s->type, &type, NULL))
@@ -194,7 +187,6 @@ static gconv_status run_eye(const gconv_node_work *work, const gconv_node_kind *
   const size_t each = gconv_tensor_type_bytes(out->type);
   bool one = true;
   uint64_t bits = 0;
-  (void)kind;
   gconv_tensor_convert(&(gconv_tensor){.type = GCONV_TENSOR_BOOL, .data = &one},
                        &(gconv_tensor){.type = out->type, .data = &bits}, 0, 1);
   memset(out->data, 0, gconv_tensor_bytes(out));
@@ -210,7 +202,6 @@ static gconv_status shape_hot(const gconv_node_work *work, const gconv_node_kind
   gconv_tensor out = *work->in[0];
   int64_t depth = 0;
   int32_t axis;
-  (void)kind;
   GCONV_TRY(read_one(work, 1, "depth", &depth));
   GCONV_TRY(gconv_tensor_axis(s->axis, out.axes + 1, &axis));
   if (depth < 1 || gconv_tensor_elements(work->in[2]) != 2 || out.axes == GCONV_TENSOR_AXES)
@@ -227,7 +218,6 @@ static gconv_status run_hot(const gconv_node_work *work, const gconv_node_kind *
   const gconv_tensor *indices = work->in[0], *out = work->out[0];
   const size_t each = gconv_tensor_type_bytes(out->type);
   int32_t axis;
-  (void)kind;
   GCONV_TRY(gconv_tensor_axis(s->axis, out->axes, &axis));
   const int64_t depth = out->shape[axis], inner = gconv_tensor_count(out, axis + 1, out->axes);
   for (int64_t i = 0; i < gconv_tensor_elements(out); i++) {
@@ -245,7 +235,6 @@ static gconv_status run_hot(const gconv_node_work *work, const gconv_node_kind *
 static gconv_status shape_places(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *x = work->in[0];
   int64_t shape[2] = {x->axes, 0};
-  (void)kind;
   if (x->axes == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "looks for places in a scalar");
   for (int64_t i = 0; i < gconv_tensor_elements(x); i++)
@@ -258,7 +247,6 @@ static gconv_status run_places(const gconv_node_work *work, const gconv_node_kin
   const gconv_tensor *x = work->in[0];
   const int64_t count = work->out[0]->shape[1];
   int64_t *places = work->out[0]->data;
-  (void)kind;
   for (int64_t i = 0, found = 0; found < count; i++) {
     int64_t rest = i;
     if (gconv_tensor_number(x, i) == 0)

@@ -129,13 +129,9 @@ static bool fits(const job *j, int32_t input) {
 #define NAME(name) name##_f32
 #define REAL float
 #include "graph/normalize_loops.h"
-#undef NAME
-#undef REAL
 #define NAME(name) name##_f64
 #define REAL double
 #include "graph/normalize_loops.h"
-#undef NAME
-#undef REAL
 
 typedef void part(void *context, int64_t begin, int64_t end);
 
@@ -283,7 +279,6 @@ static gconv_status cuda_across(const gconv_node_work *work, const gconv_node_ki
                                    .alpha = s->alpha,
                                    .beta = s->beta,
                                    .bias = s->bias};
-  (void)kind;
   return gconv_gpu_across_run(&on_gpu, work->stream);
 }
 
@@ -292,7 +287,6 @@ static bool affine(const gconv_node_work *work, const gconv_node_kind *kind, int
   enum { GAMMA = 1, BETA, MEAN, VARIANCE, INPUTS };
   const settings *s = work->settings;
   const float *of[INPUTS] = {NULL};
-  (void)kind;
   for (int32_t i = GAMMA; i < INPUTS && work->in[0]->type == GCONV_TENSOR_F32; i++)
     of[i] = work->in[i]->data;
   if (input != 0 || !of[GAMMA] || !of[BETA] || !of[MEAN] || !of[VARIANCE])
@@ -310,7 +304,6 @@ static bool affine(const gconv_node_work *work, const gconv_node_kind *kind, int
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   int32_t own;
-  (void)input;
   const bool stays = s->opset >= 13 && gconv_tensor_axis(s->axis, work->in[0]->axes, &own) == GCONV_OK && own != axis;
   return (gconv_node_window){1, stays, 0, 0};
 }

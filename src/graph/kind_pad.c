@@ -20,7 +20,6 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
   settings *s = made;
   int32_t choice = CONSTANT;
-  (void)kind;
   GCONV_TRY(gconv_node_attribute_choice(node, "mode", modes, &choice));
   if (choice == WRAP && opset < 19)
     return gconv_fail(GCONV_BAD_FILE, "wraps, which this operator does from opset 19 on");
@@ -58,7 +57,6 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   const settings *s = work->settings;
   int64_t before[GCONV_TENSOR_AXES], after[GCONV_TENSOR_AXES];
   gconv_tensor out = *work->in[0];
-  (void)kind;
   GCONV_TRY(find_pads(work, before, after));
   const gconv_tensor *value = work->in_count > 2 ? work->in[2] : NULL;
   GCONV_TRY(gconv_node_need_type(work, 2, out.type));
@@ -159,7 +157,6 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   const double wide = (double)s->value;
   int64_t after[GCONV_TENSOR_AXES];
   job j = {.in = work->in[0], .out = work->out[0], .mode = s->mode, .outside = &zero};
-  (void)kind;
   j.bytes = gconv_tensor_type_bytes(j.in->type);
   if (work->in_count > 2 && work->in[2])
     j.outside = work->in[2]->data;
@@ -187,7 +184,6 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
                           .from = in->there,
                           .to = work->out[0]->there,
                           .bytes = gconv_tensor_type_bytes(in->type)};
-  (void)kind;
   GCONV_TRY(find_pads(work, on_gpu.before, after));
   memcpy(on_gpu.in, in->shape, sizeof on_gpu.in);
   memcpy(on_gpu.out, work->out[0]->shape, sizeof on_gpu.out);
@@ -203,7 +199,6 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   int64_t before[GCONV_TENSOR_AXES] = {0}, after[GCONV_TENSOR_AXES] = {0};
   const settings *s = work->settings;
-  (void)input;
   if (find_pads(work, before, after) != GCONV_OK)
     return (gconv_node_window){1, 0, 0, 0};
   const int64_t most = before[axis] > after[axis] ? before[axis] : after[axis];

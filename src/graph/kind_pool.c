@@ -40,7 +40,6 @@ static gconv_status take(const gconv_onnx_node *node, const char *name, int32_t 
 static gconv_status parse_power(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
   const int64_t power = gconv_onnx_integer_of(node, "p", 2);
-  (void)opset;
   s->power = (float)power;
   return power > 0 || kind->code != POWERS ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "has a 'p' of %" PRId64, power);
 }
@@ -170,28 +169,18 @@ static double rooted(double sum, double power) {
 #define NUMBER float
 #define LOWEST -INFINITY
 #include "graph/pool_loops.h"
-#undef NAME
-#undef NUMBER
 #define NAME(name) name##_f64
 #define NUMBER double
+#define LOWEST -INFINITY
 #include "graph/pool_loops.h"
-#undef NAME
-#undef NUMBER
-#undef LOWEST
 #define NAME(name) name##_i8
 #define NUMBER int8_t
 #define LOWEST INT8_MIN
 #include "graph/pool_loops.h"
-#undef NAME
-#undef NUMBER
-#undef LOWEST
 #define NAME(name) name##_u8
 #define NUMBER uint8_t
 #define LOWEST 0
 #include "graph/pool_loops.h"
-#undef NAME
-#undef NUMBER
-#undef LOWEST
 
 /* Take one tap of the windows of `count` outputs in blocks of channels: neighbours are `stride` pixels apart. */
 VECTOR_LOOP(larger_pixels, (const float *restrict from, int64_t stride, int64_t count, float *restrict out),
@@ -310,7 +299,6 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   span d;
-  (void)input;
   if (work->out_count > 1 && work->out[1]) /* places count the elements of the whole image */
     return (gconv_node_window){1, 0, 0, 0};
   if (axis - 2 >= s->count || find_span(work, DIMENSIONS - s->count + axis - 2, &d) != GCONV_OK)
@@ -396,7 +384,6 @@ static gconv_status find_unpooled(const gconv_node_work *work, gconv_tensor *inn
 static gconv_status shape_unpool(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_node_integers wanted;
   gconv_tensor out;
-  (void)kind;
   GCONV_TRY(gconv_node_need_real(work, 0, 0));
   GCONV_TRY(gconv_node_need_type(work, 1, GCONV_TENSOR_I64));
   GCONV_TRY(find_unpooled(work, &out));
@@ -420,7 +407,6 @@ static gconv_status run_unpool(const gconv_node_work *work, const gconv_node_kin
   const int64_t *places = work->in[1]->data, count = gconv_tensor_elements(in);
   const size_t each = gconv_tensor_type_bytes(in->type);
   gconv_tensor inner;
-  (void)kind;
   GCONV_TRY(find_unpooled(work, &inner));
   memset(out->data, 0, gconv_tensor_bytes(out));
   for (int64_t i = 0; i < count; i++) {

@@ -17,8 +17,6 @@ typedef struct settings {
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  (void)kind;
-  (void)opset;
   s->alpha = gconv_onnx_number_of(node, "alpha", 1);
   s->beta = gconv_onnx_number_of(node, "beta", 1);
   s->turns_a = gconv_onnx_integer_of(node, "transA", 0) != 0;
@@ -74,7 +72,6 @@ static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *
 
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_product p;
-  (void)kind;
   GCONV_TRY(find(work, &p));
   p.panels = work->prepared;
   gconv_product_run(work, &p, work->in[0], work->in[1], work->in_count > 2 ? work->in[2] : NULL, work->out[0]);
@@ -85,7 +82,6 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
   const gconv_tensor *c = work->in_count > 2 ? work->in[2] : NULL;
   int64_t c_step[GCONV_TENSOR_AXES] = {0};
   gconv_product p;
-  (void)kind;
   GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
   GCONV_TRY(find(work, &p));
   gconv_gpu_product on_gpu = {.a = work->in[0]->there,

@@ -18,8 +18,6 @@ typedef struct settings {
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  (void)kind;
-  (void)opset;
   s->axis = gconv_onnx_integer_of(node, "axis", 1);
   s->block = gconv_onnx_integer_of(node, "block_size", 0);
   s->type = gconv_onnx_integer_of(node, "output_dtype", 0);
@@ -213,7 +211,6 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
   const settings *s = work->settings;
   int32_t own = 0;
   const bool one = gconv_tensor_elements(work->in[SCALE]) == 1;
-  (void)axis;
   if (input != X || (!one && (gconv_tensor_axis(s->axis, work->in[X]->axes, &own) != GCONV_OK || own >= 2 || s->block > 0)))
     return (gconv_node_window){1, 0, 0, 0};
   return (gconv_node_window){1, 1, 0, 0};
@@ -222,7 +219,6 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
 /* ---- DynamicQuantizeLinear ---- */
 
 static gconv_status shape_dynamic(const gconv_node_work *work, const gconv_node_kind *kind) {
-  (void)kind;
   GCONV_TRY(gconv_node_need_real(work, 0, 0));
   gconv_node_set(work, 0, GCONV_TENSOR_U8, work->in[X]->axes, work->in[X]->shape);
   gconv_node_set(work, 1, work->in[X]->type, 0, NULL);
@@ -235,7 +231,6 @@ static gconv_status run_dynamic(const gconv_node_work *work, const gconv_node_ki
   const gconv_tensor *x = work->in[X];
   const int64_t count = gconv_tensor_elements(x);
   float low = 0, high = 0;
-  (void)kind;
   for (int64_t i = 0; i < count; i++) {
     const float v = (float)gconv_tensor_number(x, i);
     low = v < low ? v : low;

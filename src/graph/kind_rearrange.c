@@ -19,8 +19,6 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   settings *s = made;
   static const char *const modes[] = {"DCR", "CRD", NULL}, *const lists[] = {"perm", "split", "axes"};
   int32_t mode = 0;
-  (void)kind;
-  (void)opset;
   s->axis = gconv_onnx_integer_of(node, "axis", 0);
   s->block = gconv_onnx_integer_of(node, "blocksize", 0);
   s->parts = gconv_onnx_integer_of(node, "num_outputs", 0);
@@ -69,7 +67,6 @@ static gconv_status permutation(const gconv_node_work *work, int32_t perm[GCONV_
 static gconv_status shape_transpose(const gconv_node_work *work, const gconv_node_kind *kind) {
   int32_t perm[GCONV_TENSOR_AXES];
   int64_t shape[GCONV_TENSOR_AXES];
-  (void)kind;
   GCONV_TRY(permutation(work, perm));
   for (int32_t i = 0; i < work->in[0]->axes; i++)
     shape[i] = work->in[0]->shape[perm[i]];
@@ -81,7 +78,6 @@ static gconv_status run_transpose(const gconv_node_work *work, const gconv_node_
   int32_t perm[GCONV_TENSOR_AXES];
   int64_t in_step[GCONV_TENSOR_AXES], out_step[GCONV_TENSOR_AXES];
   gconv_move how = {0};
-  (void)kind;
   GCONV_TRY(permutation(work, perm));
   steps_of(work->in[0], in_step);
   steps_of(work->out[0], out_step);
@@ -97,7 +93,6 @@ static gconv_status shape_concat(const gconv_node_work *work, const gconv_node_k
   const gconv_tensor *first = work->in[0];
   gconv_tensor whole = *first;
   int32_t axis;
-  (void)kind;
   GCONV_TRY(gconv_tensor_axis(s->axis, first->axes, &axis));
   for (int32_t i = 1; i < work->in_count; i++) {
     const gconv_tensor *t = work->in[i];
@@ -131,7 +126,6 @@ static gconv_status run_concat(const gconv_node_work *work, const gconv_node_kin
   const settings *s = work->settings;
   int64_t at = 0;
   int32_t axis;
-  (void)kind;
   GCONV_TRY(gconv_tensor_axis(s->axis, work->out[0]->axes, &axis));
   for (int32_t i = 0; i < work->in_count; i++) {
     const gconv_move how = part_of(work->in[i], work->out[0], axis, true);
@@ -150,7 +144,6 @@ static gconv_status shape_split(const gconv_node_work *work, const gconv_node_ki
   gconv_node_integers sizes = s->list;
   int64_t sum = 0;
   int32_t axis;
-  (void)kind;
   GCONV_TRY(gconv_tensor_axis(s->axis, part.axes, &axis));
   const int64_t whole = part.shape[axis], count = work->out_count, equal = (whole + count - 1) / count;
   const bool listed = s->has_list || (work->in_count > 1 && work->in[1]);
@@ -177,7 +170,6 @@ static gconv_status run_split(const gconv_node_work *work, const gconv_node_kind
   const gconv_tensor *in = work->in[0];
   gconv_node_integers sizes = s->list;
   int32_t axis;
-  (void)kind;
   GCONV_TRY(gconv_tensor_axis(s->axis, in->axes, &axis));
   const int64_t equal = (in->shape[axis] + work->out_count - 1) / work->out_count,
                 inner = gconv_tensor_count(in, axis + 1, in->axes);
@@ -248,7 +240,6 @@ static gconv_status find_cut(const gconv_node_work *work, cut *c) {
 
 static gconv_status shape_slice(const gconv_node_work *work, const gconv_node_kind *kind) {
   cut c;
-  (void)kind;
   GCONV_TRY(find_cut(work, &c));
   gconv_node_set(work, 0, work->in[0]->type, work->in[0]->axes, c.count);
   return GCONV_OK;
@@ -258,7 +249,6 @@ static gconv_status run_slice(const gconv_node_work *work, const gconv_node_kind
   int64_t in_step[GCONV_TENSOR_AXES], out_step[GCONV_TENSOR_AXES], at = 0;
   gconv_move how = {0};
   cut c;
-  (void)kind;
   GCONV_TRY(find_cut(work, &c));
   steps_of(work->in[0], in_step);
   steps_of(work->out[0], out_step);
@@ -276,7 +266,6 @@ static gconv_status shape_gather(const gconv_node_work *work, const gconv_node_k
   const gconv_tensor *in = work->in[0], *indices = work->in[1];
   int64_t shape[GCONV_TENSOR_AXES];
   int32_t axis, axes = 0;
-  (void)kind;
   GCONV_TRY(gconv_tensor_axis(s->axis, in->axes, &axis));
   if (indices->type != GCONV_TENSOR_I64 && indices->type != GCONV_TENSOR_I32)
     return gconv_fail(GCONV_BAD_FILE, "takes its indices as %s, not as integers", gconv_tensor_type_name(indices->type));
@@ -306,7 +295,6 @@ static gconv_status run_gather(const gconv_node_work *work, const gconv_node_kin
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0], *indices = work->in[1];
   int32_t axis;
-  (void)kind;
   GCONV_TRY(gconv_tensor_axis(s->axis, in->axes, &axis));
   const int64_t outer = gconv_tensor_count(in, 0, axis), inner = gconv_tensor_count(in, axis + 1, in->axes);
   const int64_t count = gconv_tensor_elements(indices), size = in->shape[axis];
@@ -326,7 +314,6 @@ static gconv_status cuda_gather(const gconv_node_work *work, const gconv_node_ki
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0], *indices = work->in[1];
   int32_t axis;
-  (void)kind;
   GCONV_TRY(gconv_tensor_axis(s->axis, in->axes, &axis));
   if (!indices->data)
     return gconv_fail(GCONV_UNSUPPORTED, "has indices that depend on the pixels of the image, which GPUs do not take");
@@ -350,7 +337,6 @@ static gconv_status shape_expand(const gconv_node_work *work, const gconv_node_k
   const gconv_tensor *in = work->in[0];
   gconv_node_integers wanted;
   gconv_tensor target = {.type = in->type}, result;
-  (void)kind;
   GCONV_TRY(gconv_node_read_integers(work, 1, "shape", &wanted));
   if (wanted.count > GCONV_TENSOR_AXES)
     return gconv_fail(GCONV_UNSUPPORTED, "makes a tensor of %d axes: %d is the most", wanted.count, GCONV_TENSOR_AXES);
@@ -366,7 +352,6 @@ static gconv_status shape_expand(const gconv_node_work *work, const gconv_node_k
 static gconv_status run_expand(const gconv_node_work *work, const gconv_node_kind *kind) {
   int64_t in_step[GCONV_TENSOR_AXES], out_step[GCONV_TENSOR_AXES];
   gconv_move how = {0};
-  (void)kind;
   gconv_node_steps(work->in[0], work->out[0], in_step);
   steps_of(work->out[0], out_step);
   for (int32_t i = 0; i < work->out[0]->axes; i++)
@@ -378,7 +363,6 @@ static gconv_status shape_tile(const gconv_node_work *work, const gconv_node_kin
   const gconv_tensor *in = work->in[0];
   gconv_node_integers times;
   int64_t shape[GCONV_TENSOR_AXES];
-  (void)kind;
   GCONV_TRY(gconv_node_read_integers(work, 1, "repeats", &times));
   if (times.count != in->axes)
     return gconv_fail(GCONV_BAD_FILE, "has %d repeats for %d axes", times.count, in->axes);
@@ -393,7 +377,6 @@ static gconv_status run_tile(const gconv_node_work *work, const gconv_node_kind 
   const gconv_tensor *in = work->in[0], *out = work->out[0];
   int64_t in_step[GCONV_TENSOR_AXES], out_step[GCONV_TENSOR_AXES];
   gconv_move how = {0};
-  (void)kind;
   steps_of(in, in_step);
   steps_of(out, out_step);
   for (int32_t i = 0; i < out->axes; i++) {
@@ -453,8 +436,6 @@ static gconv_status run_depth(const gconv_node_work *work, const gconv_node_kind
 static gconv_node_window window_depth(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   const bool opens = work->out[0]->shape[2] > work->in[0]->shape[2];
-  (void)input;
-  (void)axis;
   return opens ? (gconv_node_window){1, s->block, 0, 0} : (gconv_node_window){s->block, 1, 0, s->block - 1};
 }
 
@@ -462,14 +443,12 @@ static gconv_node_window window_depth(const gconv_node_work *work, int32_t input
 static gconv_node_window window_axis(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   int32_t own;
-  (void)input;
   const bool stays = gconv_tensor_axis(s->axis, work->in[0]->axes, &own) == GCONV_OK && own != axis;
   return (gconv_node_window){1, stays, 0, 0};
 }
 
 static gconv_node_window window_slice(const gconv_node_work *work, int32_t input, int32_t axis) {
   cut c;
-  (void)input;
   const bool stays = find_cut(work, &c) == GCONV_OK && c.step[axis] == 1 && c.count[axis] == work->in[0]->shape[axis];
   return (gconv_node_window){1, stays, 0, 0};
 }

@@ -32,7 +32,6 @@ typedef struct settings {
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
   const bool is_place = kind->code >= PLACE_OF_LARGEST;
-  (void)opset;
   s->keeps = gconv_onnx_integer_of(node, "keepdims", 1) != 0;
   s->nothing = gconv_onnx_integer_of(node, "noop_with_empty_axes", 0) != 0;
   s->last = gconv_onnx_integer_of(node, "select_last_index", 0) != 0;
@@ -187,11 +186,9 @@ static double finish_real(const reduction *r, int64_t first, double sum) {
 
 /* The mean of integers is rounded towards 0. */
 static int64_t finish_signed(const reduction *r, int64_t first, uint64_t sum) {
-  (void)first;
   return r->member == MEAN && r->count > 0 ? (int64_t)sum / r->count : (int64_t)sum;
 }
 static uint64_t finish_unsigned(const reduction *r, int64_t first, uint64_t sum) {
-  (void)first;
   return r->member == MEAN && r->count > 0 ? sum / (uint64_t)r->count : sum;
 }
 

@@ -54,7 +54,6 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
     return gconv_fail(GCONV_UNSUPPORTED, "resizes more than %d axes", GCONV_TENSOR_AXES);
   for (size_t i = 0; scales && i < scales->float_count; i++)
     s->scales[s->scale_count++] = scales->floats[i];
-  (void)kind;
   return GCONV_OK;
 }
 
@@ -175,7 +174,6 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   const settings *s = work->settings;
   change changes[GCONV_TENSOR_AXES];
   gconv_tensor out = *work->in[0];
-  (void)kind;
   if (s->mode != GCONV_RESIZE_NEAREST || s->coordinates == GCONV_RESIZE_CROP) /* else numbers of any type are moved */
     GCONV_TRY(gconv_node_need_real(work, 0, 0));
   GCONV_TRY(find_changes(work, changes));
@@ -238,44 +236,26 @@ typedef struct job {
 #define NUMBER float
 #define WEIGHT float
 #include "graph/resize_loops.h"
-#undef NAME
-#undef NUMBER
-#undef WEIGHT
 #define NAME(name) name##_f64
 #define NUMBER double
 #define WEIGHT double
 #include "graph/resize_loops.h"
-#undef NAME
-#undef NUMBER
-#undef WEIGHT
 #define NAME(name) name##_1
 #define NUMBER uint8_t
 #define WEIGHT float
 #include "graph/resize_loops.h"
-#undef NAME
-#undef NUMBER
-#undef WEIGHT
 #define NAME(name) name##_2
 #define NUMBER uint16_t
 #define WEIGHT float
 #include "graph/resize_loops.h"
-#undef NAME
-#undef NUMBER
-#undef WEIGHT
 #define NAME(name) name##_4
 #define NUMBER uint32_t
 #define WEIGHT float
 #include "graph/resize_loops.h"
-#undef NAME
-#undef NUMBER
-#undef WEIGHT
 #define NAME(name) name##_8
 #define NUMBER uint64_t
 #define WEIGHT float
 #include "graph/resize_loops.h"
-#undef NAME
-#undef NUMBER
-#undef WEIGHT
 
 typedef struct loops {
   void (*part)(void *context, int64_t begin, int64_t end);
@@ -333,7 +313,6 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   taps made[GCONV_TENSOR_AXES] = {{0}};
   uint8_t *between[2] = {work->workspace, NULL};
   const loops l = loops_of(t.type);
-  (void)kind;
   GCONV_TRY(find_changes(work, changes));
   if (gconv_tensor_elements(work->out[0]) == 0)
     return GCONV_OK;
@@ -404,7 +383,6 @@ static size_t workspace(const gconv_node_work *work) {
 
 static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_gpu_resize on_gpu;
-  (void)kind;
   GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
   if (gconv_tensor_elements(work->out[0]) == 0)
     return GCONV_OK;
@@ -416,7 +394,6 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   change changes[GCONV_TENSOR_AXES];
-  (void)input;
   if (find_changes(work, changes) != GCONV_OK || s->coordinates == GCONV_RESIZE_CORNERS ||
       s->coordinates == GCONV_RESIZE_CROP)
     return (gconv_node_window){1, 0, 0, 0};

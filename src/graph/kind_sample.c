@@ -22,7 +22,6 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   static const char *const paddings[] = {"zeros", "border", "reflection", NULL};
   settings *s = made;
   int32_t mode = GCONV_RESIZE_LINEAR, outside = ZEROS;
-  (void)kind;
   GCONV_TRY(gconv_node_attribute_choice(node, "mode", opset < 20 ? old_modes : modes, &mode));
   GCONV_TRY(gconv_node_attribute_choice(node, "padding_mode", paddings, &outside));
   *s = (settings){(gconv_resize_mode)mode, (padding)outside, gconv_onnx_integer_of(node, "align_corners", 0) != 0};
@@ -34,7 +33,6 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   const gconv_tensor *x = work->in[0], *places = work->in[1];
   const int32_t axes = x->axes - 2;
   gconv_tensor out = *x;
-  (void)kind;
   GCONV_TRY(gconv_node_need_real(work, 0, 0));
   GCONV_TRY(gconv_node_need_real(work, 1, 1));
   if (axes < 1 || axes > DIMENSIONS || places->axes != x->axes || places->shape[axes + 1] != axes ||
@@ -163,7 +161,6 @@ static void sample(void *context, int64_t begin, int64_t end) {
 
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *out = work->out[0];
-  (void)kind;
   if (gconv_tensor_elements(out) > 0)
     gconv_node_share(work, out->shape[0] * gconv_tensor_count(out, 2, out->axes), (1 << 12) / (out->shape[1] + 4) + 1,
                      sample, (void *)work);

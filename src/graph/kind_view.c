@@ -16,8 +16,6 @@ typedef struct settings {
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  (void)kind;
-  (void)opset;
   s->axis = gconv_onnx_integer_of(node, "axis", 1);
   s->zeros = gconv_onnx_integer_of(node, "allowzero", 0) != 0;
   return gconv_node_attribute_list(node, "axes", INT64_MIN, INT64_MAX, &s->listed, &s->given);
@@ -29,7 +27,6 @@ static gconv_status shape_reshape(const gconv_node_work *work, const gconv_node_
   gconv_node_integers wanted;
   int64_t shape[GCONV_TENSOR_AXES], known = 1;
   int32_t open = -1;
-  (void)kind;
   GCONV_TRY(gconv_node_read_integers(work, 1, "shape", &wanted));
   if (wanted.count > GCONV_TENSOR_AXES)
     return gconv_fail(GCONV_UNSUPPORTED, "makes a tensor of %d axes: %d is the most", wanted.count, GCONV_TENSOR_AXES);
@@ -61,7 +58,6 @@ static gconv_status shape_flatten(const gconv_node_work *work, const gconv_node_
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0];
   const int64_t axis = s->axis < 0 ? s->axis + in->axes : s->axis;
-  (void)kind;
   if (axis < 0 || axis > in->axes)
     return gconv_fail(GCONV_BAD_FILE, "flattens from axis %" PRId64 " on, of %d axes", s->axis, in->axes);
   const int64_t shape[] = {gconv_tensor_count(in, 0, (int32_t)axis), gconv_tensor_count(in, (int32_t)axis, in->axes)};
@@ -92,7 +88,6 @@ static gconv_status shape_squeeze(const gconv_node_work *work, const gconv_node_
   bool marked[GCONV_TENSOR_AXES] = {0}, listed;
   int64_t shape[GCONV_TENSOR_AXES];
   int32_t axes = 0;
-  (void)kind;
   GCONV_TRY(mark_axes(work, in->axes, marked, &listed));
   for (int32_t i = 0; i < in->axes; i++) {
     if (marked[i] && in->shape[i] != 1)
@@ -110,7 +105,6 @@ static gconv_status shape_unsqueeze(const gconv_node_work *work, const gconv_nod
   gconv_node_integers list = s->listed;
   bool marked[GCONV_TENSOR_AXES] = {0}, listed;
   int64_t shape[GCONV_TENSOR_AXES];
-  (void)kind;
   if (!s->given)
     GCONV_TRY(gconv_node_read_integers(work, 1, "axes", &list));
   const int32_t axes = in->axes + list.count;
@@ -124,7 +118,6 @@ static gconv_status shape_unsqueeze(const gconv_node_work *work, const gconv_nod
 }
 
 static gconv_status shape_dropout(const gconv_node_work *work, const gconv_node_kind *kind) {
-  (void)kind;
   GCONV_TRY(gconv_node_need_type(work, 2, GCONV_TENSOR_BOOL));
   if (work->in_count > 2 && work->in[2] && gconv_tensor_elements(work->in[2]) > 0 && *(const bool *)work->in[2]->data)
     return gconv_fail(GCONV_UNSUPPORTED, "is in training mode, in which it drops numbers at random");
@@ -137,7 +130,6 @@ static gconv_status shape_dropout(const gconv_node_work *work, const gconv_node_
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *in = work->in[0];
   gconv_tensor *out = work->out[0];
-  (void)kind;
   if (out && out->data != in->data)
     memcpy(out->data, in->data, (size_t)gconv_tensor_elements(in) * gconv_tensor_type_bytes(in->type));
   return GCONV_OK;

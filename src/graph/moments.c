@@ -49,7 +49,6 @@ void gconv_plane_moments_join(gconv_plane_moments *m, const gconv_plane_moments 
 static void add_channel(void *context, size_t turn, int seat) {
   const rectangle *r = context;
   const gconv_plane_moments found = measure(r, r->first + (int64_t)turn * r->plane);
-  (void)seat;
   gconv_plane_moments_join(&r->moments[turn], &found);
 }
 

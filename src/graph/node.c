@@ -23,8 +23,6 @@ void gconv_node_set(const gconv_node_work *work, int32_t out, gconv_tensor_type 
 }
 
 gconv_node_window gconv_node_by_moments(const gconv_node_work *work, int32_t input, int32_t axis) {
-  (void)work;
-  (void)axis;
   return input == 0 ? (gconv_node_window){1, GCONV_BY_MOMENTS, 0, 0} : (gconv_node_window){1, 0, 0, 0};
 }
 
@@ -33,7 +31,6 @@ void gconv_node_set_like(const gconv_node_work *work, int32_t out, const gconv_t
 }
 
 gconv_status gconv_node_shape_like(const gconv_node_work *work, const gconv_node_kind *kind) {
-  (void)kind;
   gconv_node_set_like(work, 0, work->in[0]);
   return GCONV_OK;
 }
@@ -126,7 +123,6 @@ typedef struct shared {
 static void take_turn(void *context, size_t turn, int seat) {
   const shared *s = context;
   const int64_t begin = (int64_t)turn * s->piece, left = s->count - begin;
-  (void)seat;
   s->part(s->context, begin, begin + (left < s->piece ? left : s->piece));
 }
 

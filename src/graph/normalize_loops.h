@@ -176,3 +176,6 @@ static void NAME(across_channels)(void *context, int64_t begin, int64_t end) {
     }
   }
 }
+
+#undef NAME
+#undef REAL

@@ -37,13 +37,9 @@ ADD_TAP(add_tap_u32, uint32_t)
 #define NAME(name) name##_f64
 #define NUMBER double
 #include "graph/plain_conv_loops.h"
-#undef NAME
-#undef NUMBER
 #define NAME(name) name##_u32
 #define NUMBER uint32_t
 #include "graph/plain_conv_loops.h"
-#undef NAME
-#undef NUMBER
 
 /* Makes an image of filters of one pixel one row, which is longer. */
 static gconv_layer_problem flatten(const gconv_layer_problem *problem) {

@@ -30,3 +30,6 @@ static void NAME(make_rows)(void *context, int64_t begin, int64_t end) {
       }
   }
 }
+
+#undef NAME
+#undef NUMBER

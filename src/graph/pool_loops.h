@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loops of pooling whose elements have the type NUMBER; LOWEST is the smallest. kind_pool.c includes this file for each
- * type; NAME() makes the names of its functions. Comparing a number with itself finds NaN, and nothing in integers. */
+ * type; NAME() makes the names of its functions. These macros end with the file. Comparing a number with itself finds NaN,
+ * and nothing in integers. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wtautological-compare"
 #endif
@@ -93,3 +94,7 @@ static void NAME(pool_planes)(void *context, int64_t begin, int64_t end) {
                                                   : (NUMBER)(sum / (double)p->plane);
   }
 }
+
+#undef NAME
+#undef NUMBER
+#undef LOWEST

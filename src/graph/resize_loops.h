@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loops of Resize whose elements have the type NUMBER, and whose taps have weights of the type WEIGHT. kind_resize.c
- * includes this file for each type; NAME() makes the names of its functions. Integers are only moved: they have one tap. */
+ * includes this file for each type; NAME() makes the names of its functions. These macros end with the file. Integers are
+ * only moved: they have one tap. */
 
 /* Makes neighbours along the last axis. */
 static void NAME(resize_line)(const job *j, const NUMBER *in, NUMBER *out) {
@@ -58,3 +59,7 @@ static void NAME(fill_outside)(const gconv_tensor *out, int32_t axis, const taps
     for (int64_t k = 0; t->outside[i % out->shape[axis]] && k < inner; k++)
       data[i * inner + k] = (NUMBER)value;
 }
+
+#undef NAME
+#undef NUMBER
+#undef WEIGHT

@@ -237,7 +237,6 @@ static bool is_transposed(const gconv_image *image) {
 }
 
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
-  (void)options, (void)how;
   return is_transposed(header) ? gconv_image_frame_bytes(header) : 0;
 }
 

@@ -14,9 +14,7 @@ static bool sniff(const uint8_t *bytes, size_t size) {
   return size >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
 }
 
-static void ignore_start(j_decompress_ptr read) {
-  (void)read;
-}
+static void ignore_start(j_decompress_ptr read) {}
 
 static boolean fill_input(j_decompress_ptr read) {
   jpeg_session *session = (jpeg_session *)read->err;

@@ -92,7 +92,6 @@ static void look_at_strip(void *context, size_t turn, int seat) {
   const looking *l = context;
   const gconv_image *image = l->image;
   gconv_look *look = l->look;
-  (void)seat;
   uint64_t nans = 0, infinities = 0;
   size_t plane = turn / (size_t)l->strips, samples = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
   int32_t begin = l->first + (int32_t)(turn % (size_t)l->strips) * STRIP;

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "image/exif.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- Ownership ---- */

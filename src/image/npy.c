@@ -281,7 +281,6 @@ static size_t row_samples(const gconv_image *image) {
 
 /* Separating a frame into planes needs all of the frame. */
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
-  (void)options, (void)how;
   return is_transposed(header) ? gconv_image_frame_bytes(header) : 0;
 }
 

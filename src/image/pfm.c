@@ -132,7 +132,6 @@ static size_t bytes_of_row(const gconv_image *header) {
 
 /* In the file, the last row comes first: if rows come in parts, all are held until the last is there. */
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
-  (void)options;
   return how & GCONV_IN_PARTS ? gconv_image_frame_bytes(header) : 0;
 }
 

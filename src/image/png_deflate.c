@@ -271,7 +271,6 @@ VBMI static size_t put_many_literals(const uint32_t *codes, const uint8_t *bytes
 }
 #else
 static size_t put_many_literals(const uint32_t *codes, const uint8_t *bytes, size_t count, bit_writer *result) {
-  (void)codes, (void)bytes, (void)count, (void)result;
   return 0;
 }
 #endif

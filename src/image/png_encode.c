@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "image/format.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 

@@ -241,22 +241,17 @@ void gconv_png_inflate_close(gconv_png_inflate *inflate) {
 #else
 
 gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, size_t chunk_bytes, const gconv_image *header) {
-  (void)source, (void)chunk_bytes, (void)header;
   return NULL;
 }
 
 bool gconv_png_inflate_rows(gconv_png_inflate *inflate, uint8_t *rows, size_t row_bytes, int32_t count) {
-  (void)inflate, (void)rows, (void)row_bytes, (void)count;
   return false;
 }
 
 size_t gconv_png_inflate_bytes(const gconv_image *header) {
-  (void)header;
   return 0;
 }
 
-void gconv_png_inflate_close(gconv_png_inflate *inflate) {
-  (void)inflate;
-}
+void gconv_png_inflate_close(gconv_png_inflate *inflate) {}
 
 #endif

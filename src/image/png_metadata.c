@@ -7,8 +7,6 @@
 #include "image/png_encode.h"
 #include "image/png_strip.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <zlib.h>

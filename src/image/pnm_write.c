@@ -72,6 +72,5 @@ gconv_status gconv_pnm_write_rows(gconv_writer *writer, const void *rows, size_t
 
 /* Nothing is left to do: the row after a complete frame begins a new one. */
 gconv_status gconv_pnm_add_frame(gconv_writer *writer) {
-  (void)writer;
   return GCONV_OK;
 }

@@ -5,7 +5,6 @@
 #include "image/layout.h"
 #include "image/metadata.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 gconv_status gconv_row_band_check(const gconv_compared *given, const char *function, const char *name) {
@@ -84,7 +83,6 @@ static gconv_status read_rows(gconv_row_band *b) {
 
 static void take_band(void *context, size_t turn, int seat) {
   gconv_row_band *band = (gconv_row_band *)context + turn;
-  (void)seat;
   band->status = band->image ? GCONV_OK : read_rows(band);
   if (band->status != GCONV_OK)
     band->why = strdup(gconv_last_error());

@@ -59,20 +59,17 @@ static void keep_warning(gconv_tiff_file *file, const char *module, const char *
 
 #if TIFFLIB_VERSION >= 20221213
 static int on_error(TIFF *handle, void *user, const char *module, const char *format, va_list arguments) {
-  (void)handle, (void)module;
   keep_error(user, format, arguments);
   return 1;
 }
 
 static int on_warning(TIFF *handle, void *user, const char *module, const char *format, va_list arguments) {
-  (void)handle;
   keep_warning(user, module, format, arguments);
   return 1;
 }
 #else
 /* Before 4.5, all files of a process have the same functions. */
 static void on_error(thandle_t file, const char *module, const char *format, va_list arguments) {
-  (void)module;
   if (file)
     keep_error((gconv_tiff_file *)file, format, arguments);
 }
@@ -238,7 +235,6 @@ static toff_t size_of_file(thandle_t handle) {
 }
 
 static int close_bytes(thandle_t handle) {
-  (void)handle;
   return 0;
 }
 

@@ -225,7 +225,6 @@ static gconv_status check_compression(const gconv_writer *writer, uint16_t compr
 /* The file is made in memory if it goes to a pipe, where libtiff cannot go back. Old and new memory exist together as the
  * memory grows: hence the factor 2. */
 double gconv_tiff_held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
-  (void)options;
   return how & GCONV_TO_PIPE ? 2 * header->frames * gconv_image_frame_bytes(header) : 0;
 }
 

@@ -286,7 +286,6 @@ static gconv_status start(gconv_writer *writer) {
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   enum { HIGH_QUALITY = 90 };
   const double lossless = 38, high = 29, lossy = 22; /* bytes a pixel */
-  (void)how;
   double pixel = options->lossless || header->channels % 2 == 0 ? lossless : options->quality > HIGH_QUALITY ? high : lossy;
   return pixel * header->width * header->height;
 }

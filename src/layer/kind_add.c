@@ -12,7 +12,6 @@ static void learn(const gconv_layer_case *at, float *y) {
 
 static void teach(const gconv_layer_case *at, const float *dz, float *dx, float *dother, float *gradient) {
   const int64_t count = at->problem->channels * gconv_layer_plane(at->problem);
-  (void)gradient;
   memcpy(dx, dz, (size_t)count * sizeof *dx);
   for (int64_t i = 0; dother && i < count; i++)
     dother[i] += dz[i];

@@ -22,8 +22,6 @@ static void learn(const gconv_layer_case *at, float *y) {
 static void teach(const gconv_layer_case *at, const float *dz, float *dx, float *dother, float *gradient) {
   const gconv_layer_problem *l = at->problem;
   const float count = (float)((int64_t)l->rows * l->columns);
-  (void)dother;
-  (void)gradient;
   memset(dx, 0, (size_t)l->channels * (size_t)gconv_layer_plane(l) * sizeof *dx);
   for (int64_t c = 0; c < l->channels; c++)
     for (int64_t p = 0; p < l->out_height; p++)

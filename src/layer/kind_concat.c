@@ -16,7 +16,6 @@ static void teach(const gconv_layer_case *at, const float *dz, float *dx, float 
   const gconv_layer_problem *l = at->problem;
   const size_t own = (size_t)l->channels * (size_t)gconv_layer_plane(l),
                more = (size_t)(l->filters - l->channels) * (size_t)gconv_layer_plane(l);
-  (void)gradient;
   memcpy(dx, dz, own * sizeof *dx);
   for (size_t i = 0; dother && i < more; i++)
     dother[i] += dz[own + i];

@@ -6,8 +6,6 @@
 #include <math.h>
 
 static void explain(const gconv_step *step, const gconv_step *pads, FILE *text) {
-  (void)step;
-  (void)pads;
   fprintf(text, "  mean of each channel over height and width, in float64 and a fixed order\n");
 }
 

@@ -11,7 +11,6 @@ static void learn(const gconv_layer_case *at, float *y) {
 
 static void teach(const gconv_layer_case *at, const float *dz, float *dx, float *dother, float *gradient) {
   const int64_t plane = gconv_layer_plane(at->problem);
-  (void)dother;
   for (int64_t c = 0; c < at->problem->channels; c++) {
     double sum = 0;
     for (int64_t i = c * plane; i < (c + 1) * plane; i++) {

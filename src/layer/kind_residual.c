@@ -6,8 +6,6 @@
 #include <string.h>
 
 static void explain(const gconv_step *step, const gconv_step *pads, FILE *text) {
-  (void)step;
-  (void)pads;
   fprintf(text, "  residual: the normalised input is added\n");
 }
 

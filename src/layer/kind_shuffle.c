@@ -19,8 +19,6 @@ static void learn(const gconv_layer_case *at, float *y) {
 
 static void teach(const gconv_layer_case *at, const float *dz, float *dx, float *dother, float *gradient) {
   const gconv_layer_problem *l = at->problem;
-  (void)dother;
-  (void)gradient;
   for (int64_t c = 0; c < l->channels; c++)
     for (int64_t row = 0; row < l->height; row++)
       for (int64_t column = 0; column < l->width; column++)

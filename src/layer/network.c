@@ -9,7 +9,6 @@
 #endif
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;

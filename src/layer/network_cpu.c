@@ -11,7 +11,6 @@
 
 #include <malloc.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct cpu_run {
@@ -122,7 +121,6 @@ GCONV_VECTOR_LOOP(normalize_plain, (const float *restrict from, int32_t width, f
 static void convert_plane(void *context, size_t turn, int thread) {
   const input_job *job = context;
   const gconv_input *input = job->input;
-  (void)thread;
   size_t n = turn / (size_t)input->channels, c = turn % (size_t)input->channels;
   const bool alpha = input->alphas && n % 2 == 1;
   const size_t channel = (size_t)(alpha ? input->file_channels - 1 : gconv_input_channel(input, (int32_t)c));
@@ -187,7 +185,6 @@ typedef struct plain_job {
 
 static void make_plane(void *context, size_t turn, int thread) {
   const plain_job *job = context;
-  (void)thread;
   job->work->forward(&job->planes, turn);
 }
 
@@ -221,7 +218,6 @@ static void pad_rows(void *context, size_t turn, int thread) {
   const gconv_padding_job *how = &job->how;
   const size_t plane = turn / job->parts, width = (size_t)how->columns;
   const int32_t begin = (int32_t)(turn % job->parts) * PADDED_ROWS;
-  (void)thread;
   for (int32_t y = begin; y < how->rows && y < begin + PADDED_ROWS; y++) {
     float *out = job->out + (plane * (size_t)how->rows + (size_t)y) * width;
     int64_t row = gconv_padding_row(how, y);
@@ -269,7 +265,6 @@ static void softmax_part(void *context, size_t turn, int thread) {
   const softmax_job *job = context;
   float *image = job->tensor + (int64_t)(turn / job->parts) * job->filters * job->plane;
   int64_t begin = (int64_t)(turn % job->parts) * SOFTMAX_PIXELS, left = job->plane - begin;
-  (void)thread;
   gconv_softmax_rows(image + begin, job->plane, job->filters, left < SOFTMAX_PIXELS ? left : SOFTMAX_PIXELS);
 }
 
@@ -310,7 +305,6 @@ typedef struct combine_job {
 static void combine_part(void *context, size_t turn, int thread) {
   const combine_job *job = context;
   const gconv_network_plan *network = job->network;
-  (void)thread;
   int64_t plane = (int64_t)network->out.height * network->out.width, number = (int64_t)(turn / job->parts);
   int64_t begin = (int64_t)(turn % job->parts) * COMBINED_PIXELS, end = begin + COMBINED_PIXELS;
   const float *in = job->in + number * network->combined * plane;

@@ -8,7 +8,6 @@
 #include "operation/verify.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- The stages around the layers ---- */
@@ -56,7 +55,6 @@ static void show_row(void *context, size_t turn, int seat) {
   const size_t frame = turn / height, y = turn % height, colours = (size_t)maps->channels, images = 1 + network->alphas;
   const float *from = (const float *)maps->data + frame * images * colours * plane + y * width;
   float *to = (float *)shown->data + frame * (size_t)shown->channels * plane + y * width;
-  (void)seat;
   if (network->greys)
     make_grey(network, from, to);
   for (size_t c = 0; c < colours && !network->greys; c++)

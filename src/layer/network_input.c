@@ -6,7 +6,6 @@
 #include "operation/stages.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- Checks ---- */
 

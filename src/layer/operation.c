@@ -8,8 +8,6 @@
 #include "operation/pick.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *gconv_activation_name(gconv_activation activation) {
@@ -226,7 +224,7 @@ static gconv_status make_operation(const gconv_layer *layers, size_t count, cons
   gconv_network_operation *operation = calloc(1, sizeof *operation);
   GCONV_NEED_MEMORY(operation, "no memory for a network");
   bool image = options && options->presentation == GCONV_PRESENT_IMAGE;
-  operation->base = (gconv_operation){image ? &image_type : &network_type, 1};
+  operation->base = (gconv_operation){image ? &image_type : &network_type, 1, NULL};
   operation->options = options ? *options : defaults;
   if (operation->options.tone.scale == 0)
     operation->options.tone.scale = 1;

@@ -261,7 +261,6 @@ static gconv_status paint(const painting *job, int32_t frame, int32_t tile) {
 
 static void paint_tile(void *context, size_t turn, int seat) {
   painting *job = context;
-  (void)seat;
   if (paint(job, (int32_t)(turn / (size_t)job->p->tiles), (int32_t)(turn % (size_t)job->p->tiles)) != GCONV_OK)
     atomic_store(&job->failed, true);
 }
@@ -290,7 +289,6 @@ gconv_status gconv_presenter_begin_survey(gconv_presenter *p) {
 
 static void survey_tile(void *context, size_t tile, int seat) {
   const painting *job = context;
-  (void)seat;
   gconv_planes planes = planes_of(job->p, job->maps, 0, (int32_t)tile);
   gconv_survey_add(&job->p->surveys[tile], &planes, job->first);
 }
@@ -312,7 +310,6 @@ gconv_status gconv_presenter_end_survey(gconv_presenter *p) {
 static void paint_rows(void *context, size_t turn, int seat) {
   const painting *job = context;
   const gconv_presenter *p = job->p;
-  (void)seat;
   int32_t tile = job->first_tile + (int32_t)turn;
   bool own = p->kind == GCONV_PRESENT_PICTURES;
   gconv_image *picture = &job->outputs[own ? tile : 0];

@@ -4,7 +4,6 @@
 #include "operation/verify.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* The cubic of Catmull and Rom, which is 1 at 0, and 0 at all other whole numbers. */
 static double cubic(double x) {

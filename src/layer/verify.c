@@ -12,7 +12,6 @@
 #include "layer/kind.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static gconv_status make_field(size_t count, gconv_field *f) {
   void *memory = NULL;
@@ -104,7 +103,6 @@ static void apply_softmax(const gconv_step *step, gconv_field *f) {
 
 static void verify_plane(void *context, size_t turn, int thread) {
   const gconv_verified_layer *job = context;
-  (void)thread;
   gconv_layer_work_of(job->step->kind)->verify(job, turn);
 }
 

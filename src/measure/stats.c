@@ -16,7 +16,6 @@
 #include "measure/stats_rows.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

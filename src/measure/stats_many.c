@@ -5,7 +5,6 @@
 #include "base/threads.h"
 #include "measure/stats.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct found {
@@ -41,7 +40,6 @@ static void take_file(void *context, size_t turn, int seat) {
   many *m = context;
   found f = {.done = true};
   const gconv_compared image = {.path = m->paths[turn]};
-  (void)seat;
   f.status = gconv_image_stats(&image, &m->options, &f.stats);
   if (f.status != GCONV_OK)
     f.error = strdup(gconv_last_error());

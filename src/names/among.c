@@ -8,7 +8,6 @@
 #include "names/outputs.h"
 
 #include <fnmatch.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,7 +68,6 @@ struct earlier {
 static bool is_no_result(const gconv_input *input, size_t i, void *user) {
   const struct earlier *earlier = user;
   gconv_identity key;
-  (void)i;
   bool result = input->found && gconv_path_identify(input->path, &key) &&
                 bsearch(&key, earlier->known, earlier->count, sizeof *earlier->known, gconv_identity_compare);
   *earlier->dropped += result;

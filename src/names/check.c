@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -269,7 +267,6 @@ static gconv_status check_folders(const gconv_outputs *outputs) {
 
 static bool does_fit(const gconv_input *input, size_t i, void *user) {
   const bool *fits = user;
-  (void)input;
   return fits[i];
 }
 

@@ -5,8 +5,6 @@
 #include "names/template.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Names ---------------------------------------------------------------------------------------------------------- */

@@ -10,8 +10,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -99,12 +97,10 @@ static bool parse_line(char *line, note *record) {
 /* ---- Reading ------------------------------------------------------------------------------------------------------- */
 
 static gconv_status add_record(gconv_manifest *manifest, note record) {
-  note *records = gconv_grown(manifest->records, manifest->count, sizeof *records);
-  GCONV_NEED_MEMORY(records, "out of memory");
-  manifest->records = records;
+  GCONV_GROW(manifest->records, manifest->count, "out of memory");
   record.path = strdup(record.path);
   record.relative = strdup(record.relative);
-  records[manifest->count++] = record;
+  manifest->records[manifest->count++] = record;
   return record.path && record.relative ? GCONV_OK : gconv_no_memory();
 }
 

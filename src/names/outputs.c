@@ -7,8 +7,6 @@
 #include "names/template.h"
 
 #include <search.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* expand() calls itself for each folder of a pattern, and for each folder in a folder that ** leads to. So many calls fit

@@ -9,22 +9,17 @@
 #include "base/memory.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <search.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 gconv_status gconv_search_add(gconv_search *search, const char *path, const char *relative, bool found) {
   gconv_inputs *inputs = search->inputs;
-  gconv_input *items = gconv_grown(inputs->items, inputs->count, sizeof *items);
-  GCONV_NEED_MEMORY(items, "out of memory");
-  inputs->items = items;
-  gconv_input *input = &items[inputs->count++];
+  GCONV_GROW(inputs->items, inputs->count, "out of memory");
+  gconv_input *input = &inputs->items[inputs->count++];
   *input = (gconv_input){
       .path = strdup(path), .file = strndup(path, gconv_member_split(path)), .relative = strdup(relative), .found = found};
   return input->path && input->file && input->relative ? GCONV_OK : gconv_no_memory();

@@ -137,7 +137,6 @@ static int shard_of(const char *relative, int count) {
 
 static bool is_mine(const gconv_input *input, size_t i, void *user) {
   const gconv_shard *shard = user;
-  (void)i;
   return shard_of(input->relative, shard->count) == shard->number;
 }
 

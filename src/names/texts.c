@@ -3,7 +3,6 @@
 #include "base/fields.h"
 #include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Messages ------------------------------------------------------------------------------------------------------ */

@@ -15,12 +15,10 @@
 #include "operation/operation.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct arithmetic {
   gconv_operation base;
-  gconv_operation *inner; /* this operation is one of its users */
   gconv_arithmetic kind;
   float amount;
   gconv_image other;      /* owned: floats of one channel, or as many as results have; without pixels: the input */
@@ -29,7 +27,6 @@ typedef struct arithmetic {
 
 typedef struct arithmetic_plan {
   gconv_plan base;
-  gconv_plan *inner;
   gconv_image made; /* owned: of kinds whose results have another shape, what the inner plan makes; else without pixels */
   float *rows;      /* owned: [seats][2][samples] */
   uint8_t *marks;   /* owned: [seats][samples] of no data */
@@ -193,14 +190,6 @@ static void compute_rows(const work *w, gconv_timings *timings) {
 
 /* ---- Execution ------------------------------------------------------------------------------------------------------- */
 
-static int32_t row_step(const gconv_plan *base) {
-  return gconv_wrapped_row_step(((const arithmetic_plan *)base)->inner);
-}
-
-static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
-  gconv_wrapped_rows_needed(((const arithmetic_plan *)base)->inner, first, count, begin, end);
-}
-
 /* Lets *x be room for `height` rows of the inner plan's result: the output's own, if it has the shape. */
 static gconv_status find_room(arithmetic_plan *plan, gconv_image *outputs, gconv_image **x) {
   *x = outputs;
@@ -209,7 +198,7 @@ static gconv_status find_room(arithmetic_plan *plan, gconv_image *outputs, gconv
   if (plan->made.data && plan->made.height != outputs->height)
     gconv_image_free(&plan->made);
   if (!plan->made.data) {
-    plan->made = gconv_header_of(&plan->inner->outputs[0]);
+    plan->made = gconv_header_of(&plan->base.inner->outputs[0]);
     plan->made.height = outputs->height;
     GCONV_TRY(gconv_image_allocate(&plan->made));
   }
@@ -222,7 +211,7 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
   arithmetic_plan *plan = (arithmetic_plan *)base;
   gconv_image *x;
   GCONV_TRY(find_room(plan, outputs, &x));
-  GCONV_TRY(gconv_plan_execute_rows(plan->inner, window, window_row, first, x, 1, timings));
+  GCONV_TRY(gconv_plan_execute_rows(plan->base.inner, window, window_row, first, x, 1, timings));
   compute_rows(&(work){plan, window, x, outputs, window_row, first}, timings);
   return GCONV_OK;
 }
@@ -232,19 +221,15 @@ static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_
   gconv_image *x;
   GCONV_TRY(find_room(plan, outputs, &x));
   GCONV_TRY(gconv_image_copy_metadata(outputs, in->image));
-  GCONV_TRY(plan->inner->type->execute(plan->inner, in, x, timings));
+  GCONV_TRY(plan->base.inner->type->execute(plan->base.inner, in, x, timings));
   compute_rows(&(work){plan, in->image, x, outputs, 0, 0}, timings);
   return GCONV_OK;
-}
-
-static size_t held_bytes(const gconv_plan *base) {
-  return gconv_plan_held_bytes(((const arithmetic_plan *)base)->inner);
 }
 
 static void explain(const gconv_plan *base, FILE *text) {
   const arithmetic_plan *plan = (const arithmetic_plan *)base;
   const arithmetic *a = operation_of(plan);
-  plan->inner->type->explain(plan->inner, text);
+  plan->base.inner->type->explain(plan->base.inner, text);
   fprintf(text, "then %s", gconv_arithmetic_name(a->kind));
   if (a->kind == GCONV_MIX)
     fprintf(text, " %g", (double)a->amount);
@@ -256,12 +241,12 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
                            double budget, gconv_verification *result) {
   arithmetic_plan *plan = (arithmetic_plan *)base;
   gconv_timings times = {0};
-  GCONV_ENDED_BY(gconv_image_free) gconv_image x = gconv_header_of(&plan->inner->outputs[0]);
+  GCONV_ENDED_BY(gconv_image_free) gconv_image x = gconv_header_of(&plan->base.inner->outputs[0]);
   GCONV_ENDED_BY(gconv_image_free) gconv_image again = gconv_header_of(&base->outputs[0]);
   GCONV_TRY(gconv_image_allocate(&x));
   GCONV_TRY(gconv_image_allocate(&again));
-  GCONV_TRY(plan->inner->type->execute(plan->inner, &(gconv_plan_input){.image = in}, &x, &times));
-  GCONV_TRY(gconv_plan_hold(plan->inner, in, &x, tolerance, budget, result));
+  GCONV_TRY(plan->base.inner->type->execute(plan->base.inner, &(gconv_plan_input){.image = in}, &x, &times));
+  GCONV_TRY(gconv_plan_hold(plan->base.inner, in, &x, tolerance, budget, result));
   compute_rows(&(work){plan, in, &x, &again, 0, 0}, &times);
   for (size_t p = 0; p < planes_of(outputs); p++)
     for (int32_t y = 0; y < outputs->height; y++)
@@ -273,8 +258,8 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
 
 static void find_need(const gconv_plan *base, gconv_need *need) {
   const arithmetic_plan *plan = (const arithmetic_plan *)base;
-  plan->inner->type->find_need(plan->inner, need);
-  const double bytes = gconv_pixel_bytes(&plan->inner->outputs[0]), height = plan->inner->outputs[0].height;
+  plan->base.inner->type->find_need(plan->base.inner, need);
+  const double bytes = gconv_pixel_bytes(&plan->base.inner->outputs[0]), height = plan->base.inner->outputs[0].height;
   need->verify += 2 * bytes;
   if (operation_of(plan)->kind != GCONV_BRIGHTNESS)
     return;
@@ -286,7 +271,6 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
 
 static void free_plan(gconv_plan *base) {
   arithmetic_plan *plan = (arithmetic_plan *)base;
-  gconv_plan_free(plan->inner);
   gconv_image_free(&plan->made);
   gconv_release(plan->rows);
   gconv_release(plan->marks);
@@ -310,10 +294,7 @@ static gconv_status check_second(const arithmetic *a, const gconv_image *result,
 static const gconv_plan_type arithmetic_plan_type = {.bytes = sizeof(arithmetic_plan),
                                                      .free = free_plan,
                                                      .execute = execute,
-                                                     .row_step = row_step,
-                                                     .rows_needed = rows_needed,
                                                      .execute_rows = execute_rows,
-                                                     .held_bytes = held_bytes,
                                                      .explain = explain,
                                                      .verify = verify,
                                                      .find_need = find_need};
@@ -321,12 +302,7 @@ static const gconv_plan_type arithmetic_plan_type = {.bytes = sizeof(arithmetic_
 static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
   const arithmetic *a = (const arithmetic *)operation;
   arithmetic_plan *plan = (arithmetic_plan *)base;
-  GCONV_TRY(gconv_plan_make(order, a->inner, &plan->inner));
-  base->bleeds = plan->inner->bleeds;
-  base->info = plan->inner->info;
-  base->output_count = 1;
-  GCONV_NEW(base->outputs, 1, "no memory for a plan");
-  base->outputs[0] = plan->inner->outputs[0];
+  GCONV_TRY(gconv_plan_wrap(order, operation, base));
   if (base->outputs[0].type != GCONV_F32)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the operation before it makes %s: it must make floats",
                       gconv_arithmetic_name(a->kind), gconv_type_name(base->outputs[0].type));
@@ -356,17 +332,12 @@ static void free_arithmetic(gconv_operation *base) {
     gconv_operation_free(a->owner);
   else
     gconv_image_free(&a->other);
-  gconv_operation_free(a->inner);
   free(a);
 }
 
 static double other_bytes(const gconv_operation *base) {
   const arithmetic *a = (const arithmetic *)base;
-  return gconv_operation_held_bytes(a->inner) + (a->other.data ? gconv_pixel_bytes(&a->other) : 0);
-}
-
-static const char *lacks(const gconv_operation *base, const char *device) {
-  return gconv_operation_lacks(((const arithmetic *)base)->inner, device);
+  return gconv_operation_held_bytes(base->inner) + (a->other.data ? gconv_pixel_bytes(&a->other) : 0);
 }
 
 static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact);
@@ -377,15 +348,13 @@ static const gconv_operation_type arithmetic_type = {.name = "arithmetic between
                                                      .plan_type = &arithmetic_plan_type,
                                                      .minds_nodata = true,
                                                      .fill_plan = fill_plan,
-                                                     .lacks = lacks,
                                                      .keep_exact = keep_exact};
 
 static gconv_status make(const arithmetic *like, gconv_operation *inner, gconv_operation *owner, gconv_operation **result) {
   arithmetic *a = calloc(1, sizeof *a);
   GCONV_NEED_MEMORY(a, "no memory for an operation");
   *a = *like;
-  a->base = (gconv_operation){&arithmetic_type, 1};
-  a->inner = inner;
+  a->base = (gconv_operation){&arithmetic_type, 1, inner};
   a->owner = owner ? gconv_operation_share(owner) : NULL;
   *result = &a->base;
   return GCONV_OK;
@@ -394,7 +363,7 @@ static gconv_status make(const arithmetic *like, gconv_operation *inner, gconv_o
 static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
   const arithmetic *a = (const arithmetic *)base;
   gconv_operation *inner = NULL;
-  GCONV_TRY(gconv_operation_keep_exact(a->inner, &inner));
+  GCONV_TRY(gconv_operation_keep_exact(base->inner, &inner));
   if (!inner)
     return GCONV_OK;
   const gconv_status status = make(a, inner, (gconv_operation *)base, exact);

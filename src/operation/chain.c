@@ -11,7 +11,6 @@
 #include "operation/operation.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PART_PIXELS = 8192 }; /* pixels of results that the last stage makes at a time */
@@ -492,7 +491,7 @@ gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count,
   GCONV_NEED_MEMORY(copies, "no memory for a chain of %zu operations", count);
   for (size_t i = 0; i < count; i++)
     copies[i] = gconv_operation_share(stages[i]);
-  *c = (chain){{&chain_type, 1}, copies, count};
+  *c = (chain){{&chain_type, 1, NULL}, copies, count};
   *result = gconv_taken(&c);
   return GCONV_OK;
 }

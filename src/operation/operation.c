@@ -8,11 +8,15 @@
 #include <stdlib.h>
 
 size_t gconv_operation_outputs(const gconv_operation *operation) {
-  return operation->type->outputs ? operation->type->outputs(operation) : 1;
+  if (operation->type->outputs)
+    return operation->type->outputs(operation);
+  return operation->inner ? gconv_operation_outputs(operation->inner) : 1;
 }
 
 const char *gconv_operation_lacks(const gconv_operation *operation, const char *device) {
-  return operation->type->lacks ? operation->type->lacks(operation, device) : NULL;
+  if (operation->type->lacks)
+    return operation->type->lacks(operation, device);
+  return operation->inner ? gconv_operation_lacks(operation->inner, device) : NULL;
 }
 
 gconv_status gconv_operation_keep_exact(const gconv_operation *operation, gconv_operation **exact) {
@@ -25,8 +29,10 @@ double gconv_operation_held_bytes(const gconv_operation *operation) {
 }
 
 void gconv_operation_free(gconv_operation *operation) {
-  if (operation && __atomic_sub_fetch(&operation->users, 1, __ATOMIC_ACQ_REL) == 0)
-    operation->type->free(operation);
+  if (!operation || __atomic_sub_fetch(&operation->users, 1, __ATOMIC_ACQ_REL) > 0)
+    return;
+  gconv_operation_free(operation->inner);
+  operation->type->free(operation);
 }
 
 gconv_operation *gconv_operation_share(const gconv_operation *operation) {
@@ -46,7 +52,11 @@ static void discard(gconv_plan *plan) {
   free(plan->outputs);
   free(plan->arrays);
   free(plan->losses);
-  plan->type->free(plan);
+  gconv_plan_free(plan->inner);
+  if (plan->type->free)
+    plan->type->free(plan);
+  else
+    free(plan);
 }
 
 size_t gconv_plan_passes(const gconv_plan *plan) {
@@ -85,6 +95,16 @@ gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operatio
   if (gconv_plan_passes(plan) == 1)
     plan->pass.end = plan->outputs[0].height;
   *result = plan;
+  return GCONV_OK;
+}
+
+gconv_status gconv_plan_wrap(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan) {
+  GCONV_TRY(gconv_plan_make(order, operation->inner, &plan->inner));
+  plan->bleeds = plan->inner->bleeds;
+  plan->info = plan->inner->info;
+  plan->output_count = 1;
+  GCONV_NEW(plan->outputs, 1, "no memory for a plan");
+  plan->outputs[0] = plan->inner->outputs[0];
   return GCONV_OK;
 }
 

@@ -54,9 +54,9 @@ typedef struct gconv_plan_type gconv_plan_type;
 typedef struct gconv_losses gconv_losses;
 
 typedef struct gconv_operation_type {
-  const char *name; /* "filters", "network" */
-  void (*free)(gconv_operation *operation);
-  size_t (*outputs)(const gconv_operation *operation); /* how many results an image has. NULL: one */
+  const char *name;                                    /* "filters", "network" */
+  void (*free)(gconv_operation *operation);            /* frees all but the operation that it wraps */
+  size_t (*outputs)(const gconv_operation *operation); /* how many results an image has. NULL: one, or those of `inner` */
 
   /* The type of its plans. fill_plan() completes a plan of which only type, device and like are set; if it fails,
    * gconv_plan_make() frees the plan. */
@@ -64,7 +64,7 @@ typedef struct gconv_operation_type {
   gconv_status (*fill_plan)(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
   /* Returns the name of an algorithm that was asked for and that this kind of device ("cpu", "cuda") lacks, or NULL. A NULL
-   * function: no algorithm can be asked for. */
+   * function: no algorithm can be asked for, or only of `inner`. */
   const char *(*lacks)(const gconv_operation *operation, const char *device);
 
   /* Does gconv_operation_keep_exact(). NULL: results may differ between devices. */
@@ -89,7 +89,8 @@ typedef struct gconv_operation_type {
 /* The first member of every operation. A new one has one user. */
 struct gconv_operation {
   const gconv_operation_type *type;
-  int users; /* the caller and the plans; changed atomically */
+  int users;              /* the caller and the plans; changed atomically */
+  gconv_operation *inner; /* an operation that this one wraps, and uses; or NULL */
 };
 
 /* The input of an execution: an image; or a JPEG file for the device to decode, with the header of the decoded image. */
@@ -117,13 +118,15 @@ typedef struct gconv_need {
   bool repeats;  /* by rows, results of all kinds take several passes, which compute much of it again */
 } gconv_need;
 
-/* The functions of a plan. free, execute, explain and find_need are required; row_step, rows_needed and execute_rows come
- * together, and so do check_parts and execute_parts. Other functions may be NULL if the plan does not support them
- * (GCONV_UNSUPPORTED); without `measure`, `execute` is measured. Arguments were checked by plan.c: an input has pixels and
- * the shape of plan->like, and outputs have pixels and the shapes of plan->outputs. */
+/* The functions of a plan. execute, explain and find_need are required; row_step, rows_needed and execute_rows come
+ * together, and so do check_parts and execute_parts. A plan with `inner` needs no row_step and rows_needed if it combines
+ * rows of that plan's results with the same rows of the input, and no held_bytes. Other functions may be NULL if the plan
+ * does not support them (GCONV_UNSUPPORTED); without `measure`, `execute` is measured. Arguments were checked by plan.c: an
+ * input has pixels and the shape of plan->like, and outputs have pixels and the shapes of plan->outputs. */
 struct gconv_plan_type {
-  size_t bytes;                   /* bytes of a plan */
-  void (*free)(gconv_plan *plan); /* frees all but the outputs' headers; also after fill_plan() failed */
+  size_t bytes; /* bytes of a plan */
+  /* Frees all but `inner` and the outputs' headers; also after fill_plan() failed. NULL: there is only the plan. */
+  void (*free)(gconv_plan *plan);
   gconv_status (*execute)(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings);
 
   /* By rows: gconv.h describes gconv_plan_row_step() and the functions after it. `window` has pixels, rows of an image like
@@ -178,13 +181,14 @@ struct gconv_plan {
   const gconv_plan_type *type;
   const gconv_operation *operation; /* the plan is one of its users */
   gconv_device *device;
+  gconv_plan *inner;    /* owned: the plan of the operation that is wrapped; or NULL */
   gconv_image like;     /* header of the inputs */
   gconv_image *outputs; /* owned: headers, each of a whole output */
   gconv_image *arrays;  /* owned: output_count headers, to see a caller's arrays as images */
   size_t output_count;
   gconv_plan_info info;
   gconv_plan_pass pass; /* by rows: the pass that was begun */
-  gconv_plan *last;     /* owned: the plan of a chain's last stage, or of the operation in a part of an image; else NULL */
+  gconv_plan *last;     /* the plan of a chain's last stage, or of the operation in a part of an image; else NULL */
   gconv_scope *scope;   /* where the results count; NULL: everywhere. The plan that has this plan as `last` owns it */
   bool bleeds;          /* colours of transparent pixels affect the results; --alpha premultiply would prevent that */
   gconv_look look;      /* properties of inputs by rows, up to ... */
@@ -239,6 +243,10 @@ gconv_operation *gconv_operation_share(const gconv_operation *operation);
 /* Does gconv_plan_create(), for a plan of any extent. */
 gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
 
+/* For fill_plan() of an operation that wraps another one, and makes one result: makes plan->inner, and takes over the header
+ * of its first result and its description. */
+gconv_status gconv_plan_wrap(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
+
 /* Does gconv_plan_create(), but makes an outline, which cannot be executed. Free it with gconv_plan_free(). */
 gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
                                 int32_t rows, gconv_plan **plan);
@@ -254,12 +262,6 @@ gconv_status gconv_operation_find_need(gconv_device *device, const gconv_image *
  * gconv_plan_row_step() after it. In a pass that surveys, no outputs are made: gconv_plan_execute_rows() gets NULL. */
 size_t gconv_plan_passes(const gconv_plan *plan);
 gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_pass *pass);
-
-/* Of an operation that wraps another one, and combines rows of its results with the same rows of the input: the step is that
- * of the inner plan, or 0 if it needs several passes; needed are the rows that the inner plan needs, and the rows
- * themselves. */
-int32_t gconv_wrapped_row_step(const gconv_plan *inner);
-void gconv_wrapped_rows_needed(const gconv_plan *inner, int32_t first, int32_t count, int32_t *begin, int32_t *end);
 
 /* ---- Inputs that a GPU decodes, and results that leave it in parts. A build without a codec for GPUs (image/gpu_codec.h)
  * can send results as rows; all else is GCONV_UNSUPPORTED ---- */

@@ -7,7 +7,6 @@
 #include "operation/operation.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- What a plan is for ---- */
 
@@ -267,7 +266,16 @@ gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_i
 /* ---- By rows ---- */
 
 int32_t gconv_plan_row_step(const gconv_plan *plan) {
-  return plan && plan->type->row_step ? plan->type->row_step(plan) : 0;
+  if (plan && plan->type->row_step)
+    return plan->type->row_step(plan);
+  return !plan || !plan->inner || gconv_plan_passes(plan->inner) > 1 ? 0 : gconv_plan_row_step(plan->inner);
+}
+
+/* Finds the rows that the wrapped operation needs, and the rows themselves. */
+static void find_rows(const gconv_plan *inner, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  gconv_plan_rows_needed(inner, first, count, begin, end);
+  *begin = *begin < first ? *begin : first;
+  *end = *end > first + count ? *end : first + count;
 }
 
 void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
@@ -275,18 +283,12 @@ void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count
     *begin = 0;
   if (end)
     *end = 0;
-  if (plan && begin && end && first >= 0 && count > 0 && count <= INT32_MAX - first)
+  if (!plan || !begin || !end || first < 0 || count <= 0 || count > INT32_MAX - first)
+    return;
+  if (plan->type->rows_needed)
     plan->type->rows_needed(plan, first, count, begin, end);
-}
-
-int32_t gconv_wrapped_row_step(const gconv_plan *inner) {
-  return gconv_plan_passes(inner) > 1 ? 0 : gconv_plan_row_step(inner);
-}
-
-void gconv_wrapped_rows_needed(const gconv_plan *inner, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
-  gconv_plan_rows_needed(inner, first, count, begin, end);
-  *begin = *begin < first ? *begin : first;
-  *end = *end > first + count ? *end : first + count;
+  else
+    find_rows(plan->inner, first, count, begin, end);
 }
 
 /* Returns whether `part` has pixels like the rows of `whole`. */

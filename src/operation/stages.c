@@ -276,7 +276,6 @@ static long long measure_row(const after_job *after, const float *row, size_t pi
 static void colour_strip(void *context, size_t turn, int thread) {
   after_job *after = context;
   const gconv_image *raw = after->raw;
-  (void)thread;
   row_strip strip = strip_of(raw, turn);
   size_t pixels = (size_t)raw->width;
   after->limits[turn][0] = INFINITY;
@@ -316,7 +315,6 @@ static void range_row(const after_job *after, float *row, size_t pixels) {
 static void store_strip(void *context, size_t turn, int thread) {
   const after_job *after = context;
   const gconv_image *raw = after->raw, *out = after->out;
-  (void)thread;
   row_strip strip = strip_of(raw, turn);
   strip.plane += after->first_plane;
   bool ranged = after->options->range == GCONV_RANGE_MINMAX || after->options->range == GCONV_RANGE_SIGNED;

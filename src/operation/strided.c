@@ -7,7 +7,6 @@
 #include "gconv_embed.h"
 #include "operation/operation.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static size_t bytes_of(gconv_element_type type) {

@@ -54,12 +54,12 @@ void gconv_plan_leave(gconv_plan *plan, gconv_plan *entered) {
 /* All plans that were made in addition hold as much as the first. */
 size_t gconv_plan_held_bytes(const gconv_plan *shared) {
   gconv_plan *plan = (gconv_plan *)(uintptr_t)shared; /* its lock changes */
-  if (!plan || !plan->type->held_bytes)
+  if (!plan || (!plan->type->held_bytes && !plan->inner))
     return 0;
   pthread_mutex_lock(&plan->lock);
   const size_t count = 1 + plan->made;
   pthread_mutex_unlock(&plan->lock);
-  return count * plan->type->held_bytes(plan);
+  return count * (plan->type->held_bytes ? plan->type->held_bytes(plan) : gconv_plan_held_bytes(plan->inner));
 }
 
 void gconv_plan_trim(gconv_plan *plan) {

@@ -5,7 +5,6 @@
 #include "base/status.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 double gconv_sample_at(const gconv_image *image, int32_t frame, int32_t channel, int64_t y, int64_t x) {
   size_t plane = image->planar ? (size_t)frame * (size_t)image->channels + (size_t)channel : (size_t)frame;
@@ -98,7 +97,6 @@ static void compare_row(void *context, size_t turn, int seat) {
   size_t row = turn * job->comparison->step, last = (size_t)out->height - 1;
   gconv_verification worst = {0};
   gconv_sample_place at = {.frame = job->frame, .y = (int32_t)(row < last ? row : last)};
-  (void)seat;
   for (at.x = 0; at.x < out->width; at.x++)
     for (at.channel = 0; at.channel < out->channels; at.channel++) {
       gconv_verification one = compare_sample(job->comparison, &at);

@@ -18,12 +18,10 @@
 #include "operation/verify.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct within {
   gconv_operation base;
-  gconv_operation *inner; /* this operation is one of its users */
   gconv_area area;        /* its mask is not used */
   gconv_image mask;       /* owned: one channel of weights; without pixels if there is no mask */
   gconv_operation *owner; /* NULL, or the operation that owns the mask's pixels; this operation is one of its users */
@@ -32,7 +30,6 @@ typedef struct within {
 
 typedef struct within_plan {
   gconv_plan base;
-  gconv_plan *inner;
   gconv_scope scope; /* clipped to the image */
 } within_plan;
 
@@ -110,26 +107,15 @@ static void free_within(gconv_operation *base) {
     gconv_operation_free(w->owner);
   else
     gconv_image_free(&w->mask);
-  gconv_operation_free(w->inner);
   free(w);
-}
-
-static size_t count_outputs(const gconv_operation *base) {
-  return gconv_operation_outputs(((const within *)base)->inner);
 }
 
 static double mask_bytes(const gconv_operation *base) {
   const within *w = (const within *)base;
-  return gconv_operation_held_bytes(w->inner) + (w->mask.data ? gconv_pixel_bytes(&w->mask) : 0);
-}
-
-static const char *lacks(const gconv_operation *base, const char *device) {
-  const within *w = (const within *)base;
-  return gconv_operation_lacks(w->inner, device);
+  return gconv_operation_held_bytes(base->inner) + (w->mask.data ? gconv_pixel_bytes(&w->mask) : 0);
 }
 
 static int host_stages(const gconv_operation *base) {
-  (void)base;
   return GCONV_HOST_BEFORE | GCONV_HOST_AFTER; /* the blend wants the input's pixels */
 }
 
@@ -244,7 +230,6 @@ static int32_t turns_of(const gconv_image *image) {
 
 static void blend_turn(void *context, size_t turn, int seat) {
   const blend *b = context;
-  (void)seat;
   size_t turns = (size_t)turns_of(b->out);
   int32_t first = (int32_t)(turn % turns) * ROWS_A_TURN;
   for (int32_t row = first; row < first + ROWS_A_TURN && row < b->out->height; row++)
@@ -260,26 +245,17 @@ static void blend_rows(const blend *b, gconv_timings *timings) {
 
 /* ---- Execution ------------------------------------------------------------------------------------------------------- */
 
-static int32_t row_step(const gconv_plan *base) {
-  return gconv_wrapped_row_step(((const within_plan *)base)->inner);
-}
-
-/* Its own rows are copied outside the rectangle. */
-static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
-  gconv_wrapped_rows_needed(((const within_plan *)base)->inner, first, count, begin, end);
-}
-
 static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
                                  gconv_image *outputs, gconv_timings *timings) {
   const within_plan *plan = (const within_plan *)base;
   int32_t begin = plan->scope.top > first ? plan->scope.top - first : 0, end = plan->scope.bottom - first;
   end = end < outputs->height ? end : outputs->height;
-  begin -= begin % row_step(base); /* strips begin at multiples of row_step(); `first` is one */
+  begin -= begin % gconv_plan_row_step(base); /* strips begin at multiples of the step; `first` is one */
   if (begin < end) {
     gconv_image part = *outputs;
     part.data = row_of(outputs, begin);
     part.height = end - begin;
-    GCONV_TRY(gconv_plan_execute_rows(plan->inner, window, window_row, first + begin, &part, 1, timings));
+    GCONV_TRY(gconv_plan_execute_rows(base->inner, window, window_row, first + begin, &part, 1, timings));
   }
   blend_rows(&(blend){plan, window, outputs, window_row, first}, timings);
   return GCONV_OK;
@@ -288,23 +264,19 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
 static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
   const within_plan *plan = (const within_plan *)base;
   bool some_rows = plan->scope.bottom - plan->scope.top < base->like.height;
-  if (some_rows && row_step(base) > 0) {
+  if (some_rows && gconv_plan_row_step(base) > 0) {
     GCONV_TRY(gconv_image_copy_metadata(outputs, in->image));
     return execute_rows(base, in->image, 0, 0, outputs, timings);
   }
-  GCONV_TRY(plan->inner->type->execute(plan->inner, in, outputs, timings));
+  GCONV_TRY(base->inner->type->execute(base->inner, in, outputs, timings));
   blend_rows(&(blend){plan, in->image, outputs, 0, 0}, timings);
   return GCONV_OK;
-}
-
-static size_t held_bytes(const gconv_plan *base) {
-  return gconv_plan_held_bytes(((const within_plan *)base)->inner);
 }
 
 static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
   const within_plan *plan = (const within_plan *)base;
   gconv_timings times = {0};
-  GCONV_TRY(gconv_plan_measure(plan->inner, in, outputs, runs, milliseconds));
+  GCONV_TRY(gconv_plan_measure(base->inner, in, outputs, runs, milliseconds));
   blend_rows(&(blend){plan, in, outputs, 0, 0}, &times);
   return GCONV_OK;
 }
@@ -317,7 +289,7 @@ static void explain(const gconv_plan *base, FILE *text) {
   const gconv_scope *r = &plan->scope;
   fprintf(text, "only within %d x %d pixels from column %d, row %d on%s: all others are the input's\n", r->right - r->left,
           r->bottom - r->top, r->left, r->top, plan->scope.mask ? ", as far as the mask says" : "");
-  plan->inner->type->explain(plan->inner, text);
+  base->inner->type->explain(base->inner, text);
 }
 
 /* The inner plan compares blended samples with float64, and all other samples with the input. */
@@ -325,22 +297,16 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
                            double budget, gconv_verification *result) {
   within_plan *plan = (within_plan *)base;
   plan->scope.input = in;
-  gconv_status status = gconv_plan_hold(plan->inner, in, outputs, tolerance, budget, result);
+  gconv_status status = gconv_plan_hold(base->inner, in, outputs, tolerance, budget, result);
   plan->scope.input = NULL;
   return status;
 }
 
 static void find_need(const gconv_plan *base, gconv_need *need) {
-  const within_plan *plan = (const within_plan *)base;
-  plan->inner->type->find_need(plan->inner, need);
+  base->inner->type->find_need(base->inner, need);
 }
 
 /* ---- The plan -------------------------------------------------------------------------------------------------------- */
-
-static void free_plan(gconv_plan *base) {
-  gconv_plan_free(((within_plan *)base)->inner);
-  free(base);
-}
 
 static gconv_status check_count(size_t outputs) {
   if (outputs == 1)
@@ -409,12 +375,8 @@ static gconv_status clip_area(within *w, const gconv_image *like, bool tells, gc
 }
 
 static const gconv_plan_type within_plan_type = {.bytes = sizeof(within_plan),
-                                                 .free = free_plan,
                                                  .execute = execute,
-                                                 .row_step = row_step,
-                                                 .rows_needed = rows_needed,
                                                  .execute_rows = execute_rows,
-                                                 .held_bytes = held_bytes,
                                                  .measure = measure,
                                                  .explain = explain,
                                                  .verify = verify,
@@ -427,28 +389,20 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
     GCONV_TRY(check_mask_size(&w->mask, order->like));
   GCONV_TRY(clip_area(w, order->like, order->extent == GCONV_PLAN_WHOLE, &plan->scope));
   plan->scope.mask = w->mask.data ? &w->mask : NULL;
-  GCONV_TRY(gconv_plan_make(order, w->inner, &plan->inner));
-  base->last = plan->inner;
-  base->bleeds = plan->inner->bleeds;
-  gconv_plan_set_scope(plan->inner, &plan->scope);
-  GCONV_TRY(check_result(plan->inner, &base->like));
-  base->info = plan->inner->info;
-  base->output_count = 1;
-  GCONV_NEW(base->outputs, 1, "no memory for a plan");
-  base->outputs[0] = plan->inner->outputs[0];
-  return GCONV_OK;
+  GCONV_TRY(gconv_plan_wrap(order, operation, base));
+  base->last = base->inner;
+  gconv_plan_set_scope(base->inner, &plan->scope);
+  return check_result(base->inner, &base->like);
 }
 
 static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact);
 
 static const gconv_operation_type within_type = {.name = "filters within a region or by a mask",
                                                  .free = free_within,
-                                                 .outputs = count_outputs,
                                                  .held_bytes = mask_bytes,
                                                  .plan_type = &within_plan_type,
                                                  .minds_nodata = true,
                                                  .fill_plan = fill_plan,
-                                                 .lacks = lacks,
                                                  .keep_exact = keep_exact,
                                                  .host_stages = host_stages};
 
@@ -463,7 +417,7 @@ static gconv_status make(gconv_operation *inner, const gconv_area *area, const g
       gconv_image_free(&gone);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
   }
-  *w = (within){.base = {&within_type, 1}, .inner = inner, .area = *area, .mask = *mask};
+  *w = (within){.base = {&within_type, 1, inner}, .area = *area, .mask = *mask};
   w->owner = owner ? gconv_operation_share(owner) : NULL;
   *result = &w->base;
   return GCONV_OK;
@@ -472,7 +426,7 @@ static gconv_status make(gconv_operation *inner, const gconv_area *area, const g
 static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
   const within *w = (const within *)base;
   gconv_operation *inner = NULL;
-  GCONV_TRY(gconv_operation_keep_exact(w->inner, &inner));
+  GCONV_TRY(gconv_operation_keep_exact(base->inner, &inner));
   return !inner ? GCONV_OK : make(inner, &w->area, &w->mask, (gconv_operation *)base, exact);
 }
 

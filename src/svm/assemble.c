@@ -4,7 +4,6 @@
 #include "svm/machines.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Gathers the support vectors of all machines, and their coefficients. The coefficient of a vector of class i in the pair

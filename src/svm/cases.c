@@ -6,7 +6,6 @@
 #include "svm/svm.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Makes room for one more entry; the room is a power of two. */
@@ -33,10 +32,8 @@ gconv_status gconv_svm_cases_entry(gconv_svm_cases *cases, uint32_t column, floa
 }
 
 gconv_status gconv_svm_cases_end_row(gconv_svm_cases *cases) {
-  gconv_svm_row *rows = gconv_grown(cases->rows, cases->count, sizeof *rows);
-  GCONV_NEED_MEMORY(rows, "no memory for %zu cases", cases->count + 1);
-  cases->rows = rows;
-  rows[cases->count++] = (gconv_svm_row){.count = cases->row_entries};
+  GCONV_GROW(cases->rows, cases->count, "no memory for %zu cases", cases->count + 1);
+  cases->rows[cases->count++] = (gconv_svm_row){.count = cases->row_entries};
   cases->row_entries = 0;
   return GCONV_OK;
 }

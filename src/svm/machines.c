@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "device/device.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- One machine ---- */
@@ -115,7 +114,6 @@ static gconv_status train_regression(const gconv_svm_training *t) {
 
 static void pair_turn(void *context, size_t turn, int seat) {
   gconv_svm_training *t = context;
-  (void)seat;
   t->status[turn] = train_pair(t, turn);
   if (t->status[turn] != GCONV_OK)
     strncpy(t->errors[turn], gconv_last_error(), sizeof *t->errors - 1);
@@ -229,7 +227,6 @@ static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
 }
 #else
 static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
-  (void)t, (void)pairs;
   return GCONV_UNSUPPORTED;
 }
 #endif

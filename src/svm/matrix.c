@@ -6,7 +6,6 @@
 #include "svm/svm.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 struct gconv_svm_matrix {
   const gconv_svm_formula *formula;
@@ -43,7 +42,6 @@ bool gconv_svm_is_there(const gconv_device *device, const gconv_svm_formula *for
 #ifdef GCONV_WITH_CUDA
   return device->type == &gconv_device_type_cuda && formula->form != GCONV_SVM_FORM_TANH;
 #else
-  (void)device, (void)formula;
   return false;
 #endif
 }
@@ -121,7 +119,6 @@ static gconv_status allocate_there(gconv_svm_matrix *m, size_t least, uint64_t b
   GCONV_TRY(gconv_svm_gpu_matrix_create(m->gpu, &order, &m->there));
   return allocate_lists(m, least, gconv_svm_gpu_matrix_slots(m->there));
 #else
-  (void)m, (void)least, (void)bytes, (void)lender;
   return GCONV_UNSUPPORTED;
 #endif
 }
@@ -289,19 +286,16 @@ gconv_status gconv_svm_matrix_subtract(gconv_svm_matrix *m, const uint32_t *want
 }
 #else
 gconv_status gconv_svm_matrix_begin(gconv_svm_matrix *m, const double *g) {
-  (void)m, (void)g;
   return GCONV_OK;
 }
 
 gconv_status gconv_svm_matrix_solve(gconv_svm_matrix *m, const uint32_t *wanted, const gconv_svm_small *small,
                                     double tolerance, uint64_t most, uint64_t *steps, double *g) {
-  (void)m, (void)wanted, (void)small, (void)tolerance, (void)most, (void)steps, (void)g;
   return GCONV_UNSUPPORTED;
 }
 
 gconv_status gconv_svm_matrix_subtract(gconv_svm_matrix *m, const uint32_t *wanted, const double *by, size_t count,
                                        double *g) {
-  (void)m, (void)wanted, (void)by, (void)count, (void)g;
   return GCONV_UNSUPPORTED;
 }
 #endif

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "svm/svm.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 size_t gconv_svm_machines(const gconv_svm *model) {

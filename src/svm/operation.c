@@ -13,7 +13,6 @@
 #include "svm/pixels.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 enum {
   PIXELS = 4096, /* pixels that are predicted at a time */
@@ -152,7 +151,6 @@ static int32_t row_step(const gconv_plan *plan) {
 }
 
 static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
-  (void)plan;
   *begin = first;
   *end = first + count;
 }
@@ -301,7 +299,7 @@ static gconv_status make_operation(const gconv_svm *model, svm_operation **resul
   }
   for (size_t k = 0; k < classes; k++)
     weights[k] = 1;
-  operation->base = (gconv_operation){&svm_type, 1};
+  operation->base = (gconv_operation){&svm_type, 1, NULL};
   operation->model = model;
   operation->same = (gconv_bank){.filters = (int32_t)classes, .channels = 1, .rows = 1, .columns = 1, .weights = weights};
   *result = operation;

@@ -6,7 +6,6 @@
 #include "svm/svm.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Values of the machines ---- */

@@ -4,7 +4,6 @@
 #include "svm/svm.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { FOLDS = 5 };
 

@@ -9,7 +9,6 @@
 #include "svm/svm.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -195,7 +194,6 @@ static void update_turn(void *context, size_t turn, int seat) {
   solving *s = context;
   size_t all = gconv_svm_padded(s->problem->members), first = turn * UPDATE_BLOCKS * GCONV_SVM_BLOCK;
   size_t end = all - first < UPDATE_BLOCKS * GCONV_SVM_BLOCK ? all : first + UPDATE_BLOCKS * GCONV_SVM_BLOCK;
-  (void)seat;
   gconv_svm_subtract_rows(s->moved, s->by, s->moved_count, first, end, s->g);
 }
 

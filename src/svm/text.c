@@ -12,9 +12,7 @@
 #include "base/arguments.h"
 #include "base/file.h"
 #include "data/labels.h"
-#include "data/lines.h"
 #include "data/table.h"
-#include "svm/svm.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "data/table.h"
 #include "svm/text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Returns the name that put_name() wrote (text.c), for free(); NULL: no memory. */
@@ -43,14 +42,6 @@ static gconv_status read_label(gconv_svm_reading *r, const char *at) {
   return r->model->label ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
 }
 
-/* Makes room for one more column. */
-#define GROW(array)                                                                                                         \
-  do {                                                                                                                      \
-    void *grown = gconv_grown(notes->array, notes->count, sizeof *notes->array);                                            \
-    GCONV_NEED_MEMORY(grown, "no memory for a model");                                                                      \
-    notes->array = grown;                                                                                                   \
-  } while (0)
-
 /* Reads "column I MEAN DEVIATION ORIGIN NAME". Memory grows with the lines that are read, not with the number of columns
  * that the file claims. */
 static gconv_status read_column(gconv_svm_reading *r, char *at) {
@@ -63,10 +54,10 @@ static gconv_status read_column(gconv_svm_reading *r, char *at) {
   if (!good || !(numbers[1] >= 0))
     return gconv_lines_fail(
         &r->lines, "expected the number of the column, %zu, its mean, deviation and origin, and its name", notes->count + 1);
-  GROW(names);
-  GROW(means);
-  GROW(deviations);
-  GROW(origins);
+  GCONV_GROW(notes->names, notes->count, "no memory for a model");
+  GCONV_GROW(notes->means, notes->count, "no memory for a model");
+  GCONV_GROW(notes->deviations, notes->count, "no memory for a model");
+  GCONV_GROW(notes->origins, notes->count, "no memory for a model");
   char *name = copy_name(at + (*at == ' '));
   GCONV_NEED_MEMORY(name, "no memory for a model");
   notes->means[notes->count] = numbers[0];
@@ -75,7 +66,6 @@ static gconv_status read_column(gconv_svm_reading *r, char *at) {
   notes->names[notes->count++] = name;
   return GCONV_OK;
 }
-#undef GROW
 
 /* Removes names if all are empty, and origins if all are 0: this is how the text says that there are none. */
 static void settle_columns(gconv_column_notes *notes) {

@@ -8,7 +8,6 @@
 #include "svm/text.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool gconv_svm_text_number(char **at, double *number) {
@@ -32,10 +31,8 @@ bool gconv_svm_text_is_end(const char *at) {
 }
 
 gconv_status gconv_svm_text_add(gconv_svm_numbers *l, double number) {
-  double *items = gconv_grown(l->items, l->count, sizeof *items);
-  GCONV_NEED_MEMORY(items, "no memory for the numbers of a model");
-  l->items = items;
-  items[l->count++] = number;
+  GCONV_GROW(l->items, l->count, "no memory for the numbers of a model");
+  l->items[l->count++] = number;
   return GCONV_OK;
 }
 

@@ -7,7 +7,6 @@
 #include "svm/svm.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Data ---- */
