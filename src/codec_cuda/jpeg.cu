@@ -288,8 +288,7 @@ gconv_status gconv_jpeg_decode(gconv_gpu_decoder *decoder, gconv_gpu_memory *roo
     return gconv_fail(GCONV_BAD_FILE, "nvJPEG refuses the file (%d)", wanted.error);
   const dim3 blocks((unsigned)(p.width + 1023) / 1024, (unsigned)p.height);
   make_pixels<<<blocks, 256, 0, (cudaStream_t)stream>>>(p, (uint8_t *)image->data, image->row_bytes);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* ---- The decoder ---- */
@@ -312,8 +311,7 @@ static gconv_status start(gconv_gpu_decoder *decoder) {
     return gconv_fail(error == ALLOCATOR_FAILURE ? GCONV_NO_MEMORY : GCONV_UNSUPPORTED, "nvJPEG cannot be started (%d)",
                       error);
   CUDA_TRY(cudaStreamCreateWithFlags(&decoder->stream, cudaStreamNonBlocking));
-  CUDA_TRY(cudaEventCreateWithFlags(&decoder->end, cudaEventBlockingSync | cudaEventDisableTiming));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaEventCreateWithFlags(&decoder->end, cudaEventBlockingSync | cudaEventDisableTiming));
 }
 
 /* Decodes the known file (jpeg_known.h) to memory that it allocates at *room, and compares the pixels. */

@@ -143,8 +143,8 @@ gconv_status gconv_png_encode(gconv_gpu_png *png, const gconv_image *image, void
   pack<<<blocks, PACK_THREADS, 0, stream>>>(job);
   put_crc<<<parts, CRC_THREADS, 0, stream>>>(job);
   CUDA_TRY(cudaGetLastError());
-  CUDA_TRY(cudaMemcpyAsync(encoder->pinned, job.made, job.strips * sizeof *job.made, cudaMemcpyDeviceToHost, stream));
-  return GCONV_OK;
+  return CUDA_STATUS(
+      cudaMemcpyAsync(encoder->pinned, job.made, job.strips * sizeof *job.made, cudaMemcpyDeviceToHost, stream));
 }
 
 /* ---- Whether a GPU makes what it should ---- */
@@ -157,8 +157,7 @@ static gconv_status make_known(png_encoder *encoder, const gconv_image *picture,
   CUDA_TRY(cudaMemcpyAsync(pixels, picture->data, picture->plane_bytes, cudaMemcpyHostToDevice, stream));
   GCONV_TRY(gconv_png_encode(encoder, &image, stream));
   CUDA_TRY(cudaMemcpyAsync(chunks, encoder->job.chunks, encoder->job.chunks_room, cudaMemcpyDeviceToHost, stream));
-  CUDA_TRY(cudaStreamSynchronize(stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(stream));
 }
 
 /* Encodes the picture of the check, and compares the chunks. `pixels`: device memory for its pixels. */

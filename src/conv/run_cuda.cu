@@ -9,7 +9,6 @@
 #include "device/timeline_cuda.h"
 
 #include <cuda_runtime_api.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The data for executing the passes of a plan: buffers on the device, and a stream. */

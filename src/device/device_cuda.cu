@@ -28,8 +28,7 @@ static gconv_status start(const gconv_device *device) {
     cudaGetLastError();
     return gconv_fail(GCONV_NO_MEMORY, "%s has no memory left to begin with: other programs hold it", device->info.name);
   }
-  CUDA_TRY(error);
-  return GCONV_OK;
+  return CUDA_STATUS(error);
 }
 
 static gconv_status open_cuda(gconv_device *device) {
@@ -56,8 +55,7 @@ static void close_cuda(gconv_device *device) {
 gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory) {
   cudaError_t error = bytes <= PTRDIFF_MAX ? cudaMalloc(memory, bytes) : cudaErrorMemoryAllocation;
   if (error != cudaErrorMemoryAllocation) {
-    CUDA_TRY(error);
-    return GCONV_OK;
+    return CUDA_STATUS(error);
   }
   size_t available = 0, total = 0;
   cudaGetLastError();
@@ -69,8 +67,7 @@ gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const
 
 gconv_status gconv_cuda_upload(void *to, const void *from, size_t bytes) {
   CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, cudaStreamPerThread));
-  CUDA_TRY(cudaStreamSynchronize(cudaStreamPerThread));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(cudaStreamPerThread));
 }
 
 gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorithm, gconv_status status) {

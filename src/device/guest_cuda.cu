@@ -4,7 +4,6 @@
 #include "device/guest_cuda.h"
 
 #include <cuda.h>
-#include <cuda_runtime_api.h>
 
 /* ---- The driver ---- */
 
@@ -14,7 +13,6 @@ static void *find(const char *name, unsigned version) {
 #if CUDART_VERSION >= 12050
   cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
 #else
-  (void)version;
   cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #endif
   return function;

@@ -39,8 +39,7 @@ static gconv_status time_launches(const gconv_timeline *line, int runs, Launch l
     double elapsed;
     auto enqueue = [=]() -> gconv_status {
       launch(line->stream);
-      CUDA_TRY(cudaGetLastError());
-      return GCONV_OK;
+      return CUDA_STATUS(cudaGetLastError());
     };
     GCONV_TRY(gconv_timeline_time(line, enqueue, &elapsed));
     if (i >= 0)
@@ -84,8 +83,7 @@ extern "C" gconv_status gconv_cuda_measure_copy(gconv_device *device, size_t byt
     for (int i = -3; i < runs; i++) {
       double unused;
       auto copy = [&]() -> gconv_status {
-        CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, line.stream));
-        return GCONV_OK;
+        return CUDA_STATUS(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, line.stream));
       };
       GCONV_TRY(gconv_timeline_time(&line, copy, i < 0 ? &unused : &milliseconds[i]));
     }

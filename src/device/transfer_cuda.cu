@@ -108,6 +108,14 @@ size_t gconv_all_rows(const gconv_image *image) {
   return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * (size_t)image->height;
 }
 
+gconv_image gconv_dense_image(const gconv_image *shape, void *pixels) {
+  gconv_image image = *shape;
+  image.data = pixels;
+  image.row_bytes = gconv_dense_row_bytes(&image);
+  image.plane_bytes = image.row_bytes * (size_t)image.height;
+  return image;
+}
+
 /* Returns whether there is no gap between planes. */
 static bool is_one_plane(const gconv_image *image) {
   return image->plane_bytes == image->row_bytes * (size_t)image->height;
@@ -170,8 +178,7 @@ static size_t part_bytes(const transfer *t, size_t part) {
 static gconv_status move_bytes(slab *through, uint8_t *device, size_t bytes, bool up, cudaStream_t stream) {
   CUDA_TRY(cudaMemcpyAsync(up ? device : through->memory, up ? through->memory : device, bytes,
                            up ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, stream));
-  CUDA_TRY(cudaEventRecord(through->moved, stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaEventRecord(through->moved, stream));
 }
 
 static gconv_status move_part(const transfer *t, size_t part, slab *through, bool up, cudaStream_t stream) {
@@ -246,7 +253,6 @@ static gconv_status move_lane(const lanes *l, size_t lane) {
 
 static void take_lane(void *context, size_t lane, int thread) {
   lanes *l = (lanes *)context;
-  (void)thread;
   gconv_status status = move_lane(l, lane);
   if (status == GCONV_OK)
     return;

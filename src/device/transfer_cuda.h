@@ -23,6 +23,9 @@ void gconv_slabs_free(gconv_slabs *slabs);
 size_t gconv_dense_row_bytes(const gconv_image *image);
 size_t gconv_all_rows(const gconv_image *image);
 
+/* Returns an image of this shape whose pixels are at `pixels`, without gaps. */
+gconv_image gconv_dense_image(const gconv_image *shape, void *pixels);
+
 /* Enqueues a copy on the stream, between two images on the device. Their shapes are equal. The pitches of their rows and
  * planes may differ. */
 gconv_status gconv_copy_on_device(const gconv_image *from, const gconv_image *to, cudaStream_t stream);

@@ -20,8 +20,7 @@ gconv_status pin(const gconv_trip *trip) {
   const cudaError_t error = cudaHostRegister(trip->to, trip->to_bytes, cudaHostRegisterDefault);
   if (error != cudaSuccess)
     cudaHostUnregister(const_cast<void *>(trip->from));
-  CUDA_TRY(error);
-  return GCONV_OK;
+  return CUDA_STATUS(error);
 }
 
 void unpin(const gconv_trip *trip) {
@@ -37,8 +36,7 @@ gconv_status go(const gconv_trip *trip, const gconv_timeline *line, const buffer
   GCONV_TRY(gconv_timeline_mark(line, CONVOLVED));
   CUDA_TRY(cudaMemcpyAsync(trip->to, on_device.out, trip->to_bytes, cudaMemcpyDeviceToHost, line->stream));
   GCONV_TRY(gconv_timeline_mark(line, DOWNLOADED));
-  CUDA_TRY(cudaStreamSynchronize(line->stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(line->stream));
 }
 
 gconv_status time_trip(const gconv_trip *trip, const gconv_timeline *line, const buffers &on_device,

@@ -193,9 +193,9 @@ struct band {
 };
 
 static gconv_status copy_feature(const band &b, const gconv_feature *from, const gconv_feature *to) {
-  CUDA_TRY(cudaMemcpyAsync(b.feature(to, 0), b.feature(from, 0), (size_t)to->kind->info.outputs * b.plane() * sizeof(float),
-                           cudaMemcpyDeviceToDevice, b.gpu->line.stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaMemcpyAsync(b.feature(to, 0), b.feature(from, 0),
+                                     (size_t)to->kind->info.outputs * b.plane() * sizeof(float), cudaMemcpyDeviceToDevice,
+                                     b.gpu->line.stream));
 }
 
 /* Asks for the outputs that a kernel can make together with the planes of a scale. Other features keep planes. */
@@ -313,20 +313,10 @@ static gconv_status make_scale(band *b, size_t number) {
   for (size_t i = 0; i < list->count; i++)
     if (list->items[i].scale == number && first_like(list, &list->items[i]) != &list->items[i])
       GCONV_TRY(copy_feature(*b, first_like(list, &list->items[i]), &list->items[i]));
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* ---- A band ---- */
-
-/* Returns the header of an image of this shape on the device, without gaps. */
-static gconv_image on_device(const gconv_image *shape, void *pixels) {
-  gconv_image image = *shape;
-  image.data = pixels;
-  image.row_bytes = gconv_dense_row_bytes(&image);
-  image.plane_bytes = image.row_bytes * (size_t)image.height;
-  return image;
-}
 
 /* Returns the rows of the window on which the computed rows depend. */
 static gconv_image rows_needed(const gconv_feature_gpu *gpu, const gconv_image *window, int32_t window_row, int32_t first,
@@ -359,7 +349,8 @@ gconv_status gconv_feature_gpu_make(gconv_feature_gpu *gpu, const gconv_image *w
     gpu->rows = count;
     GCONV_TRY(allocate(gpu));
   }
-  const gconv_image rows = rows_needed(gpu, window, window_row, first, count, &top), raw = on_device(&rows, gpu->raw);
+  const gconv_image rows = rows_needed(gpu, window, window_row, first, count, &top),
+                    raw = gconv_dense_image(&rows, gpu->raw);
   gconv_image shape = {};
   shape.type = GCONV_F32;
   shape.frames = 1;
@@ -367,7 +358,7 @@ gconv_status gconv_feature_gpu_make(gconv_feature_gpu *gpu, const gconv_image *w
   shape.width = gpu->like.width;
   shape.channels = gpu->channels * gpu->list->outputs;
   shape.planar = true;
-  *out = on_device(&shape, gpu->features);
+  *out = gconv_dense_image(&shape, gpu->features);
   GCONV_TRY(gconv_timeline_mark(&gpu->line, BEGIN));
   GCONV_TRY(gconv_upload(slabs, gpu->device->threads, &raw, &rows, gpu->line.stream));
   GCONV_TRY(gconv_timeline_mark(&gpu->line, UPLOADED));

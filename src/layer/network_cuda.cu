@@ -52,18 +52,9 @@ static size_t image_bytes(const gconv_image *image) {
   return gconv_dense_row_bytes(image) * gconv_all_rows(image);
 }
 
-/* Returns an image of this shape on the device, without gaps. */
-static gconv_image on_device(const gconv_image *shape, void *pixels) {
-  gconv_image image = *shape;
-  image.data = pixels;
-  image.row_bytes = gconv_dense_row_bytes(&image);
-  image.plane_bytes = image.row_bytes * (size_t)image.height;
-  return image;
-}
-
 /* True if uploaded pixels are the tensor already. */
 static bool uploads_tensor(const gconv_network_plan *network) {
-  gconv_image raw = on_device(&network->seen, NULL);
+  gconv_image raw = gconv_dense_image(&network->seen, NULL);
   return !network->by_rows && gconv_input_is_tensor(&network->input, &raw);
 }
 
@@ -163,8 +154,7 @@ static gconv_status prepare_step(network_run *run, size_t i) {
     return GCONV_OK;
   gconv_layer_execution execution = bare_execution(run, i);
   GCONV_TRY(step->algorithm->acquire(&execution, &run->states[i]));
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* Uploads means and deviations, if layers in one kernel normalise their input. */
@@ -263,7 +253,7 @@ static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_r
   const gconv_network_plan *network = run->network;
   gconv_slabs *slabs = (gconv_slabs *)network->base.device->state;
   bool tensor = uploads_tensor(network);
-  gconv_image raw = on_device(in, tensor ? input_buffer(run) : run->buffers[1]);
+  gconv_image raw = gconv_dense_image(in, tensor ? input_buffer(run) : run->buffers[1]);
   int64_t first_row = input_row(network, first) - in_row;
   GCONV_TRY(gconv_upload(slabs, network->base.device->threads, &raw, in, run->timeline.stream));
   GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
@@ -279,8 +269,7 @@ static gconv_status run_padding(const network_run *run, const route &way, size_t
   const int64_t planes = (int64_t)step->images * step->problem.channels;
   pad_input<<<blocks_for(planes * how.rows * how.columns), THREADS, 0, way.stream>>>(how, tensor_of(run, way, i),
                                                                                      tensor_of(run, way, i + 1), planes);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* Runs a layer without an algorithm, for the output's row `first` on. */
@@ -299,8 +288,7 @@ static gconv_status run_plain(const network_run *run, const route &way, size_t i
     planes.input += (at - (first * network->in_band.scale - network->in_band.shift)) * width;
   }
   gconv_layer_work_of(step->kind)->gpu->forward(&planes, way.stream);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 static gconv_status run_step(const network_run *run, const route &way, size_t i) {
@@ -345,8 +333,7 @@ static gconv_status run_merged(const network_run *run, const route &way) {
     work.weights[i] = run->weights[i];
   }
   gconv_pointwise_execute(&work, way.stream);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* Sets rows begin .. end - 1 of all planes that step i yields to zero. */
@@ -358,8 +345,7 @@ static gconv_status clear_rows(const network_run *run, size_t i, int32_t begin, 
     return GCONV_OK;
   char *rows = (char *)run->buffers[(i + 1) % 2] + (size_t)begin * row;
   size_t pitch = row * (size_t)step->problem.out_height, width = (size_t)(end - begin) * row;
-  CUDA_TRY(cudaMemset2DAsync(rows, pitch, 0, width, planes, run->timeline.stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaMemset2DAsync(rows, pitch, 0, width, planes, run->timeline.stream));
 }
 
 /* Clears the rows outside the layer's whole output: they are padding of the next layer. */
@@ -395,18 +381,22 @@ static gconv_status run_steps(const network_run *run, const route &way, int64_t 
   int64_t count = (int64_t)network->out.frames * network->out.channels * plane;
   combine<<<blocks_for(count), THREADS, 0, way.stream>>>(network->combine, tensor_of(run, way, made_tensor(network)),
                                                          way.out, plane, count, network->combined, network->filters);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 static gconv_status download(const network_run *run, const gconv_image *out) {
   const gconv_network_plan *network = run->network;
-  gconv_image result = on_device(&network->out, own_route(run).out);
+  gconv_image result = gconv_dense_image(&network->out, own_route(run).out);
   return gconv_download((gconv_slabs *)network->base.device->state, network->base.device->threads, &result, out,
                         run->timeline.stream);
 }
 
-static gconv_status read_timings(const gconv_timeline *line, gconv_timings *timings) {
+static gconv_status end_execution(const network_run *run, const gconv_image *out, gconv_timings *timings) {
+  const gconv_timeline *line = &run->timeline;
+  GCONV_TRY(gconv_timeline_mark(line, CONVOLVED));
+  GCONV_TRY(download(run, out));
+  GCONV_TRY(gconv_timeline_mark(line, DOWNLOADED));
+  CUDA_TRY(cudaStreamSynchronize(line->stream));
   GCONV_TRY(gconv_timeline_add(line, BEGIN, UPLOADED, &timings->upload_ms));
   GCONV_TRY(gconv_timeline_add(line, UPLOADED, CONVOLVED, &timings->kernel_ms));
   return gconv_timeline_add(line, CONVOLVED, DOWNLOADED, &timings->download_ms);
@@ -419,17 +409,13 @@ static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row,
   GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
   GCONV_TRY(upload(run, in, in_row, first));
   GCONV_TRY(run_steps(run, own_route(run), first));
-  GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
-  GCONV_TRY(download(run, out));
-  GCONV_TRY(gconv_timeline_mark(&run->timeline, DOWNLOADED));
-  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream));
-  return read_timings(&run->timeline, timings);
+  return end_execution(run, out, timings);
 }
 
 /* ---- From and to memory of the device ---- */
 
 static bool is_without_gaps(const gconv_image *image) {
-  gconv_image dense = on_device(image, NULL);
+  gconv_image dense = gconv_dense_image(image, NULL);
   return image->row_bytes == dense.row_bytes && image->plane_bytes == dense.plane_bytes;
 }
 
@@ -442,7 +428,7 @@ static gconv_status take(network_run *run, const gconv_image *in, int64_t in_row
     way->planes = in;
     return GCONV_OK;
   }
-  gconv_image raw = on_device(in, run->buffers[1]);
+  gconv_image raw = gconv_dense_image(in, run->buffers[1]);
   if (!is_without_gaps(in))
     GCONV_TRY(gconv_copy_on_device(in, &raw, way->stream));
   return convert(run, is_without_gaps(in) ? in->data : raw.data, in->height, first_row, way->stream);
@@ -457,11 +443,7 @@ static gconv_status execute_there(void *memory, const gconv_image *in, int64_t i
   GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
   GCONV_TRY(take(run, in, in_row, first, &way));
   GCONV_TRY(run_steps(run, way, first));
-  GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
-  GCONV_TRY(download(run, out));
-  GCONV_TRY(gconv_timeline_mark(&run->timeline, DOWNLOADED));
-  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream));
-  return read_timings(&run->timeline, timings);
+  return end_execution(run, out, timings);
 }
 
 /* Makes the first layer's input of the caller's pixels, unless they are the input already. */
@@ -471,7 +453,7 @@ static gconv_status begin_at(network_run *run, const gconv_image *in, route *way
   way->in = (const float *)(tensor && is_without_gaps(in) ? in->data : input_buffer(run));
   if (tensor && is_without_gaps(in))
     return GCONV_OK;
-  gconv_image raw = on_device(in, tensor ? input_buffer(run) : run->buffers[1]);
+  gconv_image raw = gconv_dense_image(in, tensor ? input_buffer(run) : run->buffers[1]);
   if (!is_without_gaps(in))
     GCONV_TRY(gconv_copy_on_device(in, &raw, way->stream));
   return tensor ? GCONV_OK : convert(run, is_without_gaps(in) ? in->data : raw.data, in->height, 0, way->stream);
@@ -488,7 +470,7 @@ static gconv_status execute_device(void *memory, const gconv_image *in, const gc
     return run_steps(run, way, 0);
   }
   GCONV_TRY(run_steps(run, way, 0));
-  gconv_image result = on_device(&run->network->out, way.out);
+  gconv_image result = gconv_dense_image(&run->network->out, way.out);
   return gconv_copy_on_device(&result, out, way.stream);
 }
 

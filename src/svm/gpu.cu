@@ -270,8 +270,7 @@ gconv_status gconv_svm_gpu_matrix_make(gconv_svm_gpu_matrix *m, const uint32_t *
 gconv_status gconv_svm_gpu_matrix_begin(gconv_svm_gpu_matrix *m, const double *g) {
   gconv_cuda_guest guest(m->gpu->index);
   CUDA_TRY(cudaMemcpyAsync(m->g.memory, g, m->padded * sizeof *g, cudaMemcpyHostToDevice, m->gpu->stream));
-  CUDA_TRY(cudaStreamSynchronize(m->gpu->stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(m->gpu->stream));
 }
 
 /* Updates the gradients by the rows of the variables that changed, and copies them to the host. */
@@ -281,8 +280,7 @@ static gconv_status update(gconv_svm_gpu_matrix *m, double *g) {
                          (const uint32_t *)(device + m->at.steps + sizeof(uint64_t)), (double *)m->g.memory, m->padded,
                          m->gpu->stream);
   CUDA_TRY(cudaGetLastError());
-  CUDA_TRY(cudaMemcpyAsync(g, m->g.memory, m->padded * sizeof *g, cudaMemcpyDeviceToHost, m->gpu->stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaMemcpyAsync(g, m->g.memory, m->padded * sizeof *g, cudaMemcpyDeviceToHost, m->gpu->stream));
 }
 
 gconv_status gconv_svm_gpu_matrix_solve(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_working *w, double *g) {
@@ -338,6 +336,5 @@ gconv_status gconv_svm_gpu_matrix_subtract(gconv_svm_gpu_matrix *m, const uint32
     rows[k] = row_at(m, slots[k]);
   CUDA_TRY(send(m, m->at.by, m->at.bytes));
   GCONV_TRY(update(m, g));
-  CUDA_TRY(cudaStreamSynchronize(m->gpu->stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(m->gpu->stream));
 }

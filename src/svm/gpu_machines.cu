@@ -99,8 +99,7 @@ gconv_status run(gconv_svm_gpu *gpu, size_t count, size_t variables, size_t most
   CUDA_TRY(cudaMemcpyAsync(f->numbers + variables, (double *)b.numbers.memory + variables, 2 * variables * sizeof(double),
                            cudaMemcpyDeviceToHost, stream));
   CUDA_TRY(cudaMemcpyAsync(f->ends, b.ends.memory, count * sizeof *f->ends, cudaMemcpyDeviceToHost, stream));
-  CUDA_TRY(cudaStreamSynchronize(stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(stream));
 }
 
 gconv_status solve_some(gconv_svm_gpu *gpu, gconv_svm_gpu_pair *pairs, size_t count, double tolerance, batch *b) {

@@ -15,8 +15,7 @@ gconv_status gconv_svm_gpu_set_model(gconv_svm_gpu *gpu, const gconv_svm_gpu_mod
                            cudaMemcpyHostToDevice, gpu->stream));
   CUDA_TRY(cudaMemcpyAsync(gpu->by_vector.memory, model->by_vector, vectors * model->wide * sizeof(double),
                            cudaMemcpyHostToDevice, gpu->stream));
-  CUDA_TRY(cudaStreamSynchronize(gpu->stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(gpu->stream));
 }
 
 gconv_status gconv_svm_gpu_sum(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, double *sums) {

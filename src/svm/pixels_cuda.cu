@@ -170,7 +170,6 @@ static gconv_status put_planes(gconv_svm_there *there, const host_piece &h, cons
 static void couple_turn(void *context, size_t turn, int seat) {
   const host_piece *h = (const host_piece *)context;
   const size_t first = turn * TURN, count = std::min<size_t>(TURN, h->count - first);
-  (void)seat;
   gconv_svm_lean_decide(h->model, h->sums + first, h->count, count, h->values + first * h->model->info.pair_count, NULL,
                         h->probabilities + first * h->model->info.class_count);
 }

@@ -256,8 +256,7 @@ gconv_status execute(const gconv_execution *execution) {
     else
       launch_channels<uint16_t, decltype(out)>(execution);
   });
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 const char *supports(const gconv_problem *problem) {

@@ -50,8 +50,7 @@ DEVICE void store_sample(const arguments &a, const float *weights, const place &
 /* Calls launch(In(), Out()) for the types of the samples, and returns whether the kernels were launched. */
 template <class Launch> gconv_status launch_by_types(const gconv_problem *problem, Launch launch) {
   with_type(problem->in_type, [&](auto in) { with_type(problem->out_type, [&](auto out) { launch(in, out); }); });
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* Estimates a kernel. instructions: how many it issues for an output sample of each filter. */

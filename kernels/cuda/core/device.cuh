@@ -34,8 +34,7 @@ inline size_t shared_limit() {
 
 /* Allows the blocks of a kernel to use `bytes` bytes of dynamic shared memory. Up to 48 KB need no permission. */
 template <class Kernel> gconv_status allow_shared(Kernel *kernel, int64_t bytes) {
-  CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
 }
 
 } // namespace

@@ -84,8 +84,7 @@ template <class Launch> gconv_status launch_for(const gconv_layer_problem *probl
   : filters == 8  ? with.template operator()<8>()
   : filters == 12 ? with.template operator()<12>()
                   : with.template operator()<16>();
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 constexpr int64_t MANY_BLOCKS = 300; /* blocks that keep a large GPU busy */

@@ -188,8 +188,7 @@ static gconv_status launch(const gconv_execution *execution, int32_t first, int3
   if (a.shape.bytes > 48 << 10)
     GCONV_TRY(allow_shared(kernel, a.shape.bytes));
   kernel<<<grid_for(problem, &a.shape), dim3(LANES, warps), a.shape.bytes, (cudaStream_t)execution->stream>>>(a);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* The most taps that one launch takes as parameters. The kernel is compiled for two sizes: FEW_TAPS fit into the 4 KB that

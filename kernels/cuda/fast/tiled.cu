@@ -264,8 +264,7 @@ static gconv_status launch_strips(const gconv_execution *execution, dim3 block, 
   if (shape->bytes > 48 << 10)
     GCONV_TRY(allow_shared(kernel, shape->bytes));
   kernel<<<grid_for(problem, &shape->tile), dim3(block.y, block.x), shape->bytes, (cudaStream_t)execution->stream>>>(a);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* Runs all filters. Each launch gets as many filters as fit into its parameters. If filters that must be together do not

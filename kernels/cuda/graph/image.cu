@@ -27,10 +27,9 @@ gconv_status gconv_gpu_put_launch(const gconv_gpu_put *job, void *stream) {
   if (lines == 0 || job->width == 0)
     return GCONV_OK;
   if (whole) {
-    CUDA_TRY(cudaMemcpyAsync(job->to, job->from + (job->top - job->first) * job->all_width,
-                             (size_t)lines * (size_t)job->width * sizeof(float), cudaMemcpyDeviceToDevice,
-                             (cudaStream_t)stream));
-    return GCONV_OK;
+    return CUDA_STATUS(cudaMemcpyAsync(job->to, job->from + (job->top - job->first) * job->all_width,
+                                       (size_t)lines * (size_t)job->width * sizeof(float), cudaMemcpyDeviceToDevice,
+                                       (cudaStream_t)stream));
   }
   put<<<dim3(blocks_for(job->width), (unsigned)(lines < 65535 ? lines : 65535)), THREADS, 0, (cudaStream_t)stream>>>(*job);
   LAUNCHED();
@@ -56,9 +55,8 @@ gconv_status gconv_gpu_take_launch(const gconv_gpu_take *job, void *stream) {
   if (lines == 0 || job->width == 0)
     return GCONV_OK;
   if (dense && job->type == 1) {
-    CUDA_TRY(cudaMemcpyAsync(job->to, job->from, (size_t)lines * (size_t)job->width * sizeof(float),
-                             cudaMemcpyDeviceToDevice, (cudaStream_t)stream));
-    return GCONV_OK;
+    return CUDA_STATUS(cudaMemcpyAsync(job->to, job->from, (size_t)lines * (size_t)job->width * sizeof(float),
+                                       cudaMemcpyDeviceToDevice, (cudaStream_t)stream));
   }
   const dim3 grid(blocks_for(job->width), (unsigned)(lines < 65535 ? lines : 65535));
   switch (job->type) {

@@ -64,9 +64,8 @@ gconv_status gconv_gpu_move_launch(const gconv_gpu_move *job, void *stream) {
   if (count == 0)
     return GCONV_OK;
   if (joined.axes <= 1 && (joined.axes == 0 || (joined.from_step[0] == 1 && joined.to_step[0] == 1))) {
-    CUDA_TRY(
+    return CUDA_STATUS(
         cudaMemcpyAsync(job->to, job->from, (size_t)count * job->bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)stream));
-    return GCONV_OK;
   }
   sort_axes(&joined);
   if (job->bytes == 1)

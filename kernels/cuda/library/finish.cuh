@@ -28,8 +28,7 @@ gconv_status launch_finish(const gconv_layer_execution *e) {
                 planes = (int64_t)problem->images * problem->filters;
   const dim3 grid(blocks_for(plane, 256, 1024), blocks_for(planes, 1, 65535));
   finish_sums<<<grid, 256, 0, (cudaStream_t)e->stream>>>(*problem, gconv_layer_biases(problem, e->weights), e->out);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* Returns the bound of a sum of rounded products in any order. For TF32, both factors of a product are cut to 10 bits. */

@@ -33,8 +33,7 @@ __global__ void __launch_bounds__(1024)
 gconv_status execute(const gconv_layer_execution *e) {
   const launch_shape shape = launch_for(e->problem->images, e->problem->filters);
   take_images<<<shape.blocks, shape.threads, 0, (cudaStream_t)e->stream>>>(*e->problem, e->in, e->weights, e->out);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {

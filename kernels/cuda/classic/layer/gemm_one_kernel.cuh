@@ -51,8 +51,7 @@ template <bool SHARED> gconv_status execute(const gconv_layer_execution *e) {
   GCONV_TRY(allow_shared(multiply_images<SHARED>, (int64_t)bytes));
   multiply_images<SHARED><<<shape.blocks, shape.threads, bytes, (cudaStream_t)e->stream>>>(*e->problem, e->in, e->weights,
                                                                                            (float *)e->workspace, e->out);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {

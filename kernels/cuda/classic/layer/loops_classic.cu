@@ -39,8 +39,7 @@ launch_shape shape_of(const gconv_layer_problem *problem) {
 gconv_status execute(const gconv_layer_execution *e) {
   const launch_shape shape = shape_of(e->problem);
   take_outputs<<<shape.blocks, shape.threads, 0, (cudaStream_t)e->stream>>>(*e->problem, e->in, e->weights, e->out);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {

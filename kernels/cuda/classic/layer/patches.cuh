@@ -53,8 +53,7 @@ gconv_status launch_patches(const gconv_layer_execution *e, int64_t group, int64
   const float *in = e->in + group * channels * problem->height * problem->width;
   dim3 grid((unsigned)divide_up(pixels, 256), (unsigned)(rows < 65535 ? rows : 65535));
   make_patches<<<grid, 256, 0, (cudaStream_t)e->stream>>>(*problem, in, first, pixels, pitch, (float *)e->workspace);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* Estimates writing and reading the matrix, and the output. */

@@ -41,8 +41,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   dim3 grid, block;
   shape_of(e->problem, &grid, &block);
   take_pixels<<<grid, block, 0, (cudaStream_t)e->stream>>>(*e->problem, e->in, e->weights, e->out);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {

@@ -41,8 +41,7 @@ launch_shape split_shape() {
 gconv_status launch_matrices(const gconv_layer_execution *e) {
   const launch_shape shape = split_shape();
   make_matrices<<<shape.blocks, shape.threads, 0, (cudaStream_t)e->stream>>>(*e->problem, e->in, (float *)e->workspace);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {

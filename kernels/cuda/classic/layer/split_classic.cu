@@ -23,8 +23,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   GCONV_TRY(launch_matrices(e));
   multiply_matrices<<<shape.blocks, shape.threads, 0, (cudaStream_t)e->stream>>>(*e->problem, e->weights,
                                                                                  (const float *)e->workspace, e->out);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 } // namespace

@@ -31,8 +31,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   GCONV_TRY(allow_shared(multiply_filters, (int64_t)bytes));
   multiply_filters<<<shape.blocks, shape.threads, bytes, (cudaStream_t)e->stream>>>(*e->problem, e->weights,
                                                                                     (const float *)e->workspace, e->out);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 const char *supports(const gconv_layer_problem *problem) {

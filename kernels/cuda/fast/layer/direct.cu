@@ -134,8 +134,7 @@ void dismiss(void *) {}
 gconv_status execute(const gconv_layer_execution *e) {
   if (const small::part part = small::find_part(e->problem); part.launch) {
     part.launch(e, (int32_t)(intptr_t)e->state);
-    CUDA_TRY(cudaGetLastError());
-    return GCONV_OK;
+    return CUDA_STATUS(cudaGetLastError());
   }
   direct_arguments a = {block_arguments_of(e)};
   a.pixels = (int64_t)e->problem->images * e->problem->out_height * e->problem->out_width;

@@ -242,8 +242,7 @@ gconv_status make_spectra(const gconv_layer_execution *e, const fft_state &state
     }
   const cudaError_t error = cudaStreamSynchronize(stream);
   cudaFree(rows);
-  CUDA_TRY(error);
-  return GCONV_OK;
+  return CUDA_STATUS(error);
 }
 
 /* Returns how many channels of a pair sum_columns() has in shared memory, with the place for sums. */
@@ -303,8 +302,7 @@ gconv_status execute(const gconv_layer_execution *e) {
     a.count = (int32_t)std::min(s.at_a_time, pairs - a.first_pair);
     execute_batch(s, a, (cudaStream_t)e->stream);
   }
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* ---- The descriptor ---- */

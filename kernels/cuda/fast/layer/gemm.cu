@@ -289,8 +289,7 @@ template <int M, int V> gconv_status launch(const gemm_arguments &a, cudaStream_
   GCONV_TRY(allow_shared(multiply_layer<M, V>, bytes));
   const dim3 grid((unsigned)divide_up(a.positions, positions_of<M, V>()), (unsigned)(a.tiles * a.problem.groups));
   multiply_layer<M, V><<<grid, THREADS, bytes, stream>>>(a);
-  CUDA_TRY(cudaPeekAtLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaPeekAtLastError());
 }
 template <int M> gconv_status launch(const gemm_arguments &a, cudaStream_t stream) {
   return is_wide(a.problem, multiprocessors()) ? launch<M, 8>(a, stream) : launch<M, 4>(a, stream);
