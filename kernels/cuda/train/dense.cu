@@ -10,18 +10,18 @@
 namespace {
 
 /* Tiles of large products (by warpgroups), of smaller ones, and of products with few columns or few rows. */
-using large = dense_groups;
+template <int PARTS> using large = groups_shape<PARTS>;
 using small = dense_shape<64, 64, 32, 32, 3>;
 using tiny = dense_shape<32, 32, 16, 16, 5>;
 using narrow = dense_shape<64, 8, 16, 8, 5>;
 using low = dense_shape<16, 128, 16, 32, 4>;
 
-/* True if the current device has warpgroups (wgmma), and its code is compiled for them. */
+/* True if the current device has warpgroups (wgmma), and its code is compiled for them: other code is empty, which shows in
+ * its number of registers. */
 bool has_groups() {
   cudaFuncAttributes kernel;
-  return capability() == 9 &&
-         cudaFuncGetAttributes(&kernel, multiply_dense_by_groups<true, false, false, dense_forward>) == cudaSuccess &&
-         kernel.binaryVersion == 90;
+  const auto any = multiply_tiles<large<3>, dense_operand<false>, dense_operand<false>, dense_forward>;
+  return capability() == 9 && cudaFuncGetAttributes(&kernel, any) == cudaSuccess && kernel.numRegs > 64;
 }
 
 /* The tiles of a product of m x n sums, whose values of l may be cut into `parts` parts: the largest ones that keep all
@@ -62,8 +62,21 @@ template <class Shape, bool A_BY_L, bool B_BY_L, class Out> void start_tiles(con
         p, Shape::M, Shape::N, Shape::THREADS, dense_shared_bytes<Shape, A_BY_L, B_BY_L>(), out);
 }
 
+template <int PARTS, bool A_BY_L, bool B_BY_L, class Out> void start_large(const product &p, const Out &out) {
+  using shape = large<PARTS>;
+  using left = dense_operand<A_BY_L>;
+  using right = dense_operand<B_BY_L>;
+  const auto kernel = multiply_tiles<shape, left, right, Out>;
+  const int32_t tiles_m = (int32_t)divide_up(p.a.count, shape::M), tiles_n = (int32_t)divide_up(p.b.count, shape::N);
+  const int32_t tiles = tiles_m * tiles_n * (int32_t)divide_up(p.length, p.part);
+  const groups_work w = {p.a.count, p.b.count, p.length, tiles_m, tiles_n, tiles, (int32_t)divide_up(p.part, DEPTH)};
+  int bytes = (int)sizeof(groups_memory<shape>);
+  if (allow_shared(kernel, bytes) != GCONV_OK)
+    bytes = INT32_MAX; /* so that the launch fails, and is told of */
+  kernel<<<(unsigned)std::min(tiles, multiprocessors()), shape::THREADS, bytes, p.stream>>>(w, left{p.a}, right{p.b}, out);
+}
+
 template <bool A_BY_L, bool B_BY_L, class Out> void start_product(const product &p, const Out &out) {
-  const bool three = p.math == GCONV_MATH_FP32;
   if (!A_BY_L && p.length <= FEW) {
     const dim3 grid((unsigned)divide_up(p.b.count, 2 * FEW_THREADS), (unsigned)divide_up(p.a.count, FEW_ROWS));
     multiply_few<B_BY_L><<<grid, FEW_THREADS, 0, p.stream>>>(p.a, p.b, out, p.length);
@@ -71,10 +84,9 @@ template <bool A_BY_L, bool B_BY_L, class Out> void start_product(const product 
   }
   switch (p.shape) {
   case LARGE:
-    return start(three ? multiply_dense_by_groups<true, A_BY_L, B_BY_L, Out>
-                       : multiply_dense_by_groups<false, A_BY_L, B_BY_L, Out>,
-                 p, large::M, large::N, large::THREADS,
-                 three ? dense_groups_bytes<true, A_BY_L, B_BY_L>() : dense_groups_bytes<false, A_BY_L, B_BY_L>(), out);
+    return p.math == GCONV_MATH_FP32   ? start_large<3, A_BY_L, B_BY_L>(p, out)
+           : p.math == GCONV_MATH_BF16 ? start_large<1, A_BY_L, B_BY_L>(p, out)
+                                       : start_large<2, A_BY_L, B_BY_L>(p, out);
   case SMALL:
     return start_tiles<small, A_BY_L, B_BY_L>(p, out);
   case TINY:
@@ -93,8 +105,8 @@ dense_matrix matrix_of(const float *from, int64_t pitch, int64_t count) {
 /* Returns how many parts of the cases keep all multiprocessors busy. A part has at least 128 cases. */
 int64_t wanted_parts(const gconv_learn_own *own, int64_t cases, tiles shape) {
   const int64_t m = own->layer.problem.filters, n = own->layer.problem.channels;
-  const int64_t high[] = {large::M, small::M, tiny::M, narrow::M, low::M};
-  const int64_t wide[] = {large::N, small::N, tiny::N, narrow::N, low::N};
+  const int64_t high[] = {large<3>::M, small::M, tiny::M, narrow::M, low::M};
+  const int64_t wide[] = {large<3>::N, small::N, tiny::N, narrow::N, low::N};
   const int64_t each[] = {1, 3, 4, 4, 4}; /* blocks of a multiprocessor */
   const int64_t blocks = divide_up(m, high[shape]) * divide_up(n, wide[shape]);
   return std::max<int64_t>(1, std::min<int64_t>(multiprocessors() * each[shape] / blocks, cases / 128));

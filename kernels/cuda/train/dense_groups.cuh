@@ -1,178 +1,335 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The products of dense_product.cuh by Hopper's warpgroups (wgmma), which multiply twice as fast as single warps: for large
- * matrices. A block has two warpgroups and computes a tile of 128 x 128 sums; a warpgroup has 64 rows of it.
+ * The matrix product of training on Hopper's tensor cores: sums over l of a(m, l) * b(n, l). A number is the sum of PARTS
+ * numbers of bf16, which have eight bits each and the range of float32, so no scales are needed. With three parts, the
+ * products of parts i and j, i + j < 3, are as accurate as float32; with two parts, more accurate than tf32.
  *
- *     global memory --cp.async--> raw stages of a and b         a: raw stage --> registers, as high and low parts
- *     (three stages of DEPTH values of l)                       b: raw stage --> high and low parts in shared memory
+ *     producers: global memory --cp.async--> raw slots --> registers, cut into parts --> slots
+ *     consumers: slots --> tensor cores --> sums in registers --> Out
  *
- * Parts are as in dense_math.cuh. The parts of b lie as wgmma wants them: quads of four values of l, each with 128 columns
- * of 16 bytes. While tensor cores multiply a stage, the warps cut the next one. The sums of a stage are added as float32.
+ * Between them lies a ring (../hopper/ring.cuh). A slot has DEPTH values of l for the M rows and N columns of a tile, in
+ * units: eight values of l of a row, 16 bytes. A warp of producers copies groups of 32 units, which only this warp reads: of
+ * any matrix, [m][l] or [l][m], with rows of any length. Blocks stay, and take one tile after the other: while consumers
+ * store, producers go on.
+ *
+ * Tensor cores add with fewer bits than float32 has. They add the products of one slot; float32 adds these sums.
  */
 #pragma once
 
-#include "../hopper/instructions.cuh"
+#include "../hopper/ring.cuh"
 #include "dense_product.cuh"
+
+#include <cuda_bf16.h>
 
 namespace {
 
-struct dense_groups {
-  enum { M = 128, N = 128, THREADS = 256, STAGES = 3, QUADS = DEPTH / 4, STEPS = DEPTH / 8 };
-  enum { CUT_FLOATS = QUADS * N * 4 }; /* the high parts of a stage of b, or the low ones */
+using hopper::ring;
+
+enum { UNITS = DEPTH / 8, GROUP_BYTES = 1024 };
+
+/* What a block has: a tile of M x N sums, a warpgroup of consumers for each 64 rows of it, raw slots of RAW units. */
+template <int COUNT> struct groups_shape {
+  enum { PARTS = COUNT, M = 128, N = 128, CONSUMERS = 2 * M, PRODUCERS = CONSUMERS, THREADS = CONSUMERS + PRODUCERS };
+  enum { RAWS = 2, RAW = UNITS * (M + N), SLOT = PARTS * RAW, ROOM = (225 << 10) / 16 - RAWS * 2 * RAW };
+  enum { SLOTS = ROOM / SLOT < 8 ? ROOM / SLOT : 8 };
+};
+template <class Shape> struct groups_memory {
+  uint4 slots[Shape::SLOTS][Shape::SLOT]; /* [part][unit][row] of a, then of b */
+  float4 raw[Shape::RAWS][2 * Shape::RAW];
+  float of_rows[Shape::PRODUCERS];
+  hopper::slot_barriers<Shape::SLOTS> barriers;
 };
 
-/* Floats of a row of a raw stage: there are no bank conflicts, neither of reads for registers nor of those for cutting. */
-template <bool BY_L> constexpr int GROUPS_PITCH = BY_L ? 128 + 8 : DEPTH + 4;
-template <bool BY_L> using groups_stage = dense_stage<128, dense_groups::THREADS, BY_L, GROUPS_PITCH<BY_L>>;
-
-template <bool THREE, bool A_BY_L, bool B_BY_L> constexpr int dense_groups_bytes() {
-  return (int)sizeof(float) *
-         ((int)dense_groups::STAGES * ((int)groups_stage<A_BY_L>::FLOATS + (int)groups_stage<B_BY_L>::FLOATS) +
-          2 * (THREE ? 2 : 1) * dense_groups::CUT_FLOATS);
+/* Tiles along m and n, and parts of the values of l, of `part` slots each. */
+struct groups_work {
+  int32_t m_count, n_count, length, tiles_m, tiles_n, tiles, part;
+};
+struct groups_tile {
+  int32_t m, n, z, begin, end;
+};
+template <class Shape> DEVICE groups_tile tile_of(const groups_work &w, int32_t number) {
+  const int32_t across = number / w.tiles_n, z = across / w.tiles_m;
+  return {(across - z * w.tiles_m) * Shape::M, (number - across * w.tiles_n) * Shape::N, z, z * w.part * DEPTH,
+          min(w.length, (z + 1) * w.part * DEPTH)};
 }
+
+/* ---- Producers ---- */
+
+/* A matrix in memory, [l][m] if BY_L, else [m][l]. copy() is called by all lanes of a warp, and starts to copy a group:
+ * numbers of eight rows for 32 values of l; if BY_L, of 32 rows for eight values. `to` gets them as
+ *
+ *     [row][32 values of l], the quads of a row in the order quad ^ row        BY_L: [value of l][32 rows]
+ *
+ * Numbers from `end` on, and of rows that do not exist, are 0. */
+template <bool LEADS_L> struct dense_operand : dense_matrix {
+  static constexpr bool BY_L = LEADS_L;
+  DEVICE void copy(int32_t m, int32_t l, int32_t end, int32_t lane, uint32_t to) const {
+    const int32_t line = BY_L ? l : m, lines = BY_L ? end : count, column = BY_L ? m : l, columns = BY_L ? count : end;
+    if (fours) {
+      const int32_t at = column + lane % 8 * 4;
+      UNROLLED_FOR (int j = 0; j < 2; j++) {
+        const int32_t i = lane / 8 + 4 * j;
+        copy_async_or_zero<16>(to + i * 128 + (lane % 8 ^ (BY_L ? 0 : i)) * 16, from + (line + i) * pitch + at,
+                               line + i < lines && at < columns);
+      }
+    } else {
+      UNROLLED_FOR (int i = 0; i < 8; i++)
+        copy_async_or_zero<4>(to + i * 128 + (lane / 4 ^ (BY_L ? 0 : i)) * 16 + lane % 4 * 4,
+                              from + (line + i) * pitch + column + lane, line + i < lines && column + lane < columns);
+    }
+  }
+};
+
+/* What a thread makes of an operand: a unit of each of COUNT groups. Eight lanes with neighbouring rows store 128 bytes. */
+template <class Operand, int ROWS, int THREADS> struct producer {
+  enum { WARPS = THREADS / 32, GROUPS = ROWS / 8, COUNT = GROUPS / WARPS, ACROSS = ROWS / 32 };
+  static_assert(COUNT * WARPS == GROUPS, "warps have as many groups");
+  static DEVICE int32_t group(int32_t thread, int i) {
+    return thread / 32 + i * WARPS;
+  }
+  static DEVICE int32_t row(int32_t thread, int i) {
+    return Operand::BY_L ? group(thread, i) % ACROSS * 32 + thread % 32 : group(thread, i) * 8 + thread % 8;
+  }
+  static DEVICE int32_t unit(int32_t thread, int i) {
+    return Operand::BY_L ? group(thread, i) / ACROSS : thread / 8 % UNITS;
+  }
+  float raw[COUNT][8];
+  static DEVICE void copy(const Operand &from, int32_t thread, int32_t first, int32_t l, int32_t end, uint32_t to) {
+    UNROLLED_FOR (int i = 0; i < COUNT; i++) {
+      const int32_t g = group(thread, i);
+      if constexpr (Operand::BY_L)
+        from.copy(first + g % ACROSS * 32, l + g / ACROSS * 8, end, thread % 32, to + g * GROUP_BYTES);
+      else
+        from.copy(first + g * 8, l, end, thread % 32, to + g * GROUP_BYTES);
+    }
+  }
+  DEVICE void read(int32_t thread, const float4 *from) {
+    UNROLLED_FOR (int i = 0; i < COUNT; i++) {
+      const float *own = (const float *)(from + group(thread, i) * (GROUP_BYTES / 16));
+      if constexpr (Operand::BY_L)
+        UNROLLED_FOR (int j = 0; j < 8; j++)
+          raw[i][j] = own[j * 32 + thread % 32];
+      else
+        UNROLLED_FOR (int j = 0; j < 8; j += 4)
+          load_four(own + thread % 8 * 32 + (thread / 8 % UNITS * 2 + j / 4 ^ thread % 8) * 4, raw[i] + j);
+    }
+  }
+  DEVICE float sum() const {
+    static_assert(Operand::BY_L, "so the units of a thread are of one row");
+    float all = 0;
+    UNROLLED_FOR (int i = 0; i < COUNT; i++)
+      all += ((raw[i][0] + raw[i][1]) + (raw[i][2] + raw[i][3])) + ((raw[i][4] + raw[i][5]) + (raw[i][6] + raw[i][7]));
+    return all;
+  }
+  template <int PARTS> DEVICE void store(int32_t thread, uint4 *slot) {
+    UNROLLED_FOR (int i = 0; i < COUNT; i++)
+      UNROLLED_FOR (int part = 0; part < PARTS; part++) {
+        uint32_t pairs[4];
+        UNROLLED_FOR (int j = 0; j < 4; j++) {
+          const __nv_bfloat162 pair = __floats2bfloat162_rn(raw[i][2 * j], raw[i][2 * j + 1]);
+          pairs[j] = *(const uint32_t *)&pair;
+          raw[i][2 * j] -= __uint_as_float(pairs[j] << 16);
+          raw[i][2 * j + 1] -= __uint_as_float(pairs[j] & 0xffff0000u);
+        }
+        slot[(part * UNITS + unit(thread, i)) * ROWS + row(thread, i)] = {pairs[0], pairs[1], pairs[2], pairs[3]};
+      }
+  }
+};
+
+/* The way of producers through the slots of all tiles of their block. */
+template <class Shape> struct producer_walk {
+  int32_t number, l;
+  groups_tile tile;
+  DEVICE producer_walk(const groups_work &w) : number((int32_t)blockIdx.x), l(0), tile(tile_of<Shape>(w, number)) {
+    l = tile.begin;
+  }
+  DEVICE bool ends(const groups_work &w) const {
+    return number >= w.tiles;
+  }
+  DEVICE bool is_last() const {
+    return l + DEPTH >= tile.end;
+  }
+  DEVICE void advance(const groups_work &w) {
+    l += DEPTH;
+    if (l < tile.end)
+      return;
+    number += (int32_t)gridDim.x;
+    tile = tile_of<Shape>(w, number);
+    l = tile.begin;
+  }
+};
 
 #ifdef HOPPER
 
-#define INLINED __attribute__((always_inline)) /* a function call would wait for tensor cores */
-
-DEFINE_MULTIPLY_HELD(multiply_tf32_wide, 64, "m64n128k8.f32.tf32.tf32", "", NUMBERS_TO_63, SUMS_64, "%64, %65, %66, %67",
-                     "%68", "%69")
-
-/* A lane's numbers of a, for a stage. */
-template <bool THREE> struct dense_held { uint32_t high[dense_groups::STEPS][4], low[THREE ? dense_groups::STEPS : 1][4]; };
-
-/* Cuts a number into its high and low part; with one part, rounds it. */
-template <bool THREE> DEVICE void cut_number(float x, uint32_t &high, uint32_t &low) {
-  if (THREE)
-    three_tf32::cut(x, high, low);
-  else
-    high = one_tf32::rounded(x);
+/* Stores the sums of a's rows, which several threads share. own: the sum of the thread's units, which are of one row. */
+template <class Shape, class Out>
+DEVICE void store_sums_of_rows(const groups_work &w, const Out &out, const groups_tile &tile, int32_t thread, float own,
+                               float (&of_rows)[Shape::PRODUCERS]) {
+  static_assert(Shape::PRODUCERS == 2 * Shape::M, "two threads have a row");
+  hopper::barrier_of(1, Shape::PRODUCERS);
+  of_rows[thread] = own;
+  hopper::barrier_of(1, Shape::PRODUCERS);
+  if (thread < Shape::M && tile.m + thread < w.m_count)
+    out.store_sum(tile.z, tile.m + thread, own + of_rows[thread + Shape::M]);
 }
 
-/* Cuts the columns of a stage of b; then publishes them. */
-template <bool THREE, bool BY_L> DEVICE void cut_columns(const float *raw, float *cut) {
-  constexpr int PITCH = GROUPS_PITCH<BY_L>;
-  const int column = (int)threadIdx.x % 128, first = (int)threadIdx.x / 128;
-  UNROLLED_FOR (int quad = first; quad < dense_groups::QUADS + first; quad += 2) {
-    float four[4];
-    uint32_t high[4], low[4] = {};
-    if constexpr (BY_L)
-      UNROLLED_FOR (int i = 0; i < 4; i++)
-        four[i] = raw[(4 * quad + i) * PITCH + column];
-    else
-      load_four(raw + column * PITCH + 4 * quad, four);
-    UNROLLED_FOR (int i = 0; i < 4; i++)
-      cut_number<THREE>(four[i], high[i], low[i]);
-    float *to = cut + (quad * 128 + column) * 4;
-    *(uint4 *)to = {high[0], high[1], high[2], high[3]};
-    if (THREE)
-      *(uint4 *)(to + dense_groups::CUT_FLOATS) = {low[0], low[1], low[2], low[3]};
-  }
-  hopper::publish();
-}
-
-/* Reads a lane's numbers of a stage of a, and adds those of each of its two rows to of_rows. row: the first row. */
-template <bool THREE, bool BY_L>
-DEVICE void hold_rows(const float *raw, int row, int four, dense_held<THREE> &held, float (&of_rows)[2]) {
-  constexpr int PITCH = GROUPS_PITCH<BY_L>;
-  UNROLLED_FOR (int step = 0; step < dense_groups::STEPS; step++)
-    UNROLLED_FOR (int i = 0; i < 4; i++) {
-      const int m = row + i % 2 * 8, l = 8 * step + four + i / 2 * 4;
-      const float x = raw[BY_L ? l * PITCH + m : m * PITCH + l];
-      uint32_t low = 0;
-      of_rows[i % 2] += x;
-      cut_number<THREE>(x, held.high[step][i], low);
-      if (THREE)
-        held.low[step][i] = low;
+template <class Shape, class A, class B, class Out>
+DEVICE void produce(const groups_work &w, const A &a, const B &b, const Out &out, groups_memory<Shape> &memory) {
+  constexpr int THREADS = Shape::PRODUCERS, A_RAW = 2 * UNITS * Shape::M;
+  using of_a = producer<A, Shape::M, THREADS>;
+  using of_b = producer<B, Shape::N, THREADS>;
+  const int32_t thread = (int32_t)threadIdx.x - Shape::CONSUMERS;
+  ring slot;
+  producer_walk<Shape> ahead(w), own(w);
+  float of_row = 0;
+  const auto copy = [&](float4 *to) {
+    if (!ahead.ends(w)) {
+      of_a::copy(a, thread, ahead.tile.m, ahead.l, ahead.tile.end, shared_address(to));
+      of_b::copy(b, thread, ahead.tile.n, ahead.l, ahead.tile.end, shared_address(to + A_RAW));
+      ahead.advance(w);
     }
-}
-
-/* Starts parts = the products of a stage. cut: the descriptor of the columns. */
-template <bool THREE> DEVICE void start_stage_products(const dense_held<THREE> &held, uint64_t cut, float (&parts)[64]) {
-  constexpr uint64_t LOW = dense_groups::CUT_FLOATS / 4, STEP = 2 * 128;
-  hopper::multiply_begin();
-  UNROLLED_FOR (int step = 0; step < dense_groups::STEPS; step++) {
-    if (THREE) {
-      multiply_tf32_wide(parts, held.low[step], cut + STEP * step, step > 0);
-      multiply_tf32_wide(parts, held.high[step], cut + LOW + STEP * step, 1);
-    }
-    multiply_tf32_wide(parts, held.high[step], cut + STEP * step, THREE || step > 0);
+    commit_copies();
+  };
+  for (int i = 0; i < Shape::RAWS; i++)
+    copy(memory.raw[i]);
+  for (int turn = 0; !own.ends(w); turn = turn + 1 < Shape::RAWS ? turn + 1 : 0) {
+    of_a rows;
+    of_b columns;
+    await_copies<Shape::RAWS - 1>();
+    __syncwarp();
+    rows.read(thread, memory.raw[turn]);
+    columns.read(thread, memory.raw[turn] + A_RAW);
+    __syncwarp();
+    copy(memory.raw[turn]);
+    if constexpr (Out::SUMS)
+      of_row += rows.sum();
+    memory.barriers.wait_empty(slot);
+    uint4 *to = memory.slots[slot.place];
+    rows.template store<Shape::PARTS>(thread, to);
+    columns.template store<Shape::PARTS>(thread, to + Shape::PARTS * UNITS * Shape::M);
+    hopper::publish();
+    __syncwarp();
+    if (thread % 32 == 0)
+      hopper::barrier_arrive(&memory.barriers.full[slot.place]);
+    slot.advance(Shape::SLOTS);
+    if constexpr (Out::SUMS)
+      if (own.is_last()) {
+        if (own.tile.n == 0)
+          store_sums_of_rows<Shape>(w, out, own.tile, thread, of_row, memory.of_rows);
+        of_row = 0;
+      }
+    own.advance(w);
   }
-  hopper::multiply_commit();
 }
 
-/* Waits for the products, and adds them. */
-template <bool THREE> DEVICE void add_stage_products(const dense_held<THREE> &held, float (&parts)[64], float (&sums)[64]) {
-  hopper::multiply_wait<0>();
-  UNROLLED_FOR (int step = 0; step < dense_groups::STEPS; step++)
-    UNROLLED_FOR (int i = 0; i < 4; i++) /* these registers must not be used for anything else before */
-      asm volatile("" ::"r"(held.high[step][i]), "r"(held.low[THREE ? step : 0][i]));
-  UNROLLED_FOR (int i = 0; i < 64; i++) {
-    asm volatile("" : "+f"(parts[i]));
-    sums[i] += parts[i];
+/* ---- Consumers ---- */
+
+/* c = a * b, or c += a * b if `add`, with both in shared memory: 64 rows by 128 columns, 16 deep. */
+DEVICE void multiply_units(float (&c)[64], uint64_t a, uint64_t b, uint32_t add) {
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\nwgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+               "{" NUMBERS_TO_63 "}, %64, %65, add, 1, 1, 0, 0;\n}"
+               : SUMS_64(0)
+               : "l"(a), "l"(b), "r"(add));
+}
+
+/* The descriptor of units of `rows` rows: units are rows * 16 bytes apart, eight rows 128 bytes. */
+DEVICE uint64_t units_at(const uint4 *first, int32_t rows) {
+  return (uint64_t)(shared_address(first) >> 4) | (uint64_t)rows << 16 | (uint64_t)8 << 32;
+}
+
+/* Multiplies a slot: small products first. a, b: of the highest parts. */
+template <class Shape, int COUNT> DEVICE void multiply_slot(float (&c)[COUNT], uint64_t a, uint64_t b) {
+  constexpr int PARTS = Shape::PARTS;
+  UNROLLED_FOR (int sum = PARTS - 1; sum >= 0; sum--)
+    UNROLLED_FOR (int i = 0; i <= sum; i++)
+      UNROLLED_FOR (int step = 0; step < UNITS / 2; step++)
+        multiply_units(c, a + (i * UNITS + 2 * step) * Shape::M, b + ((sum - i) * UNITS + 2 * step) * Shape::N,
+                       sum < PARTS - 1 || i > 0 || step > 0);
+}
+
+/* Stores the sums of a thread. A loop with little code: unrolled, activations would not fit into the cache of instructions,
+ * and took ten times as long. So sums move on by 16 registers a round. What the next round needs is read before this one
+ * stores. */
+template <class Out, int COUNT>
+DEVICE void store_tile(const groups_work &w, const Out &out, const groups_tile &tile, int32_t row, int32_t column,
+                       float (&sums)[COUNT]) {
+  constexpr int SOME = 4; /* pairs of columns of a round */
+  typename Out::needed needed[SOME][2], next[SOME][2] = {};
+  const auto read = [&](int32_t round) {
+    UNROLLED_FOR (int i = 0; i < SOME; i++)
+      UNROLLED_FOR (int j = 0; j < 2; j++) {
+        const int32_t m = tile.m + row + 8 * j, n = tile.n + 8 * (round * SOME + i) + column;
+        if (m < w.m_count && n < w.n_count)
+          next[i][j] = out.need(m, n, n + 1 < w.n_count);
+      }
+  };
+  read(0);
+  ROLLED_FOR (int32_t round = 0; round < COUNT / 4 / SOME; round++) {
+    UNROLLED_FOR (int i = 0; i < SOME; i++)
+      UNROLLED_FOR (int j = 0; j < 2; j++)
+        needed[i][j] = next[i][j];
+    if (round + 1 < COUNT / 4 / SOME)
+      read(round + 1);
+    UNROLLED_FOR (int i = 0; i < SOME; i++)
+      UNROLLED_FOR (int j = 0; j < 2; j++) {
+        const int32_t m = tile.m + row + 8 * j, n = tile.n + 8 * (round * SOME + i) + column;
+        if (m < w.m_count && n < w.n_count)
+          out.store(tile.z, m, n, sums[4 * i + 2 * j], sums[4 * i + 2 * j + 1], n + 1 < w.n_count, needed[i][j]);
+      }
+    UNROLLED_FOR (int i = 0; i < COUNT - 4 * SOME; i++)
+      sums[i] = sums[i + 4 * SOME];
+  }
+}
+
+template <class Shape, class Out> DEVICE void consume(const groups_work &w, const Out &out, groups_memory<Shape> &memory) {
+  constexpr int COUNT = Shape::N / 2, PARTS = Shape::PARTS;
+  const int32_t lane = (int32_t)threadIdx.x % 32, own_row = (int32_t)threadIdx.x / 32 * 16 + lane / 4;
+  float parts[COUNT] = {};
+  ring slot;
+  for (int32_t number = (int32_t)blockIdx.x; number < w.tiles; number += (int32_t)gridDim.x) {
+    const groups_tile tile = tile_of<Shape>(w, number);
+    float sums[COUNT] = {};
+    for (int32_t l = tile.begin; l < tile.end; l += DEPTH) {
+      const uint4 *from = memory.slots[slot.place];
+      const uint64_t a = units_at(from, Shape::M) + (threadIdx.x / 128) * 64;
+      memory.barriers.wait_full(slot);
+      hopper::multiply_begin();
+      multiply_slot<Shape>(parts, a, units_at(from + PARTS * UNITS * Shape::M, Shape::N));
+      hopper::multiply_commit();
+      hopper::multiply_wait<0>();
+      if (lane == 0)
+        hopper::barrier_arrive(&memory.barriers.empty[slot.place]);
+      UNROLLED_FOR (int i = 0; i < COUNT; i++) {
+        asm volatile("" : "+f"(parts[i]));
+        sums[i] += parts[i];
+      }
+      slot.advance(Shape::SLOTS);
+    }
+    store_tile(w, out, tile, own_row, lane % 4 * 2, sums);
   }
 }
 
 #endif
 
-template <bool THREE, bool A_BY_L, bool B_BY_L, class Out>
-__global__ void __launch_bounds__(dense_groups::THREADS, 1)
-    multiply_dense_by_groups(dense_matrix a, dense_matrix b, Out out, int32_t length, int32_t part) {
+template <class Shape, class A, class B, class Out>
+__global__ void __launch_bounds__(Shape::THREADS, 1)
+    multiply_tiles(const __grid_constant__ groups_work w, const __grid_constant__ A a, const __grid_constant__ B b,
+                   const __grid_constant__ Out out) {
 #ifdef HOPPER
-  using shape = dense_groups;
-  using stage_a = groups_stage<A_BY_L>;
-  using stage_b = groups_stage<B_BY_L>;
-  constexpr int CUT = (THREE ? 2 : 1) * shape::CUT_FLOATS, STAGES = shape::STAGES;
-  extern __shared__ __align__(128) float stages[];
-  float *const cuts = stages, *const raw_a = stages + 2 * CUT, *const raw_b = raw_a + STAGES * stage_a::FLOATS;
-  const int32_t first_m = (int32_t)blockIdx.y * shape::M, first_n = (int32_t)blockIdx.x * shape::N;
-  const int32_t begin = (int32_t)blockIdx.z * part, end = min(length, begin + part),
-                count = (end - begin + DEPTH - 1) / DEPTH;
-  const int lane = (int)threadIdx.x % 32, row = (int)threadIdx.x / 32 * 16 + lane / 4, four = lane % 4;
-  const uint64_t columns = shared_address(cuts) >> 4 | (uint64_t)128 << 16 | (uint64_t)8 << 32;
-  float sums[64] = {}, parts[64] = {}, of_rows[2] = {};
-  dense_held<THREE> held[2];
-  const auto start_stage = [&](int32_t i) {
-    if (i < count) {
-      stage_a::fill(raw_a + i % STAGES * stage_a::FLOATS, a, first_m, begin + i * DEPTH, end);
-      stage_b::fill(raw_b + i % STAGES * stage_b::FLOATS, b, first_n, begin + i * DEPTH, end);
-    }
-    commit_copies();
-  };
-  const auto cut_stage = [&](int32_t i, dense_held<THREE> &to) INLINED {
-    cut_columns<THREE, B_BY_L>(raw_b + i % STAGES * stage_b::FLOATS, cuts + i % 2 * CUT);
-    hold_rows<THREE, A_BY_L>(raw_a + i % STAGES * stage_a::FLOATS, row, four, to, of_rows);
-  };
-  UNROLLED_FOR (int32_t i = 0; i < STAGES; i++)
-    start_stage(i);
-  await_copies<STAGES - 1>();
-  __syncthreads();
-  cut_stage(0, held[0]);
-  await_copies<STAGES - 2>();
-  __syncthreads();
-  /* Stage i is cut, and stage i + 1 is there. */
-  const auto take_stage = [&](int32_t i, const dense_held<THREE> &own, dense_held<THREE> &next) INLINED {
-    start_stage_products<THREE>(own, columns + i % 2 * (CUT / 4), parts);
-    start_stage(i + STAGES);
-    if (i + 1 < count)
-      cut_stage(i + 1, next);
-    add_stage_products<THREE>(own, parts, sums);
-    await_copies<STAGES - 2>();
-    __syncthreads();
-  };
-  for (int32_t i = 0; i < count; i += 2) {
-    take_stage(i, held[0], held[1]);
-    if (i + 1 < count)
-      take_stage(i + 1, held[1], held[0]);
+  extern __shared__ __align__(128) uint8_t shared[];
+  groups_memory<Shape> &memory = *(groups_memory<Shape> *)shared;
+  if (threadIdx.x == 0) {
+    memory.barriers.begin(Shape::SLOTS, Shape::PRODUCERS / 32, Shape::CONSUMERS / 32);
+    hopper::barrier_init_done();
   }
-  UNROLLED_FOR (int n = 0; n < 16; n++)
-    UNROLLED_FOR (int j = 0; j < 2; j++) {
-      const int32_t at_m = first_m + row + 8 * j, at_n = first_n + 8 * n + 2 * four;
-      if (at_m < a.count && at_n < b.count)
-        out.store(at_m, at_n, sums[4 * n + 2 * j], sums[4 * n + 2 * j + 1], at_n + 1 < b.count);
-    }
-  if constexpr (Out::ROWS)
-    store_sums_of_rows(out, first_m + row, a.count, of_rows);
+  __syncthreads();
+  if (threadIdx.x >= Shape::CONSUMERS) {
+    hopper::registers_down<104>();
+    produce<Shape>(w, a, b, out, memory);
+  } else {
+    hopper::registers_up<152>();
+    consume<Shape>(w, out, memory);
+  }
 #endif
 }
 

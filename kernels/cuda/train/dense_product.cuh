@@ -26,10 +26,9 @@ struct dense_matrix {
   bool fours; /* rows in memory begin at multiples of 16 bytes */
 };
 
-/* A stage of a factor: SIZE rows x DEPTH values of l. BY_L: the matrix is [l][m]. OWN_PITCH: floats of a row in shared
- * memory; 0: as above. */
-template <int SIZE, int THREADS, bool BY_L, int OWN_PITCH = 0> struct dense_stage {
-  enum { WIDE = BY_L ? SIZE : DEPTH, HIGH = BY_L ? DEPTH : SIZE, PITCH = OWN_PITCH ? OWN_PITCH : WIDE + (BY_L ? 4 : 8) };
+/* A stage of a factor: SIZE rows x DEPTH values of l. BY_L: the matrix is [l][m]. */
+template <int SIZE, int THREADS, bool BY_L> struct dense_stage {
+  enum { WIDE = BY_L ? SIZE : DEPTH, HIGH = BY_L ? DEPTH : SIZE, PITCH = WIDE + (BY_L ? 4 : 8) };
   enum { FLOATS = HIGH * PITCH };
   /* Starts to copy what the stage has from value `l` on; the part of the sum ends before value `end`. */
   static DEVICE void fill(float *stage, const dense_matrix &m, int32_t first, int32_t l, int32_t end) {
@@ -83,11 +82,11 @@ template <class Out> DEVICE void store_sums_of_rows(const Out &out, int32_t row,
     sum += __shfl_xor_sync(~0u, sum, 1);
     sum += __shfl_xor_sync(~0u, sum, 2);
     if (blockIdx.x == 0 && threadIdx.x % 4 == 0 && row + 8 * j < rows)
-      out.store_row(row + 8 * j, sum);
+      out.store_sum((int32_t)blockIdx.z, row + 8 * j, sum);
   }
 }
 
-/* Multiplies `length` values of l, `part` of them in a part. Out::ROWS: it also wants the sums of a's rows. */
+/* Multiplies `length` values of l, `part` of them in a part. Out::SUMS: it also wants the sums of a's rows. */
 template <class Math, class Shape, bool A_BY_L, bool B_BY_L, class Out>
 __global__ void __launch_bounds__(Shape::THREADS)
     multiply_dense(dense_matrix a, dense_matrix b, Out out, int32_t length, int32_t part) {
@@ -102,7 +101,7 @@ __global__ void __launch_bounds__(Shape::THREADS)
   const int32_t count = (end - begin + DEPTH - 1) / DEPTH;
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, group = lane / 4, four = lane % 4;
   const int row = warp / Shape::ACROSS * Shape::WM + group, column = warp % Shape::ACROSS * Shape::WN + group;
-  const bool sums_rows = Out::ROWS && blockIdx.x == 0 && warp % Shape::ACROSS == 0;
+  const bool sums_rows = Out::SUMS && blockIdx.x == 0 && warp % Shape::ACROSS == 0;
   float sums[COLUMNS][ROWS][4] = {}, of_rows[ROWS][2] = {};
   const auto start_stage = [&](int32_t i) {
     if (i < count) {
@@ -143,9 +142,10 @@ __global__ void __launch_bounds__(Shape::THREADS)
       UNROLLED_FOR (int j = 0; j < 2; j++) {
         const int32_t at_m = first_m + row + 16 * m + 8 * j, at_n = first_n + column - group + 8 * n + 2 * four;
         if (at_m < a.count && at_n < b.count)
-          out.store(at_m, at_n, sums[n][m][2 * j], sums[n][m][2 * j + 1], at_n + 1 < b.count);
+          out.store((int32_t)blockIdx.z, at_m, at_n, sums[n][m][2 * j], sums[n][m][2 * j + 1], at_n + 1 < b.count,
+                    out.need(at_m, at_n, at_n + 1 < b.count));
       }
-  if constexpr (Out::ROWS)
+  if constexpr (Out::SUMS)
     if (sums_rows)
       UNROLLED_FOR (int m = 0; m < ROWS; m++)
         store_sums_of_rows(out, first_m + row + 16 * m, a.count, of_rows[m]);
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(FEW_THREADS) multiply_few(dense_matrix a, dens
         sums[0] = fmaf(x, columns[l][0], sums[0]);
         sums[1] = fmaf(x, columns[l][1], sums[1]);
       }
-    out.store(m, n, sums[0], sums[1], two);
+    out.store(0, m, n, sums[0], sums[1], two, out.need(m, n, two));
   }
 }
 

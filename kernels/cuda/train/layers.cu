@@ -39,45 +39,34 @@ __device__ bool hits_class(const float *y, float target, int64_t outputs) {
   return !miss;
 }
 
-__global__ void find_losses(gconv_learn_net net, const float *y, const float *targets, int64_t cases, int64_t outputs,
-                            double *losses, uint32_t *hits) {
-  FOR_OWN (n, cases) {
-    const float *own = y + n * outputs;
-    double loss = 0;
-    if (net.loss == GCONV_LOSS_CROSS_ENTROPY)
-      loss = gconv_learn_cross_entropy(own[(int64_t)targets[n]]);
-    else
-      for (int64_t i = 0; i < outputs; i++) {
-        const double d = (double)own[i] - (double)target_of(net, targets, n, i, outputs);
-        loss += gconv_learn_loss_term(net.loss, d);
-      }
-    losses[n] = loss * (double)weight_of(net, targets, n);
-    hits[n] = net.classes && hits_class(own, targets[n], outputs);
-  }
-}
+enum { TERMS = 2048 };
 
-/* Finds losses of many outputs, one block for each case. Its threads compute the terms; one thread adds them in their
- * order. */
-__global__ void __launch_bounds__(THREADS) find_long_losses(gconv_learn_net net, const float *y, const float *targets,
-                                                            int64_t outputs, double *losses, uint32_t *hits) {
-  enum { TERMS = 2048 };
+/* Finds the losses of `some` cases a block. Its threads compute the terms of all of them; a thread a case adds its terms in
+ * their order. pitch: the most terms of a case at a time, as an odd number: so cases lie in different banks. */
+__global__ void __launch_bounds__(THREADS)
+    find_losses(gconv_learn_net net, const float *y, const float *targets, int64_t cases, int64_t outputs, int some,
+                int pitch, double *losses, uint32_t *hits) {
   __shared__ double terms[TERMS];
-  const int64_t n = blockIdx.x;
-  double loss = 0;
-  for (int64_t first = 0; first < outputs; first += TERMS) {
-    const int count = (int)min((int64_t)TERMS, outputs - first);
+  const int64_t begin = (int64_t)blockIdx.x * some, n = begin + threadIdx.x;
+  const int count = (int)min((int64_t)some, cases - begin);
+  const bool own = (int)threadIdx.x < count, cross = net.loss == GCONV_LOSS_CROSS_ENTROPY;
+  double loss = own && cross ? gconv_learn_cross_entropy(y[n * outputs + (int64_t)targets[n]]) : 0;
+  for (int64_t first = 0; first < outputs && !cross; first += pitch) {
+    const int wide = (int)min((int64_t)pitch, outputs - first);
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < count; i += THREADS) {
-      const double d = (double)y[n * outputs + first + i] - (double)target_of(net, targets, n, first + i, outputs);
-      terms[i] = gconv_learn_loss_term(net.loss, d);
+    for (int i = (int)threadIdx.x; i < count * wide; i += THREADS) {
+      const int at = i / wide, j = i - at * wide;
+      const int64_t m = begin + at;
+      const double d = (double)y[m * outputs + first + j] - (double)target_of(net, targets, m, first + j, outputs);
+      terms[at * pitch + j] = gconv_learn_loss_term(net.loss, d);
     }
     __syncthreads();
-    if (threadIdx.x == 0)
+    if (own)
 #pragma unroll 16
-      for (int i = 0; i < count; i++)
-        loss += terms[i];
+      for (int j = 0; j < wide; j++)
+        loss += terms[threadIdx.x * pitch + j];
   }
-  if (threadIdx.x > 0)
+  if (!own)
     return;
   losses[n] = loss * (double)weight_of(net, targets, n);
   hits[n] = net.classes && hits_class(y + n * outputs, targets[n], outputs);
@@ -227,19 +216,32 @@ struct parts_of_layers {
   gconv_learn_parts of[MOST_LAYERS];
 };
 
-/* The second axis of the grid has the layers. */
-__global__ void update_each(const gconv_learn_step *steps, const __grid_constant__ parts_of_layers layers,
-                            gconv_learn_arrays arrays, const gconv_learn_control *control, uint32_t *bad) {
+/* The second axis of the grid has the layers. If a gradient has many parts, several threads share its sum. */
+__global__ void __launch_bounds__(THREADS)
+    update_each(const gconv_learn_step *steps, const __grid_constant__ parts_of_layers layers, gconv_learn_arrays arrays,
+                const gconv_learn_control *control, uint32_t *bad) {
+  __shared__ float sums[THREADS];
   if (control->stop)
     return;
   const gconv_learn_step step = steps[control->begun - 1];
   const gconv_learn_parts &own = layers.of[blockIdx.y];
   const bool keep = control->keep;
-  FOR_OWN (i, own.parameters) {
-    const int64_t at = own.first + i;
-    float gradient = own.leaves[i];
-    UNROLLED_8_FOR(int32_t j = 1; j < own.count; j++)
+  const int sharing = own.count < 16 ? 1 : 8, across = THREADS / sharing;
+  const int part = (int)threadIdx.x / across, lane = (int)threadIdx.x % across;
+  for (int64_t first = (int64_t)blockIdx.x * across; first < own.parameters; first += (int64_t)gridDim.x * across) {
+    const int64_t i = first + lane, at = own.first + i;
+    float gradient = i < own.parameters ? own.leaves[part * own.parameters + i] : 0.0f;
+    UNROLLED_8_FOR(int32_t j = part + sharing; j < own.count && i < own.parameters; j += sharing)
     gradient += own.leaves[j * own.parameters + i];
+    if (sharing > 1) {
+      sums[threadIdx.x] = gradient;
+      __syncthreads();
+      for (int j = 1; j < sharing && part == 0; j++)
+        gradient += sums[j * across + lane];
+      __syncthreads();
+    }
+    if (part > 0 || i >= own.parameters)
+      continue;
     if (keep)
       arrays.best[at] = arrays.parameters[at];
     gconv_learn_update(&step, arrays.are_weights[at], gradient, &arrays.parameters[at], &arrays.first[at],
@@ -279,10 +281,10 @@ void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameter
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
                              uint32_t *hits, cudaStream_t stream) {
   const int64_t outputs = (int64_t)gconv_learn_outputs(net);
-  if (outputs > THREADS && net->loss != GCONV_LOSS_CROSS_ENTROPY && cases <= INT32_MAX)
-    find_long_losses<<<(unsigned)cases, THREADS, 0, stream>>>(*net, y, targets, outputs, losses, hits);
-  else
-    find_losses<<<blocks_for(cases), THREADS, 0, stream>>>(*net, y, targets, cases, outputs, losses, hits);
+  const int pitch = outputs < TERMS ? (int)outputs | 1 : TERMS - 1, most = TERMS / pitch < THREADS ? TERMS / pitch : THREADS;
+  const int some = net->loss == GCONV_LOSS_CROSS_ENTROPY ? 64 : most;
+  find_losses<<<(unsigned)((cases + some - 1) / some), THREADS, 0, stream>>>(*net, y, targets, cases, outputs, some, pitch,
+                                                                             losses, hits);
 }
 
 void gconv_learn_cuda_outputs(const gconv_learn_net *net, const gconv_learn_own *last, const float *y, const float *targets,
@@ -354,7 +356,8 @@ void gconv_learn_cuda_update(const gconv_learn_step *steps, const gconv_learn_pa
     int64_t most = 1;
     for (unsigned i = 0; i < count; i++) {
       some.of[i] = parts[first + i];
-      most = some.of[i].parameters > most ? some.of[i].parameters : most;
+      const int64_t threads = some.of[i].parameters * (some.of[i].count < 16 ? 1 : 8);
+      most = threads > most ? threads : most;
     }
     update_each<<<dim3(blocks_for(most), count), THREADS, 0, stream>>>(steps, some, *arrays, control, bad);
   }
