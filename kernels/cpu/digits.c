@@ -424,17 +424,13 @@ GCONV_INLINE TARGET void make_tile(walk *w, const int J, const int V) {
   }
 }
 
-TARGET static void make_tile_of_1(walk *w) {
-  make_tile(w, 1, 4);
-}
-
-TARGET static void make_tile_of_2(walk *w) {
-  make_tile(w, 2, 4);
-}
-
-TARGET static void make_tile_of_4(walk *w) {
-  make_tile(w, 4, 2);
-}
+#define TILE(J, V)                                                                                                          \
+  TARGET static void make_tile_of_##J(walk *w) {                                                                            \
+    make_tile(w, J, V);                                                                                                     \
+  }
+TILE(1, 4)
+TILE(2, 4)
+TILE(4, 2)
 
 /* ---- The loop ---- */
 
