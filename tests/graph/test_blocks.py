@@ -50,6 +50,31 @@ class Blocks(unittest.TestCase):
                     self.assertGreater(told.count("in blocks of channels"), 8 if most else 2, told)
                     self.assertNotIn("5 x 4 x 6 in blocks", told)
 
+    def test_uneven_parts(self):
+        """On 7 x 7, two threads divide 160 and 96 filters into five and three vectors each; a residual is added to sums."""
+        made = [convolution("a", "x", 96, 3, 3), convolution("b", "a", 160, 96, 1), convolution("c", "b", 96, 160, 1),
+                convolution("y", "e", 3, 96, 1)]
+        a, b, c, y = (layer for layer, _ in made)
+        nodes = [a, b, c, node("Add", ["c", "a"], "d"), node("Clip", ["d", "low", "high"], "e"), y]
+        constants = {"low": np.float32(-1), "high": np.float32(2)} | {n: v for _, k in made for n, v in k.items()}
+        x = LOT.standard_normal((1, 3, 7, 7), np.float32)
+        network = graph(nodes, {"x": x}, ("y",), constants=constants)
+        expected = run(network, [x], options=("-a", "reference"))
+        for threads in "123":
+            got = run(network, [x], options=("-a", "gemm", "-t", threads))
+            np.testing.assert_array_equal(got[0], expected[0])
+
+    def test_constant_factor(self):
+        """Gemm keeps a constant factor in panels, which changes no bit."""
+        a, c = LOT.standard_normal((3, 70), np.float32), LOT.standard_normal(70, np.float32)
+        for turned in (0, 1):
+            b = LOT.standard_normal((70, 70), np.float32)
+            nodes = [node("Gemm", ["a", "b", "c"], "y", transB=turned, alpha=0.5)]
+            expected = run(graph(nodes, {"a": a, "b": b, "c": c}, ("y",)), [a, b, c])
+            got = run(graph(nodes, {"a": a}, ("y",), constants={"b": b, "c": c}), [a])
+            np.testing.assert_array_equal(got[0], expected[0])
+            np.testing.assert_allclose(got[0], 0.5 * a @ (b.T if turned else b) + c, atol=1e-4)
+
 
 if __name__ == "__main__":
     unittest.main()
