@@ -86,11 +86,12 @@ size_t gconv_product_panel_floats(const gconv_product *p) {
 }
 
 void gconv_product_panels(const gconv_product *p, const float *b, float *panels) {
-  for (int64_t n = 0; n < (int64_t)gconv_product_panel_floats(p) / p->k; n++) {
-    float *to = panels + n / GCONV_PRODUCT_PANEL * GCONV_PRODUCT_PANEL * p->k + n % GCONV_PRODUCT_PANEL;
-    for (int64_t k = 0; k < p->k; k++)
-      to[k * GCONV_PRODUCT_PANEL] = n < p->n ? b[k * p->b_row + n * p->b_column] : 0;
-  }
+  enum { LINE = 64 / sizeof(float) }; /* rows at a time: their part of a panel stays in the L1 cache */
+  for (int64_t n = 0; n < p->n; n += GCONV_PRODUCT_PANEL, panels += GCONV_PRODUCT_PANEL * p->k)
+    for (int64_t first = 0; first < p->k; first += LINE)
+      for (int64_t i = 0; i < GCONV_PRODUCT_PANEL; i++)
+        for (int64_t k = first; k < first + LINE && k < p->k; k++)
+          panels[k * GCONV_PRODUCT_PANEL + i] = n + i < p->n ? b[k * p->b_row + (n + i) * p->b_column] : 0;
 }
 
 #define NAME(name) name##_f32
