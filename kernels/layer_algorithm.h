@@ -8,21 +8,22 @@
  * may be in the middle of a larger batch, so in and out are only aligned to 4. */
 typedef struct gconv_layer_execution {
   const gconv_layer_problem *problem;
-  const float *weights; /* weights, biases, and what prepare() wrote (layer_problem.h) */
-  const float *in;      /* N x C x H x W */
-  float *out;           /* N x K x P x Q */
-  void *state;          /* what acquire() made; NULL without one */
-  void *workspace;      /* workspace_bytes() of it; on the CPU each thread has its own; contents undefined */
-  size_t task;          /* CPU: the number of the part, below tasks(). CUDA: not used, one call does all */
-  void *stream;         /* cudaStream_t */
-  const struct gconv_gpu_elements *tail; /* CUDA: what becomes of the outputs in their memory, of algorithms that take tails
-                                            (kernels/cuda/graph/graph.h); NULL: nothing */
+  const float *weights;              /* weights, biases, and what prepare() wrote (layer_problem.h) */
+  const float *in;                   /* N x C x H x W */
+  float *out;                        /* N x K x P x Q */
+  void *state;                       /* what acquire() made; NULL without one */
+  void *workspace;                   /* workspace_bytes() of it; on the CPU each thread has its own; contents undefined */
+  size_t task;                       /* CPU: the number of the part, below tasks(). CUDA: not used, one call does all */
+  void *stream;                      /* cudaStream_t */
+  const struct gconv_gpu_tail *tail; /* CUDA: what becomes of sums after the activation, of algorithms that take tails
+                                        (kernels/cuda/graph/graph.h); NULL: nothing */
 } gconv_layer_execution;
 
 /* What may follow a convolution on a GPU, and be computed with it. */
 typedef enum gconv_layer_tails {
   GCONV_TAILS_NONE,
   GCONV_TAILS_SLOPES, /* PRelu with a slope for each filter, where the problem has no activation */
+  GCONV_TAILS_SHORT,  /* what gconv_gpu_tail says */
   GCONV_TAILS_ALL     /* any chain of operations: a kernel of its own (kernels/cuda/graph/elementwise.cu) */
 } gconv_layer_tails;
 

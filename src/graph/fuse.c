@@ -133,7 +133,7 @@ static gconv_status add_to_tail(gconv_graph_step *step, const gconv_graph_step *
   }
   const int32_t added = step->added;
   *done = gconv_tail_add(step, next, value, kept, u->ready);
-  if (*done && on_gpu && !gconv_tail_suits_gpu(fused->tail)) {
+  if (*done && on_gpu && !gconv_tail_suits_gpu(fused->tail, step->node->kind->fuses == GCONV_FUSES_ALL)) {
     fused->tail->count--;
     step->added = added;
     *done = false;
@@ -187,14 +187,17 @@ static gconv_status fuse_next(gconv_graph_plan *p, gconv_graph_step *step, const
   *done = false;
   if (step->work.out[0]->type != GCONV_TENSOR_F32)
     return GCONV_OK;
+  const bool all = step->node->kind->fuses == GCONV_FUSES_ALL;
   if (u->taker[value] >= 0 && u->second[value] >= 0)
-    return fuse_fork(p, step, u, done);
+    return all ? fuse_fork(p, step, u, done) : GCONV_OK;
   gconv_graph_step *next = only_taker(p, u, value);
   const int32_t input = next ? find_input(next, value) : -1;
   if (input < 0 || next->work.out_count != 1 || !same_shape(next->work.out[0], step->work.out[0]))
     return GCONV_OK;
-  GCONV_TRY(fuse_affine(step, next, input, done));
-  *done = *done || fuse_activation(step, next, input);
+  if (all) {
+    GCONV_TRY(fuse_affine(step, next, input, done));
+    *done = *done || fuse_activation(step, next, input);
+  }
   if (!*done)
     GCONV_TRY(add_to_tail(step, next, value, -1, u, done));
   return *done ? note(p, step, next) : GCONV_OK;
@@ -241,6 +244,11 @@ static gconv_status fuse_groups(gconv_graph_plan *p, gconv_graph_step *step, con
   return note(p, step, after);
 }
 
+static bool fuses(const gconv_graph_step *step) {
+  return step->node->kind->fuses == GCONV_FUSES_ALL ||
+         (step->node->kind->fuses == GCONV_FUSES_TAILS_ON_GPU && gconv_graph_is_on_gpu(step->work.options));
+}
+
 gconv_status gconv_graph_fuse(gconv_graph_plan *p) {
   const size_t values = p->graph->value_count + 1;
   size_t kept = 0;
@@ -251,7 +259,7 @@ gconv_status gconv_graph_fuse(gconv_graph_plan *p) {
   find_uses(p, &u);
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *step = &p->steps[i];
-    bool more = step->node && step->node->kind->fuses && step->work.out[0];
+    bool more = step->node && step->work.out_count == 1 && step->work.out[0] && fuses(step);
     if (step->node)
       GCONV_TRY(fuse_groups(p, step, &u));
     while (more)

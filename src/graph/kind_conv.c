@@ -253,6 +253,6 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
 const gconv_node_kind gconv_node_kinds_conv[] = {
     GCONV_NODE_KIND_OF("Conv", 1, GCONV_NEWEST_OPSET, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW,
                        gconv_onnx_conv_rules, 0, sizeof(settings), gconv_conv_parse, shape, run, run, workspace, window,
-                       prepare, gconv_solver_free, tell, NULL, NULL, NULL, true, GCONV_BLOCKS_EITHER),
+                       prepare, gconv_solver_free, tell, NULL, NULL, NULL, GCONV_FUSES_ALL, GCONV_BLOCKS_EITHER),
     GCONV_NODE_KIND_END,
 };

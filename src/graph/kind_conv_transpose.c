@@ -248,11 +248,25 @@ static part part_of(const axis *a, int64_t f) {
   return p;
 }
 
+/* Whether all phases have their first result in the output, and as many as each other. */
+static bool is_even(const axis *a) {
+  return a->before == 0 && a->outputs % a->stride == 0 && a->outputs <= (a->size + a->some - 1) * a->stride;
+}
+
 static gconv_status interleave(const gconv_node_work *work, const axis both[AXES], const gconv_layer_problem *p,
                                const void *maps) {
   const size_t bytes = gconv_tensor_type_bytes(work->out[0]->type);
   const int64_t width = both[1].outputs, area = both[0].outputs * width, plane = (int64_t)p->out_height * p->out_width;
   const int64_t phases = both[0].stride * both[1].stride, planes = (int64_t)p->images * p->filters / phases;
+  if (work->stream && is_even(&both[0]) && is_even(&both[1])) { /* neighbours of all phases are written together */
+    gconv_move all = {0};
+    gconv_move_add(&all, planes, phases * plane, area);
+    gconv_move_add(&all, both[0].outputs / both[0].stride, p->out_width, both[0].stride * width);
+    gconv_move_add(&all, both[0].stride, both[1].stride * plane, width);
+    gconv_move_add(&all, width / both[1].stride, 1, both[1].stride);
+    gconv_move_add(&all, both[1].stride, plane, 1);
+    return gconv_move_run(work, &all, bytes, maps, gconv_node_data(work, work->out[0]));
+  }
   for (int64_t f = 0; f < phases; f++) {
     const part y = part_of(&both[0], f / both[1].stride), x = part_of(&both[1], f % both[1].stride);
     gconv_move move = {0};
@@ -328,6 +342,6 @@ static rules transpose_rules = {STRING("auto_pad"),
 const gconv_node_kind gconv_node_kinds_conv_transpose[] = {
     GCONV_NODE_KIND_OF("ConvTranspose", 1, NEWEST, 2, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, transpose_rules,
                        0, sizeof(settings), parse, shape, run, run, workspace, window, prepare, gconv_solver_free, tell,
-                       NULL, NULL, NULL, false, GCONV_BLOCKS_NEVER),
+                       NULL, NULL, NULL, GCONV_FUSES_NOTHING, GCONV_BLOCKS_NEVER),
     GCONV_NODE_KIND_END,
 };

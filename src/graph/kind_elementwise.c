@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "graph/elementwise.h"
 #include "graph/move.h"
+#include "graph/tail.h"
 #include "kernels/cuda/graph/graph.h"
 
 #include <math.h>
@@ -254,6 +255,7 @@ static gconv_status launch(const gconv_node_work *work, const gconv_tensor *cons
   gconv_gpu_operation *operation = append(work, code, count, -1, &job);
   for (int32_t i = 0; i < count; i++)
     set_operand(inputs[i], work->out[0], &operation->operand[i]);
+  gconv_tail_append(work, &job);
   return gconv_gpu_elements_run(&job, work->stream);
 }
 
@@ -451,14 +453,16 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
 #define ROW(name, since, until, least, most, memory, rules, code, shape, run, cuda)                                         \
   GCONV_NODE_KIND(name, since, until, least, most, 1, 1, 0, 0, memory, GCONV_REACH_POINT, rules, code, sizeof(settings),    \
                   parse, shape, run, cuda, NULL, NULL, NULL, NULL)
-#define FUSED(name, since, until, least, most, rules, code, shape, run, cuda, affine, activation)                           \
+#define FUSED(name, since, until, least, most, rules, code, shape, run, cuda, affine, activation, fuses)                    \
   GCONV_NODE_KIND_OF(name, since, until, least, most, 1, 1, 0, 0, GCONV_MEMORY_IN_PLACE, GCONV_REACH_POINT, rules, code,    \
                      sizeof(settings), parse, shape, run, cuda, NULL, NULL, NULL, NULL, NULL, affine, activation, element,  \
-                     false, GCONV_BLOCKS_ALIKE)
+                     fuses, GCONV_BLOCKS_ALIKE)
 #define ACTIVATION(name, since, rules, code)                                                                                \
-  FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, activation)
-#define AFFINE(name, since, code) FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, cuda, affine, NULL)
-#define ONE(name, since, rules, code, cuda) FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, NULL)
+  FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, activation, GCONV_FUSES_NOTHING)
+#define AFFINE(name, since, code)                                                                                           \
+  FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, cuda, affine, NULL, GCONV_FUSES_TAILS_ON_GPU)
+#define ONE(name, since, rules, code, cuda)                                                                                 \
+  FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, NULL, GCONV_FUSES_NOTHING)
 #define TWO(name, since, rules, code, cuda)                                                                                 \
   ROW(name, since, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, rules, code, shape, run, cuda)
 #define OLD(name, code) ROW(name, 6, 6, 2, 2, GCONV_MEMORY_IN_PLACE, old_rules, code, shape_old, run_old, cuda_old)
@@ -472,8 +476,8 @@ const gconv_node_kind gconv_node_kinds_elementwise[] = {
     ONE("ThresholdedRelu", 1, alpha, THRESHOLDED, cuda),
     ACTIVATION("Sigmoid", 1, old_one, SIGMOID),
     ACTIVATION("Tanh", 1, old_one, TANH),
-    FUSED("Clip", 6, 10, 1, 1, bounds, CLIP, shape_clip, run_clip, cuda_clip, NULL, activation),
-    FUSED("Clip", 11, NEWEST, 1, 3, none, CLIP, shape_clip, run_clip, cuda_clip, NULL, activation),
+    FUSED("Clip", 6, 10, 1, 1, bounds, CLIP, shape_clip, run_clip, cuda_clip, NULL, activation, GCONV_FUSES_NOTHING),
+    FUSED("Clip", 11, NEWEST, 1, 3, none, CLIP, shape_clip, run_clip, cuda_clip, NULL, activation, GCONV_FUSES_NOTHING),
     ONE("HardSigmoid", 6, alpha_beta, HARD_SIGMOID, cuda),
     ONE("HardSwish", 14, none, HARD_SWISH, cuda),
     ONE("Swish", 24, alpha, SWISH, cuda),
@@ -521,7 +525,7 @@ const gconv_node_kind gconv_node_kinds_elementwise[] = {
     AFFINE("Sub", 7, SUB),
     AFFINE("Mul", 7, MUL),
     AFFINE("Div", 7, DIV),
-    FUSED("PRelu", 7, NEWEST, 2, 2, none, PRELU, shape_prelu, run, cuda, NULL, NULL),
+    FUSED("PRelu", 7, NEWEST, 2, 2, none, PRELU, shape_prelu, run, cuda, NULL, NULL, GCONV_FUSES_NOTHING),
     ROW("Mod", 10, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, fmod_rule, MOD, shape, run, cuda),
     ROW("Pow", 7, NEWEST, 2, 2, GCONV_MEMORY_OWN, none, POW, shape, run_pow, cuda_pow),
     TWO("BitShift", 11, direction, BIT_SHIFT, GCONV_NOT_ON_CUDA),

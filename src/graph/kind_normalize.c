@@ -2,6 +2,7 @@
 /* Normalisation by means and deviations, and softmax. Sums are float64, in a fixed order. */
 #include "bank/onnx_rules.h"
 #include "graph/moments.h"
+#include "graph/tail.h"
 #include "kernels/activation.h"
 #include "kernels/cuda/graph/graph.h"
 
@@ -189,21 +190,28 @@ static int64_t groups_of(const gconv_node_work *work, bool by_channel) {
 static gconv_status cuda_channels(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0];
-  const gconv_gpu_normalize on_gpu = {.how = kind->code == BATCH ? GCONV_NORM_BATCH : GCONV_NORM_GROUP,
-                                      .in = in->there,
-                                      .factor = floats_there(work, 1),
-                                      .bias = floats_there(work, 2),
-                                      .mean = floats_there(work, 3),
-                                      .variance = floats_there(work, 4),
-                                      .out = work->out[0]->there,
-                                      .images = in->shape[0],
-                                      .channels = in->shape[1],
-                                      .groups = groups_of(work, kind->code != GROUP),
-                                      .plane = gconv_tensor_count(in, 2, in->axes),
-                                      .by_group = kind->code == GROUP && s->opset < 21,
-                                      .epsilon = s->epsilon,
-                                      .parts = work->workspace};
-  return gconv_gpu_normalize_run(&on_gpu, work->stream);
+  gconv_gpu_normalize on_gpu = {.how = kind->code == BATCH ? GCONV_NORM_BATCH : GCONV_NORM_GROUP,
+                                .in = in->there,
+                                .factor = floats_there(work, 1),
+                                .bias = floats_there(work, 2),
+                                .mean = floats_there(work, 3),
+                                .variance = floats_there(work, 4),
+                                .out = work->out[0]->there,
+                                .images = in->shape[0],
+                                .channels = in->shape[1],
+                                .groups = groups_of(work, kind->code != GROUP),
+                                .plane = gconv_tensor_count(in, 2, in->axes),
+                                .by_group = kind->code == GROUP && s->opset < 21,
+                                .epsilon = s->epsilon,
+                                .parts = work->workspace};
+  const gconv_tail *tail = work->fused.tail;
+  const bool together = tail && gconv_tail_shorten(tail, &on_gpu.tail);
+  on_gpu.tail.length = together ? on_gpu.tail.length : 0;
+  GCONV_TRY(gconv_gpu_normalize_run(&on_gpu, work->stream));
+  if (!tail || together)
+    return GCONV_OK;
+  const gconv_gpu_elements rest = gconv_tail_gpu_job(work);
+  return gconv_gpu_elements_run(&rest, work->stream);
 }
 
 /* On a GPU, groups are added up in parts. */
@@ -326,14 +334,15 @@ static rules axis_rules = {INT("axis", 1, NEWEST), END}, lp = {INT("axis", 1, NE
   GCONV_NODE_KIND(name, since, NEWEST, least, most, 1, outs, 0, 0, memory, reach, rules, code, sizeof(settings), parse,     \
                   shape, run, cuda, workspace, (reach) == GCONV_REACH_WINDOW ? window : NULL, NULL, NULL)
 #define PLANES(name, since, rules, code, workspace)                                                                         \
-  GCONV_NODE_KIND(name, since, NEWEST, 3, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,                 \
-                  sizeof(settings), parse, shape, run, cuda_channels, workspace, gconv_node_by_moments, NULL, NULL)
+  GCONV_NODE_KIND_OF(name, since, NEWEST, 3, 3, 1, 1, 0, 0, GCONV_MEMORY_OWN, GCONV_REACH_WINDOW, rules, code,              \
+                     sizeof(settings), parse, shape, run, cuda_channels, workspace, gconv_node_by_moments, NULL, NULL,      \
+                     NULL, NULL, NULL, NULL, GCONV_FUSES_TAILS_ON_GPU, GCONV_BLOCKS_NEVER)
 #define OWN GCONV_MEMORY_OWN
 #define ALL GCONV_REACH_ALL
 const gconv_node_kind gconv_node_kinds_normalize[] = {
     GCONV_NODE_KIND_OF("BatchNormalization", 1, NEWEST, 5, 5, 1, 5, 0, 0, OWN, GCONV_REACH_POINT, batch, BATCH,
                        sizeof(settings), parse, shape, run, cuda_channels, NULL, NULL, NULL, NULL, NULL, affine, NULL, NULL,
-                       false, GCONV_BLOCKS_NEVER),
+                       GCONV_FUSES_TAILS_ON_GPU, GCONV_BLOCKS_NEVER),
     PLANES("InstanceNormalization", 6, epsilon, INSTANCE, workspace_instance),
     PLANES("GroupNormalization", 18, group, GROUP, workspace_group),
     ROW("LayerNormalization", 17, 2, 3, 3, OWN, ALL, layer, LAYER, cuda_layer, NULL),

@@ -95,6 +95,13 @@ enum { GCONV_LOOP_INPUTS = 3 };
 typedef void gconv_element_loop(const void *const in[GCONV_LOOP_INPUTS], const int64_t step[GCONV_LOOP_INPUTS], void *out,
                                 int64_t count, const void *settings);
 
+/* What a kind computes of the nodes that follow. */
+typedef enum gconv_node_fuses {
+  GCONV_FUSES_NOTHING,
+  GCONV_FUSES_TAILS_ON_GPU, /* cuda() computes a tail, whose first step takes the result once */
+  GCONV_FUSES_ALL
+} gconv_node_fuses;
+
 typedef struct gconv_node_kind {
   const char *name;     /* the operator of ONNX */
   int32_t since, until; /* the opsets in which it has this meaning, both included */
@@ -139,7 +146,7 @@ typedef struct gconv_node_kind {
    * NULL: it never is. */
   bool (*element)(const gconv_node_work *work, const struct gconv_node_kind *kind, gconv_element_loop **loop,
                   struct gconv_elementwise_settings *settings, int32_t *inputs);
-  bool fuses;               /* run() computes work->fused, too */
+  gconv_node_fuses fuses;   /* what of work->fused is computed, too */
   gconv_node_blocks blocks; /* which of its tensors run() takes in blocks of channels */
 } gconv_node_kind;
 
@@ -157,7 +164,7 @@ typedef struct gconv_node_kind {
                            release)                                                                                         \
   GCONV_NODE_KIND_OF(name, since, until, least_in, most_in, least_out, most_out, known, unread, memory, reach, rules, code, \
                      settings_bytes, parse, shape, run, cuda, workspace, window, prepare, release, NULL, NULL, NULL, NULL,  \
-                     false, blocks)
+                     GCONV_FUSES_NOTHING, blocks)
 #define GCONV_NODE_KIND(name, ...) GCONV_NODE_KIND_IN(name, GCONV_BLOCKS_NEVER, __VA_ARGS__)
 /* A value in place of cuda(). */
 #define GCONV_NOT_ON_CUDA NULL

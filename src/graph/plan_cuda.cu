@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "device/cuda_error.h"
 #include "device/guest_cuda.h"
+#include "device/overflow_cuda.h"
 #include "graph/gpu.h"
 #include "graph/tail.h"
 
@@ -160,6 +161,7 @@ gconv_status gconv_graph_gpu_run_and_wait(const gconv_graph_plan *p) {
   gconv_cuda_guest guest(gpu->device);
   GCONV_TRY(gconv_graph_gpu_run(p, gpu->stream));
   CUDA_TRY(cudaStreamSynchronize(gpu->stream));
+  gconv_cuda_tell_overflow();
   return GCONV_OK;
 }
 

@@ -38,10 +38,9 @@ gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_w
   const int32_t turns = gconv_layer_turns(p, solver->choice.images);
   const bool together = solver->choice.algorithm->tails >= solver->choice.tail && turns == 1;
   gconv_layer_execution execution = execution_of(solver, workspace, work->stream);
-  gconv_gpu_elements tail;
-  if (work->fused.tail)
-    tail = gconv_tail_gpu_job(work);
-  execution.tail = work->fused.tail && together ? &tail : NULL;
+  gconv_gpu_tail tail;
+  if (work->fused.tail && together && gconv_tail_shorten(work->fused.tail, &tail))
+    execution.tail = &tail;
   for (int32_t turn = 0; turn < turns; turn++) {
     const size_t first = (size_t)gconv_layer_turn_first(p, solver->choice.images, turn);
     execution.in = in + first * in_floats;
@@ -49,7 +48,10 @@ gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_w
     const gconv_status status = solver->choice.algorithm->execute(&execution);
     GCONV_TRY(gconv_cuda_outcome(work->options->device, solver->choice.algorithm->info.name, status));
   }
-  return work->fused.tail && !together ? gconv_gpu_elements_run(&tail, work->stream) : GCONV_OK;
+  if (!work->fused.tail || together)
+    return GCONV_OK;
+  const gconv_gpu_elements job = gconv_tail_gpu_job(work);
+  return gconv_gpu_elements_run(&job, work->stream);
 }
 
 void gconv_solver_gpu_close(gconv_solver *solver) {

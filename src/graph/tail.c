@@ -100,22 +100,104 @@ void gconv_tail_begin(gconv_tail *tail, const gconv_tensor *out) {
 /* ---- On a GPU ---- */
 
 /* Of a chain of a GPU, only the first operation has all its operands in memory, which are then the outputs as they were. */
-bool gconv_tail_suits_gpu(const gconv_tail *tail) {
+bool gconv_tail_suits_gpu(const gconv_tail *tail, bool in_memory) {
   const gconv_tail_step *last = &tail->steps[tail->count - 1];
   int32_t values = 0;
   for (int32_t k = 0; k < last->inputs; k++)
     values += last->source[k] == GCONV_TAIL_VALUE;
-  return tail->count <= GCONV_GPU_CHAIN && last->code != WHERE && (tail->count == 1 || values == 1);
+  return last->code != WHERE && (values == 1 || (in_memory && tail->count == 1));
+}
+
+/* Whether a step is this operation of the outputs and of a constant number. */
+static bool is_with_number(const gconv_tail_step *s, gconv_elementwise operation) {
+  return s->code == (int32_t)operation && s->source[0] == GCONV_TAIL_VALUE && s->source[1] == GCONV_TAIL_NUMBER &&
+         s->tensor[1]->data;
+}
+
+/* Whether a step multiplies the outputs so far by those that were kept. */
+static bool is_times_kept(const gconv_tail_step *s) {
+  return s->code == MUL && s->source[0] != s->source[1] &&
+         (s->source[0] == GCONV_TAIL_KEPT || s->source[1] == GCONV_TAIL_KEPT);
+}
+
+/* Whether four steps are a hard swish: y + 3, clamped, times y, divided by 6. */
+static bool is_swish(const gconv_tail_step *s) {
+  return s[0].keeps && is_with_number(&s[0], ADD) && s[1].code == CLIP && is_times_kept(&s[2]) && is_with_number(&s[3], DIV);
+}
+
+/* Sets the operand k of a step of a short tail. */
+static bool set_operand(const gconv_tail_step *s, int32_t k, gconv_gpu_tail_step *to) {
+  const gconv_tensor *from = s->tensor[k];
+  if (s->source[k] == GCONV_TAIL_NUMBER && from->data) {
+    to->alpha = *(const float *)from->data;
+    return true;
+  }
+  to->operand = from->there;
+  to->of_filters = s->source[k] == GCONV_TAIL_CHANNEL;
+  return to->of_filters || s->source[k] == GCONV_TAIL_TENSOR;
+}
+
+bool gconv_tail_shorten(const gconv_tail *tail, gconv_gpu_tail *to) {
+  *to = (gconv_gpu_tail){0};
+  for (int32_t i = 0; i < tail->count; i++) {
+    const gconv_tail_step *s = &tail->steps[i];
+    gconv_gpu_tail_step *o = &to->step[to->length];
+    if (to->length++ == GCONV_GPU_TAIL)
+      return false;
+    *o = (gconv_gpu_tail_step){s->code, s->settings.alpha, s->settings.beta, s->settings.low, s->settings.high, NULL, false};
+    if (i + 3 < tail->count && is_swish(s)) {
+      o->code = GCONV_GPU_TAIL_SWISH;
+      o->alpha = *(const float *)s->tensor[1]->data;
+      o->beta = *(const float *)s[3].tensor[1]->data;
+      o->low = (float)s[1].settings.low;
+      o->high = (float)s[1].settings.high;
+      i += 3;
+      continue;
+    }
+    if (i + 1 < tail->count && s->keeps && s->code == SIGMOID && is_times_kept(&s[1])) { /* SiLU */
+      *o = (gconv_gpu_tail_step){.code = SWISH, .alpha = 1};
+      i++;
+      continue;
+    }
+    const int32_t value = s->source[0] == GCONV_TAIL_VALUE ? 0 : 1;
+    if (s->keeps || s->source[value] != GCONV_TAIL_VALUE)
+      return false;
+    switch ((gconv_elementwise)s->code) {
+    case RELU:
+    case LEAKY:
+    case CLIP:
+    case SIGMOID:
+    case SWISH:
+    case HARD_SIGMOID:
+    case HARD_SWISH:
+      break;
+    case ADD:
+    case MUL:
+      if (!set_operand(s, 1 - value, o))
+        return false;
+      break;
+    case PRELU:
+      if (value != 0 || !set_operand(s, 1, o))
+        return false;
+      break;
+    default:
+      return false;
+    }
+  }
+  return true;
 }
 
 gconv_layer_tails gconv_tail_of_gpu(const gconv_node_fused *fused) {
   const gconv_tail_step *first = fused->tail ? fused->tail->steps : NULL;
   if (!first)
     return GCONV_TAILS_NONE;
-  return fused->tail->count == 1 && first->code == PRELU && first->source[0] == GCONV_TAIL_VALUE &&
-                 first->source[1] == GCONV_TAIL_CHANNEL && fused->activation == GCONV_ACTIVATION_NONE
+  gconv_gpu_tail shortened;
+  if (!gconv_tail_shorten(fused->tail, &shortened))
+    return GCONV_TAILS_ALL;
+  return shortened.length == 1 && first->code == PRELU && first->source[1] == GCONV_TAIL_CHANNEL &&
+                 fused->activation == GCONV_ACTIVATION_NONE
              ? GCONV_TAILS_SLOPES
-             : GCONV_TAILS_ALL;
+             : GCONV_TAILS_SHORT;
 }
 
 static gconv_gpu_operation operation_of(const gconv_tail_step *s, bool first, const gconv_tensor *out) {
@@ -143,13 +225,17 @@ static gconv_gpu_operation operation_of(const gconv_tail_step *s, bool first, co
   return o;
 }
 
+void gconv_tail_append(const gconv_node_work *work, gconv_gpu_elements *job) {
+  const gconv_tail *tail = work->fused.tail;
+  for (int32_t i = 0; tail && i < tail->count; i++, job->length++)
+    job->chain[job->length] = operation_of(&tail->steps[i], job->length == 0, work->out[0]);
+}
+
 gconv_gpu_elements gconv_tail_gpu_job(const gconv_node_work *work) {
   const gconv_tensor *out = work->out[0];
-  const gconv_tail *tail = work->fused.tail;
-  gconv_gpu_elements job = {.axes = out->axes, .out = out->there, .type = 1, .out_type = 1, .length = tail->count};
+  gconv_gpu_elements job = {.axes = out->axes, .out = out->there, .type = 1, .out_type = 1};
   memcpy(job.size, out->shape, sizeof job.size);
-  for (int32_t i = 0; i < tail->count; i++)
-    job.chain[i] = operation_of(&tail->steps[i], i == 0, out);
+  gconv_tail_append(work, &job);
   return job;
 }
 
@@ -210,17 +296,9 @@ bool gconv_tail_add(gconv_graph_step *step, const gconv_graph_step *next, int32_
   return true;
 }
 
-/* Whether a step is this operation of the outputs and of a constant number. */
-static bool is_with_number(const gconv_tail_step *s, gconv_elementwise operation) {
-  return s->loop == gconv_elementwise_loop(operation, GCONV_TENSOR_F32) && s->source[0] == GCONV_TAIL_VALUE &&
-         s->source[1] == GCONV_TAIL_NUMBER && s->tensor[1]->data;
-}
-
 static void join(gconv_tail *tail) {
   gconv_tail_step *s = &tail->steps[tail->count < 4 ? 0 : tail->count - 4];
-  if (tail->count < 4 || !s[0].keeps || !is_with_number(&s[0], ADD) || !is_with_number(&s[3], DIV) ||
-      s[1].loop != gconv_elementwise_loop(CLIP, GCONV_TENSOR_F32) ||
-      s[2].loop != gconv_elementwise_loop(MUL, GCONV_TENSOR_F32))
+  if (tail->count < 4 || !is_swish(s))
     return;
   const gconv_elementwise_settings settings = {.alpha = *(const float *)s[0].tensor[1]->data,
                                                .beta = *(const float *)s[3].tensor[1]->data,

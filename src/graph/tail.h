@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Element-wise nodes that are computed with the convolution before them. On the CPU, each piece of its outputs goes through
- * them while it is in the cache; the loops are those of the nodes themselves, so the bits are the same. On a GPU, one kernel
- * computes all of them in the memory of the outputs. fuse.c makes tails. */
+ * them while it is in the cache; the loops are those of the nodes themselves, so the bits are the same. On a GPU, the
+ * epilogue of the convolution computes short tails, and one more kernel all others. fuse.c makes tails. */
 #pragma once
 
 #include "graph/elementwise.h"
@@ -55,12 +55,17 @@ void gconv_tail_set_out(gconv_tail *tail, const float *out);
 
 /* Returns whether it can be applied to outputs in blocks of channels. NULL is allowed. */
 bool gconv_tail_takes_blocks(const gconv_tail *tail);
-/* Returns whether a GPU can compute the last step of a tail. */
-bool gconv_tail_suits_gpu(const gconv_tail *tail);
+/* Returns whether a GPU can compute the last step of a tail. `in_memory`: its first step finds outputs in memory, and may
+ * take them twice. */
+bool gconv_tail_suits_gpu(const gconv_tail *tail, bool in_memory);
 /* Returns which tail of a GPU's algorithms follows a node. */
 gconv_layer_tails gconv_tail_of_gpu(const gconv_node_fused *fused);
+/* Writes a tail for the epilogues of a GPU's algorithms. False if it has steps that they do not compute. */
+bool gconv_tail_shorten(const gconv_tail *tail, gconv_gpu_tail *to);
 /* Returns the tail of a node as a job in the memory of its outputs on a GPU. */
 gconv_gpu_elements gconv_tail_gpu_job(const gconv_node_work *work);
+/* Appends a node's tail, if it has one, to a chain. */
+void gconv_tail_append(const gconv_node_work *work, gconv_gpu_elements *job);
 
 /* Returns whether two tails compute the same, as far as their constants go. Both may be NULL. */
 bool gconv_tail_same(const gconv_tail *a, const gconv_tail *b);

@@ -4,25 +4,14 @@
  * through two buffers in turn, and only the last layer's results come back.
  */
 #include "device/guest_cuda.h"
-#include "device/timeline_cuda.h"
+#include "device/overflow_cuda.h"
 #include "device/transfer_cuda.h"
 #include "kernels/cuda/fast/layer/pointwise.h"
 #include "layer/kind.h"
+#include "layer/network_cuda.cuh"
 #include "layer/network_kernels.cuh"
 
 #include <stdlib.h>
-
-struct network_run {
-  const gconv_network_plan *network;
-  gconv_timeline timeline;
-  void *buffers[2]; /* tensor i is in buffers[i % 2], where tensor 0 is the input; raw pixels are in buffers[1] */
-  size_t bytes[2];
-  void *kept; /* the input of the first layer, in place of buffers[0], if a later layer needs it; else NULL */
-  void *workspace;
-  float *normal;   /* means, then deviations, if layers in one kernel normalise pixels */
-  float **weights; /* weights of the steps */
-  void **states;   /* states of the steps, as acquire() made them */
-};
 
 static void release(void *memory) {
   network_run *run = (network_run *)memory;
@@ -114,21 +103,12 @@ static gconv_status allocate_buffers(network_run *run) {
   return workspace > 0 ? gconv_cuda_allocate(network->base.device, workspace, "the workspace", &run->workspace) : GCONV_OK;
 }
 
-/* Where an execution begins and ends: the tensors of its input and output, which may be the caller's; and its stream. */
-struct route {
-  const float *in;
-  float *out;
-  cudaStream_t stream;
-  const gconv_image *planes; /* in place of `in`, for layers in one kernel: planes in memory of the device, whose samples are
-                                not normalised yet; or NULL */
-};
-
 static float *tensor_of(const network_run *run, const route &way, size_t tensor) {
   return tensor == last_tensor(run->network) ? way.out : tensor == 0 ? (float *)way.in : (float *)run->buffers[tensor % 2];
 }
 
 /* Returns the route within the run's own buffers. */
-static route own_route(const network_run *run) {
+route gconv_network_own_route(const network_run *run) {
   return {(const float *)input_buffer(run), (float *)run->buffers[last_tensor(run->network) % 2], run->timeline.stream,
           NULL};
 }
@@ -249,7 +229,7 @@ static int64_t input_row(const gconv_network_plan *network, int64_t first) {
 }
 
 /* Uploads pixels, and makes the first layer's input of them. The upload is timed by itself. */
-static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_row, int64_t first) {
+gconv_status gconv_network_upload(network_run *run, const gconv_image *in, int64_t in_row, int64_t first) {
   const gconv_network_plan *network = run->network;
   gconv_slabs *slabs = (gconv_slabs *)network->base.device->state;
   bool tensor = uploads_tensor(network);
@@ -357,7 +337,7 @@ static gconv_status clear_outside(const network_run *run, size_t i, int64_t firs
   return clear_rows(run, i, end, rows);
 }
 
-static gconv_status run_steps(const network_run *run, const route &way, int64_t first) {
+gconv_status gconv_network_run_steps(const network_run *run, const route &way, int64_t first) {
   const gconv_network_plan *network = run->network;
   if (network->merged)
     GCONV_TRY(run_merged(run, way));
@@ -384,9 +364,9 @@ static gconv_status run_steps(const network_run *run, const route &way, int64_t 
   return CUDA_STATUS(cudaGetLastError());
 }
 
-static gconv_status download(const network_run *run, const gconv_image *out) {
+gconv_status gconv_network_download(const network_run *run, const gconv_image *out) {
   const gconv_network_plan *network = run->network;
-  gconv_image result = gconv_dense_image(&network->out, own_route(run).out);
+  gconv_image result = gconv_dense_image(&network->out, gconv_network_own_route(run).out);
   return gconv_download((gconv_slabs *)network->base.device->state, network->base.device->threads, &result, out,
                         run->timeline.stream);
 }
@@ -394,9 +374,10 @@ static gconv_status download(const network_run *run, const gconv_image *out) {
 static gconv_status end_execution(const network_run *run, const gconv_image *out, gconv_timings *timings) {
   const gconv_timeline *line = &run->timeline;
   GCONV_TRY(gconv_timeline_mark(line, CONVOLVED));
-  GCONV_TRY(download(run, out));
+  GCONV_TRY(gconv_network_download(run, out));
   GCONV_TRY(gconv_timeline_mark(line, DOWNLOADED));
   CUDA_TRY(cudaStreamSynchronize(line->stream));
+  gconv_cuda_tell_overflow();
   GCONV_TRY(gconv_timeline_add(line, BEGIN, UPLOADED, &timings->upload_ms));
   GCONV_TRY(gconv_timeline_add(line, UPLOADED, CONVOLVED, &timings->kernel_ms));
   return gconv_timeline_add(line, CONVOLVED, DOWNLOADED, &timings->download_ms);
@@ -407,8 +388,8 @@ static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row,
   network_run *run = (network_run *)memory;
   gconv_cuda_guest guest(run->network->base.device->index);
   GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
-  GCONV_TRY(upload(run, in, in_row, first));
-  GCONV_TRY(run_steps(run, own_route(run), first));
+  GCONV_TRY(gconv_network_upload(run, in, in_row, first));
+  GCONV_TRY(gconv_network_run_steps(run, gconv_network_own_route(run), first));
   return end_execution(run, out, timings);
 }
 
@@ -437,12 +418,12 @@ static gconv_status take(network_run *run, const gconv_image *in, int64_t in_row
 static gconv_status execute_there(void *memory, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
                                   gconv_timings *timings) {
   network_run *run = (network_run *)memory;
-  route way = own_route(run);
+  route way = gconv_network_own_route(run);
   gconv_cuda_guest guest(run->network->base.device->index);
   GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
   GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
   GCONV_TRY(take(run, in, in_row, first, &way));
-  GCONV_TRY(run_steps(run, way, first));
+  GCONV_TRY(gconv_network_run_steps(run, way, first));
   return end_execution(run, out, timings);
 }
 
@@ -462,85 +443,21 @@ static gconv_status begin_at(network_run *run, const gconv_image *in, route *way
 static gconv_status execute_device(void *memory, const gconv_image *in, const gconv_image *out, void *stream) {
   network_run *run = (network_run *)memory;
   gconv_cuda_guest guest(run->network->base.device->index);
-  route way = own_route(run);
+  route way = gconv_network_own_route(run);
   way.stream = (cudaStream_t)stream;
   GCONV_TRY(begin_at(run, in, &way));
   if (is_without_gaps(out)) {
     way.out = (float *)out->data;
-    return run_steps(run, way, 0);
+    return gconv_network_run_steps(run, way, 0);
   }
-  GCONV_TRY(run_steps(run, way, 0));
+  GCONV_TRY(gconv_network_run_steps(run, way, 0));
   gconv_image result = gconv_dense_image(&run->network->out, way.out);
   return gconv_copy_on_device(&result, out, way.stream);
-}
-
-/* ---- Measuring ---- */
-
-/* Each of the two buffers has several copies, which are used in turn, so that no cache holds data of the last run. */
-enum { MOST_COPIES = 64 };
-static const size_t ROTATED_BYTES = (size_t)256 << 20; /* several times the largest L2 */
-
-struct rotation {
-  int count[2];
-  void *copies[2][MOST_COPIES]; /* copies[b][0] is the run's own buffer */
-};
-
-static gconv_status make_copies(network_run *run, bool warm, rotation *turns) {
-  turns->copies[0][0] = run->buffers[0], turns->copies[1][0] = run->buffers[1];
-  for (int b = 0; b < 2; b++) {
-    const size_t wanted = warm ? 1 : ROTATED_BYTES / run->bytes[b] + 1;
-    for (turns->count[b] = 1; turns->count[b] < MOST_COPIES && (size_t)turns->count[b] < wanted; turns->count[b]++) {
-      void **copy = &turns->copies[b][turns->count[b]];
-      CUDA_TRY(cudaMalloc(copy, run->bytes[b]));
-      if (b == 0)
-        CUDA_TRY(cudaMemcpyAsync(*copy, run->buffers[0], run->bytes[0], cudaMemcpyDeviceToDevice, run->timeline.stream));
-    }
-  }
-  return GCONV_OK;
-}
-
-/* first: the time of an execution before, which counts as a run if it was long: then there was no need to warm up. */
-static gconv_status time_steps(network_run *run, const rotation *turns, int runs, double first, double *milliseconds) {
-  const double long_ms = 20;
-  milliseconds[0] = first;
-  for (int i = first < long_ms ? -3 : 1; i < runs; i++) {
-    double unused;
-    for (int b = 0; b < 2; b++)
-      run->buffers[b] = turns->copies[b][(i + 3) % turns->count[b]];
-    be_busy<<<1, 1, 0, run->timeline.stream>>>();
-    GCONV_TRY(gconv_timeline_time(
-        &run->timeline, [=] { return run_steps(run, own_route(run), 0); }, i < 0 ? &unused : &milliseconds[i]));
-  }
-  return GCONV_OK;
-}
-
-static gconv_status measure(void *memory, const gconv_image *in, const gconv_image *out, bool warm, int runs,
-                            double *milliseconds) {
-  network_run *run = (network_run *)memory;
-  gconv_cuda_guest guest(run->network->base.device->index);
-  GCONV_TRY(upload(run, in, 0, 0));
-  rotation turns = {};
-  double first = 0;
-  gconv_status status = make_copies(run, warm, &turns);
-  if (status == GCONV_OK) { /* before the runs, as longer chains overwrite their input */
-    status = gconv_timeline_time(
-        &run->timeline, [=] { return run_steps(run, own_route(run), 0); }, &first);
-    if (status == GCONV_OK)
-      status = download(run, out);
-  }
-  if (status == GCONV_OK)
-    status = time_steps(run, &turns, runs, first, milliseconds);
-  for (int b = 0; b < 2; b++) {
-    for (int i = 1; i < MOST_COPIES; i++)
-      cudaFree(turns.copies[b][i]);
-    run->buffers[b] = turns.copies[b][0];
-  }
-  return status;
 }
 
 extern "C" const gconv_network_type gconv_network_type_cuda = {.prepare = prepare,
                                                                .execute = execute,
                                                                .execute_there = execute_there,
-                                                               .measure = measure,
+                                                               .measure = gconv_network_measure_run,
                                                                .release = release,
                                                                .execute_device = execute_device};

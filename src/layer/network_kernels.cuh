@@ -48,9 +48,3 @@ __global__ static void pad_input(gconv_padding_job how, const float *in, float *
     out[i] = inside ? in[(i / plane * how.in_rows + y) * how.width + x] : how.outside;
   }
 }
-
-/* Keeps the GPU busy for some 0.1 ms, so that the time of the host to enqueue the next steps is not measured. */
-__global__ static void be_busy() {
-  for (const int64_t begin = clock64(); clock64() - begin < 200000;)
-    ;
-}

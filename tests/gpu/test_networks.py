@@ -77,6 +77,18 @@ class Networks(NetworkTest):
         self.check_kept([conv(24, 3, 3, activation="tanh"), conv(16, 24, 3), conv(5, 16, 3, stride=2)], self.x(2, 3, 40, 33), kept=2)
         self.check_kept([conv(3, 3, 7), Layer(kind="residual"), conv(4, 3, 3)], self.x(1, 3, 20, 20), kept=0)
 
+    def test_numbers_beyond_float16(self):
+        """They become infinite, which is told; bfloat16 has room for them."""
+        if not self.keeps():
+            self.skipTest("this GPU is no Hopper")
+        x = np.abs(self.x(1, 16, 20, 40))
+        self.save("net.safetensors", [self.conv(16, 16, 3, scale=1e4), self.conv(3, 16, 3)], 16)
+        for math, scale, told in (("fp16", 1, True), ("fp16", 1e-4, False), ("bf16", 1, False)):
+            np.save(self.folder / "x.npy", (x * scale).astype("f4"))
+            made = self.gconv("-i", "x.npy", "-f", "net.safetensors", "-d", "cuda", "--math", math, "-o", "y.npy")
+            self.assertEqual("beyond 65504" in made.stderr, told, (math, scale, made.stderr))
+            self.assertEqual(not np.isfinite(self.load("y.npy")).all(), told)
+
     def keeps(self):
         np.save(self.folder / "one.npy", np.ones((1, 1, 1, 1), "f4"))
         words = ["-i", "one.npy", "-f", "./one.npy", "-d", "cuda", "-a", "gemm-half", "--math", "fp16", "-o", "out.npy"]

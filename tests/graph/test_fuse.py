@@ -14,6 +14,7 @@ CHAINS = {
     "clip": ([("Clip", "v zero six")], True),
     "hard swish": ([("HardSwish", "v")], True),
     "hard swish by steps": ([("Add", "v three"), ("Clip", "0 zero six"), ("Mul", "v 1"), ("Div", "2 six")], True),
+    "no hard swish": ([("Add", "v three"), ("Clip", "0 zero six"), ("Mul", "1 six"), ("Div", "2 six"), ("Add", "3 v")], True),
     "swish": ([("Sigmoid", "v"), ("Mul", "v 0"), ("Relu", "1")], True),
     "residual": ([("Add", "v u"), ("Relu", "0")], True),
     "residual before": ([("Sub", "u v"), ("Clip", "0 zero six")], True),

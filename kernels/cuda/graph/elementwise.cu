@@ -121,6 +121,7 @@ static __device__ __forceinline__ int64_t place_of_line(const gconv_gpu_elements
 template <class Index>
 __global__ static void __launch_bounds__(THREADS)
     chain_of_floats(const __grid_constant__ gconv_gpu_elements job, int64_t lines, bool fours) {
+  follow_kernel_before();
   const Index length = (Index)job.size[job.axes - 1], pieces = (length + SOME - 1) / SOME, count = (Index)lines * pieces;
   for (Index i = (Index)blockIdx.x * THREADS + threadIdx.x; i < count; i += (Index)gridDim.x * THREADS) {
     const Index line = i / pieces;
@@ -217,9 +218,9 @@ static gconv_status run_floats(const gconv_gpu_elements *given, cudaStream_t str
   const int64_t count = lines * ((job.size[job.axes - 1] - 1) / SOME + 1);
   const bool fours = reads_fours(&job);
   if (count < MOST_SHORT / 2)
-    chain_of_floats<uint32_t><<<blocks_for(count), THREADS, 0, stream>>>(job, lines, fours);
+    launch_behind(chain_of_floats<uint32_t>, blocks_for(count), THREADS, 0, stream, job, lines, fours);
   else
-    chain_of_floats<uint64_t><<<blocks_for(count), THREADS, 0, stream>>>(job, lines, fours);
+    launch_behind(chain_of_floats<uint64_t>, blocks_for(count), THREADS, 0, stream, job, lines, fours);
   LAUNCHED();
   return GCONV_OK;
 }
@@ -289,6 +290,7 @@ static __device__ int64_t apply_integers(const gconv_gpu_operation &s, int64_t x
 }
 
 template <class T, class R, class Index> __global__ static void one_operation(gconv_gpu_elements job, int64_t count) {
+  follow_kernel_before();
   const gconv_gpu_operation &s = job.chain[0];
   FOR_OWN (element, count) {
     int64_t place[3] = {0, 0, 0};
@@ -320,9 +322,9 @@ template <class T, class R, class Index> __global__ static void one_operation(gc
 
 template <class T, class R> static void launch_one(const gconv_gpu_elements *job, int64_t count, cudaStream_t stream) {
   if (count <= MOST_SHORT)
-    one_operation<T, R, uint32_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, count);
+    launch_behind(one_operation<T, R, uint32_t>, blocks_for(count), THREADS, 0, stream, *job, count);
   else
-    one_operation<T, R, uint64_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, count);
+    launch_behind(one_operation<T, R, uint64_t>, blocks_for(count), THREADS, 0, stream, *job, count);
 }
 
 static gconv_status run_one(const gconv_gpu_elements *job, int64_t count, cudaStream_t stream) {
@@ -381,6 +383,7 @@ static __device__ float narrow(const gconv_gpu_cast &job, float x) {
 }
 
 template <class T, class R> __global__ static void cast(gconv_gpu_cast job) {
+  follow_kernel_before();
   FOR_OWN (i, job.count) {
     const T x = ((const T *)job.in)[i];
     R y;
@@ -400,7 +403,7 @@ template <class T> static gconv_status cast_from(const gconv_gpu_cast *job, cuda
   switch (job->out_type) {
 #define TYPE(type, number)                                                                                                  \
   case number:                                                                                                              \
-    cast<T, type><<<blocks_for(job->count), THREADS, 0, stream>>>(*job);                                                    \
+    launch_behind(cast<T, type>, blocks_for(job->count), THREADS, 0, stream, *job);                                         \
     break;
     GCONV_EACH_GPU_TYPE(TYPE)
 #undef TYPE

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/cuda_error.h"
+#include "kernels/cuda/core/behind.cuh"
 #include "kernels/cuda/graph/graph.h"
 #include "kernels/cuda/kinds/kinds.cuh"
 

@@ -55,7 +55,7 @@ static inline bool gconv_gpu_has_type(int32_t number) {
 
 /* ---- Each element by itself ---- */
 
-enum { GCONV_GPU_CHAIN = 8 };
+enum { GCONV_GPU_CHAIN = 9 /* a node, and the steps of its tail */ };
 
 /* An operand: memory (NULL: `number`), and how many elements lie between neighbours of each axis of the output; 0: the
  * element is repeated.
@@ -84,6 +84,20 @@ typedef struct gconv_gpu_elements {
   int32_t length;         /* length of the chain */
   gconv_gpu_operation chain[GCONV_GPU_CHAIN];
 } gconv_gpu_elements;
+
+/* What becomes of a sum of a convolution, in the epilogue of its kernel: up to so many steps. A step's operand is `alpha`,
+ * or in memory: a number for each filter, or one for each output, at the output's place. */
+enum { GCONV_GPU_TAIL = 4, GCONV_GPU_TAIL_SWISH = -1 /* y * clamp(y + alpha) / beta: a hard swish in steps */ };
+typedef struct gconv_gpu_tail_step {
+  int32_t code; /* gconv_elementwise, or GCONV_GPU_TAIL_SWISH */
+  float alpha, beta, low, high;
+  const float *operand; /* NULL: alpha */
+  bool of_filters;
+} gconv_gpu_tail_step;
+typedef struct gconv_gpu_tail {
+  int32_t length;
+  gconv_gpu_tail_step step[GCONV_GPU_TAIL];
+} gconv_gpu_tail;
 
 /* out = the chain, for each element. An operand may be the memory of `out` if it has the output's shape. */
 GCONV_GPU_JOB(elements)
@@ -216,6 +230,7 @@ typedef struct gconv_gpu_normalize {
   bool by_group;
   float epsilon;
   double *parts; /* for GCONV_NORM_GROUP: gconv_gpu_normalize_bytes() of workspace */
+  gconv_gpu_tail tail;
 } gconv_gpu_normalize;
 static inline size_t gconv_gpu_normalize_bytes(int64_t images, int64_t groups) {
   return (size_t)images * (size_t)groups * GCONV_GPU_PARTS * 2 * sizeof(double);

@@ -12,6 +12,7 @@ static __device__ __forceinline__ int64_t reflect(int64_t at, int64_t size) {
 
 /* blockIdx.y is a row of a channel. */
 __global__ static void __launch_bounds__(THREADS) put(gconv_gpu_put job) {
+  follow_kernel_before();
   for (int64_t line = blockIdx.y; line < job.channels * job.height; line += gridDim.y) {
     const int64_t c = line / job.height, y = line % job.height;
     const float *row = job.from + (c * job.from_rows + reflect(job.top + y, job.all_height) - job.first) * job.all_width;
@@ -31,7 +32,8 @@ gconv_status gconv_gpu_put_launch(const gconv_gpu_put *job, void *stream) {
                                        (size_t)lines * (size_t)job->width * sizeof(float), cudaMemcpyDeviceToDevice,
                                        (cudaStream_t)stream));
   }
-  put<<<dim3(blocks_for(job->width), (unsigned)(lines < 65535 ? lines : 65535)), THREADS, 0, (cudaStream_t)stream>>>(*job);
+  launch_behind(put, dim3(blocks_for(job->width), (unsigned)(lines < 65535 ? lines : 65535)), THREADS, 0,
+                (cudaStream_t)stream, *job);
   LAUNCHED();
   return GCONV_OK;
 }
@@ -39,6 +41,7 @@ gconv_status gconv_gpu_put_launch(const gconv_gpu_put *job, void *stream) {
 /* ---- Out of the result ---- */
 
 template <class T> __global__ static void __launch_bounds__(THREADS) take(gconv_gpu_take job) {
+  follow_kernel_before();
   for (int64_t line = blockIdx.y; line < job.planes * job.height; line += gridDim.y) {
     const int64_t plane = line / job.height, y = line % job.height;
     const T *from = (const T *)job.from + plane * job.from_plane + y * job.from_width;
@@ -62,7 +65,7 @@ gconv_status gconv_gpu_take_launch(const gconv_gpu_take *job, void *stream) {
   switch (job->type) {
 #define TYPE(type, number)                                                                                                  \
   case number:                                                                                                              \
-    take<type><<<grid, THREADS, 0, (cudaStream_t)stream>>>(*job);                                                           \
+    launch_behind(take<type>, grid, THREADS, 0, (cudaStream_t)stream, *job);                                                \
     break;
     GCONV_EACH_GPU_TYPE(TYPE)
 #undef TYPE

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Elements that go to other places: by steps along axes, by indices, and with borders around them. */
 #include "graph.cuh"
+#include "kernels/cuda/core/divisor.cuh"
 
 /* ---- By steps ---- */
 
@@ -35,25 +36,75 @@ static void sort_axes(gconv_gpu_move *job) {
     }
 }
 
-template <class T, class Index> __global__ static void move_elements(gconv_gpu_move job, int64_t count) {
+struct divisors {
+  divisor of[GCONV_GPU_MOVE_AXES];
+};
+
+/* FEW: elements are counted by 31 bits. */
+template <class T, bool FEW>
+__global__ static void move_elements(const __grid_constant__ gconv_gpu_move job, const __grid_constant__ divisors by,
+                                     int64_t count) {
+  follow_kernel_before();
   FOR_OWN (element, count) {
-    int64_t from = 0, to = 0;
-    Index rest = (Index)element;
+    int64_t from = 0, to = 0, rest = element;
     for (int axis = job.axes - 1; axis >= 0; axis--) {
-      const Index size = (Index)job.shape[axis], at = rest % size;
-      rest /= size;
-      from += (int64_t)at * job.from_step[axis];
-      to += (int64_t)at * job.to_step[axis];
+      const int64_t others = FEW ? (int64_t)by.of[axis].divide((uint32_t)rest) : rest / job.shape[axis];
+      const int64_t at = rest - others * job.shape[axis];
+      rest = others;
+      from += at * job.from_step[axis];
+      to += at * job.to_step[axis];
     }
     ((T *)job.to)[to] = ((const T *)job.from)[from];
   }
 }
 
+/* Interleaves lines of two: a thread moves four floats that become neighbours. The last axis has the two; `count` counts
+ * fours of the target. */
+__global__ static void interleave(const __grid_constant__ gconv_gpu_move job, const __grid_constant__ divisors by,
+                                  int64_t count) {
+  const int last = job.axes - 2;
+  follow_kernel_before();
+  FOR_OWN (i, count) {
+    uint32_t rest = by.of[last].divide((uint32_t)i);
+    int64_t from = 2 * (i - (int64_t)rest * by.of[last].by), to = 2 * from;
+    for (int axis = last - 1; axis >= 0; axis--) {
+      const uint32_t others = by.of[axis].divide(rest);
+      from += (int64_t)(rest - others * by.of[axis].by) * job.from_step[axis];
+      to += (int64_t)(rest - others * by.of[axis].by) * job.to_step[axis];
+      rest = others;
+    }
+    const float2 a = *(const float2 *)((const float *)job.from + from);
+    const float2 b = *(const float2 *)((const float *)job.from + from + job.from_step[last + 1]);
+    *(float4 *)((float *)job.to + to) = make_float4(a.x, b.x, a.y, b.y);
+  }
+}
+
+/* Whether interleave() can do it: lines of an even number of neighbours, all at multiples of 8 bytes, those of the target of
+ * 16. */
+static bool interleaves(const gconv_gpu_move *job, int64_t count) {
+  const int32_t last = job->axes - 1;
+  bool good = job->axes >= 2 && job->bytes == 4 && count <= MOST_SHORT && job->shape[last] == 2 && job->to_step[last] == 1 &&
+              job->shape[last - 1] % 2 == 0 && job->from_step[last - 1] == 1 && job->to_step[last - 1] == 2 &&
+              (uintptr_t)job->from % 8 == 0 && (uintptr_t)job->to % 16 == 0 && job->from_step[last] % 2 == 0;
+  for (int32_t axis = 0; axis < last - 1; axis++)
+    good = good && job->from_step[axis] % 2 == 0 && job->to_step[axis] % 4 == 0;
+  return good;
+}
+
+static void launch_interleave(const gconv_gpu_move *job, int64_t count, cudaStream_t stream) {
+  const int32_t last = job->axes - 2;
+  divisors by = {};
+  for (int32_t axis = 0; axis <= last; axis++)
+    by.of[axis] = divisor::of(axis == last ? job->shape[axis] / 2 : job->shape[axis]);
+  launch_behind(interleave, blocks_for(count / 4), THREADS, 0, stream, *job, by, count / 4);
+}
+
 template <class T> static void launch_move(const gconv_gpu_move *job, int64_t count, cudaStream_t stream) {
-  if (count <= MOST_SHORT)
-    move_elements<T, uint32_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, count);
-  else
-    move_elements<T, uint64_t><<<blocks_for(count), THREADS, 0, stream>>>(*job, count);
+  divisors by = {};
+  for (int32_t axis = 0; axis < job->axes && count <= MOST_SHORT; axis++)
+    by.of[axis] = divisor::of(job->shape[axis]);
+  launch_behind(count <= MOST_SHORT ? move_elements<T, true> : move_elements<T, false>, blocks_for(count), THREADS, 0,
+                stream, *job, by, count);
 }
 
 gconv_status gconv_gpu_move_launch(const gconv_gpu_move *job, void *stream) {
@@ -68,7 +119,9 @@ gconv_status gconv_gpu_move_launch(const gconv_gpu_move *job, void *stream) {
         cudaMemcpyAsync(job->to, job->from, (size_t)count * job->bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)stream));
   }
   sort_axes(&joined);
-  if (job->bytes == 1)
+  if (interleaves(&joined, count))
+    launch_interleave(&joined, count, (cudaStream_t)stream);
+  else if (job->bytes == 1)
     launch_move<uint8_t>(&joined, count, (cudaStream_t)stream);
   else if (job->bytes == 2)
     launch_move<uint16_t>(&joined, count, (cudaStream_t)stream);
@@ -83,6 +136,7 @@ gconv_status gconv_gpu_move_launch(const gconv_gpu_move *job, void *stream) {
 /* ---- By indices ---- */
 
 template <class T> __global__ static void gather(gconv_gpu_gather job, int64_t count) {
+  follow_kernel_before();
   FOR_OWN (element, count) {
     const int64_t k = element % job.inner, i = element / job.inner % job.count, o = element / job.inner / job.count;
     int64_t index = job.long_index ? ((const int64_t *)job.index)[i] : ((const int32_t *)job.index)[i];
@@ -97,11 +151,11 @@ gconv_status gconv_gpu_gather_launch(const gconv_gpu_gather *job, void *stream) 
   if (count == 0)
     return GCONV_OK;
   if (job->bytes == 1)
-    gather<uint8_t><<<blocks_for(count), THREADS, 0, (cudaStream_t)stream>>>(*job, count);
+    launch_behind(gather<uint8_t>, blocks_for(count), THREADS, 0, (cudaStream_t)stream, *job, count);
   else if (job->bytes == 4)
-    gather<uint32_t><<<blocks_for(count), THREADS, 0, (cudaStream_t)stream>>>(*job, count);
+    launch_behind(gather<uint32_t>, blocks_for(count), THREADS, 0, (cudaStream_t)stream, *job, count);
   else
-    gather<uint64_t><<<blocks_for(count), THREADS, 0, (cudaStream_t)stream>>>(*job, count);
+    launch_behind(gather<uint64_t>, blocks_for(count), THREADS, 0, (cudaStream_t)stream, *job, count);
   LAUNCHED();
   return GCONV_OK;
 }
@@ -128,6 +182,7 @@ static __device__ __forceinline__ int64_t source(const gconv_gpu_pad &job, int a
 
 /* A warp copies a line of the last axis: the other axes are looked up once. */
 template <class T> __global__ static void pad(const __grid_constant__ gconv_gpu_pad job, int64_t lines) {
+  follow_kernel_before();
   const int last = job.axes - 1;
   const int64_t length = job.out[last];
   for (int64_t line = (blockIdx.x * (int64_t)THREADS + threadIdx.x) / 32; line < lines;
@@ -141,21 +196,29 @@ template <class T> __global__ static void pad(const __grid_constant__ gconv_gpu_
       first += at * pitch;
       pitch *= job.in[axis];
     }
-    for (int64_t i = threadIdx.x % 32; i < length; i += 32) {
-      const int64_t at = source(job, last, i);
-      T value;
-      if (!outside && at >= 0)
-        value = ((const T *)job.from)[first + at];
-      else
-        value = job.outside_there ? *(const T *)job.outside_there : (T)job.outside;
-      ((T *)job.to)[line * length + i] = value;
+    const T *from = (const T *)job.from + first;
+    const T value = job.outside_there ? *(const T *)job.outside_there : (T)job.outside;
+    const int size = outside ? 0 : (int)job.in[last], before = (int)job.before[last];
+    for (int64_t i = threadIdx.x % 32; i < length; i += 4 * 32) {
+      T some[4];
+#pragma unroll
+      for (int e = 0; e < 4; e++) {
+        int64_t at = i + e * 32 - before;
+        if (i + e * 32 < length && (uint64_t)at >= (uint64_t)size)
+          at = outside ? -1 : source(job, last, i + e * 32);
+        some[e] = i + e * 32 < length && at >= 0 ? from[at] : value;
+      }
+#pragma unroll
+      for (int e = 0; e < 4; e++)
+        if (i + e * 32 < length)
+          ((T *)job.to)[line * length + i + e * 32] = some[e];
     }
   }
 }
 
 template <class T> static void launch_pad(const gconv_gpu_pad *job, int64_t count, cudaStream_t stream) {
   const int64_t lines = count / job->out[job->axes - 1];
-  pad<T><<<blocks_for(lines * 32), THREADS, 0, stream>>>(*job, lines);
+  launch_behind(pad<T>, blocks_for(lines * 32), THREADS, 0, stream, *job, lines);
 }
 
 gconv_status gconv_gpu_pad_launch(const gconv_gpu_pad *job, void *stream) {

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /* Normalisation by means and deviations, and along an axis. Sums are float64, in a fixed order. */
 #include "graph.cuh"
+#include "tail.cuh"
 
 /* ---- Channels, and groups of them ---- */
 
-enum { PARTS = GCONV_GPU_PARTS };
+enum { PARTS = GCONV_GPU_PARTS, AT_A_TIME = 8 /* loads of a thread */ };
 
 /* Adds up a part of a group: blockIdx.x is the part. Differences to the first element are added, so that equal numbers have
  * no deviation. */
 __global__ static void __launch_bounds__(THREADS) add_parts(gconv_gpu_normalize job, int64_t count) {
+  follow_kernel_before();
   for (int64_t group = blockIdx.y; group < job.images * job.groups; group += gridDim.y) {
     const float *in = job.in + group * count;
     const double first = (double)in[0];
     double sum = 0, square = 0;
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += PARTS * THREADS) {
-      const double d = (double)in[i] - first;
-      sum += d;
-      square += d * d;
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += AT_A_TIME * PARTS * THREADS) {
+      float some[AT_A_TIME];
+#pragma unroll
+      for (int e = 0; e < AT_A_TIME; e++)
+        some[e] = in[i + e * (PARTS * THREADS) < count ? i + e * (PARTS * THREADS) : 0];
+#pragma unroll
+      for (int e = 0; e < AT_A_TIME; e++) {
+        const double d = i + e * (PARTS * THREADS) < count ? (double)some[e] - first : 0;
+        sum += d;
+        square += d * d;
+      }
     }
     sum = sum_of_block(sum);
     square = sum_of_block(square);
@@ -37,7 +46,8 @@ static __device__ void moments(double first, double sum, double square, double c
 }
 
 /* Scales and shifts channels: blockIdx.y is a channel of an image. */
-__global__ static void __launch_bounds__(THREADS) scale_planes(gconv_gpu_normalize job) {
+__global__ static void __launch_bounds__(THREADS) scale_planes(const __grid_constant__ gconv_gpu_normalize job) {
+  follow_kernel_before();
   __shared__ float factor, bias;
   for (int64_t n = blockIdx.y; n < job.images * job.channels; n += gridDim.y) {
     const int64_t c = n % job.channels, each = job.channels / job.groups, group = n / each;
@@ -45,24 +55,36 @@ __global__ static void __launch_bounds__(THREADS) scale_planes(gconv_gpu_normali
       const double f = (double)job.factor[c] / sqrt((double)job.variance[c] + (double)job.epsilon);
       factor = (float)f;
       bias = (float)((double)job.bias[c] - (double)job.mean[c] * f);
-    } else if (threadIdx.x == 0) {
-      double sum = 0, square = 0, mean, inverse;
-      for (int i = 0; i < PARTS; i++) {
-        sum += job.parts[(group * PARTS + i) * 2];
-        square += job.parts[(group * PARTS + i) * 2 + 1];
+    } else if (threadIdx.x < 32 && job.how != GCONV_NORM_BATCH) {
+      const double *part = job.parts + (group * PARTS + threadIdx.x) * 2;
+      double sum = part[0], square = part[1], mean, inverse;
+      for (int half = PARTS / 2; half > 0; half /= 2) {
+        sum += __shfl_xor_sync(UINT32_MAX, sum, half);
+        square += __shfl_xor_sync(UINT32_MAX, square, half);
       }
       const double first = (double)job.in[group * each * job.plane];
       moments(first, sum, square, (double)(each * job.plane), job.epsilon, &mean, &inverse);
       const int64_t own = job.by_group ? group % job.groups : c;
       const double f = (double)job.factor[own] * inverse;
-      factor = (float)f;
-      bias = (float)((double)job.bias[own] - mean * f);
+      if (threadIdx.x == 0) {
+        factor = (float)f;
+        bias = (float)((double)job.bias[own] - mean * f);
+      }
     }
     __syncthreads();
     const float *in = job.in + n * job.plane;
     float *out = job.out + n * job.plane;
-    FOR_OWN (i, job.plane)
-      out[i] = in[i] * factor + bias;
+    const int64_t pace = (int64_t)gridDim.x * THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < job.plane; i += AT_A_TIME * pace) {
+      float some[AT_A_TIME];
+#pragma unroll
+      for (int e = 0; e < AT_A_TIME; e++)
+        some[e] = in[i + e * pace < job.plane ? i + e * pace : i];
+#pragma unroll
+      for (int e = 0; e < AT_A_TIME; e++)
+        if (i + e * pace < job.plane)
+          out[i + e * pace] = follow_sum(job.tail, some[e] * factor + bias, (int32_t)c, n * job.plane + i + e * pace);
+    }
     __syncthreads();
   }
 }
@@ -73,12 +95,12 @@ gconv_status gconv_gpu_normalize_launch(const gconv_gpu_normalize *job, void *st
     return GCONV_OK;
   if (job->how == GCONV_NORM_GROUP) {
     const dim3 grid(PARTS, (unsigned)(groups < 65535 ? groups : 65535));
-    add_parts<<<grid, THREADS, 0, (cudaStream_t)stream>>>(*job, job->channels / job->groups * job->plane);
+    launch_behind(add_parts, grid, THREADS, 0, (cudaStream_t)stream, *job, job->channels / job->groups * job->plane);
     LAUNCHED();
   }
-  const int64_t blocks = (job->plane - 1) / (THREADS * 8) + 1;
+  const int64_t blocks = (job->plane - 1) / (THREADS * 4 * AT_A_TIME) + 1;
   const dim3 grid((unsigned)(blocks < 1024 ? blocks : 1024), (unsigned)(planes < 65535 ? planes : 65535));
-  scale_planes<<<grid, THREADS, 0, (cudaStream_t)stream>>>(*job);
+  launch_behind(scale_planes, grid, THREADS, 0, (cudaStream_t)stream, *job);
   LAUNCHED();
   return GCONV_OK;
 }
@@ -97,6 +119,7 @@ static __device__ int64_t place(const gconv_gpu_rows &job, const gconv_gpu_opera
 
 /* A block makes a row. */
 __global__ static void __launch_bounds__(THREADS) normalize_rows(gconv_gpu_rows job) {
+  follow_kernel_before();
   for (int64_t row = blockIdx.x; row < job.rows; row += gridDim.x) {
     const float *in = job.in + row * job.count;
     const double first = job.centred ? (double)in[0] : 0;
@@ -128,7 +151,7 @@ __global__ static void __launch_bounds__(THREADS) normalize_rows(gconv_gpu_rows 
 gconv_status gconv_gpu_rows_launch(const gconv_gpu_rows *job, void *stream) {
   if (job->rows == 0 || job->count == 0)
     return GCONV_OK;
-  normalize_rows<<<blocks_of(job->rows), THREADS, 0, (cudaStream_t)stream>>>(*job);
+  launch_behind(normalize_rows, blocks_of(job->rows), THREADS, 0, (cudaStream_t)stream, *job);
   LAUNCHED();
   return GCONV_OK;
 }
@@ -166,6 +189,7 @@ static __device__ largest largest_of_block(largest mine) {
 
 /* A block (WHOLE) or a thread makes a line. */
 template <bool WHOLE> __global__ static void __launch_bounds__(THREADS) along(gconv_gpu_axis job) {
+  follow_kernel_before();
   const int64_t own = WHOLE ? blockIdx.x : (int64_t)blockIdx.x * THREADS + threadIdx.x;
   const int64_t all = WHOLE ? gridDim.x : (int64_t)gridDim.x * THREADS;
   const int64_t begin = WHOLE ? threadIdx.x : 0, pace = WHOLE ? THREADS : 1;
@@ -217,9 +241,9 @@ gconv_status gconv_gpu_axis_launch(const gconv_gpu_axis *job, void *stream) {
   if (job->lines == 0 || job->count == 0)
     return GCONV_OK;
   if (job->inner == 1 || job->lines < 4096)
-    along<true><<<blocks_of(job->lines), THREADS, 0, (cudaStream_t)stream>>>(*job);
+    launch_behind(along<true>, blocks_of(job->lines), THREADS, 0, (cudaStream_t)stream, *job);
   else
-    along<false><<<blocks_for(job->lines), THREADS, 0, (cudaStream_t)stream>>>(*job);
+    launch_behind(along<false>, blocks_for(job->lines), THREADS, 0, (cudaStream_t)stream, *job);
   LAUNCHED();
   return GCONV_OK;
 }
@@ -227,6 +251,7 @@ gconv_status gconv_gpu_axis_launch(const gconv_gpu_axis *job, void *stream) {
 /* ---- Across channels ---- */
 
 __global__ static void across(gconv_gpu_across job, int64_t count) {
+  follow_kernel_before();
   const int64_t before = (job.size - 1) / 2, after = job.size - 1 - before;
   FOR_OWN (i, count) {
     const int64_t c = i / job.plane % job.channels, at = i - c * job.plane;
@@ -242,7 +267,7 @@ gconv_status gconv_gpu_across_launch(const gconv_gpu_across *job, void *stream) 
   const int64_t count = job->images * job->channels * job->plane;
   if (count == 0)
     return GCONV_OK;
-  across<<<blocks_for(count), THREADS, 0, (cudaStream_t)stream>>>(*job, count);
+  launch_behind(across, blocks_for(count), THREADS, 0, (cudaStream_t)stream, *job, count);
   LAUNCHED();
   return GCONV_OK;
 }

@@ -2,6 +2,7 @@
 /* The largest value or the average of windows. A thread makes an output, and takes taps in the order of the CPU: so averages
  * have the same bits. */
 #include "graph.cuh"
+#include "kernels/cuda/core/divisor.cuh"
 
 /* Returns how many taps of an output lie inside of the input or, if padding counts, inside of the input with its padding. */
 static __device__ int taps_inside(const gconv_gpu_span &d, int64_t out, bool counts_padding) {
@@ -30,6 +31,7 @@ static __device__ __forceinline__ window window_of(const gconv_gpu_span &d, int6
 }
 
 template <bool AVERAGES> __global__ static void pool(gconv_gpu_pool job, int64_t count) {
+  follow_kernel_before();
   const gconv_gpu_span &deep = job.d[0], &high = job.d[1], &wide = job.d[2];
   FOR_OWN (i, count) {
     const int64_t x = i % wide.out, line = i / wide.out, y = line % high.out, z = line / high.out % deep.out;
@@ -51,14 +53,44 @@ template <bool AVERAGES> __global__ static void pool(gconv_gpu_pool job, int64_t
   }
 }
 
+/* The largest of SIZE x SIZE neighbours. */
+template <int SIZE>
+__global__ static void largest_of_few(const __grid_constant__ gconv_gpu_pool job, int64_t count, divisor wide,
+                                      divisor high) {
+  const int height = (int)job.d[1].in, width = (int)job.d[2].in, down = (int)job.d[1].stride, across = (int)job.d[2].stride;
+  follow_kernel_before();
+  FOR_OWN (i, count) {
+    const uint32_t line = wide.divide((uint32_t)i), plane = high.divide(line);
+    const int x = (int)((uint32_t)i - line * wide.by) * across - (int)job.d[2].before;
+    const int y = (int)(line - plane * high.by) * down - (int)job.d[1].before;
+    const float *in = job.in + (int64_t)plane * height * width;
+    float v[SIZE * SIZE], value = -INFINITY;
+#pragma unroll
+    for (int k = 0; k < SIZE * SIZE; k++) {
+      const int row = y + k / SIZE, column = x + k % SIZE;
+      v[k] = (unsigned)row < (unsigned)height && (unsigned)column < (unsigned)width ? in[row * width + column] : -INFINITY;
+    }
+#pragma unroll
+    for (int k = 0; k < SIZE * SIZE; k++)
+      value = v[k] > value || v[k] != v[k] ? v[k] : value;
+    job.out[i] = value;
+  }
+}
+
 gconv_status gconv_gpu_pool_launch(const gconv_gpu_pool *job, void *stream) {
   const int64_t count = job->planes * job->d[0].out * job->d[1].out * job->d[2].out;
   if (count == 0)
     return GCONV_OK;
-  if (job->averages)
-    pool<true><<<blocks_for(count), THREADS, 0, (cudaStream_t)stream>>>(*job, count);
-  else
-    pool<false><<<blocks_for(count), THREADS, 0, (cudaStream_t)stream>>>(*job, count);
+  const gconv_gpu_span &high = job->d[1], &wide = job->d[2];
+  const bool few = count <= MOST_SHORT, flat = job->d[0].kernel == 1 && job->d[0].in == 1 && job->d[0].out == 1;
+  if (few && flat && !job->averages && high.kernel == wide.kernel && (wide.kernel == 2 || wide.kernel == 3) &&
+      high.dilation == 1 && wide.dilation == 1 && high.in * wide.in <= MOST_SHORT) {
+    launch_behind(wide.kernel == 2 ? largest_of_few<2> : largest_of_few<3>, blocks_for(count), THREADS, 0,
+                  (cudaStream_t)stream, *job, count, divisor::of(wide.out), divisor::of(high.out));
+    LAUNCHED();
+    return GCONV_OK;
+  }
+  launch_behind(job->averages ? pool<true> : pool<false>, blocks_for(count), THREADS, 0, (cudaStream_t)stream, *job, count);
   LAUNCHED();
   return GCONV_OK;
 }

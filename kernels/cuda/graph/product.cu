@@ -3,7 +3,13 @@
  * classifier: they wait for the memory of b. Of all other products, a block of threads makes a tile. */
 #include "graph.cuh"
 
-enum { TILE = 64, DEEP = 16, EACH = 4 /* a thread makes EACH x EACH elements of a tile */, FEW_ROWS = 8 };
+enum {
+  TILE = 64,
+  DEEP = 16,
+  EACH = 4 /* a thread makes EACH x EACH elements of a tile */,
+  FEW_ROWS = 8,
+  AT_A_TIME = 8 /* loads of a thread */
+};
 
 /* Returns the places of matrix `s` of the stack in a and b. */
 static __device__ void find_matrices(const gconv_gpu_product &job, int64_t s, int64_t *a, int64_t *b) {
@@ -27,6 +33,7 @@ static __device__ __forceinline__ void store(const gconv_gpu_product &job, int64
 
 /* ACROSS: threads of a warp share the products of one element; else each makes one of 32 neighbouring columns. */
 template <bool ACROSS> __global__ static void __launch_bounds__(THREADS) few_rows(gconv_gpu_product job, int64_t stack) {
+  follow_kernel_before();
   const int lane = threadIdx.x % 32;
   const int64_t each = ACROSS ? 1 : 32, groups = (job.n + each - 1) / each;
   for (int64_t warp = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / 32; warp < stack * job.m * groups;
@@ -36,10 +43,20 @@ template <bool ACROSS> __global__ static void __launch_bounds__(THREADS) few_row
     int64_t a_at, b_at;
     find_matrices(job, s, &a_at, &b_at);
     const float *a = job.a + a_at + row * job.a_row, *b = job.b + b_at + column * job.b_column;
+    const int64_t pace = ACROSS ? 32 : 1;
     float sum = 0;
-    if (ACROSS || column < job.n)
-      for (int64_t k = ACROSS ? lane : 0; k < job.k; k += ACROSS ? 32 : 1)
-        sum = fmaf(a[k * job.a_column], b[k * job.b_row], sum);
+    for (int64_t k = ACROSS ? lane : 0; k < job.k && (ACROSS || column < job.n); k += AT_A_TIME * pace) {
+      float x[AT_A_TIME], y[AT_A_TIME];
+#pragma unroll
+      for (int e = 0; e < AT_A_TIME; e++) {
+        const int64_t at = k + e * pace < job.k ? k + e * pace : k;
+        x[e] = k + e * pace < job.k ? a[at * job.a_column] : 0;
+        y[e] = b[at * job.b_row];
+      }
+#pragma unroll
+      for (int e = 0; e < AT_A_TIME; e++)
+        sum = k + e * pace < job.k ? fmaf(x[e], y[e], sum) : sum;
+    }
     for (int half = 16; ACROSS && half > 0; half /= 2)
       sum += __shfl_down_sync(0xffffffff, sum, half);
     if (ACROSS ? lane == 0 : column < job.n)
@@ -60,6 +77,7 @@ static __device__ __forceinline__ void stage(const float *from, int64_t line_ste
 }
 
 __global__ static void __launch_bounds__(THREADS) tiles(gconv_gpu_product job, int64_t stack) {
+  follow_kernel_before();
   __shared__ float as[DEEP][TILE + 1], bs[DEEP][TILE + 1];
   const int64_t down = (job.m + TILE - 1) / TILE, across = (job.n + TILE - 1) / TILE;
   const int y = threadIdx.x / (TILE / EACH), x = threadIdx.x % (TILE / EACH);
@@ -106,12 +124,12 @@ gconv_status gconv_gpu_product_launch(const gconv_gpu_product *job, void *stream
   const int64_t warps = THREADS / 32, elements = stack * job->m * job->n;
   const int64_t all_tiles = stack * ((job->m + TILE - 1) / TILE) * ((job->n + TILE - 1) / TILE);
   if (job->m <= FEW_ROWS && (job->b_row == 1 || job->n < 4096))
-    few_rows<true><<<blocks_of((elements - 1) / warps + 1), THREADS, 0, (cudaStream_t)stream>>>(*job, stack);
+    launch_behind(few_rows<true>, blocks_of((elements - 1) / warps + 1), THREADS, 0, (cudaStream_t)stream, *job, stack);
   else if (job->m <= FEW_ROWS)
-    few_rows<false>
-        <<<blocks_of((elements / 32 + job->m * stack) / warps + 1), THREADS, 0, (cudaStream_t)stream>>>(*job, stack);
+    launch_behind(few_rows<false>, blocks_of((elements / 32 + job->m * stack) / warps + 1), THREADS, 0, (cudaStream_t)stream,
+                  *job, stack);
   else
-    tiles<<<blocks_of(all_tiles), THREADS, 0, (cudaStream_t)stream>>>(*job, stack);
+    launch_behind(tiles, blocks_of(all_tiles), THREADS, 0, (cudaStream_t)stream, *job, stack);
   LAUNCHED();
   return GCONV_OK;
 }

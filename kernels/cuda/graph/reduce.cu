@@ -5,6 +5,8 @@
 
 #include <type_traits>
 
+enum { AT_A_TIME = 8 /* loads of a thread */ };
+
 /* What becomes of the elements before their last step. `has`: it has seen an element that is no NaN, or the first one. */
 template <class A> struct state {
   A value;
@@ -122,6 +124,7 @@ static __device__ void finish(const gconv_gpu_reduce &job, const state<A> &s, do
 
 /* A block (WHOLE) or a thread makes an output. */
 template <class T, class A, bool WHOLE> __global__ static void __launch_bounds__(THREADS) reduce(gconv_gpu_reduce job) {
+  follow_kernel_before();
   const int64_t mine = WHOLE ? blockIdx.x : (int64_t)blockIdx.x * THREADS + threadIdx.x;
   const int64_t all = WHOLE ? gridDim.x : (int64_t)gridDim.x * THREADS;
   const int64_t begin = WHOLE ? threadIdx.x : 0, pace = WHOLE ? THREADS : 1;
@@ -145,12 +148,55 @@ template <class T, class A, bool WHOLE> __global__ static void __launch_bounds__
   }
 }
 
+/* A warp, or a block (WHOLE), makes the sum or mean of a line of neighbours, WIDE of them at a time. */
+template <bool WHOLE, int WIDE>
+__global__ static void __launch_bounds__(THREADS) reduce_lines(const __grid_constant__ gconv_gpu_reduce job) {
+  const int all = WHOLE ? THREADS : 32, lane = threadIdx.x % all, pace = all * WIDE;
+  follow_kernel_before();
+  for (int64_t output = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / all; output < job.outputs;
+       output += (int64_t)gridDim.x * (THREADS / all)) {
+    const float *in = (const float *)job.in + output * job.kept_step[0];
+    double sum = 0;
+    for (int64_t i = lane * WIDE; i < job.count; i += AT_A_TIME * pace) {
+      float some[AT_A_TIME][WIDE] = {};
+#pragma unroll
+      for (int e = 0; e < AT_A_TIME; e++)
+        if (i + e * pace < job.count) {
+          if constexpr (WIDE == 4)
+            load_four(in + i + e * pace, some[e]);
+          else
+            some[e][0] = in[i + e * pace];
+        }
+#pragma unroll
+      for (int e = 0; e < AT_A_TIME * WIDE; e++)
+        sum += (double)some[e / WIDE][e % WIDE];
+    }
+    if (WHOLE)
+      sum = sum_of_block(sum);
+    else
+      for (int half = 16; half > 0; half /= 2)
+        sum += __shfl_xor_sync(UINT32_MAX, sum, half);
+    if (lane == 0)
+      ((float *)job.out)[output] = (float)(job.how == GCONV_REDUCE_MEAN ? sum / (double)job.count : sum);
+  }
+}
+
+static gconv_status launch_lines(const gconv_gpu_reduce *job, cudaStream_t stream) {
+  const bool whole = job->count > 512, fours = job->count % 4 == 0 && (uintptr_t)job->in % 16 == 0;
+  launch_behind(whole   ? fours ? reduce_lines<true, 4> : reduce_lines<true, 1>
+                  : fours ? reduce_lines<false, 4>
+                        : reduce_lines<false, 1>,
+                blocks_of(whole ? job->outputs : (job->outputs - 1) / (THREADS / 32) + 1), THREADS, 0, stream, *job);
+  LAUNCHED();
+  return GCONV_OK;
+}
+
 template <class T, class A> static gconv_status launch(const gconv_gpu_reduce *job, cudaStream_t stream) {
   const bool neighbours = job->reduced > 0 && job->step[job->reduced - 1] == 1;
   if (neighbours ? job->count >= 16 : job->count >= 64 && job->outputs < 8192)
-    reduce<T, A, true><<<blocks_of(job->outputs), THREADS, 0, stream>>>(*job);
+    launch_behind(reduce<T, A, true>, blocks_of(job->outputs), THREADS, 0, stream, *job);
   else
-    reduce<T, A, false><<<blocks_for(job->outputs), THREADS, 0, stream>>>(*job);
+    launch_behind(reduce<T, A, false>, blocks_for(job->outputs), THREADS, 0, stream, *job);
   LAUNCHED();
   return GCONV_OK;
 }
@@ -158,6 +204,9 @@ template <class T, class A> static gconv_status launch(const gconv_gpu_reduce *j
 gconv_status gconv_gpu_reduce_launch(const gconv_gpu_reduce *job, void *stream) {
   if (job->outputs == 0)
     return GCONV_OK;
+  const bool adds = job->how == GCONV_REDUCE_SUM || job->how == GCONV_REDUCE_MEAN;
+  if (job->type == 1 && adds && job->kept == 1 && job->reduced == 1 && job->step[0] == 1 && job->kept_step[0] == job->count)
+    return launch_lines(job, (cudaStream_t)stream);
   switch (job->type) {
   case 1:
     return launch<float, double>(job, (cudaStream_t)stream);

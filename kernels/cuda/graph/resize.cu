@@ -19,6 +19,7 @@ static table table_of(const gconv_resize_axis *a, void *memory) {
 }
 
 __global__ static void fill_table(gconv_resize_axis a, table t) {
+  follow_kernel_before();
   FOR_OWN (o, a.out)
     t.outside[o] = gconv_resize_fill(&a, o, t.count, t.index + o * t.count, t.weight + o * t.count, NULL);
 }
@@ -49,6 +50,7 @@ template <int LAST> static __device__ __forceinline__ float sum_of(const tables 
 template <int CHANGED>
 __global__ static void resize(const __grid_constant__ gconv_gpu_resize job, const __grid_constant__ tables t,
                               int64_t lines) {
+  follow_kernel_before();
   const int last = job.axes - 1;
   const int64_t length = job.out[last];
   for (int64_t line = (blockIdx.x * (int64_t)THREADS + threadIdx.x) / 32; line < lines;
@@ -85,7 +87,7 @@ __global__ static void resize(const __grid_constant__ gconv_gpu_resize job, cons
 
 template <int CHANGED> static void launch(const gconv_gpu_resize *job, const tables &t, int64_t count, cudaStream_t stream) {
   const int64_t lines = count / job->out[job->axes - 1];
-  resize<CHANGED><<<blocks_for(lines * 32), THREADS, 0, stream>>>(*job, t, lines);
+  launch_behind(resize<CHANGED>, blocks_for(lines * 32), THREADS, 0, stream, *job, t, lines);
 }
 
 gconv_status gconv_gpu_resize_launch(const gconv_gpu_resize *job, void *stream) {
@@ -102,7 +104,7 @@ gconv_status gconv_gpu_resize_launch(const gconv_gpu_resize *job, void *stream) 
     t.step[i] = 1;
     for (int32_t axis = job->axis[i] + 1; axis < job->axes; axis++)
       t.step[i] *= job->in[axis];
-    fill_table<<<blocks_for(a->out), THREADS, 0, (cudaStream_t)stream>>>(*a, t.of[i]);
+    launch_behind(fill_table, blocks_for(a->out), THREADS, 0, (cudaStream_t)stream, *a, t.of[i]);
     LAUNCHED();
     memory += gconv_gpu_table_bytes(a);
   }

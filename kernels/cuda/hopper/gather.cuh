@@ -224,6 +224,9 @@ DEVICE void store_rows(const arguments &a, const memory &m, float *out, int64_t 
     if (a.straight.slope != 1)
       UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
         y[i] = a.straight(y[i]);
+    if (a.curved)
+      UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
+        y[i] = gconv_activate(&a.problem, y[i]);
     if (a.slopes)
       UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
         y[i] = bend(a, (int32_t)blockIdx.y * N + (j + i / 4) * 8 + lane % 4 * 2 + i % 2, y[i]);
@@ -252,10 +255,8 @@ DEVICE void store_rows(const arguments &a, const memory &m, float *out, int64_t 
   }
 }
 
-/* Checks the outputs that a warp has stored. Replaces sums that are not finite where samples were not (tensor_store.cuh),
- * and applies activations that are not made of two straight parts. */
-static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t first_filter, int32_t first, int32_t count,
-                                         bool not_finite) {
+/* Checks the outputs that a warp has stored. Replaces sums that are not finite where samples were not (tensor_store.cuh). */
+static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t first_filter, int32_t first, int32_t count) {
   const gconv_layer_problem &p = a->problem;
   __syncwarp();
   for (int32_t i = threadIdx.x % 32; i < count * a->c.of.filters; i += 32) {
@@ -265,10 +266,8 @@ static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t fi
       continue;
     const int32_t row = at.row + s.row, column = at.column + s.column;
     float *out = a->out + (((int64_t)at.image * p.filters + k) * p.out_height + row) * p.out_width + column;
-    if (not_finite && !is_finite(*out))
+    if (!is_finite(*out))
       *out = bend(*a, k, gconv_activate(&p, plain_sum(p, a->in, a->plain_weights, at.image, k, row, column) + a->biases[k]));
-    else if (a->curved)
-      *out = gconv_activate(&p, *out);
   }
 }
 
@@ -319,8 +318,8 @@ template <int N, int HEIGHTS, int DEPTH> DEVICE void multiply_tiles(const argume
       store.template operator()<true>();
     else
       store.template operator()<false>();
-    if (not_finite || a.curved)
-      mend(&a, at, first_filter, own, 16 * HEIGHTS, not_finite);
+    if (not_finite)
+      mend(&a, at, first_filter, own, 16 * HEIGHTS);
   }
 }
 
@@ -437,7 +436,7 @@ struct layer {
     a.by_fours = p->width % 4 == 0 && (uintptr_t)e->in % 16 == 0 && (c.every == 1 || p->pad_left % 2 == 0);
     a.whole = p->out_width % 4 == 0 && c.tile_columns % 4 == 0 && (uintptr_t)e->out % 16 == 0;
     a.curved = is_curved(p), a.straight = straight_of(p, a.curved);
-    a.slopes = slopes_of(e->tail, p->activation);
+    a.slopes = slopes_of(e->tail);
     const int64_t blocks =
         std::min<int64_t>((c.tiles + COUPLES - 1) / COUPLES, std::max(multiprocessors() / c.filter_tiles, 1));
     const dim3 grid((unsigned)blocks, (unsigned)c.filter_tiles);

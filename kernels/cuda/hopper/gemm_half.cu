@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gemm-half: layers in float16 or bfloat16, as --math says, whose tensors stay so between layers (half.cuh). */
+#include "device/overflow_cuda.h"
 #include "half.cuh"
 #include "tensor.cuh"
 
@@ -73,10 +74,11 @@ kernel kernel_of(const gconv_layer_problem *p, const half_cut &c) {
   return p->math == GCONV_MATH_BF16 ? kernel_of<tensor::bf16>(c, p->out_kept) : kernel_of<tensor::fp16>(c, p->out_kept);
 }
 
-/* What a plan keeps: how many blocks of the kernel a multiprocessor holds. */
+/* What a plan keeps: how many blocks of the kernel a multiprocessor holds, and where overflows are noted. */
 struct state {
   half_cut c;
   int blocks;
+  int32_t *overflow;
 };
 
 gconv_status acquire(const gconv_layer_execution *e, void **result) {
@@ -85,7 +87,7 @@ gconv_status acquire(const gconv_layer_execution *e, void **result) {
   state *made = (state *)malloc(sizeof *made);
   if (!made)
     return gconv_fail(GCONV_NO_MEMORY, "out of memory");
-  *made = {half_layers::cut_problem(e->problem), 1};
+  *made = {half_layers::cut_problem(e->problem), 1, gconv_cuda_overflow()};
   *result = made;
   const kernel run = kernel_of(e->problem, made->c);
   GCONV_TRY(allow_shared(run, BLOCK_BYTES));
@@ -101,7 +103,7 @@ template <class E> cudaError_t keep_as(const gconv_layer_execution *e) {
   const int64_t plane = gconv_layer_plane(p), units = gconv_layer_kept_channels(p->channels) / 8;
   const int64_t blocks = std::min<int64_t>((plane * units * p->images + 255) / 256, 16 * multiprocessors());
   return launch_behind(keep_floats<E>, (unsigned)blocks, 256, 0, (cudaStream_t)e->stream, e->in, (int64_t)p->images, plane,
-                       p->channels, (int32_t)units, (uint4 *)e->workspace);
+                       p->channels, (int32_t)units, (uint4 *)e->workspace, ((const state *)e->state)->overflow);
 }
 
 gconv_status execute(const gconv_layer_execution *e) {
@@ -118,7 +120,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   a.across = divisor::of(c.across), a.down = divisor::of(c.down);
   a.parts = divisor::of(c.parts), a.columns = divisor::of(c.in_columns);
   a.line = straight_of(p, false);
-  a.slopes = slopes_of(e->tail, p->activation);
+  a.slopes = slopes_of(e->tail), a.overflow = s->overflow;
   a.kept = (int32_t)gconv_layer_kept_channels(p->filters);
   if (c.packs)
     CUDA_TRY(p->math == GCONV_MATH_BF16 ? keep_as<tensor::bf16>(e) : keep_as<tensor::fp16>(e));

@@ -18,10 +18,10 @@
  */
 #pragma once
 
+#include "../graph/tail.cuh"
 #include "device/cuda_error.h"
 #include "half_cut.cuh"
 #include "kernels/activation.h"
-#include "tail.cuh"
 
 namespace half_layers {
 
@@ -36,6 +36,7 @@ struct half_arguments {
   straight line;
   int32_t kept;        /* channels of a kept output */
   const float *slopes; /* of filters, or NULL */
+  int32_t *overflow;   /* set if a number is not finite in float16; or NULL */
 };
 
 /* ---- Numbers ---- */
@@ -60,12 +61,23 @@ template <> struct sixteen<bf16> {
   }
 };
 
+/* Keeps the largest magnitudes of numbers of float16, two by two. */
+template <class E> DEVICE void note(uint32_t *most, uint32_t pair) {
+  if constexpr (E::SCALED)
+    *most = __vmaxu2(*most, pair & 0x7fff7fff);
+}
+DEVICE void tell_overflow(int32_t *overflow, uint32_t most) {
+  if (overflow && ((most & 0xffff) >= 0x7c00 || most >> 16 >= 0x7c00))
+    *overflow = 1;
+}
+
 /* ---- From floats to a kept tensor ---- */
 
 /* A thread makes a unit of a pixel. */
 template <class E>
-__global__ void __launch_bounds__(256)
-    keep_floats(const float *in, int64_t images, int64_t plane, int32_t channels, int32_t units, uint4 *to) {
+__global__ void __launch_bounds__(256) keep_floats(const float *in, int64_t images, int64_t plane, int32_t channels,
+                                                   int32_t units, uint4 *to, int32_t *overflow) {
+  uint32_t most = 0;
   const int64_t count = images * units * plane;
   admit_kernel_behind();
   await_kernel_before();
@@ -75,9 +87,14 @@ __global__ void __launch_bounds__(256)
     float v[8];
     UNROLLED_FOR (int e = 0; e < 8; e++)
       v[e] = unit * 8 + e < channels ? in[(image * channels + unit * 8 + e) * plane + pixel] : 0.0f;
-    to[(image * plane + pixel) * units + unit] = make_uint4(sixteen<E>::pair(v[0], v[1]), sixteen<E>::pair(v[2], v[3]),
-                                                            sixteen<E>::pair(v[4], v[5]), sixteen<E>::pair(v[6], v[7]));
+    uint32_t words[4];
+    UNROLLED_FOR (int e = 0; e < 4; e++) {
+      words[e] = sixteen<E>::pair(v[2 * e], v[2 * e + 1]);
+      note<E>(&most, words[e]);
+    }
+    to[(image * plane + pixel) * units + unit] = make_uint4(words[0], words[1], words[2], words[3]);
   }
+  tell_overflow(overflow, most);
 }
 
 /* ---- Samples of a tile ---- */
@@ -114,6 +131,7 @@ template <class E> DEVICE void fetch_pairs(const half_arguments &a, const half_t
   const int32_t top = t.row * p.stride_y - p.pad_top, left = t.column * p.stride_x - p.pad_left;
   const int32_t next = p.columns > 1 ? p.dilation_x : 0;
   const float *in = (const float *)a.in + (int64_t)t.image * p.channels * p.height * p.width;
+  uint32_t most = 0;
   UNROLLED_4_FOR (int32_t i = threadIdx.x % GROUP; i < count; i += GROUP) {
     const int32_t line = (int32_t)a.columns.divide((uint32_t)i), column = i - line * a.c.in_columns;
     const int32_t channel = line / a.c.in_rows, y = top + line - channel * a.c.in_rows, x = left + column;
@@ -121,8 +139,11 @@ template <class E> DEVICE void fetch_pairs(const half_arguments &a, const half_t
     const bool there = (uint32_t)y < (uint32_t)p.height;
     const float first = there && (uint32_t)x < (uint32_t)p.width ? __ldg(row + x) : 0.0f;
     const float second = there && (uint32_t)(x + next) < (uint32_t)p.width ? __ldg(row + x + next) : 0.0f;
-    asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + i * 4), "r"(sixteen<E>::pair(first, second)) : "memory");
+    const uint32_t pair = sixteen<E>::pair(first, second);
+    note<E>(&most, pair);
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + i * 4), "r"(pair) : "memory");
   }
+  tell_overflow(a.overflow, most);
 }
 
 /* ---- Multiplying ---- */
@@ -211,6 +232,7 @@ DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t fi
   const gconv_layer_problem &p = a.problem;
   const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, own = lane % 4, filters = p.filters - first_filter;
   const int64_t plane = (int64_t)p.out_height * p.out_width;
+  uint32_t most = 0;
   const bool relu = !a.slopes && a.line.slope == 0, bent = !relu && (a.slopes || a.line.slope != 1);
   UNROLLED_FOR (int j = 0; j < N / 8; j += 4) {
     float4 f[MANY][2];
@@ -238,6 +260,8 @@ DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t fi
             const int32_t left = filters - (j + i) * 8 - own * 2;
             words[i] = left > 1 ? words[i] : left > 0 ? words[i] & 0xffff : 0;
           }
+        UNROLLED_FOR (int i = 0; i < MANY; i++)
+          note<E>(&most, there ? words[i] : 0);
         transpose_lanes(words);
         const int32_t unit = j + own;
         uint16_t *out = (uint16_t *)a.out + ((int64_t)t.image * plane + pixel) * a.kept + first_filter + unit * 8;
@@ -251,6 +275,8 @@ DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t fi
       }
     }
   }
+  if (KEPT)
+    tell_overflow(a.overflow, most);
 }
 
 /* ---- The kernel ---- */

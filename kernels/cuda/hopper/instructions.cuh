@@ -4,6 +4,7 @@
  * there are no such instructions, kernels that use them are empty, and none is launched. */
 #pragma once
 
+#include "../core/behind.cuh"
 #include "../core/copies.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -14,6 +15,10 @@
 #endif
 
 namespace hopper {
+
+using ::admit_kernel_behind;
+using ::await_kernel_before;
+using ::launch_behind;
 
 /* ---- Barriers: a phase ends after `count` arrivals, when all announced bytes have arrived ---- */
 
@@ -107,17 +112,6 @@ DEVICE void bulk_store_done() {
 /* Makes this thread's stores to shared memory visible to tensor cores and bulk copies, after the next barrier. */
 DEVICE void publish() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-/* ---- Kernels that follow each other: the next one is scheduled while the last blocks of this one are at work ---- */
-
-/* Waits until the kernel before has ended. All threads of a kernel that launch_behind() launches call it first. */
-DEVICE void await_kernel_before() {
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-}
-/* Lets blocks of the next kernel be scheduled as soon as there is room for them. */
-DEVICE void admit_kernel_behind() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
 /* Returns the largest number of all lanes. */
@@ -224,19 +218,6 @@ DEVICE void multiply_int8(int32_t (&c)[32], const uint32_t (&a)[4], uint64_t b) 
   asm volatile("wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {" NUMBERS_TO_31 "}, {%32, %33, %34, %35}, %36, 1;"
                : INTEGERS_16(0), INTEGERS_16(16)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-/* Launches a kernel that waits by itself for the kernel before it in the stream. */
-template <class... TAKEN, class... GIVEN>
-cudaError_t launch_behind(void (*kernel)(TAKEN...), dim3 grid, unsigned threads, size_t bytes, cudaStream_t stream,
-                          const GIVEN &...given) {
-  cudaLaunchAttribute early = {};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid, config.blockDim = dim3(threads), config.dynamicSmemBytes = bytes, config.stream = stream;
-  config.attrs = &early, config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, kernel, TAKEN(given)...);
 }
 
 } // namespace hopper

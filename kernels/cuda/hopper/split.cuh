@@ -17,9 +17,9 @@
 #pragma once
 
 #include "../core/launch.cuh"
+#include "../graph/tail.cuh"
 #include "device/cuda_error.h"
 #include "kernels/activation.h"
-#include "tail.cuh"
 #include "tensor_work.cuh"
 
 namespace split_layers {
@@ -89,14 +89,13 @@ struct split_arguments {
   const int2 *taps; /* of each tap: its place from an output's first one, in floats; its row, and 16 bits lower its column */
   int64_t pixels;
   divisor plane, width; /* of outputs */
-  straight line;
-  bool curved;
-  const float *slopes; /* of filters, or NULL */
+  bool fours;           /* filters of 1 x 1, and four neighbours of a plane lie at a multiple of 16 bytes */
+  gconv_gpu_tail tail;
 };
 
 /* ---- Loading ---- */
 
-/* The output whose samples a thread gathers. */
+/* The output whose samples a thread gathers; with `fours`, the first of four. */
 struct gathered {
   const float *from; /* the sample under its first tap, which may be outside */
   int32_t y, x;
@@ -121,6 +120,14 @@ template <int M> DEVICE void load_weights(const split_arguments &a, int32_t slic
 
 /* `taps`: those of the slice, in shared memory. */
 template <int M> DEVICE void load_samples(const split_arguments &a, const gathered &g, const int2 *taps, uint32_t to) {
+  if (a.fours) {
+    to += M * DEPTH * 4 + threadIdx.x % (PIXELS / 4) * 16;
+    UNROLLED_FOR (int i = threadIdx.x / (PIXELS / 4); i < DEPTH; i += BLOCK / (PIXELS / 4)) {
+      const bool inside = g.y >= 0 && taps[i].y == 0;
+      copy_async_or_zero<16>(to + i * PITCH * 4, inside ? g.from + taps[i].x : a.in, inside);
+    }
+    return;
+  }
   const int32_t column = threadIdx.x % PIXELS, first = threadIdx.x / PIXELS;
   to += M * DEPTH * 4 + column * 4;
   UNROLLED_8_FOR(int i = first; i < DEPTH; i += BLOCK / PIXELS) {
@@ -138,9 +145,18 @@ DEVICE uint32_t to_tf32(float v) {
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
   return bits;
 }
+/* v = high + low. Integers round the high digits, in fewer cycles than to_tf32() takes; tensor cores cut the low ones off,
+ * so NaN stays NaN in them. */
 DEVICE void split_number(float v, uint32_t *high, uint32_t *low) {
-  *high = to_tf32(v);
-  *low = to_tf32(v - __uint_as_float(*high));
+  *high = (__float_as_uint(v) + 0x1000) & 0xffffe000;
+  *low = __float_as_uint(v - __uint_as_float(*high));
+}
+
+template <int PRODUCTS> DEVICE void split(float v, uint32_t *high, uint32_t *low) {
+  if constexpr (PRODUCTS == 1)
+    *high = to_tf32(v), *low = 0;
+  else
+    split_number(v, high, low);
 }
 
 /* c += a b: 16 x 8 numbers, 8 deep. */
@@ -161,13 +177,13 @@ template <int M, int PRODUCTS> DEVICE void multiply_slice(const float *slot, flo
     uint32_t high[TALL][4], low[TALL][4];
     UNROLLED_FOR (int i = 0; i < TALL; i++) {
       const float4 w = weights[(i * (DEPTH / 8) + d) * 32];
-      split_number(w.x, &high[i][0], &low[i][0]), split_number(w.y, &high[i][1], &low[i][1]);
-      split_number(w.z, &high[i][2], &low[i][2]), split_number(w.w, &high[i][3], &low[i][3]);
+      split<PRODUCTS>(w.x, &high[i][0], &low[i][0]), split<PRODUCTS>(w.y, &high[i][1], &low[i][1]);
+      split<PRODUCTS>(w.z, &high[i][2], &low[i][2]), split<PRODUCTS>(w.w, &high[i][3], &low[i][3]);
     }
     uint32_t more[2][2], less[2][2];
     UNROLLED_FOR (int j = 0; j < 2; j++)
       UNROLLED_FOR (int e = 0; e < 2; e++)
-        split_number(samples[(d * 8 + e * 4) * PITCH + j * 8], &more[j][e], &less[j][e]);
+        split<PRODUCTS>(samples[(d * 8 + e * 4) * PITCH + j * 8], &more[j][e], &less[j][e]);
     UNROLLED_FOR (int product = 3 - PRODUCTS; product < 3; product++) /* those with low digits first */
       UNROLLED_FOR (int j = 0; j < 2; j++)
         UNROLLED_FOR (int i = 0; i < TALL; i++)
@@ -204,10 +220,9 @@ template <int M> DEVICE void store_tile(const split_arguments &a, float *tile, f
         sum += load_there(own + row * PITCH * 4, (uint32_t)part);
     if (!there || k >= p.filters)
       continue;
-    sum += a.biases[k];
-    sum = a.curved ? gconv_activate(&p, sum) : a.line(sum);
-    sum = a.slopes && sum < 0 ? sum * a.slopes[k] : sum;
-    a.out[((int64_t)image * p.filters + k) * a.plane.by + rest] = sum;
+    sum = gconv_activate(&p, sum + a.biases[k]);
+    const int64_t place = ((int64_t)image * p.filters + k) * a.plane.by + rest;
+    a.out[place] = follow_sum(a.tail, sum, k, place);
   }
   if (splits > 1)
     cluster_wait(); /* others have read this block's part */
@@ -231,7 +246,8 @@ __global__ void __launch_bounds__(BLOCK, 2) convolve_split(const __grid_constant
   admit_kernel_behind();
   await_kernel_before();
   __syncthreads();
-  const gathered g = gather_of(a, blockIdx.x * PIXELS + threadIdx.x % PIXELS);
+  const int32_t mine = a.fours ? threadIdx.x % (PIXELS / 4) * 4 : threadIdx.x % PIXELS;
+  const gathered g = gather_of(a, blockIdx.x * PIXELS + mine);
   float sums[M / 32][2][4] = {};
   UNROLLED_FOR (int i = 0; i < SLICES - 1; i++) {
     if (first + i < end) {

@@ -21,8 +21,8 @@
 #pragma once
 
 #include "../core/launch.cuh"
+#include "../graph/tail.cuh"
 #include "device/cuda_error.h"
-#include "tail.cuh"
 #include "tensor_points.cuh"
 
 #include <cuda_runtime_api.h>
@@ -369,7 +369,7 @@ template <class E, int D> struct product {
     a.partial = a.parts > 1 ? sums : is_curved(p) ? e->out : NULL;
     if (is_joined(c))
       a.halves = (float4 *)sums, a.ready = (uint32_t *)e->workspace + (int64_t)p->images * p->groups + 1;
-    a.straight = straight_of(p, a.partial), a.slopes = slopes_of(e->tail, p->activation);
+    a.straight = straight_of(p, a.partial), a.slopes = slopes_of(e->tail);
     a.pitch = divisor::of(c.pitch), a.rows = divisor::of(c.rows), a.strips = divisor::of(c.strips);
     a.segment_tiles = divisor::of(c.segment_tiles);
     a.filter_tiles = divisor::of(c.filter_tiles / (CONSUMERS / c.sets)), a.groups = divisor::of(c.groups);
@@ -425,7 +425,8 @@ template <class E, int D> struct product {
     const double ms = MEASURED * c.cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
     const double in = 4.0 * p->images * p->channels * p->height * p->width;
     const bool maxima = E::SCALED && !has_own_scales(c);
-    return ms + machine->launch_ms + (maxima ? in / machine->bytes_per_ms + 2 * machine->launch_ms : 0);
+    const double all = ms + machine->launch_ms + (maxima ? in / machine->bytes_per_ms + 2 * machine->launch_ms : 0);
+    return std::max(all - 0.009, machine->launch_ms + 0.003);
   }
 
   /* Each number is rounded to D digits of precision u = 2^-11 (bf16: 2^-8). For D = 2, the product of the low digits is left

@@ -19,13 +19,12 @@
  */
 #pragma once
 
-#include "../core/unroll.cuh"
+#include "../core/divisor.cuh"
 #include "kernels/layer_algorithm.h"
 
 #include <math.h>
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 namespace tensor {
@@ -51,20 +50,6 @@ enum : int32_t {
   MOST_BUFFERS = 8, /* the most buffers of planes; 3 if weights do not stay in shared memory */
   SLOT_STEPS = 4,   /* at most */
   PROCESSORS = 132  /* for which a cut is made */
-};
-
-/* Divides numbers below 2^31 by a constant (Granlund and Montgomery, 1994). */
-struct divisor {
-  uint32_t by, multiplier, shift;
-
-  static divisor of(int64_t by) {
-    const uint32_t shift = (uint32_t)std::min<int>(std::bit_width((uint64_t)by - 1), 31);
-    return {(uint32_t)by, (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << shift) - (uint64_t)by)) / (uint64_t)by + 1),
-            shift};
-  }
-  DEVICE uint32_t divide(uint32_t n) const {
-    return (__umulhi(n, multiplier) + n) >> shift;
-  }
 };
 
 /* Layers of few taps, and of 1 x 1. Their weights are in registers, and the input streams past them (tensor_flow.cuh,

@@ -166,7 +166,8 @@ double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double pixels = (double)problem->images * problem->out_height * problem->out_width;
   const double blocks = ceil(pixels / (N * THREADS)) * (double)blocks_of_group(problem) * problem->groups;
   const double instructions = (F * N + F / 4 + 7 * N + 8) * (double)gconv_layer_taps(problem) + 1500;
-  return machine->launch_ms + blocks * THREADS * instructions * lateness(blocks, 4, machine) / (0.62 * machine->fma_per_ms) +
+  const double late = lateness(blocks, 4, machine) * (blocks <= 4 * machine->units ? 2 : 1);
+  return machine->launch_ms + blocks * THREADS * instructions * late / (0.62 * machine->fma_per_ms) +
          pixels * problem->filters * 4 / machine->bytes_per_ms;
 }
 

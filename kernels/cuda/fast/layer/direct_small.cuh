@@ -200,7 +200,7 @@ DEVICE void walk_unaligned(const gconv_layer_problem &p, uint32_t weights, int c
     add_filter<S>(weights, x, y);
     UNROLLED_FOR (int i = 0; i < S::HIGH * WIDE; i++) {
       const float v = y[i / WIDE][i % WIDE];
-      words[i % WIDE][i / WIDE] = CURVED ? activate(p, v) : RELU && v < 0 ? 0.0f : v;
+      words[i % WIDE][i / WIDE] = CURVED ? gconv_activate(&p, v) : RELU && v < 0 ? 0.0f : v;
     }
     for_each<WIDE>([&]<int J>() { put_word<J * S::HIGH * 4>(put, words[J]); });
     __syncwarp();

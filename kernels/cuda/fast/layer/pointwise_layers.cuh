@@ -7,6 +7,7 @@
 #include "pointwise.h"
 
 #include "../../core/launch.cuh"
+#include "../../graph/tail.cuh"
 
 extern __shared__ float4 gconv_pointwise_memory[];
 
@@ -26,6 +27,7 @@ struct arguments_of_layers {
   int64_t in_plane, in_image, out_plane, out_image, pixels, tiles; /* tiles: of an image */
   int32_t images, count;
   bool softmax, argmax;
+  gconv_gpu_tail tail;
   int32_t buffers[2]; /* floats of shared memory before each buffer */
   layer layers[GCONV_POINTWISE_LAYERS];
 };

@@ -252,7 +252,7 @@ double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double fetching = (double)a.rows / WARPS * 15 / stage_taps;
   const double counting = problem->columns == 3 && problem->dilation_x == 1 ? 2 : 5;
   const double instructions = (F * N + F / 4 + N + counting + fetching) * (double)gconv_layer_taps(problem) + 1500;
-  const double late = lateness(blocks, F < 12 ? 7 : F < 16 ? 5 : 4, machine) * (blocks <= 2 * machine->units ? 1.5 : 1);
+  const double late = lateness(blocks, F < 12 ? 7 : F < 16 ? 5 : 4, machine) * (blocks <= 4 * machine->units ? 2 : 1);
   const double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
   return machine->launch_ms + blocks * THREADS * instructions * late / (0.75 * machine->fma_per_ms) +
          outputs * 4 / machine->bytes_per_ms;

@@ -182,8 +182,8 @@ double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double filters = (double)divide_up(t.filters, TILE_FILTERS) * TILE_FILTERS;
   const double multiplications = POINTS * (double)t.tile_pitch * filters * (double)t.channels * problem->groups;
   const double floats = (double)t.tiles * (double)(t.channels + t.filters) * (2 * POINTS + 4) * problem->groups;
-  return 3 * problem->groups * machine->launch_ms + multiplications / (0.6 * machine->fma_per_ms) +
-         floats * 4 / machine->bytes_per_ms;
+  return 3 * problem->groups * machine->launch_ms + 3e-5 * (double)t.channels +
+         multiplications / (0.6 * machine->fma_per_ms) + floats * 4 / machine->bytes_per_ms;
 }
 
 } // namespace
