@@ -286,8 +286,7 @@ static gconv_status read_file(gconv_bank_file *file, gconv_status status, gconv_
                               gconv_network_extras *extras) {
   gconv_network made = {0};
   gconv_network_extras more = {0};
-  if (status == GCONV_OK)
-    status = read_network(file, &made, extras ? &more : NULL);
+  GCONV_THEN(status, read_network(file, &made, extras ? &more : NULL));
   gconv_bank_file_close(file);
   if (status != GCONV_OK) {
     gconv_network_free(&made);

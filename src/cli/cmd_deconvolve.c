@@ -69,8 +69,7 @@ static gconv_status read_psf(const char *spec, gconv_filters *psf) {
       strcmp(format->name, "npy") != 0) {
     gconv_image_free(&picture);
     gconv_status status = gconv_image_read(spec, NULL, &picture);
-    if (status == GCONV_OK)
-      status = take_picture(spec, &picture, psf);
+    GCONV_THEN(status, take_picture(spec, &picture, psf));
     gconv_image_free(&picture);
     return status;
   }
@@ -285,10 +284,8 @@ static int run(void *record, const gconv_texts *words) {
   gconv_status status = GCONV_OK;
   if (settings->common.inputs.count > 0 && words->count > 0)
     status = gconv_refuse("%s: there is one image, %s", words->items[0], settings->common.inputs.items[0]);
-  if (status == GCONV_OK)
-    status = check(settings, inputs);
-  if (status == GCONV_OK)
-    status = deconvolve(settings, inputs->items[0]);
+  GCONV_THEN(status, check(settings, inputs));
+  GCONV_THEN(status, deconvolve(settings, inputs->items[0]));
   const int result = gconv_say_end(status);
   gconv_sandbox_tidy();
   gconv_interrupt_end();

@@ -59,12 +59,9 @@ static gconv_status measure_filtered(measuring *m, const char *path, gconv_stats
   gconv_stats_options options = m->options;
   gconv_status status = gconv_image_read(path, &read, &image);
   options.unit = image.type == GCONV_U8 ? 255 : image.type == GCONV_U16 ? 65535 : 1;
-  if (status == GCONV_OK)
-    status = gconv_plan_create(m->device, &image, m->operation, 0, &plan);
-  if (status == GCONV_OK)
-    status = gconv_plan_execute(plan, &image, &result, 1, NULL);
-  if (status == GCONV_OK)
-    status = gconv_image_stats(&(gconv_compared){.image = &result}, &options, stats);
+  GCONV_THEN(status, gconv_plan_create(m->device, &image, m->operation, 0, &plan));
+  GCONV_THEN(status, gconv_plan_execute(plan, &image, &result, 1, NULL));
+  GCONV_THEN(status, gconv_image_stats(&(gconv_compared){.image = &result}, &options, stats));
   gconv_plan_free(plan);
   gconv_image_free(&image);
   gconv_image_free(&result);
@@ -165,8 +162,7 @@ static int run(void *record, const gconv_texts *words) {
   gconv_end_when_unread(m.settings->common.plot);
   gconv_status status = prepare(&m, words);
   int result = GCONV_EXIT_USAGE;
-  if (status == GCONV_OK)
-    status = measure_all(&m);
+  GCONV_THEN(status, measure_all(&m));
   if (status != GCONV_OK)
     result = gconv_say_end(status);
   else

@@ -92,10 +92,8 @@ static gconv_status filter(const volume_settings *s, const char *input) {
   gconv_status status = gconv_device_open(name, gconv_settle_threads(s->common.threads, s->common.quiet), &device);
   if (status == GCONV_OK && s->holes.weights)
     status = gconv_read_picture(&s->common, "--weights", s->holes.weights, &weights);
-  if (status == GCONV_OK)
-    status = make_options(s, &weights, &options);
-  if (status == GCONV_OK)
-    status = gconv_volume_filter_file(device, input, s->common.output, s->filter, &options, s->common.memory);
+  GCONV_THEN(status, make_options(s, &weights, &options));
+  GCONV_THEN(status, gconv_volume_filter_file(device, input, s->common.output, s->filter, &options, s->common.memory));
   gconv_image_free(&weights);
   gconv_device_close(device);
   return status;
@@ -107,8 +105,7 @@ static int run(void *record, const gconv_texts *words) {
   gconv_status status = GCONV_OK;
   if (settings->common.inputs.count > 0 && words->count > 0)
     status = gconv_refuse("%s: there is one volume, %s", words->items[0], settings->common.inputs.items[0]);
-  if (status == GCONV_OK)
-    status = check(settings, inputs);
+  GCONV_THEN(status, check(settings, inputs));
   if (status == GCONV_OK && settings->common.no_clobber && access(settings->common.output, F_OK) == 0)
     status = gconv_fail(GCONV_EXISTS, "%s exists, and --no-clobber keeps it", settings->common.output);
   if (status == GCONV_OK) {

@@ -299,8 +299,7 @@ gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const
   }
   for (size_t i = network->steps[0].graph ? network->count : 0; i < network->count && status == GCONV_OK; i++)
     status = apply_step(network, &network->steps[i], &input, &tensor);
-  if (status == GCONV_OK)
-    status = compare(network, &tensor, network->maps.data ? &network->maps : outputs, tolerance, result);
+  GCONV_THEN(status, compare(network, &tensor, network->maps.data ? &network->maps : outputs, tolerance, result));
   gconv_network_unsee(network, &seen);
   if (tensor.value != input.value)
     free_field(&tensor);
