@@ -105,6 +105,16 @@ GCONV_BOTH uint32_t gconv_to_level(float y, float white) {
   return gconv_level_bits(gconv_saturate(y, white));
 }
 
+/* Stores sample i of a row of u8, u16 or f32, rounded and saturated. */
+GCONV_BOTH void gconv_store_sample(gconv_type type, float y, void *row, size_t i) {
+  if (type == GCONV_U8)
+    ((uint8_t *)row)[i] = (uint8_t)gconv_to_level(y, 255.0f);
+  else if (type == GCONV_U16)
+    ((uint16_t *)row)[i] = (uint16_t)gconv_to_level(y, 65535.0f);
+  else
+    ((float *)row)[i] = y;
+}
+
 /* Rounds to an int16: saturates, NaN becoming 0, and rounds ties to even, as gconv_to_level() does. From 2^23 to 2^24, where
  * the addition leads, the low bits of a float32 are those of the integer, also below 0. */
 GCONV_BOTH int16_t gconv_to_int16(float y) {

@@ -104,6 +104,25 @@ const char *gconv_arithmetic_name(gconv_arithmetic kind);
 gconv_status gconv_operation_arithmetic(gconv_operation *operation, gconv_arithmetic kind, double amount,
                                         const gconv_image *other, gconv_operation **result);
 
+/* ---- Local statistics ----------------------------------------------------------------------------------------------- */
+
+/* Of the samples in a window around each pixel. */
+typedef enum gconv_statistic {
+  GCONV_VARIANCE, /* the mean of squared deviations from the window's mean; of float results, 1 is white squared */
+  GCONV_STD,      /* its root */
+  GCONV_CONTRAST  /* (the pixel - the window's mean) / std; 0 where all samples are equal */
+} gconv_statistic;
+
+/* "variance", "std", "contrast"; NULL for any other value. Static storage. */
+const char *gconv_statistic_name(gconv_statistic statistic);
+
+/* Makes an operation that finds a statistic of windows of rows x columns samples, 1 to 4096 each, in float64; results are
+ * rounded once. Each channel is by itself; alpha stays. options: border (GCONV_BORDER_NORMALIZE leaves out what lies
+ * outside), strides, scale, offset, range, output type, nan (keep, skip, fill), nodata, preserves. It goes by rows, on the
+ * host. GCONV_BAD_ARGUMENT, GCONV_UNSUPPORTED. */
+gconv_status gconv_operation_local(gconv_statistic statistic, int32_t rows, int32_t columns, const gconv_options *options,
+                                   gconv_operation **result);
+
 /* ---- Deconvolution -------------------------------------------------------------------------------------------------- */
 
 typedef enum gconv_deconvolution {
@@ -166,15 +185,18 @@ typedef struct gconv_volume_options {
   int32_t stride_z;    /* 0: 1 */
   double spacing[3];   /* micrometres between voxels along z, y and x, for lengths with units; 0: not known */
   size_t slab_bytes;   /* about how large the convolved planes of a slab are; 0: 32 MB, and 1 GB on a GPU */
-  bool there;          /* of a GPU: the pixels of volume and result are in its memory, and work in its per-thread stream */
+  const gconv_filter *taps; /* NULL, or a filter of three dimensions in place of `spec`: planes of one size, along z */
+  int32_t tap_planes;
+  bool there; /* of a GPU: the pixels of volume and result are in its memory, and work in its per-thread stream */
 } gconv_volume_options;
 
 /* Filters a volume: an image whose frames are planes along z, of 1 to 4 channels, side by side, without alpha.
  *
  * spec: gaussian:sigma=2, also sigma=1x2x2 (z, y, x), sigma=2um, order=0x0x1, truncate=4; box:size=3; sobel and gradient, of
  * which the magnitude is taken; sobel_x, derivative_x (y, z); laplacian; log:sigma=2; dog:sigma1=1; or a .npy file of
- * K x R x S taps. All keep the size, but for the strides. Filters that are products of three lines go line by line, others
- * plane by plane; all steps are plans of plain filters, in float32, and of the exact family, if the algorithm is.
+ * K x R x S taps; NULL with options->taps. All keep the size, but for the strides. Filters that are products of three lines
+ * go line by line, others plane by plane; all steps are plans of plain filters, in float32, and of the exact family, if the
+ * algorithm is.
  *
  * On a GPU, slabs go to its memory and back. *result is empty, or an image of the right shape. GCONV_BAD_ARGUMENT,
  * GCONV_UNSUPPORTED, GCONV_NO_MEMORY. */

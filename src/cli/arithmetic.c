@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arithmetic between --thens: -f subtract:input, -f mix:other.png,0.3. */
+/* Arithmetic between --thens: -f subtract:input, -f mix:other.png,0.3; and local statistics: -f std:size=5. */
 #include "cli/arithmetic.h"
 
 #include <stdlib.h>
@@ -49,21 +49,62 @@ static gconv_status read_other(const gconv_common *common, const char *word, gco
   return status == GCONV_OK ? status : gconv_fail(status, "-f %s: %s", word, gconv_last_error());
 }
 
+/* Returns the name of the local statistic that a word names, alone or with a size; NULL: it names none. */
+static const char *find_statistic(const char *word) {
+  const size_t length = strcspn(word, ":");
+  for (int k = 0; gconv_statistic_name((gconv_statistic)k); k++) {
+    const char *name = gconv_statistic_name((gconv_statistic)k);
+    if (strlen(name) == length && strncmp(name, word, length) == 0 && access(word, F_OK) != 0)
+      return name;
+  }
+  return NULL;
+}
+
+static gconv_status name_filter(gconv_filters *filters, const char *name) {
+  free(filters->items[0].name);
+  filters->items[0].name = strdup(name);
+  GCONV_NEED_MEMORY(filters->items[0].name, "out of memory");
+  return GCONV_OK;
+}
+
+/* Reads the window of a statistic: a box of the size that the word has. */
+static gconv_status read_window(const char *word, const char *statistic, gconv_stage_arithmetic *a, gconv_filters *filters) {
+  char box[64];
+  snprintf(box, sizeof box, "average%s", word + strlen(statistic));
+  if (strlen(word) > 40 || gconv_filters_read(box, NULL, filters) != GCONV_OK)
+    return gconv_refuse("-f %s: a local statistic takes the size of its window: %s:size=5, or %s:size=5x7 (rows x columns)",
+                        word, statistic, statistic);
+  a->statistic = statistic;
+  return name_filter(filters, statistic);
+}
+
+gconv_status gconv_stage_make_filters(const gconv_stage_arithmetic *a, const gconv_filters *filters,
+                                      const gconv_options *options, bool border_given, gconv_operation **operation) {
+  gconv_statistic statistic = GCONV_VARIANCE;
+  gconv_options own = *options;
+  if (!a || !a->statistic)
+    return gconv_operation_filters(filters, options, operation);
+  while (gconv_statistic_name(statistic) != a->statistic)
+    statistic++;
+  own.combine = GCONV_COMBINE_NONE;
+  own.border = border_given ? own.border : GCONV_BORDER_NORMALIZE;
+  return gconv_operation_local(statistic, filters->items[0].rows, filters->items[0].columns, &own, operation);
+}
+
 gconv_status gconv_stage_read_arithmetic(const gconv_common *common, const gconv_texts *words, gconv_stage_arithmetic *a,
                                          gconv_filters *filters) {
   for (size_t i = 0; i < words->count; i++) {
-    const char *word = words->items[i];
-    if (!gconv_word_is_arithmetic(word, &a->kind))
+    const char *word = words->items[i], *statistic = find_statistic(word);
+    if (!statistic && !gconv_word_is_arithmetic(word, &a->kind))
       continue;
     if (words->count > 1)
-      return gconv_refuse("-f %s: arithmetic is a stage of its own: put --then between it and -f %s", word,
-                          words->items[i == 0]);
+      return gconv_refuse("-f %s: this is a stage of its own: put --then between it and -f %s", word, words->items[i == 0]);
+    if (statistic)
+      return read_window(word, statistic, a, filters);
     GCONV_TRY(parse(word, a));
     GCONV_TRY(read_other(common, word, a));
     GCONV_TRY(gconv_filters_read("identity", NULL, filters));
-    free(filters->items[0].name);
-    filters->items[0].name = strdup(gconv_arithmetic_name(a->kind));
-    GCONV_NEED_MEMORY(filters->items[0].name, "out of memory");
+    GCONV_TRY(name_filter(filters, gconv_arithmetic_name(a->kind)));
   }
   return GCONV_OK;
 }

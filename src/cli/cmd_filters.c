@@ -96,8 +96,26 @@ static size_t print_arithmetic(const gconv_texts *words) {
   return printed;
 }
 
+/* Lists local statistics. */
+static size_t print_statistics(const gconv_texts *words) {
+  static const char *const help[] = {[GCONV_VARIANCE] = "the variance of the samples in a window, size=3",
+                                     [GCONV_STD] = "their standard deviation",
+                                     [GCONV_CONTRAST] = "contrast normalisation: (the pixel - their mean) / their std"};
+  size_t printed = 0;
+  for (size_t k = 0; k < sizeof help / sizeof *help; k++) {
+    const char *name = gconv_statistic_name((gconv_statistic)k);
+    if (!is_wanted(words, name, help[k]))
+      continue;
+    if (printed++ == 0)
+      puts("\nLocal statistics, in float64; size=5x7: 5 rows, 7 columns:");
+    printf("  %-44s  %s\n", name, help[k]);
+  }
+  return printed;
+}
+
 size_t gconv_filters_list(const gconv_texts *words) {
   size_t printed = print_builtins(words);
+  printed += print_statistics(words);
   printed += print_arithmetic(words);
   return printed + print_shipped(words);
 }

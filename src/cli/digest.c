@@ -99,7 +99,9 @@ gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest) {
     add_text(&hash, "svm %016" PRIx64, job->svm_digest);
   add_mask(&hash, &job->mask);
   for (size_t i = 0; i <= job->before_count && job->arithmetic; i++)
-    if (job->arithmetic[i].given) {
+    if (job->arithmetic[i].statistic)
+      add_text(&hash, "statistic %zu %s", i, job->arithmetic[i].statistic);
+    else if (job->arithmetic[i].given) {
       add_text(&hash, "arithmetic %zu %d %a", i, (int)job->arithmetic[i].kind, job->arithmetic[i].amount);
       add_mask(&hash, &job->arithmetic[i].other);
     }

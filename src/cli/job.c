@@ -25,7 +25,7 @@ static gconv_status complain_spec(const char *spec, gconv_status status) {
 static gconv_status read_stage(gconv_main_job *job, size_t number, gconv_filters *filters) {
   const gconv_layer_settings *stage = gconv_job_settings_stage(job->settings, number);
   GCONV_TRY(gconv_stage_read_arithmetic(job->common, &stage->filters, &job->arithmetic[number], filters));
-  if (job->arithmetic[number].given)
+  if (job->arithmetic[number].given || job->arithmetic[number].statistic)
     return GCONV_OK;
   for (size_t i = 0; i < stage->filters.count; i++) {
     gconv_status status = gconv_filters_read(stage->filters.items[i], stage->syntax, filters);
@@ -336,6 +336,7 @@ static gconv_network_options network_stage_options(const gconv_main_job *job, co
 static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **operation) {
   gconv_job_settings *settings = job->settings;
   const gconv_network *network = &job->networks[i];
+  const gconv_stage_arithmetic *a = job->arithmetic ? &job->arithmetic[i] : NULL;
   if (i == settings->before_count && job->svm)
     return gconv_operation_svm(job->svm, &job->network, operation);
   if (i == settings->before_count && network->features)
@@ -343,7 +344,7 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
   if (i == settings->before_count && !gconv_job_is_network(network)) {
     gconv_options options = job->options;
     gconv_hole_options_apply(&settings->holes, &job->weights, settings->border.given, i, &options);
-    return gconv_operation_filters(&job->filters, &options, operation);
+    return gconv_stage_make_filters(a, &job->filters, &options, settings->border.given, operation);
   }
   if (i == settings->before_count)
     return gconv_operation_of_network(network, &job->network, operation);
@@ -353,7 +354,7 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
   }
   gconv_options options = stage_options(job, &settings->before[i], &job->before[i]);
   gconv_hole_options_apply(&settings->holes, &job->weights, settings->border.given, i, &options);
-  return gconv_operation_filters(&job->before[i], &options, operation);
+  return gconv_stage_make_filters(a, &job->before[i], &options, settings->border.given, operation);
 }
 
 /* Makes the identity, with the results' range and type, behind stages of float32. */

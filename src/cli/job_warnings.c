@@ -125,7 +125,7 @@ static void warn_of_rims(const gconv_main_job *job) {
                                         [OTHER_RIM] = "the rim becomes brighter or darker than it should"};
   reach width;
   rim kind = NO_RIM;
-  if (job->border_given || job->has_banks)
+  if (job->border_given || job->has_banks || (job->arithmetic && job->arithmetic[job->before_count].statistic))
     return;
   const gconv_filter *filter = find_rim(job, &width, &kind);
   if (filter && shows(job, width))

@@ -233,15 +233,6 @@ static void respond(const finishing *f, size_t k, size_t plane, size_t y, float 
     out[i] += filter->bias;
 }
 
-static void store(const gconv_image *out, float y, void *row, size_t i) {
-  if (out->type == GCONV_U8)
-    ((uint8_t *)row)[i] = (uint8_t)gconv_to_level(y, 255.0F);
-  else if (out->type == GCONV_U16)
-    ((uint16_t *)row)[i] = (uint16_t)gconv_to_level(y, 65535.0F);
-  else
-    ((float *)row)[i] = y;
-}
-
 /* Where channel c of a result lies in the output: a row, the first sample, and the distance to the next. */
 typedef struct target {
   void *row;
@@ -259,7 +250,7 @@ static bool store_missing(const gconv_image *out, void *row, size_t i) {
   if (out->has_nodata)
     gconv_nodata_store(out, row, i);
   else
-    store(out, NAN, row, i);
+    gconv_store_sample(out->type, NAN, row, i);
   return !out->has_nodata && out->type != GCONV_F32;
 }
 
@@ -292,7 +283,7 @@ static uint64_t store_channel(finishing *f, const gconv_weighted_place *row, siz
     const float v = responses[x * step + c];
     const size_t i = to.first + x * to.step;
     at.x = (int64_t)x;
-    store(f->out, gconv_finish(v, epilogue), to.row, i);
+    gconv_store_sample(f->out->type, gconv_finish(v, epilogue), to.row, i);
     if (scans && gconv_weighted_puts_back(f->plan, f->images, &f->plan->of[f->first_filter], &at))
       lost += store_missing(f->out, to.row, i);
     else if (v != v && (!from_floats || f->images->divides)) {
@@ -322,7 +313,8 @@ static void copy_alpha(const finishing *f, const gconv_weighted_place *row) {
     if (from_row != GCONV_OUTSIDE && x != GCONV_OUTSIDE)
       a = level(in->type, row_at(in, row->plane, (size_t)(from_row - f->images->in_row)),
                 (size_t)x * (size_t)in->channels + (size_t)in->channels - 1);
-    store(out, gconv_scale(a, f->colour.alpha_scale, f->colour.alpha_scale_low, 0), to.row, to.first + (size_t)q * to.step);
+    gconv_store_sample(out->type, gconv_scale(a, f->colour.alpha_scale, f->colour.alpha_scale_low, 0), to.row,
+                       to.first + (size_t)q * to.step);
   }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters: read from files and names, and made into operations. */
+#include "gconv_science.h"
 #include "operation.hpp"
 
 #include <cstdlib>
@@ -150,6 +151,11 @@ static Operation *make_filter_operation(const nb::list &given, const nb::dict &o
   gconv_operation *operation = nullptr;
   read_filters_given(given, &filters);
   gconv_options wanted = read_options(options, &algorithm);
+  if (options.contains("statistic") && filters.count > 0) {
+    const auto statistic = (gconv_statistic)value_of(options, "statistic", 0);
+    check(gconv_operation_local(statistic, filters.items[0].rows, filters.items[0].columns, &wanted, &operation));
+    return new Operation(operation, nb::none(), true, options.contains("alpha"), true);
+  }
   check(make_filters(filters, options, wanted, &operation));
   const bool on_host = wanted.gray || wanted.linear || wanted.mix || wanted.alpha == GCONV_ALPHA_PREMULTIPLY ||
                        wanted.range == GCONV_RANGE_MINMAX;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of images, and deconvolution. */
+/* Numbers of images, deconvolution, and volumes. */
 #include "compared.hpp"
 #include "gconv_science.h"
 
 #include <algorithm>
+#include <memory>
 
 #include <nanobind/stl/vector.h>
 
@@ -34,9 +35,72 @@ static nb::tuple stats(nb::handle given, const std::vector<double> &percentiles,
   return nb::make_tuple(channels, found.white, nb::make_tuple(found.from, found.to));
 }
 
+using Planes = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+/* An array Z x H x W, or Z x H x W x C, as an image whose frames are planes. */
+static gconv_image image_of_planes(const Planes &planes) {
+  gconv_image image = {};
+  image.type = planes.dtype() == nb::dtype<uint8_t>()    ? GCONV_U8
+               : planes.dtype() == nb::dtype<uint16_t>() ? GCONV_U16
+                                                         : GCONV_F32; /* gconv._science has no others */
+  image.frames = (int32_t)planes.shape(0);
+  image.height = (int32_t)planes.shape(1);
+  image.width = (int32_t)planes.shape(2);
+  image.channels = planes.ndim() > 3 ? (int32_t)planes.shape(3) : 1;
+  image.row_bytes = (size_t)image.width * (size_t)image.channels * gconv_type_bytes(image.type);
+  image.plane_bytes = image.row_bytes * (size_t)image.height;
+  image.data = const_cast<void *>(planes.data()); /* it is read only */
+  return image;
+}
+
+/* Makes an array of NumPy of an image whose frames are planes, and which the array owns. */
+template <typename T> static nb::object array_of(gconv_image *image) {
+  nb::capsule owner(image, [](void *memory) noexcept {
+    gconv_image_free((gconv_image *)memory);
+    delete (gconv_image *)memory;
+  });
+  const size_t shape[] = {(size_t)image->frames, (size_t)image->height, (size_t)image->width, (size_t)image->channels};
+  return nb::ndarray<nb::numpy, T>(image->data, image->channels > 1 ? 4 : 3, shape, owner).cast();
+}
+
+/* `kernel`: a name, or the planes of a filter. */
+static nb::object filter_volume(const Planes &planes, nb::handle kernel, const nb::dict &given,
+                                const std::vector<double> &spacing, const std::string &device) {
+  std::string algorithm, spec;
+  FilterList taps;
+  gconv_volume_options options = {};
+  const gconv_image image = image_of_planes(planes);
+  gconv_image weights = {};
+  Planes weights_given;
+  options.plain = read_options(given, &algorithm);
+  options.stride_z = value_of(given, "stride_z", 1);
+  std::copy(spacing.begin(), spacing.begin() + 3, options.spacing);
+  if (given.contains("weights")) {
+    weights_given = nb::cast<Planes>(given["weights"]);
+    weights = image_of_planes(weights_given);
+    options.plain.weights = &weights;
+  }
+  if (nb::isinstance<nb::str>(kernel)) {
+    spec = nb::cast<std::string>(kernel);
+  } else {
+    read_filters_given(nb::cast<nb::list>(kernel), &taps);
+    options.taps = taps.items;
+    options.tap_planes = (int32_t)taps.count;
+  }
+  auto made = std::make_unique<gconv_image>();
+  gconv_device *where = device_named(device);
+  call([&] { return gconv_volume_filter(where, &image, spec.c_str(), &options, made.get()); });
+  gconv_image *result = made.release();
+  return result->type == GCONV_U8    ? array_of<uint8_t>(result)
+         : result->type == GCONV_U16 ? array_of<uint16_t>(result)
+                                     : array_of<float>(result);
+}
+
 /* Returns (samples of the result in one dimension, a dict of what was done). */
 static nb::tuple deconvolve(nb::handle given, const nb::list &psf, const nb::dict &asked) {
-  const Compared image(given, "the image");
+  const bool volume = nb::len(psf) > 1;
+  Planes planes;
+  std::unique_ptr<Compared> array;
   FilterList filters;
   Owned<gconv_image, gconv_image_free> result;
   gconv_deconvolve_options options = {};
@@ -44,22 +108,31 @@ static nb::tuple deconvolve(nb::handle given, const nb::list &psf, const nb::dic
   take(asked, "method", options.method, "iterations", options.iterations, "accelerated", options.accelerated,
        "total_variation", options.total_variation, "change", options.change, "noise", options.noise);
   options.deviance = value_of(asked, "deviance", false);
-  if (!image.compared.image)
+  if (volume)
+    planes = nb::cast<Planes>(given);
+  else
+    array = std::make_unique<Compared>(given, "the image");
+  if (array && !array->compared.image)
     refuse("the image must be an array");
+  const gconv_image image = volume ? image_of_planes(planes) : *array->compared.image;
   read_filters_given(psf, &filters);
+  options.psf_planes = volume ? (int32_t)filters.count : 0;
   gconv_device *device = device_named("cpu");
-  call([&] { return gconv_deconvolve(device, image.compared.image, &filters.items[0], &options, &result, &told); });
+  call([&] { return gconv_deconvolve(device, &image, &filters.items[0], &options, &result, &told); });
   const size_t count = (size_t)result.frames * result.height * result.width * result.channels;
   const float *samples = (const float *)result.data;
   return nb::make_tuple(numpy_of(std::vector<float>(samples, samples + count), {count}),
                         dict_of("iterations", told.last.iteration, "change", told.last.change, "flux", told.last.flux,
                                 "deviance", told.last.deviance, "psf_sum", told.psf_sum, "psf_centre",
-                                nb::make_tuple(told.psf_row, told.psf_column), "negative", told.negative, "missing",
-                                told.missing));
+                                volume ? nb::make_tuple(told.psf_plane, told.psf_row, told.psf_column)
+                                       : nb::make_tuple(told.psf_row, told.psf_column),
+                                "negative", told.negative, "missing", told.missing));
 }
 
 void add_science(nb::module_ &module) {
   module.def("deconvolve", &deconvolve, nb::arg("image"), nb::arg("psf"), nb::arg("options"));
+  module.def("filter_volume", &filter_volume, nb::arg("planes"), nb::arg("kernel"), nb::arg("options"), nb::arg("spacing"),
+             nb::arg("device"));
   module.def("stats", &stats, nb::arg("image"), nb::arg("percentiles"), nb::arg("max_pixels"));
 }
 

@@ -155,7 +155,9 @@ gconv_status gconv_volume_filter_file(gconv_device *device, const char *input, c
   const double um = 1e6;
   gconv_read_options read = {.max_pixels = UINT64_MAX >> 1};
   GCONV_NEED(device, input, output);
-  GCONV_NEED(spec, options);
+  GCONV_NEED(options);
+  if (!options->taps)
+    GCONV_NEED(spec);
   gconv_volume_options known = *options;
   passage p = {0};
   gconv_status status = gconv_row_reader_open(input, &read, &p.reader);
@@ -186,7 +188,9 @@ gconv_status gconv_volume_filter_file(gconv_device *device, const char *input, c
 
 gconv_status gconv_volume_filter(gconv_device *device, const gconv_image *image, const char *spec,
                                  const gconv_volume_options *options, gconv_image *result) {
-  GCONV_NEED(device, spec, options, result);
+  GCONV_NEED(device, options, result);
+  if (!options->taps)
+    GCONV_NEED(spec);
   GCONV_NEED_AS(image, "image");
   GCONV_TRY(gconv_check_source(image, "the volume"));
   GCONV_TRY(gconv_check_pixels(image, "the volume"));

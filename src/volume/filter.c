@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads filters of three dimensions: names with parameters, of which each makes three lines of taps, or files of taps. */
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "base/nodata.h"
 #include "base/status.h"
@@ -351,16 +352,42 @@ static gconv_status take_slices(gconv_filters *slices, gconv_volume_taps *taps) 
   return GCONV_OK;
 }
 
-static gconv_status read_file(const char *spec, gconv_volume_kernel *filter) {
-  gconv_filters slices = {0};
-  gconv_status status = gconv_filters_read(spec, NULL, &slices);
-  for (size_t k = 1; k < slices.count && status == GCONV_OK; k++)
-    if (slices.items[k].rows != slices.items[0].rows || slices.items[k].columns != slices.items[0].columns)
-      status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: its planes of taps have several sizes", spec);
+/* Makes the filter of slices, which it takes over. */
+static gconv_status take_filters(const char *name, gconv_status status, gconv_filters *slices, gconv_volume_kernel *filter) {
+  for (size_t k = 1; k < slices->count && status == GCONV_OK; k++)
+    if (slices->items[k].rows != slices->items[0].rows || slices->items[k].columns != slices->items[0].columns)
+      status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: its planes of taps have several sizes", name);
   filter->count = 1;
-  GCONV_THEN(status, take_slices(&slices, &filter->of[0]));
-  gconv_filters_free(&slices);
+  GCONV_THEN(status, take_slices(slices, &filter->of[0]));
+  gconv_filters_free(slices);
+  if (status != GCONV_OK)
+    gconv_volume_filter_free(filter);
   return status;
+}
+
+static gconv_status copy_filter(const gconv_filter *from, gconv_filters *to) {
+  const size_t bytes = (size_t)from->rows * (size_t)from->columns * sizeof(float);
+  gconv_filter *copy = &to->items[to->count++];
+  *copy = *from;
+  copy->name = strdup(from->name ? from->name : "taps");
+  copy->taps = malloc(bytes);
+  GCONV_NEED_MEMORY(copy->name && copy->taps, "no memory for a filter");
+  memcpy(copy->taps, from->taps, bytes);
+  return GCONV_OK;
+}
+
+gconv_status gconv_volume_filter_copy(const gconv_filter *planes, int32_t count, gconv_volume_kernel *filter) {
+  gconv_filter_analysis found;
+  gconv_filters slices = {0};
+  gconv_status status = GCONV_OK;
+  *filter = (gconv_volume_kernel){0};
+  GCONV_TRY(gconv_check_value("tap_planes", count, 1, 1 << 15));
+  GCONV_NEW(slices.items, (size_t)count, "no memory for a filter");
+  for (int32_t k = 0; k < count && status == GCONV_OK; k++) {
+    status = gconv_filter_analyze(&planes[k], &found);
+    GCONV_THEN(status, copy_filter(&planes[k], &slices));
+  }
+  return take_filters("taps", status, &slices, filter);
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------------- */
@@ -382,9 +409,12 @@ gconv_status gconv_volume_filter_read(const char *spec, const double spacing[3],
     status = names[i].make(m, spec[length] ? spec + length + 1 : "");
     free(m);
   }
-  if (!found && strlen(spec) > 4 && strcmp(spec + strlen(spec) - 4, ".npy") == 0)
-    status = read_file(spec, filter);
-  else if (!found)
+  if (!found && strlen(spec) > 4 && strcmp(spec + strlen(spec) - 4, ".npy") == 0) {
+    gconv_filters slices = {0};
+    status = gconv_filters_read(spec, NULL, &slices);
+    return take_filters(spec, status, &slices, filter);
+  }
+  if (!found)
     status = gconv_fail(GCONV_BAD_ARGUMENT,
                         "%s: of volumes there are gaussian:sigma=1x2x2 (z, y, x; order=0x0x1 for a derivative), box, sobel, "
                         "gradient, sobel_x and derivative_x (y, z), laplacian, log, dog, and .npy files of K x R x S taps",

@@ -44,13 +44,7 @@ GCONV_BOTH float gconv_slab_square(float sum, const float *squares, size_t i) {
 }
 GCONV_BOTH void gconv_slab_store(const gconv_slab_finish *how, gconv_type type, float sum, size_t i, void *row, size_t at) {
   const float response = how->squares ? sqrtf(gconv_slab_square(sum, how->squares, i)) : sum;
-  const float y = gconv_finish(response, &how->epilogue);
-  if (type == GCONV_F32)
-    ((float *)row)[at] = y;
-  else if (type == GCONV_U8)
-    ((uint8_t *)row)[at] = (uint8_t)gconv_to_level(y, 255.0F);
-  else
-    ((uint16_t *)row)[at] = (uint16_t)gconv_to_level(y, 65535.0F);
+  gconv_store_sample(type, gconv_finish(response, &how->epilogue), row, at);
 }
 
 GCONV_C_END

@@ -252,7 +252,8 @@ gconv_status gconv_volume_create(gconv_device *device, const gconv_image *like, 
   v->options = filled;
   v->batch = !slab->apart ? 1 : like->frames < MOST_BATCH ? like->frames : MOST_BATCH;
   v->like = planes_like(like, like->type, like->frames);
-  gconv_status status = gconv_volume_filter_read(spec, filled.spacing, &v->filter);
+  gconv_status status = filled.taps ? gconv_volume_filter_copy(filled.taps, filled.tap_planes, &v->filter)
+                                    : gconv_volume_filter_read(spec, filled.spacing, &v->filter);
   if (status == GCONV_OK && filled.plain.flip)
     gconv_volume_filter_flip(&v->filter);
   GCONV_THEN(status, find_type(v));

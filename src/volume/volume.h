@@ -26,6 +26,8 @@ typedef struct gconv_volume_kernel {
 /* Reads what `spec` means: a name with parameters, or a .npy file of K x R x S taps. `spacing`: as in gconv_volume_options.
  * On failure *filter is empty. */
 gconv_status gconv_volume_filter_read(const char *spec, const double spacing[3], gconv_volume_kernel *filter);
+/* Makes a filter of planes of one size, along z. */
+gconv_status gconv_volume_filter_copy(const gconv_filter *planes, int32_t count, gconv_volume_kernel *filter);
 /* Turns all taps around: correlation becomes convolution. */
 void gconv_volume_filter_flip(gconv_volume_kernel *filter);
 void gconv_volume_filter_free(gconv_volume_kernel *filter);

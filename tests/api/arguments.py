@@ -92,7 +92,7 @@ RIGHT = {
     "const gconv_volume_options *": "&volume_options", "gconv_volume_filter.image": "&picture", "gconv_volume_filter.spec": '"box"',
     "gconv_volume_filter_file.input": '"stack.npy"', "gconv_volume_filter_file.output": '"out.npy"', "gconv_volume_filter_file.spec": '"box"',
     "const gconv_deconvolve_options *": "&deconvolve_options", "gconv_deconvolve.image": "&picture",
-    "gconv_operation_arithmetic.other": "NULL", "gconv_arithmetic": "GCONV_ADD", "const gconv_stats_options *": "NULL", "gconv_stats_report *": "report_stats", "gconv_images_stats.count": "1",
+    "gconv_operation_arithmetic.other": "NULL", "gconv_arithmetic": "GCONV_ADD", "gconv_statistic": "GCONV_STD", "gconv_operation_local.rows": "3", "gconv_operation_local.columns": "3", "const gconv_stats_options *": "NULL", "gconv_stats_report *": "report_stats", "gconv_images_stats.count": "1",
     "...": None,
 }
 # Pointers that a caller may leave out: "may be NULL", and those of functions that allow it.
@@ -185,7 +185,7 @@ FIELDS = {
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
     "gconv_compare_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "picture": ['""', "long_text"], "write": ["NULL"], "user": ANY},
     "gconv_volume_options": {"plain": UNKNOWN, "stride_z": ["!-1", "!INT32_MIN"], "spacing": ANY, "slab_bytes": ["SIZE_MAX", "1"],
-                             "there": ANY},
+                             "taps": ["!NULL"], "tap_planes": UNKNOWN, "there": ANY},
     "gconv_deconvolve_options": {
         "psf_planes": ["!-1", "!INT32_MIN"], "method": ["!99", "!-1"], "iterations": ["!-1", "!INT32_MIN"], "accelerated": ANY, "total_variation": ["!NAN", "!-1", "!INFINITY"],
         "change": ["!NAN", "!-1", "!INFINITY"], "noise": ["!NAN", "!-1", "!INFINITY"], "deviance": ANY, "user": ANY},

@@ -26,7 +26,7 @@ from ._learning import SVM, Epoch, Fit, classify, fit, train
 from ._network import Network
 from ._notebook import show
 from ._progress import progress
-from ._science import deconvolve, stats
+from ._science import deconvolve, stats, volume
 
 __version__: str = _core.version()
 
@@ -34,7 +34,7 @@ __all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "Fil
            "Fit", "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan",
            "Report", "SVM", "StoppedError", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify",
            "clear_cache", "conv2d", "decode", "deconvolve", "devices", "encode", "filter", "fit", "formats", "header",
-           "kernels", "progress", "read", "read_filters", "run", "set_threads", "show", "stats", "train", "version",
+           "kernels", "progress", "read", "read_filters", "run", "set_threads", "show", "stats", "train", "version", "volume",
            "write", "write_filters"]
 
 

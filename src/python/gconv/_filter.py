@@ -24,6 +24,7 @@ COMBINES = {"none": 0, "magnitude": 1, "sum": 2, "max": 3, "stack": 4}
 RANGES = {"clamp": 0, "abs": 1, "signed": 2, "minmax": 3, "wrap": 4}
 ALPHAS = {"keep": 0, "filter": 1, "premultiply": 2, "drop": 3}
 NANS = {"keep": 0, "skip": 1, "fill": 2, "zero": 3}
+STATISTICS = ("variance", "std", "contrast")
 TYPES = {"uint8": 0, "uint16": 1, "float32": 2, "int16": 3}
 
 _KEPT_OPERATIONS = 256
@@ -114,8 +115,14 @@ def filter_options(filters, border=None, border_value=0.0, padding="same", strid
 
 def filter_operation(kernel, *options, **more):
     """Returns the operation of these filters and options. Its plans are made when it is first applied."""
-    filters = resolve(kernel)
-    return _core.filter_operation([one._as_tuple() for one in filters], filter_options(filters, *options, **more))
+    name = kernel.partition(":")[0] if isinstance(kernel, str) and not os.path.exists(kernel) else None
+    filters = resolve("average" + kernel[len(name):] if name in STATISTICS else kernel)
+    asked = filter_options(filters, *options, **more)
+    if name in STATISTICS:  # of the samples in a window, for which a box stands
+        asked["statistic"] = STATISTICS.index(name)
+        if (options[0] if options else more.get("border")) is None:
+            asked["border"] = choose("border", "normalize", BORDERS)
+    return _core.filter_operation([one._as_tuple() for one in filters], asked)
 
 
 def _keep(key, operation):
@@ -173,7 +180,8 @@ def filter(image: Array, kernel: Kernel, *, border: Border | None = None, border
         are computed as they are. Other integers, bool, float16 and float64 are converted to float32, and the result back,
         but for bool: integers are rounded to nearest even and saturated. Rows that are not contiguous are copied.
     kernel: a plane of numbers, R x S; a text as `gconv -f` takes it ("gaussian:sigma=2", "sobel", a file); a Filter; or
-        several of these in a list.
+        several of these in a list. "std:size=5", "variance:size=5" and "contrast:size=31" are statistics of the samples in a
+        window, on the CPU; what lies outside is left out there, unless border= says what it is.
     border: what lies outside the image: "zero", "constant" (border_value, where 1 is white; of float32 a sample),
         "replicate", "symmetric", "reflect101", "wrap", or "normalize": the taps inside get the weight of those outside. By
         default "zero", and "normalize" where nan= or weights= leaves samples out.
