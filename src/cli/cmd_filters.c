@@ -115,8 +115,8 @@ static size_t print_statistics(const gconv_texts *words) {
 
 size_t gconv_filters_list(const gconv_texts *words) {
   size_t printed = print_builtins(words);
-  printed += print_statistics(words);
   printed += print_arithmetic(words);
+  printed += print_statistics(words);
   return printed + print_shipped(words);
 }
 

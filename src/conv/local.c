@@ -59,7 +59,8 @@ static void load_row(const work *w, size_t plane, size_t channel, int64_t y, int
   const gconv_image *in = w->in, *source = &w->plan->source;
   const int64_t at_y = gconv_border_index(border_of(l), y, w->plan->base.like.height);
   const size_t step = in->planar ? 1 : (size_t)in->channels;
-  const uint8_t *row = (const uint8_t *)in->data + plane * in->plane_bytes + (size_t)(at_y - w->in_row) * in->row_bytes;
+  const size_t from = at_y == GCONV_OUTSIDE ? 0 : (size_t)(at_y - w->in_row);
+  const uint8_t *row = (const uint8_t *)in->data + plane * in->plane_bytes + from * in->row_bytes;
   const double outside =
       l->options.border == GCONV_BORDER_NORMALIZE ? (double)NAN : l->options.border_value * (double)gconv_white(in->type);
   const double none = source->has_nodata ? source->nodata : (double)NAN;

@@ -185,7 +185,7 @@ FIELDS = {
     "gconv_compared": {"path": ["!NULL", '""', "long_text"], "image": ["!&no_picture"]},
     "gconv_compare_options": {"max_pixels": ["1", "UINT64_MAX"], "threads": UNKNOWN, "picture": ['""', "long_text"], "write": ["NULL"], "user": ANY},
     "gconv_volume_options": {"plain": UNKNOWN, "stride_z": ["!-1", "!INT32_MIN"], "spacing": ANY, "slab_bytes": ["SIZE_MAX", "1"],
-                             "taps": ["!NULL"], "tap_planes": UNKNOWN, "there": ANY},
+                             "taps": UNKNOWN, "tap_planes": UNKNOWN, "there": ANY},
     "gconv_deconvolve_options": {
         "psf_planes": ["!-1", "!INT32_MIN"], "method": ["!99", "!-1"], "iterations": ["!-1", "!INT32_MIN"], "accelerated": ANY, "total_variation": ["!NAN", "!-1", "!INFINITY"],
         "change": ["!NAN", "!-1", "!INFINITY"], "noise": ["!NAN", "!-1", "!INFINITY"], "deviance": ANY, "user": ANY},
