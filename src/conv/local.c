@@ -76,7 +76,7 @@ static void load_row(const work *w, size_t plane, size_t channel, int64_t y, int
     const size_t i = (size_t)at_x * step + channel;
     const double v = in->type == GCONV_U8    ? ((const uint8_t *)row)[i]
                      : in->type == GCONV_U16 ? ((const uint16_t *)row)[i]
-                                             : (double)((const float *)row)[i];
+                                             : (double)((const float *)(const void *)row)[i];
     const bool is_none = source->has_nodata && (v == none || (isnan(v) && isnan(none)));
     to[k] = is_none || (!keeps && !isfinite(v)) ? (double)NAN : isnan(v) ? INFINITY : v; /* infinity spreads as NaN */
   }
