@@ -67,8 +67,9 @@ typedef enum gconv_element_type {
   GCONV_ELEMENT_BF16             /* the same */
 } gconv_element_type;
 
-/* A tensor in memory of the host: element (n, c, y, x) is at this distance after `data`: n * stride[0] + c * stride[1] +
- * y * stride[2] + x * stride[3]. So NCHW, NHWC and any other order, slices, and axes that run backwards are strides. */
+/* A tensor in memory of the host or of a GPU: element (n, c, y, x) is at this distance after `data`: n * stride[0] +
+ * c * stride[1] + y * stride[2] + x * stride[3]. So NCHW, NHWC and any other order, slices, and axes that run backwards are
+ * strides. */
 typedef struct gconv_strided {
   void *data; /* the caller's; any address */
   gconv_element_type type;
@@ -82,6 +83,12 @@ typedef struct gconv_strided {
  * GCONV_BAD_ARGUMENT names the tensor whose type, shape or strides are wrong. */
 gconv_status gconv_plan_execute_strided(const gconv_plan *plan, const gconv_strided *in, const gconv_strided *outputs,
                                         size_t output_count);
+
+/* As gconv_plan_execute_device(), on tensors of any strides and types in memory of the plan's device, in `stream`. A tensor
+ * that gconv_plan_execute_device() would not take is copied through memory of the GPU, which the plan allocates in its first
+ * such call, and keeps. On a CPU, this is gconv_plan_execute_strided(). */
+gconv_status gconv_plan_execute_strided_device(const gconv_plan *plan, const gconv_strided *in, const gconv_strided *outputs,
+                                               size_t output_count, void *stream);
 
 /* ---- Threads and memory -------------------------------------------------------------------------------------------- */
 

@@ -4,6 +4,8 @@
 #include "base/arguments.h"
 #include "base/nodata.h"
 #include "base/status.h"
+#include "device/device.h"
+#include "operation/strided.h"
 
 #include <stdlib.h>
 
@@ -41,6 +43,15 @@ gconv_operation *gconv_operation_share(const gconv_operation *operation) {
   return shared;
 }
 
+static void free_staged(gconv_plan *plan) {
+#ifdef GCONV_WITH_CUDA
+  for (size_t i = 0; i <= plan->output_count && plan->staged; i++)
+    if (plan->staged[i])
+      gconv_strided_free_cuda(plan->device->index, plan->staged[i]);
+#endif
+  free(plan->staged);
+}
+
 static void discard(gconv_plan *plan) {
   for (gconv_plan *spare = plan->spare, *next; spare; spare = next) {
     next = spare->spare;
@@ -52,6 +63,7 @@ static void discard(gconv_plan *plan) {
   free(plan->outputs);
   free(plan->arrays);
   free(plan->losses);
+  free_staged(plan);
   gconv_plan_free(plan->inner);
   if (plan->type->free)
     plan->type->free(plan);

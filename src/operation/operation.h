@@ -185,6 +185,7 @@ struct gconv_plan {
   gconv_image like;     /* header of the inputs */
   gconv_image *outputs; /* owned: headers, each of a whole output */
   gconv_image *arrays;  /* owned: output_count headers, to see a caller's arrays as images */
+  void **staged;        /* owned, or NULL: memory of a GPU for tensors of each output, and of the input; see strided.c */
   size_t output_count;
   gconv_plan_info info;
   gconv_plan_pass pass; /* by rows: the pass that was begun */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Executes plans on tensors of the host, of any strides, and of float16 and bfloat16. What a plan takes as it is is not
- * copied; anything else goes through an image. */
+/* Executes plans on tensors of any strides, and of float16 and bfloat16. What a plan takes as it is is not copied. Anything
+ * else goes through an image of the host, or through memory of the GPU that the plan keeps. */
+#include "operation/strided.h"
 #include "base/arguments.h"
 #include "base/element.h"
 #include "base/memory.h"
-#include "gconv_embed.h"
+#include "device/device.h"
 #include "operation/operation.h"
 
 #include <string.h>
@@ -231,4 +232,79 @@ gconv_status gconv_plan_execute_strided(const gconv_plan *plan, const gconv_stri
       GCONV_TRY(copy(&view, &outputs[i]));
     }
   return GCONV_OK;
+}
+
+/* ---- On a GPU ------------------------------------------------------------------------------------------------------ */
+
+#ifdef GCONV_WITH_CUDA
+/* Sets *array to the tensor's own memory, if gconv_plan_execute_device() takes that; else to memory of the GPU, which
+ * plan->staged[number] keeps. *staged is then that memory as a tensor; else its data are NULL. */
+static gconv_status see_there(gconv_plan *plan, size_t number, const gconv_strided *t, const gconv_image *header,
+                              const char *what, gconv_array *array, gconv_strided *staged) {
+  gconv_image image;
+  *staged = (gconv_strided){NULL};
+  GCONV_TRY(check(t, header, what));
+  for (int i = 0; i < 4; i++)
+    if ((uintptr_t)t->data % bytes_of(t->type) || (t->shape[i] > 1 && t->stride[i] % (int64_t)bytes_of(t->type)))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has data or strides that split an element, which GPUs cannot read", what);
+  *array = (gconv_array){.data = t->data, .type = header->type};
+  memcpy(array->shape, t->shape, sizeof array->shape);
+  memcpy(array->stride, t->stride, sizeof array->stride);
+  if (!is_half(t->type) && gconv_array_is_image(array, header, &image))
+    return GCONV_OK;
+  const size_t size = gconv_type_bytes(header->type), row = (size_t)header->width * size;
+  image = *header;
+  image.row_bytes = header->planar ? row : row * (size_t)header->channels;
+  image.plane_bytes = image.row_bytes * (size_t)header->height;
+  if (!plan->staged[number])
+    GCONV_TRY(gconv_cuda_allocate(
+        plan->device, image.plane_bytes * (size_t)header->frames * (header->planar ? (size_t)header->channels : 1), what,
+        &plan->staged[number]));
+  image.data = plan->staged[number];
+  *staged = view_of(&image);
+  array->data = staged->data;
+  memcpy(array->stride, staged->stride, sizeof array->stride);
+  return GCONV_OK;
+}
+
+static gconv_status execute_there(gconv_plan *plan, const gconv_strided *in, const gconv_strided *outputs, size_t count,
+                                  void *stream) {
+  const int device = plan->device->index;
+  gconv_array array;
+  GCONV_FREED gconv_array *arrays = NULL;
+  GCONV_FREED gconv_strided *staged = NULL;
+  GCONV_NEW(arrays, count, "no memory for %zu outputs", count);
+  GCONV_NEW(staged, count + 1, "no memory for %zu outputs", count);
+  if (!plan->staged)
+    GCONV_NEW(plan->staged, count + 1, "no memory for %zu outputs", count);
+  GCONV_TRY(see_there(plan, count, in, &plan->like, "in", &array, &staged[count]));
+  for (size_t i = 0; i < count; i++) {
+    char what[40];
+    snprintf(what, sizeof what, "outputs[%zu]", i);
+    GCONV_TRY(see_there(plan, i, &outputs[i], &plan->outputs[i], what, &arrays[i], &staged[i]));
+    if (!are_apart(&outputs[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has elements that share memory", what);
+  }
+  if (staged[count].data)
+    GCONV_TRY(gconv_strided_copy_cuda(device, in, &staged[count], stream));
+  GCONV_TRY(gconv_plan_execute_device(plan, &array, arrays, count, stream));
+  for (size_t i = 0; i < count; i++)
+    if (staged[i].data)
+      GCONV_TRY(gconv_strided_copy_cuda(device, &staged[i], &outputs[i], stream));
+  return GCONV_OK;
+}
+#endif
+
+gconv_status gconv_plan_execute_strided_device(const gconv_plan *plan, const gconv_strided *in, const gconv_strided *outputs,
+                                               size_t output_count, void *stream) {
+  GCONV_NEED(plan, in, outputs);
+#ifdef GCONV_WITH_CUDA
+  if (strcmp(plan->info.device, "cpu") != 0)
+    return output_count == plan->output_count
+               ? execute_there((gconv_plan *)plan, in, outputs, output_count, stream)
+               : gconv_fail(GCONV_BAD_ARGUMENT, "output_count is %zu, and the plan has %zu outputs", output_count,
+                            plan->output_count);
+#endif
+  (void)stream;
+  return gconv_plan_execute_strided(plan, in, outputs, output_count);
 }

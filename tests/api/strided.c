@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Tensors of any layout: all orders of the axes in memory, gaps, axes that run backwards, odd addresses, float16 and
- * bfloat16. Results are those of images, and no byte beside the elements is written. */
+ * bfloat16. Results are those of images, and no byte beside the elements is written. With the argument cuda, in memory of a
+ * GPU, where addresses are those of elements. */
 #include "gconv_embed.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef GCONV_WITH_CUDA
+#include <cuda_runtime_api.h>
+#endif
 
 #define CHECK(condition)                                                                                                    \
   ((condition) ? (void)0 : (fprintf(stderr, "%s:%d: %s; %s\n", __FILE__, __LINE__, #condition, gconv_last_error()), exit(1)))
@@ -14,6 +18,7 @@
 enum { GUARD = 0x5A };
 
 static unsigned state = 1;
+static bool on_gpu;
 
 static unsigned draw(unsigned below) {
   state = state * 1664525 + 1013904223;
@@ -39,6 +44,35 @@ static int is_nearest(gconv_element_type type, uint16_t bits, float value) {
   const double error = fabs((double)half_value(type, bits) - (double)value);
   return error <= fabs((double)half_value(type, (uint16_t)(bits + 1)) - (double)value) &&
          ((bits & 0x7fff) == 0 || error <= fabs((double)half_value(type, (uint16_t)(bits - 1)) - (double)value));
+}
+
+/* ---- Memory, and executions in it ---- */
+
+#ifdef GCONV_WITH_CUDA
+static void *take(size_t bytes) { /* of both, so that the host can look at it */
+  void *memory = NULL;
+  CHECK(!on_gpu || cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal) == cudaSuccess);
+  return on_gpu ? memory : malloc(bytes);
+}
+static void give_back(void *memory) {
+  CHECK(!on_gpu || cudaFree(memory) == cudaSuccess);
+  if (!on_gpu)
+    free(memory);
+}
+static bool wait(void) {
+  return !on_gpu || cudaDeviceSynchronize() == cudaSuccess;
+}
+#else
+#define take malloc
+#define give_back free
+static bool wait(void) {
+  return true;
+}
+#endif
+
+static gconv_status execute(gconv_plan *plan, const gconv_strided *in, const gconv_strided *outputs, size_t count) {
+  return on_gpu || draw(2) ? gconv_plan_execute_strided_device(plan, in, outputs, count, NULL)
+                           : gconv_plan_execute_strided(plan, in, outputs, count);
 }
 
 /* ---- Tensors ---- */
@@ -69,6 +103,7 @@ static int next(int64_t place[4], const int64_t shape[4]) {
 static tensor make(gconv_element_type type, const gconv_image *header) {
   const int64_t shape[4] = {header->frames, header->channels, header->height, header->width};
   int order[4] = {0, 1, 2, 3};
+  const int64_t unit = on_gpu ? (int64_t)size_of(type) : 1;
   int64_t step = (int64_t)size_of(type), first = 0, place[4] = {0};
   tensor t = {.strided = {.type = type}};
   for (int i = 3; i > 0; i--) {
@@ -78,15 +113,15 @@ static tensor make(gconv_element_type type, const gconv_image *header) {
   }
   for (int i = 0; i < 4; i++) {
     const int axis = order[i], backwards = draw(4) == 0;
-    step += draw(3) == 0 ? (int64_t)draw(9) : 0;
+    step += draw(3) == 0 ? unit * (int64_t)draw(9) : 0;
     t.strided.shape[axis] = shape[axis];
     t.strided.stride[axis] = backwards ? -step : step;
     first += backwards ? step * (shape[axis] - 1) : 0;
     step *= shape[axis];
   }
-  const size_t shift = draw(4);
+  const size_t shift = (size_t)unit * draw(4);
   t.bytes = (size_t)step + 64;
-  t.memory = malloc(t.bytes);
+  t.memory = take(t.bytes);
   t.written = calloc(t.bytes, 1);
   CHECK(t.memory && t.written);
   memset(t.memory, GUARD, t.bytes);
@@ -98,7 +133,7 @@ static tensor make(gconv_element_type type, const gconv_image *header) {
 }
 
 static void free_tensor(tensor *t) {
-  free(t->memory);
+  give_back(t->memory);
   free(t->written);
 }
 
@@ -175,7 +210,7 @@ static void check_plan(gconv_plan *plan, const gconv_image *like) {
     to[i] = make(drawn_type(expected[i].type), &expected[i]);
     outputs[i] = to[i].strided;
   }
-  CHECK(gconv_plan_execute_strided(plan, &from.strided, outputs, count) == GCONV_OK);
+  CHECK(execute(plan, &from.strided, outputs, count) == GCONV_OK && wait());
   for (size_t i = 0; i < count; i++) {
     compare(&to[i], &expected[i]);
     free_tensor(&to[i]);
@@ -258,19 +293,25 @@ static void check_refusals(gconv_device *device) {
   gconv_operation_free(operation);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
   gconv_device *device = NULL;
   const gconv_image rgb = {.type = GCONV_U8, .frames = 1, .height = 9, .width = 13, .channels = 3};
   const gconv_image planes = {.type = GCONV_F32, .frames = 2, .height = 8, .width = 7, .channels = 5, .planar = true};
   const gconv_image grey = {.type = GCONV_U16, .frames = 3, .height = 6, .width = 11, .channels = 1};
   const gconv_image maps = {.type = GCONV_F32, .frames = 2, .height = 10, .width = 9, .channels = 7, .planar = true};
-  CHECK(gconv_device_open("cpu", 2, &device) == GCONV_OK);
+  on_gpu = count > 1 && strcmp(arguments[1], "cuda") == 0;
+  if (gconv_device_open(on_gpu ? "cuda" : "cpu", 2, &device) != GCONV_OK) {
+    printf("skipped: %s\n", gconv_last_error());
+    return 77;
+  }
   check_operation(device, filters_of("sobel", GCONV_U8), &rgb);
-  check_operation(device, filters_of("sobel_x", GCONV_I16), &rgb);
+  if (!on_gpu)
+    check_operation(device, filters_of("sobel_x", GCONV_I16), &rgb);
   check_operation(device, filters_of("gaussian", GCONV_F32), &planes);
   check_operation(device, filters_of("gaussian", GCONV_U16), &grey);
   check_operation(device, network_of(7), &maps);
-  check_refusals(device);
+  if (!on_gpu)
+    check_refusals(device);
   gconv_device_close(device);
   return 0;
 }

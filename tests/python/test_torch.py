@@ -91,6 +91,27 @@ class Conv2d(unittest.TestCase):
                 weight -= 0.01 * weight.grad
         torch.testing.assert_close(gconv.torch.conv2d(x[0], weight), functional.conv2d(x[0], weight), rtol=1e-5, atol=1e-5)
 
+    def test_operator(self):
+        """PyTorch's own checks of operators: schema, shapes without numbers, gradients, shapes that vary."""
+        for bias, stride, padding, dilation, groups in ((None, [1, 1], [0, 0], [1, 1], 1), (torch.rand(4, requires_grad=True), [2, 1], [1, 2], [1, 2], 2)):
+            x, weight = torch.rand(2, 4, 9, 8, requires_grad=True), torch.randn(4, 4 // groups, 3, 2, requires_grad=True)
+            torch.library.opcheck(torch.ops.gconv.conv2d.default, (x, weight, bias, stride, padding, dilation, groups))
+
+    def test_compiled(self):
+        """A network is one graph, forward and backward, for sizes that vary."""
+        def network(x, first, second):
+            return gconv.torch.conv2d(torch.relu(gconv.torch.conv2d(x, first, padding="same")), second, stride=2).square().mean()
+
+        weights = torch.randn(6, 3, 3, 3, requires_grad=True), torch.randn(2, 6, 3, 3, requires_grad=True)
+        for backend in ("aot_eager", "inductor") if LONG else ("aot_eager",):
+            compiled = torch.compile(network, fullgraph=True, backend=backend)
+            for size in (16, 21, 30):
+                x = torch.rand(1, 3, size, size)
+                wanted, result = network(x, *weights), compiled(x, *weights)
+                torch.testing.assert_close(result, wanted)
+                for one, other in zip(torch.autograd.grad(wanted, weights), torch.autograd.grad(result, weights)):
+                    torch.testing.assert_close(other, one)
+
     def test_other_types_go_to_pytorch(self):
         x, weight = torch.rand(1, 3, 8, 8).double(), torch.rand(4, 3, 3, 3).double()
         with self.assertWarnsRegex(gconv.Warning, "float64"):
