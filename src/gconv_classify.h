@@ -20,12 +20,7 @@
 
 #include "gconv_learn.h"
 
-#if defined(__GNUC__) /* what a shared library shows */
-#pragma GCC visibility push(default)
-#endif
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_API_BEGIN
 
 /* ---- Features of pixels -------------------------------------------------------------------------------------------- */
 
@@ -167,6 +162,7 @@ typedef struct gconv_svm_options {
   void (*progress)(void *user, const gconv_svm_progress *progress); /* NULL, or: called often, from any thread, but by one at
                                                                        a time */
   void *user;                                                       /* for progress() */
+  uint64_t reserved[4];
 } gconv_svm_options;
 
 typedef struct gconv_svm_info {
@@ -197,6 +193,7 @@ typedef struct gconv_svm_validation {
   double mse;         /* for regression, the mean squared error; else NAN */
   double correlation; /* for regression, the square of the correlation of predictions and targets; else NAN */
   bool on_gpu;        /* a GPU trained the models of all folds */
+  uint64_t reserved[4];
 } gconv_svm_validation;
 
 /* Trains on all cases of `data`: a table of classes, pixels, or, of regression, a table of one target a case. `options` may
@@ -239,10 +236,5 @@ gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, con
  * features. */
 gconv_status gconv_operation_svm(const gconv_svm *model, const gconv_network_options *options, gconv_operation **operation);
 
-#ifdef __cplusplus
-}
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
+GCONV_API_END
 #endif

@@ -10,12 +10,7 @@
 
 #include "gconv.h"
 
-#if defined(__GNUC__) /* what a shared library shows */
-#pragma GCC visibility push(default)
-#endif
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_API_BEGIN
 
 /* The bytes of a picture that is in no file: in memory, or from a function of the caller. What is not set is 0. */
 typedef struct gconv_bytes_in {
@@ -28,6 +23,7 @@ typedef struct gconv_bytes_in {
    * and for bytes beyond the picture. As in a pipe, only the first of several images is read. */
   int64_t (*read)(void *user, void *bytes, size_t size);
   void *user; /* for read() */
+  uint64_t reserved[4];
 } gconv_bytes_in;
 
 /* As gconv_image_read(), and with the same pixels and metadata, of bytes. GCONV_BAD_ARGUMENT if there is neither `data` nor
@@ -50,6 +46,7 @@ typedef struct gconv_bytes_out {
    * the picture. NULL: the bytes go to `data` */
   bool (*write)(void *user, const void *bytes, size_t size);
   void *user; /* for write() */
+  uint64_t reserved[4];
 } gconv_bytes_out;
 
 /* Makes the bytes that gconv_image_write() writes to a file. options->format must be set; keep_existing does not count. */
@@ -97,6 +94,21 @@ gconv_status gconv_plan_execute_strided_device(const gconv_plan *plan, const gco
  * call it first. A device that finds no thread left works with the threads that call it. */
 void gconv_limit_threads(int most);
 
+/* Where the library takes large blocks of memory of the host, of 1 MiB and more: pixels, tensors, weights, workspaces. What
+ * is smaller, and what other libraries take, comes from malloc(). */
+typedef struct gconv_allocator {
+  /* Returns `bytes` at an address that is a multiple of `alignment`, a power of two up to 2 MiB; or NULL: then the call that
+   * needs it fails with GCONV_NO_MEMORY. Several threads may call it at a time. */
+  void *(*allocate)(size_t bytes, size_t alignment, void *user);
+  void (*release)(void *memory, void *user); /* takes what allocate() has returned; called as allocate() */
+  void *user;                                /* for both */
+} gconv_allocator;
+
+/* Takes large blocks from *allocator, which is copied, from now on; NULL: from the system again. Each block goes back to
+ * where it came from, so this may be called at any time; the functions must stay as long as there are such blocks.
+ * GCONV_BAD_ARGUMENT if a function is NULL. Thread-safe. */
+gconv_status gconv_set_allocator(const gconv_allocator *allocator);
+
 /* Gives back memory that no thread uses now. Threads that execute a plan at the same time have buffers of their own, which
  * the plan keeps: this frees all that are idle but one thread's. Executions allocate again what they need.
  * gconv_plan_held_bytes() tells how much a plan holds. Thread-safe. NULL is allowed. */
@@ -117,6 +129,7 @@ typedef struct gconv_control {
   bool (*progress)(const char *what, double done, void *user);
   void *user;                        /* for progress() */
   const struct gconv_control *outer; /* NULL, or a control that counts, too: for parts of the work, the control before */
+  uint64_t reserved[4];
 } gconv_control;
 
 /* Lets calls of this thread be stopped and watched by *control, until this is called again; NULL: no longer. *control and
@@ -130,10 +143,5 @@ typedef struct gconv_control {
  * whole, such as WebP. */
 const gconv_control *gconv_control_use(const gconv_control *control);
 
-#ifdef __cplusplus
-}
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
+GCONV_API_END
 #endif

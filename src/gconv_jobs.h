@@ -18,12 +18,7 @@
 
 #include "gconv.h"
 
-#if defined(__GNUC__) /* what a shared library shows */
-#pragma GCC visibility push(default)
-#endif
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_API_BEGIN
 
 /* ---- Messages and lists of texts ----------------------------------------------------------------------------------- */
 
@@ -116,6 +111,7 @@ typedef struct gconv_naming {
   bool each_filter; /* one result a filter; else one of them all */
   bool keeps;       /* results that exist are kept, whoever made them: gconv_batch.existing */
   int32_t planes;   /* gconv_read_options.planes of the inputs: the channels that a network takes; 0 for any other */
+  uint64_t reserved[4];
 } gconv_naming;
 
 /* Zero-initialise before first use. */
@@ -331,6 +327,7 @@ typedef struct gconv_batch {
    * elapsed_ms. */
   void (*advance)(double done, double elapsed_ms, void *user);
   void *user;
+  uint64_t reserved[4];
 } gconv_batch;
 
 /* How a run went. */
@@ -344,6 +341,7 @@ typedef struct gconv_batch_summary {
   char warned[256]; /* warnings that more than one image was worth, and how many: "clamped: 12 images"; "" without any */
   double device_wait_ms; /* the part of device.start_ms in which nothing could be done but wait */
   double wall_ms;
+  uint64_t reserved[4];
 } gconv_batch_summary;
 
 /* Runs all inputs. Failures of single images are reported and counted, not returned; only what stops the whole run is:
@@ -357,10 +355,5 @@ gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, ch
 /* Whether the name means several GPUs: "cuda:all", "cuda:0,2". gconv_batch_run() distributes images over them. */
 bool gconv_devices_are_several(const char *name);
 
-#ifdef __cplusplus
-}
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
+GCONV_API_END
 #endif

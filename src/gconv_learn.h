@@ -15,12 +15,7 @@
 
 #include "gconv.h"
 
-#if defined(__GNUC__) /* what a shared library shows */
-#pragma GCC visibility push(default)
-#endif
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_API_BEGIN
 
 /* ---- Networks ------------------------------------------------------------------------------------------------------ */
 
@@ -96,6 +91,7 @@ typedef struct gconv_network {
   size_t input_count, output_count;
   const char *output; /* of a graph with several outputs: the name of the only one that operations compute, the caller's.
                          NULL: all are results */
+  uint64_t reserved[4];
 } gconv_network;
 
 /* Frees what the network owns and zeroes it. NULL is allowed. */
@@ -164,6 +160,7 @@ typedef struct gconv_dataset_cases {
   size_t outputs;            /* at least 1 */
   const gconv_image *images; /* `count` images of one frame */
   const gconv_image *wanted; /* as many: of pairs the wanted images, of pixels the masks */
+  uint64_t reserved[4];
 } gconv_dataset_cases;
 
 /* What a data set is made of. All but kind, and inputs or cases, may be 0 or NULL. */
@@ -207,6 +204,7 @@ typedef struct gconv_dataset_options {
                            classes, in ascending order, called by these numbers */
   size_t most_cases;    /* for pixels: learn at most so many labelled pixels, drawn by `seed`, an equal number of each class
                            where it has them; 0: all. At least 1 a class */
+  uint64_t reserved[4];
 } gconv_dataset_options;
 
 typedef struct gconv_dataset_info {
@@ -305,6 +303,7 @@ typedef struct gconv_training_options {
                           failure to write is a warning */
   double save_seconds; /* between two checkpoints; 0: GCONV_DEFAULT_SAVE_SECONDS */
   const volatile int *stop; /* NULL, or: gconv_trainer_epoch() returns after the step at work once it is not 0 */
+  uint64_t reserved[4];
 } gconv_training_options;
 
 /* What an epoch came to. */
@@ -318,6 +317,7 @@ typedef struct gconv_epoch {
   const char *ended;  /* why training is at its end, a sentence; NULL: it is not. Static storage */
   bool diverged;      /* that is because the loss or a weight is no longer finite */
   const char *chosen; /* the algorithm, and why; how the work of a step is shared. Valid as long as the trainer */
+  uint64_t reserved[4];
 } gconv_epoch;
 
 /* A network in training, on one device. Its results depend on the network, the options, the data and the device's family of
@@ -355,6 +355,7 @@ typedef struct gconv_fit {
   double border_value;         /* for GCONV_BORDER_CONSTANT; 1 is white */
   uint64_t max_pixels;         /* gconv_read_options */
   struct gconv_fit_sums *sums; /* owned: of products of samples, in float64 */
+  uint64_t reserved[4];
 } gconv_fit;
 
 enum { GCONV_FIT_MAX_TAPS = 4096 }; /* their products are 67 MB, and solving takes some seconds */
@@ -383,6 +384,7 @@ typedef struct gconv_fit_result {
   double shift_y, shift_x; /* ... by so many pixels, down and to the right */
   double rim;              /* the share of sum w^2 that the taps at the rim of the filter have */
   bool cut;                /* it is so large that the filter looks cut off: a larger one may explain more */
+  uint64_t reserved[4];
 } gconv_fit_result;
 
 /* Adds a pair of images of the same frames, height, width and colours; their types may differ. `after` is what the filter
@@ -399,10 +401,5 @@ gconv_status gconv_fit_solve(const gconv_fit *fit, gconv_device *device, gconv_f
 /* Frees the sums, and leaves the other fields. NULL is allowed. */
 void gconv_fit_free(gconv_fit *fit);
 
-#ifdef __cplusplus
-}
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
+GCONV_API_END
 #endif

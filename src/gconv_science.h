@@ -8,12 +8,7 @@
 
 #include "gconv.h"
 
-#if defined(__GNUC__) /* what a shared library shows */
-#pragma GCC visibility push(default)
-#endif
-#ifdef __cplusplus
-extern "C" {
-#endif
+GCONV_API_BEGIN
 
 /* ---- Statistics ---------------------------------------------------------------------------------------------------- */
 
@@ -50,6 +45,7 @@ typedef struct gconv_stats {
   double from, to;               /* the range of the histograms: 0 to 255 of u8; of others the least and largest sample */
   gconv_channel_stats *channels; /* owned: each channel, then, if there are several colours, all of them together */
   size_t count;                  /* of `channels` */
+  uint64_t reserved[4];
 } gconv_stats;
 
 typedef struct gconv_stats_options {
@@ -58,6 +54,7 @@ typedef struct gconv_stats_options {
   const double *percentiles; /* 0..100, at most GCONV_STATS_PERCENTILES; NULL: none */
   int percentile_count;
   double unit; /* what a float sample of 1 counts as: 255 for results of filters in levels; 0: 1 */
+  uint64_t reserved[4];
 } gconv_stats_options;
 
 /* Finds the statistics of an image: a file, of which some rows are in memory at a time, or pixels in memory. Floats are
@@ -151,6 +148,7 @@ typedef struct gconv_deconvolve_options {
   /* Called after each iteration; returns false to stop there. NULL: not called. */
   bool (*report)(const gconv_deconvolve_step *step, void *user);
   void *user;
+  uint64_t reserved[4];
 } gconv_deconvolve_options;
 
 /* What was done to the input. */
@@ -161,6 +159,7 @@ typedef struct gconv_deconvolved {
   uint64_t psf_negative;                  /* negative taps of the PSF, which were taken for 0 (of Richardson-Lucy) */
   uint64_t negative;                      /* samples below 0, which were taken for 0 (of Richardson-Lucy) */
   uint64_t missing;                       /* samples that are NaN, infinite, or no data: they have no weight */
+  uint64_t reserved[4];
 } gconv_deconvolved;
 
 /* Undoes the blur by a point spread function, which is normalised, and centred. Each colour of each frame is restored by
@@ -188,6 +187,7 @@ typedef struct gconv_volume_options {
   const gconv_filter *taps; /* NULL, or a filter of three dimensions in place of `spec`: planes of one size, along z */
   int32_t tap_planes;
   bool there; /* of a GPU: the pixels of volume and result are in its memory, and work in its per-thread stream */
+  uint64_t reserved[4];
 } gconv_volume_options;
 
 /* Filters a volume: an image whose frames are planes along z, of 1 to 4 channels, side by side, without alpha.
@@ -209,10 +209,5 @@ gconv_status gconv_volume_filter(gconv_device *device, const gconv_image *image,
 gconv_status gconv_volume_filter_file(gconv_device *device, const char *input, const char *output, const char *spec,
                                       const gconv_volume_options *options, uint64_t memory);
 
-#ifdef __cplusplus
-}
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
+GCONV_API_END
 #endif

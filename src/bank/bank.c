@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "bank/bank.h"
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "filter/filter.h"
 
@@ -132,6 +133,7 @@ gconv_status gconv_bank_check_geometry(const char *where, gconv_status status, c
 }
 
 gconv_status gconv_bank_check(const gconv_bank *bank) {
+  GCONV_NEED_KNOWN(bank);
   const char *where = bank->name && *bank->name ? bank->name : "the bank";
   if (bank->filters < 1 || bank->channels < 1 || bank->rows < 1 || bank->columns < 1 || !bank->weights)
     return gconv_fail(GCONV_BAD_ARGUMENT,

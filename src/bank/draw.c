@@ -133,6 +133,7 @@ gconv_status gconv_bank_draw(const gconv_bank *bank, const gconv_bank_sheet *she
   static const gconv_bank_sheet defaults = {0};
   GCONV_NEED(bank, image);
   GCONV_TRY(gconv_bank_check(bank));
+  GCONV_NEED_KNOWN(sheet);
   sheet = sheet ? sheet : &defaults;
   if (sheet->zoom < 0 || sheet->columns < 0 || sheet->zoom > GCONV_BANK_MAX_ZOOM)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a sheet with zoom %d and %d columns; neither is below 0, and zoom at most %d",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How each kind of layers is read from files and texts, written, and checked. A kind is a row of GCONV_EACH_LAYER_KIND
- * (gconv.h) and a record in a file of its own, kind_<name>.c, which does not compile before it has every field.
+ * (gconv_network.h) and a record in a file of its own, kind_<name>.c, which does not compile before it has every field.
  * src/layer/kind.h has what a kind computes.
  */
 #pragma once

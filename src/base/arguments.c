@@ -16,6 +16,13 @@ gconv_status gconv_check_given(const void *const *pointers, size_t count, const 
   return GCONV_OK;
 }
 
+gconv_status gconv_check_reserved(const uint64_t reserved[4], const char *name) {
+  if (!(reserved[0] | reserved[1] | reserved[2] | reserved[3]))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s->reserved is not 0: begin with zeros, {0}, or take the library of the program's version", name);
+}
+
 gconv_status gconv_check_value(const char *what, int64_t value, int64_t least, int64_t most) {
   if (value > INT32_MAX && most <= INT32_MAX) /* for some compilers, enumerations have no sign: -1 arrives as 4294967295 */
     value = (int32_t)value;
@@ -59,6 +66,7 @@ static size_t count_planes(const gconv_image *image) {
 }
 
 gconv_status gconv_check_header(const gconv_image *image, const char *what) {
+  GCONV_TRY(gconv_check_reserved(image->reserved, what));
   if (gconv_type_bytes(image->type) == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s has samples of type %d: there are u8, u16, f32 and i16, 0 to 3", what,
                       (int)image->type);

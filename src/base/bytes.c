@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Takes the bytes of inputs from a caller, and gives bytes of outputs to a caller: in memory, or by a function. */
 #include "base/bytes.h"
+#include "base/arguments.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -28,6 +29,7 @@ static gconv_status fill_by_caller(void *state, void *bytes, size_t size, size_t
 gconv_status gconv_source_open_bytes(const gconv_bytes_in *from, gconv_source *source) {
   const char *name = gconv_bytes_name(from->name);
   *source = (gconv_source){.file = -1};
+  GCONV_NEED_KNOWN(from);
   if (!from->data && !from->read)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: both from->data and from->read are NULL", name);
   if (from->data)

@@ -40,10 +40,15 @@ static gconv_status allocate(size_t bytes, size_t least, const char *what, void 
   bool large = bytes >= least;
   size_t unit = large ? HUGE_PAGE : GCONV_ALIGNMENT;
   size_t rounded = bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
-  void *result = rounded < bytes || bytes > PTRDIFF_MAX ? NULL : aligned_alloc(unit, rounded);
+  bool possible = rounded >= bytes && bytes <= PTRDIFF_MAX, by_caller = false;
+  void *result = NULL;
+  if (possible)
+    by_caller = gconv_allocate_by_caller(rounded, unit, &result);
+  if (possible && !by_caller)
+    result = aligned_alloc(unit, rounded);
   GCONV_NEED_MEMORY(result, "no memory for %s (%.1f MiB)", what, (double)bytes / 1048576);
 #ifdef MADV_HUGEPAGE
-  if (large) /* otherwise the system makes and clears its pages one by one: 16 ms for 25 MB instead of 4 */
+  if (large && !by_caller) /* otherwise the system makes and clears its pages one by one: 16 ms for 25 MB instead of 4 */
     madvise(result, rounded, MADV_HUGEPAGE);
 #endif
   *memory = result;
@@ -69,7 +74,8 @@ void gconv_make_pages(void *memory, size_t bytes) {
 }
 
 void gconv_release(void *memory) {
-  free(memory);
+  if (!gconv_release_to_caller(memory))
+    free(memory);
 }
 
 uint64_t gconv_memory_there(void) {

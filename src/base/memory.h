@@ -34,8 +34,14 @@ gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **mem
  * written. The contents stay, even if other threads write at the same time. Does nothing if the system cannot do this. */
 void gconv_make_pages(void *memory, size_t bytes);
 
-/* Frees memory of gconv_allocate() and gconv_allocate_workspace(). NULL is allowed. */
+/* Frees memory of gconv_allocate(), gconv_allocate_workspace() and malloc(). NULL is allowed. */
 void gconv_release(void *memory);
+
+/* The allocator of gconv_set_allocator() (allocator.c). Returns true if there is one and the block is large enough for it;
+ * *memory is then the block, or NULL if it has none. */
+bool gconv_allocate_by_caller(size_t bytes, size_t alignment, void **memory);
+/* Returns whether such a block was at `memory`. It is then released. */
+bool gconv_release_to_caller(void *memory);
 
 /* Stands before the declaration of a variable that has a value. Wherever its scope ends, function(&variable) is called. */
 #define GCONV_ENDED_BY(function) __attribute__((cleanup(function)))
@@ -44,7 +50,7 @@ void gconv_release(void *memory);
  * scope ends. */
 #define GCONV_FREED GCONV_ENDED_BY(gconv_free_at)
 static inline void gconv_free_at(void *pointer) {
-  free(*(void **)pointer);
+  gconv_release(*(void **)pointer);
 }
 
 /* Returns the pointer at `pointer`, which becomes NULL: memory under GCONV_FREED goes over to somebody else. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A run: its devices and workers, and the groups that the workers take. */
+#include "base/arguments.h"
 #include "base/clock.h"
 #include "base/control.h"
 #include "base/file.h"
@@ -44,6 +45,7 @@ static gconv_status check_values(const gconv_batch *batch) {
 
 static gconv_status check_batch(const gconv_batch *batch, gconv_message *message) {
   GCONV_NEED_TOLD(message, batch->inputs, batch->outputs, batch->operation, batch->device);
+  GCONV_TRY(gconv_tell(gconv_check_reserved(batch->reserved, "batch"), message));
   return gconv_tell(check_values(batch), message);
 }
 

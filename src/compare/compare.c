@@ -269,6 +269,7 @@ gconv_status gconv_image_compare(const gconv_compared *a, const gconv_compared *
   GCONV_TRY(gconv_row_band_check(a, "gconv_image_compare", "a"));
   GCONV_TRY(gconv_row_band_check(b, "gconv_image_compare", "b"));
   GCONV_NEED(result);
+  GCONV_NEED_KNOWN(options);
   comparing c = {.options = options ? options : &defaults};
   gconv_difference found = {0};
   gconv_status status = open_both(a, b, &c);

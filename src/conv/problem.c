@@ -85,6 +85,7 @@ static gconv_status check_weights(const gconv_options *options) {
 }
 
 gconv_status gconv_options_check(const gconv_options *options) {
+  GCONV_NEED_KNOWN(options);
   GCONV_TRY(gconv_check_value("border", options->border, GCONV_BORDER_ZERO, GCONV_BORDER_NORMALIZE));
   GCONV_TRY(check_weights(options));
   GCONV_TRY(gconv_check_value("padding", options->padding, GCONV_PADDING_SAME, GCONV_PADDING_EXPLICIT));

@@ -44,6 +44,8 @@ void gconv_dataset_free_at(gconv_dataset **dataset) {
 
 gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_dataset **dataset) {
   GCONV_NEED(options, dataset);
+  GCONV_NEED_KNOWN(options);
+  GCONV_NEED_KNOWN(options->cases);
   gconv_dataset_options own = *options;
   GCONV_TRY(gconv_check_value("options->kind", options->kind, GCONV_DATASET_TABLE, GCONV_DATASET_PIXELS));
   GCONV_TRY(gconv_check_value("options->window", options->window, options->kind == GCONV_DATASET_WINDOWS, 1 << 24));

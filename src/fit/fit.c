@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 static gconv_status check_fit(const gconv_fit *fit) {
+  GCONV_NEED_KNOWN(fit);
   GCONV_TRY(gconv_check_value("rows", fit->rows, 1, GCONV_FIT_MAX_TAPS));
   GCONV_TRY(gconv_check_value("columns", fit->columns, 1, GCONV_FIT_MAX_TAPS));
   int64_t taps = (int64_t)fit->rows * fit->columns;

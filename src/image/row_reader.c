@@ -341,6 +341,7 @@ static gconv_status read_or_tell_of_others(gconv_row_reader *rows, gconv_image *
 static gconv_status read_image(const origin *from, const gconv_read_options *options, gconv_image *image) {
   gconv_row_reader *rows = NULL;
   *image = (gconv_image){0};
+  GCONV_NEED_KNOWN(options);
   GCONV_TRY(open_rows(from, options, &rows));
   gconv_status status = gconv_row_reader_image(rows, image);
   GCONV_THEN(status, read_or_tell_of_others(rows, image));

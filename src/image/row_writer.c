@@ -450,6 +450,7 @@ static gconv_status write_planes(gconv_row_writer *rows, const gconv_image *imag
 }
 
 static gconv_status write_image(const target *to, const gconv_write_options *options, const gconv_image *image) {
+  GCONV_NEED_KNOWN(options);
   gconv_row_writer *rows = NULL;
   const char *name = to->path ? to->path : gconv_bytes_name(to->out->name);
   GCONV_TRY(gconv_check_pixels(image, name));
@@ -484,6 +485,7 @@ static gconv_status check_room(const gconv_bytes_out *to, const gconv_image *ima
 
 gconv_status gconv_image_encode(gconv_bytes_out *to, const gconv_write_options *options, const gconv_image *image) {
   GCONV_NEED(to, options, image);
+  GCONV_NEED_KNOWN(to);
   to->size = 0;
   GCONV_TRY(gconv_check_pixels(image, gconv_bytes_name(to->name)));
   GCONV_TRY(check_room(to, image));

@@ -369,6 +369,7 @@ static void free_measuring(measuring *m) {
 static const gconv_stats_options defaults = {0};
 
 gconv_status gconv_stats_check(const gconv_stats_options *options) {
+  GCONV_NEED_KNOWN(options);
   if (options->percentile_count < 0 || options->percentile_count > GCONV_STATS_PERCENTILES ||
       (options->percentile_count > 0 && !options->percentiles))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%d percentiles: give 0 to %d", options->percentile_count,

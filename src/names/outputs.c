@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "names/outputs.h"
+#include "base/arguments.h"
 #include "base/folders.h"
 #include "base/memory.h"
 #include "image/rows.h"
@@ -379,6 +380,7 @@ static gconv_status name_results(struct namer *namer) {
 static gconv_status name_all(const gconv_inputs *inputs, const gconv_naming *naming, gconv_outputs *outputs) {
   struct namer namer = {.inputs = inputs, .naming = naming, .outputs = outputs};
   GCONV_TRY(gconv_check_inputs(inputs));
+  GCONV_NEED_KNOWN(naming);
   if (naming->filters->count == 0 || !naming->filters->items)
     return gconv_fail(GCONV_BAD_ARGUMENT, "naming->filters has no filter: results are named by them");
   gconv_status status = name_results(&namer);

@@ -433,6 +433,7 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
 gconv_status gconv_operation_within(gconv_operation *operation, const gconv_area *area, gconv_operation **result) {
   gconv_image mask = {0};
   GCONV_NEED(operation, area, result);
+  GCONV_NEED_KNOWN(area);
   if (area->mask)
     GCONV_TRY(gconv_check_source(area->mask, "the mask"));
   if (area->mask)

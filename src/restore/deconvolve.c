@@ -140,6 +140,7 @@ static gconv_status restore_frames(gconv_restored *r, const gconv_image *image, 
 /* ---- The whole ------------------------------------------------------------------------------------------------------- */
 
 static gconv_status check_options(const gconv_deconvolve_options *o) {
+  GCONV_TRY(gconv_check_reserved(o->reserved, "options"));
   if ((unsigned)o->method > GCONV_WIENER)
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->method: there is none of the number %d", (int)o->method);
   if (o->psf_planes < 0)

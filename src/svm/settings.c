@@ -13,6 +13,7 @@ static gconv_status check_number(const char *what, double value, bool above_zero
 }
 
 gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, gconv_svm_settings *settings) {
+  GCONV_NEED_KNOWN(options);
   gconv_svm_options *o = &settings->given;
   *o = options ? *options : (gconv_svm_options){0};
   GCONV_TRY(gconv_check_value("type", o->type, GCONV_SVM_C_SVC, GCONV_SVM_EPSILON_SVR));

@@ -238,6 +238,7 @@ static gconv_status find_type(gconv_volume *v) {
 
 gconv_status gconv_volume_create(gconv_device *device, const gconv_image *like, const char *spec,
                                  const gconv_volume_options *options, gconv_volume **volume) {
+  GCONV_NEED_KNOWN(options);
   gconv_volume *v;
   gconv_volume_options filled = *options;
   const gconv_slab_type *slab = GCONV_OF_DEVICE(device, gconv_slab_type);

@@ -14,7 +14,8 @@ import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-TEXT = "".join(re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / name).read_text(), flags=re.DOTALL) for name in ("gconv.h", "gconv_embed.h", "gconv_jobs.h", "gconv_learn.h", "gconv_classify.h", "gconv_science.h"))
+TEXT = "".join(re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
+               for header in sorted((SOURCE / "src").glob("gconv*.h")))
 
 # ---- What the headers declare ----
 
@@ -292,6 +293,8 @@ def made_wrong(function, kind, name, good):
     looks = LOOKS.get(struct)
     good = OPTIONS.get(kind) and "&" + OPTIONS[kind] or good
     for field_kind, field, array in STRUCTS[struct]:
+        if field == "reserved":
+            FIELDS[struct][field] = ["!{0, 0, 0, 1}"]
         if field not in FIELDS[struct]:
             sys.exit(f"arguments.py: no wrong values are known of {struct}.{field}: add them to FIELDS")
         values = FIELDS[struct][field]

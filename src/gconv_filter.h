@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* A part of gconv.h: filters, and all that may be asked of a convolution with them. */
+#ifndef GCONV_FILTER_H
+#define GCONV_FILTER_H
+
+#include "gconv_image.h"
+
+GCONV_API_BEGIN
+
+/* ---- Filters ------------------------------------------------------------------------------------------------------- */
+
+/* One R x S plane of coefficients: data only. The response at a pixel is
+ * (sum over r, s of taps[r * columns + s] * sample at (y + r - anchor_row, x + s - anchor_column)) / divisor + offset. */
+typedef struct gconv_filter {
+  char *name;            /* owned; "sobel_x" */
+  int32_t rows, columns; /* R, S: at least 1 */
+  int32_t anchor_row;    /* the tap that lies on the output pixel: 0 .. rows - 1, by default rows / 2 */
+  int32_t anchor_column;
+  float divisor; /* finite, not 0; 1 unless the file has a scale */
+  float offset;  /* in levels of the input samples (255ths for u8); 0 unless the file has one */
+  float *taps;   /* owned; rows * columns, finite, by rows. A tap of 0 counts: 0 * NaN is NaN */
+  bool marked; /* A tap of -0 is a place without a tap: the filter does not look at the sample there, even if that is NaN or
+                  infinite. Readers of filters set this. If it is false, -0 counts as 0. A named algorithm that looks at
+                  such samples all the same is told of in a warning */
+} gconv_filter;
+
+typedef struct gconv_filters {
+  gconv_filter *items; /* owned */
+  size_t count;
+  bool gradient; /* set by gconv_filters_read(): they are the two derivatives that one built-in name, such as "sobel", stands
+                    for; where it stands alone, the magnitude of both is usually meant (GCONV_COMBINE_MAGNITUDE) */
+} gconv_filters;
+
+/* Appends to *list the filters that `spec` means, the first that fits of:
+ *   1. an existing file, in any known syntax (docs/filter-formats.md);
+ *   2. a built-in name with parameters: "gaussian", "gaussian:size=9,sigma=2" (gconv_builtin_at);
+ *   3. an inline ImageMagick kernel, "3x3: 0,-1,0 -1,5,-1 0,-1,0", or array, "[0 -1 0; -1 5 -1; 0 -1 0]";
+ *   4. the name of a file in the folder of filters that ship with gconv (gconv_filter_folder), with or without ".txt";
+ *   5. another name of a built-in filter, or its name in another case: "box:size=5", "Sobel-X".
+ * `syntax` forces the syntax of a file ("matrix", "vips", "imagemagick", "opencv", "array", "npy"); NULL: known by content.
+ * On failure *list is as before, and the error says file:line:column where there is one. */
+gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filters *list);
+
+/* Frees all filters and zeroes the list. NULL is allowed. */
+void gconv_filters_free(gconv_filters *list);
+
+/* Writes the filter as a plain matrix, with a comment for its name and 9 significant digits, so that float32 survives.
+ * *text is owned by the caller: free(). An offset or divisor makes it a vips matrix, which has both; an anchor that is not
+ * the default makes it an ImageMagick kernel, which has one; GCONV_UNSUPPORTED for a filter that has both. Text that could
+ * be read in two ways states its syntax in a comment that gconv_filters_read understands. */
+gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text);
+
+/* Writes filters to `path` ("-": standard output), whole or not at all, so that gconv_filters_read() reads them again: one
+ * as such a text, several as ImageMagick kernels. GCONV_UNSUPPORTED for several of which one has a divisor or offset. */
+gconv_status gconv_filters_write(const char *path, const gconv_filters *filters);
+
+/* A built-in generator. */
+typedef struct gconv_builtin_info {
+  const char *name;       /* "gaussian" */
+  const char *parameters; /* names with defaults, "size=3,sigma=0.5"; "" if it has none */
+  const char *help;       /* one line, with the source of the formula */
+  const char *also;       /* other names that are taken for it, with blanks between; NULL: none */
+} gconv_builtin_info;
+
+/* The built-in filters in alphabetical order; NULL past the end. Static storage. */
+const gconv_builtin_info *gconv_builtin_at(size_t index);
+
+/* The syntaxes of filter files, NULL past the end: names as gconv_filters_read takes them. */
+const char *gconv_filter_syntax_at(size_t index);
+
+/* The folder of shipped filters: $GCONV_FILTERS if set, else share/gconv/filters or filters beside the folder of the
+ * program, else where they were installed. Static or environment storage. */
+const char *gconv_filter_folder(void);
+
+/* What can be said of a filter from its taps. All sums are taken in float64 of taps / divisor. */
+typedef struct gconv_filter_analysis {
+  double sum;          /* 1: keeps brightness; 0: edges */
+  double positive_sum; /* sum of the taps > 0: the largest response to an image in [0, 1] */
+  double negative_sum; /* sum of the taps < 0: the smallest response */
+  int64_t zero_taps;
+  bool symmetric_rows, symmetric_columns;         /* equal to itself upside down; left-right mirrored */
+  bool antisymmetric_rows, antisymmetric_columns; /* equal to its negative, upside down; mirrored (zero filters are not) */
+  int32_t rank; /* numerical rank at float32 precision: 1 is separable, 0 all zero; -1 if too large to be analysed (over
+                   512 x 512 taps) */
+  uint64_t reserved[4];
+} gconv_filter_analysis;
+
+/* GCONV_BAD_ARGUMENT for a filter that breaks a rule of gconv_filter; GCONV_TOO_LARGE for more than 32,768 rows or
+ * columns or 2^26 taps; GCONV_NO_MEMORY. */
+gconv_status gconv_filter_analyze(const gconv_filter *filter, gconv_filter_analysis *analysis);
+
+/* ---- What is computed ---------------------------------------------------------------------------------------------- */
+
+/* What lies outside the image, for the row  a b c d:                                                                  */
+typedef enum gconv_border {
+  GCONV_BORDER_ZERO,       /*        0 0 0 | a b c d | 0 0 0 */
+  GCONV_BORDER_CONSTANT,   /*        v v v | a b c d | v v v */
+  GCONV_BORDER_REPLICATE,  /*        a a a | a b c d | d d d */
+  GCONV_BORDER_SYMMETRIC,  /*        c b a | a b c d | d c b */
+  GCONV_BORDER_REFLECT101, /*        d c b | a b c d | c b a */
+  GCONV_BORDER_WRAP,       /*        b c d | a b c d | a b c */
+  GCONV_BORDER_NORMALIZE   /* of filters whose sum is not 0: nothing. The taps inside get the weight of those outside */
+} gconv_border;
+
+/* What becomes of samples of floats that are not finite, NaN and infinities, and of samples that are no data. Where samples
+ * are left out, a response is sum t * sum(t w x) / sum(t w), with weights w of 0 for them: normalised convolution. */
+typedef enum gconv_nan {
+  GCONV_NAN_KEEP, /* NaN and infinities stay where the filter reaches; samples of no data are left out, and stay */
+  GCONV_NAN_SKIP, /* they are left out, and stay: where one lies under the anchor, so does the result */
+  GCONV_NAN_FILL, /* they are left out, and filled: a result is missing only where too little lies under the taps */
+  GCONV_NAN_ZERO  /* they count as samples of 0 */
+} gconv_nan;
+
+/* Which outputs there are. In terms of the dilated extent E = (R - 1) * dilation + 1 of the filter, along each axis: */
+typedef enum gconv_padding {
+  GCONV_PADDING_SAME,    /* ceil(H / stride): the anchor visits every stride-th pixel, from the first */
+  GCONV_PADDING_VALID,   /* only where the filter lies inside: floor((H - E) / stride) + 1 */
+  GCONV_PADDING_FULL,    /* wherever it touches the image: floor((H + E - 2) / stride) + 1 */
+  GCONV_PADDING_EXPLICIT /* floor((H + top + bottom - E) / stride) + 1 */
+} gconv_padding;
+
+typedef enum gconv_alpha {
+  GCONV_ALPHA_KEEP,        /* alpha is copied from the pixel below the anchor */
+  GCONV_ALPHA_FILTER,      /* alpha is filtered as any channel */
+  GCONV_ALPHA_PREMULTIPLY, /* colours are multiplied by alpha, all is filtered, and colours divided again; for filters whose
+                              sum is not 0 */
+  GCONV_ALPHA_DROP         /* outputs have no alpha */
+} gconv_alpha;
+
+/* How the responses of several filters become outputs. */
+typedef enum gconv_combine {
+  GCONV_COMBINE_NONE,      /* one output each */
+  GCONV_COMBINE_MAGNITUDE, /* sqrt(sum of squares) */
+  GCONV_COMBINE_SUM,
+  GCONV_COMBINE_MAX,
+  GCONV_COMBINE_STACK, /* one output with channels k * C + c, alpha last; planar where that exceeds 4 */
+  GCONV_COMBINE_ARGMAX /* for networks alone: the number of the filter that responds most */
+} gconv_combine;
+
+/* How a response v (already scaled: v = response * scale + offset) becomes a sample. Integer samples are then saturated and
+ * rounded; float ones are neither. The range is for colours: alpha, where it is filtered, is only scaled and saturated.
+ * GCONV_RANGE_WRAP is for users who count on C's casts, as SciPy does: integer samples are the level of v cut towards 0,
+ * modulo 256 or 65536. The CPU makes it, with options that leave the samples as they are stored (not linear, premultiplied,
+ * or with an alpha that is filtered). A u16 result holds the bits of an int16, a u8 result the bits of an int8. */
+typedef enum gconv_range {
+  GCONV_RANGE_CLAMP,  /* v */
+  GCONV_RANGE_ABS,    /* |v| */
+  GCONV_RANGE_SIGNED, /* v / 2 + 1/2: 0 is mid-grey */
+  GCONV_RANGE_MINMAX, /* (v - min) / (max - min) over the colour channels of each output frame; all 0 if max = min */
+  GCONV_RANGE_WRAP    /* v; as integers, (int32_t)v without its upper bits; 0 where that is none */
+} gconv_range;
+
+/* Everything a user may ask of a convolution. All may be 0, which means the defaults. */
+typedef struct gconv_options {
+  bool flip; /* mathematical convolution: the filter is turned by 180 degrees, about its anchor */
+  gconv_border border;
+  double border_value; /* for GCONV_BORDER_CONSTANT: 1 is white; in [0, 1] where outputs are integers; as samples for f32.
+                          Alpha has it, too: with GCONV_ALPHA_PREMULTIPLY, or in linear light with alpha that is filtered or
+                          padded, it is 0 or 1 */
+  gconv_padding padding;
+  int32_t pad_top, pad_bottom, pad_left, pad_right; /* for GCONV_PADDING_EXPLICIT; at least 0 */
+  int32_t stride_y, stride_x;                       /* at least 1; 0: 1 */
+  int32_t dilation_y, dilation_x;                   /* the same */
+
+  bool gray;       /* one grey channel (and alpha) first: Y' = 0.299 R + 0.587 G + 0.114 B of the stored samples (BT.601, as
+                      OpenCV, MATLAB and Pillow), rounded to a level where outputs are integers; with linear,
+                      Y = 0.2126 R + 0.7152 G + 0.0722 B of linear light (BT.709) */
+  bool round_gray; /* grey of integer samples is a level even where outputs are f32: for a stage of a chain whose results are
+                      integers */
+  int32_t mix;     /* 0, or how many channels images have, 1 to 4, which are mixed first: channel c becomes the sum over d of
+                      mixing[c][d] times channel d, in float32. For interleaved images without alpha, without gray and
+                      linear; results have the type of the image. Integers are rounded and saturated, or, for the range
+                      wrap, cut and wrapped around */
+  float mixing[4][4];
+  bool linear; /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
+  gconv_alpha alpha;
+
+  gconv_combine combine;
+  double scale, offset; /* v = response * scale + offset; a scale of 0 is 1; offset in [0, 1] units (0.5 is mid-grey); for
+                           f32 input and output in units of the samples */
+  gconv_range range;
+  bool sets_type; /* the output has the type output_type; else the type of the input */
+  /* GCONV_I16 is made on the CPU, of samples as they are stored: not in linear light, with premultiplied alpha, no data or
+   * mixed channels, and for the ranges clamp and abs. */
+  gconv_type output_type;
+  const gconv_format_info *format; /* ... but one that this format stores (gconv_format_type()); NULL: any */
+
+  /* Filters over samples with weights: for filters whose sum is not 0, of samples as they are stored (not grey, mixed, in
+   * linear light, with premultiplied alpha, minmax, wrap or i16). */
+  gconv_nan nan;
+  bool preserves;   /* missing samples stay missing in results, as for GCONV_NAN_SKIP, with any of the above */
+  bool sets_nodata; /* samples of the value `nodata`, in levels of the image, are no data, whatever its file says */
+  double nodata;    /* may be NaN */
+  const gconv_image *weights; /* NULL, or a picture as large as the image, which is copied: the weight of each pixel, in
+                                 proportion to the largest; none below 0. Of colours the grey counts, times alpha */
+  double
+      least_weight; /* results are missing where |sum(t w)| is below this share of sum |t|, 0 to 1; 0: the default, 2^-10 */
+
+  const char *algorithm;  /* "auto" or NULL, or a name that gconv_algorithm_at() lists for the device */
+  const char *without;    /* names with commas between that auto shall not choose; NULL: none */
+  size_t workspace_bytes; /* that an algorithm may take on a GPU besides input, output and taps; 0: the default, 256 MiB */
+  int32_t block_width, block_height; /* threads of a block on a GPU, across and down: a hint, for measurements of what they
+                                        change, to algorithms that have a choice; both 0: their own. The product is at
+                                        most 1024 */
+  int32_t grid_blocks; /* the most blocks of a grid, which stride over the image: a hint, as for the block; 0: the
+                          algorithm's own */
+  uint64_t reserved[4];
+} gconv_options;
+
+/* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for any other value. Static
+ * storage. */
+const char *gconv_border_name(gconv_border border);
+const char *gconv_combine_name(gconv_combine combine);
+
+/* Correlation, zero border, same size, stride and dilation 1, alpha kept, clamp, scale 1, offset 0, the type of the input,
+ * "auto": what zeros, {0}, mean, written out. */
+gconv_options gconv_options_default(void);
+
+GCONV_API_END
+#endif
