@@ -87,7 +87,7 @@ RIGHT = {
     "gconv_bank_file *": "file", "const gconv_bank_file *": "file", "const gconv_texts *": "&specs",
     "const gconv_inputs *": "&inputs", "const gconv_naming *": "&naming", "const gconv_outputs *": "&outputs",
     "const gconv_shard *": "&shard", "const gconv_manifest *": "manifest", "const gconv_input *": "&inputs.items[0]",
-    "const gconv_batch *": "&batch", "gconv_message *": "&message", "gconv_log_function *": "NULL", "const gconv_control *": "NULL", "void *": "NULL",
+    "const gconv_batch *": "&batch", "gconv_message *": "&message", "gconv_log_function *": "NULL", "const gconv_control *": "NULL", "const gconv_allocator *": "NULL", "void *": "NULL",
     "const char *": "NULL", "gconv_type": "GCONV_U8", "bool": "false", "size_t": "0", "int": "1", "int32_t": "1", "uint64_t": "0",
     "double": "0", "gconv_border": "0", "gconv_combine": "0", "gconv_math": "0", "gconv_activation": "0", "gconv_layer_kind": "0", "gconv_status": "0",
     "const gconv_volume_options *": "&volume_options", "gconv_volume_filter.image": "&picture", "gconv_volume_filter.spec": '"box"',
@@ -97,7 +97,7 @@ RIGHT = {
     "...": None,
 }
 # Pointers that a caller may leave out: "may be NULL", and those of functions that allow it.
-OPTIONAL = {"gconv_control_use.control", "gconv_image_read.options", "gconv_image_decode.options", "gconv_image_decode_header.format", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options", "gconv_image_stats.options", "gconv_operation_arithmetic.other", "gconv_deconvolve.told", "gconv_images_stats.options",
+OPTIONAL = {"gconv_control_use.control", "gconv_set_allocator.allocator", "gconv_image_read.options", "gconv_image_decode.options", "gconv_image_decode_header.format", "gconv_mask_read.options", "gconv_image_read_header.format", "gconv_image_write.options", "gconv_image_compare.options", "gconv_image_stats.options", "gconv_operation_arithmetic.other", "gconv_deconvolve.told", "gconv_images_stats.options",
             "gconv_filters_read.syntax", "gconv_bank_read.syntax", "gconv_bank_file_open.syntax", "gconv_bank_file_open.name",
             "gconv_bank_file_find.name", "gconv_bank_write.format", "gconv_bank_draw.sheet", "gconv_operation_network.options",
             "gconv_plan_execute.timings", "gconv_plan_execute_rows.timings", "gconv_plan_execute_device.stream", "gconv_plan_execute_strided_device.stream",

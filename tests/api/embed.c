@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that embed the library, as reviewers wrote them: views, overlaps, shared plans, wrong counts, pipes, fork. Built
- * with the sanitizers of the build. */
-#include "gconv.h"
+/* Programs that embed the library, as reviewers wrote them: views, overlaps, shared plans, wrong counts, pipes, fork, memory
+ * of the caller. Built with the sanitizers of the build. */
+#include "gconv_embed.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -242,6 +242,72 @@ static void fork_and_pipes(void) {
   gconv_image_free(&expected);
 }
 
+/* ---- Memory of the caller ---- */
+
+enum { HEADER = 2 << 20 }; /* before each block: so free() of one that is the caller's would be noticed */
+
+typedef struct heap {
+  pthread_mutex_t lock;
+  size_t taken, live; /* blocks: all that were taken, and those that are not back */
+  bool empty;
+} heap;
+
+static void *take(size_t bytes, size_t alignment, void *user) {
+  heap *h = user;
+  pthread_mutex_lock(&h->lock);
+  uint8_t *memory = h->empty || bytes < 1 << 20 ? NULL : aligned_alloc(alignment, HEADER + bytes);
+  h->taken += memory != NULL;
+  h->live += memory != NULL;
+  pthread_mutex_unlock(&h->lock);
+  return memory ? memory + HEADER : NULL;
+}
+
+static void give_back(void *memory, void *user) {
+  heap *h = user;
+  pthread_mutex_lock(&h->lock);
+  h->live--;
+  pthread_mutex_unlock(&h->lock);
+  free((uint8_t *)memory - HEADER);
+}
+
+static void large_memory_of_the_caller(gconv_device *device) {
+  heap h = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  const gconv_allocator allocator = {take, give_back, &h};
+  gconv_image in = {.type = GCONV_F32, .frames = 1, .height = 900, .width = 1100, .channels = 3}, out = {0}, other = {0};
+  gconv_bytes_out bytes = {0};
+  gconv_write_options options = {.format = gconv_format_by_name("npy")};
+  CHECK(gconv_set_allocator(&allocator) == GCONV_OK);
+  CHECK(gconv_image_allocate(&in) == GCONV_OK && h.taken == 1);
+  memset(in.data, 0, in.plane_bytes);
+  gconv_plan *plans[] = {plan_for(device, &in, "gaussian:size=31,sigma=6"), plan_for(device, &in, "network"),
+                         plan_for(device, &in, "chain")};
+  for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+    gconv_image *results = calloc(gconv_plan_outputs(plans[i]), sizeof *results);
+    CHECK(results && gconv_plan_execute(plans[i], &in, results, gconv_plan_outputs(plans[i]), NULL) == GCONV_OK);
+    for (size_t k = 0; k < gconv_plan_outputs(plans[i]); k++)
+      gconv_image_free(&results[k]);
+    free(results);
+  }
+  const size_t taken = h.taken;
+  CHECK(taken > 4);
+  CHECK(gconv_image_encode(&bytes, &options, &in) == GCONV_OK);
+  CHECK(gconv_image_decode(&(gconv_bytes_in){.data = bytes.data, .size = bytes.size}, NULL, &other) == GCONV_OK);
+  CHECK(h.taken > taken);
+  h.empty = true;
+  CHECK(gconv_plan_execute(plans[0], &in, &out, 1, NULL) == GCONV_NO_MEMORY && !out.data);
+  h.empty = false;
+  CHECK(gconv_plan_execute(plans[0], &in, &out, 1, NULL) == GCONV_OK);
+  CHECK(gconv_set_allocator(NULL) == GCONV_OK); /* what it has given still goes back to it */
+  for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+    gconv_plan_free(plans[i]);
+  gconv_image_free(&in);
+  gconv_image_free(&out);
+  gconv_image_free(&other);
+  free(bytes.data);
+  CHECK(h.live == 0);
+  CHECK(gconv_set_allocator(&(gconv_allocator){.allocate = take}) == GCONV_BAD_ARGUMENT);
+}
+
 int main(void) {
   static const char *const specs[] = {"gaussian:size=5,sigma=1", "gaussian:size=31,sigma=6", "network", "chain"};
   for (int threads = 1; threads <= 3; threads += 2) {
@@ -250,6 +316,7 @@ int main(void) {
     wrong_counts(device);
     overlaps(device);
     zeros(device);
+    large_memory_of_the_caller(device);
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
       one_plan_in_many_threads(device, GCONV_U8, specs[i]);
       one_plan_in_many_threads(device, GCONV_F32, specs[i]);
