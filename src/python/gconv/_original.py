@@ -1,12 +1,33 @@
 # SPDX-License-Identifier: MIT
 """The drop-in modules: what they do not take goes to the original library, with a warning once."""
+import functools
 import importlib
 import threading
 import warnings
 
 from ._errors import UnsupportedError, Warning
 
-__all__ = ["hand_over"]
+__all__ = ["NotOurs", "hand_over", "or_original"]
+
+
+class NotOurs(Exception):
+    """A call that the original library has to answer; the text is why."""
+
+
+def or_original(module, *errors):
+    """Returns a decorator: a call that fails by NotOurs, or one of the errors, goes to the function of the original library."""
+    def decorate(function):
+        @functools.wraps(function)
+        def call(*arguments, **options):
+            try:
+                return function(*arguments, **options)
+            except (NotOurs, *errors) as error:
+                reason = str(error)
+            return hand_over(module, function.__name__, reason, arguments, options)
+
+        return call
+
+    return decorate
 
 _told = set()
 _lock = threading.Lock()

@@ -17,7 +17,7 @@ import numpy as np
 from ._errors import ArgumentError
 from ._filter import filter as _filter
 from ._filters import Filter
-from ._original import hand_over
+from ._original import NotOurs as _NotOurs, or_original
 from ._passes import are_finite
 from ._repeat import repeated
 from ._types import ArrayLike, Function, Numbers, Pair
@@ -42,10 +42,6 @@ _NAMES = {np.dtype(name): name for name in _RESULTS}  # of types in the order of
 _WHITE = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
 
 
-class _NotOurs(Exception):
-    """A call that OpenCV has to answer; the text is why."""
-
-
 def _check(src, ddepth, border):
     if type(src) is not np.ndarray or src.dtype not in _NAMES:
         raise _NotOurs(f"arrays of the type {getattr(src, 'dtype', type(src).__name__)} are not taken")
@@ -59,16 +55,7 @@ def _check(src, ddepth, border):
 
 def _taken(function: Function) -> Function:
     """Hands what is not taken to OpenCV: a call whose _check() fails."""
-
-    @functools.wraps(function)
-    def call(src, *arguments, **options):
-        try:
-            return function(src, *arguments, **options)
-        except _NotOurs as error:
-            reason = str(error)
-        return hand_over("cv2", function.__name__, reason, (src, *arguments), options)
-
-    return repeated(call, "kernel", "kernelX", "kernelY")
+    return repeated(or_original("cv2")(function), "kernel", "kernelX", "kernelY")
 
 
 @functools.lru_cache(256)

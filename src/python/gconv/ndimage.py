@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ._errors import ArgumentError, LimitError, UnsupportedError
-from ._original import hand_over
+from ._original import NotOurs as _NotOurs, or_original
 from ._passes import Line, are_exact, are_finite, correlate_lines, correlate_planes, largest_sum, letter_of, may_wrap
 from ._repeat import repeated
 from ._types import ArrayLike, Function, Modes, Numbers, Pair
@@ -39,23 +39,11 @@ _MODES = {"reflect": "symmetric", "grid-mirror": "symmetric", "constant": "const
           "nearest": "replicate", "mirror": "reflect101", "wrap": "wrap", "grid-wrap": "wrap"}
 
 
-class _NotOurs(Exception):
-    """A call that SciPy has to answer; the text is why."""
-
-
 # ---- What is taken ----
 
 def _or_scipy(function: Function) -> Function:
     """What is not ours, and what is wrong, goes to SciPy, which says what is wrong in its own words."""
-
-    @functools.wraps(function)
-    def call(*arguments, **options):
-        try:
-            return function(*arguments, **options)
-        except (_NotOurs, ArgumentError, LimitError, UnsupportedError) as error:
-            reason = str(error)
-        return hand_over("scipy.ndimage", function.__name__, reason, arguments, options)
-
+    call = or_original("scipy.ndimage", ArgumentError, LimitError, UnsupportedError)(function)
     call.__signature__ = inspect.signature(function)
     return repeated(call, "weights")
 
