@@ -56,6 +56,7 @@ static gconv_png_lines filter_rows(gconv_png_strip_encoder *encoder, const gconv
     gconv_png_filter_row(filter, row, above, shape->row_bytes, shape->pixel, out + 1);
     above = row;
   }
+  memset(out, 0, GCONV_PNG_DEFLATE_SLACK); /* the compressor compares eight bytes at a time */
   return (gconv_png_lines){.bytes = encoder->lines, .size = count * line, .line = line, .pixel = shape->pixel};
 }
 
@@ -134,7 +135,6 @@ static gconv_status allocate(gconv_png_strip_encoder *encoder) {
   void *memory;
   GCONV_TRY(gconv_allocate(size + GCONV_PNG_DEFLATE_SLACK, "a strip of a PNG", &memory));
   encoder->lines = memory;
-  memset(encoder->lines + size, 0, GCONV_PNG_DEFLATE_SLACK);
   for (int i = 0; i < 2 && shape->swap; i++) {
     GCONV_TRY(gconv_allocate(shape->row_bytes, "a row of a PNG", &memory));
     encoder->swapped[i] = memory;
