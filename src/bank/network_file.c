@@ -332,6 +332,7 @@ bool gconv_network_is_one(const char *path) {
 /* ---- Writing ---- */
 
 gconv_status gconv_network_check_given(const gconv_network *network) {
+  GCONV_NEED_KNOWN(network);
   if (network->graph)
     return gconv_fail(GCONV_UNSUPPORTED,
                       "%s; so it is a graph of nodes, which is neither trained nor written as layers: use the ONNX model "

@@ -238,5 +238,6 @@ static gconv_status write_onnx(const char *path, const gconv_network *network) {
 gconv_status gconv_network_write(const char *path, const gconv_network *network) {
   GCONV_NEED(path);
   GCONV_NEED(network);
+  GCONV_NEED_KNOWN(network);
   return gconv_ends_in(path, ".onnx") ? write_onnx(path, network) : gconv_network_file_write(path, network, NULL);
 }

@@ -263,6 +263,7 @@ gconv_status gconv_operation_of_network(const gconv_network *network, const gcon
                                         gconv_operation **result) {
   static const gconv_network_options defaults;
   GCONV_NEED(network);
+  GCONV_NEED_KNOWN(network);
   if (!network->graph)
     GCONV_NEED_AS(network->layers, "network->layers");
   GCONV_NEED_AS(result, "operation");

@@ -181,8 +181,8 @@ gconv_status gconv_volume_filter_file(gconv_device *device, const char *input, c
   gconv_row_writer_discard(p.writer);
   gconv_row_reader_close(p.reader);
   gconv_volume_holes_free(p.volume);
-  free(p.slab.data);
-  free(p.window.data);
+  gconv_release(p.slab.data);
+  gconv_release(p.window.data);
   return status;
 }
 

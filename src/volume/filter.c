@@ -449,7 +449,7 @@ void gconv_volume_filter_free(gconv_volume_kernel *filter) {
   for (size_t k = 0; k < 3; k++) {
     for (size_t j = 0; j < filter->of[k].count; j++) {
       free(filter->of[k].terms[j].plane.name);
-      free(filter->of[k].terms[j].plane.taps);
+      gconv_release(filter->of[k].terms[j].plane.taps); /* of a file, or of malloc() */
       free(filter->of[k].terms[j].line);
     }
     free(filter->of[k].terms);
