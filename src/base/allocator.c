@@ -25,7 +25,7 @@ gconv_status gconv_set_allocator(const gconv_allocator *allocator) {
     return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_set_allocator(): allocator->%s is NULL",
                       allocator->allocate ? "release" : "allocate");
   pthread_mutex_lock(&lock);
-  current = allocator ? *allocator : (gconv_allocator){NULL};
+  current = allocator ? *allocator : (gconv_allocator){0};
   atomic_store(&used, allocator || count > 0);
   pthread_mutex_unlock(&lock);
   return GCONV_OK;
@@ -56,7 +56,7 @@ bool gconv_allocate_by_caller(size_t bytes, size_t alignment, void **memory) {
 bool gconv_release_to_caller(void *memory) {
   if (!memory || !atomic_load_explicit(&used, memory_order_acquire))
     return false;
-  gconv_allocator from = {NULL};
+  gconv_allocator from = {0};
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < count && !from.release; i++)
     if (blocks[i].memory == memory) {

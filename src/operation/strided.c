@@ -242,7 +242,7 @@ gconv_status gconv_plan_execute_strided(const gconv_plan *plan, const gconv_stri
 static gconv_status see_there(gconv_plan *plan, size_t number, const gconv_strided *t, const gconv_image *header,
                               const char *what, gconv_array *array, gconv_strided *staged) {
   gconv_image image;
-  *staged = (gconv_strided){NULL};
+  *staged = (gconv_strided){0};
   GCONV_TRY(check(t, header, what));
   for (int i = 0; i < 4; i++)
     if ((uintptr_t)t->data % bytes_of(t->type) || (t->shape[i] > 1 && t->stride[i] % (int64_t)bytes_of(t->type)))
