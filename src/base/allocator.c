@@ -41,7 +41,7 @@ bool gconv_allocate_by_caller(size_t bytes, size_t alignment, void **memory) {
     return false;
   void *made = from.allocate(bytes, alignment, from.user);
   pthread_mutex_lock(&lock);
-  block *grown = made ? gconv_grown(blocks, count, sizeof *blocks) : NULL;
+  block *grown = made ? realloc(blocks, (count + 1) * sizeof *blocks) : NULL;
   if (grown) {
     blocks = grown;
     blocks[count++] = (block){made, from};
