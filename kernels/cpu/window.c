@@ -254,7 +254,7 @@ static void walk_class(walk *w, int64_t rows, gconv_make_piece *make_piece) {
   }
 }
 
-/* Makes 0 of the floats behind the rows of the ring that vectors read with the last samples. What they compute of these is
+/* Makes 0 of the floats after the rows of the ring that vectors read with the last samples. What they compute of these is
  * dropped; but of whatever lay in memory it may take 30 times as long: denormal numbers are slow. */
 static void clear_behind(const walk *w) {
   const gconv_layout *layout = &w->window.layout;

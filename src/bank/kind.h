@@ -17,7 +17,7 @@ typedef struct gconv_layer_shape {
   bool moved; /* a layer has changed a height and width that are not known */
 } gconv_layer_shape;
 
-/* What stands behind the name of a kind in the texts of networks (src/train/net_text.c). */
+/* What stands after the name of a kind in the texts of networks (src/train/net_text.c). */
 enum {
   GCONV_TEXT_FILTERS = 1,     /* K, the number of outputs */
   GCONV_TEXT_SIZE = 2,        /* RxS of the filters, or RxS/N with a stride */
@@ -32,7 +32,7 @@ typedef struct gconv_layer_form {
   const char *name;
   bool has_bank;           /* the kind has weights */
   bool has_biases;         /* and biases */
-  unsigned text;           /* what stands behind its name in texts; 0: it is a word by itself */
+  unsigned text;           /* what stands after its name in texts; 0: it is a word by itself */
   int modules;             /* how many modules of PyTorch's nn.Sequential such a layer is: 1, or 0 */
   const char *const *keys; /* keys of its object in JSON, with "kind"; ends with NULL */
   /* take() reads the fields from JSON. put() adds them to an object that has its "kind"; false: no memory. */

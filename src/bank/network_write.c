@@ -17,7 +17,7 @@ enum { MOST_BYTES = INT32_MAX };                /* the most bytes of a message, 
 
 /* ---- Layers ---- */
 
-/* Finds the shapes of all outputs. Unlike follow(), it knows sizes behind convolutions. The network was checked: what its
+/* Finds the shapes of all outputs. Unlike follow(), it knows sizes after convolutions. The network was checked: what its
  * layers do to sizes that are not known fits. */
 static gconv_status find_shapes(gconv_onnx_writer *w) {
   const gconv_network *network = w->network;
@@ -40,7 +40,7 @@ static gconv_status find_shapes(gconv_onnx_writer *w) {
   return GCONV_OK;
 }
 
-/* True if the layer adds an earlier output, or puts its channels behind its own. */
+/* True if the layer adds an earlier output, or puts its channels after its own. */
 static bool takes_earlier(const gconv_layer *layer) {
   return layer->kind == GCONV_LAYER_RESIDUAL || layer->kind == GCONV_LAYER_ADD || layer->kind == GCONV_LAYER_CONCAT;
 }

@@ -224,7 +224,7 @@ static gconv_status take_graph_field(void *context, const gconv_message_reader *
   }
 }
 
-/* Takes the functions of a model. They stand behind the nodes that call them, so this comes first. */
+/* Takes the functions of a model. They stand after the nodes that call them, so this comes first. */
 static gconv_status take_function(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_model *m = context;
   if (part->number != MODEL_FUNCTION || part->wire != GCONV_WIRE_BYTES)

@@ -30,7 +30,7 @@ static void clear_rails(rails *r) {
     r->on[i] = SIZE_MAX;
 }
 
-/* Whether the result that was put on a rail last is needed behind step `at`. */
+/* Whether the result that was put on a rail last is needed after step `at`. */
 static bool is_used(const rails *r, size_t rail, size_t at) {
   return r->on[rail] != SIZE_MAX && r->taker[r->on[rail]] > at;
 }

@@ -213,7 +213,7 @@ static gconv_status check_bank_options(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* --luma of plain filters: they get grey, and the colours of the input come back behind them. */
+/* --luma of plain filters: they get grey, and the colours of the input come back after them. */
 static gconv_status take_luma(gconv_main_job *job) {
   const gconv_options *options = &job->options;
   const char *option = options->linear ? "--linear" : options->gray ? "--gray" : options->mix > 0 ? "--mix" : NULL;
@@ -357,7 +357,7 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
   return gconv_stage_make_filters(a, &job->before[i], &options, settings->border.given, operation);
 }
 
-/* Makes the identity, with the results' range and type, behind stages of float32. */
+/* Makes the identity, with the results' range and type, after stages of float32. */
 static gconv_status make_finish(const gconv_main_job *job, gconv_operation **operation) {
   gconv_filters identity = {0};
   gconv_options options = job->options;

@@ -67,7 +67,7 @@ const gconv_node_kind *gconv_graph_kind_of(const gconv_onnx_node *node, uint64_t
 gconv_status gconv_graph_check_operators(const gconv_onnx_model *model);
 /* The attributes of If that are its branches: where the condition is false, and where it is true. */
 extern const char *const gconv_graph_branch_names[2];
-/* Moves each node behind the nodes whose results it needs (sort.c). Fails if they form a circle. */
+/* Moves each node after the nodes whose results it needs (sort.c). Fails if they form a circle. */
 gconv_status gconv_graph_sort(gconv_graph *graph);
 /* Appends the layers of a graph that is a chain of them to *network, which is empty except for its arrays. `file` is the
  * model of the graph. *rows: it makes N x K numbers, not N x K x P x Q. Fails with GCONV_UNSUPPORTED if the graph is no

@@ -321,7 +321,7 @@ static gconv_status choose_output(image_graph *m, const char *name) {
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the model has no output '%.80s', but %s", m->graph.path, name, names);
 }
 
-/* Moves the list of nodes behind those that were inserted. */
+/* Moves the list of nodes after those that were inserted. */
 static void close_gap(image_graph *m) {
   const size_t inserted = INSERTED - m->room;
   gconv_graph *g = &m->graph;

@@ -12,7 +12,7 @@
 
 enum { MOST = 32, SETTINGS = 2048 };
 
-/* An operator: that of the standard, where each input is with its scale and its zero point behind it, and where the scale
+/* An operator: that of the standard, where each input is with its scale and its zero point after it, and where the scale
  * and the zero point of the result are. */
 typedef struct form {
   const char *operator;

@@ -20,7 +20,7 @@ static void NAME(resize_line)(const job *j, const NUMBER *in, NUMBER *out) {
   }
 }
 
-/* Makes element `o` of the axis, for all that lie behind it. */
+/* Makes element `o` of the axis, for all that lie after it. */
 static void NAME(mix_rows)(const job *j, const NUMBER *in, int64_t o, NUMBER *restrict out) {
   const taps *t = j->taps;
   const int64_t *index = t->index + o * t->count;

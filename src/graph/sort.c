@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sorts the nodes of a graph, so that each stands behind the nodes whose results it needs. */
+/* Sorts the nodes of a graph, so that each stands after the nodes whose results it needs. */
 #include "base/memory.h"
 #include "graph/graph.h"
 

@@ -16,7 +16,7 @@ enum { CARD = 80, BLOCK = 2880, MOST_BLOCKS = 4096 /* of a header: 12 MB */, MOS
 
 typedef struct fits_state {
   gconv_numbers_file numbers;
-  uint64_t after; /* the position behind the image's unit */
+  uint64_t after; /* the position after the image's unit */
   uint8_t *frame; /* for writing colours: the planes of a frame; owned */
   int32_t rows;   /* rows of the frame so far */
   uint64_t bytes; /* of numbers that were written */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Concat in training: the channels of an earlier output behind those of the input. */
+/* Concat in training: the channels of an earlier output after those of the input. */
 #include "layer/kind.h"
 
 #include <string.h>

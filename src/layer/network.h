@@ -113,7 +113,7 @@ struct gconv_network_plan {
   gconv_presenter *further; /* owned: of each of steps[0].further; or NULL */
   bool bleeds;              /* transparent pixels get colours of their neighbours first (bleed.h) */
   bool greys;               /* the result has three colours, and becomes grey as the input is */
-  bool alphas;              /* alpha is an image of its own behind each image, and so are its maps */
+  bool alphas;              /* alpha is an image of its own after each image, and so are its maps */
   gconv_image shown; /* what becomes pictures: the maps, if `greys` grey, if `alphas` with alpha; empty until needed */
   gconv_resizing rows, columns; /* of channels that do not go through the network: alpha, and colours of `luma` */
   bool luma;                    /* the result is brightness, and gets the colours of the input */

@@ -72,6 +72,6 @@ void gconv_plan_trim(gconv_plan *plan) {
   size_t count = 0;
   for (gconv_plan *one = spare; one; one = one->spare)
     count++;
-  gconv_plan_free(spare); /* with those behind it */
+  gconv_plan_free(spare); /* with those after it */
   count_fewer(plan, count);
 }

@@ -186,7 +186,7 @@ static gconv_status read_as(gconv_net_reader *r, gconv_net_spec *s) {
   return read_name(r, &s->own);
 }
 
-/* Reads what stands behind the name of a layer, but words. */
+/* Reads what stands after the name of a layer, but words. */
 static gconv_status read_arguments(gconv_net_reader *r, gconv_net_spec *s, unsigned text) {
   if (text & GCONV_TEXT_FILTERS)
     GCONV_TRY(read_count(r, s->dense ? "the number of outputs of a dense layer" : "the number of filters of a convolution",

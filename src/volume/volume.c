@@ -4,7 +4,7 @@
  * (gconv_volume_term.plane), and then a line along z is applied to all samples of some planes at once. This second step is a
  * plain filter, too: a column of taps over an image that has a plane in each row.
  *
- * Results are made in slabs of planes. A slab has convolved planes before and behind it, as the line reaches there; those
+ * Results are made in slabs of planes. A slab has convolved planes before and after it, as the line reaches there; those
  * that the next slab needs are kept. What lies outside the volume are planes, too: copies by the rule of the border, or the
  * response to a constant.
  *
