@@ -106,7 +106,7 @@ template <class In, class Out> void launch(const gconv_execution *execution) {
                         (int32_t)reach_of(block.x, problem->stride_x, problem->columns, problem->dilation_x)};
   auto *kernel = convolve<In, Out>;
   if (bytes > 48 << 10) /* more needs permission; if this call fails, the launch fails, too */
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    allow_shared(kernel, (int64_t)bytes);
   kernel<<<grid_of(problem, block), block, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 

@@ -6,6 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
 namespace {
 
 /* Returns an attribute of the current device, or `otherwise` if the driver does not report it. */
@@ -32,9 +34,15 @@ inline size_t shared_limit() {
   return (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 64 << 10);
 }
 
-/* Allows the blocks of a kernel to use `bytes` bytes of dynamic shared memory. Up to 48 KB need no permission. */
+/* Allows the blocks of a kernel to use `bytes` bytes of dynamic shared memory, for good: what was allowed before is never
+ * taken back, since other plans may use the same kernel with more. Up to 48 KB need no permission. */
 template <class Kernel> gconv_status allow_shared(Kernel *kernel, int64_t bytes) {
-  return CUDA_STATUS(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  cudaFuncAttributes now;
+  CUDA_TRY(cudaFuncGetAttributes(&now, kernel));
+  if (bytes > now.maxDynamicSharedSizeBytes) /* all that there is, so that threads do not undo what others ask for */
+    return CUDA_STATUS(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            std::max((int)bytes, (int)(shared_limit() - now.sharedSizeBytes))));
+  return GCONV_OK;
 }
 
 } // namespace

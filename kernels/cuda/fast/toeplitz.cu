@@ -256,7 +256,7 @@ template <int R, int W, int D, int C, bool PLAIN> void launch_walk(const gconv_e
   }
   int64_t tiles = (a.samples - 1) / TILE + 1, planes = (int64_t)problem->images * problem->planes;
   a.across = tiles > 2 ? 4 : (int32_t)tiles;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+  allow_shared(kernel, (int64_t)bytes);
   int64_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of one phase of the dilation */
   int64_t blocks = (tiles - 1) / a.across + 1, down = WARPS / a.across;
   /* A strip of n rows takes the time of n + R + 1 rows. Warps at the ends of rows take longer, an eighth of a wave. */
@@ -284,7 +284,7 @@ template <class In, int D> void launch_staged(const gconv_execution *execution) 
   a.strips = (height - 1) / (WARPS * large::Y) + 1;
   dim3 grid((a.samples - 1) / (large::X * TILE) + 1, (unsigned)(a.strips * problem->dilation_y),
             (unsigned)(problem->images * problem->planes));
-  cudaFuncSetAttribute(staged<In, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+  allow_shared(staged<In, D>, (int64_t)bytes);
   staged<In, D><<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 

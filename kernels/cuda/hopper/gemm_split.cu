@@ -16,7 +16,7 @@ const char *supports(const gconv_layer_problem *p) {
                                                                   : NULL;
 }
 
-/* ---- Weights: in slices of 32 taps, as the lanes of a warp multiply them; after them, the places of all taps ---- */
+/* ---- Weights: in slices of 32 taps, as the lanes of a warp multiply them; then the places of taps, and scales ---- */
 
 size_t weight_floats(const split_cut &c) {
   return (size_t)c.filter_tiles * (size_t)c.filters * (size_t)c.slices * DEPTH;
@@ -24,19 +24,30 @@ size_t weight_floats(const split_cut &c) {
 
 size_t prepared_floats(const gconv_layer_problem *p) {
   const split_cut c = split_layers::cut_problem(p);
-  return weight_floats(c) + 2 * (size_t)c.slices * DEPTH;
+  return weight_floats(c) + 2 * (size_t)c.slices * DEPTH + (size_t)p->filters;
+}
+
+/* Returns what the weights of a filter are divided by: 1, or a power of two if all are tiny, or some are huge. */
+float scale_of(const float *weights, int64_t taps) {
+  float largest = 0;
+  for (int64_t i = 0; i < taps; i++)
+    largest = std::max(largest, std::fabs(weights[i]));
+  return largest < 0x1p-100f ? 0x1p-24f : largest >= 0x1p126f ? 0x1p24f : 1;
 }
 
 gconv_status prepare(const gconv_layer_problem *p, const float *weights, float *prepared) {
   const split_cut c = split_layers::cut_problem(p);
   const int64_t taps = gconv_layer_taps(p), of_slice = (int64_t)c.filters * DEPTH;
   int32_t *places = (int32_t *)(prepared + weight_floats(c));
+  float *scales = (float *)(places + 2 * c.slices * (int64_t)DEPTH);
+  for (int32_t k = 0; k < p->filters; k++)
+    scales[k] = scale_of(weights + k * taps, taps);
   for (int64_t i = 0; i < (int64_t)weight_floats(c); i++) { /* i counts, from the last: 4 numbers of a lane, lanes, 8 taps */
     const int64_t slice = i / of_slice, at = i % of_slice, e = at % 4, lane = at / 4 % 32, group = at / 128;
     const int64_t tall = group / (DEPTH / 8), deep = group % (DEPTH / 8);
     const int64_t k = slice / c.slices * c.filters + tall * 16 + lane / 4 + e % 2 * 8;
     const int64_t tap = slice % c.slices * DEPTH + deep * 8 + lane % 4 + e / 2 * 4;
-    prepared[i] = k < p->filters && tap < taps ? weights[k * taps + tap] : 0.0f;
+    prepared[i] = k < p->filters && tap < taps ? weights[k * taps + tap] / scales[k] : 0.0f;
   }
   for (int64_t i = 0; i < (int64_t)c.slices * DEPTH; i++) {
     const int64_t area = (int64_t)p->rows * p->columns, channel = i / area;
@@ -80,6 +91,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   a.c = c, a.problem = *p;
   a.in = e->in, a.out = e->out;
   a.weights = prepared, a.taps = (const int2 *)(prepared + weight_floats(c));
+  a.scales = (const float *)(a.taps + (int64_t)c.slices * DEPTH);
   a.biases = gconv_layer_biases(p, e->weights);
   a.pixels = (int64_t)p->images * p->out_height * p->out_width;
   a.plane = divisor::of((int64_t)p->out_height * p->out_width), a.width = divisor::of(p->out_width);

@@ -9,8 +9,8 @@
  * three slices under way. Weights lie as threads multiply them. While the layer before is at work, the L2 cache is asked for
  * them.
  *
- * TF32 has 11 bits. For float32, a number is high + low, and three of the four products are made, as in gemm-3xfp16; no
- * scales are needed, as TF32 has the range of float32.
+ * TF32 has 11 bits. For float32, a number is high + low, and three of the four products are made, as in gemm-3xfp16. TF32
+ * has the range of float32. So scales are needed only by filters at the ends of that range (scale_of() in gemm_split.cu).
  *
  * What bounds it: weights from memory where images are very small; otherwise instructions that gather and split samples.
  */
@@ -85,6 +85,7 @@ struct split_arguments {
   cut c;
   gconv_layer_problem problem;
   const float *in, *weights, *biases;
+  const float *scales; /* of filters: sums are multiplied by them */
   float *out;
   const int2 *taps; /* of each tap: its place from an output's first one, in floats; its row, and 16 bits lower its column */
   int64_t pixels;
@@ -159,6 +160,15 @@ template <int PRODUCTS> DEVICE void split(float v, uint32_t *high, uint32_t *low
     split_number(v, high, low);
 }
 
+/* As split(), of any number. The largest samples must not be rounded to infinity, which would leave -infinity as their low
+ * part; infinity becomes the largest number and infinity. Weights need none of this: prepare() keeps them from the ends. */
+template <int PRODUCTS> DEVICE void split_sample(float v, uint32_t *high, uint32_t *low) {
+  const float largest = __uint_as_float(0x7f7fe000); /* of TF32 */
+  split<PRODUCTS>(PRODUCTS == 1 ? v : fminf(fmaxf(v, -largest), largest), high, low);
+  if constexpr (PRODUCTS > 1)
+    *low = __float_as_uint(v - __uint_as_float(*high));
+}
+
 /* c += a b: 16 x 8 numbers, 8 deep. */
 DEVICE void multiply_tf32_of_warp(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
@@ -174,6 +184,7 @@ template <int M, int PRODUCTS> DEVICE void multiply_slice(const float *slot, flo
   const float4 *weights = (const float4 *)slot + (warp / 4 * TALL * (DEPTH / 8)) * 32 + lane;
   const float *samples = slot + M * DEPTH + lane % 4 * PITCH + warp % 4 * 16 + lane / 4;
   UNROLLED_FOR (int d = 0; d < DEPTH / 8; d++) {
+    const auto split = PRODUCTS == 1 ? take_high : split_number;
     uint32_t high[TALL][4], low[TALL][4];
     UNROLLED_FOR (int i = 0; i < TALL; i++) {
       const float4 w = weights[(i * (DEPTH / 8) + d) * 32];
@@ -183,7 +194,7 @@ template <int M, int PRODUCTS> DEVICE void multiply_slice(const float *slot, flo
     uint32_t more[2][2], less[2][2];
     UNROLLED_FOR (int j = 0; j < 2; j++)
       UNROLLED_FOR (int e = 0; e < 2; e++)
-        split<PRODUCTS>(samples[(d * 8 + e * 4) * PITCH + j * 8], &more[j][e], &less[j][e]);
+        split_sample<PRODUCTS>(samples[(d * 8 + e * 4) * PITCH + j * 8], &more[j][e], &less[j][e]);
     UNROLLED_FOR (int product = 3 - PRODUCTS; product < 3; product++) /* those with low digits first */
       UNROLLED_FOR (int j = 0; j < 2; j++)
         UNROLLED_FOR (int i = 0; i < TALL; i++)
@@ -220,7 +231,7 @@ template <int M> DEVICE void store_tile(const split_arguments &a, float *tile, f
         sum += load_there(own + row * PITCH * 4, (uint32_t)part);
     if (!there || k >= p.filters)
       continue;
-    sum = gconv_activate(&p, sum + a.biases[k]);
+    sum = gconv_activate(&p, sum * a.scales[k] + a.biases[k]);
     const int64_t place = ((int64_t)image * p.filters + k) * a.plane.by + rest;
     a.out[place] = follow_sum(a.tail, sum, k, place);
   }

@@ -372,16 +372,10 @@ size_t bytes_of(size_t variables, size_t arrays) {
   return arrays * gconv_svm_padded(variables) * sizeof(double);
 }
 
-/* Raises the limit of a kernel's dynamic shared memory. If that fails, the launch returns the error. */
-template <class Kernel> void allow(Kernel kernel, size_t bytes) {
-  if (bytes > (40 << 10))
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-}
-
 template <int PER> void start_small(const gconv_svm_gpu_small &p, cudaStream_t stream) {
   const uint32_t pitch = (uint32_t)gconv_svm_padded(p.count);
   const size_t bytes = bytes_of(p.count, 4);
-  allow(solve_small<PER>, bytes);
+  allow_shared(solve_small<PER>, (int64_t)bytes); /* if that fails, the launch returns the error */
   solve_small<PER><<<1, THREADS, bytes, stream>>>(p, pitch);
 }
 
@@ -389,7 +383,7 @@ template <int PER>
 void start_machines(const gconv_svm_gpu_machine *machines, gconv_svm_gpu_end *ends, size_t count, size_t most,
                     cudaStream_t stream) {
   const size_t bytes = bytes_of(most, 5);
-  allow(solve_machines<PER>, bytes);
+  allow_shared(solve_machines<PER>, (int64_t)bytes);
   solve_machines<PER><<<(unsigned)count, THREADS, bytes, stream>>>(machines, ends);
 }
 
