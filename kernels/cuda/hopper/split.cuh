@@ -184,7 +184,6 @@ template <int M, int PRODUCTS> DEVICE void multiply_slice(const float *slot, flo
   const float4 *weights = (const float4 *)slot + (warp / 4 * TALL * (DEPTH / 8)) * 32 + lane;
   const float *samples = slot + M * DEPTH + lane % 4 * PITCH + warp % 4 * 16 + lane / 4;
   UNROLLED_FOR (int d = 0; d < DEPTH / 8; d++) {
-    const auto split = PRODUCTS == 1 ? take_high : split_number;
     uint32_t high[TALL][4], low[TALL][4];
     UNROLLED_FOR (int i = 0; i < TALL; i++) {
       const float4 w = weights[(i * (DEPTH / 8) + d) * 32];
