@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each kind of layers computes. A kind is a row of GCONV_EACH_LAYER_KIND (gconv_network.h) and a record in a file of its own,
- * kind_<name>.c, which does not compile before it has every field. src/bank/kind.h has what files and texts say of a kind.
+ * What each kind of layers computes. A kind is a row of GCONV_EACH_LAYER_KIND (gconv_network.h) and a record in a file of
+ * its own, kind_<name>.c, which does not compile before it has every field. src/bank/kind.h has what files and texts say of
+ * a kind.
  */
 #pragma once
 
