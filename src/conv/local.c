@@ -359,7 +359,7 @@ gconv_status gconv_operation_local(gconv_statistic statistic, int32_t rows, int3
                       "than clamp, abs and signed, and alpha that is filtered",
                       names[statistic]);
   GCONV_NEW(l, 1, "no memory for an operation");
-  *l = (local){.base = {&local_type, 1}, .statistic = statistic, .rows = rows, .columns = columns, .options = o};
+  *l = (local){.base = {&local_type, 1, NULL}, .statistic = statistic, .rows = rows, .columns = columns, .options = o};
   l->options.algorithm = l->options.without = NULL; /* the caller's */
   *result = &l->base;
   return GCONV_OK;
