@@ -34,6 +34,7 @@ void gconv_interrupt_tell(void) {
     return;
   ssize_t ignored = erases ? write(STDERR_FILENO, clear, strlen(clear)) : 0;
   ignored += write(STDERR_FILENO, line, strlen(line));
+  (void)ignored; /* nothing can be done if the terminal is gone */
 }
 
 void gconv_interrupt_end(void) {
