@@ -11,6 +11,7 @@ enum { LARGE = 1 << 20 }; /* bytes */
 
 typedef struct block {
   void *memory;
+  size_t bytes;
   gconv_allocator from;
 } block;
 
@@ -44,7 +45,8 @@ bool gconv_allocate_by_caller(size_t bytes, size_t alignment, void **memory) {
   block *grown = made ? realloc(blocks, (count + 1) * sizeof *blocks) : NULL;
   if (grown) {
     blocks = grown;
-    blocks[count++] = (block){made, from};
+    blocks[count++] = (block){made, bytes, from};
+    atomic_store(&used, true); /* another thread may have set no allocator meanwhile */
   }
   pthread_mutex_unlock(&lock);
   if (made && !grown)
@@ -68,4 +70,16 @@ bool gconv_release_to_caller(void *memory) {
   if (from.release)
     from.release(memory, from.user);
   return from.release != NULL;
+}
+
+size_t gconv_bytes_of_caller(const void *memory) {
+  if (!memory || !atomic_load_explicit(&used, memory_order_acquire))
+    return 0;
+  size_t bytes = 0;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < count && bytes == 0; i++)
+    if (blocks[i].memory == memory)
+      bytes = blocks[i].bytes;
+  pthread_mutex_unlock(&lock);
+  return bytes;
 }

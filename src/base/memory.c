@@ -2,6 +2,7 @@
 #include "base/memory.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -76,6 +77,11 @@ void gconv_make_pages(void *memory, size_t bytes) {
 void gconv_release(void *memory) {
   if (!gconv_release_to_caller(memory))
     free(memory);
+}
+
+size_t gconv_held_bytes(const void *memory) {
+  const size_t bytes = gconv_bytes_of_caller(memory);
+  return bytes > 0 ? bytes : malloc_usable_size((void *)memory);
 }
 
 uint64_t gconv_memory_there(void) {

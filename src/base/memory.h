@@ -37,11 +37,16 @@ void gconv_make_pages(void *memory, size_t bytes);
 /* Frees memory of gconv_allocate(), gconv_allocate_workspace() and malloc(). NULL is allowed. */
 void gconv_release(void *memory);
 
+/* Returns how many bytes such memory takes; 0 for NULL. */
+size_t gconv_held_bytes(const void *memory);
+
 /* The allocator of gconv_set_allocator() (allocator.c). Returns true if there is one and the block is large enough for it;
  * *memory is then the block, or NULL if it has none. */
 bool gconv_allocate_by_caller(size_t bytes, size_t alignment, void **memory);
 /* Returns whether such a block was at `memory`. It is then released. */
 bool gconv_release_to_caller(void *memory);
+/* Returns how many bytes such a block has; 0 if none is at `memory`. */
+size_t gconv_bytes_of_caller(const void *memory);
 
 /* Stands before the declaration of a variable that has a value. Wherever its scope ends, function(&variable) is called. */
 #define GCONV_ENDED_BY(function) __attribute__((cleanup(function)))

@@ -264,7 +264,7 @@ gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t *
     GCONV_ALLOCATE(larger, capacity + 1, "the contents of a file");
     if (used > 0)
       memcpy(larger, memory, used);
-    free(memory);
+    gconv_release(memory);
     memory = larger;
     size_t got = 0;
     GCONV_TRY(gconv_source_read(source, memory + used, capacity + 1 - used, &got));

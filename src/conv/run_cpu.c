@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "conv/run.h"
 
-#include <malloc.h>
 #include <stdatomic.h>
 
 /* Bytes between the workspaces of two threads. The processor prefetches data beyond the rows that a thread reads. If another
@@ -63,9 +62,9 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
     return status;
   }
   run->workspace = workspace;
-  run->held_bytes = malloc_usable_size(run) + malloc_usable_size(workspace) + malloc_usable_size(run->targets);
+  run->held_bytes = gconv_held_bytes(run) + gconv_held_bytes(workspace) + gconv_held_bytes(run->targets);
   for (size_t i = 0; i < count; i++)
-    run->held_bytes += malloc_usable_size(passes[i].weights);
+    run->held_bytes += gconv_held_bytes(passes[i].weights);
   *result = run;
   return GCONV_OK;
 }

@@ -9,7 +9,6 @@
 #include "layer/input.h"
 #include "layer/kind.h"
 
-#include <malloc.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -64,8 +63,8 @@ static gconv_status fill_run(cpu_run *run) {
   gconv_multiply(run->workspace_bytes, (size_t)gconv_threads_count(network->base.device->threads), &bytes);
   GCONV_TRY(gconv_allocate(bytes, "the workspace", &workspace));
   run->workspace = workspace;
-  run->held_bytes = malloc_usable_size(run) + malloc_usable_size(workspace) + malloc_usable_size(run->middle[0]) +
-                    malloc_usable_size(run->middle[1]);
+  run->held_bytes = gconv_held_bytes(run) + gconv_held_bytes(workspace) + gconv_held_bytes(run->middle[0]) +
+                    gconv_held_bytes(run->middle[1]);
   return GCONV_OK;
 }
 

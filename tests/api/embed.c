@@ -259,6 +259,8 @@ static void *take(size_t bytes, size_t alignment, void *user) {
   h->taken += memory != NULL;
   h->live += memory != NULL;
   pthread_mutex_unlock(&h->lock);
+  if (memory)
+    memset(memory, 0xff, HEADER); /* what malloc() would keep its size in */
   return memory ? memory + HEADER : NULL;
 }
 
@@ -287,6 +289,7 @@ static void large_memory_of_the_caller(gconv_device *device) {
     for (size_t k = 0; k < gconv_plan_outputs(plans[i]); k++)
       gconv_image_free(&results[k]);
     free(results);
+    CHECK(gconv_plan_held_bytes(plans[i]) < (size_t)1 << 30);
   }
   const size_t taken = h.taken;
   CHECK(taken > 4);
