@@ -4,6 +4,7 @@
  * volumes are filtered, of w * x and of w; before and after them, planes go through what is done to frames of images.
  */
 #include "volume/holes.h"
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "base/nodata.h"
 #include "conv/weighted.h"
@@ -92,12 +93,17 @@ static void sum_taps(const gconv_volume_taps *taps, double *sum, double *size) {
 
 static gconv_status take_weights(gconv_volume_holes *h, const gconv_image *weights, const gconv_image *like) {
   gconv_image tall = *weights;
+  GCONV_TRY(gconv_check_source(weights, "the weights"));
+  GCONV_TRY(gconv_check_pixels(weights, "the weights"));
   if (weights->width != like->width || weights->height != like->height ||
       (weights->frames != 1 && weights->frames != like->frames))
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "the weights are %d planes of %d x %d pixels, and the volume %d of %d x %d: they are a plane for "
                       "all, or one for each",
                       weights->frames, weights->width, weights->height, like->frames, like->width, like->height);
+  if (weights->frames > 1 && (weights->plane_bytes != weights->row_bytes * (size_t)weights->height ||
+                              weights->frames > INT32_MAX / weights->height))
+    return gconv_fail(GCONV_UNSUPPORTED, "the weights have gaps between their planes, or more than 2^31 rows");
   tall.height = weights->height * weights->frames; /* so all planes have one largest weight */
   tall.frames = 1;
   GCONV_TRY(gconv_weighted_make_weights(&tall, &h->weights));
@@ -242,6 +248,7 @@ static gconv_status execute_slab(gconv_volume_holes *h, const gconv_image *in, i
   h->begin = in_plane;
   h->first = first;
   gconv_status status = gconv_weighted_prepare(&h->plan, &images);
+  images.divides = h->plan.divides; /* also slabs without holes: bits must not depend on where slabs end */
   GCONV_THEN(status, convolve(h->values, &images.value, in_plane, first, out, &sums[0]));
   if (images.divides)
     GCONV_THEN(status, convolve(h->shares, &images.share, in_plane, first, out, &sums[1]));

@@ -115,6 +115,12 @@ class Volume(helper.CommandTest):
         whole = (self.folder / "out.npy").read_bytes()
         self.gconv("volume", "u.npy", "-f", "gaussian:sigma=1", "--nodata", "0", "--nan", "fill", "-o", "small.npy", "--memory", "12M")
         self.assertEqual((self.folder / "small.npy").read_bytes(), whole)
+        alone = self.random.normal(3, 1, (40, 64, 64)).astype("f4")  # slabs without holes, and one with
+        alone[3, 30, 30] = numpy.nan
+        numpy.save(self.folder / "alone.npy", alone)
+        for name, memory in (("whole", ()), ("small", ("--memory", "12M"))):
+            self.gconv("volume", "alone.npy", "-f", "gaussian:sigma=1", "--nan", "skip", "--border", "zero", "-o", f"{name}.npy", *memory)
+        self.assertEqual((self.folder / "small.npy").read_bytes(), (self.folder / "whole.npy").read_bytes())
 
     def test_units_and_refusals(self):
         wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
