@@ -83,7 +83,8 @@ gconv_status gconv_plan_execute_strided(const gconv_plan *plan, const gconv_stri
 
 /* As gconv_plan_execute_device(), on tensors of any strides and types in memory of the plan's device, in `stream`. A tensor
  * that gconv_plan_execute_device() would not take is copied through memory of the GPU, which the plan allocates in its first
- * such call, and keeps. On a CPU, this is gconv_plan_execute_strided(). */
+ * such call, and keeps: so calls of one plan must not overlap, on the host either. On a CPU, this is
+ * gconv_plan_execute_strided(). */
 gconv_status gconv_plan_execute_strided_device(const gconv_plan *plan, const gconv_strided *in, const gconv_strided *outputs,
                                                size_t output_count, void *stream);
 

@@ -53,6 +53,7 @@ static void close_cuda(gconv_device *device) {
 /* ---- Memory ---- */
 
 gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory) {
+  gconv_cuda_guest guest(device->index);
   cudaError_t error = bytes <= PTRDIFF_MAX ? cudaMalloc(memory, bytes) : cudaErrorMemoryAllocation;
   if (error != cudaErrorMemoryAllocation) {
     return CUDA_STATUS(error);

@@ -37,7 +37,9 @@ static cudaError_t launch_clusters_behind(void (*kernel)(TAKEN...), dim3 grid, u
   attributes[1].val.clusterDim = {1, 1, cluster};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid, config.blockDim = dim3(threads), config.dynamicSmemBytes = bytes, config.stream = stream;
-  config.attrs = attributes, config.numAttrs = capability() < 9 ? 0 : cluster > 1 ? 2 : 1;
+  cudaFuncAttributes code = {}; /* compiled for GPUs before Hopper, a kernel does not wait, also on newer ones */
+  const bool waits = capability() >= 9 && cudaFuncGetAttributes(&code, kernel) == cudaSuccess && code.ptxVersion >= 90;
+  config.attrs = attributes, config.numAttrs = !waits ? 0 : cluster > 1 ? 2 : 1;
   return cudaLaunchKernelEx(&config, kernel, TAKEN(given)...);
 }
 template <class... TAKEN, class... GIVEN>

@@ -302,15 +302,16 @@ __global__ void __launch_bounds__(WORKERS *GROUP, N <= 16            ? 3
     barrier_expect(barrier, (uint32_t)bytes);
     bulk_copy(shared, a.weights + (int64_t)blockIdx.y * bytes, (uint32_t)bytes, barrier);
   }
-  for (int32_t i = threadIdx.x; i < N; i += WORKERS * GROUP) {
-    const int32_t k = first_filter + i;
-    const float slope = k < p.filters && a.slopes ? a.slopes[k] : a.line.slope;
-    finish[i] = k < p.filters ? make_float4(a.filter_scales[k], a.biases[k], slope, 0) : make_float4(0, 0, 0, 0);
-  }
   for (int32_t i = threadIdx.x; i < c.steps * (PAIRS ? 8 : 1); i += WORKERS * GROUP) /* pairs t and t + 4 are neighbours */
     entries[i] = PAIRS ? entry_of(c, p, i / 8, i % 2 * 4 + i % 8 / 2) : entry_of(c, p, i, 0);
   admit_kernel_behind();
   await_kernel_before();
+  for (int32_t i = threadIdx.x; i < N; i += WORKERS * GROUP) {
+    const int32_t k = first_filter + i;
+    /* slopes may be the result of the kernel before */
+    const float slope = k < p.filters && a.slopes ? a.slopes[k] : a.line.slope;
+    finish[i] = k < p.filters ? make_float4(a.filter_scales[k], a.biases[k], slope, 0) : make_float4(0, 0, 0, 0);
+  }
   __syncthreads();
 
   const uint32_t buffer_size = (uint32_t)(c.parts * c.part);

@@ -64,7 +64,8 @@ inline cut cut_problem(const gconv_layer_problem *p) {
   cut best = {};
   best.cycles = HUGE_VAL;
   if (p->groups != 1 || slices > 1 << 20 || pixels > 1 << 30 || gconv_layer_plane(p) * p->channels > INT32_MAX ||
-      (int64_t)(p->rows - 1) * p->dilation_y >= OUTSIDE || (int64_t)(p->columns - 1) * p->dilation_x > UINT16_MAX)
+      (int64_t)(p->rows - 1) * p->dilation_y >= OUTSIDE || p->height + p->pad_top > OUTSIDE ||
+      (int64_t)(p->columns - 1) * p->dilation_x > UINT16_MAX)
     return best;
   for (int32_t filters = 32; filters <= 64; filters *= 2)
     for (int32_t splits = 1; splits <= MOST_SPLITS && splits <= slices; splits *= 2) {

@@ -259,7 +259,7 @@ bool start(gradient_arguments a, dim3 grid, int64_t cases, cudaStream_t stream) 
   if (BOXED ? !takes_boxes(&a, kind, kernel, cases) : !find_tile(&a, kind))
     return false;
   const int bytes = 2 * a.floats * (int)sizeof(float);
-  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) != cudaSuccess) {
+  if (allow_shared(kernel, bytes) != GCONV_OK) {
     cudaGetLastError(); /* a GPU with less shared memory: not a failure */
     return false;
   }
