@@ -86,7 +86,6 @@ gconv_status gconv_stage_make_filters(const gconv_stage_arithmetic *a, const gco
     return gconv_operation_filters(filters, options, operation);
   while (gconv_statistic_name(statistic) != a->statistic)
     statistic++;
-  own.combine = GCONV_COMBINE_NONE;
   own.border = border_given ? own.border : GCONV_BORDER_NORMALIZE;
   return gconv_operation_local(statistic, filters->items[0].rows, filters->items[0].columns, &own, operation);
 }

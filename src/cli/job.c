@@ -49,7 +49,13 @@ static gconv_status read_filters(gconv_main_job *job) {
   }
   if (settings->before_count > 0 && gconv_job_settings_want_race(settings))
     return gconv_refuse("--algorithm all times the filters of one image: leave out --then");
-  return gconv_job_last_network(job) || job->svm ? GCONV_OK : read_stage(job, job->before_count, &job->filters);
+  if (gconv_job_last_network(job) || job->svm)
+    return GCONV_OK;
+  GCONV_TRY(read_stage(job, job->before_count, &job->filters));
+  const char *statistic = job->arithmetic[job->before_count].statistic;
+  return statistic && gconv_job_settings_want_race(settings)
+             ? gconv_refuse("--algorithm all times filters, and %s has one algorithm: leave it out", statistic)
+             : GCONV_OK;
 }
 
 /* Makes the layers: how each stage is applied, still without banks. */
@@ -332,6 +338,16 @@ static gconv_network_options network_stage_options(const gconv_main_job *job, co
   return options;
 }
 
+/* Options that are given once are for filters: a local statistic among them does without, and refuses what is its own. */
+static void leave_to_filters(const gconv_main_job *job, size_t i, gconv_options *options) {
+  if (!job->arithmetic || !job->arithmetic[i].statistic)
+    return;
+  if (i < job->settings->before_count && !job->settings->before[i].layer.algorithm)
+    options->algorithm = "auto";
+  if (i > 0)
+    options->least_weight = 0;
+}
+
 /* Makes stage number `i`; the last stage follows the last --then. */
 static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **operation) {
   gconv_job_settings *settings = job->settings;
@@ -344,6 +360,7 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
   if (i == settings->before_count && !gconv_job_is_network(network)) {
     gconv_options options = job->options;
     gconv_hole_options_apply(&settings->holes, &job->weights, settings->border.given, i, &options);
+    leave_to_filters(job, i, &options);
     return gconv_stage_make_filters(a, &job->filters, &options, settings->border.given, operation);
   }
   if (i == settings->before_count)
@@ -354,6 +371,7 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
   }
   gconv_options options = stage_options(job, &settings->before[i], &job->before[i]);
   gconv_hole_options_apply(&settings->holes, &job->weights, settings->border.given, i, &options);
+  leave_to_filters(job, i, &options);
   return gconv_stage_make_filters(a, &job->before[i], &options, settings->border.given, operation);
 }
 

@@ -8,6 +8,7 @@
  */
 #include "base/arguments.h"
 #include "base/clock.h"
+#include "base/control.h"
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "base/nodata.h"
@@ -53,6 +54,22 @@ static gconv_border border_of(const local *l) {
   return l->options.border == GCONV_BORDER_NORMALIZE ? GCONV_BORDER_ZERO : l->options.border;
 }
 
+static double sample_of(const gconv_image *in, const uint8_t *row, size_t i) {
+  return in->type == GCONV_U8    ? row[i]
+         : in->type == GCONV_U16 ? ((const uint16_t *)(const void *)row)[i]
+                                 : (double)((const float *)(const void *)row)[i];
+}
+
+/* Returns alpha under a result, in levels of results. It is never no data. */
+static double find_alpha(const work *w, size_t frame, int64_t y, int64_t x) {
+  const gconv_image *in = w->in;
+  const gconv_options *o = &w->plan->of->options;
+  const uint8_t *row =
+      (const uint8_t *)in->data + frame * in->plane_bytes + (size_t)(y * o->stride_y - w->in_row) * in->row_bytes;
+  const size_t channels = (size_t)in->channels;
+  return sample_of(in, row, ((size_t)(x * o->stride_x) + 1) * channels - 1) * (double)w->plan->epilogue.alpha_scale;
+}
+
 /* Loads samples of a channel, from column x on: levels in float64; NaN if they are left out. */
 static void load_row(const work *w, size_t plane, size_t channel, int64_t y, int64_t x, size_t count, double *to) {
   const local *l = w->plan->of;
@@ -74,9 +91,7 @@ static void load_row(const work *w, size_t plane, size_t channel, int64_t y, int
       continue;
     }
     const size_t i = (size_t)at_x * step + channel;
-    const double v = in->type == GCONV_U8    ? ((const uint8_t *)row)[i]
-                     : in->type == GCONV_U16 ? ((const uint16_t *)row)[i]
-                                             : (double)((const float *)(const void *)row)[i];
+    const double v = sample_of(in, row, i);
     const bool is_none = source->has_nodata && (v == none || (isnan(v) && isnan(none)));
     to[k] = is_none || (!keeps && !isfinite(v)) ? (double)NAN : isnan(v) ? INFINITY : v; /* infinity spreads as NaN */
   }
@@ -159,11 +174,8 @@ static void make_row(void *context, size_t turn, int seat) {
     for (int64_t x = 0; x < out->width; x += w->plan->tile)
       if (in->alpha && c + 1 == (size_t)in->channels) /* alpha stays */
         for (int64_t i = x; i < x + w->plan->tile && i < out->width; i++) {
-          double alpha;
-          load_row(w, plane, c, y * w->plan->of->options.stride_y, i * w->plan->of->options.stride_x, 1, &alpha);
           uint8_t *row = (uint8_t *)out->data + plane * out->plane_bytes + (size_t)(y - w->first) * out->row_bytes;
-          gconv_store_sample(out->type, (float)alpha * w->plan->epilogue.alpha_scale, row,
-                             (size_t)i * (size_t)out->channels + c);
+          gconv_store_sample(out->type, (float)find_alpha(w, plane, y, i), row, (size_t)i * (size_t)out->channels + c);
         }
       else
         make_tile(w, plane, c, y, x, room);
@@ -172,9 +184,10 @@ static void make_row(void *context, size_t turn, int seat) {
 static gconv_status run(const work *w, gconv_timings *timings) {
   const double begin = gconv_now_ms();
   const size_t planes = (size_t)w->out->frames * (w->out->planar ? (size_t)w->out->channels : 1);
-  gconv_threads_run(gconv_device_threads(w->plan->base.device), planes * (size_t)w->out->height, make_row, (void *)w);
+  gconv_threads_run_or_stop(gconv_device_threads(w->plan->base.device), planes * (size_t)w->out->height, make_row,
+                            (void *)w);
   timings->kernel_ms += gconv_now_ms() - begin;
-  return GCONV_OK;
+  return gconv_control_check();
 }
 
 /* ---- The plan -------------------------------------------------------------------------------------------------------- */
@@ -221,8 +234,12 @@ static gconv_expectation expect(const void *context, const gconv_sample_place *a
   const size_t plane = in->planar ? (size_t)at->frame * (size_t)in->channels + (size_t)at->channel : (size_t)at->frame;
   const size_t channel = in->planar ? 0 : (size_t)at->channel;
   double n = 0, mean = 0, squares = 0, largest = 0, v, middle;
-  if (in->alpha && at->channel + 1 == in->channels)
-    return (gconv_expectation){got, INFINITY};
+  if (in->alpha && at->channel + 1 == in->channels) {
+    const double alpha = find_alpha(w, plane, at->y, at->x);
+    return w->out->type == GCONV_F32
+               ? (gconv_expectation){alpha, fabs(alpha) * 0x1p-22}
+               : (gconv_expectation){isnan(alpha) ? 0 : fmin(fmax(alpha, 0), (double)gconv_white(w->out->type)), 0.51};
+  }
   for (int pass = 0; pass < 2; pass++) {
     for (int32_t i = 0; i < l->rows * l->columns; i++) {
       const int64_t y = (int64_t)at->y * o->stride_y + i / l->columns - l->rows / 2;
@@ -292,6 +309,9 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   const gconv_image *like = order->like;
   const gconv_options *o = &l->options;
   bool kept = true;
+  if (like->planar && like->alpha)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "planar images with alpha have no %s: clear `alpha` to take it for a channel",
+                      gconv_statistic_name(l->statistic));
   GCONV_NEW(base->outputs, 1, "no memory for a plan");
   gconv_image *out = base->outputs;
   *out = gconv_header_of(like);
@@ -312,6 +332,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
                : l->statistic == GCONV_VARIANCE && out->type == GCONV_F32 ? 1 / white
                                                                           : 1;
   plan->tile = l->columns > TILE ? l->columns : TILE;
+  plan->tile = plan->tile < out->width ? plan->tile : out->width; /* so strides stay inside the image */
   plan->room = ((size_t)plan->tile - 1) * (size_t)o->stride_x + (size_t)l->columns;
   base->output_count = 1;
   gconv_plan_describe(base, "direct", "fp64");
@@ -352,12 +373,20 @@ gconv_status gconv_operation_local(gconv_statistic statistic, int32_t rows, int3
   GCONV_TRY(gconv_check_value("columns", columns, 1, 4096));
   GCONV_TRY(gconv_options_check(&o));
   if (o.weights || o.gray || o.linear || o.mix || o.padding != GCONV_PADDING_SAME || o.dilation_y > 1 || o.dilation_x > 1 ||
-      o.range > GCONV_RANGE_SIGNED || o.combine != GCONV_COMBINE_NONE || o.alpha == GCONV_ALPHA_FILTER ||
-      o.nan == GCONV_NAN_ZERO)
+      o.range > GCONV_RANGE_SIGNED || o.alpha == GCONV_ALPHA_FILTER || o.nan == GCONV_NAN_ZERO)
     return gconv_fail(GCONV_UNSUPPORTED,
                       "%s: of samples as they are stored, without weights, dilation, other paddings than same, other ranges "
                       "than clamp, abs and signed, and alpha that is filtered",
                       names[statistic]);
+  if (o.combine != GCONV_COMBINE_NONE)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: has one result, which is not combined: leave out --combine", names[statistic]);
+  if (o.least_weight != gconv_options_default().least_weight)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: takes any share of the samples: leave out --least-weight", names[statistic]);
+  if (strcmp(o.algorithm, "auto") != 0 && strcmp(o.algorithm, "direct") != 0)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: has the algorithm direct alone, and not %.40s: leave out --algorithm, or give it "
+                      "to the stage that it is for, before its --then",
+                      names[statistic], o.algorithm);
   GCONV_NEW(l, 1, "no memory for an operation");
   *l = (local){.base = {&local_type, 1, NULL}, .statistic = statistic, .rows = rows, .columns = columns, .options = o};
   l->options.algorithm = l->options.without = NULL; /* the caller's */

@@ -5,6 +5,7 @@
 #include "gconv_embed.h"
 #include "gconv_jobs.h"
 #include "gconv_learn.h"
+#include "gconv_science.h"
 
 #include <dirent.h>
 #include <malloc.h>
@@ -59,6 +60,13 @@ static gconv_operation *filters_of(const char *spec, const char *algorithm) {
   CHECK(gconv_filters_read(spec, NULL, &filters) == GCONV_OK);
   CHECK(gconv_operation_filters(&filters, &options, &operation) == GCONV_OK);
   gconv_filters_free(&filters);
+  return operation;
+}
+
+static gconv_operation *local_of(int32_t size) {
+  const gconv_options options = gconv_options_default();
+  gconv_operation *operation = NULL;
+  CHECK(gconv_operation_local(GCONV_STD, size, size, &options, &operation) == GCONV_OK);
   return operation;
 }
 
@@ -339,9 +347,9 @@ static void *raise_flag(void *flag) {
 }
 
 /* Another thread stops an execution long before its end. */
-static void check_stop_from_outside(gconv_device *device) {
+static void check_stop_from_outside(gconv_device *device, gconv_operation *operation) {
   gconv_image in = picture(GCONV_F32, 2000, 2000), out = {0};
-  gconv_plan *plan = plan_of(device, &in, filters_of("gaussian:size=45,sigma=9", "direct"));
+  gconv_plan *plan = plan_of(device, &in, operation);
   pthread_t thread;
   static int flag;
   const gconv_control control = {.stop = &flag};
@@ -564,8 +572,10 @@ int main(void) {
     check_plan(device, &in, filters_of("gaussian:size=9,sigma=2", "separable"));
     check_plan(device, &in, chain_of());
     check_plan(device, &in, network_of());
+    check_plan(device, &in, local_of(5));
     check_nested(device, &in);
-    check_stop_from_outside(device);
+    check_stop_from_outside(device, filters_of("gaussian:size=45,sigma=9", "direct"));
+    check_stop_from_outside(device, local_of(301));
     check_training(device, data);
     check_svm(device, data);
     check_fit(device);

@@ -68,6 +68,28 @@ class Local(CommandTest):
             self.usage_error("size of its window", "-i", "a.png", "-f", word, "-o", "o.png")
         self.usage_error("stage of its own", "-i", "a.png", "-f", "std", "-f", "box", "-o", "o.png")
         self.gconv("-i", "a.png", "-f", "std", "--dilation", "2", "-o", "o.png", status=(1, 2, 3))
+        self.usage_error("std has one algorithm", "-i", "a.png", "-f", "std:size=3", "-a", "all", "-o", "o.png")
+        for words, fragment in ((("-a", "fft"), "algorithm direct alone, and not fft"), (("--combine", "sum"), "leave out --combine"),
+                                (("--least-weight", ".9"), "leave out --least-weight")):
+            done = self.gconv("-i", "a.png", "-f", "std:size=3", *words, "-o", "o.png", status=(1, 2, 3))
+            self.assertIn(fragment, done.stderr)
+            self.assertFalse((self.folder / "o.png").exists())
+        self.gconv("-i", "a.png", "-f", "std:size=3", "-a", "direct", "--combine", "none", "-o", "o.png")
+        # What is given once is for the filters beside a statistic
+        self.gconv("-i", "a.png", "-f", "std:size=3", "--then", "-f", "gaussian", "-a", "fft", "-o", "o.png")
+        self.gconv("-i", "a.png", "-f", "box", "--nan", "skip", "--least-weight", ".9", "--then", "-f", "std:size=3", "-o", "o.npy")
+
+    def test_wide_strides(self):
+        array = self.random.normal(0, 1, (40, 90)).astype("f4")
+        made = self.run_one(array, "-f", "std:size=3", "--stride", "1000000000", "--verify")
+        np.testing.assert_allclose(made, expected("std", array, 3, 3, "normalize")[:1, :1], rtol=1e-6)
+
+    def test_alpha(self):
+        """Alpha is that of the pixel, also if it has the number for no data; --verify looks at it."""
+        photo = self.photo("a.png", 20, 30, channels=4)
+        for words, step in ((), 1), (("--nodata", photo[3, 4, 3]), 1), (("--stride", "3"), 3):
+            self.gconv("-i", "a.png", "-f", "std:size=5", *words, "-o", "s.png", "--verify")
+            np.testing.assert_array_equal(self.pixels("s.png")[..., 3], photo[::step, ::step, 3])
 
 
 if __name__ == "__main__":

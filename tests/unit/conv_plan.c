@@ -2,6 +2,7 @@
 /* Plans: what they refuse, what they say of themselves, and what verification sees. */
 #include "bench/make_plan.h"
 #include "gconv.h"
+#include "gconv_science.h"
 #include "operation/operation.h"
 
 #include <math.h>
@@ -141,6 +142,13 @@ static void bad_options(void **state) {
   image.planar = true;
   image.alpha = true;
   refuse(&image, box_filter(), gconv_options_default(), GCONV_BAD_ARGUMENT, "planar");
+  gconv_operation *local = NULL;
+  gconv_plan *plan = NULL;
+  options = gconv_options_default();
+  assert_int_equal(gconv_operation_local(GCONV_STD, 3, 3, &options, &local), GCONV_OK);
+  assert_int_equal(gconv_plan_create(device, &image, local, 0, &plan), GCONV_BAD_ARGUMENT);
+  assert_non_null(strstr(gconv_last_error(), "planar images with alpha"));
+  gconv_operation_free(local);
   image.planar = image.alpha = false;
   gconv_image_free(&image);
 }
