@@ -123,6 +123,18 @@ static gconv_status read_input(gconv_csv *c, size_t index) {
   return gconv_row_add(&table->row, (double)NAN);
 }
 
+/* Fails: a field that matches a column by a word of it has a number, which no column of words had in training. */
+static gconv_status complain_of_number(const gconv_csv *c, size_t index, const char *column) {
+  const gconv_csv_field *f = &c->fields[index];
+  const int shown = (int)(f->end - f->begin < 40 ? f->end - f->begin : 40);
+  char name[100];
+  return gconv_lines_fail(
+      &c->lines,
+      "%s is %.*s, a number, but the model takes it for a field of words, as its own column is %.60s: if "
+      "these are the numbers of that column, give the field this whole name",
+      name_column(c, index, name), shown, f->begin, column);
+}
+
 /* Reads column j of a model: a number, or whether its field has the column's word. Columns of a field follow each other. */
 static gconv_status read_column(gconv_csv *c, size_t j, bool *known) {
   const gconv_column_notes *like = c->table->options->like;
@@ -131,10 +143,13 @@ static gconv_status read_column(gconv_csv *c, size_t j, bool *known) {
   const char *word = c->header ? gconv_names_word(like->names[j], c->header[index]) : NULL;
   const char *begin = f->begin + strspn(f->begin, " \t"), *end = f->end;
   double value;
-  if (!word || gconv_csv_read(c, f, &value) == GCONV_FIELD_GAP) {
+  const gconv_field kind = gconv_csv_read(c, f, &value);
+  if (!word || kind == GCONV_FIELD_GAP) {
     *known = false;
     return read_input(c, index);
   }
+  if (kind != GCONV_FIELD_TEXT)
+    return complain_of_number(c, index, like->names[j]);
   while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
     end--;
   const bool same = strlen(word) == (size_t)(end - begin) && memcmp(word, begin, strlen(word)) == 0;

@@ -41,6 +41,50 @@ static size_t width_of(const gconv_table *table, size_t index) {
   return words > 0 ? words : 1;
 }
 
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Returns a column other than `own` that has this name; sorted: the names of all columns. */
+static const char *find_other(char *const *sorted, size_t count, const char *name, const char *own) {
+  char *const *found = bsearch(&name, sorted, count, sizeof *sorted, compare_names);
+  if (!found || *found != own)
+    return found ? *found : NULL;
+  const bool before = found > sorted && strcmp(found[-1], own) == 0;
+  const bool after = found + 1 < sorted + count && strcmp(found[1], own) == 0;
+  return before || after ? own : NULL;
+}
+
+/* Refuses names by which tables of the model would find several fields (match.c): "a=b=c" is the word b=c of a column a, and
+ * the word c of a column a=b. */
+static gconv_status check_names(const gconv_table *table) {
+  GCONV_FREED char **sorted = calloc(table->name_count + 1, sizeof *sorted);
+  GCONV_NEED_MEMORY(sorted, "%s: no memory for the names of columns", table->path);
+  memcpy(sorted, table->names, table->name_count * sizeof *sorted);
+  qsort(sorted, table->name_count, sizeof *sorted, compare_names);
+  for (size_t c = 0; c < table->word_columns; c++)
+    for (size_t i = 0; i < table->words[c].labels.count; i++) {
+      GCONV_FREED char *name = NULL;
+      if (asprintf(&name, "%s=%s", table->names[c], table->words[c].labels.names[i]) < 0)
+        return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the names of columns", table->path);
+      const char *other = NULL;
+      for (size_t end = strcspn(name, "="), length = strlen(name); end <= length && !other;
+           end += 1 + strcspn(name + end + (end < length), "=")) {
+        const char mark = name[end];
+        name[end] = '\0';
+        other = find_other(sorted, table->name_count, name, table->names[c]);
+        name[end] = mark;
+      }
+      if (other)
+        return gconv_fail(
+            GCONV_BAD_FILE,
+            "%s: --one-hot would make a column %.80s of column %.80s, and another column is called %.80s, so that a model "
+            "could not tell them apart: rename one of the two",
+            table->path, name, table->names[c], other);
+    }
+  return GCONV_OK;
+}
+
 static gconv_status name_columns(gconv_table *table, size_t width) {
   char **names = calloc(width + 1, sizeof *names);
   GCONV_NEED_MEMORY(names, "%s: no memory for %zu columns", table->path, width);
@@ -89,6 +133,7 @@ gconv_status gconv_table_spread_words(gconv_table *table) {
   if (width > GCONV_MOST_COLUMNS)
     return gconv_fail(GCONV_BAD_FILE, "%s: --one-hot would make %zu columns, and there may be %d", table->path, width,
                       GCONV_MOST_COLUMNS);
+  GCONV_TRY(check_names(table));
   tell(table, width);
   GCONV_TRY(name_columns(table, width));
   GCONV_ENDED_BY(gconv_store_free) gconv_store spread = {.limit = table->inputs.limit};

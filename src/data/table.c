@@ -395,6 +395,12 @@ gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, g
   const gconv_table_syntax *found;
   GCONV_TRY(gconv_table_begin(table, source->name));
   GCONV_TRY(choose(source, syntax, &found));
+  if (table->options->one_hot && !table->options->like && !table->of_targets && strcmp(found->name, "csv") != 0)
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "%s: --one-hot is for words in CSV tables, and this table is %s: leave it out, or name the syntax csv if "
+        "it has fields of words",
+        source->name, found->name);
   GCONV_TRY(found->read(source, table));
   return gconv_table_finish(table);
 }

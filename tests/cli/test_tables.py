@@ -115,6 +115,25 @@ class Csv(DataTest):
             self.assertEqual(done.stdout.splitlines()[1], "1,<=50K")  # as the third row of the table, though labelled >50K
             self.assertEqual("1 word is not known to the model, so that all columns of the field are 0: \"Baker\" in line 3, of work" in done.stderr, table == "d.csv")
 
+    def test_names_of_words(self):
+        # A column A=B of numbers is no word of a field A of numbers
+        self.write("a.csv", "A=B,y\n1,u\n2,v\n1,u\n")
+        self.gconv("svm", "a.csv", "-o", "a.model")
+        self.write("b.csv", "A,c\n1,3\n2,4\n")
+        done = self.gconv("classify", "a.model", "b.csv", status=1)
+        self.assertIn("b.csv:2: column 1 (A) is 1, a number, but the model takes it for a field of words", done.stderr)
+        for header, row in ("a,a=b,y", "b=c,c"), ("a,a=b,y", "b,1"), ("a,a=b,y", "7,c"), ("a,a,y", "u,v"):
+            self.write("c.csv", f"{header}\n{row},0\n{row},1\n")
+            self.fails("could not tell them apart: rename one of the two", "table", "c.csv", one_hot=1)
+        self.write("c.csv", "a,b,y\nb=c,c,0\n=,c=,1\n")
+        self.assertEqual(self.read("table", "c.csv", one_hot=1)[2]["columns"], ["a=b=c", "a==", "b=c", "b=c="])
+        # Other tables have no words
+        self.write("d.txt", "1 1:2 3:4\n2 2:1\n")
+        self.fails("is for words in CSV tables, and this table is libsvm", "table", "d.txt", one_hot=1)
+        np.save(self.folder / "d.npy", np.eye(3))
+        self.fails("is for words in CSV tables, and this table is npy", "table", "d.npy", one_hot=1)
+        self.assertIn("--one-hot is for words", self.gconv("svm", "d.txt", "--one-hot", "-o", "d.model", status=(1, 2)).stderr)
+
     def test_label_by_name_and_number(self):
         self.write("a.csv", "kind,x,y\nb,1,2\na,3,4\n")
         for label in "kind", "KIND", "1":
