@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-static void release(void *memory) {
+void gconv_network_release_run(void *memory) {
   network_run *run = (network_run *)memory;
   if (!run)
     return;
@@ -167,7 +167,7 @@ static gconv_status fill_run(network_run *run) {
   return GCONV_OK;
 }
 
-static gconv_status prepare(const gconv_network_plan *network, void **result) {
+gconv_status gconv_network_prepare_run(const gconv_network_plan *network, void **result) {
   network_run *run = (network_run *)calloc(1, sizeof *run);
   if (!run)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
@@ -176,7 +176,7 @@ static gconv_status prepare(const gconv_network_plan *network, void **result) {
   run->states = (void **)calloc(network->count, sizeof *run->states);
   gconv_status status = run->weights && run->states ? fill_run(run) : gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   if (status != GCONV_OK) {
-    release(run);
+    gconv_network_release_run(run);
     return status;
   }
   *result = run;
@@ -383,8 +383,8 @@ static gconv_status end_execution(const network_run *run, const gconv_image *out
   return gconv_timeline_add(line, CONVOLVED, DOWNLOADED, &timings->download_ms);
 }
 
-static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
-                            gconv_timings *timings) {
+gconv_status gconv_network_execute_run(void *memory, const gconv_image *in, int64_t in_row, int64_t first,
+                                       const gconv_image *out, gconv_timings *timings) {
   network_run *run = (network_run *)memory;
   gconv_cuda_guest guest(run->network->base.device->index);
   GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
@@ -415,8 +415,8 @@ static gconv_status take(network_run *run, const gconv_image *in, int64_t in_row
   return convert(run, is_without_gaps(in) ? in->data : raw.data, in->height, first_row, way->stream);
 }
 
-static gconv_status execute_there(void *memory, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
-                                  gconv_timings *timings) {
+gconv_status gconv_network_run_there(void *memory, const gconv_image *in, int64_t in_row, int64_t first,
+                                     const gconv_image *out, gconv_timings *timings) {
   network_run *run = (network_run *)memory;
   route way = gconv_network_own_route(run);
   gconv_cuda_guest guest(run->network->base.device->index);
@@ -440,7 +440,7 @@ static gconv_status begin_at(network_run *run, const gconv_image *in, route *way
   return tensor ? GCONV_OK : convert(run, is_without_gaps(in) ? in->data : raw.data, in->height, 0, way->stream);
 }
 
-static gconv_status execute_device(void *memory, const gconv_image *in, const gconv_image *out, void *stream) {
+gconv_status gconv_network_run_device(void *memory, const gconv_image *in, const gconv_image *out, void *stream) {
   network_run *run = (network_run *)memory;
   gconv_cuda_guest guest(run->network->base.device->index);
   route way = gconv_network_own_route(run);
@@ -454,10 +454,3 @@ static gconv_status execute_device(void *memory, const gconv_image *in, const gc
   gconv_image result = gconv_dense_image(&run->network->out, way.out);
   return gconv_copy_on_device(&result, out, way.stream);
 }
-
-extern "C" const gconv_network_type gconv_network_type_cuda = {.prepare = prepare,
-                                                               .execute = execute,
-                                                               .execute_there = execute_there,
-                                                               .measure = gconv_network_measure_run,
-                                                               .release = release,
-                                                               .execute_device = execute_device};
