@@ -33,7 +33,8 @@ size_t gconv_image_bytes(const gconv_image *image) {
 gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count) {
   gconv_image part = *image;
   part.frames = count;
-  part.data = (uint8_t *)image->data + (size_t)first * planes_of(image) * image->plane_bytes;
+  if (image->data) /* not of a header alone */
+    part.data = (uint8_t *)image->data + (size_t)first * planes_of(image) * image->plane_bytes;
   return part;
 }
 
