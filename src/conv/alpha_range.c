@@ -23,15 +23,6 @@ typedef struct finishing {
   const gconv_image *raw, *out;
 } finishing;
 
-static void store(gconv_type type, float y, void *row, size_t i) {
-  if (type == GCONV_U8)
-    ((uint8_t *)row)[i] = (uint8_t)gconv_to_level(y, 255.0f);
-  else if (type == GCONV_U16)
-    ((uint16_t *)row)[i] = (uint16_t)gconv_to_level(y, 65535.0f);
-  else
-    ((float *)row)[i] = y;
-}
-
 static void finish_row(void *context, size_t turn, int seat) {
   const finishing *f = context;
   const gconv_image *raw = f->raw, *out = f->out;
@@ -40,8 +31,8 @@ static void finish_row(void *context, size_t turn, int seat) {
   void *to = (uint8_t *)out->data + frame * out->plane_bytes + y * out->row_bytes;
   for (size_t x = 0; x < (size_t)raw->width; x++)
     for (size_t c = 0; c < channels; c++)
-      store(out->type, gconv_finish(from[x * channels + c], c + 1 < channels ? &f->colour : &f->alpha), to,
-            x * channels + c);
+      gconv_store_sample(out->type, gconv_finish(from[x * channels + c], c + 1 < channels ? &f->colour : &f->alpha), to,
+                         x * channels + c);
 }
 
 void gconv_finish_levels(gconv_threads *threads, const gconv_options *options, gconv_type convolved, const gconv_image *raw,
