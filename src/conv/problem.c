@@ -77,10 +77,11 @@ static gconv_status check_weights(const gconv_options *options) {
                      : options->range == GCONV_RANGE_WRAP                      ? "the range wrap"
                      : options->sets_type && options->output_type == GCONV_I16 ? "results of i16"
                                                                                : NULL;
-  return what ? gconv_fail(GCONV_BAD_ARGUMENT,
-                           "missing samples, weights and the border normalize are for samples as they are stored, "
-                           "without %s: make it in a run of its own",
-                           what)
+  return what ? gconv_fail(
+                    GCONV_BAD_ARGUMENT,
+                    "missing samples, weights, the border normalize and std, variance, contrast are for samples as stored, "
+                    "without %s: make it in a run of its own",
+                    what)
               : GCONV_OK;
 }
 
