@@ -220,14 +220,20 @@ void gconv_svm_free(gconv_svm *model);
 /* Valid as long as the model. */
 const gconv_svm_info *gconv_svm_get_info(const gconv_svm *model);
 
+/* Arrays of the caller for predictions of `count` rows, each of which may be NULL. */
+typedef struct gconv_svm_results {
+  int32_t *classes;      /* [count]: numbers of classes; with probabilities, the most probable ones */
+  double *values;        /* [count][pair_count]: of the pairs (0, 1), (0, 2) ... (1, 2) ...: above 0 for the first class; of
+                            regression [count] */
+  double *probabilities; /* [count][class_count], of a model that yields them */
+  uint64_t reserved[4];
+} gconv_svm_results;
+
 /* Applies the model to `count` rows of info->columns float32 numbers each, which stand one after the other, info->notes->
- * origins being taken off. GCONV_BAD_ARGUMENT names the first number that is not finite. Each of the
- * results may be NULL: classes[i], the number of the class of row i; values, count x pair_count, in the order (0, 1),
- * (0, 2) ... (1, 2) ...: above 0 for the first class of the pair; of regression, count values; probabilities, count x
- * class_count, of a model that yields them: then the class of a row is the most probable one. The result of a row does not
- * depend on the other rows, or on threads. */
+ * origins being taken off, and fills the arrays of `results`, which is not changed itself. GCONV_BAD_ARGUMENT names the
+ * first number that is not finite. The result of a row does not depend on the other rows, or on threads. */
 gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, const float *rows, size_t count,
-                               int32_t *classes, double *values, double *probabilities);
+                               const gconv_svm_results *results);
 
 /* An image becomes what a model that was trained on pixels (info->features) makes of its features, by rows, as
  * gconv_operation_pixels() does: a channel for each class, its probability if the model yields them, else 1 for the class

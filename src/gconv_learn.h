@@ -116,10 +116,10 @@ gconv_status gconv_network_import(const char *path, const char *net, gconv_netwo
 gconv_status gconv_network_write(const char *path, const gconv_network *network);
 
 /* Makes layers with random weights, into *network, which must be empty, from a text: "4*(conv 16 3x3 relu), conv 1 3x3,
- * residual" (docs/learning.md has the syntax), for inputs of `channels` x `height` x `width` (height and width 0: of any
- * size). The last layer must have `outputs` outputs; 0: any number. GCONV_BAD_ARGUMENT shows the place in the text. */
-gconv_status gconv_network_make(const char *text, int32_t channels, int32_t height, int32_t width, size_t outputs,
-                                uint64_t seed, gconv_network *network);
+ * residual" (docs/learning.md has the syntax). `input`: its channels, height and width; the latter two are 0 for any size.
+ * The last layer must have `outputs` outputs; 0: any number. GCONV_BAD_ARGUMENT shows the place in the text. */
+gconv_status gconv_network_make(const char *text, const int32_t input[3], size_t outputs, uint64_t seed,
+                                gconv_network *network);
 
 /* The operation that applies the whole chain, as gconv_operation_network() does. Where `options` (NULL: all 0) has no mean
  * or std, the network's are taken. The network must outlive the operation.
@@ -302,6 +302,8 @@ typedef struct gconv_training_options {
                           too, so that training goes on from there if the process is killed. Results are the same. A
                           failure to write is a warning */
   double save_seconds; /* between two checkpoints; 0: GCONV_DEFAULT_SAVE_SECONDS */
+  const char *resume_from;  /* NULL, or the path of a checkpoint that was made with the same network, options and data:
+                               training goes on from there */
   const volatile int *stop; /* NULL, or: gconv_trainer_epoch() returns after the step at work once it is not 0 */
   uint64_t reserved[4];
 } gconv_training_options;
@@ -325,11 +327,9 @@ typedef struct gconv_epoch {
 typedef struct gconv_trainer gconv_trainer;
 
 /* Copies network and options. A remark (gconv_set_log()) tells the device and algorithm that were chosen, and why.
- * `validation` may be NULL. Data sets must outlive the trainer. `checkpoint`: NULL, or the path of a file of
- * gconv_trainer_save(), made with the same network, options and data: training goes on from there. */
+ * `validation` may be NULL. Data sets must outlive the trainer. */
 gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
-                                  const gconv_dataset *data, const gconv_dataset *validation, const char *checkpoint,
-                                  gconv_trainer **trainer);
+                                  const gconv_dataset *data, const gconv_dataset *validation, gconv_trainer **trainer);
 /* Trains one epoch. A loss that is not finite ends training: `ended` says so, and what to change. */
 gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch);
 /* Copies the network with its best weights, or, if `last`, with the weights of the last step, into *network, which must be

@@ -223,11 +223,17 @@ int32_t gconv_plan_row_step(const gconv_plan *plan);
  * there are no such rows. */
 void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
 
+/* Some rows of an image: `image` has its rows first .. first + image->height - 1. */
+typedef struct gconv_input_rows {
+  const gconv_image *image;
+  int32_t first;
+} gconv_input_rows;
+
 /* As gconv_plan_execute() for the output rows from `first` on: as many as outputs[0 ..] are high, which have their pixels,
- * and no metadata are copied. `window` has the input's rows window_row .. window_row + window->height - 1, at least the rows
- * needed. The bits are the same as for the whole image; with algorithms that are not exact, in networks, they agree within
- * the bounds. Times are added to *timings, which may be NULL. */
-gconv_status gconv_plan_execute_rows(const gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+ * and no metadata are copied. `window` has at least the input rows needed. The bits are the same as for the whole image;
+ * with algorithms that are not exact, in networks, they agree within the bounds. Times are added to *timings, which may be
+ * NULL. */
+gconv_status gconv_plan_execute_rows(const gconv_plan *plan, const gconv_input_rows *window, int32_t first,
                                      gconv_image *outputs, size_t output_count, gconv_timings *timings);
 
 /* What a plan will do. */

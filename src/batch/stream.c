@@ -292,7 +292,7 @@ static bool filter_strip(flow *f, int32_t i) {
   for (size_t k = 0; k < f->count; k++)
     f->parts[k] = kept_rows(f, k, i, 1);
   gconv_status status =
-      gconv_plan_execute_rows(f->plan, window_of(f, i), f->spans[i].begin, first_row_of(f, i),
+      gconv_plan_execute_rows(f->plan, &(gconv_input_rows){window_of(f, i), f->spans[i].begin}, first_row_of(f, i),
                               f->pass.surveys ? NULL : f->parts, gconv_plan_outputs(f->plan), &f->group->common.timings);
   if (status != GCONV_OK)
     return give_up(f, status);

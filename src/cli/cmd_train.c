@@ -64,7 +64,7 @@ static gconv_status make_network(gconv_training_run *run) {
   const gconv_train_settings *settings = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
   bool pairs = settings->cases.data.kind == GCONV_DATASET_PAIRS, any = pairs || settings->cases.data.patch > 0;
-  return gconv_network_make(settings->net, info->channels, any ? 0 : info->height, any ? 0 : info->width,
+  return gconv_network_make(settings->net, (const int32_t[]){info->channels, any ? 0 : info->height, any ? 0 : info->width},
                             pairs ? 0 : info->outputs, (uint64_t)settings->cases.seed, &run->network);
 }
 
@@ -88,9 +88,9 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
                         run->settings->common.output);
   if (resume && !there)
     gconv_say("--resume: there is no %s: training begins", checkpoint);
-  resume = resume && there;
+  options.resume_from = resume && there ? checkpoint : NULL;
   return gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data), run->data.validation,
-                              resume ? checkpoint : NULL, trainer);
+                              trainer);
 }
 
 static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer) {

@@ -111,8 +111,10 @@ static gconv_status apply(batch *b, size_t count) {
     return gconv_predictor_run(&b->network, b->inputs, count, b->outputs);
   const gconv_svm_info *info = gconv_svm_get_info(b->svm);
   const bool classes = info->class_count > 0;
-  return gconv_svm_predict(b->svm, b->device, b->inputs, count, classes ? b->classes : NULL, classes ? NULL : b->values,
-                           classes && info->probabilities ? b->probabilities : NULL);
+  const gconv_svm_results results = {.classes = classes ? b->classes : NULL,
+                                     .values = classes ? NULL : b->values,
+                                     .probabilities = classes && info->probabilities ? b->probabilities : NULL};
+  return gconv_svm_predict(b->svm, b->device, b->inputs, count, &results);
 }
 
 /* Sets the prediction of case number `i` of a batch. */

@@ -284,7 +284,8 @@ static gconv_status convolve(gconv_plan *inner, const gconv_weighted_images *ima
     (*sums)[k].height = outputs[one_output ? 0 : k].height;
     GCONV_TRY(gconv_image_allocate(&(*sums)[k]));
   }
-  return gconv_plan_execute_rows(inner, in, images->in_row, images->first, *sums, inner->output_count, timings);
+  return gconv_plan_execute_rows(inner, &(gconv_input_rows){in, images->in_row}, images->first, *sums, inner->output_count,
+                                 timings);
 }
 
 static gconv_status make(gconv_weighted_plan *plan, gconv_weighted_images *images, bool by_rows, const gconv_image *outputs,

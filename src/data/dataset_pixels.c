@@ -295,7 +295,7 @@ static gconv_status take_strips(pixel_set *set, maker *m, const gconv_image *ima
     part.height = image->height - first < part.height ? image->height - first : part.height;
     if (!has_labels(mask, first, part.height))
       continue;
-    GCONV_TRY(gconv_plan_execute_rows(m->plan, image, 0, first, &part, 1, NULL));
+    GCONV_TRY(gconv_plan_execute_rows(m->plan, &(gconv_input_rows){image, 0}, first, &part, 1, NULL));
     for (int32_t row = 0; row < part.height; row++)
       GCONV_TRY(take_row(set, m, mask, first + row, row, path));
   }

@@ -211,7 +211,7 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
   arithmetic_plan *plan = (arithmetic_plan *)base;
   gconv_image *x;
   GCONV_TRY(find_room(plan, outputs, &x));
-  GCONV_TRY(gconv_plan_execute_rows(plan->base.inner, window, window_row, first, x, 1, timings));
+  GCONV_TRY(gconv_plan_execute_rows(plan->base.inner, &(gconv_input_rows){window, window_row}, first, x, 1, timings));
   compute_rows(&(work){plan, window, x, outputs, window_row, first}, timings);
   return GCONV_OK;
 }

@@ -202,13 +202,14 @@ static gconv_status execute_strip(gconv_plan *base, const gconv_image *window, i
   for (size_t i = 0; i + 1 < plan->count && status == GCONV_OK; i++) {
     const gconv_plan_pass *rows = &plan->rows[i];
     status = make_room(plan, i, rows->end - rows->first, &out);
-    GCONV_THEN(status, gconv_plan_execute_rows(plan->stages[i], &in, window_row, rows->first, &out, 1, timings));
+    GCONV_THEN(status, gconv_plan_execute_rows(plan->stages[i], &(gconv_input_rows){&in, window_row}, rows->first, &out, 1,
+                                               timings));
     in = out;
     window_row = rows->first;
   }
   gconv_plan *last = plan->stages[plan->count - 1];
   GCONV_THEN(status, plan->strip > 0 ? execute_by(last, plan->part, &in, window_row, first, outputs, timings)
-                                     : gconv_plan_execute_rows(last, &in, window_row, first, outputs,
+                                     : gconv_plan_execute_rows(last, &(gconv_input_rows){&in, window_row}, first, outputs,
                                                                gconv_plan_outputs(last), timings));
   return status;
 }

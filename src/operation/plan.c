@@ -356,18 +356,19 @@ static gconv_status make_rows(gconv_plan *plan, const gconv_image *window, int32
   return status;
 }
 
-gconv_status gconv_plan_execute_rows(const gconv_plan *shared, const gconv_image *window, int32_t window_row, int32_t first,
+gconv_status gconv_plan_execute_rows(const gconv_plan *shared, const gconv_input_rows *window, int32_t first,
                                      gconv_image *images, size_t output_count, gconv_timings *timings) {
   gconv_plan *plan = (gconv_plan *)shared; /* executions change what is behind its lock alone */
   gconv_timings local = {0};
   GCONV_NEED(plan, window);
+  GCONV_NEED_AS(window->image, "window->image");
   if (!plan->pass.surveys) /* a survey has no outputs */
     GCONV_NEED_AS(images, "outputs");
   timings = timings ? timings : &local;
   if (gconv_plan_row_step(plan) == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "this plan needs the whole image");
-  return plan->pass.surveys ? survey_rows(plan, window, window_row, first, timings)
-                            : make_rows(plan, window, window_row, first, images, output_count, timings);
+  return plan->pass.surveys ? survey_rows(plan, window->image, window->first, first, timings)
+                            : make_rows(plan, window->image, window->first, first, images, output_count, timings);
 }
 
 gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_pass *pass) {

@@ -255,7 +255,8 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
     gconv_image part = *outputs;
     part.data = row_of(outputs, begin);
     part.height = end - begin;
-    GCONV_TRY(gconv_plan_execute_rows(base->inner, window, window_row, first + begin, &part, 1, timings));
+    GCONV_TRY(
+        gconv_plan_execute_rows(base->inner, &(gconv_input_rows){window, window_row}, first + begin, &part, 1, timings));
   }
   blend_rows(&(blend){plan, window, outputs, window_row, first}, timings);
   return GCONV_OK;

@@ -145,7 +145,7 @@ static Network *train(const Network &network, Dataset &dataset, const nb::dict &
     });
   call([&] {
     return gconv_trainer_create(device, &network, &options, dataset.first.it ? dataset.first.it : dataset.whole.it,
-                                dataset.second.it, nullptr, &trainer.it);
+                                dataset.second.it, &trainer.it);
   });
   const double epochs = (double)(options.epochs > 0 ? options.epochs : (size_t)GCONV_DEFAULT_EPOCHS);
   for (gconv_epoch epoch = {}; !epoch.ended;) {

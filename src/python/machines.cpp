@@ -67,10 +67,11 @@ static nb::tuple predict(const Machine &machine, nb::ndarray<const float, nb::nd
   gconv_device *device = device_named(device_name);
   std::vector<int32_t> classes(info->class_count ? count : 0);
   std::vector<double> values(count * pairs), likely(info->probabilities ? count * info->class_count : 0);
-  call([&] {
-    return gconv_svm_predict(machine.it, device, rows.data(), count, classes.empty() ? nullptr : classes.data(),
-                             values.data(), likely.empty() ? nullptr : likely.data());
-  });
+  gconv_svm_results results = {};
+  results.classes = classes.empty() ? nullptr : classes.data();
+  results.values = values.data();
+  results.probabilities = likely.empty() ? nullptr : likely.data();
+  call([&] { return gconv_svm_predict(machine.it, device, rows.data(), count, &results); });
   return nb::make_tuple(classes.empty() ? nb::none() : numpy_of(std::move(classes), {count}),
                         numpy_of(std::move(values), {count, pairs}),
                         likely.empty() ? nb::none() : numpy_of(std::move(likely), {count, info->class_count}));

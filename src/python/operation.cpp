@@ -218,9 +218,9 @@ static gconv_status execute_strips(gconv_plan *plan, const gconv_image &image, s
     gconv_plan_rows_needed(plan, first, end - first, &begin_needed, &end_needed);
     for (size_t i = 0; i < outputs.size(); i++)
       parts[i] = rows_of(outputs[i], first, end);
-    const gconv_image window = rows_of(image, begin_needed, end_needed);
-    const gconv_status status =
-        gconv_plan_execute_rows(plan, &window, begin_needed, first, parts.data(), parts.size(), nullptr);
+    const gconv_image part = rows_of(image, begin_needed, end_needed);
+    const gconv_input_rows window = {&part, begin_needed};
+    const gconv_status status = gconv_plan_execute_rows(plan, &window, first, parts.data(), parts.size(), nullptr);
     if (status != GCONV_OK)
       return status;
   }
@@ -331,7 +331,8 @@ nb::object Operation::run_rows(nb::handle window, nb::handle axes_text, nb::hand
   nb::object object = make_result(samples, window, axes, header, &made);
   if (!lay_out(made, axes, &header, &array, &result))
     raise(GCONV_UNSUPPORTED, "the array library made an array with gaps for the result");
-  call([&] { return gconv_plan_execute_rows(taken.plan, &image, row, first, &result, 1, nullptr); });
+  const gconv_input_rows given = {&image, row};
+  call([&] { return gconv_plan_execute_rows(taken.plan, &given, first, &result, 1, nullptr); });
   return object;
 }
 

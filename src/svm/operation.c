@@ -95,8 +95,8 @@ static gconv_status predict_rows(const svm_plan *plan, const gconv_image *in, in
         at += (size_t)p.count;
       }
       if (pass == 0)
-        GCONV_TRY(
-            gconv_svm_predict(plan->model, plan->base.device, plan->rows, count, plan->classes, NULL, plan->probabilities));
+        GCONV_TRY(gconv_svm_predict(plan->model, plan->base.device, plan->rows, count,
+                                    &(gconv_svm_results){.classes = plan->classes, .probabilities = plan->probabilities}));
     }
   }
   timings->kernel_ms += gconv_now_ms() - start;

@@ -194,8 +194,8 @@ static gconv_status predict_piece(gconv_svm_there *there, const planes &p, size_
   for (size_t c = 0; c < info->columns; c++)
     for (size_t i = 0; i < count; i++)
       h.rows[i * info->columns + c] = std::isfinite(columns[c * count + i]) ? columns[c * count + i] : 0;
-  GCONV_TRY(gconv_svm_predict(there->model, there->device, h.rows, count, h.classes, NULL,
-                              info->probabilities ? h.probabilities : NULL));
+  const gconv_svm_results results = {h.classes, NULL, info->probabilities ? h.probabilities : NULL};
+  GCONV_TRY(gconv_svm_predict(there->model, there->device, h.rows, count, &results));
   return put_planes(there, h, p, first);
 }
 

@@ -306,9 +306,12 @@ static gconv_status predict_part(const gconv_svm *model, gconv_device *device, c
 }
 
 gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, const float *rows, size_t count,
-                               int32_t *classes, double *values, double *probabilities) {
+                               const gconv_svm_results *results) {
   enum { MOST = 4096, VALUES = 1 << 24 };
-  GCONV_NEED(model, device, rows);
+  GCONV_NEED(model, device, rows, results);
+  GCONV_TRY(gconv_check_reserved(results->reserved, "results"));
+  int32_t *classes = results->classes;
+  double *values = results->values, *probabilities = results->probabilities;
   const gconv_svm_info *info = &model->info;
   if (classes && info->type != GCONV_SVM_C_SVC)
     return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_svm_predict(): classes of a model of regression, which yields values");

@@ -219,10 +219,10 @@ gconv_status gconv_network_make_within(const char *text, int32_t channels, int32
   return status;
 }
 
-gconv_status gconv_network_make(const char *text, int32_t channels, int32_t height, int32_t width, size_t outputs,
-                                uint64_t seed, gconv_network *network) {
-  GCONV_NEED(text);
-  GCONV_NEED(network);
+gconv_status gconv_network_make(const char *text, const int32_t input[3], size_t outputs, uint64_t seed,
+                                gconv_network *network) {
+  GCONV_NEED(text, input, network);
+  const int32_t channels = input[0], height = input[1], width = input[2];
   GCONV_TRY(gconv_check_value("the number of channels", channels, 1, INT32_MAX));
   GCONV_TRY(gconv_check_value("the height", height, 0, INT32_MAX));
   GCONV_TRY(gconv_check_value("the width", width, 0, INT32_MAX));

@@ -243,8 +243,7 @@ static gconv_status fill_trainer(gconv_trainer *t, gconv_device *device, const g
 }
 
 gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
-                                  const gconv_dataset *data, const gconv_dataset *validation, const char *checkpoint,
-                                  gconv_trainer **trainer) {
+                                  const gconv_dataset *data, const gconv_dataset *validation, gconv_trainer **trainer) {
   GCONV_NEED(device, network, data, trainer);
   gconv_training_options none = {0};
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
@@ -260,8 +259,8 @@ gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *net
   t->data = data;
   t->validation = validation;
   gconv_status status = fill_trainer(t, device, network, options ? options : &none);
-  if (status == GCONV_OK && checkpoint)
-    status = gconv_trainer_restore(t, checkpoint);
+  if (status == GCONV_OK && options && options->resume_from)
+    status = gconv_trainer_restore(t, options->resume_from);
   if (status != GCONV_OK) {
     gconv_trainer_free(t);
     return status;

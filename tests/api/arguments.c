@@ -107,6 +107,9 @@ static const size_t case_number;
 static float floats[8];
 static double doubles[8];
 static int32_t classes[2];
+static const gconv_input_rows input_rows = {&picture, 0};
+static const gconv_svm_results svm_results = {.classes = classes, .values = doubles, .probabilities = doubles};
+static const int32_t input_of_net[3] = {2, 1, 1};
 static uint16_t class_numbers[8];
 static const char *const class_names[] = {"1", "2"};
 static gconv_svm_options svm_options = {.weights = &weight, .weight_count = 1};
@@ -194,7 +197,7 @@ static void set_up_learning(void) {
   if (!table || fclose(table) != 0)
     exit(1);
   need(gconv_dataset_open(&dataset_options, &dataset), "data set");
-  need(gconv_network_make("dense 3 softmax", 2, 1, 1, 3, 1, &net), "network");
+  need(gconv_network_make("dense 3 softmax", input_of_net, 3, 1, &net), "network");
   need(gconv_operation_features("gaussian 1", 1, &features_operation), "features");
   net.classes = calloc(3, sizeof *net.classes);
   net.class_count = 3;
@@ -203,7 +206,7 @@ static void set_up_learning(void) {
   net.mean = calloc(2, sizeof *net.mean);
   net.mean_count = 2;
   need(gconv_network_write("net.safetensors", &net), "net.safetensors");
-  need(gconv_trainer_create(device, &net, &training_options, dataset, NULL, NULL, &trainer), "trainer");
+  need(gconv_trainer_create(device, &net, &training_options, dataset, NULL, &trainer), "trainer");
   for (size_t i = 0; i < 64; i++)
     noise_samples[i] = (float)(i * i * 37 % 101) / 101;
   need(gconv_image_write("noise.pfm", NULL, &noise_picture), "noise.pfm");
@@ -255,7 +258,7 @@ static void give_more(void) {
   begin("gconv_network_import: network is not empty");
   refused("network", gconv_network_import("net.safetensors", "softmax", &net), true, true);
   begin("gconv_network_make: network is not empty");
-  refused("network", gconv_network_make("dense 3", 2, 1, 1, 3, 1, &net), true, true);
+  refused("network", gconv_network_make("dense 3", input_of_net, 3, 1, &net), true, true);
   begin("gconv_trainer_network: network is not empty");
   refused("network", gconv_trainer_network(trainer, false, &net), true, true);
   begin("gconv_dataset_read: a case beyond the last");

@@ -55,8 +55,8 @@ RIGHT = {
     "gconv_shard_parse.text": '"1/2"', "gconv_manifest_find.path": '"out.png"', "gconv_devices_are_several.name": '"cpu"',
     "gconv_texts_add.text": 'strdup("x")', "gconv_operation_network.count": "1", "gconv_operation_chain.count": "1",
     "gconv_plan_execute_device.output_count": "1", "gconv_plan_rows_needed.count": "2",
-    "gconv_plan_execute_rows.window_row": "0", "gconv_plan_execute_rows.first": "0", "gconv_plan_create.rows": "0",
-    "gconv_plan_execute_rows.window": "&picture", "gconv_complain.status": "GCONV_IO_ERROR", "gconv_set_log.function": "NULL",
+    "gconv_plan_execute_rows.first": "0", "gconv_plan_create.rows": "0",
+    "const gconv_input_rows *": "&input_rows", "const gconv_svm_results *": "&svm_results", "gconv_network_make.input": "input_of_net", "gconv_complain.status": "GCONV_IO_ERROR", "gconv_set_log.function": "NULL",
     "gconv_outputs_check_filters.filters": "&specs", "gconv_image_copy_metadata.to": "&spare",
     "gconv_image_same_shape.a": "&picture", "gconv_image_same_shape.b": "&picture", "gconv_outputs_check.outputs": "&outputs",
     "gconv_outputs_check.inputs": "&inputs", "gconv_shard_take.inputs": "&inputs", "gconv_shard_take.outputs": "&outputs", "gconv_shard_take.shard": "&undivided",
@@ -67,7 +67,7 @@ RIGHT = {
     "gconv_image_allocate.image": "&unallocated",
     "gconv_network_is_one.path": '"net.safetensors"', "gconv_network_read.path": '"net.safetensors"', "gconv_network_import.path": '"net.safetensors"',
     "gconv_network_import.net": '"softmax"', "gconv_network_write.path": '"out.safetensors"', "gconv_network_make.text": '"dense 3 softmax"',
-    "gconv_network_make.outputs": "3", "gconv_trainer_save.path": '"out.checkpoint"', "gconv_trainer_create.checkpoint": "NULL",
+    "gconv_network_make.outputs": "3", "gconv_trainer_save.path": '"out.checkpoint"',
     "gconv_dataset_read.count": "1", "gconv_dataset_split.fraction": "0.5", "gconv_trainer_create.validation": "dataset",
     "gconv_fit_add.before": "&noise", "gconv_fit_add.after": "&noise", "const size_t *": "&case_number", "float *": "floats",
     "gconv_features_expect.operation": "features_operation", "const gconv_column_notes *": "&net.notes",
@@ -104,8 +104,8 @@ OPTIONAL = {"gconv_control_use.control", "gconv_set_allocator.allocator", "gconv
             "gconv_manifest_open.removed", "gconv_complain.message", "gconv_complain.format", "gconv_network_is_one.path",
             "gconv_network_import.net", "gconv_operation_of_network.options", "gconv_dataset_read.targets", "gconv_trainer_create.options",
             "gconv_features_resolve.list", "gconv_features_resolve.count", "gconv_operation_pixels.options",
-            "gconv_trainer_create.validation", "gconv_trainer_create.checkpoint", "gconv_svm_train.options", "gconv_svm_validate.options",
-            "gconv_svm_predict.classes", "gconv_svm_predict.values", "gconv_svm_predict.probabilities", "gconv_svm_is_one.path", "gconv_operation_svm.options"}
+            "gconv_trainer_create.validation", "gconv_svm_train.options", "gconv_svm_validate.options",
+            "gconv_svm_is_one.path", "gconv_operation_svm.options"}
 # Counts that say how many things an array has: what is more than there is cannot be told from what is right.
 CLAIMS = {"gconv_operation_network.count", "gconv_operation_chain.count", "gconv_dataset_read.count", "gconv_svm_predict.count", "gconv_class_values.count", "gconv_images_stats.count"}
 NONE_IS_RIGHT = {"gconv_dataset_read.count", "gconv_svm_predict.count", "gconv_class_values.count", "gconv_images_stats.count"}  # of them, those that may be 0
@@ -236,7 +236,9 @@ FIELDS = {
         "weight_decay": ["!NAN", "!-1", "!INFINITY"], "elimination": ["!NAN", "!-1", "!INFINITY"], "elimination_scale": ["!NAN", "!-1", "!INFINITY"],
         "batch": ["1", "SIZE_MAX"], "epochs": ["SIZE_MAX"], "patience": ["SIZE_MAX"], "stop_error": ["!NAN", "!-1", "!INFINITY"], "seed": ANY,
         "memory": ["1", "UINT64_MAX"], "normalize": ANY, "algorithm": ['!"nothing"', '!""'], "math": ["!99", "!-1"], "stop": ["NULL"],
-        "weights": ["NULL", "!&no_weight"], "weight_count": ["0"], "save_to": ["NULL"], "save_seconds": ["!NAN", "!-1"]},
+        "weights": ["NULL", "!&no_weight"], "weight_count": ["0"], "save_to": ["NULL"], "save_seconds": ["!NAN", "!-1"], "resume_from": ['!"nothing/there"', '!""']},
+    "gconv_input_rows": {"image": ["!NULL"], "first": ["!-1", "!1", "!INT32_MAX", "!INT32_MIN"]},
+    "gconv_svm_results": {"classes": ["NULL"], "values": ["NULL"], "probabilities": ["NULL"]},
     "gconv_svm_options": {
         "type": ["!99", "!-1"], "kernel": ["!99", "!-1"], "scaling": ["!99", "!-1"], "degree": ["!-1", "!INT32_MIN", "!INT32_MAX"],
         "gamma": ["!NAN", "!-1", "!INFINITY"], "coef0": ["!NAN", "!INFINITY"], "cost": ["!NAN", "!-1", "!INFINITY"], "tube": ["!NAN", "!INFINITY"],

@@ -143,9 +143,8 @@ static void train_both(gconv_device *device, gconv_dataset *data, const char *ne
   gconv_trainer *trainer = NULL;
   gconv_svm *svm = NULL;
   gconv_epoch epoch = {0};
-  CHECK(gconv_network_make("dense 5 tanh, dense 3 softmax", COLUMNS, 1, 1, 3, 1, &start) == GCONV_OK);
-  CHECK(gconv_trainer_create(device, &start, &(gconv_training_options){.epochs = 3}, data, NULL, NULL, &trainer) ==
-        GCONV_OK);
+  CHECK(gconv_network_make("dense 5 tanh, dense 3 softmax", (const int32_t[]){COLUMNS, 1, 1}, 3, 1, &start) == GCONV_OK);
+  CHECK(gconv_trainer_create(device, &start, &(gconv_training_options){.epochs = 3}, data, NULL, &trainer) == GCONV_OK);
   while (!epoch.ended)
     CHECK(gconv_trainer_epoch(trainer, &epoch) == GCONV_OK);
   CHECK(gconv_trainer_network(trainer, true, &made) == GCONV_OK && gconv_network_write(net, &made) == GCONV_OK);

@@ -483,8 +483,8 @@ static gconv_network train(gconv_device *device, const gconv_dataset *data, cons
   gconv_epoch epoch = {0};
   int stops = 0;
   const gconv_training_options options = {.epochs = 2, .batch = 16, .algorithm = "exact"};
-  CHECK(gconv_network_make("dense 8 tanh, dense 2 softmax", 2, 1, 1, 2, 1, &net) == GCONV_OK);
-  CHECK(gconv_trainer_create(device, &net, &options, data, NULL, NULL, &trainer) == GCONV_OK);
+  CHECK(gconv_network_make("dense 8 tanh, dense 2 softmax", (const int32_t[]){2, 1, 1}, 2, 1, &net) == GCONV_OK);
+  CHECK(gconv_trainer_create(device, &net, &options, data, NULL, &trainer) == GCONV_OK);
   while (!epoch.ended) {
     gconv_control_use(stops % 2 == 0 ? control : NULL);
     CHECK(gconv_trainer_epoch(trainer, &epoch) == GCONV_OK);
@@ -525,10 +525,11 @@ static void check_svm(gconv_device *device, const gconv_dataset *data) {
   CHECK(w.calls > 0 && strcmp(w.told, "training") == 0);
   const float rows[8] = {0};
   int32_t classes[4];
-  CHECK(gconv_svm_predict(model, device, rows, 4, classes, NULL, NULL) == GCONV_OK);
+  CHECK(gconv_svm_predict(model, device, rows, 4, &(gconv_svm_results){.classes = classes}) == GCONV_OK);
   CHECK(strcmp(w.told, "predicting") == 0);
   gconv_control_use(&control);
-  check_stopped(gconv_svm_predict(model, device, rows, 4, classes, NULL, NULL), "the caller wants no more");
+  check_stopped(gconv_svm_predict(model, device, rows, 4, &(gconv_svm_results){.classes = classes}),
+                "the caller wants no more");
   gconv_control_use(NULL);
   gconv_svm_free(model);
 }

@@ -75,8 +75,8 @@ static void learn(gconv_device *device) {
   gconv_epoch epoch = {0};
   CHECK(gconv_dataset_open(&(gconv_dataset_options){.cases = &cases}, &data) == GCONV_OK);
   CHECK(gconv_svm_train(NULL, data, device, &machine) == GCONV_OK);
-  CHECK(gconv_network_make("dense 4 tanh, dense 2 softmax", 3, 1, 1, 2, 1, &net) == GCONV_OK);
-  CHECK(gconv_trainer_create(device, &net, &(gconv_training_options){.epochs = 2}, data, NULL, NULL, &trainer) == GCONV_OK);
+  CHECK(gconv_network_make("dense 4 tanh, dense 2 softmax", (const int32_t[]){3, 1, 1}, 2, 1, &net) == GCONV_OK);
+  CHECK(gconv_trainer_create(device, &net, &(gconv_training_options){.epochs = 2}, data, NULL, &trainer) == GCONV_OK);
   while (!epoch.ended)
     CHECK(gconv_trainer_epoch(trainer, &epoch) == GCONV_OK);
   gconv_trainer_free(trainer);

@@ -41,7 +41,7 @@ static gconv_status make_by_rows(gconv_plan *plan, const gconv_image *image, int
     gconv_plan_rows_needed(plan, first, part.height, &begin, &end);
     window.data = (char *)image->data + (size_t)begin * image->row_bytes;
     window.height = end - begin;
-    status = gconv_plan_execute_rows(plan, &window, begin, first, &part, 1, NULL);
+    status = gconv_plan_execute_rows(plan, &(gconv_input_rows){&window, begin}, first, &part, 1, NULL);
   }
   return status;
 }

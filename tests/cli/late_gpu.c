@@ -32,7 +32,7 @@ gconv_status __real_gconv_devices_await_turn(gconv_devices *devices, int worker,
 gconv_status __real_gconv_device_open(const char *name, int threads, gconv_device **device);
 gconv_status __real_gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, size_t count,
                                        gconv_timings *timings);
-gconv_status __real_gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+gconv_status __real_gconv_plan_execute_rows(gconv_plan *plan, const gconv_input_rows *window, int32_t first,
                                             gconv_image *outputs, size_t count, gconv_timings *timings);
 
 static void note(const char *word) {
@@ -128,10 +128,10 @@ gconv_status __wrap_gconv_plan_execute(gconv_plan *plan, const gconv_image *in, 
   return __real_gconv_plan_execute(plan, in, outputs, count, timings);
 }
 
-gconv_status __wrap_gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+gconv_status __wrap_gconv_plan_execute_rows(gconv_plan *plan, const gconv_input_rows *window, int32_t first,
                                             gconv_image *outputs, size_t count, gconv_timings *timings) {
   let_it_open(plan);
-  return __real_gconv_plan_execute_rows(plan, window, window_row, first, outputs, count, timings);
+  return __real_gconv_plan_execute_rows(plan, window, first, outputs, count, timings);
 }
 
 const char *__wrap_gconv_device_decoder_obstacle(void) {

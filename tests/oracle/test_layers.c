@@ -170,7 +170,7 @@ static gconv_status execute_rows(const trial *t, gconv_plan *network, gconv_imag
     gconv_plan_rows_needed(network, first, header.height, &begin, &end);
     if (!copy_window(in, begin, end, &window) || !gconv_guarded_make(&part, &header, 0, 0, 0xFF))
       return GCONV_NO_MEMORY;
-    status = gconv_plan_execute_rows(network, &window.image, begin, first, &part.image, 1, NULL);
+    status = gconv_plan_execute_rows(network, &(gconv_input_rows){&window.image, begin}, first, &part.image, 1, NULL);
     for (size_t i = 0; i < (size_t)out->frames * (size_t)out->channels && status == GCONV_OK; i++)
       memcpy((char *)out->data + i * out->plane_bytes + (size_t)first * row,
              (const char *)part.image.data + i * part.image.plane_bytes, (size_t)header.height * row);

@@ -71,7 +71,7 @@ static void train(const gconv_learn_net *net, const gconv_network *network, cons
   gconv_device *device;
   gconv_trainer *trainer;
   check(gconv_device_open("cpu", 2, &device));
-  check(gconv_trainer_create(device, network, options, data, NULL, NULL, &trainer));
+  check(gconv_trainer_create(device, network, options, data, NULL, &trainer));
   for (size_t i = 0; i < options->epochs; i++) {
     gconv_epoch epoch;
     check(gconv_trainer_epoch(trainer, &epoch));
@@ -104,7 +104,7 @@ int main(int count, char **words) {
   }
   gconv_network network = {0};
   gconv_learn_net net;
-  check(gconv_network_make(words[2], channels, height, width, outputs, 1, &network));
+  check(gconv_network_make(words[2], (const int32_t[]){channels, height, width}, outputs, 1, &network));
   size_t in = (size_t)channels * (size_t)height * (size_t)width, target = classes ? 1 : outputs;
   double *inputs = get(cases * in), *targets = get(cases * target);
   float *narrow_inputs = narrow(inputs, cases * in), *narrow_targets = narrow(targets, cases * target);

@@ -108,7 +108,7 @@ static void check_strip(gconv_plan *plan, const gconv_image *in, const gconv_ima
   assert_in_range(end, begin + 1, in->height);
   gconv_image window = cut(in, begin, end), out = cut(whole, first, first + count);
   memset(out.data, 0xA5, out.plane_bytes);
-  if (gconv_plan_execute_rows(plan, &window, begin, first, &out, 1, NULL) != GCONV_OK)
+  if (gconv_plan_execute_rows(plan, &(gconv_input_rows){&window, begin}, first, &out, 1, NULL) != GCONV_OK)
     fail_msg("%s", gconv_last_error());
   assert_memory_equal(out.data, (const uint8_t *)whole->data + (size_t)first * whole->row_bytes, out.plane_bytes);
   gconv_image_free(&window);
@@ -141,7 +141,7 @@ static void plans_that_need_the_whole_say_so(void **state) {
     gconv_image in = make_image(&whole[i]), out = make_image(&whole[i]);
     gconv_plan *plan = make_plan(&whole[i], &in);
     assert_int_equal(gconv_plan_row_step(plan), 0);
-    assert_int_equal(gconv_plan_execute_rows(plan, &in, 0, 0, &out, 1, NULL), GCONV_UNSUPPORTED);
+    assert_int_equal(gconv_plan_execute_rows(plan, &(gconv_input_rows){&in, 0}, 0, &out, 1, NULL), GCONV_UNSUPPORTED);
     gconv_image_free(&in);
     gconv_image_free(&out);
     gconv_plan_free(plan);
@@ -153,14 +153,18 @@ static void wrong_parts_are_refused(void **state) {
   const shape s = {"direct", "gaussian:size=9,sigma=2", GCONV_U8, 61, 40, 3, 7, .border = GCONV_BORDER_ZERO};
   gconv_image in = make_image(&s), window = cut(&in, 10, 30), out = cut(&in, 14, 26);
   gconv_plan *plan = make_plan(&s, &in);
-  assert_int_equal(gconv_plan_execute_rows(plan, &window, 10, 14, &out, 1, NULL), GCONV_OK);
-  assert_int_equal(gconv_plan_execute_rows(plan, &window, 10, 13, &out, 1, NULL), GCONV_BAD_ARGUMENT); /* row 9 is missing */
-  assert_int_equal(gconv_plan_execute_rows(plan, &window, 10, 15, &out, 1, NULL), GCONV_BAD_ARGUMENT); /* row 30 is */
-  assert_int_equal(gconv_plan_execute_rows(plan, &window, 50, 54, &out, 1, NULL), GCONV_BAD_ARGUMENT); /* not in the image */
-  assert_int_equal(gconv_plan_execute_rows(plan, &window, -1, 3, &out, 1, NULL), GCONV_BAD_ARGUMENT);
-  assert_int_equal(gconv_plan_execute_rows(plan, &in, 0, 50, &out, 1, NULL), GCONV_BAD_ARGUMENT); /* beyond the last row */
+  assert_int_equal(gconv_plan_execute_rows(plan, &(gconv_input_rows){&window, 10}, 14, &out, 1, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute_rows(plan, &(gconv_input_rows){&window, 10}, 13, &out, 1, NULL),
+                   GCONV_BAD_ARGUMENT); /* row 9 is missing */
+  assert_int_equal(gconv_plan_execute_rows(plan, &(gconv_input_rows){&window, 10}, 15, &out, 1, NULL),
+                   GCONV_BAD_ARGUMENT); /* row 30 is */
+  assert_int_equal(gconv_plan_execute_rows(plan, &(gconv_input_rows){&window, 50}, 54, &out, 1, NULL),
+                   GCONV_BAD_ARGUMENT); /* not in the image */
+  assert_int_equal(gconv_plan_execute_rows(plan, &(gconv_input_rows){&window, -1}, 3, &out, 1, NULL), GCONV_BAD_ARGUMENT);
+  assert_int_equal(gconv_plan_execute_rows(plan, &(gconv_input_rows){&in, 0}, 50, &out, 1, NULL),
+                   GCONV_BAD_ARGUMENT); /* beyond the last row */
   out.width--;
-  assert_int_equal(gconv_plan_execute_rows(plan, &window, 10, 14, &out, 1, NULL), GCONV_BAD_ARGUMENT);
+  assert_int_equal(gconv_plan_execute_rows(plan, &(gconv_input_rows){&window, 10}, 14, &out, 1, NULL), GCONV_BAD_ARGUMENT);
   gconv_image_free(&in);
   gconv_image_free(&window);
   gconv_image_free(&out);

@@ -187,9 +187,9 @@ static void run_strip(gconv_plan *plan, const gconv_image *photo, const gconv_im
   window.data = (uint8_t *)photo->data + (size_t)begin * photo->row_bytes;
   for (size_t i = 0; i < outputs && !pass->surveys; i++)
     strips[i] = make_strip(gconv_plan_output_header(plan, i), count, i != 1);
-  assert_int_equal(
-      gconv_plan_execute_rows(plan, &window, begin, first, pass->surveys ? NULL : strips, gconv_plan_outputs(plan), NULL),
-      GCONV_OK);
+  assert_int_equal(gconv_plan_execute_rows(plan, &(gconv_input_rows){&window, begin}, first, pass->surveys ? NULL : strips,
+                                           gconv_plan_outputs(plan), NULL),
+                   GCONV_OK);
   for (size_t i = 0; i < outputs && !pass->surveys; i++) {
     if (strips[i].data)
       check_strip(&wholes[i], &strips[i], first);
@@ -202,7 +202,7 @@ static void check_passes(gconv_plan *plan, const gconv_image *photo) {
   gconv_plan_pass pass;
   gconv_image strip = make_strip(gconv_plan_output_header(plan, 0), 1, true);
   if (gconv_plan_passes(plan) > 1)
-    assert_int_equal(gconv_plan_execute_rows(plan, photo, 0, 0, &strip, 1, NULL), GCONV_UNSUPPORTED);
+    assert_int_equal(gconv_plan_execute_rows(plan, &(gconv_input_rows){photo, 0}, 0, &strip, 1, NULL), GCONV_UNSUPPORTED);
   assert_int_equal(gconv_plan_begin_pass(plan, gconv_plan_passes(plan), &pass), GCONV_BAD_ARGUMENT);
   gconv_image_free(&strip);
 }

@@ -134,9 +134,9 @@ static gconv_engine_type several;
 static void make(const gconv_training_options *options, gconv_trainer *trainers[2]) {
   const char *text = options->loss == GCONV_LOSS_MSE ? "dense 4, dense 3" : "dense 4 tanh, dense 3 softmax";
   gconv_network network = {0};
-  assert_int_equal(gconv_network_make(text, INPUTS, 1, 1, 3, 1, &network), GCONV_OK);
+  assert_int_equal(gconv_network_make(text, (const int32_t[]){INPUTS, 1, 1}, 3, 1, &network), GCONV_OK);
   for (int i = 0; i < 2; i++)
-    if (gconv_trainer_create(devices[0], &network, options, &data.base, NULL, NULL, &trainers[i]) != GCONV_OK)
+    if (gconv_trainer_create(devices[0], &network, options, &data.base, NULL, &trainers[i]) != GCONV_OK)
       fail_msg("%s", gconv_last_error());
   gconv_network_free(&network);
   several = gconv_engine_cpu;

@@ -140,7 +140,7 @@ static bool draw_network(int side, problem *p) {
   if (draw(0, 3) == 0)
     height = width = 1;
   draw_text(p->text, sizeof p->text, channels, &classes);
-  if (gconv_network_make(p->text, channels, height, width, 0, random_state, &p->network) != GCONV_OK)
+  if (gconv_network_make(p->text, (const int32_t[]){channels, height, width}, 0, random_state, &p->network) != GCONV_OK)
     return false;
   for (size_t i = 0; i < p->network.count; i++)
     if (p->network.layers[i].kind == GCONV_LAYER_CONV && draw(0, 3) == 0)
@@ -346,7 +346,9 @@ static void norms_agree(void **state) {
     for (size_t cases = 4; cases <= 140; cases += 45) {
       problem p = {0};
       snprintf(p.text, sizeof p.text, "%s", nets[k].text);
-      assert_int_equal(gconv_network_make(p.text, nets[k].channels, nets[k].side, nets[k].side, 0, 3, &p.network), GCONV_OK);
+      assert_int_equal(
+          gconv_network_make(p.text, (const int32_t[]){nets[k].channels, nets[k].side, nets[k].side}, 0, 3, &p.network),
+          GCONV_OK);
       const gconv_dataset_info info = {.cases = 1,
                                        .channels = nets[k].channels,
                                        .height = nets[k].side,
@@ -400,7 +402,9 @@ static void large_ones_agree(void **state) {
                                .outputs = cases[i].outputs,
                                .class_count = cases[i].classes};
     snprintf(p.text, sizeof p.text, "%s", cases[i].text);
-    assert_int_equal(gconv_network_make(p.text, info.channels, info.height, info.width, info.outputs, 1, &p.network), 0);
+    assert_int_equal(
+        gconv_network_make(p.text, (const int32_t[]){info.channels, info.height, info.width}, info.outputs, 1, &p.network),
+        0);
     assert_int_equal(gconv_learn_net_make(&p.network, &info, GCONV_LOSS_DEFAULT, &p.net), 0);
     draw_data(&p, cases[i].cases);
     check_engines(&p);
@@ -460,7 +464,7 @@ static void zeros_are_left_out(void **state) {
     problem p = {0};
     gconv_dataset_info info = {.cases = 1, .channels = 1, .height = side, .width = draw(24, 30)};
     snprintf(p.text, sizeof p.text, "%s", texts[i / (sizeof kinds / sizeof kinds[0])]);
-    assert_int_equal(gconv_network_make(p.text, 1, info.height, info.width, 0, i, &p.network), GCONV_OK);
+    assert_int_equal(gconv_network_make(p.text, (const int32_t[]){1, info.height, info.width}, 0, i, &p.network), GCONV_OK);
     while (gconv_learn_net_make(&p.network, &info, GCONV_LOSS_SSE, &p.net) != GCONV_OK)
       info.outputs++;
     draw_data(&p, 2);

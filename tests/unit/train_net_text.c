@@ -51,7 +51,8 @@ static void texts_make_layers(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     gconv_network network = {0};
     char layers[1024];
-    if (gconv_network_make(cases[i].text, cases[i].channels, cases[i].height, cases[i].width, 0, 7, &network) != GCONV_OK)
+    if (gconv_network_make(cases[i].text, (const int32_t[]){cases[i].channels, cases[i].height, cases[i].width}, 0, 7,
+                           &network) != GCONV_OK)
       fail_msg("%s: %s", cases[i].text, gconv_last_error());
     describe(&network, layers, sizeof layers);
     assert_string_equal(layers, cases[i].layers);
@@ -119,7 +120,8 @@ static void errors_point_at_the_text(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     gconv_network network = {0};
-    gconv_status status = gconv_network_make(cases[i].text, 3, cases[i].size, cases[i].size, cases[i].outputs, 1, &network);
+    gconv_status status =
+        gconv_network_make(cases[i].text, (const int32_t[]){3, cases[i].size, cases[i].size}, cases[i].outputs, 1, &network);
     if (status == GCONV_OK || !strstr(gconv_last_error(), cases[i].error))
       fail_msg("%s: %s, not: %s", cases[i].text, status == GCONV_OK ? "is taken" : gconv_last_error(), cases[i].error);
     assert_null(network.layers);
@@ -129,7 +131,9 @@ static void errors_point_at_the_text(void **state) {
 static void weights_are_random_within_bounds(void **state) {
   (void)state;
   gconv_network network = {0}, other = {0};
-  assert_int_equal(gconv_network_make("dense 50 tanh, conv 40 1x1 leaky=0.5, dense 30 relu", 20, 1, 1, 30, 3, &network), 0);
+  assert_int_equal(gconv_network_make("dense 50 tanh, conv 40 1x1 leaky=0.5, dense 30 relu", (const int32_t[]){20, 1, 1}, 30,
+                                      3, &network),
+                   0);
   const double bounds[] = {sqrt(6. / (20 + 50)), sqrt(6 / (50 * 1.25)), sqrt(6. / 40)};
   for (size_t i = 0; i < 3; i++) {
     const gconv_bank *bank = &network.banks[i];
@@ -147,10 +151,10 @@ static void weights_are_random_within_bounds(void **state) {
     for (int32_t k = 0; k < bank->filters; k++)
       assert_true(bank->biases[k] == 0);
   }
-  assert_int_equal(gconv_network_make("dense 50 tanh", 20, 1, 1, 0, 3, &other), 0);
+  assert_int_equal(gconv_network_make("dense 50 tanh", (const int32_t[]){20, 1, 1}, 0, 3, &other), 0);
   assert_memory_equal(network.banks[0].weights, other.banks[0].weights, 1000 * sizeof(float));
   gconv_network_free(&other);
-  assert_int_equal(gconv_network_make("dense 50 tanh", 20, 1, 1, 0, 4, &other), 0);
+  assert_int_equal(gconv_network_make("dense 50 tanh", (const int32_t[]){20, 1, 1}, 0, 4, &other), 0);
   assert_memory_not_equal(network.banks[0].weights, other.banks[0].weights, 1000 * sizeof(float));
   gconv_network_free(&other);
   gconv_network_free(&network);

@@ -32,9 +32,10 @@ static gconv_trainer *train(const char *text, const gconv_training_options *opti
   gconv_network network = {0};
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   gconv_trainer *trainer = NULL;
-  if (gconv_network_make(text, info->channels, info->height, info->width, info->outputs, 1, &network) != GCONV_OK)
+  if (gconv_network_make(text, (const int32_t[]){info->channels, info->height, info->width}, info->outputs, 1, &network) !=
+      GCONV_OK)
     fail_msg("%s", gconv_last_error());
-  if (gconv_trainer_create((gconv_device *)device, &network, options, data, validation, NULL, &trainer) != GCONV_OK)
+  if (gconv_trainer_create((gconv_device *)device, &network, options, data, validation, &trainer) != GCONV_OK)
     fail_msg("%s", gconv_last_error());
   gconv_network_free(&network);
   do
@@ -124,7 +125,9 @@ static void compare_networks(const char *what, const gconv_network *a, const gco
 static void make_trainer(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
                          const gconv_dataset *data, const gconv_dataset *validation, const char *checkpoint,
                          gconv_trainer **trainer) {
-  if (gconv_trainer_create(device, network, options, data, validation, checkpoint, trainer) != GCONV_OK)
+  gconv_training_options resumed = *options;
+  resumed.resume_from = checkpoint;
+  if (gconv_trainer_create(device, network, &resumed, data, validation, trainer) != GCONV_OK)
     fail_msg("%s", gconv_last_error());
 }
 
@@ -152,7 +155,7 @@ static void goes_on_to_the_same_bytes(void **state) {
     for (int last = 0; last < 2; last++)
       assert_int_equal(gconv_trainer_network(trainer, last, &wanted[last]), GCONV_OK);
     gconv_trainer_free(trainer);
-    assert_int_equal(gconv_network_make(cases[i].text, 1, SIDE, SIDE, 2, 1, &network), GCONV_OK);
+    assert_int_equal(gconv_network_make(cases[i].text, (const int32_t[]){1, SIDE, SIDE}, 2, 1, &network), GCONV_OK);
     for (int round = 0; round < 12; round++) {
       stopping_dataset data = {.cases = plain};
       data.cases.base.type = &stopping_type;
@@ -198,8 +201,10 @@ static void refuses_checkpoints_of_other_settings(void **state) {
   gconv_network network = {0}, wider = {0};
   gconv_trainer *trainer = train("dense 8 tanh, dense 2 softmax", &options, devices[0], &data.base, NULL, &epoch), *next;
   assert_int_equal(gconv_trainer_save(trainer, path), GCONV_OK);
-  assert_int_equal(gconv_network_make("dense 8 tanh, dense 2 softmax", 1, SIDE, SIDE, 2, 1, &network), GCONV_OK);
-  assert_int_equal(gconv_network_make("dense 9 tanh, dense 2 softmax", 1, SIDE, SIDE, 2, 1, &wider), GCONV_OK);
+  assert_int_equal(gconv_network_make("dense 8 tanh, dense 2 softmax", (const int32_t[]){1, SIDE, SIDE}, 2, 1, &network),
+                   GCONV_OK);
+  assert_int_equal(gconv_network_make("dense 9 tanh, dense 2 softmax", (const int32_t[]){1, SIDE, SIDE}, 2, 1, &wider),
+                   GCONV_OK);
   other.base.info.cases = 199;
   static const struct {
     gconv_training_options options;
@@ -212,8 +217,10 @@ static void refuses_checkpoints_of_other_settings(void **state) {
                {{0}, 0, 1, "its cases was 200"},
                {{0}, 1, 0, "was made with another network"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    gconv_status status = gconv_trainer_create(devices[0], cases[i].network ? &wider : &network, &cases[i].options,
-                                               cases[i].data ? &other.base : &data.base, NULL, path, &next);
+    gconv_training_options changed = cases[i].options;
+    changed.resume_from = path;
+    gconv_status status = gconv_trainer_create(devices[0], cases[i].network ? &wider : &network, &changed,
+                                               cases[i].data ? &other.base : &data.base, NULL, &next);
     if (status == GCONV_OK || !strstr(gconv_last_error(), cases[i].error))
       fail_msg("%s, not: %s", status == GCONV_OK ? "it is taken" : gconv_last_error(), cases[i].error);
   }
@@ -225,7 +232,8 @@ static void refuses_checkpoints_of_other_settings(void **state) {
   gconv_trainer_free(trainer);
   gconv_network trained = {0};
   assert_int_equal(gconv_network_write(path, &network), GCONV_OK);
-  assert_int_not_equal(gconv_trainer_create(devices[0], &network, &options, &data.base, NULL, path, &next), GCONV_OK);
+  options.resume_from = path;
+  assert_int_not_equal(gconv_trainer_create(devices[0], &network, &options, &data.base, NULL, &next), GCONV_OK);
   assert_non_null(strstr(gconv_last_error(), "is a network, but no checkpoint"));
   gconv_network_free(&trained);
   gconv_network_free(&network);
@@ -293,9 +301,10 @@ static void says_what_does_not_fit(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     gconv_network network = {0};
     gconv_trainer *trainer = NULL;
-    assert_int_equal(gconv_network_make(cases[i].text, 1, cases[i].height, cases[i].height, 0, 1, &network), GCONV_OK);
+    assert_int_equal(
+        gconv_network_make(cases[i].text, (const int32_t[]){1, cases[i].height, cases[i].height}, 0, 1, &network), GCONV_OK);
     gconv_status status = gconv_trainer_create(devices[0], &network, &cases[i].options,
-                                               cases[i].targets ? &wanted.base : &data.base, NULL, NULL, &trainer);
+                                               cases[i].targets ? &wanted.base : &data.base, NULL, &trainer);
     if (status == GCONV_OK || !strstr(gconv_last_error(), cases[i].error))
       fail_msg("%s: %s, not: %s", cases[i].text, status == GCONV_OK ? "it is taken" : gconv_last_error(), cases[i].error);
     gconv_network_free(&network);
@@ -308,10 +317,10 @@ static void refuses_borders(void **state) {
   const gconv_training_options options = {.epochs = 1};
   gconv_network network = {0};
   gconv_trainer *trainer = NULL;
-  assert_int_equal(gconv_network_make("conv 2 3x3 relu, dense 2 softmax", 1, SIDE, SIDE, 2, 1, &network), GCONV_OK);
+  assert_int_equal(gconv_network_make("conv 2 3x3 relu, dense 2 softmax", (const int32_t[]){1, SIDE, SIDE}, 2, 1, &network),
+                   GCONV_OK);
   network.layers[0].border = GCONV_BORDER_WRAP;
-  assert_int_equal(gconv_trainer_create(devices[0], &network, &options, &data.base, NULL, NULL, &trainer),
-                   GCONV_UNSUPPORTED);
+  assert_int_equal(gconv_trainer_create(devices[0], &network, &options, &data.base, NULL, &trainer), GCONV_UNSUPPORTED);
   assert_non_null(strstr(gconv_last_error(), "layer 1 has border wrap, which cannot be trained"));
   gconv_network_free(&network);
 }

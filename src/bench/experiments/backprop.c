@@ -136,7 +136,7 @@ static gconv_status fill_problem(problem *p) {
                                      .target_channels = out,
                                      .target_height = 1,
                                      .target_width = 1}};
-  GCONV_TRY(gconv_network_make(text, in, 1, 1, (size_t)out, 1, &p->network));
+  GCONV_TRY(gconv_network_make(text, (const int32_t[]){in, 1, 1}, (size_t)out, 1, &p->network));
   GCONV_TRY(gconv_bench_draw_numbers((size_t)net->cases * (size_t)in, 1, "cases", &p->inputs));
   GCONV_TRY(gconv_bench_draw_numbers((size_t)net->cases * (size_t)out, 2, "cases", &p->targets));
   GCONV_TRY(gconv_bench_draw_numbers(p->count, 0, "weights", &p->parameters));
@@ -180,7 +180,7 @@ static gconv_status make_learner(const problem *p, const method *m, double rate,
 #endif
   const gconv_training_options options = {
       .loss = GCONV_LOSS_SSE, .optimizer = GCONV_OPTIMIZER_SGD, .rate = rate, .batch = SIZE_MAX, .epochs = INT32_MAX};
-  return gconv_trainer_create(m->device, &p->network, &options, &p->base, NULL, NULL, &l->trainer);
+  return gconv_trainer_create(m->device, &p->network, &options, &p->base, NULL, &l->trainer);
 }
 
 static gconv_status train(const learner *l, int epochs, double *milliseconds) {

@@ -51,7 +51,7 @@ static gconv_status fill_stream(int32_t window, stream *s) {
   if (s->windows == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "--sizes %d: windows have 1 to %d samples", (int)window, SAMPLES / TOGETHER);
   snprintf(text, sizeof text, "dense %d sigmoid, dense %d sigmoid, dense %d sigmoid", (int)window, (int)window, (int)window);
-  GCONV_TRY(gconv_network_make(text, 1, 1, window, (size_t)window, 1, &s->network));
+  GCONV_TRY(gconv_network_make(text, (const int32_t[]){1, 1, window}, (size_t)window, 1, &s->network));
   GCONV_TRY(gconv_bench_make_image(&all, GCONV_F32, &s->samples));
   s->samples.width = window;
   s->samples.frames = s->windows;
