@@ -32,11 +32,12 @@ static gconv_status make_copies(network_run *run, bool warm, rotation *turns) {
   return GCONV_OK;
 }
 
-/* first: the time of an execution before, which counts as a run if it was long: then there was no need to warm up. */
+/* first: the time of an execution before, which counts as a run if it was very long: then there was no need to warm up. One
+   that was only long may have had a library's start in it, such as cuBLAS's, of some 80 ms: the runs begin after it. */
 static gconv_status time_steps(network_run *run, const rotation *turns, int runs, double first, double *milliseconds) {
-  const double long_ms = 20;
+  const double long_ms = 20, very_long_ms = 200;
   milliseconds[0] = first;
-  for (int i = first < long_ms ? -3 : 1; i < runs; i++) {
+  for (int i = first < long_ms ? -3 : first < very_long_ms ? 0 : 1; i < runs; i++) {
     double unused;
     for (int b = 0; b < 2; b++)
       run->buffers[b] = turns->copies[b][(i + 3) % turns->count[b]];
