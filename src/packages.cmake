@@ -42,7 +42,7 @@ Borders, anchors and rounding are documented, and results are the same on
 each machine.")
 # Libraries that are loaded when such a file is used: dpkg-shlibdeps does not know them.
 set(loaded "")
-foreach(name TIFF WEBP WEBPDEMUX WEBPMUX)
+foreach(name ${GCONV_LOADED} WEBPDEMUX WEBPMUX)
   if(GCONV_WITH_${name})
     execute_process(COMMAND dpkg-query --search */${${name}_FILE} OUTPUT_VARIABLE package ERROR_QUIET)
     if(package MATCHES "^([a-z0-9+.-]+)")

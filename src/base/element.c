@@ -159,22 +159,38 @@ GCONV_VECTOR_LOOP(make_halves, (const float *samples, size_t count, uint16_t *ha
   *made = (gconv_elements_made){outside, 0, given != 0, stored != 0};
 }
 
-gconv_elements_made gconv_elements_make(char kind, const float *samples, size_t count, double unit, uint16_t *elements) {
+void gconv_elements_make(char kind, const float *samples, size_t count, double unit, uint16_t *elements,
+                         gconv_elements_made *made) {
   const size_t most = 1 << 20; /* samples at a time, as sums have 32 bits */
-  gconv_elements_made all = {0}, some;
+  gconv_elements_made some;
   for (size_t done = 0; done < count;) {
     size_t now = count - done < most ? count - done : most;
     if (kind == 'f')
       make_halves(samples + done, now, elements + done, &some);
     else
       make_shorts(samples + done, now, unit, elements + done, &some);
-    all.out_of_range += some.out_of_range;
-    all.nans += some.nans;
-    all.given |= some.given;
-    all.stored |= some.stored;
+    made->out_of_range += some.out_of_range;
+    made->nans += some.nans;
+    made->given |= some.given;
+    made->stored |= some.stored;
     done += now;
   }
-  return all;
+}
+
+void gconv_elements_warn(const char *name, char kind, const gconv_elements_made *made) {
+  const unsigned long long count = made->out_of_range;
+  if (made->nans > 0)
+    gconv_warn("%s: %llu samples are not a number (NaN), and became 0: --depth float keeps them", name,
+               (unsigned long long)made->nans);
+  if (made->given && !made->stored)
+    gconv_warn("%s: all numbers are so small that they became 0: --scale, or --depth float, keeps them", name);
+  if (count > 0 && kind == 'i')
+    gconv_warn("%s: %llu numbers below -32768 or above 32767 became the nearest of these: --scale, or --depth float, keeps "
+               "them",
+               name, count);
+  else if (count > 0)
+    gconv_warn("%s: %llu numbers beyond 65504 became infinite in float16: --scale, or --depth float, keeps them", name,
+               count);
 }
 
 void gconv_element_store(float value, uint8_t at[4]) {

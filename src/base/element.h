@@ -46,8 +46,11 @@ typedef struct gconv_elements_made {
 } gconv_elements_made;
 
 /* Makes elements of 2 bytes, in the host's order: int16 (kind 'i') from samples times `unit`, or float16 (kind 'f') from the
- * samples themselves. Rounds to nearest even. NaN becomes 0 in int16. */
-gconv_elements_made gconv_elements_make(char kind, const float *samples, size_t count, double unit, uint16_t *elements);
+ * samples themselves. Rounds to nearest even. NaN becomes 0 in int16. Adds what was changed to *made. */
+void gconv_elements_make(char kind, const float *samples, size_t count, double unit, uint16_t *elements,
+                         gconv_elements_made *made);
+/* Warns of what was changed in the file `name`. */
+void gconv_elements_warn(const char *name, char kind, const gconv_elements_made *made);
 
 /* Stores the bits of `value` as 4 bytes, the lowest first. */
 void gconv_element_store(float value, uint8_t at[4]);

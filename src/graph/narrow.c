@@ -131,7 +131,7 @@ static float round_half(float x, int64_t number) {
   uint16_t narrowed;
   uint32_t bits;
   if (number == GCONV_ONNX_FLOAT16) {
-    gconv_elements_make('f', &x, 1, 1, &narrowed);
+    gconv_elements_make('f', &x, 1, 1, &narrowed, &(gconv_elements_made){0});
     return gconv_element_read(half, (const uint8_t *)&narrowed);
   }
   if (x != x)

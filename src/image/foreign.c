@@ -22,6 +22,7 @@ typedef struct foreign {
 #define BRIGHT                                                                                                              \
   "it may be brighter than white, which PNG has not: vips copy IN OUT.tif (libvips) makes floats of it, and clips nothing"
 #define RAW "develop it first: dcraw -6 -T -w IN, which makes a TIFF of 16 bits, or with darktable or RawTherapee"
+#define WITHOUT_OPENEXR "this gconv was built without OpenEXR; " BRIGHT
 #define WITHOUT_LIBTIFF "this gconv was built without libtiff; " CONVERT
 #define WITHOUT_LIBWEBP "this gconv was built without libwebp; " CONVERT
 #define SAVE(from) "save its array by Python: numpy.save('OUT.npy', " from ")"
@@ -54,7 +55,7 @@ static const foreign known[] = {
     {"a JPEG 2000 stream", 0, 4, "\xff\x4f\xff\x51", FIRST "opj_decompress -i IN.j2k -o OUT.tif (OpenJPEG)"},
     {"a PDF file", 0, 5, "%PDF-", FIRST "pdftoppm -r 300 -png IN OUT (poppler), a file a page"},
     {"a PostScript file", 0, 4, "%!PS", FIRST "gs -sDEVICE=png16m -r300 -o OUT_%d.png IN (Ghostscript)"},
-    {"an OpenEXR file", 0, 4, "\x76\x2f\x31\x01", BRIGHT},
+    {"an OpenEXR file", 0, 4, "\x76\x2f\x31\x01", WITHOUT_OPENEXR},
     {"a Photoshop file", 0, 4, "8BPS", FIRST "convert 'IN[0]' OUT.tif (ImageMagick), the picture of all layers"},
     {"a GIMP file", 0, 8, "gimp xcf", "export it from GIMP as PNG, or as TIFF if it has floats"},
     {"an SVG or XML file", 0, 1, "<", "draw it first, if it is SVG: rsvg-convert -o OUT.png IN (librsvg)"},

@@ -314,11 +314,7 @@ static const uint8_t *elements_of(const gconv_writer *writer, const void *row) {
   double unit = writer->options->unit > 0 ? writer->options->unit : 1;
   if (!state->row)
     return row;
-  gconv_elements_made made = gconv_elements_make(state->element.kind, row, row_samples(writer->header), unit, state->row);
-  state->made.out_of_range += made.out_of_range;
-  state->made.nans += made.nans;
-  state->made.given |= made.given;
-  state->made.stored |= made.stored;
+  gconv_elements_make(state->element.kind, row, row_samples(writer->header), unit, state->row, &state->made);
   return (const uint8_t *)state->row;
 }
 
@@ -392,19 +388,7 @@ static gconv_status finish(gconv_writer *writer) {
   const npy_state *state = writer->state;
   if (state->grown)
     GCONV_TRY(write_number(writer));
-  unsigned long long count = state->made.out_of_range;
-  if (state->made.nans > 0)
-    gconv_warn("%s: %llu samples are not a number (NaN), and became 0: --depth float keeps them", writer->name,
-               (unsigned long long)state->made.nans);
-  if (state->made.given && !state->made.stored)
-    gconv_warn("%s: all numbers are so small that they became 0: --scale, or --depth float, keeps them", writer->name);
-  if (count > 0 && state->element.kind == 'i')
-    gconv_warn("%s: %llu numbers below -32768 or above 32767 became the nearest of these: --scale, or --depth float, keeps "
-               "them",
-               writer->name, count);
-  else if (count > 0)
-    gconv_warn("%s: %llu numbers beyond 65504 became infinite in float16: --scale, or --depth float, keeps them",
-               writer->name, count);
+  gconv_elements_warn(writer->name, state->element.kind, &state->made);
   return GCONV_OK;
 }
 

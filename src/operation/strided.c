@@ -138,7 +138,7 @@ static void convert_line(const gconv_strided *from, const uint8_t *line, const g
   }
   copy_line(line, from->stride[3], (uint8_t *)floats, 4, count, 4);
   if (to->type == GCONV_ELEMENT_F16)
-    gconv_elements_make('f', floats, (size_t)count, 1, halves);
+    gconv_elements_make('f', floats, (size_t)count, 1, halves, &(gconv_elements_made){0});
   else
     for (int64_t i = 0; i < count; i++)
       halves[i] = to_bfloat16(floats[i]);
