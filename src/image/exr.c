@@ -30,8 +30,11 @@ gconv_status gconv_exr_load(const char *name) {
 
 void gconv_exr_be_silent(exr_const_context_t file, exr_result_t code, const char *text) {}
 
+enum { MOST_HEADER = 1 << 19 /* bytes: the library's time goes with their square, up to 2 s */ };
+
 typedef struct reading {
   const gconv_source *source;
+  bool opening;   /* the header is being read */
   uint8_t *bytes; /* owned: all bytes of a pipe; NULL: the source is read */
   size_t size;
   exr_context_t file;
@@ -55,6 +58,8 @@ static int64_t read_bytes(exr_const_context_t file, void *user, void *to, uint64
                           exr_stream_error_func_ptr_t fail) {
   const reading *r = user;
   size_t got = 0;
+  if (r->opening && offset + size > MOST_HEADER)
+    return -1;
   if (!r->bytes)
     return gconv_source_read_at(r->source, offset, to, (size_t)size, &got) == GCONV_OK ? (int64_t)got : -1;
   if (offset < r->size)
@@ -70,6 +75,10 @@ static gconv_status damaged(const gconv_reader *reader, exr_result_t result) {
                       reader->source->name, GCONV_EXR_REMEDY);
   if (result == EXR_ERR_OUT_OF_MEMORY)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for an OpenEXR");
+  const bool long_header = ((const reading *)reader->state)->opening && result == EXR_ERR_READ_IO;
+  if (long_header && reader->source->size > MOST_HEADER)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: a header of more than %d bytes, which is the limit", reader->source->name,
+                      (int)MOST_HEADER);
   return gconv_fail(GCONV_BAD_FILE, "%s: damaged OpenEXR: %s", reader->source->name,
                     gconv_exr.exr_get_default_error_message(result));
 }
@@ -336,7 +345,9 @@ gconv_status gconv_exr_open(gconv_reader *reader) {
   functions.size_fn = size_of;
   functions.flags = EXR_CONTEXT_FLAG_SILENT_HEADER_PARSE | EXR_CONTEXT_FLAG_DISABLE_CHUNK_RECONSTRUCTION;
   int parts;
+  r->opening = true;
   EXR_TRY(exr_start_read(&r->file, reader->source->name, &functions));
+  r->opening = false;
   EXR_TRY(exr_get_count(r->file, &parts));
   GCONV_TRY(find_picture(reader, parts));
   GCONV_TRY(take_size(reader));

@@ -243,7 +243,7 @@ static bool sniff(const uint8_t *bytes, size_t size) {
 const gconv_format gconv_format_exr = {
     .info = {.name = "exr",
              .extensions = "exr",
-             .help = "OpenEXR: floats or half, RGB or grey, with alpha; parts, layers and channels are read by name",
+             .help = "OpenEXR: floats or half; parts, layers and channels by name",
              .reads = true,
              .writes = true,
              .holds = {false, false, true},

@@ -273,6 +273,31 @@ def fits_cards(size):
     return "".join(card.ljust(80) for card in cards).encode().ljust(-(-len(cards) * 80 // 2880) * 2880) + bytes(2880)
 
 
+def exr_header(more, channels=b"Y\0" + struct.pack("<iiii", 2, 0, 1, 1)):
+    """An OpenEXR file of one pixel."""
+    parts = [("channels", "chlist", channels + b"\0"), ("compression", "compression", b"\0"), ("dataWindow", "box2i", bytes(16)),
+             ("displayWindow", "box2i", bytes(16)), ("lineOrder", "lineOrder", b"\0"), ("pixelAspectRatio", "float", struct.pack("<f", 1)),
+             ("screenWindowCenter", "v2f", bytes(8)), ("screenWindowWidth", "float", struct.pack("<f", 1)), *more]
+    head = struct.pack("<II", 20000630, 2) + b"".join(b"%s\0%s\0%s%s" % (name.encode(), kind.encode(), struct.pack("<i", len(value)), value) for name, kind, value in parts) + b"\0"
+    pixels = 4 * (len(channels) // 18 if len(channels) > 18 else 1)
+    return head + struct.pack("<Qii", len(head) + 8, 0, pixels) + bytes(pixels)
+
+
+def exr_attributes(size):
+    """An OpenEXR file of many attributes."""
+    return exr_header([(f"a{i}", "string", b"text") for i in range(size // 24)])
+
+
+def exr_comments(size):
+    return exr_header([("comments", "string", b"x" * size)])
+
+
+def exr_channels(size):
+    """An OpenEXR file of many channels."""
+    names = sorted(f"c{i}.R" for i in range(size // 26))
+    return exr_header([], b"".join(name.encode() + b"\0" + struct.pack("<iiii", 2, 0, 1, 1) for name in names))
+
+
 def radiance_lines(size):
     """A Radiance HDR file with long lines."""
     return b"#?RADIANCE\n" + (b"#" * (size // 900) + b"\n") * 900 + b"\n-Y 1 +X 1\n" + bytes(4)

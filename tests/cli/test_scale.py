@@ -112,6 +112,11 @@ class Scale(CommandTest):
             self.check(make, name, "-i", name, "-f", "identity", "-o", "o.npy", good=good)
         self.check(scale_files.png_inflated_comments, "a.png", "-i", "a.png", "-f", "identity", "-o", "o.png", size=SIZE // 16)
 
+    @needs("OpenEXR")
+    def test_exr(self):
+        for make, good in ((scale_files.exr_attributes, True), (scale_files.exr_comments, True), (scale_files.exr_channels, False)):
+            self.check(make, "a.exr", "-i", "a.exr", "-f", "identity", "-o", "o.npy", good=good)
+
     @needs("libtiff")
     def test_tiff(self):
         for make, good in ((scale_files.tiff_pages, True), (scale_files.tiff_loop, False), (scale_files.tiff_shared_text, None),
