@@ -34,8 +34,8 @@ enum { MOST_HEADER = 1 << 19 /* bytes: the library's time goes with their square
 
 typedef struct reading {
   const gconv_source *source;
-  bool opening;   /* the header is being read */
-  uint8_t *bytes; /* owned: all bytes of a pipe; NULL: the source is read */
+  bool opening, too_long; /* the header is being read; it is longer than MOST_HEADER */
+  uint8_t *bytes;         /* owned: all bytes of a pipe; NULL: the source is read */
   size_t size;
   exr_context_t file;
   int part;
@@ -56,9 +56,10 @@ static int64_t size_of(exr_const_context_t file, void *user) {
 
 static int64_t read_bytes(exr_const_context_t file, void *user, void *to, uint64_t size, uint64_t offset,
                           exr_stream_error_func_ptr_t fail) {
-  const reading *r = user;
+  reading *r = user;
   size_t got = 0;
-  if (r->opening && offset + size > MOST_HEADER)
+  r->too_long |= r->opening && offset + size > MOST_HEADER && r->source->size > MOST_HEADER;
+  if (r->too_long)
     return -1;
   if (!r->bytes)
     return gconv_source_read_at(r->source, offset, to, (size_t)size, &got) == GCONV_OK ? (int64_t)got : -1;
@@ -75,8 +76,7 @@ static gconv_status damaged(const gconv_reader *reader, exr_result_t result) {
                       reader->source->name, GCONV_EXR_REMEDY);
   if (result == EXR_ERR_OUT_OF_MEMORY)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for an OpenEXR");
-  const bool long_header = ((const reading *)reader->state)->opening && result == EXR_ERR_READ_IO;
-  if (long_header && reader->source->size > MOST_HEADER)
+  if (((const reading *)reader->state)->too_long)
     return gconv_fail(GCONV_TOO_LARGE, "%s: a header of more than %d bytes, which is the limit", reader->source->name,
                       (int)MOST_HEADER);
   return gconv_fail(GCONV_BAD_FILE, "%s: damaged OpenEXR: %s", reader->source->name,

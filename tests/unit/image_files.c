@@ -50,7 +50,7 @@ static void test_lossless_round_trips(void **state) {
           const gconv_format *format = (const gconv_format *)gconv_format_at(f);
           char name[16];
           snprintf(name, sizeof name, "x.%s", format->info.name);
-          const bool frames = format == &gconv_format_fits && channels > 1; /* its colours are frames */
+          const bool frames = format == &gconv_format_fits && channels > 1;                /* its colours are frames */
           const bool product = strcmp(format->info.name, "exr") == 0 && channels % 2 == 0; /* alpha times its colours */
           bool lossy = format->info.quality || frames || product;
           if (!lossy && format->info.holds[type] && (format->alpha || channels % 2 == 1))
