@@ -3,7 +3,10 @@
  * hold neighbouring columns. */
 #pragma once
 
+#include "base/both.h"
 #include "base/status.h"
+
+GCONV_C_BEGIN
 
 enum {
   GCONV_FFT_LEAST_LOG = 4, /* log2 of the shortest column */
@@ -37,3 +40,5 @@ gconv_status gconv_fft_mixed_make(size_t least, gconv_fft_mixed *mixed);
 /* Does gconv_fft_columns() for columns of this size. */
 void gconv_fft_mixed_columns(const gconv_fft_mixed *mixed, float *points, size_t pitch, size_t im, size_t samples,
                              bool forward);
+
+GCONV_C_END

@@ -179,8 +179,6 @@ static gconv_status check(const deconvolve_settings *settings, const gconv_texts
     return gconv_refuse("deconvolve: name the result with -o");
   if (!gconv_format_by_path(common->output))
     return gconv_refuse("-o %s: its extension names no image format", common->output);
-  if (common->device && strcmp(common->device, "cpu") != 0 && strcmp(common->device, "auto") != 0)
-    return gconv_refuse("-d %s: deconvolve runs on the CPU alone, for now: leave -d out", common->device);
   if (settings->method == GCONV_WIENER &&
       (settings->accelerate || settings->total_variation > 0 || settings->change > 0 || settings->iterations > 0))
     return gconv_refuse("--method wiener has no iterations: leave out --iterations, --accelerate, --tv and --stop");
@@ -224,10 +222,12 @@ static gconv_status deconvolve(const deconvolve_settings *settings, const char *
   gconv_device *device = NULL;
   gconv_image image = {0}, result = {0};
   gconv_deconvolved told;
+  const char *name =
+      settings->common.device && strcmp(settings->common.device, "auto") != 0 ? settings->common.device : "cpu";
   gconv_sandbox_file(&settings->common, settings->common.output);
   gconv_status status = read_psf(settings->psf, &psf);
   GCONV_THEN(status,
-             gconv_device_open("cpu", gconv_settle_threads(settings->common.threads, settings->common.quiet), &device));
+             gconv_device_open(name, gconv_settle_threads(settings->common.threads, settings->common.quiet), &device));
   GCONV_THEN(status, gconv_image_read(path, &read, &image));
   GCONV_THEN(status, check_result(settings, &image));
   gconv_interrupt_catch(true);
@@ -269,7 +269,7 @@ static const gconv_option options[] = {
            .help = "of wiener: the ratio of the power of noise to that of the image; default: 0.01"),
     OPTION(0, "depth", "8|16|float", word, depth, .words = "8|16|float",
            .help = "depth of the result; default: as the image, or what the format holds"),
-    OPTION('d', "device", "NAME", text, common.device, .help = "cpu: GPUs are not used yet"),
+    OPTION('d', "device", "NAME", text, common.device, .help = "cpu (default) or cuda, cuda:N"),
     OPTION(0, "no-clobber", NULL, flag, common.no_clobber, .help = "keep a result that exists"),
     GCONV_MAX_PIXELS_ROW(),
     GCONV_THREADS_ROW,

@@ -97,7 +97,7 @@ static nb::object filter_volume(const Planes &planes, nb::handle kernel, const n
 }
 
 /* Returns (samples of the result in one dimension, a dict of what was done). */
-static nb::tuple deconvolve(nb::handle given, const nb::list &psf, const nb::dict &asked) {
+static nb::tuple deconvolve(nb::handle given, const nb::list &psf, const nb::dict &asked, const std::string &on) {
   const bool volume = nb::len(psf) > 1;
   Planes planes;
   std::unique_ptr<Compared> array;
@@ -117,7 +117,7 @@ static nb::tuple deconvolve(nb::handle given, const nb::list &psf, const nb::dic
   const gconv_image image = volume ? image_of_planes(planes) : *array->compared.image;
   read_filters_given(psf, &filters);
   options.psf_planes = volume ? (int32_t)filters.count : 0;
-  gconv_device *device = device_named("cpu");
+  gconv_device *device = device_named(on);
   call([&] { return gconv_deconvolve(device, &image, &filters.items[0], &options, &result, &told); });
   const size_t count = (size_t)result.frames * result.height * result.width * result.channels;
   const float *samples = (const float *)result.data;
@@ -130,7 +130,8 @@ static nb::tuple deconvolve(nb::handle given, const nb::list &psf, const nb::dic
 }
 
 void add_science(nb::module_ &module) {
-  module.def("deconvolve", &deconvolve, nb::arg("image"), nb::arg("psf"), nb::arg("options"));
+  module.def("deconvolve", &deconvolve, nb::arg("image"), nb::arg("psf"), nb::arg("options"),
+             nb::arg("device"));
   module.def("filter_volume", &filter_volume, nb::arg("planes"), nb::arg("kernel"), nb::arg("options"), nb::arg("spacing"),
              nb::arg("device"));
   module.def("stats", &stats, nb::arg("image"), nb::arg("percentiles"), nb::arg("max_pixels"));

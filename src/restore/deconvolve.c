@@ -161,8 +161,6 @@ gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, co
   GCONV_TRY(check_options(options));
   GCONV_TRY(gconv_check_source(image, "image"));
   GCONV_TRY(gconv_check_pixels(image, "image"));
-  if (strcmp(gconv_device_get_info(device)->name, "cpu") != 0)
-    return gconv_fail(GCONV_UNSUPPORTED, "deconvolution runs on the CPU alone: take the device cpu");
   gconv_psf taken = {0};
   gconv_deconvolved found = {.last = {.change = NAN, .flux = NAN, .deviance = NAN}};
   gconv_image made = {.type = GCONV_F32,

@@ -6,6 +6,8 @@
 #include "gconv_science.h"
 #include "kernels/cpu/fft_columns.h"
 
+GCONV_C_BEGIN
+
 /* A point spread function: not negative unless Wiener takes it, of sum 1. */
 typedef struct gconv_psf {
   int32_t size[3], centre[3]; /* planes, rows, columns */
@@ -26,6 +28,27 @@ typedef struct gconv_restored {
 /* Restore a frame in place. */
 gconv_status gconv_restore_richardson_lucy(gconv_restored *r);
 gconv_status gconv_restore_wiener(gconv_restored *r);
+
+/* ---- Wiener, on each device ---- */
+
+/* Where a place of a periodic line finds its samples: two of them, and the share of the second. */
+typedef struct gconv_wiener_place {
+  int32_t at[2];
+  float share;
+} gconv_wiener_place;
+
+typedef struct gconv_wiener {
+  const gconv_restored *r;
+  const size_t *least;           /* of spectra: planes, rows, columns */
+  gconv_wiener_place *places[3]; /* along z, y, x, of the spectra's sizes */
+  const float *means;            /* of colours */
+  float noise;
+} gconv_wiener;
+
+gconv_status gconv_wiener_cpu(const gconv_wiener *w);
+#ifdef GCONV_WITH_CUDA
+gconv_status gconv_wiener_cuda(const gconv_wiener *w);
+#endif
 
 /* ---- spectra.c ---- */
 
@@ -65,3 +88,5 @@ void gconv_spectra_free(gconv_spectra *s);
  * least as large as the larger image. */
 void gconv_spectra_convolve(gconv_spectra *s, const float *in, const int32_t in_size[3], float *out,
                             const int32_t out_size[3], int32_t channels);
+
+GCONV_C_END

@@ -67,7 +67,7 @@ def _three(name, value, check):
 
 
 def deconvolve(image: Any, psf: Kernel, *, method: str = "rl", iterations: int = 0, accelerate: bool = False, tv: float = 0.0,
-               stop: float = 0.0, noise: float = 0.0, info: bool = False) -> Any:
+               stop: float = 0.0, noise: float = 0.0, info: bool = False, device: str = "cpu") -> Any:
     """Undoes the blur by a point spread function. Returns an array of float32 of the shape of the image, in its units: of
     integers, 1 is white.
 
@@ -77,6 +77,7 @@ def deconvolve(image: Any, psf: Kernel, *, method: str = "rl", iterations: int =
     method: "rl", Richardson-Lucy, for counts, or "wiener". iterations: of rl, at most; 0: 20. accelerate: by the steps
         before (Biggs and Andrews). tv: the weight of total variation, such as 0.002. stop: when an iteration changes less
         than this share. noise: of wiener, the ratio of the power of noise to that of the image; 0: 0.01.
+    device: "cpu", or a GPU, "cuda".
     NaN is missing: rl fills it. Edges and flux: docs/guide.md. info=True: returns (array, dict) with iterations, change,
     flux, psf_sum, psf_centre, negative, missing.
     """
@@ -89,7 +90,7 @@ def deconvolve(image: Any, psf: Kernel, *, method: str = "rl", iterations: int =
     found, told = _core.deconvolve(given, [one._as_tuple() for one in filters],
                                    {"method": choose("method", method, METHODS), "iterations": whole("iterations", iterations),
                                     "accelerated": bool(accelerate), "total_variation": real("tv", tv),
-                                    "change": real("stop", stop), "noise": real("noise", noise)})
+                                    "change": real("stop", stop), "noise": real("noise", noise)}, str(device))
     result = found.reshape(given.shape)
     return (result, told) if info else result
 

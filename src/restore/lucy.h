@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* Richardson-Lucy on a device: richardson_lucy.c iterates, lucy_cpu.c and lucy_cuda.cu do what is done to samples. */
+#pragma once
+
+#include "device/device.h"
+#include "restore/restore.h"
+
+#include <math.h>
+
+GCONV_C_BEGIN
+
+/* Sums of an iteration: of H guess where y is there; of the deviance; of (x - before)^2; of x^2; of this step times the last
+ * one; of the squares of the last one. */
+typedef enum gconv_lucy_sum {
+  GCONV_LUCY_FLUX,
+  GCONV_LUCY_DEVIANCE,
+  GCONV_LUCY_CHANGE,
+  GCONV_LUCY_SIZE,
+  GCONV_LUCY_PRODUCT,
+  GCONV_LUCY_LAST,
+  GCONV_LUCY_SUMS
+} gconv_lucy_sum;
+
+/* What is restored: x, larger than the image by the PSF. Samples are in memory of the device, [planes][rows][columns]
+ * [channels]. Of methods that do not use them, arrays are NULL. */
+typedef struct gconv_lucy {
+  gconv_restored *r;
+  int32_t large_size[3], first[3]; /* of x: planes, rows, columns; where the image lies in it */
+  size_t count, large_count;       /* samples of the image, and of x */
+  float *y, *ratio;                /* the image, where NaN is missing; y / H guess */
+  float *x, *before, *guess, *corrected, *last_step, *inverse; /* corrected: `inverse`, with total variation */
+  double total;                                                /* the sum of y */
+  float least;                                                 /* the least H x that divides */
+  float calm;  /* of total variation: the length of a gradient that counts half */
+  void *state; /* of the device */
+} gconv_lucy;
+
+#define GCONV_LUCY_LEAST_WEIGHT 0.01F /* as Bertero and Boccacci take it */
+
+typedef struct gconv_lucy_type {
+  /* Allocates floats that are 0; and frees them. */
+  gconv_status (*allocate)(gconv_lucy *l, size_t count, const char *what, float **samples);
+  void (*release)(gconv_lucy *l, float *samples);
+  /* Sets y, inverse = 1 / w where w = H^T(M) is not small, else 0, and guess = x = H^T(M y) / w. */
+  gconv_status (*begin)(gconv_lucy *l);
+  gconv_status (*project)(gconv_lucy *l); /* ratio = y / H guess, 0 where y is missing */
+  /* x = guess * H^T ratio * inverse, not below 0; of total variation, with its divisor. last_step becomes x - guess. Change
+   * is against `before`, or, if that is NULL, against the guess. */
+  gconv_status (*update)(gconv_lucy *l);
+  /* guess = x + step * (x - before), not below 0, where step follows from the sums. */
+  gconv_status (*predict)(gconv_lucy *l);
+  gconv_status (*sums)(gconv_lucy *l, double sums[GCONV_LUCY_SUMS]); /* of the last project() and update() */
+  gconv_status (*finish)(gconv_lucy *l, const float *x);             /* r->samples = the image's part of x */
+  void (*end)(gconv_lucy *l);
+} gconv_lucy_type;
+
+extern const gconv_lucy_type gconv_lucy_type_cpu;
+#ifdef GCONV_WITH_CUDA
+extern const gconv_lucy_type gconv_lucy_type_cuda;
+#endif
+
+/* Biggs and Andrews: how far the next guess goes on, 0 .. 1. */
+GCONV_BOTH float gconv_lucy_step(const double *sums) {
+  const double step = sums[GCONV_LUCY_LAST] > 0 ? sums[GCONV_LUCY_PRODUCT] / sums[GCONV_LUCY_LAST] : 0;
+  return (float)(step < 0 ? 0 : step > 1 ? 1 : step);
+}
+
+/* Twice y log(y / b) - y + b, of one sample. */
+GCONV_BOTH double gconv_lucy_deviance(double y, double b) {
+  return 2 * ((y > 0 ? y * log(y / b) : 0) - y + b);
+}
+
+/* A part of the gradient of the guess at a sample, by differences to the next one along z, y or x, over its length; 0 beyond
+ * the image. Small gradients are not made as long as others: else each iteration would turn noise around, by a share of
+ * lambda. */
+GCONV_BOTH float gconv_lucy_slope(const gconv_lucy *l, int64_t channels, const int64_t place[3], int64_t c, int axis) {
+  const int32_t *size = l->large_size;
+  const int64_t steps[] = {(int64_t)size[1] * size[2], size[2], 1};
+  const float *at = l->guess + (place[0] * steps[0] + place[1] * steps[1] + place[2]) * channels + c;
+  float difference = 0, sum = l->calm * l->calm;
+  if (place[axis] < 0)
+    return 0;
+  for (int i = 0; i < 3; i++) {
+    const float d = place[i] + 1 < size[i] ? at[steps[i] * channels] - at[0] : 0;
+    sum += d * d;
+    difference = i == axis ? d : difference;
+  }
+  return difference / sqrtf(sum);
+}
+
+/* Returns 1 / (1 - lambda * div(gradient / |gradient|)) of the guess at sample i. */
+GCONV_BOTH float gconv_lucy_variation(const gconv_lucy *l, int64_t channels, float lambda, int64_t i) {
+  const int64_t pixel = i / channels, row = pixel / l->large_size[2];
+  float divergence = 0;
+  for (int axis = 0; axis < 3; axis++) {
+    int64_t place[] = {row / l->large_size[1], row % l->large_size[1], pixel % l->large_size[2]};
+    divergence += gconv_lucy_slope(l, channels, place, i % channels, axis);
+    place[axis]--;
+    divergence -= gconv_lucy_slope(l, channels, place, i % channels, axis);
+  }
+  const float factor = 1 - lambda * divergence;
+  return 1 / (factor > 0.1F ? factor : 0.1F);
+}
+
+GCONV_C_END
