@@ -170,9 +170,9 @@ typedef struct gconv_deconvolved {
  * count (Bertero and Boccacci, 2005): so nothing is assumed of what lies outside, no ring enters, and missing samples are
  * filled. Wiener extends the image by reflection, which fades into the reflection of the other side. The flux is kept.
  *
- * device: the CPU, or a GPU, to whose memory a frame or volume goes as a whole; both agree to some 1e-5 of the largest sample.
- * *result must be empty. told may be NULL. GCONV_BAD_ARGUMENT for a PSF without positive taps, or an image without samples
- * that count; GCONV_UNSUPPORTED for rows too long for a GPU (some 14,000 samples); GCONV_NO_MEMORY. */
+ * device: the CPU, or a GPU, to whose memory a frame or volume goes as a whole; both agree to some 1e-5 of the largest
+ * sample. *result must be empty. told may be NULL. GCONV_BAD_ARGUMENT for a PSF without positive taps, or an image without
+ * samples that count; GCONV_UNSUPPORTED for rows too long for a GPU (some 14,000 samples); GCONV_NO_MEMORY. */
 gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, const gconv_filter *psf,
                               const gconv_deconvolve_options *options, gconv_image *result, gconv_deconvolved *told);
 

@@ -130,8 +130,7 @@ static nb::tuple deconvolve(nb::handle given, const nb::list &psf, const nb::dic
 }
 
 void add_science(nb::module_ &module) {
-  module.def("deconvolve", &deconvolve, nb::arg("image"), nb::arg("psf"), nb::arg("options"),
-             nb::arg("device"));
+  module.def("deconvolve", &deconvolve, nb::arg("image"), nb::arg("psf"), nb::arg("options"), nb::arg("device"));
   module.def("filter_volume", &filter_volume, nb::arg("planes"), nb::arg("kernel"), nb::arg("options"), nb::arg("spacing"),
              nb::arg("device"));
   module.def("stats", &stats, nb::arg("image"), nb::arg("percentiles"), nb::arg("max_pixels"));

@@ -25,9 +25,9 @@ typedef enum gconv_lucy_sum {
  * [channels]. Of methods that do not use them, arrays are NULL. */
 typedef struct gconv_lucy {
   gconv_restored *r;
-  int32_t large_size[3], first[3]; /* of x: planes, rows, columns; where the image lies in it */
-  size_t count, large_count;       /* samples of the image, and of x */
-  float *y, *ratio;                /* the image, where NaN is missing; y / H guess */
+  int32_t large_size[3], first[3];                             /* of x: planes, rows, columns; where the image lies in it */
+  size_t count, large_count;                                   /* samples of the image, and of x */
+  float *y, *ratio;                                            /* the image, where NaN is missing; y / H guess */
   float *x, *before, *guess, *corrected, *last_step, *inverse; /* corrected: `inverse`, with total variation */
   double total;                                                /* the sum of y */
   float least;                                                 /* the least H x that divides */

@@ -201,7 +201,7 @@ static gconv_status predict_guess(gconv_lucy *l) {
 }
 
 static gconv_status get_sums(gconv_lucy *l, double sums[GCONV_LUCY_SUMS]) {
-  memcpy(sums, ((state *)l->state)->sums, sizeof ((state *)l->state)->sums);
+  memcpy(sums, ((state *)l->state)->sums, sizeof((state *)l->state)->sums);
   return GCONV_OK;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Richardson-Lucy on a GPU: convolutions are products of spectra, and what is done to their samples happens where these are
- * stored (kernels/cuda/fast/spectra.cuh). Sums are added in a fixed order. */
+ * stored (spectra_cuda.cuh). Sums are added in a fixed order. */
 #include "device/cuda_error.h"
 #include "device/guest_cuda.h"
 #include "device/transfer_cuda.h"
-#include "kernels/cuda/fast/spectra.cuh"
 #include "restore/lucy.h"
+#include "restore/spectra_cuda.cuh"
 
 static const cudaStream_t STREAM = cudaStreamPerThread;
 enum { THREADS = SPECTRA_THREADS, PROJECT_SUMS = GCONV_LUCY_CHANGE, UPDATE_SUMS = GCONV_LUCY_SUMS - GCONV_LUCY_CHANGE };
@@ -37,17 +37,27 @@ struct load_samples {
   }
 };
 
-/* Calls each(i, value, sums) for each sample i. */
+/* For each sample i, calls each.fetch(i), and each(i, value, what it returned, sums). */
 template <class Each> struct store_samples {
   map at;
   Each each;
-  DEVICE void store(int z, int y, int x, float value, double *sums) const {
-    if (y < at.height && x < at.width)
-      each(at.place(z, y, x), value, sums);
+  struct fetched {
+    decltype(each.fetch(0)) of[2];
+  };
+  DEVICE bool has(int y, int x) const {
+    return y < at.height && x < at.width;
   }
-  DEVICE void operator()(int z, int y, int x, float2 point, double *sums) const {
-    store(z, y - at.before, x, point.x, sums);
-    store(z, y - at.before + at.half, x, point.y, sums);
+  DEVICE fetched fetch(int z, int y, int x) const {
+    fetched f;
+    UNROLLED_FOR (int part = 0; part < 2; part++)
+      if (has(y - at.before + part * at.half, x))
+        f.of[part] = each.fetch(at.place(z, y - at.before + part * at.half, x));
+    return f;
+  }
+  DEVICE void operator()(int z, int y, int x, float2 point, const fetched &f, double *sums) const {
+    UNROLLED_FOR (int part = 0; part < 2; part++)
+      if (has(y - at.before + part * at.half, x))
+        each(at.place(z, y - at.before + part * at.half, x), part ? point.y : point.x, f.of[part], sums);
   }
 };
 
@@ -55,8 +65,11 @@ struct divide {
   const float *y;
   float *ratio, least;
   bool deviance;
-  DEVICE void operator()(int64_t i, float blurred, double *sums) const {
-    const float observed = y[i], b = blurred > least ? blurred : least;
+  DEVICE float fetch(int64_t i) const {
+    return y[i];
+  }
+  DEVICE void operator()(int64_t i, float blurred, float observed, double *sums) const {
+    const float b = blurred > least ? blurred : least;
     const bool there = observed == observed;
     sums[GCONV_LUCY_FLUX] += there ? (double)blurred : 0;
     if (deviance && there)
@@ -68,23 +81,29 @@ struct divide {
 struct correct {
   const float *guess, *inverse, *before;
   float *x, *last; /* last: NULL if not accelerated */
-  DEVICE void operator()(int64_t i, float up, double *sums) const {
-    const float old = guess[i], product = old * up * inverse[i], v = product > 0 ? product : 0, d = v - before[i];
+  DEVICE float4 fetch(int64_t i) const {
+    const float old = guess[i];
+    return make_float4(old, inverse[i], before == guess ? old : before[i], last ? last[i] : 0);
+  }
+  DEVICE void operator()(int64_t i, float up, float4 of, double *sums) const {
+    const float product = of.x * up * of.y, v = product > 0 ? product : 0, d = v - of.z, step = v - of.x;
     x[i] = v;
     sums[GCONV_LUCY_CHANGE - PROJECT_SUMS] += (double)d * (double)d;
     sums[GCONV_LUCY_SIZE - PROJECT_SUMS] += (double)v * (double)v;
     if (!last)
       return;
-    const float step = v - old, other = last[i];
-    sums[GCONV_LUCY_PRODUCT - PROJECT_SUMS] += (double)step * (double)other;
-    sums[GCONV_LUCY_LAST - PROJECT_SUMS] += (double)other * (double)other;
+    sums[GCONV_LUCY_PRODUCT - PROJECT_SUMS] += (double)step * (double)of.w;
+    sums[GCONV_LUCY_LAST - PROJECT_SUMS] += (double)of.w * (double)of.w;
     last[i] = step;
   }
 };
 
 struct invert {
   float *inverse;
-  DEVICE void operator()(int64_t i, float up, double *) const {
+  DEVICE float fetch(int64_t) const {
+    return 0;
+  }
+  DEVICE void operator()(int64_t i, float up, float, double *) const {
     inverse[i] = up > GCONV_LUCY_LEAST_WEIGHT ? 1 / up : 0;
   }
 };
@@ -92,8 +111,11 @@ struct invert {
 struct estimate {
   const float *inverse;
   float *guess, *x;
-  DEVICE void operator()(int64_t i, float up, double *) const {
-    const float value = up * inverse[i];
+  DEVICE float fetch(int64_t i) const {
+    return inverse[i];
+  }
+  DEVICE void operator()(int64_t i, float up, float inverted, double *) const {
+    const float value = up * inverted;
     guess[i] = x[i] = value > 0 ? value : 0;
   }
 };
@@ -115,7 +137,8 @@ __global__ void predict_samples(const float *x, const float *before, const doubl
 }
 
 __global__ void vary(gconv_lucy l, int channels, float lambda) {
-  for (int64_t i = blockIdx.x * (int64_t)THREADS + threadIdx.x; i < (int64_t)l.large_count; i += (int64_t)gridDim.x * THREADS)
+  for (int64_t i = blockIdx.x * (int64_t)THREADS + threadIdx.x; i < (int64_t)l.large_count;
+       i += (int64_t)gridDim.x * THREADS)
     l.corrected[i] = l.inverse[i] * gconv_lucy_variation(&l, channels, lambda, i);
 }
 
@@ -183,8 +206,8 @@ gconv_status update(gconv_lucy *l) {
 
 gconv_status predict(gconv_lucy *l) {
   gconv_cuda_guest guest(l->r->device->index);
-  predict_samples<<<grid_for(l->large_count), THREADS, 0, STREAM>>>(l->x, l->before, ((const state *)l->state)->sums, l->guess,
-                                                                   (int64_t)l->large_count);
+  predict_samples<<<grid_for(l->large_count), THREADS, 0, STREAM>>>(l->x, l->before, ((const state *)l->state)->sums,
+                                                                    l->guess, (int64_t)l->large_count);
   return CUDA_STATUS(cudaGetLastError());
 }
 
@@ -210,11 +233,8 @@ void release(gconv_lucy *l, float *samples) {
 
 /* The image as a dense one, `from` on the host or on the GPU. */
 gconv_image image_of(const gconv_restored *r, float *from) {
-  const gconv_image shape = {.type = GCONV_F32,
-                             .frames = r->size[0],
-                             .height = r->size[1],
-                             .width = r->size[2],
-                             .channels = r->channels};
+  const gconv_image shape = {
+      .type = GCONV_F32, .frames = r->size[0], .height = r->size[1], .width = r->size[2], .channels = r->channels};
   return gconv_dense_image(&shape, from);
 }
 

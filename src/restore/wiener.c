@@ -22,9 +22,8 @@ static gconv_wiener_place find_place(size_t at, size_t count, size_t size) {
     return (gconv_wiener_place){{(int32_t)at, (int32_t)at}, 0};
   const size_t gap = size - count, beyond = at - count, before = gap - 1 - beyond, period = 2 * count;
   const size_t a = beyond % period, b = before % period;
-  return (gconv_wiener_place){
-      {(int32_t)(a < count ? count - 1 - a : a - count), (int32_t)(b < count ? b : period - 1 - b)},
-      (float)(((double)beyond + 0.5) / (double)gap)};
+  return (gconv_wiener_place){{(int32_t)(a < count ? count - 1 - a : a - count), (int32_t)(b < count ? b : period - 1 - b)},
+                              (float)(((double)beyond + 0.5) / (double)gap)};
 }
 
 /* Finds the mean of a colour, which missing samples are. */

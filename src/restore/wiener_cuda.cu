@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Wiener's filter on a GPU: what wiener.c does on the CPU, by the spectra of kernels/cuda/fast/spectra.cuh. */
+/* Wiener's filter on a GPU: what wiener.c does on the CPU, by products of spectra (spectra_cuda.cuh). */
 #include "device/cuda_error.h"
 #include "device/guest_cuda.h"
-#include "kernels/cuda/fast/spectra.cuh"
 #include "restore/restore.h"
+#include "restore/spectra_cuda.cuh"
 
 static const cudaStream_t STREAM = cudaStreamPerThread;
 
@@ -24,8 +24,8 @@ struct load_colours {
     float sum = 0;
     for (int k = 0; k < 8 && c.channel + part < c.channels; k++) {
       const int a = k >> 2, b = k >> 1 & 1, d = k & 1;
-      const float weight = (a ? of[0].share : 1 - of[0].share) * (b ? of[1].share : 1 - of[1].share) *
-                           (d ? of[2].share : 1 - of[2].share);
+      const float weight =
+          (a ? of[0].share : 1 - of[0].share) * (b ? of[1].share : 1 - of[1].share) * (d ? of[2].share : 1 - of[2].share);
       if (weight <= 0)
         continue;
       const float v = c.samples[(((int64_t)of[0].at[a] * c.height + of[1].at[b]) * c.width + of[2].at[d]) * c.channels +
@@ -41,7 +41,10 @@ struct load_colours {
 
 struct store_colours {
   colours c;
-  DEVICE void operator()(int z, int y, int x, float2 point, double *) const {
+  DEVICE int fetch(int, int, int) const {
+    return 0;
+  }
+  DEVICE void operator()(int z, int y, int x, float2 point, int, double *) const {
     float *to = c.samples + (((int64_t)z * c.height + y) * c.width + x) * c.channels + c.channel;
     if (x >= c.width)
       return;
@@ -65,7 +68,7 @@ gconv_status restore(const gconv_wiener *w, memory *m) {
   GCONV_TRY(gconv_cuda_allocate(r->device, bytes, "the image", (void **)&m->samples));
   GCONV_TRY(gconv_cuda_allocate(r->device, (size_t)(sizes[0] + sizes[1] + sizes[2]) * sizeof *m->places, "the edges",
                                 (void **)&m->places));
-  colours c = {m->places, m->places + sizes[0], m->places + sizes[0] + sizes[1], m->samples, r->size[0], r->size[1],
+  colours c = {m->places,  m->places + sizes[0], m->places + sizes[0] + sizes[1], m->samples, r->size[0], r->size[1],
                r->size[2], r->channels};
   GCONV_TRY(gconv_cuda_upload(m->samples, r->samples, bytes));
   for (int i = 0, at = 0; i < 3; at += sizes[i++])
