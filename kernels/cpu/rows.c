@@ -120,8 +120,18 @@ void gconv_prefetch_load(const gconv_execution *execution, int64_t y, int64_t fi
 
 /* ---- Storing ---- */
 
+/* Returns whether floats of results are stored past the caches. A result that does not fit into them would be read from
+ * memory before it is overwritten, line by line. */
+static bool streams(const gconv_problem *problem) {
+  enum { STREAMED = 12 << 20 }; /* bytes; less is likely still in a cache when it is read */
+  const int64_t samples = (int64_t)problem->out_height * problem->out_width * problem->channels;
+  return problem->out_type == GCONV_F32 && gconv_cpu_isa() != GCONV_ISA_PLAIN && samples >= STREAMED / 4;
+}
+
 void gconv_prefetch_store(const gconv_execution *execution, int32_t p, int64_t first, int64_t count) {
   const gconv_problem *problem = execution->problem;
+  if (streams(problem))
+    return;
   int32_t outputs = gconv_is_combined(problem) ? 1 : problem->filters;
   int64_t left = first * execution->out_pixel, right = (first + count) * execution->out_pixel;
   for (int32_t k = 0; k < outputs; k++)
@@ -276,9 +286,32 @@ static bool changes(const gconv_epilogue *e) {
   return e->scale != 1.0f || e->scale_low != 0.0f || e->offset != 0.0f || e->absolute || e->center;
 }
 
+#if defined(__x86_64__) && defined(__GNUC__)
+/* Copies floats past the caches, but for the first and the last line, of which others may write the rest: a part of a line
+ * takes long. Callers of execute() order these stores. */
+__attribute__((target("avx"))) static void stream(const float *values, size_t count, float *to) {
+  size_t i = (CACHE_LINE - (uintptr_t)to % CACHE_LINE) % CACHE_LINE / sizeof *to;
+  i = i < count ? i : count;
+  memcpy(to, values, i * sizeof *to);
+  for (; i + 16 <= count; i += 16)
+    for (size_t v = 0; v < 16; v += 8)
+      _mm256_stream_ps(to + i + v, _mm256_loadu_ps(values + i + v));
+  memcpy(to + i, values + i, (count - i) * sizeof *to);
+}
+#endif
+
 /* Puts values through the epilogue, and stores them in adjacent samples. The values are destroyed. For integer samples, it
  * skips an epilogue that changes nothing but -0. */
-static void emit(const gconv_epilogue *e, gconv_type type, float *values, size_t count, uint8_t *samples) {
+static void emit(const gconv_problem *problem, float *values, size_t count, uint8_t *samples) {
+  const gconv_epilogue *e = &problem->epilogue;
+  const gconv_type type = problem->out_type;
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (streams(problem)) {
+    finish(e, values, count, values);
+    stream(values, count, (float *)(void *)samples);
+    return;
+  }
+#endif
   if (type == GCONV_F32) {
     finish(e, values, count, (float *)(void *)samples);
     return;
@@ -319,8 +352,7 @@ static void store_values(const gconv_execution *execution, pixel_range pixels, f
   const gconv_problem *problem = execution->problem;
   int32_t channels = problem->channels, stored = channels - problem->keep_alpha;
   if (gconv_is_dense(execution)) { /* alpha that is kept is overwritten later */
-    emit(&problem->epilogue, problem->out_type, values, (size_t)((pixels.end - pixels.first) * channels),
-         to + pixels.first * execution->out_pixel);
+    emit(problem, values, (size_t)((pixels.end - pixels.first) * channels), to + pixels.first * execution->out_pixel);
     return;
   }
   for (int64_t q = pixels.first; q < pixels.end; q++, values += channels)
@@ -438,8 +470,7 @@ void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t fir
     mend_sums(execution, p, first, count, sums, sums_stride);
   const float *divisors = gconv_divisors(problem, execution->weights), *biases = gconv_biases(problem, execution->weights);
   if (is_single(execution)) { /* without a division by channels */
-    emit(&problem->epilogue, problem->out_type, sums, count,
-         gconv_output_row(execution, 0, p) + first * gconv_type_bytes(problem->out_type));
+    emit(problem, sums, count, gconv_output_row(execution, 0, p) + first * gconv_type_bytes(problem->out_type));
     return;
   }
   pixel_range pixels = {(int64_t)first / problem->channels, (int64_t)(first + count) / problem->channels};

@@ -92,7 +92,7 @@ typedef struct walk {
   const float **rows;  /* rows in the ring */
   const float **lines; /* rows in the image, or the constant row */
   bool in_place;
-  size_t inside, beyond; /* pieces from sample `inside` to `beyond` of the block use `lines` */
+  size_t inside, beyond; /* samples `inside` to `beyond` of the block are made from `lines` */
   bool *flags;           /* for each row of the ring: whether it is finite */
   bool check_finite;
   int64_t first_row;  /* output row j of the class is first_row + j * classes */
@@ -149,19 +149,17 @@ static void load(walk *w, int64_t lattice) {
   }
 }
 
-/* Finds the pieces that only use samples of the image, with some to spare on both sides. */
+/* Finds the part of the block that only uses samples of the image, with some to spare on both sides. */
 static void find_inside(walk *w) {
-  const size_t channels = (size_t)w->problem->channels, piece = w->window.layout.piece, width = w->pixels * channels;
-  const int64_t left = ((int64_t)w->first_pixel - w->problem->pad_left) * w->problem->channels;
-  const int64_t right = (int64_t)w->problem->width * w->problem->channels - GCONV_WINDOW_SLACK - LINE;
-  w->inside = w->beyond = 0;
-  for (size_t x = 0; w->in_place && x < width; x += piece) {
-    const size_t samples = gconv_round_up(width - x < piece ? width - x : piece, UNIT);
-    if (left + (int64_t)x < LINE || left + (int64_t)(x + samples + gconv_window_halo(w->problem)) > right)
-      continue;
-    w->inside = w->beyond == 0 ? x : w->inside;
-    w->beyond = x + piece < width ? x + piece : width;
-  }
+  const int64_t channels = (int64_t)w->problem->channels, unit = UNIT * channels, width = (int64_t)w->pixels * channels;
+  const int64_t left = ((int64_t)w->first_pixel - w->problem->pad_left) * channels;
+  const int64_t right = w->problem->width * channels - GCONV_WINDOW_SLACK - LINE;
+  const int64_t first = left < LINE ? (LINE - left + unit - 1) / unit * unit : 0;
+  const int64_t end = right - left - (int64_t)gconv_window_halo(w->problem);
+  const int64_t beyond = end >= width + UNIT ? width : end / unit * unit;
+  const bool some = w->in_place && first < beyond;
+  w->inside = some ? (size_t)first : 0;
+  w->beyond = some ? (size_t)beyond : 0;
 }
 
 /* Points `lines` to lattice rows `top`, top + 1 ... in the image, so that sample 0 of the block has the index 0. */
@@ -224,8 +222,9 @@ static void make_band(walk *w, int64_t j, gconv_make_piece *make_piece) {
   size_t channels = (size_t)w->problem->channels, samples = w->pixels * channels;
   size_t stride = (size_t)layout->band * layout->piece;
   window->width = samples;
-  for (window->first = 0; window->first < samples; window->first += layout->piece) {
-    window->samples = samples - window->first < layout->piece ? samples - window->first : layout->piece;
+  for (window->first = 0; window->first < samples; window->first += window->samples) {
+    const size_t end = window->first < w->inside ? w->inside : window->first < w->beyond ? w->beyond : samples;
+    window->samples = end - window->first < layout->piece ? end - window->first : layout->piece;
     size_t sample = w->first_pixel * channels + window->first;
     int64_t pixel = (int64_t)(sample / channels), pixels = (int64_t)(window->samples / channels);
     for (int32_t i = 0; i < window->count; i++)

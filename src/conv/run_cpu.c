@@ -124,6 +124,7 @@ static void execute_strip(void *context, size_t turn, int thread) {
   execution.end_row = strips->end - execution.first_row < strips->rows ? strips->end : execution.first_row + strips->rows;
   double start = gconv_now_ms();
   gconv_status status = strips->algorithm->execute(&execution);
+  atomic_thread_fence(memory_order_seq_cst); /* a release does not order stores past the caches (kernels/cpu/rows.c) */
   atomic_fetch_add(&state->busy, (long long)((gconv_now_ms() - start) * 1e6));
   if (status != GCONV_OK)
     note_failure(state, status);

@@ -35,6 +35,7 @@ static const extreme EXTREMES[] = {
     {"a tall strip of RGB", GCONV_U8, GCONV_U8, 3, 524280, 3, 7, GCONV_BORDER_REFLECT101},
     {"a wide strip", GCONV_F32, GCONV_F32, 1, 3, 524280, 31, GCONV_BORDER_ZERO},
     {"a wide strip of RGB", GCONV_U8, GCONV_U8, 3, 3, 524280, 5, GCONV_BORDER_WRAP},
+    {"floats stored past the caches", GCONV_F32, GCONV_F32, 3, 1100, 1001, 3, GCONV_BORDER_REFLECT101},
     {"one pixel", GCONV_U8, GCONV_U8, 1, 1, 1, 3, GCONV_BORDER_REPLICATE},
     {"one pixel under a huge filter", GCONV_F32, GCONV_F32, 1, 1, 1, 1025, GCONV_BORDER_REPLICATE},
     {"a filter of 63", GCONV_F32, GCONV_F32, 1, 700, 900, 63, GCONV_BORDER_WRAP},
