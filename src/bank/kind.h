@@ -104,3 +104,13 @@ const char *gconv_layer_bare_names(char *text, size_t size);
 /* Returns the layer with its defaults replaced by what its bank says: the padding is never GCONV_LAYER_DEFAULT, and strides
  * and dilations are at least 1. Groups are 0 if nothing sets them. */
 gconv_layer gconv_layer_settled(const gconv_layer *layer);
+
+/* Of a convolution, along its columns or its rows: gconv_conv_pad() returns the pixels outside that it takes before an input
+ * of `size`, gconv_conv_outputs() how many outputs that has: 0 if the filter does not fit, or the size is not known. */
+int64_t gconv_conv_pad(const gconv_layer *layer, int32_t size, bool columns);
+int32_t gconv_conv_outputs(const gconv_layer *layer, int32_t size, bool columns);
+
+/* Copies planes of `plane` weights; flip: rotated by 180 degrees. */
+void gconv_layer_copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to);
+/* Copies the weights as problems have them, K x C x R x S, rotated if the layer says so, and K biases. */
+void gconv_layer_copy_weights(const gconv_layer *layer, float *weights);

@@ -5,6 +5,8 @@
 #include "bank/onnx_write.h"
 #include "base/memory.h"
 
+#include <string.h>
+
 /* ---- Geometry ---- */
 
 /* The pads of a layer along an axis. Same padding has the zeros at the end that any size needs. `automatic`: they depend on
@@ -64,21 +66,34 @@ int32_t gconv_conv_outputs(const gconv_layer *layer, int32_t size, bool columns)
 
 /* ---- Weights ---- */
 
-/* Returns the weights, turned if the layer flips them, then the biases: once for each of `times` channels. For
- * gconv_release(). */
-static gconv_status copy_weights(const gconv_layer *layer, int64_t times, float **copy) {
+void gconv_layer_copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to) {
+  if (!flip)
+    memcpy(to, from, planes * plane * sizeof *to);
+  for (size_t i = 0; flip && i < planes; i++)
+    for (size_t t = 0; t < plane; t++)
+      to[i * plane + t] = from[i * plane + plane - 1 - t];
+}
+
+void gconv_layer_copy_weights(const gconv_layer *layer, float *weights) {
   const gconv_bank *bank = layer->bank;
   const size_t plane = (size_t)bank->rows * (size_t)bank->columns, planes = (size_t)bank->filters * (size_t)bank->channels;
+  gconv_layer_copy_planes(bank->weights, planes, plane, layer->flip, weights);
+  for (int32_t k = 0; k < bank->filters; k++)
+    weights[planes * plane + (size_t)k] = bank->biases ? bank->biases[k] : 0;
+}
+
+/* Returns the weights, then the biases: once for each of `times` channels. For gconv_release(). */
+static gconv_status copy_weights(const gconv_layer *layer, int64_t times, float **copy) {
+  const gconv_bank *bank = layer->bank;
   const size_t filters = (size_t)bank->filters, repeats = (size_t)times;
-  GCONV_ALLOCATE(*copy, (planes * plane + filters) * repeats * sizeof **copy, "the weights of an ONNX model");
-  float *biases = *copy + planes * plane * repeats;
-  for (size_t c = 0; c < repeats; c++) {
-    float *to = *copy + c * planes * plane;
-    for (size_t i = 0; i < planes; i++)
-      for (size_t t = 0; t < plane; t++)
-        to[i * plane + t] = bank->weights[i * plane + (layer->flip ? plane - 1 - t : t)];
-    for (size_t k = 0; k < filters; k++)
-      biases[c * filters + k] = bank->biases ? bank->biases[k] : 0;
+  const size_t weights = filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
+  GCONV_ALLOCATE(*copy, (weights + filters) * repeats * sizeof **copy, "the weights of an ONNX model");
+  gconv_layer_copy_weights(layer, *copy);
+  float *biases = *copy + weights * repeats;
+  memmove(biases, *copy + weights, filters * sizeof *biases);
+  for (size_t c = 1; c < repeats; c++) {
+    memcpy(*copy + c * weights, *copy, weights * sizeof *biases);
+    memcpy(biases + c * filters, biases, filters * sizeof *biases);
   }
   return GCONV_OK;
 }

@@ -55,11 +55,7 @@ const char *gconv_onnx_output_of(const gconv_onnx_writer *writer, size_t number)
 /* Adds the node of an activation; of none, nothing. */
 void gconv_onnx_put_activation(gconv_onnx_writer *writer, const gconv_layer *layer);
 
-/* Of a convolution, along its columns or its rows: gconv_conv_pad() returns the pixels outside that it takes before an input
- * of `size`, gconv_conv_outputs() how many outputs that has, 0 if the size is not known; gconv_conv_export() adds its nodes.
- */
-int64_t gconv_conv_pad(const gconv_layer *layer, int32_t size, bool columns);
-int32_t gconv_conv_outputs(const gconv_layer *layer, int32_t size, bool columns);
+/* Adds the nodes of a convolution. */
 gconv_status gconv_conv_export(gconv_onnx_writer *writer, const gconv_layer *layer);
 
 /* Makes the bytes of the ONNX model, for free(). Inputs of one pixel are rows, N x features, as of tables, where all layers

@@ -33,8 +33,8 @@ gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *
 gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,
                                   void *workspace) {
   const gconv_layer_problem *p = &solver->choice.problem;
-  const size_t in_floats = (size_t)p->channels * (size_t)p->height * (size_t)p->width;
-  const size_t out_floats = (size_t)p->filters * (size_t)p->out_height * (size_t)p->out_width;
+  const size_t in_floats = (size_t)gconv_layer_in_bytes(p) / sizeof(float);
+  const size_t out_floats = (size_t)gconv_layer_out_bytes(p) / sizeof(float);
   const int32_t turns = gconv_layer_turns(p, solver->choice.images);
   const bool together = solver->choice.algorithm->tails >= solver->choice.tail && turns == 1;
   gconv_layer_execution execution = execution_of(solver, workspace, work->stream);
@@ -57,6 +57,5 @@ gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_w
 void gconv_solver_gpu_close(gconv_solver *solver) {
   if (solver->state)
     solver->choice.algorithm->dismiss(solver->state);
-  if (solver->there)
-    cudaFree(solver->there);
+  cudaFree(solver->there);
 }

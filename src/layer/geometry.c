@@ -4,20 +4,14 @@
 #include "base/memory.h"
 #include "layer/kind.h"
 
-#include <string.h>
-
 /* Positions and extents along an axis stay below LARGEST_EXTENT, so that kernels may count them in int32_t. Explicit padding
  * may be at most MOST_PADDING times the span of image and filter; beyond, outputs would be made of zeros only. */
 enum { LARGEST_EXTENT = 1 << 30, MOST_PADDING = 16 };
 
-/* One axis of a layer, and its resolved values. */
+/* One axis of a layer. */
 typedef struct axis {
   const char *name;
-  int32_t size, taps, stride, dilation;
-  gconv_layer_padding padding;
-  int32_t before, after; /* before and after of explicit padding; `before` becomes the resolved value */
-  int32_t anchor;        /* for same padding: the tap that goes over the pixels */
-  int32_t outputs;
+  int32_t size, taps, stride, dilation, before, after; /* before, after: explicit padding */
 } axis;
 
 static gconv_status check_axis(const axis *a, const char *where) {
@@ -41,58 +35,32 @@ static gconv_status check_axis(const axis *a, const char *where) {
   return GCONV_OK;
 }
 
-static gconv_status resolve_axis(axis *a, const char *where) {
+/* Finds the padding before an axis, and the number of outputs. */
+static gconv_status resolve_axis(const gconv_layer *layer, const char *where, const axis *a, bool columns, int32_t *before,
+                                 int32_t *outputs) {
   GCONV_TRY(check_axis(a, where));
-  int64_t extent = (int64_t)(a->taps - 1) * a->dilation + 1, visited = ((int64_t)a->size - 1) / a->stride + 1;
-  int64_t missing = (visited - 1) * a->stride + extent - a->size; /* the zeros that `visited` outputs need */
-  missing = missing > 0 ? missing : 0;
-  a->outputs = (int32_t)visited;
-  switch (a->padding) {
-  case GCONV_LAYER_SAME:
-    a->before = a->anchor * a->dilation;
+  *before = (int32_t)gconv_conv_pad(layer, a->size, columns);
+  *outputs = gconv_conv_outputs(layer, a->size, columns);
+  if (*outputs > 0)
     return GCONV_OK;
-  case GCONV_LAYER_SAME_UPPER:
-  case GCONV_LAYER_SAME_LOWER:
-    a->before = (int32_t)((missing + (a->padding == GCONV_LAYER_SAME_LOWER)) / 2);
-    return GCONV_OK;
-  case GCONV_LAYER_FULL:
-    a->before = a->after = (int32_t)(extent - 1);
-    break;
-  case GCONV_LAYER_DEFAULT: /* gconv_layer_settled() has replaced it */
-  case GCONV_LAYER_VALID:
-  case GCONV_LAYER_EXPLICIT:
-    break;
-  }
-  int64_t reach = (int64_t)a->size + a->before + a->after - extent;
-  if (reach < 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "%s leaves no output: a filter spans %lld pixels of %s, the image has %d and "
-                      "padding %d: pad more, or use padding same",
-                      where, (long long)extent, a->name, a->size, a->before + a->after);
-  a->outputs = (int32_t)(reach / a->stride + 1);
-  return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s leaves no output: a filter spans %lld pixels of %s, the image has %d and "
+                    "padding %d: pad more, or use padding same",
+                    where, (long long)(a->taps - 1) * a->dilation + 1, a->name, a->size, a->before + a->after);
 }
 
 static gconv_status resolve_axes(const gconv_layer *layer, const char *where, gconv_layer_problem *problem) {
-  const gconv_bank *bank = layer->bank;
   const gconv_layer s = gconv_layer_settled(layer);
-  axis y = {"height", problem->height, bank->rows, s.stride_y, s.dilation_y, s.padding, s.pad_top, s.pad_bottom, 0, 0};
-  axis x = {"width", problem->width, bank->columns, s.stride_x, s.dilation_x, s.padding, s.pad_left, s.pad_right, 0, 0};
-  y.anchor = layer->flip ? bank->rows - 1 - bank->rows / 2 : bank->rows / 2;
-  x.anchor = layer->flip ? bank->columns - 1 - bank->columns / 2 : bank->columns / 2;
-  GCONV_TRY(resolve_axis(&y, where));
-  GCONV_TRY(resolve_axis(&x, where));
+  const axis y = {"height", problem->height, s.bank->rows, s.stride_y, s.dilation_y, s.pad_top, s.pad_bottom};
+  const axis x = {"width", problem->width, s.bank->columns, s.stride_x, s.dilation_x, s.pad_left, s.pad_right};
   problem->rows = y.taps;
   problem->columns = x.taps;
-  problem->pad_top = y.before;
-  problem->pad_left = x.before;
   problem->stride_y = y.stride;
   problem->stride_x = x.stride;
   problem->dilation_y = y.dilation;
   problem->dilation_x = x.dilation;
-  problem->out_height = y.outputs;
-  problem->out_width = x.outputs;
-  return GCONV_OK;
+  GCONV_TRY(resolve_axis(layer, where, &y, false, &problem->pad_top, &problem->out_height));
+  return resolve_axis(layer, where, &x, true, &problem->pad_left, &problem->out_width);
 }
 
 /* ---- Channels ---- */
@@ -216,31 +184,4 @@ gconv_status gconv_layer_resolve_conv(const gconv_layer *layer, const char *wher
     return gconv_fail(GCONV_TOO_LARGE, "%s: %d outputs of %d x %d for %d images are larger than any memory", where,
                       step->out_channels, problem->out_width, problem->out_height, images);
   return GCONV_OK;
-}
-
-/* ---- Weights ---- */
-
-void gconv_layer_copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to) {
-  if (!flip)
-    memcpy(to, from, planes * plane * sizeof *to);
-  for (size_t i = 0; flip && i < planes; i++)
-    for (size_t t = 0; t < plane; t++)
-      to[i * plane + t] = from[i * plane + plane - 1 - t];
-}
-
-void gconv_layer_copy_weights(const gconv_layer *layer, float *weights) {
-  const gconv_bank *bank = layer->bank;
-  size_t plane = (size_t)bank->rows * (size_t)bank->columns, planes = (size_t)bank->filters * (size_t)bank->channels;
-  gconv_layer_copy_planes(bank->weights, planes, plane, layer->flip, weights);
-  for (int32_t k = 0; k < bank->filters; k++)
-    weights[planes * plane + (size_t)k] = bank->biases ? bank->biases[k] : 0;
-}
-
-gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step) {
-  const gconv_layer_problem *problem = &step->problem;
-  const gconv_layer_algorithm *algorithm = step->algorithm;
-  const size_t plain = (size_t)gconv_layer_weight_floats(problem);
-  GCONV_TRY(gconv_layer_new_weights(algorithm, problem, &step->weights, &step->weight_count));
-  gconv_layer_copy_weights(layer, step->weights);
-  return algorithm->prepare ? algorithm->prepare(problem, step->weights, step->weights + plain) : GCONV_OK;
 }

@@ -102,7 +102,7 @@ typedef struct sums {
 static sums sum_at(const gconv_verified_layer *job, int32_t n, int32_t k, int32_t p, int32_t q) {
   const gconv_layer_problem *problem = &job->step->problem;
   int32_t channels = problem->channels / problem->groups, first = k / (problem->filters / problem->groups) * channels;
-  const float *weight = job->step->weights + k * gconv_layer_taps(problem);
+  const float *weight = job->step->solver->weights + k * gconv_layer_taps(problem);
   sums s = {0};
   for (int32_t c = 0; c < channels; c++) {
     int64_t plane = ((int64_t)n * problem->channels + first + c) * problem->height * problem->width;
@@ -137,10 +137,11 @@ static double largest_of(const gconv_verified_layer *job, int32_t n, int32_t k) 
 
 static void verify(const gconv_verified_layer *job, size_t turn) {
   const gconv_layer_problem *problem = &job->step->problem;
-  const double bound = job->step->algorithm->error_bound(problem);
+  const gconv_solver *solver = job->step->solver;
+  const double bound = solver->choice.algorithm->error_bound(problem);
   int32_t n = (int32_t)(turn / (size_t)problem->filters), k = (int32_t)(turn % (size_t)problem->filters);
-  double bias = (double)gconv_layer_biases(problem, job->step->weights)[k];
-  bool mixes = job->step->algorithm->bound_of_largest;
+  double bias = (double)gconv_layer_biases(problem, solver->weights)[k];
+  bool mixes = solver->choice.algorithm->bound_of_largest;
   double largest = mixes ? largest_of(job, n, k) : 0;
   size_t i = turn * (size_t)problem->out_height * (size_t)problem->out_width;
   for (int32_t p = 0; p < problem->out_height; p++)

@@ -13,14 +13,6 @@
 
 static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
 
-int32_t gconv_step_turns(const gconv_step *step) {
-  return gconv_layer_turns(&step->problem, step->images);
-}
-
-int32_t gconv_step_first(const gconv_step *step, int32_t turn) {
-  return gconv_layer_turn_first(&step->problem, step->images, turn);
-}
-
 /* ---- Steps ---- */
 
 /* `input` has the shape of the layer's input before padding. */
@@ -30,7 +22,7 @@ static void fill_info(gconv_step *step, const gconv_layer_problem *input) {
   all.images = step->images;
   bool each = step->info.each;
   double estimate = step->info.estimate_ms;
-  const gconv_layer_algorithm *algorithm = step->algorithm;
+  const gconv_layer_algorithm *algorithm = step->solver ? step->solver->choice.algorithm : NULL;
   const char *kind = step->graph ? "graph" : step->pads ? "padding" : gconv_layer_kind_name(step->kind);
   step->info = (gconv_layer_info){.algorithm = algorithm ? algorithm->info.name : kind,
                                   .math = gconv_math_name(algorithm ? problem->math : GCONV_MATH_FP32),
@@ -49,7 +41,7 @@ static void fill_info(gconv_step *step, const gconv_layer_problem *input) {
                                   .batch = problem->images,
                                   .flop = algorithm ? gconv_layer_flop(&all)
                                                     : (double)step->images * all.channels * all.height * all.width,
-                                  .workspace_bytes = step->workspace_bytes,
+                                  .workspace_bytes = step->solver ? step->solver->choice.workspace_bytes : 0,
                                   .error_bound = algorithm ? algorithm->error_bound(problem) : 0,
                                   .bound_of_largest = algorithm && algorithm->bound_of_largest,
                                   .estimate_ms = estimate};
@@ -106,15 +98,15 @@ static gconv_status make_step(gconv_network_plan *network, gconv_step *step, con
   fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s%s:\n", step->layer + 1, step->problem.filters,
           layer->bank->channels, layer->bank->rows, layer->bank->columns,
           strcmp(wanted, "auto") != 0 ? "as asked for" : "the cheapest of", gconv_device_prices(network->base.device).unit);
-  gconv_layer_choice choice = {
+  GCONV_NEW(step->solver, 1, "no memory for a network");
+  gconv_layer_choice *choice = &step->solver->choice;
+  *choice = (gconv_layer_choice){
       .whole = step->whole, .problem = step->problem, .images = step->images, .chosen_for = step->chosen_for};
-  gconv_status status = gconv_layer_choose(network->base.device, options->without, wanted, &choice, reasons);
+  const gconv_status status = gconv_layer_choose(network->base.device, options->without, wanted, choice, reasons);
   if (status != GCONV_OK)
     return gconv_fail_in(status, "layer %zu", step->layer + 1);
-  step->problem = choice.problem;
-  step->algorithm = choice.algorithm;
-  step->workspace_bytes = choice.workspace_bytes;
-  step->info.estimate_ms = choice.estimate_ms;
+  step->problem = choice->problem;
+  step->info.estimate_ms = choice->estimate_ms;
   fill_info(step, unpadded(network, step));
   return GCONV_OK;
 }
@@ -155,10 +147,9 @@ static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, 
     return;
   for (size_t i = 0; i < network->count; i++) {
     gconv_step *step = &network->steps[i];
-    step->algorithm = row;
     step->problem.images = step->images;
     step->problem.math = GCONV_MATH_FP32;
-    step->workspace_bytes = 0;
+    step->solver->choice = (gconv_layer_choice){.problem = step->problem, .images = step->images, .algorithm = row};
     step->info.estimate_ms = merged_ms(network, &prices) / (double)network->count;
     fill_info(step, &step->whole);
   }
@@ -209,16 +200,10 @@ static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
 }
 
 /* Makes the only step of a network that is a graph. */
-static gconv_status resolve_graph(gconv_network_plan *network, const gconv_graph *graph,
-                                  const gconv_network_options *options, int32_t rows) {
-  const gconv_graph_options how = {.device = network->base.device,
-                                   .algorithm = options->algorithm,
-                                   .without = options->without,
-                                   .math = options->math,
-                                   .workspace_bytes = options->workspace_bytes};
+static gconv_status resolve_graph(gconv_network_plan *network, const gconv_graph *graph, int32_t rows) {
   network->count = 1;
   const gconv_step *step = &network->steps[0];
-  GCONV_TRY(gconv_graph_step_make(graph, &how, rows, &network->out, &network->steps[0]));
+  GCONV_TRY(gconv_graph_step_make(graph, &network->how, rows, &network->out, &network->steps[0]));
   network->by_rows = step->cut.rows > 0;
   if (network->by_rows) {
     network->out.height = step->problem.out_height;
@@ -255,10 +240,15 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   const gconv_image first = network->out;
   const gconv_layer *layers = operation->layers;
   size_t size = 0;
+  network->how = (gconv_graph_options){.device = network->base.device,
+                                       .algorithm = options->algorithm,
+                                       .without = options->without,
+                                       .math = options->math,
+                                       .workspace_bytes = options->workspace_bytes};
   for (size_t i = 0; i < operation->count; i++)
     GCONV_TRY(resolve_layer(network, &layers[i], i, options, &first));
   if (operation->graph)
-    GCONV_TRY(resolve_graph(network, operation->graph, options, rows));
+    GCONV_TRY(resolve_graph(network, operation->graph, rows));
   set_chosen_for(network, options->any_batch);
   if (rows > 0 && gconv_network_can_cut_rows(network))
     GCONV_TRY(gconv_network_cut_rows(network, rows));
@@ -274,8 +264,8 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
     const gconv_layer *layer = step->graph ? NULL : &layers[step->layer];
     const char *wanted = wanted_for(layer, options);
     status = make_step(network, step, layer, options, any_algorithm ? "auto" : wanted, reasons);
-    if (status == GCONV_OK && step->algorithm && !any_algorithm)
-      status = gconv_layer_check_rounding(step->algorithm, &step->problem, strcmp(wanted, "auto") == 0);
+    if (status == GCONV_OK && step->solver && !any_algorithm)
+      status = gconv_layer_check_rounding(step->solver->choice.algorithm, &step->problem, strcmp(wanted, "auto") == 0);
   }
 #ifdef GCONV_WITH_CUDA
   if (status == GCONV_OK)
@@ -308,7 +298,7 @@ static void fill_plan_info(gconv_network_plan *network) {
   for (size_t i = 0; i < network->count; i++) {
     const gconv_layer_info *info = &network->steps[i].info;
     plan->exact = plan->exact && info->exact;
-    if (network->steps[i].algorithm) {
+    if (network->steps[i].solver) {
       plan->algorithm = !plan->algorithm || strcmp(plan->algorithm, info->algorithm) == 0 ? info->algorithm : "several";
       plan->math = !plan->math || strcmp(plan->math, info->math) == 0 ? info->math : "several";
     }
@@ -470,13 +460,21 @@ static gconv_status fill_network(gconv_network_plan *network, const gconv_networ
   return GCONV_OK;
 }
 
+/* Gives the solver of a layer its weights, rotated if the layer says so. */
+static gconv_status prepare_weights(const gconv_layer *layer, gconv_solver *solver) {
+  float *weights;
+  GCONV_TRY(gconv_solver_open(solver, &weights));
+  gconv_layer_copy_weights(layer, weights);
+  return gconv_solver_pack(solver);
+}
+
 /* Prepares what only executions need: weights and buffers. */
 static gconv_status prepare(gconv_network_plan *network, const gconv_network_operation *operation) {
   for (size_t i = 0; i < network->count; i++)
     if (network->steps[i].graph)
       GCONV_TRY(gconv_graph_step_allocate(&network->steps[i]));
-    else if (network->steps[i].algorithm)
-      GCONV_TRY(gconv_layer_weights(&operation->layers[network->steps[i].layer], &network->steps[i]));
+    else if (network->steps[i].solver)
+      GCONV_TRY(prepare_weights(&operation->layers[network->steps[i].layer], network->steps[i].solver));
   return network->type->prepare(network, &network->run);
 }
 

@@ -3,8 +3,8 @@
  * network_cuda.cu). */
 #pragma once
 
-#include "graph/choose.h"
 #include "graph/image.h"
+#include "graph/solve.h"
 #include "graph/tiles.h"
 #include "layer/present.h"
 #include "layer/resize.h"
@@ -55,10 +55,7 @@ typedef struct gconv_step {
   int32_t images;              /* in all */
   int32_t chosen_for;          /* the number of images that auto chooses for */
   int32_t out_channels;        /* channels of its output: K; C * K if it is applied to each channel */
-  const gconv_layer_algorithm *algorithm;
-  size_t workspace_bytes;
-  float *weights;      /* owned: as in layer_problem.h; NULL without an algorithm */
-  size_t weight_count; /* number of `weights`, with what the algorithm prepared */
+  gconv_solver *solver;        /* owned: the algorithm, and its weights; NULL: no algorithm solves it */
   gconv_layer_info info;
 } gconv_step;
 
@@ -122,8 +119,9 @@ struct gconv_network_plan {
   bool measures; /* by rows: the pass measures what nodes of a graph need to know of the whole image, and makes no rows */
   gconv_band in_band; /* by rows: of the input */
   gconv_input input;
-  bool by_channel;   /* the network takes one channel: each channel of an image is an image of its own */
-  gconv_step *steps; /* owned: one for each layer; before it one that pads its input, if its border is not zeros */
+  bool by_channel;         /* the network takes one channel: each channel of an image is an image of its own */
+  gconv_graph_options how; /* of graphs and solvers */
+  gconv_step *steps;       /* owned: one for each layer; before it one that pads its input, if its border is not zeros */
   size_t count;
   bool merged; /* all steps are one kernel (kernels/cuda/fast/layer/pointwise.h) */
   gconv_combine combine;
@@ -137,11 +135,15 @@ struct gconv_network_plan {
 /* Returns the header, and the pixels if there are any, of output number `i` + 1 of a graph. */
 gconv_image gconv_network_further_maps(const gconv_network_plan *network, size_t i);
 
-/* Returns the number of executions that a step takes. */
-int32_t gconv_step_turns(const gconv_step *step);
-/* Returns the first image of execution `turn`. All executions have the same number of images, so that weights prepared for
- * this number fit: the last may begin before the end of the execution before it, and repeat its results. */
-int32_t gconv_step_first(const gconv_step *step, int32_t turn);
+/* Returns a step at work, for its solver, in a stream of a GPU; NULL on the CPU. */
+static inline gconv_node_work gconv_step_work(const gconv_network_plan *network, void *workspace, void *stream) {
+  gconv_node_work work = {0};
+  work.threads = network->base.device->threads;
+  work.options = &network->how;
+  work.workspace = workspace;
+  work.stream = stream;
+  return work;
+}
 
 /* Return the floats of one image of a step's input, and of its output. */
 static inline size_t gconv_step_in_floats(const gconv_step *step) {
@@ -192,13 +194,6 @@ void gconv_network_input_rows(const gconv_network_plan *network, int64_t first, 
 /* Cuts the problems of all steps to what `rows` rows of the last step's output need. Sets the bands, and the rows of the
  * input. */
 gconv_status gconv_network_cut_rows(gconv_network_plan *network, int32_t rows);
-
-/* Copies planes of `plane` weights; flip: rotated by 180 degrees. */
-void gconv_layer_copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to);
-/* Copies the weights as problems have them, K x C x R x S, rotated if the layer says so, and K biases. */
-void gconv_layer_copy_weights(const gconv_layer *layer, float *weights);
-/* Makes gconv_step.weights: the bank's weights, rotated if the layer says so, and what the algorithm prepares. */
-gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
 
 /* As gconv_plan_measure(); if `warm`, with the same buffers each time. On a GPU, the time to enqueue is not measured. */
 gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,

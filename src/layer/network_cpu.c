@@ -17,8 +17,7 @@ typedef struct cpu_run {
   float *input;     /* the input tensor, if the image is none itself; NULL until it is needed */
   float *middle[2]; /* the tensors between layers, in turn, and before combining; NULL: not needed */
   uint8_t *workspace;
-  size_t workspace_bytes; /* workspace bytes of each thread */
-  size_t held_bytes;      /* of workspaces and of the tensors between layers */
+  size_t held_bytes; /* of workspaces and of the tensors between layers */
   atomic_size_t input_bytes;
 } cpu_run;
 
@@ -48,19 +47,18 @@ static bool is_last(const gconv_network_plan *network, size_t i) {
 
 static gconv_status fill_run(cpu_run *run) {
   const gconv_network_plan *network = run->network;
-  size_t floats[2] = {0, 0};
+  const gconv_node_work work = gconv_step_work(network, NULL, NULL);
+  size_t floats[2] = {0, 0}, bytes = 0;
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
     size_t count = is_last(network, i) ? 0 : gconv_step_out_floats(step) * (size_t)step->images;
     floats[i % 2] = count > floats[i % 2] ? count : floats[i % 2];
-    size_t bytes = (step->workspace_bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
-    run->workspace_bytes = bytes > run->workspace_bytes ? bytes : run->workspace_bytes;
+    const size_t room = step->solver ? gconv_solver_workspace(step->solver, &work) : 0;
+    bytes = room > bytes ? room : bytes;
   }
   GCONV_TRY(allocate_floats(floats[0], "what lies between layers", &run->middle[0]));
   GCONV_TRY(allocate_floats(floats[1], "what lies between layers", &run->middle[1]));
-  size_t bytes;
   void *workspace = NULL;
-  gconv_multiply(run->workspace_bytes, (size_t)gconv_threads_count(network->base.device->threads), &bytes);
   GCONV_TRY(gconv_allocate(bytes, "the workspace", &workspace));
   run->workspace = workspace;
   run->held_bytes = gconv_held_bytes(run) + gconv_held_bytes(workspace) + gconv_held_bytes(run->middle[0]) +
@@ -166,13 +164,6 @@ static gconv_status make_tensor(cpu_run *run, const gconv_image *in, int64_t in_
   gconv_threads_run(run->network->base.device->threads, planes, convert_plane, &job);
   *tensor = run->input;
   return GCONV_OK;
-}
-
-/* ---- Layers ---- */
-
-static gconv_status execute_step(const cpu_run *run, const gconv_step *step, const float *in, float *out) {
-  return gconv_layer_execute_cpu(step->algorithm, &step->problem, step->images, step->weights, in, out,
-                                 run->network->base.device->threads, run->workspace, run->workspace_bytes);
 }
 
 /* ---- Layers without algorithms, padding, and softmax ---- */
@@ -317,6 +308,7 @@ static void combine_part(void *context, size_t turn, int thread) {
 static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int64_t first, float *out) {
   const gconv_network_plan *network = run->network;
   const float *input = tensor;
+  const gconv_node_work work = gconv_step_work(network, run->workspace, NULL);
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
     float *to = is_last(network, i) ? out : run->middle[i % 2];
@@ -325,8 +317,8 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
       GCONV_TRY(gconv_graph_step_execute(step, first, tensor, to, NULL));
     else if (step->pads)
       execute_padding(run, step, first, tensor, to);
-    else if (step->algorithm)
-      GCONV_TRY(execute_step(run, step, tensor, to));
+    else if (step->solver)
+      GCONV_TRY(gconv_solver_run(step->solver, &work, tensor, to, run->workspace));
     else
       execute_plain(run, step, input, first, tensor, to);
     if (step->softmax)

@@ -6,6 +6,7 @@
 #include "device/guest_cuda.h"
 #include "device/overflow_cuda.h"
 #include "device/transfer_cuda.h"
+#include "graph/gpu.h"
 #include "kernels/cuda/fast/layer/pointwise.h"
 #include "layer/kind.h"
 #include "layer/network_cuda.cuh"
@@ -17,21 +18,13 @@ void gconv_network_release_run(void *memory) {
   network_run *run = (network_run *)memory;
   if (!run)
     return;
-  const gconv_network_plan *network = run->network;
-  gconv_cuda_guest guest(network->base.device->index);
-  for (size_t i = 0; run->states && i < network->count; i++)
-    if (run->states[i])
-      network->steps[i].algorithm->dismiss(run->states[i]);
-  for (size_t i = 0; run->weights && i < network->count; i++)
-    cudaFree(run->weights[i]);
+  gconv_cuda_guest guest(run->network->base.device->index);
   cudaFree(run->buffers[0]);
   cudaFree(run->buffers[1]);
   cudaFree(run->kept);
   cudaFree(run->workspace);
   cudaFree(run->normal);
   gconv_timeline_free(&run->timeline);
-  free(run->weights);
-  free(run->states);
   free(run);
 }
 
@@ -94,7 +87,8 @@ static gconv_status allocate_buffers(network_run *run) {
   for (size_t i = network->merged ? network->count - 1 : 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
     need(run, network->merged ? 1 : i + 1, (size_t)gconv_layer_out_bytes(&step->problem) * (size_t)step->images);
-    workspace = step->workspace_bytes > workspace ? step->workspace_bytes : workspace;
+    if (step->solver && step->solver->choice.workspace_bytes > workspace)
+      workspace = step->solver->choice.workspace_bytes;
   }
   if (network->combine != GCONV_COMBINE_NONE)
     need(run, last_tensor(network), image_bytes(&network->out));
@@ -111,30 +105,6 @@ static float *tensor_of(const network_run *run, const route &way, size_t tensor)
 route gconv_network_own_route(const network_run *run) {
   return {(const float *)input_buffer(run), (float *)run->buffers[last_tensor(run->network) % 2], run->timeline.stream,
           NULL};
-}
-
-static gconv_layer_execution bare_execution(const network_run *run, size_t step) {
-  gconv_layer_execution execution = {};
-  execution.problem = &run->network->steps[step].problem;
-  execution.weights = run->weights[step];
-  execution.state = run->states[step];
-  execution.workspace = run->workspace;
-  execution.stream = run->timeline.stream;
-  return execution;
-}
-
-static gconv_status prepare_step(network_run *run, size_t i) {
-  const gconv_step *step = &run->network->steps[i];
-  size_t bytes = step->weight_count * sizeof(float);
-  if (!step->algorithm)
-    return GCONV_OK;
-  GCONV_TRY(gconv_cuda_allocate(run->network->base.device, bytes, "the weights", (void **)&run->weights[i]));
-  CUDA_TRY(cudaMemcpyAsync(run->weights[i], step->weights, bytes, cudaMemcpyHostToDevice, run->timeline.stream));
-  if (!step->algorithm->acquire)
-    return GCONV_OK;
-  gconv_layer_execution execution = bare_execution(run, i);
-  GCONV_TRY(step->algorithm->acquire(&execution, &run->states[i]));
-  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* Uploads means and deviations, if layers in one kernel normalise their input. */
@@ -161,8 +131,10 @@ static gconv_status fill_run(network_run *run) {
   GCONV_TRY(gconv_timeline_make(&run->timeline));
   GCONV_TRY(allocate_buffers(run));
   GCONV_TRY(prepare_normal(run));
+  const gconv_node_work work = gconv_step_work(run->network, run->workspace, run->timeline.stream);
   for (size_t i = 0; i < run->network->count; i++)
-    GCONV_TRY(prepare_step(run, i));
+    if (run->network->steps[i].solver)
+      GCONV_TRY(gconv_solver_gpu_open(run->network->steps[i].solver, &work));
   CUDA_TRY(cudaStreamSynchronize(run->timeline.stream)); /* executions may go into any stream */
   return GCONV_OK;
 }
@@ -172,9 +144,7 @@ gconv_status gconv_network_prepare_run(const gconv_network_plan *network, void *
   if (!run)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   run->network = network;
-  run->weights = (float **)calloc(network->count, sizeof *run->weights);
-  run->states = (void **)calloc(network->count, sizeof *run->states);
-  gconv_status status = run->weights && run->states ? fill_run(run) : gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  const gconv_status status = fill_run(run);
   if (status != GCONV_OK) {
     gconv_network_release_run(run);
     return status;
@@ -271,21 +241,6 @@ static gconv_status run_plain(const network_run *run, const route &way, size_t i
   return CUDA_STATUS(cudaGetLastError());
 }
 
-static gconv_status run_step(const network_run *run, const route &way, size_t i) {
-  const gconv_network_plan *network = run->network;
-  const gconv_step *step = &network->steps[i];
-  gconv_layer_execution execution = bare_execution(run, i);
-  execution.stream = way.stream;
-  for (int32_t turn = 0; turn < gconv_step_turns(step); turn++) {
-    size_t first = (size_t)gconv_step_first(step, turn);
-    execution.in = tensor_of(run, way, i) + first * (size_t)gconv_layer_in_bytes(&step->problem) / sizeof(float);
-    execution.out = tensor_of(run, way, i + 1) + first * (size_t)gconv_layer_out_bytes(&step->problem) / sizeof(float);
-    gconv_status status = step->algorithm->execute(&execution);
-    GCONV_TRY(gconv_cuda_outcome(network->base.device, step->algorithm->info.name, status));
-  }
-  return GCONV_OK;
-}
-
 /* Runs all layers in one kernel, on the input's tensor or on way.planes, which may have other distances and fewer rows. */
 static gconv_status run_merged(const network_run *run, const route &way) {
   const gconv_network_plan *network = run->network;
@@ -310,7 +265,7 @@ static gconv_status run_merged(const network_run *run, const route &way) {
   work.count = (int32_t)network->count;
   for (size_t i = 0; i < network->count; i++) {
     work.layers[i] = &network->steps[i].problem;
-    work.weights[i] = run->weights[i];
+    work.weights[i] = network->steps[i].solver->there;
   }
   gconv_pointwise_execute(&work, way.stream);
   return CUDA_STATUS(cudaGetLastError());
@@ -341,15 +296,16 @@ gconv_status gconv_network_run_steps(const network_run *run, const route &way, i
   const gconv_network_plan *network = run->network;
   if (network->merged)
     GCONV_TRY(run_merged(run, way));
+  const gconv_node_work work = gconv_step_work(network, run->workspace, way.stream);
   for (size_t i = network->merged ? network->count : 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
-    GCONV_TRY(step->graph
-                  ? gconv_graph_step_execute(step, first, tensor_of(run, way, i), tensor_of(run, way, i + 1), way.stream)
-              : step->pads      ? run_padding(run, way, i, first)
-              : step->algorithm ? run_step(run, way, i)
-                                : run_plain(run, way, i, first));
+    float *const from = tensor_of(run, way, i), *const to = tensor_of(run, way, i + 1);
+    GCONV_TRY(step->graph    ? gconv_graph_step_execute(step, first, from, to, way.stream)
+              : step->pads   ? run_padding(run, way, i, first)
+              : step->solver ? gconv_solver_gpu_run(step->solver, &work, from, to, run->workspace)
+                             : run_plain(run, way, i, first));
     if (network->steps[i].softmax) {
-      gconv_layer_gpu_soften(&network->steps[i].problem, network->steps[i].images, tensor_of(run, way, i + 1), way.stream);
+      gconv_layer_gpu_soften(&network->steps[i].problem, network->steps[i].images, to, way.stream);
       CUDA_TRY(cudaGetLastError());
     }
     if (network->by_rows && i + 1 < network->count)
@@ -444,7 +400,7 @@ gconv_status gconv_network_run_device(void *memory, const gconv_image *in, const
   network_run *run = (network_run *)memory;
   gconv_cuda_guest guest(run->network->base.device->index);
   route way = gconv_network_own_route(run);
-  way.stream = (cudaStream_t)stream;
+  way.stream = stream ? (cudaStream_t)stream : cudaStreamLegacy; /* NULL is the CPU to graphs */
   GCONV_TRY(begin_at(run, in, &way));
   if (is_without_gaps(out)) {
     way.out = (float *)out->data;

@@ -12,9 +12,7 @@ struct network_run {
   size_t bytes[2];
   void *kept; /* the input of the first layer, in place of buffers[0], if a later layer needs it; else NULL */
   void *workspace;
-  float *normal;   /* means, then deviations, if layers in one kernel normalise pixels */
-  float **weights; /* weights of the steps */
-  void **states;   /* states of the steps, as acquire() made them */
+  float *normal; /* means, then deviations, if layers in one kernel normalise pixels */
 };
 
 /* Where an execution begins and ends: the tensors of its input and output, which may be the caller's; and its stream. */

@@ -365,7 +365,7 @@ static void free_network(gconv_plan *plan) {
   if (network->type)
     network->type->release(network->run);
   for (size_t i = 0; i < network->count; i++) {
-    gconv_release(network->steps[i].weights);
+    gconv_solver_free(network->steps[i].solver);
     gconv_graph_tiles_free(network->steps[i].tiles);
     free(network->steps[i].uncut);
     gconv_graph_plan_free(network->steps[i].graph);
@@ -405,7 +405,8 @@ static size_t held_bytes(const gconv_plan *plan) {
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
     const gconv_graph_plan *graph = step->tiles ? gconv_graph_tiles_plan(step->tiles) : step->graph;
-    bytes += step->weight_count * sizeof(float) + (graph ? graph->arena_bytes + graph->folded_bytes : 0);
+    bytes += (step->solver ? step->solver->weight_count * sizeof(float) : 0) +
+             (graph ? graph->arena_bytes + graph->folded_bytes : 0);
   }
   return bytes + (gconv_presenter_presents(&network->presenter) ? (size_t)gconv_pixel_bytes(&network->out) : 0);
 }
