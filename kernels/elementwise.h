@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The operations on each element by itself, of nodes of graphs, on the CPU and on GPUs. */
+/* The operations on each element by itself, of nodes of graphs, on the CPU and on GPUs: their codes, settings and helpers.
+ * elementwise.def has the expressions. */
 #pragma once
+
+#include "base/both.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,70 +18,55 @@ typedef struct gconv_elementwise_settings {
   bool finds_positive, finds_negative; /* of IsInf */
 } gconv_elementwise_settings;
 
+/* From EQUAL on, operations but WHERE make true or false. WHERE takes its second input where the first is true, else its
+ * third. */
 typedef enum gconv_elementwise {
-  RELU,
-  LEAKY,
-  THRESHOLDED,
-  SIGMOID,
-  TANH,
-  CLIP,
-  HARD_SIGMOID,
-  HARD_SWISH,
-  SQRT,
-  ABS,
-  NEG,
-  RECIPROCAL,
-  SWISH,
-  SOFTSIGN,
-  ELU,
-  SELU,
-  CELU,
-  SOFTPLUS,
-  MISH,
-  GELU,
-  SHRINK,
-  ERF,
-  EXP,
-  LOG,
-  SIN,
-  COS,
-  TAN,
-  ASIN,
-  ACOS,
-  ATAN,
-  SINH,
-  COSH,
-  ASINH,
-  ACOSH,
-  ATANH,
-  FLOOR,
-  CEIL,
-  ROUND,
-  SIGN,
-  BITWISE_NOT,
-  IS_NAN,
-  IS_INF,
-  NOT,
-  ADD,
-  SUB,
-  MUL,
-  DIV,
-  MIN,
-  MAX,
-  PRELU,
-  MOD,
-  POW,
-  BIT_SHIFT,
-  BITWISE_AND,
-  BITWISE_OR,
-  BITWISE_XOR,
-  EQUAL,
-  LESS,
-  LESS_EQUAL,
-  GREATER,
-  GREATER_EQUAL,
-  AND,
-  OR,
-  XOR,
+#define UNARY(code, loop, place, expression) code,
+#define BINARY(code, loop, place, expression) code,
+#define BITS_UNARY(code, expression) code,
+#define BITS_BINARY(code, expression) code,
+#define COMPARISON(code, expression) code,
+#define TRUTH_UNARY(code, expression) code,
+#define TRUTH_BINARY(code, expression) code,
+#include "kernels/elementwise.def"
   WHERE
 } gconv_elementwise;
+
+/* Functions of floats of a type, for the expressions. clamp(), smaller() and larger() keep NaN. `how` is what their
+ * definitions begin with; tanh_of(x) is the hyperbolic tangent. */
+#define GCONV_ELEMENT_FUNCTIONS(how, suffix, T, tanh_of)                                                                    \
+  how T clamp_##suffix(T x, T low, T high) {                                                                                \
+    x = x < low ? low : x;                                                                                                  \
+    return x > high ? high : x;                                                                                             \
+  }                                                                                                                         \
+  how T smaller_##suffix(T a, T b) {                                                                                        \
+    return a < b || a != a ? a : b;                                                                                         \
+  }                                                                                                                         \
+  how T larger_##suffix(T a, T b) {                                                                                         \
+    return a > b || a != a ? a : b;                                                                                         \
+  }                                                                                                                         \
+  how T modulo_##suffix(T a, T b, bool remainder) {                                                                         \
+    const T rest = fmod(a, b);                                                                                              \
+    return rest != 0 && !remainder && (rest < 0) != (b < 0) ? rest + b : rest;                                              \
+  }                                                                                                                         \
+  how T softplus_##suffix(T x) {                                                                                            \
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));                                                                      \
+  }                                                                                                                         \
+  how T gelu_##suffix(T x, bool approximate) {                                                                              \
+    return approximate ? (T)0.5 * x * (1 + tanh_of((T)0.797884560802865 * (x + (T)0.044715 * x * x * x)))                   \
+                       : (T)0.5 * x * (1 + erf((T)0.707106781186548 * x));                                                  \
+  }
+
+/* Of integers. A divisor of 0, which only GPUs may meet, yields 0. */
+GCONV_BOTH int64_t gconv_integer_modulo(int64_t a, int64_t b, bool remainder) {
+  const int64_t rest = b == -1 || b == 0 ? 0 : a % b;
+  return rest != 0 && !remainder && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+GCONV_BOTH int64_t gconv_integer_power(int64_t a, int64_t b) {
+  uint64_t result = 1, square = (uint64_t)a;
+  if (b < 0)
+    return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+  for (; b > 0; b >>= 1, square *= square)
+    result *= b & 1 ? square : 1;
+  return (int64_t)result;
+}

@@ -14,8 +14,9 @@
 #endif
 
 /* y = an expression of x and of the settings s. In expressions, `number` is the type of x. */
-#define UNARY_BODY(T, R, expression)                                                                                        \
+#define ONE_BODY(T, W, R, expression)                                                                                       \
   typedef T number;                                                                                                         \
+  typedef W wide __attribute__((unused));                                                                                   \
   const gconv_elementwise_settings *s = given;                                                                              \
   const number *from = in[0];                                                                                               \
   R *y = out;                                                                                                               \
@@ -25,24 +26,10 @@
     const number x = from[i];                                                                                               \
     y[i] = (R)(expression);                                                                                                 \
   }
-#define UNARY_OF(name, T, R, expression)                                                                                    \
-  static void name LOOP_PARAMETERS {                                                                                        \
-    UNARY_BODY(T, R, expression)                                                                                            \
-  }
-/* Loops of float32, vectorised or plain, and of float64. */
-#define UNARY(name, expression)                                                                                             \
-  GCONV_VECTOR_LOOP(name##_f32, LOOP_PARAMETERS,                                                                            \
-                    LOOP_ARGUMENTS){UNARY_BODY(float, float, expression)} UNARY_OF(name##_f64, double, double, expression)
-#define UNARY_PLAIN(name, expression)                                                                                       \
-  UNARY_OF(name##_f32, float, float, expression)                                                                            \
-  UNARY_OF(name##_f64, double, double, expression)
-#define UNARY_TEST(name, expression)                                                                                        \
-  UNARY_OF(name##_f32, float, bool, expression)                                                                             \
-  UNARY_OF(name##_f64, double, bool, expression)
-
 /* y = an expression of a and b, whose type is `number`. */
-#define BINARY_BODY(T, R, expression)                                                                                       \
+#define TWO_BODY(T, W, R, expression)                                                                                       \
   typedef T number;                                                                                                         \
+  typedef W wide __attribute__((unused));                                                                                   \
   const gconv_elementwise_settings *s = given;                                                                              \
   const number *first = in[0], *second = in[1];                                                                             \
   R *y = out;                                                                                                               \
@@ -66,16 +53,6 @@
       y[i] = (R)(expression);                                                                                               \
     }                                                                                                                       \
   }
-#define BINARY_OF(name, T, R, expression)                                                                                   \
-  static void name LOOP_PARAMETERS {                                                                                        \
-    BINARY_BODY(T, R, expression)                                                                                           \
-  }
-#define BINARY(name, expression)                                                                                            \
-  GCONV_VECTOR_LOOP(name##_f32, LOOP_PARAMETERS, LOOP_ARGUMENTS){BINARY_BODY(float, float, expression)} BINARY_OF(          \
-      name##_f64, double, double, expression)
-#define BINARY_PLAIN(name, expression)                                                                                      \
-  BINARY_OF(name##_f32, float, float, expression)                                                                           \
-  BINARY_OF(name##_f64, double, double, expression)
 
 /* ---- Functions of float32 and float64 ---- */
 
@@ -85,124 +62,18 @@ static double logistic_f64(double x) {
 static double tanh_f64(double x) {
   return tanh(x);
 }
-#define LOGISTIC(x) _Generic((x), float : gconv_sigmoid, double : logistic_f64)(x)
-#define TANH_OF(x) _Generic((x), float : gconv_tanh, double : tanh_f64)(x)
-
-/* clamp(), smaller() and larger() keep NaN. */
-#define FUNCTIONS(suffix, T)                                                                                                \
-  GCONV_INLINE T clamp_##suffix(T x, T low, T high) {                                                                       \
-    x = x < low ? low : x;                                                                                                  \
-    return x > high ? high : x;                                                                                             \
-  }                                                                                                                         \
-  GCONV_INLINE T smaller_##suffix(T a, T b) {                                                                               \
-    return a < b || a != a ? a : b;                                                                                         \
-  }                                                                                                                         \
-  GCONV_INLINE T larger_##suffix(T a, T b) {                                                                                \
-    return a > b || a != a ? a : b;                                                                                         \
-  }                                                                                                                         \
-  static T modulo_##suffix(T a, T b, bool remainder) {                                                                      \
-    const T rest = fmod(a, b);                                                                                              \
-    return rest != 0 && !remainder && (rest < 0) != (b < 0) ? rest + b : rest;                                              \
-  }                                                                                                                         \
-  static T softplus_##suffix(T x) {                                                                                         \
-    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));                                                                      \
-  }                                                                                                                         \
-  static T gelu_##suffix(T x, bool approximate) {                                                                           \
-    return approximate ? (T)0.5 * x * (1 + TANH_OF((T)0.797884560802865 * (x + (T)0.044715 * x * x * x)))                   \
-                       : (T)0.5 * x * (1 + erf((T)0.707106781186548 * x));                                                  \
-  }
-FUNCTIONS(f32, float)
-FUNCTIONS(f64, double)
+GCONV_ELEMENT_FUNCTIONS(GCONV_INLINE, f32, float, gconv_tanh)
+GCONV_ELEMENT_FUNCTIONS(GCONV_INLINE, f64, double, tanh_f64)
 #define OF_TYPE(function, x) _Generic((x), float : function##_f32, double : function##_f64)
+#define LOGISTIC(x) _Generic((x), float : gconv_sigmoid, double : logistic_f64)(x)
+#define HYPERBOLIC(x) _Generic((x), float : gconv_tanh, double : tanh_f64)(x)
 #define CLAMP(x, low, high) OF_TYPE(clamp, x)(x, low, high)
+#define SMALLER(a, b) OF_TYPE(smaller, a)(a, b)
+#define LARGER(a, b) OF_TYPE(larger, a)(a, b)
+#define MODULO(a, b, remainder) OF_TYPE(modulo, a)(a, b, remainder)
+#define LOG_1_EXP(x) OF_TYPE(softplus, x)(x)
+#define ERROR_UNIT(x, approximate) OF_TYPE(gelu, x)(x, approximate)
 
-/* ---- One number ---- */
-
-UNARY(relu, x < 0 ? 0 : x)
-UNARY(leaky, x < 0 ? x * (number)s->alpha : x)
-UNARY(thresholded, x <= (number)s->alpha ? 0 : x)
-UNARY(sigmoid, LOGISTIC(x))
-UNARY(hyperbolic, TANH_OF(x))
-UNARY(clip, CLAMP(x, (number)s->low, (number)s->high))
-UNARY(hard_sigmoid, CLAMP((number)s->alpha *x + (number)s->beta, 0, 1))
-UNARY(hard_swish, x *CLAMP(x *((number)1 / 6) + (number)0.5, 0, 1))
-UNARY(square_root, sqrt(x))
-UNARY(absolute, fabs(x))
-UNARY(negative, -x)
-UNARY(reciprocal, 1 / x)
-UNARY(swish, x *LOGISTIC(x *(number)s->alpha))
-UNARY(softsign, x / (1 + fabs(x)))
-UNARY_PLAIN(elu, x < 0 ? (number)s->alpha * expm1(x) : x)
-UNARY_PLAIN(selu, (number)s->beta *(x < 0 ? (number)s->alpha * expm1(x) : x))
-UNARY_PLAIN(celu, x < 0 ? (number)s->alpha * expm1(x / (number)s->alpha) : x)
-UNARY_PLAIN(soft_plus, OF_TYPE(softplus, x)(x))
-UNARY_PLAIN(mish, x *TANH_OF(OF_TYPE(softplus, x)(x)))
-UNARY_PLAIN(gelu_of, OF_TYPE(gelu, x)(x, s->approximate))
-UNARY_PLAIN(shrink, x<-(number)s->alpha ? x + (number)s->beta : x>(number) s->alpha ? x - (number)s->beta : 0 * x)
-UNARY_PLAIN(error_function, erf(x))
-UNARY_PLAIN(exponential, exp(x))
-UNARY_PLAIN(logarithm, log(x))
-UNARY_PLAIN(sine, sin(x))
-UNARY_PLAIN(cosine, cos(x))
-UNARY_PLAIN(tangent, tan(x))
-UNARY_PLAIN(arc_sine, asin(x))
-UNARY_PLAIN(arc_cosine, acos(x))
-UNARY_PLAIN(arc_tangent, atan(x))
-UNARY_PLAIN(hyperbolic_sine, sinh(x))
-UNARY_PLAIN(hyperbolic_cosine, cosh(x))
-UNARY_PLAIN(area_sine, asinh(x))
-UNARY_PLAIN(area_cosine, acosh(x))
-UNARY_PLAIN(area_tangent, atanh(x))
-UNARY_PLAIN(floor_of, floor(x))
-UNARY_PLAIN(ceiling, ceil(x))
-UNARY_PLAIN(rounded, rint(x))
-UNARY_PLAIN(sign, x != x ? x : (number)((x > 0) - (x < 0)))
-UNARY_TEST(is_nan, x != x)
-UNARY_TEST(is_infinite, isinf(x) && (x > 0 ? s->finds_positive : s->finds_negative))
-UNARY_OF(negation, bool, bool, !x)
-
-/* ---- Two numbers ---- */
-
-BINARY(add, a + b)
-BINARY(subtract, a - b)
-BINARY(multiply, a *b)
-BINARY(divide, a / b)
-BINARY(smallest, OF_TYPE(smaller, a)(a, b))
-BINARY(largest, OF_TYPE(larger, a)(a, b))
-BINARY(prelu, a < 0 ? a * b : a)
-BINARY_PLAIN(rest, OF_TYPE(modulo, a)(a, b, s->remainder))
-
-/* Pow: the exponents of most models are 2 and 1/2. */
-BINARY_PLAIN(any_power, pow(a, b))
-UNARY(squared, x *x)
-#define POWER(suffix, T)                                                                                                    \
-  static void power_##suffix LOOP_PARAMETERS {                                                                              \
-    const T exponent = count > 0 && !step[1] ? *(const T *)in[1] : 0;                                                       \
-    if (exponent == 2 && step[0])                                                                                           \
-      squared_##suffix LOOP_ARGUMENTS;                                                                                      \
-    else if (exponent == (T)0.5 && step[0])                                                                                 \
-      square_root_##suffix LOOP_ARGUMENTS;                                                                                  \
-    else                                                                                                                    \
-      any_power_##suffix LOOP_ARGUMENTS;                                                                                    \
-  }
-POWER(f32, float)
-POWER(f64, double)
-
-/* ---- Integers ---- */
-
-/* Integers wrap around, as they do in other programs. Division rounds towards 0; its divisors were checked. */
-static int64_t modulo(int64_t a, int64_t b, bool remainder) {
-  const int64_t rest = b == -1 ? 0 : a % b;
-  return rest != 0 && !remainder && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-static int64_t integer_power(int64_t a, int64_t b) {
-  uint64_t result = 1, square = (uint64_t)a;
-  if (b < 0)
-    return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
-  for (; b > 0; b >>= 1, square *= square)
-    result *= b & 1 ? square : 1;
-  return (int64_t)result;
-}
 static uint64_t shifted(uint64_t a, uint64_t b, bool left) {
   return b > 63 ? 0 : left ? a << b : a >> b;
 }
@@ -212,64 +83,67 @@ static int64_t shifted_signed(int64_t a, int64_t b, bool left) {
   return left ? (int64_t)shifted((uint64_t)a, (uint64_t)bits, true) : a >> (bits > 63 ? 63 : bits);
 }
 
-/* T: the type; U: an unsigned type, not narrower than int, in which sums wrap around. */
-#define INTEGERS(suffix, T, U)                                                                                              \
-  BINARY_OF(add_##suffix, T, T, (U)a + (U)b)                                                                                \
-  BINARY_OF(subtract_##suffix, T, T, (U)a - (U)b)                                                                           \
-  BINARY_OF(multiply_##suffix, T, T, (U)a *(U)b)                                                                            \
-  BINARY_OF(smallest_##suffix, T, T, a < b ? a : b)                                                                         \
-  BINARY_OF(largest_##suffix, T, T, a > b ? a : b)                                                                          \
-  BINARY_OF(power_##suffix, T, T, integer_power((int64_t)a, (int64_t)b))                                                    \
-  BINARY_OF(all_bits_##suffix, T, T, a &b)                                                                                  \
-  BINARY_OF(any_bits_##suffix, T, T, a | b)                                                                                 \
-  BINARY_OF(other_bits_##suffix, T, T, a ^ b)                                                                               \
-  UNARY_OF(no_bits_##suffix, T, T, ~x)
-#define SIGNED_INTEGERS(suffix, T, U)                                                                                       \
-  INTEGERS(suffix, T, U)                                                                                                    \
-  BINARY_OF(divide_##suffix, T, T, b == (T)-1 ? (T)(0 - (U)a) : a / b)                                                      \
-  BINARY_OF(rest_##suffix, T, T, modulo(a, b, s->remainder))                                                                \
-  UNARY_OF(relu_##suffix, T, T, x < 0 ? 0 : x)                                                                              \
-  UNARY_OF(absolute_##suffix, T, T, x < 0 ? 0 - (U)x : (U)x)                                                                \
-  BINARY_OF(shift_##suffix, T, T, shifted_signed(a, b, s->left))                                                            \
-  UNARY_OF(negative_##suffix, T, T, 0 - (U)x)                                                                               \
-  UNARY_OF(sign_##suffix, T, T, (x > 0) - (x < 0))
-#define UNSIGNED_INTEGERS(suffix, T, U)                                                                                     \
-  INTEGERS(suffix, T, U)                                                                                                    \
-  BINARY_OF(divide_##suffix, T, T, a / b)                                                                                   \
-  BINARY_OF(rest_##suffix, T, T, a % b)                                                                                     \
-  BINARY_OF(shift_##suffix, T, T, shifted(a, b, s->left))                                                                   \
-  UNARY_OF(absolute_##suffix, T, T, x)                                                                                      \
-  UNARY_OF(sign_##suffix, T, T, x > 0)
-SIGNED_INTEGERS(i8, int8_t, uint32_t)
-SIGNED_INTEGERS(i16, int16_t, uint32_t)
-SIGNED_INTEGERS(i32, int32_t, uint32_t)
-SIGNED_INTEGERS(i64, int64_t, uint64_t)
-UNSIGNED_INTEGERS(u8, uint8_t, uint32_t)
-UNSIGNED_INTEGERS(u16, uint16_t, uint32_t)
-UNSIGNED_INTEGERS(u32, uint32_t, uint32_t)
-UNSIGNED_INTEGERS(u64, uint64_t, uint64_t)
+/* ---- The loops of all operations and types ---- */
 
-/* ---- Comparisons and choices ---- */
+/* LOOP(form, name, T, W, R, expression) defines a plain loop over elements of T, with sums in W, that makes R. */
+#define LOOP(form, name, T, W, R, expression)                                                                               \
+  static void name LOOP_PARAMETERS {                                                                                        \
+    form##_BODY(T, W, R, expression)                                                                                        \
+  }
+#define VECTOR(form, code, expression)                                                                                      \
+  GCONV_VECTOR_LOOP(code##_f32, LOOP_PARAMETERS, LOOP_ARGUMENTS){form##_BODY(float, float, float, expression)} LOOP(        \
+      form, code##_f64, double, double, double, expression)
+#define PLAIN(form, code, expression)                                                                                       \
+  LOOP(form, code##_f32, float, float, float, expression)                                                                   \
+  LOOP(form, code##_f64, double, double, double, expression)
+#define TEST(form, code, expression)                                                                                        \
+  LOOP(form, code##_f32, float, float, bool, expression)                                                                    \
+  LOOP(form, code##_f64, double, double, bool, expression)
+#define OWN(form, code, expression)
 
-#define COMPARISON(name, operator)                                                                                          \
-  BINARY_OF(name##_f32, float, bool, a operator b)                                                                          \
-  BINARY_OF(name##_f64, double, bool, a operator b)                                                                         \
-  BINARY_OF(name##_i8, int8_t, bool, a operator b)                                                                          \
-  BINARY_OF(name##_i16, int16_t, bool, a operator b)                                                                        \
-  BINARY_OF(name##_i32, int32_t, bool, a operator b)                                                                        \
-  BINARY_OF(name##_i64, int64_t, bool, a operator b)                                                                        \
-  BINARY_OF(name##_u8, uint8_t, bool, a operator b)                                                                         \
-  BINARY_OF(name##_u16, uint16_t, bool, a operator b)                                                                       \
-  BINARY_OF(name##_u32, uint32_t, bool, a operator b)                                                                       \
-  BINARY_OF(name##_u64, uint64_t, bool, a operator b)
-COMPARISON(equal, ==)
-COMPARISON(less, <)
-COMPARISON(less_equal, <=)
-COMPARISON(greater, >)
-COMPARISON(greater_equal, >=)
-BINARY_OF(both, bool, bool, a &&b)
-BINARY_OF(either, bool, bool, a || b)
-BINARY_OF(one_of, bool, bool, a != b)
+/* Loops of integers; RESULT(T) is what they make of elements of T. */
+#define SAME(T) T
+#define TRUE_OR_FALSE(T) bool
+#define SIGNED_OF(form, RESULT, code, expression)                                                                           \
+  LOOP(form, code##_i8, int8_t, uint32_t, RESULT(int8_t), expression)                                                       \
+  LOOP(form, code##_i16, int16_t, uint32_t, RESULT(int16_t), expression)                                                    \
+  LOOP(form, code##_i32, int32_t, uint32_t, RESULT(int32_t), expression)                                                    \
+  LOOP(form, code##_i64, int64_t, uint64_t, RESULT(int64_t), expression)
+#define UNSIGNED_OF(form, RESULT, code, expression)                                                                         \
+  LOOP(form, code##_u8, uint8_t, uint32_t, RESULT(uint8_t), expression)                                                     \
+  LOOP(form, code##_u16, uint16_t, uint32_t, RESULT(uint16_t), expression)                                                  \
+  LOOP(form, code##_u32, uint32_t, uint32_t, RESULT(uint32_t), expression)                                                  \
+  LOOP(form, code##_u64, uint64_t, uint64_t, RESULT(uint64_t), expression)
+#define WHOLE_OF(form, RESULT, code, expression)                                                                            \
+  SIGNED_OF(form, RESULT, code, expression)                                                                                 \
+  UNSIGNED_OF(form, RESULT, code, expression)
+
+#define UNARY(code, loop, place, expression) loop(ONE, code, expression)
+#define BINARY(code, loop, place, expression) loop(TWO, code, expression)
+#define INTEGER_UNARY(code, types, place, expression) types##_OF(ONE, SAME, code, expression)
+#define INTEGER_BINARY(code, types, place, expression) types##_OF(TWO, SAME, code, expression)
+#define BITS_UNARY(code, expression) WHOLE_OF(ONE, SAME, code, expression)
+#define BITS_BINARY(code, expression) WHOLE_OF(TWO, SAME, code, expression)
+#define COMPARISON(code, expression) TEST(TWO, code, expression) WHOLE_OF(TWO, TRUE_OR_FALSE, code, expression)
+#define TRUTH_UNARY(code, expression) LOOP(ONE, code##_bool, bool, bool, bool, expression)
+#define TRUTH_BINARY(code, expression) LOOP(TWO, code##_bool, bool, bool, bool, expression)
+#include "kernels/elementwise.def"
+
+/* Pow: the exponents of most models are 2 and 1/2. */
+PLAIN(TWO, any_power, pow(a, b))
+VECTOR(ONE, squared, x *x)
+#define POWER(suffix, T)                                                                                                    \
+  static void POW_##suffix LOOP_PARAMETERS {                                                                                \
+    const T exponent = count > 0 && !step[1] ? *(const T *)in[1] : 0;                                                       \
+    if (exponent == 2 && step[0])                                                                                           \
+      squared_##suffix LOOP_ARGUMENTS;                                                                                      \
+    else if (exponent == (T)0.5 && step[0])                                                                                 \
+      SQRT_##suffix LOOP_ARGUMENTS;                                                                                         \
+    else                                                                                                                    \
+      any_power_##suffix LOOP_ARGUMENTS;                                                                                    \
+  }
+POWER(f32, float)
+POWER(f64, double)
 
 /* Inputs of Where: the condition, the elements taken if it is true, and the elements taken if it is false. */
 #define CHOICE(name, T)                                                                                                     \
@@ -288,89 +162,29 @@ CHOICE(choice_8, uint64_t)
 
 /* ---- Operations ---- */
 
-#define REALS(name) [GCONV_TENSOR_F32] = name##_f32, [GCONV_TENSOR_F64] = name##_f64
-#define SIGNED(name)                                                                                                        \
-  [GCONV_TENSOR_I8] = name##_i8, [GCONV_TENSOR_I16] = name##_i16, [GCONV_TENSOR_I32] = name##_i32,                          \
-  [GCONV_TENSOR_I64] = name##_i64
-#define UNSIGNED(name)                                                                                                      \
-  [GCONV_TENSOR_U8] = name##_u8, [GCONV_TENSOR_U16] = name##_u16, [GCONV_TENSOR_U32] = name##_u32,                          \
-  [GCONV_TENSOR_U64] = name##_u64
-#define WHOLE(name) SIGNED(name), UNSIGNED(name)
-#define NUMBERS(name) REALS(name), WHOLE(name)
-#define TRUTH(name) [GCONV_TENSOR_BOOL] = name
-
 /* The loops of an operation for each type; NULL: it does not take this type. */
+#define TAKES(code, TYPE, suffix) [code][GCONV_TENSOR_##TYPE] = code##_##suffix,
+#define REALS(code) TAKES(code, F32, f32) TAKES(code, F64, f64)
+#define SIGNED(code) TAKES(code, I8, i8) TAKES(code, I16, i16) TAKES(code, I32, i32) TAKES(code, I64, i64)
+#define UNSIGNED(code) TAKES(code, U8, u8) TAKES(code, U16, u16) TAKES(code, U32, u32) TAKES(code, U64, u64)
+#define WHOLE(code) SIGNED(code) UNSIGNED(code)
 static gconv_element_loop *const operations[][GCONV_TENSOR_TYPES] = {
-    [RELU] = {REALS(relu), SIGNED(relu)},
-    [LEAKY] = {REALS(leaky)},
-    [THRESHOLDED] = {REALS(thresholded)},
-    [SIGMOID] = {REALS(sigmoid)},
-    [TANH] = {REALS(hyperbolic)},
-    [CLIP] = {REALS(clip)},
-    [HARD_SIGMOID] = {REALS(hard_sigmoid)},
-    [HARD_SWISH] = {REALS(hard_swish)},
-    [SQRT] = {REALS(square_root)},
-    [ABS] = {NUMBERS(absolute)},
-    [NEG] = {REALS(negative), SIGNED(negative)},
-    [RECIPROCAL] = {REALS(reciprocal)},
-    [SWISH] = {REALS(swish)},
-    [SOFTSIGN] = {REALS(softsign)},
-    [ELU] = {REALS(elu)},
-    [SELU] = {REALS(selu)},
-    [CELU] = {REALS(celu)},
-    [SOFTPLUS] = {REALS(soft_plus)},
-    [MISH] = {REALS(mish)},
-    [GELU] = {REALS(gelu_of)},
-    [SHRINK] = {REALS(shrink)},
-    [ERF] = {REALS(error_function)},
-    [EXP] = {REALS(exponential)},
-    [LOG] = {REALS(logarithm)},
-    [SIN] = {REALS(sine)},
-    [COS] = {REALS(cosine)},
-    [TAN] = {REALS(tangent)},
-    [ASIN] = {REALS(arc_sine)},
-    [ACOS] = {REALS(arc_cosine)},
-    [ATAN] = {REALS(arc_tangent)},
-    [SINH] = {REALS(hyperbolic_sine)},
-    [COSH] = {REALS(hyperbolic_cosine)},
-    [ASINH] = {REALS(area_sine)},
-    [ACOSH] = {REALS(area_cosine)},
-    [ATANH] = {REALS(area_tangent)},
-    [FLOOR] = {REALS(floor_of)},
-    [CEIL] = {REALS(ceiling)},
-    [ROUND] = {REALS(rounded)},
-    [SIGN] = {NUMBERS(sign)},
-    [BITWISE_NOT] = {WHOLE(no_bits)},
-    [IS_NAN] = {REALS(is_nan)},
-    [IS_INF] = {REALS(is_infinite)},
-    [NOT] = {TRUTH(negation)},
-    [ADD] = {NUMBERS(add)},
-    [SUB] = {NUMBERS(subtract)},
-    [MUL] = {NUMBERS(multiply)},
-    [DIV] = {NUMBERS(divide)},
-    [MIN] = {NUMBERS(smallest)},
-    [MAX] = {NUMBERS(largest)},
-    [PRELU] = {REALS(prelu)},
-    [MOD] = {NUMBERS(rest)},
-    [POW] = {NUMBERS(power)},
-    [BIT_SHIFT] = {WHOLE(shift)},
-    [BITWISE_AND] = {WHOLE(all_bits)},
-    [BITWISE_OR] = {WHOLE(any_bits)},
-    [BITWISE_XOR] = {WHOLE(other_bits)},
-    [EQUAL] = {NUMBERS(equal), TRUTH(equal_u8)},
-    [LESS] = {NUMBERS(less)},
-    [LESS_EQUAL] = {NUMBERS(less_equal)},
-    [GREATER] = {NUMBERS(greater)},
-    [GREATER_EQUAL] = {NUMBERS(greater_equal)},
-    [AND] = {TRUTH(both)},
-    [OR] = {TRUTH(either)},
-    [XOR] = {TRUTH(one_of)},
-};
+#define UNARY(code, loop, place, expression) REALS(code)
+#define BINARY(code, loop, place, expression) REALS(code)
+#define INTEGER_UNARY(code, types, place, expression) types(code)
+#define INTEGER_BINARY(code, types, place, expression) types(code)
+#define BITS_UNARY(code, expression) WHOLE(code)
+#define BITS_BINARY(code, expression) WHOLE(code)
+#define COMPARISON(code, expression) REALS(code) WHOLE(code)
+#define TRUTH_UNARY(code, expression) TAKES(code, BOOL, bool)
+#define TRUTH_BINARY(code, expression) TAKES(code, BOOL, bool)
+#include "kernels/elementwise.def"
+    TAKES(EQUAL, BOOL, u8)};
 
 GCONV_VECTOR_LOOP(swish_by_steps, LOOP_PARAMETERS, LOOP_ARGUMENTS){
-    UNARY_BODY(float, float,
-               x *CLAMP(x + (number)s->alpha, (number)s->low, (number)s->high) /
-                   (number)s->beta)} gconv_element_loop *const gconv_elementwise_swish_by_steps = swish_by_steps;
+    ONE_BODY(float, float, float,
+             x *CLAMP(x + (number)s->alpha, (number)s->low, (number)s->high) /
+                 (number)s->beta)} gconv_element_loop *const gconv_elementwise_swish_by_steps = swish_by_steps;
 
 gconv_element_loop *gconv_elementwise_loop(int32_t operation, gconv_tensor_type type) {
   static gconv_element_loop *const choices[] = {[1] = choice_1, [2] = choice_2, [4] = choice_4, [8] = choice_8};

@@ -13,7 +13,7 @@
 typedef gconv_elementwise_settings settings;
 
 static bool makes_bools(int32_t code) {
-  return code == IS_NAN || code == IS_INF || (code >= EQUAL && code <= XOR);
+  return code == IS_NAN || code == IS_INF || (code >= EQUAL && code < WHERE);
 }
 
 /* ---- Shapes ---- */

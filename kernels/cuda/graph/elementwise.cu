@@ -9,83 +9,36 @@ enum { SOME = 4 /* elements of a thread at a time */ };
 
 /* ---- Operations on floats ---- */
 
-static __device__ __forceinline__ float clamp(float x, float low, float high) {
-  x = x < low ? low : x;
-  return x > high ? high : x;
-}
-static __device__ __forceinline__ float softplus(float x) {
-  return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
-}
-static __device__ float gelu(float x, bool approximate) {
-  return approximate ? 0.5f * x * (1 + gconv_tanh(0.797884561f * (x + 0.044715f * x * x * x)))
-                     : 0.5f * x * (1 + erff(0.707106781f * x));
-}
-static __device__ float modulo_of_floats(float a, float b, bool remainder) {
-  const float rest = fmodf(a, b);
-  return rest != 0 && !remainder && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-static __device__ float power(float a, float b) {
-  return b == 2 ? a * a : b == 0.5f ? sqrtf(a) : powf(a, b);
-}
+GCONV_ELEMENT_FUNCTIONS(static __device__ __forceinline__, f32, float, gconv_tanh)
+#define LOGISTIC gconv_sigmoid
+#define HYPERBOLIC gconv_tanh
+#define CLAMP clamp_f32
+#define SMALLER smaller_f32
+#define LARGER larger_f32
+#define MODULO modulo_f32
+#define LOG_1_EXP softplus_f32
+#define ERROR_UNIT gelu_f32
 
-/* y[i] = the operation, of operands a, b, c. Numbers that are true or false are 1 or 0. */
-#define EACH(operation, expression)                                                                                         \
-  case operation:                                                                                                           \
+/* y[i] = the operation, of operands one, two, three. Numbers that are true or false are 1 or 0. */
+#define EACH(code, expression)                                                                                              \
+  case code:                                                                                                                \
     _Pragma("unroll") for (int i = 0; i < SOME; i++) {                                                                      \
-      const float x = a[i], z = b[i];                                                                                       \
-      (void)z;                                                                                                              \
-      y[i] = expression;                                                                                                    \
+      const number x = one[i], a = x, b = two[i];                                                                           \
+      (void)a, (void)b;                                                                                                     \
+      y[i] = (number)(expression);                                                                                          \
     }                                                                                                                       \
     break;
-static __device__ __forceinline__ void apply(const gconv_gpu_operation &s, const float *a, const float *b, const float *c,
-                                             float *y) {
-  switch (s.code) {
-    EACH(RELU, x < 0 ? 0 : x)
-    EACH(LEAKY, x < 0 ? x * s.alpha : x)
-    EACH(THRESHOLDED, x <= s.alpha ? 0 : x)
-    EACH(SIGMOID, gconv_sigmoid(x))
-    EACH(TANH, gconv_tanh(x))
-    EACH(CLIP, clamp(x, s.low, s.high))
-    EACH(HARD_SIGMOID, clamp(s.alpha * x + s.beta, 0, 1))
-    EACH(HARD_SWISH, x * clamp(x * (1.0f / 6) + 0.5f, 0, 1))
-    EACH(SQRT, sqrtf(x))
-    EACH(ABS, fabsf(x))
-    EACH(NEG, -x)
-    EACH(RECIPROCAL, 1 / x)
-    EACH(SWISH, x * gconv_sigmoid(x * s.alpha))
-    EACH(SOFTSIGN, x / (1 + fabsf(x)))
-    EACH(ELU, x < 0 ? s.alpha * expm1f(x) : x)
-    EACH(SELU, s.beta * (x < 0 ? s.alpha * expm1f(x) : x))
-    EACH(CELU, x < 0 ? s.alpha * expm1f(x / s.alpha) : x)
-    EACH(SOFTPLUS, softplus(x))
-    EACH(MISH, x * gconv_tanh(softplus(x)))
-    EACH(GELU, gelu(x, s.approximate))
-    EACH(ERF, erff(x))
-    EACH(EXP, expf(x))
-    EACH(LOG, logf(x))
-    EACH(SIN, sinf(x))
-    EACH(COS, cosf(x))
-    EACH(FLOOR, floorf(x))
-    EACH(CEIL, ceilf(x))
-    EACH(ROUND, rintf(x))
-    EACH(SIGN, x != x ? x : (float)((x > 0) - (x < 0)))
-    EACH(IS_NAN, (float)(x != x))
-    EACH(NOT, (float)(x == 0))
-    EACH(ADD, x + z)
-    EACH(SUB, x - z)
-    EACH(MUL, x * z)
-    EACH(DIV, x / z)
-    EACH(MIN, x < z || x != x ? x : z)
-    EACH(MAX, x > z || x != x ? x : z)
-    EACH(PRELU, x < 0 ? x * z : x)
-    EACH(MOD, modulo_of_floats(x, z, s.remainder))
-    EACH(POW, power(x, z))
-    EACH(EQUAL, (float)(x == z))
-    EACH(LESS, (float)(x < z))
-    EACH(LESS_EQUAL, (float)(x <= z))
-    EACH(GREATER, (float)(x > z))
-    EACH(GREATER_EQUAL, (float)(x >= z))
-    EACH(WHERE, x != 0 ? z : c[i])
+#define BOTH(code, expression) EACH(code, expression)
+#define HOST(code, expression)
+static __device__ __forceinline__ void apply(const gconv_gpu_operation *s, const float *one, const float *two,
+                                             const float *three, float *y) {
+  typedef float number;
+  switch (s->code) {
+#define UNARY(code, loop, place, expression) place(code, expression)
+#define BINARY(code, loop, place, expression) place(code, expression)
+#define COMPARISON(code, expression) EACH(code, expression)
+#include "kernels/elementwise.def"
+    EACH(WHERE, x != 0 ? b : three[i])
   }
 }
 
@@ -151,7 +104,7 @@ __global__ static void __launch_bounds__(THREADS)
         const float *from = (const float *)s.operand[i].data + place_of_line(job, s.operand[i].step, line);
         read_some(from + at * step, step, left, fours && left == SOME, in[i]);
       }
-      apply(s, in[0], in[1], in[2], v);
+      apply(&s, in[0], in[1], in[2], v);
     }
     float *out = (float *)job.out + (int64_t)line * length + at;
     if (fours && left == SOME)
@@ -227,64 +180,22 @@ static gconv_status run_floats(const gconv_gpu_elements *given, cudaStream_t str
 
 /* ---- One operation of numbers of any type ---- */
 
-static __device__ int64_t modulo(int64_t a, int64_t b, bool remainder) {
-  const int64_t rest = b == -1 || b == 0 ? 0 : a % b;
-  return rest != 0 && !remainder && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-static __device__ int64_t integer_power(int64_t a, int64_t b) {
-  uint64_t result = 1, square = (uint64_t)a;
-  if (b < 0)
-    return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
-  for (; b > 0; b >>= 1, square *= square)
-    result *= b & 1 ? square : 1;
-  return (int64_t)result;
-}
-
-/* Integers wrap around: they are computed as uint64 where that matters, and cut to their type. Division by 0 yields 0. */
-static __device__ int64_t apply_integers(const gconv_gpu_operation &s, int64_t x, int64_t z) {
-  switch (s.code) {
-  case RELU:
-    return x < 0 ? 0 : x;
-  case ABS:
-    return x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
-  case NEG:
-    return (int64_t)(0 - (uint64_t)x);
-  case SIGN:
-    return (x > 0) - (x < 0);
-  case NOT:
-    return !x;
-  case ADD:
-    return (int64_t)((uint64_t)x + (uint64_t)z);
-  case SUB:
-    return (int64_t)((uint64_t)x - (uint64_t)z);
-  case MUL:
-    return (int64_t)((uint64_t)x * (uint64_t)z);
-  case DIV:
-    return z == 0 ? 0 : z == -1 ? (int64_t)(0 - (uint64_t)x) : x / z;
-  case MIN:
-    return x < z ? x : z;
-  case MAX:
-    return x > z ? x : z;
-  case MOD:
-    return modulo(x, z, s.remainder);
-  case POW:
-    return integer_power(x, z);
-  case EQUAL:
-    return x == z;
-  case LESS:
-    return x < z;
-  case LESS_EQUAL:
-    return x <= z;
-  case GREATER:
-    return x > z;
-  case GREATER_EQUAL:
-    return x >= z;
-  case AND:
-    return x && z;
-  case OR:
-    return x || z;
-  case XOR:
-    return !x != !z;
+/* Integers wrap around: they are computed as int64, and cut to their type. */
+#undef EACH
+#define EACH(code, expression)                                                                                              \
+  case code:                                                                                                                \
+    return (number)(expression);
+static __device__ int64_t apply_integers(const gconv_gpu_operation *s, int64_t a, int64_t b) {
+  typedef int64_t number;
+  typedef uint64_t wide;
+  const number x = a;
+  switch (s->code) {
+#define INTEGER_UNARY(code, types, place, expression) place(code, expression)
+#define INTEGER_BINARY(code, types, place, expression) place(code, expression)
+#define COMPARISON(code, expression) EACH(code, expression)
+#define TRUTH_UNARY(code, expression) EACH(code, expression)
+#define TRUTH_BINARY(code, expression) EACH(code, expression)
+#include "kernels/elementwise.def"
   }
   return 0;
 }
@@ -311,10 +222,10 @@ template <class T, class R, class Index> __global__ static void one_operation(gc
         v[i] = ((const T *)s.operand[i].data)[place[i]];
       if constexpr (sizeof(T) == sizeof(float) && T(0.5f) != T(0)) {
         float a[SOME] = {v[0]}, b[SOME] = {v[1]}, made[SOME];
-        apply(s, a, b, b, made);
+        apply(&s, a, b, b, made);
         y = (R)made[0];
       } else
-        y = (R)apply_integers(s, (int64_t)v[0], (int64_t)v[1]);
+        y = (R)apply_integers(&s, (int64_t)v[0], (int64_t)v[1]);
     }
     ((R *)job.out)[element] = y;
   }
