@@ -2,6 +2,7 @@
 /* Nodes of ONNX models that become convolutions: Conv with a Pad before it, Gemm and MatMul. Add and BatchNormalization are
  * folded into them. */
 #include "bank/bank.h"
+#include "bank/kind.h"
 #include "base/memory.h"
 #include "graph/chain.h"
 
@@ -18,13 +19,8 @@ static gconv_bank *bank_of(gconv_chain *c, const gconv_layer *layer) {
 
 /* Sets the border of a Pad from its attribute `mode` and its constant value. */
 static gconv_status take_mode(gconv_chain *c, const gconv_onnx_node *n) {
-  static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
-  static const gconv_border borders[] = {GCONV_BORDER_CONSTANT, GCONV_BORDER_REFLECT101, GCONV_BORDER_REPLICATE,
-                                         GCONV_BORDER_WRAP};
   gconv_layer *pad = &c->pad;
-  int32_t mode = 0;
-  GCONV_TRY(gconv_node_attribute_choice(n, "mode", modes, &mode));
-  pad->border = borders[mode];
+  GCONV_TRY(gconv_node_attribute_border(n, &pad->border));
   if (pad->border != GCONV_BORDER_CONSTANT)
     return GCONV_OK;
   pad->border_value = (double)gconv_onnx_number_of(n, "value", 0);
@@ -76,14 +72,6 @@ static gconv_status take_pads(gconv_chain *c, const gconv_onnx_node *n, gconv_la
 }
 
 /* ---- Conv ---- */
-
-/* Returns how many outputs an axis has; 0 if its size is not known, or too small. */
-static int64_t outputs_of(int64_t size, int32_t taps, int32_t stride, int32_t dilation, int64_t pads, bool same) {
-  int64_t extent = (int64_t)(taps - 1) * dilation + 1;
-  if (size <= 0)
-    return 0;
-  return same ? (size - 1) / stride + 1 : size + pads < extent ? 0 : (size + pads - extent) / stride + 1;
-}
 
 static gconv_status take_geometry(const gconv_onnx_node *n, const gconv_bank *shape, gconv_layer *layer) {
   gconv_bank g = {.filters = shape->filters, .rows = shape->rows, .columns = shape->columns};
@@ -154,11 +142,8 @@ gconv_status gconv_chain_make_conv(gconv_chain *c, const gconv_onnx_node *n) {
   GCONV_TRY(take_geometry(n, bank, layer));
   GCONV_TRY(take_pads(c, n, layer));
   GCONV_TRY(check_channels(c, n, (int64_t)bank->channels * layer->groups));
-  bool same = layer->padding != GCONV_LAYER_EXPLICIT;
-  c->height = outputs_of(c->height, bank->rows, layer->stride_y, layer->dilation_y,
-                         (int64_t)layer->pad_top + layer->pad_bottom, same);
-  c->width = outputs_of(c->width, bank->columns, layer->stride_x, layer->dilation_x,
-                        (int64_t)layer->pad_left + layer->pad_right, same);
+  c->height = c->height <= INT32_MAX ? gconv_conv_outputs(layer, (int32_t)c->height, false) : 0;
+  c->width = c->width <= INT32_MAX ? gconv_conv_outputs(layer, (int32_t)c->width, true) : 0;
   c->channels = bank->filters;
   c->layout = GCONV_CHAIN_IMAGES;
   return take_biases(c, n, layer);

@@ -7,23 +7,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-typedef enum mode { CONSTANT, REFLECT, EDGE, WRAP } mode;
-
 typedef struct settings {
-  mode mode;
+  gconv_border border;
   float value;
   bool given; /* pads are an attribute */
   gconv_node_integers pads;
 } settings;
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
-  static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
   settings *s = made;
-  int32_t choice = CONSTANT;
-  GCONV_TRY(gconv_node_attribute_choice(node, "mode", modes, &choice));
-  if (choice == WRAP && opset < 19)
+  GCONV_TRY(gconv_node_attribute_border(node, &s->border));
+  if (s->border == GCONV_BORDER_WRAP && opset < 19)
     return gconv_fail(GCONV_BAD_FILE, "wraps, which this operator does from opset 19 on");
-  s->mode = (mode)choice;
   s->value = gconv_onnx_number_of(node, "value", 0);
   return gconv_node_attribute_list(node, "pads", INT64_MIN, INT64_MAX, &s->pads, &s->given);
 }
@@ -67,12 +62,13 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
     if (before[i] < -size || after[i] < -size || before[i] > INT32_MAX || after[i] > INT32_MAX)
       return gconv_fail(GCONV_BAD_FILE, "has pads of %" PRId64 " and %" PRId64 " for %" PRId64 " elements", before[i],
                         after[i], size);
-    if (s->mode != CONSTANT && most > 0 && (size == 0 || (s->mode == REFLECT && most > size - 1)))
+    if (s->border != GCONV_BORDER_CONSTANT && most > 0 &&
+        (size == 0 || (s->border == GCONV_BORDER_REFLECT101 && most > size - 1)))
       return gconv_fail(GCONV_UNSUPPORTED,
                         "pads %" PRId64 " elements of %" PRId64 ": for mode reflect the pads must be smaller "
                         "than the input",
                         most, size);
-    if (s->mode == WRAP && most > 0 && (before[i] < 0 || after[i] < 0))
+    if (s->border == GCONV_BORDER_WRAP && most > 0 && (before[i] < 0 || after[i] < 0))
       return gconv_fail(GCONV_UNSUPPORTED,
                         "cuts elements off one end of an axis, and wraps around it at the other: whether the "
                         "elements that are cut off come back, the standard does not say");
@@ -84,116 +80,88 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   return GCONV_OK;
 }
 
-typedef struct job {
-  const gconv_tensor *in, *out;
-  int64_t before[GCONV_TENSOR_AXES];
-  mode mode;
-  const void *outside; /* an element */
-  size_t bytes;
-} job;
-
-/* Returns the index of the element that output index `at` of an axis gets; -1: the value outside. */
-static int64_t source(const job *j, int32_t axis, int64_t at) {
-  const int64_t size = j->in->shape[axis], last = size - 1;
-  int64_t from = at - j->before[axis];
-  if (from >= 0 && from < size)
-    return from;
-  switch (j->mode) {
-  case REFLECT:
-    from = from < 0 ? -from : 2 * last - from;
-    break;
-  case EDGE:
-    from = from < 0 ? 0 : last;
-    break;
-  case WRAP:
-    from = (from % size + size) % size;
-    break;
-  case CONSTANT:
-    return -1;
-  }
-  return from;
-}
-
-static void fill(const job *j, char *to, int64_t count) {
+static void fill(const gconv_gpu_pad *j, char *to, int64_t count) {
   for (int64_t i = 0; i < count; i++)
-    memcpy(to + (size_t)i * j->bytes, j->outside, j->bytes);
+    memcpy(to + (size_t)i * j->bytes, j->outside_there, j->bytes);
 }
 
 /* Makes lines begin .. end - 1 of the last axis. */
 static void pad_lines(void *context, int64_t begin, int64_t end) {
-  const job *j = context;
-  const int32_t last = j->out->axes - 1;
-  const int64_t width = j->out->shape[last], in_width = j->in->shape[last], shift = j->before[last];
+  const gconv_gpu_pad *j = context;
+  const int32_t last = j->axes - 1;
+  const int64_t width = j->out[last], in_width = j->in[last], shift = j->before[last];
   const int64_t first = shift > 0 ? shift : 0, stop = in_width + shift < width ? in_width + shift : width;
   for (int64_t line = begin; line < end; line++) {
     int64_t from = 0, rest = line, pitch = 1;
     for (int32_t axis = last - 1; axis >= 0 && from >= 0; axis--) {
-      const int64_t at = source(j, axis, rest % j->out->shape[axis]);
-      rest /= j->out->shape[axis];
+      const int64_t at = gconv_gpu_pad_source(j, axis, rest % j->out[axis]);
+      rest /= j->out[axis];
       from = at < 0 ? -1 : from + at * pitch;
-      pitch *= j->in->shape[axis];
+      pitch *= j->in[axis];
     }
-    char *to = (char *)j->out->data + (size_t)(line * width) * j->bytes;
+    char *to = (char *)j->to + (size_t)(line * width) * j->bytes;
     if (from < 0) {
       fill(j, to, width);
       continue;
     }
-    const char *row = (const char *)j->in->data + (size_t)(from * in_width) * j->bytes;
+    const char *row = (const char *)j->from + (size_t)(from * in_width) * j->bytes;
     for (int64_t x = 0; x < width; x++) {
       if (x == first && stop > first) {
         memcpy(to + (size_t)x * j->bytes, row + (size_t)(x - shift) * j->bytes, (size_t)(stop - first) * j->bytes);
         x = stop - 1;
         continue;
       }
-      const int64_t at = source(j, last, x);
-      memcpy(to + (size_t)x * j->bytes, at < 0 ? (const char *)j->outside : row + (size_t)at * j->bytes, j->bytes);
+      const int64_t at = gconv_gpu_pad_source(j, last, x);
+      memcpy(to + (size_t)x * j->bytes, at < 0 ? (const char *)j->outside_there : row + (size_t)at * j->bytes, j->bytes);
     }
   }
+}
+
+/* Describes the work of a node, all but the value outside. */
+static gconv_status make(const gconv_node_work *work, gconv_gpu_pad *j) {
+  const gconv_tensor *in = work->in[0], *out = work->out[0];
+  int64_t after[GCONV_TENSOR_AXES];
+  *j = (gconv_gpu_pad){.axes = in->axes,
+                       .border = ((const settings *)work->settings)->border,
+                       .from = gconv_node_data(work, in),
+                       .to = gconv_node_data(work, out),
+                       .bytes = gconv_tensor_type_bytes(in->type)};
+  memcpy(j->in, in->shape, sizeof j->in);
+  memcpy(j->out, out->shape, sizeof j->out);
+  return find_pads(work, j->before, after);
 }
 
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   static const uint64_t zero = 0;
   const settings *s = work->settings;
   const double wide = (double)s->value;
-  int64_t after[GCONV_TENSOR_AXES];
-  job j = {.in = work->in[0], .out = work->out[0], .mode = s->mode, .outside = &zero};
-  j.bytes = gconv_tensor_type_bytes(j.in->type);
+  const gconv_tensor *in = work->in[0], *out = work->out[0];
+  gconv_gpu_pad j;
+  GCONV_TRY(make(work, &j));
+  j.outside_there = &zero;
   if (work->in_count > 2 && work->in[2])
-    j.outside = work->in[2]->data;
-  else if (gconv_tensor_type_is_real(j.in->type))
-    j.outside = j.in->type == GCONV_TENSOR_F32 ? (const void *)&s->value : &wide;
-  GCONV_TRY(find_pads(work, j.before, after));
-  if (j.out->axes == 0)
-    memcpy(j.out->data, j.in->data, j.bytes);
-  else if (j.out->shape[j.out->axes - 1] > 0)
-    gconv_node_share(work, gconv_tensor_count(j.out, 0, j.out->axes - 1), (1 << 14) / j.out->shape[j.out->axes - 1] + 1,
-                     pad_lines, &j);
+    j.outside_there = work->in[2]->data;
+  else if (gconv_tensor_type_is_real(in->type))
+    j.outside_there = in->type == GCONV_TENSOR_F32 ? (const void *)&s->value : &wide;
+  if (j.axes == 0)
+    memcpy(out->data, in->data, j.bytes);
+  else if (j.out[j.axes - 1] > 0)
+    gconv_node_share(work, gconv_tensor_count(out, 0, j.axes - 1), (1 << 14) / j.out[j.axes - 1] + 1, pad_lines, &j);
   return GCONV_OK;
 }
 
 static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
-  static const gconv_gpu_edge edges[] = {[CONSTANT] = GCONV_EDGE_CONSTANT,
-                                         [REFLECT] = GCONV_EDGE_REFLECT,
-                                         [EDGE] = GCONV_EDGE_REPEAT,
-                                         [WRAP] = GCONV_EDGE_WRAP};
   const settings *s = work->settings;
-  const gconv_tensor *in = work->in[0], *value = work->in_count > 2 ? work->in[2] : NULL;
-  int64_t after[GCONV_TENSOR_AXES];
-  gconv_gpu_pad on_gpu = {.axes = in->axes,
-                          .edge = edges[s->mode],
-                          .from = in->there,
-                          .to = work->out[0]->there,
-                          .bytes = gconv_tensor_type_bytes(in->type)};
-  GCONV_TRY(find_pads(work, on_gpu.before, after));
-  memcpy(on_gpu.in, in->shape, sizeof on_gpu.in);
-  memcpy(on_gpu.out, work->out[0]->shape, sizeof on_gpu.out);
+  const gconv_tensor *value = work->in_count > 2 ? work->in[2] : NULL;
+  gconv_gpu_pad j;
+  GCONV_TRY(make(work, &j));
   if (value && value->data)
-    memcpy(&on_gpu.outside, value->data, on_gpu.bytes);
+    memcpy(&j.outside, value->data, j.bytes);
   else if (value)
-    on_gpu.outside_there = value->there;
-  else if (in->type == GCONV_TENSOR_F32)
-    memcpy(&on_gpu.outside, &s->value, sizeof s->value);
-  return gconv_gpu_pad_run(&on_gpu, work->stream);
+    j.outside_there = value->there;
+  else if (work->in[0]->type == GCONV_TENSOR_F32)
+    memcpy(&j.outside, &s->value, sizeof s->value);
+  return gconv_gpu_pad_run(&j, work->stream);
 }
 
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
@@ -202,9 +170,9 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
   if (find_pads(work, before, after) != GCONV_OK)
     return (gconv_node_window){1, 0, 0, 0};
   const int64_t most = before[axis] > after[axis] ? before[axis] : after[axis];
-  if (s->mode == WRAP && most > 0)
+  if (s->border == GCONV_BORDER_WRAP && most > 0)
     return (gconv_node_window){1, 0, 0, 0};
-  if (s->mode == REFLECT && most > 0)
+  if (s->border == GCONV_BORDER_REFLECT101 && most > 0)
     return (gconv_node_window){1, 1, most, most};
   return (gconv_node_window){1, 1, before[axis] > -after[axis] ? before[axis] : -after[axis],
                              after[axis] > -before[axis] ? after[axis] : -before[axis]};

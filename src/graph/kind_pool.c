@@ -67,10 +67,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
 
 /* ---- Windows ---- */
 
-/* One dimension of an input and of its windows. */
-typedef struct span {
-  int64_t in, out, kernel, stride, dilation, before, after;
-} span;
+typedef gconv_gpu_span span;
 
 static int64_t extent(const span *d) {
   return (d->kernel - 1) * d->dilation + 1;
@@ -132,16 +129,6 @@ static void outputs_of_tap(const span *d, int64_t k, int64_t *begin, int64_t *en
   *begin = shift > 0 ? (shift + d->stride - 1) / d->stride : 0;
   *end = d->in - 1 + shift < 0 ? 0 : (d->in - 1 + shift) / d->stride + 1;
   *end = *end > d->out ? d->out : *end;
-}
-
-/* Returns how many taps of an output lie inside of the input or, if padding counts, inside of the input with its padding. */
-static int64_t taps_inside(const span *d, int64_t out, bool counts_padding) {
-  const int64_t at = out * d->stride - d->before, low = counts_padding ? -d->before : 0;
-  const int64_t high = d->in + (counts_padding ? d->after : 0);
-  int64_t count = 0;
-  for (int64_t k = 0; k < d->kernel; k++)
-    count += at + k * d->dilation >= low && at + k * d->dilation < high;
-  return count;
 }
 
 /* Returns the element of a plane that tap number `tap` of an output sees, or -1 if it lies outside. by_columns: elements are
@@ -215,9 +202,9 @@ static void pool_blocks(void *context, int64_t first, int64_t last) {
                                             wide->stride, end - begin, out + begin * GCONV_BLOCK);
       }
     }
-    const int64_t rows = taps_inside(high, y, p->counts_padding);
+    const int64_t rows = gconv_gpu_taps_inside(high, y, p->counts_padding);
     for (int64_t x = 0; p->member == AVERAGE && x < wide->out; x++)
-      for (int64_t c = 0, taps = rows * taps_inside(wide, x, p->counts_padding); c < GCONV_BLOCK; c++)
+      for (int64_t c = 0, taps = rows * gconv_gpu_taps_inside(wide, x, p->counts_padding); c < GCONV_BLOCK; c++)
         out[x * GCONV_BLOCK + c] /= (float)taps;
   }
 }
@@ -288,11 +275,8 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
                         .out = work->out[0]->there,
                         .averages = kind->code == AVERAGE,
                         .counts_padding = s->counts_padding};
-  for (int32_t i = 0; i < DIMENSIONS; i++) {
-    span d;
-    GCONV_TRY(find_span(work, i, &d));
-    job.d[i] = (gconv_gpu_span){d.in, d.out, d.kernel, d.stride, d.dilation, d.before, d.after};
-  }
+  for (int32_t i = 0; i < DIMENSIONS; i++)
+    GCONV_TRY(find_span(work, i, &job.d[i]));
   return gconv_gpu_pool_run(&job, work->stream);
 }
 

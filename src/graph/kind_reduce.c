@@ -8,21 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-typedef enum member {
-  SUM,
-  MEAN,
-  PRODUCT,
-  LARGEST,
-  SMALLEST,
-  L1,
-  L2,
-  SQUARES,
-  LOG,
-  LOG_OF_EXP,
-  PLACE_OF_LARGEST,
-  PLACE_OF_SMALLEST
-} member;
-
 typedef struct settings {
   bool keeps, given, nothing, last; /* given: the axes are an attribute; nothing: no axes are none, not all */
   bool by_moments;                  /* results follow from gconv_plane_moments, where they are those of planes */
@@ -31,7 +16,7 @@ typedef struct settings {
 
 static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *made) {
   settings *s = made;
-  const bool is_place = kind->code >= PLACE_OF_LARGEST;
+  const bool is_place = kind->code >= GCONV_REDUCE_PLACE_OF_LARGEST;
   s->keeps = gconv_onnx_integer_of(node, "keepdims", 1) != 0;
   s->nothing = gconv_onnx_integer_of(node, "noop_with_empty_axes", 0) != 0;
   s->last = gconv_onnx_integer_of(node, "select_last_index", 0) != 0;
@@ -39,7 +24,8 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   if (is_place)
     s->axes = (gconv_node_integers){{gconv_onnx_integer_of(node, "axis", 0)}, 1};
   s->given = s->given || is_place;
-  s->by_moments = kind->code == SUM || kind->code == MEAN || kind->code == LARGEST || kind->code == SMALLEST;
+  s->by_moments = kind->code == GCONV_REDUCE_SUM || kind->code == GCONV_REDUCE_MEAN || kind->code == GCONV_REDUCE_LARGEST ||
+                  kind->code == GCONV_REDUCE_SMALLEST;
   return GCONV_OK;
 }
 
@@ -66,24 +52,16 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   int64_t sizes[GCONV_TENSOR_AXES];
   int32_t axes = 0;
   GCONV_TRY(find_axes(work, reduced));
-  if (kind->code == L2 || kind->code == LOG || kind->code == LOG_OF_EXP)
+  if (kind->code == GCONV_REDUCE_L2 || kind->code == GCONV_REDUCE_LOG || kind->code == GCONV_REDUCE_LOG_OF_EXP)
     GCONV_TRY(gconv_node_need_real(work, 0, 0));
   for (int32_t i = 0; i < in->axes; i++)
     if (!reduced[i] || s->keeps)
       sizes[axes++] = reduced[i] ? 1 : in->shape[i];
-  gconv_node_set(work, 0, kind->code >= PLACE_OF_LARGEST ? GCONV_TENSOR_I64 : in->type, axes, sizes);
+  gconv_node_set(work, 0, kind->code >= GCONV_REDUCE_PLACE_OF_LARGEST ? GCONV_TENSOR_I64 : in->type, axes, sizes);
   return GCONV_OK;
 }
 
-/* Axes of the input, sorted into axes that stay and axes that are reduced; each list from the first axis to the last. */
-typedef struct reduction {
-  const gconv_tensor *in, *out;
-  member member;
-  bool last;
-  int32_t kept, reduced;
-  int64_t kept_shape[GCONV_TENSOR_AXES], kept_step[GCONV_TENSOR_AXES], shape[GCONV_TENSOR_AXES], step[GCONV_TENSOR_AXES];
-  int64_t count; /* number of elements that make one result */
-} reduction;
+typedef gconv_gpu_reduce reduction; /* on the CPU, too; its memory is that of the device of the run */
 
 /* The place of element number `i` of axes. */
 static int64_t place(int32_t axes, const int64_t *shape, const int64_t *step, int64_t i) {
@@ -98,30 +76,31 @@ static int64_t place(int32_t axes, const int64_t *shape, const int64_t *step, in
 /* log of the sum of exp(x), where `largest` is the largest x. */
 static double log_of_exp(const reduction *r, int64_t first, double largest) {
   const double from = isfinite(largest) ? largest : 0;
+  const gconv_tensor in = {.type = (gconv_tensor_type)r->type, .data = (void *)r->in};
   double sum = 0;
   for (int64_t i = 0; i < r->count; i++)
-    sum += exp(gconv_tensor_number(r->in, first + place(r->reduced, r->shape, r->step, i)) - from);
+    sum += exp(gconv_tensor_number(&in, first + place(r->reduced, r->shape, r->step, i)) - from);
   return sum > 0 || sum != sum ? log(sum) + from : -INFINITY; /* -INFINITY: there are no elements */
 }
 
 static double finish_real(const reduction *r, int64_t first, double sum) {
-  switch (r->member) {
-  case MEAN:
+  switch (r->how) {
+  case GCONV_REDUCE_MEAN:
     return sum / (double)r->count;
-  case L2:
+  case GCONV_REDUCE_L2:
     return sqrt(sum);
-  case LOG:
+  case GCONV_REDUCE_LOG:
     return log(sum);
-  case LOG_OF_EXP:
+  case GCONV_REDUCE_LOG_OF_EXP:
     return log_of_exp(r, first, sum);
-  case SUM:
-  case PRODUCT:
-  case LARGEST:
-  case SMALLEST:
-  case L1:
-  case SQUARES:
-  case PLACE_OF_LARGEST:
-  case PLACE_OF_SMALLEST:
+  case GCONV_REDUCE_SUM:
+  case GCONV_REDUCE_PRODUCT:
+  case GCONV_REDUCE_LARGEST:
+  case GCONV_REDUCE_SMALLEST:
+  case GCONV_REDUCE_L1:
+  case GCONV_REDUCE_SQUARES:
+  case GCONV_REDUCE_PLACE_OF_LARGEST:
+  case GCONV_REDUCE_PLACE_OF_SMALLEST:
     break;
   }
   return sum;
@@ -130,45 +109,45 @@ static double finish_real(const reduction *r, int64_t first, double sum) {
 /* Reduces the elements from `first` on to output `i`. `wide` is the type of sums: integers wrap around in it. */
 #define REDUCE(name, type, wide, lowest, highest, finish)                                                                   \
   static void name(const reduction *r, int64_t first, int64_t i) {                                                          \
-    const type *in = (const type *)r->in->data + first;                                                                     \
+    const type *in = (const type *)r->in + first;                                                                           \
     const int32_t inner = r->reduced - 1;                                                                                   \
     const int64_t line = inner >= 0 ? r->shape[inner] : 1, step = inner >= 0 ? r->step[inner] : 0;                          \
     int64_t place_of = 0;                                                                                                   \
-    wide sum = r->member == PRODUCT ? 1 : 0;                                                                                \
-    if (r->member == LARGEST || r->member == LOG_OF_EXP || r->member == PLACE_OF_LARGEST)                                   \
+    wide sum = r->how == GCONV_REDUCE_PRODUCT ? 1 : 0;                                                                      \
+    if (r->how == GCONV_REDUCE_LARGEST || r->how == GCONV_REDUCE_LOG_OF_EXP || r->how == GCONV_REDUCE_PLACE_OF_LARGEST)     \
       sum = (wide)lowest;                                                                                                   \
-    if (r->member == SMALLEST || r->member == PLACE_OF_SMALLEST)                                                            \
+    if (r->how == GCONV_REDUCE_SMALLEST || r->how == GCONV_REDUCE_PLACE_OF_SMALLEST)                                        \
       sum = (wide)highest;                                                                                                  \
     for (int64_t k = 0; k < r->count; k += line) {                                                                          \
       const type *from = in + place(inner, r->shape, r->step, k / line);                                                    \
       for (int64_t l = 0; l < line; l++) {                                                                                  \
         const type v = from[l * step];                                                                                      \
-        switch (r->member) {                                                                                                \
-        case SUM:                                                                                                           \
-        case MEAN:                                                                                                          \
-        case LOG:                                                                                                           \
+        switch (r->how) {                                                                                                   \
+        case GCONV_REDUCE_SUM:                                                                                              \
+        case GCONV_REDUCE_MEAN:                                                                                             \
+        case GCONV_REDUCE_LOG:                                                                                              \
           sum += (wide)v;                                                                                                   \
           break;                                                                                                            \
-        case PRODUCT:                                                                                                       \
+        case GCONV_REDUCE_PRODUCT:                                                                                          \
           sum *= (wide)v;                                                                                                   \
           break;                                                                                                            \
-        case LARGEST:                                                                                                       \
-        case LOG_OF_EXP:                                                                                                    \
+        case GCONV_REDUCE_LARGEST:                                                                                          \
+        case GCONV_REDUCE_LOG_OF_EXP:                                                                                       \
           sum = v > (type)sum || v != v ? (wide)v : sum;                                                                    \
           break;                                                                                                            \
-        case SMALLEST:                                                                                                      \
+        case GCONV_REDUCE_SMALLEST:                                                                                         \
           sum = v < (type)sum || v != v ? (wide)v : sum;                                                                    \
           break;                                                                                                            \
-        case L1:                                                                                                            \
+        case GCONV_REDUCE_L1:                                                                                               \
           sum += (double)v < 0 ? -(wide)v : (wide)v;                                                                        \
           break;                                                                                                            \
-        case L2:                                                                                                            \
-        case SQUARES:                                                                                                       \
+        case GCONV_REDUCE_L2:                                                                                               \
+        case GCONV_REDUCE_SQUARES:                                                                                          \
           sum += (wide)v * (wide)v;                                                                                         \
           break;                                                                                                            \
-        case PLACE_OF_LARGEST:                                                                                              \
-        case PLACE_OF_SMALLEST: {                                                                                           \
-          const bool better = r->member == PLACE_OF_LARGEST ? v > (type)sum : v < (type)sum;                                \
+        case GCONV_REDUCE_PLACE_OF_LARGEST:                                                                                 \
+        case GCONV_REDUCE_PLACE_OF_SMALLEST: {                                                                              \
+          const bool better = r->how == GCONV_REDUCE_PLACE_OF_LARGEST ? v > (type)sum : v < (type)sum;                      \
           if (k + l == 0 || better || (r->last && v == (type)sum)) {                                                        \
             sum = (wide)v;                                                                                                  \
             place_of = k + l;                                                                                               \
@@ -178,18 +157,18 @@ static double finish_real(const reduction *r, int64_t first, double sum) {
         }                                                                                                                   \
       }                                                                                                                     \
     }                                                                                                                       \
-    if (r->member >= PLACE_OF_LARGEST)                                                                                      \
-      ((int64_t *)r->out->data)[i] = place_of;                                                                              \
+    if (r->how >= GCONV_REDUCE_PLACE_OF_LARGEST)                                                                            \
+      ((int64_t *)r->out)[i] = place_of;                                                                                    \
     else                                                                                                                    \
-      ((type *)r->out->data)[i] = (type)finish(r, first, sum);                                                              \
+      ((type *)r->out)[i] = (type)finish(r, first, sum);                                                                    \
   }
 
 /* The mean of integers is rounded towards 0. */
 static int64_t finish_signed(const reduction *r, int64_t first, uint64_t sum) {
-  return r->member == MEAN && r->count > 0 ? (int64_t)sum / r->count : (int64_t)sum;
+  return r->how == GCONV_REDUCE_MEAN && r->count > 0 ? (int64_t)sum / r->count : (int64_t)sum;
 }
 static uint64_t finish_unsigned(const reduction *r, int64_t first, uint64_t sum) {
-  return r->member == MEAN && r->count > 0 ? sum / (uint64_t)r->count : sum;
+  return r->how == GCONV_REDUCE_MEAN && r->count > 0 ? sum / (uint64_t)r->count : sum;
 }
 
 REDUCE(reduce_f32, float, double, -INFINITY, INFINITY, finish_real)
@@ -213,7 +192,7 @@ static void (*const reducers[GCONV_TENSOR_TYPES])(const reduction *r, int64_t fi
 static void reduce_part(void *context, int64_t begin, int64_t end) {
   const reduction *r = context;
   for (int64_t i = begin; i < end; i++)
-    reducers[r->in->type](r, place(r->kept, r->kept_shape, r->kept_step, i), i);
+    reducers[r->type](r, place(r->kept, r->kept_shape, r->kept_step, i), i);
 }
 
 /* Appends an axis, or makes the axis before it longer if both are neighbours in memory. */
@@ -230,18 +209,25 @@ static void add_axis(int64_t size, int64_t step, int32_t *axes, int64_t *shape, 
 /* Describes the work of a node. */
 static gconv_status make(const gconv_node_work *work, const gconv_node_kind *kind, reduction *result) {
   const settings *s = work->settings;
-  reduction r = {.in = work->in[0], .out = work->out[0], .member = (member)kind->code, .last = s->last, .count = 1};
+  const gconv_tensor *in = work->in[0], *out = work->out[0];
+  reduction r = {.how = (gconv_gpu_reduction)kind->code,
+                 .outputs = gconv_tensor_elements(out),
+                 .count = 1,
+                 .in = gconv_node_data(work, in),
+                 .out = gconv_node_data(work, out),
+                 .type = in->type,
+                 .last = s->last};
   bool reduced[GCONV_TENSOR_AXES] = {0};
   GCONV_TRY(find_axes(work, reduced));
-  for (int32_t i = 0; i < r.in->axes; i++) {
-    const int64_t size = r.in->shape[i], step = gconv_tensor_count(r.in, i + 1, r.in->axes);
+  for (int32_t i = 0; i < in->axes; i++) {
+    const int64_t size = in->shape[i], step = gconv_tensor_count(in, i + 1, in->axes);
     if (reduced[i]) {
       add_axis(size, step, &r.reduced, r.shape, r.step);
       r.count *= size;
     } else
       add_axis(size, step, &r.kept, r.kept_shape, r.kept_step);
   }
-  if (r.count == 0 && r.member >= PLACE_OF_LARGEST)
+  if (r.count == 0 && r.how >= GCONV_REDUCE_PLACE_OF_LARGEST)
     return gconv_fail(GCONV_BAD_FILE, "looks for the largest or smallest of no elements");
   *result = r;
   return GCONV_OK;
@@ -251,10 +237,10 @@ static gconv_status make(const gconv_node_work *work, const gconv_node_kind *kin
 static void put_moments(const gconv_node_work *work, int32_t code) {
   for (int64_t c = 0; c < work->in[0]->shape[1]; c++) {
     const gconv_plane_moments *m = &work->moments[c];
-    const double made = code == SUM       ? m->mean * m->count
-                        : code == MEAN    ? m->mean
-                        : code == LARGEST ? m->largest
-                                          : m->smallest;
+    const double made = code == GCONV_REDUCE_SUM       ? m->mean * m->count
+                        : code == GCONV_REDUCE_MEAN    ? m->mean
+                        : code == GCONV_REDUCE_LARGEST ? m->largest
+                                                       : m->smallest;
     ((float *)work->out[0]->data)[c] = (float)made;
   }
 }
@@ -266,41 +252,17 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
     return GCONV_OK;
   }
   GCONV_TRY(make(work, kind, &r));
-  gconv_node_share(work, gconv_tensor_elements(r.out), (1 << 14) / (r.count + 1) + 1, reduce_part, &r);
+  gconv_node_share(work, r.outputs, (1 << 14) / (r.count + 1) + 1, reduce_part, &r);
   return GCONV_OK;
 }
 
 static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
-  static const gconv_gpu_reduction how[] = {[SUM] = GCONV_REDUCE_SUM,
-                                            [MEAN] = GCONV_REDUCE_MEAN,
-                                            [PRODUCT] = GCONV_REDUCE_PRODUCT,
-                                            [LARGEST] = GCONV_REDUCE_LARGEST,
-                                            [SMALLEST] = GCONV_REDUCE_SMALLEST,
-                                            [L1] = GCONV_REDUCE_L1,
-                                            [L2] = GCONV_REDUCE_L2,
-                                            [SQUARES] = GCONV_REDUCE_SQUARES,
-                                            [LOG] = GCONV_REDUCE_LOG,
-                                            [LOG_OF_EXP] = GCONV_REDUCE_LOG_OF_EXP,
-                                            [PLACE_OF_LARGEST] = GCONV_REDUCE_PLACE_OF_LARGEST,
-                                            [PLACE_OF_SMALLEST] = GCONV_REDUCE_PLACE_OF_SMALLEST};
+  const gconv_tensor_type type = work->in[0]->type;
   reduction r;
   GCONV_TRY(make(work, kind, &r));
-  if (r.in->type != GCONV_TENSOR_F32 && r.in->type != GCONV_TENSOR_I32 && r.in->type != GCONV_TENSOR_I64)
-    return gconv_fail(GCONV_UNSUPPORTED, "reduces numbers of %s, which GPUs do not", gconv_tensor_type_name(r.in->type));
-  gconv_gpu_reduce job = {.how = how[r.member],
-                          .kept = r.kept,
-                          .reduced = r.reduced,
-                          .outputs = gconv_tensor_elements(r.out),
-                          .count = r.count,
-                          .in = r.in->there,
-                          .out = r.out->there,
-                          .type = r.in->type,
-                          .last = r.last};
-  memcpy(job.kept_shape, r.kept_shape, sizeof job.kept_shape);
-  memcpy(job.kept_step, r.kept_step, sizeof job.kept_step);
-  memcpy(job.shape, r.shape, sizeof job.shape);
-  memcpy(job.step, r.step, sizeof job.step);
-  return gconv_gpu_reduce_run(&job, work->stream);
+  if (type != GCONV_TENSOR_F32 && type != GCONV_TENSOR_I32 && type != GCONV_TENSOR_I64)
+    return gconv_fail(GCONV_UNSUPPORTED, "reduces numbers of %s, which GPUs do not", gconv_tensor_type_name(type));
+  return gconv_gpu_reduce_run(&r, work->stream);
 }
 
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
@@ -321,17 +283,17 @@ static rules place_rules = {INT("axis", 1, NEWEST), INT("keepdims", 1, NEWEST), 
                   sizeof(settings), parse, shape, run, cuda, NULL, window, NULL, NULL)
 #define BOTH(name, change, code) ROW(name, 1, change - 1, 1, 0, old, code), ROW(name, change, NEWEST, 2, 2, new, code)
 const gconv_node_kind gconv_node_kinds_reduce[] = {
-    BOTH("ReduceSum", 13, SUM),
-    BOTH("ReduceMean", 18, MEAN),
-    BOTH("ReduceProd", 18, PRODUCT),
-    BOTH("ReduceMax", 18, LARGEST),
-    BOTH("ReduceMin", 18, SMALLEST),
-    BOTH("ReduceL1", 18, L1),
-    BOTH("ReduceL2", 18, L2),
-    BOTH("ReduceSumSquare", 18, SQUARES),
-    BOTH("ReduceLogSum", 18, LOG),
-    BOTH("ReduceLogSumExp", 18, LOG_OF_EXP),
-    ROW("ArgMax", 1, NEWEST, 1, 0, place_rules, PLACE_OF_LARGEST),
-    ROW("ArgMin", 1, NEWEST, 1, 0, place_rules, PLACE_OF_SMALLEST),
+    BOTH("ReduceSum", 13, GCONV_REDUCE_SUM),
+    BOTH("ReduceMean", 18, GCONV_REDUCE_MEAN),
+    BOTH("ReduceProd", 18, GCONV_REDUCE_PRODUCT),
+    BOTH("ReduceMax", 18, GCONV_REDUCE_LARGEST),
+    BOTH("ReduceMin", 18, GCONV_REDUCE_SMALLEST),
+    BOTH("ReduceL1", 18, GCONV_REDUCE_L1),
+    BOTH("ReduceL2", 18, GCONV_REDUCE_L2),
+    BOTH("ReduceSumSquare", 18, GCONV_REDUCE_SQUARES),
+    BOTH("ReduceLogSum", 18, GCONV_REDUCE_LOG),
+    BOTH("ReduceLogSumExp", 18, GCONV_REDUCE_LOG_OF_EXP),
+    ROW("ArgMax", 1, NEWEST, 1, 0, place_rules, GCONV_REDUCE_PLACE_OF_LARGEST),
+    ROW("ArgMin", 1, NEWEST, 1, 0, place_rules, GCONV_REDUCE_PLACE_OF_SMALLEST),
     GCONV_NODE_KIND_END,
 };

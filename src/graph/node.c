@@ -244,3 +244,13 @@ gconv_status gconv_node_attribute_auto_pad(const gconv_onnx_node *node, gconv_au
   *padding = (gconv_auto_pad)choice;
   return GCONV_OK;
 }
+
+gconv_status gconv_node_attribute_border(const gconv_onnx_node *node, gconv_border *border) {
+  static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
+  static const gconv_border borders[] = {GCONV_BORDER_CONSTANT, GCONV_BORDER_REFLECT101, GCONV_BORDER_REPLICATE,
+                                         GCONV_BORDER_WRAP};
+  int32_t choice = 0;
+  GCONV_TRY(gconv_node_attribute_choice(node, "mode", modes, &choice));
+  *border = borders[choice];
+  return GCONV_OK;
+}

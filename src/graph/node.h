@@ -251,6 +251,9 @@ typedef enum gconv_auto_pad {
 } gconv_auto_pad;
 gconv_status gconv_node_attribute_auto_pad(const gconv_onnx_node *node, gconv_auto_pad *padding);
 
+/* Reads the attribute mode of a Pad: constant, reflect, edge or wrap. Without it, the border is constant. */
+gconv_status gconv_node_attribute_border(const gconv_onnx_node *node, gconv_border *border);
+
 /* Reads a tensor among the attributes; its data are for gconv_release(). If the node has none, they are NULL. */
 gconv_status gconv_node_attribute_tensor(const gconv_onnx_node *node, const char *name, gconv_tensor *tensor);
 /* Reads an initialiser or a Constant in the same way. Fails, naming it, if it is larger than its file, or of a type that is

@@ -53,9 +53,10 @@ static void NAME(pool_rows)(void *context, int64_t begin, int64_t end) {
         for (int64_t k = 0; k < wide->kernel; k++)
           NAME(take_tap)(p, row, k, out);
       }
-    const int64_t rows = taps_inside(deep, z, p->counts_padding) * taps_inside(high, y, p->counts_padding);
+    const int64_t rows =
+        gconv_gpu_taps_inside(deep, z, p->counts_padding) * gconv_gpu_taps_inside(high, y, p->counts_padding);
     for (int64_t x = 0; p->member == AVERAGE && x < wide->out; x++)
-      out[x] /= (NUMBER)(rows * taps_inside(wide, x, p->counts_padding));
+      out[x] /= (NUMBER)(rows * gconv_gpu_taps_inside(wide, x, p->counts_padding));
     for (int64_t x = 0; p->member == POWERS && x < wide->out; x++)
       out[x] = (NUMBER)rooted((double)out[x], p->power);
   }

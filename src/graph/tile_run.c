@@ -177,31 +177,20 @@ static gconv_status run_plan(gconv_graph_plan *plan, void *stream) {
   return stream ? gconv_graph_gpu_run(plan, stream) : gconv_graph_plan_run(plan);
 }
 
-/* Copies a rectangle of numbers of any type as float32: `height` rows of each of `planes` planes. */
-static gconv_status copy_numbers(const gconv_tensor *from, int64_t at, int64_t from_width, int64_t from_plane, float *to,
-                                 int64_t to_width, int64_t to_plane, int64_t planes, int64_t height, int64_t width,
-                                 void *stream) {
-  if (stream) {
-    const gconv_gpu_take job = {.from = (const char *)from->there + at * (int64_t)gconv_tensor_type_bytes(from->type),
-                                .type = from->type,
-                                .from_width = from_width,
-                                .from_plane = from_plane,
-                                .to_width = to_width,
-                                .to_plane = to_plane,
-                                .planes = planes,
-                                .height = height,
-                                .width = width,
-                                .to = to};
+/* Copies a rectangle of numbers of any type as float32. Sets the job's source: from element `at` of a tensor on. */
+static gconv_status copy_numbers(const gconv_tensor *from, int64_t at, gconv_gpu_take job, void *stream) {
+  job.type = from->type;
+  job.from = (const char *)(stream ? from->there : from->data) + at * (int64_t)gconv_tensor_type_bytes(from->type);
+  if (stream)
     return gconv_gpu_take_run(&job, stream);
-  }
   switch (from->type) {
-#define COPY(name, type, number)                                                                                            \
+#define COPY(name, NUMBER, number)                                                                                          \
   case GCONV_TENSOR_##name:                                                                                                 \
-    for (int64_t c = 0; c < planes; c++)                                                                                    \
-      for (int64_t y = 0; y < height; y++)                                                                                  \
-        for (int64_t x = 0; x < width; x++)                                                                                 \
-          to[c * to_plane + y * to_width + x] =                                                                             \
-              (float)((const type *)from->data)[at + c * from_plane + y * from_width + x];                                  \
+    for (int64_t c = 0; c < job.planes; c++)                                                                                \
+      for (int64_t y = 0; y < job.height; y++)                                                                              \
+        for (int64_t x = 0; x < job.width; x++)                                                                             \
+          job.to[c * job.to_plane + y * job.to_width + x] =                                                                 \
+              (float)((const NUMBER *)job.from)[c * job.from_plane + y * job.from_width + x];                               \
     break;
     GCONV_EACH_TENSOR_TYPE(COPY)
   }
@@ -222,9 +211,15 @@ static gconv_status run_tile(gconv_graph_tiles *t, const int64_t tile[GCONV_TILE
   GCONV_TRY(run_plan(t->plan, stream));
   if (top < 0 || left < 0 || top + height > output->shape[2] || left + width > made_width)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: a tile does not have its result", t->plan->graph->path);
-  return copy_numbers(output, top * made_width + left, made_width, output->shape[2] * made_width,
-                      out->data + (y->core.begin - out->first) * all + x->core.begin, all, out->rows * all, t->filters,
-                      height, width, stream);
+  const gconv_gpu_take job = {.from_width = made_width,
+                              .from_plane = output->shape[2] * made_width,
+                              .to_width = all,
+                              .to_plane = out->rows * all,
+                              .planes = t->filters,
+                              .height = height,
+                              .width = width,
+                              .to = out->data + (y->core.begin - out->first) * all + x->core.begin};
+  return copy_numbers(output, top * made_width + left, job, stream);
 }
 
 gconv_status gconv_graph_tiles_run(gconv_graph_tiles *t, const gconv_graph_rows *in, const gconv_graph_rows *out,
@@ -244,9 +239,16 @@ gconv_status gconv_graph_copy_output(const gconv_graph_plan *plan, size_t number
   const gconv_tensor *output = gconv_graph_plan_output(plan, number);
   const bool image = output->axes >= 3; /* rows and columns are the last axes */
   const int64_t height = image ? output->shape[output->axes - 2] : 1, width = image ? output->shape[output->axes - 1] : 1;
-  const int64_t planes = gconv_tensor_elements(output) / (height * width), rows = image ? kept[0] : 1;
-  const int64_t columns = image ? kept[1] : 1;
-  return copy_numbers(output, 0, width, height * width, out, columns, rows * columns, planes, rows, columns, stream);
+  const int64_t rows = image ? kept[0] : 1, columns = image ? kept[1] : 1;
+  const gconv_gpu_take job = {.from_width = width,
+                              .from_plane = height * width,
+                              .to_width = columns,
+                              .to_plane = rows * columns,
+                              .planes = gconv_tensor_elements(output) / (height * width),
+                              .height = rows,
+                              .width = columns,
+                              .to = out};
+  return copy_numbers(output, 0, job, stream);
 }
 
 gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out,

@@ -10,6 +10,7 @@
 
 #include "base/both.h"
 #include "base/status.h"
+#include "kernels/border.h"
 #include "kernels/resize.h"
 
 GCONV_C_BEGIN
@@ -114,7 +115,8 @@ GCONV_GPU_JOB(cast)
 
 /* ---- Elements at other places ---- */
 
-/* As gconv_move (src/graph/move.h). */
+/* Element (i0, i1, ...) lies at sum i * from_step of the source, and goes to sum i * to_step. Steps count elements. A step
+ * of 0 repeats an element, a negative one goes backwards. No two elements go to the same place. No axis has one element. */
 typedef struct gconv_gpu_move {
   int32_t axes;
   int64_t shape[GCONV_GPU_MOVE_AXES], from_step[GCONV_GPU_MOVE_AXES], to_step[GCONV_GPU_MOVE_AXES];
@@ -135,13 +137,11 @@ typedef struct gconv_gpu_gather {
 } gconv_gpu_gather;
 GCONV_GPU_JOB(gather)
 
-typedef enum gconv_gpu_edge { GCONV_EDGE_CONSTANT, GCONV_EDGE_REFLECT, GCONV_EDGE_REPEAT, GCONV_EDGE_WRAP } gconv_gpu_edge;
-
-/* Output index o of an axis gets input index o - before, or what `edge` says if that is outside. */
+/* Output index o of an axis gets input index o - before, or what `border` says if that is outside. */
 typedef struct gconv_gpu_pad {
   int32_t axes;
   int64_t in[GCONV_GPU_AXES], out[GCONV_GPU_AXES], before[GCONV_GPU_AXES];
-  gconv_gpu_edge edge;
+  gconv_border border;
   uint64_t outside;          /* the bits of an element */
   const void *outside_there; /* an element in memory of the device, in place of `outside`; or NULL */
   const void *from;
@@ -149,6 +149,10 @@ typedef struct gconv_gpu_pad {
   size_t bytes;
 } gconv_gpu_pad;
 GCONV_GPU_JOB(pad)
+/* Returns the input index of output index `o` of an axis, or GCONV_OUTSIDE. */
+GCONV_BOTH int64_t gconv_gpu_pad_source(const gconv_gpu_pad *job, int32_t axis, int64_t o) {
+  return gconv_border_index(job->border, o - job->before[axis], job->in[axis]);
+}
 
 /* ---- Images into a graph, and results out of it ---- */
 
@@ -173,9 +177,20 @@ GCONV_GPU_JOB(take)
 
 /* ---- Windows, planes, sums ---- */
 
+/* One dimension of an input and of its windows. */
 typedef struct gconv_gpu_span {
   int64_t in, out, kernel, stride, dilation, before, after;
 } gconv_gpu_span;
+
+/* Returns how many taps of an output lie inside of the input or, if padding counts, inside of the input with its padding. */
+GCONV_BOTH int64_t gconv_gpu_taps_inside(const gconv_gpu_span *d, int64_t out, bool counts_padding) {
+  const int64_t at = out * d->stride - d->before, low = counts_padding ? -d->before : 0;
+  const int64_t high = d->in + (counts_padding ? d->after : 0);
+  int64_t count = 0;
+  for (int64_t k = 0; k < d->kernel; k++)
+    count += at + k * d->dilation >= low && at + k * d->dilation < high;
+  return count;
+}
 
 /* Windows of three dimensions, of each of `planes` planes. */
 typedef struct gconv_gpu_pool {
@@ -202,12 +217,13 @@ typedef enum gconv_gpu_reduction {
   GCONV_REDUCE_PLACE_OF_SMALLEST
 } gconv_gpu_reduction;
 
-/* One number of `count` elements along the reduced axes, for each element along the kept ones. */
+/* One number of `count` elements along the reduced axes, for each element along the kept ones: each list from the first axis
+ * to the last. */
 typedef struct gconv_gpu_reduce {
   gconv_gpu_reduction how;
   int32_t kept, reduced;
   int64_t kept_shape[GCONV_GPU_AXES], kept_step[GCONV_GPU_AXES], shape[GCONV_GPU_AXES], step[GCONV_GPU_AXES];
-  int64_t outputs, count;
+  int64_t outputs, count; /* count: of elements that make one result */
   const void *in;
   void *out; /* for places: int64 */
   int32_t type;

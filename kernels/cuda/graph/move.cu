@@ -5,24 +5,6 @@
 
 /* ---- By steps ---- */
 
-/* Drops axes of one element, and joins neighbouring axes that are as one in both tensors. */
-static gconv_gpu_move join_axes(const gconv_gpu_move *job) {
-  gconv_gpu_move joined = *job;
-  joined.axes = 0;
-  for (int32_t i = 0; i < job->axes; i++) {
-    const int64_t size = job->shape[i], from = job->from_step[i], to = job->to_step[i];
-    int32_t last = joined.axes - 1;
-    if (size == 1)
-      continue;
-    const bool joins = last >= 0 && joined.from_step[last] == from * size && joined.to_step[last] == to * size;
-    last = joins ? last : joined.axes++;
-    joined.shape[last] = joins ? joined.shape[last] * size : size;
-    joined.from_step[last] = from;
-    joined.to_step[last] = to;
-  }
-  return joined;
-}
-
 /* Sorts the axes by their steps in the target, the smallest last: neighbouring threads then write neighbours. */
 static void sort_axes(gconv_gpu_move *job) {
   for (int32_t i = 1; i < job->axes; i++)
@@ -108,7 +90,7 @@ template <class T> static void launch_move(const gconv_gpu_move *job, int64_t co
 }
 
 gconv_status gconv_gpu_move_launch(const gconv_gpu_move *job, void *stream) {
-  gconv_gpu_move joined = join_axes(job);
+  gconv_gpu_move joined = *job;
   int64_t count = 1;
   for (int32_t i = 0; i < joined.axes; i++)
     count *= joined.shape[i];
@@ -162,24 +144,6 @@ gconv_status gconv_gpu_gather_launch(const gconv_gpu_gather *job, void *stream) 
 
 /* ---- Borders ---- */
 
-/* Returns the index of the element that output index `at` of an axis gets; -1: the value outside. */
-static __device__ __forceinline__ int64_t source(const gconv_gpu_pad &job, int axis, int64_t at) {
-  const int64_t size = job.in[axis], last = size - 1, from = at - job.before[axis];
-  if (from >= 0 && from < size)
-    return from;
-  switch (job.edge) {
-  case GCONV_EDGE_REFLECT:
-    return from < 0 ? -from : 2 * last - from;
-  case GCONV_EDGE_REPEAT:
-    return from < 0 ? 0 : last;
-  case GCONV_EDGE_WRAP:
-    return (from % size + size) % size;
-  case GCONV_EDGE_CONSTANT:
-    break;
-  }
-  return -1;
-}
-
 /* A warp copies a line of the last axis: the other axes are looked up once. */
 template <class T> __global__ static void pad(const __grid_constant__ gconv_gpu_pad job, int64_t lines) {
   follow_kernel_before();
@@ -190,7 +154,7 @@ template <class T> __global__ static void pad(const __grid_constant__ gconv_gpu_
     int64_t first = 0, pitch = job.in[last], rest = line;
     bool outside = false;
     for (int axis = last - 1; axis >= 0; axis--) {
-      const int64_t at = source(job, axis, rest % job.out[axis]);
+      const int64_t at = gconv_gpu_pad_source(&job, axis, rest % job.out[axis]);
       rest /= job.out[axis];
       outside = outside || at < 0;
       first += at * pitch;
@@ -205,7 +169,7 @@ template <class T> __global__ static void pad(const __grid_constant__ gconv_gpu_
       for (int e = 0; e < 4; e++) {
         int64_t at = i + e * 32 - before;
         if (i + e * 32 < length && (uint64_t)at >= (uint64_t)size)
-          at = outside ? -1 : source(job, last, i + e * 32);
+          at = outside ? -1 : gconv_gpu_pad_source(&job, last, i + e * 32);
         some[e] = i + e * 32 < length && at >= 0 ? from[at] : value;
       }
 #pragma unroll

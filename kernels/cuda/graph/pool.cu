@@ -4,16 +4,6 @@
 #include "graph.cuh"
 #include "kernels/cuda/core/divisor.cuh"
 
-/* Returns how many taps of an output lie inside of the input or, if padding counts, inside of the input with its padding. */
-static __device__ int taps_inside(const gconv_gpu_span &d, int64_t out, bool counts_padding) {
-  const int64_t at = out * d.stride - d.before, low = counts_padding ? -d.before : 0;
-  const int64_t high = d.in + (counts_padding ? d.after : 0);
-  int count = 0;
-  for (int64_t k = 0; k < d.kernel; k++)
-    count += at + k * d.dilation >= low && at + k * d.dilation < high;
-  return count;
-}
-
 /* The taps first .. end - 1 of an output that lie inside, and the place of tap 0. */
 struct window {
   int64_t at;
@@ -47,8 +37,9 @@ template <bool AVERAGES> __global__ static void pool(gconv_gpu_pool job, int64_t
         }
       }
     if (AVERAGES)
-      value /= (float)(taps_inside(deep, z, job.counts_padding) * taps_inside(high, y, job.counts_padding) *
-                       taps_inside(wide, x, job.counts_padding));
+      value /=
+          (float)(gconv_gpu_taps_inside(&deep, z, job.counts_padding) * gconv_gpu_taps_inside(&high, y, job.counts_padding) *
+                  gconv_gpu_taps_inside(&wide, x, job.counts_padding));
     job.out[i] = value;
   }
 }
