@@ -16,9 +16,10 @@ typedef struct foreign {
 #define CONVERT FIRST "convert IN OUT.png (ImageMagick)"
 #define FRAMES FIRST "convert IN -coalesce OUT.png (ImageMagick), a file a picture"
 #define VIDEO "take pictures out of it first: ffmpeg -i IN OUT_%05d.png"
-#define HEIF FIRST "heif-convert IN OUT.png (libheif)"
-#define AVIF FIRST "avifdec IN OUT.png (libavif)"
-#define JPEG_XL FIRST "djxl IN OUT.png, or OUT.pfm for what is brighter than white (libjxl)"
+#define HEIF "this gconv was built without libheif; " FIRST "heif-convert IN OUT.png (libheif)"
+#define AVIF "this gconv was built without libheif; " FIRST "avifdec IN OUT.png (libavif)"
+#define JPEG_XL                                                                                                             \
+  "this gconv was built without libjxl; " FIRST "djxl IN OUT.png, or OUT.pfm for what is brighter than white (libjxl)"
 #define BRIGHT                                                                                                              \
   "it may be brighter than white, which PNG has not: vips copy IN OUT.tif (libvips) makes floats of it, and clips nothing"
 #define RAW "develop it first: dcraw -6 -T -w IN, which makes a TIFF of 16 bits, or with darktable or RawTherapee"

@@ -3,6 +3,7 @@
 bytes of a file. Each is the worst structure that is known of its format."""
 import io
 import json
+import pathlib
 import struct
 import zipfile
 import zlib
@@ -296,6 +297,16 @@ def exr_channels(size):
     """An OpenEXR file of many channels."""
     names = sorted(f"c{i}.R" for i in range(size // 26))
     return exr_header([], b"".join(name.encode() + b"\0" + struct.pack("<iiii", 2, 0, 1, 1) for name in names))
+
+
+def padded(kind, name, box, size):
+    """A sample of a format of boxes, with many small boxes before its picture (as JPEG XL), or one large box behind."""
+    sample = (pathlib.Path(__file__).resolve().parent.parent / "fuzz/corpus" / kind / name).read_bytes()
+    boxes = struct.pack(">I4s", 8 + box, b"free") + bytes(box)
+    if kind == "heif":
+        return sample + boxes * (size // len(boxes))
+    head = struct.pack(">I4s4s", 12, b"JXL ", b"\r\n\x87\n") + struct.pack(">I4s4sI4s", 20, b"ftyp", b"jxl ", 0, b"jxl ")
+    return head + boxes * (size // len(boxes)) + struct.pack(">I4s", 8 + len(sample), b"jxlc") + sample
 
 
 def radiance_lines(size):

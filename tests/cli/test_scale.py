@@ -4,6 +4,7 @@ is read in one size and in four times that, and the second takes no more than so
 stated time and memory a byte.
 
 tests/run --all tries larger files, too."""
+import functools
 import os
 import resource
 import subprocess
@@ -34,7 +35,7 @@ class Scale(CommandTest):
 
     def check(self, make, name, *words, size=SIZE, good=None):
         """Runs gconv on files of both sizes. good: whether it must succeed; None: either way."""
-        with self.subTest(make.__name__):
+        with self.subTest(str(make)):
             costs = []
             for times in (1, 4):
                 data = make(times * size)
@@ -43,7 +44,7 @@ class Scale(CommandTest):
             (_, first, _, _), (status, seconds, memory, length) = costs
             told = f"{words}: {first:.2f} s, then {seconds:.2f} s and {memory >> 20} MiB for {length} bytes"
             if os.environ.get("GCONV_TELL"):
-                print(make.__name__, told)
+                print(make, told)
             if good is not None:
                 self.assertEqual(status == 0, good, told)
             self.assertIn(status, (0, 1, 2), told)
@@ -116,6 +117,12 @@ class Scale(CommandTest):
     def test_exr(self):
         for make, good in ((scale_files.exr_attributes, True), (scale_files.exr_comments, True), (scale_files.exr_channels, False)):
             self.check(make, "a.exr", "-i", "a.exr", "-f", "identity", "-o", "o.npy", good=good)
+
+    @needs("libheif", "libjxl")
+    def test_boxes(self):
+        for kind, name in (("heif", "rgb8"), ("jxl", "rgb8")):
+            for box in (0, 4000):
+                self.check(functools.partial(scale_files.padded, kind, name, box), f"a.{kind}", "-i", f"a.{kind}", "-f", "identity", "-o", "o.npy", good=True)
 
     @needs("libtiff")
     def test_tiff(self):

@@ -128,12 +128,12 @@ static void test_unknown_files(void **state) {
   char dicom[132] = {0};
   memcpy(dicom + 128, "DICM", 4);
   expect_bad_file(dicom, sizeof dicom, GCONV_UNSUPPORTED, "a DICOM file");
-  EXPECT_BAD("\0\0\0\x18"
-             "ftypheic....",
-             GCONV_UNSUPPORTED, "a HEIC file");
+  EXPECT_BAD("\0\0\0\x0c"
+             "jP  ....",
+             GCONV_UNSUPPORTED, "a JPEG 2000 file");
   expect_error(gconv_image_read(path_of("missing"), NULL, &image), GCONV_IO_ERROR, "No such file");
   expect_error(gconv_image_read(folder, NULL, &image), GCONV_IO_ERROR, "folder");
-  expect_error(gconv_image_read_header(path_of("bad"), &image, NULL), GCONV_UNSUPPORTED, "HEIC");
+  expect_error(gconv_image_read_header(path_of("bad"), &image, NULL), GCONV_UNSUPPORTED, "JPEG 2000");
 }
 
 /* Headers that promise more than there is, or than is allowed: refused before memory is taken. */

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading JPEG XL by libjxl: 1 to 16 bits and floats, grey or RGB, with alpha, and the frames of animations as whole
+ * canvases. A file is held whole. A first decoder goes through it for the header, the metadata and the number of frames,
+ * without pixels; a second one decodes a frame at a time, on the reader's threads.
+ */
+#include "base/library.h"
+#include "base/threads.h"
+#include "image/colour.h"
+#include "image/format.h"
+#include "image/metadata.h"
+
+#include <string.h>
+
+#include <jxl/decode.h>
+#include <jxl/version.h>
+
+enum { MOST_FRAMES = 32768 };
+
+static struct {
+#define CALL(name) __typeof__(&name) name;
+#include "image/jxl_calls.def"
+#undef CALL
+} jxl;
+
+static gconv_status load(const char *name) {
+  static const char *const files[] = {GCONV_JXL_FILE, NULL};
+  static const gconv_symbol symbols[] = {
+#define CALL(function) {#function, &jxl.function},
+#include "image/jxl_calls.def"
+#undef CALL
+      {NULL, NULL}};
+  static gconv_library library = {.files = files, .symbols = symbols};
+  const char *trouble = gconv_library_load(&library);
+  return trouble ? gconv_fail(GCONV_UNSUPPORTED, "%s: JPEG XL needs libjxl, which cannot be used: %s", name, trouble)
+                 : GCONV_OK;
+}
+
+/* libjxl 0.7 asks for the format of the pixels where later ones do not. */
+#if JPEGXL_NUMERIC_VERSION < JPEGXL_COMPUTE_NUMERIC_VERSION(0, 9, 0)
+#define OF_PIXELS(decoder, format) decoder, format
+#else
+#define OF_PIXELS(decoder, format) decoder
+#endif
+
+typedef struct reading {
+  uint8_t *bytes; /* owned: all bytes of the file */
+  size_t size;
+  JxlDecoder *scanner, *decoder;
+  JxlPixelFormat format;
+  bool premultiplied;
+  int64_t first;   /* the first frame that is wanted, from 0 */
+  int64_t decoded; /* frames of the header that were decoded */
+  uint8_t *frame;  /* owned: the last of them */
+  JxlBoxType kind; /* of a box of metadata that is being read */
+  uint8_t *box;    /* owned; NULL: no such box is being read */
+  size_t box_room;
+} reading;
+
+static bool sniff(const uint8_t *bytes, size_t size) {
+  return (size >= 2 && memcmp(bytes, "\xff\x0a", 2) == 0) ||
+         (size >= 12 && memcmp(bytes, "\0\0\0\x0cJXL \r\n\x87\n", 12) == 0);
+}
+
+static gconv_status damaged(const gconv_reader *reader, JxlDecoderStatus status) {
+  return gconv_fail(GCONV_BAD_FILE, "%s: damaged JPEG XL: %s", reader->source->name,
+                    status == JXL_DEC_NEED_MORE_INPUT ? "the file ends too early" : "its parts do not fit together");
+}
+
+static gconv_status begin(gconv_reader *reader, int events, JxlDecoder **decoder) {
+  const reading *r = reader->state;
+  *decoder = jxl.JxlDecoderCreate(NULL);
+  GCONV_NEED_MEMORY(*decoder, "no memory to decode %s", reader->source->name);
+  jxl.JxlDecoderSubscribeEvents(*decoder, events);
+  jxl.JxlDecoderSetInput(*decoder, r->bytes, r->size); /* its end is not told: libjxl would print what is missing */
+  return GCONV_OK;
+}
+
+/* ---- The header, and metadata ----------------------------------------------------------------------------------------- */
+
+static gconv_status take_info(gconv_reader *reader) {
+  reading *r = reader->state;
+  gconv_image *header = &reader->header;
+  JxlBasicInfo info;
+  JxlExtraChannelInfo extra;
+  if (jxl.JxlDecoderGetBasicInfo(r->scanner, &info) != JXL_DEC_SUCCESS)
+    return damaged(reader, JXL_DEC_ERROR);
+  if (info.xsize < 1 || info.ysize < 1 || info.xsize > INT32_MAX / 16 || info.ysize > INT32_MAX / 16)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: has %u x %u pixels", reader->source->name, info.xsize, info.ysize);
+  for (uint32_t i = 0; i < info.num_extra_channels; i++)
+    if (jxl.JxlDecoderGetExtraChannelInfo(r->scanner, i, &extra) == JXL_DEC_SUCCESS && extra.type == JXL_CHANNEL_BLACK)
+      return gconv_fail(GCONV_UNSUPPORTED, "%s: has CMYK, which is not read from JPEG XL: djxl IN OUT.png (libjxl)",
+                        reader->source->name);
+  header->width = (int32_t)info.xsize;
+  header->height = (int32_t)info.ysize;
+  header->alpha = info.alpha_bits > 0;
+  header->channels = (int32_t)info.num_color_channels + header->alpha;
+  r->premultiplied = header->alpha && info.alpha_premultiplied;
+  const bool levels = info.exponent_bits_per_sample == 0 && info.bits_per_sample <= 16 && !r->premultiplied;
+  header->type = !levels ? GCONV_F32 : info.bits_per_sample > 8 ? GCONV_U16 : GCONV_U8;
+  r->format = (JxlPixelFormat){(uint32_t)header->channels,
+                               header->type == GCONV_F32   ? JXL_TYPE_FLOAT
+                               : header->type == GCONV_U16 ? JXL_TYPE_UINT16
+                                                           : JXL_TYPE_UINT8,
+                               JXL_NATIVE_ENDIAN, 0};
+  if (info.num_extra_channels > (uint32_t)header->alpha)
+    gconv_reader_note(reader, "%u further channels are left out", info.num_extra_channels - (uint32_t)header->alpha);
+  reader->orientation = 1; /* libjxl turns it */
+  header->frames = 1;
+  return gconv_reader_check_expansion(reader, 1);
+}
+
+/* Takes the ICC profile of the pixels, unless they are sRGB. */
+static gconv_status take_colours(gconv_reader *reader) {
+  reading *r = reader->state;
+  JxlColorEncoding its;
+  size_t size = 0;
+  if (jxl.JxlDecoderGetColorAsEncodedProfile(OF_PIXELS(r->scanner, &r->format), JXL_COLOR_PROFILE_TARGET_DATA, &its) ==
+          JXL_DEC_SUCCESS &&
+      its.transfer_function == JXL_TRANSFER_FUNCTION_SRGB && its.white_point == JXL_WHITE_POINT_D65 &&
+      (its.color_space == JXL_COLOR_SPACE_GRAY || its.primaries == JXL_PRIMARIES_SRGB))
+    return GCONV_OK;
+  if (jxl.JxlDecoderGetICCProfileSize(OF_PIXELS(r->scanner, &r->format), JXL_COLOR_PROFILE_TARGET_DATA, &size) !=
+          JXL_DEC_SUCCESS ||
+      size == 0 || !gconv_reader_has_room(reader, size))
+    return GCONV_OK;
+  GCONV_FREED uint8_t *profile = NULL;
+  GCONV_ALLOCATE(profile, size, "an ICC profile");
+  if (jxl.JxlDecoderGetColorAsICCProfile(OF_PIXELS(r->scanner, &r->format), JXL_COLOR_PROFILE_TARGET_DATA, profile, size) !=
+      JXL_DEC_SUCCESS)
+    return damaged(reader, JXL_DEC_ERROR);
+  return gconv_metadata_set_icc(&reader->header, profile, size);
+}
+
+/* Ends a box of metadata. EXIF begins after a number of 4 bytes: how many more bytes to skip. */
+static gconv_status end_box(gconv_reader *reader) {
+  reading *r = reader->state;
+  if (!r->box)
+    return GCONV_OK;
+  const size_t size = r->box_room - jxl.JxlDecoderReleaseBoxBuffer(r->scanner);
+  GCONV_FREED uint8_t *box = r->box;
+  r->box = NULL;
+  if (!gconv_reader_has_room(reader, size))
+    return GCONV_OK;
+  if (memcmp(r->kind, "xml ", 4) == 0)
+    return gconv_metadata_set_xmp(&reader->header, box, size);
+  const uint64_t skipped = size > 4 ? gconv_bytes_number(box, 4, true) + 4 : size;
+  return skipped < size ? gconv_metadata_set_exif(&reader->header, box + skipped, size - (size_t)skipped) : GCONV_OK;
+}
+
+static gconv_status begin_box(gconv_reader *reader) {
+  enum { FIRST_ROOM = 1 << 16 };
+  reading *r = reader->state;
+  GCONV_TRY(end_box(reader));
+  if (jxl.JxlDecoderGetBoxType(r->scanner, r->kind, JXL_TRUE) != JXL_DEC_SUCCESS)
+    return damaged(reader, JXL_DEC_ERROR);
+  if (memcmp(r->kind, "Exif", 4) != 0 && memcmp(r->kind, "xml ", 4) != 0)
+    return GCONV_OK;
+  GCONV_ALLOCATE(r->box, FIRST_ROOM, "metadata");
+  r->box_room = FIRST_ROOM;
+  jxl.JxlDecoderSetBoxBuffer(r->scanner, r->box, r->box_room);
+  return GCONV_OK;
+}
+
+static gconv_status grow_box(gconv_reader *reader) {
+  reading *r = reader->state;
+  const size_t used = r->box_room - jxl.JxlDecoderReleaseBoxBuffer(r->scanner);
+  uint8_t *larger;
+  if (r->box_room > GCONV_MOST_METADATA)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: has more than %d MiB of metadata", reader->source->name,
+                      GCONV_MOST_METADATA >> 20);
+  GCONV_ALLOCATE(larger, 2 * r->box_room, "metadata");
+  memcpy(larger, r->box, used);
+  gconv_release(r->box);
+  r->box = larger;
+  r->box_room *= 2;
+  jxl.JxlDecoderSetBoxBuffer(r->scanner, r->box + used, r->box_room - used);
+  return GCONV_OK;
+}
+
+/* Goes through the file, and counts its frames. */
+static gconv_status scan(gconv_reader *reader, int64_t *frames) {
+  reading *r = reader->state;
+  JxlFrameHeader frame = {0};
+  for (;;) {
+    const JxlDecoderStatus status = jxl.JxlDecoderProcessInput(r->scanner);
+    if (status == JXL_DEC_SUCCESS || (status == JXL_DEC_NEED_MORE_INPUT && frame.is_last))
+      return end_box(reader);
+    if (status == JXL_DEC_BASIC_INFO)
+      GCONV_TRY(take_info(reader));
+    else if (status == JXL_DEC_COLOR_ENCODING)
+      GCONV_TRY(take_colours(reader));
+    else if (status == JXL_DEC_BOX)
+      GCONV_TRY(begin_box(reader));
+    else if (status == JXL_DEC_BOX_NEED_MORE_OUTPUT)
+      GCONV_TRY(grow_box(reader));
+    else if (status != JXL_DEC_FRAME || jxl.JxlDecoderGetFrameHeader(r->scanner, &frame) != JXL_DEC_SUCCESS)
+      return damaged(reader, status);
+    else if (++*frames > MOST_FRAMES)
+      return gconv_fail(GCONV_TOO_LARGE, "%s: an animation of more than %d frames, which is the limit", reader->source->name,
+                        (int)MOST_FRAMES);
+  }
+}
+
+static gconv_status open_jxl(gconv_reader *reader) {
+  enum { WORK = 40 /* bytes a pixel that libjxl takes */ };
+  GCONV_TRY(gconv_format_state(sizeof(reading), "a JPEG XL", &reader->state));
+  GCONV_TRY(load(reader->source->name));
+  reading *r = reader->state;
+  gconv_image *header = &reader->header;
+  int64_t frames = 0;
+  GCONV_TRY(gconv_reader_read_all(reader, SIZE_MAX / 2, &r->bytes, &r->size));
+  GCONV_TRY(begin(reader, JXL_DEC_BASIC_INFO | JXL_DEC_COLOR_ENCODING | JXL_DEC_FRAME | JXL_DEC_BOX, &r->scanner));
+  jxl.JxlDecoderSetDecompressBoxes(r->scanner, JXL_TRUE);
+  GCONV_TRY(scan(reader, &frames));
+  jxl.JxlDecoderDestroy(r->scanner);
+  r->scanner = NULL;
+  if (frames < 1)
+    return damaged(reader, JXL_DEC_NEED_MORE_INPUT);
+  if (reader->member)
+    GCONV_TRY(gconv_reader_find_number(reader, frames, &r->first));
+  header->frames = reader->member ? 1 : (int32_t)frames;
+  if (header->frames > 1)
+    gconv_reader_note(reader, "an animation: its %d frames are read, their times are left out", header->frames);
+  reader->bytes += (size_t)(gconv_image_frame_bytes(header) + (double)WORK * header->width * header->height);
+  return gconv_reader_check_expansion(reader, (int32_t)frames);
+}
+
+static void close_jxl(gconv_reader *reader) {
+  const reading *r = reader->state;
+  if (!r)
+    return;
+  if (r->scanner)
+    jxl.JxlDecoderDestroy(r->scanner);
+  if (r->decoder)
+    jxl.JxlDecoderDestroy(r->decoder);
+  gconv_release(r->bytes);
+  gconv_release(r->frame);
+  gconv_release(r->box);
+}
+
+/* ---- Pixels ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct loop {
+  void *decoder;
+  JxlParallelRunFunction function;
+  uint32_t first;
+} loop;
+
+static void do_turn(void *context, size_t turn, int seat) {
+  const loop *l = context;
+  l->function(l->decoder, l->first + (uint32_t)turn, (size_t)seat);
+}
+
+/* Runs a loop of libjxl on the threads of the reader, or the caller's alone. */
+static JxlParallelRetCode run_loop(void *threads, void *decoder, JxlParallelRunInit init, JxlParallelRunFunction function,
+                                   uint32_t first, uint32_t end) {
+  loop l = {decoder, function, first};
+  const JxlParallelRetCode code = init(decoder, threads ? (size_t)gconv_threads_count(threads) : 1);
+  if (code != 0 || first >= end)
+    return code;
+  if (threads)
+    gconv_threads_run(threads, end - first, do_turn, &l);
+  for (uint32_t turn = 0; !threads && turn < end - first; turn++)
+    do_turn(&l, turn, 0);
+  return 0;
+}
+
+static gconv_status decode_frame(gconv_reader *reader) {
+  reading *r = reader->state;
+  const gconv_image *header = &reader->header;
+  const size_t row = gconv_image_row_bytes(header), size = row * (size_t)header->height;
+  if (!r->decoder) {
+    GCONV_ALLOCATE(r->frame, size, "an image");
+    GCONV_TRY(begin(reader, JXL_DEC_FULL_IMAGE, &r->decoder));
+    jxl.JxlDecoderSetParallelRunner(r->decoder, run_loop, reader->shared);
+    jxl.JxlDecoderSkipFrames(r->decoder, (size_t)r->first);
+  }
+  JxlDecoderStatus status;
+  while ((status = jxl.JxlDecoderProcessInput(r->decoder)) == JXL_DEC_NEED_IMAGE_OUT_BUFFER)
+    if (jxl.JxlDecoderSetImageOutBuffer(r->decoder, &r->format, r->frame, size) != JXL_DEC_SUCCESS)
+      return damaged(reader, JXL_DEC_ERROR);
+  if (status != JXL_DEC_FULL_IMAGE)
+    return damaged(reader, status);
+  for (int32_t y = 0; y < header->height && r->premultiplied; y++)
+    gconv_colour_unpremultiply_row(header->channels, (float *)(void *)(r->frame + (size_t)y * row), (size_t)header->width);
+  r->decoded++;
+  return GCONV_OK;
+}
+
+static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  const reading *r = reader->state;
+  const size_t bytes = gconv_image_row_bytes(&reader->header);
+  for (int32_t i = 0; i < count; i++) {
+    const int64_t row = reader->rows_read + i, height = reader->header.height;
+    if (row >= r->decoded * height)
+      GCONV_TRY(decode_frame(reader));
+    memcpy((uint8_t *)rows + (size_t)i * row_bytes, r->frame + (size_t)(row % height) * bytes, bytes);
+  }
+  return GCONV_OK;
+}
+
+const gconv_format gconv_format_jxl = {
+    .info = {.name = "jxl",
+             .extensions = "jxl",
+             .help = "JPEG XL: read, 1 to 16 bits and floats, with alpha; animations",
+             .reads = true,
+             .several = true},
+    .members = true,
+    .reads_on_threads = true,
+    .opens_whole = true,
+    .sniff = sniff,
+    .open = open_jxl,
+    .read_rows = read_rows,
+    .close = close_jxl,
+};
