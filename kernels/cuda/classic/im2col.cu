@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * im2col: one kernel writes the patch matrix (patches.cuh) to memory, another multiplies it by the taps, a third stores the
- * responses. The batched-convolution thesis calls this "split", and "shared" if the product has its tiles in shared memory.
- * im2col-classic does all of it in one kernel.
+ * responses. The batched-convolution thesis calls this "split" (layer/split.cuh). im2col-classic does all of it in one
+ * kernel.
  *
  * Few filters (`multiply_few`): a thread has the sums of one column, and goes down the matrix.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Backpropagation on a GPU as theses of the first years of CUDA did it: to learn from, and to compare with. gconv itself
+ * Backpropagation on a GPU as theses of 2010 and 2014 did it: to learn from, and to compare with. gconv itself
  * trains by layers.h and resident.h. A net of dense layers with sigmoids learns N cases, all of them in each step:
  *
  *     forward     y_0 = x        z_l = W_l y_(l-1) + b_l        y_l = 1 / (1 + exp(-z_l))          l = 1 .. L

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * derivatives-kept: a kernel a layer, a block a case, a thread a neuron; the derivatives of every case are kept, and summed
- * at the end by a thread for each weight. So the thesis from Paraiba did it (docs/theses.md).
+ * at the end by a thread for each weight. So the thesis from Paraíba did it (docs/theses.md).
  *
  *     forward      block n, thread k:  y[n][k] = sigmoid(b[k] + sum over c of w[k][c] * x[n][c])     for each layer
  *     deltas       block n, thread k:  dz[n][k], of the last layer, then of the layers before
@@ -12,8 +12,8 @@
  * weights. The derivatives bound it: cases times parameters, 354 MB for 15,360 cases of 64-63-26, written once and read
  * once. A layer of few neurons leaves most of a block's warp idle.
  *
- * A block has at most 1024 threads. Where a layer has more neurons or weights, a thread takes several, which the thesis did
- * not need.
+ * A block has at most 1024 threads. Where a layer has more neurons or weights, a thread takes several; in the thesis it
+ * takes one.
  */
 #include "method.cuh"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inner loop of training support vector machines as an article of the first years of CUDA measured it: to learn from,
- * and to compare with. gconv itself computes rows by ../svm/rows.h, many at a time.
+ * The inner loop of training support vector machines as an article of 2011 measured it, in OpenCL: to learn from, and to
+ * compare with. gconv itself computes rows by ../svm/rows.h, many at a time.
  *
  *     rows      K(x_i, q) = exp(-gamma |x_i - q|^2) of all N cases x_i, of d numbers each, and two cases q, `high` and
- * `low`, in one pass: six operations for each number of x that is loaded extrema   the largest and the smallest of N
- * gradients, with or without their places
+ *               `low`, in one pass: six operations for each number of x that is loaded
+ *     extrema   the largest and the smallest of N gradients, with or without their places
  *
  * A thread computes the values of a case, and neighbouring threads have neighbouring cases. So the layout of x decides:
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stream of windows through a net, as an article of the first years of CUDA did it: to learn from, and to compare with.
+ * A stream of windows through a net, as an article of about 2011 did it: to learn from, and to compare with.
  * gconv itself runs networks by plans. The net has three layers of S neurons on windows of S samples, with sigmoids, so it
  * has as many outputs as inputs: the most that a window may cost.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The experiment backprop: the time of an epoch of four nets, by the methods that theses used on the first GPUs with CUDA
+ * The experiment backprop: the time of an epoch of four nets, by the methods of theses of 2010 and 2014
  * (kernels/cuda/experiments), and by gconv's trainer, on the CPU and on the GPU. And the figures of these theses, which take
  * some of the methods, or measure parts of an epoch or whole runs (docs/theses.md).
  *
