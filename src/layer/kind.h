@@ -55,7 +55,7 @@ typedef enum gconv_layer_rows {
 
 typedef struct gconv_layer_work {
   /* Algorithms solve it (kernels/layer_algorithms.def), and training has products of its own for it: the record has no
-   * forward(), backward() and gpu. */
+   * forward(), teach() and gpu. */
   bool by_algorithms;
   bool needs_input; /* it takes the input of the first layer, too */
   /* Resolves the layer: fills all of the step except algorithm and weights. `where` is for errors: "layer 2". */
@@ -65,23 +65,21 @@ typedef struct gconv_layer_work {
   void (*explain)(const gconv_step *step, const gconv_step *pads, FILE *text);
   /* Computes plane number `plane` of the output in float64, and how far off a correct program may be. */
   void (*verify)(const gconv_verified_layer *layer, size_t plane);
-  /* forward() makes plane number `plane` of the output, in runs and in training. backward() makes dx from dz of one case, in
-   * training. */
+  /* Makes plane number `plane` of the output, in runs and in training. */
   void (*forward)(const gconv_layer_planes *planes, size_t plane);
-  void (*backward)(const gconv_layer_problem *problem, const float *dz, float *dx);
   const gconv_layer_gpu *gpu;
   /* Kinds that run in graphs alone (src/graph): a run is a graph's. They have learn() and teach() for training, or training
-   * has products of its own for them. learn() makes the output y of one case. teach() makes dx, adds to `dother`, unless
-   * that is NULL, and sets the gradient of the parameters, from dz, the gradient of y. */
+   * has products of its own for them. learn() makes the output y of one case, in place of forward(). teach() makes dx, adds
+   * to `dother`, unless that is NULL, and sets the gradient of the parameters, from dz, the gradient of y. */
   bool in_graphs;
   void (*learn)(const gconv_layer_case *at, float *y);
   void (*teach)(const gconv_layer_case *at, const float *dz, float *dx, float *dother, float *gradient);
 } gconv_layer_work;
 
 /* Defines the record of a kind, with all fields in this order. */
-#define GCONV_LAYER_WORK(name, by_algorithms, needs_input, resolve, rows, explain, verify, forward, backward, gpu)          \
-  const gconv_layer_work gconv_layer_work_##name = {by_algorithms, needs_input, resolve, rows,  explain, verify,            \
-                                                    forward,       backward,    gpu,     false, NULL,    NULL}
+#define GCONV_LAYER_WORK(name, by_algorithms, needs_input, resolve, rows, explain, verify, forward, teach, gpu)             \
+  const gconv_layer_work gconv_layer_work_##name = {by_algorithms, needs_input, resolve, rows, explain, verify,             \
+                                                    forward,       gpu,         false,   NULL, teach}
 
 /* Defines the record of a kind that runs in graphs alone, and is trained on the CPU. */
 #define GCONV_LAYER_OF_GRAPHS(name, learns, teaches)                                                                        \
@@ -102,6 +100,17 @@ typedef struct gconv_layer_work {
 GCONV_EACH_LAYER_KIND(GCONV_LAYER_WORK_ROW)
 
 const gconv_layer_work *gconv_layer_work_of(gconv_layer_kind kind);
+
+/* Returns the planes of a layer without an algorithm, for the network's output from row `first` on. By rows, `input`, the
+ * network's input, has more rows than x. */
+static inline gconv_layer_planes gconv_step_planes(const gconv_network_plan *network, const gconv_step *step, int64_t first,
+                                                   const float *x, const float *input, float *y) {
+  const gconv_band *own = &step->out_band, *all = &network->in_band;
+  const int64_t width = step->problem.width, before = first * own->scale - own->shift - (first * all->scale - all->shift);
+  gconv_layer_planes planes = {&step->problem, step->images, x, input, network->input.rows * width, y};
+  planes.input += network->by_rows ? before * width : 0;
+  return planes;
+}
 
 /* gconv_layer_resolve_conv() is resolve() of convolutions, gconv_layer_resolve_bare() of kinds whose shapes follow from
  * gconv_layer_form.follow(). */

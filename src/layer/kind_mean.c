@@ -28,11 +28,11 @@ static void forward(const gconv_layer_planes *planes, size_t plane) {
   planes->y[plane] = gconv_mean(planes->x + (int64_t)plane * count, count);
 }
 
-static void backward(const gconv_layer_problem *problem, const float *dz, float *dx) {
-  const int64_t count = gconv_layer_plane(problem);
-  for (int64_t i = 0; i < problem->channels * count; i++)
+static void teach(const gconv_layer_case *at, const float *dz, float *dx, float *dother, float *gradient) {
+  const int64_t count = gconv_layer_plane(at->problem);
+  for (int64_t i = 0; i < at->problem->channels * count; i++)
     dx[i] = dz[i / count] / (float)count;
 }
 
-GCONV_LAYER_WORK(mean, false, false, gconv_layer_resolve_bare, GCONV_ROWS_ALL, explain, verify, forward, backward,
+GCONV_LAYER_WORK(mean, false, false, gconv_layer_resolve_bare, GCONV_ROWS_ALL, explain, verify, forward, teach,
                  GCONV_ON_A_GPU(mean));

@@ -27,9 +27,9 @@ static void forward(const gconv_layer_planes *planes, size_t plane) {
     y[i] = x[i] + input[i];
 }
 
-static void backward(const gconv_layer_problem *problem, const float *dz, float *dx) {
-  memcpy(dx, dz, (size_t)problem->channels * (size_t)gconv_layer_plane(problem) * sizeof *dx);
+static void teach(const gconv_layer_case *at, const float *dz, float *dx, float *dother, float *gradient) {
+  memcpy(dx, dz, (size_t)at->problem->channels * (size_t)gconv_layer_plane(at->problem) * sizeof *dx);
 }
 
-GCONV_LAYER_WORK(residual, false, true, gconv_layer_resolve_bare, GCONV_ROWS_AFTER_NO_STEP, explain, verify, forward,
-                 backward, GCONV_ON_A_GPU(residual));
+GCONV_LAYER_WORK(residual, false, true, gconv_layer_resolve_bare, GCONV_ROWS_AFTER_NO_STEP, explain, verify, forward, teach,
+                 GCONV_ON_A_GPU(residual));

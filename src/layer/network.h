@@ -79,13 +79,10 @@ typedef struct gconv_network_plan gconv_network_plan;
 typedef struct gconv_network_type {
   /* Allocates what executions need. release() frees it, and allows NULL. */
   gconv_status (*prepare)(const gconv_network_plan *network, void **run);
-  /* Executes the network. `out` has pixels. Adds to the timings. By rows: makes rows of the output from `first` on; `in`
-   * begins at row in_row of the input. */
-  gconv_status (*execute)(void *run, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
-                          gconv_timings *timings);
-  /* As execute(), but `in` is in memory of the device; NULL on the CPU. */
-  gconv_status (*execute_there)(void *run, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
-                                gconv_timings *timings);
+  /* Executes the network. `out` has pixels. `there`: `in` is in memory of the device; never on the CPU. Adds to the timings.
+   * By rows: makes rows of the output from `first` on; `in` begins at row in_row of the input. */
+  gconv_status (*execute)(void *run, const gconv_image *in, bool there, int64_t in_row, int64_t first,
+                          const gconv_image *out, gconv_timings *timings);
   gconv_status (*measure)(void *run, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                           double *milliseconds);
   void (*release)(void *run);

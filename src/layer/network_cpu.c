@@ -226,19 +226,12 @@ static void execute_padding(const cpu_run *run, const gconv_step *step, int64_t 
   gconv_threads_run(run->network->base.device->threads, planes * job.parts, pad_rows, &job);
 }
 
-/* Executes a layer without an algorithm, for the network's output from row `first` on. By rows, `input` has more rows than
- * the layer. */
+/* Executes a layer without an algorithm, for the network's output from row `first` on. */
 static void execute_plain(const cpu_run *run, const gconv_step *step, const float *input, int64_t first, const float *in,
                           float *out) {
-  const gconv_network_plan *network = run->network;
-  const gconv_layer_problem *problem = &step->problem;
-  plain_job job = {gconv_layer_work_of(step->kind),
-                   {problem, step->images, in, input, (int64_t)network->input.rows * problem->width, out}};
-  if (network->by_rows) {
-    int64_t at = first * step->out_band.scale - step->out_band.shift;
-    job.planes.input += (at - (first * network->in_band.scale - network->in_band.shift)) * problem->width;
-  }
-  gconv_threads_run(network->base.device->threads, (size_t)step->images * (size_t)problem->filters, make_plane, &job);
+  plain_job job = {gconv_layer_work_of(step->kind), gconv_step_planes(run->network, step, first, in, input, out)};
+  gconv_threads_run(run->network->base.device->threads, (size_t)step->images * (size_t)step->problem.filters, make_plane,
+                    &job);
 }
 
 /* Pixels that a thread takes through softmax at a time. */
@@ -336,8 +329,8 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
   return GCONV_OK;
 }
 
-static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
-                            gconv_timings *timings) {
+static gconv_status execute(void *memory, const gconv_image *in, bool there, int64_t in_row, int64_t first,
+                            const gconv_image *out, gconv_timings *timings) {
   cpu_run *run = memory;
   const float *tensor;
   double start = gconv_now_ms();

@@ -224,19 +224,9 @@ static gconv_status run_padding(const network_run *run, const route &way, size_t
 
 /* Runs a layer without an algorithm, for the output's row `first` on. */
 static gconv_status run_plain(const network_run *run, const route &way, size_t i, int64_t first) {
-  const gconv_network_plan *network = run->network;
-  const gconv_step *step = &network->steps[i];
-  const int32_t width = step->problem.width;
-  gconv_layer_planes planes = {&step->problem,
-                               step->images,
-                               tensor_of(run, way, i),
-                               way.in,
-                               (int64_t)network->input.rows * width,
-                               tensor_of(run, way, i + 1)};
-  if (network->by_rows) { /* the network's input has more rows than this layer */
-    int64_t at = first * step->out_band.scale - step->out_band.shift;
-    planes.input += (at - (first * network->in_band.scale - network->in_band.shift)) * width;
-  }
+  const gconv_step *step = &run->network->steps[i];
+  const gconv_layer_planes planes =
+      gconv_step_planes(run->network, step, first, tensor_of(run, way, i), way.in, tensor_of(run, way, i + 1));
   gconv_layer_work_of(step->kind)->gpu->forward(&planes, way.stream);
   return CUDA_STATUS(cudaGetLastError());
 }
@@ -339,16 +329,6 @@ static gconv_status end_execution(const network_run *run, const gconv_image *out
   return gconv_timeline_add(line, CONVOLVED, DOWNLOADED, &timings->download_ms);
 }
 
-gconv_status gconv_network_execute_run(void *memory, const gconv_image *in, int64_t in_row, int64_t first,
-                                       const gconv_image *out, gconv_timings *timings) {
-  network_run *run = (network_run *)memory;
-  gconv_cuda_guest guest(run->network->base.device->index);
-  GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
-  GCONV_TRY(gconv_network_upload(run, in, in_row, first));
-  GCONV_TRY(gconv_network_run_steps(run, gconv_network_own_route(run), first));
-  return end_execution(run, out, timings);
-}
-
 /* ---- From and to memory of the device ---- */
 
 static bool is_without_gaps(const gconv_image *image) {
@@ -356,44 +336,35 @@ static bool is_without_gaps(const gconv_image *image) {
   return image->row_bytes == dense.row_bytes && image->plane_bytes == dense.plane_bytes;
 }
 
-/* As upload(), but pixels are in memory of the device. Layers in one kernel take planes as they are. */
+/* As upload(), but pixels are in memory of the device, and may be the first layer's input already. By rows, layers in one
+ * kernel take planes as they are. */
 static gconv_status take(network_run *run, const gconv_image *in, int64_t in_row, int64_t first, route *way) {
   const gconv_network_plan *network = run->network;
   const int64_t first_row = input_row(network, first) - in_row;
   const bool planes = in->type == GCONV_F32 && in->planar && network->input.channels == in->channels;
-  if (network->merged && planes && first_row == 0 && in->row_bytes == gconv_dense_row_bytes(in)) {
+  const bool tensor = uploads_tensor(network), dense = is_without_gaps(in);
+  if (network->by_rows && network->merged && planes && first_row == 0 && in->row_bytes == gconv_dense_row_bytes(in)) {
     way->planes = in;
     return GCONV_OK;
   }
-  gconv_image raw = gconv_dense_image(in, run->buffers[1]);
-  if (!is_without_gaps(in))
+  way->in = (const float *)(tensor && dense ? in->data : input_buffer(run));
+  const gconv_image raw = gconv_dense_image(in, tensor ? input_buffer(run) : run->buffers[1]);
+  if (!dense)
     GCONV_TRY(gconv_copy_on_device(in, &raw, way->stream));
-  return convert(run, is_without_gaps(in) ? in->data : raw.data, in->height, first_row, way->stream);
+  return tensor ? GCONV_OK : convert(run, dense ? in->data : raw.data, in->height, first_row, way->stream);
 }
 
-gconv_status gconv_network_run_there(void *memory, const gconv_image *in, int64_t in_row, int64_t first,
-                                     const gconv_image *out, gconv_timings *timings) {
+gconv_status gconv_network_execute_run(void *memory, const gconv_image *in, bool there, int64_t in_row, int64_t first,
+                                       const gconv_image *out, gconv_timings *timings) {
   network_run *run = (network_run *)memory;
   route way = gconv_network_own_route(run);
   gconv_cuda_guest guest(run->network->base.device->index);
   GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
-  GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
-  GCONV_TRY(take(run, in, in_row, first, &way));
+  if (there)
+    GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
+  GCONV_TRY(there ? take(run, in, in_row, first, &way) : gconv_network_upload(run, in, in_row, first));
   GCONV_TRY(gconv_network_run_steps(run, way, first));
   return end_execution(run, out, timings);
-}
-
-/* Makes the first layer's input of the caller's pixels, unless they are the input already. */
-static gconv_status begin_at(network_run *run, const gconv_image *in, route *way) {
-  const gconv_network_plan *network = run->network;
-  const bool tensor = uploads_tensor(network);
-  way->in = (const float *)(tensor && is_without_gaps(in) ? in->data : input_buffer(run));
-  if (tensor && is_without_gaps(in))
-    return GCONV_OK;
-  gconv_image raw = gconv_dense_image(in, tensor ? input_buffer(run) : run->buffers[1]);
-  if (!is_without_gaps(in))
-    GCONV_TRY(gconv_copy_on_device(in, &raw, way->stream));
-  return tensor ? GCONV_OK : convert(run, is_without_gaps(in) ? in->data : raw.data, in->height, 0, way->stream);
 }
 
 gconv_status gconv_network_run_device(void *memory, const gconv_image *in, const gconv_image *out, void *stream) {
@@ -401,7 +372,7 @@ gconv_status gconv_network_run_device(void *memory, const gconv_image *in, const
   gconv_cuda_guest guest(run->network->base.device->index);
   route way = gconv_network_own_route(run);
   way.stream = stream ? (cudaStream_t)stream : cudaStreamLegacy; /* NULL is the CPU to graphs */
-  GCONV_TRY(begin_at(run, in, &way));
+  GCONV_TRY(take(run, in, 0, 0, &way));
   if (is_without_gaps(out)) {
     way.out = (float *)out->data;
     return gconv_network_run_steps(run, way, 0);

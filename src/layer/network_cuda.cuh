@@ -34,10 +34,8 @@ gconv_status gconv_network_download(const network_run *run, const gconv_image *o
 
 /* The functions of gconv_network_type (network_type.cu). */
 gconv_status gconv_network_prepare_run(const gconv_network_plan *network, void **result);
-gconv_status gconv_network_execute_run(void *memory, const gconv_image *in, int64_t in_row, int64_t first,
+gconv_status gconv_network_execute_run(void *memory, const gconv_image *in, bool there, int64_t in_row, int64_t first,
                                        const gconv_image *out, gconv_timings *timings);
-gconv_status gconv_network_run_there(void *memory, const gconv_image *in, int64_t in_row, int64_t first,
-                                     const gconv_image *out, gconv_timings *timings);
 gconv_status gconv_network_run_device(void *memory, const gconv_image *in, const gconv_image *out, void *stream);
 gconv_status gconv_network_measure_run(void *memory, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                                        double *milliseconds);

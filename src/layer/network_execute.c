@@ -21,12 +21,14 @@ static gconv_status begin_input(const gconv_network_plan *network, const gconv_i
   return status;
 }
 
-/* Runs the layers alone, by gconv_network_type.execute(). */
-static gconv_status run_layers(const gconv_network_plan *network, const gconv_image *in, int64_t in_row, int64_t first,
-                               gconv_image *maps, gconv_timings *timings) {
+/* Runs the layers alone. `there`: the input is in memory of the device, and has gone through all stages before them. */
+static gconv_status run_layers(const gconv_network_plan *network, const gconv_image *in, bool there, int64_t in_row,
+                               int64_t first, gconv_image *maps, gconv_timings *timings) {
   gconv_image seen;
+  if (there)
+    return network->type->execute(network->run, in, true, in_row, first, maps, timings);
   GCONV_TRY(begin_input(network, in, &seen, timings));
-  gconv_status status = network->type->execute(network->run, &seen, in_row, first, maps, timings);
+  gconv_status status = network->type->execute(network->run, &seen, false, in_row, first, maps, timings);
   gconv_network_unsee(network, &seen);
   return status;
 }
@@ -140,7 +142,7 @@ static gconv_status run_whole(gconv_network_plan *network, const gconv_image *in
   const bool direct = !gconv_presenter_presents(&network->presenter) && is_dense(network, outputs);
   if (!direct)
     GCONV_TRY(make_maps(network));
-  GCONV_TRY(run_layers(network, in, 0, 0, direct ? outputs : &network->maps, timings));
+  GCONV_TRY(run_layers(network, in, false, 0, 0, direct ? outputs : &network->maps, timings));
   double start = gconv_now_ms();
   if (!direct) {
     gconv_image maps;
@@ -271,16 +273,7 @@ static gconv_status present_rows(gconv_network_plan *network, const gconv_image 
   return GCONV_OK;
 }
 
-/* Computes rows of the maps: gconv_network_type.execute() with the steps around it, or execute_there(). */
-typedef gconv_status run_rows(const gconv_network_plan *network, const gconv_image *in, int64_t in_row, int64_t first,
-                              gconv_image *maps, gconv_timings *timings);
-
-static gconv_status run_there(const gconv_network_plan *network, const gconv_image *in, int64_t in_row, int64_t first,
-                              gconv_image *maps, gconv_timings *timings) {
-  return network->type->execute_there(network->run, in, in_row, first, maps, timings);
-}
-
-static gconv_status execute_with(gconv_network_plan *network, run_rows *run, const gconv_image *window, int32_t window_row,
+static gconv_status execute_with(gconv_network_plan *network, bool there, const gconv_image *window, int32_t window_row,
                                  int32_t first, gconv_image *outputs, gconv_timings *timings) {
   int32_t begin, end, map_row = map_row_of(network, first);
   if (outputs->height > network->out.height)
@@ -290,12 +283,12 @@ static gconv_status execute_with(gconv_network_plan *network, run_rows *run, con
   rows.data = (uint8_t *)window->data + (size_t)(begin - window_row) * window->row_bytes;
   rows.height = end - begin;
   if (network->measures)
-    return run(network, &rows, begin, map_row, &(gconv_image){0}, timings);
+    return run_layers(network, &rows, there, begin, map_row, &(gconv_image){0}, timings);
   if (!gconv_presenter_presents(&network->presenter) && is_dense(network, outputs))
-    return run(network, &rows, begin, map_row, outputs, timings);
+    return run_layers(network, &rows, there, begin, map_row, outputs, timings);
   GCONV_TRY(make_maps(network));
   if (map_row < network->presenter.height) /* else a gap between tiles */
-    GCONV_TRY(run(network, &rows, begin, map_row, &network->maps, timings));
+    GCONV_TRY(run_layers(network, &rows, there, begin, map_row, &network->maps, timings));
   if (gconv_presenter_presents(&network->presenter))
     return present_rows(network, window, window_row, map_row, outputs, timings);
   copy_rows(&network->maps, outputs);
@@ -304,14 +297,13 @@ static gconv_status execute_with(gconv_network_plan *network, run_rows *run, con
 
 static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                  gconv_image *outputs, gconv_timings *timings) {
-  gconv_network_plan *network = (gconv_network_plan *)plan;
-  return execute_with(network, run_layers, window, window_row, first, outputs, timings);
+  return execute_with((gconv_network_plan *)plan, false, window, window_row, first, outputs, timings);
 }
 
 /* The window is the result of another stage, and has no alpha that results would keep. */
 static gconv_status execute_rows_there(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                        gconv_image *outputs, gconv_timings *timings) {
-  return execute_with((gconv_network_plan *)plan, run_there, window, window_row, first, outputs, timings);
+  return execute_with((gconv_network_plan *)plan, true, window, window_row, first, outputs, timings);
 }
 
 /* ---- Memory of the device ---- */

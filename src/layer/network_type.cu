@@ -4,7 +4,6 @@
 
 extern "C" const gconv_network_type gconv_network_type_cuda = {.prepare = gconv_network_prepare_run,
                                                                .execute = gconv_network_execute_run,
-                                                               .execute_there = gconv_network_run_there,
                                                                .measure = gconv_network_measure_run,
                                                                .release = gconv_network_release_run,
                                                                .execute_device = gconv_network_run_device};

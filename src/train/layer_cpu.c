@@ -196,15 +196,9 @@ static void forward_kind(const gconv_cpu_case *at, float *y, const gconv_learn_l
 }
 
 static void inputs_kind(const gconv_cpu_case *at, const float *dz, bool sums, float *dx, float *dother, float *leaf) {
-  const gconv_learn_layer *layer = at->e->layers[at->layer].layer;
-  const gconv_layer_work *work = gconv_layer_work_of(layer->kind);
+  const gconv_layer_case one = case_of(at);
   (void)sums;
-  if (work->teach) {
-    const gconv_layer_case one = case_of(at);
-    work->teach(&one, dz, dx, dother, leaf);
-  } else {
-    work->backward(&layer->problem, dz, dx);
-  }
+  gconv_layer_work_of(at->e->layers[at->layer].layer->kind)->teach(&one, dz, dx, dother, leaf);
 }
 
 const gconv_cpu_type *gconv_cpu_type_of(const gconv_learn_layer *layer) {

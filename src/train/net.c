@@ -48,7 +48,7 @@ static gconv_status resolve_layer(const gconv_layer *layer, const char *where, c
   const gconv_layer_work *work = gconv_layer_work_of(layer->kind);
   const gconv_layer_input input = {1, {in->filters, in->out_height, in->out_width, false}, *other};
   gconv_step step;
-  if (!work->by_algorithms && !work->in_graphs && !work->backward)
+  if (!work->by_algorithms && !work->in_graphs && !work->teach)
     return gconv_fail(GCONV_UNSUPPORTED, "%s, %s, cannot be trained", where, gconv_layer_kind_name(layer->kind));
   GCONV_TRY(work->resolve(layer, where, &input, &step));
   if (work->by_algorithms)

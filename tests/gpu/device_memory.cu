@@ -5,6 +5,7 @@
  */
 #include "cuda_test.h"
 #include "gconv.h"
+#include "gconv_learn.h"
 #include "operation/operation.h"
 
 #include <algorithm>
@@ -291,6 +292,36 @@ static int compare_networks() {
   return compared;
 }
 
+/* A network that runs as a graph, in the default stream, which is NULL. */
+static void compare_default_stream() {
+  std::vector<float> weights(8 * 3 * 9, 0.125f);
+  gconv_bank bank = {};
+  bank.filters = 8, bank.channels = 3, bank.rows = bank.columns = 3, bank.weights = weights.data();
+  gconv_layer layers[2] = {};
+  layers[0].bank = &bank;
+  layers[1].kind = GCONV_LAYER_MAXPOOL;
+  layers[1].window_y = layers[1].window_x = layers[1].stride_y = layers[1].stride_x = 2;
+  gconv_network network = {};
+  network.layers = layers, network.count = 2, network.channels = 3;
+  gconv_image in = make_image(GCONV_F32, 1, 44, 64, 3, true), expected = {};
+  gconv_operation *operation = NULL;
+  gconv_plan *plan = NULL;
+  GCONV(gconv_operation_of_network(&network, NULL, &operation));
+  GCONV(gconv_plan_create(device, &in, operation, 0, &plan));
+  GCONV(gconv_plan_execute(plan, &in, &expected, 1, NULL));
+  device_array from(in, 0, 0), to(expected, 0, 0);
+  from.upload(in);
+  to.clear();
+  GCONV(gconv_plan_execute_device(plan, &from.array, &to.array, 1, NULL));
+  CUDA(cudaDeviceSynchronize());
+  if (!to.holds(expected))
+    fail("other bits in the default stream", "a graph");
+  gconv_plan_free(plan);
+  gconv_operation_free(operation);
+  gconv_image_free(&expected);
+  gconv_image_free(&in);
+}
+
 /* ---- Times ---- */
 
 static double median(std::vector<double> times) {
@@ -427,6 +458,7 @@ int main(int count, char **) {
   printf("compared %d plans of filters, %d of networks\n", filters, networks);
   if (filters < 30 || networks < 8)
     fail("too few algorithms were compared", "all");
+  compare_default_stream();
   refuse_stages();
   if (count == 1) {
     time_planes();
