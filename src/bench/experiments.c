@@ -102,7 +102,8 @@ static const experiment experiments[] = {
     {NETS("mlp-5.3", SHARES), .sizes = {15360}, .base = ""},
     {NETS("mlp-5.5", ALONG_PARAMETERS "set ylabel 'ms of 1000 epochs'\n"), .sizes = {15360}},
     {NETS("mlp-5.6", ALONG_PARAMETERS "set ylabel 'times as fast as one core'\n"), .sizes = {15360}},
-    {NETS("mlp-5.7", "set xlabel 'neurons of the input and of the hidden layer'\nset ylabel 'times as fast as one core'\n"),
+    {NETS("mlp-5.7", "set xlabel 'neurons of input and hidden layer'\nset ylabel 'times as fast as one core'\n"
+                     "set logscale y\n"),
      .sizes = {15360}},
     {NETS("mlp-16", ALONG_CASES "set ylabel 'times as fast as one core'\n"), .sizes = {NUMBERS_OF_CASES}},
     {NETS("mlp-17", ALONG_CASES "set ylabel 'ms an epoch'\n"), .sizes = {NUMBERS_OF_CASES}},
