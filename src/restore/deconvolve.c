@@ -79,60 +79,80 @@ static float *samples_of(const gconv_restored *r, int32_t plane) {
   return r->samples + (size_t)plane * (size_t)r->size[1] * (size_t)r->size[2] * (size_t)r->channels;
 }
 
-/* Loads the colours of frame r->frame + plane as floats. Counts missing and, if `counts`, negative samples. */
-static gconv_status load_frame(const gconv_image *image, bool counts, int32_t plane, gconv_restored *r) {
-  float *to = samples_of(r, plane);
-  const size_t row = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
-  GCONV_FREED float *floats = malloc(row * sizeof *floats);
-  GCONV_FREED uint8_t *marks = malloc(row);
-  GCONV_NEED_MEMORY(floats && marks, "no memory for a row");
-  for (int32_t y = 0; y < image->height; y++)
-    for (int32_t c = 0; c < (image->planar ? r->channels : 1); c++) {
-      size_t step;
-      const void *from = (const uint8_t *)image->data + place_of(image, r->frame + plane, y, c, &step);
-      gconv_colour_to_float_row(image->type, from, floats, row);
-      gconv_nodata_mark(image, from, row, marks);
-      for (size_t i = 0; i < row; i++) {
-        const size_t channel = image->planar ? (size_t)c : i % step;
-        if (channel >= (size_t)r->channels)
-          continue;
-        const bool there = isfinite(floats[i]) && !marks[i], negative = there && floats[i] < 0;
-        r->told->missing += !there;
-        r->told->negative += negative;
-        to[((size_t)y * (size_t)image->width + i / step) * (size_t)r->channels + channel] = !there               ? NAN
-                                                                                            : negative && counts ? 0
-                                                                                                                 : floats[i];
-      }
+/* A frame between an image and r->samples: rows are turns. */
+typedef struct frame {
+  gconv_restored *r;
+  const gconv_image *image;
+  gconv_image *result;
+  int32_t plane;  /* of r->samples */
+  size_t row;     /* samples of a row of the image */
+  bool counts;    /* samples below 0 become 0 */
+  float *floats;  /* owned: [threads][row] */
+  uint8_t *marks; /* owned: [threads][row] */
+} frame;
+
+/* Loads the colours of a row as floats. Counts missing and negative samples. */
+static void load_row(void *context, size_t y, int seat) {
+  const frame *f = context;
+  gconv_restored *r = f->r;
+  const gconv_image *image = f->image;
+  float *to = samples_of(r, f->plane), *floats = f->floats + (size_t)seat * f->row;
+  uint8_t *marks = f->marks + (size_t)seat * f->row;
+  uint64_t missing = 0, below = 0;
+  for (int32_t c = 0; c < (image->planar ? r->channels : 1); c++) {
+    size_t step;
+    const void *from = (const uint8_t *)image->data + place_of(image, r->frame + f->plane, (int32_t)y, c, &step);
+    gconv_colour_to_float_row(image->type, from, floats, f->row);
+    gconv_nodata_mark(image, from, f->row, marks);
+    for (size_t i = 0; i < f->row; i++) {
+      const size_t channel = image->planar ? (size_t)c : i % step;
+      if (channel >= (size_t)r->channels)
+        continue;
+      const bool there = isfinite(floats[i]) && !marks[i], negative = there && floats[i] < 0;
+      missing += !there;
+      below += negative;
+      to[(y * (size_t)image->width + i / step) * (size_t)r->channels + channel] = !there                  ? NAN
+                                                                                  : negative && f->counts ? 0
+                                                                                                          : floats[i];
     }
-  return GCONV_OK;
+  }
+  __atomic_fetch_add(&r->told->missing, missing, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&r->told->negative, below, __ATOMIC_RELAXED);
 }
 
-static void store_frame(const gconv_restored *r, const gconv_image *image, int32_t plane, gconv_image *result) {
-  const float *samples = samples_of(r, plane);
-  for (int32_t y = 0; y < image->height; y++)
-    for (int32_t c = 0; c < image->channels; c++) {
-      size_t step, from_step;
-      float *to = (float *)(void *)((uint8_t *)result->data + place_of(result, r->frame + plane, y, c, &step));
-      const uint8_t *alpha = (const uint8_t *)image->data + place_of(image, r->frame + plane, y, c, &from_step);
-      for (size_t x = 0; x < (size_t)image->width; x++)
-        if (c < r->channels)
-          to[x * step] = samples[((size_t)y * (size_t)image->width + x) * (size_t)r->channels + (size_t)c];
-        else
-          gconv_colour_to_float_row(image->type, alpha + x * from_step * gconv_type_bytes(image->type), &to[x * step], 1);
-    }
+static void store_row(void *context, size_t y, int seat) {
+  const frame *f = context;
+  const gconv_restored *r = f->r;
+  const gconv_image *image = f->image;
+  const float *samples = samples_of(r, f->plane);
+  (void)seat;
+  for (int32_t c = 0; c < image->channels; c++) {
+    size_t step, from_step;
+    float *to =
+        (float *)(void *)((uint8_t *)f->result->data + place_of(f->result, r->frame + f->plane, (int32_t)y, c, &step));
+    const uint8_t *alpha = (const uint8_t *)image->data + place_of(image, r->frame + f->plane, (int32_t)y, c, &from_step);
+    for (size_t x = 0; x < (size_t)image->width; x++)
+      if (c < r->channels)
+        to[x * step] = samples[(y * (size_t)image->width + x) * (size_t)r->channels + (size_t)c];
+      else
+        gconv_colour_to_float_row(image->type, alpha + x * from_step * gconv_type_bytes(image->type), &to[x * step], 1);
+  }
 }
 
-static gconv_status restore_frames(gconv_restored *r, const gconv_image *image, gconv_image *result) {
-  const bool counts = r->options->method == GCONV_RICHARDSON_LUCY;
+static gconv_status restore_frames(gconv_restored *r, frame *f) {
+  gconv_threads *threads = gconv_device_threads(r->device);
   const size_t sizes[] = {(size_t)r->size[0], (size_t)r->size[1], (size_t)r->size[2], (size_t)r->channels, sizeof(float)};
+  const size_t rows[] = {(size_t)gconv_threads_count(threads), f->row, sizeof(float)};
   GCONV_TRY(gconv_allocate(gconv_checked_product(5, sizes), "a frame", (void **)&r->samples));
-  for (r->frame = 0; r->frame < image->frames; r->frame += r->size[0]) {
-    for (int32_t plane = 0; plane < r->size[0]; plane++)
-      GCONV_TRY(load_frame(image, counts, plane, r));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(3, rows), "rows", (void **)&f->floats));
+  GCONV_TRY(gconv_allocate(gconv_checked_product(2, rows), "rows", (void **)&f->marks));
+  for (r->frame = 0; r->frame < f->image->frames; r->frame += r->size[0]) {
+    for (f->plane = 0; f->plane < r->size[0]; f->plane++)
+      gconv_threads_run(threads, (size_t)r->size[1], load_row, f);
     if (!r->stopped)
-      GCONV_TRY(counts ? gconv_restore_richardson_lucy(r) : gconv_restore_wiener(r));
-    for (int32_t plane = 0; plane < r->size[0]; plane++)
-      store_frame(r, image, plane, result);
+      GCONV_TRY(f->counts ? gconv_restore_richardson_lucy(r) : gconv_restore_wiener(r));
+    for (f->plane = 0; f->plane < r->size[0]; f->plane++)
+      gconv_threads_run(threads, (size_t)r->size[1], store_row, f);
   }
   return GCONV_OK;
 }
@@ -176,14 +196,21 @@ gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, co
                       .size = {options->psf_planes > 1 ? image->frames : 1, image->height, image->width},
                       .channels = image->channels - (image->alpha && image->channels > 1),
                       .told = &found};
+  frame f = {.r = &r,
+             .image = image,
+             .result = &made,
+             .row = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels),
+             .counts = options->method == GCONV_RICHARDSON_LUCY};
   const int32_t planes = options->psf_planes > 1 ? options->psf_planes : 1;
-  gconv_status status = take_psf(psf, planes, options->method == GCONV_RICHARDSON_LUCY, &taken, &found);
+  gconv_status status = take_psf(psf, planes, f.counts, &taken, &found);
   GCONV_THEN(status, gconv_image_allocate(&made));
   GCONV_THEN(status, gconv_image_copy_metadata(&made, image));
-  GCONV_THEN(status, restore_frames(&r, image, &made));
+  GCONV_THEN(status, restore_frames(&r, &f));
   gconv_release(taken.taps);
   gconv_release(taken.turned);
   gconv_release(r.samples);
+  gconv_release(f.floats);
+  gconv_release(f.marks);
   if (status != GCONV_OK) {
     gconv_image_free(&made);
     return status;

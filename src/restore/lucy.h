@@ -38,10 +38,10 @@ typedef struct gconv_lucy {
 #define GCONV_LUCY_LEAST_WEIGHT 0.01F /* as Bertero and Boccacci take it */
 
 typedef struct gconv_lucy_type {
-  /* Allocates floats that are 0; and frees them. */
+  /* Allocates floats; and frees them. */
   gconv_status (*allocate)(gconv_lucy *l, size_t count, const char *what, float **samples);
   void (*release)(gconv_lucy *l, float *samples);
-  /* Sets y, inverse = 1 / w where w = H^T(M) is not small, else 0, and guess = x = H^T(M y) / w. */
+  /* Sets y, inverse = 1 / w where w = H^T(M) is not small, else 0, and guess = x = H^T(M y) / w. last_step becomes 0. */
   gconv_status (*begin)(gconv_lucy *l);
   gconv_status (*project)(gconv_lucy *l); /* ratio = y / H guess, 0 where y is missing */
   /* x = guess * H^T ratio * inverse, not below 0; of total variation, with its divisor. last_step becomes x - guess. Change

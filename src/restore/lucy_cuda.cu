@@ -222,8 +222,7 @@ gconv_status get_sums(gconv_lucy *l, double sums[GCONV_LUCY_SUMS]) {
 
 gconv_status allocate(gconv_lucy *l, size_t count, const char *what, float **samples) {
   gconv_cuda_guest guest(l->r->device->index);
-  GCONV_TRY(gconv_cuda_allocate(l->r->device, count * sizeof(float), what, (void **)samples));
-  return CUDA_STATUS(cudaMemsetAsync(*samples, 0, count * sizeof(float), STREAM));
+  return gconv_cuda_allocate(l->r->device, count * sizeof(float), what, (void **)samples);
 }
 
 void release(gconv_lucy *l, float *samples) {
@@ -261,6 +260,8 @@ gconv_status begin(gconv_lucy *l) {
   l->state = st;
   GCONV_NEED_MEMORY(st, "no memory for the restored image");
   GCONV_TRY(prepare(l, st));
+  if (l->last_step)
+    CUDA_TRY(cudaMemsetAsync(l->last_step, 0, l->large_count * sizeof(float), STREAM));
   for (int ones = 1; ones >= 0; ones--) {
     observe<<<grid_for(l->count), THREADS, 0, STREAM>>>(l->y, l->ratio, ones, (int64_t)l->count);
     GCONV_TRY(ones ? convolve<0>(l, 1, l->ratio, invert{l->inverse}, st->totals)

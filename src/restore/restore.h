@@ -55,7 +55,8 @@ gconv_status gconv_wiener_cuda(const gconv_wiener *w);
 typedef enum gconv_spectra_way {
   GCONV_SPECTRA_TIMES,           /* a convolution with the taps */
   GCONV_SPECTRA_TIMES_CONJUGATE, /* a correlation */
-  GCONV_SPECTRA_WIENER
+  GCONV_SPECTRA_WIENER,
+  GCONV_SPECTRA_MAKE /* nothing: they become the spectrum of the taps */
 } gconv_spectra_way;
 
 /* Spectra of taps, and room for those of images. */
@@ -70,8 +71,6 @@ typedef struct gconv_spectra {
 /* What is done with points. load() gets a row of zeros; part 0 and 1 are independent images, of which each thread loads and
  * stores some rows. */
 typedef struct gconv_spectra_use {
-  gconv_spectra_way way;
-  float noise; /* of Wiener */
   void (*load)(void *user, size_t z, size_t y, size_t part, float *row);
   void (*store)(void *user, size_t z, size_t y, size_t part, const float *row);
   void *user;
@@ -80,13 +79,12 @@ typedef struct gconv_spectra_use {
 /* Makes spectra of sizes that are not below `least`, of `taps`, whose centre lies at the origin. On failure *s is empty. */
 gconv_status gconv_spectra_make(const size_t least[3], const float *taps, const int32_t size[3], const int32_t centre[3],
                                 gconv_threads *threads, gconv_spectra *s);
-void gconv_spectra_run(gconv_spectra *s, const gconv_spectra_use *use);
+/* noise: of Wiener. */
+void gconv_spectra_run(const gconv_spectra *s, const gconv_spectra_use *use, gconv_spectra_way way, float noise);
+/* The steps of it: transforms rows y of all planes and parts along z, in place; transforms planes along y and x, multiplies
+ * them, and transforms them back. */
+void gconv_spectra_along_z(const gconv_spectra *s, size_t y, bool forward);
+void gconv_spectra_multiply(const gconv_spectra *s, gconv_spectra_way way, float noise);
 void gconv_spectra_free(gconv_spectra *s);
-
-/* Correlates an image with taps that have their first one as centre, without padding, or, if the result is larger, convolves
- * it with full padding. The spectra's rows are at least half of the larger image's, and those of the taps; the rest is at
- * least as large as the larger image. */
-void gconv_spectra_convolve(gconv_spectra *s, const float *in, const int32_t in_size[3], float *out,
-                            const int32_t out_size[3], int32_t channels);
 
 GCONV_C_END

@@ -87,41 +87,48 @@ GCONV_VECTOR_LOOP(multiply,
 /* ---- A run ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct run {
-  gconv_spectra *s;
-  const gconv_spectra_use *use; /* NULL: the points are the taps, of which the spectrum is made */
+  const gconv_spectra *s;
+  const gconv_spectra_use *use; /* of load_turn() and store_turn() */
+  gconv_spectra_way way;        /* GCONV_SPECTRA_MAKE: the points are the taps, of which the spectrum is made */
+  float noise;
 } run;
+
+void gconv_spectra_along_z(const gconv_spectra *s, size_t y, bool forward) {
+  if (s->along[0].size > 1)
+    gconv_fft_mixed_columns(&s->along[0], points_at(s, 0, 0, y), s->plane, s->part, s->pitch, forward);
+}
 
 static void load_turn(void *context, size_t y, int seat) {
   const run *r = context;
   const gconv_spectra *s = r->s;
   (void)seat;
-  for (size_t i = 0; r->use && i < 2 * s->along[0].size; i++) {
+  for (size_t i = 0; i < 2 * s->along[0].size; i++) {
     float *row = points_at(s, i / 2, i % 2, y);
     memset(row, 0, s->pitch * sizeof *row);
     r->use->load(r->use->user, i / 2, y, i % 2, row);
   }
-  if (s->along[0].size > 1)
-    gconv_fft_mixed_columns(&s->along[0], points_at(s, 0, 0, y), s->plane, s->part, s->pitch, true);
+  gconv_spectra_along_z(s, y, true);
 }
 
 static void plane_turn(void *context, size_t z, int seat) {
   const run *r = context;
   const gconv_spectra *s = r->s;
+  const bool making = r->way == GCONV_SPECTRA_MAKE;
   const size_t columns = s->along[2].size, all = round_up(columns);
   const float scale = (float)(1.0 / ((double)s->along[0].size * (double)s->along[1].size * (double)columns));
   float *points = points_at(s, z, 0, 0), *room = s->rooms + (size_t)seat * all * 2 * LANES;
   gconv_fft_mixed_columns(&s->along[1], points, s->pitch, s->part, s->pitch, true);
   for (size_t y = 0; y < s->along[1].size; y += LANES) {
     float *h = s->psf + (z * round_up(s->along[1].size) + y) * all * 2;
-    turn_rows(points + y * s->pitch, s->pitch, s->part, all, r->use ? room : h, false);
-    gconv_fft_mixed_columns(&s->along[2], r->use ? room : h, (size_t)2 * LANES, LANES, LANES, true);
-    if (!r->use)
+    turn_rows(points + y * s->pitch, s->pitch, s->part, all, making ? h : room, false);
+    gconv_fft_mixed_columns(&s->along[2], making ? h : room, (size_t)2 * LANES, LANES, LANES, true);
+    if (making)
       continue;
-    multiply(room, h, columns, r->use->way, r->use->noise, scale);
+    multiply(room, h, columns, r->way, r->noise, scale);
     gconv_fft_mixed_columns(&s->along[2], room, (size_t)2 * LANES, LANES, LANES, false);
     turn_rows(points + y * s->pitch, s->pitch, s->part, all, room, true);
   }
-  if (r->use)
+  if (!making)
     gconv_fft_mixed_columns(&s->along[1], points, s->pitch, s->part, s->pitch, false);
 }
 
@@ -129,18 +136,21 @@ static void store_turn(void *context, size_t y, int seat) {
   const run *r = context;
   const gconv_spectra *s = r->s;
   (void)seat;
-  if (s->along[0].size > 1)
-    gconv_fft_mixed_columns(&s->along[0], points_at(s, 0, 0, y), s->plane, s->part, s->pitch, false);
+  gconv_spectra_along_z(s, y, false);
   for (size_t i = 0; i < 2 * s->along[0].size; i++)
     r->use->store(r->use->user, i / 2, y, i % 2, points_at(s, i / 2, i % 2, y));
 }
 
-void gconv_spectra_run(gconv_spectra *s, const gconv_spectra_use *use) {
-  run r = {s, use};
-  gconv_threads_run(s->threads, s->along[1].size, load_turn, &r);
+void gconv_spectra_multiply(const gconv_spectra *s, gconv_spectra_way way, float noise) {
+  run r = {.s = s, .way = way, .noise = noise};
   gconv_threads_run(s->threads, s->along[0].size, plane_turn, &r);
-  if (use)
-    gconv_threads_run(s->threads, s->along[1].size, store_turn, &r);
+}
+
+void gconv_spectra_run(const gconv_spectra *s, const gconv_spectra_use *use, gconv_spectra_way way, float noise) {
+  run r = {.s = s, .use = use};
+  gconv_threads_run(s->threads, s->along[1].size, load_turn, &r);
+  gconv_spectra_multiply(s, way, noise);
+  gconv_threads_run(s->threads, s->along[1].size, store_turn, &r);
 }
 
 /* ---- Making ---------------------------------------------------------------------------------------------------------- */
@@ -177,7 +187,9 @@ gconv_status gconv_spectra_make(const size_t least[3], const float *taps, const 
       to[k] = ((size_t)at[k] + s->along[k].size - (size_t)centre[k]) % s->along[k].size;
     points_at(s, to[0], 0, to[1])[to[2]] += taps[i];
   }
-  gconv_spectra_run(s, NULL);
+  for (size_t y = 0; y < s->along[1].size; y++)
+    gconv_spectra_along_z(s, y, true);
+  gconv_spectra_multiply(s, GCONV_SPECTRA_MAKE, 0);
   return GCONV_OK;
 }
 
@@ -188,53 +200,4 @@ void gconv_spectra_free(gconv_spectra *s) {
   gconv_release(s->psf);
   gconv_release(s->rooms);
   *s = (gconv_spectra){0};
-}
-
-/* ---- Convolutions ---------------------------------------------------------------------------------------------------- */
-
-typedef struct convolving {
-  const float *in;
-  float *out;
-  const int32_t *in_size, *out_size; /* planes, rows, columns */
-  size_t channels, channel;
-  int64_t half, before; /* rows that each part makes; rows of the input before the first of them that it needs */
-} convolving;
-
-static void load_row(void *user, size_t z, size_t y, size_t part, float *row) {
-  const convolving *c = user;
-  const int64_t at = (int64_t)y + (int64_t)part * c->half - c->before;
-  if (z >= (size_t)c->in_size[0] || at < 0 || at >= c->in_size[1])
-    return;
-  const float *from = c->in + ((z * (size_t)c->in_size[1] + (size_t)at) * (size_t)c->in_size[2]) * c->channels + c->channel;
-  if (c->channels == 1)
-    memcpy(row, from, (size_t)c->in_size[2] * sizeof *row);
-  else
-    for (size_t x = 0; x < (size_t)c->in_size[2]; x++)
-      row[x] = from[x * c->channels];
-}
-
-static void store_row(void *user, size_t z, size_t y, size_t part, const float *row) {
-  const convolving *c = user;
-  const int64_t of_part = (int64_t)y - c->before, at = of_part + (int64_t)part * c->half;
-  if (z >= (size_t)c->out_size[0] || of_part < 0 || of_part >= c->half || at >= c->out_size[1])
-    return;
-  float *to = c->out + ((z * (size_t)c->out_size[1] + (size_t)at) * (size_t)c->out_size[2]) * c->channels + c->channel;
-  if (c->channels == 1)
-    memcpy(to, row, (size_t)c->out_size[2] * sizeof *row);
-  else
-    for (size_t x = 0; x < (size_t)c->out_size[2]; x++)
-      to[x * c->channels] = row[x];
-}
-
-/* The upper and the lower half of the result are the two parts; the input's halves overlap. */
-void gconv_spectra_convolve(gconv_spectra *s, const float *in, const int32_t in_size[3], float *out,
-                            const int32_t out_size[3], int32_t channels) {
-  const bool grows = out_size[1] > in_size[1] || out_size[0] > in_size[0] || out_size[2] > in_size[2];
-  convolving c = {.in = in, .out = out, .in_size = in_size, .out_size = out_size, .channels = (size_t)channels};
-  c.half = (out_size[1] + 1) / 2;
-  c.before = grows ? out_size[1] - in_size[1] : 0;
-  const gconv_spectra_use use = {
-      .way = grows ? GCONV_SPECTRA_TIMES : GCONV_SPECTRA_TIMES_CONJUGATE, .load = load_row, .store = store_row, .user = &c};
-  for (c.channel = 0; c.channel < c.channels; c.channel++)
-    gconv_spectra_run(s, &use);
 }

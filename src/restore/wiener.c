@@ -77,12 +77,12 @@ gconv_status gconv_wiener_cpu(const gconv_wiener *w) {
   const gconv_restored *r = w->r;
   const gconv_psf *psf = r->psf;
   colours c = {.w = w};
-  const gconv_spectra_use use = {GCONV_SPECTRA_WIENER, w->noise, load_row, store_row, &c};
+  const gconv_spectra_use use = {load_row, store_row, &c};
   gconv_spectra s;
   GCONV_TRY(gconv_spectra_make(w->least, psf->taps, psf->size, psf->centre, gconv_device_threads(r->device), &s));
   c.columns = s.along[2].size;
   for (; c.channel < (size_t)r->channels; c.channel += 2)
-    gconv_spectra_run(&s, &use);
+    gconv_spectra_run(&s, &use, GCONV_SPECTRA_WIENER, w->noise);
   gconv_spectra_free(&s);
   return GCONV_OK;
 }
