@@ -25,6 +25,7 @@ gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *
   if (!algorithm->acquire)
     return GCONV_OK;
   const gconv_layer_execution execution = execution_of(solver, work->workspace, work->stream);
+  cudaGetLastError(); /* acquire() is asked for its own errors, not for what a query failed at before */
   GCONV_TRY(algorithm->acquire(&execution, &solver->state));
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
