@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sources that decompress files of gzip. */
-#include "base/file.h"
+#include "base/gunzip.h"
 
 #include <stdlib.h>
 #include <zlib.h>
@@ -47,10 +47,15 @@ static void finish(void *state) {
 }
 
 gconv_status gconv_source_open_unzipped(const char *path, gconv_source *source) {
+  GCONV_TRY(gconv_source_open(path, source));
+  return gconv_source_unzip(source);
+}
+
+gconv_status gconv_source_unzip(gconv_source *source) {
   enum { WINDOW = 15, GZIP = 16 };
   const uint8_t *bytes;
+  const char *member = source->member;
   size_t got;
-  GCONV_TRY(gconv_source_open(path, source));
   GCONV_TRY(gconv_source_peek(source, 2, &bytes, &got));
   if (got < 2 || bytes[0] != 0x1f || bytes[1] != 0x8b)
     return GCONV_OK;
@@ -60,5 +65,13 @@ gconv_status gconv_source_open_unzipped(const char *path, gconv_source *source) 
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to decompress it", source->name);
   }
   u->file = *source;
-  return gconv_source_of_function(u->file.name, unzip, finish, u, source);
+  const gconv_status status = gconv_source_of_function(u->file.name, unzip, finish, u, source);
+  source->member = member;
+  return status;
+}
+
+gconv_status gconv_source_check_unzipped(gconv_source *source) {
+  const uint8_t *bytes;
+  size_t got;
+  return source->fill == unzip ? gconv_source_peek(source, 1, &bytes, &got) : GCONV_OK;
 }

@@ -417,9 +417,9 @@ const gconv_option gconv_job_options[] = {
            .excluded = "--windows and --%s exclude each other: --windows runs a network over a signal, and makes no images",
            .help = "run a network over a signal: each S samples, of all channels, give a row of outputs, every HOP samples "
                    "(default: S); -i is .npy or raw, - too; -o is .csv, .npy or .f32le; - gets CSV, row by row"),
-    OPTION(0, "raw", "TYPE[:C]", text, raw, KEEPS, .excludes = OF_IMAGES,
-           .excluded = "--raw and --%s exclude each other: --raw is for signals, which --windows cuts",
-           .help = "the signal has no header: f32le, s16le or u8, of C channels, which are neighbours; default: 1"),
+    OPTION(0, "raw", "TYPE[:C]", text, raw, CHANGES,
+           .help = "the signal has no header: f32le, s16le or u8, of C channels, which are neighbours; default: 1. Without "
+                   "--windows, inputs are images of such samples: --raw 640x480x3:u16le[+BYTES to skip]"),
     MAP_HEADING("How it is computed"),
     OPTION('a', "algorithm", "NAME", algorithm, last.layer.algorithm, CHANGES, .word_at = gconv_word_algorithm_at,
            .lack = gconv_documented_lack,

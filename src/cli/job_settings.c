@@ -227,15 +227,34 @@ static gconv_status complain_output(const gconv_job_settings *settings) {
                       meant ? meant : "", meant ? "?" : "");
 }
 
+/* Whether --raw is that of images: 640x480:u16le. */
+static bool is_raw_image(const gconv_job_settings *settings) {
+  return settings->raw && settings->windows.samples == 0 && settings->raw[0] >= '0' && settings->raw[0] <= '9';
+}
+
+/* Does --raw for images: FILE becomes FILE:640x480:u16le, as readers know it. */
+static gconv_status name_raw_images(gconv_job_settings *settings) {
+  const gconv_texts *inputs = &settings->common.inputs;
+  for (size_t i = 0; is_raw_image(settings) && i < inputs->count; i++) {
+    char *named = gconv_format_text("%s:%s", inputs->items[i], settings->raw);
+    if (!named)
+      return gconv_no_memory();
+    free(inputs->items[i]);
+    inputs->items[i] = named;
+  }
+  return GCONV_OK;
+}
+
 /* Refuses options of signals without --windows. */
 static gconv_status check_signal(const gconv_job_settings *settings) {
-  const char *option = settings->raw                          ? "--raw"
-                       : settings->rows == GCONV_ROWS_CSV     ? "--format csv"
-                       : settings->rows != GCONV_ROWS_UNKNOWN ? "--format f32le"
-                                                              : NULL;
+  const char *option = settings->raw && !is_raw_image(settings) ? "--raw"
+                       : settings->rows == GCONV_ROWS_CSV       ? "--format csv"
+                       : settings->rows != GCONV_ROWS_UNKNOWN   ? "--format f32le"
+                                                                : NULL;
   if (!option || settings->windows.samples > 0)
     return GCONV_OK;
-  return gconv_refuse("%s is for signals: --windows S:HOP says which samples a network gets at a time", option);
+  return gconv_refuse("%s is for signals: --windows S:HOP says which samples a network gets at a time%s", option,
+                      settings->raw ? "; --raw of images is WIDTHxHEIGHT[xCHANNELS]:TYPE, such as 640x480:u16le" : "");
 }
 
 static gconv_status check_given(const gconv_job_settings *settings) {
@@ -255,21 +274,21 @@ static gconv_status check_given(const gconv_job_settings *settings) {
   return missing ? gconv_refuse("%s", missing) : GCONV_OK;
 }
 
-/* Counts "-" among the words and, among filters, "-:NAME". */
-static size_t count_standard_input(const gconv_texts *words, bool filters) {
+/* Counts "-" and "-:NAME" among the words. */
+static size_t count_standard_input(const gconv_texts *words) {
   size_t count = 0;
   for (size_t i = 0; i < words->count; i++)
-    count += strcmp(words->items[i], "-") == 0 || (filters && strncmp(words->items[i], "-:", 2) == 0);
+    count += strcmp(words->items[i], "-") == 0 || strncmp(words->items[i], "-:", 2) == 0;
   return count;
 }
 
 /* Refuses a second use of standard input: as an image, a mask, or a filter of any layer. */
 static gconv_status check_standard_input(const gconv_job_settings *settings) {
-  size_t uses = count_standard_input(&settings->common.inputs, false);
+  size_t uses = count_standard_input(&settings->common.inputs);
   uses += settings->mask && strcmp(settings->mask, "-") == 0;
   uses += settings->files_from && strcmp(settings->files_from, "-") == 0;
   for (size_t i = 0; i <= settings->before_count; i++)
-    uses += count_standard_input(&gconv_job_settings_stage(settings, i)->filters, true);
+    uses += count_standard_input(&gconv_job_settings_stage(settings, i)->filters);
   return uses <= 1 ? GCONV_OK : gconv_refuse("-: standard input can be read only once");
 }
 
@@ -285,6 +304,7 @@ static gconv_status check_resumption(const gconv_job_settings *settings) {
 gconv_status gconv_job_settings_finish(gconv_job_settings *settings) {
   GCONV_TRY(check_given(settings));
   GCONV_TRY(check_signal(settings));
+  GCONV_TRY(name_raw_images(settings));
   GCONV_TRY(check_resumption(settings));
   GCONV_TRY(check_standard_input(settings));
   GCONV_TRY(choose_device(settings));

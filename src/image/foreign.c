@@ -66,7 +66,6 @@ static const foreign known[] = {
     {"a NetCDF file", 0, 3, "CDF", SAVE("xarray.open_dataset('IN')['NAME'].values")},
     {"a .mat file of MATLAB", 0, 10, "MATLAB 5.0", SAVE("scipy.io.loadmat('IN')['NAME']")},
     {"a .mat file of MATLAB", 0, 10, "MATLAB 7.3", SAVE("h5py.File('IN')['NAME'][()].T")},
-    {"a gzip file", 0, 2, "\x1f\x8b", "unpack it first: gunzip IN"},
 };
 
 static const foreign *find_foreign(const uint8_t *bytes, size_t size) {

@@ -160,6 +160,8 @@ struct gconv_format {
 #include "image/formats.def"
 #undef FORMAT
 
+extern const gconv_format gconv_format_raw;
+
 /* Returns the format of a file that begins with these bytes, or NULL. */
 const gconv_format *gconv_format_by_content(const uint8_t *bytes, size_t size);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads a source by rows, through the interface of formats. Finds the format by the content, and checks limits. */
+#include "base/gunzip.h"
 #include "base/threads.h"
 #include "image/format.h"
 #include "image/metadata.h"
+#include "image/rows.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -67,11 +69,17 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
   const uint8_t *bytes;
   size_t size;
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
-  reader->format = gconv_format_by_content(bytes, size);
+  reader->format = gconv_is_raw_member(reader->member) ? &gconv_format_raw : gconv_format_by_content(bytes, size);
   if (!reader->format) { /* the mark of NIfTI comes late */
     GCONV_TRY(gconv_source_peek(source, GCONV_FOREIGN_BYTES, &bytes, &size));
     reader->format = gconv_format_by_content(bytes, size);
   }
+  if (!reader->format && reader->member && strchr(reader->member, ':'))
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "%s: samples without a header are FILE:WIDTHxHEIGHT[xCHANNELS]:TYPE[+BYTES], such as FILE:640x480:u16le; "
+        "types are u8, i8, and u16, i16, u32, i32, f16, f32, f64 with le or be",
+        source->name);
   if (!reader->format)
     return gconv_fail_unknown(source->name, bytes, size);
   if (reader->member && !reader->format->members)
@@ -215,8 +223,10 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
   reader->failed = reader->used = true;
   bool in_turn = reader->shared && !reader->format->reads_on_threads;
   GCONV_TRY(in_turn ? gconv_threads_do(reader->shared, read_in_turn, &r) : read_in_turn(&r));
-  reader->failed = false;
   reader->rows_read += count;
+  if (reader->rows_read == gconv_image_row_count(&reader->header))
+    GCONV_TRY(gconv_source_check_unzipped(reader->source));
+  reader->failed = false;
   return GCONV_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "base/arguments.h"
 #include "base/bytes.h"
 #include "base/control.h"
+#include "base/gunzip.h"
 #include "image/format.h"
 #include "image/metadata.h"
 #include "image/orientation.h"
@@ -49,6 +50,7 @@ static const char *name_of(const origin *from) {
 static gconv_status open_source(const origin *from, const gconv_read_options *options, gconv_source *source) {
   gconv_status status =
       from->path ? gconv_source_open_member(from->path, source) : gconv_source_open_bytes(from->bytes, source);
+  GCONV_THEN(status, gconv_source_unzip(source));
   source->max_bytes = options ? options->max_bytes : 0;
   return status;
 }

@@ -11,6 +11,8 @@ GCONV_C_BEGIN
 typedef struct gconv_row_reader gconv_row_reader;
 typedef struct gconv_row_writer gconv_row_writer;
 
+/* Returns whether MEMBER of PATH:MEMBER says what the samples of a file without a header are: "640x480x3:u16le". */
+bool gconv_is_raw_member(const char *member);
 /* Opens the image at `path`, PATH or PATH:MEMBER, and reads its header. */
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **reader);
 /* Returns the image without pixels, as the file has it, before EXIF orientation. Valid until the reader is closed. */

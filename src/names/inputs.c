@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/memory.h"
+#include "image/rows.h"
 #include "names/search.h"
 #include "names/template.h"
 
@@ -16,11 +17,14 @@ static gconv_status find_standard_input(gconv_search *search) {
   return gconv_search_add(search, "-", "stdin", false);
 }
 
-/* Adds FILE:MEMBER under the name FILE_MEMBER. FILE is the first `length` bytes of `spec`. */
+/* Adds FILE:MEMBER under the name FILE_MEMBER, or FILE if the member tells of raw samples. FILE is the first `length` bytes
+ * of `spec`. */
 static gconv_status add_member(gconv_search *search, const char *spec, size_t length) {
   GCONV_FREED char *file = strndup(spec, length), *relative = NULL;
   const char *name = file ? gconv_path_name(file) : "";
   size_t stem = gconv_path_stem(name);
+  if (file && gconv_is_raw_member(spec + length + 1))
+    return gconv_search_add(search, spec, strcmp(name, "-") == 0 ? "stdin" : name, false);
   if (!file || asprintf(&relative, "%.*s_%s%s", (int)stem, name, spec + length + 1, name + stem) < 0)
     relative = NULL;
   for (char *at = relative; at && *at; at++)
@@ -40,7 +44,7 @@ static gconv_status find_one(gconv_search *search, const char *spec) {
                                    : gconv_search_add(search, spec, gconv_path_name(spec), false);
   int error = errno;
   size_t file = gconv_member_split(spec);
-  if (spec[file] != '\0' && strncmp(spec, "-:", 2) != 0)
+  if (spec[file] != '\0' && (strncmp(spec, "-:", 2) != 0 || gconv_is_raw_member(spec + 2)))
     return add_member(search, spec, file);
   if (error == ENOENT && strpbrk(spec, "*?["))
     return gconv_search_pattern(search, spec);

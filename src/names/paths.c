@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- By their letters ---------------------------------------------------------------------------------------------- */
 
@@ -13,8 +14,11 @@ const char *gconv_path_name(const char *path) {
 }
 
 size_t gconv_path_stem(const char *name) {
-  const char *dot = strrchr(name, '.');
-  return dot && dot > name ? (size_t)(dot - name) : strlen(name);
+  const size_t length = strlen(name), packed = length > 3 && strcasecmp(name + length - 3, ".gz") == 0 ? 3 : 0;
+  for (size_t dot = length - packed; dot-- > 1;)
+    if (name[dot] == '.')
+      return dot;
+  return length - packed;
 }
 
 char *gconv_path_join(const char *folder, const char *name) {

@@ -12,7 +12,8 @@
 
 /* Returns the part after the last slash; all of the path if it has no slash. The text is a part of `path`. */
 const char *gconv_path_name(const char *path);
-/* Returns the length of a name without its extension. A dot at the beginning begins no extension. */
+/* Returns the length of a name without its extension, and without .gz behind that. A dot at the beginning begins no
+ * extension. */
 size_t gconv_path_stem(const char *name);
 /* Returns "folder/name", on the heap; just "name" if the folder is "". NULL without memory. */
 char *gconv_path_join(const char *folder, const char *name);

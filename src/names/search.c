@@ -45,7 +45,9 @@ void gconv_search_end(gconv_search *search) {
 /* ---- What is passed over -------------------------------------------------------------------------------------------- */
 
 static bool is_image_name(const char *name) {
-  const gconv_format_info *format = gconv_format_by_path(name);
+  const size_t length = strlen(name);
+  GCONV_FREED char *packed = length > 3 && strcasecmp(name + length - 3, ".gz") == 0 ? strndup(name, length - 3) : NULL;
+  const gconv_format_info *format = gconv_format_by_path(packed ? packed : name);
   return format && format->reads;
 }
 

@@ -11,10 +11,10 @@ import subprocess
 import unittest
 
 import numpy as np
-from helper import GCONV, CommandTest
+from helper import GCONV, CommandTest, needs
 from network_helper import Layer, save_network, save_tensors
 from onnx_helper import model, node
-from PIL import Image
+from PIL import Image, TiffImagePlugin
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*SOURCE.glob("*.md"), *(path for room in ("docs", "src", "kernels") for path in (SOURCE / room).rglob("*.md"))])
@@ -125,6 +125,36 @@ class Commands(CommandTest):
     def test_guide(self):
         self.run_all(self.commands_of("docs/guide.md"), 8)
         self.assert_pictures("edges/1.png", "filters.png", "orientation.png")
+
+    @needs("libtiff")
+    def test_surveying(self):
+        """Each command of the page, on a GeoTIFF; the rise is that of Horn's formula, as in gdaldem slope."""
+        y, x = np.mgrid[0:48, 0:64]
+        heights = (300 + 20 * np.sin(x / 9) + 15 * np.cos(y / 7)).astype(np.float32)
+        holed = heights.copy()
+        holed[20:23, 30:34] = -9999
+        tags = TiffImagePlugin.ImageFileDirectory_v2()
+        for tag, kind, value in ((33550, 12, (1.0, 1.0, 0.0)), (33922, 12, (0.0, 0.0, 0.0, 5e5, 5e6, 0.0)), (34735, 3, (1, 1, 0, 1, 1024, 0, 1, 1)), (42113, 2, "-9999")):
+            tags.tagtype[tag] = kind
+            tags[tag] = value
+        Image.fromarray(holed).save(self.folder / "dem.tif", tiffinfo=tags)
+        Image.fromarray(np.stack([x * 4, y * 5, x + y], -1).astype(np.uint8)).save(self.folder / "ortho.tif", tiffinfo=tags)
+        (self.folder / "tiles").mkdir()
+        for name in ("1.tif", "2.tif"):
+            Image.fromarray(heights).save(self.folder / "tiles" / name)
+        self.run_all(self.commands_of("docs/surveying.md"), 10)
+        with Image.open(self.folder / "rise.tif") as image:
+            rise = np.asarray(image)
+            self.assertEqual((image.tag_v2[33922], image.tag_v2[42113]), ((0.0, 0.0, 0.0, 5e5, 5e6, 0.0), "-9999"))
+        p = np.pad(heights.astype(np.float64), 1, "edge")
+        east = (p[:-2, 2:] + 2 * p[1:-1, 2:] + p[2:, 2:] - p[:-2, :-2] - 2 * p[1:-1, :-2] - p[2:, :-2]) / 8
+        south = (p[2:, :-2] + 2 * p[2:, 1:-1] + p[2:, 2:] - p[:-2, :-2] - 2 * p[:-2, 1:-1] - p[:-2, 2:]) / 8
+        near = np.zeros(heights.shape, bool)
+        near[19:24, 29:35] = True
+        np.testing.assert_allclose(rise[~near], np.hypot(east, south)[~near], atol=2e-4)
+        self.assertTrue((rise[20:23, 30:34] == -9999).all())
+        with Image.open(self.folder / "filled.tif") as image:
+            self.assertLess(np.abs(np.asarray(image)[20:23, 30:34] - heights[20:23, 30:34]).max(), 12)
 
     def test_learning(self):
         letters = np.random.default_rng(7).integers(0, 16, (260, 16))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """FITS, NIfTI, BMP and Radiance: files made here byte by byte, those of Pillow, OpenCV, astropy and nibabel where they are installed,
 and damaged ones."""
+import gzip
 import pathlib
 import struct
 import sys
@@ -154,6 +155,38 @@ class Files(CommandTest):
         if nibabel:
             nibabel.Nifti1Image(array.T.astype(np.float32), np.eye(4)).to_filename(self.folder / "n.nii")
             np.testing.assert_array_equal(self.read("n.nii")[0], array.astype(np.float32))
+
+    def test_compressed_by_gzip(self):
+        array = self.numbers("f4", (3, 5, 4))
+        packed = gzip.compress(nifti(array))
+        np.testing.assert_array_equal(self.read("a.nii.gz", packed)[0], array)
+        units = unit(None) + unit(array[0], "IMAGE") + unit(array[1], "IMAGE")
+        np.testing.assert_array_equal(self.read(self.file("b.fits.gz", gzip.compress(units)) + ":2")[0], array[1])
+        self.gconv("-i", ".", "-f", "identity", "-o", "out/")
+        self.assertEqual(sorted(path.name for path in (self.folder / "out").iterdir()), ["a_000001.png", "a_000002.png", "a_000003.png", "b.png", "out.png"])
+        for keep in (4, 30, len(packed) - 9):
+            self.gconv("-i", self.file("c.nii.gz", packed[:keep]), "-f", "identity", "-o", "o.npy", status=1)
+        self.assertFalse((self.folder / "o.npy").exists())
+
+    def test_raw(self):
+        levels = self.random.integers(0, 65536, (3, 20, 30)).astype("<u2")
+        content = levels.tobytes()
+        np.testing.assert_array_equal(self.read(self.file("a.raw", content) + ":30x20:u16le")[0], levels)
+        np.testing.assert_array_equal(self.read("a.raw", None, "--raw", "30x20:u16le")[0], levels)
+        np.testing.assert_array_equal(self.read("a.raw:30x20x3:u16be")[0], levels.byteswap().reshape(20, 30, 3))
+        np.testing.assert_array_equal(self.read("b.raw", b"x" * 99 + content, "--raw", "30x20:u16le+99")[0], levels)
+        for code in ("i1", "<i2", ">u4", "<i4", "<f2", ">f4", "<f8"):
+            array = self.numbers(code[-2:], (20, 30)).astype(code)
+            name = {"i1": "i8"}.get(code, f"{code[1]}{8 * int(code[2:] or 1)}{'le' if code[0] == '<' else 'be'}")
+            made, _ = self.read("c.raw", array.tobytes(), "--raw", f"30x20:{name}")
+            np.testing.assert_array_equal(made, array.astype(np.float32), err_msg=code)
+        self.gconv("-i", "-", "--raw", "30x20:u16le", "-f", "identity", "-o", "p.npy", stdin=content)
+        np.testing.assert_array_equal(np.load(self.folder / "p.npy"), levels)
+        self.gconv("a.raw", "--raw", "30x20:u16le+1200", "-f", "identity", "-o", "out/")
+        self.assertEqual(sorted(path.name for path in (self.folder / "out").iterdir()), ["a_000001.png", "a_000002.png"])
+        for spec, text in (("31x20:u16le", "whole frames"), ("30x20:u17", "types are u8"), ("99999x99999x4:f64le", "whole frames"), ("0x20:u8", "types are u8"), ("30x20:u8+x", "types are u8")):
+            self.assertIn(text, self.gconv("-i", "a.raw", "--raw", spec, "-f", "identity", "-o", "o.npy", status=(1, 2)).stderr)
+        self.assertIn("is for signals", self.gconv("-i", "a.raw", "--raw", "f32le", "-f", "identity", "-o", "o.npy", status=2).stderr)
 
     def test_bmp(self):
         photo = self.random.integers(0, 256, (7, 9, 3)).astype(np.uint8)
