@@ -393,7 +393,7 @@ struct layer {
       const int32_t channel = row / p->rows, s = pair % c.row_pairs * 2 + tap % 2;
       const bool there = k < p->filters && channel < p->channels && s < p->columns;
       const int32_t source = ((k * p->channels + channel) * p->rows + row % p->rows) * p->columns + s;
-      write_digits<fp16, 2>(weights, gconv_layer_taps(p), there ? source : -1, scales, i, N * 8, to);
+      write_digits<fp16, 2>(scaled_weight(weights, gconv_layer_taps(p), there ? source : -1, scales), i, N * 8, to);
     }
     return GCONV_OK;
   }

@@ -152,25 +152,21 @@ double error_bound(const gconv_layer_problem *p) {
   return 3.2 * u + (half_layers::cut_problem(p).steps + 4) * 0x1p-22;
 }
 
-constexpr gconv_layer_algorithm make_row() {
-  gconv_layer_algorithm row = {};
-  row.info = {"gemm-half", "cuda", "numbers of 16 bits, which stay so between layers, on tensor cores", false};
-  row.available = tensor::available;
-  row.supports = supports;
-  row.workspace_bytes = workspace_bytes;
-  row.execute = execute;
-  row.cost = cost;
-  row.error_bound = error_bound;
-  row.bound_of_largest = true;
-  row.prepared_floats = prepared_floats;
-  row.prepare = prepare;
-  row.acquire = acquire;
-  row.dismiss = free;
-  row.tails = GCONV_TAILS_SLOPES;
-  row.keeps = true;
-  return row;
-}
-
 } // namespace
 
-extern "C" constexpr gconv_layer_algorithm gconv_layer_algorithm_cuda_gemm_half = make_row();
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_gemm_half = {
+    .info = {"gemm-half", "cuda", "numbers of 16 bits, which stay so between layers, on tensor cores", false},
+    .available = tensor::available,
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = error_bound,
+    .bound_of_largest = true,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+    .acquire = acquire,
+    .dismiss = free,
+    .tails = GCONV_TAILS_SLOPES,
+    .keeps = true,
+};

@@ -113,30 +113,27 @@ double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   return machine->launch_ms + measured * c.cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
 }
 
-/* As tensor.cuh: an instruction adds 8 products. Low digits are cut off, not rounded: each of them may be off by 2 u * u. */
+/* As tensor.cuh: an instruction adds 8 products of a slice; slices are added as floats. Low digits are cut off, not rounded:
+ * each of them may be off by 2 u * u. */
 double error_bound(const gconv_layer_problem *p) {
   const split_cut c = split_layers::cut_problem(p);
-  const double u = 0x1p-11, instructions = (double)c.slices * (DEPTH / 8);
-  return p->math == GCONV_MATH_TF32 ? 2.1 * u + (instructions + c.splits + 4) * 0x1p-22
-                                    : 5.2 * u * u + (3 * instructions + c.splits + 4) * 0x1p-22;
-}
-
-constexpr gconv_layer_algorithm make_row() {
-  gconv_layer_algorithm row = {};
-  row.info = {"gemm-split", "cuda", "small images, with sums shared among blocks, on tensor cores", false};
-  row.available = tensor::available;
-  row.supports = supports;
-  row.execute = execute;
-  row.cost = cost;
-  row.error_bound = error_bound;
-  row.prepared_floats = prepared_floats;
-  row.prepare = prepare;
-  row.acquire = acquire;
-  row.dismiss = free;
-  row.tails = GCONV_TAILS_SHORT;
-  return row;
+  const double u = 0x1p-11, rounded = ((double)c.slices / 4 + c.splits + 4) * 0x1p-22, instructions = DEPTH / 8;
+  return p->math == GCONV_MATH_TF32 ? 2.1 * u + rounded + instructions * 0x1p-22
+                                    : 5.2 * u * u + rounded + 3 * instructions * 0x1p-22;
 }
 
 } // namespace
 
-extern "C" constexpr gconv_layer_algorithm gconv_layer_algorithm_cuda_gemm_split = make_row();
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_gemm_split = {
+    .info = {"gemm-split", "cuda", "small images, with sums shared among blocks, on tensor cores", false},
+    .available = tensor::available,
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = error_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+    .acquire = acquire,
+    .dismiss = free,
+    .tails = GCONV_TAILS_SHORT,
+};

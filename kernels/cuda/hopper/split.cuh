@@ -178,12 +178,14 @@ DEVICE void multiply_tf32_of_warp(float (&c)[4], const uint32_t (&a)[4], const u
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* A warp has M / 2 filters and 16 outputs of the tile. */
+/* A warp has M / 2 filters and 16 outputs of the tile. Tensor cores cut off what a sum has no bits for, toward 0. So they
+ * add up a slice alone, and additions that round add the slices. */
 template <int M, int PRODUCTS> DEVICE void multiply_slice(const float *slot, float (&sums)[M / 32][2][4]) {
   constexpr int TALL = M / 32;
   const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const float4 *weights = (const float4 *)slot + (warp / 4 * TALL * (DEPTH / 8)) * 32 + lane;
   const float *samples = slot + M * DEPTH + lane % 4 * PITCH + warp % 4 * 16 + lane / 4;
+  float own[TALL][2][4] = {};
   UNROLLED_FOR (int d = 0; d < DEPTH / 8; d++) {
     uint32_t high[TALL][4], low[TALL][4];
     UNROLLED_FOR (int i = 0; i < TALL; i++) {
@@ -198,8 +200,12 @@ template <int M, int PRODUCTS> DEVICE void multiply_slice(const float *slot, flo
     UNROLLED_FOR (int product = 3 - PRODUCTS; product < 3; product++) /* those with low digits first */
       UNROLLED_FOR (int j = 0; j < 2; j++)
         UNROLLED_FOR (int i = 0; i < TALL; i++)
-          multiply_tf32_of_warp(sums[i][j], product == 0 ? low[i] : high[i], product == 1 ? less[j] : more[j]);
+          multiply_tf32_of_warp(own[i][j], product == 0 ? low[i] : high[i], product == 1 ? less[j] : more[j]);
   }
+  UNROLLED_FOR (int i = 0; i < TALL; i++)
+    UNROLLED_FOR (int j = 0; j < 2; j++)
+      UNROLLED_FOR (int e = 0; e < 4; e++)
+        sums[i][j][e] += own[i][j][e];
 }
 
 /* ---- Adding up the parts, and storing ---- */

@@ -426,8 +426,11 @@ inline void cut_flow(cut &best, mode how, cut c, const gconv_layer_problem *p) {
   c.sets = c.chunks > 1 && c.filters <= ROWS ? 2 : 1;
   const int32_t filters = ROWS * CONSUMERS / c.sets; /* of a block */
   c.flow.pairs = ceil_div(c.filters, filters), c.filter_tiles = c.flow.pairs * (CONSUMERS / c.sets);
-  if (c.unit != 8 || p->math == GCONV_MATH_BF16 || c.planes > 64 || list_flow_taps(c, p, NULL) > 2 * c.steps ||
+  if (c.unit != 8 || p->math == GCONV_MATH_BF16 || c.planes > 64 ||
       (how == WIDE ? p->rows * p->columns > 1 : c.filters <= ROWS))
+    return;
+  c.taps = list_flow_taps(c, p, NULL);
+  if (c.taps > 2 * c.steps)
     return;
   double limit = best.cycles + (how == WIDE ? 10000 : 3500); /* cycles to launch kernels that a flow does not need */
   for (int32_t target : {0, 128, 64, 32}) {

@@ -96,17 +96,13 @@ double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
          5e-4 * rounds * p->images * ceil(taps / 1024);
 }
 
-constexpr gconv_layer_algorithm make_row() {
-  gconv_layer_algorithm row = {};
-  row.info = {"dense", "cuda", "filters that see the whole image, as those of a classifier's last layers", false};
-  row.supports = supports;
-  row.execute = execute;
-  row.cost = cost;
-  row.error_bound = gconv_layer_chain_bound;
-  row.tails = GCONV_TAILS_SHORT;
-  return row;
-}
-
 } // namespace
 
-extern "C" constexpr gconv_layer_algorithm gconv_layer_algorithm_cuda_dense = make_row();
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_dense = {
+    .info = {"dense", "cuda", "filters that see the whole image, as those of a classifier's last layers", false},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_layer_chain_bound,
+    .tails = GCONV_TAILS_SHORT,
+};

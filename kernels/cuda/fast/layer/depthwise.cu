@@ -135,17 +135,13 @@ double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
          ((double)p->images * (double)gconv_layer_in_bytes(p) + outputs * 4) / machine->bytes_per_ms;
 }
 
-constexpr gconv_layer_algorithm make_row() {
-  gconv_layer_algorithm row = {};
-  row.info = {"depthwise", "cuda", "filters of one channel, as in MobileNet", true};
-  row.supports = supports;
-  row.execute = execute;
-  row.cost = cost;
-  row.error_bound = gconv_layer_chain_bound;
-  row.tails = GCONV_TAILS_SHORT;
-  return row;
-}
-
 } // namespace
 
-extern "C" constexpr gconv_layer_algorithm gconv_layer_algorithm_cuda_depthwise = make_row();
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_depthwise = {
+    .info = {"depthwise", "cuda", "filters of one channel, as in MobileNet", true},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_layer_chain_bound,
+    .tails = GCONV_TAILS_SHORT,
+};
