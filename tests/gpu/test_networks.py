@@ -78,15 +78,15 @@ class Networks(NetworkTest):
         self.check_kept([conv(3, 3, 7), Layer(kind="residual"), conv(4, 3, 3)], self.x(1, 3, 20, 20), kept=0)
 
     def test_sums_are_whole(self):
-        """Tensor cores cut sums off towards 0: without a remedy, sums of 2,304 products would be some 7e-6 too small."""
+        """Tensor cores cut sums off towards 0: without a remedy, an H200 made such sums 3.9e-7 too small by gemm-3xfp16."""
         x, layer = np.maximum(self.x(1, 256, 24, 26), 0), self.conv(64, 256, 3)
         layer.bias = np.zeros_like(layer.bias)
         self.save("net.safetensors", [layer], 256)
         np.save(self.folder / "x.npy", x)
         expected = apply([layer], x[0])[None]
-        for algorithm in ("gemm-3xfp16", "gemm-split") if self.keeps() else ():
+        for algorithm, most in (("gemm-3xfp16", 1.5e-7), ("gemm-split", 5e-7)) if self.keeps() else ():
             self.gconv("-i", "x.npy", "-f", "net.safetensors", "-d", "cuda", "-a", algorithm, "-o", "y.npy")
-            self.assertLess(np.abs(((self.load("y.npy") - expected) * expected).sum() / (expected ** 2).sum()), 2e-6, algorithm)
+            self.assertLess(np.abs(((self.load("y.npy") - expected) * expected).sum() / (expected ** 2).sum()), most, algorithm)
 
     def test_numbers_beyond_float16(self):
         """They become infinite, which is told; bfloat16 has room for them."""
