@@ -2,10 +2,12 @@
 #include "bench/kernels.h"
 #include "base/clock.h"
 #include "base/library.h"
+#include "base/memory.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Occupancy ---- */
 
@@ -59,7 +61,11 @@ static const char *const activity_files[] = {"libcupti.so.13", "libcupti.so.12",
 static gconv_library activity_library = {activity_files, activity_symbols, "", 0};
 
 /* CUPTI gives its callbacks no pointer of ours. One piece of work is measured at a time. */
-static gconv_kernel_launch longest;
+static struct {
+  gconv_kernel_times *kernels;
+  size_t count;
+  bool failed; /* there was no memory */
+} seen;
 
 static void request(uint8_t **buffer, size_t *size, size_t *most) {
   *buffer = aligned_alloc(ALIGNMENT, BUFFER_BYTES);
@@ -67,33 +73,112 @@ static void request(uint8_t **buffer, size_t *size, size_t *most) {
   *most = 0;
 }
 
-static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
-  void *at = NULL;
-  while (activity.next(buffer, valid, &at) == 0) {
-    const record *kernel = at;
-    const double ms = (double)(kernel->end - kernel->start) * 1e-6;
-    if (kernel->kind != KERNELS || ms <= longest.ms)
-      continue;
-    longest = (gconv_kernel_launch){kernel->registers, kernel->block[0] * kernel->block[1] * kernel->block[2],
-                                    kernel->fixed + kernel->dynamic, ms, ""};
-    snprintf(longest.name, sizeof longest.name, "%s", kernel->name ? kernel->name : "");
+/* Writes the identifiers of a mangled name: that of the function, then those among the arguments of its template. */
+static void read_name(const char *mangled, char *name, size_t size) {
+  size_t used = 0;
+  int depth = 0; /* of the arguments */
+  bool named = false;
+  snprintf(name, size, "%s", mangled);
+  for (const char *at = strncmp(mangled, "_Z", 2) == 0 ? mangled + 2 : ""; *at && !(named && depth == 0); at++) {
+    char *identifier = (char *)at;
+    const size_t length = *at >= '1' && *at <= '9' ? strtoul(at, &identifier, 10) : 0;
+    if (length > 0) {
+      if (length > strlen(identifier))
+        return;
+      at = identifier + length - 1;
+      if (strncmp(identifier, "_GLOBAL_", 8) != 0 && used < size)
+        used += (size_t)snprintf(name + used, size - used, "%s%.*s", used > 0 ? " " : "", (int)length, identifier);
+      const bool ends = used > 0 && depth == 0 && !(at[1] >= '1' && at[1] <= '9');
+      named = named || ends;
+      depth += ends && at[1] == 'I'; /* a template */
+      at += ends && at[1] == 'I';
+    } else if (*at == 'L' || *at == 'S' || *at == 'T') { /* a literal, or what stood before */
+      const char end = *at == 'L' ? 'E' : '_';
+      while (at[1] && *at != end)
+        at++;
+    } else {
+      depth += !named ? 0 : *at == 'I' || *at == 'N' || *at == 'J' ? 1 : *at == 'E' ? -1 : 0;
+    }
   }
+}
+
+static void add_launch(const record *launched) {
+  gconv_kernel_launch launch = {launched->registers, launched->block[0] * launched->block[1] * launched->block[2],
+                                launched->fixed + launched->dynamic, (double)(launched->end - launched->start) * 1e-6, ""};
+  read_name(launched->name ? launched->name : "", launch.name, sizeof launch.name);
+  size_t at = 0;
+  while (at < seen.count && strcmp(seen.kernels[at].longest.name, launch.name) != 0)
+    at++;
+  if (at == seen.count) {
+    gconv_kernel_times *grown = gconv_grown(seen.kernels, seen.count, sizeof *grown);
+    seen.failed = seen.failed || !grown;
+    if (!grown)
+      return;
+    seen.kernels = grown;
+    seen.kernels[seen.count++] = (gconv_kernel_times){launch, 0, 0, 0};
+  }
+  gconv_kernel_times *kernel = &seen.kernels[at];
+  kernel->launches++;
+  kernel->blocks += (int64_t)launched->grid[0] * launched->grid[1] * launched->grid[2];
+  kernel->ms += launch.ms;
+  if (launch.ms > kernel->longest.ms)
+    kernel->longest = launch;
+}
+
+static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+  (void)context, (void)stream, (void)size;
+  void *at = NULL;
+  while (activity.next(buffer, valid, &at) == 0)
+    if (((const record *)at)->kind == KERNELS)
+      add_launch(at);
   free(buffer);
 }
 
-gconv_status gconv_kernel_longest(gconv_status (*work)(void *user), void *user, gconv_kernel_launch *launch) {
-  longest = (gconv_kernel_launch){.ms = 0};
-  if (gconv_library_load(&activity_library) || activity.register_callbacks(request, complete) != 0 ||
-      activity.enable(KERNELS) != 0)
-    return gconv_fail(GCONV_UNSUPPORTED, "CUPTI keeps no records of kernels here");
-  const gconv_status status = work(user);
+gconv_status gconv_kernels_begin(void) {
+  const char *trouble = gconv_library_load(&activity_library);
+  if (trouble)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "it needs NVIDIA's library CUPTI: %s. It is in the CUDA toolkit, and in the Python package "
+                      "nvidia-cuda-cupti; LD_LIBRARY_PATH may name its folder",
+                      trouble);
+  if (activity.register_callbacks(request, complete) != 0 || activity.enable(KERNELS) != 0)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "CUPTI keeps no records of kernels here: gconv devices tells which GPUs can be used");
+  return GCONV_OK;
+}
+
+static int by_time(const void *one, const void *other) {
+  const double a = ((const gconv_kernel_times *)one)->ms, b = ((const gconv_kernel_times *)other)->ms;
+  return (a < b) - (a > b);
+}
+
+gconv_status gconv_kernels_end(gconv_kernel_times **times, size_t *count) {
   activity.flush(FLUSH_FORCED);
   activity.disable(KERNELS);
-  GCONV_TRY(status);
-  if (longest.ms == 0)
+  *times = seen.kernels;
+  *count = seen.count;
+  const bool failed = seen.failed;
+  memset(&seen, 0, sizeof seen);
+  if (failed)
+    return gconv_no_memory();
+  if (*count == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "CUPTI has no record of a kernel");
-  *launch = longest;
+  qsort(*times, *count, sizeof **times, by_time);
   return GCONV_OK;
+}
+
+gconv_status gconv_kernel_longest(gconv_status (*work)(void *user), void *user, gconv_kernel_launch *launch) {
+  gconv_kernel_times *times = NULL;
+  size_t count = 0;
+  GCONV_TRY(gconv_kernels_begin());
+  gconv_status status = work(user);
+  const gconv_status told = gconv_kernels_end(&times, &count);
+  GCONV_THEN(status, told);
+  for (size_t i = 0; i < count && status == GCONV_OK; i++)
+    if (i == 0 || times[i].longest.ms > launch->ms)
+      *launch = times[i].longest;
+  free(times);
+  return status;
 }
 
 /* ---- Energy ---- */

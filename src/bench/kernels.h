@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How the kernels of a piece of work are launched, by CUPTI's records of them; how many warps fit; and what energy it takes,
- * by NVIDIA's library NVML. Parts of --profile. */
+/* How the kernels of a piece of work are launched, and how long they take, by CUPTI's records of them; how many warps fit;
+ * and what energy it takes, by NVIDIA's library NVML. Parts of --profile. */
 #pragma once
 
 #include "base/status.h"
@@ -14,13 +14,25 @@ typedef struct gconv_occupancy_limits {
 typedef struct gconv_kernel_launch {
   int32_t registers, threads, shared;
   double ms;
-  char name[64];
+  char name[96]; /* of the function, and of the types among the arguments of its template */
 } gconv_kernel_launch;
+
+/* The launches of a kernel. */
+typedef struct gconv_kernel_times {
+  gconv_kernel_launch longest; /* the one that took longest */
+  int64_t launches, blocks;    /* blocks: of all launches */
+  double ms;                   /* of all launches */
+} gconv_kernel_times;
 
 /* Returns the warps that may be resident, as a part of the most that a multiprocessor holds. */
 double gconv_occupancy(const gconv_occupancy_limits *limits, int32_t registers, int32_t threads, int32_t shared);
 
-/* Runs work(user) once, and finds the kernel that took longest. The library CUPTI was loaded. GCONV_UNSUPPORTED: there are
+/* From the first call to the second, all kernels of this process are recorded. GCONV_UNSUPPORTED names what is missing.
+ * *times: a kernel each, the one that took longest first; memory for free(). */
+gconv_status gconv_kernels_begin(void);
+gconv_status gconv_kernels_end(gconv_kernel_times **times, size_t *count);
+
+/* Runs work(user) once, and finds the launch that took longest. GCONV_UNSUPPORTED: there are
  * no records, and *launch stays as it is. */
 gconv_status gconv_kernel_longest(gconv_status (*work)(void *user), void *user, gconv_kernel_launch *launch);
 

@@ -97,6 +97,8 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
   const gconv_train_settings *settings = run->settings;
   const char *device = settings->common.device ? settings->common.device : "cpu";
   const char *outputs[] = {settings->common.output, checkpoint, settings->common.plot, settings->common.report};
+  if (settings->profile)
+    GCONV_TRY(gconv_train_profile_begin(run)); /* before the sandbox, as CUPTI loads libraries */
   gconv_sandbox_files(&settings->common, outputs, sizeof outputs / sizeof *outputs, true);
   GCONV_TRY(gconv_device_open(device, gconv_settle_threads(settings->common.threads, settings->common.quiet), &run->device));
   if (strcmp(device, "cpu") == 0) /* CUDA reserves more addresses than it uses memory */
@@ -268,6 +270,7 @@ static void tell_summary(const gconv_telling *t, const gconv_training_run *run) 
   gconv_tell_json(t, "chosen", run->chosen);
   gconv_tell(t, "seconds", "  time        %.2f s, ", run->seconds);
   gconv_tell(t, "cases_a_second", "%.0f cases a second\n", cases_a_second(run));
+  gconv_train_profile_tell(t, run);
 }
 
 static void print_summary(const gconv_training_run *run) {
@@ -287,6 +290,8 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
     gconv_say("%s", run->ended);
   gconv_network_free(&run->network);
   gconv_status status = gconv_trainer_network(trainer, false, &run->network);
+  if (run->settings->profile)
+    GCONV_THEN(status, gconv_train_profile_end(run));
   GCONV_THEN(status, write_results(run));
   if (status != GCONV_OK)
     return gconv_say_failed(GCONV_EXIT_FAILED);
@@ -415,6 +420,9 @@ static const gconv_option options[] = {
     OPTION(0, "report", "FILE", text, common.report, .also = "html",
            .help = "a page of HTML without outside parts: curves, confusion, learned filters, examples of pairs"),
     OPTION(0, "plot", "FILE", text, common.plot, .help = "the curves of loss and accuracy: FILE.svg"),
+    OPTION(0, "profile", NULL, flag, profile,
+           .help = "also tell which kernels the GPU ran, how long each took, and what limits it; with --plot, draw them in "
+                   "FILE-profile.svg"),
     OPTION('v', "verbose", NULL, flag, common.verbose, .excludes = "quiet", .also = "explain",
            .help = "also print which device and algorithm were chosen, and why"),
     GCONV_CASES_JSON_ROW,
@@ -440,6 +448,7 @@ static int run(void *record, const gconv_texts *words) {
   gconv_data_close(&training.data);
   gconv_device_close(training.device);
   free(training.epochs);
+  free(training.kernels);
   free(checkpoint);
   return result;
 }

@@ -2,7 +2,9 @@
 /* A run of gconv train. */
 #pragma once
 
+#include "bench/kernels.h"
 #include "cli/learn.h"
+#include "cli/telling.h"
 
 typedef struct gconv_train_settings {
   gconv_common common;
@@ -14,7 +16,7 @@ typedef struct gconv_train_settings {
   int epochs, patience; /* 0: not given */
   int normalize;        /* 0: not given, 1: yes, 2: no */
   int algorithm;        /* 0: auto, 1: exact */
-  bool resume;
+  bool resume, profile;
 } gconv_train_settings;
 
 /* The data of a training. Zero-initialise before first use. */
@@ -33,12 +35,14 @@ typedef struct gconv_training_run {
   gconv_network network;       /* the network before training, then the trained one */
   gconv_epoch *epochs;         /* owned: the epochs of this run */
   size_t epoch_count;
-  gconv_epoch best;          /* the epoch of the best weights in this run; its number is 0 if there is none */
-  size_t done;               /* complete epochs, also before --resume */
-  double seconds;            /* seconds of training */
-  const char *ended;         /* why training ended, a sentence */
-  bool diverged;             /* training ended because it diverged */
-  const char *chosen;        /* the algorithm and why; the trainer's */
+  gconv_epoch best;            /* the epoch of the best weights in this run; its number is 0 if there is none */
+  size_t done;                 /* complete epochs, also before --resume */
+  double seconds;              /* seconds of training */
+  const char *ended;           /* why training ended, a sentence */
+  bool diverged;               /* training ended because it diverged */
+  const char *chosen;          /* the algorithm and why; the trainer's */
+  gconv_kernel_times *kernels; /* owned: with --profile, all kernels that ran */
+  size_t kernel_count;
   gconv_confusion confusion; /* with classes: of the validation, or of all data without one */
 } gconv_training_run;
 
@@ -65,3 +69,10 @@ void gconv_train_draw(FILE *out, const gconv_training_run *run, bool inside);
 /* For gconv_page_write(): the curves, and the page, of a gconv_training_run. */
 void gconv_train_put_plot(FILE *out, const void *run);
 void gconv_train_put_report(FILE *out, const void *run);
+
+/* ---- train_profile.c ---- */
+
+/* For --profile: begins to record kernels; ends it, and draws them beside --plot; tells of them. */
+gconv_status gconv_train_profile_begin(const gconv_training_run *run);
+gconv_status gconv_train_profile_end(gconv_training_run *run);
+void gconv_train_profile_tell(const gconv_telling *t, const gconv_training_run *run);

@@ -399,6 +399,11 @@ class Refusals(TrainTest):
         (self.folder / "d.safetensors").mkdir()
         self.refused("is a folder: name a file", "--table", "s.csv", output="d.safetensors")
 
+    def test_profile(self):
+        self.spirals()
+        for device in (), ("-d", "cpu"):
+            self.refused("--profile records the kernels of NVIDIA GPUs: take one with -d cuda", "--table", "s.csv", "--profile", *device)
+
     def test_values(self):
         self.spirals()
         for words, message in [(["--batch", "0"], "this takes a number of cases from 1 on, or full"), (["--validate", "120%"], "a share between 0% and 100%"),

@@ -134,6 +134,13 @@ static int DeviceGetPCIBusId(char *bus, int size, int device) {
   return 0;
 }
 
+static const char multiply[] =
+    "_ZN40_GLOBAL__N__524f052b_8_dense_cu_44a4d0f314multiply_tilesINS_12groups_shapeILi3EEENS_13dense_"
+    "operandILb0EEES4_NS_13dense_forwardEEEvNS_11groups_workET0_T1_T2_",
+                  multiply_of_four[] =
+                      "_ZN40_GLOBAL__N__524f052b_8_dense_cu_44a4d0f314multiply_tilesINS_12groups_shapeILi4EEENS"
+                      "_13dense_operandILb0EEES4_NS_13dense_forwardEEEvNS_11groups_workET0_T1_T2_";
+
 /* A record of a kernel, as CUPTI writes it. */
 static struct {
   uint32_t kind;
@@ -146,15 +153,20 @@ static struct {
   uint32_t local[2], correlation;
   int64_t grid_id;
   const char *name;
-} kernels[2] = {{.kind = 10, .registers = 40, .start = 100, .end = 200, .block = {64, 1, 1}, .name = "short"},
-                {.kind = 10,
-                 .registers = 64,
-                 .start = 300,
-                 .end = 2300,
-                 .block = {32, 8, 1},
-                 .fixed = 1000,
-                 .dynamic = 24,
-                 .name = "long"}};
+} kernels[] = {{.kind = 10, .registers = 40, .start = 100, .end = 200, .block = {64, 1, 1}, .name = "short"},
+               {.kind = 10,
+                .registers = 64,
+                .start = 300,
+                .end = 2300,
+                .block = {32, 8, 1},
+                .fixed = 1000,
+                .dynamic = 24,
+                .name = "long"},
+               {.kind = 10, .start = 0, .end = 900, .grid = {5, 2, 1}, .block = {32, 1, 1}, .name = multiply},
+               {.kind = 10, .start = 0, .end = 1100, .grid = {3, 2, 1}, .block = {32, 1, 1}, .name = multiply_of_four},
+               {.kind = 3, .start = 0, .end = 90000, .name = "no kernel"},
+               {.kind = 10, .start = 0, .end = 10, .block = {32, 1, 1}, .name = "_Z8add_sumsPfi"},
+               {.kind = 10, .start = 0, .end = 10, .block = {32, 1, 1}, .name = "_ZN99short"}};
 static void (*complete_buffer)(void *, uint32_t, uint8_t *, size_t, size_t);
 
 static int ActivityRegisterCallbacks(void (*request)(uint8_t **, size_t *, size_t *),
@@ -173,9 +185,11 @@ static int ActivityFlushAll(uint32_t flag) {
 }
 static int ActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record) {
   (void)buffer, (void)valid;
-  void *next = *record == NULL ? &kernels[0] : *record == &kernels[0] ? &kernels[1] : NULL;
+  void *next = *record == NULL ? (char *)kernels : (char *)*record + sizeof *kernels;
+  if (next == (char *)kernels + sizeof kernels)
+    return 12;
   *record = next;
-  return next ? 0 : 12;
+  return 0;
 }
 
 static int nvml_init(void) {
@@ -322,6 +336,39 @@ static void test_largest_stalls_are_found(void **state) {
   gconv_profiler_close(profiler);
 }
 
+/* Kernels of one function and the same types are one, whatever the numbers among the arguments of its template. */
+static void test_all_kernels_are_told(void **state) {
+  (void)state;
+  gconv_kernel_times *times;
+  size_t count;
+  assert_int_equal(gconv_kernels_begin(), GCONV_OK);
+  assert_int_equal(gconv_kernels_end(&times, &count), GCONV_OK);
+  static const struct {
+    const char *name;
+    int launches, blocks;
+    double us;
+  } expected[] = {{"long", 1, 0, 2},
+                  {"multiply_tiles groups_shape dense_operand dense_forward", 2, 16, 2},
+                  {"short", 1, 0, 0.1},
+                  {"add_sums", 1, 0, 0.01},
+                  {"_ZN99short", 1, 0, 0.01}};
+  assert_int_equal(count, sizeof expected / sizeof *expected);
+  for (size_t i = 0; i < count; i++) {
+    size_t k = 0;
+    while (k < count && strcmp(times[k].longest.name, expected[i].name) != 0)
+      k++;
+    assert_true(k < count);
+    assert_true(k == 0 || times[k].ms <= times[k - 1].ms);
+    assert_int_equal(times[k].launches, expected[i].launches);
+    assert_int_equal(times[k].blocks, expected[i].blocks);
+    assert_float_equal(times[k].ms, expected[i].us * 1e-3, 1e-9);
+  }
+  free(times);
+  nvidia.missing = "libcupti.so";
+  assert_int_equal(gconv_kernels_begin(), GCONV_UNSUPPORTED);
+  assert_non_null(strstr(gconv_last_error(), "CUPTI: it was not found"));
+}
+
 static void test_more_is_told_of_the_work(void **state) {
   (void)state;
   gconv_profiler *profiler;
@@ -390,6 +437,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_what_is_missing_is_told, reset, look),
       cmocka_unit_test_setup_teardown(test_largest_stalls_are_found, reset, look),
+      cmocka_unit_test_setup_teardown(test_all_kernels_are_told, reset, look),
       cmocka_unit_test_setup_teardown(test_more_is_told_of_the_work, reset, look),
       cmocka_unit_test_setup_teardown(test_occupancy, reset, look),
       cmocka_unit_test_setup_teardown(test_failures_end_the_session, reset, look),
