@@ -196,6 +196,18 @@ static bool is_asked_for(const gconv_bench *bench) {
   return bench->grid->algorithms.count > 0;
 }
 
+/* Measures an algorithm that the user asked for, as the panel launches it, if it does. */
+static void measure_asked(point *p, const method *methods, const char *name) {
+  bool found = false;
+  for (int32_t i = 0; i < MOST_METHODS && methods[i].name; i++)
+    if (strcmp(methods[i].name, name) == 0) {
+      measure_method(p, &methods[i]);
+      found = true;
+    }
+  if (!found)
+    measure_method(p, &(method){name, 0, 0, NULL});
+}
+
 /* The methods of a panel, or what the user asked for with -a. Without a GPU: what the CPU has in their place. */
 static void measure_panel(point *p, const method *methods) {
   static const char *const of_cpu[] = {"direct", "gemm", "auto"};
@@ -206,7 +218,7 @@ static void measure_panel(point *p, const method *methods) {
       if (launches)
         measure_launches(p, bench->grid->algorithms.items[i]);
       else
-        measure_method(p, &(method){bench->grid->algorithms.items[i], 0, 0, NULL});
+        measure_asked(p, methods, bench->grid->algorithms.items[i]);
     return;
   }
   for (size_t i = 0; !on_gpu(bench) && i < sizeof of_cpu / sizeof *of_cpu; i++)
