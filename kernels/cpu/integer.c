@@ -28,8 +28,7 @@
  * |y| and rounding. Second, results of the range "wrap" that need no more than a division by an integer. Third, means: sums
  * n of taps that are not negative, whose levels are n times a factor below 1, rounded. That product is computed in integers
  * if this is right for every possible n (find_quotient). Then taps may even be integers times any number, such as 1/9, whose
- * sums are not exact in float32. All other results become float32, and go the way of all sums (rows.h), or are the results
- * if these are float32 and need only be scaled.
+ * sums are not exact in float32. All other results become float32, and go the way of all sums (rows.h).
  */
 #include "base/memory.h"
 #include "integer_levels.h"
@@ -218,11 +217,11 @@ typedef struct integer_sum {
   const uint8_t **sources; /* two for each pair: where the samples under the taps begin, for the current output row */
   int16_t *taps;
   size_t count;
-  bool down;         /* sources are rows of sums, one for each tap */
-  uint16_t low;      /* how far the sums are too large */
-  uint16_t begin;    /* the number with which they begin: `low`, and what rounds them */
-  float unit, scale; /* for sums that become floats */
-  int shift;         /* levels are sum / 2^shift, rounded, computed without floats; -1: floats are needed */
+  bool down;      /* sources are rows of sums, one for each tap */
+  uint16_t low;   /* how far the sums are too large */
+  uint16_t begin; /* the number with which they begin: `low`, and what rounds them */
+  float unit;     /* for sums that become floats */
+  int shift;      /* levels are sum / 2^shift, rounded, computed without floats; -1: floats are needed */
   bool absolute;
   /* With `wrap`, levels are the low bits of sum * factor / 2^16 / 2^shift, cut to an integer. If the factor is 0, they are
    * the low bits of the sum. */
@@ -279,7 +278,6 @@ typedef struct walk {
   float *sums;
   integer_sum *filters;
   bool levels;       /* no filter needs floats */
-  bool floats;       /* results are floats: the sums, scaled */
   bool two;          /* in two steps; filters[0] is the step down the columns */
   integer_sum along; /* the step along rows */
 } walk;
@@ -297,7 +295,6 @@ static int shift_of_filter(const gconv_execution *execution, int32_t k, const in
 static void begin_filters(walk *w, uint8_t *memory) {
   const gconv_problem *problem = w->execution->problem;
   w->levels = true;
-  w->floats = are_scaled_sums(w->execution);
   for (int32_t k = 0; k < problem->filters; k++) {
     const integer_filter *filter = filter_at(w->execution, k);
     integer_sum *sum = &w->filters[k];
@@ -306,7 +303,6 @@ static void begin_filters(walk *w, uint8_t *memory) {
                          .count = (size_t)filter->count,
                          .low = (uint16_t)filter->low,
                          .unit = filter->unit,
-                         .scale = w->floats ? problem->epilogue.scale : 1,
                          .shift = shift_of_filter(w->execution, k, filter),
                          .absolute = problem->epilogue.absolute};
     if (problem->epilogue.wrap) {
@@ -390,10 +386,7 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
   for (int32_t k = 0; k < problem->filters; k++) {
     const integer_sum *sum = &w->filters[k];
     if (!w->levels) {
-      float *sums = w->sums + (size_t)k * w->at.stride;
-      if (w->floats)
-        sums = (float *)(void *)gconv_output_row(execution, k, p) + first;
-      GCONV_CALL_ISA(make_sums, (sum, first, count, sums));
+      GCONV_CALL_ISA(make_sums, (sum, first, count, w->sums + (size_t)k * w->at.stride));
       continue;
     }
     if (problem->out_type != GCONV_U8)
@@ -403,13 +396,13 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
     if (problem->keep_alpha && (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE))
       gconv_store_alpha(execution, k, p, first, count);
   }
-  if (!w->levels && !w->floats)
+  if (!w->levels)
     gconv_store_samples(execution, p, first, count, w->sums, w->at.stride);
 }
 
 static void make_row(walk *w, int32_t p) {
   const gconv_problem *problem = w->execution->problem;
-  const size_t pieces = w->levels || w->floats ? PIECES / gconv_type_bytes(problem->out_type) : 1;
+  const size_t pieces = w->levels ? PIECES / gconv_type_bytes(problem->out_type) : 1;
   const int64_t width = problem->out_width, piece = (int64_t)(w->at.piece * pieces);
   const size_t channels = (size_t)problem->channels;
   for (int64_t first = 0; first < width; first += piece) {

@@ -81,18 +81,6 @@ static bool only_scales(const gconv_execution *execution, int32_t k) {
   return scales && integers && !gconv_is_combined(problem) && gconv_is_dense(execution);
 }
 
-/* Returns whether results are floats that are sums times the scale, as gconv_finish() makes them. A scale below 0 would give
- * its sign to a sum of 0. */
-static bool are_scaled_sums(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  bool scaled = problem->out_type == GCONV_F32 && gconv_is_plain(&problem->epilogue) && problem->epilogue.offset == 0 &&
-                problem->epilogue.scale > 0 && !problem->keep_alpha && !gconv_is_combined(problem) &&
-                gconv_is_dense(execution);
-  for (int32_t k = 0; k < problem->filters && scaled; k++)
-    scaled = gconv_divisors(problem, execution->weights)[k] == 1 && gconv_biases(problem, execution->weights)[k] == 0;
-  return scaled;
-}
-
 /* Returns the shift by which sums of filter k become levels of the range "wrap", and sets *upper to the factor; or returns
  * -1 if floats are needed. Sums are from -low to `most`, in units. Without negative taps, a sum n may be divided by an
  * integer d. Other sums are the levels, or are left to floats.

@@ -292,7 +292,7 @@ GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const size_t
     NAME(fill)(s, pairs, first + x, words);
     NAME(put_words)(words, all);
     for (int i = 0; i < NAME(WIDTH); i++)
-      to[i] = (float)((int32_t)all[i] - (int32_t)s->begin) * s->unit * s->scale;
+      to[i] = (float)((int32_t)all[i] - (int32_t)s->begin) * s->unit;
     if (!whole)
       memcpy(sums + x, to, (samples - x) * sizeof *sums);
   }
