@@ -24,6 +24,7 @@
  * over the columns of the neighbour that shares its points. Such samples are left out of the transforms, and their products
  * with the taps are added afterwards.
  */
+#include "base/control.h"
 #include "base/memory.h"
 #include "fft_columns.h"
 #include "kernels/cpu/rows.h"
@@ -43,7 +44,8 @@ enum {
   WIDE_BLOCK = 1024,          /* samples; wider blocks gain nothing */
   PART = 1 << (MOST_LOG - 1), /* pixels that a part of a filter spans at most */
   CHAIN = 256, /* taps along a row that are added one after the other; then the sums of these chains are added */
-  AHEAD = 4    /* rows that are prefetched */
+  AHEAD = 4,   /* rows that are prefetched */
+  ROWS = 256   /* rows of a tile to which taps are applied before the control is looked at */
 };
 
 /* The arguments of filter_rows(), which reads rows of spectra at `points` and writes their sums to `sums`. Both may be the
@@ -358,8 +360,14 @@ static bool make_spectra(const gconv_execution *execution, const sizes *z, int32
     unsafe |= load(execution, z, &it, first, end, left, points);
     unsafe |= load(execution, z, &it, first, end, left + block, points + z->pitch);
     gconv_fft_columns(points, 2 * z->pitch, z->pitch, z->block + z->halo, z->log, w, true);
-    const fft_rows rows = {points, z->pitch, z->whole ? points : sums, z->whole ? z->pitch : z->sums, i > 0};
-    GCONV_CALL_ISA(filter_rows, (&rows, z->block, z->tile, taps, (size_t)it.columns, distance));
+    fft_rows rows = {points, z->pitch, z->whole ? points : sums, z->whole ? z->pitch : z->sums, i > 0};
+    for (size_t y = 0; y < z->tile && !gconv_control_stops(gconv_control_here()); y += ROWS) {
+      const size_t count = z->tile < ROWS ? z->tile : ROWS;
+      GCONV_CALL_ISA(filter_rows, (&rows, z->block, count, taps, (size_t)it.columns, distance));
+      rows.points += 2 * count * rows.pitch;
+      rows.sums += 2 * count * rows.sums_pitch;
+      taps += 2 * count * (size_t)it.columns;
+    }
   }
   return unsafe;
 }
@@ -375,6 +383,7 @@ static gconv_status execute(const gconv_execution *execution) {
     int32_t end = execution->end_row - p < (int32_t)z.valid ? execution->end_row : p + (int32_t)z.valid;
     for (size_t left = 0; left < (size_t)problem->out_width; left += 2 * block) {
       bool unsafe = make_spectra(execution, &z, p, end, left, points, sums);
+      GCONV_TRY(gconv_control_check());
       gconv_fft_columns(sums, 2 * pitch, pitch, z.block, z.log, w, false);
       if (unsafe) {
         add_unsafe(execution, &z, p, end, left, row, sums, pitch);

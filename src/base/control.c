@@ -4,6 +4,7 @@
 #include "base/status.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 struct gconv_controlled {
   const gconv_control *given; /* NULL: none */
@@ -103,4 +104,13 @@ gconv_status gconv_control_step(const char *what, double done) {
   if (control == &own && own.watched)
     tell(what, done);
   return gconv_control_check();
+}
+
+gconv_status gconv_control_zeros(void *memory, size_t bytes) {
+  const size_t piece = (size_t)1 << 25;
+  for (size_t at = 0; at < bytes; at += piece) {
+    GCONV_TRY(at > 0 ? gconv_control_check() : GCONV_OK);
+    memset((char *)memory + at, 0, bytes - at < piece ? bytes - at : piece);
+  }
+  return GCONV_OK;
 }

@@ -41,6 +41,10 @@ gconv_status gconv_control_step(const char *what, double done);
 /* Fails with GCONV_STOPPED, and the reason, if the work of this thread shall stop. */
 gconv_status gconv_control_check(void);
 
+/* Sets new memory to 0, and looks between pieces of 32 MiB whether the work shall stop: the system makes pages of memory
+ * when they are first written, in some virtual machines half a gigabyte a second. */
+gconv_status gconv_control_zeros(void *memory, size_t bytes);
+
 /* Fails with GCONV_STOPPED, and the reason. */
 gconv_status gconv_control_fail(gconv_controlled *control);
 

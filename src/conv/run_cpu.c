@@ -122,9 +122,14 @@ static void execute_strip(void *context, size_t turn, int thread) {
   execution.plane = (int32_t)(plane % (size_t)problem->planes);
   execution.first_row = strips->first + (int32_t)strip * strips->rows;
   execution.end_row = strips->end - execution.first_row < strips->rows ? strips->end : execution.first_row + strips->rows;
+  const bool helps = gconv_control_here() != state->control;
   double start = gconv_now_ms();
+  if (helps)
+    gconv_control_lend(state->control);
   gconv_status status = strips->algorithm->execute(&execution);
   atomic_thread_fence(memory_order_seq_cst); /* a release does not order stores past the caches (kernels/cpu/rows.c) */
+  if (helps)
+    gconv_control_lend(NULL);
   atomic_fetch_add(&state->busy, (long long)((gconv_now_ms() - start) * 1e6));
   if (status != GCONV_OK)
     note_failure(state, status);

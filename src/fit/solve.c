@@ -38,6 +38,7 @@ static void fill(const gconv_moments *m, bool has_bias, double ridge, equations 
   for (size_t a = 0; a < e->n; a++)
     square += gconv_moments_product(m, a, a) / count / (double)e->n;
   for (size_t a = 0; a < e->n; a++) {
+    gconv_control_poll();
     double mean = has_bias ? m->sums[a] / count : 0;
     for (size_t b = 0; b <= a; b++)
       e->matrix[a * e->n + b] = (gconv_moments_product(m, b, a) - mean * m->sums[b]) / count;
@@ -122,7 +123,7 @@ static double find_eigenvalue(const equations *e, bool of_inverse) {
   double *x = e->work, found = 0;
   for (size_t i = 0; i < e->n; i++)
     x[i] = cos(1.7 * (double)i) + 0.3 * sin(0.9 * (double)(i * i % 1009));
-  for (int step = 0; step < MOST_STEPS; step++) {
+  for (int step = 0; step < MOST_STEPS && !gconv_control_stops(gconv_control_here()); step++) {
     double length = 0, before = found;
     for (size_t i = 0; i < e->n; i++)
       length += x[i] * x[i];
@@ -155,6 +156,7 @@ static gconv_status solve(const gconv_moments *m, bool has_bias, double ridge, e
   if (!condition)
     return GCONV_OK;
   *condition = find_eigenvalue(e, false) * find_eigenvalue(e, true);
+  GCONV_TRY(gconv_control_check());
   return *condition <= LARGEST_CONDITION ? GCONV_OK : complain_singular();
 }
 

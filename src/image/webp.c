@@ -6,6 +6,7 @@
  * The libraries are loaded when the first WebP is read or written. Files are held and written whole: the format has at most
  * 16383 x 16383 pixels. Rows of an image are decoded as they are wanted.
  */
+#include "base/control.h"
 #include "base/library.h"
 #include "image/format.h"
 #include "image/metadata.h"
@@ -313,9 +314,17 @@ static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t ro
 }
 
 static gconv_status fail_to_write(const gconv_writer *writer, int code) {
+  if (code == VP8_ENC_ERROR_USER_ABORT)
+    return gconv_control_fail(gconv_control_here());
   if (code == VP8_ENC_ERROR_OUT_OF_MEMORY || code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a WebP", writer->name);
   return gconv_fail(GCONV_UNSUPPORTED, "%s: libwebp cannot write it (error %d): write .png", writer->name, code);
+}
+
+/* Called by libwebp from time to time: 0 ends its work. */
+static int go_on(int percent, const WebPPicture *picture) {
+  (void)percent, (void)picture;
+  return !gconv_control_stops(gconv_control_here());
 }
 
 static gconv_status encode(gconv_writer *writer, WebPPicture *picture) {
@@ -335,6 +344,7 @@ static gconv_status encode(gconv_writer *writer, WebPPicture *picture) {
   picture->height = writer->header->height;
   picture->writer = webp.WebPMemoryWrite;
   picture->custom_ptr = &w->file;
+  picture->progress_hook = go_on;
   bool taken = has_alpha(writer) ? webp.WebPPictureImportRGBA(picture, w->rows, (int)w->row_bytes)
                                  : webp.WebPPictureImportRGB(picture, w->rows, (int)w->row_bytes);
   return taken && webp.WebPEncode(&config, picture) ? GCONV_OK : fail_to_write(writer, picture->error_code);

@@ -7,6 +7,7 @@
  */
 #include "measure/stats.h"
 #include "base/arguments.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "base/nodata.h"
 #include "base/threads.h"
@@ -239,8 +240,10 @@ static void finish(const measuring *m, const gconv_stats_options *options, const
   result->noise = s->noises > 0 ? sqrt(half_pi) / 6 * s->noise / (double)s->noises : NAN;
   result->noise_mad = gconv_ranks_percentile(&c->blocks, 50) / 2 / 0.6744897501960817;
   result->focus = s->laplacians > 0 ? fmax(0, s->squares / responses - mean * mean) : NAN;
-  for (int i = 0; i < options->percentile_count; i++)
+  for (int i = 0; i < options->percentile_count; i++) {
+    gconv_control_poll();
     result->percentiles[i] = gconv_ranks_percentile(&c->levels, options->percentiles[i]);
+  }
   fill_histogram(m, c, stats, result->histogram);
 }
 
@@ -282,6 +285,7 @@ static gconv_status find_results(measuring *m, const gconv_stats_options *option
       strcpy(stats->channels[c].name, "all");
     else
       name_channel(&m->band.header, c, stats->channels[c].name);
+    GCONV_TRY(gconv_control_check());
     finish(m, options, &found, all ? colours : 1, stats, &stats->channels[c]);
   }
   return GCONV_OK;
@@ -293,8 +297,7 @@ static gconv_status find_results(measuring *m, const gconv_stats_options *option
 static gconv_status allocate_zeros(size_t a, size_t b, size_t size, void *memory) {
   const size_t factors[] = {a, b, size}, bytes = gconv_checked_product(3, factors);
   GCONV_TRY(gconv_allocate_workspace(bytes > 0 ? bytes : 1, "statistics of an image", memory));
-  memset(*(void **)memory, 0, bytes);
-  return GCONV_OK;
+  return gconv_control_zeros(*(void **)memory, bytes);
 }
 
 static gconv_status allocate_seats(measuring *m) {

@@ -83,7 +83,8 @@ static Network *load(nb::handle given, nb::handle net) {
 static Network *make(nb::handle text, int32_t channels, int32_t height, int32_t width, size_t outputs, uint64_t seed) {
   auto made = std::make_unique<Network>();
   const int32_t input[] = {channels, height, width};
-  check(gconv_network_make(text_of("text", text).c_str(), input, outputs, seed, made.get()));
+  const std::string layers = text_of("text", text);
+  call([&] { return gconv_network_make(layers.c_str(), input, outputs, seed, made.get()); });
   return made.release();
 }
 

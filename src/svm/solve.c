@@ -220,7 +220,7 @@ static gconv_status check_control(const solving *s) {
 
 /* Solves the small problem, and updates the gradients. If that takes long, progress is reported between steps. */
 static gconv_status solve_here(solving *s, const gconv_svm_small *small, double tolerance, uint64_t most, uint64_t *steps) {
-  enum { STEPS = 1 << 17 };
+  enum { STEPS = 1 << 14 };
   uint64_t taken = STEPS;
   for (*steps = 0; *steps < most && taken == STEPS; *steps += taken) {
     GCONV_TRY(check_control(s));

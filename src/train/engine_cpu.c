@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine of the CPU: its memory, and the functions that the trainer calls. */
 #include "train/engine_cpu.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "kernels/cpu/train/update.h"
 
@@ -14,8 +15,7 @@ static gconv_status floats_of(size_t count, float **floats) {
   size_t bytes;
   gconv_multiply(count + 1, sizeof(float), &bytes);
   GCONV_ALLOCATE(*floats, bytes, "training");
-  memset(*floats, 0, bytes);
-  return GCONV_OK;
+  return gconv_control_zeros(*floats, bytes);
 }
 
 static gconv_status prepare_layer(gconv_cpu_engine *e, size_t i) {

@@ -3,6 +3,7 @@
 #include "bank/kind.h"
 #include "bank/network_file.h"
 #include "base/arguments.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "data/random.h"
 #include "train/net_spec.h"
@@ -88,11 +89,14 @@ static gconv_status fill_bank(const gconv_net_spec *s, uint64_t seed, size_t num
   GCONV_NEED_MEMORY(bank->name && bank->weights && (bank->biases || !has_biases),
                     "no memory for the %zu weights of layer %zu", count, number + 1);
   double bound = bound_of(s, bank);
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
+    if (i % (1 << 16) == 0)
+      GCONV_TRY(gconv_control_check());
     bank->weights[i] = s->kind == GCONV_LAYER_PRELU ? 0.25F /* as He et al. 2015 begin */
                        : s->kind == GCONV_LAYER_BATCHNORM
                            ? (float)(i % 3 != 1) /* scale 1, mean 0, variance 1 */
                            : (float)((2 * gconv_random_uniform(seed, GCONV_RANDOM_WEIGHTS, number, i) - 1) * bound);
+  }
   return GCONV_OK;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/tree.h"
+#include "base/control.h"
 #include "base/memory.h"
 #include "kernels/cpu/train/elements.h"
-
-#include <string.h>
 
 gconv_status gconv_tree_make(size_t floats, size_t leaves, gconv_tree *tree) {
   *tree = (gconv_tree){.floats = floats, .levels = 1};
@@ -13,7 +12,8 @@ gconv_status gconv_tree_make(size_t floats, size_t leaves, gconv_tree *tree) {
     size_t bytes;
     gconv_multiply(floats + 1, sizeof(float), &bytes);
     GCONV_ALLOCATE(tree->rooms[i], bytes, "gradients");
-    memset(tree->rooms[i], 0, bytes); /* kernels do not write the padding of vectors, which must be finite, too */
+    /* kernels do not write the padding of vectors, which must be finite, too */
+    GCONV_TRY(gconv_control_zeros(tree->rooms[i], bytes));
   }
   return GCONV_OK;
 }

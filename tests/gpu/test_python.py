@@ -225,6 +225,57 @@ class Cupy(unittest.TestCase):
 
         np.testing.assert_array_equal(gconv.filter(Other(), "sobel_x", algorithm="direct").get(), result.get())
 
+    def test_a_call_goes_into_the_stream_of_the_caller(self):
+        """Behind what is in the stream, and before what comes after, though nobody waits."""
+        for stream in (cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(), cupy.cuda.Stream.null):
+            with stream:
+                array = cupy.zeros((2000, 2000), cupy.float32)
+                gconv.filter(array, "identity")
+                stream.synchronize()
+                for _ in range(20):
+                    array += 1
+                result = gconv.filter(array, "identity")
+                array.fill(0)
+                self.assertEqual((float(result.min()), float(result.max())), (20, 20))
+
+
+class Sessions(unittest.TestCase):
+    """Plans and buffers stay in memory of the GPU: after the first calls, no call takes more of it."""
+
+    def check(self, make, free, synchronize):
+        image = make(np.random.default_rng(4).random((700, 900), dtype=np.float32))
+        x, weight = (make(np.random.default_rng(5).random(shape, dtype=np.float32)) for shape in ((2, 8, 60, 70), (8, 8, 3, 3)))
+        plan = gconv.Plan("gaussian:sigma=3", (700, 900), "float32", device="cuda")
+        out = make(np.zeros((700, 900), np.float32))
+
+        def work():
+            self.assertIs(plan(image, out=out), out)
+            gconv.filter(image, "sobel_x", out=out)
+            gconv.filter(image, np.ones((31, 31), np.float32), algorithm="fft", out=out)
+            return gconv.conv2d(x, weight, padding=1)
+
+        for _ in range(3):
+            wanted = work()
+        synchronize()
+        before = free()
+        for _ in range(100):
+            result = work()
+        synchronize()
+        self.assertGreaterEqual(free(), before - (1 << 20))
+        self.assertTrue(bool((result == wanted).all()))
+
+    @unittest.skipIf(torch is None or not torch.cuda.is_available(), "PyTorch for GPUs is not installed")
+    def test_torch(self):
+        self.check(lambda array: torch.from_numpy(array).cuda(), lambda: torch.cuda.mem_get_info()[0], torch.cuda.synchronize)
+        with torch.cuda.stream(torch.cuda.Stream()):
+            self.check(lambda array: torch.from_numpy(array).cuda(), lambda: torch.cuda.mem_get_info()[0], torch.cuda.synchronize)
+
+    @unittest.skipIf(cupy is None, "CuPy is not installed")
+    def test_cupy(self):
+        for stream in (cupy.cuda.Stream.null, cupy.cuda.Stream(non_blocking=True)):
+            with stream:
+                self.check(cupy.asarray, lambda: cupy.cuda.runtime.memGetInfo()[0], cupy.cuda.runtime.deviceSynchronize)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -56,6 +56,13 @@ class Estimators(unittest.TestCase):
         self.assertGreater(np.mean(machine.classes_[likely.argmax(axis=1)] == names), 0.95)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(machine)).predict_proba(rows), likely)
         self.assertFalse(hasattr(estimators.SVC(), "predict_proba"))
+        late = estimators.SVC(break_ties=True).fit(rows, names)
+        np.testing.assert_array_equal(late.predict(rows), late.classes_[late.decision_function(rows).argmax(axis=1)])
+        late.probability = True
+        with self.assertRaises(sklearn.exceptions.NotFittedError):
+            late.predict_proba(rows)
+        with self.assertRaises(ValueError):
+            late.set_params(decision_function_shape="ovo").predict(rows)
         self.assertGreater(cross_val_score(make_pipeline(StandardScaler(), estimators.SVC()), rows, names).mean(), 0.9)
         self.assertGreater(GridSearchCV(estimators.SVC(), {"C": [1, 10]}).fit(rows, names).best_score_, 0.9)
         net = estimators.MLPClassifier((20,), batch_size=16, max_iter=30, learning_rate_init=0.01, random_state=1)

@@ -98,6 +98,24 @@ class Stop(unittest.TestCase):
         for path in (self.path / "out").glob("*.png"):
             self.assertEqual(gconv.read(path).shape, self.photo.shape)
 
+    @unittest.skipUnless(LONG, "in the long tests")
+    def test_looks_come_often(self):
+        """Between two looks at signals lies no long work; 1 to 12 s where a loop does not look."""
+        random = np.random.default_rng(2)
+        wide, few = random.normal(size=(600, 4000)), random.integers(0, 3, 600)
+        huge = random.normal(size=(1501, 1501)).astype(np.float32)
+        calls = {
+            "fit": lambda: gconv.fit(self.photo[..., 0], self.photo[..., 0], 61),
+            "filter": lambda: gconv.filter(np.zeros((6000, 6000), np.float32), huge),
+            "train": lambda: gconv.train("dense 4000 relu, dense 4000 relu, dense 3 softmax", wide, few, epochs=1),
+        }
+        for name, call in calls.items():
+            with self.subTest(name):
+                times = [time.monotonic()]
+                with gconv.progress(lambda what, done, times=times: times.append(time.monotonic())):
+                    call()
+                self.assertLess(max(np.diff([*times, time.monotonic()])), 1.0)
+
     def test_bars_of_tqdm(self):
         """A bar for each kind of work, which ends at 100%; here of a module that stands for tqdm."""
         bars = []

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from ._arrays import host
-from ._errors import ArgumentError
+from ._errors import ArgumentError, UnsupportedError
 from ._files import read, write
 from ._learning import SVM, train
 from ._types import NDArray
@@ -105,7 +106,7 @@ class SVC(ClassifierMixin, _Machine):
     def __init__(self, *, C: float = 1.0, kernel: str = "rbf", degree: int = 3, gamma: str | float = "scale",
                  coef0: float = 0.0, shrinking: bool = True, probability: bool = False, tol: float = 1e-3,
                  cache_size: float = 200, class_weight: Any = None, decision_function_shape: str = "ovr",
-                 random_state: Any = None, device: str = "cpu") -> None:
+                 break_ties: bool = False, random_state: Any = None, device: str = "cpu") -> None:
         self.C = C
         self.kernel = kernel
         self.degree = degree
@@ -117,6 +118,7 @@ class SVC(ClassifierMixin, _Machine):
         self.cache_size = cache_size
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
         self.random_state = random_state
         self.device = device
 
@@ -128,8 +130,12 @@ class SVC(ClassifierMixin, _Machine):
                          weights=self._class_weights(numbers))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each row."""
+        """The label of each row. With break_ties, classes that have as many votes are told apart by decision_function()."""
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         rows = self._rows(X)
+        if self.break_ties and len(self.classes_) > 2:
+            return self.classes_[self.decision_function(X).argmax(axis=1)]
         return self.classes_[self.machine_.predict(rows, device=self.device)]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -145,7 +151,10 @@ class SVC(ClassifierMixin, _Machine):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The probabilities of classes_, rows x classes; with probability=True."""
         rows = self._rows(X)
-        return self.machine_.probabilities(rows, device=self.device)
+        try:
+            return self.machine_.probabilities(rows, device=self.device)
+        except UnsupportedError as error:
+            raise NotFittedError("predict_proba is not available when fitted with probability=False") from error
 
     @available_if(lambda self: self.probability)
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
