@@ -14,6 +14,7 @@ enum { THREAD_GAP = 512 << 10 };
 /* The memory for executing the passes of a plan. */
 typedef struct cpu_run {
   gconv_threads *threads;
+  bool alone;                   /* the caller's thread does the work, as to share it would take longer */
   const gconv_machine *machine; /* of one thread */
   const gconv_pass *passes;
   size_t count;
@@ -22,6 +23,19 @@ typedef struct cpu_run {
   gconv_target *targets;  /* room for the outputs of a pass */
   size_t held_bytes;      /* of workspaces, targets and weights */
 } cpu_run;
+
+/* Whether one thread does the passes in less time than it takes to wake another one and to wait for it. */
+static bool is_short(const cpu_run *run) {
+  const double most_ms = 0.02;
+  double ms = 0;
+  for (size_t i = 0; i < run->count; i++)
+    ms += run->passes[i].algorithm->cost(&run->passes[i].problem, run->machine) - run->machine->launch_ms;
+  return ms < most_ms;
+}
+
+static int threads_of(const cpu_run *run) {
+  return run->alone ? 1 : gconv_threads_count(run->threads);
+}
 
 static void release(void *memory) {
   cpu_run *run = memory;
@@ -41,6 +55,7 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
   run->machine = gconv_device_get_machine(device);
   run->passes = passes;
   run->count = count;
+  run->alone = is_short(run);
   size_t filters = 0;
   for (size_t i = 0; i < count; i++) {
     if (passes[i].workspace_bytes > run->workspace_bytes)
@@ -48,12 +63,12 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
     if ((size_t)passes[i].problem.filters > filters)
       filters = (size_t)passes[i].problem.filters;
   }
-  if (gconv_threads_count(device->threads) > 1)
+  if (threads_of(run) > 1)
     run->workspace_bytes += THREAD_GAP;
   run->workspace_bytes = (run->workspace_bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
   run->targets = calloc(filters, sizeof *run->targets);
   size_t bytes;
-  gconv_multiply(run->workspace_bytes, (size_t)gconv_threads_count(device->threads), &bytes);
+  gconv_multiply(run->workspace_bytes, (size_t)threads_of(run), &bytes);
   void *workspace = NULL;
   gconv_status status = run->targets ? gconv_allocate_workspace(bytes, "the workspace", &workspace)
                                      : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
@@ -187,14 +202,17 @@ static void execute_pass(const cpu_run *run, const gconv_pass *pass, const gconv
   strips.execution.in = seen_whole(strips.execution.in, in_row, strips.execution.in_row);
   for (int32_t k = 0; k < problem->filters; k++)
     run->targets[k].base = seen_whole(run->targets[k].base, first, run->targets[k].row);
-  const int threads = gconv_threads_count(run->threads);
+  const int threads = threads_of(run);
   strips.rows = pass->algorithm->row_step ? step_rows(pass->algorithm->row_step(problem), end - first, threads)
                                           : strip_rows(problem, end - first, threads);
   if (state->control && !pass->algorithm->row_step)
     strips.rows = stoppable_rows(run, pass, strips.rows);
   strips.strips = (size_t)((end - first - 1) / strips.rows + 1);
   strips.turns = strips.strips * (size_t)problem->images * (size_t)problem->planes;
-  gconv_threads_run(run->threads, strips.turns, execute_strip, &strips);
+  for (size_t i = 0; run->alone && i < strips.turns; i++)
+    execute_strip(&strips, i, 0);
+  if (!run->alone)
+    gconv_threads_run(run->threads, strips.turns, execute_strip, &strips);
 }
 
 /* Makes output rows first .. end - 1 of all passes, or fewer if a pass has fewer. */
@@ -220,7 +238,7 @@ static gconv_status execute_rows(void *memory, const gconv_image *in, int32_t in
   const cpu_run *run = memory;
   double busy_ms;
   gconv_status status = run_passes(run, in, in_row, outputs, first, first + outputs->height, &busy_ms);
-  timings->kernel_ms += busy_ms / gconv_threads_count(run->threads);
+  timings->kernel_ms += busy_ms / threads_of(run);
   return status;
 }
 
