@@ -61,9 +61,37 @@ static gconv_status take_picture(const char *path, const gconv_image *image, gco
   return GCONV_OK;
 }
 
+/* A Gaussian with three sigmas, along z, y and x: what it makes of a point in the middle of a volume. */
+static gconv_status make_solid(gconv_device *device, const char *spec, const double sigmas[3], gconv_filters *psf) {
+  int32_t radius[3];
+  for (size_t i = 0; i < 3; i++) {
+    if (!(sigmas[i] > 0 && sigmas[i] <= 32))
+      return gconv_refuse("--psf %s: each sigma is a number of voxels above 0, at most 32", spec);
+    radius[i] = (int32_t)ceil(3 * sigmas[i]);
+  }
+  gconv_image point = {.type = GCONV_F32, .channels = 1}, picture = {0};
+  point.frames = 2 * radius[0] + 1;
+  point.height = 2 * radius[1] + 1;
+  point.width = 2 * radius[2] + 1;
+  const gconv_volume_options options = {.plain = gconv_options_default()};
+  GCONV_TRY(gconv_image_allocate(&point));
+  memset(point.data, 0, point.plane_bytes * (size_t)point.frames);
+  ((float *)(void *)((uint8_t *)point.data + (size_t)radius[0] * point.plane_bytes +
+                     (size_t)radius[1] * point.row_bytes))[radius[2]] = 1;
+  gconv_status status = gconv_volume_filter(device, &point, spec, &options, &picture);
+  GCONV_THEN(status, take_picture(spec, &picture, psf));
+  gconv_image_free(&point);
+  gconv_image_free(&picture);
+  return status;
+}
+
 /* The PSF: a filter as of -f, or a picture. */
-static gconv_status read_psf(const char *spec, gconv_filters *psf) {
+static gconv_status read_psf(gconv_device *device, const char *spec, gconv_filters *psf) {
   gconv_image picture = {0};
+  double sigmas[3];
+  int end = 0;
+  if (sscanf(spec, "gaussian:sigma=%lfx%lfx%lf%n", &sigmas[0], &sigmas[1], &sigmas[2], &end) == 3 && spec[end] == '\0')
+    return make_solid(device, spec, sigmas, psf);
   const gconv_format_info *format = NULL;
   if (access(spec, F_OK) == 0 && gconv_image_read_header(spec, &picture, &format) == GCONV_OK &&
       strcmp(format->name, "npy") != 0) {
@@ -225,9 +253,9 @@ static gconv_status deconvolve(const deconvolve_settings *settings, const char *
   const char *name =
       settings->common.device && strcmp(settings->common.device, "auto") != 0 ? settings->common.device : "cpu";
   gconv_sandbox_file(&settings->common, settings->common.output);
-  gconv_status status = read_psf(settings->psf, &psf);
-  GCONV_THEN(status,
-             gconv_device_open(name, gconv_settle_threads(settings->common.threads, settings->common.quiet), &device));
+  gconv_status status =
+      gconv_device_open(name, gconv_settle_threads(settings->common.threads, settings->common.quiet), &device);
+  GCONV_THEN(status, read_psf(device, settings->psf, &psf));
   GCONV_THEN(status, gconv_image_read(path, &read, &image));
   GCONV_THEN(status, check_result(settings, &image));
   gconv_interrupt_catch(true);

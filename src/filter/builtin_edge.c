@@ -88,7 +88,7 @@ static gconv_status make_log(const gconv_builtin *self, const gconv_argument *ar
 
 const gconv_builtin gconv_builtin_log = {
     .name = "log",
-    .also = "laplacian_of_gaussian gaussian_laplace marr marr_hildreth",
+    .also = "laplacian_of_gaussian gaussian_laplace marr marr_hildreth ricker mexican_hat mexicanhat",
     .help = "Laplacian of Gaussian (fspecial); with sigma alone, size = 2 * ceil(3 * sigma) + 1; sum 0",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "5", 0, MAX_SIDE, NULL},
                    {"sigma", GCONV_PARAMETER_NUMBER, "0.5", 0.001, 4096, NULL}},

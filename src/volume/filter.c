@@ -290,6 +290,8 @@ static const struct {
 } names[] = {{"gaussian", make_gaussians},
              {"box", make_boxes},
              {"average", make_boxes},
+             {"mean", make_boxes},
+             {"uniform", make_boxes},
              {"sobel", make_derivatives},
              {"sobel_x", make_derivatives},
              {"sobel_y", make_derivatives},

@@ -98,6 +98,10 @@ class Deconvolve(CommandTest):
             self.gconv("deconvolve", "v.npy", "--psf", "psf3.npy", "-o", "r.npy", "-n", "8", "--accelerate", "--tv", "0.002")
             fast = np.load(self.folder / "r.npy")
             self.assertAlmostEqual(np.nanmean(fast) / np.nanmean(image), 1, delta=0.03)
+        self.gconv("deconvolve", "v.npy", "--psf", "gaussian:sigma=0.5x1x1.5", "-o", "r.npy", "-n", "3")
+        line = [np.exp(-0.5 * (np.arange(-n, n + 1) / s) ** 2) for n, s in ((2, 0.5), (3, 1), (5, 1.5))]
+        want = lucy(image.astype(float), np.einsum("i,j,k", *line), 3)
+        np.testing.assert_allclose(np.load(self.folder / "r.npy"), want, atol=3e-5 * want.max())
         # Wiener: a constant stays, and a point far from the edges becomes the filter
         np.save(self.folder / "v.npy", np.full((6, 7, 9), 0.25, np.float32))
         self.gconv("deconvolve", "v.npy", "--psf", "psf3.npy", "-o", "r.npy", "--method", "wiener")
