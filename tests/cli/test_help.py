@@ -35,7 +35,7 @@ class Help(CommandTest):
         for path in DOCS.glob("*.md"):
             for line in path.read_text().splitlines():
                 heading, row = re.match(r"##+ (.*)", line), re.match(r"\| (`[^|]+`) \| [^|]*[a-z][a-z]+ ", line)
-                yield from re.findall(r"[A-Za-z]{4,}", heading[1]) if heading else []
+                yield from re.findall(r"[^\W\d_]{4,}", heading[1]) if heading else []
                 yield from re.findall(r"`([a-z][a-z0-9_-]+)`", row[1]) if row else []
         words = (DOCS / "architecture.md").read_text().split("\n## Words\n")[1].split("\n## ")[0]
         for row in re.findall(r"\n\| ([^|]+) \| [^|]+ \|", words)[2:]:
