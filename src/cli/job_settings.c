@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/command.h"
+#include "image/rows.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -274,21 +275,22 @@ static gconv_status check_given(const gconv_job_settings *settings) {
   return missing ? gconv_refuse("%s", missing) : GCONV_OK;
 }
 
-/* Counts "-" and "-:NAME" among the words. */
-static size_t count_standard_input(const gconv_texts *words) {
+/* Counts "-" among the words, and "-:NAME": of inputs, only if NAME tells of raw samples; else it is the name of a file. */
+static size_t count_standard_input(const gconv_texts *words, bool filters) {
   size_t count = 0;
   for (size_t i = 0; i < words->count; i++)
-    count += strcmp(words->items[i], "-") == 0 || strncmp(words->items[i], "-:", 2) == 0;
+    count += strcmp(words->items[i], "-") == 0 ||
+             (strncmp(words->items[i], "-:", 2) == 0 && (filters || gconv_is_raw_member(words->items[i] + 2)));
   return count;
 }
 
 /* Refuses a second use of standard input: as an image, a mask, or a filter of any layer. */
 static gconv_status check_standard_input(const gconv_job_settings *settings) {
-  size_t uses = count_standard_input(&settings->common.inputs);
+  size_t uses = count_standard_input(&settings->common.inputs, false);
   uses += settings->mask && strcmp(settings->mask, "-") == 0;
   uses += settings->files_from && strcmp(settings->files_from, "-") == 0;
   for (size_t i = 0; i <= settings->before_count; i++)
-    uses += count_standard_input(&gconv_job_settings_stage(settings, i)->filters);
+    uses += count_standard_input(&gconv_job_settings_stage(settings, i)->filters, true);
   return uses <= 1 ? GCONV_OK : gconv_refuse("-: standard input can be read only once");
 }
 

@@ -176,7 +176,7 @@ class Bank(CommandTest):
             subprocess.run([GCONV, "bank", "show", "b.npy", "-o", "/dev/stdout"], cwd=self.folder, env=self.environment(), stdout=file,
                            check=True)
         self.assertEqual(self.path("x").read_bytes()[1:4], b"PNG")
-        said = self.usage_error("x.heic: its name does not tell the format", "bank", "show", "b.npy", "-o", "x.heic").stderr
+        said = self.usage_error("x.psd: its name does not tell the format", "bank", "show", "b.npy", "-o", "x.psd").stderr
         self.assertNotIn("--format", said)  # which it does not have
         master, slave = pty.openpty()
         result = subprocess.run([GCONV, "bank", "show", "b.npy", "-o", "-"], cwd=self.folder, env=self.environment(), stdout=slave,

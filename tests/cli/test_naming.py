@@ -88,13 +88,13 @@ class Inputs(CommandTest):
 
     def test_formats_that_are_not_read(self):
         (self.folder / "other").mkdir()
-        for name in ("a.HEIC", "b.gif", "c.txt"):
+        for name in ("a.PSD", "b.gif", "c.txt"):
             (self.folder / "other" / name).write_text("")
         rest = ("-i", "other", "-f", "identity", "-o", "out/")
-        self.usage_error("but 2 of other formats, such as other/a.HEIC: convert them first", *rest)
+        self.usage_error("but 2 of other formats, such as other/a.PSD: convert them first", *rest)
         self.photo("other/d.png")
         result = self.gconv(*rest)
-        self.assertEqual(result.stderr, "gconv: passed over: 1 .heic, 1 .gif, 1 .txt; the first is other/a.HEIC\n")
+        self.assertEqual(result.stderr, "gconv: passed over: 1 .psd, 1 .gif, 1 .txt; the first is other/a.PSD\n")
         self.assertEqual(self.gconv(*rest, "-q").stderr, "")
         self.assertEqual(self.files("out"), ["d.png"])
 
