@@ -56,8 +56,9 @@ const char *gconv_type_name(gconv_type type) {
 
 /* ---- Images ---- */
 
-/* row_bytes() returns the bytes of a row without gaps. count_planes() returns the number of planes: interleaved frames, or
- * channels of all frames. No result overflows: it is a product of two numbers below 2^31, and of at most 4. */
+/* row_bytes() returns the bytes of a row without gaps. count_planes() returns the number of planes: one for each frame, or,
+ * in planar images, for each channel of each frame. The products cannot overflow: of their factors, two are below 2^31, and
+ * the third is at most 4. */
 static size_t row_bytes(const gconv_image *image) {
   return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * gconv_type_bytes(image->type);
 }
@@ -131,10 +132,11 @@ static bool overlap(const gconv_image *a, const gconv_image *b) {
   uintptr_t at = (uintptr_t)a->data, bt = (uintptr_t)b->data;
   if (at >= bt + reach(b) || bt >= at + reach(a))
     return false;
-  size_t distance = a->height > 1 ? a->row_bytes : b->row_bytes;
-  if (!steps_by(a, distance) || !steps_by(b, distance) || row_bytes(a) > distance || row_bytes(b) > distance)
+  size_t distance = a->height > 1 ? a->row_bytes : b->row_bytes; /* may be 0 if both have one row */
+  if (row_bytes(a) > distance || row_bytes(b) > distance || !steps_by(a, distance) || !steps_by(b, distance))
     return true;
-  size_t behind = (size_t)(bt >= at ? (bt - at) % distance : distance - 1 - (at - bt - 1) % distance); /* from a's row */
+  /* the bytes from the beginning of a row of a to the next beginning of a row of b */
+  size_t behind = (size_t)(bt >= at ? (bt - at) % distance : distance - 1 - (at - bt - 1) % distance);
   return behind < row_bytes(a) || distance - behind < row_bytes(b);
 }
 
