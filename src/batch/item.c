@@ -185,7 +185,8 @@ void gconv_report_add_times(gconv_report *sum, const gconv_report *times, double
 void gconv_report_add_verification(gconv_report *sum, const gconv_verification *found, int32_t first) {
   gconv_verification *worst = &sum->verification;
   uint64_t compared = worst->compared + found->compared;
-  if (!sum->verified || found->max_error * worst->allowed > worst->max_error * found->allowed) {
+  if (!sum->verified || (worst->max_error == 0 && found->max_error > 0) || /* where no error is allowed, products are 0 */
+      found->max_error * worst->allowed > worst->max_error * found->allowed) {
     *worst = *found;
     worst->frame += first;
   }

@@ -327,7 +327,8 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
     const gconv_image *results = i + 1 < plan->count ? &plan->between[i] : outputs;
     GCONV_TRY(gconv_plan_hold(stage, input_of(plan, i, in), results, tolerance, budget, &one));
     compared += one.compared;
-    if (i == 0 || one.max_error * result->allowed > result->max_error * one.allowed)
+    if (i == 0 || (result->max_error == 0 && one.max_error > 0) || /* where no error is allowed, products are 0 */
+        one.max_error * result->allowed > result->max_error * one.allowed)
       *result = one;
   }
   result->compared = compared;
