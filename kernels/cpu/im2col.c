@@ -4,7 +4,7 @@
  *
  * For a block of output samples, the patch matrix has a row for each tap (r, s) and a column for each sample. Entry ((r, s),
  * i) is the input under tap (r, s) for sample i. The K x RS matrix of taps times the patch matrix gives the sums of all
- * filters. The matrix is R * S times as large as the input, so it is made in blocks of columns that stay in cache.
+ * filters. A whole patch matrix would be R * S times as large as the input, so it is made in blocks that stay in cache.
  *
  * im2col is the fastest if many filters share a patch matrix (K large). For one filter, copying costs more than it saves.
  * The product adds the taps in the order of the definition, so the bits are those of the exact family.
@@ -22,9 +22,9 @@ static int64_t taps_of(const gconv_problem *problem) {
   return (int64_t)problem->rows * problem->columns;
 }
 
-/* Returns the floats of an input row with its borders, as far as the filters reach, and of a vector that is read past it. */
+/* Returns the floats of an input row with border pixels, from the first to the last column under a filter. */
 static size_t floats_of_row(const gconv_problem *problem) {
-  return gconv_round_up((size_t)gconv_reach(problem) * (size_t)problem->channels + 32, 16);
+  return gconv_round_up((size_t)gconv_reach(problem) * (size_t)problem->channels, 16);
 }
 
 static size_t sums_floats(const gconv_problem *problem) {
