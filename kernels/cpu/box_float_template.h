@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The loops of box_float.c for one kind of vector (each_isa.h). */
+/* The loops of box_float.c, which explains `front`, `middle` and `entered`, for one kind of vector (each_isa.h). */
 
-enum { NAME(SIDE) = 4, NAME(ACROSS) = 4 * LANES }; /* vectors side by side, and their samples: CHUNK is a multiple */
+enum { NAME(SIDE) = 4, NAME(ACROSS) = 4 * LANES }; /* vectors side by side, and their samples, which divide CHUNK */
 
-/* Samples x .. x + NAME(ACROSS) - 1 of the rows go through a block. Their sums are at place `at`. */
+/* Makes the sums of NAME(ACROSS) columns in a block. They are samples x and up of the rows that are read, and samples `at`
+ * and up of `middle`, `out` and `entered`. The first loop sums `front` upwards; the second sums the rows that enter,
+ * downwards. */
 GCONV_INLINE TARGET void NAME(box_chunk)(const box_block *b, int64_t x, int64_t at) {
   float front[MOST_BLOCK][NAME(ACROSS)];
   const VECTOR tap = SPREAD(&b->tap);
@@ -32,12 +34,13 @@ GCONV_INLINE TARGET void NAME(box_chunk)(const box_block *b, int64_t x, int64_t 
     UNROLL for (int v = 0; v < NAME(SIDE); v++) STORE(b->entered + at + v * LANES, sum[v]);
 }
 
+/* Does the same for `count` columns. */
 static TARGET void NAME(box_chunks)(const box_block *b, int64_t x, int64_t at, int64_t count) {
   for (int64_t i = 0; i < count; i += NAME(ACROSS))
     NAME(box_chunk)(b, x + i, at + i);
 }
 
-/* to[i] = from[i] + from[i + step], for i < count, and + more[i] unless it is NULL. `to` may be `from`. */
+/* For i < count: to[i] = from[i] + from[i + step]; if `more` is not NULL, more[i] is added, too. `to` may be `from`. */
 static TARGET void NAME(box_double)(const float *from, int64_t step, const float *more, int64_t count, float *to) {
   if (more)
     for (int64_t i = 0; i < count; i += LANES)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes sums of bytes for direct, in integers, on processors that multiply bytes fast. digits.c says why the results have
- * the bits of float32 sums. */
+/* Does the work of the algorithm direct on u8 images, by sums of integers, on processors that multiply bytes fast. digits.c
+ * says why the results have the bits of float32 sums. */
 #pragma once
 
 #include "kernels/algorithm.h"
 
-/* Returns whether gconv_digits_execute() may be faster for this problem on this processor. If not, do not call the other
- * functions. */
+/* Returns whether gconv_digits_execute() may be faster than direct for this problem on this processor. If not, do not call
+ * the other functions. */
 bool gconv_digits_fit(const gconv_problem *problem);
 
 /* Returns the bytes of workspace that gconv_digits_execute() needs. */
@@ -18,6 +18,6 @@ size_t gconv_digits_floats(const gconv_problem *problem);
 /* Prepares the taps of a filter. problem.h says how `weights` are laid out. */
 void gconv_digits_prepare(const gconv_problem *problem, const float *weights, float *prepared);
 
-/* Computes the output rows of the execution. Returns false, and writes nothing, if the taps or the layout of the output do
- * not allow it; the caller then uses floats. */
+/* Computes the output rows of the execution. If the taps or the layout of the output do not allow integers, writes nothing
+ * and returns false: the caller then sums floats. */
 bool gconv_digits_execute(const gconv_execution *execution, const float *prepared);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolutions, including dense layers: how their fields are read, written, checked and settled. kind_conv_onnx.c has their
- * operators of ONNX. */
+/* Convolutions, including dense layers: how their fields are read, written and checked. kind_conv_export.c writes them as
+ * nodes of ONNX. */
 #include "bank/network_file.h"
 #include "bank/onnx_write.h"
 #include "base/arguments.h"
@@ -147,8 +147,8 @@ static gconv_status check(const gconv_layer *layer, const char *where) {
   return GCONV_OK;
 }
 
-/* Follows the channels. Height and width depend on the padding, which src/layer resolves: they are not known after a
- * convolution. */
+/* Sets the channels of the output. Its height and width depend on the padding, which src/layer resolves: here, they are not
+ * known. */
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
   const gconv_bank *bank = layer->bank;
   const int32_t groups = gconv_layer_settled(layer).groups, parts = groups > 0 ? groups : 1, got = at->channels;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The numbers of a tensor: raw bytes, lists of floats, doubles or integers in the model, or bytes in a separate file. The
- * model names that file, and may come from an untrusted source. So the file must be below the model's folder, after
+/* Reads the numbers of a tensor: raw bytes, lists of floats, doubles or integers in the model, or bytes in a separate file.
+ * The model names that file, and may come from an untrusted source. So the file must be below the model's folder, after
  * following links. */
 #include "bank/onnx.h"
 #include "base/memory.h"
@@ -52,7 +52,8 @@ size_t gconv_onnx_element_bytes(int64_t type) {
   return type >= 0 && type < (int64_t)sizeof bytes ? bytes[type] : 0;
 }
 
-/* Whether numbers are read as their bits are: integers, and float64 where that is asked for. */
+/* Returns whether numbers are read without a conversion: integers, and float64 if the tensor keeps it. Other floating-point
+ * numbers become float32. */
 static bool is_kept(const gconv_onnx_tensor *tensor) {
   return !gconv_onnx_is_floating(tensor->type) || (tensor->type == GCONV_ONNX_DOUBLE && tensor->keeps_float64);
 }
@@ -127,7 +128,7 @@ gconv_status gconv_onnx_tensor_check(const gconv_bank_file *file, const gconv_on
 
 /* ---- External data ---- */
 
-/* The place of external data. Zero-initialise; free(location). */
+/* Where external data are. Zero-initialise; release `location` with free(). */
 typedef struct external {
   const gconv_bank_file *file;
   char *location;
@@ -135,7 +136,7 @@ typedef struct external {
   bool has_length;
 } external;
 
-/* Reads a number of digits only. */
+/* Reads a number that consists of digits alone: no sign, no space. */
 static gconv_status parse_size(const gconv_bank_file *file, const char *key, const char *text, uint64_t *size) {
   *size = 0;
   for (const char *at = text; *at || at == text; at++) {
@@ -277,7 +278,7 @@ double gconv_onnx_tensor_bytes(const gconv_onnx_tensor *tensor) {
 
 /* ---- Data in the model ---- */
 
-/* Where to store the numbers. */
+/* Where the numbers of a tensor are stored: `count` of `limit` so far. */
 typedef struct numbers {
   const gconv_bank_file *file;
   const gconv_onnx_tensor *tensor;
@@ -309,17 +310,17 @@ static gconv_status take_elements(numbers *n, gconv_element element, gconv_sourc
   return GCONV_OK;
 }
 
-/* Whether a field has numbers of this type as varints. */
+/* Returns whether a field has numbers of this type as varints. */
 static bool has_varints(uint32_t field, int64_t type, gconv_element element) {
-  const bool whole = element.kind == 'i' && type != GCONV_ONNX_DOUBLE,
-             long_natural = type == GCONV_ONNX_UINT32 || type == GCONV_ONNX_UINT64;
+  const bool is_integer = element.kind == 'i' && type != GCONV_ONNX_DOUBLE,
+             in_uint64 = type == GCONV_ONNX_UINT32 || type == GCONV_ONNX_UINT64;
   switch (field) {
   case INT32_DATA:
-    return element.bytes == 2 || (whole && element.bytes < 8 && !long_natural);
+    return element.bytes == 2 || (is_integer && element.bytes < 8 && !in_uint64);
   case INT64_DATA:
     return type == GCONV_ONNX_INT64;
   case UINT64_DATA:
-    return long_natural;
+    return in_uint64;
   default:
     return false;
   }

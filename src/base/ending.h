@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Refuses names of outputs that promise another format than the one that is written. */
+/* Checks the extensions of outputs: a name must not promise another format than the one that is written. */
 #pragma once
 
 #include "gconv.h"
 
-/* True if the path ends in `ending`, such as ".npy", and has more than that. */
+/* Returns whether the path ends in `ending`, such as ".npy". The ending alone is no such path. */
 bool gconv_ends_in(const char *path, const char *ending);
 
-/* Fails with GCONV_BAD_ARGUMENT if the extension of `path` is known, but not among `own`, extensions with blanks between.
- * `what` is written, such as "a filter". `advice` says how to write the other format, or is "". Unknown extensions, names
- * without an extension, and "-" promise nothing. */
+/* Fails with GCONV_BAD_ARGUMENT if the extension of `path` is that of a known format, but not one of `own`, a list separated
+ * by spaces. For the text, `what` names what is written, such as "a filter", and `advice` says how to write the other
+ * format, or is "". Unknown extensions, names without an extension, and "-" are allowed. */
 gconv_status gconv_check_ending(const char *path, const char *own, const char *what, const char *advice);

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 enum { BUFFER_BYTES = 65536, PEEK_BYTES = 4096, SMALL_BYTES = 4096 };
-enum { LENT = -2 }; /* in the place of a file: the buffer has all bytes, and belongs to the caller */
+enum { LENT = -2 }; /* stands for the file of a source of bytes: its buffer is the caller's, and has all bytes */
 
-/* Returns whether it is a source of gconv_source_of_bytes(). Its buffer is only read. */
+/* Returns whether gconv_source_of_bytes() made the source. The buffer of such a source is never written. */
 static bool is_of_bytes(const gconv_source *source) {
   return source->file == LENT;
 }
@@ -90,7 +90,7 @@ gconv_status gconv_source_of_function(const char *name,
   return GCONV_OK; /* on failure, too, gconv_source_close() calls finish() */
 }
 
-/* Reads once by read(2), which is repeated after signals. *got = 0 at the end. */
+/* Calls read(2), or fill(), once. Calls read(2) again if a signal interrupted it. *got = 0 at the end. */
 static gconv_status read_some(gconv_source *source, void *bytes, size_t size, size_t *got) {
   ssize_t count;
   *got = 0;
@@ -228,7 +228,7 @@ gconv_status gconv_source_skip(gconv_source *source, uint64_t count) {
 
 gconv_status gconv_source_read_at(const gconv_source *source, uint64_t position, void *bytes, size_t wanted, size_t *got) {
   *got = 0;
-  if (is_of_bytes(source)) { /* its buffer has all of them */
+  if (is_of_bytes(source)) {
     *got = position < source->end ? (size_t)(source->end - position) : 0;
     *got = wanted < *got ? wanted : *got;
     if (*got > 0)

@@ -54,8 +54,9 @@ static void count_existing(gconv_item *item, gconv_existing existing, const char
     gconv_item_add_error(item, path, "exists and is kept (--no-clobber)");
 }
 
-/* Chooses by the manifest. The input's print (size and checksum) is taken before the input is decoded: if the file changes
- * meanwhile, the manifest notes the old content, and the result is made again next time. */
+/* Wants the results that are not done according to the manifest. The input's print (size and checksum) is taken before the
+ * input is decoded: if the file changes meanwhile, the manifest notes the old content, and the result is made again next
+ * time. */
 static void choose_unfinished(gconv_item *item, const gconv_manifest *manifest) {
   item->print = gconv_print_of(item->input->file);
   for (size_t n = 0; n < item->count; n++) {
@@ -66,13 +67,15 @@ static void choose_unfinished(gconv_item *item, const gconv_manifest *manifest) 
   }
 }
 
-/* True if the result was last changed before its input. One of the same time is whole: --preserve-times makes such. */
+/* Returns whether the result is older than its input. A result with the time of its input is up to date, because
+ * --preserve-times makes such results. */
 static bool is_out_of_date(const char *result, const char *input) {
   struct stat made, given;
   return stat(result, &made) != 0 || stat(input, &given) != 0 || made.st_mtim.tv_sec < given.st_mtim.tv_sec ||
          (made.st_mtim.tv_sec == given.st_mtim.tv_sec && made.st_mtim.tv_nsec < given.st_mtim.tv_nsec);
 }
 
+/* Wants the results that do not exist, or that replace existing ones. */
 static void choose_missing(gconv_item *item, const gconv_batch *batch) {
   for (size_t n = 0; n < item->count; n++) {
     item->wanted[n] = batch->existing == GCONV_EXISTING_REPLACE || !gconv_output_exists(item->paths[n]) ||

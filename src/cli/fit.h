@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv fit: cmd_fit.c does it, fit_report.c reports. */
+/* gconv fit: cmd_fit.c fits the filter, and fit_report.c prints the results. */
 #pragma once
 
 #include "cli/command.h"
@@ -8,26 +8,26 @@
 
 typedef struct gconv_fit_settings {
   gconv_common common;
-  gconv_texts targets;       /* the images after */
-  gconv_fit fit;             /* its size, bias, ridge */
-  gconv_given_border border; /* outside the image */
-  double holdout;            /* the share that is held out; 0: none */
+  gconv_texts targets;       /* -t: the images that the filter should make of the inputs */
+  gconv_fit fit;             /* the filter's size, bias and ridge alone */
+  gconv_given_border border; /* the values outside the image */
+  double holdout;            /* the share of pairs, or of rows, that is held out; 0: none */
 } gconv_fit_settings;
 
 typedef struct gconv_fitting {
   const gconv_fit_settings *settings;
   gconv_device *device;
-  gconv_inputs sides[2];  /* before, after */
-  gconv_matched *matched; /* owned: pairs, and files without a partner */
-  size_t count;
-  size_t pairs, alone;          /* the number of pairs; of files without a partner */
-  const gconv_input *alone_one; /* one of these files */
-  bool by_rows;                 /* rows of each pair are held out; false: whole pairs are */
+  gconv_inputs sides[2];        /* the inputs, and the targets */
+  gconv_matched *matched;       /* owned: pairs, and files without a partner */
+  size_t count;                 /* of `matched` */
+  size_t pairs, alone;          /* the number of pairs, and of files without a partner */
+  const gconv_input *alone_one; /* a file without a partner; NULL if there is none */
+  bool by_rows;                 /* true: rows of each pair are held out; false: whole pairs */
   size_t held;                  /* the number of whole pairs held out */
   gconv_fit fit;
   gconv_fit_result result;
   FILE *out; /* where the report goes: standard output, unless the filter goes there */
 } gconv_fitting;
 
-/* Prints the results of the fit, as text or JSON. Returns false without memory. */
+/* Prints the results of the fit, as text or JSON. Returns false if memory is short. */
 bool gconv_fit_report(const gconv_fitting *f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --windows: prepares for the workers, and reports after them. */
+/* --windows: what is done before and after the workers (window_workers.c): opening, planning, reporting. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/bank.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-  FEW_WINDOWS = 8,          /* windows of the plan for batches that are not full */
-  STAGES = 3,               /* reading, computing, writing */
+  FEW_WINDOWS = 8,          /* windows that an engine's second plan takes at a time, for batches that are not full */
+  STAGES = 3,               /* workers that share an engine: one reads, one computes, one writes */
   MOST_FLOATS = 1 << 14,    /* the most floats of a window that one thread computes */
   WEIGHTS_BYTES = 64 << 20, /* the most, for the copies of weights of all workers */
 };
@@ -81,8 +81,8 @@ static size_t count_floats(const gconv_window_run *w, const gconv_window_group *
   return w->input_floats + w->output_floats + 2 * most;
 }
 
-/* Makes the first plan, which has the shape of the output. Its guess of a batch's windows is right if layers are as wide as
- * windows. */
+/* Makes the first plan, and finds the shape of the output and the size of batches. That size follows from the plan's layers,
+ * so the first plan has a guess. If the guess was wrong, makes the plan again. */
 static gconv_status make_plans(gconv_window_run *w, gconv_image *out) {
   const batch_size *size = w->alone ? &of_one_thread : &of_all_threads;
   gconv_window_group *all = &w->engines[0].all;
@@ -103,10 +103,6 @@ static gconv_status make_plans(gconv_window_run *w, gconv_image *out) {
   return GCONV_OK;
 }
 
-static gconv_status make_operation(gconv_window_run *w) {
-  return gconv_operation_of_network(&w->network, &w->task->options, &w->operation);
-}
-
 static size_t count_weights(const gconv_network *network) {
   size_t weights = 0;
   for (size_t i = 0; i < network->count; i++)
@@ -114,7 +110,8 @@ static size_t count_weights(const gconv_network *network) {
   return weights;
 }
 
-/* Opens the device, and decides who computes. */
+/* Decides how many engines and workers there are, and opens the device. On the CPU, each thread has an engine if windows and
+ * weights are small. Else one engine uses all threads, or a GPU. */
 static gconv_status open_device(gconv_window_run *w) {
   const char *name = strcmp(w->task->common->device, "auto") == 0 ? "cpu" : w->task->common->device;
   const int threads = gconv_threads_allowed(w->task->common->threads);
@@ -131,7 +128,8 @@ static gconv_status open_device(gconv_window_run *w) {
   return gconv_device_open(name, w->alone ? 1 : w->task->common->threads, &w->device);
 }
 
-/* Allocates batches of whole groups of few windows. */
+/* Allocates the workers' batches, and room for samples that were read. The second plans take FEW_WINDOWS at a time, so a
+ * batch has room for a multiple of them. */
 static gconv_status allocate(gconv_window_run *w, const gconv_image *out) {
   const int32_t few = w->engines[0].few.windows;
   for (int i = 0; i < w->worker_count; i++) {
@@ -151,7 +149,7 @@ static gconv_status allocate(gconv_window_run *w, const gconv_image *out) {
   return GCONV_OK;
 }
 
-/* Returns how many windows the signal has; UINT64_MAX: not known. */
+/* Returns how many windows the signal has; UINT64_MAX if its length is not known. */
 static uint64_t count_windows(const gconv_window_run *w) {
   uint64_t samples = w->samples.count;
   return samples == UINT64_MAX ? UINT64_MAX : samples < w->window ? 0 : (samples - w->window) / w->hop + 1;
@@ -189,7 +187,7 @@ static gconv_status prepare(gconv_window_run *w) {
   GCONV_TRY(open_signal(w));
   GCONV_TRY(find_shape(w));
   GCONV_TRY(open_device(w));
-  GCONV_TRY(make_operation(w));
+  GCONV_TRY(gconv_operation_of_network(&w->network, &w->task->options, &w->operation));
   GCONV_TRY(make_plans(w, &out));
   GCONV_TRY(allocate(w, &out));
   char *const *names = w->network.class_count == w->output_floats ? w->network.classes : NULL;

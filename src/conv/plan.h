@@ -12,18 +12,19 @@ typedef struct gconv_filter_plan {
   gconv_plan base;
   gconv_options options; /* the user's options, with output_type set; the operation owns the names and the filters */
   const gconv_filters *filters;
-  gconv_image convolved; /* header of the convolved image: the input after the stage before */
-  bool before, after;    /* whether there is a stage before, and a stage after */
+  gconv_image convolved; /* header of the image that is convolved: the input, or what the stage before makes of it */
+  bool before, after;    /* whether there is a stage before the convolution, and one after it */
   bool parts_alpha;      /* whether alpha_range.c is the stage after */
   gconv_pass *passes;
   size_t pass_count;
-  gconv_image *raw_outputs; /* headers of the convolution's outputs: like the plan's outputs, but maybe of another type */
+  gconv_image *raw_outputs;       /* headers of the convolution's outputs, which may have another type than the plan's */
   const gconv_run_type *run_type; /* executes the passes on the device */
   void *run;                      /* the state of the run type; NULL in an outline */
   char *reasons;                  /* why these algorithms: lines of text */
 } gconv_filter_plan;
 
-/* The operation: the filters and options of the user. Filters that are combined have one size and anchor. */
+/* The operation: the filters and options of the user. If the filters' outputs are combined, all filters have one size and
+ * anchor. */
 typedef struct gconv_filter_operation {
   gconv_operation base;
   gconv_filters filters; /* copies */
@@ -39,21 +40,22 @@ void gconv_filter_explain(const gconv_plan *plan, FILE *text);
 
 /* losses.c */
 struct gconv_holes;
-/* If the plan is watched (gconv_plan_watch()), examines the outputs from row `first` on. `in` is the convolved image from
- * row in_row on, with its holes (holes.h). `outputs` is NULL if they are not in memory. */
+/* If the plan is watched (gconv_plan_watch()), examines the outputs from row `first` on. `in` has the rows from in_row on of
+ * the image that is convolved, and `holes` its holes (holes.h). `outputs` is NULL if the outputs are not in memory. */
 void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, const struct gconv_holes *holes,
                         int32_t in_row, const gconv_image *outputs, int32_t first);
 
 /* choose.c */
-/* Chooses the algorithm that options->algorithm names. For "auto", it is the cheapest of the algorithms that support the
- * problem, are no classics, and are not in options->without. The price is the algorithm's own estimate, times the measured
- * ratio for such problems (tuning.h). So the choice follows from the problem, the kind of device, and the user's file of
- * gconv tune if there is one. It does not depend on threads, memory or other images. Writes a line for each algorithm to
- * `reasons`. Fails with GCONV_BAD_ARGUMENT if no algorithm has the name, and with GCONV_UNSUPPORTED and the obstacle. */
+/* Chooses the algorithm that options->algorithm names. For "auto", chooses the cheapest one that supports the problem and
+ * that "auto" may take (gconv_pick()). The price is the algorithm's own estimate, times the measured ratio for such problems
+ * (tuning.h). So the choice follows from the problem, the kind of device, and the user's file of gconv tune if there is one.
+ * It does not depend on threads, memory or other images. Writes a line for each algorithm to `reasons`. Fails with
+ * GCONV_BAD_ARGUMENT if no algorithm has the name. Fails with GCONV_UNSUPPORTED if the algorithm cannot solve the problem;
+ * the text says why. */
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen);
 
-/* Returns the measured time over the estimate, for problems like this. */
+/* Returns the measured time divided by the algorithm's estimate, for problems like this one. */
 double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tuning, const gconv_algorithm *row);
 
 /* problem.c */
@@ -70,9 +72,9 @@ gconv_epilogue gconv_make_epilogue(const gconv_options *options, gconv_type in, 
 /* alpha_range.c */
 /* Returns whether colours and alpha need different epilogues: alpha is filtered, and the range is for colours only. */
 bool gconv_range_parts_alpha(const gconv_image *like, const gconv_options *options, size_t filters);
-/* Changes `core` to the options of a convolution whose f32 responses are in levels of the convolved image. */
+/* Changes `core` so that the convolution yields f32 responses, in levels of its input, which has the type `convolved`. */
 void gconv_ask_for_levels(gconv_type convolved, gconv_options *core);
-/* Makes the image `out` from these responses, `raw`, which have the same shape. */
+/* Applies the epilogues to such responses, `raw`, and stores them in `out`, an image of the same shape. */
 void gconv_finish_levels(gconv_threads *threads, const gconv_options *options, gconv_type convolved, const gconv_image *raw,
                          const gconv_image *out);
 
@@ -83,10 +85,10 @@ gconv_options gconv_options_filled(const gconv_options *options);
 /* Fails with GCONV_BAD_ARGUMENT if an option is out of its range, whatever the image and the filters are. */
 gconv_status gconv_options_check(const gconv_options *options);
 
-/* Returns whether options want samples with weights, which weighted.c makes. */
+/* Returns whether the options ask for samples that have weights. weighted.c makes operations for such options. */
 bool gconv_wants_weights(const gconv_options *options);
 
-/* Makes an operation of filters and of options that are checked, filled, and want no weights (filters.c). */
+/* Makes an operation (filters.c). The options are checked and filled, and ask for no weights. */
 gconv_status gconv_operation_plain(const gconv_filters *filters, const gconv_options *options, gconv_operation **result);
 
 /* Returns whether all filters have one size and anchor (plan_check.c). */

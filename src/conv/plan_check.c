@@ -5,14 +5,14 @@
 #include <float.h>
 #include <math.h>
 
-static bool same_frame(const gconv_filter *a, const gconv_filter *b) {
+static bool same_size_and_anchor(const gconv_filter *a, const gconv_filter *b) {
   return a->rows == b->rows && a->columns == b->columns && a->anchor_row == b->anchor_row &&
          a->anchor_column == b->anchor_column;
 }
 
 bool gconv_filters_have_one_frame(const gconv_filters *filters) {
   for (size_t k = 1; k < filters->count; k++)
-    if (!same_frame(&filters->items[0], &filters->items[k]))
+    if (!same_size_and_anchor(&filters->items[0], &filters->items[k]))
       return false;
   return true;
 }
@@ -53,8 +53,8 @@ static gconv_status check_border(const gconv_image *like, const gconv_options *o
 }
 
 /* A constant border has its number in each colour and in alpha. The option alpha premultiply divides colours by alpha.
- * Linear light changes colours by a curve, but not alpha. With either, only two constants keep their colour: 0, transparent
- * black, and 1, opaque white. */
+ * Linear light changes colours by a curve, but not alpha. Two constants keep their colour all the same: 0, transparent
+ * black, and 1, opaque white. Refuses other constants if their colour would change. */
 static gconv_status check_border_of_alpha(const gconv_image *like, const gconv_options *options) {
   double value = options->border_value;
   bool alpha = like->alpha && !like->planar && options->alpha != GCONV_ALPHA_DROP;
@@ -74,7 +74,7 @@ static gconv_status check_border_of_alpha(const gconv_image *like, const gconv_o
   return GCONV_OK;
 }
 
-/* Responses become i16 in the kernels, and by no stage after them. */
+/* Refuses outputs of i16 if samples pass a stage before or after the convolution: kernels alone make i16. */
 static gconv_status check_i16(const gconv_image *like, const gconv_options *options) {
   if (gconv_filter_output_type(options, like->type) != GCONV_I16)
     return GCONV_OK;
@@ -92,7 +92,8 @@ static gconv_status check_i16(const gconv_image *like, const gconv_options *opti
                             what);
 }
 
-/* An offset that was meant in levels makes all results of integers white, or black, whatever the image is. */
+/* Refuses an offset that makes integer results white everywhere, or black, whatever the image is. Such an offset was
+ * probably meant in levels. */
 static gconv_status check_offset(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
   bool integers = like->type != GCONV_F32 && gconv_filter_output_type(options, like->type) <= GCONV_U16;
   if (!integers || options->combine != GCONV_COMBINE_NONE || options->range != GCONV_RANGE_CLAMP ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stream of work on a GPU, with events for the moments that are timed: for a plan, a network, or a measurement. */
+/* A stream of work on a GPU, with an event for each moment of the work that is timed. */
 #pragma once
 
 #include "device/cuda_error.h"
@@ -11,8 +11,8 @@ struct gconv_timeline {
   cudaEvent_t events[MOMENTS];
 };
 
-/* Makes a timeline on the current device. The caller sets *line to zeros before, and calls gconv_timeline_free(), on failure
- * too. */
+/* Makes a timeline on the current device. *line must be zeros before. Call gconv_timeline_free(), on failure too. A thread
+ * that waits for ENCODED sleeps meanwhile. */
 static inline gconv_status gconv_timeline_make(gconv_timeline *line) {
   CUDA_TRY(cudaStreamCreateWithFlags(&line->stream, cudaStreamNonBlocking));
   for (int i = 0; i < MOMENTS; i++)
@@ -34,7 +34,7 @@ static inline gconv_status gconv_timeline_mark(const gconv_timeline *line, gconv
   return CUDA_STATUS(cudaEventRecord(line->events[moment], line->stream));
 }
 
-/* Adds the milliseconds from one moment to another. Both must have passed. */
+/* Adds the milliseconds between two moments to *milliseconds. Both moments must have passed. */
 static inline gconv_status gconv_timeline_add(const gconv_timeline *line, gconv_moment from, gconv_moment to,
                                               double *milliseconds) {
   float elapsed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Deconvolution: what callers see. Takes the PSF and the frames of an image apart, and puts the results together. */
+/* Deconvolution: the public function. Prepares the PSF, and restores the frames of an image one after the other. */
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "base/nodata.h"
@@ -12,15 +12,15 @@
 
 /* ---- The point spread function ------------------------------------------------------------------------------------- */
 
-/* Sets the taps: divided by their sum; negative ones become 0 if `counts`. `planes` are of one size. */
-static gconv_status fill_psf(const gconv_filter *planes, bool counts, gconv_psf *psf, gconv_deconvolved *told) {
+/* Sets the taps to those of `planes`, which have one size, divided by their sum. clamps: negative taps become 0. */
+static gconv_status fill_psf(const gconv_filter *planes, bool clamps, gconv_psf *psf, gconv_deconvolved *told) {
   const size_t plane = (size_t)psf->size[1] * (size_t)psf->size[2], count = (size_t)psf->size[0] * plane;
   double sum = 0, mass = 0, moments[3] = {0};
   for (size_t i = 0; i < count; i++) {
     const gconv_filter *filter = &planes[i / plane];
     const float tap = filter->taps[i % plane] / filter->divisor;
     const size_t at[] = {i / plane, i % plane / (size_t)psf->size[2], i % (size_t)psf->size[2]};
-    psf->taps[i] = tap < 0 && counts ? 0 : tap;
+    psf->taps[i] = tap < 0 && clamps ? 0 : tap;
     told->psf_negative += tap < 0;
     sum += (double)psf->taps[i];
     mass += fabs((double)psf->taps[i]);
@@ -45,7 +45,7 @@ static gconv_status fill_psf(const gconv_filter *planes, bool counts, gconv_psf 
   return GCONV_OK;
 }
 
-static gconv_status take_psf(const gconv_filter *planes, int32_t count, bool counts, gconv_psf *psf,
+static gconv_status take_psf(const gconv_filter *planes, int32_t count, bool clamps, gconv_psf *psf,
                              gconv_deconvolved *told) {
   gconv_filter_analysis found;
   for (int32_t k = 0; k < count; k++) {
@@ -61,12 +61,12 @@ static gconv_status take_psf(const gconv_filter *planes, int32_t count, bool cou
     return gconv_fail(GCONV_TOO_LARGE, "the PSF has more than %d taps", INT32_MAX / 4);
   GCONV_TRY(gconv_allocate(bytes, "the PSF", (void **)&psf->taps));
   GCONV_TRY(gconv_allocate(bytes, "the PSF", (void **)&psf->turned));
-  return fill_psf(planes, counts, psf, told);
+  return fill_psf(planes, clamps, psf, told);
 }
 
 /* ---- Frames ---------------------------------------------------------------------------------------------------------- */
 
-/* Where a sample of a frame lies in an image, planar or not. */
+/* Returns the byte at which channel c of row y of a frame begins. Sets *step to the samples from a pixel to the next. */
 static size_t place_of(const gconv_image *image, int32_t frame, int32_t y, int32_t c, size_t *step) {
   const size_t plane = image->planar ? (size_t)frame * (size_t)image->channels + (size_t)c : (size_t)frame;
   *step = image->planar ? 1 : (size_t)image->channels;
@@ -79,19 +79,19 @@ static float *samples_of(const gconv_restored *r, int32_t plane) {
   return r->samples + (size_t)plane * (size_t)r->size[1] * (size_t)r->size[2] * (size_t)r->channels;
 }
 
-/* A frame between an image and r->samples: rows are turns. */
+/* The context of load_row() and store_row(), which take one row of a frame each. */
 typedef struct frame {
   gconv_restored *r;
   const gconv_image *image;
   gconv_image *result;
-  int32_t plane;  /* of r->samples */
+  int32_t plane;  /* the frame's plane in r->samples */
   size_t row;     /* samples of a row of the image */
-  bool counts;    /* samples below 0 become 0 */
+  bool clamps;    /* Richardson-Lucy, which takes counts of light: samples below 0 become 0 */
   float *floats;  /* owned: [threads][row] */
   uint8_t *marks; /* owned: [threads][row] */
 } frame;
 
-/* Loads the colours of a row as floats. Counts missing and negative samples. */
+/* Copies the colours of a row to r->samples, as floats. Counts missing and negative samples. */
 static void load_row(void *context, size_t y, int seat) {
   const frame *f = context;
   gconv_restored *r = f->r;
@@ -112,7 +112,7 @@ static void load_row(void *context, size_t y, int seat) {
       missing += !there;
       below += negative;
       to[(y * (size_t)image->width + i / step) * (size_t)r->channels + channel] = !there                  ? NAN
-                                                                                  : negative && f->counts ? 0
+                                                                                  : negative && f->clamps ? 0
                                                                                                           : floats[i];
     }
   }
@@ -120,6 +120,7 @@ static void load_row(void *context, size_t y, int seat) {
   __atomic_fetch_add(&r->told->negative, below, __ATOMIC_RELAXED);
 }
 
+/* Copies a row of r->samples to the result, and the alpha of the image. */
 static void store_row(void *context, size_t y, int seat) {
   const frame *f = context;
   const gconv_restored *r = f->r;
@@ -150,14 +151,14 @@ static gconv_status restore_frames(gconv_restored *r, frame *f) {
     for (f->plane = 0; f->plane < r->size[0]; f->plane++)
       gconv_threads_run(threads, (size_t)r->size[1], load_row, f);
     if (!r->stopped)
-      GCONV_TRY(f->counts ? gconv_restore_richardson_lucy(r) : gconv_restore_wiener(r));
+      GCONV_TRY(f->clamps ? gconv_restore_richardson_lucy(r) : gconv_restore_wiener(r));
     for (f->plane = 0; f->plane < r->size[0]; f->plane++)
       gconv_threads_run(threads, (size_t)r->size[1], store_row, f);
   }
   return GCONV_OK;
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------------------- */
+/* ---- The public function --------------------------------------------------------------------------------------------- */
 
 static gconv_status check_options(const gconv_deconvolve_options *o) {
   GCONV_TRY(gconv_check_reserved(o->reserved, "options"));
@@ -171,7 +172,7 @@ static gconv_status check_options(const gconv_deconvolve_options *o) {
   static const char *const names[] = {"total_variation", "change", "noise"};
   for (size_t i = 0; i < 3; i++)
     if (!(numbers[i] >= 0 && numbers[i] < 1e6))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "options->%s: %g is no number from 0 on", names[i], numbers[i]);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "options->%s is %g: it must be at least 0, and below 1e6", names[i], numbers[i]);
   return GCONV_OK;
 }
 
@@ -194,15 +195,15 @@ gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, co
                       .psf = &taken,
                       .options = options,
                       .size = {options->psf_planes > 1 ? image->frames : 1, image->height, image->width},
-                      .channels = image->channels - (image->alpha && image->channels > 1),
+                      .channels = image->channels - image->alpha,
                       .told = &found};
   frame f = {.r = &r,
              .image = image,
              .result = &made,
              .row = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels),
-             .counts = options->method == GCONV_RICHARDSON_LUCY};
+             .clamps = options->method == GCONV_RICHARDSON_LUCY};
   const int32_t planes = options->psf_planes > 1 ? options->psf_planes : 1;
-  gconv_status status = take_psf(psf, planes, f.counts, &taken, &found);
+  gconv_status status = take_psf(psf, planes, f.clamps, &taken, &found);
   GCONV_THEN(status, gconv_image_allocate(&made));
   GCONV_THEN(status, gconv_image_copy_metadata(&made, image));
   GCONV_THEN(status, restore_frames(&r, &f));

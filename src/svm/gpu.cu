@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Support vector machines on a GPU: cases, rows of the kernel matrix, and the solver's rounds on them. A round copies the
- * working set to the device in one piece, and waits once, for the variables and the gradients. Memory is allocated when a
- * matrix is created, not in rounds.
+ * Support vector machines on a GPU: cases, rows of the kernel matrix, and the rounds of the solver. A round solves a working
+ * set of a few variables: it copies the set to the device in one piece, and waits once, for the variables and the gradients.
+ * Memory is allocated when a matrix is created, not in rounds.
  */
 #include "kernels/cuda/svm/pairs.h"
 #include "svm/gpu_parts.h"
@@ -37,8 +37,8 @@ size_t gconv_svm_gpu_left(void) {
 }
 
 gconv_status gconv_svm_gpu_put(gconv_svm_gpu *gpu, const gconv_svm_row *rows, size_t count, gconv_svm_gpu_own *own) {
-  enum { PART_FLOATS = 4 << 20 }; /* floats of dense rows that are copied at a time */
-  const size_t deep = GCONV_SVM_GPU_COLUMNS, pitch = (gpu->columns + deep - 1) / deep * deep;
+  enum { PART_FLOATS = 4 << 20 }; /* the most floats of dense rows that are copied at a time, unless one row has more */
+  const size_t multiple = GCONV_SVM_GPU_COLUMNS, pitch = (gpu->columns + multiple - 1) / multiple * multiple;
   const size_t part = std::max<size_t>(PART_FLOATS / pitch, 1), most = std::min(part, count);
   if (pitch > SIZE_MAX / sizeof(float) / (count + 1))
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", count);
@@ -110,14 +110,14 @@ void gconv_svm_gpu_free(gconv_svm_gpu *gpu) {
 
 /* ---- Matrices ---- */
 
-/* What a round copies to the device and back; offsets are the same on both sides. */
+/* Where the numbers of a round lie: offsets in bytes, in the staged memory of the host as in the memory of the device. */
 struct parts {
-  size_t numbers; /* diagonal, low, high, F, b: `working` doubles each, padded */
+  size_t numbers; /* doubles: diagonal, low, high, F and b, one after the other, each padded */
   size_t by;      /* doubles: by how much the variables changed */
-  size_t steps;   /* uint64_t: steps of the solver; then uint32_t: how many variables changed */
+  size_t steps;   /* uint64_t: steps of the solver; behind it, uint32_t: how many variables changed */
   size_t rows;    /* pointers to the rows of the variables */
   size_t moved;   /* pointers to the rows of the variables that changed */
-  size_t columns; /* uint32_t: the member of each variable */
+  size_t columns; /* uint32_t: the member of each variable, a column of the kernel matrix */
   size_t bytes;
 };
 
@@ -126,8 +126,8 @@ struct gconv_svm_gpu_matrix {
   size_t count, padded, working, slots;
   uint32_t *cases; /* owned: the case of each member; `members` has a copy in device memory */
   gconv_svm_gpu_room rows, members, g, block, round, digit_memory;
-  gconv_svm_gpu_digits digits; /* the members cut into digits, if make_digits() does so */
-  bool borrowed;               /* the rows are the lender's */
+  gconv_svm_gpu_digits digits; /* the members as digits (rows.h), if make_digits() makes them */
+  bool borrowed;               /* the memory of the rows is owned by the lender (gconv_svm_gpu_order) */
   parts at;
   uint8_t *staged; /* pinned host memory, at.bytes */
 };
@@ -158,7 +158,7 @@ static gconv_status allocate_rows(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_o
   return GCONV_OK;
 }
 
-/* Cuts the members into digits if that makes rows faster, and if a quarter of the free memory suffices. */
+/* Makes the digits of the members if they let rows be computed faster, and if a quarter of the free memory suffices. */
 static gconv_status make_digits(gconv_svm_gpu_matrix *m) {
   const gconv_svm_gpu *gpu = m->gpu;
   const gconv_svm_formula *formula = &gpu->formula;
@@ -298,16 +298,16 @@ gconv_status gconv_svm_gpu_matrix_solve(gconv_svm_gpu_matrix *m, const gconv_svm
     rows[k] = row_at(m, w->slots[k]);
   }
   CUDA_TRY(send(m, 0, m->at.bytes));
-  double *const there = (double *)(device + m->at.numbers), *const b = there + 4 * padded;
+  double *const on_device = (double *)(device + m->at.numbers), *const b = on_device + 4 * padded;
   gconv_svm_gpu_small small = {};
   small.count = (uint32_t)w->count;
   small.rows = (const float *const *)(device + m->at.rows);
   small.columns = (const uint32_t *)(device + m->at.columns);
   small.block = (float *)m->block.memory;
-  small.diagonal = there;
-  small.low = there + padded;
-  small.high = there + 2 * padded;
-  small.F = there + 3 * padded;
+  small.diagonal = on_device;
+  small.low = on_device + padded;
+  small.high = on_device + 2 * padded;
+  small.F = on_device + 3 * padded;
   small.b = b;
   small.tolerance = w->tolerance;
   small.most = w->most;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The layers of a network's text, as net_text.c reads them and net_make.c takes them. */
+/* The layers of a network's text: net_text.c reads them, and net_make.c makes the network from them. */
 #pragma once
 
 #include "gconv_learn.h"
 
-enum { GCONV_NET_LARGEST_EXTENT = 1 << 20 }; /* the largest span of a filter, and the largest stride */
+enum { GCONV_NET_LARGEST_EXTENT = 1 << 20 }; /* the most pixels that a dilated filter spans, and the largest stride */
 
-/* A name in the text; of length 0: there is none. */
+/* A name in the text. Its length is 0 if there is none. */
 typedef struct gconv_net_name {
   const char *begin;
   size_t length;
@@ -17,20 +17,20 @@ typedef struct gconv_net_spec {
   gconv_layer_kind kind;
   bool dense;
   const char *begin, *end;   /* in the text */
-  gconv_net_name own, other; /* what "as" calls its output; the earlier output that it takes */
+  gconv_net_name own, other; /* own: the name after "as", of its output; other: the earlier output that it takes, too */
   int32_t filters, rows, columns, stride, dilation, groups;
   bool valid;
   gconv_activation activation;
   float slope;
 } gconv_net_spec;
 
-/* What a text is read into. Zero-initialise. */
+/* A text that is read, and its layers. Zero-initialise. */
 typedef struct gconv_net_reader {
   const char *text, *at;
-  int nested;
+  int nested;            /* open parentheses */
   gconv_net_spec *specs; /* owned */
   size_t count;
-  size_t most; /* parameters */
+  size_t most; /* the most parameters that the network may have */
 } gconv_net_reader;
 
 /* Reads reader->text, from reader->at on, into specs. The caller frees reader->specs, also on failure. */

@@ -3,6 +3,6 @@
 
 #include <stdint.h>
 
-/* Replaces the values of `count` places by their softmax, with the bits of gconv_softmax(). Value k of place i is y[k *
- * pitch + i]. */
+/* Each of `count` places has `filters` values: value k of place i is y[k * pitch + i]. Replaces the values of each place by
+ * their softmax, with the bits of gconv_softmax(). */
 void gconv_softmax_rows(float *y, int64_t pitch, int64_t filters, int64_t count);
