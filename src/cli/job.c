@@ -392,6 +392,8 @@ static gconv_status make_finish(const gconv_main_job *job, gconv_operation **ope
 static gconv_status add_brightness(gconv_main_job *job, gconv_operation **stages, size_t *count) {
   gconv_options options = stage_options(job, &job->settings->last, &job->filters);
   options.combine = job->options.combine;
+  if (options.alpha == GCONV_ALPHA_DROP) /* make_finish() drops it */
+    options.alpha = GCONV_ALPHA_KEEP;
   GCONV_TRY(gconv_operation_filters(&job->filters, &options, &stages[*count]));
   ++*count;
   GCONV_TRY(gconv_stages_compute(stages, count, &(gconv_stage_arithmetic){.kind = GCONV_BRIGHTNESS}));

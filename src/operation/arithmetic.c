@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An operation that wraps another one, and computes with its result and a second image: the input, or an image in memory.
- * The wrapped operation makes rows of its result. Then rows are computed on the host, so that the whole streams as it does.
+ * The wrapped operation makes rows of its result. Then the host computes these rows. So an image still goes by rows.
  */
 #include "base/arguments.h"
 #include "base/clock.h"
@@ -27,7 +27,7 @@ typedef struct arithmetic {
 
 typedef struct arithmetic_plan {
   gconv_plan base;
-  gconv_image made; /* owned: of kinds whose results have another shape, what the inner plan makes; else without pixels */
+  gconv_image made; /* owned: the inner plan's result, if its shape is not that of the outputs; else without pixels */
   float *rows;      /* owned: [seats][2][samples] */
   uint8_t *marks;   /* owned: [seats][samples] of no data */
 } arithmetic_plan;
@@ -46,7 +46,7 @@ const char *gconv_arithmetic_name(gconv_arithmetic kind) {
   return (unsigned)kind < KINDS ? names[kind] : NULL;
 }
 
-/* out = kind(x, y) of `count` samples. NaN of either makes NaN, of max and min, too. */
+/* out = kind(x, y) of `count` samples. If x or y is NaN, out is NaN, also for max and min. */
 GCONV_VECTOR_LOOP(compute,
                   (gconv_arithmetic kind, float a, const float *restrict x, const float *restrict y, float *restrict out,
                    size_t count),
@@ -101,7 +101,7 @@ static uint8_t *row_of(const gconv_image *image, size_t plane, int32_t row) {
   return (uint8_t *)image->data + plane * image->plane_bytes + (size_t)row * image->row_bytes;
 }
 
-/* Repeats a sample a pixel for each channel. */
+/* Copies the one sample of each pixel to all channels. */
 static void spread(const float *one, float *all, size_t pixels, size_t channels) {
   for (size_t i = 0; i < pixels; i++)
     for (size_t c = 0; c < channels; c++)
@@ -117,15 +117,14 @@ static const float *second_row(const work *w, size_t plane, int32_t row, float *
     return room;
   }
   const bool one = a->other.channels == 1;
-  const float *found = (const float *)(const void *)row_of(
-      &a->other, one || !out->planar ? 0 : plane % (size_t)out->channels, w->first + row);
+  const float *found = (const float *)(const void *)row_of(&a->other, 0, w->first + row);
   if (!one || out->planar || out->channels == 1)
     return found;
   spread(found, room, (size_t)out->width, (size_t)out->channels);
   return room;
 }
 
-/* Brightness: the difference that the filter makes to grey is added to each colour. x: grey of the result. */
+/* For brightness: writes, for each colour, the difference between grey of the result, `x`, and grey of the input. */
 static void find_differences(const work *w, int32_t row, const float *x, float *differences) {
   const gconv_image *in = w->in;
   const size_t pixels = (size_t)in->width, channels = (size_t)in->channels, each = 1 + (size_t)in->alpha;
@@ -190,7 +189,7 @@ static void compute_rows(const work *w, gconv_timings *timings) {
 
 /* ---- Execution ------------------------------------------------------------------------------------------------------- */
 
-/* Lets *x be room for `height` rows of the inner plan's result: the output's own, if it has the shape. */
+/* Sets *x to an image with room for the inner plan's result: `outputs` itself, if that result has the same shape. */
 static gconv_status find_room(arithmetic_plan *plan, gconv_image *outputs, gconv_image **x) {
   *x = outputs;
   if (operation_of(plan)->kind != GCONV_BRIGHTNESS)
@@ -236,7 +235,7 @@ static void explain(const gconv_plan *base, FILE *text) {
   fprintf(text, " with %s, in float32\n", a->other.data ? "another image" : "the input");
 }
 
-/* The inner result is made again, and held to float64; the arithmetic is compared bit by bit. */
+/* Makes the inner result again, and verifies it in float64. Makes the arithmetic again, and compares all bits. */
 static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
                            double budget, gconv_verification *result) {
   arithmetic_plan *plan = (arithmetic_plan *)base;
@@ -307,8 +306,10 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the operation before it makes %s: it must make floats",
                       gconv_arithmetic_name(a->kind), gconv_type_name(base->outputs[0].type));
   if (a->kind == GCONV_BRIGHTNESS) {
-    if (order->like->planar || order->like->channels - order->like->alpha > 3)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "brightness: it is of pictures in grey or in colour, and this one has planes");
+    const int colours = order->like->channels - order->like->alpha;
+    if (order->like->planar || colours > 3 || base->outputs[0].channels != 1 + order->like->alpha)
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "brightness: it needs a picture without planes, and an operation that makes grey");
     base->outputs[0].channels = order->like->channels;
     base->outputs[0].row_bytes = (size_t)order->like->channels * (size_t)base->outputs[0].width * sizeof(float);
     base->outputs[0].plane_bytes = base->outputs[0].row_bytes * (size_t)base->outputs[0].height;
