@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plots times: each algorithm, and each other difference, has a line over the quantity along x. A script with all data goes
- * to gnuplot. Without gnuplot, the script is left beside the picture that it would draw.
+ * Plots times over a quantity such as the size of the filter. Each algorithm has a line. If measurements also differ in
+ * other properties, each combination has a line. A script with all data goes to gnuplot. Without gnuplot, the script is left
+ * beside the picture that it would draw.
  */
 #include "bench/plot.h"
 #include "base/ending.h"
@@ -22,15 +23,15 @@ typedef gconv_plot plot;
 static void find_firsts(plot *p) {
   size_t series = 0;
   for (size_t i = 0; i < p->count; i++) {
-    point *of = &p->points[i];
-    of->of_panel = of->of_series = of->of_line = i;
+    point *at = &p->points[i];
+    at->of_panel = at->of_series = at->of_line = i;
     for (size_t k = i; k-- > 0;) {
-      const bool panel = strcmp(p->points[k].panel, of->panel) == 0, same = strcmp(p->points[k].series, of->series) == 0;
-      of->of_panel = panel ? k : of->of_panel;
-      of->of_series = same ? k : of->of_series;
-      of->of_line = panel && same ? k : of->of_line;
+      const bool panel = strcmp(p->points[k].panel, at->panel) == 0, same = strcmp(p->points[k].series, at->series) == 0;
+      at->of_panel = panel ? k : at->of_panel;
+      at->of_series = same ? k : at->of_series;
+      at->of_line = panel && same ? k : at->of_line;
     }
-    of->number = of->of_series == i ? ++series : p->points[of->of_series].number;
+    at->number = at->of_series == i ? ++series : p->points[at->of_series].number;
   }
 }
 
@@ -47,11 +48,11 @@ static void print_quoted(FILE *out, const char *before, const char *text, const 
 static void print_series(FILE *out, const plot *p, size_t first) {
   fprintf(out, "$series%zu << EOD\n", first);
   for (size_t i = first; i < p->count; i++) {
-    const point *of = &p->points[i];
-    if (of->of_line == first && p->labels)
-      fprintf(out, "\"%s\" %g\n", of->label, of->y);
-    else if (of->of_line == first)
-      fprintf(out, "%g %g\n", of->x, of->y);
+    const point *at = &p->points[i];
+    if (at->of_line == first && p->labels)
+      fprintf(out, "\"%s\" %g\n", at->label, at->y);
+    else if (at->of_line == first)
+      fprintf(out, "%g %g\n", at->x, at->y);
   }
   fprintf(out, "EOD\n");
 }
@@ -68,12 +69,12 @@ static void print_panel(FILE *out, const plot *p, size_t first) {
     before = ", \\\n  ";
   }
   for (size_t i = first; i < p->count; i++) {
-    const point *of = &p->points[i];
-    if (of->of_panel != first || of->of_line != i)
+    const point *at = &p->points[i];
+    if (at->of_panel != first || at->of_line != i)
       continue;
     fprintf(out, "%s$series%zu using %s with linespoints lt %zu pt %zu", before, i, p->labels ? "0:2:xtic(1)" : "1:2",
-            of->number, (of->number - 1) % 13 + 1);
-    print_quoted(out, " title ", of->of_series == i ? of->series : "", " noenhanced");
+            at->number, (at->number - 1) % 13 + 1);
+    print_quoted(out, " title ", at->of_series == i ? at->series : "", " noenhanced");
     before = ", \\\n  ";
   }
   fputc('\n', out);
@@ -108,9 +109,9 @@ static void print_script(FILE *out, const plot *p, const char *path) {
 /* ---- Drawing ---------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_bench_check_plot(const char *file) {
-  if (!file || gconv_ends_in(file, ".svg") || gconv_ends_in(file, ".png"))
+  if (!file || (strlen(file) < 1000 && (gconv_ends_in(file, ".svg") || gconv_ends_in(file, ".png"))))
     return GCONV_OK;
-  return gconv_fail(GCONV_BAD_ARGUMENT, "--plot %s: the name must end with .svg or .png", file);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "--plot %s: the name must end with .svg or .png, within 1000 bytes", file);
 }
 
 /* Opens a new or existing file of this name, but follows no link. NULL, with errno, after a failure. */
@@ -134,7 +135,7 @@ static gconv_status leave_script(const plot *p) {
   return gconv_fail(GCONV_UNSUPPORTED, "there is no gnuplot here: %s draws %s where there is", path, p->file);
 }
 
-/* Draws the picture into a new file beside it, and renames this. */
+/* Draws into a new file, FILE.part, and renames it to FILE. */
 static gconv_status run_gnuplot(const plot *p) {
   char part[1024];
   snprintf(part, sizeof part, "%s.part", p->file);
@@ -162,13 +163,13 @@ gconv_status gconv_plot_draw(plot *p) {
 
 /* ---- The points ------------------------------------------------------------------------------------------------------- */
 
-/* The differences between rows besides x. */
-typedef struct directions {
+/* The properties, besides x, in which rows differ. */
+typedef struct differences {
   bool images, types, filters, blocks, grids;
-} directions;
+} differences;
 
-static directions find_directions(const gconv_bench *bench, gconv_bench_plot_kind kind) {
-  directions several = {false};
+static differences find_differences(const gconv_bench *bench, gconv_bench_plot_kind kind) {
+  differences several = {false};
   for (size_t i = 1; i < bench->count; i++) {
     const gconv_bench_row *a = &bench->rows[0], *b = &bench->rows[i];
     several.images |= kind != GCONV_PLOT_IMAGE && memcmp(&a->image, &b->image, sizeof a->image) != 0;
@@ -180,7 +181,7 @@ static directions find_directions(const gconv_bench *bench, gconv_bench_plot_kin
   return several;
 }
 
-static void name_series(const gconv_bench *bench, const directions *several, const gconv_bench_row *row, char *title,
+static void name_series(const gconv_bench *bench, const differences *several, const gconv_bench_row *row, char *title,
                         size_t size) {
   const char *own = row->against ? gconv_bench_device_of(bench, row) : row->line[0] ? row->line : row->algorithm;
   size_t used = (size_t)snprintf(title, size, "%s", own);
@@ -210,7 +211,7 @@ static void place_point(gconv_bench_plot_kind kind, const gconv_bench_row *row, 
     snprintf(at->label, sizeof at->label, "%d", row->grid);
 }
 
-/* Makes a row that is of all places along x a level line: its point goes to the left end, and a second one to the right. */
+/* Draws a row that holds for any x as a level line: moves its point to the left end, and adds a point at the right end. */
 static void draw_everywhere(const gconv_bench *bench, plot *p, size_t number) {
   double least = HUGE_VAL, most = -HUGE_VAL;
   for (size_t i = 0; i < bench->count; i++)
@@ -237,9 +238,8 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
   };
   gconv_bench_plot_kind kind =
       bench->settings->plot_kind < 0 ? GCONV_PLOT_FILTER : (gconv_bench_plot_kind)bench->settings->plot_kind;
-  directions several = {false}; /* not used for layers, whose groups have panels */
-  if (!axes)
-    several = find_directions(bench, kind);
+  /* With axes of its own, an experiment has a panel for each group. So lines need no names of what differs. */
+  const differences several = axes ? (differences){false} : find_differences(bench, kind);
   plot p = {.file = bench->settings->plot,
             .axes = axes ? axes : axes_of[kind],
             .labels = !axes && (kind == GCONV_PLOT_BLOCK || kind == GCONV_PLOT_GRID),
