@@ -45,7 +45,7 @@ enum {
   PART = 1 << (MOST_LOG - 1), /* pixels that a part of a filter spans at most */
   CHAIN = 256, /* taps along a row that are added one after the other; then the sums of these chains are added */
   AHEAD = 4,   /* rows that are prefetched */
-  ROWS = 256   /* rows of a tile to which taps are applied before the control is looked at */
+  ROWS = 256   /* rows of a tile that are filtered between two checks whether to stop */
 };
 
 /* The arguments of filter_rows(), which reads rows of spectra at `points` and writes their sums to `sums`. Both may be the
@@ -90,10 +90,10 @@ typedef struct filter_part {
 } filter_part;
 
 static filter_part part_at(const gconv_problem *problem, const parts *p, int32_t index) {
-  filter_part it = {.index = (size_t)index, .r = index / p->across * p->rows, .s = index % p->across * p->columns};
-  it.rows = problem->rows - it.r < p->rows ? problem->rows - it.r : p->rows;
-  it.columns = problem->columns - it.s < p->columns ? problem->columns - it.s : p->columns;
-  return it;
+  filter_part part = {.index = (size_t)index, .r = index / p->across * p->rows, .s = index % p->across * p->columns};
+  part.rows = problem->rows - part.r < p->rows ? problem->rows - part.r : p->rows;
+  part.columns = problem->columns - part.s < p->columns ? problem->columns - part.s : p->columns;
+  return part;
 }
 
 /* ---- Sizes ---- */
@@ -103,9 +103,9 @@ static int32_t extent_y(const gconv_problem *problem) {
   return (parts_of(problem).rows - 1) * problem->dilation_y + 1;
 }
 
-/* Returns the nanoseconds a sample with columns of 2^log: for transforms and moving samples, and for the taps. They were
- * measured by bench_cpu_kernels on one thread of the reference CPU (tile.c). All CPUs choose tiles by them, so bits are the
- * same. */
+/* Returns the nanoseconds for a sample in columns of 2^log: for transforming and moving it, and for the taps. These times
+ * were measured by bench_cpu_kernels on one thread of the reference CPU (tile.c). All CPUs choose tiles by the same times,
+ * so results are the same bits. */
 static double pace_of(const gconv_problem *problem, int log) {
   static const double move[] = {0.48, 0.57, 0.82, 1.1, 1.7, 2.2, 5.5, 9}, tap = 0.045;
   double size = 1 << log, valid = size - extent_y(problem) + 1, height = problem->out_height;
@@ -116,8 +116,8 @@ static double pace_of(const gconv_problem *problem, int log) {
   return size * ceil(height / valid) / height * p.down * p.across * each;
 }
 
-/* Returns the pace, times the factor by which threads share the tiles unevenly. A thread takes whole rows of tiles. So one
- * thread is fastest with large tiles, and several threads with many tiles. */
+/* Returns the pace, times the factor that is lost because threads share the tiles unevenly. A thread takes whole rows of
+ * tiles. So one thread is fastest with large tiles, and several threads with many tiles. */
 static double price_of(const gconv_problem *problem, int log) {
   double valid = (1 << log) - extent_y(problem) + 1;
   double strips = valid < 1 ? 1 : (double)problem->images * problem->planes * ceil(problem->out_height / valid);
@@ -203,14 +203,14 @@ static void transform_taps(double complex *x, size_t size) {
 
 /* Transforms the taps of a part in float64, so that the error of a tap is one rounding. The spectra for correlation are the
  * conjugates of those for convolution: hence the sign in transform_taps(). `column` has room for a tile. */
-static void prepare_part(const gconv_problem *problem, const filter_part *it, const float *taps, size_t tile,
+static void prepare_part(const gconv_problem *problem, const filter_part *part, const float *taps, size_t tile,
                          double complex *column, float *spectrum) {
-  const size_t S = (size_t)it->columns;
+  const size_t S = (size_t)part->columns;
   for (size_t s = 0; s < S; s++) {
     memset(column, 0, tile * sizeof *column);
-    for (int32_t r = 0; r < it->rows; r++)
+    for (int32_t r = 0; r < part->rows; r++)
       column[(size_t)(r * problem->dilation_y)] =
-          (double)taps[(size_t)(it->r + r) * (size_t)problem->columns + (size_t)it->s + s];
+          (double)taps[(size_t)(part->r + r) * (size_t)problem->columns + (size_t)part->s + s];
     transform_taps(column, tile);
     for (size_t y = 0; y < tile; y++) {
       double complex found = column[gconv_fft_frequency(y, tile)] / (double)tile;
@@ -227,8 +227,8 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
   GCONV_TRY(gconv_allocate(tile * sizeof(double complex), "a column of taps", &column));
   gconv_fft_twiddles(choose_log(problem), prepared);
   for (int32_t i = 0; i < p.down * p.across; i++) {
-    const filter_part it = part_at(problem, &p, i);
-    prepare_part(problem, &it, taps, tile, column, prepared + 2 * tile + it.index * part_floats(&p, tile));
+    const filter_part part = part_at(problem, &p, i);
+    prepare_part(problem, &part, taps, tile, column, prepared + 2 * tile + part.index * part_floats(&p, tile));
   }
   gconv_release(column);
   return GCONV_OK;
@@ -267,13 +267,13 @@ static size_t pixels_of(const gconv_problem *problem, const sizes *z, size_t lef
 
 /* Loads the input rows under a part, for the tile of output rows first .. end - 1, from pixel `left` on. Writes zeros where
  * no tap needs samples, and in place of unsafe samples. Returns whether there are unsafe samples. */
-static bool load(const gconv_execution *execution, const sizes *z, const filter_part *it, int32_t first, int32_t end,
+static bool load(const gconv_execution *execution, const sizes *z, const filter_part *part, int32_t first, int32_t end,
                  size_t left, float *points) {
   const gconv_problem *problem = execution->problem;
   size_t channels = (size_t)problem->channels, samples = z->block + z->halo, pixels = pixels_of(problem, z, left);
   size_t rows = pixels ? (size_t)(end - first) + z->tile - z->valid : 0, used = pixels * channels + z->halo;
-  int64_t top = (int64_t)first - problem->pad_top + (int64_t)it->r * problem->dilation_y;
-  int64_t column = (int64_t)left - problem->pad_left + (int64_t)it->s * problem->dilation_x;
+  int64_t top = (int64_t)first - problem->pad_top + (int64_t)part->r * problem->dilation_y;
+  int64_t column = (int64_t)left - problem->pad_left + (int64_t)part->s * problem->dilation_x;
   bool unsafe = false;
   for (size_t y = 0; y < z->tile; y++, points += 2 * z->pitch) {
     if (y >= rows) {
@@ -355,18 +355,18 @@ static bool make_spectra(const gconv_execution *execution, const sizes *z, int32
   const size_t distance = (size_t)problem->dilation_x * (size_t)problem->channels;
   bool unsafe = false;
   for (int32_t i = 0; i < z->parts.down * z->parts.across; i++) {
-    const filter_part it = part_at(problem, &z->parts, i);
-    const float *taps = w + 2 * z->tile + it.index * part_floats(&z->parts, z->tile);
-    unsafe |= load(execution, z, &it, first, end, left, points);
-    unsafe |= load(execution, z, &it, first, end, left + block, points + z->pitch);
+    const filter_part part = part_at(problem, &z->parts, i);
+    const float *taps = w + 2 * z->tile + part.index * part_floats(&z->parts, z->tile);
+    unsafe |= load(execution, z, &part, first, end, left, points);
+    unsafe |= load(execution, z, &part, first, end, left + block, points + z->pitch);
     gconv_fft_columns(points, 2 * z->pitch, z->pitch, z->block + z->halo, z->log, w, true);
     fft_rows rows = {points, z->pitch, z->whole ? points : sums, z->whole ? z->pitch : z->sums, i > 0};
     for (size_t y = 0; y < z->tile && !gconv_control_stops(gconv_control_here()); y += ROWS) {
       const size_t count = z->tile < ROWS ? z->tile : ROWS;
-      GCONV_CALL_ISA(filter_rows, (&rows, z->block, count, taps, (size_t)it.columns, distance));
+      GCONV_CALL_ISA(filter_rows, (&rows, z->block, count, taps, (size_t)part.columns, distance));
       rows.points += 2 * count * rows.pitch;
       rows.sums += 2 * count * rows.sums_pitch;
-      taps += 2 * count * (size_t)it.columns;
+      taps += 2 * count * (size_t)part.columns;
     }
   }
   return unsafe;
@@ -423,7 +423,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
  * levels of butterflies rounds sums, products and twiddle factors. Each of these errors is 0.3 u to 0.4 u times the root
  * mean square of the level's values: some 0.8 u together. The bound takes u. The root mean square is at most max |x| on the
  * way to the spectrum, and (sum |tap|) * max |x| on the way back. A chain of n taps between them has 2 n roundings of sums
- * that grow: their squares add to n / 9 u^2. The bound takes n / 8. Each further chain adds one rounding. The bound is 16
+ * that grow: their squares add to (n / 9) u^2. The bound takes n / 8. Each further chain adds one rounding. The bound is 16
  * standard deviations, which are never reached. A bound for any input would grow with N, not with the square root of log N,
  * and be a hundred times as large. */
 static double error_bound(const gconv_problem *problem) {

@@ -80,8 +80,8 @@ GCONV_INLINE TARGET void NAME(dft_8)(POINT *x) {
 
 /* Runs one stage on one vector of columns: transforms of `radix` points that are `part` rows apart. Points are multiplied by
  * twiddle factors after a forward transform, and before a backward one. `w` has `size` factors; a stage uses every step-th.
- * `im` is the distance from a real part to its imaginary part. Backward, real and imaginary parts change places, which
- * conjugates everything. */
+ * `im` is the distance from a real part to its imaginary part. For a backward transform, callers swap both parts: `at` is
+ * the first imaginary part, and `im` is negative. The forward butterflies then transform backward. */
 GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radix, size_t part, size_t size, const float *w,
                                      bool forward) {
   size_t step = size / ((size_t)radix * part);
@@ -147,7 +147,7 @@ static TARGET void NAME(transform_columns)(float *points, size_t row, size_t im,
 #undef SIZE
 }
 
-/* The stages of a size that is no constant: radices end with 0. */
+/* Runs all stages of a size that is no constant. A 0 ends the radices. */
 static TARGET void NAME(transform_mixed)(float *points, size_t row, size_t im, size_t samples, const int *radices,
                                          const float *w, bool forward) {
   size_t size = 1, count = 0;

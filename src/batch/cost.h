@@ -14,8 +14,8 @@ double gconv_whole_bytes(gconv_worker *worker, const gconv_item *item, const gco
 double gconv_group_bytes(gconv_worker *worker, const gconv_image *header, double images, double metadata);
 /* Returns the bytes of an image's reader, without rows, and of the copies of its metadata in the results. */
 double gconv_reading_bytes(const gconv_worker *worker, const gconv_row_reader *reader);
-/* Returns how many of `alike` images of a shape are executed together. That follows from the images alone, unless --memory
- * allows fewer. `metadata`: bytes of metadata of the image that has most. */
+/* Returns how many of `alike` images, which have one shape, are executed together. This count follows from the images alone,
+ * unless --memory allows fewer. `metadata`: bytes of metadata of the image that has most. */
 size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike, double metadata);
 
 /* How an image goes by rows. */
@@ -35,18 +35,19 @@ bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader
 gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *reader, gconv_cut *cut);
 /* Returns whether the images of an input are carried one after the other. */
 bool gconv_goes_by_frames(gconv_worker *worker, const gconv_row_reader *reader);
-/* Takes `bytes` of memory for all that the worker keeps and makes. GCONV_TOO_LARGE if --memory allows less. `reason`: why
- * the image does not go by rows; NULL if it does. */
+/* Reserves `bytes` of memory for all that the worker keeps and makes, and waits for it. GCONV_TOO_LARGE if --memory allows
+ * less. `reason`: why the image does not go by rows; NULL if it does. */
 gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason);
 
 /* ---- strips.c: how an image that goes by rows is cut into strips, and the memory that this takes ---- */
 
 /* Returns the bytes of one row of all outputs. */
 size_t gconv_strip_output_bytes(const gconv_plan *plan);
-/* Returns the output rows of a strip: a multiple of the plan's step and, if that is not much larger, of `preferred`. */
+/* Returns the output rows of a strip: a multiple of the plan's step, and of `preferred`, too, unless strips would grow by
+ * more than half. There may be fewer rows in the image. */
 int32_t gconv_strip_rows(const gconv_plan *plan, int64_t preferred);
 
-/* How many input windows and output strips are in memory at a time. */
+/* The numbers of input windows and output strips that are in memory at a time. */
 typedef struct gconv_depth {
   int32_t windows, strips;
 } gconv_depth;

@@ -8,7 +8,7 @@
 
 /* ---- Candidates ----------------------------------------------------------------------------------------------------- */
 
-/* True if a name is one line without commands to terminals. */
+/* True if a name has no control characters, such as commands to terminals. */
 static bool is_printable(const char *name) {
   char *copy = gconv_printable_copy(name, strlen(name));
   bool same = copy && strcmp(copy, name) == 0;
@@ -53,7 +53,7 @@ static void offer_files(void) {
   puts(":files");
 }
 
-/* The values of an option, with `before` in front of each. */
+/* Offers the values of an option, with `before` in front of each. */
 static void offer_values(const gconv_option *option, const char *word, const char *before) {
   char name[64];
   if (option->kind == &gconv_value_filters)
@@ -64,7 +64,7 @@ static void offer_values(const gconv_option *option, const char *word, const cha
     offer(word, before, name);
 }
 
-/* Offers the commands that go on from the words before the last. */
+/* Offers commands for the last word: the first or the second word of their names. */
 static void offer_commands(int count, char *const *words) {
   const gconv_command *command;
   for (size_t i = 0; count <= 2 && (command = gconv_command_at(i)); i++) {

@@ -15,7 +15,7 @@ static bool choose_colour(const gconv_svm_grid *g, size_t at, int colour[3]) {
     worst = fabs(g->scores[i] - best) > fabs(worst - best) ? g->scores[i] : worst;
   double share = worst != best ? (g->scores[at] - worst) / (best - worst) : 1;
   for (int k = 0; k < 3; k++)
-    colour[k] = (int)lround(255 + share * share * (best_colour[k] - 255)); /* the best ones differ most */
+    colour[k] = (int)lround(255 + share * share * (best_colour[k] - 255)); /* colours of the best scores differ most */
   return share > 0.7;
 }
 

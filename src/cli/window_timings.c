@@ -13,11 +13,11 @@ void gconv_window_timings_note(gconv_window_timings *timings, double ms, size_t 
   timings->windows += windows;
 }
 
-/* Returns the time that this part of the windows took at most, in milliseconds, within 5%. */
-static double quantile(const gconv_window_timings *timings, double part) {
+/* Returns the milliseconds that this share of the windows took at most: 0.5 for the median. They are up to 5% too large. */
+static double quantile(const gconv_window_timings *timings, double share) {
   uint64_t seen = 0;
   int step = 0;
-  while (step < GCONV_LATENCY_STEPS - 1 && (double)(seen + timings->counts[step]) < part * (double)timings->windows)
+  while (step < GCONV_LATENCY_STEPS - 1 && (double)(seen + timings->counts[step]) < share * (double)timings->windows)
     seen += timings->counts[step++];
   return SHORTEST_MS * pow(STEP, step);
 }
@@ -30,8 +30,7 @@ void gconv_window_timings_tell(const gconv_window_timings *timings, const char *
   gconv_tell(&t, "windows", "%llu windows", (unsigned long long)timings->windows);
   gconv_tell_number(&t, "ms", " in %.3f ms, ", ms);
   gconv_tell_number(&t, "samples_per_s", "%.4g samples/s", samples / ms * 1e3);
-  gconv_tell_number(&t, "p50_ms", "; from its last sample to its row, a window takes %.3g ms (half of them)",
-                    quantile(timings, 0.5));
+  gconv_tell_number(&t, "p50_ms", "; from the last sample of a window to its row: %.3g ms (median)", quantile(timings, 0.5));
   gconv_tell_number(&t, "p99_ms", ", %.3g ms (99%%)", quantile(timings, 0.99));
   if (!json)
     fputc('\n', t.out);

@@ -32,7 +32,7 @@ GCONV_BOTH void drain(bit_writer *writer) {
   writer->count %= 8;
 }
 
-/* Fills the last byte with zeros, and writes it. */
+/* Fills the last byte with zeros, and writes it. At most 56 bits may be left. */
 GCONV_BOTH void align(bit_writer *writer) {
   writer->count = (writer->count + 7) & ~7u;
   drain(writer);
@@ -41,7 +41,7 @@ GCONV_BOTH void align(bit_writer *writer) {
 /* A packed code has its number of bits in the lowest COUNT_BITS bits, and its bits above. */
 enum { COUNT_BITS = 8 };
 
-/* Codes that are joined with each other before they are put: joining them need not wait for the writer. */
+/* Codes that are joined before they are put. A processor joins them while it still writes earlier codes. */
 typedef struct joined {
   uint64_t bits;
   unsigned count; /* only the lowest 6 bits count: at most 63 bits are joined */

@@ -32,7 +32,7 @@ static gconv_status put_numbers(gconv_sink *sink, const char *keyword, const dou
   return gconv_sink_print(sink, "\n");
 }
 
-/* True if a name is a whole number as LIBSVM reads it. */
+/* True if a name is a whole number that LIBSVM reads and writes without change. */
 static bool is_label(const char *name) {
   char again[24];
   char *end;
@@ -53,7 +53,7 @@ static bool are_labels(const gconv_svm *model) {
 
 static gconv_status put_header(gconv_sink *sink, const gconv_svm *model) {
   const gconv_svm_info *info = &model->info;
-  bool classes = info->type == GCONV_SVM_C_SVC, numbers = are_labels(model);
+  bool classes = info->type == GCONV_SVM_C_SVC, numeric = are_labels(model);
   size_t machines = gconv_svm_machines(model);
   GCONV_TRY(gconv_sink_print(sink, "svm_type %s\nkernel_type %s\n", type_names[info->type], kernel_names[info->kernel]));
   if (info->kernel == GCONV_SVM_POLYNOMIAL)
@@ -67,7 +67,7 @@ static gconv_status put_header(gconv_sink *sink, const gconv_svm *model) {
   if (classes) {
     GCONV_TRY(gconv_sink_print(sink, "label"));
     for (size_t c = 0; c < info->class_count; c++)
-      GCONV_TRY(numbers ? gconv_sink_print(sink, " %s", model->classes[c]) : gconv_sink_print(sink, " %zu", c + 1));
+      GCONV_TRY(numeric ? gconv_sink_print(sink, " %s", model->classes[c]) : gconv_sink_print(sink, " %zu", c + 1));
     GCONV_TRY(gconv_sink_print(sink, "\n"));
   }
   if (model->prob_a)

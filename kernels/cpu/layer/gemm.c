@@ -20,10 +20,10 @@
  * An input in blocks of channels is read in the same way: there, the offsets of a panel are those of all taps of all its
  * channels. Sums become an output in blocks without being transposed.
  *
- * Taps are processed a few channels at a time. So their weights, in the order in which prepare() wrote them, stay in the L2
- * cache for all pixels of a task. Meanwhile the sums are in memory, which does not round them. At the end they are
- * transposed: [pixel][filter] becomes [filter][pixel]. That takes about as long as half a tap; so direct is faster for few
- * taps.
+ * Taps are processed a few channels at a time, which are a panel. So the panel's weights, in the order in which prepare()
+ * wrote them, stay in the L2 cache for all pixels of a task. From panel to panel, the sums are kept in memory, as float32.
+ * At the end they are transposed: [pixel][filter] becomes [filter][pixel]. That takes about as long as half a tap; so the
+ * algorithm `direct` is faster for few taps.
  */
 #include "blocks.h"
 #include "product.h"
@@ -39,7 +39,7 @@ enum {
   LEAST_PIXELS = 96,             /* pixels of a task, if the image has so many */
   LONG_ROW = 1024,               /* rows of more pixels are cut into pieces, if nothing is staged */
   PIECE = 256,                   /* pixels of a piece, roughly: its samples stay in the L2 cache for all filters */
-  WHOLE_PANEL_FLOATS = 64 << 10, /* the same, if sums are not stored meanwhile: 256 KiB */
+  WHOLE_PANEL_FLOATS = 64 << 10, /* PANEL_FLOATS of a task with one panel, whose sums stay in L1: 256 KiB */
   CHUNK_FLOATS = 6 << 10,        /* floats of the samples of a few pixels, for all filters: 24 KiB */
   WINDOW_FLOATS = 48 << 10,      /* floats of a window of a staged input in blocks: 192 KiB */
   REFERENCE_PIXELS = 6,          /* pixels of the widest tile of the reference CPU */
@@ -103,18 +103,20 @@ static int32_t panel_channels(const gconv_layer_problem *problem) {
   return (int32_t)gconv_clamp((int64_t)gconv_round_up((size_t)even, GCONV_BLOCK), 1, channels);
 }
 
-/* Whether a task goes from blocks of channels to blocks of channels by panels of all channels. */
-static bool is_direct(const gconv_layer_problem *problem) {
+/* Returns whether input and output are in blocks of channels, and one panel has all channels. */
+static bool has_one_panel(const gconv_layer_problem *problem) {
   return problem->in_blocks && problem->out_blocks && panel_channels(problem) == problem->channels / problem->groups;
 }
 
-/* Returns how many pixels such a task makes at a time: their samples stay in the L1 cache. */
+/* Returns how many pixels a task with one panel makes at a time: their samples stay in the L1 cache. */
 static int64_t chunk_pixels(const gconv_layer_problem *problem) {
   const int64_t tile = gconv_product_here()->pixels, most = 2 * tile;
   return gconv_clamp(CHUNK_FLOATS / (problem->channels / problem->groups) / tile * tile, tile, most);
 }
 
-/* Cuts a layer whose input is in blocks of channels: windows stay in the L2 cache with their sums. */
+/* Cuts the rows of a layer whose input is in blocks of channels. A window and its sums stay in the L2 cache. Staged windows
+ * should not be flat, as they have a halo: if a row takes more than a quarter of a window, it is cut into pieces. Windows of
+ * pieces are about four times as wide as high. */
 static void cut_windows(const gconv_layer_problem *problem, cut *c) {
   const bool in_place = gconv_block_stage_of(problem, 1, 1).in_place;
   const int64_t strides = (int64_t)problem->stride_y * problem->stride_x, width = problem->out_width;
@@ -307,9 +309,9 @@ static void finish_dense(const walk *w, const float *biases, float *out) {
   }
 }
 
-/* ---- Blocks of channels from input to output, a few pixels at a time, whose sums never leave the L1 cache ---- */
+/* ---- Tasks with one panel: sums of a few pixels at a time never leave the L1 cache ---- */
 
-/* Fetches the samples of the pixels that follow, of all channels of the panel: processors do not foresee them. */
+/* Prefetches the samples of the next pixels in all channels of the panel: processors do not do that by themselves. */
 static void fetch(const walk *w, const float *x, int64_t pixels) {
   const int64_t blocks = gconv_divide_up(w->problem->channels / w->problem->groups, GCONV_BLOCK);
   for (int64_t b = 0; b < blocks; b++)
@@ -317,24 +319,25 @@ static void fetch(const walk *w, const float *x, int64_t pixels) {
       FETCH(x + b * w->blocks.block + i * w->blocks.step);
 }
 
-/* Makes vectors of filters begin .. end - 1 of `count` neighbouring pixels; if it `begins`, weights are new to the caches.
- * The pointers are those of the group, of the first pixel, and of the image's block 0. */
+/* Makes vectors of filters begin .. end - 1 of `count` neighbouring pixels. `weights` and `biases` are those of the group,
+ * whose first filter is `first`. `x` has the samples of the first pixel, and `out` is that pixel in block 0 of the image.
+ * new_weights: the weights are not in the caches yet. */
 static void make_pixels(const walk *w, gconv_panel *p, const float *weights, const float *biases, int64_t first,
-                        const float *x, int64_t count, int32_t begin, int32_t end, bool begins, float *out) {
+                        const float *x, int64_t count, int32_t begin, int32_t end, bool new_weights, float *out) {
   const int64_t lanes = w->set->lanes, depth = gconv_layer_taps(w->problem);
   for (int32_t v = begin; v < end; v += VECTORS) {
     const int V = vectors_of_block(v, end);
     const int64_t k = v * lanes;
     p->weights = weights + k * depth;
-    if (begins)
+    if (new_weights)
       gconv_panel_expect(p, p->weights + V * depth * lanes, V * depth * lanes);
     gconv_product_row(w->set, p, x, count, V, w->sums);
     gconv_product_finish_blocks(w->set, w->problem, w->sums, V, 1, count, biases + k, first + k, out);
   }
 }
 
-/* Makes a task whose panel has all channels. Weights that fit into the L2 cache are used for a few pixels at a time; of more
- * weights, each block of filters is used for all pixels. */
+/* Makes a task with one panel. If its weights fit into the L2 cache, all filters are applied to a few pixels at a time. Else
+ * one block of filters at a time is applied to all pixels. */
 static void make_blocks(const walk *w, const float *weights, const float *biases, const float *in, int64_t channel,
                         int64_t filter, float *out) {
   const gconv_layer_problem *problem = w->problem;
@@ -381,7 +384,7 @@ static void fill_offsets(const walk *w) {
 
 /* Returns the floats of sums in the workspace, which has offsets of taps, sums, and the staged channels of a panel. */
 static size_t sums_floats(const gconv_layer_problem *problem, const cut *c) {
-  if (is_direct(problem))
+  if (has_one_panel(problem))
     return (size_t)chunk_pixels(problem) * VECTORS * (size_t)gconv_product_here()->lanes;
   return (size_t)c->part * (size_t)gconv_product_here()->lanes * (size_t)c->band_rows * (size_t)c->piece;
 }
@@ -422,7 +425,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   const float *in =
       e->in + image * gconv_layer_image_floats(problem->channels, gconv_layer_plane(problem), problem->in_blocks);
   float *block = e->out + image * gconv_layer_image_floats(problem->filters, plane, true) + pixel * GCONV_BLOCK;
-  if (is_direct(problem)) {
+  if (has_one_panel(problem)) {
     make_blocks(&w, weights, biases, in, group * channels, group * filters, block);
     return GCONV_OK;
   }

@@ -12,8 +12,8 @@
  *   AVX2       4        3 of 8   12 + 3 + 1 of 16      7         12
  *
  * The samples of a task are copied first, so that each tile reads its own from one place, channel after channel. A plane is
- * many pages of memory away from the next, and neither caches nor prefetching are good at that. A stride is resolved by the
- * same copy. It is worth it if the filters are many: a copied vector is used K / F times.
+ * many pages of memory away from the next, and neither caches nor prefetching are good at that. The same copy resolves
+ * a stride. The copy pays if there are many filters: a copied vector is used K / F times.
  *
  * A task has some pixels of an image and some filters. If the weights are larger than the samples, tasks share the pixels
  * and divide the filters, so that each weight is read once.
@@ -29,12 +29,12 @@ enum {
   MOST_VECTORS = 4,
   MOST_LANES = 16,
   PACKED_FLOATS = 160 << 10, /* copied samples of a task: 640 KiB, a third of an L2 cache */
-  WEIGHT_FLOATS = 64 << 10,  /* weights that stay in the L2 cache beside them, for all tiles of a task */
-  LEAST_TASKS = 8,           /* if it is not known how many threads share them */
+  WEIGHT_FLOATS = 64 << 10,  /* weights that stay in the L2 cache beside the samples, for all tiles of a task */
+  LEAST_TASKS = 8,           /* tasks of a layer, if the number of threads is not known */
   TASKS_OF_THREAD = 1,
   TASK_PRODUCTS = 500 << 10, /* multiply-adds that are worth a task */
-  LEAST_TILES = 2,           /* tiles of pixels of a task, if it has only a part of them */
-  TOGETHER = 4,              /* tiles whose results are made of all filters before those of the next tiles */
+  LEAST_TILES = 2,           /* tiles of a task, at least, if pixels are divided further to get more tasks */
+  TOGETHER = 4,              /* tiles to which all filters are applied before the next tiles */
   PLANES_AHEAD = 4,          /* planes of samples that are fetched before they are copied */
   REFERENCE_FILTERS = 4,     /* of the reference CPU's tile */
 };
@@ -77,7 +77,8 @@ static cut divide(cut c, int64_t bands, int64_t wanted) {
   return c;
 }
 
-/* Returns the floats that all tasks read: samples once for each part of the filters, weights once for each band. */
+/* Returns the floats of a channel that all tasks read: samples once for each part of the filters, weights once for each
+ * band. */
 static int64_t floats_read(const cut *c, int64_t pixels, int64_t filters) {
   return c->parts * pixels + c->bands * filters;
 }
@@ -145,8 +146,8 @@ static void gather(const walk *w, const float *in) {
   memset(line, 0, (size_t)((int64_t)w->vectors * w->set->lanes - w->pixels) * sizeof *line);
 }
 
-/* Copies the band's samples: tile after tile, channel after channel. After the last pixel of the image, a vector has any
- * samples of the next channel, whose products are dropped; or zeros, if the tensor may end there. */
+/* Copies the band's samples: tile after tile, channel after channel. The last vector may reach beyond the image. There it
+ * has the samples of the next channel, or zeros if the tensor may end there. Results of these lanes are dropped. */
 static void pack(const walk *w, const float *in) {
   const gconv_layer_problem *problem = w->problem;
   const int64_t plane = gconv_layer_plane(problem), over = (int64_t)w->vectors * w->set->lanes - w->pixels;
@@ -162,7 +163,8 @@ static void pack(const walk *w, const float *in) {
 
 /* ---- Products ---- */
 
-/* Makes F filters of one tile. `out` is the first filter's output at the tile's first pixel, of which `pixels` exist. */
+/* Makes F filters of one tile. `out` is the first filter's output at the tile's first pixel. The band has `pixels` pixels
+ * from there on. */
 static void make_tile(const walk *w, const float *x, const float *weights, const float *biases, int F, int V, int64_t pixels,
                       float *out) {
   const int64_t n = (int64_t)V * w->set->lanes;
@@ -176,17 +178,18 @@ static void make_tile(const walk *w, const float *x, const float *weights, const
     memcpy(out + f * w->plane, w->sums + f * n, (size_t)pixels * sizeof *out);
 }
 
-/* Makes blocks first .. end - 1 of tiles begin .. finish - 1. The pointers are those of block `first` and of the band. */
-static void make_blocks(const walk *w, int32_t first, int32_t end, int32_t begin, int32_t finish, const float *weights,
-                        const float *biases, float *out) {
+/* Applies blocks of filters first .. end - 1 to tiles first_tile .. end_tile - 1. `weights` and `biases` are those of block
+ * `first`. `out` is the output of its first filter at the band's first pixel. */
+static void make_blocks(const walk *w, int32_t first, int32_t end, int32_t first_tile, int32_t end_tile,
+                        const float *weights, const float *biases, float *out) {
   const int64_t lanes = w->set->lanes;
   int64_t before = 0;
-  for (int32_t t = 0; t < begin; t++)
+  for (int32_t t = 0; t < first_tile; t++)
     before += tile_vectors(w->vectors, w->tiles, t);
   for (int32_t b = first; b < end; b++) {
     const int F = gconv_block_filters(&w->cut.blocks, b);
     int64_t at = before;
-    for (int32_t t = begin; t < finish; t++) {
+    for (int32_t t = first_tile; t < end_tile; t++) {
       const int V = tile_vectors(w->vectors, w->tiles, t);
       make_tile(w, w->packed + at * lanes * w->channels, weights, biases, F, V, w->pixels - at * lanes, out + at * lanes);
       at += V;
@@ -268,7 +271,7 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
 }
 
 /* A tap of a tile takes a cycle for each multiply-add, and at least 4 cycles, the latency of a sum. A copied sample takes
- * 0.04 ns, in each part of the filters. */
+ * 0.1 ns, in each part of the filters, and an output 0.05 ns. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   static const tile_set reference = {.lanes = GCONV_REFERENCE_LANES, .filters = {[3] = REFERENCE_FILTERS}};
   gconv_layer_problem any_threads = *problem; /* choices do not depend on the number of threads */
@@ -281,8 +284,7 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
   const double F = filters / c.blocks.count, V = fmin(3, vectors), waits = fmax(fmax(F * V, F + V), 4) / (F * V);
   const double multiplications = pixels * channels * filters * lanes * waits / 0.95;
   return gconv_layer_cpu_ms(problem, machine, multiplications,
-                            pixels * (channels * c.parts * 0.1 + problem->filters * 0.05)) *
-         1.0;
+                            pixels * (channels * c.parts * 0.1 + problem->filters * 0.05));
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_pointwise = {

@@ -41,7 +41,7 @@ TILES(9)
 TO_4(TILES)
 #endif
 
-/* Copies channels first .. end - 1 of `channels`, which are `plane` floats apart, as pack() says. */
+/* Copies channels first .. end - 1 of `channels`, which are `plane` floats apart, in the order of pack(). */
 static TARGET void NAME(copy)(const float *from, int64_t plane, int32_t first, int32_t end, int32_t channels,
                               int32_t vectors, int32_t tiles, float *to) {
   for (int32_t c = first; c < end; c++, from += plane) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The tiles of product.c for one kind of vector (each_isa.h). */
 
-/* N and V are constants where this is inlined, and so is a step of 1. N * V sums, V vectors of weights and a sample must fit
- * in the registers. */
+/* N, V and the steps 1 and GCONV_BLOCK are constants where this is inlined. N * V sums, V vectors of weights and a sample
+ * must fit in the registers. */
 GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float *sums, const int N, const int V,
                                     const int64_t step) {
   VECTOR sum[GCONV_PRODUCT_PIXELS][GCONV_PRODUCT_VECTORS];
@@ -23,7 +23,7 @@ GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float 
   UNROLL for (int i = 0; i < N; i++) UNROLL for (int v = 0; v < V; v++) STORE(sums + (i * V + v) * LANES, sum[i][v]);
 }
 
-/* Does what NAME(tile) does for the lower half of a vector, with sums of half a vector. It takes half as long. */
+/* Does what NAME(tile) does with V = 1, for the lower half of the vector only. Half vectors take half as long. */
 #if LANES == 16
 #define HALF __m256
 #define OF_HALF(operation) _mm256_##operation

@@ -128,7 +128,7 @@ static void split_edge(const gconv_layer_stage *stage, const gconv_layer_problem
     }
 }
 
-/* Whether all phases of a row are made at a time. */
+/* Returns whether all phases of a row are made in one loop. */
 static bool splits(const gconv_layer_stage *stage, const gconv_layer_problem *problem) {
   return (problem->stride_x == 2 || problem->stride_x == 4) && stage->phases_x == problem->stride_x &&
          problem->dilation_x == 1;
@@ -171,8 +171,8 @@ const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_
   return to;
 }
 
-/* The activation is a constant where this is inlined. So the compiler makes vector code of the text that all devices
- * share. */
+/* The activation is a constant where this is inlined. So the compiler makes vector code of gconv_activate(), which all
+ * devices share. */
 GCONV_INLINE void activate_body(float *values, size_t count, gconv_activation activation, float slope) {
   const gconv_layer_problem problem = {.activation = activation, .slope = slope};
   for (size_t i = 0; i < count; i++)
@@ -195,13 +195,13 @@ void gconv_layer_activate(const gconv_layer_problem *problem, float *values, siz
   gconv_layer_follow(problem, values, count);
 }
 
-/* Blocks of 32 or 16 filters have code of their own, without remainders. */
 GCONV_INLINE void finish_row(const gconv_layer_problem *problem, const float *restrict sums, const float *restrict biases,
                              int64_t count, float *restrict out) {
   for (int64_t f = 0; f < count; f++)
     out[f] = gconv_activate(problem, sums[f] + biases[f]);
 }
 
+/* For 32 and 16 filters, the compiler makes loops without remainders. */
 GCONV_INLINE void finish_body(const float *sums, int64_t pitch, const float *biases, int64_t count, int64_t rows, float *out,
                               int64_t out_pitch, float slope, gconv_activation activation) {
   const gconv_layer_problem problem = {.activation = activation, .slope = slope};

@@ -47,8 +47,8 @@ static inline size_t gconv_layer_offset_floats(const gconv_layer_problem *proble
 }
 void gconv_layer_stage_offsets(const gconv_layer_stage *stage, const gconv_layer_problem *problem, int64_t *offsets);
 
-/* Stages the channels that begin at `in`, for output rows first .. first + rows - 1. Returns `to`, where they are then, or,
- * in place, a pointer into `in`. */
+/* Stages the channels that begin at `in`, for output rows first .. first + rows - 1. Returns `to`; in place, a pointer into
+ * `in`. */
 const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_layer_problem *problem, const float *in,
                                     int64_t channels, int32_t first, int32_t rows, float *to);
 
@@ -73,8 +73,8 @@ gconv_block_stage gconv_block_stage_of(const gconv_layer_problem *problem, int64
 /* Returns the floats of a workspace for `channels` staged channels; 0 if in place. */
 size_t gconv_block_stage_floats(const gconv_block_stage *stage, int64_t channels);
 
-/* Fills offsets[c * R * S + r * S + s] for channels first .. first + channels - 1, from the block that has channel `first`
- * on. */
+/* Fills offsets[c * R * S + r * S + s] for channels first .. first + channels - 1. Offsets count from the block of channels
+ * that has channel `first`. */
 void gconv_block_stage_offsets(const gconv_block_stage *stage, const gconv_layer_problem *problem, int64_t first,
                                int64_t channels, int64_t *offsets);
 
@@ -103,8 +103,8 @@ static inline void gconv_layer_copy_row(const float *restrict from, float *restr
   }
 }
 
-/* Fetches the cache line of an address, which may be outside of the array: for reads to come that processors do not foresee,
- * such as those of a few samples of each plane. */
+/* Prefetches the cache line of an address, which may be outside of the array. This helps where processors do not prefetch by
+ * themselves, such as for a few samples of each plane. */
 #if defined(__GNUC__)
 #define FETCH(address) __builtin_prefetch((const void *)(uintptr_t)(address))
 #define FETCH_FAR(address) __builtin_prefetch((const void *)(uintptr_t)(address), 0, 2) /* into the L2 cache */
@@ -119,12 +119,12 @@ typedef struct gconv_layer_bounds {
   float low, high;
 } gconv_layer_bounds;
 
-/* Returns the sum of a filter at an output, by the definition, without its bias: for outputs that a faster way makes NaN, as
- * it adds what the filter does not see. `in` is the first channel of the filter's group. */
+/* Returns the sum of a filter at an output, by the definition, without its bias. It replaces outputs that are NaN in a
+ * faster algorithm only. `in` is the first channel of the filter's group. */
 float gconv_layer_sum(const gconv_layer_problem *problem, const float *in, const float *weights, int64_t row,
                       int64_t column);
 
-/* Returns the bounds of a problem's outputs; without any, they are infinite. */
+/* Returns the bounds of a problem's outputs; infinite bounds if the problem has none. */
 static inline gconv_layer_bounds gconv_layer_bounds_of(const gconv_layer_problem *problem) {
   const gconv_layer_tail *tail = problem->tail;
   gconv_layer_bounds bounds = {false, -INFINITY, INFINITY};
@@ -137,7 +137,8 @@ static inline gconv_layer_bounds gconv_layer_bounds_of(const gconv_layer_problem
   return bounds;
 }
 
-/* Returns what is added to the outputs from `out` on, if nothing but bounds follows, and sets these bounds; else NULL. */
+/* If outputs have no activation, and their tail only adds a tensor and clamps: sets `bounds`, and returns the elements that
+ * are added to the outputs from `out` on. Else returns NULL. */
 static inline const float *gconv_layer_added(const gconv_layer_problem *problem, const float *out,
                                              gconv_layer_bounds *bounds) {
   const gconv_layer_tail *tail = problem->tail;
@@ -147,14 +148,13 @@ static inline const float *gconv_layer_added(const gconv_layer_problem *problem,
   return tail->added + (out - tail->out);
 }
 
-/* Lets the problem's tail follow the activation of outputs, in their place. */
+/* Applies the problem's tail, if it has one, to outputs in place, after their activation. */
 static inline void gconv_layer_follow(const gconv_layer_problem *problem, float *values, size_t count) {
   if (problem->tail)
     problem->tail->apply(problem->tail, values, count);
 }
 
-/* Replaces outputs, in their place, which are sums and biases so far, by their activation and what the tail makes of it.
- * Softmax is left to the caller. */
+/* Applies the activation and the tail in place to values that are sums with biases. Softmax is left to the caller. */
 void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count);
 
 /* For a layer whose outputs are [row][filter]: adds the biases of `count` neighbouring filters to the sums of `rows` rows,
