@@ -402,7 +402,7 @@ static const char *supports(const gconv_problem *problem) {
   if (problem->stride_y != 1 || problem->stride_x != 1)
     return "it knows no strides";
   if (problem->in_type == GCONV_F32 && problem->channels % 2 == 0 && !problem->keep_alpha)
-    return "colours may be divided by alpha later, and it does not keep alphas of 0 at 0";
+    return "its rounding moves alphas of 0, by which colours may be divided later";
   if (problem->filters != 1)
     return "it takes one filter at a time";
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its tiles would exceed 2 GiB a thread" : NULL;
