@@ -321,6 +321,8 @@ static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settin
   options.combine = (gconv_combine)choose_combine(filters, -1);
   options.range = GCONV_RANGE_CLAMP; /* float32 values stay as they are */
   options.round_gray = !are_results_float(job) && !job->settings->luma;
+  if (options.gray && job->settings->luma && options.alpha == GCONV_ALPHA_DROP) /* make_finish() drops it */
+    options.alpha = GCONV_ALPHA_KEEP;
   options.scale = 1;
   options.offset = 0;
   if (stage->layer.algorithm || job->has_banks) /* the last stage's algorithm is for a network */
@@ -392,8 +394,6 @@ static gconv_status make_finish(const gconv_main_job *job, gconv_operation **ope
 static gconv_status add_brightness(gconv_main_job *job, gconv_operation **stages, size_t *count) {
   gconv_options options = stage_options(job, &job->settings->last, &job->filters);
   options.combine = job->options.combine;
-  if (options.alpha == GCONV_ALPHA_DROP) /* make_finish() drops it */
-    options.alpha = GCONV_ALPHA_KEEP;
   GCONV_TRY(gconv_operation_filters(&job->filters, &options, &stages[*count]));
   ++*count;
   GCONV_TRY(gconv_stages_compute(stages, count, &(gconv_stage_arithmetic){.kind = GCONV_BRIGHTNESS}));

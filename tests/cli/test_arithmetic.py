@@ -60,10 +60,11 @@ class Arithmetic(CommandTest):
         want = np.clip(photo + (blur - grey)[..., None], 0, 255)
         self.assertLessEqual(np.abs(self.pixels("o.png") - want).max(), 0.501)
         self.photo("q.png", 60, 40, channels=4)
-        self.gconv("-i", "q.png", "-f", "box:size=3", "--luma", "-o", "o.png")
-        kept = self.pixels("o.png")
-        self.gconv("-i", "q.png", "-f", "box:size=3", "--luma", "--alpha", "drop", "-o", "o.png")
-        np.testing.assert_array_equal(self.pixels("o.png"), kept[..., :3])
+        for words in (("-f", "box:size=3", "--luma"), ("-f", "box:size=3", "--then", "-f", "box:size=5", "--luma")):
+            self.gconv("-i", "q.png", *words, "-o", "o.png")
+            kept = self.pixels("o.png")
+            self.gconv("-i", "q.png", *words, "--alpha", "drop", "-o", "o.png")
+            np.testing.assert_array_equal(self.pixels("o.png"), kept[..., :3])
         for words in (("--gray",), ("--linear",)):
             self.usage_error("--luma", "-i", "p.png", "-f", "box:size=3", "--luma", *words, "-o", "o.png")
 
