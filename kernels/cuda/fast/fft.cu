@@ -320,7 +320,7 @@ gconv_status execute(const gconv_execution *execution) {
 
 const char *supports(const gconv_problem *problem) {
   if (problem->in_type == GCONV_F32 && problem->channels % 2 == 0 && !problem->keep_alpha)
-    return "colours may be divided by alpha later, and it does not keep alphas of 0 at 0";
+    return "its rounding moves alphas of 0, by which colours may be divided later";
   if (problem->stride_y > 4 || problem->stride_x > 4)
     return "strides above 4: it computes all samples between";
   solution s;
