@@ -269,6 +269,7 @@ gconv_status gconv_network_copy(const gconv_network *network, gconv_network *cop
   made.mean = made.std = NULL, made.classes = NULL, made.class_count = 0;
   made.trained = made.others = made.features = made.label = NULL, made.palette = NULL;
   made.notes = (gconv_column_notes){0};
+  made.inputs = made.outputs = NULL, made.input_count = made.output_count = 0; /* these describe the ONNX model alone */
   bool good = copy_layers(network, &made) && copy_classes(network, &made) &&
               copy_bytes(network->mean, (size_t)network->mean_count * sizeof(float), &made.mean) &&
               copy_bytes(network->std, (size_t)network->std_count * sizeof(float), &made.std) &&
