@@ -139,6 +139,8 @@ static gconv_status open_validation(const gconv_train_settings *settings, gconv_
   gconv_status status;
   if (settings->cases.data.targets && !options.targets)
     status = gconv_refuse("--validate %s: its targets are a file, or a folder, too: --validate %s:TARGETS", text, text);
+  else if (settings->classes && options.targets)
+    status = gconv_refuse("--validate %s: of images by class, the folders tell the classes", text);
   else
     status = open_set(&options, &data->validation, &data->paths);
   free(inputs);

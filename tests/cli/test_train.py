@@ -207,6 +207,7 @@ class Pictures(TrainTest):
         self.assertRegex(result.stdout, r"validation  loss [\d.e-]+, (8|9|10)\d\.\d\d% right|100.00% right")
         self.assertIn("18 cases of 12 x 12 pixels, 2 classes; 6 for validation", result.stderr)
         self.refused("dense", "--classes", "photos", "--patch", "12", net="conv 8 3x3 relu, dense 2 softmax")
+        self.refused("--validate photos:x: of images by class, the folders tell", "--classes", "photos", "--validate", "photos:x")
 
     def test_memory_that_is_not_clear(self):
         """What malloc gives may hold anything: here 3e38, of which two make infinity."""
