@@ -50,9 +50,9 @@ gconv_status gconv_csv_split(gconv_csv *c) {
     if (*at == '"') {
       begin = at + 1;
       at = unquote(begin, &end);
-      while (*at != separator && is_blank(*at))
+      while (separator != ' ' && *at != separator && is_blank(*at))
         at++;
-      if (*at && *at != separator)
+      if (*at && *at != separator && !(separator == ' ' && *at == '\t'))
         return gconv_lines_fail(&c->lines, "field %zu goes on after the quote (\") that ends it; quotes within are doubled",
                                 c->count + 1);
     } else {
@@ -69,13 +69,14 @@ gconv_status gconv_csv_split(gconv_csv *c) {
 
 /* ---- Separators ---------------------------------------------------------------------------------------------------- */
 
-/* Counts a separator outside of quotes in the line at `at`. *end: the end of the line. */
+/* Counts a separator outside of quotes in the line that begins at `at`. A run of blanks counts once, and not at all before
+ * the first field. *end: first `at`, then the end of the line. */
 static size_t count_separator(const char *at, const char *stop, char separator, const char **end) {
   bool quoted = false;
   size_t count = 0;
   for (; at < stop && (quoted || (*at != '\n' && *at != '\r')); at++) {
     quoted ^= *at == '"';
-    count += !quoted && *at == separator && !(separator == ' ' && at > *end && at[-1] == ' ');
+    count += !quoted && *at == separator && !(separator == ' ' && (at == *end || at[-1] == ' '));
   }
   *end = at;
   return count;

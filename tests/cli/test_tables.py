@@ -62,6 +62,9 @@ class Csv(DataTest):
             for end in "\n", "\r\n", "\r":
                 self.write("a.csv", self.table(separator, end))
                 self.check(self.read("table", "a.csv"))
+        for text in " " + self.table(" "), self.table(" ").replace("width ", '"width"\t'):  # aligned to the right; a tab behind a quote
+            self.write("a.csv", text)
+            self.check(self.read("table", "a.csv"))
         self.write("a.csv", self.table().rstrip("\n"))
         self.check(self.read("table", "a.csv"))
         self.write("a.csv", "\ufeff" + self.table().replace("\n", "\n\n"))
