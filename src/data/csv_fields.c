@@ -82,8 +82,8 @@ static size_t count_separator(const char *at, const char *stop, char separator, 
   return count;
 }
 
-/* Returns how often the separator is in the first line, if the other lines of the text have it as often, else 0. They may
- * have it once more: the header of R has no name for row numbers. all: the text is the whole file. */
+/* Returns how often the first line has the separator, or 0 if the other lines of the text do not have it as often. They may
+ * have it once more: in a file of R, the header has no name for row numbers. all: the text is the whole file. */
 static size_t try_separator(const char *text, size_t size, bool all, char separator) {
   enum { LINES = 10 };
   const char *at = text, *stop = text + size;
@@ -131,7 +131,7 @@ static char find_separator(const char *text, size_t size, bool all) {
       found = candidate;
     }
   }
-  for (size_t i = 0; most == 0 && i < sizeof candidates - 1; i++) /* lines differ; reading them will fail */
+  for (size_t i = 0; most == 0 && i < sizeof candidates - 1; i++) /* lines differ, or the first is longer than the text */
     if (size > 0 && memchr(text, candidates[i], size))
       return candidates[i];
   return found;
@@ -188,11 +188,11 @@ gconv_field gconv_csv_read(gconv_csv *c, const gconv_csv_field *f, double *value
 }
 
 static gconv_status contradict(const gconv_csv *c, const gconv_csv_mark *grouped, const gconv_csv_mark *plain) {
-  return gconv_fail(
-      GCONV_BAD_FILE,
-      "%s:%llu: %s has a mark of thousands, or else that in line %llu, %s, does: write numbers without marks of "
-      "thousands, and all fractions with a point or all with a comma",
-      c->table->path, (unsigned long long)grouped->line, grouped->text, (unsigned long long)plain->line, plain->text);
+  return gconv_fail(GCONV_BAD_FILE,
+                    "%s:%llu: either %s has a mark of thousands, or %s in line %llu has one: write numbers without marks of "
+                    "thousands, and all fractions with a point or all with a comma",
+                    c->table->path, (unsigned long long)grouped->line, grouped->text, plain->text,
+                    (unsigned long long)plain->line);
 }
 
 gconv_status gconv_csv_check_marks(const gconv_csv *c) {

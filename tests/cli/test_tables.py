@@ -429,8 +429,8 @@ class Csv(DataTest):
         self.assertEqual(self.read("table", "l.csv")[2]["classes"], ["1", "2"])
         self.write("l.csv", "x;c\n1,5;1,5\n2,5;1\n3,5;2\n")
         self.fails("labels are numbers with fractions, such as 1.5", "table", "l.csv")
-        for text, message in (("x;c\n0,5;a\n1.234;b\n", "m.csv:3: 1.234 has a mark of thousands, or else that in line 2, 0,5, does"),
-                              ("x;c\n1,234;a\n0.5;b\n", "m.csv:2: 1,234 has a mark of thousands, or else that in line 3, 0.5, does"),
+        for text, message in (("x;c\n0,5;a\n1.234;b\n", "m.csv:3: either 1.234 has a mark of thousands, or 0,5 in line 2 has one"),
+                              ("x;c\n1,234;a\n0.5;b\n", "m.csv:2: either 1,234 has a mark of thousands, or 0.5 in line 3 has one"),
                               ("x;c\n1.234,5;a\n1;b\n", "column 1 (x) is \"1.234,5\", which is no number: write 1234.5 without marks"),
                               ("x;c\n1,234,567;a\n1;b\n", "is \"1,234,567\", which is no number: write"), ("x;c\n1 234;a\n1;b\n", "is \"1 234\", which is no number: write"),
                               ("x,c\n\"1,234\",a\n1,b\n", "is \"1,234\", which is no number: write"), ("x\tc\n1'234\ta\n1\tb\n", "is \"1'234\", which is no number: write")):
