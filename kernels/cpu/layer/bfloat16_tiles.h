@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of tiles of bfloat16 (AMX), for gemm_6xbf16.c: each float32 is a sum of three. Call these functions only if
- * gconv_cpu_tiles() is true. */
+/* Products of tiles of bfloat16 (AMX), for gemm_6xbf16.c: each float32 is a sum of three bfloat16. Call these functions only
+ * if gconv_cpu_tiles() is true. */
 #pragma once
 
 #include "stage.h"
@@ -21,7 +21,7 @@ typedef struct gconv_tile_product {
   int32_t steps;
   float *sums;
   int64_t pitch;   /* floats from a filter's sums to those of the next */
-  int64_t fetched; /* bytes of each step's weights that are fetched for a later step; set by gconv_tiles_multiply() */
+  int64_t fetched; /* bytes of each step's weights to prefetch for a later step; set by gconv_tiles_multiply() */
 } gconv_tile_product;
 
 /* Gives the tiles of this thread their sizes: blocks of `rows` filters, steps of `depth` pairs. The tiles are the thread's
@@ -32,12 +32,12 @@ void gconv_tiles_end(void);
 /* Makes the sums of one or two blocks for `vectors` vectors. Changes *p. */
 void gconv_tiles_multiply(gconv_tile_product *p, int32_t blocks, int64_t vectors);
 
-#define GCONV_TINY 0x1p-100F /* tiles compute with less than 24 bits of what is smaller, and with 0 for the least of it */
+#define GCONV_TINY 0x1p-100F /* smaller numbers lose some of their 24 bits in tiles; the smallest become 0 */
 
 /* Writes pairs (a[i] / 2, b[i] / 2), each split three times: split n begins at to + n * split. b may be NULL: then it is 0.
  * Returns whether a number is below GCONV_TINY, and not 0. */
 bool gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t split);
 
-/* to[i] = scale * sums[i] + bias within the bounds. They do not overlap. Returns whether all sums are finite. */
+/* to[i] = scale * sums[i] + bias within the bounds. The arrays do not overlap. Returns whether all sums are finite. */
 bool gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
                         float *to);

@@ -3,7 +3,7 @@
 #include "base/cpu.h"
 #include "kernels/activation.h"
 
-enum { BLOCK = 256 }; /* places at a time */
+enum { BLOCK = 256 }; /* pixels, or cases of training, at a time */
 
 GCONV_VECTOR_LOOP(softmax, (float *y, int64_t pitch, int64_t filters, int64_t count), (y, pitch, filters, count)) {
   float largest[BLOCK], part[BLOCK] = {0};
@@ -32,7 +32,7 @@ GCONV_VECTOR_LOOP(softmax, (float *y, int64_t pitch, int64_t filters, int64_t co
       y[k * pitch + i] /= part[i];
 }
 
-/* Computes softmax of one place whose values are neighbours, as in a dense layer. */
+/* Computes softmax of a single pixel, whose values are neighbours, as in a dense layer. */
 GCONV_VECTOR_LOOP(softmax_one, (float *y, int64_t filters), (y, filters)) {
   float largest = y[0];
   double parts = 0;
