@@ -11,14 +11,14 @@
  *     m - 1 groups of B rows              `middle`: the same rows for all of the block
  *     rows kB + R ... kB + R + i - 1      `entered`: one more row for each output row
  *
- * So a sample of an output row takes four additions. The B rows that entered during a block
- * are a group of the blocks after it. The sum of n = m - 1 groups is made in the same way, on a larger scale: groups are
- * taken n at a time. When n groups are complete, each becomes the sum of itself and those after it; the sums of the groups
- * after these are added up meanwhile. A block takes one sum of each kind.
+ * So a sample of an output row takes four additions. The B rows that entered during a block are a group of later blocks. The
+ * sum of n = m - 1 groups is made in the same way, on a larger scale: groups are taken n at a time. When n groups are
+ * complete, each becomes the sum of itself and those after it. From then on, `since` adds up the groups that follow. The
+ * `middle` of a block is one of these sums plus `since`.
  *
  * Samples are multiplied by the tap as they are added, so that sums of large samples do not overflow. The sums of groups are
- * float64, all others float32, which are chains of at most B + r additions. The border continues the sums of the columns as
- * it would continue the image.
+ * float64. All others are float32, in chains of at most B + r additions. The border continues the sums of the columns as it
+ * would continue the image.
  *
  * Rows. The sum of S neighbours is made by doubling: with w[x] the sum of k neighbours from x on,
  *
@@ -53,7 +53,7 @@ typedef struct sizes {
   int64_t piece; /* samples of an output row that are made at a time */
 } sizes;
 
-/* Chooses B: few rows that `front` takes besides those of the block. */
+/* Chooses B with a small (r + 3) / B: `front` takes r = R % B rows more than the block has. */
 static int64_t block_of(int64_t R) {
   int64_t best = LEAST_BLOCK;
   if (R <= LEAST_BLOCK)
@@ -102,7 +102,7 @@ typedef struct strip {
   gconv_span span;
   int64_t low, high;           /* columns of the image that are summed: low .. high - 1 */
   const uint8_t **lines;       /* rows of the image, `entering` behind `front` */
-  const float **copied;        /* the same of the copies */
+  const float **copied;        /* such rows in `copies` */
   double *groups, *since;      /* n rows: the sums of groups; the sums of the groups since the last multiple of n */
   float *middle, *entered;     /* a row each */
   float *copies, *rows, *sums; /* `rows`: the sums of columns; column span.first is at rows */
@@ -208,11 +208,11 @@ static void copy_lines(const strip *s, int64_t begin, int64_t end, int64_t x, in
   }
 }
 
-/* Puts all columns through a block, whose rows are s->lines. */
+/* Makes the sums of all columns for a block, whose rows are s->lines. */
 static void sum_block(const strip *s, box_block *b) {
   const int64_t first = s->low * s->z.C, end = s->high * s->z.C, fronts = b->B + b->r;
-  const bool reads = s->execution->problem->in_type == GCONV_F32;
-  const int64_t direct = reads ? (end - first) / CHUNK * CHUNK : 0;
+  const bool is_float = s->execution->problem->in_type == GCONV_F32;
+  const int64_t direct = is_float ? (end - first) / CHUNK * CHUNK : 0;
   b->front = (const float *const *)(const void *)s->lines;
   b->entering = b->front + fronts;
   GCONV_CALL_ISA(box_chunks, (b, first, 0, direct));
@@ -278,7 +278,7 @@ static void fill_border(const strip *s, float *row) {
   }
 }
 
-/* Writes the sums of S neighbours, from each of `count` samples of a row on. */
+/* Sets s->sums[x] to the sum of the S neighbours from row[x] on, for each x < count. */
 static void sum_neighbours(const strip *s, const float *row, int64_t count) {
   const int64_t S = s->z.S, C = s->z.C;
   const float *from = row;
@@ -324,8 +324,8 @@ void gconv_box_float(const gconv_execution *execution) {
   }
 }
 
-/* Sums of columns are chains of up to B + r additions, of which three are added. Sums of a row are rounded as often as the
- * number of neighbours doubles or grows by one. */
+/* A sum of a column adds three parts, which are chains of up to B + r additions. A sum along a row is rounded whenever the
+ * number of its neighbours doubles or grows by one. */
 double gconv_box_float_bound(const gconv_problem *problem) {
   const sizes z = sizes_of(problem);
   const double chain = (double)(z.B + z.r) * (gconv_cpu_fuses() ? 1 : 2), along = 2 * floor(log2((double)z.S));

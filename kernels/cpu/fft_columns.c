@@ -48,14 +48,14 @@ gconv_status gconv_fft_mixed_make(size_t least, gconv_fft_mixed *mixed) {
   return GCONV_OK;
 }
 
-void gconv_fft_mixed_columns(const gconv_fft_mixed *mixed, float *points, size_t pitch, size_t im, size_t samples,
+void gconv_fft_mixed_columns(const gconv_fft_mixed *mixed, float *points, size_t pitch, size_t im, size_t columns,
                              bool forward) {
-  GCONV_CALL_ISA(transform_mixed, (points, pitch, im, samples, mixed->radices, mixed->twiddles, forward));
+  GCONV_CALL_ISA(transform_mixed, (points, pitch, im, columns, mixed->radices, mixed->twiddles, forward));
 }
 
-void gconv_fft_columns(float *points, size_t pitch, size_t im, size_t samples, int log, const float *twiddles,
+void gconv_fft_columns(float *points, size_t pitch, size_t im, size_t columns, int log, const float *twiddles,
                        bool forward) {
-  GCONV_CALL_ISA(transform_columns, (points, pitch, im, samples, log, twiddles, forward));
+  GCONV_CALL_ISA(transform_columns, (points, pitch, im, columns, log, twiddles, forward));
 }
 
 /* A stage of radix r leaves the frequencies of residue b modulo r in its b-th part. */

@@ -18,10 +18,10 @@ void gconv_fft_twiddles(int log, float *twiddles);
 
 /* Replaces each column of 2^log points by its transform, or, if not `forward`, by 2^log times its inverse transform. The
  * point in row y and column x has its real part at points[y * pitch + x] and its imaginary part `im` floats after it.
- * `samples` is the number of columns; those up to the next multiple of 16 change, too. Spectra have their frequencies in the
- * order of gconv_fft_frequency(). The results are the same on all processors with fused multiply-adds. If pitch / 16 is odd,
- * a column's points are in different sets of the first cache. */
-void gconv_fft_columns(float *points, size_t pitch, size_t im, size_t samples, int log, const float *twiddles, bool forward);
+ * There are `columns` columns; those up to the next multiple of 16 change, too. Spectra have their frequencies in the order
+ * of gconv_fft_frequency(). The results are the same on all processors with fused multiply-adds. If pitch / 16 is odd, a
+ * column's points are in different sets of the L1 cache. */
+void gconv_fft_columns(float *points, size_t pitch, size_t im, size_t columns, int log, const float *twiddles, bool forward);
 
 /* Returns the frequency in row `position` of a spectrum of `size` points. */
 size_t gconv_fft_frequency(size_t position, size_t size);
@@ -34,11 +34,11 @@ typedef struct gconv_fft_mixed {
   float *twiddles; /* owned: free them with gconv_release() */
 } gconv_fft_mixed;
 
-/* Returns the least size that is not below `least`; and prepares it. */
+/* gconv_fft_mixed_size() returns the smallest such size from `least` on; gconv_fft_mixed_make() prepares it. */
 size_t gconv_fft_mixed_size(size_t least);
 gconv_status gconv_fft_mixed_make(size_t least, gconv_fft_mixed *mixed);
 /* Does gconv_fft_columns() for columns of this size. */
-void gconv_fft_mixed_columns(const gconv_fft_mixed *mixed, float *points, size_t pitch, size_t im, size_t samples,
+void gconv_fft_mixed_columns(const gconv_fft_mixed *mixed, float *points, size_t pitch, size_t im, size_t columns,
                              bool forward);
 
 GCONV_C_END

@@ -2,16 +2,16 @@
 /*
  * integer: u8 images and filters of small integers (Sobel, Laplacian, binomials), in 16-bit arithmetic.
  *
- * Taps are integers times a power of two. Their sums of bytes are exact in float32, so that sums of integers have the same
- * bits (problem.h). Here an instruction multiplies two bytes by two taps and adds the products, for as many outputs as a
- * vector has words of 16 bits:
+ * Taps are integers times a power of two. Sums of bytes times such taps are exact in float32, so that sums of integers give
+ * the same bits (problem.h). Here an instruction multiplies two bytes by two taps and adds the products, for as many outputs
+ * as a vector has words of 16 bits:
  *
  *     row a, from the first tap on      a0 a1 a2 a3 ..
  *     row b, from the second tap on     b0 b1 b2 b3 ..      interleaved: a0 b0 a1 b1 a2 b2 ..
  *                                                           times        t  u  t  u  t  u  ..  ->  sums of 16 bits
  *
- * The two taps may lie anywhere. Taps that are 0 are left out. direct needs two multiply-adds of float32 vectors for each
- * tap of as many outputs, and has to convert samples to floats and back.
+ * The two taps may lie anywhere. Taps that are 0 are left out. For the same outputs, the algorithm direct needs two
+ * multiply-adds of float32 vectors a tap, and it converts samples to floats and back.
  *
  * Sums wrap around modulo 2^16. They begin at `low`, the amount by which they can fall below 0. So the complete sum is in 0
  * .. 65535 if the absolute values of all taps sum up to no more than 257. A sum of two products saturates at 32767. So
@@ -22,7 +22,7 @@
  *
  *     input row  ->  sums along it  ->  a ring of such rows  ->  sums down the columns
  *
- * Sums of sums are the same modulo 2^16, whatever wraps around in between, so that the steps need no other bounds.
+ * The two steps need no other bounds: the final sum is right modulo 2^16, whatever wraps around in between.
  *
  * Three kinds of results stay integers. First, results of u8 and i16 that need no more than a division by a power of two,
  * |y| and rounding. Second, results of the range "wrap" that need no more than a division by an integer. Third, means: sums
@@ -42,8 +42,7 @@ enum {
   MOST_PAIR_WEIGHT = 128, /* 128 * 255 = 32640 */
   SLACK = 128,            /* bytes that vectors read beyond the end of a row */
   PIECE = 512,            /* samples whose sums are kept at a time, about */
-  PIECES = 8,             /* where no sums are kept, as many bytes of a result are made at a time as so many pieces have
-                             samples */
+  PIECES = 8,             /* results of which no sums are kept are made about PIECES * PIECE bytes at a time */
 };
 
 /* ---- Preparation: the taps of a filter in pairs ---- */
@@ -59,12 +58,12 @@ typedef struct integer_filter {
   int32_t count;     /* pairs of taps, or, in two steps, of the row's taps */
   int32_t down;      /* in two steps: taps of the column that are not 0; 0: one step */
   integer_quotient quotient;
-  uint16_t fill[1];
-} integer_filter; /* its pairs follow in memory; then the taps of its column, as the first taps of pairs */
+  uint16_t fill[1]; /* padding */
+} integer_filter;   /* its pairs follow in memory, then its column: each tap is the first of a pair */
 
 /* cost_of_one() and cost_of_two() return the cost of a filter in one and in two steps, in instructions for 64 samples. One
- * step takes 8 for each pair of taps. Two steps take 8 for each pair of the row. Each tap of the column takes 4, and some
- * for a wait for L2. Keeping the rows between the steps takes a few more. */
+ * step takes 8 for each pair of taps. Two steps take 8 for each pair of the row. Each tap of the column takes 4, and about
+ * 2 for waits for the L2 cache. Keeping the rows between the steps takes another 8. */
 static double cost_of_one(const gconv_problem *problem) {
   return 8 * ceil((double)problem->structure.nonzero_taps / problem->filters / 2);
 }
@@ -218,8 +217,8 @@ typedef struct integer_sum {
   int16_t *taps;
   size_t count;
   bool down;      /* sources are rows of sums, one for each tap */
-  uint16_t low;   /* how far the sums are too large */
-  uint16_t begin; /* the number with which they begin: `low`, and what rounds them */
+  uint16_t low;   /* by how much the sums are too large */
+  uint16_t begin; /* the number with which sums begin: `low`, and what rounding adds */
   float unit;     /* for sums that become floats */
   int shift;      /* levels are sum / 2^shift, rounded, computed without floats; -1: floats are needed */
   bool absolute;
@@ -229,7 +228,7 @@ typedef struct integer_sum {
   uint16_t factor, half; /* without `wrap`: of an integer_quotient, or 0 */
 } integer_sum;
 
-/* Calls a function of the template by the number of pairs, which is a constant there, if it is small. */
+/* Calls a function of the template. It gets a small number of pairs as a constant, so that compilers unroll its loop. */
 #define BY_PAIRS(function, sum, ...)                                                                                        \
   ((sum)->down         ? function(sum, DOWN, __VA_ARGS__)                                                                   \
    : (sum)->count == 1 ? function(sum, 1, __VA_ARGS__)                                                                      \
@@ -247,7 +246,7 @@ enum { DOWN = 0 }; /* in place of the number of pairs: the taps are those of a c
  * has sums along input rows, and `line` is one input row. For each filter follow its sums of a piece, and an integer_sum
  * with its sources and taps. The columns of a span come last. */
 typedef struct places {
-  size_t row, ring_rows, piece, stride, pairs; /* bytes of a row; pixels and floats of a piece; pairs of a filter */
+  size_t row, ring_rows, piece, stride, pairs; /* bytes of a row; rows; pixels and floats of a piece; pairs of a filter */
   size_t line, sums, filters, sources, taps, columns, end;
 } places;
 

@@ -5,7 +5,7 @@
 
 #include "kernels/algorithm.h"
 
-/* Returns the bound of the error if the two directions together have so many roundings. */
+/* Returns the error bound of a sum that is rounded `roundings` times in both directions together. */
 static inline double gconv_separable_bound(const gconv_problem *problem, double roundings) {
   return problem->structure.residual + problem->structure.growth * gconv_rounding_bound(roundings + 4);
 }
