@@ -8,7 +8,7 @@
 
 bool gconv_word_is_arithmetic(const char *word, gconv_arithmetic *kind) {
   const size_t length = strcspn(word, ":");
-  if (word[length] != ':' || access(word, F_OK) == 0) /* a file comes first, as of filters */
+  if (word[length] != ':' || access(word, F_OK) == 0) /* a file of this name comes first, as with filters */
     return false;
   for (int k = 0; k < GCONV_BRIGHTNESS; k++) {
     const char *name = gconv_arithmetic_name((gconv_arithmetic)k);
@@ -19,7 +19,7 @@ bool gconv_word_is_arithmetic(const char *word, gconv_arithmetic *kind) {
   return false;
 }
 
-/* Parses the word of a stage. */
+/* Parses "KIND:FILE", or "mix:FILE,WEIGHT". */
 static gconv_status parse(const char *word, gconv_stage_arithmetic *a) {
   char *path = strdup(strchr(word, ':') + 1);
   GCONV_NEED_MEMORY(path, "out of memory");

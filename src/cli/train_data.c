@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The data of gconv train, as options and words name them. */
+/* Opens the data of gconv train, which options or words without an option name. */
 #include "cli/command.h"
 #include "cli/train.h"
 
@@ -11,7 +11,7 @@
 
 /* ---- What the options name ------------------------------------------------------------------------------------------ */
 
-/* True if a file is a picture rather than a table or a signal, which arrays may be, too. */
+/* True if a file is a picture. Formats of arrays do not count: an array may also be a table or a signal. */
 static bool is_picture(const char *path) {
   const gconv_format_info *format = NULL;
   gconv_image header = {0};
@@ -44,7 +44,7 @@ gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_t
   return GCONV_OK;
 }
 
-/* True if a network yields probabilities of classes. */
+/* True if the text of a network ends in softmax: it yields probabilities of classes. */
 static bool ends_in_softmax(const char *net) {
   static const char word[] = "softmax";
   size_t length = strlen(net);
@@ -115,7 +115,7 @@ static gconv_status open_set(const gconv_dataset_options *options, gconv_dataset
   return gconv_dataset_open(options, set);
 }
 
-/* Returns where targets begin in "PATH:TARGETS"; NULL: the text is a path, or an array of a .npz, "FILE.npz:NAME". */
+/* Returns the colon of "PATH:TARGETS"; NULL: the text is a path, or an array of a .npz, "FILE.npz:NAME". */
 static const char *find_targets(const char *text) {
   const char *colon = access(text, F_OK) == 0 ? NULL : strchr(text, ':');
   const bool array = colon && colon - text > 4 && strncasecmp(colon - 4, ".npz", 4) == 0 && access(colon + 1, F_OK) != 0;

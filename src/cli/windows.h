@@ -5,12 +5,12 @@
 #include "cli/rows.h"
 #include "gconv_learn.h"
 
-/* What is wanted. */
+/* What the options ask for. */
 typedef struct gconv_windows_task {
-  const struct gconv_common *common; /* has one input, and an output */
+  const struct gconv_common *common; /* with one input, and an output */
   const char *network;               /* the path of its file */
   gconv_network_options options;     /* options of the network */
-  const char *raw;                   /* the samples of a signal without a header; NULL: it has one */
+  const char *raw;                   /* the type of samples, if the signal has no header; else NULL */
   gconv_windows windows;
   const gconv_naming *naming; /* how the output is named */
   int timings;                /* a gconv_timings_style */

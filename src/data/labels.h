@@ -16,7 +16,7 @@ typedef struct gconv_labels {
   size_t other_count;
   bool all_numbers, fractions; /* all_numbers: all names are numbers; fractions: a name is a fraction */
   char *fraction;              /* owned: the first name that is a fraction */
-  void *tree;
+  void *tree;                  /* of tsearch(), to find names */
 } gconv_labels;
 
 /* Sets the names of all classes, if they are known before labels are read. */
@@ -26,11 +26,12 @@ gconv_status gconv_labels_begin(gconv_labels *labels, const char *const *names, 
  * or what is wrong, as the end of a sentence. */
 gconv_status gconv_labels_find(gconv_labels *labels, const char *begin, const char *end, size_t *number, const char **wrong);
 
-/* Sorts the names if all are numbers. (*order)[i]: the new number of class i, for free(); NULL: names stay as they are. */
+/* Sorts the names if all are numbers. (*order)[i]: the new number of class i; the caller calls free(). NULL: names stay as
+ * they are. */
 gconv_status gconv_labels_sort(gconv_labels *labels, size_t **order);
 
-/* Returns the name that is a gap or infinity, if all other names are numbers: other programs write it for unknown labels.
- * NULL: there is none, or there are other words. */
+/* If all names but one are numbers, and that one is a gap or infinity, returns it: programs write such names for unknown
+ * labels. Otherwise returns NULL. */
 const char *gconv_labels_not_finite(const gconv_labels *labels);
 
 /* Removes the first name; the others move up. gconv_labels_find() cannot be called afterwards. */

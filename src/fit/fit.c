@@ -3,7 +3,7 @@
  * Which filter makes one image of another? The one with the smallest mean squared error, by least squares.
  *
  * The files: moments.c sums products of samples, pair.c reads the samples of two images, solve.c solves the normal
- * equations, and patch.c looks for correlation and shifts, which their solution does not show.
+ * equations, and patch.c looks for correlation and shifts, which the solution does not show.
  */
 #include "fit/fit.h"
 #include "base/arguments.h"
@@ -28,7 +28,7 @@ static gconv_status check_fit(const gconv_fit *fit) {
   return GCONV_OK;
 }
 
-/* Fails if the size of the filter has changed: the sums are of one size. */
+/* Fails if the filter no longer has the size for which the sums were made. */
 static gconv_status check_size(const gconv_fit *fit) {
   const gconv_moments *sums = fit->sums->fitted;
   if (sums->rows == fit->rows && sums->columns == fit->columns)

@@ -3,7 +3,7 @@
  * Order statistics of many numbers: medians and percentiles, exactly.
  *
  * Whole numbers from 0 on are counted, each in a bin of its own. Floats are counted by the upper half of a key of 32 bits
- * that grows with the float; their keys are held, so that a second look finds the lower half.
+ * that grows with the float. Their keys are held, so that a second pass finds the lower half.
  */
 #pragma once
 
@@ -37,5 +37,5 @@ float gconv_ranks_value(uint32_t key);
 /* Returns how many numbers were counted. */
 uint64_t gconv_ranks_total(const gconv_ranks *ranks);
 
-/* Returns the percentile, 0..100, of the numbers, between two of them in proportion; NaN if there is none. */
+/* Returns a percentile, 0..100, of the numbers, interpolated linearly between two of them; NaN if there are no numbers. */
 double gconv_ranks_percentile(const gconv_ranks *ranks, double percent);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Executes plans on tensors of any strides, and of float16 and bfloat16. What a plan takes as it is is not copied. Anything
- * else goes through an image of the host, or through memory of the GPU that the plan keeps. */
+/* Executes plans on tensors of any strides, also of float16 and bfloat16. A tensor that the plan can take is not copied. Any
+ * other tensor goes through an image of the host, or through memory of the GPU that the plan keeps. */
 #include "operation/strided.h"
 #include "base/arguments.h"
 #include "base/element.h"
@@ -20,8 +20,7 @@ static bool is_half(gconv_element_type type) {
 
 /* ---- Checking ------------------------------------------------------------------------------------------------------ */
 
-/* Adds up how far apart the first and the last element of a tensor are, with its elements. False if that is more than any
- * memory. */
+/* Finds how many bytes lie between the ends of a tensor, gaps included. False if they are more than any memory has. */
 static bool find_reach(const gconv_strided *t, size_t *reach) {
   *reach = bytes_of(t->type);
   for (int axis = 0; axis < 4; axis++) {
@@ -34,7 +33,7 @@ static bool find_reach(const gconv_strided *t, size_t *reach) {
   return true;
 }
 
-/* Returns whether no two elements share memory: from the smallest stride on, each steps over all below it. */
+/* Returns whether no two elements share memory: each stride must exceed all distances that the smaller strides reach. */
 static bool are_apart(const gconv_strided *t) {
   uint64_t covered = bytes_of(t->type), before = 0;
   for (int rank = 0; rank < 4; rank++) {
@@ -116,7 +115,7 @@ static void copy_line(const uint8_t *from, int64_t step, uint8_t *to, int64_t to
     }
 }
 
-/* Rounds to nearest even. NaN stays one. */
+/* Rounds to nearest even. NaN stays NaN. */
 static uint16_t to_bfloat16(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -166,13 +165,13 @@ static gconv_status copy(const gconv_strided *from, const gconv_strided *to) {
 
 /* ---- Executing ----------------------------------------------------------------------------------------------------- */
 
-/* Returns whether there are no gaps between the rows of planes, which networks demand of outputs. */
+/* Returns whether the rows of planes have no gaps between them. Networks demand that of outputs. */
 static bool is_tight(const gconv_image *image) {
   const size_t row = (size_t)image->width * gconv_type_bytes(image->type);
   return !image->planar || (image->row_bytes == row && image->plane_bytes == row * (size_t)image->height);
 }
 
-/* Sets *image to the tensor's own memory, if a plan takes that; else to memory of its own, and *own. */
+/* Makes *image a view of the tensor, if a plan can take that. Otherwise allocates *image, and sets *own. */
 static gconv_status see(const gconv_strided *t, const gconv_image *header, const char *what, bool is_output,
                         gconv_image *image, bool *own) {
   GCONV_TRY(check(t, header, what));
@@ -237,8 +236,8 @@ gconv_status gconv_plan_execute_strided(const gconv_plan *plan, const gconv_stri
 /* ---- On a GPU ------------------------------------------------------------------------------------------------------ */
 
 #ifdef GCONV_WITH_CUDA
-/* Sets *array to the tensor's own memory, if gconv_plan_execute_device() takes that; else to memory of the GPU, which
- * plan->staged[number] keeps. *staged is then that memory as a tensor; else its data are NULL. */
+/* Makes *array a view of the tensor, if gconv_plan_execute_device() can take that; staged->data is NULL then. Otherwise,
+ * *array and *staged are both views of memory of the GPU, which plan->staged[number] keeps. */
 static gconv_status see_there(gconv_plan *plan, size_t number, const gconv_strided *t, const gconv_image *header,
                               const char *what, gconv_array *array, gconv_strided *staged) {
   gconv_image image;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DENSE_INPUTS = 1 << 22 }; /* a thread keeps GCONV_LEARN_SLICE cases, which is 2 GiB then */
+enum { MOST_DENSE_INPUTS = 1 << 22 }; /* 2 GiB for the GCONV_LEARN_SLICE cases that a thread keeps */
 
 /* ---- Shapes ---- */
 
@@ -41,8 +41,8 @@ static size_t count_parameters(const gconv_layer *layer) {
                      (gconv_layer_form_of(layer->kind)->has_biases ? (size_t)bank->filters : 0);
 }
 
-/* Resolves a layer for one case. in: the problem of the layer before, whose outputs are the inputs; other: what the layer
- * takes besides, or the network's input. */
+/* Resolves a layer for one case. in: the problem of the layer before, whose outputs are the inputs; other: the shape of the
+ * second input, or of the network's input if the layer has only one. */
 static gconv_status resolve_layer(const gconv_layer *layer, const char *where, const gconv_layer_shape *other,
                                   const gconv_layer_problem *in, gconv_learn_layer *result) {
   const gconv_layer_work *work = gconv_layer_work_of(layer->kind);
@@ -79,7 +79,7 @@ static gconv_status resolve_layers(const gconv_network *network, const gconv_lay
   return GCONV_OK;
 }
 
-/* ---- What fits what ---- */
+/* ---- Whether the network fits the data ---- */
 
 static gconv_status check_input(const gconv_network *network, const gconv_dataset_info *info) {
   bool any = network->height == 0;
@@ -97,7 +97,7 @@ static gconv_status check_outputs(const gconv_learn_net *net, const gconv_datase
     return gconv_fail(GCONV_BAD_ARGUMENT, "the data have neither classes nor targets to be trained on");
   if (info->class_count > 0 && outputs != (size_t)last->filters)
     return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "the last layer yields %d x %d outputs at each of %d filters, where classes need one: end the network "
+                      "the last layer yields %d x %d outputs of each of %d filters, but classes need one: end the network "
                       "in \"mean\" or a dense layer",
                       last->out_height, last->out_width, last->filters);
   bool images = info->class_count == 0 && info->target_channels > 0 && (last->out_height > 1 || last->out_width > 1);
@@ -210,7 +210,7 @@ static bool copy_text(const char *from, char **copy) {
   return copy_bytes(from, from ? strlen(from) + 1 : 0, copy);
 }
 
-/* With biases, all 0 if there are none, if the layer's kind has them. */
+/* Copies the bank of a layer. Of a kind with biases, the copy always has biases: 0 where the bank has none. */
 static bool copy_bank(const gconv_layer *layer, gconv_bank *copy) {
   const gconv_bank *bank = layer->bank;
   const bool biased = has_biases(layer);

@@ -107,7 +107,7 @@ static gconv_status fill_layer(const gconv_net_reader *r, size_t number, const g
   const unsigned text = gconv_layer_form_of(s->kind)->text;
   if (text & (GCONV_TEXT_WINDOW | GCONV_TEXT_FACTOR))
     layer->window_y = s->rows, layer->window_x = s->columns;
-  if (text & GCONV_TEXT_WINDOW) { /* windows beside each other, if no stride is said */
+  if (text & GCONV_TEXT_WINDOW) { /* without a stride, windows lie side by side */
     layer->stride_y = s->stride > 0 ? s->stride : s->rows;
     layer->stride_x = s->stride > 0 ? s->stride : s->columns;
   }
@@ -126,7 +126,7 @@ static gconv_status fill_layer(const gconv_net_reader *r, size_t number, const g
   for (size_t i = number; s->other.length > 0 && layer->from == 0; i--) {
     if (i == 0)
       return gconv_net_fail_at(r, GCONV_BAD_ARGUMENT, s->other.begin, s->other.begin + s->other.length,
-                               "no layer before this one has an output of this name: behind it stands \"as\" and the name");
+                               "no layer before this one has this name: \"as\" and a name behind a layer name its output");
     const gconv_net_name *own = &r->specs[i - 1].own;
     if (own->length == s->other.length && strncmp(own->begin, s->other.begin, own->length) == 0)
       layer->from = (int32_t)i;
