@@ -70,8 +70,16 @@ gconv_status gconv_source_unzip(gconv_source *source) {
   return status;
 }
 
-gconv_status gconv_source_check_unzipped(gconv_source *source) {
+gconv_status gconv_source_has_unzipped(gconv_source *source, bool *more) {
   const uint8_t *bytes;
-  size_t got;
-  return source->fill == unzip ? gconv_source_peek(source, 1, &bytes, &got) : GCONV_OK;
+  size_t got = 0;
+  if (source->fill == unzip)
+    GCONV_TRY(gconv_source_peek(source, 1, &bytes, &got));
+  *more = got > 0;
+  return GCONV_OK;
+}
+
+gconv_status gconv_source_check_unzipped(gconv_source *source) {
+  bool more;
+  return gconv_source_has_unzipped(source, &more);
 }

@@ -239,7 +239,9 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
   gconv_bench_plot_kind kind =
       bench->settings->plot_kind < 0 ? GCONV_PLOT_FILTER : (gconv_bench_plot_kind)bench->settings->plot_kind;
   /* With axes of its own, an experiment has a panel for each group. So lines need no names of what differs. */
-  const differences several = axes ? (differences){false} : find_differences(bench, kind);
+  differences several = {false};
+  if (!axes)
+    several = find_differences(bench, kind);
   plot p = {.file = bench->settings->plot,
             .axes = axes ? axes : axes_of[kind],
             .labels = !axes && (kind == GCONV_PLOT_BLOCK || kind == GCONV_PLOT_GRID),

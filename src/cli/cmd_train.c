@@ -209,6 +209,8 @@ static int stop(const gconv_training_run *run, const gconv_trainer *trainer, con
   if (save(trainer, checkpoint))
     gconv_say("stopped after %zu of %zu epochs: %s is written; the same command with --resume goes on", run->done,
               all_epochs(run), checkpoint);
+  if (run->settings->profile)
+    gconv_say("--profile is of whole runs: there is none of this one");
   fflush(stdout);
   gconv_interrupt_end();
   return GCONV_EXIT_FAILED;
@@ -290,9 +292,9 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
     gconv_say("%s", run->ended);
   gconv_network_free(&run->network);
   gconv_status status = gconv_trainer_network(trainer, false, &run->network);
+  GCONV_THEN(status, write_results(run));
   if (run->settings->profile)
     GCONV_THEN(status, gconv_train_profile_end(run));
-  GCONV_THEN(status, write_results(run));
   if (status != GCONV_OK)
     return gconv_say_failed(GCONV_EXIT_FAILED);
   if (access(checkpoint, F_OK) == 0) /* with it, --resume would go back to earlier weights */

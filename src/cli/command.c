@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What commands share. */
 #include "cli/command.h"
+#include "base/file.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
@@ -48,12 +49,12 @@ int gconv_tally_end(const gconv_tally *tally) {
 }
 
 gconv_status gconv_check_is_there(const char *path) {
-  const char *colon = strrchr(path, ':');
+  const size_t split = gconv_member_split(path);
   if (access(path, F_OK) == 0 || strcmp(path, "-") == 0)
     return GCONV_OK;
   int error = errno;
-  char *file = colon ? strndup(path, (size_t)(colon - path)) : NULL;
-  bool there = file && access(file, F_OK) == 0;
+  char *file = path[split] != '\0' ? strndup(path, split) : NULL;
+  bool there = file && (access(file, F_OK) == 0 || strcmp(file, "-") == 0);
   free(file);
   return there ? GCONV_OK : gconv_refuse("%s: cannot find this input: %s", path, strerror(error));
 }

@@ -237,7 +237,13 @@ static bool is_raw_image(const gconv_job_settings *settings) {
 static gconv_status name_raw_images(gconv_job_settings *settings) {
   const gconv_texts *inputs = &settings->common.inputs;
   for (size_t i = 0; is_raw_image(settings) && i < inputs->count; i++) {
-    char *named = gconv_format_text("%s:%s", inputs->items[i], settings->raw);
+    struct stat status;
+    const char *input = inputs->items[i];
+    const bool found = stat(input, &status) == 0;
+    if (found ? S_ISDIR(status.st_mode) : strpbrk(input, "*?[") != NULL)
+      return gconv_refuse(
+          "--raw: %s: name files, as folders and patterns are not looked through for samples without a header", input);
+    char *named = gconv_format_text("%s:%s", input, settings->raw);
     if (!named)
       return gconv_no_memory();
     free(inputs->items[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "data/mask.h"
 #include "base/arguments.h"
+#include "base/gunzip.h"
 #include "base/memory.h"
 #include "base/npy_header.h"
 #include "base/status.h"
@@ -24,8 +25,8 @@ static gconv_status check_format(const char *path) {
 static bool is_of_bools(const char *path) {
   gconv_source source;
   gconv_npy_header header = {0};
-  bool is = gconv_source_open_member(path, &source) == GCONV_OK && gconv_npy_header_read(&source, &header) == GCONV_OK &&
-            header.kind == 'b';
+  bool is = gconv_source_open_member(path, &source) == GCONV_OK && gconv_source_unzip(&source) == GCONV_OK &&
+            gconv_npy_header_read(&source, &header) == GCONV_OK && header.kind == 'b';
   gconv_source_close(&source);
   return is;
 }

@@ -15,6 +15,7 @@ typedef struct gconv_solver {
   size_t weight_count; /* number of all these weights */
   float *there;        /* on a GPU: owned, a copy of the weights; else NULL */
   void *state;         /* on a GPU: what the algorithm acquired; NULL: nothing */
+  int gpu;             /* the number of the GPU that `there` and `state` are on */
 } gconv_solver;
 
 /* Chooses an algorithm for choice->whole, whose shapes, strides and padding are set, as gconv_solver_create() does.

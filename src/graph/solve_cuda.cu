@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolutions of nodes on a GPU, by the algorithms of layers. */
 #include "device/cuda_error.h"
+#include "device/guest_cuda.h"
 #include "graph/gpu.h"
 #include "graph/tail.h"
 
@@ -20,6 +21,7 @@ gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *
   const size_t bytes = solver->weight_count * sizeof(float);
   if (solver->there)
     return GCONV_OK;
+  solver->gpu = work->options->device->index;
   GCONV_TRY(gconv_cuda_allocate(work->options->device, bytes, "the weights", (void **)&solver->there));
   GCONV_TRY(gconv_cuda_upload(solver->there, solver->weights, bytes));
   if (!algorithm->acquire)
@@ -56,7 +58,12 @@ gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_w
 }
 
 void gconv_solver_gpu_close(gconv_solver *solver) {
+  if (!solver->there) /* such as on the CPU, where cudaFree(NULL) would start CUDA */
+    return;
+  gconv_cuda_guest guest(solver->gpu);
   if (solver->state)
     solver->choice.algorithm->dismiss(solver->state);
   cudaFree(solver->there);
+  solver->there = NULL;
+  solver->state = NULL;
 }

@@ -409,6 +409,8 @@ static exr_result_t decode_chunk(const band *b, const exr_chunk_info_t *chunk, i
   exr_decode_pipeline_t pipeline = EXR_DECODE_PIPELINE_INITIALIZER;
   if (chunk->height > b->rows - y || chunk->width > width - x)
     return EXR_ERR_BAD_CHUNK_LEADER;
+  if (chunk->compression == EXR_COMPRESSION_NONE && chunk->packed_size != chunk->unpacked_size)
+    return EXR_ERR_BAD_CHUNK_LEADER; /* 3.1 would leave the rest of its buffer as it was allocated */
   exr_result_t result = gconv_exr.exr_decoding_initialize(r->file, r->part, chunk, &pipeline);
   if (result == EXR_ERR_SUCCESS)
     result = gconv_exr.exr_decoding_choose_default_routines(r->file, r->part, &pipeline);

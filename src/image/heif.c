@@ -58,6 +58,8 @@ static gconv_status check(const gconv_reader *reader, struct heif_error error) {
   const char *name = reader->source->name;
   if (error.code == heif_error_Ok)
     return GCONV_OK;
+  if (error.subcode == heif_suberror_Security_limit_exceeded)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: beyond a limit of libheif: %.120s", name, error.message);
   if (error.code == heif_error_Memory_allocation_error)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %s", name);
   if (error.code == heif_error_Unsupported_filetype || error.code == heif_error_Unsupported_feature ||
@@ -153,8 +155,10 @@ static gconv_status open_heif(gconv_reader *reader) {
   GCONV_TRY(gconv_reader_read_all(reader, SIZE_MAX / 2, &r->bytes, &r->size));
   r->file = heif.heif_context_alloc();
   GCONV_NEED_MEMORY(r->file, "no memory for a HEIF");
+  heif.heif_context_set_max_decoding_threads(r->file, gconv_threads_allowed(0));
   GCONV_TRY(check(reader, heif.heif_context_read_from_memory_without_copy(r->file, r->bytes, r->size, NULL)));
   GCONV_TRY(find_picture(reader));
+  enum { OTHER_IMAGES = LIBHEIF_AUX_IMAGE_FILTER_OMIT_ALPHA | LIBHEIF_AUX_IMAGE_FILTER_OMIT_DEPTH };
   const int bits = heif.heif_image_handle_get_luma_bits_per_pixel(r->handle);
   header->width = heif.heif_image_handle_get_width(r->handle);
   header->height = heif.heif_image_handle_get_height(r->handle);
@@ -170,6 +174,8 @@ static gconv_status open_heif(gconv_reader *reader) {
   reader->orientation = 1;
   if (heif.heif_image_handle_has_depth_image(r->handle))
     gconv_reader_lose(reader, "an image of depths");
+  if (heif.heif_image_handle_get_number_of_auxiliary_images(r->handle, OTHER_IMAGES) > 0)
+    gconv_reader_lose(reader, "auxiliary images (such as a map of gain)");
   reader->bytes += (size_t)(3 * gconv_image_frame_bytes(header)); /* planes of the decoder, and what libheif makes of them */
   GCONV_TRY(gconv_reader_check_expansion(reader, 1));
   GCONV_TRY(read_colours(reader));

@@ -96,8 +96,9 @@ static gconv_status take_info(gconv_reader *reader) {
   header->alpha = info.alpha_bits > 0;
   header->channels = (int32_t)info.num_color_channels + header->alpha;
   r->premultiplied = header->alpha && info.alpha_premultiplied;
-  const bool levels = info.exponent_bits_per_sample == 0 && info.bits_per_sample <= 16 && !r->premultiplied;
-  header->type = !levels ? GCONV_F32 : info.bits_per_sample > 8 ? GCONV_U16 : GCONV_U8;
+  const uint32_t bits = info.bits_per_sample > info.alpha_bits ? info.bits_per_sample : info.alpha_bits;
+  const bool levels = info.exponent_bits_per_sample + info.alpha_exponent_bits == 0 && bits <= 16 && !r->premultiplied;
+  header->type = !levels ? GCONV_F32 : bits > 8 ? GCONV_U16 : GCONV_U8;
   r->format = (JxlPixelFormat){(uint32_t)header->channels,
                                header->type == GCONV_F32   ? JXL_TYPE_FLOAT
                                : header->type == GCONV_U16 ? JXL_TYPE_UINT16
@@ -154,8 +155,13 @@ static gconv_status begin_box(gconv_reader *reader) {
   GCONV_TRY(end_box(reader));
   if (jxl.JxlDecoderGetBoxType(r->scanner, r->kind, JXL_TRUE) != JXL_DEC_SUCCESS)
     return damaged(reader, JXL_DEC_ERROR);
-  if (memcmp(r->kind, "Exif", 4) != 0 && memcmp(r->kind, "xml ", 4) != 0)
+  for (const char *known = "JXL ftypjxlcjxlpjxlljxlijbrdfreeskip"; *known; known += 4)
+    if (memcmp(r->kind, known, 4) == 0)
+      return GCONV_OK;
+  if (memcmp(r->kind, "Exif", 4) != 0 && memcmp(r->kind, "xml ", 4) != 0) {
+    gconv_reader_lose(reader, "boxes other than Exif and XMP");
     return GCONV_OK;
+  }
   GCONV_ALLOCATE(r->box, FIRST_ROOM, "metadata");
   r->box_room = FIRST_ROOM;
   jxl.JxlDecoderSetBoxBuffer(r->scanner, r->box, r->box_room);

@@ -19,6 +19,9 @@ void gconv_network_release_run(void *memory) {
   if (!run)
     return;
   gconv_cuda_guest guest(run->network->base.device->index);
+  for (size_t i = 0; i < run->network->count; i++) /* before the stream, which handles of cuBLAS and cuDNN name */
+    if (run->network->steps[i].solver)
+      gconv_solver_gpu_close(run->network->steps[i].solver);
   cudaFree(run->buffers[0]);
   cudaFree(run->buffers[1]);
   cudaFree(run->kept);

@@ -6,6 +6,7 @@
 #include "image/colour.h"
 #include "restore/restore.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,9 @@ static gconv_status check_options(const gconv_deconvolve_options *o) {
   for (size_t i = 0; i < 3; i++)
     if (!(numbers[i] >= 0 && numbers[i] < 1e6))
       return gconv_fail(GCONV_BAD_ARGUMENT, "options->%s is %g: it must be at least 0, and below 1e6", names[i], numbers[i]);
+  if (o->noise > 0 && o->noise < FLT_MIN) /* 0 / 0 where the PSF passes nothing */
+    return gconv_fail(GCONV_BAD_ARGUMENT, "options->noise is %g: float32 has no such small numbers: take at least %g",
+                      o->noise, (double)FLT_MIN);
   return GCONV_OK;
 }
 

@@ -218,6 +218,10 @@ class Exr(CommandTest):
         for keep in (5, 8, 20, 100, 300, 400, len(good) // 3, len(good) - 1):
             (self.folder / "c.exr").write_bytes(good[:keep])
             self.gconv("-i", "c.exr", "-f", "identity", "-o", "o.npy", status=1)
+        header, chunks, tiled = part({key: self.plane(40, 30) for key in "RGB"})  # a chunk with fewer bytes than its rows have
+        chunks[3] = chunks[3][:4] + struct.pack("<i", 20) + chunks[3][8:28]
+        (self.folder / "s.exr").write_bytes(exr((header, chunks, tiled)))
+        self.gconv("-i", "s.exr", "-f", "identity", "-o", "o.npy", status=1)
         for seed in range(30):
             bad = bytearray(good)
             for _ in range(6):

@@ -186,6 +186,9 @@ class Files(CommandTest):
         self.assertEqual(sorted(path.name for path in (self.folder / "out").iterdir()), ["a_000001.png", "a_000002.png"])
         for spec, text in (("31x20:u16le", "whole frames"), ("30x20:u17", "types are u8"), ("99999x99999x4:f64le", "whole frames"), ("0x20:u8", "types are u8"), ("30x20:u8+x", "types are u8")):
             self.assertIn(text, self.gconv("-i", "a.raw", "--raw", spec, "-f", "identity", "-o", "o.npy", status=(1, 2)).stderr)
+        (self.folder / "raws").mkdir()
+        for name in ("raws", "*.raw"):
+            self.usage_error("name files", "-i", name, "--raw", "30x20:u16le", "-f", "identity", "-o", "out/")
         self.assertIn("is for signals", self.gconv("-i", "a.raw", "--raw", "f32le", "-f", "identity", "-o", "o.npy", status=2).stderr)
 
     def test_bmp(self):

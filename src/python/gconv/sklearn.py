@@ -154,6 +154,8 @@ class SVC(ClassifierMixin, _Machine):
         try:
             return self.machine_.probabilities(rows, device=self.device)
         except UnsupportedError as error:
+            if "no probabilities" not in str(error):
+                raise
             raise NotFittedError("predict_proba is not available when fitted with probability=False") from error
 
     @available_if(lambda self: self.probability)
