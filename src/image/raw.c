@@ -24,8 +24,10 @@ static bool parse(const char *text, gconv_image *header, raw_state *state) {
   char *end = (char *)(uintptr_t)text;
   long sizes[3] = {0, 0, 1};
   for (int i = 0; i < 3 && (i < 2 || *end == 'x'); i++) {
+    if (i > 0 && *end != 'x')
+      return false;
     const char *from = end + (i > 0);
-    if (*from < '1' || *from > '9' || (i > 0 && *end != 'x'))
+    if (*from < '1' || *from > '9')
       return false;
     sizes[i] = strtol(from, &end, 10);
   }
