@@ -341,7 +341,7 @@ static void check_nested(gconv_device *device, const gconv_image *in) {
 }
 
 static void *raise_flag(void *flag) {
-  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+  nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   __atomic_store_n((int *)flag, 1, __ATOMIC_RELAXED);
   return NULL;
 }
