@@ -39,6 +39,10 @@ static bool gains(const gconv_graph_plan *p, const gconv_graph_step *s, const bo
   return (in || out) && s->work.in[0]->axes == 4 && estimate(p, s, in, out) <= WORTH * estimate(p, s, false, false);
 }
 
+static bool is_one_sided(const gconv_graph_step *s, const bool *blocks) {
+  return (s->in[0] >= 0 && blocks[s->in[0]]) != blocks[s->out[0]];
+}
+
 /* Whether an input of an element-wise node is repeated along the output in blocks: one number, or a number a channel. */
 static bool repeats(const gconv_tensor *t, const gconv_tensor *out) {
   return gconv_tensor_elements(t) == 1 || (gconv_tensor_is_point(t) && !t->data && t->shape[1] == out->shape[1]);
@@ -127,6 +131,9 @@ gconv_status gconv_graph_lay_blocks(gconv_graph_plan *p) {
     changed = false;
     for (size_t i = 0; i < p->step_count; i++)
       changed = restrict_step(&p->steps[i], good[i], blocks) || changed;
+    for (size_t i = 0; i < p->step_count && !changed; i++) /* what is left may be a form that no algorithm solves */
+      if (good[i] && p->steps[i].node->kind->blocks == GCONV_BLOCKS_EITHER && is_one_sided(&p->steps[i], blocks))
+        changed = !(good[i] = gains(p, &p->steps[i], blocks));
   }
   for (size_t i = 0; i < values; i++)
     p->tensors[i].blocks = blocks[i];

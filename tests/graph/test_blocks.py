@@ -64,6 +64,18 @@ class Blocks(unittest.TestCase):
             got = run(network, [x], options=("-a", "gemm", "-t", threads))
             np.testing.assert_array_equal(got[0], expected[0])
 
+    def test_one_side(self):
+        """Padding has no blocks, and no algorithm takes that padded input to an output in blocks, as in ShuffleNetV2."""
+        a, first = convolution("a", "x", 48, 3, 3)
+        c, middle = convolution("c", "p", 48, 1, 7, group=48, dilations=[3, 3])
+        y, last = convolution("y", "c", 48, 48, 1)
+        nodes = [a, node("Pad", ["a", "rim"], "p", mode="reflect"), c, y]
+        x = LOT.standard_normal((1, 3, 40, 40), np.float32)
+        network = graph(nodes, {"x": x}, constants={"rim": np.int64([0, 0, 1, 1] * 2)} | first | middle | last)
+        expected, got = run(network, [x], options=("-a", "reference")), run(network, [x])
+        self.assertIsInstance(got, list, got)
+        np.testing.assert_allclose(got[0], expected[0], rtol=0, atol=2e-5)
+
     def test_constant_factor(self):
         """Gemm keeps a constant factor in panels, which changes no bit."""
         a, c = LOT.standard_normal((3, 70), np.float32), LOT.standard_normal(70, np.float32)
