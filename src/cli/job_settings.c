@@ -281,7 +281,8 @@ static gconv_status check_given(const gconv_job_settings *settings) {
   return missing ? gconv_refuse("%s", missing) : GCONV_OK;
 }
 
-/* Counts "-" among the words, and "-:NAME": of inputs, only if NAME tells of raw samples; else it is the name of a file. */
+/* Counts the words that read standard input: "-", and "-:NAME". An input "-:NAME" is a file of that name, unless NAME tells
+ * of raw samples, as in -:640x480:u16le. */
 static size_t count_standard_input(const gconv_texts *words, bool filters) {
   size_t count = 0;
   for (size_t i = 0; i < words->count; i++)

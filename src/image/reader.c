@@ -122,7 +122,7 @@ void gconv_reader_lose(gconv_reader *reader, const char *name) {
 static void warn_of_rest(const gconv_reader *reader) {
   const char *name = reader->source->name;
   bool more = reader->open_ended && !reader->next_asked, unzipped = false;
-  if (more && !gconv_source_can_rewind(reader->source)) /* a pipe, which may stay open, or what gzip compressed */
+  if (more && !gconv_source_can_rewind(reader->source)) /* A pipe is not asked, as it may stay open. */
     more = gconv_source_has_unzipped(reader->source, &unzipped) == GCONV_OK && unzipped;
   if (reader->note[0])
     gconv_warn("%s: %s", name, reader->note);
