@@ -190,3 +190,34 @@ gconv_element_loop *gconv_elementwise_loop(int32_t operation, gconv_tensor_type 
   static gconv_element_loop *const choices[] = {[1] = choice_1, [2] = choice_2, [4] = choice_4, [8] = choice_8};
   return operation == WHERE ? choices[gconv_tensor_type_bytes(type)] : operations[operation][type];
 }
+
+gconv_status gconv_elementwise_align_old(const gconv_node_work *work, const gconv_node_kind *kind, gconv_tensor *aligned) {
+  const gconv_elementwise_settings *s = work->settings;
+  const gconv_tensor *a = work->in[0], *b = work->in[1];
+  const bool slope = kind->code == PRELU;
+  *aligned = *b;
+  int64_t axis = slope ? 1 : s->axis < 0 ? (int64_t)a->axes - b->axes : s->axis;
+  if (gconv_tensor_elements(b) == 1 && b->axes <= 1)
+    return GCONV_OK;
+  if (!slope && !s->by_suffix && a->axes != b->axes)
+    return gconv_fail(GCONV_BAD_FILE, "does not broadcast, and its inputs differ in their number of axes");
+  if (!slope && !s->by_suffix)
+    axis = 0;
+  if (axis < 0 || axis > (int64_t)a->axes - b->axes)
+    return gconv_fail(GCONV_BAD_FILE, "has a second input that does not fit the axes of the first from %lld on",
+                      (long long)axis);
+  for (int32_t i = 0; i < b->axes; i++)
+    if (b->shape[i] != a->shape[axis + i] && b->shape[i] != 1)
+      return gconv_fail(GCONV_BAD_FILE, "has a second input whose shape does not fit the first");
+  for (; aligned->axes < a->axes - axis; aligned->axes++)
+    aligned->shape[aligned->axes] = 1;
+  return GCONV_OK;
+}
+
+bool gconv_elementwise_has_zero(const gconv_tensor *t) {
+  const int64_t count = gconv_tensor_elements(t);
+  for (int64_t i = 0; i < count; i++)
+    if (gconv_tensor_integer(t, i) == 0)
+      return true;
+  return false;
+}

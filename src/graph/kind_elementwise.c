@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that compute each element by itself. Inputs are broadcast as NumPy does. elementwise.c has the loops. */
+/* Nodes that compute each element by itself. Inputs are broadcast as NumPy does. elementwise.c has the loops, and
+ * elementwise_gpu.c runs the nodes on a GPU. */
 #include "bank/onnx_rules.h"
 #include "base/memory.h"
 #include "graph/elementwise.h"
@@ -38,37 +39,12 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   return GCONV_OK;
 }
 
-/* Up to opset 6, input 1 has some neighbouring axes of input 0, and is repeated along the other axes; without `broadcast`,
- * both have one shape. Gives input 1 a shape that NumPy's rules repeat in the same way. */
-static gconv_status align_old(const gconv_node_work *work, const gconv_node_kind *kind, gconv_tensor *aligned) {
-  const settings *s = work->settings;
-  const gconv_tensor *a = work->in[0], *b = work->in[1];
-  const bool slope = kind->code == PRELU;
-  *aligned = *b;
-  int64_t axis = slope ? 1 : s->axis < 0 ? (int64_t)a->axes - b->axes : s->axis;
-  if (gconv_tensor_elements(b) == 1 && b->axes <= 1)
-    return GCONV_OK;
-  if (!slope && !s->by_suffix && a->axes != b->axes)
-    return gconv_fail(GCONV_BAD_FILE, "does not broadcast, and its inputs differ in their number of axes");
-  if (!slope && !s->by_suffix)
-    axis = 0;
-  if (axis < 0 || axis > (int64_t)a->axes - b->axes)
-    return gconv_fail(GCONV_BAD_FILE, "has a second input that does not fit the axes of the first from %lld on",
-                      (long long)axis);
-  for (int32_t i = 0; i < b->axes; i++)
-    if (b->shape[i] != a->shape[axis + i] && b->shape[i] != 1)
-      return gconv_fail(GCONV_BAD_FILE, "has a second input whose shape does not fit the first");
-  for (; aligned->axes < a->axes - axis; aligned->axes++)
-    aligned->shape[aligned->axes] = 1;
-  return GCONV_OK;
-}
-
 static gconv_status shape_old(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_tensor aligned;
   GCONV_TRY(gconv_node_need_type(work, 1, work->in[0]->type));
   if (!gconv_elementwise_loop(kind->code, work->in[0]->type))
     return gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(work->in[0]->type));
-  GCONV_TRY(align_old(work, kind, &aligned));
+  GCONV_TRY(gconv_elementwise_align_old(work, kind, &aligned));
   gconv_node_set_like(work, 0, work->in[0]);
   return GCONV_OK;
 }
@@ -102,17 +78,9 @@ static gconv_status shape_clip(const gconv_node_work *work, const gconv_node_kin
 
 /* ---- Runs ---- */
 
-static bool has_zero(const gconv_tensor *t) {
-  const int64_t count = gconv_tensor_elements(t);
-  for (int64_t i = 0; i < count; i++)
-    if (gconv_tensor_integer(t, i) == 0)
-      return true;
-  return false;
-}
-
 static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
   const bool whole = !gconv_tensor_type_is_real(work->in[0]->type);
-  if (whole && (kind->code == DIV || kind->code == MOD) && has_zero(work->in[1]))
+  if (whole && (kind->code == DIV || kind->code == MOD) && gconv_elementwise_has_zero(work->in[1]))
     return gconv_fail(GCONV_BAD_FILE, "divides integers by 0");
   gconv_node_loop(work, work->in, work->in_count, gconv_elementwise_loop(kind->code, work->in[work->in_count - 1]->type),
                   work->out[0]);
@@ -121,7 +89,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
 
 static gconv_status run_old(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_tensor aligned;
-  GCONV_TRY(align_old(work, kind, &aligned));
+  GCONV_TRY(gconv_elementwise_align_old(work, kind, &aligned));
   const gconv_tensor *pair[2] = {work->in[0], &aligned};
   gconv_node_work inner = *work;
   inner.in = pair;
@@ -213,125 +181,6 @@ static gconv_status run_pow(const gconv_node_work *work, const gconv_node_kind *
     gconv_tensor_convert(&wide[2], work->out[0], 0, gconv_tensor_elements(work->out[0]));
   gconv_release(memory);
   return GCONV_OK;
-}
-
-/* ---- On a GPU ---- */
-
-/* A chain without operations. */
-static gconv_gpu_elements begin(const gconv_node_work *work, const gconv_tensor *out) {
-  gconv_gpu_elements job = {.axes = out->axes, .out = out->there, .type = work->in[work->in_count - 1]->type};
-  job.out_type = out->type;
-  memcpy(job.size, out->shape, sizeof job.size);
-  if (job.axes == 0)
-    job.size[job.axes++] = 1;
-  return job;
-}
-
-/* Appends an operation with `count` operands. Operand number `chained` is the result so far; -1: none is. */
-static gconv_gpu_operation *append(const gconv_node_work *work, int32_t code, int32_t count, int32_t chained,
-                                   gconv_gpu_elements *job) {
-  const settings *s = work->settings;
-  gconv_gpu_operation *operation = &job->chain[job->length++];
-  *operation = (gconv_gpu_operation){.code = code,
-                                     .alpha = s->alpha,
-                                     .beta = s->beta,
-                                     .low = s->low,
-                                     .high = s->high,
-                                     .approximate = s->approximate,
-                                     .remainder = s->remainder,
-                                     .count = count,
-                                     .chained = chained};
-  return operation;
-}
-
-static void set_operand(const gconv_tensor *tensor, const gconv_tensor *out, gconv_gpu_operand *operand) {
-  operand->data = tensor->there;
-  gconv_node_steps(tensor, out, operand->step);
-}
-
-/* One operation of up to three inputs. */
-static gconv_status launch(const gconv_node_work *work, const gconv_tensor *const *inputs, int32_t count, int32_t code) {
-  gconv_gpu_elements job = begin(work, work->out[0]);
-  gconv_gpu_operation *operation = append(work, code, count, -1, &job);
-  for (int32_t i = 0; i < count; i++)
-    set_operand(inputs[i], work->out[0], &operation->operand[i]);
-  gconv_tail_append(work, &job);
-  return gconv_gpu_elements_run(&job, work->stream);
-}
-
-static gconv_status check_divisor(const gconv_node_work *work, const gconv_node_kind *kind) {
-  if (gconv_tensor_type_is_real(work->in[0]->type) || (kind->code != DIV && kind->code != MOD))
-    return GCONV_OK;
-  if (!work->in[1]->data)
-    return gconv_fail(GCONV_UNSUPPORTED, "divides integers by what depends on the pixels of the image, which GPUs do not");
-  return has_zero(work->in[1]) ? gconv_fail(GCONV_BAD_FILE, "divides integers by 0") : GCONV_OK;
-}
-
-static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
-  GCONV_TRY(check_divisor(work, kind));
-  return launch(work, work->in, work->in_count, kind->code);
-}
-
-static gconv_status cuda_pow(const gconv_node_work *work, const gconv_node_kind *kind) {
-  GCONV_TRY(gconv_node_need_type(work, 1, work->in[0]->type));
-  return cuda(work, kind);
-}
-
-static gconv_status cuda_old(const gconv_node_work *work, const gconv_node_kind *kind) {
-  gconv_tensor aligned;
-  GCONV_TRY(align_old(work, kind, &aligned));
-  const gconv_tensor *pair[2] = {work->in[0], &aligned};
-  GCONV_TRY(check_divisor(work, kind));
-  return launch(work, pair, 2, kind->code);
-}
-
-static gconv_status cuda_many(const gconv_node_work *work, const gconv_node_kind *kind) {
-  const gconv_tensor *pair[2] = {work->in[0], work->in[0]};
-  if (work->in_count == 1) {
-    gconv_move all = {0};
-    gconv_move_add(&all, gconv_tensor_elements(work->in[0]), 1, 1);
-    return gconv_move_run(work, &all, gconv_tensor_type_bytes(work->in[0]->type), work->in[0]->there, work->out[0]->there);
-  }
-  for (int32_t i = 1; i < work->in_count; i++) {
-    pair[1] = work->in[i];
-    GCONV_TRY(launch(work, pair, 2, kind->code));
-    pair[0] = work->out[0];
-  }
-  return GCONV_OK;
-}
-
-static gconv_status cuda_mean(const gconv_node_work *work, const gconv_node_kind *kind) {
-  GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
-  GCONV_TRY(cuda_many(work, kind));
-  gconv_gpu_elements job = begin(work, work->out[0]);
-  gconv_gpu_operation *divide = append(work, DIV, 2, -1, &job);
-  set_operand(work->out[0], work->out[0], &divide->operand[0]);
-  divide->operand[1].number = (float)work->in_count;
-  return gconv_gpu_elements_run(&job, work->stream);
-}
-
-/* Bounds that are constant floats are numbers of the operation; others are inputs of Max and Min. */
-static gconv_status cuda_clip(const gconv_node_work *work, const gconv_node_kind *kind) {
-  const gconv_tensor *low = work->in_count > 1 ? work->in[1] : NULL, *high = work->in_count > 2 ? work->in[2] : NULL;
-  const gconv_tensor *pair[2] = {work->in[0], NULL};
-  if (work->in[0]->type == GCONV_TENSOR_F32 && (!low || low->data) && (!high || high->data)) {
-    gconv_gpu_elements job = begin(work, work->out[0]);
-    gconv_gpu_operation *clip = append(work, kind->code, 1, -1, &job);
-    set_operand(work->in[0], work->out[0], &clip->operand[0]);
-    clip->low = low ? *(const float *)low->data : clip->low;
-    clip->high = high ? *(const float *)high->data : clip->high;
-    return gconv_gpu_elements_run(&job, work->stream);
-  }
-  for (int32_t i = 0; i < 2; i++) {
-    pair[1] = i == 0 ? low : high;
-    if (!pair[1])
-      continue;
-    GCONV_TRY(launch(work, pair, 2, i == 0 ? MAX : MIN));
-    pair[0] = work->out[0];
-  }
-  return pair[0] == work->out[0]
-             ? GCONV_OK
-             : cuda_many(&(gconv_node_work){.in = work->in, .in_count = 1, .out = work->out, .stream = work->stream}, kind);
 }
 
 /* ---- Fusing ---- */
@@ -458,14 +307,17 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
                      sizeof(settings), parse, shape, run, cuda, NULL, NULL, NULL, NULL, NULL, affine, activation, element,  \
                      fuses, GCONV_BLOCKS_ALIKE)
 #define ACTIVATION(name, since, rules, code)                                                                                \
-  FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, activation, GCONV_FUSES_NOTHING)
+  FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, gconv_elementwise_cuda, NULL, activation, GCONV_FUSES_NOTHING)
 #define AFFINE(name, since, code)                                                                                           \
-  FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, cuda, affine, NULL, GCONV_FUSES_TAILS_ON_GPU)
-#define ONE(name, since, rules, code, cuda)                                                                                 \
+  FUSED(name, since, NEWEST, 2, 2, none, code, shape, run, gconv_elementwise_cuda, affine, NULL, GCONV_FUSES_TAILS_ON_GPU)
+#define ON(name, since, rules, code, cuda)                                                                                  \
   FUSED(name, since, NEWEST, 1, 1, rules, code, shape, run, cuda, NULL, NULL, GCONV_FUSES_NOTHING)
-#define TWO(name, since, rules, code, cuda)                                                                                 \
-  ROW(name, since, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, rules, code, shape, run, cuda)
-#define OLD(name, code) ROW(name, 6, 6, 2, 2, GCONV_MEMORY_IN_PLACE, old_rules, code, shape_old, run_old, cuda_old)
+#define ONE(name, since, rules, code) ON(name, since, rules, code, gconv_elementwise_cuda)
+#define ONE_ON_CPU(name, since, rules, code) ON(name, since, rules, code, GCONV_NOT_ON_CUDA)
+#define TWO_ON_CPU(name, since, rules, code)                                                                                \
+  ROW(name, since, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, rules, code, shape, run, GCONV_NOT_ON_CUDA)
+#define OLD(name, code)                                                                                                     \
+  ROW(name, 6, 6, 2, 2, GCONV_MEMORY_IN_PLACE, old_rules, code, shape_old, run_old, gconv_elementwise_cuda_old)
 #define TEST(name, since, least, rules, code, cuda)                                                                         \
   ROW(name, since, NEWEST, least, least, GCONV_MEMORY_OWN, rules, code, shape, run, cuda)
 #define MANY(name, since, code, shape, run, cuda)                                                                           \
@@ -473,48 +325,50 @@ static rules none = {END}, alpha = {FLOAT("alpha", 1, NEWEST), END},
 const gconv_node_kind gconv_node_kinds_elementwise[] = {
     ACTIVATION("Relu", 1, old_one, RELU),
     ACTIVATION("LeakyRelu", 1, old_alpha, LEAKY),
-    ONE("ThresholdedRelu", 1, alpha, THRESHOLDED, cuda),
+    ONE("ThresholdedRelu", 1, alpha, THRESHOLDED),
     ACTIVATION("Sigmoid", 1, old_one, SIGMOID),
     ACTIVATION("Tanh", 1, old_one, TANH),
-    FUSED("Clip", 6, 10, 1, 1, bounds, CLIP, shape_clip, run_clip, cuda_clip, NULL, activation, GCONV_FUSES_NOTHING),
-    FUSED("Clip", 11, NEWEST, 1, 3, none, CLIP, shape_clip, run_clip, cuda_clip, NULL, activation, GCONV_FUSES_NOTHING),
-    ONE("HardSigmoid", 6, alpha_beta, HARD_SIGMOID, cuda),
-    ONE("HardSwish", 14, none, HARD_SWISH, cuda),
-    ONE("Swish", 24, alpha, SWISH, cuda),
-    ONE("Elu", 6, alpha, ELU, cuda),
-    ONE("Selu", 6, alpha_gamma, SELU, cuda),
-    ONE("Celu", 12, alpha, CELU, cuda),
-    ONE("Softplus", 1, none, SOFTPLUS, cuda),
-    ONE("Softsign", 1, none, SOFTSIGN, cuda),
-    ONE("Mish", 18, none, MISH, cuda),
-    ONE("Gelu", 20, approximate, GELU, cuda),
-    ONE("Shrink", 9, shrink, SHRINK, GCONV_NOT_ON_CUDA),
-    ONE("Erf", 9, none, ERF, cuda),
-    ONE("Sqrt", 6, none, SQRT, cuda),
-    ONE("Exp", 6, none, EXP, cuda),
-    ONE("Log", 6, none, LOG, cuda),
-    ONE("Sin", 7, none, SIN, cuda),
-    ONE("Cos", 7, none, COS, cuda),
-    ONE("Tan", 7, none, TAN, GCONV_NOT_ON_CUDA),
-    ONE("Asin", 7, none, ASIN, GCONV_NOT_ON_CUDA),
-    ONE("Acos", 7, none, ACOS, GCONV_NOT_ON_CUDA),
-    ONE("Atan", 7, none, ATAN, GCONV_NOT_ON_CUDA),
-    ONE("Sinh", 9, none, SINH, GCONV_NOT_ON_CUDA),
-    ONE("Cosh", 9, none, COSH, GCONV_NOT_ON_CUDA),
-    ONE("Asinh", 9, none, ASINH, GCONV_NOT_ON_CUDA),
-    ONE("Acosh", 9, none, ACOSH, GCONV_NOT_ON_CUDA),
-    ONE("Atanh", 9, none, ATANH, GCONV_NOT_ON_CUDA),
-    ONE("Abs", 6, none, ABS, cuda),
-    ONE("Neg", 6, none, NEG, cuda),
-    ONE("Reciprocal", 6, none, RECIPROCAL, cuda),
-    ONE("Floor", 6, none, FLOOR, cuda),
-    ONE("Ceil", 6, none, CEIL, cuda),
-    ONE("Round", 11, none, ROUND, cuda),
-    ONE("Sign", 9, none, SIGN, cuda),
-    ONE("BitwiseNot", 18, none, BITWISE_NOT, GCONV_NOT_ON_CUDA),
-    TEST("IsNaN", 9, 1, none, IS_NAN, cuda),
+    FUSED("Clip", 6, 10, 1, 1, bounds, CLIP, shape_clip, run_clip, gconv_elementwise_cuda_clip, NULL, activation,
+          GCONV_FUSES_NOTHING),
+    FUSED("Clip", 11, NEWEST, 1, 3, none, CLIP, shape_clip, run_clip, gconv_elementwise_cuda_clip, NULL, activation,
+          GCONV_FUSES_NOTHING),
+    ONE("HardSigmoid", 6, alpha_beta, HARD_SIGMOID),
+    ONE("HardSwish", 14, none, HARD_SWISH),
+    ONE("Swish", 24, alpha, SWISH),
+    ONE("Elu", 6, alpha, ELU),
+    ONE("Selu", 6, alpha_gamma, SELU),
+    ONE("Celu", 12, alpha, CELU),
+    ONE("Softplus", 1, none, SOFTPLUS),
+    ONE("Softsign", 1, none, SOFTSIGN),
+    ONE("Mish", 18, none, MISH),
+    ONE("Gelu", 20, approximate, GELU),
+    ONE_ON_CPU("Shrink", 9, shrink, SHRINK),
+    ONE("Erf", 9, none, ERF),
+    ONE("Sqrt", 6, none, SQRT),
+    ONE("Exp", 6, none, EXP),
+    ONE("Log", 6, none, LOG),
+    ONE("Sin", 7, none, SIN),
+    ONE("Cos", 7, none, COS),
+    ONE_ON_CPU("Tan", 7, none, TAN),
+    ONE_ON_CPU("Asin", 7, none, ASIN),
+    ONE_ON_CPU("Acos", 7, none, ACOS),
+    ONE_ON_CPU("Atan", 7, none, ATAN),
+    ONE_ON_CPU("Sinh", 9, none, SINH),
+    ONE_ON_CPU("Cosh", 9, none, COSH),
+    ONE_ON_CPU("Asinh", 9, none, ASINH),
+    ONE_ON_CPU("Acosh", 9, none, ACOSH),
+    ONE_ON_CPU("Atanh", 9, none, ATANH),
+    ONE("Abs", 6, none, ABS),
+    ONE("Neg", 6, none, NEG),
+    ONE("Reciprocal", 6, none, RECIPROCAL),
+    ONE("Floor", 6, none, FLOOR),
+    ONE("Ceil", 6, none, CEIL),
+    ONE("Round", 11, none, ROUND),
+    ONE("Sign", 9, none, SIGN),
+    ONE_ON_CPU("BitwiseNot", 18, none, BITWISE_NOT),
+    TEST("IsNaN", 9, 1, none, IS_NAN, gconv_elementwise_cuda),
     TEST("IsInf", 10, 1, infinities, IS_INF, GCONV_NOT_ON_CUDA),
-    ONE("Not", 1, none, NOT, cuda),
+    ONE("Not", 1, none, NOT),
     OLD("Add", ADD),
     OLD("Sub", SUB),
     OLD("Mul", MUL),
@@ -525,25 +379,25 @@ const gconv_node_kind gconv_node_kinds_elementwise[] = {
     AFFINE("Sub", 7, SUB),
     AFFINE("Mul", 7, MUL),
     AFFINE("Div", 7, DIV),
-    FUSED("PRelu", 7, NEWEST, 2, 2, none, PRELU, shape_prelu, run, cuda, NULL, NULL, GCONV_FUSES_NOTHING),
-    ROW("Mod", 10, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, fmod_rule, MOD, shape, run, cuda),
-    ROW("Pow", 7, NEWEST, 2, 2, GCONV_MEMORY_OWN, none, POW, shape, run_pow, cuda_pow),
-    TWO("BitShift", 11, direction, BIT_SHIFT, GCONV_NOT_ON_CUDA),
-    TWO("BitwiseAnd", 18, none, BITWISE_AND, GCONV_NOT_ON_CUDA),
-    TWO("BitwiseOr", 18, none, BITWISE_OR, GCONV_NOT_ON_CUDA),
-    TWO("BitwiseXor", 18, none, BITWISE_XOR, GCONV_NOT_ON_CUDA),
-    MANY("Min", 6, MIN, shape, run_many, cuda_many),
-    MANY("Max", 6, MAX, shape, run_many, cuda_many),
-    MANY("Sum", 6, ADD, shape, run_many, cuda_many),
-    MANY("Mean", 6, ADD, shape_mean, run_mean, cuda_mean),
-    TEST("Equal", 7, 2, none, EQUAL, cuda),
-    TEST("Less", 7, 2, none, LESS, cuda),
-    TEST("LessOrEqual", 12, 2, none, LESS_EQUAL, cuda),
-    TEST("Greater", 7, 2, none, GREATER, cuda),
-    TEST("GreaterOrEqual", 12, 2, none, GREATER_EQUAL, cuda),
-    TEST("And", 7, 2, none, AND, cuda),
-    TEST("Or", 7, 2, none, OR, cuda),
-    TEST("Xor", 7, 2, none, XOR, cuda),
-    TEST("Where", 9, 3, none, WHERE, cuda),
+    FUSED("PRelu", 7, NEWEST, 2, 2, none, PRELU, shape_prelu, run, gconv_elementwise_cuda, NULL, NULL, GCONV_FUSES_NOTHING),
+    ROW("Mod", 10, NEWEST, 2, 2, GCONV_MEMORY_IN_PLACE, fmod_rule, MOD, shape, run, gconv_elementwise_cuda),
+    ROW("Pow", 7, NEWEST, 2, 2, GCONV_MEMORY_OWN, none, POW, shape, run_pow, gconv_elementwise_cuda_pow),
+    TWO_ON_CPU("BitShift", 11, direction, BIT_SHIFT),
+    TWO_ON_CPU("BitwiseAnd", 18, none, BITWISE_AND),
+    TWO_ON_CPU("BitwiseOr", 18, none, BITWISE_OR),
+    TWO_ON_CPU("BitwiseXor", 18, none, BITWISE_XOR),
+    MANY("Min", 6, MIN, shape, run_many, gconv_elementwise_cuda_many),
+    MANY("Max", 6, MAX, shape, run_many, gconv_elementwise_cuda_many),
+    MANY("Sum", 6, ADD, shape, run_many, gconv_elementwise_cuda_many),
+    MANY("Mean", 6, ADD, shape_mean, run_mean, gconv_elementwise_cuda_mean),
+    TEST("Equal", 7, 2, none, EQUAL, gconv_elementwise_cuda),
+    TEST("Less", 7, 2, none, LESS, gconv_elementwise_cuda),
+    TEST("LessOrEqual", 12, 2, none, LESS_EQUAL, gconv_elementwise_cuda),
+    TEST("Greater", 7, 2, none, GREATER, gconv_elementwise_cuda),
+    TEST("GreaterOrEqual", 12, 2, none, GREATER_EQUAL, gconv_elementwise_cuda),
+    TEST("And", 7, 2, none, AND, gconv_elementwise_cuda),
+    TEST("Or", 7, 2, none, OR, gconv_elementwise_cuda),
+    TEST("Xor", 7, 2, none, XOR, gconv_elementwise_cuda),
+    TEST("Where", 9, 3, none, WHERE, gconv_elementwise_cuda),
     GCONV_NODE_KIND_END,
 };

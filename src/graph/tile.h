@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tiles.c and tile_run.c share: how an image is cut, and what of it is measured. */
+/* What tiles.c, tile_reach.c and tile_run.c share: how an image is cut, and what of it is measured. */
 #pragma once
 
 #include "graph/moments.h"
@@ -46,5 +46,20 @@ struct gconv_graph_tiles {
   size_t measured_count, measurings, pass;
   bool *runs, *wanted; /* owned: in a pass that measures, which steps run, and which values they need */
 };
+
+/* ---- tile_reach.c ---- */
+
+/* Fails: a step sees the whole image. */
+gconv_status gconv_tile_refuse(const gconv_graph_plan *plan, const gconv_graph_step *step);
+
+/* Whether a step needs the moments of its input 0. */
+bool gconv_tile_is_measured(const gconv_graph_tiles *tiles, const gconv_graph_step *step);
+
+/* Sets up and down of each value, and the stride: the least common multiple of the places at which tiles may begin. */
+gconv_status gconv_tile_find_stride(gconv_graph_tiles *tiles, int32_t axis);
+
+/* Sets *need to the elements of the image that the elements `core` of a value depend on. */
+gconv_status gconv_tile_follow_back(gconv_graph_tiles *tiles, int32_t axis, int32_t value, gconv_tile_range core,
+                                    gconv_tile_range *need);
 
 GCONV_C_END

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cuts images into tiles: what results depend on, and the sizes and places of tiles. */
+/* Cuts images into tiles: their sizes and places. tile_reach.c says which elements a tile needs. */
 #include "base/memory.h"
 #include "graph/gpu.h"
 #include "graph/tail.h"
@@ -9,174 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_STRIDE = 1 << 16, SMALLEST = 32 };
-
-/* ---- What a result depends on ---- */
-
-static bool flows(const gconv_graph_step *s, int32_t input) {
-  return s->work.in[input] && s->in[input] >= 0 &&
-         !(input < 32 && (s->node->kind->unread | s->node->kind->known) >> input & 1);
-}
-
-static gconv_status fail_all(const gconv_graph_plan *p, const gconv_graph_step *s) {
-  return gconv_fail(GCONV_UNSUPPORTED, "%s: node '%s' (%s) sees the whole image, so it cannot be cut into tiles",
-                    p->graph->path, s->node->name, s->node->kind->name);
-}
-
-/* Whether pixels have a place in an input of a step. They have none in constants, and in what follows from moments alone. */
-static bool has_pixels(const gconv_graph_tiles *t, const gconv_graph_step *s, int32_t input, int32_t axis) {
-  return flows(s, input) && t->whole->block_of[s->in[input]] >= 0 && t->up[axis][s->in[input]] != 0;
-}
-
-/* Whether a step needs the moments of its input 0. */
-static bool is_measured(const gconv_graph_tiles *t, const gconv_graph_step *s) {
-  const gconv_tensor *in = s->work.in_count > 0 ? s->work.in[0] : NULL;
-  return in && has_pixels(t, s, 0, 0) && s->node->kind->reach == GCONV_REACH_WINDOW &&
-         in->axes == GCONV_TILE_FIRST + GCONV_TILE_AXES &&
-         s->node->kind->window(&s->work, 0, GCONV_TILE_FIRST).denominator == GCONV_BY_MOMENTS;
-}
-
-/* Sets *window to the window of an input of a step. *there is false if no place in the input belongs to one in the output.
- */
-static gconv_status find_window(const gconv_graph_tiles *t, const gconv_graph_step *s, int32_t input, int32_t axis,
-                                gconv_node_window *window, bool *there) {
-  const gconv_tensor *in = s->work.in[input], *out = s->work.out[0];
-  const int32_t axes = GCONV_TILE_FIRST + GCONV_TILE_AXES, own = GCONV_TILE_FIRST + axis;
-  *window = (gconv_node_window){1, 1, 0, 0};
-  *there = has_pixels(t, s, input, axis);
-  if (!*there)
-    return GCONV_OK;
-  if (!out || in->axes != axes || s->node->kind->reach == GCONV_REACH_ALL)
-    return fail_all(t->whole, s);
-  if (input == 0 && is_measured(t, s) && t->cut.images > 0 && in->type == GCONV_TENSOR_F32) {
-    *there = out->axes == axes && out->shape[own] == in->shape[own];
-    return GCONV_OK;
-  }
-  if (s->node->kind->reach == GCONV_REACH_WINDOW)
-    *window = s->node->kind->window(&s->work, input, own);
-  if (out->axes != axes || (s->node->kind->reach == GCONV_REACH_POINT && in->shape[own] != out->shape[own]))
-    return fail_all(t->whole, s);
-  return window->denominator > 0 ? GCONV_OK : fail_all(t->whole, s);
-}
-
-static int64_t divide_down(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && a < 0);
-}
-
-/* Sets *need to the inputs that a range of elements of a value needs. */
-static gconv_status follow_back(gconv_graph_tiles *t, int32_t axis, int32_t value, gconv_tile_range core,
-                                gconv_tile_range *need) {
-  const gconv_graph_plan *p = t->whole;
-  for (size_t i = 0; i < p->graph->value_count; i++)
-    t->needed[i] = (gconv_tile_range){INT64_MAX, 0};
-  t->needed[value] = core;
-  for (size_t i = p->step_count; i-- > 0;) {
-    const gconv_graph_step *s = &p->steps[i];
-    gconv_tile_range out = {INT64_MAX, 0};
-    for (int32_t k = 0; k < s->work.out_count; k++)
-      if (s->work.out[k] && s->out[k] >= 0 && t->needed[s->out[k]].end > 0) {
-        const gconv_tile_range r = t->needed[s->out[k]];
-        out = (gconv_tile_range){r.begin < out.begin ? r.begin : out.begin, r.end > out.end ? r.end : out.end};
-      }
-    for (int32_t k = 0; k < s->work.in_count && out.end > 0; k++) {
-      gconv_node_window w;
-      bool there;
-      GCONV_TRY(find_window(t, s, k, axis, &w, &there));
-      if (!there)
-        continue;
-      const int64_t size = s->work.in[k]->shape[GCONV_TILE_FIRST + axis];
-      const int64_t begin = divide_down(out.begin * w.numerator, w.denominator) - w.before;
-      const int64_t end = -divide_down(-(out.end - 1) * w.numerator, w.denominator) + w.after + 1;
-      gconv_tile_range *r = &t->needed[s->in[k]];
-      const gconv_tile_range mine = {begin < 0 ? 0 : begin < size ? begin : size - 1, end < 1 ? 1 : end < size ? end : size};
-      r->begin = mine.begin < r->begin ? mine.begin : r->begin;
-      r->end = mine.end > r->end ? mine.end : r->end;
-    }
-    if (s->added >= 0 && t->up[axis][s->added] != 0 && out.end > 0) { /* it has the shape of the output */
-      gconv_tile_range *r = &t->needed[s->added];
-      r->begin = out.begin < r->begin ? out.begin : r->begin;
-      r->end = out.end > r->end ? out.end : r->end;
-    }
-  }
-  *need = t->needed[p->graph->inputs[0]];
-  return GCONV_OK;
-}
-
-/* Whether an input that does not come from the image has several elements along height or width, which a tile would begin
- * anew. Those of lists that normalise channels lie along channels. */
-static bool has_pattern(const gconv_graph_step *s, int32_t input) {
-  const gconv_node_kind *kind = s->node->kind;
-  const gconv_tensor *t = s->work.in[input];
-  const bool beside =
-      kind->reach == GCONV_REACH_POINT || kind->memory == GCONV_MEMORY_JOINED; /* elements meet the image's */
-  if (!t || !beside || (t->axes == 1 && kind->memory == GCONV_MEMORY_OWN))
-    return false;
-  return (t->axes > 0 && t->shape[t->axes - 1] > 1) || (t->axes > 1 && t->shape[t->axes - 2] > 1);
-}
-
-/* Whether elements of a value that a tail takes meet those of the output, which are the input's, times up / down; or the
- * value has one number for a channel. */
-static bool meets(const gconv_graph_tiles *t, int32_t axis, int32_t value, int64_t up, int64_t down) {
-  const gconv_tensor *added = &t->whole->tensors[value];
-  if (t->up[axis][value] != 0)
-    return t->up[axis][value] == up && t->down[axis][value] == down;
-  return gconv_tensor_count(added, added->axes > GCONV_TILE_AXES ? added->axes - GCONV_TILE_AXES : 0, added->axes) == 1;
-}
-
-static int64_t common_divisor(int64_t a, int64_t b) {
-  while (b != 0) {
-    const int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
-/* Finds how many elements each value has for an element of the input, and the stride: the least common multiple of what
- * tiles must begin at. */
-static gconv_status find_stride(gconv_graph_tiles *t, int32_t axis) {
-  const gconv_graph_plan *p = t->whole;
-  int64_t stride = 1, *all_up = t->up[axis], *all_down = t->down[axis];
-  all_up[p->graph->inputs[0]] = all_down[p->graph->inputs[0]] = 1;
-  for (size_t i = 0; i < p->step_count; i++) {
-    const gconv_graph_step *s = &p->steps[i];
-    int64_t up = 0, down = 1;
-    for (int32_t k = 0; k < s->work.in_count; k++) {
-      gconv_node_window w;
-      bool there;
-      GCONV_TRY(find_window(t, s, k, axis, &w, &there));
-      if (!there) {
-        if (has_pattern(s, k))
-          return fail_all(p, s);
-        continue;
-      }
-      int64_t more = all_up[s->in[k]] * w.denominator, less = all_down[s->in[k]] * w.numerator;
-      const int64_t divisor = common_divisor(more, less);
-      more /= divisor;
-      less /= divisor;
-      if (more > MOST_STRIDE || less > MOST_STRIDE || (up != 0 && (more != up || less != down)))
-        return fail_all(p, s);
-      up = more;
-      down = less;
-    }
-    if (s->added >= 0 && !meets(t, axis, s->added, up, down))
-      return fail_all(p, s);
-    for (int32_t k = 0; k < s->work.out_count; k++)
-      if (s->work.out[k] && s->out[k] >= 0) {
-        all_up[s->out[k]] = up;
-        all_down[s->out[k]] = down;
-      }
-    stride = stride / common_divisor(stride, down) * down;
-    if (stride > MOST_STRIDE)
-      return fail_all(p, s);
-  }
-  t->stride[axis] = stride;
-  t->scale_up[axis] = all_up[p->graph->outputs[0]];
-  t->scale_down[axis] = all_down[p->graph->outputs[0]];
-  return t->scale_up[axis] > 0
-             ? GCONV_OK
-             : gconv_fail(GCONV_UNSUPPORTED, "%s: its output does not depend on its input", p->graph->path);
-}
+enum { SMALLEST = 32 };
 
 /* ---- Tiles ---- */
 
@@ -201,7 +34,7 @@ static gconv_status find_end(gconv_graph_tiles *t, int32_t axis, int32_t value, 
   }
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    GCONV_TRY(follow_back(t, axis, value, (gconv_tile_range){middle, middle + 1}, &need));
+    GCONV_TRY(gconv_tile_follow_back(t, axis, value, (gconv_tile_range){middle, middle + 1}, &need));
     if (need.end <= behind)
       low = middle + 1;
     else
@@ -224,7 +57,7 @@ static gconv_status cut_axis(gconv_graph_tiles *t, int32_t axis, bool *cut) {
   *cut = true;
   for (int64_t first = 0, last; first < t->cut.out[axis]; first = last) {
     gconv_tile_range need;
-    GCONV_TRY(follow_back(t, axis, result, (gconv_tile_range){first, first + 1}, &need));
+    GCONV_TRY(gconv_tile_follow_back(t, axis, result, (gconv_tile_range){first, first + 1}, &need));
     int64_t at = need.begin / stride * stride;
     at = at < farthest ? at : farthest;
     GCONV_TRY(find_end(t, axis, result, t->cut.out[axis], at, first, &last));
@@ -272,7 +105,7 @@ static gconv_status cut_bands(gconv_graph_tiles *t) {
   for (int64_t i = 0; i < count; i++) {
     const gconv_tile_range core = {i * rows, (i + 1) * rows < t->cut.out[0] ? (i + 1) * rows : t->cut.out[0]};
     gconv_tile_range need;
-    GCONV_TRY(follow_back(t, 0, t->whole->graph->outputs[0], core, &need));
+    GCONV_TRY(gconv_tile_follow_back(t, 0, t->whole->graph->outputs[0], core, &need));
     t->tiles[0][i] = (gconv_tile){need.begin / stride * stride, core};
     most = need.end - t->tiles[0][i].at > most ? need.end - t->tiles[0][i].at : most;
   }
@@ -405,7 +238,7 @@ static gconv_status list_measured(gconv_graph_tiles *t) {
     size_t before = s->added >= 0 ? passes[s->added] : 0;
     for (int32_t k = 0; k < s->work.in_count; k++)
       before = s->in[k] >= 0 && passes[s->in[k]] > before ? passes[s->in[k]] : before;
-    const bool measured = is_measured(t, s);
+    const bool measured = gconv_tile_is_measured(t, s);
     if (measured) {
       t->measured[t->measured_count++] =
           (gconv_measured){.step = i, .pass = before, .value = s->in[0], .channels = s->work.in[0]->shape[1]};
@@ -431,13 +264,13 @@ static gconv_status share_measuring(gconv_graph_tiles *t, gconv_measured *m, int
     const int64_t at = t->tiles[axis][i].at;
     gconv_tile_range need = {at, 0};
     if (first < all)
-      GCONV_TRY(follow_back(t, axis, m->value, (gconv_tile_range){first, first + 1}, &need));
+      GCONV_TRY(gconv_tile_follow_back(t, axis, m->value, (gconv_tile_range){first, first + 1}, &need));
     if (first < all && need.begin >= at)
       GCONV_TRY(find_end(t, axis, m->value, all, at, first, &first));
     m->ends[axis][i] = first;
   }
   const gconv_graph_step *s = &t->whole->steps[m->step];
-  return first == all ? GCONV_OK : fail_all(t->whole, s);
+  return first == all ? GCONV_OK : gconv_tile_refuse(t->whole, s);
 }
 
 static gconv_status make_measured(gconv_graph_tiles *t) {
@@ -465,7 +298,7 @@ static gconv_status fill(gconv_graph_tiles *t) {
     if (!t->needed || !t->up[axis] || !t->down[axis])
       return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for tiles", g->path);
     t->in[axis] = in->shape[GCONV_TILE_FIRST + axis];
-    GCONV_TRY(find_stride(t, axis));
+    GCONV_TRY(gconv_tile_find_stride(t, axis));
   }
   GCONV_TRY(list_measured(t));
   GCONV_TRY(t->cut.rows > 0 ? choose_width(t) : choose_size(t));
