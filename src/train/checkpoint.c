@@ -314,10 +314,8 @@ static gconv_status restore_from(gconv_trainer *t, const char *path, const gconv
   GCONV_TRY(check_normalisation(t, path, network));
   GCONV_TRY(take_state(path, json_object_get(json, "state"), gconv_dataset_get_info(t->data)->cases, &state));
   GCONV_TRY(take_weights(t, path, network, extras, json));
-  if (state.ending == GCONV_ENDING_EPOCHS && state.epochs < t->options.epochs)
-    state.ending = GCONV_ENDING_NONE; /* the caller wants more epochs now */
-  if (state.ending == GCONV_ENDING_NONE && state.epochs >= t->options.epochs && state.epochs > 0)
-    state.ending = GCONV_ENDING_EPOCHS; /* the caller wants fewer epochs now */
+  if (state.ending != GCONV_ENDING_DIVERGED) /* the number of epochs, patience and stop_error may have changed */
+    state.ending = gconv_ending_of(&t->options, &state);
   t->state = state;
   return GCONV_OK;
 }

@@ -390,10 +390,18 @@ static gconv_status validate(gconv_trainer *t, gconv_epoch *epoch) {
   return GCONV_OK;
 }
 
-/* Keeps the weights if they are the best so far, and decides whether training ends. */
+gconv_ending gconv_ending_of(const gconv_training_options *o, const gconv_training_state *s) {
+  if (o->stop_error > 0 && s->last.loss <= o->stop_error)
+    return GCONV_ENDING_ERROR;
+  if (s->epochs >= o->epochs)
+    return GCONV_ENDING_EPOCHS;
+  const bool patient = o->patience == 0 || s->epochs < s->best_epoch || s->epochs - s->best_epoch < o->patience;
+  return patient ? GCONV_ENDING_NONE : GCONV_ENDING_PATIENCE;
+}
+
+/* Stores the epoch. Keeps the weights if they are the best so far, and decides whether training ends. */
 static void judge(gconv_trainer *t, gconv_epoch *epoch) {
   gconv_training_state *s = &t->state;
-  const gconv_training_options *o = &t->options;
   double loss = t->validation ? epoch->validation_loss : epoch->loss;
   if (!isfinite(loss) || !(t->ahead.finite || t->type->is_finite(t->engine))) {
     s->ending = GCONV_ENDING_DIVERGED;
@@ -404,14 +412,9 @@ static void judge(gconv_trainer *t, gconv_epoch *epoch) {
   epoch->best = s->best_epoch == s->epochs + 1;
   s->epochs++;
   epoch->number = (size_t)s->epochs;
-  if (s->ending == GCONV_ENDING_DIVERGED)
-    return;
-  if (o->stop_error > 0 && epoch->loss <= o->stop_error)
-    s->ending = GCONV_ENDING_ERROR;
-  else if (s->epochs >= o->epochs)
-    s->ending = GCONV_ENDING_EPOCHS;
-  else if (o->patience > 0 && s->epochs - s->best_epoch >= o->patience)
-    s->ending = GCONV_ENDING_PATIENCE;
+  s->last = *epoch;
+  if (s->ending != GCONV_ENDING_DIVERGED)
+    s->ending = gconv_ending_of(&t->options, s);
 }
 
 static gconv_status end_epoch(gconv_trainer *t) {
@@ -426,7 +429,6 @@ static gconv_status end_epoch(gconv_trainer *t) {
   judge(t, &epoch);
   s->at = s->hits = 0;
   s->loss = 0;
-  s->last = epoch;
   return GCONV_OK;
 }
 

@@ -101,6 +101,9 @@ void gconv_target_scales_give(const gconv_learn_net *net, const gconv_target_sca
 void gconv_target_scales_take(const gconv_learn_net *net, const gconv_target_scale *scales, const gconv_network *network,
                               float *parameters);
 
+/* Returns why training ends after the last complete epoch, or GCONV_ENDING_NONE, unless it has diverged. */
+gconv_ending gconv_ending_of(const gconv_training_options *options, const gconv_training_state *state);
+
 /* Restores a trainer that was just created from a checkpoint (checkpoint.c). */
 gconv_status gconv_trainer_restore(gconv_trainer *trainer, const char *path);
 

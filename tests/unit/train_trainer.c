@@ -253,8 +253,25 @@ static void ends_when_it_shall(void **state) {
   gconv_trainer_free(train("dense 8 tanh, dense 2 softmax", &options, devices[0], &data.base, NULL, &epoch));
   assert_true(epoch.number < 200 && epoch.loss <= 0.05 && strstr(epoch.ended, "one to stop at"));
   options = (gconv_training_options){.epochs = 200, .rate = 0.01, .patience = 3};
-  gconv_trainer_free(train("dense 8 tanh, dense 2 softmax", &options, devices[0], &data.base, &noise.base, &epoch));
-  assert_true(epoch.number < 200 && strstr(epoch.ended, "patience"));
+  gconv_trainer *trainer = train("dense 8 tanh, dense 2 softmax", &options, devices[0], &data.base, &noise.base, &epoch);
+  const size_t number = epoch.number;
+  assert_true(number < 200 && strstr(epoch.ended, "patience"));
+  char path[64];
+  gconv_network network = {0};
+  snprintf(path, sizeof path, "/tmp/gconv_learn_ends_%ld.safetensors", (long)getpid());
+  assert_int_equal(gconv_trainer_save(trainer, path), GCONV_OK);
+  gconv_trainer_free(trainer);
+  assert_int_equal(gconv_network_make("dense 8 tanh, dense 2 softmax", (const int32_t[]){1, SIDE, SIDE}, 2, 1, &network),
+                   GCONV_OK);
+  for (int more = 0; more < 2; more++) { /* with more patience, training goes on from the checkpoint */
+    options.patience = more ? 100 : 3;
+    make_trainer(devices[0], &network, &options, &data.base, &noise.base, path, &trainer);
+    assert_int_equal(gconv_trainer_epoch(trainer, &epoch), GCONV_OK);
+    assert_true(epoch.number == number + (size_t)more && !epoch.ended == (more == 1));
+    gconv_trainer_free(trainer);
+  }
+  gconv_network_free(&network);
+  unlink(path);
 }
 
 static void keeps_the_best_when_it_diverges(void **state) {
