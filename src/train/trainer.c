@@ -48,15 +48,23 @@ void gconv_trainer_free(gconv_trainer *trainer) {
 
 static gconv_status check_validation(const gconv_dataset_info *data, const gconv_dataset_info *validation) {
   bool same = data->channels == validation->channels && data->height == validation->height &&
-              data->width == validation->width && data->outputs == validation->outputs &&
-              data->class_count == validation->class_count;
+              data->width == validation->width && data->outputs == validation->outputs;
+  bool targets = data->target_channels == 0 || validation->target_channels == 0 ||
+                 (data->target_height == validation->target_height && data->target_width == validation->target_width);
   if (!same)
-    return gconv_fail(
-        GCONV_BAD_ARGUMENT,
-        "the cases of the validation are %d x %d x %d with %zu outputs, those of the training %d x %d x %d with "
-        "%zu",
-        validation->channels, validation->height, validation->width, validation->outputs, data->channels, data->height,
-        data->width, data->outputs);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the cases of the validation are %d x %d x %d with %zu outputs, those of the training %d x %d x %d "
+                      "with %zu",
+                      validation->channels, validation->height, validation->width, validation->outputs, data->channels,
+                      data->height, data->width, data->outputs);
+  if (data->class_count != validation->class_count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "of training and validation, only the %s has classes",
+                      data->class_count ? "training" : "validation");
+  if (!targets)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the targets of the validation are %d x %d x %d, those of the training %d x %d x %d",
+                      validation->target_channels, validation->target_height, validation->target_width,
+                      data->target_channels, data->target_height, data->target_width);
   for (size_t i = 0; i < data->class_count; i++)
     if (data->classes && validation->classes && strcmp(data->classes[i], validation->classes[i]) != 0)
       return gconv_fail(GCONV_BAD_ARGUMENT, "class %zu is \"%s\" in the training, but \"%s\" in the validation", i + 1,

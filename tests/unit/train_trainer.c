@@ -326,6 +326,17 @@ static void says_what_does_not_fit(void **state) {
       fail_msg("%s: %s, not: %s", cases[i].text, status == GCONV_OK ? "it is taken" : gconv_last_error(), cases[i].error);
     gconv_network_free(&network);
   }
+  array_dataset square = wanted, wide = wanted;
+  gconv_network network = {0};
+  gconv_trainer *trainer = NULL;
+  square.base.info.target_channels = wide.base.info.target_channels = 1;
+  square.base.info.target_height = square.base.info.target_width = 6;
+  wide.base.info.target_height = 4, wide.base.info.target_width = 9;
+  assert_int_equal(gconv_network_make("conv 1 3x3", (const int32_t[]){1, SIDE, SIDE}, 0, 1, &network), GCONV_OK);
+  assert_int_not_equal(gconv_trainer_create(devices[0], &network, NULL, &square.base, &wide.base, &trainer), GCONV_OK);
+  assert_non_null(
+      strstr(gconv_last_error(), "the targets of the validation are 1 x 4 x 9, those of the training 1 x 6 x 6"));
+  gconv_network_free(&network);
 }
 
 static void refuses_borders(void **state) {
