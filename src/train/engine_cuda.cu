@@ -57,7 +57,7 @@ gconv_status make_room_for_losses(engine *e, size_t cases) {
   if (cases <= e->losses_room)
     return GCONV_OK;
   CUDA_TRY(cudaStreamSynchronize(e->stream));
-  gconv_cuda_graphs_drop(e); /* they have these addresses */
+  gconv_cuda_graphs_drop(e->graphs, 2); /* they have these addresses */
   cudaFree(e->losses);
   cudaFree(e->hits);
   e->losses = NULL;
@@ -295,7 +295,7 @@ gconv_status launch_steps(engine *e, const gconv_held_cases *held, size_t cases,
     return GCONV_OK;
   if (graphs->cases != cases || graphs->inputs != e->values[0] || graphs->held != held ||
       graphs->numbers != e->cases.numbers) {
-    gconv_cuda_graphs_drop(e);
+    gconv_cuda_graphs_drop(graphs, 1);
     *graphs = {cases, e->values[0], held, e->cases.numbers, NULL, NULL};
   }
   for (; count >= GCONV_CUDA_GRAPH_STEPS; count -= GCONV_CUDA_GRAPH_STEPS) {

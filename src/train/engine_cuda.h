@@ -71,8 +71,8 @@ struct gconv_cuda_engine {
 gconv_status gconv_cuda_engine_create(const gconv_engine_order *order, void **result);
 void gconv_cuda_engine_free(void *state);
 
-/* Frees the graphs, which have addresses and numbers that change now. */
-void gconv_cuda_graphs_drop(gconv_cuda_engine *engine);
+/* Frees `count` graphs, whose addresses or numbers change. */
+void gconv_cuda_graphs_drop(gconv_cuda_graphs *graphs, size_t count);
 
 /* Returns how many cases' chains are computed at a time: a power of two; in the tail, a power of two slices. */
 size_t gconv_cuda_chunk_of(const gconv_learn_own *own);

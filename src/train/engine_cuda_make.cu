@@ -200,13 +200,13 @@ gconv_status fill_engine(engine *e) {
 
 } // namespace
 
-void gconv_cuda_graphs_drop(gconv_cuda_engine *e) {
-  for (gconv_cuda_graphs *graphs = e->graphs; graphs < e->graphs + 2; graphs++) {
-    if (graphs->one)
-      cudaGraphExecDestroy(graphs->one);
-    if (graphs->many)
-      cudaGraphExecDestroy(graphs->many);
-    *graphs = {};
+void gconv_cuda_graphs_drop(gconv_cuda_graphs *graphs, size_t count) {
+  for (gconv_cuda_graphs *own = graphs; own < graphs + count; own++) {
+    if (own->one)
+      cudaGraphExecDestroy(own->one);
+    if (own->many)
+      cudaGraphExecDestroy(own->many);
+    *own = {};
   }
 }
 
@@ -221,7 +221,7 @@ void gconv_cuda_engine_free(void *state) {
     cudaStreamSynchronize(e->beside);
   if (e->weights)
     cudaStreamSynchronize(e->weights);
-  gconv_cuda_graphs_drop(e);
+  gconv_cuda_graphs_drop(e->graphs, 2);
   gconv_cuda_cases_free(&e->cases);
   gconv_resident_free(e->resident);
   gconv_learn_plans_free(&e->plans);
