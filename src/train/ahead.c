@@ -16,8 +16,8 @@ enum { EPOCHS = 256, ARRAYS = 4 };
 static const gconv_learn_array arrays[ARRAYS] = {GCONV_LEARN_PARAMETERS, GCONV_LEARN_BEST, GCONV_LEARN_FIRST,
                                                  GCONV_LEARN_SECOND};
 
-/* Returns how many of the engine's arrays steps change. */
-static size_t changed(const gconv_trainer *t) {
+/* Returns how many of the arrays above are changed by steps. */
+static size_t count_changed(const gconv_trainer *t) {
   return t->options.optimizer == GCONV_OPTIMIZER_SGD ? 2 : t->options.optimizer == GCONV_OPTIMIZER_MOMENTUM ? 3 : 4;
 }
 
@@ -29,27 +29,27 @@ static bool is_stopped(const gconv_trainer *t) {
 bool gconv_ahead_goes(const gconv_trainer *t) {
   const gconv_training_options *o = &t->options;
   const gconv_ahead *a = &t->ahead;
-  if (a->told < a->taken || a->at_work)
+  if (a->reported < a->taken || a->at_work)
     return true;
   const bool ends_early = o->patience > 0 || o->stop_error > 0 || is_stopped(t);
   const bool full = !t->validation && o->batch == gconv_dataset_get_info(t->data)->cases;
   return t->type->start && full && !ends_early && !a->never && t->state.epochs + 1 < o->epochs;
 }
 
-/* ---- Before steps, and again ---- */
+/* ---- Saving, restoring and repeating ---- */
 
 static gconv_status save(const gconv_trainer *t, gconv_ahead_start *from) {
   const size_t count = t->net.parameters;
   if (!from->arrays)
     from->arrays = malloc(ARRAYS * count * sizeof *from->arrays);
   GCONV_NEED_MEMORY(from->arrays, "no memory for training");
-  for (size_t i = 0; i < changed(t); i++)
+  for (size_t i = 0; i < count_changed(t); i++)
     t->type->get(t->engine, arrays[i], from->arrays + i * count);
   return GCONV_OK;
 }
 
 static void restore(const gconv_trainer *t, const gconv_ahead_start *from) {
-  for (size_t i = 0; i < changed(t); i++)
+  for (size_t i = 0; i < count_changed(t); i++)
     t->type->set(t->engine, arrays[i], from->arrays + i * t->net.parameters);
 }
 
@@ -80,7 +80,7 @@ static gconv_status start_next(gconv_trainer *t) {
 }
 
 /* Sets `next` to the state after the steps that were taken. */
-static void go_behind(gconv_trainer *t) {
+static void set_next(gconv_trainer *t) {
   gconv_ahead *a = &t->ahead;
   a->next.epochs = a->now.epochs + a->taken;
   a->next.steps = a->now.steps + a->taken;
@@ -100,7 +100,7 @@ static bool is_finite(const gconv_trainer *t) {
   return t->type->is_finite(t->engine);
 }
 
-/* Waits for the running steps, or takes the first ones; then starts the next ones. */
+/* Waits for the running steps, or takes the first steps. Then starts the next steps. */
 static gconv_status take_several(gconv_trainer *t) {
   gconv_ahead *a = &t->ahead;
   if (!a->at_work) {
@@ -113,34 +113,34 @@ static gconv_status take_several(gconv_trainer *t) {
   a->now = a->next;
   a->next = before; /* to reuse its arrays */
   a->at_work = false;
-  a->told = a->taken = 0;
+  a->reported = a->taken = 0;
   GCONV_TRY(t->type->await(t->engine, t->sums, &a->taken));
   a->finite = a->taken > 1 && is_finite(t);
   a->never = !a->finite;
-  if (a->taken > 1 && !a->finite) /* the trainer judges each step by itself */
+  if (a->taken > 1 && !a->finite) /* from here on, steps are taken and judged one by one */
     return take_again(t, &a->now, 1, &a->taken);
-  go_behind(t);
+  set_next(t);
   return a->never || a->next.epochs == t->options.epochs || is_stopped(t) ? GCONV_OK : start_next(t);
 }
 
 gconv_status gconv_ahead_step(gconv_trainer *t, gconv_learn_sums *sums) {
-  if (t->ahead.told == t->ahead.taken)
+  if (t->ahead.reported == t->ahead.taken)
     GCONV_TRY(take_several(t));
-  *sums = t->sums[t->ahead.told++];
+  *sums = t->sums[t->ahead.reported++];
   return GCONV_OK;
 }
 
 gconv_status gconv_ahead_settle(gconv_trainer *t) {
   gconv_ahead *a = &t->ahead;
-  const bool all = a->told == a->taken, at_work = a->at_work;
-  const size_t told = a->told;
+  const bool all = a->reported == a->taken, at_work = a->at_work;
+  const size_t reported = a->reported;
   size_t taken = 0;
   a->at_work = false;
-  a->told = a->taken = 0;
+  a->reported = a->taken = 0;
   if (at_work)
     GCONV_TRY(t->type->await(t->engine, t->sums, &taken));
   if (!all)
-    return take_again(t, &a->now, told, &taken);
+    return take_again(t, &a->now, reported, &taken);
   if (at_work)
     restore(t, &a->next);
   return GCONV_OK;

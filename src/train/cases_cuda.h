@@ -28,7 +28,7 @@ typedef struct gconv_cuda_cases {
   size_t in, target, room; /* in, target: floats of a case's input and target; room: the most cases at a time */
   float *mean, *std;       /* in device memory; NULL: 0, 1 */
   gconv_held_cases held[GCONV_CUDA_HELD]; /* for training, and for validation */
-  size_t *numbers;                        /* in device memory: the cases' numbers, of gconv_cuda_cases_begin() */
+  size_t *numbers;                        /* in device memory: numbers of the cases of the last gconv_cuda_cases_begin() */
   size_t numbers_room, in_order;          /* in_order: how many of `numbers` are 0, 1, 2 ... */
   float *staged[GCONV_CUDA_STAGES];       /* pinned: inputs, then targets, of `room` cases */
   float *arrived[GCONV_CUDA_STAGES];      /* in device memory: `staged`, copied while earlier steps run */
@@ -50,11 +50,10 @@ gconv_status gconv_cuda_cases_begin(gconv_cuda_cases *own, const gconv_learn_cas
 /* Enqueues on the stream: writes cases first .. first + count - 1 to x and targets, in device memory. */
 gconv_status gconv_cuda_cases_load(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t first, size_t count,
                                    float *x, float *targets);
-/* Enqueues the same for the next step of several, of cases that the device holds: its cases begin at number
- * control->begun * batch. */
+/* Does the same for the next of several steps, whose cases the device holds: they begin at number control->begun * batch. */
 void gconv_cuda_cases_take(const gconv_cuda_cases *own, const gconv_held_cases *held, const gconv_learn_control *control,
                            size_t count, float *x, float *targets);
 
-/* Reads cases 0 .. count - 1, and starts to copy them to the device. If the next gconv_cuda_cases_load() asks for the same
- * cases, it uses them; if not, or if reading failed, it reads by itself. */
+/* Reads cases 0 .. count - 1, and starts to copy them to the device. The next gconv_cuda_cases_load() uses them if it asks
+ * for the same cases. Otherwise, or if reading failed, it reads by itself. */
 void gconv_cuda_cases_prepare(gconv_cuda_cases *own, const gconv_learn_cases *cases, size_t count);

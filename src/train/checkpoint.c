@@ -60,7 +60,7 @@ static void sum_up(const json_t *json, const float *const floats[TENSORS], size_
 
 /* ---- Writing ---- */
 
-/* Returns the digest of a data set, 16 hexadecimal digits; "none" if there is no data set, or no digest. */
+/* Returns the digest of a data set, 16 hexadecimal digits, or "none" without a data set or digest. */
 static json_t *digest_of(const gconv_dataset *data) {
   char text[24] = "none";
   if (data && data->type->digest)
@@ -254,7 +254,7 @@ static gconv_status take_state(const char *path, const json_t *json, uint64_t ca
   return GCONV_OK;
 }
 
-/* Returns the numbers of a tensor, which must have one for each parameter; or NULL with an error text. */
+/* Returns the numbers of a tensor. It must have one for each parameter; otherwise, sets an error and returns NULL. */
 static const float *find_floats(const gconv_trainer *t, const char *path, const gconv_network_extras *extras,
                                 const char *name) {
   const gconv_named_array *tensor = gconv_network_extras_find(extras, name);
@@ -308,7 +308,7 @@ static gconv_status restore_from(gconv_trainer *t, const char *path, const gconv
   const unsigned long long version = get_whole(json, "version");
   gconv_training_state state;
   if (version < 1 || version > VERSION)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: a checkpoint of version %llu, where this gconv knows versions 1 to %d", path,
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: a checkpoint of version %llu, but this gconv reads versions 1 to %d", path,
                       version, VERSION);
   GCONV_TRY(check_setting(t, path, json_object_get(json, "setting")));
   GCONV_TRY(check_normalisation(t, path, network));

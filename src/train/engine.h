@@ -55,7 +55,7 @@ typedef struct gconv_engine_type {
   /* keep() copies the parameters to GCONV_LEARN_BEST. is_finite() is true if all parameters are finite. */
   void (*keep)(void *engine);
   bool (*is_finite)(const void *engine);
-  /* Computes the losses and the gradient of up to order.batch cases. Engines with start() have NULL here and as update(). */
+  /* Computes the losses and the gradient of up to order.batch cases. NULL, as update() is, in engines with start(). */
   gconv_status (*backward)(void *engine, const gconv_learn_cases *cases, gconv_learn_sums *sums);
   /* Updates the parameters by the gradient. */
   gconv_status (*update)(void *engine, const gconv_learn_step *step);

@@ -43,11 +43,11 @@ static gconv_status prepare_layer(gconv_cpu_engine *e, size_t i) {
 static size_t panel_floats(const gconv_cpu_engine *e, size_t i) {
   const gconv_cpu_layer *own = &e->layers[i];
   if (i < e->tail)
-    return own->type->turns(i, true) ? own->conv.panels * (size_t)own->conv.problem.groups : 0;
+    return own->type->transposes(i, true) ? own->conv.panels * (size_t)own->conv.problem.groups : 0;
   return !is_trained(e, i) || i == 0 ? 0 : (size_t)(own->dense.inputs * own->dense.outputs);
 }
 
-/* Finds the layers whose outputs are taken by others than the next. */
+/* Marks the layers whose outputs are second inputs of later layers. */
 static void find_sources(gconv_cpu_engine *e) {
   for (size_t i = 0; i < e->net->count; i++) {
     const size_t from = e->net->layers[i].from;
@@ -140,7 +140,7 @@ static gconv_status prepare_chunks(gconv_cpu_engine *e) {
   }
   e->chunk = chunk;
   size_t slices = divide_up(chunk, GCONV_LEARN_SLICE), chunks = divide_up(batch, chunk);
-  e->case_tasks = chunk < most_tasks(e) ? chunk : most_tasks(e); /* fewer cases may have more tasks */
+  e->case_tasks = chunk < most_tasks(e) ? chunk : most_tasks(e); /* task_size() may cut fewer cases into more tasks */
   e->slice_tasks = slices < most_tasks(e) ? slices : most_tasks(e);
   float *gradient = e->arrays[GCONV_LEARN_GRADIENT];
   GCONV_TRY(prepare_sums(e->case_tasks, e->first, gradient, &e->case_sums));
@@ -192,7 +192,7 @@ static void destroy(void *state) {
   for (size_t i = 0; e->layers && i < e->net->count; i++) {
     gconv_learn_conv_free(&e->layers[i].conv);
     gconv_learn_dense_free(&e->layers[i].dense);
-    gconv_release(e->layers[i].turned);
+    gconv_release(e->layers[i].transposed);
     gconv_release(e->layers[i].norms);
   }
   for (size_t i = 0; e->seat && i < e->seats; i++)
@@ -266,14 +266,14 @@ static bool is_finite(const void *state) {
 
 /* ---- Steps ----------------------------------------------------------------------------------------------------------- */
 
-/* Transposes the weights that a pass needs so. */
-static void turn_weights(gconv_cpu_engine *e, bool learns) {
+/* Transposes the weights of the layers that need this. */
+static void transpose_weights(gconv_cpu_engine *e, bool learns) {
   for (size_t i = 0; i < e->net->count; i++) {
     const gconv_cpu_layer *own = &e->layers[i];
     const float *parameters = e->arrays[GCONV_LEARN_PARAMETERS] + own->at;
     if (!learns && is_norm(e, i))
       gconv_norm_of_running(e, i);
-    if (i < e->tail && own->type->turns(i, learns))
+    if (i < e->tail && own->type->transposes(i, learns))
       gconv_learn_conv_transpose(&own->conv, parameters, e->panels + own->panel);
     else if (i >= e->tail && i > 0 && learns && is_trained(e, i))
       gconv_learn_dense_transpose(&own->dense, parameters, e->panels + own->panel);
@@ -282,7 +282,7 @@ static void turn_weights(gconv_cpu_engine *e, bool learns) {
 
 static gconv_status backward(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
   gconv_cpu_engine *e = state;
-  turn_weights(e, true);
+  transpose_weights(e, true);
   GCONV_TRY(gconv_engine_cpu_pass(e, cases, true, sums));
   if (e->norms > 0)
     gconv_norm_keep(e, cases->count);
@@ -290,7 +290,7 @@ static gconv_status backward(void *state, const gconv_learn_cases *cases, gconv_
 }
 
 static gconv_status evaluate(void *state, const gconv_learn_cases *cases, gconv_learn_sums *sums) {
-  turn_weights(state, false);
+  transpose_weights(state, false);
   return gconv_engine_cpu_pass(state, cases, false, sums);
 }
 

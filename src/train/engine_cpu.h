@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The engine of the CPU. It computes the layers before the dense tail of a network case by case, and the tail slice by slice
- * (kernels/learn_problem.h defines tail and slice). So the numbers of a thread stay in its caches.
+ * (kernels/learn_problem.h defines tail and slice), so that the numbers of a thread stay in its caches.
  *
- * A step is cut into tasks. A task is 2^n cases, or 2^n slices, in a row, and yields the sum of their gradients. This sum is
+ * A step is cut into tasks. A task has 2^n neighbouring cases or slices, and yields the sum of their gradients. This sum is
  * a branch of the tree by which all gradients are added. So neither the number of tasks nor the number of threads changes a
- * bit.
+ * bit of the result.
  *
  * A network with both parts is computed chunk by chunk: all cases of a chunk forward through the first part, then its slices
  * forward and backward through the tail, then all its cases backward through the first part.
@@ -27,16 +27,16 @@ enum {
 typedef struct gconv_cpu_layer {
   const gconv_learn_layer *layer;
   const struct gconv_cpu_type *type; /* before the tail */
-  gconv_learn_conv conv;             /* before the tail: of a convolution; of an upconv, the one that it is transposed of */
-  gconv_learn_dense dense;           /* in the tail */
-  size_t at, parameters;             /* offset and number of its parameters; number 0: no weights */
-  size_t weights;                    /* how many of the parameters are weights, not biases */
-  size_t panel;                      /* offset of its transposed weights */
-  float *norms;                      /* owned, of batchnorm: lists of numbers of the channels (norm_cpu.c) */
-  float *turned;                     /* owned, of an upconv: room for its weights while they are converted */
-  bool is_source;                    /* a later layer takes its output besides its input */
-  size_t skip;                       /* of a source: offset of the gradient that later layers add to */
-  size_t value;                      /* before the tail: offset of its input in the values of a case */
+  gconv_learn_conv conv;   /* before the tail: the convolution; for an upconv, the convolution that it transposes */
+  gconv_learn_dense dense; /* in the tail */
+  size_t at, parameters;   /* offset and number of its parameters; number 0: no weights */
+  size_t weights;          /* how many of the parameters are weights, not biases */
+  size_t panel;            /* offset of its transposed weights */
+  float *norms;            /* owned, of batchnorm: lists of numbers of the channels (norm_cpu.c) */
+  float *transposed;       /* owned, of an upconv: memory for its weights while they are converted */
+  bool is_source;          /* its output is the second input of a later layer */
+  size_t skip;             /* of a source: offset, in skips, of the gradient to which later layers add */
+  size_t value;            /* before the tail: offset of its input in the values of a case */
   size_t bands;
 } gconv_cpu_layer;
 
@@ -65,12 +65,12 @@ typedef struct gconv_cpu_engine {
   size_t values;          /* floats of a case before the tail */
   size_t norms;           /* layers of batch normalisation, all before the tail */
   double *norm_sums;      /* owned: two sums of each channel of a layer, for each case of a step */
-  size_t norm_width;      /* numbers of a case there */
-  float *chunk_skips;     /* owned, with batch normalisation: the skips of each case */
+  size_t norm_width;      /* numbers of a case in norm_sums */
+  float *chunk_skips;     /* owned, with batch normalisation: the skips of all cases */
   size_t skips;           /* floats of the gradients of sources */
-  size_t last_value;      /* offset of the last output before the tail in the values of a case */
+  size_t last_value;      /* offset of the last output before the tail, in the values of a case */
   size_t features;        /* floats of a case's input of the tail */
-  size_t boundary;        /* floats of a case's gradient between two parts of a step: of features, of normalised values */
+  size_t boundary;        /* floats of the gradient that a case keeps between two parts of a step */
   size_t largest;         /* floats of the largest gradient of a case, and of a slice */
   bool mixed;             /* there are layers before the tail, and a tail */
   size_t chunk;           /* cases of a chunk */
@@ -89,7 +89,7 @@ static inline bool is_trained(const gconv_cpu_engine *e, size_t i) {
   return e->layers[i].parameters > 0;
 }
 
-/* ---- What making and passes share ----------------------------------------------------------------------------------- */
+/* ---- Shared by engine_cpu.c and pass_cpu.c --------------------------------------------------------------------------- */
 
 static inline size_t larger(size_t a, size_t b) {
   return a > b ? a : b;
@@ -119,7 +119,7 @@ static inline size_t most_tasks(const gconv_cpu_engine *e) {
   return larger(GCONV_CPU_LEAST_TASKS, (e->all <= GCONV_CPU_SMALL ? 16 : 4) * e->seats);
 }
 
-/* Returns how many cases or slices a task has, a power of two, if a pass has `count`. */
+/* Returns how many cases or slices a task has if a pass has `count`: a power of two. */
 static inline size_t task_size(const gconv_cpu_engine *e, size_t count) {
   size_t wanted = most_tasks(e), size = 1;
   while (count > wanted * size)
@@ -138,7 +138,7 @@ typedef struct gconv_cpu_case {
   gconv_cpu_engine *e;
   gconv_cpu_seat *seat;
   size_t layer;
-  const float *x, *other; /* its input; what it takes besides */
+  const float *x, *other; /* its first and second input */
   const float *input;     /* of the network */
   double *sums;           /* with batch normalisation, in a backward pass: two sums of each channel */
 } gconv_cpu_case;
@@ -149,35 +149,36 @@ typedef struct gconv_cpu_type {
   /* Convert parameters from the layout of gconv_learn_net to the engine's, and back. */
   void (*take)(const gconv_cpu_layer *own, const float *plain, float *parameters);
   void (*give)(const gconv_cpu_layer *own, const float *parameters, float *plain);
-  /* True if transposed weights are needed; learns: for a backward pass, too. */
-  bool (*turns)(size_t i, bool learns);
-  /* Makes y, in the layout `output`. */
+  /* True if a pass needs transposed weights; learns: a backward pass, too. */
+  bool (*transposes)(size_t i, bool learns);
+  /* Computes y, in the layout `output`. */
   void (*forward)(const gconv_cpu_case *at, float *y, const gconv_learn_layout *output);
   /* Sets the gradient of the parameters, in `leaf`, from dz, the gradient of the sums. NULL: there are none, or inputs()
    * does it. */
   void (*weights)(const gconv_cpu_case *at, const float *dz, float *leaf);
-  /* Makes dx and, if `sums`, makes it the gradient of the sums of the layer before. `dother` is added to, unless NULL. */
+  /* Computes dx, the gradient of x or, if `sums`, of the sums of the layer before. Adds the gradient of `other` to dother,
+   * unless that is NULL. */
   void (*inputs)(const gconv_cpu_case *at, const float *dz, bool sums, float *dx, float *dother, float *leaf);
 } gconv_cpu_type;
 
-/* Batch normalisation (norm_cpu.c). A step goes in segments: each layer of it begins a segment, for which all cases of the
- * step must have come through the segments before. */
+/* Batch normalisation (norm_cpu.c). Each such layer begins a segment of a step. A segment begins when all cases of the step
+ * have passed the segments before it. */
 extern const gconv_cpu_type gconv_cpu_batchnorm;
 static inline bool is_norm(const gconv_cpu_engine *e, size_t i) {
   return i < e->tail && e->net->layers[i].kind == GCONV_LAYER_BATCHNORM;
 }
-/* Sets what forward() needs: from the running mean and variance, or from `cases` cases of a step, whose inputs of layer i
- * are summed in e->norm_sums. */
+/* Set the means and deviations for forward(): to the running ones, or to those of the step, from e->norm_sums, the sums of
+ * the inputs of layer i of `cases` cases. */
 void gconv_norm_of_running(gconv_cpu_engine *e, size_t i);
 void gconv_norm_of_step(gconv_cpu_engine *e, size_t i, size_t cases);
 /* Sums an input of layer i into sums[]. */
 void gconv_norm_sum(const gconv_cpu_engine *e, size_t i, const float *x, double *sums);
-/* Sets what inputs() needs, from the sums that weights() made of all cases. */
+/* Sets the means of gradients for inputs(), from the sums that weights() made of all cases. */
 void gconv_norm_of_gradients(gconv_cpu_engine *e, size_t i, size_t cases);
 /* Moves the running mean and variance of all layers towards those of the step. */
 void gconv_norm_keep(gconv_cpu_engine *e, size_t cases);
 
 const gconv_cpu_type *gconv_cpu_type_of(const gconv_learn_layer *layer);
 
-/* Runs the cases forward; learns: also backward, and stores the sum of their gradients (pass_cpu.c). */
+/* Runs the cases forward. learns: also runs them backward, and stores the sum of their gradients (pass_cpu.c). */
 gconv_status gconv_engine_cpu_pass(gconv_cpu_engine *e, const gconv_learn_cases *cases, bool learns, gconv_learn_sums *sums);

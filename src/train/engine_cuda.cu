@@ -16,7 +16,7 @@ using engine = gconv_cuda_engine;
 
 namespace {
 
-/* The next call that returns a status reports failures. */
+/* Failures of set() and get() are reported by the next call that returns a status. */
 void set(void *state, gconv_learn_array array, const float *values) {
   engine *e = (engine *)state;
   gconv_cuda_guest guest(e->order.device->index);
@@ -43,7 +43,7 @@ void keep(void *state) {
   copy_array(e, GCONV_LEARN_PARAMETERS, GCONV_LEARN_BEST);
 }
 
-/* Steps set `bad` at a parameter that is not finite; it never becomes finite again. */
+/* A step sets `bad` if a parameter is not finite. Such a parameter never becomes finite again. */
 bool is_finite(const void *state) {
   const engine *e = (const engine *)state;
   gconv_cuda_guest guest(e->order.device->index);
@@ -57,7 +57,7 @@ gconv_status make_room_for_losses(engine *e, size_t cases) {
   if (cases <= e->losses_room)
     return GCONV_OK;
   CUDA_TRY(cudaStreamSynchronize(e->stream));
-  gconv_cuda_graphs_drop(e->graphs, 2); /* they have these addresses */
+  gconv_cuda_graphs_drop(e->graphs, 2); /* they contain these addresses */
   cudaFree(e->losses);
   cudaFree(e->hits);
   e->losses = NULL;
@@ -151,7 +151,7 @@ gconv_status start_parameters(engine *e, size_t i, int from, size_t count) {
   return GCONV_OK;
 }
 
-/* True if the gradient of the inputs of layer i + 1 is already that of the sums of layer i. */
+/* True if dz, the gradient of layer i's outputs, already is the gradient of its sums. */
 bool is_differentiated(const engine *e, size_t i) {
   const bool soft = e->layers[i].layer.problem.activation == GCONV_ACTIVATION_SOFTMAX;
   return i + 1 < e->net->count ? e->dense[i + 1] && !soft : !soft || e->net->loss == GCONV_LOSS_CROSS_ENTROPY;
@@ -364,7 +364,7 @@ gconv_status start(void *state, const gconv_learn_cases *cases, const gconv_lear
   else if (resident || !all)
     count = std::min(count, of_pass);
   const bool single = resident && e->order.batch <= GCONV_LEARN_SLICE && best > -INFINITY;
-  if (single) /* its kernel keeps no best parameters: the parameters before the step are kept until its loss is known */
+  if (single) /* its kernel does not keep the best parameters, so those before the step are copied until its loss is known */
     copy_array(e, GCONV_LEARN_PARAMETERS, GCONV_LEARN_GRADIENT);
   CUDA_TRY(cudaMemcpyAsync(e->steps, steps, count * sizeof *steps, cudaMemcpyHostToDevice, e->stream));
   if (resident)
@@ -431,7 +431,7 @@ void explain(const void *state, FILE *text) {
     }
     if (!forward->algorithm)
       continue;
-    fprintf(text, "%slayer %zu: forward by %s, its inputs' gradient by %s, its weights' by %s", before, i + 1,
+    fprintf(text, "%slayer %zu: forward by %s, gradient of inputs by %s, gradient of weights by %s", before, i + 1,
             forward->algorithm->info.name,
             i == 0              ? "nothing"
             : inputs->algorithm ? inputs->algorithm->info.name

@@ -18,7 +18,7 @@ enum {
 /* Steps of some number of cases as CUDA graphs, which start without the host. */
 struct gconv_cuda_graphs {
   size_t cases; /* 0: there are none */
-  /* These are in the graphs, too: */
+  /* The graphs contain these: */
   const float *inputs;
   const gconv_held_cases *held;
   const size_t *numbers;
@@ -33,7 +33,7 @@ struct gconv_cuda_engine {
   cudaStream_t stream, beside;          /* `beside` computes losses during the backward pass, which does not need them */
   cudaStream_t weights;                 /* computes gradients of parameters while gradients of inputs are computed */
   cudaEvent_t forward, found;           /* forward: the outputs are computed; found: the losses are computed */
-  cudaEvent_t ready;                    /* what another stream waits for is computed */
+  cudaEvent_t ready;                    /* the numbers that another stream waits for are computed */
   cudaEvent_t used[GCONV_CUDA_BUFFERS]; /* gradients[i] was read for a gradient of parameters */
   void **owned;                         /* device memory */
   size_t owned_count;
@@ -41,8 +41,8 @@ struct gconv_cuda_engine {
   uint8_t *are_weights; /* for each parameter: 1 if it is a weight */
   size_t room;          /* the most cases at a time */
   float **values;       /* inputs of each layer, and the last output, in device memory; the array is in host memory */
-  float *targets;       /* of the cases of a pass, as values[0] */
-  float *inputs_room, *targets_room; /* where they are, unless a step takes all data as they are */
+  float *targets;       /* of the cases whose inputs are values[0] */
+  float *inputs_room, *targets_room; /* memory for them; a step of all data uses the held arrays instead */
   float *gradients[GCONV_CUDA_BUFFERS];
   float *leaves, *case_sums, *chunk_sums;
   double *losses;
@@ -60,7 +60,7 @@ struct gconv_cuda_engine {
   bool *dense;                      /* [layers], in host memory: tensor cores compute the dense layer */
   gconv_learn_parts *parts;         /* [layers], in host memory: the gradients of the parameters */
   gconv_resident *resident;         /* NULL: the network is not resident */
-  const gconv_held_cases *arranged; /* the cases that the resident network has already, in their order; or NULL */
+  const gconv_held_cases *arranged; /* the cases that the resident network already has, in their order; or NULL */
   /* For the steps that run: */
   size_t started;
   gconv_learn_cases rest; /* the cases of the pass after these steps */
@@ -74,7 +74,7 @@ void gconv_cuda_engine_free(void *state);
 /* Frees `count` graphs, whose addresses or numbers change. */
 void gconv_cuda_graphs_drop(gconv_cuda_graphs *graphs, size_t count);
 
-/* Returns how many cases' chains are computed at a time: a power of two; in the tail, a power of two slices. */
+/* Returns for how many cases chains are computed at a time: a power of two, in the tail a power of two slices. */
 size_t gconv_cuda_chunk_of(const gconv_learn_own *own);
 
 inline bool gconv_is_power_of_two(int64_t n) {

@@ -71,15 +71,16 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
   return GCONV_OK;
 }
 
-/* True if tensor cores may compute the gradient of a layer. False for sums of few numbers or filters: chains are as fast. */
+/* True if tensor cores may compute the gradient of a layer. False for sums of few numbers or few filters: there, chains are
+ * as fast. */
 bool wants_tensor(const engine *e, const gconv_learn_own *own) {
   const gconv_layer_problem *p = &own->layer.problem;
   return own->layer.parameters && !own->in_tail && !e->order.exact &&
          ((p->filters / p->groups >= 16 && gconv_layer_taps(p) >= 27) || e->order.math != GCONV_MATH_FP32);
 }
 
-/* A layer that tensor cores compute has leaves of its own: they are read when parameters are updated. A network that is
- * resident needs none: its kernel is faster. */
+/* Chooses the dense layers that tensor cores compute, and allocates their leaves, which are read when parameters are
+ * updated. A resident network has none: its kernel is faster. */
 gconv_status prepare_dense(engine *e) {
   const int64_t batch = (int64_t)e->order.batch;
   e->dense = (bool *)calloc(e->net->count, sizeof *e->dense);
@@ -132,7 +133,7 @@ gconv_status prepare_values(engine *e) {
   e->room = std::max({e->order.batch, std::min<size_t>(EVALUATED, evaluated), (size_t)1});
   for (size_t i = 0; i < e->net->count; i++)
     if (e->plans.forward[i].algorithm)
-      e->room = e->order.batch; /* the number of cases for which plans are made */
+      e->room = e->order.batch; /* plans are made for this number of cases */
   e->values = (float **)calloc(e->net->count + 1, sizeof *e->values);
   GCONV_NEED_MEMORY(e->values, "no memory for training");
   for (size_t i = 0; i <= e->net->count; i++) {

@@ -34,7 +34,7 @@ static void give_conv(const gconv_cpu_layer *own, const float *parameters, float
   gconv_learn_conv_give(&own->conv, parameters, plain);
 }
 
-static bool turns_conv(size_t i, bool learns) {
+static bool transposes_conv(size_t i, bool learns) {
   return learns && i > 0;
 }
 
@@ -71,50 +71,50 @@ static void inputs_conv(const gconv_cpu_case *at, const float *dz, bool sums, fl
                           sums ? &e->layers[at->layer - 1].layer->problem : NULL, at->x, dx);
 }
 
-/* ---- Transposed convolutions: forward is the gradient of inputs of a convolution, and backward is that convolution. Its
- * parameters, whose own biases stay 0, are followed by the biases of the layer ---- */
+/* ---- Transposed convolutions: forward is the gradient of inputs of a convolution, and backward is that convolution. The
+ * parameters are those of the convolution, whose biases stay 0, then the biases of the layer ---- */
 
 static gconv_status prepare_upconv(gconv_cpu_engine *e, size_t i) {
   gconv_cpu_layer *own = &e->layers[i];
-  const gconv_layer_problem turned = gconv_learn_turned(&own->layer->problem);
-  GCONV_TRY(gconv_learn_conv_prepare(&turned, true, false, false, &own->conv));
+  const gconv_layer_problem conv = gconv_learn_turned(&own->layer->problem);
+  GCONV_TRY(gconv_learn_conv_prepare(&conv, true, false, false, &own->conv));
   e->values += padded(gconv_learn_in_floats(own->layer));
   own->parameters = own->conv.parameters + (size_t)own->layer->problem.filters;
   own->weights = own->conv.weights;
   own->bands = (size_t)gconv_learn_bands(&own->conv.problem);
-  GCONV_ALLOCATE(own->turned, own->layer->parameters * sizeof(float) + (size_t)turned.filters * sizeof(float), "training");
+  GCONV_ALLOCATE(own->transposed, own->layer->parameters * sizeof(float) + (size_t)conv.filters * sizeof(float), "training");
   return GCONV_OK;
 }
 
-/* Copies weights from K x C x taps to C x K x taps or, if `back`, the other way. */
-static void turn_weights(const gconv_layer_problem *l, bool back, const float *from, float *to) {
+/* Copies weights from K x C x taps to C x K x taps. back: from C x K x taps to K x C x taps. */
+static void transpose_weights(const gconv_layer_problem *l, bool back, const float *from, float *to) {
   const int64_t plane = (int64_t)l->rows * l->columns;
   for (int64_t k = 0; k < l->filters; k++)
     for (int64_t c = 0; c < l->channels; c++) {
-      const int64_t plain = (k * l->channels + c) * plane, turned = (c * l->filters + k) * plane;
-      memcpy(to + (back ? plain : turned), from + (back ? turned : plain), (size_t)plane * sizeof *to);
+      const int64_t plain = (k * l->channels + c) * plane, transposed = (c * l->filters + k) * plane;
+      memcpy(to + (back ? plain : transposed), from + (back ? transposed : plain), (size_t)plane * sizeof *to);
     }
 }
 
 static void take_upconv(const gconv_cpu_layer *own, const float *plain, float *parameters) {
   const gconv_layer_problem *l = &own->layer->problem;
   const size_t weights = (size_t)l->filters * (size_t)l->channels * (size_t)l->rows * (size_t)l->columns;
-  float *turned = own->turned;
-  turn_weights(l, false, plain, turned);
-  memset(turned + weights, 0, (size_t)l->channels * sizeof *turned);
-  gconv_learn_conv_take(&own->conv, turned, parameters);
+  float *transposed = own->transposed;
+  transpose_weights(l, false, plain, transposed);
+  memset(transposed + weights, 0, (size_t)l->channels * sizeof *transposed);
+  gconv_learn_conv_take(&own->conv, transposed, parameters);
   memcpy(parameters + own->conv.parameters, plain + weights, (size_t)l->filters * sizeof *parameters);
 }
 
 static void give_upconv(const gconv_cpu_layer *own, const float *parameters, float *plain) {
   const gconv_layer_problem *l = &own->layer->problem;
   const size_t weights = (size_t)l->filters * (size_t)l->channels * (size_t)l->rows * (size_t)l->columns;
-  gconv_learn_conv_give(&own->conv, parameters, own->turned);
-  turn_weights(l, true, own->turned, plain);
+  gconv_learn_conv_give(&own->conv, parameters, own->transposed);
+  transpose_weights(l, true, own->transposed, plain);
   memcpy(plain + weights, parameters + own->conv.parameters, (size_t)l->filters * sizeof *plain);
 }
 
-static bool turns_upconv(size_t i, bool learns) {
+static bool transposes_upconv(size_t i, bool learns) {
   (void)i;
   (void)learns;
   return true;
@@ -170,7 +170,7 @@ static void copy_parameters(const gconv_cpu_layer *own, const float *from, float
     memcpy(to, from, own->parameters * sizeof *to);
 }
 
-static bool turns_no_kind(size_t i, bool learns) {
+static bool transposes_nothing(size_t i, bool learns) {
   (void)i;
   (void)learns;
   return false;
@@ -202,11 +202,11 @@ static void inputs_kind(const gconv_cpu_case *at, const float *dz, bool sums, fl
 }
 
 const gconv_cpu_type *gconv_cpu_type_of(const gconv_learn_layer *layer) {
-  static const gconv_cpu_type conv = {prepare_conv, take_conv,    give_conv,  turns_conv,
+  static const gconv_cpu_type conv = {prepare_conv, take_conv,    give_conv,  transposes_conv,
                                       forward_conv, weights_conv, inputs_conv};
-  static const gconv_cpu_type upconv = {prepare_upconv, take_upconv,    give_upconv,  turns_upconv,
+  static const gconv_cpu_type upconv = {prepare_upconv, take_upconv,    give_upconv,  transposes_upconv,
                                         forward_upconv, weights_upconv, inputs_upconv};
-  static const gconv_cpu_type kind = {prepare_kind, copy_parameters, copy_parameters, turns_no_kind, forward_kind,
+  static const gconv_cpu_type kind = {prepare_kind, copy_parameters, copy_parameters, transposes_nothing, forward_kind,
                                       NULL,         inputs_kind};
   return layer->kind == GCONV_LAYER_CONV        ? &conv
          : layer->kind == GCONV_LAYER_UPCONV    ? &upconv

@@ -197,7 +197,7 @@ void gconv_learn_net_give(const gconv_learn_net *net, const float *parameters, g
 
 /* ---- Copies ---- */
 
-/* *copy = a copy of `bytes` bytes; NULL if `from` is NULL. False: no memory. */
+/* *copy = a copy of `bytes` bytes, or NULL if `from` is NULL. Returns false without memory. */
 static bool copy_bytes(const void *from, size_t bytes, void *copy) {
   void *memory = from ? malloc(bytes ? bytes : 1) : NULL;
   if (memory)
@@ -210,7 +210,7 @@ static bool copy_text(const char *from, char **copy) {
   return copy_bytes(from, from ? strlen(from) + 1 : 0, copy);
 }
 
-/* Copies the bank of a layer. Of a kind with biases, the copy always has biases: 0 where the bank has none. */
+/* Copies the bank of a layer. If the kind of layer has biases, so has the copy: 0 if the bank has none. */
 static bool copy_bank(const gconv_layer *layer, gconv_bank *copy) {
   const gconv_bank *bank = layer->bank;
   const bool biased = has_biases(layer);
@@ -269,7 +269,7 @@ gconv_status gconv_network_copy(const gconv_network *network, gconv_network *cop
   made.mean = made.std = NULL, made.classes = NULL, made.class_count = 0;
   made.trained = made.others = made.features = made.label = NULL, made.palette = NULL;
   made.notes = (gconv_column_notes){0};
-  made.inputs = made.outputs = NULL, made.input_count = made.output_count = 0; /* these describe the ONNX model alone */
+  made.inputs = made.outputs = NULL, made.input_count = made.output_count = 0; /* these only describe an ONNX model */
   bool good = copy_layers(network, &made) && copy_classes(network, &made) &&
               copy_bytes(network->mean, (size_t)network->mean_count * sizeof(float), &made.mean) &&
               copy_bytes(network->std, (size_t)network->std_count * sizeof(float), &made.std) &&

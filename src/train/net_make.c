@@ -43,7 +43,7 @@ static gconv_status shape_axis(const gconv_net_reader *r, const gconv_net_spec *
   if (s->valid && extent > size)
     return gconv_net_fail_at(
         r, GCONV_BAD_ARGUMENT, s->begin, s->end,
-        "a filter that spans %lld does not lie inside an input of %d: take \"same\" for \"valid\", or fewer such "
+        "a filter that spans %lld does not lie inside an input of %d: use \"same\" instead of \"valid\", or fewer such "
         "layers",
         (long long)extent, size);
   *outputs = (int32_t)((size - (s->valid ? extent : 1)) / s->stride + 1);
@@ -67,7 +67,7 @@ static gconv_status shape_conv(const gconv_net_reader *r, const gconv_net_spec *
   return GCONV_OK;
 }
 
-/* Returns the bound of random weights: He's before relu and leaky, else Glorot's. */
+/* Returns the bound of random weights: that of He before relu and leaky, otherwise that of Glorot. */
 static double bound_of(const gconv_net_spec *s, const gconv_bank *bank) {
   double plane = s->dense ? 1 : (double)bank->rows * bank->columns;
   double in = (double)bank->channels * bank->rows * bank->columns, out = (double)bank->filters / s->groups * plane;
@@ -100,7 +100,7 @@ static gconv_status fill_bank(const gconv_net_spec *s, uint64_t seed, size_t num
   return GCONV_OK;
 }
 
-/* Sets the fields of a layer that is no convolution, and its bank, if it has one. */
+/* Sets the fields of a layer that is not a convolution, and of its bank if it has one. */
 static gconv_status fill_layer(const gconv_net_reader *r, size_t number, const gconv_layer_shape *in, gconv_layer *layer,
                                gconv_bank *bank) {
   const gconv_net_spec *s = &r->specs[number];
@@ -125,8 +125,9 @@ static gconv_status fill_layer(const gconv_net_reader *r, size_t number, const g
   }
   for (size_t i = number; s->other.length > 0 && layer->from == 0; i--) {
     if (i == 0)
-      return gconv_net_fail_at(r, GCONV_BAD_ARGUMENT, s->other.begin, s->other.begin + s->other.length,
-                               "no layer before this one has this name: \"as\" and a name behind a layer name its output");
+      return gconv_net_fail_at(
+          r, GCONV_BAD_ARGUMENT, s->other.begin, s->other.begin + s->other.length,
+          "no layer before this one has this name: \"as\" and a name after a layer give its output a name");
     const gconv_net_name *own = &r->specs[i - 1].own;
     if (own->length == s->other.length && strncmp(own->begin, s->other.begin, own->length) == 0)
       layer->from = (int32_t)i;
@@ -147,7 +148,7 @@ static gconv_status count_parameters(const gconv_net_reader *r, const gconv_net_
   return GCONV_OK;
 }
 
-/* shapes: of the input of the network, and of the outputs of the layers before. */
+/* shapes[0] is the shape of the network's input, shapes[i + 1] that of the output of layer i. */
 static gconv_status make_layer(const gconv_net_reader *r, size_t number, gconv_network *network, gconv_layer_shape *shapes,
                                size_t *parameters) {
   const gconv_net_spec *s = &r->specs[number];
@@ -188,7 +189,7 @@ static gconv_status check_outputs(const gconv_net_reader *r, const gconv_layer_s
                            at->channels == 1 ? "" : "s", outputs);
 }
 
-/* Makes the layers. If none is refused, makes their weights. */
+/* Makes all layers, then their weights. */
 static gconv_status make_layers(const gconv_net_reader *r, size_t outputs, gconv_network *network) {
   network->layers = calloc(r->count, sizeof *network->layers);
   network->banks = calloc(r->count, sizeof *network->banks);

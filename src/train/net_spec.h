@@ -17,14 +17,14 @@ typedef struct gconv_net_spec {
   gconv_layer_kind kind;
   bool dense;
   const char *begin, *end;   /* in the text */
-  gconv_net_name own, other; /* own: the name after "as", of its output; other: the earlier output that it takes, too */
+  gconv_net_name own, other; /* own: the name of its output, after "as"; other: the output that is its second input */
   int32_t filters, rows, columns, stride, dilation, groups;
   bool valid;
   gconv_activation activation;
   float slope;
 } gconv_net_spec;
 
-/* A text that is read, and its layers. Zero-initialise. */
+/* A text, and the layers that were read from it. Zero-initialise. */
 typedef struct gconv_net_reader {
   const char *text, *at;
   int nested;            /* open parentheses */
@@ -36,6 +36,6 @@ typedef struct gconv_net_reader {
 /* Reads reader->text, from reader->at on, into specs. The caller frees reader->specs, also on failure. */
 gconv_status gconv_net_read(gconv_net_reader *reader);
 
-/* Fails with a text that quotes begin .. end, and says where in the text it is. */
+/* Fails with an error text that quotes begin .. end, and says where in the network's text this is. */
 gconv_status gconv_net_fail_at(const gconv_net_reader *reader, gconv_status status, const char *begin, const char *end,
                                const char *format, ...) GCONV_PRINTF(5, 6);

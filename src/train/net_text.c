@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NESTED = 16 /* parentheses within each other */ };
+enum { MOST_NESTED = 16 /* the most open parentheses */ };
 
 static const char *const option_names[] = {"valid", "same", "dilation", "groups"};
 enum { OPTIONS = 4 };
 
-/* The words that begin a layer: "dense" is a convolution of the whole input, and all others are kinds of layers. */
+/* The words that begin a layer: "dense", which is a convolution of the whole input, and all kinds of layers. */
 #define ROW(name, value) #name,
 static const char *const words[] = {"dense", GCONV_EACH_LAYER_KIND(ROW)};
 #undef ROW
@@ -56,7 +56,7 @@ static void skip_spaces(gconv_net_reader *r) {
     r->at++;
 }
 
-/* Returns the end of the word at r->at: of letters, digits and signs up to a space, comma, parenthesis or '*'. */
+/* Returns the end of the word at r->at. A word ends before a space, comma, parenthesis or '*'. */
 static const char *end_of_word(const gconv_net_reader *r) {
   const char *end = r->at;
   while (*end && !isspace((unsigned char)*end) && !strchr(",()*", *end))
@@ -100,7 +100,7 @@ static gconv_status read_count(gconv_net_reader *r, const char *what, int32_t *c
   skip_spaces(r);
   const char *end = end_of_word(r);
   if (!gconv_count_read(r->at, end, count) || *count < 1)
-    return gconv_net_fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r), "here is %s, a whole number from 1 on", what);
+    return gconv_net_fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r), "%s is expected, a whole number from 1 on", what);
   r->at = end;
   return GCONV_OK;
 }
@@ -119,7 +119,7 @@ static gconv_status read_size(gconv_net_reader *r, gconv_net_spec *s) {
   if (!good)
     return gconv_net_fail_at(
         r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r),
-        "here is the size of the filters, rows x columns, with /stride after it if that is not 1: 3x3 or 5x5/2");
+        "the size of the filters is expected, rows x columns, and /stride if that is not 1: 3x3 or 5x5/2");
   if (s->stride > GCONV_NET_LARGEST_EXTENT)
     return gconv_net_fail_at(r, GCONV_TOO_LARGE, r->at, end, "a stride is at most %d", GCONV_NET_LARGEST_EXTENT);
   GCONV_TRY(gconv_filter_check_size("the network's text", s->rows, s->columns));
@@ -170,7 +170,7 @@ static gconv_status read_name(gconv_net_reader *r, gconv_net_name *name) {
   if (!is_name(r->at, end))
     return gconv_net_fail_at(
         r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r),
-        "here is a name for the output of a layer, of letters, digits and _, such as: conv 16 3x3 relu as a");
+        "a name for the output of a layer is expected, of letters, digits and _, such as: conv 16 3x3 relu as a");
   *name = (gconv_net_name){r->at, (size_t)(end - r->at)};
   r->at = end;
   return GCONV_OK;
@@ -186,7 +186,7 @@ static gconv_status read_as(gconv_net_reader *r, gconv_net_spec *s) {
   return read_name(r, &s->own);
 }
 
-/* Reads what stands after the name of a layer, but words. */
+/* Reads counts, sizes and names that follow the name of a layer, up to its words. */
 static gconv_status read_arguments(gconv_net_reader *r, gconv_net_spec *s, unsigned text) {
   if (text & GCONV_TEXT_FILTERS)
     GCONV_TRY(read_count(r, s->dense ? "the number of outputs of a dense layer" : "the number of filters of a convolution",
@@ -198,7 +198,7 @@ static gconv_status read_arguments(gconv_net_reader *r, gconv_net_spec *s, unsig
     GCONV_TRY(read_size(r, s));
   }
   if (text & GCONV_TEXT_FACTOR) {
-    GCONV_TRY(read_count(r, "by how much shuffle enlarges", &s->rows));
+    GCONV_TRY(read_count(r, "the factor by which shuffle enlarges", &s->rows));
     s->columns = s->rows;
   }
   if (text & GCONV_TEXT_NAME) {
@@ -209,7 +209,7 @@ static gconv_status read_arguments(gconv_net_reader *r, gconv_net_spec *s, unsig
   return GCONV_OK;
 }
 
-/* Reads the words after the sizes, in any order, each once, up to "as". */
+/* Reads the words after the sizes: in any order, each once, up to "as". */
 static gconv_status read_words(gconv_net_reader *r, gconv_net_spec *s, unsigned text) {
   const bool geometry = (text & GCONV_TEXT_GEOMETRY) && !s->dense;
   bool seen[2 + OPTIONS] = {false}; /* the activation, the padding, dilation, groups */
@@ -237,7 +237,7 @@ static gconv_status read_words(gconv_net_reader *r, gconv_net_spec *s, unsigned 
     }
     int number = activation ? 0 : option < 2 ? 1 : option;
     if (seen[number])
-      return gconv_net_fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "this layer has had such a word already");
+      return gconv_net_fail_at(r, GCONV_BAD_ARGUMENT, begin, end, "this layer already has a word of this kind");
     seen[number] = true;
     r->at = option >= 0 && end_name < end ? end_name + 1 : end;
     if (option >= 0)
@@ -257,7 +257,7 @@ static gconv_status add_spec(gconv_net_reader *r, const gconv_net_spec *s) {
   return GCONV_OK;
 }
 
-/* Writes what layers there are: "dense K, conv K RxS, mean, ... or prelu". */
+/* Lists the kinds of layers: "dense K, conv K RxS, mean, ... or prelu". */
 static const char *list_layers(char *text, size_t size) {
   size_t used = (size_t)snprintf(text, size, "dense K");
   for (int i = 0; i + 1 < WORDS && used < size; i++) {
@@ -302,11 +302,11 @@ static gconv_status read_layer(gconv_net_reader *r) {
 
 static gconv_status read_list(gconv_net_reader *r);
 
-/* Reads "4*( ... )", or "( ... )", and repeats the specs in the parentheses. */
+/* Reads "( ... )", after a number and '*' if there is one, and repeats the specs in the parentheses. */
 static gconv_status read_repeat(gconv_net_reader *r, int32_t times) {
   const char *open = r->at++;
   if (++r->nested > MOST_NESTED)
-    return gconv_net_fail_at(r, GCONV_TOO_LARGE, open, open + 1, "more than %d parentheses within each other", MOST_NESTED);
+    return gconv_net_fail_at(r, GCONV_TOO_LARGE, open, open + 1, "more than %d parentheses are open at a time", MOST_NESTED);
   size_t first = r->count;
   GCONV_TRY(read_list(r));
   if (*r->at != ')')
@@ -358,6 +358,6 @@ gconv_status gconv_net_read(gconv_net_reader *r) {
                                           "\"dense 63 tanh, dense 26 softmax\"");
   GCONV_TRY(read_list(r));
   if (*r->at)
-    return gconv_net_fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r), "layers stand with commas between them");
+    return gconv_net_fail_at(r, GCONV_BAD_ARGUMENT, r->at, end_of_sign(r), "a comma is expected between layers");
   return GCONV_OK;
 }

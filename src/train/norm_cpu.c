@@ -7,9 +7,9 @@
  *   y = activation(x^ * scale + bias)
  *   dx = scale * inverse * ((dz - sum dz / N) - x^ * (sum dz x^ / N))
  *
- * The parameters of a channel are scale, mean and variance, then come the biases of all channels. Mean and variance have no
- * gradient: each step moves them by a tenth towards those of its cases, the variance with N - 1 in place of N.
- * One sample, as of a last batch of one case, tells no variance: it moves neither.
+ * The parameters are scale, mean and variance of each channel, then the biases of all channels. Mean and variance have no
+ * gradient: each step moves them by a tenth towards those of its cases, whose variance has N - 1 as divisor here. With N =
+ * 1, as in a last batch of one case, they stay as they are.
  */
 #include "bank/kind.h"
 #include "base/memory.h"
@@ -21,7 +21,7 @@
 
 static const double MOMENTUM = 0.1; /* as PyTorch's default */
 
-/* Lists of a number for each channel. VARIANCE is that of the step, for gconv_norm_keep(). */
+/* Lists with a number for each channel. VARIANCE: of the step, for gconv_norm_keep(). */
 enum { MEAN, INVERSE, VARIANCE, OF_DZ, OF_PRODUCT, LISTS };
 
 static float *list_of(const gconv_cpu_layer *own, int list) {
@@ -44,7 +44,7 @@ static void copy(const gconv_cpu_layer *own, const float *from, float *to) {
   memcpy(to, from, own->parameters * sizeof *to);
 }
 
-static bool turns(size_t i, bool learns) {
+static bool transposes(size_t i, bool learns) {
   (void)i;
   (void)learns;
   return false;
@@ -58,7 +58,7 @@ static float inverse_of(double variance) {
   return (float)(1 / sqrt(variance + (double)GCONV_LAYER_EPSILON));
 }
 
-/* ---- What is known of the channels ---- */
+/* ---- Statistics of the channels ---- */
 
 void gconv_norm_of_running(gconv_cpu_engine *e, size_t i) {
   const gconv_cpu_layer *own = &e->layers[i];
@@ -180,4 +180,4 @@ static void inputs(const gconv_cpu_case *at, const float *dz, bool sums, float *
   }
 }
 
-const gconv_cpu_type gconv_cpu_batchnorm = {prepare, copy, copy, turns, forward, weights, inputs};
+const gconv_cpu_type gconv_cpu_batchnorm = {prepare, copy, copy, transposes, forward, weights, inputs};

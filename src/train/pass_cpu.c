@@ -41,7 +41,7 @@ static bool keeps_on(pass *p, gconv_status status) {
   return false;
 }
 
-/* Calls the function for each task. Little work is done by this thread alone, as others would take longer to wake up. */
+/* Calls the function for each task. If there is little work, this thread does all of it: others would wake up too late. */
 static void run_tasks(pass *p, size_t tasks, gconv_turn *function) {
   gconv_cpu_engine *e = p->e;
   if (tasks > 1 && wakes_threads(e, p->count))
@@ -80,7 +80,7 @@ static float *output_of(const gconv_cpu_engine *e, size_t i, float *values, gcon
   return values + (is_input ? next->value : e->last_value);
 }
 
-/* Returns layer i of a case, whose values are there. */
+/* Returns layer i of the case with these values. */
 static gconv_cpu_case case_of(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t i, const float *values) {
   const size_t from = e->net->layers[i].from;
   return (gconv_cpu_case){e, s, i, values + e->layers[i].value, values + e->layers[from].value, values, NULL};
@@ -111,14 +111,14 @@ typedef struct way_back {
   float *values, *skips, *leaf;
   size_t first; /* the parameter that the leaf begins with */
   float *kept;  /* with batch normalisation: the gradient of the sums of such a layer, between two segments */
-  double *sums; /* the same: see gconv_cpu_case */
+  double *sums; /* with batch normalisation: see gconv_cpu_case */
 } way_back;
 
 /* Runs a case back through layers end - 1 .. begin, from the gradient of their output in gradients[0] of the seat. If layer
- * `end` is batch normalisation, that gradient is made from way->kept. */
+ * `end` is batch normalisation, first computes this gradient from way->kept. */
 static void backward_layers(gconv_cpu_engine *e, gconv_cpu_seat *s, size_t begin, size_t end, const way_back *way) {
   float *dz = s->gradients[0], *dx = s->gradients[1];
-  bool of_sums = end == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* then dz is of sums */
+  bool of_sums = end == e->net->count && e->net->loss == GCONV_LOSS_CROSS_ENTROPY; /* then dz is the gradient of sums */
   if (end > begin && end < e->tail) {
     const gconv_cpu_case norm = case_of(e, s, end, way->values);
     e->layers[end].type->inputs(&norm, way->kept, false, dz, NULL, NULL);
@@ -200,14 +200,14 @@ static void whole_cases(void *context, size_t turn, int number) {
 
 /* ---- Before the tail: a segment of layers, of all cases of a step ---------------------------------------------------- */
 
-/* Whether layer i ends the segment before it: batch normalisation that learns needs all cases of a step at once. Without
- * such layers, one segment has all layers before the tail. */
-static bool ends_segment(const pass *p, size_t i) {
+/* True if layer i begins a segment: batch normalisation that learns needs all cases of a step at once. Without such layers,
+ * one segment has all layers before the tail. */
+static bool begins_segment(const pass *p, size_t i) {
   return p->learns && is_norm(p->e, i);
 }
 
-/* A task: reads the cases, before the first segment, and runs some of them through the segment. Sums what layer end_layer
- * normalises. */
+/* A task: runs some of the cases through the segment. The first segment also reads them. Sums the inputs of layer end_layer,
+ * which is batch normalisation. */
 static void segment_forward(void *context, size_t turn, int number) {
   pass *p = context;
   gconv_cpu_engine *e = p->e;
@@ -222,7 +222,7 @@ static void segment_forward(void *context, size_t turn, int number) {
   }
 }
 
-/* Makes the gradient of the outputs before the tail in gradients[0] of the seat, and begins the skips. */
+/* Computes the gradient of the last outputs before the tail, in gradients[0] of the seat, and sets the skips to 0. */
 static void begin_backward(pass *p, gconv_cpu_seat *s, size_t turn, size_t n, float *skips) {
   gconv_cpu_engine *e = p->e;
   memset(skips, 0, e->skips * sizeof *skips);
@@ -293,7 +293,7 @@ static float *forward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_
 }
 
 /* Runs a slice backward through the tail, from the gradient of the outputs y in gradients[0] of the seat. If there are
- * layers before the tail, the gradient of its input is stored in e->chunk_gradients. */
+ * layers before the tail, stores the gradient of its input in e->chunk_gradients. */
 static void backward_slice(gconv_cpu_engine *e, gconv_cpu_seat *s, const slice_of *slice, const float *y, float *leaf) {
   float *dz = s->gradients[0], *dx = s->gradients[1];
   int64_t cases = (int64_t)slice->count;
@@ -393,8 +393,8 @@ static void segments_forward(pass *p, size_t tasks) {
   p->begin_layer = p->end_layer = 0;
   for (bool first = true; (first || p->end_layer < e->tail) && p->status == GCONV_OK; first = false) {
     p->begin_layer = p->end_layer;
-    p->end_layer += !first || !ends_segment(p, 0);
-    while (p->end_layer < e->tail && !ends_segment(p, p->end_layer))
+    p->end_layer += !first || !begins_segment(p, 0);
+    while (p->end_layer < e->tail && !begins_segment(p, p->end_layer))
       p->end_layer++;
     run_tasks(p, tasks, segment_forward);
     if (p->end_layer < e->tail)

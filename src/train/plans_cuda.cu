@@ -44,8 +44,9 @@ bool takes(const gconv_layer_algorithm *row, const gconv_layer_problem *problem,
          workspace_of(row, problem) <= WORKSPACE_BYTES;
 }
 
-/* The estimated time of a step. What rounds prepares its weights anew in each step, and must be faster by a fifth: for the
- * 16 channels of a denoiser, gemm-3xfp16 had the smaller estimate, and steps took 740 us for 510. */
+/* Returns the estimated time of a step. An algorithm that rounds prepares its weights anew in each step, and must be faster
+ * by a fifth: for the 16 channels of a denoiser, gemm-3xfp16 had the smaller estimate, but steps took 740 us instead of
+ * 510. */
 double price_of(const gconv_layer_algorithm *row, const gconv_layer_problem *problem, const gconv_machine *machine) {
   return row->cost(problem, machine) * (row->info.exact ? 1 : 1.25);
 }
@@ -103,7 +104,7 @@ gconv_status find_sources(const gconv_learn_plan *plan, const gconv_learn_own *o
                           int32_t *constants, bool *copies) {
   const size_t weights = own->layer.parameters - (size_t)own->layer.problem.filters;
   const size_t numbered = inputs ? weights : own->layer.parameters;
-  if (plan->again_count) { /* the weights are copies; prepare_again() makes the prepared weights */
+  if (plan->again_count) { /* the weights are copies; prepare_again() computes the prepared weights */
     *copies = true;
     GCONV_TRY(prepare_numbers(plan, 0, 0, constants));
     for (size_t i = 0; i < plan->floats; i++)

@@ -17,7 +17,7 @@ typedef struct gconv_learn_plan {
   gconv_layer_problem problem;
   void *state;
   size_t at, floats;         /* offset and number of its weights, in the weights of all plans */
-  size_t again, again_count; /* offset, in all sources, and length of what prepare_again() needs; length 0: nothing */
+  size_t again, again_count; /* offset, after all sources, and length of the numbers for prepare_again(); length 0: none */
 } gconv_learn_plan;
 
 /* The plans of all layers. */
@@ -26,11 +26,11 @@ typedef struct gconv_learn_plans {
   size_t count, floats, again, workspace_bytes;
   /* In device memory. The prepared weights of an algorithm are copies of weights, and constants: */
   float *weights;
-  int32_t *sources; /* for each weight, the parameter that it copies; -1: a constant. Then what prepare_again() needs */
+  int32_t *sources; /* for each weight, the parameter that it copies; -1: a constant. Then the numbers for prepare_again() */
   void *workspace;  /* workspace of the plan that runs */
 } gconv_learn_plans;
 
-/* Makes plans of the layers before the dense tail, for batches of `images` cases. Free with gconv_learn_plans_free(), on
+/* Makes plans for the layers before the dense tail, for batches of `images` cases. Free with gconv_learn_plans_free(), on
  * failure too. */
 gconv_status gconv_learn_plans_make(const gconv_engine_order *order, const gconv_learn_own *layers, size_t images,
                                     gconv_learn_plans *plans);

@@ -82,7 +82,7 @@ static void add_targets(void *context, size_t first, size_t count, const float *
   }
 }
 
-/* Chooses the scale of an output. Targets that a new network yields anyway are not scaled: -1 to 1, 0 and 1, or standardised
+/* Chooses the scale of an output. Targets near what a new network yields are not scaled: -1 to 1, 0 and 1, or standardised
  * targets. */
 static gconv_target_scale choose(const sums *s, size_t cases) {
   const double n = (double)cases, moved = s->moved / n, variance = s->squares / n - moved * moved;
@@ -119,20 +119,19 @@ static void warn_of_limits(const gconv_learn_layer *last, const sums *all, size_
   for (size_t k = 0; k < outputs; k++)
     if (all[k].least < least || all[k].most > most) {
       gconv_warn(
-          "target %zu goes from %g to %g, and the activation of the last layer yields numbers from %g to %g alone: end the "
-          "network in a layer without one, \"dense %zu\"",
+          "target %zu goes from %g to %g, but the activation of the last layer only yields numbers from %g to %g: end the "
+          "network with a layer without activation, \"dense %zu\"",
           k + 1, all[k].least, all[k].most, least, most, outputs);
       return;
     }
 }
 
-static void tell_scales(const gconv_target_scale *scales, size_t outputs) {
+static void report_scales(const gconv_target_scale *scales, size_t outputs) {
   for (size_t k = 0; k < outputs; k++)
     if (scales[k].factor != 1 || scales[k].offset != 0) {
-      gconv_warn(
-          "targets are learned less their mean and over their standard deviation, of target %zu %.6g and %.6g: losses are "
-          "of scaled targets, and the network yields numbers in the unit of the targets",
-          k + 1, scales[k].offset, scales[k].factor);
+      gconv_warn("targets are scaled for training: minus the mean, divided by the standard deviation (of target %zu, %.6g "
+                 "and %.6g); losses are of scaled targets, but the network yields targets in their own unit",
+                 k + 1, scales[k].offset, scales[k].factor);
       return;
     }
 }
@@ -160,7 +159,7 @@ gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_da
   }
   warn_of_limits(last, all, info->outputs);
   if (any && is_linear(last)) {
-    tell_scales(found, info->outputs);
+    report_scales(found, info->outputs);
     *scales = gconv_taken(&found);
   }
   return GCONV_OK;
@@ -168,7 +167,7 @@ gconv_status gconv_target_scales_find(const gconv_learn_net *net, const gconv_da
 
 /* ---- The weights of the last layer ---- */
 
-/* Changes the weights and bias of each output y so that it becomes factor * y + offset; back: the reverse. */
+/* Changes the weights and bias of each output y so that it becomes factor * y + offset. back: undoes this. */
 static void move_weights(const gconv_learn_net *net, const gconv_target_scale *scales, bool back, float *parameters) {
   const gconv_learn_layer *last = &net->layers[net->count - 1];
   const size_t outputs = (size_t)last->problem.filters, taps = last->parameters / outputs - 1;
@@ -187,7 +186,7 @@ void gconv_target_scales_give(const gconv_learn_net *net, const gconv_target_sca
     move_weights(net, scales, false, parameters);
 }
 
-/* True if all biases are 0: a network that was just made. It yields numbers of about 1 for any targets. */
+/* True if all biases are 0, as in a network that was just made. Its outputs are about 1, whatever the targets are. */
 static bool is_new(const gconv_network *network) {
   const gconv_bank *last = &network->banks[network->count - 1];
   bool zeroes = !network->trained;

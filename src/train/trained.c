@@ -58,23 +58,22 @@ static void free_names(gconv_column_notes *notes) {
   notes->names = NULL;
 }
 
-/* Stores the notes about columns. A network that was trained before keeps its notes, with which the data must have been
- * opened. */
+/* Stores the notes about columns. A network that was trained before keeps its own notes. The data must have been opened with
+ * these. */
 static gconv_status take_notes(gconv_network *network, const gconv_dataset_info *info) {
   const gconv_column_notes *own = &network->notes, *found = &info->notes;
   for (size_t c = 0; c < own->count && own->count == found->count; c++)
     if ((own->origins ? own->origins[c] : 0) != (found->origins ? found->origins[c] : 0))
       return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "the network takes %.17g off the numbers of column %zu, and the data %.17g: open them with the "
+                        "the network subtracts %.17g from column %zu, but the data subtract %.17g: open them with the "
                         "network's notes as options.like",
                         own->origins ? own->origins[c] : 0, c + 1, found->origins ? found->origins[c] : 0);
   if (own->count > 0 || found->count != (size_t)network->channels)
     return GCONV_OK;
   GCONV_TRY(gconv_column_notes_copy(found, &network->notes));
   if (!are_utf8(&network->notes)) {
-    gconv_warn(
-        "the names of the columns are no UTF-8, so that the network does not keep them: other tables must have the same "
-        "order of columns");
+    gconv_warn("the names of the columns are not UTF-8, so the network does not store them: other tables must have the same "
+               "order of columns");
     free_names(&network->notes);
   }
   return GCONV_OK;
@@ -90,7 +89,7 @@ static gconv_status take_features(gconv_network *network, const gconv_dataset_in
     if (!network->layers[i].bank || network->layers[i].bank->rows > 1 || network->layers[i].bank->columns > 1)
       return gconv_fail(
           GCONV_BAD_ARGUMENT,
-          "layer %zu is not dense: a network of features sees one pixel at a time, and its surroundings by the "
+          "layer %zu is not dense: a network of features sees one pixel at a time, whose surroundings are in the "
           "features: take dense layers alone",
           i + 1);
   if (!network->features && !(network->features = strdup(info->features)))

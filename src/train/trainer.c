@@ -78,8 +78,8 @@ static gconv_status check_validation(const gconv_dataset_info *data, const gconv
 static gconv_status spread(const char *what, const float *values, int32_t count, int32_t channels, float otherwise,
                            float **result) {
   if (count != 0 && count != 1 && count != channels)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%d numbers of %s for %d channels: one is needed, or one each", count, what,
-                      channels);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d numbers of %s for %d channels: give one number, or one for each channel",
+                      count, what, channels);
   float *spread_out = malloc((size_t)channels * sizeof *spread_out);
   GCONV_NEED_MEMORY(spread_out, "no memory for %s", what);
   *result = spread_out;
@@ -112,20 +112,20 @@ static void draw_next(gconv_trainer *t) {
   if (!t->next)
     t->next = calloc(gconv_dataset_get_info(t->data)->cases, sizeof *t->next);
   if (!t->next)
-    return; /* it is drawn when it is needed */
+    return; /* set_order() draws it then */
   draw_order(t, next, t->next);
   t->next_epoch = next;
 }
 
-/* Lets the engine read the cases of the next step while the device works. Not before validation, whose cases would overwrite
- * them. */
+/* Lets the engine read the cases of the next step while the device works, unless there is a validation, whose cases would
+ * overwrite them. */
 static void prepare_next(gconv_trainer *t) {
   const gconv_learn_cases next = {t->data, t->next_epoch, t->next, gconv_dataset_get_info(t->data)->cases, false};
   if (t->type->prepare && !t->validation)
     t->type->prepare(t->engine, t->next && t->next_epoch == t->state.epochs + 1 ? &next : NULL);
 }
 
-/* Fails if a step has one sample of a channel of batchnorm: less its mean it is 0, whatever it was. */
+/* Fails if all steps have a single sample of a batchnorm channel. Minus its mean, a single sample is always 0. */
 static gconv_status check_batch(const gconv_trainer *t) {
   for (size_t i = 0; i < t->net.count; i++)
     if (t->net.layers[i].kind == GCONV_LAYER_BATCHNORM && gconv_layer_plane(&t->net.layers[i].problem) == 1 &&
@@ -284,7 +284,7 @@ static void set_order(gconv_trainer *t) {
   const uint64_t epoch = t->state.epochs;
   const size_t cases = gconv_dataset_get_info(t->data)->cases;
   if (is_full(t)) {
-    for (size_t i = t->order[cases - 1] > 0 ? cases : 0; i < cases; i++) /* once */
+    for (size_t i = t->order[cases - 1] > 0 ? cases : 0; i < cases; i++) /* if not done before */
       t->order[i] = i;
   } else if (epoch > 0 && t->next_epoch == epoch) {
     size_t *drawn = t->next;
@@ -340,8 +340,8 @@ static gconv_status take_step(gconv_trainer *t, size_t left) {
   return GCONV_OK;
 }
 
-/* Reports a step of all cases, before which the engine kept the best weights. */
-static void tell_full_step(gconv_trainer *t, const gconv_learn_sums *sums) {
+/* Adds a step of all cases to the state. If it was the best, the engine has kept the weights before it. */
+static void add_full_step(gconv_trainer *t, const gconv_learn_sums *sums) {
   if (add_sums(t, sums))
     count_step(t, t->options.batch);
   double loss = sums->loss * gconv_learn_loss_factor(&t->net, t->options.batch);
@@ -358,7 +358,7 @@ static gconv_status take_steps(gconv_trainer *t) {
   if (gconv_ahead_goes(t)) {
     gconv_learn_sums sums;
     GCONV_TRY(gconv_ahead_step(t, &sums));
-    tell_full_step(t, &sums);
+    add_full_step(t, &sums);
     return GCONV_OK;
   }
   t->ahead.finite = false;
@@ -370,7 +370,7 @@ static gconv_status take_steps(gconv_trainer *t) {
   prepare_next(t);
   GCONV_TRY(t->type->await(t->engine, t->sums, &taken));
   if (judges_before_step(t)) {
-    tell_full_step(t, &t->sums[0]);
+    add_full_step(t, &t->sums[0]);
     return GCONV_OK;
   }
   for (size_t i = 0; i < taken && add_sums(t, &t->sums[i]); i++, left -= t->options.batch)
@@ -454,8 +454,8 @@ static void save_in_time(gconv_trainer *t) {
   t->saved_ms = gconv_now_ms();
 }
 
-/* Reports an epoch that was interrupted: its loss is of the cases so far. */
-static void tell_part(const gconv_trainer *t, gconv_epoch *epoch) {
+/* Reports an interrupted epoch. Its loss is that of the cases so far. */
+static void report_part(const gconv_trainer *t, gconv_epoch *epoch) {
   *epoch = t->state.last;
   epoch->chosen = t->chosen;
   size_t done = (size_t)t->state.at;
@@ -473,18 +473,18 @@ gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
   if (s->ending == GCONV_ENDING_NONE) {
     set_order(trainer);
     while (s->at < cases) {
-      (void)gconv_control_step("training", (double)s->at / (double)cases); /* shall_stop() looks at what it says */
+      (void)gconv_control_step("training", (double)s->at / (double)cases); /* shall_stop() asks for a stop */
       GCONV_TRY(take_steps(trainer));
-      const bool are_told = trainer->ahead.told == trainer->ahead.taken;
-      if (shall_stop(trainer) && are_told && s->ending == GCONV_ENDING_NONE) {
-        tell_part(trainer, epoch);
+      const bool all_reported = trainer->ahead.reported == trainer->ahead.taken;
+      if (shall_stop(trainer) && all_reported && s->ending == GCONV_ENDING_NONE) {
+        report_part(trainer, epoch);
         return GCONV_OK;
       }
-      if (are_told && s->ending == GCONV_ENDING_NONE && s->at < cases)
+      if (all_reported && s->ending == GCONV_ENDING_NONE && s->at < cases)
         save_in_time(trainer);
     }
     GCONV_TRY(end_epoch(trainer));
-    if (s->ending == GCONV_ENDING_NONE && trainer->ahead.told == trainer->ahead.taken)
+    if (s->ending == GCONV_ENDING_NONE && trainer->ahead.reported == trainer->ahead.taken)
       save_in_time(trainer);
   }
   *epoch = s->last;

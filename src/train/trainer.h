@@ -15,7 +15,7 @@ typedef enum gconv_ending {
   GCONV_ENDINGS
 } gconv_ending;
 
-/* What changes during training, besides the engine's arrays and the best parameters. */
+/* What changes during training, apart from the engine's arrays and the best parameters. */
 typedef struct gconv_training_state {
   uint64_t epochs;     /* complete epochs */
   uint64_t at;         /* cases of the current epoch that are done */
@@ -40,7 +40,7 @@ typedef struct gconv_ahead_start {
 /* For full batches without validation: the engine takes the steps of several epochs at a time; reports come one by one
  * (ahead.c). */
 typedef struct gconv_ahead {
-  size_t taken, told;          /* taken: steps whose sums are in the trainer; told: how many of these were reported */
+  size_t taken, reported;      /* taken: steps whose sums are in the trainer; reported: how many of them were reported */
   bool finite;                 /* the losses and parameters of these steps are finite; false after other steps */
   bool at_work;                /* the engine runs steps that await() has to wait for */
   bool never;                  /* the engine takes one step at a time, or training diverges */
@@ -75,7 +75,7 @@ struct gconv_trainer {
   gconv_ahead ahead;
 };
 
-/* True if the next step may be taken together with others, or is taken already. */
+/* True if the next step may be taken together with others, or was already taken. */
 bool gconv_ahead_goes(const gconv_trainer *trainer);
 /* Gets the sums of the next step. If it is not taken yet, takes several steps. */
 gconv_status gconv_ahead_step(gconv_trainer *trainer, gconv_learn_sums *sums);
@@ -83,8 +83,8 @@ gconv_status gconv_ahead_step(gconv_trainer *trainer, gconv_learn_sums *sums);
 gconv_status gconv_ahead_settle(gconv_trainer *trainer);
 void gconv_ahead_free(gconv_ahead *ahead);
 
-/* Copies to the network: classes of the data, the name of their column, notes about the other columns, features and colours
- * (trained.c). GCONV_BAD_ARGUMENT if the network has others. */
+/* Copies the classes of the data, the name of their column, notes about the other columns, features and colours to the
+ * network (trained.c). GCONV_BAD_ARGUMENT if the network already has different ones. */
 gconv_status gconv_network_take_data(gconv_network *network, const gconv_dataset_info *info);
 
 /* Computes mean and standard deviation of each channel over the cases, and stores them in the network (normalize.c). */

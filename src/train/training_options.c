@@ -28,7 +28,7 @@ const char *gconv_loss_name(gconv_loss loss) {
 
 /* ---- Checks and defaults ---- */
 
-/* Fails unless a number is finite, and from least to most. */
+/* Fails unless least <= value <= most. */
 static gconv_status check_number(const char *what, double value, double least, double most) {
   if (value >= least && value <= most)
     return GCONV_OK;
@@ -106,7 +106,7 @@ gconv_training_options gconv_training_resolve(const gconv_training_options *give
 
 /* ---- Steps ---- */
 
-/* Returns base^exponent, by squaring: the result is the same on all machines. */
+/* Returns base^exponent by squaring, which gives the same result on all machines. */
 static double power(double base, uint64_t exponent) {
   double result = 1;
   for (; exponent > 0; exponent >>= 1, base *= base)

@@ -12,7 +12,7 @@ gconv_status gconv_tree_make(size_t floats, size_t leaves, gconv_tree *tree) {
     size_t bytes;
     gconv_multiply(floats + 1, sizeof(float), &bytes);
     GCONV_ALLOCATE(tree->rooms[i], bytes, "gradients");
-    /* kernels do not write the padding of vectors, which must be finite, too */
+    /* kernels do not write the padding of vectors, but it must be finite */
     GCONV_TRY(gconv_control_zeros(tree->rooms[i], bytes));
   }
   return GCONV_OK;
