@@ -16,16 +16,16 @@ using tiny = dense_shape<32, 32, 16, 16, 5>;
 using narrow = dense_shape<64, 8, 16, 8, 5>;
 using low = dense_shape<16, 128, 16, 32, 4>;
 
-/* True if the current device has warpgroups (wgmma), and its code is compiled for them: other code is empty, which shows in
- * its number of registers. */
+/* True if the current device has warpgroups (wgmma), and the code is compiled for them. Other code is an empty kernel, which
+ * has few registers. */
 bool has_groups() {
   cudaFuncAttributes kernel;
   const auto any = multiply_tiles<large<3>, dense_operand<false>, dense_operand<false>, dense_forward>;
   return capability() == 9 && cudaFuncGetAttributes(&kernel, any) == cudaSuccess && kernel.numRegs > 64;
 }
 
-/* The tiles of a product of m x n sums, whose values of l may be cut into `parts` parts: the largest ones that keep all
- * multiprocessors busy. */
+/* Returns the tiles for a product of m x n sums, whose values of l may be cut into `parts` parts: the largest ones that keep
+ * all multiprocessors busy. */
 enum tiles { LARGE, SMALL, TINY, NARROW, LOW };
 tiles tiles_for(int64_t m, int64_t n, int64_t parts) {
   const int64_t units = multiprocessors();
@@ -50,7 +50,7 @@ struct product {
 template <class Kernel, class Out>
 void start(Kernel *kernel, const product &p, int m, int n, int threads, int bytes, const Out &out) {
   if (allow_shared(kernel, bytes) != GCONV_OK)
-    bytes = INT32_MAX; /* so that the launch fails, and is told of */
+    bytes = INT32_MAX; /* the launch fails then, and reports an error */
   const dim3 grid((unsigned)divide_up(p.b.count, n), (unsigned)divide_up(p.a.count, m),
                   (unsigned)divide_up(p.length, p.part));
   kernel<<<grid, threads, bytes, p.stream>>>(p.a, p.b, out, p.length, p.part);
@@ -72,7 +72,7 @@ template <int PARTS, bool A_BY_L, bool B_BY_L, class Out> void start_large(const
   const groups_work w = {p.a.count, p.b.count, p.length, tiles_m, tiles_n, tiles, (int32_t)divide_up(p.part, DEPTH)};
   int bytes = (int)sizeof(groups_memory<shape>);
   if (allow_shared(kernel, bytes) != GCONV_OK)
-    bytes = INT32_MAX; /* so that the launch fails, and is told of */
+    bytes = INT32_MAX; /* the launch fails then, and reports an error */
   kernel<<<(unsigned)std::min(tiles, multiprocessors()), shape::THREADS, bytes, p.stream>>>(w, left{p.a}, right{p.b}, out);
 }
 

@@ -8,9 +8,9 @@
  *     consumers: slots --> tensor cores --> sums in registers --> Out
  *
  * Between them lies a ring (../hopper/ring.cuh). A slot has DEPTH values of l for the M rows and N columns of a tile, in
- * units: eight values of l of a row, 16 bytes. A warp of producers copies groups of 32 units, which only this warp reads: of
- * any matrix, [m][l] or [l][m], with rows of any length. Blocks stay, and take one tile after the other: while consumers
- * store, producers go on.
+ * units: eight values of l of a row, 16 bytes. A warp of producers copies groups of 32 units, which only this warp reads.
+ * The matrix may be [m][l] or [l][m], with rows of any length. A block takes one tile after the other: while its consumers
+ * store a tile, its producers begin the next one.
  *
  * Tensor cores add with fewer bits than float32 has. They add the products of one slot; float32 adds these sums.
  */
@@ -27,7 +27,7 @@ using hopper::ring;
 
 enum { UNITS = DEPTH / 8, GROUP_BYTES = 1024 };
 
-/* What a block has: a tile of M x N sums, a warpgroup of consumers for each 64 rows of it, raw slots of RAW units. */
+/* The shape of a block: a tile of M x N sums, a warpgroup of consumers for each 64 rows of it, raw slots of RAW units. */
 template <int COUNT> struct groups_shape {
   enum { PARTS = COUNT, M = 128, N = 128, CONSUMERS = 2 * M, PRODUCERS = CONSUMERS, THREADS = CONSUMERS + PRODUCERS };
   enum { RAWS = 2, RAW = UNITS * (M + N), SLOT = PARTS * RAW, ROOM = (225 << 10) / 16 - RAWS * 2 * RAW };
@@ -80,7 +80,7 @@ template <bool LEADS_L> struct dense_operand : dense_matrix {
   }
 };
 
-/* What a thread makes of an operand: a unit of each of COUNT groups. Eight lanes with neighbouring rows store 128 bytes. */
+/* A thread's part of an operand: a unit of each of COUNT groups. Eight lanes with neighbouring rows store 128 bytes. */
 template <class Operand, int ROWS, int THREADS> struct producer {
   enum { WARPS = THREADS / 32, GROUPS = ROWS / 8, COUNT = GROUPS / WARPS, ACROSS = ROWS / 32 };
   static_assert(COUNT * WARPS == GROUPS, "warps have as many groups");
@@ -136,7 +136,7 @@ template <class Operand, int ROWS, int THREADS> struct producer {
   }
 };
 
-/* The way of producers through the slots of all tiles of their block. */
+/* The position of producers in the slots of all tiles of their block. */
 template <class Shape> struct producer_walk {
   int32_t number, l;
   groups_tile tile;
@@ -161,7 +161,7 @@ template <class Shape> struct producer_walk {
 
 #ifdef HOPPER
 
-/* Stores the sums of a's rows, which several threads share. own: the sum of the thread's units, which are of one row. */
+/* Stores the sums of a's rows. Two threads share a row. own: the sum of the thread's units, which are of one row. */
 template <class Shape, class Out>
 DEVICE void store_sums_of_rows(const groups_work &w, const Out &out, const groups_tile &tile, int32_t thread, float own,
                                float (&of_rows)[Shape::PRODUCERS]) {
@@ -247,9 +247,9 @@ template <class Shape, int COUNT> DEVICE void multiply_slot(float (&c)[COUNT], u
                        sum < PARTS - 1 || i > 0 || step > 0);
 }
 
-/* Stores the sums of a thread. A loop with little code: unrolled, activations would not fit into the cache of instructions,
- * and took ten times as long. So sums move on by 16 registers a round. What the next round needs is read before this one
- * stores. */
+/* Stores the sums of a thread. The loop is not unrolled: the code of the activations would not fit into the cache of
+ * instructions, and took ten times as long. So each round moves the sums by 16 registers. It reads the inputs of the next
+ * round before it stores. */
 template <class Out, int COUNT>
 DEVICE void store_tile(const groups_work &w, const Out &out, const groups_tile &tile, int32_t row, int32_t column,
                        float (&sums)[COUNT]) {

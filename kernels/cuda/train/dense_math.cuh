@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How tensor cores multiply the numbers of dense layers. Each struct here is one precision. A fragment has what a lane holds
- * of a factor, for 16 values of the summation index l. The lane has l = 2 t, 2 t + 1, 8 + 2 t and 9 + 2 t, where t is its
- * number in a group of four lanes. The instructions name other numbers, but a sum does not depend on names.
+ * How tensor cores multiply the numbers of dense layers. Each struct is one precision. A fragment is a lane's part of a
+ * factor, for 16 values of the summation index l. The lane has l = 2 t, 2 t + 1, 8 + 2 t and 9 + 2 t, where t is its number
+ * in a group of four lanes. The instructions number the values of l in another way; a sum does not depend on these numbers.
  *
  *   numbers_a(rows, f)    makes a fragment of the left factor, of two rows that are eight apart
  *   numbers_b(column, f)  makes a fragment of the right factor, of one column
@@ -17,7 +17,7 @@
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define ON_TENSOR_CORES(...) asm(__VA_ARGS__)
 #else
-#define ON_TENSOR_CORES(...) (void)0 /* GPUs before Ampere multiply no such numbers */
+#define ON_TENSOR_CORES(...) (void)0 /* GPUs before Ampere lack these instructions */
 #endif
 
 namespace {
@@ -39,7 +39,7 @@ struct three_tf32 {
   struct fragment_b {
     uint32_t high[4], low[4];
   };
-  /* Rounds to nearest by adding half of the last bit that stays. Of NaN, `low` stays NaN. */
+  /* Rounds to nearest by adding half of the last bit that stays. If x is NaN, so is `low`. */
   static DEVICE void cut(float x, uint32_t &high, uint32_t &low) {
     high = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
     low = __float_as_uint(x - __uint_as_float(high));

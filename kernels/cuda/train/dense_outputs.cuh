@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of the sums of a dense layer's products (dense_product.cuh, dense_groups.cuh). store() gets two neighbouring
- * sums of row m; the second one counts only if `two`. z: the part of the values of l. need() reads what store() then takes.
- */
+/* The epilogues of a dense layer's products (dense_product.cuh, dense_groups.cuh). store() gets two neighbouring sums of row
+ * m; the second one counts only if `two`. z: the part of the values of l. need() reads the numbers that store() needs. SUMS:
+ * the sums of a's rows are stored, too. */
 #pragma once
 
 #include "../core/unroll.cuh"
@@ -11,7 +11,7 @@
 
 namespace {
 
-/* Two numbers at once where their address allows it. pitch: floats of a row. */
+/* Load and store two neighbours, in one access if their address allows it. pitch: floats of a row. */
 DEVICE float2 load_two(const float *from, int64_t pitch, bool two) {
   if (two && pitch % 2 == 0)
     return *(const float2 *)from;
@@ -45,7 +45,8 @@ struct dense_forward {
   }
 };
 
-/* Backward to the inputs of a layer, which are the outputs `y` of the layer before it: the gradient of that layer's sums. */
+/* Backward to the inputs of a layer, which are the outputs `y` of the layer before it: stores the gradient of that layer's
+ * sums. */
 struct dense_backward {
   enum { SUMS = false };
   using needed = float2;
@@ -63,7 +64,7 @@ struct dense_backward {
   }
 };
 
-/* The gradient of weights and biases: a leaf for each part of the cases. It wants the sums of rows, too. */
+/* The gradient of weights and biases: a leaf for each part of the cases. */
 struct dense_leaves {
   enum { SUMS = true };
   struct needed {};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The matrix product of dense layers on tensor cores: sums over l of a(m, l) * b(n, l). A block computes a tile of M x N
- * sums, and each of its warps a part of WM x WN. Numbers come to shared memory in stages of DEPTH values of l; several
- * stages are under way (cp.async). What lies outside the matrices becomes 0.
+ * sums, and each of its warps a part of WM x WN. Numbers are copied to shared memory in stages of DEPTH values of l, several
+ * stages at a time (cp.async). Numbers outside the matrices become 0.
  *
  * A matrix in memory is either [m][l] or [l][m]. In shared memory, rows of stages have some floats more than they need, so
  * that lanes that read a fragment have no bank conflicts: 8 more in [m][l], 4 more in [l][m].
@@ -30,7 +30,7 @@ struct dense_matrix {
 template <int SIZE, int THREADS, bool BY_L> struct dense_stage {
   enum { WIDE = BY_L ? SIZE : DEPTH, HIGH = BY_L ? DEPTH : SIZE, PITCH = WIDE + (BY_L ? 4 : 8) };
   enum { FLOATS = HIGH * PITCH };
-  /* Starts to copy what the stage has from value `l` on; the part of the sum ends before value `end`. */
+  /* Starts to copy a stage, from value `l` of the sum on. Values from `end` on become 0. */
   static DEVICE void fill(float *stage, const dense_matrix &m, int32_t first, int32_t l, int32_t end) {
     if (m.fours)
       copy<4>(stage, m, first, l, end);
@@ -43,7 +43,7 @@ template <int SIZE, int THREADS, bool BY_L> struct dense_stage {
     const int y = (int)threadIdx.x / ACROSS, x = (int)threadIdx.x % ACROSS * EACH;
     const int32_t row = (BY_L ? l : first) + y, rows = BY_L ? end : m.count;
     const bool inside = (BY_L ? first : l) + x < (BY_L ? m.count : end);
-    const float *from = m.from + row * m.pitch + (BY_L ? first : l) + x; /* it may lie outside: then nothing is read */
+    const float *from = m.from + row * m.pitch + (BY_L ? first : l) + x; /* outside the matrix, nothing is read */
     const uint32_t to = shared_address(stage + y * PITCH + x);
     UNROLLED_FOR (int j = 0; j < COUNT; j++)
       if (HIGH % STEP == 0 || y < HIGH)
@@ -86,7 +86,7 @@ template <class Out> DEVICE void store_sums_of_rows(const Out &out, int32_t row,
   }
 }
 
-/* Multiplies `length` values of l, `part` of them in a part. Out::SUMS: it also wants the sums of a's rows. */
+/* Multiplies `length` values of l, `part` of them in each part. Out::SUMS: also computes the sums of a's rows. */
 template <class Math, class Shape, bool A_BY_L, bool B_BY_L, class Out>
 __global__ void __launch_bounds__(Shape::THREADS)
     multiply_dense(dense_matrix a, dense_matrix b, Out out, int32_t length, int32_t part) {
@@ -152,7 +152,8 @@ __global__ void __launch_bounds__(Shape::THREADS)
 #endif
 }
 
-/* Few values of l: each thread has two columns, whose numbers b it holds, of FEW_ROWS rows. Exact chains of float32. */
+/* For few values of l: each thread computes two columns of FEW_ROWS rows, and keeps their numbers of b in registers. Sums
+ * are exact chains of float32. */
 enum { FEW = 4, FEW_ROWS = 16, FEW_THREADS = 128 };
 template <bool B_BY_L, class Out>
 __global__ void __launch_bounds__(FEW_THREADS) multiply_few(dense_matrix a, dense_matrix b, Out out, int32_t length) {

@@ -238,7 +238,7 @@ bool find_tile(gradient_arguments *a, tile_kind kind) {
   return true;
 }
 
-/* Returns whether the copy engine supports the tensors, and if so makes *a use it. */
+/* True if the copy engine supports the tensors. Then *a is changed to use it. */
 template <class Kernel> bool takes_boxes(gradient_arguments *a, tile_kind kind, Kernel kernel, int64_t cases) {
   gradient_arguments boxed = *a;
   boxed.boxes = true;
@@ -248,7 +248,8 @@ template <class Kernel> bool takes_boxes(gradient_arguments *a, tile_kind kind, 
   return true;
 }
 
-/* Starts the kernel. BOXED: the copy engine copies. False: the copy engine or GPU does not support the layer. */
+/* Starts the kernel. BOXED: the copy engine copies. Returns false if the copy engine or the GPU does not support the
+ * layer. */
 template <int TAPS, int FILTERS, int SHIFT, bool BOXED, bool STRIDED = false>
 bool start(gradient_arguments a, dim3 grid, int64_t cases, cudaStream_t stream) {
   const auto kernel = sum_weights<TAPS, FILTERS, SHIFT, STRIDED>;

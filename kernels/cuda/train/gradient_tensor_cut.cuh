@@ -13,7 +13,7 @@ namespace {
 
 enum : int {
   WARPS = 8,                /* the most of a block */
-  PROCESSORS = 132,         /* multiprocessors to cut the work for, on any GPU: so all GPUs have the same sums */
+  PROCESSORS = 132,         /* the work is cut for so many multiprocessors on any GPU: so all GPUs have the same sums */
   STEP = 16,                /* places that are added at a time */
   QUADS = STEP / 4,         /* of a step */
   LANES = 16,               /* pieces of a group */
@@ -33,7 +33,7 @@ struct gradient_arguments : staging {
   int64_t leaf;   /* floats of a leaf, a multiple of four: the sums of all registers, then a bias for each filter */
   int32_t taps;   /* taps of a filter */
   int32_t of_row; /* pieces of a row of a filter */
-  int32_t inner;  /* neighbouring pieces that are the same taps of as many channels */
+  int32_t inner;  /* so many neighbouring pieces are the same taps of neighbouring channels */
   int32_t groups; /* groups of pieces of a filter */
   int32_t tiles;  /* blocks for all pieces of a filter */
   int32_t blocks; /* for all filters of a convolution's group */
@@ -105,7 +105,7 @@ inline void share_work(const cut &c, gradient_arguments *a) {
   a->channels = a->inner < 8 ? channels : std::min(some * a->inner, (channels + a->inner - 1) / a->inner * a->inner);
 }
 
-/* True if warpgroups pay: padding of filters and pieces adds at most 35% of work. */
+/* True if warpgroups are worth it: padding of filters and pieces adds at most 35% of work. */
 inline bool for_warpgroups(const gconv_layer_problem &p) {
   const cut c = cut_for_warpgroups(p);
   if (c.taps == 4 || p.filters / p.groups <= BLOCK_FILTERS / 2)
@@ -153,7 +153,7 @@ inline int reads_of_gradients(const gradient_arguments &a) {
 inline int32_t sum_floats(const cut &c, const gradient_arguments &a) {
   return a.warps_m * a.warps_n * (a.warps_k / 2) * 32 * c.groups * c.taps * c.filters * 4;
 }
-/* Returns the floats after the stages, for what tf32 truncates of a stage's gradients (gradient_tensor_groups.cuh). */
+/* Returns the floats after the stages, for the rests of a stage's gradients (gradient_tensor_groups.cuh). */
 inline int32_t rest_floats(const cut &c, const gradient_arguments &a) {
   return c.warpgroups ? a.dz_floats : 0;
 }

@@ -10,8 +10,8 @@
  *
  * Samples are loaded into registers from any place, so that a tap needs no copy of its own. An operand in shared memory
  * consists of units of 16 bytes. A unit is a quad: four neighbouring places of a filter. So the copy engine copies the
- * gradients quad by quad, a quad of all 64 filters at a time. Tensor cores ignore the bits that tf32 lacks: they see the
- * first number of a gradient in the copy itself. The second number is the rest, which tf32 truncates. All threads together
+ * gradients quad by quad, a quad of all 64 filters at a time. Tensor cores ignore the bits that tf32 lacks. So the copy
+ * itself is the first number of a gradient. The second number is the rest, which tf32 truncates. All threads together
  * compute the rests of a stage before it is used.
  */
 #pragma once

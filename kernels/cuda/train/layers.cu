@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers in training: the kernels around their products (operands.cuh), and what starts them. */
+/* Layers in training: the kernels around their products (operands.cuh), and the functions that launch them. */
 #include "../kinds/kinds.cuh"
 #include "layers.h"
 #include "operands.cuh"
@@ -41,8 +41,8 @@ __device__ bool hits_class(const float *y, float target, int64_t outputs) {
 
 enum { TERMS = 2048 };
 
-/* Finds the losses of `some` cases a block. Its threads compute the terms of all of them; a thread a case adds its terms in
- * their order. pitch: the most terms of a case at a time, as an odd number: so cases lie in different banks. */
+/* Computes the losses of `some` cases in each block. All threads compute the terms; then one thread for each case adds its
+ * terms in order. pitch: the most terms of a case at a time. It is odd, so that cases lie in different banks. */
 __global__ void __launch_bounds__(THREADS)
     find_losses(gconv_learn_net net, const float *y, const float *targets, int64_t cases, int64_t outputs, int some,
                 int pitch, double *losses, uint32_t *hits) {
@@ -82,9 +82,9 @@ __global__ void find_gradients(gconv_learn_net net, gconv_activation activation,
   }
 }
 
-enum { ADDED = 1024 }; /* losses that a block adds first: a branch of the tree of all */
+enum { ADDED = 1024 }; /* losses that a block adds: a branch of the tree of all losses */
 
-/* Adds each ADDED losses by a tree, and their hits, and stores the sums in place of the first ones. */
+/* Each block adds ADDED losses by a tree, and their hits. Stores the sums in place of the first of them. */
 __global__ void __launch_bounds__(ADDED) add_branches(double *losses, uint32_t *hits, int64_t cases) {
   __shared__ double branch[ADDED];
   const int64_t first = (int64_t)blockIdx.x * ADDED, i = first + threadIdx.x;
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(1024) add_losses(double *losses, const uint32_
     control->best = loss;
 }
 
-/* A thread differentiates four numbers at a time; then some threads do the rest. */
+/* A thread differentiates four numbers at a time. Then some threads differentiate the last count % 4 numbers. */
 __global__ void differentiate_each(gconv_layer_problem p, const float *y, float *dy, int64_t count) {
   FOR_OWN (i, count / 4) {
     const float4 ys = ((const float4 *)y)[i], dys = ((const float4 *)dy)[i];

@@ -26,14 +26,14 @@ typedef struct gconv_learn_control {
   double best;    /* the least loss so far */
 } gconv_learn_control;
 
-/* The gradient of a layer's parameters: the sum of `count` arrays, which follow each other. */
+/* The gradient of a layer's parameters: the sum of `count` neighbouring arrays. */
 typedef struct gconv_learn_parts {
   const float *leaves;
-  int64_t first, parameters; /* the number of the layer's first parameter; how many it has */
+  int64_t first, parameters; /* the number of the first parameter of the layer; how many it has */
   int32_t count;
 } gconv_learn_parts;
 
-/* What an update works on; second is only used by some optimisers. */
+/* The arrays of an update. Only some optimisers use `second`. */
 typedef struct gconv_learn_arrays {
   float *parameters, *first, *second, *best;
   const uint8_t *are_weights; /* for each parameter: 1 if it is a weight */
@@ -65,11 +65,12 @@ void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameter
 /* losses[n]: the loss of case n; hits[n]: 1 if the output of its class is its largest output, else 0. */
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
                              uint32_t *hits, cudaStream_t stream);
-/* Sums hits, and losses by a tree, which overwrite both, to outcomes[control->begun++]. Sets `stop` if the sum is not
- * finite, `keep` and `best` if its product with `factor` is below `best`. */
+/* Sums the hits, and the losses by a tree, to outcomes[control->begun++]; overwrites both arrays. Sets `stop` if the loss is
+ * not finite, `keep` and `best` if the loss times `factor` is below `best`. */
 void gconv_learn_cuda_sum_losses(double *losses, uint32_t *hits, int64_t cases, double factor, gconv_learn_outcome *outcomes,
                                  gconv_learn_control *control, cudaStream_t stream);
-/* dy = the gradient of the network's outputs y; if `last`, the layer that yields them, is not NULL, of their sums. */
+/* dy = the gradient of the network's outputs y. If `last` is not NULL, it is the layer that yields y, and dy = the gradient
+ * of its sums. */
 void gconv_learn_cuda_outputs(const gconv_learn_net *net, const gconv_learn_own *last, const float *y, const float *targets,
                               int64_t cases, float factor, float *dy, cudaStream_t stream);
 /* Replaces dy, the gradient of outputs y, by the gradient of their sums. */
@@ -83,13 +84,13 @@ int64_t gconv_learn_leaves(const gconv_learn_own *own, int64_t cases);
 /* leaves = the chains of the gradient of weights; each leaf has all parameters of the layer. */
 void gconv_learn_cuda_weights(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                               cudaStream_t stream);
-/* Does gconv_learn_cuda_weights() by gradient.cu, for convolutions. Returns false if it does not support the layer. */
+/* Does gconv_learn_cuda_weights() for convolutions (gradient.cu). Returns false if it does not support the layer. */
 bool gconv_learn_cuda_gradient(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                                cudaStream_t stream);
 /* The gradient of a convolution's weights and biases by tensor cores (gradient_tensor.cu). */
 typedef struct gconv_learn_tensor gconv_learn_tensor;
-/* Prepares the gradient once, for up to `cases` cases. With float32 as `math` it has the accuracy of float32, else of tf32.
- * *tensor is NULL if the layer or the GPU does not suit, or if there is no memory. Free it with free(). */
+/* Prepares the gradient once, for up to `cases` cases. Its accuracy is that of float32 if `math` is float32, otherwise that
+ * of tf32. *tensor is NULL if the layer or the GPU does not suit, or if there is no memory. Free it with free(). */
 void gconv_learn_tensor_make(const gconv_learn_own *own, int64_t cases, gconv_math math, gconv_learn_tensor **tensor);
 /* Returns the floats of the workspace that gconv_learn_cuda_tensor() needs. */
 size_t gconv_learn_tensor_floats(const gconv_learn_tensor *tensor);

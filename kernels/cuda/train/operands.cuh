@@ -7,7 +7,7 @@
 
 namespace {
 
-/* ---- Operands of products. z is a group of filters, unless something else is said ---- */
+/* ---- Operands of products. z is a group of filters, unless a comment says otherwise ---- */
 
 /* A row and a column of a tensor, and the address from which load() counts. */
 struct point {
@@ -250,7 +250,7 @@ struct gradient_of_inputs {
   }
 };
 
-/* Each z, or G of them, make a leaf: weights K x taps, then biases. */
+/* A leaf has weights K x taps, then biases. `groups` products z make a leaf. */
 struct leaf_of_weights {
   int64_t filters, taps, groups, parameters; /* filters: of a group */
   float *leaves;

@@ -51,8 +51,8 @@ int32_t row_of(int32_t floats) { /* rounded up to an odd multiple of four */
 }
 
 /* Lays a network out in shared memory for up to `cases` cases. by_cases: blocks share the cases of the last layer. arrays:
- * how many arrays the optimiser has. twice: there is room for the next inputs, too. Returns false if that takes more than
- * `bytes`. */
+ * how many arrays the optimiser has. twice: there is room for the inputs of the next step, too. Returns false if the layout
+ * takes more than `bytes`. */
 bool lay_out(const gconv_learn_net *net, size_t cases, bool by_cases, int arrays, bool twice, int64_t bytes,
              resident_net *made) {
   *made = {};
@@ -121,7 +121,7 @@ struct gconv_resident {
   float *arranged; /* blocks of inputs and targets */
   size_t arranged_steps;
   gconv_learn_outcome *of_cases; /* outcomes of the cases of arranged_steps steps */
-  int32_t *numbers;              /* this and the next fields are for struct together */
+  int32_t *numbers;              /* this and the following fields are for struct together */
   float *leaves, *changed;
   double *losses;
   uint32_t *hits;

@@ -51,7 +51,8 @@ __device__ __forceinline__ void apply_slopes(const resident_layer &l, const floa
   });
 }
 
-/* Stores outputs of a layer, of cases from n on. If the next layer is by cases, the case's block needs them; else all do. */
+/* Stores outputs of a layer, of cases from n on. If the next layer is by cases, only the block of the cases needs them,
+ * otherwise all blocks do. */
 template <int N, int ROOM, int BLOCKS>
 __device__ __forceinline__ void store_outputs(const resident_net &net, bool by_cases, float *at, int32_t n,
                                               const float (&values)[N]) {
@@ -352,8 +353,8 @@ template <int ROOM, int BLOCKS> __device__ void run_forward(const resident_net &
   }
 }
 
-/* By the workers: computes the gradients of the sums of layers last - 1 to 0, with a barrier after each. Each block
- * reads the gradients of all blocks; and no weights may change before all blocks have read them. */
+/* By the workers: computes the gradients of the sums of layers last - 1 to 0, with a barrier after each layer. Each block
+ * reads the gradients of all blocks. No weights may change before all blocks have read them. */
 template <int ROOM, int BLOCKS> __device__ void run_backward(const resident_net &net, int32_t last) {
   for (int32_t i = last; i > 0; i--) {
     const resident_layer l = net.layers[i], before = net.layers[i - 1];

@@ -187,7 +187,7 @@ __device__ gconv_learn_outcome sum_slices(const together &of) {
   return {add_lanes(sums, groups), hits};
 }
 
-/* A parameter that a thread updates: its place, its number (-1: none), and its numbers in the optimiser's arrays. */
+/* A parameter that a thread updates: its place, its number (-1: none), and its values in the arrays of the optimiser. */
 struct own_parameter {
   int32_t place, number;
   bool is_weight;
