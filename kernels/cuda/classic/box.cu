@@ -13,8 +13,9 @@
  * a float32 and is multiplied by the tap, so the bits are those of the CPU's box. Floats would drift, and a NaN would never
  * leave a sum: fft and separable take them.
  *
- * A strip begins with R rows that are added up, so it must not be short; a tile has (S - 1) samples more than it has
- * outputs. There is no memory between the directions, and the image is read twice, the second time from the L2 cache.
+ * At the beginning of a strip, R rows are added up, so a strip must not be short. A tile has (S - 1) samples more than it
+ * has outputs. No sums are written to memory between the directions. The image is read twice, the second time from the L2
+ * cache.
  */
 #include "classic.cuh"
 
@@ -26,8 +27,8 @@ enum {
   VALUES = 12, /* samples of a thread: whole pixels of 1 to 4 channels, and whole words */
   TILE = THREADS * VALUES,
   WORD = 4,         /* tiles begin at a multiple of so many samples */
-  MOST_HALO = 2048, /* samples of a tile that are no outputs, except for a few */
-  BEGIN_ROWS = 4    /* rows of the beginning of a strip that are loaded at a time */
+  MOST_HALO = 2048, /* the most samples of a tile beside its outputs and its lead */
+  BEGIN_ROWS = 4    /* rows that are loaded at a time at the beginning of a strip */
 };
 
 struct parameters : arguments {
@@ -51,8 +52,8 @@ template <class In> struct raw {
   }
 };
 
-/* Where a thread's samples are: from sample `first` of a row on, if all are inside the image; else at places[], or, if that
- * is GCONV_OUTSIDE, the border's constant. If none of them lies under a tap, they are not loaded. */
+/* Where a thread's samples are. If all are inside the image, they begin at sample `first` of a row. Otherwise they are at
+ * places[]; GCONV_OUTSIDE stands for the constant of the border. If none of them lies under a tap, they are not loaded. */
 struct source {
   const uint8_t *plane;
   int64_t first;
@@ -71,7 +72,7 @@ template <class In> DEVICE raw<In> load(const parameters &a, const source &from,
     UNROLLED_FOR (int k = 0; k < VALUES; k++)
       samples.put(k, constant);
   } else if (!from.inside) {
-    uint32_t levels[VALUES]; /* without branches, so that all loads are under way at a time */
+    uint32_t levels[VALUES]; /* no branches, so that all loads overlap */
     UNROLLED_FOR (int k = 0; k < VALUES; k++)
       levels[k] = row[max(from.places[k], 0)];
     UNROLLED_FOR (int k = 0; k < VALUES; k++)
@@ -109,7 +110,8 @@ DEVICE void begin_strip(const parameters &a, const source &from, int y, int end,
     add(sums, load<In>(a, from, y));
 }
 
-/* Writes the sums of all samples of the tile up to each one, by channels. All threads of the block call this. */
+/* Sets prefix[i] to the sum of the samples 0 .. i of the tile that have the channel of sample i. All threads of the block
+ * call this. */
 template <int C> DEVICE void sum_along(const uint32_t (&sums)[VALUES], uint32_t (&totals)[WARPS][C], uint32_t *prefix) {
   const int lane = (int)threadIdx.x % LANES, warp = (int)threadIdx.x / LANES;
   uint32_t mine[VALUES], before[C];
@@ -137,7 +139,7 @@ template <int C> DEVICE void sum_along(const uint32_t (&sums)[VALUES], uint32_t 
   __syncthreads();
 }
 
-/* Stores the outputs of the tile in row p: `count`, from sample `first` of the row on. */
+/* Stores the `count` outputs of the tile in row p, from sample `first` of the row on. */
 template <class In, class Out, int C>
 DEVICE void store_outputs(const parameters &a, const plane_rows &plane, int64_t p, int64_t first, int count,
                           const uint32_t *prefix) {
@@ -187,7 +189,7 @@ __global__ void __launch_bounds__(THREADS) sum_boxes(const __grid_constant__ par
       for (int p = top; p < end; p++) {
         add(sums, entering);
         subtract(sums, leaving);
-        if (p + 1 < end) { /* long before they are needed */
+        if (p + 1 < end) { /* early, so that the loads overlap with the sums */
           entering = load<In>(a, from, p + below);
           leaving = load<In>(a, from, p - problem.pad_top);
         }
@@ -214,8 +216,8 @@ int64_t tiles_of(const gconv_problem *problem) {
   return divide_up((int64_t)problem->out_width * problem->channels, outputs_of(problem));
 }
 
-/* Returns the output rows of a strip, where the device runs `at_a_time` blocks at a time. A row of the beginning takes about
- * a sixth of an output row's time. */
+/* Returns the output rows of a strip, if the device runs `at_a_time` blocks at a time. A row at its beginning takes about a
+ * sixth of the time of an output row. */
 int64_t strip_of(const gconv_problem *problem, int64_t at_a_time) {
   const int64_t across = tiles_of(problem) * problem->images * problem->planes, lead = 1 + problem->rows / 6;
   const int64_t rows = choose_strip(problem->out_height, lead, across, at_a_time),
@@ -277,13 +279,13 @@ const char *supports(const gconv_problem *problem) {
   return NULL;
 }
 
-/* The conversion of the sum, and its product with the tap. */
+/* Two roundings: of the sum, and of its product with the tap. */
 double error_bound(const gconv_problem *) {
   return gconv_rounding_bound(2);
 }
 
-/* Estimates a wave of strips: 0.8 us for a row at their beginning and for an output row, as measured on an H200, whatever
- * their width; and the instructions of all samples of the tiles. */
+/* Estimates two parts. Waves of strips: 0.8 us for each row at the beginning of a strip and for each output row, whatever
+ * its width, as measured on an H200. And the instructions for all samples of the tiles. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   enum { WAVE = 528 }; /* blocks that an H200 runs at a time */
   const double tiles = (double)tiles_of(problem) * problem->images * problem->planes;

@@ -9,8 +9,8 @@
  *      . |       | . .             . . . . . . . .            y(p, q) = sum over r, s of
  *      . +-------+ . .             . . . . . . . .                      tap[r][s] * x(p + r - R/2, q + s - S/2)
  *
- * Arithmetic: 2 R S flop an output. Bytes: R S samples are read, but neighbouring threads read nearly the same, so all reads
- * but the first come from the caches. Memory itself sees each sample once: 8 bytes an output (f32), as little as can be.
+ * Arithmetic: 2 R S flop an output. Bytes: R S samples are read, but neighbouring threads read nearly the same ones. So the
+ * caches serve all reads of a sample but the first. Memory moves 8 bytes an output (f32), the least that is possible.
  *
  * The bound is neither memory nor arithmetic, but the instructions around each multiply-add. A tap takes dozens: is the
  * place above, below, left or right of the image? where is it? load it, load the tap, convert the sample. On an H200, 73

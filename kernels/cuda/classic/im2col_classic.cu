@@ -30,8 +30,8 @@ namespace {
 enum { TILE = 16 };
 
 /* A warp stores two whole rows of a tile, which are 32 neighbouring words, and so one in each bank. It reads 16 neighbours
- * of a row of patches, and two words of a column of taps, whose banks are 16 apart. So rows
- * need no padding; with it, the last word of the second row would share the bank of the first word stored. */
+ * of a row of patches, and two words of a column of taps, whose banks are 16 apart. So rows need no padding; with it, the
+ * last word of the second row would share the bank of the first word stored. */
 typedef float tile[TILE][TILE];
 
 /* Combines the sums of an output by TILE filters, from first_k on, into one value. The first row's threads call it. */

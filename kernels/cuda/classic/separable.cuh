@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What separable-classic and separable64 share: two passes over memory. The first makes the middle, samples that are
- * filtered in one direction; the second makes outputs from the middle. A filter of rank 2 is the sum of two pairs of a
- * column and a row, and so on (kernels/factor.h): then there is a middle for each pair. The planes are processed one after
- * the other, and each in bands from top to bottom, whose middle fits into the workspace.
+ * filtered in one direction; the second makes outputs from the middle. A filter of rank n is the sum of n pairs of a column
+ * and a row (kernels/factor.h), and has a middle for each pair. The planes are processed one after the other, and each in
+ * bands from top to bottom, whose middle fits into the workspace.
  */
 #pragma once
 
@@ -94,7 +94,7 @@ inline void launch_passes(const gconv_execution *execution, const middle_shape &
   each_band(execution, middle, [&](const parameters &a) { launch_band(a, first, second, (cudaStream_t)execution->stream); });
 }
 
-/* Estimates both passes. `taps`: the instructions that the taps of both take for an output. */
+/* Estimates both passes. taps: the instructions for the taps of both passes, for an output. */
 inline double passes_ms(const gconv_problem *problem, const gconv_machine *machine, double taps) {
   return 2 * machine->launch_ms + classic_ms(problem, machine, (double)problem->structure.rank * taps + 100);
 }

@@ -12,7 +12,7 @@
  * border continues as it would continue the image. So the middle of an output row is as wide as the image, however large the
  * filter is.
  *
- * A filter of rank 2 has two such middles, and so on (kernels/factor.h). Each direction is rounded to float32 once.
+ * A filter of rank n has n such middles (kernels/factor.h). Each direction is rounded to float32 once.
  */
 #include "separable.cuh"
 
@@ -98,8 +98,8 @@ const char *supports(const gconv_problem *problem) {
   return obstacle ? obstacle : band_obstacle(problem, middle_of(problem));
 }
 
-/* Estimates as separable-classic does, whose taps take 25 and 4 instructions. Here both passes check borders, in float64. */
-/* Counts instructions. Launches and float64 make it 2.1 times as long on an H200. */
+/* Counts 30 instructions for a tap of either pass: both check borders. On an H200, launches and float64 make it 2.1 times as
+ * long. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return 2.1 * passes_ms(problem, machine, 30.0 * ((double)problem->columns + problem->rows));
 }

@@ -10,16 +10,16 @@
  *                                     . . . . .      . .[m]. .                                  . . . . .
  *
  * Pass 1: a thread makes one sample of the middle, from S samples of a row. Pass 2: a thread makes one output, from R
- * samples of a column of the middle. A filter of rank 2 is the sum of two such pairs, and so on (kernels/factor.h): then
- * there is a middle for each pair.
+ * samples of a column of the middle. A filter of rank n is the sum of n such pairs (kernels/factor.h), and has a middle for
+ * each pair.
  *
  * Arithmetic: 2 (R + S) flop an output and pair, instead of 2 R S: 124 instead of 1922 at 31 x 31. Bytes: 4 read, 4 written
- * to the middle, 4 read from there, 4 written: 16 an output (f32), where one pass has 8. So it has at most half the speed of
- * a copy. But instructions are the bound, as for direct-classic: a tap takes many.
+ * to the middle, 4 read from there, 4 written: 16 an output (f32), where one pass has 8. So the speed is at most half that
+ * of a copy. But the bound is the number of instructions: each tap takes many, as in direct-classic.
  *
- * Sums have another order than in the definition, and columns and rows have other numbers than the filter: so results differ
- * in the last bits. The bound of the error is the same as for separable on the CPU: S roundings along rows, R down columns
- * for each pair, and some for taps and pairs.
+ * Sums have another order than in the definition, and products of columns and rows only approximate the taps: so results
+ * differ in the last bits. The bound of the error is the same as for separable on the CPU: S roundings along rows, R down
+ * columns for each pair, and some for taps and pairs.
  */
 #include "separable.cuh"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Backpropagation on a GPU as theses of 2010 and 2014 did it: to learn from, and to compare with. gconv itself
- * trains by layers.h and resident.h. A net of dense layers with sigmoids learns N cases, all of them in each step:
+ * Backpropagation on a GPU as theses of 2010 and 2014 did it (docs/theses.md): to learn from, and to compare with. gconv
+ * itself trains by ../train/layers.h and resident.h. A net of dense layers with sigmoids learns N cases, all in each step:
  *
  *     forward     y_0 = x        z_l = W_l y_(l-1) + b_l        y_l = 1 / (1 + exp(-z_l))          l = 1 .. L
  *     loss        half the sum of (y_L - t)^2 over all outputs of all cases
@@ -9,17 +9,17 @@
  *     gradient    dW_l = the sum over cases of dz_l y_(l-1)'    db_l = the sum over cases of dz_l
  *     step        W_l = W_l - rate * dW_l                       b_l = b_l - rate * db_l
  *
- * W' is W transposed. These five lines, once for all cases, are an epoch. The methods differ in who computes what:
+ * W' is W transposed. These five lines, once for all cases, are an epoch. The methods divide the work differently:
  *
  *     backprop_thread.cu    a thread takes a case through the whole net
- *     backprop_own.cu       the same, and adds to a gradient of its own
- *     backprop_block.cu     a block takes a case through the net, a thread for each neuron
- *     backprop_four.cu      the same, one case or four at a time, with sums on the host or on the GPU
+ *     backprop_own.cu       the same, and each thread adds to a gradient of its own
+ *     backprop_block.cu     a block takes a case, or four at a time, through the net, with a thread for each neuron; sums
+ *                           are on the GPU or on the host
  *     backprop_kept.cu      a kernel a layer, a block a case, a thread a neuron; the derivatives of each case are kept
  *     backprop_layer.cu     a kernel takes all cases through a layer, as a product of matrices
  *     backprop_cublas.cu    cuBLAS takes a case through a layer: a call for each
  *
- * All sums have a fixed order, so a method yields the same bits in every run; another method rounds differently.
+ * All sums have a fixed order, so a method yields the same bits in every run. Methods differ in their rounding.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ enum {
   GCONV_BACKPROP_LAYERS = 8,
   GCONV_BACKPROP_NEURONS = 4096,
   GCONV_BACKPROP_PARTS = 8
-}; /* the most of a net: what fits into shared memory */
+}; /* the largest net: its numbers must fit into shared memory */
 
 typedef struct gconv_backprop_net {
   int32_t layers;                            /* L: layers with weights */
@@ -38,8 +38,8 @@ typedef struct gconv_backprop_net {
   int32_t cases;
 } gconv_backprop_net;
 
-/* Returns the offset of the parameters of layer l, from 1 on: its weights, a row for each neuron, then its biases. For l =
- * layers + 1, returns the number of all parameters. */
+/* Returns the offset of the parameters of layer l, counted from 1: its weights, a row for each neuron, then its biases. For
+ * l = layers + 1, returns the number of all parameters. */
 GCONV_BOTH int64_t gconv_backprop_parameters(const gconv_backprop_net *net, int32_t l) {
   int64_t at = 0;
   for (int32_t i = 1; i < l; i++)
@@ -79,8 +79,8 @@ typedef struct gconv_backprop_order {
 gconv_status gconv_backprop_create(const gconv_backprop_order *order, gconv_backprop **made);
 /* Trains `epochs` epochs. *milliseconds is their time on the GPU, by events. */
 gconv_status gconv_backprop_train(gconv_backprop *backprop, int epochs, double *milliseconds);
-/* Trains an epoch, and times its parts one by one, of which there are at most GCONV_BACKPROP_PARTS. *count becomes 0 if the
- * method does not tell them apart. Names are static. */
+/* Trains an epoch, and times its parts one by one: at most GCONV_BACKPROP_PARTS. *count becomes their number, 0 if the
+ * method has no parts. Names are static. */
 gconv_status gconv_backprop_time_parts(gconv_backprop *backprop, const char **names, double *milliseconds, int *count);
 /* Copies the parameters to the host. */
 gconv_status gconv_backprop_get(const gconv_backprop *backprop, float *parameters);

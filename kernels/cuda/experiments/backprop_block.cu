@@ -22,9 +22,9 @@
  * writes a partial gradient: 4 numbers for 3 multiply-adds. Blocks wait at each __syncthreads(). A layer narrower than the
  * widest leaves threads idle: in the last layer of 64-63-26, 26 of 64 work.
  *
- * one-case-host and four-cases-host are the second version of the thesis from Ljubljana: the same with 60 blocks, one case a
- * block at a time or four, its fastest; and four-cases is that with sums on the GPU (docs/theses.md). With four, a thread
- * computes the sums of its neuron for all cases of the group, one after the other:
+ * one-case-host and four-cases-host are the second version of the thesis from Ljubljana (docs/theses.md): 60 blocks, each
+ * with one case or four cases at a time, and sums on the host. Four were its fastest. four-cases is the same with sums on
+ * the GPU. With four cases, a thread computes the sums of its neuron for all of them, one after the other:
  *
  *     sum0 += w[k][c] * x0[c]      four cases share a weight that is loaded once, and a thread that waits for one sum has
  *     sum1 += w[k][c] * x1[c]      three others to go on with. For this it needs more registers: 16 against 8 in the thesis.
@@ -42,7 +42,8 @@
 
 namespace {
 
-/* Blocks: THESIS are two for each multiprocessor of its card. PARTIAL_BYTES: caches hold so much. */
+/* THESIS: blocks of the thesis, two for each multiprocessor of its card. Otherwise, BLOCKS down to FEWEST_BLOCKS, so that
+ * partial gradients take at most PARTIAL_BYTES, which fit into the cache. */
 enum { THESIS = 60, BLOCKS = 1024, FEWEST_BLOCKS = 256, PARTIAL_BYTES = 32 << 20 };
 
 extern __shared__ float shared_values[];
@@ -95,7 +96,7 @@ __global__ void take_groups(gconv_backprop_net net, const float *inputs, const f
       for (int k = threadIdx.x; k < out; k += blockDim.x) {
         float sums[CASES] = {};
         for (int i = 0; l == net.layers && i < CASES; i++)
-          if (first + i < net.cases) /* the others' dz is 0 */
+          if (first + i < net.cases) /* dz of missing cases is 0 */
             sums[i] = y[i * neurons + from + k] - targets[(first + i) * last + k];
         for (int j = 0; l < net.layers && j < net.widths[l + 1]; j++)
           for (int i = 0; i < CASES; i++)
@@ -149,7 +150,7 @@ gconv_status acquire(const gconv_backprop_run &run, void **made) {
   return GCONV_OK;
 }
 
-/* Returns the number of blocks: that of the thesis, or as many as may be. */
+/* Returns the number of blocks: that of the thesis, or as many as PARTIAL_BYTES allow. */
 int blocks_of(const gconv_backprop_net &net, bool thesis) {
   const int64_t bytes = gconv_backprop_parameters(&net, net.layers + 1) * (int64_t)sizeof(float);
   int blocks = thesis ? THESIS : BLOCKS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cublas-a-case: the same formulas as calls of a library, one case after the other, as they stand in a textbook:
+ * cublas-a-case: the formulas of backprop.h as calls of a library, one case after the other, as in a textbook:
  *
  *     for each case                                             cuBLAS                kernels of our own
  *       for each layer, forward       z = W y                   sgemv, transposed     y = sigmoid(z + b)

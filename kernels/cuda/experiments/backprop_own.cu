@@ -8,8 +8,8 @@
  *     reduce-l   for each layer l: the T gradients are added, a block for each parameter, and the step is taken
  *
  * All arrays are structures of arrays: number i of thread t is at [i * T + t]. With T = 60 x 256 = 15,360 threads and 15,360
- * cases a thread has one case. The gradients are what bounds it: T times the parameters, 354 MB for 64-63-26, written and
- * read in each epoch, for sums that thread-a-case makes of the 9 MB of y and dz.
+ * cases a thread has one case. The gradients bound it: T times the parameters, 354 MB for 64-63-26, written and read in each
+ * epoch. thread-a-case computes the same sums from the 9 MB of y and dz.
  */
 #include "thread_case.cuh"
 

@@ -9,7 +9,7 @@
 
 #include <cuda_runtime.h>
 
-/* Where the kernels of an epoch end, if each is timed. */
+/* The ends of the parts of an epoch, if parts are timed. */
 struct gconv_backprop_marks {
   const char *names[GCONV_BACKPROP_PARTS];
   cudaEvent_t ends[GCONV_BACKPROP_PARTS + 1]; /* the first is the begin of the epoch */
@@ -48,7 +48,7 @@ __device__ __forceinline__ float slope_of(float y) {
   return y * (1.0f - y);
 }
 
-/* Ends a part of the epoch, which is named. */
+/* Ends the part of the epoch that has this name. */
 inline void mark(const gconv_backprop_run &run, const char *name) {
   gconv_backprop_marks *marks = run.marks;
   if (!marks || marks->count == GCONV_BACKPROP_PARTS)

@@ -62,7 +62,7 @@ __device__ float add_difference(float4 x, float4 q, float sum) {
 }
 
 /* Computes both kernel values of a thread's case i: six operations for each number that is loaded. load(i, k) returns number
- * k of a case, or its k-th group of four; vector(v, k) that of a vector. */
+ * k of case i, or its k-th group of four; vector(v, k) returns that of vector v. */
 template <class Number, class Load, class Vector>
 __device__ void make_values(const row_arguments &a, Load load, Vector vector) {
   const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
@@ -78,7 +78,7 @@ __device__ void make_values(const row_arguments &a, Load load, Vector vector) {
   a.out[a.cases + i] = expf(-a.gamma * low);
 }
 
-/* Until `image`, the vectors are read from among the cases. */
+/* The methods before `image` read the two vectors from among the cases. */
 __global__ void by_rows(row_arguments a) {
   auto load = [&](size_t i, int k) { return a.x[i * a.columns + k]; };
   make_values<float>(a, load, [&](int v, int k) { return load(a.vectors[v], k); });
@@ -125,13 +125,14 @@ __global__ void copy_vector(row_arguments a, int v, cudaSurfaceObject_t surface)
 void (*const row_kernels[])(row_arguments) = {by_rows, by_columns, by_fours, by_image, by_image, by_local_memory};
 enum { BY_IMAGE = 3, BY_COPIED_IMAGE = 4, BY_LOCAL_MEMORY = 5 };
 
-/* ---- One turn ---- */
+/* ---- One run ---- */
 
 unsigned blocks_of(size_t items) {
   return (unsigned)((items + THREADS - 1) / THREADS);
 }
 
-/* The last four may be filled up with copies of the first number, which are no new extrema. */
+/* Returns how many groups of four numbers there are. Copies of the first number fill the last group: they are no new
+ * extrema. */
 size_t fours_of(const gconv_rbf *r) {
   return (r->order.cases * r->order.columns + 3) / 4;
 }
@@ -255,7 +256,7 @@ gconv_status put_numbers(gconv_rbf *r) {
     for (size_t k = 0; k < o->columns; k++)
       numbers[place_of(r, i, k)] = o->numbers[i * o->columns + k];
   for (size_t i = o->cases * o->columns; methods[o->method].kind > GCONV_RBF_MANY && i < floats; i++)
-    numbers[i] = numbers[0]; /* of extrema */
+    numbers[i] = numbers[0]; /* fills the last group for extrema: see fours_of() */
   const gconv_status status = put(numbers, floats, &r->x);
   free(numbers);
   return status;
@@ -320,7 +321,7 @@ gconv_status put_digits(gconv_rbf *r) {
   return GCONV_OK;
 }
 
-/* Allows the vectors of `local` their place in shared memory. */
+/* Raises the limit of shared memory for the two vectors of `local`. */
 gconv_status allow_vectors(const gconv_rbf *r) {
   const size_t bytes = 2 * r->columns * sizeof(float);
   if (bytes > shared_limit())

@@ -13,7 +13,7 @@
  *     columns        x[k][i]           the k-th numbers of all cases are contiguous; N is padded to a multiple of 32
  *     float4         x[k / 4][i][4]    as columns, with four numbers in one load
  *     image          as float4, with the two vectors in images, which the texture units read
- *     image-copied   the same, with the time to write the vectors to their images: a trainer has other ones in each step
+ *     image-copied   the same, with the time to write the vectors to their images: a trainer has other vectors in each step
  *     local          as float4, with the two vectors in shared memory
  */
 #pragma once

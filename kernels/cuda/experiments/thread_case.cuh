@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread takes a case through the net: of thread-a-case, thread-counters and gradient-a-thread. */
+/* Shared by thread-a-case, thread-counters and gradient-a-thread: a thread takes a case through the net. */
 #pragma once
 
 #include "method.cuh"
@@ -34,8 +34,8 @@ template <> struct counter<true> {
   }
 };
 
-/* Takes a case forward and back. Of inputs and targets, number c is at [c * cases]; of y and dz, which have a row for each
- * neuron of all layers from 1 on, at [c * pitch]. All begin at the case. */
+/* Takes a case forward and back. Number c of inputs and targets is at [c * cases]. y and dz have a row for each neuron of
+ * the layers from 1 on; number c of them is at [c * pitch]. All pointers are to the first number of the case. */
 template <bool SHARED>
 __device__ void take_case(const gconv_backprop_net &net, const float *inputs, const float *targets, const float *parameters,
                           int64_t pitch, float *y, float *dz) {

@@ -9,10 +9,10 @@
  *
  *         host memory  -- copy -->  windows  -- block g: x -> layer 1 -> layer 2 -> layer 3 -->  outputs  -- copy -->  host
  *
- * The numbers of a window are in shared memory, since each neuron reads all of them. A weight is used once a window, so it
- * stays in the memory of the GPU, transposed: neighbouring threads read neighbouring weights, maybe through the texture
- * units and their cache. If a window is longer than a block has threads, a thread takes several neurons, one after the
- * other: so the speed goes in steps with the length.
+ * The numbers of a window are in shared memory, since each neuron reads all of them. A weight is used once for a window, so
+ * it stays in the memory of the GPU. Weights are transposed, so that neighbouring threads read neighbouring weights,
+ * optionally through the texture units and their cache. If a window is longer than a block has threads, a thread takes
+ * several neurons, one after the other: so times grow in steps with the length.
  */
 #pragma once
 
@@ -24,7 +24,8 @@ extern "C" {
 
 enum { GCONV_WINDOW_NET_LAYERS = 3, GCONV_WINDOW_NET_LONGEST = 4096 };
 
-/* weights: of each layer S x S, a row for each neuron; biases: S each. Host memory, not kept. */
+/* weights: S x S for each layer, a row for each neuron; biases: S for each layer. They are in host memory, and not needed
+ * after gconv_window_net_create(). */
 typedef struct gconv_window_net_order {
   int32_t window;   /* S: 1 to GCONV_WINDOW_NET_LONGEST */
   int32_t threads;  /* of a block, 1 to 1024 */
@@ -33,7 +34,7 @@ typedef struct gconv_window_net_order {
   const float *weights[GCONV_WINDOW_NET_LAYERS], *biases[GCONV_WINDOW_NET_LAYERS];
 } gconv_window_net_order;
 
-/* A net on the GPU that is current when it is made; one thread at a time. */
+/* A net on the GPU that is current when it is made. One thread at a time may use it. */
 typedef struct gconv_window_net gconv_window_net;
 
 gconv_status gconv_window_net_create(const gconv_window_net_order *order, gconv_window_net **made);

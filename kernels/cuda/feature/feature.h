@@ -8,7 +8,7 @@
  *       for edges and texture: gconv_feature_edges(), gconv_feature_texture() of a plane that was kept
  *
  * Functions start kernels on `stream` and return at once; cudaGetLastError() returns their failure. Pointers to floats
- * are to device memory. gconv_feature_tiles names the rows that are made. Features have rows of `width` floats.
+ * are to device memory. gconv_feature_tiles has the rows that are computed. Features have rows of `width` floats.
  */
 #pragma once
 
@@ -25,13 +25,13 @@ typedef struct gconv_feature_taps {
   float taps[GCONV_SMOOTH_ORDERS][GCONV_FEATURE_GPU_TAPS];
 } gconv_feature_taps;
 
-/* How the rows that are made are cut into tiles. If the first sample of a tile is subtracted from its pixels
- * (gconv_feature_samples.origins), there are the same tiles as on the CPU, which overlap. Otherwise there is one tile. */
+/* How the computed rows are cut into tiles. If the first sample of a tile is subtracted from its pixels
+ * (gconv_feature_samples.origins), the tiles are those of the CPU, which overlap. Otherwise there is one tile. */
 typedef struct gconv_feature_tiles {
   int32_t height, width; /* height and width of the image */
-  int32_t first, rows;   /* rows of the image that are made: first .. first + rows - 1 */
+  int32_t first, rows;   /* rows of the image that are computed: first .. first + rows - 1 */
   int32_t tile_rows, tile_columns, across, down;
-  int32_t rim; /* planes also have this many rows above and below a tile, and, if tiles overlap, columns beside it */
+  int32_t rim; /* planes have so many more rows above and below a tile and, if tiles overlap, columns beside it */
   bool overlap;
 } gconv_feature_tiles;
 
@@ -51,7 +51,7 @@ typedef struct gconv_feature_outputs {
   const gconv_feature_samples *origins; /* if set, `smooth` is the Gaussian plus the tile's origin */
   float *log, *gradient, *hessian[2];   /* features */
   float *kept, *kept_x, *kept_y;        /* planes of tiles with their rims: the Gaussian, its derivatives in x and in y */
-  float *tensor[2]; /* if wanted, passes are three products, smoothed in y, and no other output is wanted */
+  float *tensor[2]; /* if not NULL, passes are three products, smoothed in y, and all other outputs must be NULL */
 } gconv_feature_outputs;
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Smoothing in y, then in x, with all derivatives that are wanted, and the features that follow from them at once.
+ * Smoothing in y, then in x, with all derivatives that are wanted. The kernel that smooths in x also computes the features
+ * from them.
  *
  * In y, the lanes of a warp have neighbouring columns, and each has V rows of its own; samples come through the caches. In
  * x, a warp has 256 outputs of a row, each lane V neighbours; a row of a pass is copied to shared memory. A gap after each V
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS)
           taps, [&](int v) { return sample(base + v * pitch); },
           [&](int c, int u) { return sample(base + (int64_t)(c * V + u + V) * pitch); },
           [&](int c, int u) { return sample(base - (int64_t)(c * V + u + 1) * pitch); }, &sum);
-    } else { /* rows outside of the tile may need rows that the source does not have */
+    } else { /* some samples lie beyond the border, or beyond the rows of the source */
       const bool near = taps.radius + V < t.height;
       auto at = [&](int32_t i) {
         const int32_t from = near ? near_index(s.border, y + i, t.height) : far_index(s.border, y + i, t.height);
@@ -164,8 +165,8 @@ enum planes_made {
 struct line_outputs {
   const line &l;
   int64_t in_feature, in_plane; /* the row's place in features, and in planes */
-  int32_t rim, end, columns;    /* columns rim .. end - 1 of the plane's `columns` are of the tile */
-  bool inside;                  /* the row is of the tile */
+  int32_t rim, end, columns;    /* columns rim .. end - 1 of the plane's `columns` are in the tile */
+  bool inside;                  /* the row is in the tile, not in its rim */
 
   DEVICE void put(float *to, const float *values) const {
     if (to && inside)
@@ -194,7 +195,7 @@ DEVICE void put_tensor(const line_outputs &w, const gconv_feature_tiles &t, cons
   w.put(out.tensor[1], yy);
 }
 
-/* Stores the Gaussian, alone, or subtracted from another feature, or plus the tile's origin. `values` may change. */
+/* Stores the Gaussian alone, subtracted from another feature, or plus the tile's origin. `values` may change. */
 DEVICE void put_smooth(const line_outputs &w, const gconv_feature_outputs &out, float origin, float (&values)[V]) {
   UNROLLED_FOR (int v = 0; v < V; v++) {
     const int32_t column = w.l.first + w.l.lane * V + v;

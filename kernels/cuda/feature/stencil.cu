@@ -50,7 +50,7 @@ __device__ __noinline__ float linear_at(const view &w, int32_t y, int32_t x) {
 
 /* ---- Features ---- */
 
-/* Calls make(view, y, x) for the pixels of a tile that a thread has: blockIdx.y is the row of tiles. */
+/* Calls make(view, y, x) for the thread's pixels of a tile. blockIdx.y is the number of the row of tiles. */
 template <class Make> DEVICE void each_pixel(const gconv_feature_tiles &t, const float *kept, Make make) {
   const int32_t x = (int32_t)(blockIdx.x * LANES + threadIdx.x);
   const int32_t first = t.first + (int32_t)blockIdx.y * t.tile_rows, end = min(first + t.tile_rows, t.first + t.rows);

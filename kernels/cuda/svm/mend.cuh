@@ -22,7 +22,7 @@ __device__ inline uint32_t unsure_of(const uint32_t *unsure) {
   return four.x + four.y + four.z + four.w;
 }
 
-/* Returns x y, by a warp: the sum of 32 partial sums, each a chain. */
+/* Returns the product x y, by a warp: the sum of 32 partial sums, each a chain. */
 __device__ inline double dot(const float *x, const float *y, size_t pitch) {
   double sum = 0;
   UNROLLED_8_FOR(size_t c = threadIdx.x % 32; c < pitch / 4; c += 32) {
@@ -37,7 +37,7 @@ __device__ inline double dot(const float *x, const float *y, size_t pitch) {
   return sum;
 }
 
-/* Returns x y as one chain, from the first column to the last. Products of float32 are exact in float64. */
+/* Returns the product x y as one chain, from the first column to the last. Products of float32 are exact in float64. */
 __device__ inline double chain(const float *x, const float *y, size_t pitch) {
   double sum = 0;
   UNROLLED_2_FOR (size_t first = 0; first < pitch; first += 32) {

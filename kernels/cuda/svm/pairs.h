@@ -19,7 +19,7 @@ typedef struct gconv_svm_gpu_small {
   uint32_t count;
   const float *const *rows;
   const uint32_t *columns;
-  float *block;           /* scratch: the square of gconv_svm_padded(count) */
+  float *block;           /* workspace: gconv_svm_padded(count) squared floats */
   const double *diagonal; /* this, low, high and F: gconv_svm_padded(count) numbers each */
   const double *low, *high, *F;
   double *b; /* the variables, which the steps change */
@@ -36,7 +36,7 @@ typedef struct gconv_svm_gpu_machine {
   uint32_t count, pitch;  /* count <= GCONV_SVM_GPU_VARIABLES */
   const float *matrix;    /* count x pitch */
   const double *diagonal; /* diagonal of K; NULL: all are 1 */
-  uint32_t first; /* so many variables have c = 1, 0 <= b <= first_cost; the others have c = -1, -second_cost <= b <= 0 */
+  uint32_t first; /* how many variables have c = 1, 0 <= b <= first_cost; the others have c = -1, -second_cost <= b <= 0 */
   double first_cost, second_cost;
   double *b, *g; /* the result, `count` numbers each; g = -Kb */
   double tolerance;
@@ -51,7 +51,7 @@ typedef struct gconv_svm_gpu_end {
   uint32_t failed; /* 1: it did not converge */
 } gconv_svm_gpu_end;
 
-/* True if the current device has enough shared memory for problems of `variables` variables. */
+/* True if the current device has enough shared memory for problems of this many variables. */
 bool gconv_svm_gpu_solves(size_t variables);
 
 /* Takes the steps of gconv_svm_solve_small(), then writes `moved`, `by`, `moved_count` and `steps`. */

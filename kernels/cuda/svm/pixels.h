@@ -25,7 +25,7 @@ void gconv_svm_gpu_pixel_sums(const gconv_svm_pixels *machine, const gconv_svm_g
 void gconv_svm_gpu_pixel_votes(size_t classes, const double *rho, const double *sums, size_t count, size_t pitch, float *out,
                                size_t plane, void *stream);
 
-/* Makes planes NaN at pixels of which a column is NaN or infinite. Such pixels have no class. */
+/* Sets the planes to NaN at pixels with a column that is NaN or infinite. Such pixels have no class. */
 void gconv_svm_gpu_clear_planes(const float *in, size_t in_plane, size_t columns, size_t count, float *out, size_t plane,
                                 size_t classes, void *stream);
 

@@ -28,8 +28,8 @@ typedef struct gconv_svm_gpu_square {
   float *matrix; /* count x pitch */
 } gconv_svm_gpu_square;
 
-/* Members as digits (digits.cuh). Tensor cores of int8 compute rows from digits, with the same bytes. With many columns and
- * rows they are faster. */
+/* Members as digits (digits.cuh). From digits, tensor cores of int8 compute rows with the same bytes. This is faster for
+ * many columns and rows. */
 typedef struct gconv_svm_gpu_digits {
   void *memory; /* gconv_svm_gpu_digits_bytes(), allocated by the caller */
   size_t count, most_rows;
@@ -46,7 +46,7 @@ size_t gconv_svm_gpu_digits_bytes(size_t count, size_t most_rows, size_t columns
 cudaError_t gconv_svm_gpu_digits_make(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases,
                                       const uint32_t *members, size_t count, size_t most_rows, void *memory,
                                       cudaStream_t stream, gconv_svm_gpu_digits *digits);
-/* Does gconv_svm_gpu_rows() by digits of the members. row_count is at most digits->most_rows. */
+/* Does gconv_svm_gpu_rows() by the digits of the members. row_count is at most digits->most_rows. */
 void gconv_svm_gpu_rows_by_digits(const gconv_svm_formula *formula, const gconv_svm_gpu_cases *cases, const uint32_t *wanted,
                                   float *const *rows, size_t row_count, const uint32_t *members,
                                   const gconv_svm_gpu_digits *digits, cudaStream_t stream);

@@ -7,10 +7,10 @@
  *                __syncthreads()
  *                multiply: filters x matrix          threads divide filters, then pixels
  *
- * Bound: N blocks work, whatever the GPU has; a batch of 10 uses 10 multiprocessors of 132. The matrix is R S times the
- * image, and is written to memory and read again. Each product loads a weight, a number of the matrix and the sum, and
- * stores the sum. gemm-shared-classic has the filters in shared memory, where they must fit: that takes away one load of the
- * three, which the cache had served. split-classic lets all blocks work on all images.
+ * Bound: only N blocks work; a batch of 10 uses 10 multiprocessors of 132. The matrix is R S times the image, and is written
+ * to memory and read again. Each product loads a weight, a number of the matrix and the sum, and stores the sum.
+ * gemm-shared-classic keeps the filters in shared memory, where they must fit: that saves one load of the three, but the
+ * cache had served it. split-classic lets all blocks work on all images.
  */
 #pragma once
 

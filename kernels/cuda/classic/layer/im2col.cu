@@ -33,7 +33,7 @@ size_t prepared_matrix_floats(const gconv_layer_problem *problem) {
   return (size_t)(problem->groups * gconv_layer_taps(problem) * weights_pitch(problem));
 }
 
-/* Returns the columns of a chunk; 0 if none fit. The limit of the workspace also counts the prepared weights. */
+/* Returns the columns of a chunk; 0 if none fit. The prepared weights count against the workspace limit, too. */
 int64_t columns_of(const gconv_layer_problem *problem) {
   const size_t prepared = prepared_matrix_floats(problem) * sizeof(float);
   return prepared < problem->workspace_limit ? chunk_columns(problem, problem->workspace_limit - prepared) : 0;

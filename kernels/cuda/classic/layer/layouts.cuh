@@ -8,11 +8,11 @@
  *     e f g h   E F G H
  *     i j k l   I J K L
  *
- * A thread makes an output, and neighbours make what is next to it in memory. So the 32 threads of a warp are
- *     NCHW      32 pixels of a filter        a load of samples is 32 neighbours, and one weight is for all
- *     NHWC      32 filters of a pixel        one sample is for all, and a load of weights is 32 neighbours
+ * A thread computes an output, and neighbouring threads compute neighbours in memory. So the 32 threads of a warp compute
+ *     NCHW      32 pixels of a filter        they load 32 neighbouring samples, and the same weight
+ *     NHWC      32 filters of a pixel        they load the same sample, and 32 neighbouring weights
  *     NC/8HW8   8 filters of 4 pixels
- * Where X is a multiple of 4, a load takes four samples: 1.25 loads a product in place of 2.
+ * If X is a multiple of 4, a load takes four samples: 1.25 loads a product instead of 2.
  *
  * gconv's images are NCHW. So a kernel before rearranges them, and one after brings the outputs back.
  */
@@ -22,7 +22,7 @@
 
 namespace {
 
-/* Returns X, for a layout with the template argument X, or 0 for NHWC: there, channels that are not there fill up fours. */
+/* Returns X. The template argument is X, or 0 for NHWC, whose channels are padded to a multiple of 4. */
 template <int X> GCONV_BOTH int32_t together(int32_t channels) {
   return X > 0 ? X : (channels + 3) / 4 * 4;
 }
@@ -51,7 +51,7 @@ __global__ void rearrange(const float *from, float *to, int64_t images, int32_t 
   }
 }
 
-/* Weights are [C/X][r][s][X][filter]; those of channels and filters that are not there are 0. */
+/* Weights are [C/X][r][s][X][filter]. Those of padded channels and filters are 0. */
 template <int X>
 __global__ void __launch_bounds__(1024)
     convolve(const __grid_constant__ gconv_layer_problem problem, const float *in, const float *weights, float *out) {

@@ -8,8 +8,8 @@
  *     8 threads, 3 images:     thread   0 1   2 3   4 5   6 7        2 threads an image; each of them takes every second
  *                              image     0     1     2    idle       part of the next loop, such as that of the filters
  *
- * The part is contiguous. So neighbouring threads are far apart in memory while the parts are long, and a warp reads from 32
- * places at a time. Only where there are as many threads as outputs do neighbours have neighbouring outputs.
+ * The part is contiguous. So if parts are long, neighbouring threads are far apart in memory, and a warp reads from 32
+ * places at a time. Neighbours have neighbouring outputs only if there are as many threads as outputs.
  */
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace {
 
-/* Turns begin .. end - 1 of a loop. `count` threads have the same turns, and this one is number `index` of them. */
+/* Iterations begin .. end - 1 of a loop. `count` threads have the same iterations; this one is number `index` of them. */
 struct share {
   int64_t begin, end, index, count;
 };
@@ -77,8 +77,8 @@ __host__ __device__ inline int64_t matrix_rows(const gconv_layer_problem &proble
   return (int64_t)problem.channels * problem.rows * problem.columns;
 }
 
-/* Makes the part of an image's matrix that falls to thread `index` of `count`, which divide channels, then rows of the
- * filter, then rows of the output. */
+/* Makes the part of an image's matrix that belongs to thread `index` of `count`. The threads divide channels, then rows of
+ * the filter, then rows and columns of the output. */
 DEVICE void make_patches(const gconv_layer_problem &problem, const float *image, float *patches, int64_t index,
                          int64_t count) {
   const share c = divide(problem.channels, index, count), r = divide(problem.rows, c.index, c.count),
@@ -110,7 +110,7 @@ DEVICE void multiply_row(const gconv_layer_problem &problem, const float *filter
 /* Copies numbers to shared memory, for all threads of the block. */
 DEVICE void share_numbers(float *to, const float *from, int64_t count) {
   const share own = divide(count, threadIdx.x, blockDim.x);
-  __syncthreads(); /* nobody reads the last ones any more */
+  __syncthreads(); /* no thread still reads the previous numbers */
   for (int64_t i = own.begin; i < own.end && own.index == 0; i++)
     to[i] = from[i];
   __syncthreads();
@@ -123,7 +123,7 @@ size_t matrices_bytes(const gconv_layer_problem *problem) {
 
 /* ---- Launches ---- */
 
-/* Blocks and threads in one dimension: what the user asked for (--block, --grid), else these. */
+/* Blocks and threads in one dimension: those that the user gave (--block, --grid), otherwise these. */
 struct launch_shape {
   unsigned blocks, threads;
 };
@@ -136,8 +136,8 @@ launch_shape launch_for(int64_t blocks, int64_t threads) {
   return {(unsigned)blocks, (unsigned)threads};
 }
 
-/* Estimates a kernel in which `threads` threads work: each takes some 20 ns for a product, which waits for memory, and all
- * together issue 25 instructions for each. */
+/* Estimates a kernel in which `threads` threads work. A product takes a thread some 20 ns, which is the latency of memory;
+ * all threads together issue 25 instructions for each product. */
 double loops_ms(const gconv_layer_problem *problem, double threads, const gconv_machine *machine) {
   const double products = gconv_layer_flop(problem) / 2;
   return machine->launch_ms + products * fmax(25 / machine->fma_per_ms, 2e-5 / threads);

@@ -9,9 +9,9 @@
  *
  * The body is that of batch-classic: a sum in memory, for each tap a load of a weight, of a sample, of the sum, and a store.
  *
- * Bound: with a thread an output, neighbours have neighbouring outputs, and a warp's loads are one access each. Then it is
- * instructions: some 25 for a product, for places, borders and the sum. Between, where a thread has a row or more, a warp
- * reads from 32 places. A sample is loaded K R S times, by caches at best. The next step, split-classic, makes the patches
+ * Bound: with a thread for each output, neighbours have neighbouring outputs, and a warp's loads are one access each. Then
+ * instructions are the bound: some 25 for a product, for places, borders and the sum. If a thread has a row or more, a warp
+ * reads from 32 places. A sample is loaded K R S times, at best from caches. The next step, split-classic, makes the patches
  * once, for all filters.
  */
 #include "loops.cuh"

@@ -24,7 +24,8 @@ int64_t chunk_columns(const gconv_layer_problem *problem, size_t bytes) {
   return fitting > 0 ? operand_pitch(divide_up(all, divide_up(all, fitting))) : 0;
 }
 
-/* A thread makes the column of one pixel, for the rows of some (c, r). Grid: x pixels, y rows of taps; threads stride. */
+/* A thread makes the column of one pixel, for the rows of some (c, r). Grid: x counts pixels, y rows of taps; blocks stride
+ * over y. */
 __global__ void make_patches(const __grid_constant__ gconv_layer_problem problem, const float *in, int64_t first,
                              int64_t pixels, int64_t pitch, float *patches) {
   const int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

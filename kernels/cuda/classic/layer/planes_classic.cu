@@ -9,9 +9,9 @@
  *                                 1          e f g h e f g h
  *        the threads' x           2          i j k l i j k l
  *
- * x counts rows, as in the first program of the thesis. So the threads of a warp, which differ in x, read from 32 rows: 32
- * accesses where one would do. Columns along x are the first step that a reader may try; a tile in shared memory, as of
- * tiled-classic, is the second.
+ * x counts rows, as in the first program of the thesis (docs/theses.md). So the threads of a warp, which differ in x, read
+ * from 32 rows: 32 accesses instead of one. A first improvement is to let x count columns; a second one is a tile in shared
+ * memory, as in tiled-classic.
  */
 #include "loops.cuh"
 
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(1024)
           convolve_part(problem, in, weights, out, n, k, {p, p + 1, 0, 1}, {q, q + 1, 0, 1});
 }
 
-/* Without a number of blocks, the grid covers the output; else it is a square of at most so many. */
+/* The grid covers the output or, if the user gave a number of blocks, is a square of at most that many. */
 void shape_of(const gconv_layer_problem *problem, dim3 *grid, dim3 *block) {
   const gconv_classic_launch launch = gconv_classic_layer_launch;
   const bool asked = launch.block_width > 0 && (int64_t)launch.block_width * launch.block_height <= 1024;

@@ -8,9 +8,8 @@
  *                 blocks divide filters, then images; threads divide pixels                  split-shared-classic
  *                 cuBLAS, a call an image                                                    split-cublas-classic
  *
- * A block of split-shared-classic has one filter at a time in shared memory, so that filters of any number fit. For this,
- * filters became the outer loop, and a filter's pass through all images reads all matrices: where there are several filters,
- * they come from memory again and again.
+ * A block of split-shared-classic has one filter at a time in shared memory, so that any number of filters fits. For this,
+ * filters are the outer loop. So the matrices of all images are read from memory again for each filter of a block.
  *
  * Bound: three loads and a store for a product, where a product with tiles in registers (core/product.cuh) has 1/4 of a
  * load. That, and not the patches, is what cuBLAS removes: split-cublas-classic.
@@ -33,7 +32,7 @@ __global__ void __launch_bounds__(1024)
     make_patches(problem, in + n * image, matrices + n * matrix, images.index, images.count);
 }
 
-/* Without a number of blocks, as many as multiprocessors. */
+/* A block for each multiprocessor, unless the user gave a number of blocks. */
 launch_shape split_shape() {
   return launch_for(multiprocessors(), SPLIT_THREADS);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* split-cublas-classic: patches of all images, then a call of cuBLAS for each image (split.cuh). im2col-cublas, which is not
- * to learn from, multiplies many images in a call. */
+/* split-cublas-classic: patches of all images, then a call of cuBLAS for each image (split.cuh). im2col-cublas multiplies
+ * many images in a call. */
 #include "../../library/cublas.cuh"
 #include "../../library/finish.cuh"
 #include "split.cuh"

@@ -12,7 +12,7 @@ __global__ void __launch_bounds__(1024) multiply_filters(const __grid_constant__
   const share filters = divide(problem.filters, blockIdx.x, gridDim.x),
               images = divide(problem.images, filters.index, filters.count),
               pixels = divide(plane_of(problem), images.index * blockDim.x + threadIdx.x, images.count * blockDim.x);
-  for (int64_t k = filters.begin; k < filters.end; k++) { /* the same turns for all threads of the block */
+  for (int64_t k = filters.begin; k < filters.end; k++) { /* all threads of a block have the same iterations */
     share_numbers(shared_filter, weights + k * taps, taps);
     for (int64_t n = images.begin; n < images.end && pixels.index == 0; n++)
       multiply_row(problem, shared_filter, gconv_layer_biases(&problem, weights)[k], matrices + n * matrix,
