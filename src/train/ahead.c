@@ -5,8 +5,6 @@
  * caller asks for the parameters meanwhile, the arrays from before the steps are restored, and as many steps are repeated as
  * were reported. The same steps have the same bytes.
  */
-#include "base/control.h"
-#include "data/dataset.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -21,19 +19,13 @@ static size_t count_changed(const gconv_trainer *t) {
   return t->options.optimizer == GCONV_OPTIMIZER_SGD ? 2 : t->options.optimizer == GCONV_OPTIMIZER_MOMENTUM ? 3 : 4;
 }
 
-static bool is_stopped(const gconv_trainer *t) {
-  return (t->options.stop && __atomic_load_n(t->options.stop, __ATOMIC_RELAXED)) ||
-         gconv_control_stops(gconv_control_here());
-}
-
 bool gconv_ahead_goes(const gconv_trainer *t) {
   const gconv_training_options *o = &t->options;
   const gconv_ahead *a = &t->ahead;
   if (a->reported < a->taken || a->at_work)
     return true;
-  const bool ends_early = o->patience > 0 || o->stop_error > 0 || is_stopped(t);
-  const bool full = !t->validation && o->batch == gconv_dataset_get_info(t->data)->cases;
-  return t->type->start && full && !ends_early && !a->never && t->state.epochs + 1 < o->epochs;
+  const bool ends_early = o->patience > 0 || o->stop_error > 0 || gconv_trainer_stops(t);
+  return t->type->start && !ends_early && !a->never && t->state.epochs + 1 < o->epochs;
 }
 
 /* ---- Saving, restoring and repeating ---- */
@@ -120,7 +112,7 @@ static gconv_status take_several(gconv_trainer *t) {
   if (a->taken > 1 && !a->finite) /* from here on, steps are taken and judged one by one */
     return take_again(t, &a->now, 1, &a->taken);
   set_next(t);
-  return a->never || a->next.epochs == t->options.epochs || is_stopped(t) ? GCONV_OK : start_next(t);
+  return a->never || a->next.epochs == t->options.epochs || gconv_trainer_stops(t) ? GCONV_OK : start_next(t);
 }
 
 gconv_status gconv_ahead_step(gconv_trainer *t, gconv_learn_sums *sums) {

@@ -46,7 +46,6 @@ typedef enum gconv_learn_array {
 enum { GCONV_LEARN_ARRAYS = 5 };
 
 typedef struct gconv_engine_type {
-  const char *name;
   /* Creates an engine whose arrays are 0. What `order` points to must outlive it. */
   gconv_status (*create)(const gconv_engine_order *order, void **engine);
   void (*free)(void *engine);

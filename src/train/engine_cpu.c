@@ -43,7 +43,7 @@ static gconv_status prepare_layer(gconv_cpu_engine *e, size_t i) {
 static size_t panel_floats(const gconv_cpu_engine *e, size_t i) {
   const gconv_cpu_layer *own = &e->layers[i];
   if (i < e->tail)
-    return own->type->transposes(i, true) ? own->conv.panels * (size_t)own->conv.problem.groups : 0;
+    return own->type->transposes && own->type->transposes(i, true) ? own->conv.panels * (size_t)own->conv.problem.groups : 0;
   return !is_trained(e, i) || i == 0 ? 0 : (size_t)(own->dense.inputs * own->dense.outputs);
 }
 
@@ -273,7 +273,7 @@ static void transpose_weights(gconv_cpu_engine *e, bool learns) {
     const float *parameters = e->arrays[GCONV_LEARN_PARAMETERS] + own->at;
     if (!learns && is_norm(e, i))
       gconv_norm_of_running(e, i);
-    if (i < e->tail && own->type->transposes(i, learns))
+    if (i < e->tail && own->type->transposes && own->type->transposes(i, learns))
       gconv_learn_conv_transpose(&own->conv, parameters, e->panels + own->panel);
     else if (i >= e->tail && i > 0 && learns && is_trained(e, i))
       gconv_learn_dense_transpose(&own->dense, parameters, e->panels + own->panel);
@@ -344,8 +344,7 @@ static void explain(const void *state, FILE *text) {
     fprintf(text, "%zu parts for %zu threads", tasks, e->seats < tasks ? e->seats : tasks);
 }
 
-const gconv_engine_type gconv_engine_cpu = {.name = "cpu",
-                                            .create = create,
+const gconv_engine_type gconv_engine_cpu = {.create = create,
                                             .free = destroy,
                                             .set = set,
                                             .get = get,

@@ -149,7 +149,7 @@ typedef struct gconv_cpu_type {
   /* Convert parameters from the layout of gconv_learn_net to the engine's, and back. */
   void (*take)(const gconv_cpu_layer *own, const float *plain, float *parameters);
   void (*give)(const gconv_cpu_layer *own, const float *parameters, float *plain);
-  /* True if a pass needs transposed weights; learns: a backward pass, too. */
+  /* True if a pass needs transposed weights; learns: a backward pass, too. NULL: never. */
   bool (*transposes)(size_t i, bool learns);
   /* Computes y, in the layout `output`. */
   void (*forward)(const gconv_cpu_case *at, float *y, const gconv_learn_layout *output);
@@ -160,6 +160,9 @@ typedef struct gconv_cpu_type {
    * unless that is NULL. */
   void (*inputs)(const gconv_cpu_case *at, const float *dz, bool sums, float *dx, float *dother, float *leaf);
 } gconv_cpu_type;
+
+/* take() and give() of layers whose parameters have the layout of gconv_learn_net. */
+void gconv_cpu_copy_parameters(const gconv_cpu_layer *own, const float *from, float *to);
 
 /* Batch normalisation (norm_cpu.c). Each such layer begins a segment of a step. A segment begins when all cases of the step
  * have passed the segments before it. */

@@ -445,8 +445,7 @@ void explain(const void *state, FILE *text) {
 
 } // namespace
 
-extern "C" const gconv_engine_type gconv_engine_cuda = {"cuda",
-                                                        gconv_cuda_engine_create,
+extern "C" const gconv_engine_type gconv_engine_cuda = {gconv_cuda_engine_create,
                                                         gconv_cuda_engine_free,
                                                         set,
                                                         get,

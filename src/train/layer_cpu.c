@@ -165,15 +165,9 @@ static gconv_status prepare_kind(gconv_cpu_engine *e, size_t i) {
   return GCONV_OK;
 }
 
-static void copy_parameters(const gconv_cpu_layer *own, const float *from, float *to) {
+void gconv_cpu_copy_parameters(const gconv_cpu_layer *own, const float *from, float *to) {
   if (own->parameters > 0)
     memcpy(to, from, own->parameters * sizeof *to);
-}
-
-static bool transposes_nothing(size_t i, bool learns) {
-  (void)i;
-  (void)learns;
-  return false;
 }
 
 static gconv_layer_case case_of(const gconv_cpu_case *at) {
@@ -206,8 +200,8 @@ const gconv_cpu_type *gconv_cpu_type_of(const gconv_learn_layer *layer) {
                                       forward_conv, weights_conv, inputs_conv};
   static const gconv_cpu_type upconv = {prepare_upconv, take_upconv,    give_upconv,  transposes_upconv,
                                         forward_upconv, weights_upconv, inputs_upconv};
-  static const gconv_cpu_type kind = {prepare_kind, copy_parameters, copy_parameters, transposes_nothing, forward_kind,
-                                      NULL,         inputs_kind};
+  static const gconv_cpu_type kind = {
+      prepare_kind, gconv_cpu_copy_parameters, gconv_cpu_copy_parameters, NULL, forward_kind, NULL, inputs_kind};
   return layer->kind == GCONV_LAYER_CONV        ? &conv
          : layer->kind == GCONV_LAYER_UPCONV    ? &upconv
          : layer->kind == GCONV_LAYER_BATCHNORM ? &gconv_cpu_batchnorm

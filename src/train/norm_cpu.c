@@ -40,16 +40,6 @@ static gconv_status prepare(gconv_cpu_engine *e, size_t i) {
   return GCONV_OK;
 }
 
-static void copy(const gconv_cpu_layer *own, const float *from, float *to) {
-  memcpy(to, from, own->parameters * sizeof *to);
-}
-
-static bool transposes(size_t i, bool learns) {
-  (void)i;
-  (void)learns;
-  return false;
-}
-
 static const float *parameters_of(const gconv_cpu_engine *e, size_t i) {
   return e->arrays[GCONV_LEARN_PARAMETERS] + e->layers[i].at;
 }
@@ -180,4 +170,5 @@ static void inputs(const gconv_cpu_case *at, const float *dz, bool sums, float *
   }
 }
 
-const gconv_cpu_type gconv_cpu_batchnorm = {prepare, copy, copy, transposes, forward, weights, inputs};
+const gconv_cpu_type gconv_cpu_batchnorm = {
+    prepare, gconv_cpu_copy_parameters, gconv_cpu_copy_parameters, NULL, forward, weights, inputs};

@@ -355,7 +355,7 @@ static gconv_status take_steps(gconv_trainer *t) {
   double best = judges_before_step(t) ? t->state.best_loss : -INFINITY;
   if (!t->type->start)
     return take_step(t, left);
-  if (gconv_ahead_goes(t)) {
+  if (judges_before_step(t) && gconv_ahead_goes(t)) {
     gconv_learn_sums sums;
     GCONV_TRY(gconv_ahead_step(t, &sums));
     add_full_step(t, &sums);
@@ -440,7 +440,7 @@ static gconv_status end_epoch(gconv_trainer *t) {
   return GCONV_OK;
 }
 
-static bool shall_stop(const gconv_trainer *t) {
+bool gconv_trainer_stops(const gconv_trainer *t) {
   return (t->options.stop && __atomic_load_n(t->options.stop, __ATOMIC_RELAXED)) ||
          gconv_control_stops(gconv_control_here());
 }
@@ -473,10 +473,10 @@ gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch) {
   if (s->ending == GCONV_ENDING_NONE) {
     set_order(trainer);
     while (s->at < cases) {
-      (void)gconv_control_step("training", (double)s->at / (double)cases); /* shall_stop() asks for a stop */
+      (void)gconv_control_step("training", (double)s->at / (double)cases); /* gconv_trainer_stops() asks for a stop */
       GCONV_TRY(take_steps(trainer));
       const bool all_reported = trainer->ahead.reported == trainer->ahead.taken;
-      if (shall_stop(trainer) && all_reported && s->ending == GCONV_ENDING_NONE) {
+      if (gconv_trainer_stops(trainer) && all_reported && s->ending == GCONV_ENDING_NONE) {
         report_part(trainer, epoch);
         return GCONV_OK;
       }

@@ -75,7 +75,11 @@ struct gconv_trainer {
   gconv_ahead ahead;
 };
 
-/* True if the next step may be taken together with others, or was already taken. */
+/* True if the caller wants training to stop. */
+bool gconv_trainer_stops(const gconv_trainer *trainer);
+
+/* True if the next step may be taken together with others, or was already taken. Only for full batches without validation.
+ */
 bool gconv_ahead_goes(const gconv_trainer *trainer);
 /* Gets the sums of the next step. If it is not taken yet, takes several steps. */
 gconv_status gconv_ahead_step(gconv_trainer *trainer, gconv_learn_sums *sums);
