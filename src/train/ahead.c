@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A step of all cases takes a GPU less time than the host needs to start it, to wait for it and to report it. So the engine
- * takes the steps of several epochs at a time. While these are reported one by one, the engine takes the next ones. If a
- * caller asks for the parameters meanwhile, the arrays from before the steps are restored, and as many steps are repeated as
- * were reported. The same steps have the same bytes.
+ * takes the steps of several epochs at a time. While these are reported one by one, the engine takes the next steps. If a
+ * caller asks for the parameters meanwhile, the arrays from before the steps are restored, and the steps that were reported
+ * are repeated, with the same bytes.
  */
 #include "train/trainer.h"
 

@@ -254,8 +254,8 @@ gconv_status update(engine *e, size_t count) {
   return GCONV_OK;
 }
 
-/* Enqueues a step of `count` cases: those that are loaded, or the next ones of `held`. Losses are computed beside the
- * backward pass, which does not need them. */
+/* Enqueues a step of `count` cases: the loaded ones, or the next ones of `held`. Losses are computed beside the backward
+ * pass, which does not need them. */
 gconv_status enqueue_step(engine *e, const gconv_held_cases *held, size_t count) {
   if (held && e->values[0] == e->inputs_room)
     gconv_cuda_cases_take(&e->cases, held, e->control, count, e->values[0], e->targets);

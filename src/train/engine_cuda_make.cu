@@ -71,8 +71,7 @@ gconv_status prepare_layer(engine *e, size_t i, size_t tail) {
   return GCONV_OK;
 }
 
-/* True if tensor cores may compute the gradient of a layer. False for sums of few numbers or few filters: there, chains are
- * as fast. */
+/* True if tensor cores may compute the gradient of a layer. With few filters or taps, chains of float32 are as fast. */
 bool wants_tensor(const engine *e, const gconv_learn_own *own) {
   const gconv_layer_problem *p = &own->layer.problem;
   return own->layer.parameters && !own->in_tail && !e->order.exact &&

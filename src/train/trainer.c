@@ -132,7 +132,7 @@ static gconv_status check_batch(const gconv_trainer *t) {
         t->options.batch == 1)
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "layer %zu, batchnorm, learns from the mean and deviation of a batch, and a batch of one case has "
-                        "one number a channel there: take a --batch of 2 cases or more",
+                        "one number per channel there: take a --batch of 2 cases or more",
                         i + 1);
   return GCONV_OK;
 }

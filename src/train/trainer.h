@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of training: what a checkpoint stores, and what follows from the arguments. */
+/* The state of training, which checkpoints store, and what follows from the arguments. */
 #pragma once
 
 #include "train/engine.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of many arrays by the tree of kernels/learn_problem.h, leaf after leaf, with memory for one array a level. */
+/* Sums of many arrays by the tree of kernels/learn_problem.h, leaf after leaf, with memory for one array per level. */
 #pragma once
 
 #include "base/status.h"

@@ -26,7 +26,7 @@ enum {
   WARPS = THREADS / LANES,
   VALUES = 12, /* samples of a thread: whole pixels of 1 to 4 channels, and whole words */
   TILE = THREADS * VALUES,
-  WORD = 4,         /* tiles begin at a multiple of so many samples */
+  WORD = 4,         /* tiles begin at a multiple of this many samples */
   MOST_HALO = 2048, /* the most samples of a tile beside its outputs and its lead */
   BEGIN_ROWS = 4    /* rows that are loaded at a time at the beginning of a strip */
 };

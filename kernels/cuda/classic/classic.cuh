@@ -53,7 +53,7 @@ template <class Launch> gconv_status launch_by_types(const gconv_problem *proble
   return CUDA_STATUS(cudaGetLastError());
 }
 
-/* Estimates a kernel. instructions: how many it issues for an output sample of each filter. */
+/* Estimates a kernel that issues `instructions` instructions for an output sample of each filter. */
 inline double classic_ms(const gconv_problem *problem, const gconv_machine *machine, double instructions) {
   return machine->launch_ms + (double)samples_of(problem) * problem->filters * instructions / machine->fma_per_ms;
 }

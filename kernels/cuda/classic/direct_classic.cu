@@ -9,14 +9,14 @@
  *      . |       | . .             . . . . . . . .            y(p, q) = sum over r, s of
  *      . +-------+ . .             . . . . . . . .                      tap[r][s] * x(p + r - R/2, q + s - S/2)
  *
- * Arithmetic: 2 R S flop an output. Bytes: R S samples are read, but neighbouring threads read nearly the same ones. So the
- * caches serve all reads of a sample but the first. Memory moves 8 bytes an output (f32), the least that is possible.
+ * Arithmetic: 2 R S flop per output. Bytes: R S samples are read, but neighbouring threads read nearly the same ones. So the
+ * caches serve all reads of a sample but the first. Memory moves 8 bytes per output (f32), the least that is possible.
  *
  * The bound is neither memory nor arithmetic, but the instructions around each multiply-add. A tap takes dozens: is the
  * place above, below, left or right of the image? where is it? load it, load the tap, convert the sample. On an H200, 73
- * were counted for each multiply-add (7 x 7, f32): 61 in the loop over s (by its machine code), the others once a row or
- * once an output. A multiprocessor issues 128 instructions of threads a cycle, whatever they do, so this kernel reaches 1%
- * of the peak.
+ * were counted for each multiply-add (7 x 7, f32): 61 in the loop over s (by its machine code), the others once per row or
+ * once per output. A multiprocessor issues 128 instructions of threads per cycle, whatever they do, so this kernel reaches
+ * 1% of the peak.
  *
  * The taps are kernel parameters, which lie in constant memory: all threads of a warp want the same tap at the same time,
  * and get it in one access. (A __constant__ array would do as well. But there is one for the whole program, and a second

@@ -20,10 +20,11 @@
  *             | x 16 |    | sums     |
  *             +------+    +----------+
  *
- * Arithmetic: 2 K R S flop a sample. Bytes: R S floats are written and read again, which is 8 R S bytes a sample, and 8 K
- * bytes of sums. At 7 x 7 with one filter that is 400 bytes; direct moves 8. With few filters, memory is the bound: an H200
- * moves 4200 bytes a nanosecond, and so computes some 10 samples a nanosecond. With K filters, each float of the matrix
- * serves 2 K flop. From some 32 filters on, multiply-adds take longer than the memory: so networks are computed like this.
+ * Arithmetic: 2 K R S flop per sample. Bytes: R S floats are written and read again, which is 8 R S bytes per sample, and 8
+ * K bytes of sums. At 7 x 7 with one filter that is 400 bytes; direct moves 8. With few filters, memory is the bound: an
+ * H200 moves 4200 bytes per nanosecond, and so computes some 10 samples per nanosecond. With K filters, each float of the
+ * matrix serves 2 K flop. From some 32 filters on, multiply-adds take longer than the memory: so networks are computed like
+ * this.
  *
  * The patch matrix is R * S times as large as the output. So it is made in chunks of n samples; a chunk may be many rows or
  * a part of one. Large chunks, up to the workspace, are the fastest. Chunks so small that matrix and sums stay in the L2
@@ -97,8 +98,8 @@ enum { SIDE = 4, THREADS = 16, TILE = SIDE * THREADS, DEPTH = 16 };
 /* A block has THREADS x THREADS threads. Grid: x counts tiles of columns, y tiles of filters. Tiles are padded with zeros;
  * the sums of padding are not stored. */
 __global__ void __launch_bounds__(THREADS *THREADS) multiply_tiles(const product m) {
-  /* A warp stores two filters of taps, each down a column of DEPTH rows. With two more words a row, these rows are two banks
-   * apart, and the second filter has the banks between. */
+  /* A warp stores two filters of taps, each down a column of DEPTH rows. With two more words per row, these rows are two
+   * banks apart, and the second filter has the banks between. */
   __shared__ float taps[DEPTH][TILE + 2], patches[DEPTH][TILE];
   const int column = threadIdx.x, row = threadIdx.y, own = row * THREADS + column;
   const int64_t first_k = (int64_t)blockIdx.y * TILE, first_i = (int64_t)blockIdx.x * TILE;

@@ -13,7 +13,7 @@
  *                   | x 16|   | sums     |
  *                   +-----+   +----------+
  *
- * Arithmetic: 2 K R S flop an output. Bytes: as direct, for the patches do not leave the multiprocessor; im2col, which
+ * Arithmetic: 2 K R S flop per output. Bytes: as in direct, since the patches stay in the multiprocessor; im2col, which
  * writes them to memory, has 8 R S more. An entry is made once for 16 filters, and read 16 times from shared memory.
  *
  * The bound: each multiply-add takes two reads of shared memory, so the kernel reaches an eighth of the peak. With fewer

@@ -13,8 +13,8 @@
  * samples of a column of the middle. A filter of rank n is the sum of n such pairs (kernels/factor.h), and has a middle for
  * each pair.
  *
- * Arithmetic: 2 (R + S) flop an output and pair, instead of 2 R S: 124 instead of 1922 at 31 x 31. Bytes: 4 read, 4 written
- * to the middle, 4 read from there, 4 written: 16 an output (f32), where one pass has 8. So the speed is at most half that
+ * Arithmetic: 2 (R + S) flop per output and pair, instead of 2 R S: 124 instead of 1922 at 31 x 31. Bytes: 4 read, 4 written
+ * to the middle, 4 read from there, 4 written: 16 per output (f32), where one pass has 8. So the speed is at most half that
  * of a copy. But the bound is the number of instructions: each tap takes many, as in direct-classic.
  *
  * Sums have another order than in the definition, and products of columns and rows only approximate the taps: so results

@@ -11,10 +11,11 @@
  *      . . +--------------+ . .     copy      |   +----------+   |    sums up    +----------+
  *      . . . . . . . . . . . .                +------------------+
  *
- * Arithmetic: 2 R S flop an output. Bytes: (32 + S - 1)(16 + R - 1) samples are read for 512 outputs, 1.2 each at 3 x 3, 2.8
- * at 31 x 31. Borders and types of samples are resolved on the way into the tile, once a sample and no longer once a tap.
+ * Arithmetic: 2 R S flop per output. Bytes: (32 + S - 1)(16 + R - 1) samples are read for 512 outputs, 1.2 each at 3 x
+ * 3, 2.8 at 31 x 31. Borders and types of samples are resolved on the way into the tile, once per sample and no longer once
+ * per tap.
  *
- * The bound: each multiply-add reads a sample from shared memory, 4 bytes. A multiprocessor gets 128 bytes a cycle from
+ * The bound: each multiply-add reads a sample from shared memory, 4 bytes. A multiprocessor gets 128 bytes per cycle from
  * there, 32 samples, and could do 128 multiply-adds. So this kernel reaches a quarter of the peak at most. A thread that
  * makes several outputs can use a sample several times, once it is in a register: that is what fast/tiled.cu does.
  *

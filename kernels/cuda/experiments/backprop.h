@@ -15,7 +15,7 @@
  *     backprop_own.cu       the same, and each thread adds to a gradient of its own
  *     backprop_block.cu     a block takes a case, or four at a time, through the net, with a thread for each neuron; sums
  *                           are on the GPU or on the host
- *     backprop_kept.cu      a kernel a layer, a block a case, a thread a neuron; the derivatives of each case are kept
+ *     backprop_kept.cu      a kernel per layer, a block per case, a thread per neuron; the derivatives of each case are kept
  *     backprop_layer.cu     a kernel takes all cases through a layer, as a product of matrices
  *     backprop_cublas.cu    cuBLAS takes a case through a layer: a call for each
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * derivatives-kept: a kernel a layer, a block a case, a thread a neuron; the derivatives of every case are kept, and summed
- * at the end by a thread for each weight. This is the way of the thesis from Paraíba (docs/theses.md).
+ * derivatives-kept: a kernel per layer, a block per case, a thread per neuron; the derivatives of every case are kept, and
+ * summed at the end by a thread for each weight. This is the way of the thesis from Paraíba (docs/theses.md).
  *
  *     forward      block n, thread k:  y[n][k] = sigmoid(b[k] + sum over c of w[k][c] * x[n][c])     for each layer
  *     deltas       block n, thread k:  dz[n][k], of the last layer, then of the layers before

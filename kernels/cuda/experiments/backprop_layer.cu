@@ -8,7 +8,7 @@
  *     gradient    dW (K x C) = dZ' (K x N) * X (N x C)
  *
  * Each is computed by tiles of 16 x 16 sums, a thread for each sum. To add 16 products, a block loads a tile of either
- * matrix into shared memory, an element a thread; then each thread reads a row of one tile and a column of the other:
+ * matrix into shared memory, an element per thread; then each thread reads a row of one tile and a column of the other:
  *
  *                      +----+                         A number that is loaded from global memory is used 16 times,
  *                      |B   |                         where thread-a-case uses it once.
@@ -41,8 +41,8 @@ __device__ __forceinline__ float load(const float *matrix, int64_t row, int64_t 
 __global__ void forward(const float *x, const float *weights, const float *biases, int64_t cases, int64_t inputs,
                         int64_t outputs, float *y) {
   __shared__ tile xs;
-  /* The tile of W', so a warp stores two columns. With two more words a row, rows are two banks apart, and the second column
-   * falls on the banks between. */
+  /* The tile of W', so a warp stores two columns. With two more words per row, rows are two banks apart, and the second
+   * column falls on the banks between. */
   __shared__ float ws[TILE][TILE + 2];
   const int row = threadIdx.y, column = threadIdx.x;
   const int64_t n = (int64_t)blockIdx.x * TILE + row, first_k = (int64_t)blockIdx.y * TILE;

@@ -65,7 +65,7 @@ inline unsigned blocks_for(int64_t count, int64_t threads) {
  * The end of an epoch: adds the partial gradients, each of which is a sum over some of the cases, and takes the step.
  *
  *     partial gradients       a block: 32 parameters, 8 rows of threads
- *     0   g0 g1 g2 ...        row 0 adds partials 0, 8, 16 ...      \   8 sums a parameter,
+ *     0   g0 g1 g2 ...        row 0 adds partials 0, 8, 16 ...      \   8 sums per parameter,
  *     1   g0 g1 g2 ...        row 1 adds partials 1, 9, 17 ...       }  added by a tree in shared memory:
  *     2   g0 g1 g2 ...        ...                                   /   8 -> 4 -> 2 -> 1
  *

@@ -4,7 +4,7 @@
  * gconv itself runs networks by plans. The net has three layers of S neurons on windows of S samples, with sigmoids, so it
  * has as many outputs as inputs: the most that a window may cost.
  *
- *     window-a-launch    a thread a neuron, a kernel a layer, one window at a time: the article's baseline
+ *     window-a-launch    a thread per neuron, a kernel per layer, one window at a time: the article's baseline
  *     block-a-window     a block takes a window through all layers; a launch has some windows:
  *
  *         host memory  -- copy -->  windows  -- block g: x -> layer 1 -> layer 2 -> layer 3 -->  outputs  -- copy -->  host

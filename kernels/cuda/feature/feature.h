@@ -31,7 +31,7 @@ typedef struct gconv_feature_tiles {
   int32_t height, width; /* height and width of the image */
   int32_t first, rows;   /* rows of the image that are computed: first .. first + rows - 1 */
   int32_t tile_rows, tile_columns, across, down;
-  int32_t rim; /* planes have so many more rows above and below a tile and, if tiles overlap, columns beside it */
+  int32_t rim; /* planes have this many more rows above and below a tile and, if tiles overlap, columns beside it */
   bool overlap;
 } gconv_feature_tiles;
 

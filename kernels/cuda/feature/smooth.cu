@@ -8,8 +8,8 @@
  * floats lets lanes, which are V floats apart, read different banks. Outputs go through shared memory, too, so that
  * they are stored in order.
  *
- * For each tap of all three orders, a pixel takes 16 additions and multiply-adds, and some 1.3 loads. The multiply-adds
- * bound it: 20 features at sigmas of 1 to 16 take 1744.
+ * For each tap of all three orders, a pixel takes 16 additions and multiply-adds, and some 1.3 loads. The multiply-adds are
+ * the bound: 20 features at sigmas of 1 to 16 take 1744 of them per pixel.
  */
 #include "../core/launch.cuh"
 #include "kernels/feature_math.h"

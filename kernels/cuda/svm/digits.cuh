@@ -43,7 +43,7 @@ namespace svm_digits {
 
 /* A piece of memory has the digits of TILE lines and PIECE_COLUMNS columns. It is a sequence of units, each of one digit of
  * UNIT columns: the first digits of columns 0 .. 15, of columns 16 .. 31, the second digits of columns 0 .. 15 ... A unit
- * has UNIT bytes a line. Tensor cores need this layout: 8 lines of 16 bytes are contiguous. */
+ * has UNIT bytes per line. Tensor cores need this layout: 8 lines of 16 bytes are contiguous. */
 enum { DIGITS = 4, TILE = 64, PIECE_COLUMNS = 32, UNIT = 16, UNIT_BYTES = TILE * UNIT };
 enum { UNITS = PIECE_COLUMNS / UNIT * DIGITS, PIECE = UNITS * UNIT_BYTES };
 /* Up to MOST_COLUMNS columns, sums of 4 products of digits, each 2^14 at most, stay below 2^31. */
@@ -122,8 +122,8 @@ __host__ __device__ inline double largest_difference(const bounds &x, const boun
          (1 + 0x1p-20);
 }
 
-/* Cuts the lines cases[numbers[i]] for i < count, one warp a line; lines from `count` on are zeros. to: where values of rows
- * are stored, or NULL. most: becomes the maxima of bounds, or NULL. */
+/* Cuts the lines cases[numbers[i]] for i < count, one warp per line; lines from `count` on are zeros. to: where values of
+ * rows are stored, or NULL. most: becomes the maxima of bounds, or NULL. */
 __global__ void __launch_bounds__(CUT_THREADS)
     cut_lines(gconv_svm_gpu_cases cases, const uint32_t *numbers, size_t count, uint32_t steps, uint8_t *digits, line *lines,
               float *const *to, bounds *most) {

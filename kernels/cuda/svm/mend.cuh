@@ -13,7 +13,7 @@ namespace svm_mend {
 
 using svm_digits::TILE;
 
-/* With more than MOST_UNSURE unsure values, the whole tile is recomputed. */
+/* If a tile has more than MOST_UNSURE unsure values, all of its values are recomputed. */
 enum { MOST_UNSURE = 128, MEND_THREADS = 128 };
 
 /* Returns the number of unsure values in the tile of a block. */

@@ -4,7 +4,7 @@
  * matrices, rows x columns by columns x points, whose epilogue is the kernel function.
  *
  * A block computes a tile of 64 rows by 64 points (tiles.cuh): on Hopper (sm_90) by the tensor cores of float64, elsewhere
- * by fused multiply-adds of 4 x 8 sums a thread. Blocks of the same points have neighbouring numbers, so that the L2 cache
+ * by fused multiply-adds of 4 x 8 sums per thread. Blocks of the same points have neighbouring numbers, so that the L2 cache
  * has these points for all rows. Many rows of many columns go to rows_int8.cu.
  *
  * Each sum is a chain of fused multiply-adds in float64 from the first column to the last. A product of two float32 numbers

@@ -9,7 +9,7 @@
  *     mend_values        recomputes the unsure values, of tiles with up to MOST_UNSURE of them
  *     mend_tiles         recomputes all values of tiles with more than MOST_UNSURE unsure ones, as rows.cu does
  *
- * multiply_digits: a cluster of two blocks computes BLOCK_ROWS rows at TILE points a block. A warp copies digits of
+ * multiply_digits: a cluster of two blocks computes BLOCK_ROWS rows at TILE points per block. A warp copies digits of
  * PIECE_COLUMNS columns at a time into a ring in shared memory. Both blocks need the digits of the same rows, so each copies
  * half of them to both. Two warpgroups multiply, each 64 rows by 64 points. A value takes five int32 sums, for i + j = 2 to
  * 6, which fill all registers. While one warpgroup computes values from its sums, the other one multiplies.
@@ -39,7 +39,7 @@ enum {
   STAGE_BYTES = 3 * PIECE,
   SHARE = 2 * PIECE / BLOCKS,           /* bytes of the rows' digits that a block copies to both */
   WEIGHTS = 5,                          /* values of i + j */
-  STAGGER = 5,                          /* pieces by which an item begins further on than the item before */
+  STAGGER = 5,                          /* each item begins this many pieces after the first piece of the item before */
   FEWEST_COLUMNS = RING * PIECE_COLUMNS /* with fewer, lines of a tile might be overwritten while they are read */
 };
 /* If a larger part of all values is unsure, float64 is as fast. On an H200, an unsure value takes as long as 100 others, and

@@ -20,7 +20,7 @@ enum { THREADS = 128, ROWS = 64, POINTS = 64, LINES = ROWS + POINTS };
 enum { STAGES = 3, DEEP = 32, PITCH = DEEP + 4, STAGE = LINES * PITCH, RING_BYTES = STAGES * STAGE * 4 };
 enum { POWERS = 64 };
 
-/* Returns the blocks of a multiprocessor: as many as its registers suffice for. */
+/* Returns how many blocks of a multiprocessor its registers suffice for. */
 template <bool DIRECT> constexpr int blocks() {
 #if __CUDA_ARCH__ >= 900
   return DIRECT ? 3 : 4;
@@ -188,7 +188,8 @@ __device__ inline void multiply(double (&c)[4], const double (&a)[2], double b) 
 enum { WARP = 32, HIGH = WARP / 16, WIDE = WARP / 8 }; /* a warp has WARP x WARP values */
 
 /* A lane's part of the products of a warp. It is a software pipeline over groups of four columns: while one group is
- * multiplied, the next is converted to float64, and the one after it is loaded. So no instruction waits for the last one. */
+ * multiplied, the next is converted to float64, and the one after it is loaded. So no instruction waits for the one before
+ * it. */
 struct products {
   double sums[HIGH][WIDE][4] = {}, a[2][HIGH][2], b[2][WIDE];
   float loaded_a[HIGH][2], loaded_b[WIDE];

@@ -59,8 +59,8 @@ DEVICE chunk filled_of(const staging &a, chunk of) {
   return {of.p0, a.whole ? a.rows : of.rows, of.q0, a.whole ? a.columns : of.columns};
 }
 
-/* Copies the gradients of a chunk, sixteen bytes at a time (WIDTH 4) or four (WIDTH 1). Outside the filters, rows and
- * columns, it stores 0. This is thread `number` of `threads`. Its next place is found by additions, without a division. */
+/* Copies the gradients of a chunk, sixteen bytes at a time (WIDTH 4) or four (WIDTH 1). Stores 0 outside the filters, rows
+ * and columns. This is thread `number` of `threads`. It finds its next place by additions, without a division. */
 template <int WIDTH>
 DEVICE void load_gradients(const staging &a, stage_source source, chunk of, int32_t number, int32_t threads, float *to) {
   const chunk all = filled_of(a, of);

@@ -13,7 +13,7 @@ namespace {
 
 enum : int {
   WARPS = 8,                /* the most of a block */
-  PROCESSORS = 132,         /* the work is cut for so many multiprocessors on any GPU: so all GPUs have the same sums */
+  PROCESSORS = 132,         /* on any GPU, work is cut for this many multiprocessors: so all GPUs have the same sums */
   STEP = 16,                /* places that are added at a time */
   QUADS = STEP / 4,         /* of a step */
   LANES = 16,               /* pieces of a group */
@@ -33,7 +33,7 @@ struct gradient_arguments : staging {
   int64_t leaf;   /* floats of a leaf, a multiple of four: the sums of all registers, then a bias for each filter */
   int32_t taps;   /* taps of a filter */
   int32_t of_row; /* pieces of a row of a filter */
-  int32_t inner;  /* so many neighbouring pieces are the same taps of neighbouring channels */
+  int32_t inner;  /* the number of neighbouring pieces that are the same taps of neighbouring channels */
   int32_t groups; /* groups of pieces of a filter */
   int32_t tiles;  /* blocks for all pieces of a filter */
   int32_t blocks; /* for all filters of a convolution's group */

@@ -97,7 +97,7 @@ DEVICE void make_tables(const gradient_arguments &a, int32_t first_piece, int32_
     const piece own = piece_of(a, first_piece + i);
     const bool there = own.c < min(channels, first_channel + a.channels);
     const int32_t x = (own.c - first_channel) * a.x_plane + own.r * p.dilation_y * a.x_pitch + own.s * TAPS * p.dilation_x;
-    pieces[i] = there ? 4 * x : 0; /* sums of padding are not used */
+    pieces[i] = there ? 4 * x : 0; /* for padding, any offset does: its sums are not used */
   }
 }
 

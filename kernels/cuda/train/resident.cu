@@ -8,15 +8,16 @@
  *   3. the gradients of the other layers' sums, from the last layer to the first
  *   4. the gradients of all weights, and the update
  *
- * Shared memory delivers one number a lane to one warp a cycle, while four warps multiply. So each number is used several
- * times. In 1 and 3, a lane has 1, 2 or 4 neighbouring cases, and its warp some outputs, whose weights all lanes share. In
- * 4, the lanes of a warp are a table of outputs and inputs. In 1 and 3 with several slices, the lanes are a table of outputs
- * and cases. Rows of values begin at odd multiples of 16 bytes, so that lanes that read one column of neighbouring rows have
- * no bank conflicts. Only loops of multiply-adds are unrolled: a step is so short that fetching its instructions counts.
+ * Shared memory delivers one number per lane to one warp per cycle, while four warps multiply. So each number is used
+ * several times. In parts 1 and 3, a lane has 1, 2 or 4 neighbouring cases, and its warp some outputs, whose weights all
+ * lanes share. In part 4, the lanes of a warp are a table of outputs and inputs. In parts 1 and 3 with several slices, the
+ * lanes are a table of outputs and cases. Rows of values begin at odd multiples of 16 bytes, so that lanes that read one
+ * column of neighbouring rows have no bank conflicts. Only loops of multiply-adds are unrolled: a step is so short that
+ * fetching its instructions counts.
  *
  * One slice. On GPUs with clusters, four blocks take the steps together. A step of a network 64-63-26 with 32 cases is bound
  * by latency: chains of 64, 63, 26 and 32 multiply-adds, an activation, a softmax and an update run one after the other. So
- * the blocks share all parts, and wait for each other only twice a step:
+ * the blocks share all parts, and wait for each other only twice per step:
  *
  *   - Each block computes some outputs of the first layers for all cases, and sends them to the block of the case.
  *   - Each block computes all outputs of the last layer for its cases, and sends the gradients of their sums to all blocks.

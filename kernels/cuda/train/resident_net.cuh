@@ -33,7 +33,7 @@ struct resident_net {
   int32_t room, pitch; /* room: the most cases, 32, 64 or 128; pitch: floats of a row of values */
   int32_t rows;        /* rows of a block: its inputs, then its targets: a row of classes, or a row for each output */
   int32_t y, soft;     /* offsets of the last layer's outputs (in the layout of dz), and of softmax's workspace */
-  int32_t next;        /* offset of the next step's inputs; -1: no room, so they are loaded after the step */
+  int32_t next;        /* offset of the inputs of the next step; -1: there is no room, so they are loaded after the step */
   int32_t ones;        /* offset of `room` ones, the inputs of biases */
   int32_t arrivals;    /* offset of the counters of bytes from other blocks, and of a word from each block */
   int32_t first, second, floats; /* distance of the optimiser's arrays from the weights; floats of the whole layout */
@@ -95,9 +95,9 @@ template <int N> __device__ __forceinline__ void store_cases(float *at, const fl
 /* ---- Blocks that take a step together ---- */
 
 /* The blocks of a cluster share the outputs of all layers but the last, eight neighbours at a time. A block computes the
- * values and gradients of its outputs, updates their weights, and writes to the shared memory of other blocks what they
- * need. In the last layer, blocks share the cases; for the update, they share its inputs as they shared the outputs of the
- * layer before. Clusters exist from compute capability 9.0 on; other GPUs use one block. */
+ * values and gradients of its outputs, updates their weights, and writes the numbers that other blocks need to their shared
+ * memory. In the last layer, blocks share the cases. For its update, they share its inputs in the same way as the outputs of
+ * the layer before. Clusters exist from compute capability 9.0 on; other GPUs use one block. */
 template <int BLOCKS> __device__ __forceinline__ int32_t block_of_cluster() {
   uint32_t rank = 0;
 #if __CUDA_ARCH__ >= 900

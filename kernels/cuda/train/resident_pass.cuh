@@ -24,7 +24,7 @@ __device__ __forceinline__ void multiply_four(const float *const (&w)[K], const 
 }
 
 /* Calls use(the layer's activation). The choice is made once, outside the loops of `use`, so that their iterations overlap.
- * Softmax is a pass of its own. */
+ * Softmax is not applied here, but in a pass of its own. */
 template <class Use> __device__ __forceinline__ void with_activation(const resident_layer &l, Use use) {
 #define ROW(name, VALUE)                                                                                                    \
   if (l.activation == VALUE)                                                                                                \
@@ -109,7 +109,8 @@ __device__ void forward(const resident_net &net, const resident_layer &l, int32_
           store_outputs<N, ROOM, BLOCKS>(net, by_cases, y + i * PITCH<ROOM>, n, own);
       }
     } else {
-      UNROLLED_FOR (int i = 0; i < K; i++) /* sums are stored, so that the next loop has the code of activations once */
+      UNROLLED_FOR (int i = 0; i < K;
+                    i++) /* sums are stored first: so the code of activations stands once, in the next loop */
         if (i < count)
           store_cases(y + i * PITCH<ROOM>, sums[i]);
       ROLLED_FOR (int i = 0; i < count; i++, y += PITCH<ROOM>, bias += l.w_pitch) {
@@ -171,9 +172,9 @@ __device__ void backward(const resident_net &net, const resident_layer &l, const
   }
 }
 
-/* The lane's place in a table of 1 or 4 rows. Reading 16 bytes a lane from shared memory takes half the time if lanes i and
- * i ^ 1 read the same bytes, or if lanes i and i ^ 2 do. So in a table of 4 rows, i and i ^ 1 share a column, i and i ^ 2 a
- * row. */
+/* The lane's place in a table of 1 or 4 rows. Reading 16 bytes per lane from shared memory takes half the time if lanes i
+ * and i ^ 1 read the same bytes, or if lanes i and i ^ 2 do. So in a table of 4 rows, i and i ^ 1 share a column, i and i ^
+ * 2 a row. */
 template <int ROWS> __device__ __forceinline__ int32_t row_of_lane() {
   static_assert(ROWS == 1 || ROWS == 4, "bits 0 and 4 of the lane");
   return ROWS == 1 ? 0 : (lane_of() & 1) + (lane_of() >> 3 & 2);

@@ -26,7 +26,8 @@ struct together {
   double factor, best_loss; /* best_loss: the smallest loss * factor of earlier calls */
 };
 
-/* The bits of a parameter that is not yet written, a NaN. A parameter that is NaN is written as 0x7fffffff. */
+/* The bits of a NaN. They mark a parameter that is not yet written. A parameter that becomes NaN is written as
+ * 0x7fffffff. */
 constexpr uint32_t PENDING = 0xffffffff;
 
 /* Waits for all blocks, at barrier number `round`, from 1 on. All that blocks wrote before is visible afterwards. */

@@ -41,7 +41,8 @@ template <int K, class Use> __device__ void forward_tiles(const resident_layer &
           sums[i][m] = fmaf(w[i][c], xs[m], sums[i][m]);
     }
     float *y = shared + y_at + k * SLICE_PITCH + n;
-    UNROLLED_FOR (int i = 0; i < K; i++) /* sums are stored, so that the next loop has the code of activations once */
+    UNROLLED_FOR (int i = 0; i < K;
+                  i++) /* sums are stored first: so the code of activations stands once, in the next loop */
       if (k + 4 * i < l.outputs)
         store_cases(y + 4 * i * SLICE_PITCH, sums[i]);
     const float *bias = shared + l.w + k * l.w_pitch + l.inputs;

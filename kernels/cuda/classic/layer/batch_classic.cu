@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * batch-classic: an image a block, a filter a thread. The two outer loops of the definition are divided, and no others.
+ * batch-classic: an image per block, a filter per thread. The two outer loops of the definition are divided, and no others.
  *
  *              block 0    block 1    ...   block N - 1       for each channel c, each output (p, q), each tap (r, s):
  *               image 0    image 1          image N - 1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gemm-classic: patches and product in one kernel, an image a block (gemm_one_kernel.cuh). */
+/* gemm-classic: patches and product in one kernel, an image per block (gemm_one_kernel.cuh). */
 #include "gemm_one_kernel.cuh"
 
 extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_gemm_classic = {

@@ -12,7 +12,7 @@
  *     NCHW      32 pixels of a filter        they load 32 neighbouring samples, and the same weight
  *     NHWC      32 filters of a pixel        they load the same sample, and 32 neighbouring weights
  *     NC/8HW8   8 filters of 4 pixels
- * If X is a multiple of 4, a load takes four samples: 1.25 loads a product instead of 2.
+ * If X is a multiple of 4, a load takes four samples: 1.25 loads per product instead of 2.
  *
  * gconv's images are NCHW. So a kernel before rearranges them, and one after brings the outputs back.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * planes-classic: a plain 2-D convolution, by a grid of two dimensions. Threads go over the rows and columns of the output
- * in cycles, and compute all planes at their pixel. With one filter a channel (as many groups as channels) it filters an
+ * in cycles, and compute all planes at their pixel. With one filter per channel (as many groups as channels) it filters an
  * image.
  *
  *     grid 2 x 2, block 2 x 2:      columns  0 1 2 3 0 1 2 3 ...     the threads' y        16 threads

@@ -6,7 +6,7 @@
  *     kernel 1:   threads divide images, channels, rows of the filter, rows of the output
  *     kernel 2:   threads divide images, filters, pixels                                     split-classic
  *                 blocks divide filters, then images; threads divide pixels                  split-shared-classic
- *                 cuBLAS, a call an image                                                    split-cublas-classic
+ *                 cuBLAS, a call per image                                                   split-cublas-classic
  *
  * A block of split-shared-classic has one filter at a time in shared memory, so that any number of filters fits. For this,
  * filters are the outer loop. So the matrices of all images are read from memory again for each filter of a block.
