@@ -266,7 +266,6 @@ static bool is_finite(const void *state) {
 
 /* ---- Steps ----------------------------------------------------------------------------------------------------------- */
 
-/* Transposes the weights of the layers that need this. */
 static void transpose_weights(gconv_cpu_engine *e, bool learns) {
   for (size_t i = 0; i < e->net->count; i++) {
     const gconv_cpu_layer *own = &e->layers[i];

@@ -125,9 +125,8 @@ static gconv_status fill_layer(const gconv_net_reader *r, size_t number, const g
   }
   for (size_t i = number; s->other.length > 0 && layer->from == 0; i--) {
     if (i == 0)
-      return gconv_net_fail_at(
-          r, GCONV_BAD_ARGUMENT, s->other.begin, s->other.begin + s->other.length,
-          "no layer before this one has this name: \"as\" and a name after a layer give its output a name");
+      return gconv_net_fail_at(r, GCONV_BAD_ARGUMENT, s->other.begin, s->other.begin + s->other.length,
+                               "no layer before this one has this name: \"as\" and a name after a layer name its output");
     const gconv_net_name *own = &r->specs[i - 1].own;
     if (own->length == s->other.length && strncmp(own->begin, s->other.begin, own->length) == 0)
       layer->from = (int32_t)i;
@@ -189,7 +188,6 @@ static gconv_status check_outputs(const gconv_net_reader *r, const gconv_layer_s
                            at->channels == 1 ? "" : "s", outputs);
 }
 
-/* Makes all layers, then their weights. */
 static gconv_status make_layers(const gconv_net_reader *r, size_t outputs, gconv_network *network) {
   network->layers = calloc(r->count, sizeof *network->layers);
   network->banks = calloc(r->count, sizeof *network->banks);

@@ -163,7 +163,6 @@ static bool is_name(const char *begin, const char *end) {
   return good;
 }
 
-/* Reads the name of an output. */
 static gconv_status read_name(gconv_net_reader *r, gconv_net_name *name) {
   skip_spaces(r);
   const char *end = end_of_word(r);

@@ -147,12 +147,8 @@ gconv_status make_plan(const gconv_engine_order *order, const gconv_learn_own *o
   return GCONV_OK;
 }
 
-bool is_small(const gconv_learn_own *own) {
-  return own->layer.parameters < MARK / 2;
-}
-
 /* True if the gradient of inputs is a convolution: each input takes part in neighbouring outputs. */
-bool turns(const gconv_learn_own *own) {
+bool gradient_is_convolution(const gconv_learn_own *own) {
   const gconv_layer_problem *p = &own->layer.problem;
   return p->stride_y == 1 && p->stride_x == 1;
 }
@@ -228,9 +224,9 @@ gconv_status gconv_learn_plans_make(const gconv_engine_order *order, const gconv
   GCONV_NEED_MEMORY(plans->forward && plans->inputs, "no memory for training");
   plans->count = net->count;
   for (size_t i = 0; i < net->count; i++)
-    if (layers[i].layer.parameters && !layers[i].in_tail && is_small(&layers[i]) && images <= INT32_MAX) {
+    if (layers[i].layer.parameters && !layers[i].in_tail && layers[i].layer.parameters < MARK / 2 && images <= INT32_MAX) {
       GCONV_TRY(make_plan(order, &layers[i], false, images, plans, &plans->forward[i]));
-      if (i > 0 && turns(&layers[i]))
+      if (i > 0 && gradient_is_convolution(&layers[i]))
         GCONV_TRY(make_plan(order, &layers[i], true, images, plans, &plans->inputs[i]));
     }
   GCONV_TRY(upload(plans, layers));

@@ -96,7 +96,6 @@ static bool is_full(const gconv_trainer *t) {
   return t->options.batch == gconv_dataset_get_info(t->data)->cases;
 }
 
-/* Draws the order of the cases of an epoch. */
 static void draw_order(const gconv_trainer *t, uint64_t epoch, size_t *order) {
   const size_t cases = gconv_dataset_get_info(t->data)->cases;
   for (size_t i = 0; i < cases; i++)
@@ -279,7 +278,6 @@ gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *net
 
 /* ---- Steps ---- */
 
-/* Sets the order of the cases of the epoch. */
 static void set_order(gconv_trainer *t) {
   const uint64_t epoch = t->state.epochs;
   const size_t cases = gconv_dataset_get_info(t->data)->cases;
