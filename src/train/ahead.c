@@ -6,6 +6,7 @@
  * are repeated, with the same bytes.
  */
 #include "train/trainer.h"
+#include "base/control.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,6 +18,11 @@ static const gconv_learn_array arrays[ARRAYS] = {GCONV_LEARN_PARAMETERS, GCONV_L
 /* Returns how many of the arrays above are changed by steps. */
 static size_t count_changed(const gconv_trainer *t) {
   return t->options.optimizer == GCONV_OPTIMIZER_SGD ? 2 : t->options.optimizer == GCONV_OPTIMIZER_MOMENTUM ? 3 : 4;
+}
+
+bool gconv_trainer_stops(const gconv_trainer *t) {
+  return (t->options.stop && __atomic_load_n(t->options.stop, __ATOMIC_RELAXED)) ||
+         gconv_control_stops(gconv_control_here());
 }
 
 bool gconv_ahead_goes(const gconv_trainer *t) {

@@ -396,15 +396,6 @@ static gconv_status validate(gconv_trainer *t, gconv_epoch *epoch) {
   return GCONV_OK;
 }
 
-gconv_ending gconv_ending_of(const gconv_training_options *o, const gconv_training_state *s) {
-  if (o->stop_error > 0 && s->last.loss <= o->stop_error)
-    return GCONV_ENDING_ERROR;
-  if (s->epochs >= o->epochs)
-    return GCONV_ENDING_EPOCHS;
-  const bool patient = o->patience == 0 || s->epochs < s->best_epoch || s->epochs - s->best_epoch < o->patience;
-  return patient ? GCONV_ENDING_NONE : GCONV_ENDING_PATIENCE;
-}
-
 /* Stores the epoch. Keeps the weights if they are the best so far, and decides whether training ends. */
 static void judge(gconv_trainer *t, gconv_epoch *epoch) {
   gconv_training_state *s = &t->state;
@@ -436,11 +427,6 @@ static gconv_status end_epoch(gconv_trainer *t) {
   s->at = s->hits = 0;
   s->loss = 0;
   return GCONV_OK;
-}
-
-bool gconv_trainer_stops(const gconv_trainer *t) {
-  return (t->options.stop && __atomic_load_n(t->options.stop, __ATOMIC_RELAXED)) ||
-         gconv_control_stops(gconv_control_here());
 }
 
 /* Writes a checkpoint if it is time. A failure does not end training. */

@@ -154,3 +154,14 @@ gconv_learn_step gconv_training_step(const gconv_training_options *o, uint64_t e
   }
   return step;
 }
+
+gconv_ending gconv_ending_of(const gconv_training_options *o, const gconv_training_state *s) {
+  if (s->epochs == 0)
+    return GCONV_ENDING_NONE;
+  if (o->stop_error > 0 && s->last.loss <= o->stop_error)
+    return GCONV_ENDING_ERROR;
+  if (s->epochs >= o->epochs)
+    return GCONV_ENDING_EPOCHS;
+  const bool patient = o->patience == 0 || s->epochs < s->best_epoch || s->epochs - s->best_epoch < o->patience;
+  return patient ? GCONV_ENDING_NONE : GCONV_ENDING_PATIENCE;
+}
