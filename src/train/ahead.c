@@ -5,8 +5,8 @@
  * caller asks for the parameters meanwhile, the arrays from before the steps are restored, and the steps that were reported
  * are repeated, with the same bytes.
  */
-#include "train/trainer.h"
 #include "base/control.h"
+#include "train/trainer.h"
 
 #include <math.h>
 #include <stdlib.h>
