@@ -3,6 +3,7 @@
  * before it makes. Such networks can be trained and written as layers. The reader of graphs (onnx.c) has checked the nodes
  * and their attributes; here is what layers cannot do. */
 #include "graph/chain.h"
+#include "base/control.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -256,6 +257,7 @@ static gconv_status check_node(const gconv_chain *c, const gconv_onnx_node *n, c
 /* Takes the next node of the model. The graph has its nodes in another order only if the model is no chain. */
 static gconv_status take_node(void *context, const gconv_onnx_node *n) {
   gconv_chain *c = context;
+  GCONV_TRY(gconv_control_check());
   if (gconv_graph_is_operator(n, "Constant"))
     return GCONV_OK;
   c->node = &c->graph->nodes[c->followed++];

@@ -158,7 +158,8 @@ static gconv_status measure_planes(measuring *m) {
       const int32_t end = m->first + m->count;
       gconv_row_band_want(&m->band, m->first > 0 ? m->first - 1 : 0, end < header->height ? end + 1 : end);
       GCONV_TRY(gconv_row_band_fill(&m->band));
-      gconv_threads_run(m->threads, (size_t)((m->count - 1) / ROWS_A_TURN + 1), take_rows, m);
+      gconv_threads_run_or_stop(m->threads, (size_t)((m->count - 1) / ROWS_A_TURN + 1), take_rows, m);
+      GCONV_TRY(gconv_control_check());
       for (size_t i = 0; i < (size_t)m->count * m->step; i++)
         gconv_stats_sums_add(&m->sums[channel + i % m->step], &m->row_sums[i]);
     }
@@ -210,10 +211,11 @@ static void sum_levels(const measuring *m, const uint64_t *counts, gconv_stats_s
   sums->white = counts[m->level_bins - 1];
 }
 
-static void fill_histogram(const measuring *m, const counted *c, const gconv_stats *stats, uint64_t *histogram) {
+static gconv_status fill_histogram(const measuring *m, const counted *c, const gconv_stats *stats, uint64_t *histogram) {
   const double steps = stats->to > stats->from ? GCONV_STATS_BINS / (stats->to - stats->from) : 0;
   const size_t count = is_float(m) ? c->levels.key_count : c->levels.bins;
   for (size_t i = 0; i < count; i++) {
+    GCONV_TRY(i % (1 << 22) == 0 ? gconv_control_check() : GCONV_OK);
     const uint64_t times = is_float(m) ? c->levels.keys[i] != GCONV_NO_KEY : c->levels.counts[i];
     if (times == 0)
       continue;
@@ -221,10 +223,11 @@ static void fill_histogram(const measuring *m, const counted *c, const gconv_sta
     const double bin = m->type == GCONV_U8 ? value : (value - stats->from) * steps;
     histogram[bin < GCONV_STATS_BINS ? (size_t)bin : GCONV_STATS_BINS - 1] += times;
   }
+  return GCONV_OK;
 }
 
-static void finish(const measuring *m, const gconv_stats_options *options, const counted *c, size_t channels,
-                   const gconv_stats *stats, gconv_channel_stats *result) {
+static gconv_status finish(const measuring *m, const gconv_stats_options *options, const counted *c, size_t channels,
+                           const gconv_stats *stats, gconv_channel_stats *result) {
   const gconv_image *header = &m->band.header;
   const gconv_stats_sums *s = &c->sums;
   const double count = (double)s->count, responses = (double)s->laplacians, mean = s->laplacian / responses;
@@ -241,10 +244,10 @@ static void finish(const measuring *m, const gconv_stats_options *options, const
   result->noise_mad = gconv_ranks_percentile(&c->blocks, 50) / 2 / 0.6744897501960817;
   result->focus = s->laplacians > 0 ? fmax(0, s->squares / responses - mean * mean) : NAN;
   for (int i = 0; i < options->percentile_count; i++) {
-    gconv_control_poll();
+    GCONV_TRY(gconv_control_check());
     result->percentiles[i] = gconv_ranks_percentile(&c->levels, options->percentiles[i]);
   }
-  fill_histogram(m, c, stats, result->histogram);
+  return fill_histogram(m, c, stats, result->histogram);
 }
 
 static void name_channel(const gconv_image *header, size_t channel, char name[16]) {
@@ -285,8 +288,7 @@ static gconv_status find_results(measuring *m, const gconv_stats_options *option
       strcpy(stats->channels[c].name, "all");
     else
       name_channel(&m->band.header, c, stats->channels[c].name);
-    GCONV_TRY(gconv_control_check());
-    finish(m, options, &found, all ? colours : 1, stats, &stats->channels[c]);
+    GCONV_TRY(finish(m, options, &found, all ? colours : 1, stats, &stats->channels[c]));
   }
   return GCONV_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "operation/stages.h"
+#include "base/control.h"
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "image/colour.h"
@@ -199,8 +200,8 @@ gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *optio
   GCONV_ALLOCATE(rows, 2 * before.row_floats * sizeof *rows * (size_t)gconv_threads_count(threads), "rows of pixels");
   GCONV_TRY(gconv_image_allocate(out));
   before.rows = rows;
-  gconv_threads_run(threads, (size_t)planes_of(in) * strips_of(in), before_strip, &before);
-  return GCONV_OK;
+  gconv_threads_run_or_stop(threads, (size_t)planes_of(in) * strips_of(in), before_strip, &before);
+  return gconv_control_check();
 }
 
 /* ---- After ---- */
@@ -334,7 +335,8 @@ gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *option
   GCONV_FREED void *limits = NULL;
   GCONV_ALLOCATE(limits, gconv_checked_product(2, (size_t[]){turns, sizeof *after.limits}), "a reduction");
   after.limits = limits;
-  gconv_threads_run(threads, turns, colour_strip, &after);
+  gconv_threads_run_or_stop(threads, turns, colour_strip, &after);
+  GCONV_TRY(gconv_control_check());
   const long long others = after.others;
   if (others > 0)
     gconv_warn_once("not finite",
@@ -348,7 +350,7 @@ gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *option
       after.high = fmaxf(after.high, after.limits[turn][1]);
     }
     after.first_plane = (int64_t)frame * (planes_of(raw) / raw->frames);
-    gconv_threads_run(threads, per_frame, store_strip, &after);
+    gconv_threads_run_or_stop(threads, per_frame, store_strip, &after);
   }
-  return GCONV_OK;
+  return gconv_control_check();
 }

@@ -73,7 +73,7 @@ static void run_loop(gconv_lucy *l, gconv_turn *turn, size_t count) {
   state *s = l->state;
   const size_t turns = (count - 1) / CHUNK + 1;
   memset(s->turns, 0, turns * sizeof s->sums);
-  gconv_threads_run(s->threads, turns, turn, l);
+  gconv_threads_run_or_stop(s->threads, turns, turn, l);
   for (size_t i = 0; i < turns; i++)
     for (size_t k = 0; k < GCONV_LUCY_SUMS; k++)
       s->sums[k] += s->turns[GCONV_LUCY_SUMS * i + k];
@@ -95,7 +95,7 @@ static gconv_status project(gconv_lucy *l) {
 static gconv_status update(gconv_lucy *l) {
   state *s = l->state;
   if (l->corrected)
-    gconv_threads_run(s->threads, (size_t)l->large_size[0] * (size_t)l->large_size[1], vary_row, l);
+    gconv_threads_run_or_stop(s->threads, (size_t)l->large_size[0] * (size_t)l->large_size[1], vary_row, l);
   if (s->volume) {
     gconv_lucy_volume_update(s->volume, s->sums);
     return GCONV_OK;
@@ -106,7 +106,7 @@ static gconv_status update(gconv_lucy *l) {
 }
 
 static gconv_status predict_guess(gconv_lucy *l) {
-  gconv_threads_run(((state *)l->state)->threads, (l->large_count - 1) / CHUNK + 1, predict_turn, l);
+  gconv_threads_run_or_stop(((state *)l->state)->threads, (l->large_count - 1) / CHUNK + 1, predict_turn, l);
   return GCONV_OK;
 }
 

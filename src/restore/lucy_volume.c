@@ -189,7 +189,7 @@ static void run(gconv_lucy_volume *v, step next, bool loads, double *sums) {
   v->step = next;
   v->loads = loads;
   memset(v->turns, 0, v->half * GCONV_LUCY_SUMS * sizeof *v->turns);
-  gconv_threads_run(v->threads, (v->half - 1) / ROWS + 1, next <= DIVIDE ? image_turn : large_turn, v);
+  gconv_threads_run_or_stop(v->threads, (v->half - 1) / ROWS + 1, next <= DIVIDE ? image_turn : large_turn, v);
   for (size_t i = 0; sums && i < v->half * GCONV_LUCY_SUMS; i++)
     sums[i % GCONV_LUCY_SUMS] += v->turns[i];
 }

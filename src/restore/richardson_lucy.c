@@ -6,6 +6,7 @@
  * without padding, H^T one with full padding. M is 1 on samples that count. Where w is small, little is known of x: it
  * becomes 0 there. What is done to samples is a function of the device (lucy.h).
  */
+#include "base/control.h"
 #include "base/memory.h"
 #include "restore/lucy.h"
 
@@ -48,6 +49,7 @@ static gconv_status run(gconv_lucy *l, const gconv_lucy_type *type) {
   for (int32_t k = 1; k <= count && !r->stopped; k++) {
     *step = (gconv_deconvolve_step){.frame = r->frame, .iteration = k, .count = count};
     GCONV_TRY(iterate(l, type, options->report || options->change > 0 || k == count, step));
+    GCONV_TRY(gconv_control_check());
     r->stopped = options->report && !options->report(step, options->user);
     if (step->change < options->change)
       break;

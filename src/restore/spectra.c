@@ -8,6 +8,7 @@
  * stay in the order in which the transforms leave them. Gaps between rows and planes keep the points of a column in
  * different sets of the first cache.
  */
+#include "base/control.h"
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "restore/restore.h"
@@ -110,26 +111,50 @@ static void load_turn(void *context, size_t y, int seat) {
   gconv_spectra_along_z(s, y, true);
 }
 
-static void plane_turn(void *context, size_t z, int seat) {
-  const run *r = context;
+/* Transforms `count` columns of plane z along y, from column x on. */
+static void along_y(const gconv_spectra *s, size_t z, size_t x, size_t count, bool forward) {
+  gconv_fft_mixed_columns(&s->along[1], points_at(s, z, 0, 0) + x, s->pitch, s->part, count, forward);
+}
+
+/* Transforms 16 rows of plane z along x, from row y on, multiplies them, and transforms them back. */
+static void along_x(const run *r, size_t z, size_t y, int seat) {
   const gconv_spectra *s = r->s;
   const bool making = r->way == GCONV_SPECTRA_MAKE;
   const size_t columns = s->along[2].size, all = round_up(columns);
   const float scale = (float)(1.0 / ((double)s->along[0].size * (double)s->along[1].size * (double)columns));
-  float *points = points_at(s, z, 0, 0), *room = s->rooms + (size_t)seat * all * 2 * LANES;
-  gconv_fft_mixed_columns(&s->along[1], points, s->pitch, s->part, s->pitch, true);
-  for (size_t y = 0; y < s->along[1].size; y += LANES) {
-    float *h = s->psf + (z * round_up(s->along[1].size) + y) * all * 2;
-    turn_rows(points + y * s->pitch, s->pitch, s->part, all, making ? h : room, false);
-    gconv_fft_mixed_columns(&s->along[2], making ? h : room, (size_t)2 * LANES, LANES, LANES, true);
-    if (making)
-      continue;
-    multiply(room, h, columns, r->way, r->noise, scale);
-    gconv_fft_mixed_columns(&s->along[2], room, (size_t)2 * LANES, LANES, LANES, false);
-    turn_rows(points + y * s->pitch, s->pitch, s->part, all, room, true);
-  }
-  if (!making)
-    gconv_fft_mixed_columns(&s->along[1], points, s->pitch, s->part, s->pitch, false);
+  float *rows = points_at(s, z, 0, y), *h = s->psf + (z * round_up(s->along[1].size) + y) * all * 2;
+  float *room = making ? h : s->rooms + (size_t)seat * all * 2 * LANES;
+  turn_rows(rows, s->pitch, s->part, all, room, false);
+  gconv_fft_mixed_columns(&s->along[2], room, (size_t)2 * LANES, LANES, LANES, true);
+  if (making)
+    return;
+  multiply(room, h, columns, r->way, r->noise, scale);
+  gconv_fft_mixed_columns(&s->along[2], room, (size_t)2 * LANES, LANES, LANES, false);
+  turn_rows(rows, s->pitch, s->part, all, room, true);
+}
+
+static void plane_turn(void *context, size_t z, int seat) {
+  const run *r = context;
+  along_y(r->s, z, 0, r->s->pitch, true);
+  for (size_t y = 0; y < r->s->along[1].size; y += LANES)
+    along_x(r, z, y, seat);
+  if (r->way != GCONV_SPECTRA_MAKE)
+    along_y(r->s, z, 0, r->s->pitch, false);
+}
+
+/* Parts of the only plane, a picture, for all threads: columns along y, one way and the other; rows along x. */
+static void forward_turn(void *context, size_t turn, int seat) {
+  (void)seat;
+  along_y(((const run *)context)->s, 0, turn * LANES, LANES, true);
+}
+
+static void back_turn(void *context, size_t turn, int seat) {
+  (void)seat;
+  along_y(((const run *)context)->s, 0, turn * LANES, LANES, false);
+}
+
+static void rows_turn(void *context, size_t turn, int seat) {
+  along_x(context, 0, turn * LANES, seat);
 }
 
 static void store_turn(void *context, size_t y, int seat) {
@@ -143,14 +168,21 @@ static void store_turn(void *context, size_t y, int seat) {
 
 void gconv_spectra_multiply(const gconv_spectra *s, gconv_spectra_way way, float noise) {
   run r = {.s = s, .way = way, .noise = noise};
-  gconv_threads_run(s->threads, s->along[0].size, plane_turn, &r);
+  if (s->along[0].size > 1) {
+    gconv_threads_run_or_stop(s->threads, s->along[0].size, plane_turn, &r);
+    return;
+  }
+  gconv_threads_run_or_stop(s->threads, s->pitch / LANES, forward_turn, &r);
+  gconv_threads_run_or_stop(s->threads, round_up(s->along[1].size) / LANES, rows_turn, &r);
+  if (way != GCONV_SPECTRA_MAKE)
+    gconv_threads_run_or_stop(s->threads, s->pitch / LANES, back_turn, &r);
 }
 
 void gconv_spectra_run(const gconv_spectra *s, const gconv_spectra_use *use, gconv_spectra_way way, float noise) {
   run r = {.s = s, .use = use};
-  gconv_threads_run(s->threads, s->along[1].size, load_turn, &r);
+  gconv_threads_run_or_stop(s->threads, s->along[1].size, load_turn, &r);
   gconv_spectra_multiply(s, way, noise);
-  gconv_threads_run(s->threads, s->along[1].size, store_turn, &r);
+  gconv_threads_run_or_stop(s->threads, s->along[1].size, store_turn, &r);
 }
 
 /* ---- Making ---------------------------------------------------------------------------------------------------------- */
@@ -168,8 +200,7 @@ static gconv_status make(gconv_spectra *s, const size_t least[3]) {
   GCONV_TRY(gconv_allocate_workspace(bytes, "the spectrum of the image", (void **)&s->points));
   GCONV_TRY(gconv_allocate_workspace(gconv_checked_product(4, psf), "the spectrum of the PSF", (void **)&s->psf));
   GCONV_TRY(gconv_allocate(gconv_checked_product(3, rooms), "lines", (void **)&s->rooms));
-  memset(s->points, 0, bytes);
-  return GCONV_OK;
+  return gconv_control_zeros(s->points, bytes);
 }
 
 gconv_status gconv_spectra_make(const size_t least[3], const float *taps, const int32_t size[3], const int32_t centre[3],

@@ -6,6 +6,7 @@
  * fades into that of the other side, as spectra are periodic: so no edge rings. Two colours are transformed at once. All is
  * float32: results are off by some 1e-6 of the largest sample, over the root of the noise.
  */
+#include "base/control.h"
 #include "base/memory.h"
 #include "device/device.h"
 #include "restore/restore.h"
@@ -84,7 +85,7 @@ gconv_status gconv_wiener_cpu(const gconv_wiener *w) {
   for (; c.channel < (size_t)r->channels; c.channel += 2)
     gconv_spectra_run(&s, &use, GCONV_SPECTRA_WIENER, w->noise);
   gconv_spectra_free(&s);
-  return GCONV_OK;
+  return gconv_control_check();
 }
 
 static gconv_status restore(gconv_wiener *w, float *means) {

@@ -76,6 +76,7 @@ static gconv_status add_cases(const gconv_dataset *data, size_t room, size_t *nu
   size_t all = gconv_dataset_get_info(data)->cases;
   for (size_t first = 0; first < all; first += room) {
     size_t count = all - first < room ? all - first : room;
+    GCONV_TRY(gconv_control_check());
     for (size_t i = 0; i < count; i++)
       numbers[i] = first + i;
     GCONV_TRY(data->type->read(data, 0, numbers, count, inputs, cases->targets + first));

@@ -235,7 +235,9 @@ class Images(Folder):
 class Jobs(Folder):
     def setUp(self):
         super().setUp()
-        self.enterContext(warnings.catch_warnings())
+        kept = warnings.catch_warnings()
+        kept.__enter__()
+        self.addCleanup(kept.__exit__, None, None, None)
         warnings.simplefilter("ignore", gconv.Warning)  # of noise that is clamped
         self.images = {f"photo_{k:02}.png": draw_image(self.random, (20 + k, 30, 3), np.uint8) for k in range(12)}
         (self.folder / "in").mkdir()

@@ -52,7 +52,9 @@ def draw(random, name, dimensions):
 
 class Calls(unittest.TestCase):
     def setUp(self):
-        self.enterContext(warnings.catch_warnings())
+        kept = warnings.catch_warnings()
+        kept.__enter__()
+        self.addCleanup(kept.__exit__, None, None, None)
         warnings.simplefilter("error")
 
     def test_random_calls_on_floats(self):

@@ -98,6 +98,28 @@ class Stop(unittest.TestCase):
         for path in (self.path / "out").glob("*.png"):
             self.assertEqual(gconv.read(path).shape, self.photo.shape)
 
+    def test_stops_are_obeyed(self):
+        """A call that is stopped at its first look ends long before one that is not: it does not only tell so at its end."""
+        volume = self.image[:400].reshape(24, 250, 200)
+        point = np.ones((5, 5, 5), np.float32) / 125
+        calls = {
+            "volume": lambda: gconv.deconvolve(volume, point, iterations=20),
+            "wiener": lambda: gconv.deconvolve(self.image, point[0], method="wiener"),
+            "stats": lambda: gconv.stats(np.tile(self.image, (2, 1))),
+        }
+        for name, call in calls.items():
+            with self.subTest(name):
+                start = time.monotonic()
+                call()
+                whole, stopped = time.monotonic() - start, []
+                for _ in range(3):
+                    start = time.monotonic()
+                    with self.assertRaises(gconv.StoppedError), gconv.progress(lambda what, done: False):
+                        call()
+                    stopped.append(time.monotonic() - start)
+                print(f"{name}: {whole:.3f} s, stopped {min(stopped):.3f}")
+                self.assertLess(min(stopped), 0.6 * whole)
+
     @unittest.skipUnless(LONG, "in the long tests")
     def test_looks_come_often(self):
         """Between two looks at signals lies no long work; 1 to 12 s where a loop does not look."""
