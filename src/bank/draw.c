@@ -18,8 +18,8 @@ enum {
 };
 static const double good_aspect = 4.0 / 3; /* of a sheet: width / height */
 
-/* The layout of a sheet, in pixels where nothing else is said. Filters are arranged in rows, and so are the channels of a
- * filter. */
+/* The layout of a sheet. Sizes are in pixels, unless a comment says otherwise. Filters are arranged in rows, and so are the
+ * channels of a filter. */
 typedef struct layout {
   int64_t zoom, tile_gap, filter_gap;
   int64_t tile_width, tile_height;
@@ -58,7 +58,7 @@ static layout lay_out(const gconv_bank *bank, int64_t zoom, int64_t columns) {
   layout l = {.zoom = zoom, .tile_width = bank->columns * zoom, .tile_height = bank->rows * zoom};
   const int64_t tiles = is_coloured(bank) ? 1 : bank->channels,
                 side = l.tile_width > l.tile_height ? l.tile_width : l.tile_height;
-  const int64_t too_wide = 4; /* width / height for all filters below each other */
+  const int64_t too_wide = 4; /* width / height of a sheet that has one filter a row, and one row of tiles a filter */
   l.tile_gap = 1 + side / 48;
   l.filter_gap = (tiles > 1 ? 2 : 1) * (1 + side / 24);
   bool wide = tiles * l.tile_width > too_wide * bank->filters * l.tile_height;

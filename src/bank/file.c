@@ -29,7 +29,7 @@ static gconv_status find_syntax(gconv_bank_file *file, const char *syntax) {
       file->path);
 }
 
-/* Opens the source. A source that cannot move to any place, such as a pipe, is read completely. */
+/* Opens the source. A source that cannot seek, such as a pipe, is read completely. */
 static gconv_status open_source(gconv_bank_file *file, const char *path) {
   GCONV_TRY(gconv_source_open(path, &file->source));
   file->source.name = file->path;
@@ -57,7 +57,7 @@ static gconv_bank_file *make_file(const char *name) {
   return NULL;
 }
 
-/* Continues with a file whose source was opened with `status`. */
+/* Finds the syntax and lists the entries. `status` is the result of opening the source. */
 static gconv_status begin_file(gconv_bank_file *made, gconv_status status, const char *syntax, gconv_bank_file **file) {
   GCONV_THEN(status, find_syntax(made, syntax));
   GCONV_THEN(status, made->syntax->open(made));
@@ -156,7 +156,7 @@ static size_t count_matches(const gconv_bank_file *file, const char *name, bool 
   return count;
 }
 
-/* Appends to `text`, which has `size` bytes, as snprintf() does. */
+/* Appends to `text`, a buffer of `size` bytes. Text that does not fit is cut off. */
 static void append(char *text, size_t size, const char *format, ...) GCONV_PRINTF(3, 4);
 static void append(char *text, size_t size, const char *format, ...) {
   size_t used = strlen(text);
@@ -219,8 +219,8 @@ static gconv_status fail_to_choose(const gconv_bank_file *file, const char *name
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has %zu banks: say which, as '%s:NAME'; there are %s", file->path, matches,
                       file->path, list);
   if (matches > 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %zu are called '%s': take another of their names; there are %s", file->path,
-                      matches, name, list);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %zu entries are called '%s': give another name of one of them; there are %s",
+                      file->path, matches, name, list);
   for (size_t i = 0; i < file->count; i++)
     gconv_suggest(&best, name, file->entries[i].name);
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has nothing called '%s'%s%s%s are %s", file->path, name,

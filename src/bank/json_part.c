@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 60 /* bytes of a text of the file that an error text shows */ };
+enum { SHOWN_BYTES = 60 /* how many bytes of a text in the file an error shows */ };
 
 /* Writes "layer 3: ", or "" for the whole network. */
 static void name_layer(const gconv_json_part *p, char text[32]) {
@@ -26,7 +26,7 @@ gconv_status gconv_json_fail(const gconv_json_part *p, gconv_status status, cons
   return gconv_fail(status, "%s: %s%s", p->where, layer, text);
 }
 
-/* Returns the number of `word` among the words, or -1. */
+/* Returns the index of `word` in words[], or -1. */
 static int find_word(const char *word, const char *const *words, size_t count) {
   for (size_t i = 0; word && i < count; i++)
     if (words[i] && strcmp(words[i], word) == 0)
@@ -85,7 +85,7 @@ gconv_status gconv_json_take_number(const gconv_json_part *p, const char *key, d
 gconv_status gconv_json_take_text(const gconv_json_part *p, const char *key, char **text) {
   const json_t *value = json_object_get(p->json, key);
   if (value && !json_is_null(value) && !json_is_string(value))
-    return gconv_json_fail(p, GCONV_UNSUPPORTED, "its '%s' is no text, which is all that this gconv (%s) reads", key,
+    return gconv_json_fail(p, GCONV_UNSUPPORTED, "its '%s' is not text, and this gconv (%s) reads only text", key,
                            gconv_version());
   if (json_is_string(value) && !(*text = strdup(json_string_value(value))))
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);
@@ -161,7 +161,7 @@ void gconv_json_drop_keys(const gconv_json_part *p, const char *const *keys) {
     return;
   char *name = gconv_printable_copy(first, SHOWN_BYTES);
   name_layer(p, layer);
-  gconv_warn("%s: %s%zu key%s not known here and change%s nothing: '%s'%s", p->where, layer, unknown,
+  gconv_warn("%s: %s%zu key%s unknown and change%s nothing: '%s'%s", p->where, layer, unknown,
              unknown == 1 ? " is" : "s are", unknown == 1 ? "s" : "", name ? name : "", unknown == 1 ? "" : " ...");
   free(name);
 }

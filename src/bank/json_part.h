@@ -31,20 +31,21 @@ bool gconv_json_is_finite(const json_t *value);
 /* Sets a number, which must be finite in float32. */
 gconv_status gconv_json_take_number(const gconv_json_part *part, const char *key, double *number);
 
-/* Copies a text, for free(). */
+/* Copies a text. The caller frees it. */
 gconv_status gconv_json_take_text(const gconv_json_part *part, const char *key, char **text);
 
-/* Reads a list of `count` texts, or of one or more if `count` is 0; for free(). *found: how many were read. */
+/* Reads a list of `count` texts, or of one or more if `count` is 0. The caller frees all. *found: how many were read. */
 gconv_status gconv_json_take_texts(const gconv_json_part *part, const char *key, size_t count, char ***texts, size_t *found);
-/* Reads a list of `count` finite numbers, or of one or more if `count` is 0; for free(). They are floats if `single`, else
- * doubles. *found: how many the list has. */
+/* Reads a list of `count` finite numbers, or of one or more if `count` is 0. The caller frees it. The numbers are floats if
+ * `single`, else doubles. *found: the length of the list. */
 gconv_status gconv_json_take_list(const gconv_json_part *part, const char *key, size_t count, bool single, void *numbers,
                                   size_t *found);
 
 /* A list of keys, which ends with NULL. */
 #define GCONV_KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* Removes known keys, and warns of the keys that stay, except "layers" and "input", which have calls of their own. */
+/* Removes known keys, and warns of the keys that stay. In the object of the network, "layers" and "input" stay without a
+ * warning: the calls for those objects have warned of their keys. */
 void gconv_json_drop_keys(const gconv_json_part *part, const char *const *keys);
 
 /* Sets a value. False if it cannot be set, or if it is NULL for lack of memory. */

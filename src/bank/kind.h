@@ -40,9 +40,9 @@ typedef struct gconv_layer_form {
   bool (*put)(const gconv_layer *layer, json_t *object);
   /* Fails unless the fields are in their ranges, and the bank, if there is one, is whole. `where` begins the text. */
   gconv_status (*check)(const gconv_layer *layer, const char *where);
-  /* Changes *at from the shape of the layer's input to the shape of its output. `other` is the shape of what the layer takes
-   * besides: an earlier output, or the network's input (gconv_layer_other()). Fails with GCONV_BAD_ARGUMENT, in words about
-   * the layer, if it does not take this input. */
+  /* Changes *at from the shape of the layer's input to the shape of its output. `other` is the shape of a second input: an
+   * earlier output, or the network's input (gconv_layer_other()). Fails with GCONV_BAD_ARGUMENT if the layer cannot take
+   * these inputs; the error text is about the layer. */
   gconv_status (*follow)(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at);
   /* Adds the layer's nodes to an ONNX model. An error is the end of a sentence that begins "layer 2: ". */
   gconv_status (*write)(struct gconv_onnx_writer *writer, const gconv_layer *layer);
@@ -66,17 +66,17 @@ gconv_status gconv_layer_take_bare(const gconv_json_part *part, gconv_layer *lay
 bool gconv_layer_put_bare(const gconv_layer *layer, json_t *object);
 gconv_status gconv_layer_check_bare(const gconv_layer *layer, const char *where);
 
-/* Returns the shape of what a layer takes besides its input. shapes[0] is that of the network's input, shapes[i] that of the
+/* Returns the shape of a layer's second input. shapes[0] is the shape of the network's input, shapes[i] the shape of the
  * output of layer i - 1. gconv_network_check() has checked `from`. */
 static inline const gconv_layer_shape *gconv_layer_other(const gconv_layer *layer, const gconv_layer_shape *shapes) {
   return &shapes[layer->from];
 }
 
-/* What batch normalisation adds to variances. */
+/* Batch normalisation adds it to variances. */
 #define GCONV_LAYER_EPSILON 1e-5F
 
-/* Shared by kinds: read and write the window, the stride, the activation with its slope, and `from`, in JSON the number of a
- * layer from 0 on. */
+/* Kinds share these functions for the window, the stride, the activation with its slope, and `from`. In JSON, `from` is the
+ * number of a layer, from 0 on. */
 gconv_status gconv_layer_take_window(const gconv_json_part *part, gconv_layer *layer);
 bool gconv_layer_put_window(const gconv_layer *layer, json_t *object);
 gconv_status gconv_layer_check_window(const gconv_layer *layer, const char *where);
@@ -90,7 +90,7 @@ bool gconv_layer_put_from(const gconv_layer *layer, json_t *object);
 gconv_status gconv_layer_check_sizes(const char *does, const gconv_layer_shape *at, const gconv_layer_shape *other);
 /* Multiplies height and width, where they are known. */
 gconv_status gconv_layer_enlarge(int32_t down, int32_t across, gconv_layer_shape *at);
-/* Fails unless a bank is whole: its shape, its numbers. */
+/* Fails unless the bank has weights, sizes of at least 1, and finite numbers. */
 gconv_status gconv_layer_check_weights(const gconv_bank *bank, const char *where);
 
 /* Fails unless the kind is valid, and its fields are right. */
@@ -105,12 +105,12 @@ const char *gconv_layer_bare_names(char *text, size_t size);
  * and dilations are at least 1. Groups are 0 if nothing sets them. */
 gconv_layer gconv_layer_settled(const gconv_layer *layer);
 
-/* Of a convolution, along its columns or its rows: gconv_conv_pad() returns the pixels outside that it takes before an input
- * of `size`, gconv_conv_outputs() how many outputs that has: 0 if the filter does not fit, or the size is not known. */
+/* For a convolution of an input of `size` columns (or rows): gconv_conv_pad() returns the padding before the first pixel,
+ * gconv_conv_outputs() the number of outputs: 0 if the filter does not fit, or the size is not known. */
 int64_t gconv_conv_pad(const gconv_layer *layer, int32_t size, bool columns);
 int32_t gconv_conv_outputs(const gconv_layer *layer, int32_t size, bool columns);
 
 /* Copies planes of `plane` weights; flip: rotated by 180 degrees. */
 void gconv_layer_copy_planes(const float *from, size_t planes, size_t plane, bool flip, float *to);
-/* Copies the weights as problems have them, K x C x R x S, rotated if the layer says so, and K biases. */
+/* Copies K x C x R x S weights, rotated by 180 degrees if layer->flip, then K biases, which are 0 if the bank has none. */
 void gconv_layer_copy_weights(const gconv_layer *layer, float *weights);

@@ -4,7 +4,7 @@
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
   if (at->channels != other->channels)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "add adds %d channels to %d: there must be as many", other->channels,
+    return gconv_fail(GCONV_BAD_ARGUMENT, "add adds %d channels to %d: the numbers must be equal", other->channels,
                       at->channels);
   return gconv_layer_check_sizes("add adds", at, other);
 }

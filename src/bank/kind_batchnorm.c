@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Batch normalisation: (v - mean) / sqrt(variance + epsilon) * scale + bias, for each channel. Training takes mean and
- * variance of the batch, and keeps a running mean of both for runs. Its bank is C x 3 x 1 x 1: scale, mean, variance. */
+ * variance of the batch, and keeps running means of both for inference. The bank is C x 3 x 1 x 1: scale, mean, variance. */
 #include "bank/network_file.h"
 #include "bank/onnx_write.h"
 #include "base/arguments.h"
@@ -42,7 +42,7 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
   static const char *const parts[] = {"scale", "bias", "mean", "variance"};
   const gconv_bank *bank = layer->bank;
   const int64_t count = bank->filters;
-  const int source[] = {0, -1, 1, 2}; /* of the three weights; -1: the biases */
+  const int source[] = {0, -1, 1, 2}; /* index of one of the three weights of a channel; -1: the bias */
   float *numbers = NULL;
   GCONV_ALLOCATE(numbers, (size_t)count * sizeof *numbers, "an ONNX model");
   gconv_onnx_put_node(writer, "BatchNormalization");

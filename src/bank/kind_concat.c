@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Concat: the channels of an earlier output stand after those of the input, as in the skip connections of U-Net. */
+/* Concat: appends the channels of an earlier output to those of the input, as in the skip connections of U-Net. */
 #include "bank/onnx_write.h"
 
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {

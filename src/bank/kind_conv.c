@@ -63,7 +63,7 @@ static gconv_status take_border(const gconv_json_part *p, gconv_layer *layer) {
   GCONV_TRY(gconv_json_take_word(p, "border", borders, COUNT(borders), &border));
   GCONV_TRY(gconv_json_take_number(p, "border_value", &layer->border_value));
   if (layer->border_value != 0 && border != GCONV_BORDER_CONSTANT)
-    gconv_warn("%s: layer %zu: its 'border_value' changes nothing: that is of the border constant", p->where, p->layer);
+    gconv_warn("%s: layer %zu: its 'border_value' changes nothing: only the border constant has one", p->where, p->layer);
   layer->border = (gconv_border)border;
   return GCONV_OK;
 }
@@ -74,7 +74,7 @@ gconv_status gconv_layer_take_activation(const gconv_json_part *p, gconv_layer *
   GCONV_TRY(gconv_json_take_word(p, "activation", gconv_activation_words, GCONV_ACTIVATIONS, &activation));
   GCONV_TRY(gconv_json_take_number(p, "slope", &slope));
   if (slope != 0 && !gconv_activation_has_slope((gconv_activation)activation))
-    gconv_warn("%s: layer %zu: its 'slope' changes nothing: that is of leaky and sigmoid", p->where, p->layer);
+    gconv_warn("%s: layer %zu: its 'slope' changes nothing: only leaky and sigmoid have one", p->where, p->layer);
   layer->activation = (gconv_activation)activation;
   layer->slope = (float)slope;
   return GCONV_OK;
@@ -137,7 +137,7 @@ static gconv_status check(const gconv_layer *layer, const char *where) {
       return gconv_fail(
           GCONV_BAD_ARGUMENT,
           "%s: a stride, dilation, padding or number of groups of %d: they must be at least 1, padding at least "
-          "0; 0 is as the bank says",
+          "0; 0 takes the value of the bank",
           where, numbers[i]);
   GCONV_TRY(check_value("activation", where, layer->activation, 0, GCONV_ACTIVATIONS - 1));
   GCONV_TRY(check_value("padding", where, layer->padding, 0, COUNT(paddings) - 1));
@@ -147,8 +147,8 @@ static gconv_status check(const gconv_layer *layer, const char *where) {
   return GCONV_OK;
 }
 
-/* Sets the channels of the output. Its height and width depend on the padding, which src/layer resolves: here, they are not
- * known. */
+/* Sets the channels of the output, and marks its height and width as not known: they depend on the padding, which src/layer
+ * resolves. */
 static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *other, gconv_layer_shape *at) {
   const gconv_bank *bank = layer->bank;
   const int32_t groups = gconv_layer_settled(layer).groups, parts = groups > 0 ? groups : 1, got = at->channels;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolutions as nodes of ONNX: Conv with a Pad before it where the border is none of zeros, or Gemm, and the activation.
- */
+/* Convolutions as nodes of ONNX: a Pad, unless the border is zero, and a Conv; or a Gemm. The activation follows. */
 #include "bank/network_file.h"
 #include "bank/onnx_write.h"
 #include "base/memory.h"
@@ -9,15 +8,15 @@
 
 /* ---- Geometry ---- */
 
-/* The pads of a layer along an axis. Same padding has the zeros at the end that any size needs. `automatic`: they depend on
- * the size, which is not known: ONNX computes them. */
+/* The padding of a layer along an axis. With padding same, `behind` is enough for inputs of any size. `automatic` is set if
+ * the padding depends on the size, which is not known; ONNX computes the padding then. */
 typedef struct pads {
   int64_t before, behind;
   const char *automatic;
 } pads;
 
-/* Returns the pads of same_upper or same_lower: as few as the outputs need. Runtimes compute them for dilated filters
- * wrongly, or not at all, so they are computed here wherever the size is known or does not matter. */
+/* Returns the padding of same_upper or same_lower: as few pixels as the outputs need. Runtimes compute it wrongly, or not at
+ * all, for dilated filters, so it is computed here wherever the size is known or does not matter. */
 static pads least_pads(int64_t size, int64_t stride, int64_t extent, bool upper) {
   if (stride > 1 && size <= 0)
     return (pads){0, 0, upper ? "SAME_UPPER" : "SAME_LOWER"};
@@ -82,7 +81,7 @@ void gconv_layer_copy_weights(const gconv_layer *layer, float *weights) {
     weights[planes * plane + (size_t)k] = bank->biases ? bank->biases[k] : 0;
 }
 
-/* Returns the weights, then the biases: once for each of `times` channels. For gconv_release(). */
+/* Copies the weights `times` times, then the biases `times` times: once for each channel. gconv_release() frees the copy. */
 static gconv_status copy_weights(const gconv_layer *layer, int64_t times, float **copy) {
   const gconv_bank *bank = layer->bank;
   const size_t filters = (size_t)bank->filters, repeats = (size_t)times;
@@ -100,7 +99,7 @@ static gconv_status copy_weights(const gconv_layer *layer, int64_t times, float 
 
 /* ---- Nodes ---- */
 
-/* Pads the input in a node of its own, if the border is none of zeros. *pads of the Conv are 0 then. */
+/* Adds a Pad node, unless the border is zero. *y and *x, the padding of the Conv, become 0 then. */
 static gconv_status put_border(gconv_onnx_writer *w, const gconv_layer *layer, pads *y, pads *x) {
   static const char *const modes[] = {[GCONV_BORDER_CONSTANT] = "constant",
                                       [GCONV_BORDER_REPLICATE] = "edge",
@@ -112,8 +111,9 @@ static gconv_status put_border(gconv_onnx_writer *w, const gconv_layer *layer, p
   if (layer->border == GCONV_BORDER_ZERO)
     return GCONV_OK;
   if (!modes[layer->border] || y->automatic)
-    return gconv_fail(GCONV_UNSUPPORTED, "ONNX has no node that pads by the border %s",
-                      y->automatic ? "of the layer as its padding, same_upper or same_lower, asks" : "symmetric");
+    return gconv_fail(GCONV_UNSUPPORTED, "ONNX has no node that pads by %s",
+                      y->automatic ? "a border other than zero with padding same_upper or same_lower for any size"
+                                   : "the border symmetric");
   gconv_onnx_put_node(w, "Pad");
   gconv_onnx_put_integers(w, "pads", 8, all);
   if (layer->border == GCONV_BORDER_CONSTANT)
@@ -157,7 +157,7 @@ static gconv_status put_conv(gconv_onnx_writer *w, const gconv_layer *layer) {
   return GCONV_OK;
 }
 
-/* A dense layer of rows. */
+/* Adds a dense layer whose input is a matrix with one row for each image. */
 static gconv_status put_gemm(gconv_onnx_writer *w, const gconv_layer *layer) {
   const gconv_bank *bank = layer->bank;
   const int64_t shape[] = {bank->filters, (int64_t)bank->channels * bank->rows * bank->columns};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* PReLU: values below 0 are multiplied by a slope, one for each channel, which is learned. */
+/* PReLU: values below 0 are multiplied by a learned slope, one for each channel. */
 #include "bank/onnx_write.h"
 
 static gconv_status check_shape(const gconv_bank *bank) {

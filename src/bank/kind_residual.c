@@ -11,7 +11,7 @@ static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *fi
                       at->moved ? "; where pools and upconv bring the size back, take add in its place" : "");
   return gconv_fail(GCONV_BAD_ARGUMENT,
                     "residual adds the input of %d x %d x %d (channels, height, width) to %d x %d x %d: the shapes must be "
-                    "equal, so layers before it have padding same and stride 1",
+                    "equal: give the layers before it padding same and stride 1",
                     first->channels, first->height, first->width, at->channels, at->height, at->width);
 }
 

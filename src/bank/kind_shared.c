@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kinds of layers share: layers without a bank and without fields, adding a layer to a network, and what a layer's
- * bank says. */
+/* Functions that the kinds of layers share: kinds without a bank and fields, appending a layer to a network, and defaults
+ * from a layer's bank. */
 #include "bank/bank.h"
 #include "bank/kind.h"
 #include "bank/network_file.h"
@@ -119,7 +119,7 @@ gconv_layer *gconv_network_open_layer(const gconv_network *network) {
   return last && last->bank && last->activation == GCONV_ACTIVATION_NONE ? last : NULL;
 }
 
-/* ---- What the bank says ---- */
+/* ---- Defaults from the bank ---- */
 
 static int32_t given_or(int32_t given, bool of_bank, int32_t bank, int32_t otherwise) {
   return given != 0 ? given : of_bank ? bank : otherwise;
@@ -127,7 +127,7 @@ static int32_t given_or(int32_t given, bool of_bank, int32_t bank, int32_t other
 
 gconv_layer gconv_layer_settled(const gconv_layer *layer) {
   const gconv_bank *bank = layer->bank;
-  const bool has = bank->has_geometry, all = has && layer->padding == GCONV_LAYER_DEFAULT;
+  const bool has = bank->has_geometry, takes_pads = has && layer->padding == GCONV_LAYER_DEFAULT;
   gconv_layer settled = *layer;
   if (layer->padding == GCONV_LAYER_DEFAULT)
     settled.padding = !has               ? GCONV_LAYER_SAME
@@ -136,7 +136,7 @@ gconv_layer gconv_layer_settled(const gconv_layer *layer) {
                                          : GCONV_LAYER_EXPLICIT;
   if (settled.padding != GCONV_LAYER_EXPLICIT)
     settled.pad_top = settled.pad_left = settled.pad_bottom = settled.pad_right = 0;
-  else if (all)
+  else if (takes_pads)
     settled.pad_top = bank->pad_top, settled.pad_left = bank->pad_left, settled.pad_bottom = bank->pad_bottom,
     settled.pad_right = bank->pad_right;
   settled.stride_y = given_or(layer->stride_y, has, bank->stride_y, 1);

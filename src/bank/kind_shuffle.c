@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pixel shuffle, or depth to space: N * N channels become one, with N times as many rows and columns. Channel c * N * N +
- * i * N + j has the pixels in row i and column j of each N x N of channel c, as PyTorch's PixelShuffle. */
+/* Pixel shuffle, or depth to space: N * N channels become one, with N times as many rows and columns. As in PyTorch's
+ * PixelShuffle, input channel c * N * N + i * N + j has the pixels (i, j) of each N x N block of output channel c. */
 #include "bank/onnx_write.h"
 
 #include <inttypes.h>

@@ -36,15 +36,15 @@ static gconv_status follow(const gconv_layer *layer, const gconv_layer_shape *ot
   return gconv_layer_enlarge(layer->stride_y, layer->stride_x, at);
 }
 
-/* Returns the weights as ONNX has them, C x K x R x S, for gconv_release(). */
-static gconv_status turn_weights(const gconv_bank *bank, float **turned) {
+/* Copies the weights in ONNX's order, C x K x R x S. gconv_release() frees the copy. */
+static gconv_status transpose_weights(const gconv_bank *bank, float **transposed) {
   const size_t plane = (size_t)bank->rows * (size_t)bank->columns, filters = (size_t)bank->filters,
                channels = (size_t)bank->channels;
-  GCONV_ALLOCATE(*turned, filters * channels * plane * sizeof **turned, "the weights of an ONNX model");
+  GCONV_ALLOCATE(*transposed, filters * channels * plane * sizeof **transposed, "the weights of an ONNX model");
   for (size_t k = 0; k < filters; k++)
     for (size_t c = 0; c < channels; c++)
       for (size_t t = 0; t < plane; t++)
-        (*turned)[(c * filters + k) * plane + t] = bank->weights[(k * channels + c) * plane + t];
+        (*transposed)[(c * filters + k) * plane + t] = bank->weights[(k * channels + c) * plane + t];
   return GCONV_OK;
 }
 
@@ -56,7 +56,7 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
   const int64_t above = over_y > 0 ? over_y / 2 : 0, left = over_x > 0 ? over_x / 2 : 0;
   const int64_t below = over_y > 0 ? over_y - above : 0, right = over_x > 0 ? over_x - left : 0;
   float *weights = NULL;
-  GCONV_TRY(turn_weights(bank, &weights));
+  GCONV_TRY(transpose_weights(bank, &weights));
   gconv_onnx_put_node(writer, "ConvTranspose");
   gconv_onnx_put_floats(writer, "weight", 4, shape, weights);
   gconv_release(weights);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of a network: its layers' tensors, l<i>.weight and l<i>.bias, and JSON for all else (network_json.c). */
+/* The file of a network: its layers' tensors, l<i>.weight and l<i>.bias, and JSON for everything else (network_json.c). */
 #include "bank/network_file.h"
 #include "bank/column_notes.h"
 #include "bank/kind.h"
@@ -73,7 +73,7 @@ gconv_status gconv_network_take_notes(const char *where, const char *text, int64
       (outputs == 0 || noted.class_count == 0 || (int64_t)noted.class_count == outputs)) {
     gconv_network_move_notes(&noted, network);
   } else if (status != GCONV_NO_MEMORY) {
-    gconv_warn("%s: what gconv noted in the model does not fit it, and is left out", where);
+    gconv_warn("%s: gconv's notes in the model do not fit the model, and are ignored", where);
     status = GCONV_OK;
   }
   gconv_network_free(&noted);
@@ -99,7 +99,7 @@ const gconv_named_array *gconv_network_extras_find(const gconv_network_extras *e
 
 /* ---- Checks ---- */
 
-/* Checks that a layer fits the channels before it. Sizes depend on the image, and are not checked. */
+/* Checks that a layer can take the channels of its input. Sizes depend on the image, and are not checked. */
 static gconv_status check_layer(const char *where, gconv_status status, const gconv_network *network, size_t i,
                                 gconv_layer_shape *shapes) {
   const gconv_layer *layer = &network->layers[i];
@@ -120,7 +120,7 @@ static gconv_status check_layer(const char *where, gconv_status status, const gc
 static gconv_status check_notes(const char *where, gconv_status status, const gconv_network *network) {
   const gconv_column_notes *notes = &network->notes;
   if (notes->count != 0 && notes->count != (size_t)network->channels)
-    return gconv_fail(status, "%s: notes of %zu columns, where it takes %d", where, notes->count, network->channels);
+    return gconv_fail(status, "%s: it has notes of %zu columns, but takes %d", where, notes->count, network->channels);
   for (size_t c = 0; c < notes->count; c++)
     if ((notes->means && !isfinite(notes->means[c])) || (notes->deviations && !(notes->deviations[c] >= 0)) ||
         (notes->origins && !isfinite(notes->origins[c])))
@@ -132,8 +132,8 @@ static gconv_status check_normalisation(const char *where, gconv_status status, 
   const int32_t counts[] = {network->mean_count, network->std_count};
   for (int i = 0; i < 2; i++)
     if (counts[i] != 0 && counts[i] != 1 && counts[i] != network->channels)
-      return gconv_fail(status, "%s: %d numbers of '%s' for %d channels: one is needed, or one each", where, counts[i],
-                        i == 0 ? "mean" : "std", network->channels);
+      return gconv_fail(status, "%s: %d numbers of '%s' for %d channels: one is needed, or one for each channel", where,
+                        counts[i], i == 0 ? "mean" : "std", network->channels);
   for (int32_t i = 0; i < network->mean_count; i++)
     if (!network->mean || !isfinite(network->mean[i]))
       return gconv_fail(status, "%s: number %d of 'mean' is not finite", where, i + 1);
@@ -208,7 +208,7 @@ static gconv_status read_layer(gconv_bank_file *file, size_t i, gconv_bank *bank
   return status == GCONV_OK ? status : gconv_fail_in(status, "%s", file->path);
 }
 
-/* Returns the number of the layer whose tensor, l<i>.weight or l<i>.bias, has this name; SIZE_MAX if no layer's has. */
+/* Returns the i of a tensor's name l<i>.weight or l<i>.bias; SIZE_MAX if the name is another. */
 static size_t layer_of(const char *name) {
   char wanted[NAME_BYTES];
   const size_t digits = *name == 'l' ? strspn(name + 1, "0123456789") : 0,
@@ -281,7 +281,7 @@ static gconv_status read_network(gconv_bank_file *file, gconv_network *network, 
   return extras ? read_extras(file, extras) : GCONV_OK;
 }
 
-/* Reads and closes the file, which was opened with `status`. */
+/* Reads and closes the file. `status` is the result of opening it. */
 static gconv_status read_file(gconv_bank_file *file, gconv_status status, gconv_network *network,
                               gconv_network_extras *extras) {
   gconv_network made = {0};
@@ -371,7 +371,7 @@ static gconv_status check_extras(const gconv_network_extras *extras) {
   return GCONV_OK;
 }
 
-/* What is written: the tensors of the layers, then the extras. Zero-initialise. */
+/* The contents of a file: the tensors of the layers, then the extras. Zero-initialise. */
 typedef struct contents {
   gconv_named_array *tensors; /* the names of the first `own` are owned */
   size_t own, count;

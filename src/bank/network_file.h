@@ -38,7 +38,7 @@ gconv_status gconv_network_file_write(const char *path, const gconv_network *net
  * that are finite. `where` begins the text. */
 gconv_status gconv_network_check(const char *where, gconv_status status, const gconv_network *network);
 
-/* Checks a network that a caller made: its arrays, kinds and numbers first, then as gconv_network_check(). */
+/* Checks a network that a caller made: first its arrays, kinds and numbers, then all that gconv_network_check() checks. */
 gconv_status gconv_network_check_given(const gconv_network *network);
 
 /* Appends a layer to a network whose arrays have room for GCONV_NETWORK_MAX_LAYERS, and gives it its bank, if it has one.
@@ -48,14 +48,14 @@ gconv_status gconv_network_append(gconv_network *network, const char *where, con
 /* Returns the last layer if it has a bank and no activation yet; else NULL. */
 gconv_layer *gconv_network_open_layer(const gconv_network *network);
 
-/* Moves all members but the layers, mean and std: names of classes, what white is, the order of colours, features, palette,
- * notes of columns and of training. */
+/* Moves the notes: names of classes, label, loss, seed, value of white, order of colours, features, palette, and notes of
+ * columns and of training. Layers, shapes, mean and std stay. */
 void gconv_network_move_notes(gconv_network *from, gconv_network *to);
 
 /* Fails unless `network`, which `function` is about to fill, is empty. */
 gconv_status gconv_network_check_empty(const char *function, const gconv_network *network);
 
-/* What a graph begins with (src/graph/graph.h), so that a network can be freed here. */
+/* The first members of each graph (src/graph/graph.h). gconv_network_free() frees a graph by them. */
 typedef struct gconv_graph_head {
   void (*free)(struct gconv_graph *graph);
   char *obstacle; /* owned: why it is no chain of layers */
@@ -66,8 +66,8 @@ typedef struct gconv_graph_head {
 /* Appends layers with the weights of a state_dict to *network, which is empty except for its arrays. net is the text that
  * gconv_network_import() takes. On failure the caller frees *network. */
 gconv_status gconv_network_of_state(gconv_bank_file *file, const char *net, gconv_network *network);
-/* Takes what gconv noted of a network when it wrote an ONNX model, such as names of classes and what white is, but not its
- * layers, from the `text` of gconv_network_to_json(); NULL: nothing. Warns if that does not fit the network's channels and
+/* Takes the notes, such as names of classes and the value of white, from `text`: the JSON of gconv_network_to_json() that
+ * gconv put into an ONNX model, or NULL. Its layers are not taken. Warns if the notes do not fit the network's channels and
  * `outputs` (0: not known). */
 gconv_status gconv_network_take_notes(const char *where, const char *text, int64_t outputs, gconv_network *network);
 
@@ -76,12 +76,12 @@ gconv_status gconv_network_take_notes(const char *where, const char *text, int64
 void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, const float *mean, const float *variance,
                      double epsilon);
 
-/* ---- All but the weights ---- */
+/* ---- Everything but the weights ---- */
 
 /* The names of the activations in files and texts of networks, by gconv_activation. */
 enum { GCONV_ACTIVATIONS = GCONV_ACTIVATION_SOFTMAX + 1 };
 extern const char *const gconv_activation_words[GCONV_ACTIVATIONS];
-/* Finds the activation that the word begin .. end names, which may have a sign and a slope after it: "leaky=0.1",
+/* Finds the activation that the text from `begin` to `end` names. A sign and a slope may follow the name: "leaky=0.1",
  * "leaky:0.1". *sign: the place of the sign; NULL: there is none. */
 bool gconv_activation_find(const char *begin, const char *end, gconv_activation *activation, const char **sign);
 /* True if the activation uses gconv_layer.slope. */
@@ -91,6 +91,6 @@ bool gconv_activation_has_slope(gconv_activation activation);
  * it. */
 gconv_status gconv_network_of_json(const char *where, const char *text, gconv_network *network);
 
-/* Writes the text of __metadata__["gconv"], for free(). GCONV_BAD_ARGUMENT if a text of the network is not UTF-8, or not a
- * JSON object. */
+/* Makes the text of __metadata__["gconv"]. The caller frees it. GCONV_BAD_ARGUMENT if a text of the network is not UTF-8, or
+ * if `trained` or `others` is no JSON object. */
 gconv_status gconv_network_to_json(const gconv_network *network, char **text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the file of a network says besides weights: JSON in the entry "gconv" of __metadata__. Keys that are not known here
- * are kept in gconv_network.others, and written again: keys of layers as {"layers": [{...}, ...]}. */
+/* The JSON in a network's file, in the entry "gconv" of __metadata__: everything but the weights. Unknown keys are kept in
+ * gconv_network.others, and written again. It has unknown keys of layers as {"layers": [{...}, ...]}. */
 #include "bank/kind.h"
 #include "bank/network_file.h"
 #include "base/lists.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, SHOWN_BYTES = 60 /* bytes of a text of the file that an error text shows */ };
+enum { VERSION = 1 };
 
 /* ---- Words ---- */
 
@@ -18,7 +18,6 @@ static const char *const losses[] = {GCONV_EACH_LOSS(GCONV_NAMED)};
 static const char *const kinds[] = {GCONV_EACH_LAYER_KIND(GCONV_NAMED_AS)};
 #define COUNT(array) (sizeof array / sizeof *array)
 
-/* Keeps an object as text. */
 static gconv_status take_object(const gconv_json_part *p, const char *key, char **text) {
   const json_t *value = json_object_get(p->json, key);
   if (!value || json_is_null(value))
@@ -67,7 +66,7 @@ static gconv_status take_layers(const gconv_json_part *whole, gconv_network *net
   return GCONV_OK;
 }
 
-/* ---- Reading the whole ---- */
+/* ---- Reading the network ---- */
 
 static gconv_status take_version(const gconv_json_part *p) {
   const json_t *version = json_object_get(p->json, "version");
@@ -131,7 +130,7 @@ static gconv_status take_notes(const gconv_json_part *whole, gconv_network *netw
   return gconv_json_take_list(&p, "origins", count, false, &notes->origins, &found);
 }
 
-/* Reads a number of 64 bits. If it is too large for integers of JSON here, the file has a text of digits. */
+/* Reads a number of 64 bits. Numbers above INT64_MAX, which jansson cannot hold, are texts of digits in the file. */
 static gconv_status take_seed(const gconv_json_part *p, uint64_t *seed) {
   const json_t *value = json_object_get(p->json, "seed");
   const char *text = json_string_value(value);
@@ -152,7 +151,7 @@ static bool has(const gconv_json_part *p, const char *key) {
   return value && !json_is_null(value);
 }
 
-/* Takes what white is, and the order of the colours. */
+/* Reads the value of white and the order of the colours. */
 static gconv_status take_colours(const gconv_json_part *p, gconv_network *network) {
   double white = 0;
   int order = GCONV_ORDER_DEFAULT;
@@ -261,7 +260,7 @@ static json_t *make_seed(uint64_t seed) {
   return seed <= INT64_MAX ? json_integer((json_int_t)seed) : json_string(text);
 }
 
-/* Sets *json to the object that a text is; NULL if there is no text. */
+/* Parses `text`, which has to be an object. *json is NULL if there is no text. */
 static gconv_status parse_object(const char *what, const char *text, json_t **json) {
   json_error_t error;
   *json = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;

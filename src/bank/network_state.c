@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A state_dict of PyTorch's nn.Sequential, in safetensors, as a network: "0.weight", "2.weight" ... are its layers in the
- * order of their numbers. What stands between them, and how convolutions are applied, is not in the file: a text says it.
- * All tensors must be understood, and the text must name a module for each free number. */
+ * order of their numbers. The text of --net gives what the file lacks: the modules between them, strides and padding. All
+ * tensors must be understood, and the text must name a module for each number without tensors. */
 #include "bank/network_state.h"
 #include "base/memory.h"
 
@@ -18,11 +18,11 @@ typedef struct state {
   gconv_network *network;
   int64_t channels;      /* after the last layer; 0 before the first */
   bool flat;             /* the last layer was dense */
-  bool told;             /* a warning said that the numbers of modules do not count all of them */
+  bool warned_numbers;   /* a warning said that the numbers of modules do not count all of them */
   uint64_t position;     /* the number that the next module has */
   gconv_layer waiting;   /* it has the activation that a step in `steps` applies */
   double epsilon;        /* epsilon of BatchNorm2d after the last layer; below 0: not given */
-  bool told_epsilon;     /* a warning named the epsilon that is taken by default */
+  bool warned_epsilon;   /* a warning named the epsilon that is taken by default */
   gconv_net_step *steps; /* owned: steps after the last module with tensors that have not been taken yet */
   size_t step_count;
 } state;
@@ -197,8 +197,8 @@ static gconv_status add_normalization(state *s, const gconv_state_module *m) {
     status = gconv_state_read(s->file, m, parts[i].part, bank->filters, parts[i].otherwise, &numbers[i]);
   if (status == GCONV_OK)
     gconv_bank_fold(bank, numbers[0], numbers[1], numbers[2], numbers[3], s->epsilon >= 0 ? s->epsilon : EPSILON);
-  if (s->epsilon < 0 && !s->told_epsilon) {
-    s->told_epsilon = true;
+  if (s->epsilon < 0 && !s->warned_epsilon) {
+    s->warned_epsilon = true;
     gconv_warn("%s: its BatchNorm2d are taken to have eps=%g, as by default in PyTorch; --net can say eps:E", s->file->path,
                EPSILON);
   }
@@ -230,12 +230,12 @@ static gconv_status take_step(state *s) {
   return GCONV_OK;
 }
 
-/* Returns how many modules of an nn.Sequential a step is. */
+/* Returns how many numbers of an nn.Sequential a step takes. */
 static uint64_t modules_of(gconv_net_step step) {
   return step.does == GCONV_NET_LAYER ? (uint64_t)gconv_layer_form_of(step.kind)->modules : 1;
 }
 
-/* Returns how many modules the waiting steps are. *flatten: a Flatten is among them. */
+/* Returns how many numbers the waiting steps take. *flatten: a Flatten is among them. */
 static uint64_t count_steps(const state *s, bool *flatten) {
   uint64_t count = 0;
   *flatten = false;
@@ -255,7 +255,7 @@ static gconv_status fail_gap(const state *s, const gconv_state_module *m, uint64
                           gap, gap == 1 ? "" : "s", named);
 }
 
-/* Takes the steps that stand before a BatchNorm2d: a module for each free number before its own. */
+/* Takes the steps before a BatchNorm2d: one for each number without tensors before its own number. */
 static gconv_status take_steps_before(state *s, const gconv_state_module *m) {
   uint64_t gap = m->number - s->position;
   bool flatten;
@@ -269,8 +269,8 @@ static gconv_status take_steps_before(state *s, const gconv_state_module *m) {
   return GCONV_OK;
 }
 
-/* Takes all steps before a module with weights. PyTorch needs a Flatten between maps and a dense layer; --net may leave it
- * out. */
+/* Takes all steps before a module with weights. PyTorch needs a Flatten between feature maps and a dense layer; --net may
+ * leave it out. */
 static gconv_status take_all_steps(state *s, const gconv_state_module *m, bool padded) {
   const bool dense = gconv_state_is_dense(s->file, m);
   const uint64_t gap = m->number - s->position;
@@ -282,10 +282,10 @@ static gconv_status take_all_steps(state *s, const gconv_state_module *m, bool p
   if (s->modules.counts && dense && !s->flat && s->channels > 0 && !flatten && !hidden)
     return gconv_state_fail(
         s->file, m,
-        "is a dense layer behind maps, and its number leaves no room for a Flatten between: then it acts "
-        "along their rows, which no layer here does");
-  if (!s->modules.counts && gap != named && !hidden && !s->told) {
-    s->told = true;
+        "is a dense layer after feature maps, and its number leaves no room for a Flatten between: such a layer acts "
+        "along their rows, which no layer of gconv does");
+  if (!s->modules.counts && gap != named && !hidden && !s->warned_numbers) {
+    s->warned_numbers = true;
     gconv_warn("%s: the numbers of its tensors do not count what --net names before '%.*s': they are taken for the order of "
                "layers alone",
                s->file->path, SHOWN_BYTES, gconv_state_name(s->file, m));
@@ -304,7 +304,7 @@ static gconv_status wait_for(state *s, const gconv_net_item *item) {
   return GCONV_OK;
 }
 
-/* ---- The whole ---- */
+/* ---- All items ---- */
 
 static gconv_status add_normalizations(state *s, size_t *next) {
   for (; *next < s->modules.count && gconv_state_is_normalization(&s->modules.items[*next]); ++*next) {
@@ -314,8 +314,8 @@ static gconv_status add_normalizations(state *s, size_t *next) {
   return GCONV_OK;
 }
 
-/* Each item of a layer takes the next module with weights. The number of a BatchNorm2d says where it is among the steps
- * between. */
+/* Each item of a layer takes the next module with weights. The number of a BatchNorm2d says before which of the waiting
+ * steps it stands. */
 static gconv_status add_items(state *s, const char *text) {
   size_t next = 0, number = 1;
   for (; text; number++) {
@@ -346,7 +346,7 @@ gconv_status gconv_network_of_state(gconv_bank_file *file, const char *text, gco
   state s = {.file = file, .network = network, .epsilon = -1};
   gconv_status status = gconv_state_find(file, &s.modules);
   s.position = s.modules.first;
-  s.told = s.modules.own;
+  s.warned_numbers = s.modules.own;
   GCONV_THEN(status, add_items(&s, text));
   free(s.modules.items);
   free(s.steps);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Weights of a PyTorch nn.Sequential on their way to a network: network_state_modules.c finds the modules that have tensors,
- * network_state_items.c reads the text of --net, which says what tensors do not, and network_state.c puts both together. */
+ * network_state_items.c reads the text of --net, which has the rest, and network_state.c puts both together. */
 #pragma once
 
 #include "bank/kind.h"
@@ -11,7 +11,7 @@
 typedef struct gconv_net_step {
   enum {
     GCONV_NET_ACTIVATION,
-    GCONV_NET_NOTHING, /* dropout, identity: it does nothing in a run */
+    GCONV_NET_NOTHING, /* dropout, identity: it does nothing in inference */
     GCONV_NET_FLATTEN,
     GCONV_NET_LAYER /* a layer without a bank */
   } does;
@@ -24,7 +24,7 @@ enum { GCONV_NET_STEPS = 8 /* the most steps of an item */ };
 typedef struct gconv_net_item {
   bool weights;          /* it is a layer with weights */
   gconv_layer layer;     /* how the weights are applied; it has no bank, and a step applies its activation */
-  int32_t rows, columns; /* that a dense layer sees; 0: not given */
+  int32_t rows, columns; /* of the input of a dense layer; 0: not given */
   double epsilon;        /* epsilon of a BatchNorm2d after it; below 0: not given */
   bool padded;           /* a separate module pads the layer's input */
   bool shaped;           /* it has a word that only convolutions have */
@@ -77,7 +77,7 @@ bool gconv_state_is_normalization(const gconv_state_module *module);
 gconv_state_part gconv_state_source(const gconv_state_module *module);
 /* For layers: true if a Linear has the weights. */
 bool gconv_state_is_dense(const gconv_bank_file *file, const gconv_state_module *module);
-/* Reads `count` numbers, for gconv_release(); without such a tensor, all are `otherwise`. */
+/* Reads `count` numbers, which gconv_release() frees. Without such a tensor, all are `otherwise`. */
 gconv_status gconv_state_read(gconv_bank_file *file, const gconv_state_module *module, gconv_state_part part, int64_t count,
                               float otherwise, float **numbers);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of --net: what the weights of a PyTorch nn.Sequential do not say. */
+/* The text of --net: the modules and settings of a PyTorch nn.Sequential that its weights do not show. */
 #include "bank/network_state.h"
 #include "base/arguments.h"
 
@@ -51,7 +51,7 @@ static bool take_activation(const char *word, gconv_net_item *item) {
   return gconv_activation_has_slope(found) && stop > sign + 1 && *stop == '\0' && isfinite(layer->slope);
 }
 
-/* Takes a border, by its name here, or by its name in PyTorch's padding_mode. */
+/* Takes a border, by its name in gconv, or by its name in PyTorch's padding_mode. */
 static bool take_border(const char *word, gconv_layer *layer) {
   static const struct {
     const char *word;
@@ -152,8 +152,9 @@ gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_it
     if (length >= WORD_BYTES || !take_word(word, item))
       return gconv_fail(
           GCONV_BAD_ARGUMENT,
-          "item %zu of --net: '%s' is none of none, relu, leaky:A, sigmoid, tanh, softmax (one of them), dropout, identity, "
-          "flatten, /STRIDE, same, valid, padding:N, pad, replicate, symmetric, reflect, circular, dilation:N, groups:N, "
+          "item %zu of --net: '%s' is not one of none, relu, leaky:A, sigmoid, tanh, softmax (one at most), dropout, "
+          "identity, flatten, /STRIDE, same, valid, padding:N, pad, replicate, symmetric, reflect, circular, dilation:N, "
+          "groups:N, "
           "eps:E, ROWSxCOLUMNS of a dense layer, and, by itself, %s",
           number, word, gconv_layer_bare_names(names, sizeof names));
     at += length;
@@ -167,6 +168,6 @@ gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_it
   if (item->weights || is_plain(item))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "item %zu of --net: %s has no weights, and so no activation and no words of layers: put commas between",
+                    "item %zu of --net: %s has no weights, so no activation and no settings: put a comma between layers",
                     number, gconv_layer_bare_names(names, sizeof names));
 }

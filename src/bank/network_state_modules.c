@@ -18,7 +18,7 @@ static const struct ending {
                {"bias", GCONV_STATE_BIAS},
                {"running_mean", GCONV_STATE_MEAN},
                {"running_var", GCONV_STATE_VARIANCE},
-               {"num_batches_tracked", GCONV_STATE_COUNTED}, /* counts steps of training; it changes nothing in a run */
+               {"num_batches_tracked", GCONV_STATE_COUNTED}, /* counts steps of training; it changes nothing in inference */
                {"weight_g", GCONV_STATE_LENGTH},             /* weight normalisation: weight = g * v / |v| */
                {"weight_v", GCONV_STATE_DIRECTION},
                {"parametrizations.weight.original0", GCONV_STATE_LENGTH},
@@ -77,7 +77,7 @@ static gconv_status fail_unknown(const gconv_bank_file *file, const size_t *unkn
       file->path, list, more);
 }
 
-/* Lists the tensors of modules in *list, for free(). */
+/* Lists the tensors of modules. The caller frees *list, also after a failure. */
 static gconv_status find_tensors(const gconv_bank_file *file, found **list, size_t *count) {
   const size_t all = file->count;
   size_t *unknown = calloc(all + 1, sizeof *unknown), unknowns = 0;
@@ -95,8 +95,8 @@ static gconv_status find_tensors(const gconv_bank_file *file, found **list, size
     if (*count > 0 && (f.prefix != (*list)[0].prefix || strncmp(first, name, f.prefix) != 0))
       status = gconv_fail(
           GCONV_UNSUPPORTED,
-          "%s: the names of its tensors tell no order of layers: '%.*s' and '%.*s' count by themselves; those of one "
-          "nn.Sequential are numbered",
+          "%s: the names of its tensors tell no order of layers: '%.*s' and '%.*s' have different prefixes; tensors of one "
+          "nn.Sequential differ only in number and ending",
           file->path, SHOWN_BYTES, entry_name(file, (*list)[0].index), SHOWN_BYTES, entry_name(file, i));
     (*list)[(*count)++] = f;
   }
@@ -173,17 +173,17 @@ static gconv_status check_module(const gconv_bank_file *file, const gconv_state_
                ? GCONV_OK
                : gconv_state_fail(file, m, "is not of a BatchNorm2d, which has 'running_mean' and 'running_var'");
   if (weights == direction || length != direction || m->entries[GCONV_STATE_COUNTED])
-    return gconv_state_fail(file, m, "stands without 'weight', or beside tensors that are of no layer with it");
+    return gconv_state_fail(file, m, "stands without 'weight', or beside tensors that belong to another kind of layer");
   const gconv_bank_entry *entry = gconv_state_entry(file, m, gconv_state_source(m));
   if (entry->dimensions == 1)
     return gconv_state_fail(file, m,
-                            "has 1 dimension, and no 'running_mean' beside it as a BatchNorm2d has: LayerNorm, GroupNorm, "
+                            "has 1 dimension, but no 'running_mean' of a BatchNorm2d beside it: LayerNorm, GroupNorm, "
                             "InstanceNorm and PReLU are not read");
   if (!gconv_safetensors_is_floating(file, m->entries[gconv_state_source(m)] - 1) ||
       (entry->dimensions != 2 && entry->dimensions != 4))
-    return gconv_state_fail(file, m,
-                            "has %d dimensions of %s: layers here have 4, or 2 if they are dense, of floating-point numbers",
-                            entry->dimensions, entry->type);
+    return gconv_state_fail(
+        file, m, "has %d dimensions of %s: layers of gconv have 4, or 2 if they are dense, of floating-point numbers",
+        entry->dimensions, entry->type);
   return GCONV_OK;
 }
 

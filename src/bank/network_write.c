@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes a network as an ONNX model (onnx.proto has the numbers of fields): the nodes of its layers one after the other.
- * Tensors are N x C x H x W. The layers at the end that are dense have rows, N x features, as programs expect of classes. */
+ * Tensors are N x C x H x W. Dense layers at the end have matrices, N x features, as programs expect of classifiers. */
 #include "bank/network_file.h"
 #include "bank/onnx.h"
 #include "bank/onnx_write.h"
@@ -13,12 +13,12 @@
 enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_METADATA = 14 };
 enum { GRAPH_NAME = 2, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { IR = 7, LEAST_OPSET = 13, WRAP_IR = 9 }; /* known to programs from 2020 on; Pad by wrap: from 2023 on */
-enum { MOST_BYTES = INT32_MAX };                /* the most bytes of a message, in all programs that read protocol buffers */
+enum { MOST_BYTES = INT32_MAX };                /* the most bytes of a message that readers of protocol buffers accept */
 
 /* ---- Layers ---- */
 
-/* Finds the shapes of all outputs. Unlike follow(), it knows sizes after convolutions. The network was checked: what its
- * layers do to sizes that are not known fits. */
+/* Finds the shapes of all outputs, with the sizes after convolutions, which follow() leaves out. The sizes of second inputs
+ * are taken to fit. */
 static gconv_status find_shapes(gconv_onnx_writer *w) {
   const gconv_network *network = w->network;
   w->shapes = calloc(network->count + 1, sizeof *w->shapes);
@@ -40,12 +40,12 @@ static gconv_status find_shapes(gconv_onnx_writer *w) {
   return GCONV_OK;
 }
 
-/* True if the layer adds an earlier output, or puts its channels after its own. */
+/* True if the layer adds an earlier output, or appends its channels. */
 static bool takes_earlier(const gconv_layer *layer) {
   return layer->kind == GCONV_LAYER_RESIDUAL || layer->kind == GCONV_LAYER_ADD || layer->kind == GCONV_LAYER_CONCAT;
 }
 
-/* True if the layer can go on with rows. Layers that take an earlier output can if all layers have rows. */
+/* True if the layer can take a matrix, one row for each image. Layers that take an earlier output can if all layers do. */
 static bool takes_rows(const gconv_onnx_writer *w, const gconv_layer *layer, const gconv_layer_shape *in) {
   const gconv_bank *bank = layer->bank;
   const bool one_pixel = in->height == 1 && in->width == 1;
@@ -59,8 +59,8 @@ static bool takes_rows(const gconv_onnx_writer *w, const gconv_layer *layer, con
          gconv_conv_pad(layer, in->width, true) == 0;
 }
 
-/* Finds the first layer of those at the end that have rows, and whether the input is a row: that of a table, unless all
- * inputs are images. */
+/* Sets `tail`, the first of the layers at the end that take matrices, and `row_input`: the model's input is a matrix, as it
+ * is for tables. With `images`, it never is. */
 static void find_tail(gconv_onnx_writer *w, bool images) {
   const gconv_network *network = w->network;
   w->row_input = !images && network->height == 1 && network->width == 1;
@@ -74,7 +74,7 @@ static void find_tail(gconv_onnx_writer *w, bool images) {
       w->tail = i;
 }
 
-/* Subtracts the means and divides by the standard deviations, as a run does before the first layer. */
+/* Subtracts the means and divides by the standard deviations, as gconv does before the first layer. */
 static void put_normalisation(gconv_onnx_writer *w) {
   const gconv_network *network = w->network;
   const struct {
@@ -142,7 +142,7 @@ static gconv_status put_graph(gconv_onnx_writer *w, bool images) {
   memcpy(w->first, w->at, sizeof w->at);
   GCONV_TRY(put_layers(w));
   bool row = w->tail < network->count;
-  if (!row && network->layers[network->count - 1].kind == GCONV_LAYER_MEAN) { /* a row of numbers, as of dense layers */
+  if (!row && network->layers[network->count - 1].kind == GCONV_LAYER_MEAN) { /* N x K, like dense layers */
     gconv_onnx_put_node(w, "Flatten");
     row = true;
   }
@@ -151,7 +151,7 @@ static gconv_status put_graph(gconv_onnx_writer *w, bool images) {
   return GCONV_OK;
 }
 
-/* Keeps what the file of a network says besides weights: gconv reads names of classes from there. */
+/* Adds the JSON of a network's file. gconv reads names of classes from it. */
 static gconv_status put_metadata(const gconv_network *network, gconv_message_writer *model) {
   char *json = NULL;
   gconv_message_writer entry = {0};
@@ -201,8 +201,8 @@ gconv_status gconv_network_to_onnx(const gconv_network *network, bool images, ui
 
 /* ---- The file ---- */
 
-/* Tells what the model takes, where another program must know it. */
-static void tell(const char *path, const gconv_network *network) {
+/* Says what input the model takes, if other programs must know it. */
+static void describe_input(const char *path, const gconv_network *network) {
   const bool bgr = network->order == GCONV_ORDER_BGR, usual = !bgr && (network->white <= 0 || network->white == 1);
   const char *const more = network->mean_count > 0 || network->std_count > 0
                                ? "; its first nodes apply the network's mean and standard deviation"
@@ -216,9 +216,9 @@ static void tell(const char *path, const gconv_network *network) {
     gconv_warn("%s: the model takes samples from 0, black, to %g, white, as float32%s%s: other programs must make them so",
                path, network->white > 0 ? (double)network->white : 1, bgr ? ", in the order blue, green, red" : "", more);
   if (network->notes.means || network->notes.origins)
-    gconv_warn("%s: %s are no part of an ONNX model: other programs must do that before", path,
-               network->notes.origins ? "what is taken off the columns, and the means for gaps"
-                                      : "the means for gaps of tables");
+    gconv_warn("%s: an ONNX model does not have the %s: other programs must apply them before", path,
+               network->notes.origins ? "numbers that are subtracted from columns, and the means that fill gaps"
+                                      : "means that fill gaps of tables");
 }
 
 static gconv_status write_onnx(const char *path, const gconv_network *network) {
@@ -231,7 +231,7 @@ static gconv_status write_onnx(const char *path, const gconv_network *network) {
   const gconv_status status = gconv_file_write(path, bytes, size);
   free(bytes);
   if (status == GCONV_OK)
-    tell(path, network);
+    describe_input(path, network);
   return status;
 }
 

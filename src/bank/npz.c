@@ -84,7 +84,7 @@ static void close_npz(gconv_bank_file *file) {
 
 const gconv_bank_syntax gconv_bank_syntax_npz = {
     .name = "npz",
-    .help = "an archive of NumPy, whose arrays are read as .npy files are",
+    .help = "an archive of NumPy; its arrays are read like .npy files",
     .extension = ".npz",
     .recognise = recognise,
     .open = open_npz,

@@ -17,15 +17,15 @@ typedef struct kind {
 static const kind kinds[] = {
     {"Conv", NULL},
     {"ConvTranspose",
-     "is a transposed convolution, which makes images larger: that is no bank of filters, and not done here"},
+     "is a transposed convolution, which makes images larger: that is no bank of filters, and gconv does not do it"},
     {"ConvInteger", "convolves integers: export the model before it is quantised, with weights in floating point"},
     {"QLinearConv", "convolves integers: export the model before it is quantised, with weights in floating point"},
-    {"DeformConv", "takes its samples from places that the model computes for each pixel: that is not done here"},
-    {"FusedConv", "was fused with what follows it: export the model before it is optimised for a run time"},
-    {"NhwcConv", "was made for a run time: export the model before it is optimised"},
-    {"NhwcFusedConv", "was made for a run time: export the model before it is optimised"},
-    {"QLinearConvTranspose", "is a transposed convolution of integers, which is not done here"},
-    {"CausalConvWithState", "is a convolution with a state, which is not done here"},
+    {"DeformConv", "takes its samples from places that the model computes for each pixel: gconv does not do that"},
+    {"FusedConv", "was fused with the node after it: export the model before it is optimised for a runtime"},
+    {"NhwcConv", "was made for one runtime: export the model before it is optimised"},
+    {"NhwcFusedConv", "was made for one runtime: export the model before it is optimised"},
+    {"QLinearConvTranspose", "is a transposed convolution of integers, which gconv does not do"},
+    {"CausalConvWithState", "is a convolution with a state, which gconv does not do"},
 };
 
 /* ---- The nodes ---- */
@@ -108,7 +108,7 @@ static const char *find_obstacle(const gconv_onnx_model *m, const conv *c, const
   return obstacle ? obstacle
          : gconv_onnx_is_floating(weights->type)
              ? NULL
-             : "has weights of a type that is not read: they are to be float, double, float16 or "
+             : "has weights of a type that is not read: they must be float, double, float16 or "
                "bfloat16";
 }
 
@@ -159,7 +159,7 @@ static gconv_status sum_files(const gconv_bank_file *file, double *bytes) {
   return GCONV_OK;
 }
 
-/* Nodes may share tensors. Work must stay linear in the size of the files, so there is a limit on how often. */
+/* Nodes may share tensors. There is a limit on how often, so that the work stays linear in the size of the files. */
 static gconv_status check_claimed(const gconv_bank_file *file) {
   const state *s = file->state;
   double beside = 0;
@@ -167,8 +167,8 @@ static gconv_status check_claimed(const gconv_bank_file *file) {
   if (s->claimed <= MOST_SHARED * ((double)file->source.size + beside) + (1 << 24))
     return GCONV_OK;
   return gconv_fail(GCONV_TOO_LARGE,
-                    "%s: its Conv nodes share weights so often that all together are more than %d times as large as the "
-                    "model and the files beside it: that is the limit",
+                    "%s: its Conv nodes share weights so often that the weights of all nodes are more than %d times as "
+                    "large as the model and the files beside it: that is the limit",
                     file->path, MOST_SHARED);
 }
 

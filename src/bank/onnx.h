@@ -8,7 +8,7 @@
 
 /* Newer versions may change what an operator means: models that need them are refused. */
 enum { GCONV_ONNX_NEWEST_IR = 14, GCONV_ONNX_NEWEST_OPSET = 28 };
-enum { GCONV_ONNX_INTEGERS = 64, GCONV_ONNX_FLOATS = 16 /* the most of an attribute that are kept */ };
+enum { GCONV_ONNX_INTEGERS = 64, GCONV_ONNX_FLOATS = 16 /* how many numbers of an attribute are kept */ };
 
 /* TensorProto.DataType */
 enum {
@@ -31,7 +31,7 @@ enum {
 
 /* A file beside the model, as the system knows it: several names may lead to it. */
 typedef struct gconv_onnx_file {
-  uint64_t device, number, bytes; /* all 0: it cannot be looked at */
+  uint64_t device, number, bytes; /* all 0: stat() failed */
 } gconv_onnx_file;
 
 typedef struct gconv_onnx_tensor {
@@ -55,14 +55,13 @@ typedef struct gconv_onnx_integers {
   size_t count; /* number of all integers, also of integers that are not kept */
 } gconv_onnx_integers;
 
-/* Returns "float16" and so on; "" for types without a name here. */
+/* Returns "float16" and so on; "" for types that gconv does not know. */
 const char *gconv_onnx_type_name(int64_t type);
 
 /* Whether numbers of this type are read as weights: FLOAT, DOUBLE, FLOAT16, BFLOAT16. */
 bool gconv_onnx_is_floating(int64_t type);
 
-/* Reads all but the numbers of a tensor from `message`. A tensor without a name gets an empty one. Free it even after a
- * failure. */
+/* Reads everything but the numbers of a tensor. A tensor without a name gets an empty one. Free it even after a failure. */
 gconv_status gconv_onnx_tensor_find(const gconv_message_reader *message, const gconv_field_value *field,
                                     gconv_onnx_tensor *tensor);
 
@@ -73,14 +72,14 @@ gconv_status gconv_onnx_tensor_check(const gconv_bank_file *file, const gconv_on
  * wrong. */
 void gconv_onnx_tensor_look(gconv_bank_file *file, gconv_onnx_tensor *tensor);
 
-/* Returns how many bytes are gone through to read the numbers: of the message and, after gconv_onnx_tensor_look(), of the
+/* Returns how many bytes must be read to get the numbers: bytes of the message and, after gconv_onnx_tensor_look(), of the
  * file. */
 double gconv_onnx_tensor_bytes(const gconv_onnx_tensor *tensor);
 
-/* Returns the bytes that a number has in memory after gconv_onnx_tensor_elements(): 4 of floating-point types, which become
- * float32 unless the tensor keeps float64; 1 to 8 of integers and BOOL, which stay as they are. 0: the type is not read. */
+/* Returns how many bytes a number has after gconv_onnx_tensor_elements(): 4 for floating-point types, which become float32
+ * unless the tensor keeps float64; 1 to 8 for integers and BOOL, which stay as they are. 0: the type is not read. */
 size_t gconv_onnx_element_bytes(int64_t type);
-/* Reads the `count` numbers of a tensor of such a type, after the check. */
+/* Reads the `count` numbers of a tensor after gconv_onnx_tensor_check(). Its gconv_onnx_element_bytes() are not 0. */
 gconv_status gconv_onnx_tensor_elements(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count,
                                         void *elements);
 
@@ -106,7 +105,7 @@ typedef struct gconv_onnx_attribute {
   float floats[GCONV_ONNX_FLOATS];
   size_t float_count;           /* number of all floats, also of floats that are not kept */
   gconv_onnx_tensor tensor;     /* its name is owned; NULL: there is none */
-  char *reference;              /* owned: in a function, the attribute of the call that it is; NULL: it has a value */
+  char *reference;              /* owned: in a function, the name of the call's attribute that has the value; or NULL */
   uint64_t graph_at, graph_end; /* at and end of the message of its graph in the file; both 0: it has none */
 } gconv_onnx_attribute;
 
@@ -123,9 +122,9 @@ typedef struct gconv_onnx_node {
 
 /* The allowed values of an attribute. */
 typedef enum gconv_onnx_use {
-  GCONV_ONNX_READ,   /* any: it is read, or changes nothing in a run */
+  GCONV_ONNX_READ,   /* any: it is read, or changes nothing in inference */
   GCONV_ONNX_FIXED,  /* one value; others are refused */
-  GCONV_ONNX_NEEDED, /* one value, which must be there, as the operator's default is another */
+  GCONV_ONNX_NEEDED, /* one value, which must be there, because the operator's default is another */
 } gconv_onnx_use;
 
 /* The rule of an operator's attribute. An attribute without a rule is refused. */
@@ -137,7 +136,7 @@ typedef struct gconv_onnx_rule {
   int value; /* value of FLOAT and INT that are fixed or needed */
 } gconv_onnx_rule;
 
-/* Reads a node, which is zeroed but for its file, from its message. Free it even after a failure. */
+/* Reads a node from its message. Only node->file is set before. Free the node even after a failure. */
 gconv_status gconv_onnx_node_read(gconv_message_reader message, gconv_onnx_node *node);
 void gconv_onnx_node_free(gconv_onnx_node *node);
 
@@ -151,7 +150,7 @@ gconv_status gconv_onnx_node_add_attribute(gconv_onnx_node *node, const gconv_me
 gconv_status gconv_onnx_fail_node(const gconv_onnx_node *node, gconv_status status, const char *format, ...)
     GCONV_PRINTF(3, 4);
 
-/* True if the domain, which may be NULL, is that of the standard, ai.onnx; and if the node's operator is of the standard. */
+/* True if the domain, or the domain of the node's operator, is the standard's, ai.onnx. `domain` may be NULL. */
 bool gconv_onnx_is_standard_domain(const char *domain);
 bool gconv_onnx_is_standard(const gconv_onnx_node *node);
 
@@ -208,18 +207,18 @@ typedef struct gconv_onnx_model {
 /* Takes a node, which is valid during the call. */
 typedef gconv_status gconv_onnx_taker(void *context, const gconv_onnx_node *node);
 
-/* Reads the model, whose file is set, and gives each node to take(), before tensors are sorted. */
+/* Reads the model. Set model->file before. Gives each node to take(), before tensors are sorted. */
 gconv_status gconv_onnx_model_read(gconv_onnx_model *model, gconv_onnx_taker *take, void *context);
 /* Gives each node to take() again, in the order of the file. */
 gconv_status gconv_onnx_model_follow(const gconv_onnx_model *model, gconv_onnx_taker *take, void *context);
-/* Gives take() a node that lies within another one; or the nodes of the function that it calls. *called counts the nodes of
+/* Gives take() a node of a branch or, if the node calls a function, the nodes of the function. *called counts the nodes of
  * functions. */
 gconv_status gconv_onnx_model_give(const gconv_onnx_model *model, const gconv_onnx_node *node, gconv_onnx_taker *take,
                                    void *context, size_t *called);
 /* Frees all but the file. */
 void gconv_onnx_model_free(gconv_onnx_model *model);
 
-/* Takes what the graph of a branch has. tensor() and output() may be NULL. */
+/* Takes the contents of a branch's graph. tensor() and output() may be NULL. */
 typedef struct gconv_onnx_branch_taker {
   gconv_onnx_taker *node;
   gconv_status (*tensor)(void *context, const gconv_onnx_tensor *tensor); /* an initialiser */
@@ -227,8 +226,8 @@ typedef struct gconv_onnx_branch_taker {
   void *context;
 } gconv_onnx_branch_taker;
 
-/* Reads the graph that is an attribute of a node, such as the branches of If. It may take values of the graph around it.
- * Names that it gives itself begin with those of the node's first output and of the attribute. *called is as in
+/* Reads the graph that is an attribute of a node, such as the branches of If. It may use values of the graph around it. The
+ * names of its own values get a prefix: the name of the node's first output, and the name of the attribute. *called is as in
  * gconv_onnx_model_give(). Does nothing if the node has no output. */
 gconv_status gconv_onnx_branch_follow(const gconv_onnx_model *model, const gconv_onnx_node *node, const char *attribute,
                                       const gconv_onnx_branch_taker *take, size_t *called);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs within nodes of ONNX models: the branches of If. They may take values of the graph around them; the names that they
- * give themselves are changed, because both branches may give the same ones. */
+/* Graphs within nodes of ONNX models: the branches of If. They may use values of the graph around them. The names of their
+ * own values get a prefix, because both branches may use the same names. */
 #include "bank/onnx_function.h"
 #include "base/memory.h"
 
@@ -14,7 +14,7 @@ typedef struct gconv_onnx_branch {
   const char *attribute, *prefix;
   const gconv_onnx_branch_taker *take;
   size_t *called;
-  char **names; /* owned: the names that the branch gives, sorted */
+  char **names; /* owned: the names of the branch's own values, sorted */
   size_t count;
   const struct gconv_onnx_branch *outer; /* the branch around it; NULL: none */
   int depth;                             /* how many branches are around it */
@@ -26,7 +26,7 @@ static int compare(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Keeps a name that the branch gives: *name is moved. */
+/* Moves *name to the names of the branch's own values. */
 static gconv_status keep(branch *b, char **name) {
   if (!*name || !**name)
     return GCONV_OK;
@@ -62,7 +62,7 @@ static gconv_status collect(void *context, const gconv_message_reader *inside, c
   return status;
 }
 
-/* Changes a name that the branch or one around it gives: *name is owned. */
+/* Puts the prefix before a name if the value belongs to this branch, or to a branch around it. *name is owned. */
 static gconv_status rename_value(const branch *b, char **name) {
   while (b && *name && !(b->names && bsearch(name, b->names, b->count, sizeof *b->names, compare)))
     b = b->outer;

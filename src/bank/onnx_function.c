@@ -97,7 +97,7 @@ static gconv_status take_formal(void *context, const gconv_message_reader *insid
                                                                    : GCONV_OK;
 }
 
-/* Replaces a name of the function by that of the call: *name is owned. */
+/* Replaces a name in the function by the name in the call. *name is owned. */
 static gconv_status rename_value(const calling *c, char **name) {
   const char *actual = NULL;
   if (!*name || !**name)
@@ -108,7 +108,7 @@ static gconv_status rename_value(const calling *c, char **name) {
   for (int i = 0; i < c->formal.output_count && !actual; i++)
     if (i < c->call->output_count && c->call->outputs[i] && *c->call->outputs[i] && same(c->formal.outputs[i], *name))
       actual = c->call->outputs[i];
-  /* With the function's name: a call within may make the same output. */
+  /* The function's name keeps names unique if a nested call makes the same output. */
   char *renamed = actual ? strdup(actual) : gconv_format_text("%s/%s/%s", c->output, c->call->type, *name);
   GCONV_NEED_MEMORY(renamed, "%s: no memory for its nodes", c->call->file->path);
   free(*name);
@@ -116,13 +116,12 @@ static gconv_status rename_value(const calling *c, char **name) {
   return GCONV_OK;
 }
 
-static bool copy_text(char **text) {
+static void copy_text(char **text) {
   *text = *text ? strdup(*text) : NULL;
-  return true;
 }
 
-/* Puts the value of the call's attribute in place of a reference to it; the function's default, if the call has none; or
- * else drops the attribute. */
+/* Replaces a reference by the call's attribute or, if the call has none, by the function's default. If that is missing, too,
+ * removes the attribute. */
 static gconv_status resolve(const calling *c, gconv_onnx_node *n, size_t *i) {
   gconv_onnx_attribute *a = &n->attributes[*i];
   const gconv_onnx_attribute *given = gconv_onnx_find_attribute(c->call, a->reference);
@@ -150,7 +149,7 @@ static gconv_status resolve(const calling *c, gconv_onnx_node *n, size_t *i) {
   return GCONV_OK;
 }
 
-/* Changes a node of the function into one of the call. */
+/* Replaces the names and references in a node of the function. */
 static gconv_status adapt(const calling *c, gconv_onnx_node *n) {
   for (int i = 0; i < n->input_count; i++)
     GCONV_TRY(rename_value(c, &n->inputs[i]));
@@ -183,7 +182,7 @@ gconv_status gconv_onnx_function_follow(const gconv_onnx_function *function, con
   calling c = {.call = call, .formal = {.file = call->file}, .take = take, .context = context};
   for (int i = 0; i < call->output_count && !c.output; i++)
     c.output = call->outputs[i] && *call->outputs[i] ? call->outputs[i] : NULL;
-  if (!c.output) /* nobody takes its results */
+  if (!c.output) /* nothing uses its results */
     return GCONV_OK;
   gconv_status status = gconv_message_each(body, take_formal, &c);
   if (status == GCONV_OK && (call->input_count > c.formal.input_count || call->output_count > c.formal.output_count))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of ONNX models: operators that the model itself defines by nodes. A call is read as the nodes of its function,
- * under names of their own. */
+/* Functions of ONNX models: operators that the model itself defines by nodes. A call is replaced by the nodes of its
+ * function, whose values get unique names. */
 #pragma once
 
 #include "bank/onnx.h"
@@ -20,7 +20,7 @@ const gconv_onnx_function *gconv_onnx_function_called(const gconv_onnx_model *mo
                                                       const char *overload);
 
 /* Gives take() each node of a function as if it stood in place of the call: inputs, outputs and attributes are those of the
- * call, and all other names begin with those of its first output and of the function. Fails if the call has more inputs or
- * outputs. */
+ * call. All other names get a prefix: the name of the call's first output, and the name of the function. Fails if the call
+ * has more inputs or outputs than the function. */
 gconv_status gconv_onnx_function_follow(const gconv_onnx_function *function, const gconv_onnx_node *call,
                                         gconv_onnx_taker *take, void *context);

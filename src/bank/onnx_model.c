@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An ONNX model as a whole: its versions, tensors, inputs and outputs, and its nodes one after the other. The file is read
- * field by field, so models may be of any size. Nodes that call functions of the model become those of the functions. Nodes
- * within other nodes, such as the branches of If, are passed over: onnx_branch.c reads them. */
+ * field by field, so models may be of any size. A node that calls a function of the model is replaced by the function's
+ * nodes. Nodes within other nodes, such as the branches of If, are skipped: onnx_branch.c reads them. */
 #include "bank/onnx_function.h"
 #include "base/memory.h"
 
@@ -152,12 +152,12 @@ typedef struct reading {
   gconv_bank_file *file;
   gconv_onnx_taker *take;
   void *context;
-  const gconv_onnx_model *of; /* whose functions are known */
+  const gconv_onnx_model *of; /* the model whose functions may be called */
   int depth;                  /* how many functions are called within each other */
   size_t called;              /* nodes of functions so far */
 } reading;
 
-/* Gives on a node, or the nodes of the function that it calls. */
+/* Gives take() a node or, if the node calls a function, the nodes of the function. */
 static gconv_status give_node(void *context, const gconv_onnx_node *n) {
   reading *r = context;
   const gconv_onnx_function *f = gconv_onnx_function_called(r->of, n->type, n->domain, n->overload);
@@ -170,7 +170,7 @@ static gconv_status give_node(void *context, const gconv_onnx_node *n) {
   if (r->of->opset != 0 && f->opset != 0 && f->opset != r->of->opset)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
                                 "calls a function of opset %" PRIu64 " in a model of opset %" PRIu64
-                                ": here they are the same",
+                                ": gconv needs them to be equal",
                                 f->opset, r->of->opset);
   if (r->depth == GCONV_ONNX_MOST_DEPTH || r->called >= GCONV_ONNX_MOST_CALLED)
     return gconv_onnx_fail_node(
@@ -224,7 +224,7 @@ static gconv_status take_graph_field(void *context, const gconv_message_reader *
   }
 }
 
-/* Takes the functions of a model. They stand after the nodes that call them, so this comes first. */
+/* Takes the functions of a model. They stand after the nodes that call them, so the file is read once for them alone. */
 static gconv_status take_function(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_model *m = context;
   if (part->number != MODEL_FUNCTION || part->wire != GCONV_WIRE_BYTES)
@@ -255,7 +255,7 @@ static gconv_status take_entry_field(void *context, const gconv_message_reader *
                              : GCONV_OK;
 }
 
-/* Keeps what gconv wrote of a network: the entry "gconv". Longer entries are of other programs, or cannot be kept. */
+/* Keeps the entry "gconv", which network_write.c wrote. Entries longer than MOST_ENTRY_BYTES are skipped. */
 static gconv_status take_entry(gconv_onnx_model *m, gconv_message_reader message) {
   entry e = {NULL, NULL};
   if (message.end - message.at > MOST_ENTRY_BYTES)
@@ -297,7 +297,7 @@ gconv_status gconv_onnx_model_read(gconv_onnx_model *m, gconv_onnx_taker *take, 
   if (!m->graph)
     return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: it has no graph", m->file->path);
   if (m->opset == 0 && m->ir < 3)
-    m->opset = 1; /* files as old as this do not say it */
+    m->opset = 1; /* such old files do not state it */
   if (m->input_count > 0)
     qsort(m->inputs, m->input_count, sizeof *m->inputs, compare_values);
   return sort_tensors(m);

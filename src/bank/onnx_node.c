@@ -63,7 +63,7 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
   switch (part->number) {
   case A_NAME:
     return gconv_message_text(inside, part, &a->name);
-  case A_S: /* a longer text is data of an operator that is not known here */
+  case A_S: /* longer texts are data of operators that gconv does not know */
     return part->value > MOST_TEXT ? GCONV_OK : gconv_message_text(inside, part, &a->text);
   case A_F:
     if (part->wire == GCONV_WIRE_FIXED32)
@@ -194,7 +194,7 @@ const gconv_onnx_attribute *gconv_onnx_find_attribute(const gconv_onnx_node *n, 
   return NULL;
 }
 
-/* If the attribute has no number in the file, it is 0. */
+/* Returns 0 if the attribute has no number in the file. */
 int64_t gconv_onnx_integer_of(const gconv_onnx_node *n, const char *name, int64_t otherwise) {
   const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, name);
   return a ? a->integers.numbers[0] : otherwise;
@@ -222,7 +222,7 @@ static gconv_status check_attribute(const gconv_onnx_node *n, const gconv_onnx_a
     return gconv_onnx_fail_node(n, GCONV_BAD_FILE, "has an attribute '%.40s' whose value is of another type than ONNX says",
                                 a->name);
   if (rule->use != GCONV_ONNX_READ && (is_float ? a->number != (float)rule->value : a->integers.numbers[0] != rule->value))
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has the attribute '%.40s' = %.9g: here it can be %d alone", a->name,
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has the attribute '%.40s' = %.9g: only %d is supported", a->name,
                                 is_float ? (double)a->number : (double)a->integers.numbers[0], rule->value);
   return GCONV_OK;
 }
@@ -240,15 +240,14 @@ gconv_status gconv_onnx_check_attributes(const gconv_onnx_node *n, const gconv_o
     const gconv_onnx_rule *rule = find_rule(rules, a->name, opset);
     if (!rule)
       return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
-                                  "has an attribute '%.40s', which is not known here (opset %" PRIu64 ")",
+                                  "has an attribute '%.40s', which gconv does not know (opset %" PRIu64 ")",
                                   a->name ? a->name : "", opset);
     GCONV_TRY(check_attribute(n, a, rule));
   }
   for (; rules->name; rules++)
     if (rules->use == GCONV_ONNX_NEEDED && opset <= rules->until && !gconv_onnx_find_attribute(n, rules->name))
-      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
-                                  "has no attribute '%s' = %d, without which it does what no layer does", rules->name,
-                                  rules->value);
+      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has no attribute '%s' = %d, and the default is not supported",
+                                  rules->name, rules->value);
   return GCONV_OK;
 }
 
@@ -281,7 +280,7 @@ static gconv_status fail_value(const gconv_onnx_node *n, const char *name, const
 static gconv_status take_key(const gconv_onnx_node *n, const struct key *key, gconv_bank *bank) {
   const gconv_onnx_attribute *a = gconv_onnx_find_attribute(n, key->name);
   if (a && a->integers.count != key->count && key->count > 1)
-    return fail_value(n, key->name, "has not as many numbers as two dimensions need");
+    return fail_value(n, key->name, "does not have the numbers for two dimensions");
   for (size_t i = 0; a && i < key->count; i++) {
     int64_t value = a->integers.numbers[i];
     if (value < 0 || value > INT32_MAX)
@@ -307,7 +306,7 @@ gconv_status gconv_onnx_read_geometry(const gconv_onnx_node *n, gconv_bank *bank
   bank->same_lower = strcmp(text, "SAME_LOWER") == 0;
   bool given = strcmp(text, "NOTSET") == 0;
   if (!given && !bank->same_upper && !bank->same_lower && strcmp(text, "VALID") != 0)
-    return fail_value(n, "auto_pad", "is none of NOTSET, SAME_UPPER, SAME_LOWER and VALID");
+    return fail_value(n, "auto_pad", "is not NOTSET, SAME_UPPER, SAME_LOWER or VALID");
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     GCONV_TRY(take_key(n, &keys[i], bank));
   GCONV_TRY(check_kernel_shape(n, bank));

@@ -42,7 +42,7 @@ void gconv_onnx_put_input(gconv_onnx_writer *w, const char *name) {
 
 /* ---- Constants ---- */
 
-/* Begins the tensor "l0.weight", which the node takes. */
+/* Begins a tensor such as "l0.weight", and adds it to the inputs of the node. */
 static gconv_message_writer begin_tensor(gconv_onnx_writer *w, const char *part, uint64_t type, size_t dimensions,
                                          const int64_t *shape) {
   gconv_message_writer tensor = {0};
@@ -114,7 +114,7 @@ void gconv_onnx_put_window(gconv_onnx_writer *w, const gconv_layer *layer, const
   gconv_onnx_put_attribute_integers(w, "strides", 2, (int64_t[]){layer->stride_y, layer->stride_x});
 }
 
-/* ---- What there is ---- */
+/* ---- State ---- */
 
 bool gconv_onnx_has_rows(const gconv_onnx_writer *w) {
   return w->layer >= w->tail;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A network on its way to an ONNX model. network_write.c goes through the layers; each kind of layers adds its nodes
+/* Writing a network as an ONNX model. network_write.c goes through the layers; each kind of layers adds its nodes
  * (gconv_layer_form.write). */
 #pragma once
 
@@ -21,8 +21,8 @@ typedef struct gconv_onnx_writer {
   char first[GCONV_ONNX_NAME_BYTES];      /* the input of the first layer */
   char (*outputs)[GCONV_ONNX_NAME_BYTES]; /* owned: the output of each layer */
   gconv_layer_shape *shapes;              /* owned: shapes of the network's input, and of each layer's output */
-  size_t tail;                            /* from this layer on, tensors are rows, N x features */
-  bool row_input;                         /* the model's input is a row, too */
+  size_t tail;                            /* from this layer on, tensors are matrices, N x features */
+  bool row_input;                         /* the model's input is a matrix, too */
   uint64_t opset;                         /* the lowest opset that has all nodes */
 } gconv_onnx_writer;
 
@@ -46,7 +46,7 @@ void gconv_onnx_put_attribute_text(gconv_onnx_writer *writer, const char *name, 
 /* Adds the node of a pool. */
 void gconv_onnx_put_window(gconv_onnx_writer *writer, const gconv_layer *layer, const char *operator);
 
-/* Returns whether tensors of the layer that is being written are rows, N x features. */
+/* Returns whether tensors of the layer that is being written are matrices, N x features. */
 bool gconv_onnx_has_rows(const gconv_onnx_writer *writer);
 /* Returns the name of a tensor: number 0 is the input of the first layer, and number i + 1 the output of layer i. */
 const char *gconv_onnx_output_of(const gconv_onnx_writer *writer, size_t number);
@@ -57,7 +57,7 @@ void gconv_onnx_put_activation(gconv_onnx_writer *writer, const gconv_layer *lay
 /* Adds the nodes of a convolution. */
 gconv_status gconv_conv_export(gconv_onnx_writer *writer, const gconv_layer *layer);
 
-/* Makes the bytes of the ONNX model; release them with free(). The input is images, N x C x H x W. If it has one pixel, as
- * cases of tables have, and all layers can have rows, the input is rows, N x features, unless `images` is true. Fails with
- * GCONV_UNSUPPORTED, and names the layer, if ONNX has no node for a layer. */
+/* Makes the bytes of the ONNX model. The caller frees them. The input is images, N x C x H x W. If an image has one pixel,
+ * as a row of a table does, and all layers can take matrices, the input is a matrix, N x features, unless `images` is true.
+ * Fails with GCONV_UNSUPPORTED, and names the layer, if ONNX has no node for a layer. */
 gconv_status gconv_network_to_onnx(const gconv_network *network, bool images, uint8_t **bytes, size_t *size);

@@ -55,7 +55,7 @@ static gconv_status take_value(gconv_message_reader *message, gconv_field_value 
   case GCONV_WIRE_BYTES:
     GCONV_TRY(take_varint(message, &field->value));
     if (field->value > message->end - message->at)
-      return fail_encoding(message, "a field reaches beyond what it is part of");
+      return fail_encoding(message, "a field reaches beyond the end of its message");
     field->at = message->at;
     message->at += field->value;
     return GCONV_OK;
@@ -68,7 +68,7 @@ gconv_status gconv_message_each(gconv_message_reader message, gconv_field_taker 
     uint64_t tag;
     GCONV_TRY(gconv_message_varint(&message, &tag));
     if (tag < 8 || tag > UINT32_MAX)
-      return fail_encoding(&message, "a field with a number that none has");
+      return fail_encoding(&message, "a field with an invalid number");
     gconv_field_value field = {.number = (uint32_t)(tag >> 3), .wire = (gconv_wire)(tag & 7)};
     GCONV_TRY(take_value(&message, &field));
     GCONV_TRY(take_field(context, &message, &field));
@@ -104,7 +104,7 @@ gconv_status gconv_message_integers(const gconv_message_reader *message, const g
   gconv_message_reader packed = gconv_message_inside(message, field);
   uint64_t value = field->value;
   if (field->wire != GCONV_WIRE_VARINT && field->wire != GCONV_WIRE_BYTES)
-    return fail_encoding(message, "a list of integers that is none");
+    return fail_encoding(message, "a list of integers of the wrong kind");
   bool one = field->wire == GCONV_WIRE_VARINT;
   while (one || packed.at < packed.end) {
     if (!one)

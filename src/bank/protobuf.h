@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of protocol buffers that ONNX needs (protobuf.dev, "Encoding"). A message is a sequence of fields; each is a tag,
- * which is number * 8 + wire type, and a value. Nothing is recursive here: the caller opens a message within a message. */
+ * which is number * 8 + wire type, and a value. No function is recursive: the caller opens a message within a message. */
 #pragma once
 
 #include "base/file.h"
@@ -14,7 +14,7 @@ typedef enum gconv_wire {
 
 /* A message within a source: bytes at .. end - 1. `at` is the next byte. */
 typedef struct gconv_message_reader {
-  gconv_source *source; /* it can move to any place */
+  gconv_source *source; /* it can seek */
   uint64_t at, end;
 } gconv_message_reader;
 
@@ -38,7 +38,7 @@ gconv_message_reader gconv_message_inside(const gconv_message_reader *message, c
 /* Reads the next number of packed varints. */
 gconv_status gconv_message_varint(gconv_message_reader *message, uint64_t *value);
 
-/* Reads the text in a field of bytes, for free(): up to 65,536 bytes, and up to the first 0. */
+/* Copies the text in a field of bytes, up to its first 0. The caller frees it. Fails if it has more than 65,536 bytes. */
 gconv_status gconv_message_text(const gconv_message_reader *message, const gconv_field_value *field, char **text);
 
 /* Adds the numbers of a field of repeated integers, packed or single. Stores the numbers that fit into numbers[*count ..
@@ -60,7 +60,7 @@ void gconv_message_put_integer(gconv_message_writer *message, uint32_t number, u
 void gconv_message_put_float(gconv_message_writer *message, uint32_t number, float value);
 void gconv_message_put_bytes(gconv_message_writer *message, uint32_t number, const void *bytes, size_t size);
 void gconv_message_put_text(gconv_message_writer *message, uint32_t number, const char *text);
-/* Adds floats as their bytes, least significant first, which a tensor has in one field. */
+/* Adds the bytes of floats, least significant first, as one field. */
 void gconv_message_put_floats(gconv_message_writer *message, uint32_t number, const float *floats, size_t count);
 /* Adds a message as a field, and frees it. */
 void gconv_message_put_message(gconv_message_writer *message, uint32_t number, gconv_message_writer *inside);

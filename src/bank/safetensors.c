@@ -124,7 +124,7 @@ static gconv_status read_offsets(const gconv_bank_file *file, const json_t *json
   const json_t *offsets = json_object_get(json, "data_offsets");
   if (json_array_size(offsets) != 2 || !take_number(json_array_get(offsets, 0), &t->begin) ||
       !take_number(json_array_get(offsets, 1), &t->end) || t->begin > t->end)
-    return fail_tensor(file, t, "has no 'data_offsets', two whole numbers of which the second is not smaller");
+    return fail_tensor(file, t, "has no 'data_offsets': two whole numbers, the second not below the first");
   uint64_t bytes = t->end - t->begin;
   if (t->type && bytes != t->items * t->type->bits / 8)
     return fail_tensor(file, t, "has %" PRIu64 " bytes, but %" PRIu64 " elements of %s need %" PRIu64, bytes, t->items,
@@ -395,10 +395,10 @@ gconv_status gconv_safetensors_read_tensor(gconv_bank_file *file, size_t index, 
   const gconv_bank_entry *entry = &file->entries[index];
   gconv_named_array made = {.dimensions = entry->dimensions};
   if (!find_tensor_type(t->type, &made.type))
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%.80s' has the type %s: F32, F64 and U64 are read here", file->path,
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%.80s' has the type %s: only F32, F64 and U64 can be read", file->path,
                       entry->name, entry->type);
   if (entry->dimensions > GCONV_NAMED_DIMENSIONS)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%.80s' has %d dimensions: at most %d are read here", file->path,
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: tensor '%.80s' has %d dimensions: at most %d can be read", file->path,
                       entry->name, entry->dimensions, GCONV_NAMED_DIMENSIONS);
   memcpy(made.shape, entry->shape, sizeof made.shape);
   made.name = strdup(t->name);

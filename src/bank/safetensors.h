@@ -31,7 +31,7 @@ void gconv_named_array_free(gconv_named_array *tensor);
 
 /* ---- Reading: of a gconv_bank_file whose syntax is safetensors ---- */
 
-/* Returns the name of an entry, byte by byte as the file has it. Its bytes may be commands to a terminal. */
+/* Returns the name of an entry exactly as in the file. It may have control characters, so do not print it. */
 const char *gconv_safetensors_name(const gconv_bank_file *file, size_t index);
 
 /* Finds the entry with just this name; false if there is none. */

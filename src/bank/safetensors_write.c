@@ -47,7 +47,7 @@ static bool describe(json_t *root, const gconv_named_array *tensor, uint64_t *en
   return made;
 }
 
-/* Returns the header as JSON, padded so that the data begin at a multiple of 8. For free(); NULL if it cannot be made. */
+/* Returns the header as JSON, padded so that the data begin at a multiple of 8; free() it. NULL if it cannot be made. */
 static char *make_header(const gconv_named_array *tensors, size_t count, json_t *metadata) {
   json_t *root = json_object();
   uint64_t end = 0;

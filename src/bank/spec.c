@@ -15,9 +15,9 @@ static bool is_file(const char *path) {
   return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISDIR(status.st_mode));
 }
 
-/* Splits a spec into *path, for free(), and *name, which is NULL or points into the spec. It is tried in this order: the
- * whole spec is a path; the text before a ':', from the left, is a path; that text looks like a path by its extension; the
- * whole spec is a bank that ships with gconv. */
+/* Splits a spec into *path, which the caller frees, and *name, which is NULL or points into the spec. The first of these
+ * that holds decides: the whole spec is a path; the text before a ':', from the left, is a path; that text looks like a path
+ * by its extension; the whole spec is a bank that ships with gconv. */
 static gconv_status split(const char *spec, char **path, const char **name) {
   char shipped[PATH_MAX];
   size_t file = gconv_member_split(spec);

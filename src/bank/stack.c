@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { MOST_GROWTH = 64 }; /* the most weights of a bank, for each tap of its filters */
-#define MOST_LEVEL 255.0F  /* offsets of filters are in 255ths; biases are for samples in [0, 1] */
+#define MOST_LEVEL 255.0F  /* offsets of filters are for levels from 0 to 255; biases are for samples from 0 to 1 */
 
 /* Taps before and after the anchor, along one axis. */
 typedef struct reach {
@@ -54,8 +54,8 @@ static gconv_status check_growth(gconv_bank_shape shape, uint64_t taps) {
     return GCONV_OK;
   return gconv_fail(
       GCONV_TOO_LARGE,
-      "the stacked filters: of one size, %llu rows x %llu columns, they would have more than %d times the taps "
-      "that were given: that is the limit: make banks of filters of like sizes",
+      "the stacked filters: in one size, %llu rows x %llu columns, they would have more than %d times as many taps as the "
+      "filters have now, which is the limit: make banks of filters of similar sizes",
       (unsigned long long)shape.rows, (unsigned long long)shape.columns, MOST_GROWTH);
 }
 

@@ -27,10 +27,10 @@ extern const gconv_bank_syntax gconv_bank_syntax_text, gconv_bank_syntax_npy, gc
     gconv_bank_syntax_safetensors, gconv_bank_syntax_onnx;
 
 struct gconv_bank_file {
-  gconv_source source; /* it can move to any place, and its size is known */
+  gconv_source source; /* it can seek, and its size is known */
   uint8_t *content;    /* the memory of the source, if the file owns it */
   char *path;          /* the name of the source */
-  const char *folder;  /* the folder for files beside this one, from `path`; NULL if they are out of reach */
+  const char *folder;  /* `path`, if files beside this one can be read; else NULL */
   const gconv_bank_syntax *syntax;
   gconv_bank_entry *entries;
   size_t count;
@@ -44,7 +44,7 @@ gconv_status gconv_bank_file_open_path(const char *path, const char *syntax, gco
 gconv_status gconv_bank_file_open_bytes(const char *name, uint8_t *bytes, size_t size, const char *syntax,
                                         gconv_bank_file **file);
 
-/* Adds an empty entry; it is valid until the next is added. */
+/* Adds an empty entry. *entry is valid until the next call. */
 gconv_status gconv_bank_file_add(gconv_bank_file *file, gconv_bank_entry **entry);
 
 /* Returns why a tensor of this shape is no bank, as the end of a sentence; NULL: it is a bank. */

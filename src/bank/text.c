@@ -4,8 +4,8 @@
  *
  *   gconv-bank 1
  *   filters 2 channels 3 size 3 3
- *   stride 2 2 padding 1 1 1 1 dilation 1 1 groups 1     # this line, or parts of it, may be left out
- *   filter edge bias 0.01                                # a name and a bias may be left out
+ *   stride 2 2 padding 1 1 1 1 dilation 1 1 groups 1     # optional, as a whole or in parts
+ *   filter edge bias 0.01                                # the name and the bias are optional
  *     0 -1  0
  *     ...
  */
@@ -21,7 +21,7 @@ enum { NAME_BYTES = 256 };
 
 /* ---- Fields ---- */
 
-/* Returns a field for an error text: "'word'", or that the line has ended. */
+/* Returns the text of a field for an error: "'word'", or "the end of the line". */
 static const char *show(const gconv_field *field, char text[40]) {
   if (field->begin == field->end)
     return "the end of the line";
@@ -128,7 +128,7 @@ static gconv_bank_shape shape_of(const header *h) {
                             (uint64_t)h->value[SIZE][1]};
 }
 
-/* Sets strides, dilations and groups, which are 1 if left out, and padding, which is then 0. */
+/* Sets strides, dilations and groups, whose default is 1, and padding, whose default is 0. */
 static gconv_status take_geometry(const char *where, const header *h, gconv_bank *bank) {
   for (int i = STRIDE; i < WORDS; i++)
     bank->has_geometry |= h->seen[i];
@@ -150,7 +150,7 @@ static gconv_status take_geometry(const char *where, const header *h, gconv_bank
 
 /* ---- Filters ---- */
 
-/* Reads a name in quotes, in which \ escapes " and \. Returns false if there is none; `text` then stays where it was. */
+/* Reads a name in quotes, in which \ escapes " and \. If there is none, *found is false, and only blanks are skipped. */
 static gconv_status read_quoted(gconv_text *text, char name[NAME_BYTES], bool *found) {
   while (text->at < text->end && (*text->at == ' ' || *text->at == '\t'))
     text->at++;

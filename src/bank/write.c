@@ -23,7 +23,7 @@ static bool has_names(const gconv_bank *bank) {
   return false;
 }
 
-/* Warns of what `syntax`, which is not text, cannot store. Fails if results would differ without it. */
+/* Warns of what `syntax`, which is not text, cannot store. Fails if biases would be lost. */
 static gconv_status check_losses(const char *path, const gconv_bank_syntax *syntax, const gconv_bank *bank) {
   if (syntax == &gconv_bank_syntax_npy)
     for (int32_t k = 0; bank->biases && k < bank->filters; k++)
@@ -31,10 +31,10 @@ static gconv_status check_losses(const char *path, const gconv_bank_syntax *synt
         return gconv_fail(GCONV_UNSUPPORTED,
                           "%s: the bank has biases, for which .npy has no place: write .safetensors or text (.txt)", path);
   if (bank->has_geometry)
-    gconv_warn("%s: stride, padding, dilation and groups are left out, for which %s has no place; text (.txt) has", path,
+    gconv_warn("%s: stride, padding, dilation and groups are left out: %s cannot store them, text (.txt) can", path,
                syntax->extension);
   if (has_names(bank))
-    gconv_remark("%s: the names of the filters are left out, for which %s has no place; text (.txt) has", path,
+    gconv_remark("%s: the names of the filters are left out: %s cannot store them, text (.txt) can", path,
                  syntax->extension);
   return GCONV_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Large blocks from an allocator of the caller. A list of the blocks tells whose they are, so that each goes back to where
- * it came from. They are few, as each has 1 MiB or more; while no caller has set an allocator, the list is not looked at. */
+/* Large blocks from an allocator of the caller. A list has the blocks with their allocators, so that each block goes back to
+ * its own. The list is short, because blocks have 1 MiB or more. If no caller sets an allocator, it is not searched. */
 #include "base/memory.h"
 #include "gconv_embed.h"
 
@@ -15,7 +15,7 @@ typedef struct block {
   gconv_allocator from;
 } block;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below but `used` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below, except `used` */
 static gconv_allocator current;
 static block *blocks;
 static size_t count;
@@ -46,7 +46,7 @@ bool gconv_allocate_by_caller(size_t bytes, size_t alignment, void **memory) {
   if (grown) {
     blocks = grown;
     blocks[count++] = (block){made, bytes, from};
-    atomic_store(&used, true); /* another thread may have set no allocator meanwhile */
+    atomic_store(&used, true); /* another thread may have removed the allocator meanwhile */
   }
   pthread_mutex_unlock(&lock);
   if (made && !grown)

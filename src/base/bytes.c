@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Takes the bytes of inputs from a caller, and gives bytes of outputs to a caller: in memory, or by a function. */
+/* Reads inputs from the bytes of a caller, and writes outputs to a caller: in memory, or through a function. */
 #include "base/bytes.h"
 #include "base/arguments.h"
 #include "base/memory.h"
@@ -12,20 +12,20 @@ const char *gconv_bytes_name(const char *name) {
 
 /* ---- Inputs ---- */
 
-/* Lets a function of a caller yield the bytes. */
+/* Gets bytes from the caller's function read(). */
 static gconv_status fill_by_caller(void *state, void *bytes, size_t size, size_t *got) {
   const gconv_bytes_in *from = state;
   int64_t count = from->read(from->user, bytes, size);
   if (count < 0)
     return gconv_fail(GCONV_IO_ERROR, "%s: cannot read: the caller's function read() failed", gconv_bytes_name(from->name));
   if ((uint64_t)count > size)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the caller's function read() returned %lld, and was asked for %zu bytes",
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the caller's function read() returned %lld, but was asked for %zu bytes",
                       gconv_bytes_name(from->name), (long long)count, size);
   *got = (size_t)count;
   return GCONV_OK;
 }
 
-/* A source only reads its bytes. */
+/* The casts drop `const`: a source never writes to its bytes. */
 gconv_status gconv_source_open_bytes(const gconv_bytes_in *from, gconv_source *source) {
   const char *name = gconv_bytes_name(from->name);
   *source = (gconv_source){.file = -1};

@@ -11,8 +11,8 @@ const char *gconv_bytes_name(const char *name);
 /* Opens the bytes of a caller, with their member. Call gconv_source_close(), on failure too. */
 gconv_status gconv_source_open_bytes(const gconv_bytes_in *from, gconv_source *source);
 
-/* Opens a sink that gives its bytes to a caller: to memory, where they can be written in any order, or to a function, as to
- * a pipe. gconv_sink_discard() sets out->size to 0. */
+/* Opens a sink that gives its bytes to a caller: in memory, where they can be written in any order, or through a function,
+ * which gets them in order, like a pipe. gconv_sink_discard() sets out->size to 0. */
 gconv_status gconv_sink_open_bytes(gconv_bytes_out *out, gconv_sink **sink);
 
 /* ---- For sinks ---- */

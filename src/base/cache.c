@@ -41,7 +41,6 @@ bool gconv_cache_write(const char *name, const char *text) {
   if (!path)
     return false;
   gconv_make_folders(path, 0700); /* for the user alone; if this fails, opening the file fails, too */
-  bool regular =
-      lstat(path, &status) != 0 || S_ISREG(status.st_mode); /* a pipe would be written to; a link leads elsewhere */
+  bool regular = lstat(path, &status) != 0 || S_ISREG(status.st_mode); /* never writes to a pipe, or through a link */
   return regular && gconv_file_write(path, text, strlen(text)) == GCONV_OK;
 }

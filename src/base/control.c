@@ -10,9 +10,9 @@ struct gconv_controlled {
   const gconv_control *given; /* NULL: none */
   bool watched;               /* a control has a progress() */
   atomic_bool ended;          /* a progress() has said that it is enough */
-  _Atomic(const char *) what; /* what the next poll tells; NULL: nothing was told yet, and it is "working" */
+  _Atomic(const char *) what; /* what the next poll reports; NULL: nothing was noted yet, so it reports "working" */
   _Atomic double done;
-  double told_ms; /* when progress() was called last; only the thread itself uses it */
+  double reported_ms; /* when progress() was called last; only the thread itself uses it */
 };
 
 static _Thread_local gconv_controlled own;   /* what gconv_control_use() has given this thread */
@@ -51,12 +51,12 @@ static bool is_late(const gconv_controlled *control) {
   return false;
 }
 
-/* Calls the functions of the caller. */
-static void tell(const char *what, double done) {
+/* Calls progress() of each control. */
+static void report(const char *what, double done) {
   for (const gconv_control *c = own.given; c; c = c->outer)
     if (c->progress && !c->progress(what, done, c->user))
       atomic_store(&own.ended, true);
-  own.told_ms = gconv_now_ms(); /* after the functions, which may have taken long */
+  own.reported_ms = gconv_now_ms(); /* after the functions, which may have taken long */
 }
 
 void gconv_control_note(gconv_controlled *control, const char *what, double done) {
@@ -74,8 +74,8 @@ void gconv_control_poll(void) {
   if (!gconv_control_is_watched() || atomic_load_explicit(&own.ended, memory_order_relaxed))
     return;
   const char *what = atomic_load(&own.what);
-  if (gconv_now_ms() - own.told_ms >= GCONV_CONTROL_MS)
-    tell(what ? what : "working", what ? atomic_load(&own.done) : 0);
+  if (gconv_now_ms() - own.reported_ms >= GCONV_CONTROL_MS)
+    report(what ? what : "working", what ? atomic_load(&own.done) : 0);
 }
 
 bool gconv_control_stops(gconv_controlled *control) {
@@ -102,7 +102,7 @@ gconv_status gconv_control_step(const char *what, double done) {
     return GCONV_OK;
   gconv_control_note(control, what, done);
   if (control == &own && own.watched)
-    tell(what, done);
+    report(what, done);
   return gconv_control_check();
 }
 

@@ -67,8 +67,8 @@ static bool has_tiles(void) {
 #endif
 }
 
-/* Returns what find() found at the first call. *known is -1 before. */
-static bool know(atomic_int *known, bool (*find)(void)) {
+/* Returns the result of find(), which is called once. *known is -1 before. */
+static bool find_once(atomic_int *known, bool (*find)(void)) {
   int found = atomic_load_explicit(known, memory_order_relaxed);
   if (found < 0) {
     found = find();
@@ -79,10 +79,10 @@ static bool know(atomic_int *known, bool (*find)(void)) {
 
 bool gconv_cpu_dots(void) {
   static atomic_int known = -1;
-  return know(&known, has_dots);
+  return find_once(&known, has_dots);
 }
 
 bool gconv_cpu_tiles(void) {
   static atomic_int known = -1;
-  return know(&known, has_tiles);
+  return find_once(&known, has_tiles);
 }

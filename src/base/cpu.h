@@ -4,8 +4,8 @@
  *
  * GCONV_VECTORIZED(name, (parameters), (arguments)) defines `static void name(parameters)` from an always-inline function
  * name_body(parameters). The function is compiled three times, for AVX-512, for AVX2 with FMA and BMI2, and for the plain
- * target; one is chosen at run time. The width of vectors is one reason for the speed. The other is that fmaf(), and a shift
- * by a variable, are one instruction in the first two. For the plain target, fmaf() is a library call.
+ * target; one is chosen at run time. Wide vectors are one reason why the first two are faster. The other is that fmaf(), and
+ * a shift by a variable, are one instruction there. For the plain target, fmaf() is a library call.
  */
 #pragma once
 

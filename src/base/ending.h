@@ -4,7 +4,7 @@
 
 #include "gconv.h"
 
-/* Returns whether the path ends in `ending`, such as ".npy". The ending alone is no such path. */
+/* Returns whether the path ends in `ending`, such as ".npy". Returns false if it has nothing before the ending. */
 bool gconv_ends_in(const char *path, const char *ending);
 
 /* Fails with GCONV_BAD_ARGUMENT if the extension of `path` is that of a known format, but not one of `own`, a list separated

@@ -12,7 +12,7 @@ void gconv_name_options(void) {
   names_options = true;
 }
 
-/* Phrases, and what callers read in their place, which must not be longer. */
+/* Phrases, and the texts that replace them. A replacement must not be longer. */
 static const struct {
   const char *option, *field;
 } others[] = {
@@ -34,8 +34,8 @@ static const struct {
 /* Words that are the value of an option if they stand after it. */
 static const char values[] = " _NAME N abs deflate drop magnitude mean minmax mosaic none npy premultiply same signed ";
 
-/* Returns the bytes of the word at the beginning of the text: up to a blank, a comma, a full stop that is no part of a name
- * ... */
+/* Returns the bytes of the word at the beginning of the text, which ends before a blank or a punctuation mark. A full stop
+ * that is followed by more of the word counts as a byte of the word. */
 static size_t word_bytes(const char *text) {
   size_t bytes = strcspn(text, " ,.:;)'");
   return text[bytes] == '.' && text[bytes + 1] > ' ' ? bytes + 1 : bytes;

@@ -54,8 +54,8 @@ gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted,
 /* Reads the bytes that are there, 1 to `wanted`. Waits only if there are none. *got = 0 only at the end. */
 gconv_status gconv_source_read_some(gconv_source *source, void *bytes, size_t wanted, size_t *got);
 
-/* Waits until gconv_source_read_some() need not wait, but for `milliseconds` at most. Returns false if the time ran out
- * first. Returns true for sources that cannot know, such as compressed files. */
+/* Waits until bytes can be read, for `milliseconds` at most. Returns false if the time ran out first. Returns true for
+ * sources that cannot know, such as compressed files. */
 bool gconv_source_wait(const gconv_source *source, int milliseconds);
 
 /* Reads exactly `wanted` bytes. If there are fewer, fails with GCONV_BAD_FILE "...: the file ends too early, in <what>". */
@@ -113,7 +113,7 @@ uint64_t gconv_sink_position(const gconv_sink *sink);
  * committed. */
 bool gconv_sink_can_seek(const gconv_sink *sink);
 /* Asks the file system for space for a file of `bytes` bytes. So if the disk is full, it fails early, with GCONV_IO_ERROR.
- * Does nothing if the file system does not say. */
+ * Does nothing on file systems that cannot reserve space. */
 gconv_status gconv_sink_reserve(gconv_sink *sink, uint64_t bytes);
 /* Writes bytes at a position of the file. Bytes that are never written are 0. */
 gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void *bytes, size_t size);

@@ -8,7 +8,7 @@
 /* Returns whether `path` is a folder. Returns false, too, if nothing is there, or it cannot be reached. */
 bool gconv_is_folder(const char *path);
 
-/* Returns the folder of a path, "." if it names none, for free(). NULL without memory. */
+/* Returns the folder of a path, or "." if the path names none. The caller frees it. NULL without memory. */
 char *gconv_path_folder(const char *path);
 
 /* The entries of a folder. Zero-initialise before first use. */
@@ -17,8 +17,8 @@ typedef struct gconv_entries {
   int count;
 } gconv_entries;
 
-/* Reads the entries of a folder, sorted by name; with `hidden`, those too whose names begin with a point. Returns false if
- * the folder cannot be read, for which errno has the reason. */
+/* Reads the entries of a folder, sorted by name; with `hidden`, also the entries whose names begin with a dot. If the folder
+ * cannot be read, returns false, and errno has the reason. */
 bool gconv_entries_read(const char *path, bool hidden, gconv_entries *entries);
 void gconv_entries_free(gconv_entries *entries);
 

@@ -21,12 +21,12 @@ static const struct {
     {" .keras ", "a model of Keras",
      "python3 -c \"import keras; keras.models.load_model('%').export('model.onnx', format='onnx')\" exports it to ONNX"},
     {" .h5 .hdf5 ", "an HDF5 file, as Keras and MATLAB write",
-     "of a model of Keras, python3 -c \"import keras; keras.models.load_model('%').export('model.onnx', format='onnx')\" "
+     "for a model of Keras, python3 -c \"import keras; keras.models.load_model('%').export('model.onnx', format='onnx')\" "
      "makes "
      "ONNX; a matrix of MATLAB is saved as text by dlmwrite('filter.txt', h, 'precision', 9)"},
     {" .pb ", "a graph of TensorFlow, or a part of a saved model",
      "python3 -m tf2onnx.convert --saved-model FOLDER --output model.onnx converts the folder of a saved model"},
-    {" .mlmodel .mlpackage .mlmodelc ", "a model of Core ML, which its own tools alone can read", OF_TRAINING},
+    {" .mlmodel .mlpackage .mlmodelc ", "a model of Core ML, which only its own tools can read", OF_TRAINING},
     {" .engine .trt .plan ", "a model that TensorRT has compiled for one GPU", "take the ONNX model that it was made of"},
     {" .ort ", "a model that ONNX Runtime has optimised for itself", "take the .onnx file that it was made of"},
     {" .pdmodel .pdiparams ", "a model of Paddle",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Models of other programs that are not read here, known by the ends of their names: what they are, and how they become ONNX
- * models. */
+/* Refuses models of other programs, which gconv cannot read and recognises by their extensions. The error says how to
+ * convert the model to ONNX. */
 #pragma once
 
 #include "base/both.h"
@@ -8,11 +8,10 @@
 
 GCONV_C_BEGIN
 
-/* Fails with GCONV_UNSUPPORTED and what helps, if the name of this file or folder, PATH or PATH:NAME, is that of such a
- * model. */
+/* Fails with GCONV_UNSUPPORTED if a file or folder, PATH or PATH:NAME, has the extension of such a model. */
 gconv_status gconv_refuse_foreign_model(const char *spec);
 
-/* Fails as that does, for a model of torch.jit.save(). */
+/* Fails in the same way for a model of torch.jit.save(), whatever its name. */
 gconv_status gconv_refuse_torchscript(const char *spec);
 
 GCONV_C_END

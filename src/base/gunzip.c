@@ -24,14 +24,14 @@ static gconv_status unzip(void *state, void *bytes, size_t size, size_t *got) {
     if (count == 0 && u->ended)
       return GCONV_OK;
     if (count == 0)
-      return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, within what gzip compressed", u->file.name);
+      return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, within the gzip data", u->file.name);
     if (u->ended && inflateReset(&u->stream) != Z_OK) /* a further member */
       return gconv_fail(GCONV_BAD_FILE, "%s: cannot be decompressed", u->file.name);
     u->stream.next_in = (Bytef *)in;
     u->stream.avail_in = (uInt)count;
     int result = inflate(&u->stream, Z_NO_FLUSH);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-      return gconv_fail(GCONV_BAD_FILE, "%s: what gzip compressed is damaged: %s", u->file.name,
+      return gconv_fail(GCONV_BAD_FILE, "%s: its gzip data are damaged: %s", u->file.name,
                         u->stream.msg ? u->stream.msg : "it cannot be decompressed");
     u->ended = result == Z_STREAM_END;
     *got = (size_t)(u->stream.next_out - (Bytef *)bytes);

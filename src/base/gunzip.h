@@ -4,12 +4,12 @@
 
 #include "base/file.h"
 
-/* Makes a source of the decompressed bytes of `source`, if gzip compressed that; its member stays. */
+/* If gzip compressed *source, replaces it by a source of the decompressed bytes. source->member stays. */
 gconv_status gconv_source_unzip(gconv_source *source);
 
-/* Sets *more to whether more bytes follow those that were read, if gzip compressed them; else to false. Fails if they are
- * cut or damaged. */
+/* Sets *more to whether a source that gzip compressed has more bytes; for other sources, to false. Fails if the compressed
+ * data are cut short or damaged. */
 gconv_status gconv_source_has_unzipped(gconv_source *source, bool *more);
 
-/* Fails if what gzip compressed is cut or damaged behind the bytes that were read: its checksum comes last. */
+/* Fails if the compressed data after the bytes that were read are cut short or damaged: their checksum comes last. */
 gconv_status gconv_source_check_unzipped(gconv_source *source);

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Sets a key of an object to a number, a boolean, a text, or a new json_t, which it takes. Text is as of gconv_json_text(),
- * a float as of gconv_json_number(); integers are whole numbers. A comparison is an int in C: cast it to bool. */
+/* Sets a key of an object to a number, a boolean, a text, or a new json_t, whose reference it takes. gconv_json_text() makes
+ * texts, gconv_json_number() floating-point numbers. A comparison is an int in C: cast it to bool. */
 #define gconv_json_put(object, key, value)                                                                                  \
   _Generic((value),                                                                                                         \
       bool: gconv_json_put_bool,                                                                                            \
@@ -22,14 +22,14 @@ int gconv_json_put_integer(json_t *object, const char *key, json_int_t value);
 int gconv_json_put_number(json_t *object, const char *key, double value);
 int gconv_json_put_text(json_t *object, const char *key, const char *value);
 
-/* Returns a JSON string of any bytes, such as a file name. Each byte that is no UTF-8 becomes a backslash, x, and two
+/* Returns a JSON string of any bytes, such as a file name. Each byte that is not valid UTF-8 becomes a backslash, x, and two
  * hexadecimal digits: "caf\xe9.png" for a name in Latin-1. Python's bytes.decode("utf-8", "backslashreplace") does the same.
  * NULL becomes JSON's null. Without memory, returns NULL. */
 json_t *gconv_json_text(const char *text);
 
-/* Returns a JSON number with all bits of `number`, or null if it is not finite, as JSON has no such numbers. */
+/* Returns a JSON number with all bits of `number`. Returns null if it is not finite, because JSON has no such numbers. */
 json_t *gconv_json_number(double number);
 
-/* Writes `json` and a line feed. `flags` are jansson's. Escapes control characters beyond ASCII, too, as terminals would
- * obey them. Returns false without memory, or if `json` is NULL, and writes nothing then. */
+/* Writes `json` and a line feed. `flags` are jansson's. Escapes control characters beyond ASCII, too, because terminals obey
+ * them. Without memory, or if `json` is NULL, writes nothing, and returns false. */
 bool gconv_json_print(FILE *out, const json_t *json, size_t flags);

@@ -64,8 +64,8 @@ static bool remove_abandoned(int folder, const char *path, const char *name) {
     removed = unlinkat(folder, name, 0) == 0;
   else if (regular && errno != EWOULDBLOCK)
     gconv_warn_once("unfinished files kept",
-                    "%s%s: an unfinished file, which is kept, as this file system has no locks (%s) that tell whether its "
-                    "process is gone: remove it when no gconv is at work there",
+                    "%s%s: an unfinished file is kept, because this file system has no locks (%s), which would tell whether "
+                    "its process is gone: remove it when no gconv is at work there",
                     path, name, strerror(errno));
   if (file >= 0)
     close(file);

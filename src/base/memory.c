@@ -110,8 +110,7 @@ size_t gconv_room(size_t needed) {
 }
 
 bool gconv_close_text(FILE *stream, char **text) {
-  bool whole =
-      fclose(stream) == 0; /* if the text could not be shortened to its length, it is lost, but fclose() does not fail */
+  bool whole = fclose(stream) == 0; /* if the text cannot be shortened to its length, *text is NULL, but fclose() succeeds */
   if (whole && *text)
     return true;
   free(*text);

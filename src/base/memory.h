@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory, and arithmetic on sizes. Who includes this file has <stdlib.h> and <stdio.h>, too. */
+/* Memory, and arithmetic on sizes. Includes <stdlib.h> and <stdio.h>. */
 #pragma once
 
 #include "base/both.h"
@@ -26,8 +26,8 @@ int64_t gconv_common_multiple(int64_t a, int64_t b);
 gconv_status gconv_allocate(size_t bytes, const char *what, void **memory);
 
 /* Does what gconv_allocate() does, for a thread's workspace, which is used again and again. From 256 KiB on, it has whole
- * huge pages of 2 MiB, which need fewer entries of the processor's page tables. For many blocks, this would take too
- * much. */
+ * huge pages of 2 MiB, which need fewer entries of the processor's page tables. For many blocks, this would waste
+ * memory. */
 gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **memory);
 
 /* Lets the system make all pages that lie wholly in this memory at once; otherwise it makes each page when it is first
@@ -37,28 +37,28 @@ void gconv_make_pages(void *memory, size_t bytes);
 /* Frees memory of gconv_allocate(), gconv_allocate_workspace() and malloc(). NULL is allowed. */
 void gconv_release(void *memory);
 
-/* Returns how many bytes such memory takes; 0 for NULL. */
+/* Returns how many bytes memory that gconv_release() can free takes; 0 for NULL. */
 size_t gconv_held_bytes(const void *memory);
 
-/* The allocator of gconv_set_allocator() (allocator.c). Returns true if there is one and the block is large enough for it;
- * *memory is then the block, or NULL if it has none. */
+/* Allocates with the allocator of gconv_set_allocator() (allocator.c). Returns false if there is none, or if the block is
+ * too small for it. Else *memory is the block, or NULL if the allocator failed. */
 bool gconv_allocate_by_caller(size_t bytes, size_t alignment, void **memory);
-/* Returns whether such a block was at `memory`. It is then released. */
+/* Releases such a block. Returns false if `memory` is no such block. */
 bool gconv_release_to_caller(void *memory);
 /* Returns how many bytes such a block has; 0 if none is at `memory`. */
 size_t gconv_bytes_of_caller(const void *memory);
 
-/* Stands before the declaration of a variable that has a value. Wherever its scope ends, function(&variable) is called. */
+/* Stands before the declaration of a variable with an initial value. Where its scope ends, function(&variable) is called. */
 #define GCONV_ENDED_BY(function) __attribute__((cleanup(function)))
 
-/* Stands before the declaration of a pointer that has a value: of malloc() or of gconv_allocate(). It is freed wherever its
- * scope ends. */
+/* Stands before the declaration of a pointer with an initial value: NULL, or memory of malloc() or gconv_allocate(). The
+ * memory is freed wherever the scope of the pointer ends. */
 #define GCONV_FREED GCONV_ENDED_BY(gconv_free_at)
 static inline void gconv_free_at(void *pointer) {
   gconv_release(*(void **)pointer);
 }
 
-/* Returns the pointer at `pointer`, which becomes NULL: memory under GCONV_FREED goes over to somebody else. */
+/* Returns the pointer at `pointer`, and sets it to NULL: so memory under GCONV_FREED gets another owner. */
 static inline void *gconv_taken(void *pointer) {
   void *taken = *(void **)pointer;
   *(void **)pointer = NULL;

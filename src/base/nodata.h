@@ -27,7 +27,7 @@ static inline bool gconv_image_alike(const gconv_image *a, const gconv_image *b)
  * rounded to the nearest level. Sets *kept to false if that changes the number. */
 double gconv_nodata_as(const gconv_image *image, gconv_type type, bool *kept);
 
-/* Sets marks[i] to whether sample i of a row of such an image is no data, in any channel. Returns whether there is one. */
+/* Sets marks[i] to whether sample i of a row is no data; `samples`: of all channels. Returns whether there is such a one. */
 bool gconv_nodata_mark(const gconv_image *image, const void *row, size_t samples, uint8_t *marks);
 /* Sets sample i of a row to no data. */
 void gconv_nodata_store(const gconv_image *image, void *row, size_t i);

@@ -55,7 +55,7 @@ static void add_pair(matching *m, name *a, name *b) {
   a->text = b->text = NULL;
 }
 
-static void keep_lonely(name_list *list) {
+static void keep_unpaired(name_list *list) {
   size_t kept = 0;
   for (size_t i = 0; i < list->count; i++)
     if (list->items[i].text)
@@ -98,11 +98,11 @@ static void pair_stems(matching *m, name_list *a, name_list *b) {
 
 static void pair_off(matching *m, name_list *a, name_list *b) {
   pair_names(m, a, b);
-  keep_lonely(a);
-  keep_lonely(b);
+  keep_unpaired(a);
+  keep_unpaired(b);
   pair_stems(m, a, b);
-  keep_lonely(a);
-  keep_lonely(b);
+  keep_unpaired(a);
+  keep_unpaired(b);
   for (size_t i = 0; i < a->count; i++)
     add(m, &a->items[i], NULL);
   for (size_t k = 0; k < b->count; k++)

@@ -38,8 +38,8 @@ static gconv_status parse_syntax(const char *syntax, const raw_type **type, int3
   long count = syntax[length] ? strtol(syntax + length + 1, &end, 10) : 1;
   if (!*type || *end || count < 1 || count > GCONV_MOST_SIGNAL_CHANNELS || (syntax[length] && !syntax[length + 1]))
     return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "there are no samples '%s'; known are npy, and raw samples: f32le, s16le and u8, of several channels "
-                      "f32le:2",
+                      "samples cannot be read as '%s'; known are npy, and raw samples: f32le, s16le and u8, with several "
+                      "channels as in f32le:2",
                       syntax);
   *channels = (int32_t)count;
   return GCONV_OK;
@@ -73,8 +73,8 @@ static gconv_status begin_npy(gconv_samples *s) {
   const char *name = s->source.name;
   GCONV_TRY(gconv_npy_header_read(&s->source, &header));
   if (header.dimensions < 1 || header.dimensions > 2 || (header.dimensions == 2 && header.fortran_order))
-    return gconv_fail(GCONV_BAD_FILE, "%s: %s: a signal has one, samples, or two in C order, samples x channels", name,
-                      header.fortran_order ? "has its dimensions in Fortran order" : "has other dimensions");
+    return gconv_fail(GCONV_BAD_FILE, "%s: %s: a signal has one dimension, samples, or two in C order, samples x channels",
+                      name, header.fortran_order ? "has its dimensions in Fortran order" : "has other dimensions");
   size_t channels = header.dimensions == 2 ? header.shape[1] : 1;
   if (channels < 1 || channels > GCONV_MOST_SIGNAL_CHANNELS)
     return gconv_fail(GCONV_TOO_LARGE, "%s: has %zu channels; a signal may have 1 to %d", name, channels,
@@ -121,7 +121,7 @@ static gconv_status check_end(const gconv_samples *s) {
   return s->rest_bytes == 0 && s->read % (uint64_t)s->channels == 0 ? GCONV_OK : fail_cut(s);
 }
 
-/* Reads the bytes of at least one number and at most `most`; bytes of a cut number come first. *got counts numbers. */
+/* Reads the bytes of 1 to `most` numbers; the bytes kept of a number that was cut come first. *got counts numbers. */
 static gconv_status read_bytes(gconv_samples *s, size_t most, uint8_t *bytes, size_t *got) {
   size_t have = s->rest_bytes, some = 1;
   memcpy(bytes, s->rest, have);

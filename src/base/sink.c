@@ -24,13 +24,13 @@ enum { BUFFER_BYTES = 262144, UNFINISHED_SLOTS = 4096, MOST_TRIES = 100 };
 struct gconv_sink {
   char *path;      /* the final path, with links resolved; "-" for standard output */
   char *temporary; /* the file that is written; NULL: `path` itself is written */
-  int slot;        /* its number in `unfinished`, or -1 */
+  int slot;        /* its index in `unfinished`, or -1 */
   int file;
-  gconv_bytes_out *out; /* NULL, or what gets the bytes in place of a file */
+  gconv_bytes_out *out; /* it gets the bytes; NULL: a file gets them */
   bool replaces;        /* it replaces a file, whose mode it gets */
   mode_t mode;
   uint64_t position; /* bytes given to gconv_sink_write() so far */
-  size_t used;       /* bytes of them that are in the buffer yet */
+  size_t used;       /* how many of them are still in the buffer */
   uint8_t *buffer;   /* NULL: a write to memory needs none */
 };
 
@@ -92,7 +92,7 @@ static void draw_letters(char *name) {
   static atomic_uint drawn;
   uint8_t numbers[GCONV_TEMPORARY_LETTERS];
   char *letters = name + strlen(name) - GCONV_TEMPORARY_LETTERS;
-  if (getrandom(numbers, sizeof numbers, 0) != (ssize_t)sizeof numbers) { /* without it, counts from the process number */
+  if (getrandom(numbers, sizeof numbers, 0) != (ssize_t)sizeof numbers) { /* if it fails, the process number and a counter */
     unsigned number = atomic_fetch_add(&drawn, 1) + 1009 * (unsigned)getpid();
     memset(numbers, 0, sizeof numbers);
     memcpy(numbers, &number, sizeof number);
@@ -290,7 +290,7 @@ static gconv_status write_to_file(gconv_sink *sink, off_t position, const uint8_
   return GCONV_OK;
 }
 
-/* Writes bytes that follow all that was written in order before. They are the last of sink->position. */
+/* Writes bytes after all earlier bytes of gconv_sink_write(). sink->position already counts them. */
 static gconv_status append(gconv_sink *sink, const uint8_t *bytes, size_t size) {
   return sink->out ? gconv_bytes_put(sink->out, sink->position - size, bytes, size) : write_to_file(sink, -1, bytes, size);
 }
@@ -343,7 +343,7 @@ gconv_status gconv_sink_reserve(gconv_sink *sink, uint64_t bytes) {
   if (fallocate(sink->file, 0, 0, (off_t)bytes) == 0 || errno != ENOSPC)
     return GCONV_OK;
   bool much = bytes >= 1000000000;
-  return gconv_fail(GCONV_IO_ERROR, "%s: takes %.3g %s, for which there is no room on its disk", sink->path,
+  return gconv_fail(GCONV_IO_ERROR, "%s: needs %.3g %s, but its disk does not have that much room", sink->path,
                     (double)bytes * (much ? 1e-9 : 1e-6), much ? "GB" : "MB");
 }
 
@@ -396,7 +396,7 @@ static gconv_status rename_to_path(gconv_sink *sink, bool keep_existing) {
  * its final name. So a copy of the descriptor is closed, which also reports the error. If no descriptor is free for a copy,
  * fsync() reports the error, but takes longer. */
 static gconv_status finish_temporary(gconv_sink *sink) {
-  if (sink->replaces && fchmod(sink->file, sink->mode) != 0) { /* some file systems have no modes; the data matter more */
+  if (sink->replaces && fchmod(sink->file, sink->mode) != 0) { /* not a failure: some file systems have no modes */
   }
   int copy = fcntl(sink->file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if ((copy >= 0 ? close(copy) : fsync(sink->file)) == 0)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { BUFFER_BYTES = 65536, PEEK_BYTES = 4096, SMALL_BYTES = 4096 };
-enum { LENT = -2 }; /* stands for the file of a source of bytes: its buffer is the caller's, and has all bytes */
+enum { LENT = -2 }; /* `file` of a source of bytes, whose buffer belongs to the caller and has all bytes */
 
 /* Returns whether gconv_source_of_bytes() made the source. The buffer of such a source is never written. */
 static bool is_of_bytes(const gconv_source *source) {
@@ -221,7 +221,7 @@ gconv_status gconv_source_skip(gconv_source *source, uint64_t count) {
     return gconv_source_rewind(source, source->position + count);
   for (size_t some; count > 0; count -= some) {
     some = count < sizeof passed ? (size_t)count : sizeof passed;
-    GCONV_TRY(gconv_source_read_exactly(source, passed, some, "what is passed over"));
+    GCONV_TRY(gconv_source_read_exactly(source, passed, some, "the bytes to skip"));
   }
   return GCONV_OK;
 }

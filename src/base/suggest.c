@@ -23,11 +23,11 @@ const char *gconv_find_word(const char *list, char between, const char *word, si
   return NULL;
 }
 
-/* ---- Elsewhere ---- */
+/* ---- Work for other programs ---- */
 
 #define IS_NOT_HERE " is not here: gconv convolves images with filters"
 
-/* Words that users try, with blanks around each, and a text that says who does this. */
+/* Words that users try, with blanks around each, and a text that says which programs do this work. */
 static const struct {
   const char *words, *text;
 } others[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the known name that the user may have meant by an unknown one, or the program that does what gconv does not. */
+/* Finds the known name that a user may have meant by an unknown word, or programs that do what the word asks for. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,8 +17,8 @@ typedef struct gconv_suggestion {
  * word that is the beginning of a name, or has more letters at its end, is near. */
 void gconv_suggest(gconv_suggestion *best, const char *word, const char *name);
 
-/* Finds a word of `length` bytes in a list whose words are separated by `between`, ' ' or ','; blanks after it do not count.
- * Case does not matter. Returns where the word begins in the list, or NULL. `list` may be NULL. */
+/* Finds a word of `length` bytes in a list whose words are separated by `between`, ' ' or ','; blanks may follow a
+ * separator. Case does not matter. Returns where the word begins in the list, or NULL. `list` may be NULL. */
 const char *gconv_find_word(const char *list, char between, const char *word, size_t length);
 
 /* Returns a text if `word` names something that users ask for but gconv does not do: "a median is no convolution ... vips

@@ -15,12 +15,12 @@ enum { ROOM_FOR_PARTS = 64 };
 typedef struct round {
   gconv_turn *function;
   void *context;
-  gconv_controlled *control; /* when it stops, no further turn begins; NULL: all turns are done */
+  gconv_controlled *control; /* when it stops, no further turn begins; NULL: every turn is run */
   size_t turns;
   atomic_size_t next;                  /* how many turns have begun; without parts, the next turn to begin */
   atomic_int seated;                   /* threads that work on this round; changes under the lock */
   int parts;                           /* turns are divided into so many parts, one for each seat; 0: they begin in order */
-  atomic_size_t begun[ROOM_FOR_PARTS]; /* how many turns of each part were taken, or asked for in vain */
+  atomic_size_t begun[ROOM_FOR_PARTS]; /* turns of each part that were taken, plus attempts after its last turn */
   struct round *later;                 /* the next call */
 } round;
 
@@ -76,8 +76,8 @@ static round *neediest(const gconv_threads *pool) {
   return found;
 }
 
-/* Takes the seat that the thread prefers, if it is free. So a thread has the same seat in one round after the other, and
- * what it left in its caches. */
+/* Takes the seat that the thread prefers, if it is free. So a thread mostly has the same seat in each round, and finds its
+ * data in its caches. */
 static int sit_down(gconv_threads *pool, round *r, int preferred) {
   int *seats = pool->seats, at = pool->free_seats - 1;
   if (r->seated++ == 0)
@@ -160,8 +160,8 @@ static size_t part_begin(const round *r, int part) {
   return before * each + (before < more ? before : more);
 }
 
-/* Takes a turn of the seat's part or, if none is left, of another part. There is one, since fewer turns have begun than
- * there are. */
+/* Takes a turn of the seat's part or, if none is left, of another part. One is left, because the caller has counted this
+ * turn in r->next. */
 static size_t find_turn(round *r, int seat) {
   for (int part = seat % r->parts;; part = (part + 1) % r->parts) {
     const size_t begin = part_begin(r, part), count = part_begin(r, part + 1) - begin;
@@ -173,7 +173,7 @@ static size_t find_turn(round *r, int seat) {
   }
 }
 
-/* Returns whether another turn may begin. The thread of the caller also lets the caller look at signals. */
+/* Returns whether another turn may begin. In the thread that called the library, progress() is called from time to time. */
 static bool goes_on(const round *r) {
   if (!r->control)
     gconv_control_poll();
@@ -208,9 +208,9 @@ static round *find_work(const gconv_threads *pool) {
 
 /* ---- Short rounds ----
  *
- * To wake a thread takes some 20 us, as long as a round of a small image. While a caller runs many short rounds, threads
- * that wait for the next one look for it all the time instead, up to 0.1 ms, and then sleep. So they are still awake if a
- * caller runs one small network after another. */
+ * Waking a thread takes some 20 us, as long as a round of a small image. While a caller runs many short rounds, threads that
+ * wait for the next round poll for it, up to 0.1 ms, before they sleep. So they are still awake if a caller runs one small
+ * network after another. */
 
 enum { LOOKS = 2500 };
 
@@ -310,8 +310,8 @@ bool gconv_threads_inherited(const gconv_threads *pool) {
   return pool->born != atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
-/* Makes a lock that a thread tries for a while before it sleeps: it is held for moments only, and to wake a thread takes
- * longer than many rounds. */
+/* Makes a lock on which a thread spins for a while before it sleeps: the lock is held only for moments, and waking a thread
+ * takes longer than many rounds. */
 static void init_lock(pthread_mutex_t *lock) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
@@ -333,7 +333,7 @@ static gconv_status make_pool(int count, gconv_threads **result) {
   pthread_cond_init(&pool->work, NULL);
   pthread_cond_init(&pool->changed, NULL);
   pool->seats = seats;
-  /* If the system refuses to start a thread, the pool works with those it has. Helpers look at seats only under the lock. */
+  /* If the system refuses to start a thread, the pool has fewer threads. Helpers look at seats only under the lock. */
   pthread_mutex_lock(&pool->lock);
   pool->count = 1;
   while (pool->count < count && gconv_thread_start(&pool->helpers[pool->count - 1], help, pool))
@@ -399,8 +399,8 @@ static void withdraw(gconv_threads *pool, const round *r) {
     pool->last = before;
 }
 
-/* Waits until something changes in the pool, or for a moment, so that the caller can look at signals. Called with the lock
- * held. */
+/* Waits until something changes in the pool; for GCONV_CONTROL_MS at most if this thread has to call progress(), which it
+ * then does. Called with the lock held. */
 static void await_change(gconv_threads *pool) {
   if (!gconv_control_is_watched()) {
     pthread_cond_wait(&pool->changed, &pool->lock);

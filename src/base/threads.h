@@ -35,18 +35,18 @@ typedef void gconv_turn(void *context, size_t turn, int seat);
  * another call to end. A pool of one thread has no seats: each caller does its turns itself, with seat 0. */
 void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
-/* Does the same, but the turns are divided into parts that follow each other, one for each seat. A thread takes the turns of
- * its part first, and then helps with others. For calls one after the other on the same data: a thread mostly finds in its
- * caches what it made in the call before. */
+/* Does the same, but divides the turns into consecutive parts, one for each seat. A thread takes the turns of its part
+ * first, and then helps with other parts. For several calls on the same data: a thread mostly finds in its caches the data
+ * that it made in the call before. */
 void gconv_threads_run_in_parts(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
-/* Does the same as gconv_threads_run(), but begins no further turn once the caller's control stops: for turns that only make
- * samples or numbers which nobody looks at before gconv_control_check() says that they are all there. */
+/* Do the same as the functions above, but begin no further turn once the caller's control stops. For turns that only make
+ * data which the caller does not use before gconv_control_check() has returned GCONV_OK. */
 void gconv_threads_run_or_stop(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 void gconv_threads_run_in_parts_or_stop(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
-/* Between the calls of true and of false, threads that wait for the next call of gconv_threads_run() stay awake for up to
- * 0.1 ms, since it takes long to wake them: for many short calls after each other. NULL is allowed. */
+/* From a call with true to a call with false, threads that wait for the next call of gconv_threads_run() stay awake for up
+ * to 0.1 ms, because waking them takes long. For many short calls after each other. NULL is allowed. */
 void gconv_threads_stay_awake(gconv_threads *threads, bool awake);
 
 /* Calls errand(context) once, as a turn, and returns its status. If it fails, its error text becomes the last error of the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* UTF-8, as RFC 3629 has it. */
+/* UTF-8, as RFC 3629 defines it. */
 #pragma once
 
 #include <stdbool.h>

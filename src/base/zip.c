@@ -165,8 +165,8 @@ gconv_status gconv_refuse_torch(const char *spec) {
                     length, spec, stem, name, dot ? (int)(dot - name) : stem, name);
 }
 
-/* Refuses files of torch.save(), and models of other programs. They are archives without arrays: a program in them makes
- * tensors of the other members. */
+/* Refuses files of torch.save(), and models of other programs. They are archives without arrays: they hold a program that
+ * makes tensors from the other members. */
 static gconv_status refuse_pickles(const gconv_source *archive, const gconv_zip *zip) {
   bool saved = false, script = false;
   GCONV_TRY(gconv_refuse_foreign_model(archive->name));
@@ -287,7 +287,7 @@ static gconv_status check_member(const gconv_zip_member *member, const char *nam
   if (member->method == 0 && member->size != member->stored_size)
     return gconv_fail(GCONV_BAD_FILE, "%s: is stored, but its two sizes differ in the archive", name);
   if (member->size / MOST_DEFLATED > member->stored_size)
-    return gconv_fail(GCONV_BAD_FILE, "%s: damaged: the archive promises %llu bytes of it, which it has %llu bytes for",
+    return gconv_fail(GCONV_BAD_FILE, "%s: damaged: the archive promises %llu bytes, but has only %llu compressed bytes",
                       name, (unsigned long long)member->size, (unsigned long long)member->stored_size);
   return GCONV_OK;
 }

@@ -22,7 +22,7 @@ typedef struct gconv_zip {
 /* Returns whether a file that begins with these bytes (4 are enough) is a zip archive. */
 bool gconv_zip_sniff(const uint8_t *bytes, size_t size);
 
-/* Reads the directory of the archive, a source that must be able to move. Call gconv_zip_free(), on failure too. Fails with
+/* Reads the directory of the archive, a source that must be able to seek. Call gconv_zip_free(), on failure too. Fails with
  * GCONV_BAD_FILE for a damaged directory, GCONV_TOO_LARGE for one over 64 MiB, and GCONV_UNSUPPORTED for a file of
  * torch.save(). */
 gconv_status gconv_zip_read(gconv_source *archive, gconv_zip *zip);

@@ -25,7 +25,7 @@ bool gconv_bench_measure_other(gconv_bench *bench, const gconv_bench_layer *data
                                const gconv_bench_row *shape) {
   gconv_device *own = bench->device;
   gconv_bench_row row = *shape;
-  if (!bench->other || shape->workspace_mib > 0) /* a workspace compares algorithms, not devices */
+  if (!bench->other || shape->workspace_mib > 0) /* rows with a workspace compare algorithms, not devices */
     return false;
   row.algorithm = "auto";
   row.against = true;
@@ -65,7 +65,7 @@ bool gconv_bench_overtakes(const gconv_bench *bench, size_t first, double *from)
   return any;
 }
 
-void gconv_bench_tell_overtaking(const gconv_bench *bench) {
+void gconv_bench_report_overtaking(const gconv_bench *bench) {
   const gconv_bench_settings *settings = bench->settings;
   for (size_t i = 0; i < bench->count && bench->other && !settings->json; i++) {
     const gconv_bench_row *row = &bench->rows[i];

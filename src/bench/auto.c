@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares auto with the best single choice, at each point of a grid. */
+/* Compares the choice of auto with the best algorithm, at each point of a grid. */
 #include "base/memory.h"
 #include "bench/bench.h"
 
@@ -75,7 +75,7 @@ static size_t list_ratios(const gconv_bench *bench, size_t first, const char *al
   return count;
 }
 
-/* A line for each algorithm, at its first row that was measured: it has the most ratios from there on. */
+/* Prints a line for each algorithm, at its first measured row: as many ratios follow this row as there are in all. */
 static void print_accuracy(const gconv_bench *bench) {
   GCONV_FREED double *ratios = calloc(bench->count + 1, sizeof *ratios);
   fprintf(bench->out, "\nmeasured / estimated, from the least over the median to the most:\n");

@@ -26,7 +26,7 @@ static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filt
     measure_algorithm(bench, image, filters, shape, algorithm);
 }
 
-/* The algorithms for GPUs that use the hint of blocks or grids: their kernels call block_for() or hinted_grid(). */
+/* The algorithms for GPUs that use the options --block or --grid: their kernels call block_for() or hinted_grid(). */
 static const char block_takers[] = "direct,tiled,direct-classic,tiled-classic";
 static const char grid_takers[] = "direct,tiled,sparse,direct-classic,tiled-classic";
 
@@ -41,7 +41,7 @@ static void note_option(const gconv_bench *bench, const char *option, const char
       snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", name);
   }
   if (names[0] != '\0')
-    gconv_bench_say(bench, "note: %s changes nothing of %s", option, names);
+    gconv_bench_say(bench, "note: %s has no effect on %s", option, names);
 }
 
 /* Returns whether an algorithm that is measured takes the option. auto on a GPU may choose such an algorithm. */
@@ -63,7 +63,7 @@ static gconv_status check_sweeps(const gconv_bench *bench) {
   for (size_t i = 0; gconv_device_at(i, &gpu) && (gpu.usable || strncmp(gpu.name, "cuda", 4) != 0); i++)
     gpu.reason[0] = '\0';
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "--sweep %s: this would measure the same again and again, as only %s have %ss to choose, on a GPU%s%s",
+                    "--sweep %s: this would measure the same again and again: only %s have %ss to choose, on a GPU%s%s",
                     blocks ? "block" : "grid", blocks ? "direct and tiled" : "direct, tiled and sparse",
                     blocks ? "block" : "grid", gpu.reason[0] ? "; there is none: " : "", gpu.reason);
 }
@@ -102,7 +102,7 @@ gconv_status gconv_bench_run(gconv_bench *bench) {
     status = run_with(bench, settings->threads.items[i]);
   if (settings->experiment || settings->auto_check || !bench->device)
     return status;
-  gconv_status told = gconv_bench_print_end(bench);
-  GCONV_THEN(status, told);
+  gconv_status printed = gconv_bench_print_end(bench);
+  GCONV_THEN(status, printed);
   return status == GCONV_OK && settings->plot ? gconv_bench_draw(bench, NULL, settings->plot, settings->profile) : status;
 }

@@ -63,7 +63,7 @@ typedef struct gconv_bench_row {
   char group[96];        /* the properties that rows of a group share: "3840x2160x3 u8 interleaved" */
   char filter[48];       /* the properties that differ: "random 3x3", "batch 4" */
   char line[64];         /* the line of an experiment's plot that the row belongs to; "": its algorithm's */
-  bool everywhere;       /* the row is of all places along x */
+  bool everywhere;       /* the row holds for all places along x */
   bool layer;            /* the row measures a layer */
   gconv_bench_image image;
   gconv_type type;
@@ -77,14 +77,14 @@ typedef struct gconv_bench_row {
   double place;            /* in an experiment: the number along x */
   int32_t threads;         /* threads that do the device's work on the host */
   double ms, spread_ms;    /* the median, and the distance of the quartiles around it */
-  double of_copy, of_fma;  /* parts of the machine's best rates */
+  double of_copy, of_fma;  /* fractions of the machine's best rates */
   double samples, bytes, flop, estimate_ms;
   double items;          /* in an experiment with nets: cases or windows in the time `ms` */
-  bool draws_speed_up;   /* there: a plot shows this */
-  double p50_ms, p99_ms; /* of windows: how long half of them take, and all but 1%; 0: unknown */
-  double rate;           /* there: what a plot shows is items over ms, times this; 0: it shows ms */
-  double speed_up;       /* there: the time of one core, or of another base, over `ms`; 0: unknown */
-  double share;          /* there, if rows are parts: this part's of the time of all, which a plot shows; 0: unknown */
+  bool draws_speed_up;   /* in an experiment with nets: a plot shows speed_up */
+  double p50_ms, p99_ms; /* latencies of windows: the median and the 99th percentile; 0: unknown */
+  double rate;           /* in an experiment with nets: a plot shows items / ms * rate; 0: it shows ms */
+  double speed_up;       /* the time of one core, or of another base, over `ms`; 0: unknown */
+  double share;          /* if rows are parts of a run: the part's share of its time, for a plot; 0: unknown */
   bool checked;
   double error, allowed; /* the error against float64, and its limit, in units of output samples */
   gconv_profile profile; /* with --profile */
@@ -118,14 +118,14 @@ typedef struct gconv_bench {
   const char *items, *kind, *base;
   bool latencies;         /* its rows have latencies */
   const char *experiment; /* its name; NULL: there is none */
-  /* Launches that the user asked for, each with each: blocks of 0 x 0 threads, and grids of 0 blocks, are the method's own.
-   */
+  /* Launches that the user asked for: every block with every grid. Blocks of 0 x 0 threads, and grids of 0 blocks, stand for
+   * the method's own. */
   const gconv_bench_block *blocks;
   int block_count;
   const gconv_bench_list *grids;
 } gconv_bench;
 
-/* ---- The whole ---- */
+/* ---- Running ---- */
 
 /* Opens the device, measures the work of the settings with each number of threads, and reports. bench->failed: a row or a
  * demand failed. The caller closes the bench in any case. */
@@ -136,10 +136,10 @@ void gconv_bench_say(const gconv_bench *bench, const char *format, ...) GCONV_PR
 
 /* ---- Inputs ---- */
 
-/* Makes an image of random samples, the same for every run of the program. For gconv_image_free(). */
+/* Makes an image of random samples, the same for every run of the program. gconv_image_free() frees it. */
 gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type type, gconv_image *image);
 
-/* Makes numbers in [0, 1), the same for every run of the program, for gconv_release(). `what`: for the error text. */
+/* Makes numbers in [0, 1), the same for every run of the program. gconv_release() frees them. `what`: for the error text. */
 gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *what, float **numbers);
 
 /* Appends a filter of size x size random taps to *filters. */
@@ -164,7 +164,7 @@ void gconv_bench_free_images(gconv_image *images, size_t count);
 /* ---- Measuring ---- */
 
 /* Measures a layer, as gconv_bench_measure() measures filters. Results with GCONV_LAYER_VALID and GCONV_LAYER_SAME are
- * checked; with other paddings, bench->unchecked must be set. A bank of fewer channels than the image makes groups. */
+ * checked; with other paddings, bench->unchecked must be set. If the bank has fewer channels, the layer has groups. */
 void gconv_bench_measure_layer(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
                                gconv_bench_row *row);
 
@@ -186,14 +186,14 @@ gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_
  * If counters cannot be read, later rows have no profiles. */
 void gconv_bench_profile(gconv_bench *bench, gconv_plan *plan, const gconv_image *image, gconv_bench_row *row);
 
-/* The same for any work that does the same each time, and waits for its end. */
+/* The same for any work: work() must do the same each time, and return at its end. */
 void gconv_bench_profile_work(gconv_bench *bench, gconv_status (*work)(void *user), void *user, gconv_bench_row *row);
 
 /* Whether the device has an algorithm for images, or for layers, of this name. */
 bool gconv_bench_has_algorithm(const gconv_bench *bench, bool layers, const char *name);
 
 /* Returns an algorithm to measure, for filters or layers, or NULL past the end. The settings name them; otherwise they are
- * all of the device but reference and classics. */
+ * all of the device except reference and classics. */
 const char *gconv_bench_algorithm_at(const gconv_bench *bench, bool layers, size_t index);
 
 /* If `status` is a failure, stores its text as the row's obstacle. bench->say gets failures other than GCONV_UNSUPPORTED. */
@@ -208,7 +208,7 @@ const char *gconv_bench_obstacle(const char *text);
 /* Returns the choice of auto, in static storage; NULL if it fails. Sets the time limit for other algorithms. */
 const char *gconv_bench_ask_auto(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters);
 
-/* Opens a device, for gconv_bench_close(); NULL: $GCONV_DEVICE or auto. Returns GCONV_UNSUPPORTED after any failure. */
+/* Opens a device; NULL: $GCONV_DEVICE or auto. gconv_bench_close() closes it. Any failure is GCONV_UNSUPPORTED. */
 gconv_status gconv_bench_open(gconv_bench *bench, const char *device, int threads);
 gconv_status gconv_bench_measure_machine(gconv_bench *bench);
 void gconv_bench_close(gconv_bench *bench);
@@ -218,12 +218,12 @@ typedef void gconv_bench_visit(gconv_bench *bench, const gconv_image *image, con
                                const gconv_bench_row *shape);
 gconv_status gconv_bench_walk(gconv_bench *bench, gconv_bench_visit *visit);
 
-/* Appends a copy of the row, with its parts of the machine's rates, to bench->rows. */
+/* Appends a copy of the row, with its fractions of the machine's rates, to bench->rows. */
 void gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row);
 
 /* ---- auto ---- */
 
-/* Measures how much slower than the best algorithm auto is at each point of the grid. bench->failed: too much (auto.c). */
+/* Measures how much slower auto is than the best algorithm at each point. bench->failed: by more than auto.c allows. */
 gconv_status gconv_bench_auto(gconv_bench *bench);
 
 /* ---- Tuning ---- */
@@ -242,7 +242,7 @@ void gconv_tune_print(FILE *out, const gconv_device *device);
 /* ---- The race: --algorithm all ---- */
 
 typedef struct gconv_race {
-  const gconv_batch *batch;     /* the job: its device, reading, format and --verify count */
+  const gconv_batch *batch;     /* the job; the race uses its device, reading, format and --verify */
   const gconv_filters *filters; /* the filters; not used if there are layers */
   const gconv_options *options;
   const gconv_layer *layers; /* NULL: filters */
@@ -310,11 +310,11 @@ gconv_status gconv_bench_open_other(gconv_bench *bench);
  * row. */
 bool gconv_bench_measure_other(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
                                const gconv_bench_row *shape);
-/* Finds the place *from along x from which on the device's best row is faster than the other device's, in the group that
- * begins with row `first`. HUGE_VAL: nowhere. Returns false unless there are rows of both devices. */
+/* Finds, in the group that begins with row `first`, the place *from along x from which on the best row of the device is
+ * faster than the best row of the other device. HUGE_VAL: nowhere. Returns false unless there are rows of both devices. */
 bool gconv_bench_overtakes(const gconv_bench *bench, size_t first, double *from);
 /* Prints that place for each group: to bench->out or, with CSV, by bench->say(). JSON has it in its document. */
-void gconv_bench_tell_overtaking(const gconv_bench *bench);
+void gconv_bench_report_overtaking(const gconv_bench *bench);
 /* Returns the name of the device on which a row was measured. */
 const char *gconv_bench_device_of(const gconv_bench *bench, const gconv_bench_row *row);
 

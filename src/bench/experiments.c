@@ -12,10 +12,10 @@ typedef enum axis { OVER_BATCH, OVER_SIZE, OVER_WORKSPACE } axis;
 
 enum { MOST_IMAGES = 2, MOST_NUMBERS = 12 };
 
-/* Arrays that are not full end with zeros. */
-/* What --plot draws. With a profile or occupancy, the experiment is of counters: it has --profile by itself. */
+/* What --plot draws. Experiments that draw a profile or occupancy always read counters, as with --profile. */
 typedef enum drawn { DRAW_TIMES, DRAW_PROFILE, DRAW_OCCUPANCY } drawn;
 
+/* Arrays that are not full end with zeros. */
 typedef struct experiment {
   const char *name;
   drawn drawn;
@@ -30,7 +30,7 @@ typedef struct experiment {
   gconv_bench_measure_size *measure; /* called for each size, or once with 0 if there are no sizes */
   bool latencies;                    /* rows have latencies of windows */
   bool cores;                        /* the experiment also measures the CPU: bench->one and bench->all */
-  const char *left_out;              /* words for the methods that are left out without a GPU, with a verb */
+  const char *left_out;              /* a sentence about the methods that are left out without a GPU */
   const char *items;                 /* the things it counts, such as "cases" */
   const char *axes;                  /* commands of gnuplot; NULL: it has no plot */
   const char *kind;                  /* what a row computes; NULL: "net" */
@@ -293,7 +293,7 @@ static gconv_status measure_layers(gconv_bench *bench, const experiment *chosen)
   for (int i = 0; status == GCONV_OK && grid->image_count == 0 && i < MOST_IMAGES && chosen->images[i].width > 0; i++)
     status = measure_image(bench, chosen, &chosen->images[i]);
   if (status == GCONV_OK)
-    gconv_bench_tell_overtaking(bench);
+    gconv_bench_report_overtaking(bench);
   return status;
 }
 
@@ -318,8 +318,8 @@ gconv_status gconv_bench_experiment(gconv_bench *bench) {
   gconv_status status = chosen->measure          ? measure_sizes(bench, chosen)
                         : chosen->measure_layers ? chosen->measure_layers(bench)
                                                  : measure_layers(bench, chosen);
-  gconv_status told = gconv_bench_print_end(bench);
-  GCONV_THEN(status, told);
+  gconv_status printed = gconv_bench_print_end(bench);
+  GCONV_THEN(status, printed);
   if (status != GCONV_OK || !settings->plot)
     return status;
   if (chosen->drawn != DRAW_TIMES)

@@ -36,7 +36,7 @@ void gconv_bench_free_images(gconv_image *images, size_t count) {
   free(images);
 }
 
-/* Knuth's MMIX generator. */
+/* By Knuth's MMIX generator. */
 gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *what, float **numbers) {
   GCONV_TRY(gconv_allocate(count * sizeof **numbers, what, (void **)numbers));
   for (size_t i = 0; i < count; i++) {
@@ -46,8 +46,8 @@ gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *w
   return GCONV_OK;
 }
 
-/* The filter is written as an ImageMagick kernel and read as any other. Taps of either sign, so that responses stay small,
- * with a sum of about 0.3, as gconv warns of sums near 0. */
+/* The filter is written as an ImageMagick kernel, and read like any other. Its taps have both signs, so that responses stay
+ * small. Their sum is about 0.3, because gconv warns of sums near 0. */
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {
   size_t taps = (size_t)size * (size_t)size, bytes = 32 + 16 * taps;
   GCONV_FREED char *text = malloc(bytes);

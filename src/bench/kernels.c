@@ -60,7 +60,7 @@ static const char *const activity_files[] = {"libcupti.so.13", "libcupti.so.12",
                                              "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", NULL};
 static gconv_library activity_library = {activity_files, activity_symbols, "", 0};
 
-/* CUPTI gives its callbacks no pointer of ours. One piece of work is measured at a time. */
+/* It is global because CUPTI passes its callbacks no pointer of the caller. One piece of work is measured at a time. */
 static struct {
   gconv_kernel_times *kernels;
   size_t count;
@@ -73,7 +73,7 @@ static void request(uint8_t **buffer, size_t *size, size_t *most) {
   *most = 0;
 }
 
-/* Writes the identifiers of a mangled name: that of the function, then those among the arguments of its template. */
+/* Writes the identifiers in a mangled name: the name of the function, then the names in the arguments of its template. */
 static void read_name(const char *mangled, char *name, size_t size) {
   size_t used = 0;
   int depth = 0; /* of the arguments */
@@ -143,7 +143,7 @@ gconv_status gconv_kernels_begin(void) {
                       trouble);
   if (activity.register_callbacks(request, complete) != 0 || activity.enable(KERNELS) != 0)
     return gconv_fail(GCONV_UNSUPPORTED,
-                      "CUPTI keeps no records of kernels here: gconv devices tells which GPUs can be used");
+                      "CUPTI keeps no records of kernels on this machine: gconv devices lists the GPUs that can be used");
   return GCONV_OK;
 }
 
@@ -172,8 +172,8 @@ gconv_status gconv_kernel_longest(gconv_status (*work)(void *user), void *user, 
   size_t count = 0;
   GCONV_TRY(gconv_kernels_begin());
   gconv_status status = work(user);
-  const gconv_status told = gconv_kernels_end(&times, &count);
-  GCONV_THEN(status, told);
+  const gconv_status ended = gconv_kernels_end(&times, &count);
+  GCONV_THEN(status, ended);
   for (size_t i = 0; i < count && status == GCONV_OK; i++)
     if (i == 0 || times[i].longest.ms > launch->ms)
       *launch = times[i].longest;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How the kernels of a piece of work are launched, and how long they take, by CUPTI's records of them; how many warps fit;
- * and what energy it takes, by NVIDIA's library NVML. Parts of --profile. */
+/* Parts of --profile. For a piece of work, finds the launches and times of its kernels by CUPTI's records, the occupancy,
+ * and the energy by NVIDIA's library NVML. */
 #pragma once
 
 #include "base/status.h"
@@ -10,7 +10,7 @@ typedef struct gconv_occupancy_limits {
   int32_t threads, blocks, registers, shared, reserved; /* reserved: of the shared memory, for each block */
 } gconv_occupancy_limits;
 
-/* A launch. shared: bytes of a block; registers: of a thread. */
+/* A launch. shared: bytes of shared memory of a block; registers: of a thread. */
 typedef struct gconv_kernel_launch {
   int32_t registers, threads, shared;
   double ms;
@@ -24,11 +24,11 @@ typedef struct gconv_kernel_times {
   double ms;                   /* of all launches */
 } gconv_kernel_times;
 
-/* Returns the warps that may be resident, as a part of the most that a multiprocessor holds. */
+/* Returns the occupancy: how many warps can be resident, divided by the most that a multiprocessor holds. */
 double gconv_occupancy(const gconv_occupancy_limits *limits, int32_t registers, int32_t threads, int32_t shared);
 
-/* From the first call to the second, all kernels of this process are recorded. GCONV_UNSUPPORTED names what is missing.
- * *times: a kernel each, the one that took longest first; memory for free(). */
+/* From gconv_kernels_begin() to gconv_kernels_end(), all kernels of this process are recorded. GCONV_UNSUPPORTED names what
+ * is missing. *times has an item for each kernel, the longest time first. The caller frees it. */
 gconv_status gconv_kernels_begin(void);
 gconv_status gconv_kernels_end(gconv_kernel_times **times, size_t *count);
 
@@ -36,6 +36,6 @@ gconv_status gconv_kernels_end(gconv_kernel_times **times, size_t *count);
  * no records, and *launch stays as it is. */
 gconv_status gconv_kernel_longest(gconv_status (*work)(void *user), void *user, gconv_kernel_launch *launch);
 
-/* Runs work(user) for some tenths of a second, and sets the joules of one call of all that the GPU does meanwhile; NAN if
- * NVML is not there. bus: the address of the GPU, such as 0000:1b:00.0. */
+/* Runs work(user) for some tenths of a second, and sets *joules to the energy of the GPU for one call, with everything else
+ * that the GPU does meanwhile; NAN without NVML. bus: the address of the GPU, such as 0000:1b:00.0. */
 gconv_status gconv_kernel_energy(const char *bus, gconv_status (*work)(void *user), void *user, double *joules);

@@ -68,7 +68,7 @@ static double sum_at(const gconv_bench_layer *data, gconv_layer_padding padding,
   return sum;
 }
 
-/* Checks places at odd distances, with the first and the last. Samples are below 1. */
+/* Checks CHECKED_PLACES outputs, from the first to the last at about equal distances. Samples are below 1. */
 static void check_outputs(const gconv_bench_layer *data, gconv_layer_padding padding, const gconv_layer_info *info,
                           const gconv_image *out, gconv_bench_row *row) {
   size_t pixels = (size_t)out->height * (size_t)out->width;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures: medians of runs on the device, whose results are checked. */
+/* Measures the median time of runs on the device, and checks their results. */
 #include "base/memory.h"
 #include "base/printable.h"
 #include "bench/bench.h"
@@ -43,7 +43,7 @@ void gconv_bench_note_error(gconv_bench_row *row, double difference) {
   row->error = difference <= row->error ? row->error : difference;
 }
 
-/* Algorithms estimated at more than this many times the best are not worth measuring. */
+/* Algorithms whose estimate is more than this many times the estimate of auto's choice are not worth measuring. */
 static const double HOPELESS = 6;
 
 /* ---- One plan ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plots by gnuplot: panels, and in each some lines. */
+/* Plots by gnuplot. A plot has panels, and a panel has lines. */
 #pragma once
 
 #include "base/status.h"
@@ -24,5 +24,5 @@ typedef struct gconv_plot {
   size_t count;
 } gconv_plot;
 
-/* Draws it, or leaves its script where there is no gnuplot. GCONV_UNSUPPORTED: there is nothing to draw. */
+/* Draws the plot. GCONV_UNSUPPORTED: there is nothing to draw, or no gnuplot; then its script is left beside the picture. */
 gconv_status gconv_plot_draw(gconv_plot *plot);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Draws profiles: how busy units and memories were, instructions by kind, what warps waited for, bytes between memories. And
- * occupancy by registers, threads of a block and shared memory, as it follows from the longest kernel of each row. */
+/* Draws profiles: how busy units and memories were, instructions by kind, what warps waited for, bytes between memories.
+ * Also draws occupancy by registers, threads of a block and shared memory, computed from the longest kernel of each row. */
 #include "bench/bench.h"
 #include "bench/plot.h"
 
@@ -28,7 +28,7 @@ static double share_of(const gconv_profile *profile, const char *reason) {
   return 0;
 }
 
-/* The reasons of all rows are labels, the same for each. */
+/* The labels are the reasons of all rows, the same for each row. */
 static void add_stalls(gconv_plot *p, const gconv_bench *bench, const gconv_bench_row *row) {
   static const char panel[] = "waiting for: % of the time of warps";
   for (size_t i = 0; i < bench->count; i++)
@@ -54,7 +54,7 @@ static void add_row(gconv_plot *p, const gconv_bench *bench, const gconv_bench_r
     add(p, row, "MB", gconv_bench_path_name(i), 0, profile->bytes[i] * 1e-6);
 }
 
-/* Occupancy if one of three numbers of the launch were another. Every eighth step has a label. */
+/* Adds the occupancy with other numbers of registers, threads, or bytes of shared memory. Every eighth step has a label. */
 static void add_occupancy(gconv_plot *p, const gconv_bench_row *row) {
   enum { STEPS = 32, LABELLED = 8 };
   const gconv_kernel_launch *k = &row->profile.kernel;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hardware counters, by CUPTI's range profiler. It counts between two calls (a range), with a few counters at a time. So the
- * range is repeated until all counters are read. The names of reasons differ from GPU to GPU; the library lists them.
+ * range is repeated until all counters are read. The reasons of stalls differ from GPU to GPU; the library lists them.
  */
 #include "bench/profile.h"
 
@@ -74,10 +74,10 @@ struct gconv_profiler {
   int device;
   void *context, *host;
   char names[MOST_METRICS][MOST_LETTERS]; /* names of metrics: occupancy, stalls, then those of `places` */
-  size_t stalls;                          /* how many */
+  size_t stalls;                          /* how many metrics of stalls there are */
   size_t places[MOST_METRICS];            /* of metrics after stalls: where the value goes in gconv_profile */
   double factors[MOST_METRICS];           /* and what it is multiplied by */
-  const char *metrics[MOST_METRICS];      /* the same */
+  const char *metrics[MOST_METRICS];      /* pointers to `names` */
   size_t count;
   uint8_t *available; /* the counters of the GPU; `host` reads it until it is closed */
   uint8_t *config;    /* which counters each repetition reads */
@@ -109,16 +109,16 @@ static const struct {
   size_t place;
   double factor;
 } others[] = {
-#define KIND(kind, told, pipe)                                                                                              \
+#define KIND(kind, title, pipe)                                                                                             \
   {"sm__inst_executed_pipe_" pipe ".sum", offsetof(gconv_profile, kinds) + GCONV_PROFILE_##kind * sizeof(double), 1},
-#define PATH(path, told, key, metric, factor)                                                                               \
+#define PATH(path, title, key, metric, factor)                                                                              \
   {metric, offsetof(gconv_profile, bytes) + GCONV_PROFILE_##path * sizeof(double), factor},
     {"sm__throughput.avg.pct_of_peak_sustained_elapsed", offsetof(gconv_profile, units), 0.01},
     {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", offsetof(gconv_profile, memory), 0.01},
     {"sm__inst_executed.sum", offsetof(gconv_profile, instructions), 1},
     GCONV_PROFILE_KINDS(KIND) GCONV_PROFILE_TRAFFIC(PATH)};
 
-/* Adds the metrics that this GPU has. Each is tried by itself, as one that is unknown would make all fail. */
+/* Adds the metrics that this GPU has. Each is tried by itself, because one unknown metric makes all fail. */
 static gconv_status add_others(gconv_profiler *profiler) {
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     const size_t at = profiler->count;
@@ -199,7 +199,7 @@ gconv_status gconv_profiler_open(const gconv_device *device, gconv_profiler **pr
   const char *name = gconv_device_get_info(device)->name;
   *profiler = NULL;
   if (strncmp(name, "cuda:", 5) != 0)
-    return gconv_fail(GCONV_UNSUPPORTED, "counters are read of NVIDIA GPUs, and the device is %s (gconv devices lists them)",
+    return gconv_fail(GCONV_UNSUPPORTED, "only NVIDIA GPUs have counters, and the device is %s (gconv devices lists GPUs)",
                       name);
   gconv_profiler *made;
   GCONV_NEW(made, 1, "out of memory");
@@ -245,7 +245,7 @@ static gconv_status count(cupti_profiler *session, gconv_status (*work)(void *us
   return GCONV_OK;
 }
 
-/* *counters: memory for gconv_release(). */
+/* gconv_release() frees counters->image, also after a failure. */
 static gconv_status count_all(gconv_profiler *profiler, cupti_profiler *session, gconv_status (*work)(void *user),
                               void *user, cupti_counters *counters) {
   cupti_counters_size size = {.size = SIZE_TO(cupti_counters_size, bytes),
@@ -316,7 +316,7 @@ static gconv_status evaluate(gconv_profiler *profiler, const cupti_counters *cou
   return GCONV_OK;
 }
 
-/* Sets what is not known to NAN. */
+/* Sets all numbers to NAN, which stands for unknown. */
 static void clear(gconv_profile *profile) {
   *profile = (gconv_profile){.units = NAN, .memory = NAN, .instructions = NAN, .joules = NAN, .theoretical = NAN};
   for (int i = 0; i < GCONV_PROFILE_KIND_COUNT; i++)
@@ -325,13 +325,13 @@ static void clear(gconv_profile *profile) {
     profile->bytes[i] = NAN;
 }
 
-/* Numbers of attributes in the driver. */
+/* Returns an attribute of the device by its number in the driver, or 0 if the driver does not know it. */
 static int32_t attribute(const gconv_profiler *profiler, int number) {
   int value = 0;
   return driver.DeviceGetAttribute(&value, number, profiler->device) == 0 ? value : 0;
 }
 
-/* Finds the longest kernel and the energy. Without them, the profile has its counters. */
+/* Finds the longest kernel and the energy. If that fails, the profile still has its counters. */
 static void look_at_kernels(const gconv_profiler *profiler, gconv_status (*work)(void *user), void *user,
                             gconv_profile *profile) {
   enum { THREADS = 39, SHARED = 81, REGISTERS = 82, BLOCKS = 106, RESERVED = 111 };

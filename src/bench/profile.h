@@ -9,7 +9,7 @@
 
 #include "bench/kernels.h"
 
-enum { GCONV_PROFILE_REASONS = 6, GCONV_PROFILE_TOLD = 3 /* of the reasons, in reports */ };
+enum { GCONV_PROFILE_REASONS = 6, GCONV_PROFILE_REPORTED = 3 /* of the reasons, in reports */ };
 
 /* Kinds of instructions, by the unit that executes them: name in reports, and in the counters. */
 #define GCONV_PROFILE_KINDS(KIND)                                                                                           \
@@ -35,18 +35,17 @@ enum { GCONV_PROFILE_KINDS(GCONV_PROFILE_KIND) GCONV_PROFILE_KIND_COUNT };
 #define GCONV_PROFILE_PATH(path, ...) GCONV_PROFILE_##path,
 enum { GCONV_PROFILE_TRAFFIC(GCONV_PROFILE_PATH) GCONV_PROFILE_PATH_COUNT };
 
-/* Of one execution. NAN: this GPU has no such counter. */
+/* The profile of one execution. NAN: this GPU has no such counter. */
 typedef struct gconv_profile {
   bool known;
-  double
-      occupancy; /* resident warps as a part of the most that there may be, mean over the cycles of busy multiprocessors */
-  double units, memory;                   /* the busiest unit, and the busiest memory, as parts of their peaks */
+  double occupancy; /* resident warps, divided by the most that can be: the mean over the cycles of busy multiprocessors */
+  double units, memory;                   /* the busiest unit, and the busiest memory, as fractions of their peaks */
   double instructions;                    /* of warps */
   double kinds[GCONV_PROFILE_KIND_COUNT]; /* of warps, by kind */
   double bytes[GCONV_PROFILE_PATH_COUNT]; /* shared: 128 for each access of a warp */
-  double joules;                          /* of the whole GPU meanwhile */
+  double joules;                          /* energy of the whole GPU during the execution */
   gconv_kernel_launch kernel;             /* the kernel that takes longest; ms 0: unknown */
-  double theoretical;                     /* warps of it that fit, as `occupancy`; NAN: unknown */
+  double theoretical;                     /* the highest occupancy that this kernel can have; NAN: unknown */
   gconv_occupancy_limits limits;          /* what a multiprocessor has */
 
   /* Why warps did not issue an instruction: the reasons with the largest shares of the time of all resident warps, in
@@ -60,11 +59,11 @@ typedef struct gconv_profile {
 typedef struct gconv_profiler gconv_profiler;
 
 /* Prepares to profile work on the device. GCONV_UNSUPPORTED names what is missing: a GPU, the library, permission. The
- * device must outlive the profiler. *profiler is for gconv_profiler_close(), NULL after a failure. */
+ * device must outlive the profiler. gconv_profiler_close() frees *profiler, which is NULL after a failure. */
 gconv_status gconv_profiler_open(const gconv_device *device, gconv_profiler **profiler);
 
-/* Calls work(user) several times, since the hardware has few counters. work() must do the same each time, on the device, and
- * wait for its end. All kernels that it runs count. */
+/* Calls work(user) several times, because the hardware has few counters. work() must do the same each time, on the device,
+ * and return at its end. All kernels that it runs are counted. */
 gconv_status gconv_profiler_run(gconv_profiler *profiler, gconv_status (*work)(void *user), void *user,
                                 gconv_profile *profile);
 

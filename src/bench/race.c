@@ -91,7 +91,7 @@ static size_t sample_count(const gconv_image *image) {
   return (size_t)image->frames * (size_t)image->height * (size_t)image->width * (size_t)image->channels;
 }
 
-/* Returns the largest difference of two results; infinite if only one is NaN. *largest becomes the largest value of `a`. */
+/* Returns the largest difference of two results; HUGE_VAL if only one has a NaN. *largest: the largest magnitude in `a`. */
 static double difference(const gconv_image *a, const gconv_image *b, size_t count, double *largest) {
   double most = *largest = 0;
   for (size_t k = 0; k < count; k++)
@@ -171,7 +171,7 @@ static void take_result(race *r, const racer *one, double ms, const gconv_verifi
   }
 }
 
-/* Keeps the results in r->exact if they are the first exact ones. */
+/* Times an algorithm, and checks its results. Keeps them in r->exact if they are the first exact ones. */
 static gconv_status run(race *r, const racer *one) {
   gconv_verification found = {0};
   gconv_bench_row row = {.ms = 0};
@@ -236,7 +236,7 @@ static gconv_status run_all(race *r, const char *device) {
   return GCONV_OK;
 }
 
-/* ---- The whole -------------------------------------------------------------------------------------------------------- */
+/* ---- The race --------------------------------------------------------------------------------------------------------- */
 
 static gconv_status prepare(race *r) {
   const gconv_batch *batch = r->asked->batch;

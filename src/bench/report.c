@@ -41,28 +41,28 @@ static void name_algorithm(const gconv_bench_row *row, char *text, size_t size) 
 
 typedef enum form { HEADS, TEXT, CSV_HEADS, CSV, JSON } form;
 
-/* Where figures go. */
-typedef struct telling {
+/* Where figures are written. */
+typedef struct destination {
   form form;
   FILE *out;
   json_t *json;
-} telling;
+} destination;
 
-/* Tells a figure: in JSON; in CSV with `digits`, or not if they are 0; and in the text, in a format of printf() and in a
- * column of `width`, or not if that is 0. NAN was not measured: its fields stay empty, and JSON lacks it. */
-#define TELL(telling, key, digits, value, width, head, ...)                                                                 \
+/* Writes a figure to JSON; to CSV, with `digits` digits, unless `digits` is 0; and to text, by a format of printf() in a
+ * column of `width`, unless `width` is 0. A figure that was not measured is NAN: its field is empty, or not in JSON. */
+#define PUT(destination, key, digits, value, width, head, ...)                                                              \
   do {                                                                                                                      \
-    if ((telling)->form != JSON)                                                                                            \
-      tell_cell(telling, key, digits, value, width, head, __VA_ARGS__);                                                     \
+    if ((destination)->form != JSON)                                                                                        \
+      put_cell(destination, key, digits, value, width, head, __VA_ARGS__);                                                  \
     else if (!isnan((double)(value)))                                                                                       \
-      gconv_json_put((telling)->json, key, value);                                                                          \
+      gconv_json_put((destination)->json, key, value);                                                                      \
   } while (0)
-#define TELL_DATA(telling, key, digits, value) TELL(telling, key, digits, value, 0, "", "%s", "")
-#define TELL_CSV(telling, key, value) tell_cell(telling, key, 6, value, 0, "", "%s", "")
+#define PUT_DATA(destination, key, digits, value) PUT(destination, key, digits, value, 0, "", "%s", "")
+#define PUT_CSV(destination, key, value) put_cell(destination, key, 6, value, 0, "", "%s", "")
 
 GCONV_PRINTF(7, 8)
-static void tell_cell(const telling *t, const char *key, int digits, double value, int width, const char *head,
-                      const char *format, ...) {
+static void put_cell(const destination *t, const char *key, int digits, double value, int width, const char *head,
+                     const char *format, ...) {
   char text[24];
   GCONV_FORMAT(text, sizeof text, format);
   if (t->form == HEADS && width > 0)
@@ -75,56 +75,56 @@ static void tell_cell(const telling *t, const char *key, int digits, double valu
     isnan(value) ? fputs(",", t->out) : fprintf(t->out, ",%.*g", digits, value);
 }
 
-static void tell_figures(const gconv_bench *bench, const gconv_bench_row *row, const telling *t) {
+static void put_figures(const gconv_bench *bench, const gconv_bench_row *row, const destination *t) {
   const double gsample_per_s = giga_per_s(row->samples, row->ms), gb_per_s = giga_per_s(row->bytes, row->ms);
   const double error = row->checked ? row->error : NAN, allowed = row->checked ? row->allowed : NAN;
   char peak[16];
   snprintf(peak, sizeof peak, row->against ? "-" : is_effective(row) ? "effective" : "%.0f%%", 100 * row->of_fma);
-  TELL_DATA(t, "workspace_bytes", 15, row->workspace_bytes);
-  TELL_DATA(t, "chunk", 15, row->chunk);
-  TELL_DATA(t, "threads", 15, row->threads);
-  TELL(t, "ms", 6, row->ms, 9, "ms", "%.4f", row->ms);
-  TELL(t, "spread_ms", 6, row->spread_ms, 9, "+-", "%.4f", row->spread_ms / 2);
-  TELL_DATA(t, "estimate_ms", 6, row->estimate_ms);
-  TELL(t, "gsample_per_s", 6, gsample_per_s, 9, "Gsample/s", "%.2f", gsample_per_s);
-  TELL(t, "gb_per_s", 6, gb_per_s, 8, "GB/s", "%.1f", gb_per_s);
-  TELL_CSV(t, "copy_gb_per_s", bench->machine.bytes_per_ms * 1e-6);
-  TELL(t, "of_copy", 0, row->of_copy, 6, "copy", "%.0f%%", 100 * row->of_copy);
-  TELL(t, "tflop_per_s", 6, tflop_per_s(row), 8, "TFLOP/s", "%.3f", tflop_per_s(row));
-  TELL_CSV(t, "fma_tflop_per_s", bench->machine.fma_per_ms * 2e-9);
-  TELL(t, "of_fma", 0, row->of_fma, 9, "peak", "%s", peak);
-  TELL_DATA(t, "effective", 0, is_effective(row));
-  TELL(t, "error", 3, error, 9, "error", "%.2g", error);
-  TELL_DATA(t, "allowed", 3, allowed);
+  PUT_DATA(t, "workspace_bytes", 15, row->workspace_bytes);
+  PUT_DATA(t, "chunk", 15, row->chunk);
+  PUT_DATA(t, "threads", 15, row->threads);
+  PUT(t, "ms", 6, row->ms, 9, "ms", "%.4f", row->ms);
+  PUT(t, "spread_ms", 6, row->spread_ms, 9, "+-", "%.4f", row->spread_ms / 2);
+  PUT_DATA(t, "estimate_ms", 6, row->estimate_ms);
+  PUT(t, "gsample_per_s", 6, gsample_per_s, 9, "Gsample/s", "%.2f", gsample_per_s);
+  PUT(t, "gb_per_s", 6, gb_per_s, 8, "GB/s", "%.1f", gb_per_s);
+  PUT_CSV(t, "copy_gb_per_s", bench->machine.bytes_per_ms * 1e-6);
+  PUT(t, "of_copy", 0, row->of_copy, 6, "copy", "%.0f%%", 100 * row->of_copy);
+  PUT(t, "tflop_per_s", 6, tflop_per_s(row), 8, "TFLOP/s", "%.3f", tflop_per_s(row));
+  PUT_CSV(t, "fma_tflop_per_s", bench->machine.fma_per_ms * 2e-9);
+  PUT(t, "of_fma", 0, row->of_fma, 9, "peak", "%s", peak);
+  PUT_DATA(t, "effective", 0, is_effective(row));
+  PUT(t, "error", 3, error, 9, "error", "%.2g", error);
+  PUT_DATA(t, "allowed", 3, allowed);
 }
 
-/* Tells the figures of an experiment with nets. */
-static void tell_net_figures(const gconv_bench *bench, const gconv_bench_row *row, const telling *t) {
+/* Writes the figures of an experiment with nets. */
+static void put_net_figures(const gconv_bench *bench, const gconv_bench_row *row, const destination *t) {
   char per_second[24], a_second[24], over[24], error[24] = "";
   snprintf(per_second, sizeof per_second, "%s_per_s", bench->items);
   snprintf(a_second, sizeof a_second, "%s/s", bench->items);
   snprintf(over, sizeof over, "x %s", bench->base);
   if (row->checked)
     snprintf(error, sizeof error, "%.2g", row->error);
-  TELL_DATA(t, "threads", 15, row->threads);
-  TELL_DATA(t, bench->items, 15, row->items);
-  TELL(t, "ms", 6, row->ms, 10, "ms", "%.4f", row->ms);
-  TELL(t, "spread_ms", 6, row->spread_ms, 9, "+-", "%.4f", row->spread_ms / 2);
-  TELL(t, per_second, 6, row->items / row->ms * 1e3, 10, a_second, "%.3g", row->items / row->ms * 1e3);
+  PUT_DATA(t, "threads", 15, row->threads);
+  PUT_DATA(t, bench->items, 15, row->items);
+  PUT(t, "ms", 6, row->ms, 10, "ms", "%.4f", row->ms);
+  PUT(t, "spread_ms", 6, row->spread_ms, 9, "+-", "%.4f", row->spread_ms / 2);
+  PUT(t, per_second, 6, row->items / row->ms * 1e3, 10, a_second, "%.3g", row->items / row->ms * 1e3);
   if (bench->latencies) {
-    TELL(t, "p50_ms", 6, row->p50_ms, 9, "p50 ms", "%.4f", row->p50_ms);
-    TELL(t, "p99_ms", 6, row->p99_ms, 9, "p99 ms", "%.4f", row->p99_ms);
+    PUT(t, "p50_ms", 6, row->p50_ms, 9, "p50 ms", "%.4f", row->p50_ms);
+    PUT(t, "p99_ms", 6, row->p99_ms, 9, "p99 ms", "%.4f", row->p99_ms);
   }
   if (bench->base[0])
-    TELL(t, "speed_up", 6, row->speed_up, 10, over, "%.2f", row->speed_up);
+    PUT(t, "speed_up", 6, row->speed_up, 10, over, "%.2f", row->speed_up);
   else
-    TELL(t, "share", 6, row->share, 10, "share", "%.1f%%", 100 * row->share);
-  TELL(t, "error", 3, row->error, 9, "error", "%s", error);
-  TELL_DATA(t, "allowed", 3, row->allowed);
+    PUT(t, "share", 6, row->share, 10, "share", "%.1f%%", 100 * row->share);
+  PUT(t, "error", 3, row->error, 9, "error", "%s", error);
+  PUT_DATA(t, "allowed", 3, row->allowed);
 }
 
-static void tell_row(const gconv_bench *bench, const gconv_bench_row *row, form as, json_t *json) {
-  (bench->items ? tell_net_figures : tell_figures)(bench, row, &(telling){as, bench->out, json});
+static void put_row(const gconv_bench *bench, const gconv_bench_row *row, form as, json_t *json) {
+  (bench->items ? put_net_figures : put_figures)(bench, row, &(destination){as, bench->out, json});
 }
 
 /* ---- Text ---- */
@@ -141,13 +141,13 @@ static void print_text_head(const gconv_bench *bench) {
 }
 
 static const char *const kind_names[] = {
-#define NAME(kind, told, ...) told,
+#define NAME(kind, title, ...) title,
     GCONV_PROFILE_KINDS(NAME)};
 static const char *const path_names[] = {
-#define PATH_NAME(path, told, ...) told,
+#define PATH_NAME(path, title, ...) title,
     GCONV_PROFILE_TRAFFIC(PATH_NAME)};
 static const char *const path_keys[] = {
-#define PATH_KEY(path, told, key, ...) key,
+#define PATH_KEY(path, title, key, ...) key,
     GCONV_PROFILE_TRAFFIC(PATH_KEY)};
 
 const char *gconv_bench_kind_name(size_t kind) {
@@ -193,7 +193,7 @@ static void print_profile(FILE *out, const gconv_profile *profile) {
   if (!profile->known)
     return;
   fprintf(out, " %5.0f%%", 100 * profile->occupancy);
-  for (int i = 0; i < GCONV_PROFILE_TOLD && profile->stalls[i].reason[0]; i++)
+  for (int i = 0; i < GCONV_PROFILE_REPORTED && profile->stalls[i].reason[0]; i++)
     fprintf(out, "%s %s %.0f%%", i > 0 ? "," : " ", profile->stalls[i].reason, 100 * profile->stalls[i].share);
   print_more(out, profile);
 }
@@ -210,7 +210,7 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
             nets       ? bench->kind
             : own_line ? ""
                        : row->group);
-    tell_row(bench, row, HEADS, NULL);
+    put_row(bench, row, HEADS, NULL);
     fprintf(bench->out, "%s\n", bench->profiler ? "  warps  waiting for" : "");
   } else if (nets && strcmp(row->filter, row[-1].filter) != 0) {
     fprintf(bench->out, "\n");
@@ -219,7 +219,7 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
   if (row->obstacle[0] != '\0')
     fprintf(bench->out, " %s", row->obstacle);
   else
-    tell_row(bench, row, TEXT, NULL);
+    put_row(bench, row, TEXT, NULL);
   print_profile(bench->out, &row->profile);
   fprintf(bench->out, "\n");
 }
@@ -233,7 +233,7 @@ static void print_csv_head(const gconv_bench *bench) {
     fputs("device,algorithm,chosen,type,width,height,channels,planar,filter,rows,columns,block,grid,images,filters,"
           "workspace_mib",
           bench->out);
-  tell_row(bench, &(gconv_bench_row){.ms = 1}, CSV_HEADS, NULL);
+  put_row(bench, &(gconv_bench_row){.ms = 1}, CSV_HEADS, NULL);
   fprintf(bench->out, "%s",
           bench->settings->profile
               ? ",occupancy,reason_1,share_1,reason_2,share_2,reason_3,share_3,units,memory,theoretical,"
@@ -255,7 +255,7 @@ static void print_csv_profile(FILE *out, const gconv_profile *profile) {
     fprintf(out, ",%.4f", profile->occupancy);
   else
     fprintf(out, ",");
-  for (int i = 0; i < GCONV_PROFILE_TOLD; i++)
+  for (int i = 0; i < GCONV_PROFILE_REPORTED; i++)
     if (profile->known && profile->stalls[i].reason[0])
       fprintf(out, ",%s,%.4f", profile->stalls[i].reason, profile->stalls[i].share);
     else
@@ -277,7 +277,7 @@ static void print_csv_profile(FILE *out, const gconv_profile *profile) {
     print_csv_number(out, profile->known, profile->bytes[i]);
 }
 
-/* Prints rows that were measured; the rows of obstacles are for people only. */
+/* Prints a row that was measured. Rows with an obstacle are only in tables and JSON. */
 static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
   if (row->obstacle[0] != '\0')
     return;
@@ -288,7 +288,7 @@ static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
     fprintf(bench->out, "%s,%s,%d,%d,%d,%d,\"%s\",%d,%d,%dx%d,%d,%d,%d,%d", row->chosen, gconv_type_name(row->type),
             row->image.width, row->image.height, row->image.channels, row->image.planar, row->filter, row->rows,
             row->columns, row->block.width, row->block.height, row->grid, row->images, row->filters, row->workspace_mib);
-  tell_row(bench, row, CSV, NULL);
+  put_row(bench, row, CSV, NULL);
   if (bench->settings->profile)
     print_csv_profile(bench->out, &row->profile);
   fprintf(bench->out, "\n");
@@ -313,7 +313,7 @@ static json_t *json_shape(const gconv_bench *bench, const gconv_bench_row *row) 
 
 static json_t *json_profile(const gconv_profile *profile) {
   json_t *stalls = json_array();
-  for (int i = 0; i < GCONV_PROFILE_TOLD && profile->stalls[i].reason[0]; i++)
+  for (int i = 0; i < GCONV_PROFILE_REPORTED && profile->stalls[i].reason[0]; i++)
     json_array_append_new(stalls,
                           json_pack("{s:s, s:f}", "reason", profile->stalls[i].reason, "share", profile->stalls[i].share));
   json_t *json = json_pack("{s:f, s:o}", "occupancy", profile->occupancy, "stalls", stalls);
@@ -346,7 +346,7 @@ static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
   }
   if (!bench->items)
     gconv_json_put(json, "chosen", row->chosen);
-  tell_row(bench, row, JSON, json);
+  put_row(bench, row, JSON, json);
   if (row->profile.known)
     gconv_json_put(json, "profile", json_profile(&row->profile));
   return json;
@@ -410,11 +410,11 @@ gconv_status gconv_bench_print_end(const gconv_bench *bench) {
 
 void gconv_bench_end_row(gconv_bench *bench, gconv_bench_row *row, gconv_status status) {
   if (status == GCONV_OK && row->obstacle[0] == '\0' && !(row->ms > 0))
-    status = gconv_fail(GCONV_UNSUPPORTED, "no figure: it takes less than the clock can tell");
+    status = gconv_fail(GCONV_UNSUPPORTED, "no figure: it takes less time than the clock can measure");
   gconv_bench_take_status(bench, row, status);
   gconv_bench_keep(bench, row);
   const gconv_bench_row *one = NULL, *all = bench->rows;
-  const size_t word = strcspn(row->filter, " "); /* what is computed; how follows it */
+  const size_t word = strcspn(row->filter, " "); /* the first word says what is computed, the others how */
   for (size_t i = 0; i < bench->count; i++)      /* the last one is of the same size */
     if (strcmp(all[i].algorithm, bench->base) == 0 && strcspn(all[i].filter, " ") == word &&
         strncmp(all[i].filter, row->filter, word) == 0)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- Grids that are known ---- */
+/* ---- Known grids ---- */
 
 enum { MOST_IMAGES = 8, MOST_SIZES = 16, MOST_FILTERS = 8, MOST_ALGORITHMS = 2 };
 

@@ -30,8 +30,8 @@ struct gconv_bench_settings {
 /* Checks the settings as they were given, and completes them. */
 gconv_status gconv_bench_settle(gconv_bench_settings *settings);
 
-/* Whether an experiment, whose name may be NULL, is of counters of a GPU, and so has --profile by itself. */
+/* Returns whether an experiment, whose name may be NULL, always reads counters of a GPU, as with --profile. */
 bool gconv_bench_is_of_counters(const char *name);
 
-/* Returns GCONV_BAD_ARGUMENT if an experiment with nets, which has its own methods, is given other algorithms. */
+/* Fails with GCONV_BAD_ARGUMENT if an option was given that the experiment, or a run without one, does not take. */
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings);

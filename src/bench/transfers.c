@@ -65,7 +65,7 @@ static gconv_status prepare(gconv_bench *bench, int32_t images, transfer *t) {
   return GCONV_OK;
 }
 
-/* ---- The ways ---- */
+/* ---- Methods ---- */
 
 static gconv_status work(void *user, void *in, void *out, void *stream) {
   const transfer *t = user;

@@ -207,8 +207,8 @@ void gconv_tune_print(FILE *out, const gconv_device *device) {
 
 /* ---- The work ---- */
 
-/* Checks first that the file of the device can be written, by writing the present tuning or, if there is none, the measured
- * machine. Until the end, estimates follow from that file. */
+/* Checks that the file of the device can be written, by writing the present tuning or, if there is none, the measured
+ * machine. Then sets a tuning without ratios: until the end, estimates follow from the measured machine alone. */
 static gconv_status prepare(gconv_bench *bench) {
   gconv_tuning bare = {.machine = bench->machine};
   gconv_status status = GCONV_OK;

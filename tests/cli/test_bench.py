@@ -89,7 +89,7 @@ class Bench(CommandTest):
         words = ("bench", "-d", "cpu", "--image", "9x8", "--runs", "1", "--sizes", "3", "-a", "direct", "-a", "im2col")
         self.assertEqual(self.gconv(*words).stderr, "")
         notes = self.gconv(*words, "--grid", "7", "--block", "8x8").stderr.splitlines()
-        self.assertEqual(notes, [f"gconv: note: --{name} changes nothing of direct, im2col" for name in ("block", "grid")])
+        self.assertEqual(notes, [f"gconv: note: --{name} has no effect on direct, im2col" for name in ("block", "grid")])
         words += ("--grid", "16,1024,65536", "--plot", "x.svg")
         self.gconv(*words, env={"PATH": "/nowhere"}, status=1)
         script = (self.folder / "x.svg.gp").read_text()
@@ -289,10 +289,10 @@ class Bench(CommandTest):
 
     def test_profile_needs_a_gpu(self):
         done = self.gconv("bench", "-d", "cpu", "--image", "9x8", "--sizes", "3", "--runs", "1", "--profile", status=1)
-        self.assertIn("--profile: counters are read of NVIDIA GPUs, and the device is cpu", done.stderr)
+        self.assertIn("--profile: only NVIDIA GPUs have counters, and the device is cpu", done.stderr)
         for figure in "figure-5.8", "figure-5.9", "figure-5.10":  # they are of counters by themselves
             done = self.gconv("bench", "-d", "cpu", "--experiment", figure, status=1)
-            self.assertIn("counters are read of NVIDIA GPUs", done.stderr)
+            self.assertIn("only NVIDIA GPUs have counters", done.stderr)
         self.usage_error("measures copies, which no multiprocessor does", "bench", "--experiment", "transfers", "--profile")
         self.usage_error("--profile and --algorithm are for the others", "bench", "--auto-check", "--profile")
 

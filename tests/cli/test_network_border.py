@@ -107,7 +107,7 @@ class Imports(BorderTest):
                                 ([node("Pad", ["x", "p"], "a", mode="wrap"), conv], "wraps, which this operator does from opset 19 on"),
                                 ([node("Pad", ["x", "c"], "a"), conv], "does not pad height and width"),
                                 ([node("Pad", ["x", "n"], "a"), conv], "does not pad height and width"),
-                                ([node("Pad", ["x", "p"], "a", pads=[0, 0, 1, 0, 0, 0, 0, 0]), conv], "an attribute 'pads', which is not known"),
+                                ([node("Pad", ["x", "p"], "a", pads=[0, 0, 1, 0, 0, 0, 0, 0]), conv], "an attribute 'pads', which gconv does not know"),
                                 ([node("Pad", ["x", "p"], "a"), node("Conv", ["a", "w"], "y", pads=[1, 1, 1, 1])], "a Pad before it has padded already"),
                                 ([node("Pad", ["x", "p"], "a"), node("Pad", ["a", "p"], "b"), conv], "before a Conv alone"),
                                 ([node("Pad", ["x", "p"], "a"), node("Relu", ["a"], "y")], "before a Conv alone"),

@@ -135,7 +135,7 @@ class Onnx(NetworkTest):
             ("a second output, 'mean'", [conv, node("BatchNormalization", norm, "y", further=["mean"])], {}),
             ("'spatial' = 0", [conv, node("BatchNormalization", norm, "y", spatial=0)], {"opset": 8}),
             ("no attribute 'is_test' = 1", [conv, node("BatchNormalization", norm, "y")], {"opset": 6}),
-            ("'spatial', which is not known", [conv, node("BatchNormalization", norm, "y", spatial=1)], {}),
+            ("'spatial', which gconv does not know", [conv, node("BatchNormalization", norm, "y", spatial=1)], {}),
             ("is in training mode", [conv, node("Dropout", ["a", "", "true"], "y")], {}),
             ("flattens from another axis", [conv, node("Flatten", ["a"], "y", axis=2)], {}),
             ("flattens from another axis", [conv, node("Flatten", ["a"], "y", axis=0)], {}),
@@ -365,15 +365,15 @@ class State(NetworkTest):
         w = {"0.weight": self.bank(2, 1, 3)[0], "1.weight": self.bank(3, 2, 1)[0]}
         save_tensors(self.folder / "state.safetensors", w)
         for net, fragment in (("relu", "in --net for the weights '1.weight'"), ("relu, relu, relu", "item 3 of --net: the file has weights for no more layers"),
-                              ("relu, gelu", "item 2 of --net: 'gelu' is none of"), ("relu /0, none", "'/0' is none of"), ("relu, 3x3", "is no dense layer"),
-                              ("leaky:x, none", "'leaky:x' is none of"), ("", "in --net for the weights '1.weight'"), ("relu, mean, none, residual", "adds the 1 channels of the input to 3")):
+                              ("relu, gelu", "item 2 of --net: 'gelu' is not one of"), ("relu /0, none", "'/0' is not one of"), ("relu, 3x3", "is no dense layer"),
+                              ("leaky:x, none", "'leaky:x' is not one of"), ("", "in --net for the weights '1.weight'"), ("relu, mean, none, residual", "adds the 1 channels of the input to 3")):
             self.gconv_refuses(fragment, net)
         save_tensors(self.folder / "state.safetensors", {"a.0.weight": w["0.weight"], "b.0.weight": w["1.weight"]})
         self.gconv_refuses("tell no order of layers", "relu, relu")
         save_tensors(self.folder / "state.safetensors", {"0.weight": w["0.weight"], "1.weight": np.zeros((3, 7), "f4")})
         self.gconv_refuses("is a dense layer of 7 inputs behind 2 channels", "relu, relu")
         save_tensors(self.folder / "state.safetensors", {"0.weight": w["0.weight"], "1.weight": np.zeros(2, "f4")})
-        self.gconv_refuses("no 'running_mean' beside it as a BatchNorm2d has", "relu, relu")
+        self.gconv_refuses("no 'running_mean' of a BatchNorm2d beside it", "relu, relu")
 
     def norm(self, channels, affine=True):
         parts = {"running_mean": self.random.normal(size=channels), "running_var": self.random.uniform(0.5, 2, channels)}
@@ -450,7 +450,7 @@ class State(NetworkTest):
                  ("relu, mean, none", {"0.weight": a, "3.weight": dense}, "no room for a Flatten between"),
                  ("relu, none", {"0.weight": a, "4.weight": b, **self.module(3, self.norm(2))}, "room for 2 modules without tensors before it, and --net names 1"),
                  ("mean relu, none", {"0.weight": a, "1.weight": b}, "item 1 of --net: mean or residual has no weights"),
-                 ("relu tanh, none", {"0.weight": a, "1.weight": b}, "'tanh' is none of"), ("relu pad, none", {"0.weight": a, "1.weight": b}, "say how much by padding:N"),
+                 ("relu tanh, none", {"0.weight": a, "1.weight": b}, "'tanh' is not one of"), ("relu pad, none", {"0.weight": a, "1.weight": b}, "say how much by padding:N"),
                  ("relu, none /2", {"0.weight": a, "3.weight": dense}, "is a dense layer, Linear, which has no stride"),
                  ("relu, none", {"0.weight": self.bank(4, 1, 3)[0], "2.weight": self.bank(4, 2, 3)[0]}, "the shape of a ConvTranspose2d"),
                  ("none", {"0.weight": self.bank(4, 2, 3)[0], "0.bias": np.ones(2)}, "the shape of a ConvTranspose2d"),
@@ -506,7 +506,7 @@ class State(NetworkTest):
     def test_a_network_is_written_again_without_what_is_of_a_checkpoint(self):
         self.save("a.safetensors", [self.conv(2, 1, 3, strides=2, slope=0.5)], 1, future=["kept"])
         said = self.gconv("bank", "convert", "a.safetensors", "-o", "b.safetensors").stderr
-        for fragment in ("layer 1: 1 key is not known here and changes nothing: 'strides'", "layer 1: its 'slope' changes nothing", "1 key is not known here and changes nothing: 'future'"):
+        for fragment in ("layer 1: 1 key is unknown and changes nothing: 'strides'", "layer 1: its 'slope' changes nothing", "1 key is unknown and changes nothing: 'future'"):
             self.assertIn(fragment, said)
         tensors, metadata = load_tensors(self.folder / "b.safetensors")
         self.assertEqual(sorted(tensors), ["l0.bias", "l0.weight"])

@@ -150,11 +150,11 @@ class Scale(CommandTest):
         size = 1 << 16
         (self.folder / "row.txt").write_text("1 " * 20000)
         (self.folder / "column.txt").write_text("1\n" * 20000)
-        self.usage_error("more than 64 times the taps that were given: that is the limit", "bank", "convert", "row.txt", "column.txt", "-o", "b.npy")
+        self.usage_error("more than 64 times as many taps as the filters have now, which is the limit", "bank", "convert", "row.txt", "column.txt", "-o", "b.npy")
         for make, name, fragment, words in (
                 (lambda size: b"ones(8192)" + b"/1" * 60, "f.txt", "compute more than 268435456 numbers, which is the limit", ("info",)),
                 (scale_files.products, "f.txt", "there are more parentheses, functions and operations than any array needs: the limit is 64", ("info",)),
-                (scale_files.onnx_shared, "b.onnx", "all together are more than 64 times as large as the model and the files beside it: that is the limit", ("bank", "info")),
+                (scale_files.onnx_shared, "b.onnx", "the weights of all nodes are more than 64 times as large as the model and the files beside it: that is the limit", ("bank", "info")),
                 (scale_files.onnx_long_name, "b.onnx", "has two tensors", ("bank", "info")),
                 (scale_files.npz_overlap, "b.npz", "its members are larger together than the archive", ("bank", "info")),
                 (scale_files.tiff_shared_bytes, "a.tif", "more than 64 times as large as the file: that is the limit", ("info",)),

@@ -722,7 +722,7 @@ class Windows(DataTest):
         self.fails("have no targets of their own", "windows", "s.npy", window=2)
         self.fails("say in syntax", "windows", "s.raw", window=2, unlabelled=1)
         self.fails("no whole number of samples f32le", "windows", "s.raw", window=1, syntax="f32le", unlabelled=1)
-        self.fails("there are no samples 'f64'", "windows", "s.raw", window=1, syntax="f64", unlabelled=1)
+        self.fails("samples cannot be read as 'f64'", "windows", "s.raw", window=1, syntax="f64", unlabelled=1)
         np.save(self.folder / "t.npy", np.arange(7))
         self.fails("t.npy: has 7 targets; there must be one for each of the 5 windows of s.npy, or for each of its 10 samples", "windows", "s.npy", window=2, targets="t.npy")
         np.save(self.folder / "s.npy", np.array([1, np.nan]))

@@ -241,7 +241,7 @@ class Windows(CommandTest):
                                 ("--raw is for signals", "--raw", "f32le"), ("--format csv is for signals", "--format", "csv"),
                                 ("--format png is for images", "--windows", "20", "--format", "png"),
                                 ("takes one signal", "--windows", "20", "-i", "two.npy"),
-                                ("there are no samples 'f64le'", "--windows", "20", "--raw", "f64le"),
+                                ("samples cannot be read as 'f64le'", "--windows", "20", "--raw", "f64le"),
                                 ("--algorithm all is a race", "--windows", "20", "-a", "all"),
                                 ("--device cuda:all", "--windows", "20", "-d", "cuda:all")):
             with self.subTest(more=more):
@@ -285,7 +285,7 @@ class Windows(CommandTest):
         (self.folder / "short.npy").write_bytes((self.folder / "s.npy").read_bytes()[:-4000])
         self.fails("short.npy", "-i", "short.npy", *words)
         self.save(np.zeros((4, 5, 6)), "three.npy")
-        self.fails("a signal has one, samples, or two", "-i", "three.npy", *words, status=2)
+        self.fails("a signal has one dimension, samples, or two", "-i", "three.npy", *words, status=2)
 
     def test_rows_before_a_failure_come(self):
         self.network()

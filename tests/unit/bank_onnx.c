@@ -265,7 +265,7 @@ static void lists_the_nodes(void **state) {
   bank_bad("m.onnx:whole", NULL, GCONV_UNSUPPORTED, "'whole' convolves integers");
   bank_bad("m.onnx", NULL, GCONV_BAD_ARGUMENT,
            "has 2 banks: say which, as 'm.onnx:NAME'; there are a (1 x 1 x 2 x 2), b (1 x 1 x");
-  bank_bad("m.onnx:w", NULL, GCONV_BAD_ARGUMENT, "4 are called 'w'");
+  bank_bad("m.onnx:w", NULL, GCONV_BAD_ARGUMENT, "4 entries are called 'w'");
   bank_bad("m.onnx:r", NULL, GCONV_BAD_ARGUMENT, "has nothing called 'r'");
   bank_bad("m.onnx:c", NULL, GCONV_UNSUPPORTED, "'c' takes its weights from what other nodes compute");
   bank_bad("m.onnx:d", NULL, GCONV_UNSUPPORTED, "'d' has 3 dimensions, as weights of 1-D convolutions");
@@ -326,11 +326,11 @@ static void refuses_bad_attributes(void **state) {
     int64_t values[4];
     const char *fragment;
   } cases[] = {
-      {"strides", 1, {1}, "attribute 'strides' has not as many numbers as two dimensions need"},
+      {"strides", 1, {1}, "attribute 'strides' does not have the numbers for two dimensions"},
       {"strides", 2, {0, 1}, "strides of 0 and 1"},
       {"dilations", 2, {1, -1}, "attribute 'dilations' is negative"},
-      {"dilations", 3, {1, 1, 1}, "attribute 'dilations' has not as many"},
-      {"pads", 2, {1, 1}, "attribute 'pads' has not as many"},
+      {"dilations", 3, {1, 1, 1}, "attribute 'dilations' does not have the numbers"},
+      {"pads", 2, {1, 1}, "attribute 'pads' does not have the numbers"},
       {"pads", 4, {1, -1, 1, 1}, "attribute 'pads' is negative"},
       {"pads", 4, {1, INT64_C(1) << 40, 1, 1}, "or too large"},
       {"kernel_shape", 2, {3, 3}, "attribute 'kernel_shape' is not the size of its weights"},
@@ -350,7 +350,7 @@ static void refuses_bad_attributes(void **state) {
   message node = make_node("Conv", "c", "w", NULL, "y");
   put_attribute_text(&node, "auto_pad", "SAME");
   write_simple("m.onnx", &node, &weights);
-  bank_bad("m.onnx", NULL, GCONV_BAD_FILE, "none of NOTSET");
+  bank_bad("m.onnx", NULL, GCONV_BAD_FILE, "is not NOTSET");
   node = make_node("Conv", "c", "w", NULL, "y");
   put_attribute_text(&node, "auto_pad", "SAME_UPPER");
   put_integers(&node, "pads", 4, (int64_t[]){1, 1, 1, 1});
@@ -368,7 +368,7 @@ static void refuses_bad_attributes(void **state) {
   node = make_node("Conv", "c", "w", NULL, "y");
   put_integers(&node, "rotation", 1, (int64_t[]){90});
   write_simple("m.onnx", &node, &weights);
-  bank_bad("m.onnx", NULL, GCONV_UNSUPPORTED, "an attribute 'rotation', which is not known here");
+  bank_bad("m.onnx", NULL, GCONV_UNSUPPORTED, "an attribute 'rotation', which gconv does not know");
 }
 
 static void refuses_bad_biases(void **state) {
@@ -394,13 +394,13 @@ static void refuses_bad_encodings(void **state) {
     size_t size;
     const char *fragment;
   } cases[] = {
-      {"\x08\x07\x3A\x7F", 4, "a field reaches beyond what it is part of at byte 4"},
+      {"\x08\x07\x3A\x7F", 4, "a field reaches beyond the end of its message at byte 4"},
       {"\x08\x07\x3A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 13, "reaches beyond"},
       {"\x08\x07\x3A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x02", 13, "a number of more than 64 bits"},
       {"\x08\x07\x3A\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 14, "a number of more than 64 bits"},
       {"\x08\x07\x3A\x02\x0A\x80", 6, "a message ends within a number"},
       {"\x08\x07\x3A\x02\x0B\x00", 6, "a field of unknown kind"},
-      {"\x08\x07\x3A\x02\x02\x00", 6, "a field with a number that none has"},
+      {"\x08\x07\x3A\x02\x02\x00", 6, "a field with an invalid number"},
       {"\x08\x07\x3A\x03\x0D\x01\x01", 7, "a message ends within a number"},
       {"\x08\x07\x3A\x04\x0A\x02\x20\x01", 8, "a number for a name"},
       {"\x08\x07\x42\x00\x10\x01", 6, "it has no graph"},

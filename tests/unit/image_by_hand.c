@@ -124,7 +124,7 @@ static void test_unknown_files(void **state) {
   EXPECT_BAD("GIF89a..........", GCONV_UNSUPPORTED, "a GIF file");
   EXPECT_BAD("PK\3\4............", GCONV_BAD_FILE, "not a whole zip archive");
   EXPECT_BAD("\x89HDF\r\n\x1a\n....", GCONV_UNSUPPORTED, "an HDF5 file");
-  EXPECT_BAD("\x1f\x8b..............", GCONV_BAD_FILE, "what gzip compressed is damaged");
+  EXPECT_BAD("\x1f\x8b..............", GCONV_BAD_FILE, "its gzip data are damaged");
   char dicom[132] = {0};
   memcpy(dicom + 128, "DICM", 4);
   expect_bad_file(dicom, sizeof dicom, GCONV_UNSUPPORTED, "a DICOM file");

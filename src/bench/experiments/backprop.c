@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The experiment backprop: the time of an epoch of four nets, by the methods of theses of 2010 and 2014
- * (kernels/cuda/experiments), and by gconv's trainer, on the CPU and on the GPU. And the figures of these theses, which take
- * some of the methods, or measure parts of an epoch or whole runs (docs/theses.md).
+ * (kernels/cuda/experiments), and by gconv's trainer, on the CPU and on the GPU. The figures of these theses use some of
+ * the methods, or measure parts of an epoch or whole runs (docs/theses.md).
  *
  * Each method first takes a step of rate 1 from the same weights: the difference of the weights is its gradient, which is
  * compared with the trainer's on one core. Then epochs are timed: the kernels of the classics by events on the GPU, the
@@ -21,13 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EPOCHS = 100 }; /* the most of a run */
+enum { EPOCHS = 100 }; /* the most epochs of a run */
 
 static const double ALLOWED = 1e-4;      /* difference from one core's gradient, relative to the largest of a tensor */
 static const double SHORTEST_RUN_MS = 5; /* shorter epochs are timed several at a time */
 
-/* The trainer makes a GPU compute many epochs at a time, and reports them one by one: a run of few epochs may find all of
- * them done, and take no time. So runs become longer until their times agree. */
+/* The trainer makes a GPU compute many epochs at a time, and reports them one by one. So a run of few epochs may take no
+ * time, because all of them were computed before. Runs become longer until their times agree. */
 static const double SPREAD = 0.25;       /* the most, relative to the median; else runs become LONGER times as long */
 static const double MOST_RUNS_MS = 4000; /* runs that take longer together are not repeated */
 enum { LONGER = 4, MOST_TRIES = 8 };
@@ -261,8 +261,7 @@ static gconv_status check_gradient(problem *p, const method *m, bool first, gcon
 
 /* ---- Times ---- */
 
-/* Trains for a whole run, with all that comes before and after it. On the CPU fewer epochs are trained, and counted as all,
- * if they take long. */
+/* Times a whole run, with preparation and end. If epochs take long, trains fewer, and scales their time up to a run. */
 static gconv_status time_run(const problem *p, const method *m, gconv_bench_row *row) {
   enum { MOST_MS = 4000 };
   learner l;
@@ -320,7 +319,7 @@ static gconv_status time_parts(gconv_bench *bench, const problem *p, const metho
 #endif
 }
 
-/* Trains, and tells the time of an epoch. */
+/* Trains, and sets *ms to the time of an epoch. */
 static gconv_status run_epochs(const void *user, double *ms) {
   const learner *l = user;
   GCONV_TRY(train(l, l->epochs, ms));
@@ -329,7 +328,7 @@ static gconv_status run_epochs(const void *user, double *ms) {
 }
 
 /* Times runs of more and more epochs, until their times agree; fails if they never do. A run that takes hardly any time does
- * not count: the trainer computes steps ahead, and had done so before the run began. */
+ * not count: the trainer had computed its epochs before the run began. */
 static gconv_status time_long_runs(const gconv_bench *bench, learner *l, gconv_bench_row *row) {
   bool counts = false;
   for (int i = 0; i < MOST_TRIES; i++, l->epochs *= LONGER) {
@@ -365,7 +364,7 @@ static gconv_status time_epochs(gconv_bench *bench, const problem *p, const meth
   row->ms = ms;
   l.epochs = ms * EPOCHS < SHORTEST_RUN_MS ? EPOCHS : (int)fmax(1, SHORTEST_RUN_MS / ms);
   GCONV_THEN(status, time_long_runs(bench, &l, row));
-  if (status == GCONV_OK && m->classic) /* the trainer computes epochs ahead: none of them is by itself */
+  if (status == GCONV_OK && m->classic) /* the trainer computes epochs ahead, so no single epoch can be profiled */
     gconv_bench_profile_work(bench, run_an_epoch, &l, row);
   free_learner(&l);
   gconv_device_leave(m->device);
@@ -399,7 +398,7 @@ static gconv_status measure_net(gconv_bench *bench, const figure *f, problem *p,
     const bool parts = f->what == ITS_PARTS && methods[i].classic;
     gconv_status status = check_gradient(p, &methods[i], i == 0, &row);
     if (status == GCONV_OK && f->what == ITS_PARTS && !parts)
-      continue; /* its gradient is all that is wanted of a core */
+      continue; /* only the gradient of a core is needed */
     if (status == GCONV_OK && parts)
       status = time_parts(bench, p, &methods[i], &row);
     else if (status == GCONV_OK)
@@ -434,7 +433,7 @@ static size_t list_methods(const gconv_bench *bench, const figure *f, method *me
   return count;
 }
 
-/* Reads a net such as 64-63-26 from the front of *text, and goes on to the next. */
+/* Reads a net such as 64-63-26 from the front of *text, and moves *text to the next net. */
 static gconv_status read_net(const char **text, gconv_backprop_net *net) {
   const char *at = *text;
   const int length = (int)strcspn(at, ",");

@@ -173,7 +173,7 @@ static void measure_method(point *p, const method *m) {
     }
 }
 
-/* Measures the launches of a figure. The number of blocks goes along x; the CPU has none, so its row is of all. */
+/* Measures the launches of a figure. The number of blocks goes along x. */
 static void measure_launches(point *p, const char *algorithm) {
   const gconv_bench *bench = p->bench;
   const figure *f = p->figure;
@@ -196,7 +196,7 @@ static bool is_asked_for(const gconv_bench *bench) {
   return bench->grid->algorithms.count > 0;
 }
 
-/* Measures an algorithm that the user asked for, as the panel launches it, if it does. */
+/* Measures an algorithm that the user asked for, with the launches of the panel if the panel has the algorithm. */
 static void measure_asked(point *p, const method *methods, const char *name) {
   bool found = false;
   for (int32_t i = 0; i < MOST_METHODS && methods[i].name; i++)
@@ -208,7 +208,7 @@ static void measure_asked(point *p, const method *methods, const char *name) {
     measure_method(p, &(method){name, 0, 0, NULL});
 }
 
-/* The methods of a panel, or what the user asked for with -a. Without a GPU: what the CPU has in their place. */
+/* Measures the methods of a panel, or the algorithms that the user asked for. Without a GPU, takes algorithms of the CPU. */
 static void measure_panel(point *p, const method *methods) {
   static const char *const of_cpu[] = {"direct", "gemm", "auto"};
   const gconv_bench *bench = p->bench;
@@ -265,7 +265,7 @@ static gconv_status measure_point(gconv_bench *bench, const figure *f, gconv_ben
     const gconv_bench_row own = p.shape;
     measure_panel(&p, f->methods[panel]);
     p.shape = own;
-    p.shape.everywhere = f->axis == LAUNCHES;
+    p.shape.everywhere = f->axis == LAUNCHES; /* the CPU has no blocks */
     if (gconv_bench_measure_other(bench, &data, padding_of(f), &p.shape))
       gconv_bench_print_row(bench);
   }
@@ -273,7 +273,7 @@ static gconv_status measure_point(gconv_bench *bench, const figure *f, gconv_ben
   return status;
 }
 
-/* All points of a panel for a size of filters. */
+/* Measures all points of a panel for a size of filters. */
 static gconv_status measure_size(gconv_bench *bench, const figure *f, const gconv_bench_image *image, int32_t index,
                                  int32_t panel) {
   const gconv_bench_grid *grid = bench->grid;
@@ -315,7 +315,7 @@ gconv_status gconv_bench_convolution(gconv_bench *bench) {
         status = measure_size(bench, f, grid->image_count > 0 ? &grid->images[i] : &own, k, panel);
   bench->workspace_mib = 0;
   if (status == GCONV_OK)
-    gconv_bench_tell_overtaking(bench);
+    gconv_bench_report_overtaking(bench);
   return status;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The experiment rbf: two rows of the RBF kernel, and the extrema of gradients, by the layouts of memory that an article
- * compared (kernels/cuda/experiments/rbf.h), and by gconv's own kernel, beside one core and the bound of the memory. `items`
- * are numbers that are read, so that 4 bytes times their rate is a bandwidth. Each row, and each place, is compared with one
- * core's.
+ * compared (kernels/cuda/experiments/rbf.h), and by gconv's own kernel, beside one core and a mere read of the memory, which
+ * is the bound. `items` are numbers that are read, so that 4 bytes times their rate is a bandwidth. Each row, and each place
+ * of an extremum, is compared with the result of one core.
  */
 #include "kernels/cuda/experiments/rbf.h"
 #include "base/clock.h"

@@ -21,9 +21,9 @@
 enum {
   SAMPLES = 1 << 22,   /* samples of the stream */
   TOGETHER = 1024,     /* windows that the CPU computes together, as with --windows: they stay in its caches */
-  MOST_LAUNCHES = 500, /* of the article's kernels: a stream that needs more is cut off */
+  MOST_LAUNCHES = 500, /* of the article's kernels: a stream that needs more is cut short */
   USUAL_THREADS = 128, /* the article's best */
-  OF_FIGURE_1B = 196,  /* windows of a launch there */
+  OF_FIGURE_1B = 196,  /* windows of a launch in the article's figure 1b */
 };
 
 static const double ALLOWED = 1e-4; /* difference from the output of one core; outputs are from 0 to 1 */
@@ -73,12 +73,12 @@ static gconv_image part_of(const gconv_image *image, int32_t first, int32_t coun
   return part;
 }
 
-/* A stream through a plan or the article's kernels, `together` windows at a time. */
+/* A stream that goes through a plan or the article's kernels, `together` windows at a time. */
 typedef struct method_work {
   gconv_plan *plan;
   gconv_window_net *kernels; /* NULL: the plan */
   stream *s;
-  int32_t together, windows; /* windows: those that are taken, a multiple of `together` */
+  int32_t together, windows; /* windows: how many are taken, a multiple of `together` */
   double *latencies;         /* of each call, in the last run; owned */
 } method_work;
 
@@ -267,7 +267,7 @@ static void measure_gpu(gconv_bench *bench, const figure *f, stream *s) {
 }
 #endif
 
-/* Windows a call on the CPU, where the article has windows of a launch. */
+/* Measures calls of several windows on the CPU, in place of the article's launches of several windows. */
 static void measure_calls(gconv_bench *bench, const figure *f, stream *s) {
   static const int32_t calls[] = {1, 4, 16, 64, 256};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -284,7 +284,7 @@ gconv_status gconv_bench_windows(gconv_bench *bench, int32_t window) {
   if (status == GCONV_OK) {
     if (!f->speed_up || !bench->all)
       measure_cores(bench, f, &s, bench->one, TOGETHER);
-    else /* its outputs are needed, and not its time */
+    else /* only the outputs of one core are needed, to compare other outputs with them */
       status = measure_plan(bench, &s, bench->one, TOGETHER, &(gconv_bench_row){.algorithm = "one-core"});
     if (bench->all && (f->cores || !on_gpu))
       measure_cores(bench, f, &s, bench->all, TOGETHER);
