@@ -66,7 +66,7 @@ typedef struct problem {
   gconv_dataset base;
   gconv_backprop_net net;
   gconv_network network;
-  char name[32];           /* "64-63-26" */
+  char name[48];           /* "64-63-26"; room for GCONV_BACKPROP_LAYERS + 1 widths of GCONV_BACKPROP_NEURONS */
   size_t count;            /* number of parameters */
   float *inputs, *targets; /* owned: cases x widths */
   float *parameters;       /* owned, in the order of backprop.h */
@@ -305,7 +305,7 @@ static gconv_status time_parts(gconv_bench *bench, const problem *p, const metho
     together += gconv_bench_median(all[k], PART_RUNS);
   for (int k = 0; status == GCONV_OK && k < count; k++) {
     gconv_bench_row row = *like;
-    snprintf(row.filter, sizeof row.filter, "%s %.14s", p->name, names[k]);
+    snprintf(row.filter, sizeof row.filter, "%.32s %.14s", p->name, names[k]);
     snprintf(row.line, sizeof row.line, "%s: %s", m->name, names[k]);
     gconv_bench_take_times(&row, all[k], PART_RUNS);
     row.share = row.ms / together;
