@@ -130,10 +130,10 @@ static bool take_word(const char *word, gconv_net_item *item) {
 
 /* ---- Items ---- */
 
-/* True if the item has no activation, stride or padding: an item without weights has no layer for them. */
+/* True if the item has no activation, stride, padding or epsilon: an item without weights has no layer for them. */
 static bool is_plain(const gconv_net_item *item) {
   return item->layer.activation == GCONV_ACTIVATION_NONE && item->layer.padding == GCONV_LAYER_SAME && !item->shaped &&
-         item->rows == 0;
+         item->rows == 0 && item->epsilon < 0;
 }
 
 gconv_status gconv_net_item_parse(const char **text, size_t number, gconv_net_item *item) {
