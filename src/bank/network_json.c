@@ -5,6 +5,7 @@
 #include "bank/network_file.h"
 #include "base/lists.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -123,6 +124,8 @@ static gconv_status take_notes(const gconv_json_part *whole, gconv_network *netw
   size_t found;
   if (!p.json || json_is_null(p.json))
     return GCONV_OK;
+  if (!json_is_object(p.json))
+    return gconv_json_fail(whole, GCONV_BAD_FILE, "its 'columns' is no object");
   notes->count = count;
   GCONV_TRY(gconv_json_take_texts(&p, "names", count, &notes->names, &found));
   GCONV_TRY(gconv_json_take_list(&p, "means", count, false, &notes->means, &found));
@@ -134,13 +137,14 @@ static gconv_status take_notes(const gconv_json_part *whole, gconv_network *netw
 static gconv_status take_seed(const gconv_json_part *p, uint64_t *seed) {
   const json_t *value = json_object_get(p->json, "seed");
   const char *text = json_string_value(value);
-  bool digits = text && *text && strlen(text) <= 20 && strspn(text, "0123456789") == strlen(text);
+  bool digits = text && *text && strspn(text, "0123456789") == strlen(text);
   if (!value || json_is_null(value))
     return GCONV_OK;
-  if (!digits && (!json_is_integer(value) || json_integer_value(value) < 0))
-    return gconv_json_fail(p, GCONV_BAD_FILE, "its 'seed' is no whole number from 0 on");
+  errno = 0;
   *seed = digits ? strtoull(text, NULL, 10) : (uint64_t)json_integer_value(value);
-  return GCONV_OK;
+  if (errno == 0 && (digits || (json_is_integer(value) && json_integer_value(value) >= 0)))
+    return GCONV_OK;
+  return gconv_json_fail(p, GCONV_BAD_FILE, "its 'seed' is no whole number from 0 to 2^64 - 1");
 }
 
 static const char *const orders[] = {[GCONV_ORDER_RGB] = "rgb", [GCONV_ORDER_BGR] = "bgr"};
