@@ -122,7 +122,8 @@ static gconv_status check_notes(const char *where, gconv_status status, const gc
   if (notes->count != 0 && notes->count != (size_t)network->channels)
     return gconv_fail(status, "%s: it has notes of %zu columns, but takes %d", where, notes->count, network->channels);
   for (size_t c = 0; c < notes->count; c++)
-    if ((notes->means && !isfinite(notes->means[c])) || (notes->deviations && !(notes->deviations[c] >= 0)) ||
+    if ((notes->means && !isfinite(notes->means[c])) ||
+        (notes->deviations && !(notes->deviations[c] >= 0 && isfinite(notes->deviations[c]))) ||
         (notes->origins && !isfinite(notes->origins[c])))
       return gconv_fail(status, "%s: what it notes of column %zu is no finite number", where, c + 1);
   return GCONV_OK;

@@ -234,28 +234,33 @@ static json_t *make_layers(const gconv_network *network, const json_t *others) {
   return NULL;
 }
 
-static json_t *make_floats(const float *floats, int32_t count) {
-  json_t *list = json_array();
-  for (int32_t i = 0; i < count; i++)
-    json_array_append_new(list, json_real((double)floats[i]));
-  return list;
-}
-
-static json_t *make_texts(char *const *texts, size_t count) {
-  json_t *list = json_array();
-  for (size_t i = 0; i < count; i++)
-    json_array_append_new(list, json_string(texts[i]));
+/* Returns the list, or NULL, and frees the list, if an item could not be added. */
+static json_t *whole_list(json_t *list, size_t count) {
   if (json_array_size(list) == count)
     return list;
   json_decref(list);
   return NULL;
 }
 
+static json_t *make_floats(const float *floats, int32_t count) {
+  json_t *list = json_array();
+  for (int32_t i = 0; i < count; i++)
+    json_array_append_new(list, json_real((double)floats[i]));
+  return whole_list(list, (size_t)count);
+}
+
+static json_t *make_texts(char *const *texts, size_t count) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < count; i++)
+    json_array_append_new(list, json_string(texts[i]));
+  return whole_list(list, count);
+}
+
 static json_t *make_palette(const uint8_t *palette, size_t count) {
   json_t *list = json_array();
   for (size_t i = 0; i < count; i++, palette += 3)
     json_array_append_new(list, json_pack("[i, i, i]", palette[0], palette[1], palette[2]));
-  return list;
+  return whole_list(list, count);
 }
 
 static json_t *make_seed(uint64_t seed) {
@@ -286,7 +291,7 @@ static json_t *make_notes(const gconv_column_notes *notes) {
     json_t *list = lists[k].numbers ? json_array() : NULL;
     for (size_t i = 0; i < notes->count && list; i++)
       json_array_append_new(list, json_real(lists[k].numbers[i]));
-    good = good && (!list || gconv_json_put(made, lists[k].key, list));
+    good = (!lists[k].numbers || gconv_json_put(made, lists[k].key, whole_list(list, notes->count))) && good;
   }
   if (good)
     return made;
