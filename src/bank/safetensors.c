@@ -415,7 +415,8 @@ gconv_status gconv_safetensors_read_tensor(gconv_bank_file *file, size_t index, 
 /* Returns "x.weight" for "x" and "x.weight", and "weight" for "", if `part` is "weight". If it is "bias", returns "x.bias"
  * or "bias". */
 static char *make_name(const char *name, const char *part) {
-  size_t length = strlen(name), stem = length >= 6 && strcmp(name + length - 6, "weight") == 0 ? length - 6 : length;
+  size_t length = strlen(name), cut = length >= 6 && strcmp(name + length - 6, "weight") == 0 ? length - 6 : length;
+  size_t stem = cut == 0 || name[cut - 1] == '.' ? cut : length; /* no part of "lightweight" is "weight" */
   bool dot = stem > 0 && name[stem - 1] != '.';
   return gconv_format_text("%.*s%s%s", (int)stem, name, dot ? "." : "", part);
 }
