@@ -23,7 +23,8 @@ static gconv_status split(const char *spec, char **path, const char **name) {
   size_t file = gconv_member_split(spec);
   *name = spec[file] == ':' ? spec + file + 1 : NULL;
   *path = strndup(spec, file);
-  for (char *colon = *path && !*name && !is_file(spec) ? strchr(*path, ':') : NULL; colon; colon = strchr(colon + 1, ':')) {
+  GCONV_NEED_MEMORY(*path, "no memory for a file name");
+  for (char *colon = !*name && !is_file(spec) ? strchr(*path, ':') : NULL; colon; colon = strchr(colon + 1, ':')) {
     *colon = '\0';
     if (gconv_bank_syntax_by_path(*path)) {
       *name = spec + (colon - *path) + 1;
@@ -33,7 +34,7 @@ static gconv_status split(const char *spec, char **path, const char **name) {
   }
   if (*name)
     return GCONV_OK;
-  if (*path && !is_file(spec) && gconv_filter_find_shipped(spec, shipped)) {
+  if (!is_file(spec) && gconv_filter_find_shipped(spec, shipped)) {
     free(*path);
     *path = strdup(shipped);
   }
