@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 enum { BUFFER_BYTES = 65536, PEEK_BYTES = 4096, SMALL_BYTES = 4096 };
-enum { LENT = -2 }; /* `file` of a source of bytes, whose buffer belongs to the caller and has all bytes */
+enum { MOST_NEXT = 1 << 30 }; /* bytes that gconv_source_next() returns at a time: zlib counts in 32 bits */
+enum { LENT = -2 };           /* `file` of a source of bytes, whose buffer belongs to the caller and has all bytes */
 
 /* Returns whether gconv_source_of_bytes() made the source. The buffer of such a source is never written. */
 static bool is_of_bytes(const gconv_source *source) {
@@ -250,9 +251,9 @@ gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size
   if (source->begin == source->end)
     GCONV_TRY(refill(source, got));
   *bytes = source->buffer + source->begin;
-  *got = source->end - source->begin;
+  *got = source->end - source->begin < MOST_NEXT ? source->end - source->begin : MOST_NEXT;
   source->position += *got;
-  source->begin = source->end;
+  source->begin += *got;
   return GCONV_OK;
 }
 
