@@ -15,8 +15,8 @@ GCONV_C_BEGIN
  * NULL is returned. */
 char *gconv_cache_path(const char *name);
 
-/* Returns the content of the file, followed by a 0 byte; release it with free(). Returns NULL if there is no such file, or
- * if it is not regular, or is larger than 1 MiB. */
+/* Returns the content of the file, followed by a 0 byte; release it with gconv_release(). Returns NULL if there is no such
+ * file, or if it is not regular, or is larger than 1 MiB. */
 char *gconv_cache_read(const char *name);
 
 /* Replaces the file, completely or not at all. Makes missing folders. Returns whether this succeeded. */

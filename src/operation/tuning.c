@@ -264,7 +264,7 @@ static void recall(const gconv_device *device, memo *into) {
   if (text && !into->tuned)
     gconv_warn("%s is ignored: %s; gconv tune -d %s makes a new one", path ? path : name, why,
                gconv_device_get_info(device)->name);
-  free(text);
+  gconv_release(text);
   free(path);
 }
 
