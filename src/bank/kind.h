@@ -106,7 +106,7 @@ const char *gconv_layer_bare_names(char *text, size_t size);
 gconv_layer gconv_layer_settled(const gconv_layer *layer);
 
 /* For a convolution of an input of `size` columns (or rows): gconv_conv_pad() returns the padding before the first pixel,
- * gconv_conv_outputs() the number of outputs: 0 if the filter does not fit, or the size is not known. */
+ * gconv_conv_outputs() the number of outputs: 0 if the filter does not fit, or the size is not known, or above INT32_MAX. */
 int64_t gconv_conv_pad(const gconv_layer *layer, int32_t size, bool columns);
 int32_t gconv_conv_outputs(const gconv_layer *layer, int32_t size, bool columns);
 

@@ -59,8 +59,8 @@ int32_t gconv_conv_outputs(const gconv_layer *layer, int32_t size, bool columns)
   const pads p = pads_of(layer, size, columns);
   if (size <= 0)
     return 0;
-  const int64_t reach = size + p.before + p.behind - extent;
-  return reach < 0 ? 0 : (int32_t)(reach / stride + 1);
+  const int64_t reach = size + p.before + p.behind - extent, outputs = reach < 0 ? 0 : reach / stride + 1;
+  return outputs <= INT32_MAX ? (int32_t)outputs : 0;
 }
 
 /* ---- Weights ---- */
