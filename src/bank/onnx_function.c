@@ -127,6 +127,7 @@ static gconv_status resolve(const calling *c, gconv_onnx_node *n, size_t *i) {
   const gconv_onnx_attribute *given = gconv_onnx_find_attribute(c->call, a->reference);
   given = given ? given : gconv_onnx_find_attribute(&c->formal, a->reference);
   gconv_onnx_attribute old = *a;
+  bool complete = true;
   if (given) {
     char *name = old.name;
     *a = *given;
@@ -135,8 +136,8 @@ static gconv_status resolve(const calling *c, gconv_onnx_node *n, size_t *i) {
     copy_text(&a->tensor.name);
     copy_text(&a->reference);
     old.name = NULL;
-    if ((given->text && !a->text) || (given->tensor.name && !a->tensor.name) || (given->reference && !a->reference))
-      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its nodes", n->file->path);
+    complete =
+        !((given->text && !a->text) || (given->tensor.name && !a->tensor.name) || (given->reference && !a->reference));
   } else {
     n->attribute_count--;
     memmove(a, a + 1, (n->attribute_count - *i) * sizeof *a);
@@ -146,7 +147,7 @@ static gconv_status resolve(const calling *c, gconv_onnx_node *n, size_t *i) {
   free(old.text);
   free(old.tensor.name);
   free(old.reference);
-  return GCONV_OK;
+  return complete ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its nodes", n->file->path);
 }
 
 /* Replaces the names and references in a node of the function. */

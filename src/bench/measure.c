@@ -105,7 +105,7 @@ void gconv_bench_profile_work(gconv_bench *bench, gconv_status (*work)(void *use
 static gconv_status check_results(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image,
                                   const gconv_image *outputs, gconv_bench_row *row) {
   const double budget = 1e7; /* some ms */
-  gconv_verification result;
+  gconv_verification result = {0};
   gconv_status status = bench->grid->verify ? gconv_plan_verify(plan, image, outputs, gconv_plan_outputs(plan), -1, &result)
                                             : gconv_plan_spot_check(plan, image, outputs, budget, &result);
   row->checked = status == GCONV_OK || status == GCONV_MISMATCH;
