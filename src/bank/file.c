@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of banks: their entries, and which of them is chosen. */
+/* Opens files of banks, lists their entries, and chooses one. */
 #include "bank/syntax.h"
 #include "base/arguments.h"
 #include "base/foreign_model.h"

@@ -102,8 +102,8 @@ static gconv_status find_list(const gconv_json_part *p, const char *key, size_t 
   if (!value || json_is_null(value))
     return GCONV_OK;
   if (length == 0 || length > INT32_MAX || (count > 0 && length != count))
-    return count == 0 ? gconv_json_fail(p, GCONV_BAD_FILE, "its '%s' is no list of one or more", key)
-                      : gconv_json_fail(p, GCONV_BAD_FILE, "its '%s' is no list of %zu", key, count);
+    return count == 0 ? gconv_json_fail(p, GCONV_BAD_FILE, "its '%s' is not a list of at least one item", key)
+                      : gconv_json_fail(p, GCONV_BAD_FILE, "its '%s' is not a list of %zu items", key, count);
   *items = calloc(length, size);
   *list = value;
   return *items ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", p->where);

@@ -16,7 +16,7 @@ typedef struct gconv_json_part {
 
 gconv_status gconv_json_fail(const gconv_json_part *part, gconv_status status, const char *format, ...) GCONV_PRINTF(3, 4);
 
-/* Sets *word to the index in words[] of the text of `key`. A NULL in words[] matches no text. */
+/* Sets *word to the index of the text of `key` in words[]. A NULL in words[] matches no text. */
 gconv_status gconv_json_take_word(const gconv_json_part *part, const char *key, const char *const *words, size_t count,
                                   int *word);
 

@@ -32,7 +32,7 @@ typedef struct gconv_layer_form {
   const char *name;
   bool has_bank;           /* the kind has weights */
   bool has_biases;         /* and biases */
-  unsigned text;           /* what stands after its name in texts; 0: it is a word by itself */
+  unsigned text;           /* GCONV_TEXT_...: what stands after its name in texts; 0: nothing */
   int modules;             /* how many modules of PyTorch's nn.Sequential such a layer is: 1, or 0 */
   const char *const *keys; /* keys of its object in JSON, with "kind"; ends with NULL */
   /* take() reads the fields from JSON. put() adds them to an object that has its "kind"; false: no memory. */

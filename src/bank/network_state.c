@@ -18,7 +18,7 @@ typedef struct state {
   gconv_network *network;
   int64_t channels;      /* after the last layer; 0 before the first */
   bool flat;             /* the last layer was dense */
-  bool warned_numbers;   /* a warning said that the numbers of modules do not count all of them */
+  bool warned_numbers;   /* a warning said that only modules with tensors are numbered */
   uint64_t position;     /* the number that the next module has */
   gconv_layer waiting;   /* it has the activation that a step in `steps` applies */
   double epsilon;        /* epsilon of BatchNorm2d after the last layer; below 0: not given */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy's .npz: a zip archive of arrays. Each array is a bank, as npy.c reads it. */
+/* NumPy's .npz: a zip archive of arrays. npy.c reads each array as a bank. */
 #include "bank/syntax.h"
 #include "base/zip.h"
 

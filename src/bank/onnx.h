@@ -29,7 +29,7 @@ enum {
 
 /* ---- Tensors ---- */
 
-/* A file beside the model, as the system knows it: several names may lead to it. */
+/* What identifies a file beside the model, to which several names may lead. */
 typedef struct gconv_onnx_file {
   uint64_t device, number, bytes; /* all 0: stat() failed */
 } gconv_onnx_file;
@@ -200,7 +200,7 @@ typedef struct gconv_onnx_model {
   size_t function_count;
   uint64_t ir, opset; /* 0: the file does not say it */
   bool graph;
-  const char *obstacle; /* its contents that are not read, as the end of a sentence; or NULL */
+  const char *obstacle; /* what it has that cannot be read, as the end of a sentence; or NULL */
   char *notes;          /* owned: the entry "gconv" of its metadata, which gconv wrote (onnx_write.h); or NULL */
 } gconv_onnx_model;
 

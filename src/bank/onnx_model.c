@@ -27,7 +27,7 @@ gconv_onnx_tensor *gconv_onnx_find_tensor(const gconv_onnx_model *m, const char 
   return name && *name && m->tensors ? bsearch(&key, m->tensors, m->tensor_count, sizeof key, compare_tensors) : NULL;
 }
 
-/* Moves *tensor to the list. A tensor without a name is dropped, as no node can refer to it. */
+/* Moves *tensor to the list. A tensor without a name is dropped, because no node can refer to it. */
 static gconv_status add_tensor(gconv_onnx_model *m, gconv_onnx_tensor *tensor) {
   bool named = tensor->name && *tensor->name;
   gconv_onnx_tensor *tensors = named ? gconv_grown(m->tensors, m->tensor_count, sizeof *tensors) : NULL;

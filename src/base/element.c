@@ -161,7 +161,7 @@ GCONV_VECTOR_LOOP(make_halves, (const float *samples, size_t count, uint16_t *ha
 
 void gconv_elements_make(char kind, const float *samples, size_t count, double unit, uint16_t *elements,
                          gconv_elements_made *made) {
-  const size_t most = 1 << 20; /* samples at a time, as sums have 32 bits */
+  const size_t most = 1 << 20; /* samples at a time, because sums have 32 bits */
   gconv_elements_made some;
   for (size_t done = 0; done < count;) {
     size_t now = count - done < most ? count - done : most;

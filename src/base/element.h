@@ -38,7 +38,7 @@ gconv_status gconv_elements_read(gconv_source *source, gconv_element element, si
 gconv_status gconv_elements_read_doubles(gconv_source *source, gconv_element element, size_t count, const char *what,
                                          double *numbers);
 
-/* How samples were changed when elements were made of them. */
+/* What changed when elements were made from samples. */
 typedef struct gconv_elements_made {
   uint64_t out_of_range; /* samples beyond the range of the type: int16 gets its nearest value, float16 an infinite one */
   uint64_t nans;         /* NaN that became 0 */

@@ -29,7 +29,7 @@ void gconv_source_close(gconv_source *source);
  * itself names a file or folder, or has no such ':', PATH is all of it. */
 size_t gconv_member_split(const char *spec);
 
-/* Opens PATH or PATH:MEMBER, as gconv_source_open() does. */
+/* Does what gconv_source_open() does, for PATH or PATH:MEMBER. */
 gconv_status gconv_source_open_member(const char *spec, gconv_source *source);
 
 /* Opens `path`, as gconv_source_open() does. If gzip compressed the file, the source has the decompressed bytes. */
@@ -85,8 +85,8 @@ gconv_status gconv_source_copy(const gconv_source *source, uint8_t **bytes, size
 
 /* ---- Sinks ---- */
 
-/* Returns how many files this process may open at a time (ulimit -n), besides those that every process has open. At least
- * 1. */
+/* Returns how many files this process may open at a time (ulimit -n), without those that all processes have open; at
+ * least 1. */
 int32_t gconv_files_allowed(void);
 
 typedef struct gconv_sink gconv_sink;

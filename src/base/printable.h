@@ -13,7 +13,7 @@
 
 GCONV_C_BEGIN
 
-/* Replaces by '?' each byte that a terminal may take for a command: those below 0x20, the ends of lines among them, and
+/* Replaces by '?' each byte that a terminal may take for a command: bytes below 0x20, with the ends of lines, and
  * 0x7F; the characters U+0080 to U+009F in UTF-8; and bytes from 0x80 to 0x9F that are no part of valid UTF-8. The length
  * stays as it is. Other bytes that are not UTF-8, such as names in Latin-1, stay. NULL is allowed. */
 void gconv_make_printable(char *text);

@@ -84,7 +84,7 @@ int gconv_quota_processors(const char *groups, const char *root, int most) {
 }
 
 int gconv_processor_count(void) {
-  static atomic_int quota; /* 0: not read yet. It is read once, as gconv_processor_count() is called often */
+  static atomic_int quota; /* 0: not read yet. It is read once, because this function is called often */
   cpu_set_t set;
   CPU_ZERO(&set);
   long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);

@@ -237,8 +237,8 @@ static bool await_round(gconv_threads *pool, unsigned calls) {
   return atomic_load(&pool->calls) != calls;
 }
 
-/* Waits until nobody works on the round. False if that takes long. Called with the lock held, which is released meanwhile.
- */
+/* Waits until no thread works on the round. False if that takes long. Called with the lock held, which is released
+ * meanwhile. */
 static bool await_end(gconv_threads *pool, const round *r) {
   pthread_mutex_unlock(&pool->lock);
   for (int i = 0; i < LOOKS && atomic_load(&r->seated) > 0; i++)

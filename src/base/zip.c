@@ -254,7 +254,7 @@ static gconv_status inflate_some(unpacking *u, uint8_t *bytes, size_t wanted, si
   return GCONV_OK;
 }
 
-/* Yields the content, as gconv_source.fill(). After the last byte, checks the checksum. */
+/* The function fill() of a member's source. After the last byte, checks the checksum. */
 static gconv_status fill(void *state, void *bytes, size_t size, size_t *got) {
   unpacking *u = state;
   size_t wanted = size < u->left ? size : (size_t)u->left;

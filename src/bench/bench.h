@@ -47,7 +47,7 @@ typedef struct gconv_bench_grid {
   int runs;
   bool planar;          /* all images are planes */
   bool verify;          /* all rows of the results are compared with float64 */
-  bool several_threads; /* groups of rows name their number of threads, as there are several */
+  bool several_threads; /* several numbers of threads are measured, so groups of rows name theirs */
 } gconv_bench_grid;
 
 typedef struct gconv_bench_settings gconv_bench_settings; /* settings.h */
@@ -306,8 +306,8 @@ gconv_status gconv_bench_time_runs(gconv_bench_row *row, int runs, gconv_status 
 
 /* Opens the device of --against, if there is one (against.c). */
 gconv_status gconv_bench_open_other(gconv_bench *bench);
-/* Measures a layer on the other device, with the algorithm that auto chooses there, as a row. False: there is no such
- * row. */
+/* Appends a row for a layer on the other device, with the algorithm that auto chooses there. False: there is no such device,
+ * or `shape` is of a workspace. */
 bool gconv_bench_measure_other(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
                                const gconv_bench_row *shape);
 /* Finds, in the group that begins with row `first`, the place *from along x from which on the best row of the device is

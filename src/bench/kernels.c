@@ -11,7 +11,7 @@
 
 /* ---- Occupancy ---- */
 
-/* Registers are given to warps in units of 256, by each of four schedulers from a quarter of them. */
+/* Each of four schedulers has a quarter of the registers, and gives them to warps in units of 256. */
 double gconv_occupancy(const gconv_occupancy_limits *limits, int32_t registers, int32_t threads, int32_t shared) {
   enum { LANES = 32, UNIT = 256, SCHEDULERS = 4 };
   const int32_t warps = (threads + LANES - 1) / LANES, most = limits->threads / LANES;

@@ -76,7 +76,7 @@ struct gconv_profiler {
   char names[MOST_METRICS][MOST_LETTERS]; /* names of metrics: occupancy, stalls, then those of `places` */
   size_t stalls;                          /* how many metrics of stalls there are */
   size_t places[MOST_METRICS];            /* of metrics after stalls: where the value goes in gconv_profile */
-  double factors[MOST_METRICS];           /* and what it is multiplied by */
+  double factors[MOST_METRICS];           /* the factor of this value */
   const char *metrics[MOST_METRICS];      /* pointers to `names` */
   size_t count;
   uint8_t *available; /* the counters of the GPU; `host` reads it until it is closed */

@@ -38,7 +38,7 @@ typedef enum axis { PARAMETERS, INPUTS, CASES } axis;
 typedef struct figure {
   const char *name;
   const char *nets;    /* with commas between; --net replaces them */
-  const char *methods; /* those beside one core, with commas between; NULL: all */
+  const char *methods; /* the methods besides one core, with commas between; NULL: all */
   quantity what;
   axis along;
   bool draws_speed_up;
@@ -284,7 +284,7 @@ static gconv_status time_run(const problem *p, const method *m, gconv_bench_row 
   return status;
 }
 
-/* Keeps a row for each part of an epoch, with the time of 100 of them. */
+/* Keeps a row for each part of an epoch, with the part's time in 100 epochs. */
 static gconv_status time_parts(gconv_bench *bench, const problem *p, const method *m, const gconv_bench_row *like) {
 #ifdef GCONV_WITH_CUDA
   const char *names[GCONV_BACKPROP_PARTS];
@@ -415,7 +415,7 @@ static bool takes(const figure *f, const char *name) {
 }
 #endif
 
-/* Lists the methods of this machine. One core is first, as other methods are compared with it. */
+/* Lists the methods of this machine. One core is first, because other methods are compared with it. */
 static size_t list_methods(const gconv_bench *bench, const figure *f, method *methods) {
   const bool has_gpu = strcmp(bench->type_name, "cuda") == 0;
   size_t count = 0;

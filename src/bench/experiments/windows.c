@@ -2,8 +2,8 @@
 /*
  * The experiments windows: a stream of samples is cut into windows of S samples, without overlap, and each goes through a
  * net S-S-S-S of sigmoids, which has as many outputs as inputs, as in the article (docs/theses.md). Times are from samples
- * in the memory of the host to outputs there: on a GPU, with the copies. Methods are gconv's plans, as of `gconv -i
- * signal.npy -f NETWORK --windows S`, and the article's own kernels (kernels/cuda/experiments/windows.h).
+ * to outputs in the memory of the host: on a GPU, they include the copies. Methods are gconv's plans, like those of `gconv
+ * -i signal.npy -f NETWORK --windows S`, and the article's own kernels (kernels/cuda/experiments/windows.h).
  *
  * The latency of a window is the time of the call or launch that it is in.
  */
