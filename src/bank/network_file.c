@@ -427,11 +427,7 @@ static void free_contents(contents *c) {
 static gconv_status write_contents(const char *path, const contents *c) {
   gconv_sink *sink = NULL;
   GCONV_TRY(gconv_sink_open(path, &sink));
-  gconv_status status = gconv_safetensors_write(sink, c->tensors, c->count, c->metadata);
-  if (status == GCONV_OK)
-    return gconv_sink_commit(sink, false);
-  gconv_sink_discard(sink);
-  return status;
+  return gconv_sink_end(sink, gconv_safetensors_write(sink, c->tensors, c->count, c->metadata));
 }
 
 gconv_status gconv_network_file_write(const char *path, const gconv_network *network, const gconv_network_extras *extras) {

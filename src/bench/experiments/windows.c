@@ -15,7 +15,6 @@
 #include "gconv_learn.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -107,19 +106,13 @@ static gconv_status run_stream(const void *user, double *milliseconds) {
   return GCONV_OK;
 }
 
-static int compare_numbers(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
 static gconv_status time_runs(const method_work *w, int runs, gconv_bench_row *row) {
   const int32_t calls = w->windows / w->together;
   double ms = 0;
   for (int i = 0; i < 2; i++) /* one run to warm up, one to see how long it takes */
     GCONV_TRY(run_stream(w, &ms));
   GCONV_TRY(gconv_bench_time_runs(row, gconv_bench_affordable_runs(ms, runs), run_stream, w));
-  qsort(w->latencies, (size_t)calls, sizeof *w->latencies, compare_numbers);
-  row->p50_ms = w->latencies[calls / 2];
+  row->p50_ms = gconv_bench_median(w->latencies, calls); /* this sorts them */
   row->p99_ms = w->latencies[(int32_t)(0.99 * (calls - 1))];
   row->items = (double)w->windows * w->s->window;
   return GCONV_OK;
