@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An operation that wraps another one, and computes with its result and a second image: the input, or an image in memory.
- * The wrapped operation makes rows of its result. Then the host computes these rows. So an image still goes by rows.
+ * The wrapped operation makes rows of its result. Then the host combines them with the same rows of the second image.
  */
 #include "base/arguments.h"
 #include "base/clock.h"
@@ -108,7 +108,7 @@ static void spread(const float *one, float *all, size_t pixels, size_t channels)
       all[i * channels + c] = one[i];
 }
 
-/* Returns a row of the second image: floats in `room`, or of the image in memory. */
+/* Returns a row of the second image as floats, in `room` or where the image has them. */
 static const float *second_row(const work *w, size_t plane, int32_t row, float *room) {
   const arithmetic *a = operation_of(w->plan);
   const gconv_image *out = w->out;
@@ -124,7 +124,7 @@ static const float *second_row(const work *w, size_t plane, int32_t row, float *
   return room;
 }
 
-/* For brightness: writes, for each colour, the difference between grey of the result, `x`, and grey of the input. */
+/* For brightness: writes, for each channel, the grey of the result `x` minus the grey of the input. */
 static void find_differences(const work *w, int32_t row, const float *x, float *differences) {
   const gconv_image *in = w->in;
   const size_t pixels = (size_t)in->width, channels = (size_t)in->channels, each = 1 + (size_t)in->alpha;
@@ -235,7 +235,7 @@ static void explain(const gconv_plan *base, FILE *text) {
   fprintf(text, " with %s, in float32\n", a->other.data ? "another image" : "the input");
 }
 
-/* Makes the inner result again, and verifies it in float64. Makes the arithmetic again, and compares all bits. */
+/* Computes the inner result again, and verifies it in float64. Repeats the arithmetic, and compares all bits. */
 static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
                            double budget, gconv_verification *result) {
   arithmetic_plan *plan = (arithmetic_plan *)base;
@@ -392,7 +392,7 @@ static gconv_status make_flat(gconv_image *image) {
   return GCONV_OK;
 }
 
-/* Makes floats of the second image. */
+/* Sets *other to the second image as floats, which are divided by their mean for GCONV_FLAT. */
 static gconv_status take_other(gconv_arithmetic kind, const gconv_image *from, gconv_image *other) {
   GCONV_TRY(gconv_check_source(from, "the second image"));
   GCONV_TRY(gconv_check_pixels(from, "the second image"));

@@ -27,7 +27,7 @@ typedef struct chain_plan {
   gconv_image *between;  /* [count - 1]: the stages' results; without pixels until an execution needs them */
   gconv_plan_pass *rows; /* [count]: the rows of a strip that each stage makes */
   size_t count;
-  int32_t strip; /* rows that are made at a time, even if an image is whole; 0: a whole image is made at once */
+  int32_t strip; /* rows that are made at a time, even if the whole image is in memory; 0: all rows at once */
   int32_t part;  /* with a strip: rows that the last stage makes at a time, so few that they fit into the CPU's caches */
   bool there;    /* on a GPU: results between the stages stay in its memory */
 } chain_plan;
@@ -101,10 +101,10 @@ static int32_t row_step(const gconv_plan *base) {
 }
 
 static const char *rows_obstacle(const gconv_plan *base) {
-  return row_step(base) > 0 ? NULL : "a stage of the chain takes it whole, as networks that are graphs and border wrap do";
+  return row_step(base) > 0 ? NULL : "a stage of the chain needs the whole image, as border wrap and some networks do";
 }
 
-/* Finds the rows that the last stage needs: with a strip, the rows for all of its parts. */
+/* Finds the rows that the last stage needs. With a strip, these are the rows for all of its parts. */
 static void rows_of_last(const chain_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   const gconv_plan *last = plan->stages[plan->count - 1];
   int32_t part = plan->strip > 0 && count > plan->part ? plan->part : count, at = (count - 1) / part * part, unused;
@@ -139,7 +139,7 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
   gconv_plan_rows_needed(plan->stages[0], plan->rows[0].first, plan->rows[0].end - plan->rows[0].first, &unused, end);
 }
 
-/* Returns rows of an image with pixels: from row `first` on, as many as there are, but at most `count`. */
+/* Returns a view of at most `count` rows of an image, from row `first` on. */
 static gconv_image rows_of(const gconv_image *image, int32_t first, int32_t count) {
   gconv_image rows = *image;
   rows.data = (uint8_t *)image->data + (size_t)first * image->row_bytes;
@@ -147,7 +147,7 @@ static gconv_image rows_of(const gconv_image *image, int32_t first, int32_t coun
   return rows;
 }
 
-/* Does what execute_strip() does, but results of stages stay on a GPU. */
+/* Does what execute_strip() does, but results between the stages stay on the GPU. */
 static gconv_status execute_there(const chain_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                   gconv_image *outputs, gconv_timings *timings) {
   gconv_image in = *window, out = {0}; /* the stages own the pixels */
@@ -177,7 +177,8 @@ static gconv_status execute_by(gconv_plan *plan, int32_t step, const gconv_image
   return GCONV_OK;
 }
 
-/* Makes room for rows of stage i's results. Uses the last strip's room again: the system would have to clear new pages. */
+/* Makes room for rows of stage i's results. Reuses the room of the last strip, because the system would have to clear new
+ * pages. */
 static gconv_status make_room(const chain_plan *plan, size_t i, int32_t height, gconv_image *out) {
   gconv_image *room = &plan->between[i];
   if (!room->data || room->height < height) {
@@ -234,7 +235,7 @@ static gconv_status execute_before(const chain_plan *plan, const gconv_plan_inpu
     gconv_plan *stage = plan->stages[i];
     const gconv_plan_input before = {.image = input_of(plan, i, in->image)};
     gconv_image *room = &plan->between[i];
-    if (room->data && room->height != stage->outputs[0].height) /* its pixels are of a strip */
+    if (room->data && room->height != stage->outputs[0].height) /* it was allocated for a strip */
       gconv_image_free(room);
     if (!room->data)
       *room = gconv_header_of(&stage->outputs[0]);
@@ -300,8 +301,7 @@ static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image
   return GCONV_OK;
 }
 
-/* ---- Verification and explanation
- * --------------------------------------------------------------------------------------------------- */
+/* ---- Verification and explanation ------------------------------------------------------------------------------------- */
 
 static void explain(const gconv_plan *base, FILE *text) {
   const chain_plan *plan = (const chain_plan *)base;
@@ -318,8 +318,8 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
   gconv_timings times = {0};
   uint64_t compared = 0;
   if (plan->strip > 0)
-    return gconv_fail(GCONV_UNSUPPORTED, "what lies between the stages of this chain is never whole in memory, so that it "
-                                         "cannot be verified: leave out --verify");
+    return gconv_fail(GCONV_UNSUPPORTED, "this chain cannot be verified, because the images between its stages are never "
+                                         "whole in memory: leave out --verify");
   GCONV_TRY(execute_before(plan, &(gconv_plan_input){.image = in}, &times));
   for (size_t i = 0; i < plan->count; i++) {
     gconv_verification one = {0};
@@ -327,7 +327,7 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
     const gconv_image *results = i + 1 < plan->count ? &plan->between[i] : outputs;
     GCONV_TRY(gconv_plan_hold(stage, input_of(plan, i, in), results, tolerance, budget, &one));
     compared += one.compared;
-    if (i == 0 || (result->max_error == 0 && one.max_error > 0) || /* where no error is allowed, products are 0 */
+    if (i == 0 || (result->max_error == 0 && one.max_error > 0) || /* both products are 0 if no error is allowed */
         one.max_error * result->allowed > result->max_error * one.allowed)
       *result = one;
   }
@@ -347,7 +347,7 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
     stage->type->find_need(stage, &one);
     double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&stage->outputs[0]) / height;
     double scale = height / plan->stages[plan->count - 1]->outputs[0].height;
-    if (plan->strip > 0) { /* the chain makes strips of its own height, for any request */
+    if (plan->strip > 0) { /* the chain always makes strips of this height */
       need->fixed += one.fixed + one.rows + (row + one.row) * (last ? plan->part : plan->rows[i].end - plan->rows[i].first);
       continue;
     }

@@ -30,7 +30,7 @@ static bool steps_by(const gconv_array *array, int axis, int64_t expected) {
 /* Sets row_bytes and plane_bytes of the image to the strides of the array. */
 static gconv_status find_strides(const gconv_array *array, const char *what, gconv_image *image) {
   const int64_t size = (int64_t)gconv_type_bytes(image->type), planes = image->planar ? image->channels : 1;
-  const int64_t most = PTRDIFF_MAX / ((int64_t)1 << 32); /* so that no product with a size overflows */
+  const int64_t most = PTRDIFF_MAX / ((int64_t)1 << 32); /* the product of a stride and a size cannot overflow */
   for (int i = 0; i < 4; i++)
     if (array->shape[i] > 1 && (array->stride[i] < 0 || array->stride[i] > most * (i < 2 ? 1 << 16 : 1)))
       return gconv_fail(GCONV_UNSUPPORTED, "%s has rows or planes that run backwards, or lie further apart than any memory",
@@ -89,7 +89,7 @@ gconv_status gconv_plan_execute_device(const gconv_plan *shared, const gconv_arr
   gconv_plan *own;
   GCONV_NEED(plan, in, outputs);
   if (!plan->type->execute_device)
-    return gconv_fail(GCONV_UNSUPPORTED, "this operation knows no memory of devices");
+    return gconv_fail(GCONV_UNSUPPORTED, "this operation cannot execute on arrays in device memory");
   GCONV_TRY(see_image(in, &plan->like, "the input", &image));
   bool on_gpu = strcmp(plan->info.device, "cpu") != 0; /* work in a stream or a graph may still use this plan's memory */
   GCONV_TRY(gconv_plan_enter(plan, on_gpu, &own));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Losses: when responses become integer samples, those below black and above white are clamped. A plan that is watched
+ * Losses: when responses become integer samples, responses below black and above white are clamped. A plan that is watched
  * estimates how many, from places that are spread over each output. At a place where the sample is black or white, the
- * response is computed once more in float64, which tells whether it was clamped. So the watch works for every algorithm and
+ * response is computed again in float64, which shows whether it was clamped. So the watch works for every algorithm and
  * device, and changes no kernel. It looks at some 2,000 places of an output; with large filters, at fewer. The places follow
- * from the shape of the output alone: the estimate is the same for any number of threads, strips and devices of the exact
- * family.
+ * from the shape of the output alone. So, with the exact family, the estimate depends neither on threads, strips nor
+ * devices.
  */
 #pragma once
 
@@ -20,10 +20,10 @@ struct gconv_losses {
   double black, white; /* places where the sample is black; where it is white */
   double below, above; /* estimates: places where the response was clamped to black; to white */
   double low, high;    /* the smallest and largest response that was computed; white is 1 */
-  double gain;         /* the factor for even areas; 0: the filter finds edges, or the factor is not known */
+  double gain;         /* the factor by which flat areas become brighter; 0: the filter finds edges, or it is not known */
   double scale;        /* gconv_options.scale, which is a part of `gain` */
   bool is_signed;      /* the range is signed: a response below -1 becomes black */
-  bool in_scope;       /* only places in a part of the output count, as for the operation */
+  bool in_scope;       /* only places in the plan's scope were counted */
 };
 
 enum { GCONV_LOSS_ROWS = 32, GCONV_LOSS_COLUMNS = 64 };
@@ -31,8 +31,8 @@ enum { GCONV_LOSS_ROWS = 32, GCONV_LOSS_COLUMNS = 64 };
 /* Begins to watch the outputs of all later executions. GCONV_NO_MEMORY. */
 gconv_status gconv_plan_watch(gconv_plan *plan);
 
-/* Lets the results of a plan count in `scope` alone: results outside are neither watched nor compared with float64. The
- * caller keeps the scope as long as the plan. A plan that has a scope already keeps it. */
+/* Limits a plan to `scope`: results outside are neither watched nor compared with float64. The scope must live as long as
+ * the plan. A plan that has a scope already keeps it. */
 void gconv_plan_set_scope(gconv_plan *plan, gconv_scope *scope);
 
 /* Returns whether the output is all black or all white although its responses differ. False if in_scope. */
@@ -41,7 +41,8 @@ bool gconv_losses_are_of_one_colour(const gconv_losses *losses);
 /* Copies *other to *worst if `other` lost more. */
 void gconv_losses_keep_worst(gconv_losses *worst, const gconv_losses *other);
 
-/* Returns the sums of the output that lost most since the last call, and begins anew; all 0 if nothing was watched. */
+/* Returns the sums of the output that lost most since the last call, and resets all sums. All are 0 if nothing was watched.
+ */
 gconv_losses gconv_plan_take_losses(gconv_plan *plan);
 
 /* ---- For plans that are watched: they have plan->losses ---- */
@@ -58,7 +59,7 @@ typedef struct gconv_loss_row_source {
   int most;   /* the most responses to compute at black places, and at white places */
   double white;
   double (*stored)(const void *context, int place);   /* returns the sample, a level; NULL: samples are unknown */
-  double (*response)(const void *context, int place); /* returns it, neither clamped nor rounded; white is 1 */
+  double (*response)(const void *context, int place); /* returns the response, not clamped or rounded; white is 1 */
   bool (*counts)(const void *context, int place);     /* whether the place counts; NULL: all do */
   const void *context;
 } gconv_loss_row_source;

@@ -139,8 +139,7 @@ gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, c
 gconv_status gconv_operation_find_need(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
                                        int32_t rows, gconv_need *need) {
   gconv_plan *plan = NULL;
-  if (create(device, like, operation, rows, GCONV_PLAN_OUTLINE, &plan) !=
-      GCONV_OK) /* maybe this device lacks the algorithm */
+  if (create(device, like, operation, rows, GCONV_PLAN_OUTLINE, &plan) != GCONV_OK) /* the device may lack the algorithm */
     GCONV_TRY(create(device, like, operation, rows, GCONV_PLAN_OUTLINE_OF_ANY, &plan));
   *need = (gconv_need){0};
   plan->type->find_need(plan, need);

@@ -36,8 +36,8 @@ typedef struct gconv_plan_order {
   gconv_plan_extent extent;
 } gconv_plan_order;
 
-/* Stages that a plan on a GPU leaves to the host. GCONV_HOST_BEFORE: before the convolution; they need the decoded pixels on
- * the host. GCONV_HOST_AFTER: after the convolution. */
+/* When a plan on a GPU has work for the host: before the convolution, which needs the decoded pixels on the host, or after
+ * it. */
 enum { GCONV_HOST_BEFORE = 1, GCONV_HOST_AFTER = 2 };
 
 /* The part of an image in which an operation counts (within.c). */
@@ -55,7 +55,7 @@ typedef struct gconv_losses gconv_losses;
 
 typedef struct gconv_operation_type {
   const char *name;                                    /* "filters", "network" */
-  void (*free)(gconv_operation *operation);            /* frees all but the operation that it wraps */
+  void (*free)(gconv_operation *operation);            /* frees the operation, but not `inner` */
   size_t (*outputs)(const gconv_operation *operation); /* how many results an image has. NULL: one, or those of `inner` */
 
   /* The type of its plans. fill_plan() completes a plan of which only type, device and like are set; if it fails,
@@ -77,7 +77,7 @@ typedef struct gconv_operation_type {
   int (*host_stages)(const gconv_operation *operation);
 
   bool batches;   /* several images of one shape are faster as frames of one image */
-  bool of_photos; /* even with `batches`, each image is executed alone, so that its result gets its metadata */
+  bool of_photos; /* even with `batches`, images are executed one by one, so that each result gets its image's metadata */
   /* Returns how many rows of results a chain makes at a time, because results are much larger than inputs. For images of one
    * frame. order->like is the input of the chain. NULL: all rows. */
   int32_t (*strip)(const gconv_operation *operation, const gconv_plan_order *order);
@@ -115,25 +115,24 @@ typedef struct gconv_need {
   double rows;   /* by rows: for any number of rows ... */
   double row;    /* ... and for each output row that is made at a time */
   bool tiles;    /* by rows: `fixed` grows with the rows, as they go in tiles; whole images would go in tiles, too */
-  bool repeats;  /* by rows, results of all kinds take several passes, which compute much of it again */
+  bool repeats;  /* by rows, several passes are made, each of which computes much of the work again */
 } gconv_need;
 
 /* The functions of a plan. execute, explain and find_need are required; row_step, rows_needed and execute_rows come
  * together, and so do check_parts and execute_parts. A plan with `inner` needs no row_step and rows_needed if it combines
  * rows of that plan's results with the same rows of the input, and no held_bytes. Other functions may be NULL if the plan
- * does not support them (GCONV_UNSUPPORTED); without `measure`, `execute` is measured. Arguments were checked by plan.c: an
- * input has pixels and the shape of plan->like, and outputs have pixels and the shapes of plan->outputs. */
+ * does not support them (GCONV_UNSUPPORTED). plan.c has checked the arguments: an input has pixels and the shape of
+ * plan->like, and outputs have pixels and the shapes of plan->outputs. */
 struct gconv_plan_type {
   size_t bytes; /* bytes of a plan */
-  /* Frees all but `inner` and the outputs' headers; also after fill_plan() failed. NULL: there is only the plan. */
+  /* Frees the plan, but not the members of gconv_plan. Also called if fill_plan() failed. NULL: free() is enough. */
   void (*free)(gconv_plan *plan);
   gconv_status (*execute)(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings);
 
   /* By rows: gconv.h describes gconv_plan_row_step() and the functions after it. `window` has pixels, rows of an image like
    * plan->like. The outputs have pixels: rows of images like plan->outputs, as many of each. Output rows lie in plan->pass.
    * `passes` and `begin_pass`: NULL if one pass makes all rows. */
-  bool leaves_out; /* an output may have no pixels: then it is not wanted. In a survey, `outputs` is one image without pixels
-                    */
+  bool leaves_out; /* an output without pixels is not made. In a survey, `outputs` is one image without pixels */
   size_t (*passes)(const gconv_plan *plan);
   gconv_status (*begin_pass)(gconv_plan *plan, size_t number); /* sets plan->pass */
   int32_t (*row_step)(const gconv_plan *plan);
@@ -141,9 +140,10 @@ struct gconv_plan_type {
   gconv_status (*execute_rows)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                gconv_image *outputs, gconv_timings *timings);
 
-  /* By rows on a GPU, as a stage of a chain whose results stay there. make_rows_there() makes `count` rows in memory of the
-   * device, and sets *out to an image of them. The plan owns that memory, and reuses it in the next call. Its window is in
-   * memory of the host or, with `there`, of the device. The window of execute_rows_there() is in memory of the device. */
+  /* By rows, as a stage of a chain whose intermediate results stay on the GPU. make_rows_there() makes `count` rows in
+   * memory of the device, and sets *out to an image of these rows. The plan owns that memory, and reuses it in the next
+   * call. The window is in memory of the host or, with `there`, of the device. That of execute_rows_there() is always on the
+   * device. */
   gconv_status (*make_rows_there)(gconv_plan *plan, const gconv_image *window, bool there, int32_t window_row, int32_t first,
                                   int32_t count, gconv_image *out, gconv_timings *timings);
   gconv_status (*execute_rows_there)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
@@ -164,10 +164,11 @@ struct gconv_plan_type {
 
   /* NULL: `execute` is measured by its timings->kernel_ms. */
   gconv_status (*measure)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
-  /* Writes why no GPU does what the plan of a CPU does; an empty text: one does, or it is not known. NULL: always empty. */
+  /* Writes why no GPU can execute what this plan of a CPU does. The text is empty if a GPU can, or if nothing is known.
+   * NULL: always empty. */
   void (*find_gpu_obstacle)(const gconv_plan *plan, char *text, size_t size);
   void (*explain)(const gconv_plan *plan, FILE *text);
-  /* `budget`: as for gconv_plan_spot_check(); INFINITY: everything is compared. *result is zeroed. */
+  /* `budget`: as for gconv_plan_spot_check(); INFINITY: everything is compared. The caller has zeroed *result. */
   gconv_status (*verify)(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                          double budget, gconv_verification *result);
   const gconv_layer_info *(*layer_info)(const gconv_plan *plan, size_t layer);
@@ -192,17 +193,17 @@ struct gconv_plan {
   gconv_plan *last;     /* the plan of a chain's last stage, or of the operation in a part of an image; else NULL */
   gconv_scope *scope;   /* where the results count; NULL: everywhere. The plan that has this plan as `last` owns it */
   bool bleeds;          /* colours of transparent pixels affect the results; --alpha premultiply would prevent that */
-  gconv_look look;      /* properties of inputs by rows, up to ... */
-  int32_t looked;       /* ... this row */
+  gconv_look look;      /* by rows: the properties of the input's first `looked` rows */
+  int32_t looked;
   gconv_losses *losses; /* owned, [output_count]: the losses of executions (losses.h); NULL: nobody watches */
 
   gconv_type kept; /* gconv_plan_order.kept */
   int32_t rows;
-  pthread_mutex_t lock; /* guards all below */
+  pthread_mutex_t lock; /* guards the members below */
   pthread_cond_t idle;  /* the plan is no longer busy */
   bool busy;            /* a thread executes the plan */
-  gconv_plan *spare;    /* a list of plans like this, for threads that execute it meanwhile; owned */
-  size_t made;          /* such plans that exist, in the list or at work */
+  gconv_plan *spare;    /* owned: a list of equal plans, for threads that come while this plan is busy */
+  size_t made;          /* how many such plans exist, in the list or busy */
 };
 
 /* Returns which properties of inputs deserve a warning: numbers that integer outputs cannot hold, and colours of transparent
@@ -212,17 +213,17 @@ gconv_look gconv_plan_look(const gconv_plan *plan);
 /* Warns of numbers in the input that outputs cannot hold, unless the plan is watched. */
 void gconv_plan_tell_of_numbers(const gconv_plan *plan, const gconv_image *in);
 
-/* Returns whether plans on a CPU take an array where it lies, for images like the header; then *image is that image. Type
- * and shape must be right. */
+/* Returns whether plans for images like the header can execute on an array without a copy. Then *image is a view of the
+ * array. False if its type or shape is not that of the header. */
 bool gconv_array_is_image(const gconv_array *array, const gconv_image *header, gconv_image *image);
 
 /* Refuses a number of outputs other than the plan's, and outputs that share memory with the input or each other. */
 gconv_status gconv_plan_check_outputs(const gconv_plan *plan, const gconv_image *in, const gconv_image *images,
                                       size_t count);
 
-/* Executions begin with gconv_plan_enter() and end with gconv_plan_leave() (turns.c). The thread executes *entered: `plan`,
- * or, while another thread executes `plan`, a plan like it, which is made when it is first needed, and kept. With `itself`,
- * or if no further plans of the operation can be made, the thread waits for `plan`. */
+/* Executions begin with gconv_plan_enter() and end with gconv_plan_leave() (turns.c). The thread executes *entered. This is
+ * `plan` or, while another thread executes `plan`, an equal plan that is made when first needed, and kept. With `itself`, or
+ * if no further plans of the operation can be made, the thread waits for `plan`. */
 gconv_status gconv_plan_enter(gconv_plan *plan, bool itself, gconv_plan **entered);
 void gconv_plan_leave(gconv_plan *plan, gconv_plan *entered);
 
@@ -252,8 +253,8 @@ gconv_status gconv_plan_wrap(const gconv_plan_order *order, const gconv_operatio
 gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
                                 int32_t rows, gconv_plan **plan);
 
-/* Finds which memory images like `like` will take, without a plan, by an outline on `device`; a CPU suffices. `rows`: as for
- * gconv_plan_create(); need->image and need->verify do not depend on it. */
+/* Estimates the memory that images like `like` will take, by an outline on `device`. The outline may be on a CPU even if the
+ * images will be on a GPU. `rows`: as for gconv_plan_create(); need->image and need->verify do not depend on it. */
 gconv_status gconv_operation_find_need(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
                                        int32_t rows, gconv_need *need);
 
@@ -295,7 +296,7 @@ gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_i
                                 double *milliseconds);
 
 /* Does gconv_plan_verify() with the stated bounds, but compares only some rows of each output: the first, the last, and rows
- * at equal distances between. They take about `budget` multiply-adds, and are 3 or more. For networks, compares all. */
+ * at equal distances between: at least 3 rows, which take about `budget` multiply-adds. For networks, compares all rows. */
 gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double budget,
                                    gconv_verification *result);
 
@@ -311,7 +312,7 @@ gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, g
 /* Fills plan->info: what follows from the shapes, and the names of algorithm and arithmetic. */
 void gconv_plan_describe(gconv_plan *plan, const char *algorithm, const char *math);
 
-/* Returns the words that reports have for algorithms that are exact, or are not. */
+/* Returns how reports describe an algorithm that is exact, or is not. */
 static inline const char *gconv_family(bool exact) {
   return exact ? "exact family: the same bits on every device" : "not of the exact family";
 }

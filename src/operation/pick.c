@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Algorithms outside the exact family must be faster by this factor: the same bits everywhere are worth something. */
+/* Algorithms outside the exact family must be faster by this factor. */
 static const double EXACT_IS_WORTH = 1.05;
 
 void gconv_candidate_price(gconv_candidate *candidate, double model, double ratio, const char *source) {
@@ -110,7 +110,7 @@ static bool is_better(const gconv_candidate *a, const gconv_candidate *b) {
   return excess < other || (excess == other && a->price < b->price);
 }
 
-static void tell(FILE *reasons, const gconv_candidate *candidate, const char *obstacle) {
+static void write_reason(FILE *reasons, const gconv_candidate *candidate, const char *obstacle) {
   fprintf(reasons, "  %-13s %s%s", candidate->info->name, obstacle ? "cannot: " : "", obstacle ? obstacle : candidate->told);
   if (!obstacle && excess_of(candidate) > 0)
     fprintf(reasons, ", but its rounding may reach %.3g, and half a level is %.3g", candidate->bound, candidate->accuracy);
@@ -125,7 +125,7 @@ static gconv_status pick_cheapest(const choice *c, const char *without, size_t *
       continue;
     const char *obstacle = find_obstacle(candidate, without);
     if (c->reasons)
-      tell(c->reasons, candidate, obstacle);
+      write_reason(c->reasons, candidate, obstacle);
     if (!obstacle && candidate->price < HUGE_VAL && (best == c->count || is_better(candidate, &c->candidates[best])))
       best = i;
   }

@@ -271,7 +271,8 @@ int32_t gconv_plan_row_step(const gconv_plan *plan) {
   return !plan || !plan->inner || gconv_plan_passes(plan->inner) > 1 ? 0 : gconv_plan_row_step(plan->inner);
 }
 
-/* Finds the rows that the wrapped operation needs, and the rows themselves. */
+/* Finds the rows that the wrapped operation needs, extended to the output rows: these are combined with the same input rows.
+ */
 static void find_rows(const gconv_plan *inner, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   gconv_plan_rows_needed(inner, first, count, begin, end);
   *begin = *begin < first ? *begin : first;

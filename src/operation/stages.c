@@ -140,7 +140,7 @@ static void encoded_row(const before_job *before, const gconv_image *image, cons
   gconv_colour_to_float_row(image->type, in, out, samples);
 }
 
-/* Converts a row `in` of an image like `image` as the options say. Alpha is dropped elsewhere. */
+/* Converts a row `in` of an image like `image` as the options say. before_strip() has dropped alpha. */
 static void before_row(const before_job *before, const gconv_image *image, const void *in, void *out, float *row) {
   const gconv_options *options = before->options;
   if (options->linear)
@@ -209,11 +209,11 @@ gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *optio
 typedef struct after_job {
   const gconv_options *options;
   gconv_image *raw, *out;
-  int channels, colours; /* samples of a pixel of `raw`; how many of them are colours */
-  float (*limits)[2];    /* smallest and largest finite colour of each turn */
-  atomic_llong others;   /* how many colours are NaN or infinite, if limits are needed */
-  float low, high;       /* the range of the current frame */
-  int64_t first_plane;   /* first plane of the current frame */
+  int channels, colours;   /* samples of a pixel of `raw`; how many of them are colours */
+  float (*limits)[2];      /* smallest and largest finite colour of each turn */
+  atomic_llong not_finite; /* how many colours are NaN or infinite, if limits are needed */
+  float low, high;         /* the range of the current frame */
+  int64_t first_plane;     /* first plane of the current frame */
 } after_job;
 
 /* Returns whether a plane is alpha. It is only converted. */
@@ -229,7 +229,7 @@ GCONV_VECTOR_LOOP(scale_all, (float *row, size_t samples, float scale, float off
   }
 }
 
-/* Scales pixels whose alpha is filtered: alpha is scaled, too, but the range is for colours alone. */
+/* Scales pixels whose alpha was filtered. Alpha is scaled like colours, but has no absolute value taken. */
 static void scale_filtered_alpha(const after_job *after, float *row, size_t pixels) {
   float scale = (float)after->options->scale, offset = (float)after->options->offset;
   int last = after->channels - 1;
@@ -261,16 +261,16 @@ static void scale_row(const after_job *after, float *row, size_t pixels) {
 /* Extends limits[0] .. limits[1] to the finite colours of a row. Returns how many are not finite. */
 static long long measure_row(const after_job *after, const float *row, size_t pixels, float *limits) {
   int colours = after->raw->planar ? 1 : colours_of(after->raw);
-  long long others = 0;
+  long long not_finite = 0;
   for (size_t i = 0; i < pixels; i++)
     for (int c = 0; c < colours; c++) {
       float v = row[i * (size_t)after->channels + (size_t)c];
       bool finite = fabsf(v) <= FLT_MAX; /* false for NaN */
       limits[0] = finite && v < limits[0] ? v : limits[0];
       limits[1] = finite && v > limits[1] ? v : limits[1];
-      others += !finite;
+      not_finite += !finite;
     }
-  return others;
+  return not_finite;
 }
 
 /* Does all steps before the range, in place. */
@@ -284,7 +284,7 @@ static void colour_strip(void *context, size_t turn, int thread) {
   if (is_alpha_plane(raw, strip.plane))
     return;
   bool alpha = raw->alpha && !raw->planar;
-  long long others = 0;
+  long long not_finite = 0;
   for (int64_t y = strip.first; y < strip.end; y++) {
     float *row = row_of(raw, strip.plane, y);
     if (alpha && after->options->alpha == GCONV_ALPHA_PREMULTIPLY)
@@ -293,13 +293,13 @@ static void colour_strip(void *context, size_t turn, int thread) {
     if (after->options->linear)
       gconv_colour_srgb_row(after->channels, alpha, row, row, pixels);
     if (after->options->range == GCONV_RANGE_MINMAX)
-      others += measure_row(after, row, pixels, after->limits[turn]);
+      not_finite += measure_row(after, row, pixels, after->limits[turn]);
   }
-  if (others > 0)
-    atomic_fetch_add(&after->others, others);
+  if (not_finite > 0)
+    atomic_fetch_add(&after->not_finite, not_finite);
 }
 
-/* Applies range minmax or signed: to [0, 1]. */
+/* Maps colours to [0, 1] by the range minmax or signed. */
 static void range_row(const after_job *after, float *row, size_t pixels) {
   int colours = after->raw->planar ? 1 : colours_of(after->raw);
   float low = after->low, span = after->high - after->low;
@@ -337,11 +337,11 @@ gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *option
   after.limits = limits;
   gconv_threads_run_or_stop(threads, turns, colour_strip, &after);
   GCONV_TRY(gconv_control_check());
-  const long long others = after.others;
-  if (others > 0)
+  const long long not_finite = after.not_finite;
+  if (not_finite > 0)
     gconv_warn_once("not finite",
                     "%lld sample%s of the result %s NaN or infinite: the range minmax follows from the other samples",
-                    others, others == 1 ? "" : "s", others == 1 ? "is" : "are");
+                    not_finite, not_finite == 1 ? "" : "s", not_finite == 1 ? "is" : "are");
   for (size_t frame = 0; frame < (size_t)raw->frames; frame++) {
     after.low = INFINITY;
     after.high = -INFINITY;

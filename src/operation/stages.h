@@ -6,7 +6,7 @@
  *   after:  division by alpha, scale and offset, abs, the sRGB curve, minmax or signed range, the type of the output
  *
  * Without these stages, the convolution itself reads the image and writes the outputs, and nothing is copied. If the stage
- * after is needed, the convolution yields raw responses in f32, and everything after them happens here.
+ * after is needed, the convolution yields raw responses in f32, and that stage makes the outputs of them.
  */
 #pragma once
 
@@ -30,5 +30,5 @@ gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *optio
 /* Returns the options of the convolution between the stages. */
 gconv_options gconv_core_options(const gconv_image *like, const gconv_options *options);
 
-/* Runs the stage after. Raw responses in f32 become the finished output, which has the same shape. It overwrites `raw`. */
+/* Runs the stage after, which makes the finished output of raw responses in f32. The shape is the same. Overwrites `raw`. */
 gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *options, gconv_image *raw, gconv_image *out);

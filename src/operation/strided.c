@@ -20,7 +20,7 @@ static bool is_half(gconv_element_type type) {
 
 /* ---- Checking ------------------------------------------------------------------------------------------------------ */
 
-/* Finds how many bytes lie between the ends of a tensor, gaps included. False if they are more than any memory has. */
+/* Finds how many bytes a tensor spans, gaps included. False if no memory has so many. */
 static bool find_reach(const gconv_strided *t, size_t *reach) {
   *reach = bytes_of(t->type);
   for (int axis = 0; axis < 4; axis++) {
@@ -165,13 +165,13 @@ static gconv_status copy(const gconv_strided *from, const gconv_strided *to) {
 
 /* ---- Executing ----------------------------------------------------------------------------------------------------- */
 
-/* Returns whether the rows of planes have no gaps between them. Networks demand that of outputs. */
+/* Returns whether a planar image has no gaps between its rows. Networks demand that of outputs. */
 static bool is_tight(const gconv_image *image) {
   const size_t row = (size_t)image->width * gconv_type_bytes(image->type);
   return !image->planar || (image->row_bytes == row && image->plane_bytes == row * (size_t)image->height);
 }
 
-/* Makes *image a view of the tensor, if a plan can take that. Otherwise allocates *image, and sets *own. */
+/* Makes *image a view of the tensor if a plan can execute on it. Otherwise allocates *image, and sets *own. */
 static gconv_status see(const gconv_strided *t, const gconv_image *header, const char *what, bool is_output,
                         gconv_image *image, bool *own) {
   GCONV_TRY(check(t, header, what));
@@ -236,8 +236,8 @@ gconv_status gconv_plan_execute_strided(const gconv_plan *plan, const gconv_stri
 /* ---- On a GPU ------------------------------------------------------------------------------------------------------ */
 
 #ifdef GCONV_WITH_CUDA
-/* Makes *array a view of the tensor, if gconv_plan_execute_device() can take that; staged->data is NULL then. Otherwise,
- * *array and *staged are both views of memory of the GPU, which plan->staged[number] keeps. */
+/* If gconv_plan_execute_device() can take the tensor, makes *array a view of it, and staged->data NULL. Otherwise makes
+ * *array and *staged views of plan->staged[number], which is memory of the GPU. */
 static gconv_status see_there(gconv_plan *plan, size_t number, const gconv_strided *t, const gconv_image *header,
                               const char *what, gconv_array *array, gconv_strided *staged) {
   gconv_image image;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors of any strides in memory of a GPU (strided_cuda.cu), for strided.c. */
+/* The part of strided.c for tensors in memory of a GPU (strided_cuda.cu). */
 #pragma once
 
 #include "base/both.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies tensors of any strides within the memory of a GPU: a thread an element. Threads go along the axis on which elements
- * of the result are closest together, so that stores of a warp are neighbours. */
+/* Copies tensors of any strides within the memory of a GPU. Each thread copies an element at a time. Threads go along the
+ * axis on which elements of the result are closest together, so that a warp stores to neighbouring addresses. */
 #include "device/cuda_error.h"
 #include "device/guest_cuda.h"
 #include "operation/strided.h"
@@ -12,7 +12,7 @@
 
 enum { BLOCK = 256 };
 
-/* Four axes, the quickest first: how long they are, and how far apart elements are in both tensors, in bytes. */
+/* Four axes, that of the smallest stride first: their lengths, and the strides in both tensors, in bytes. */
 struct axes {
   int64_t length[4], from[4], to[4];
 };

@@ -9,8 +9,8 @@
  *   ratio direct u8 1 65536 9 1.04       algorithm, type, channels, samples, taps, measured / estimated
  *   layer direct 2 65536 27 0.97         algorithm for layers, class (1: < 32 filters), outputs, taps, measured / estimated
  *
- * All lines but the ratios are required, and must fit the device. Lines that begin with # are comments. A CPU has one file
- * for any number of threads: choices, and with them results, must not depend on threads.
+ * The first four lines are required, and must fit the device. Lines that begin with # are comments. A CPU has one file for
+ * any number of threads, because choices, and with them results, must not depend on threads.
  */
 #include "operation/tuning.h"
 #include "base/cache.h"
@@ -80,7 +80,7 @@ static bool take_machine(const gconv_device *device, const char *values, gconv_m
   return true;
 }
 
-/* The lines that must come before the ratios, as bits. */
+/* The required lines, as bits. */
 enum { SEEN_VERSION = 1, SEEN_DEVICE = 2, SEEN_DRIVER = 4, SEEN_MACHINE = 8, SEEN_ALL = 15 };
 
 typedef struct tuning_reader {
@@ -182,7 +182,7 @@ char *gconv_tuning_print(const gconv_device *device, const gconv_tuning *tuning)
   return memory;
 }
 
-/* ---- What is known of devices that were not tuned ---- */
+/* ---- Ratios for devices that were not tuned ---- */
 
 enum { CALIBRATED_SIZES = 9 };
 static const double calibrated_taps[CALIBRATED_SIZES] = {9, 25, 49, 81, 121, 225, 441, 961, 3969};
@@ -229,7 +229,7 @@ typedef struct memo {
   char name[32];
   bool tuned;
   gconv_tuning tuning;      /* used if the device is tuned */
-  gconv_tuning calibration; /* else */
+  gconv_tuning calibration; /* used if it is not */
   struct memo *next;
 } memo;
 
@@ -268,7 +268,7 @@ static void recall(const gconv_device *device, memo *into) {
   free(path);
 }
 
-/* Returns the entry of the device, which the first call makes; NULL without memory. The caller holds the lock. */
+/* Returns the entry of the device. The first call makes it. NULL: there is no memory. The caller holds the lock. */
 static memo *find_memo(const gconv_device *device) {
   const char *name = gconv_device_get_info(device)->name;
   memo *found = memos;
@@ -356,7 +356,7 @@ static bool is_about(const gconv_tuning_row *row, const gconv_tuning_row *like) 
 }
 
 /* Returns the logarithm of the ratio at a measured number of samples, interpolated between the nearest measured numbers of
- * taps. Beyond all of these, the ratio of the nearest counts. */
+ * taps. Beyond all of these, the ratio of the nearest is used. */
 static double log_ratio_at(const gconv_tuning *tuning, const gconv_tuning_row *like, double samples) {
   const gconv_tuning_row *low = NULL, *high = NULL;
   for (size_t i = 0; i < tuning->count; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tuning: measured times of a device's algorithms, so that prices fit this very machine.
+ * Tuning: measured times of a device's algorithms, so that the estimates, which are called prices, fit the user's machine.
  *
  * Without tuning, the choice of auto follows from the problem and the kind of device alone. For a CPU, the choice also
- * depends on whether it has fused multiply-adds. `gconv tune` measures a machine and writes a file for the user. As long as
- * the file is there, auto follows it, too. There is one file for each device. It is read when the first price is needed.
+ * depends on whether it has fused multiply-adds. `gconv tune` measures a machine and writes a file for the user. While the
+ * file exists, auto uses its ratios. There is one file for each device. It is read when the first price is needed.
  */
 #pragma once
 
@@ -19,13 +19,13 @@ typedef struct gconv_tuning_row {
   int32_t channels; /* channels of an interleaved pixel; 1 for planes */
   double samples;   /* samples of the outputs of all filters */
   double taps;      /* taps of a filter: R * S */
-  double ratio;     /* milliseconds measured / estimated; gconv_tuning_ratio() ignores the ratio of `like` */
+  double ratio;     /* milliseconds measured / estimated */
   /* Whether the algorithm is for layers. Then the type is f32, `channels` is gconv_tuning_layer_class(), samples are N * K *
    * P * Q, and taps are C / G * R * S. */
   bool layer;
 } gconv_tuning_row;
 
-/* Returns the class of a layer, which is `channels` of its row: 1 for fewer than 32 filters, else 2. */
+/* Returns the class of a layer, which a row keeps in `channels`: 1 for fewer than 32 filters, else 2. */
 int32_t gconv_tuning_layer_class(int32_t filters);
 
 /* Measurements of a device. */
@@ -48,16 +48,16 @@ typedef struct gconv_prices {
   const char *unit;           /* for people: "", or ", in ms of one thread of the reference CPU" */
 } gconv_prices;
 
-/* Returns the prices by the device's file. Without a valid file, GPUs have the ratios of an H200, and CPUs have none. If the
- * file is broken, or is for another device, driver or version, warns once. Thread-safe. `ratios` is valid until
+/* Returns the prices by the device's file. Without a valid file, GPUs get the ratios of an H200, and CPUs get no ratios. If
+ * the file is broken, or is for another device, driver or version, warns once. Thread-safe. `ratios` is valid until
  * gconv_device_set_tuning(). */
 gconv_prices gconv_device_prices(const gconv_device *device);
 
 /* Returns the tuning that the device uses: from its file, or from a later gconv_device_set_tuning(). NULL: none. */
 const gconv_tuning *gconv_device_get_tuning(const gconv_device *device);
 
-/* Makes the device use a copy of `tuning` for plans made from now on, or no tuning if it is NULL. No plan may be made
- * then. */
+/* Makes the device use a copy of `tuning` for plans made from now on, or no tuning if it is NULL. No other thread may make a
+ * plan during the call. */
 gconv_status gconv_device_set_tuning(gconv_device *device, const gconv_tuning *tuning);
 
 /* Writes the device's tuning to its file, or removes the file if there is no tuning. May fail with GCONV_IO_ERROR. */
@@ -69,14 +69,15 @@ char *gconv_device_tuning_path(const gconv_device *device);
 
 /* ---- Ratios ---- */
 
-/* Returns the measured time of problems like `like`, divided by the estimate; 1 if nothing was measured. Between the
- * measured sizes, the logarithm of the ratio is interpolated over the logarithms of taps and samples. Beyond, it stays. */
+/* Returns the measured time of problems like `like`, divided by the estimate; 1 if nothing was measured. like->ratio is not
+ * used. Between the measured sizes, the logarithm of the ratio is interpolated over the logarithms of taps and samples.
+ * Beyond the smallest and the largest size, the ratio is constant. */
 double gconv_tuning_ratio(const gconv_tuning *tuning, const gconv_tuning_row *like);
 
 /* ---- The file ---- */
 
-/* Reads the text of a file. Returns false, with the reason in `why`, if it cannot be the file of this device, or there is no
- * memory for a copy of it. If there is no memory for the rows alone, returns true, and tuning->count is 0. */
+/* Reads the text of a file. Returns false, with the reason in `why`, if the file is not valid for this device, or if there
+ * is no memory for a copy of the text. If there is only no memory for the rows, returns true, and tuning->count is 0. */
 bool gconv_tuning_parse(const gconv_device *device, const char *text, gconv_tuning *tuning, const char **why);
 
 /* Returns the text of a file; release it with free(). Returns NULL without memory. */

@@ -3,12 +3,12 @@
 #include "gconv_embed.h"
 #include "operation/operation.h"
 
-/* Returns whether further plans like this can be made: nothing in it must last from one execution to the next. */
+/* Returns whether equal plans can be made in addition: a plan must keep no state from one execution to the next. */
 static bool repeats(const gconv_plan *plan) {
   return plan->operation->type->repeats && !plan->losses && gconv_plan_passes(plan) == 1;
 }
 
-/* Counts `count` plans fewer that were made in addition. */
+/* Subtracts `count` from the number of plans that were made in addition. */
 static void count_fewer(gconv_plan *plan, size_t count) {
   pthread_mutex_lock(&plan->lock);
   plan->made -= count;
@@ -72,6 +72,6 @@ void gconv_plan_trim(gconv_plan *plan) {
   size_t count = 0;
   for (gconv_plan *one = spare; one; one = one->spare)
     count++;
-  gconv_plan_free(spare); /* with those after it */
+  gconv_plan_free(spare); /* frees the whole list */
   count_fewer(plan, count);
 }

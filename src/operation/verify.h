@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares outputs with the values that they should have in float64. The operation says what these values are, and how far
+/* Compares outputs with the values that they should have. The operation computes these values in float64, and says how far
  * off an output may be. */
 #pragma once
 
 #include "base/threads.h"
 #include "operation/operation.h"
 
-/* A value, and the largest error of a correct program; INFINITY: nothing is known of the value. */
+/* The value that a sample should have, and the largest allowed error. INFINITY: the value is not known. */
 typedef struct gconv_expectation {
   double value, allowed;
 } gconv_expectation;
@@ -20,12 +20,12 @@ typedef struct gconv_comparison {
   gconv_threads *threads;
   const gconv_image *out; /* the output, which is number `output` */
   size_t output;
-  double tolerance; /* takes the place of finite bounds, unless it is below 0 */
+  double tolerance; /* replaces finite bounds, unless it is below 0 */
   size_t step;      /* compares every step-th row, and the last row */
-  /* Returns what the output should be at a place, where it is `got`. Called by several threads. */
+  /* Returns the value that the output should have at a place. The output has `got` there. Called by several threads. */
   gconv_expectation (*expect)(const void *context, const gconv_sample_place *place, double got);
   const void *context;
-  const gconv_scope *scope; /* the scope, whose input was blended with the output; NULL: none was */
+  const gconv_scope *scope; /* the output was blended with scope->input; NULL: it was not blended */
 } gconv_comparison;
 
 /* Returns the sample as it is stored: a level, or a float. */

@@ -25,7 +25,7 @@ typedef struct within {
   gconv_area area;        /* its mask is not used */
   gconv_image mask;       /* owned: one channel of weights; without pixels if there is no mask */
   gconv_operation *owner; /* NULL, or the operation that owns the mask's pixels; this operation is one of its users */
-  bool told;              /* it was reported that the rectangle reaches beyond an image; changed atomically */
+  bool warned;            /* a warning said that the rectangle reaches beyond an image; changed atomically */
 } within;
 
 typedef struct within_plan {
@@ -116,7 +116,7 @@ static double mask_bytes(const gconv_operation *base) {
 }
 
 static int host_stages(const gconv_operation *base) {
-  return GCONV_HOST_BEFORE | GCONV_HOST_AFTER; /* the blend wants the input's pixels */
+  return GCONV_HOST_BEFORE | GCONV_HOST_AFTER; /* the blend needs the input's pixels */
 }
 
 /* ---- The blend ------------------------------------------------------------------------------------------------------- */
@@ -130,9 +130,9 @@ typedef struct pixels {
   size_t channels, count;
 } pixels;
 
-/* At weight 0 the output has the bits of the input, at white the bits of the result. For integers the weighted sum already
- * yields exactly these bits. For floats it does not, so at weight 0 the input is copied, and at white the result is left as
- * it is. Both types are constants wherever this is inlined. */
+/* At weight 0 the output gets the bits of the input, at white it keeps the bits of the result. For integers the weighted sum
+ * yields exactly these bits. For floats it does not, so floats are copied or left. Both types are constants wherever this
+ * function is inlined. */
 GCONV_INLINE void blend_samples(gconv_type type, gconv_type mask, const pixels *p) {
   const double white = gconv_level_of_white(mask);
   for (size_t i = 0, k = 0; i < p->count; i++) {
@@ -176,7 +176,7 @@ typedef struct blend {
 } blend;
 
 /* Blends as blend_samples() does, for images in which a number stands for no data. If the weight is not 0, and the input or
- * the result is no data, so is the blend. */
+ * the result is no data, the blend is no data. */
 static void blend_around_nodata(const gconv_image *image, gconv_type mask, const pixels *p) {
   const double white = gconv_level_of_white(mask);
   for (size_t i = 0, k = 0; i < p->count; i++)
@@ -282,8 +282,7 @@ static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image
   return GCONV_OK;
 }
 
-/* ---- Verification and explanation
- * --------------------------------------------------------------------------------------------------- */
+/* ---- Verification and explanation ------------------------------------------------------------------------------------- */
 
 static void explain(const gconv_plan *base, FILE *text) {
   const within_plan *plan = (const within_plan *)base;
@@ -354,7 +353,7 @@ static int32_t clip(int64_t at, int32_t most) {
   return at < 0 ? 0 : at > most ? most : (int32_t)at;
 }
 
-static gconv_status clip_area(within *w, const gconv_image *like, bool tells, gconv_scope *inside) {
+static gconv_status clip_area(within *w, const gconv_image *like, bool warns, gconv_scope *inside) {
   const gconv_area *area = &w->area;
   *inside = (gconv_scope){.right = like->width, .bottom = like->height};
   if (area->width == 0)
@@ -369,7 +368,7 @@ static gconv_status clip_area(within *w, const gconv_image *like, bool tells, gc
   if (width <= 0 || height <= 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the region %s lies outside the image, which has %d x %d pixels", text,
                       (int)like->width, (int)like->height);
-  if (tells && (width < area->width || height < area->height) && !__atomic_exchange_n(&w->told, true, __ATOMIC_RELAXED))
+  if (warns && (width < area->width || height < area->height) && !__atomic_exchange_n(&w->warned, true, __ATOMIC_RELAXED))
     gconv_warn("the region %s reaches beyond an image of %d x %d pixels: %d x %d of it are filtered there", text,
                (int)like->width, (int)like->height, (int)width, (int)height);
   return GCONV_OK;
