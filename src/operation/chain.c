@@ -256,7 +256,10 @@ static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_
 }
 
 static gconv_status check_jpeg(const gconv_plan *base, const gconv_image *header) {
-  const gconv_plan *first = ((const chain_plan *)base)->stages[0];
+  const chain_plan *plan = (const chain_plan *)base;
+  const gconv_plan *first = plan->stages[0];
+  if (plan->strip > 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "this chain goes by strips of an image, whose pixels it needs on the host");
   return first->type->check_jpeg ? first->type->check_jpeg(first, header)
                                  : gconv_fail(GCONV_UNSUPPORTED, "the first operation cannot take a JPEG file as it is");
 }
