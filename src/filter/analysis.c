@@ -33,7 +33,7 @@ typedef struct vectors {
   size_t count, length;
 } vectors;
 
-/* Returns the product a . b. It has four partial sums, so that additions need not wait for each other. */
+/* Returns the scalar product of a and b, by four partial sums, so that additions need not wait for each other. */
 static double dot(const double *a, const double *b, size_t length) {
   double sums[4] = {0, 0, 0, 0};
   size_t i = 0;
@@ -45,7 +45,7 @@ static double dot(const double *a, const double *b, size_t length) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-/* Rotates a and b so that their product, which is ab, becomes 0. Updates their squared lengths, *aa and *bb. */
+/* Rotates a and b so that their scalar product, which is ab, becomes 0. Updates their squared lengths, *aa and *bb. */
 static void orthogonalise(double *restrict a, double *restrict b, double *aa, double *bb, double ab, size_t length) {
   double zeta = (*bb - *aa) / (2 * ab);
   double tangent = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta));
@@ -62,8 +62,8 @@ static void orthogonalise(double *restrict a, double *restrict b, double *aa, do
 /* Rotates all pairs that are not orthogonal. Returns false if there was none. `squares` are the squared lengths. Pairs whose
  * squared lengths are both at most `negligible` are left alone. */
 static bool sweep(const vectors *v, double *squares, double negligible) {
-  const double orthogonal = 1e-9; /* the limit of the cosine; it leaves an error of its square in a singular value */
-  bool turned = false;
+  const double orthogonal = 1e-9; /* the limit of the cosine; a singular value then has a relative error of its square */
+  bool rotated = false;
   for (size_t p = 0; p + 1 < v->count; p++)
     for (size_t q = p + 1; q < v->count; q++) {
       double *a = v->values + p * v->length, *b = v->values + q * v->length;
@@ -73,9 +73,9 @@ static bool sweep(const vectors *v, double *squares, double negligible) {
       if (fabs(ab) <= orthogonal * sqrt(squares[p]) * sqrt(squares[q]) || ab == 0)
         continue;
       orthogonalise(a, b, &squares[p], &squares[q], ab, v->length);
-      turned = true;
+      rotated = true;
     }
-  return turned;
+  return rotated;
 }
 
 /* Returns the number of vectors whose singular values exceed the largest one times `relative`. */
@@ -87,7 +87,7 @@ static int32_t count_rank(const vectors *v, double *squares, double relative) {
       squares[p] = dot(v->values + p * v->length, v->values + p * v->length, v->length);
       largest = fmax(largest, squares[p]);
     }
-    double limit = relative * sqrt(largest) / 1000; /* far below singular values that count, even for 512 together */
+    double limit = relative * sqrt(largest) / 1000; /* so small that even 512 such vectors together do not count */
     if (!sweep(v, squares, limit * limit))
       break;
   }

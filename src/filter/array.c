@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads an array as it stands in programs in Python, NumPy, MATLAB or C, or as they print it:
+ * Reads an array as programs in Python, NumPy, MATLAB or C have it in their source, or print it:
  *
  *   k = np.array([[0, -1, 0], [-1, 5, -1], [0, -1, 0]], dtype=np.float32) / 9
  *   [0 -1 0; -1 5 -1; 0 -1 0]
  *   static const float k[3][3] = {{0, -1.f, 0}, {-1, 5, -1}, {0, -1, 0}};
  *   ones(3) / 9        np.ones((3, 3)) / 9        [1 2 1]' * [1 0 -1] / 8        np.outer([1, 2, 1], [1, 0, -1])
  *
- * There may be an assignment before the array, and a ';' after it. Everything is computed in float64 from left to right, and
- * rounded to float32 once. An expression is refused if programs do not agree on it, or if it has other operations.
+ * There may be an assignment before the array, and a ';' after it. Expressions are computed in float64 from left to right,
+ * and rounded to float32 once. An expression is refused if it has other operations than these, or if it means different
+ * things in these languages.
  */
 #include "filter/array_literal.h"
 #include "filter/builtin.h"
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of a text's functions and operations: short texts could make large arrays. */
+/* Limits of the work of a text, because short texts could make large arrays. */
 enum {
   MOST_STEPS = 64,       /* parentheses, functions and operations */
   MOST_NUMBERS = 1 << 28 /* numbers that are computed: four times as many as the largest array has */
@@ -74,11 +75,11 @@ static void skip_assignment(gconv_text *text) {
 /* What a function of another program does. */
 typedef enum function {
   UNKNOWN,
-  SAME,    /* their first argument, as it is */
+  SAME,    /* the result is the first argument */
   ONES,    /* ones of MATLAB: ones(3) is 3 x 3 */
   VECTORS, /* ones of NumPy: np.ones(3) is a vector of 3 */
   OUTER,   /* the outer product of two vectors */
-  FSPECIAL /* fspecial of MATLAB, whose filters are built in here */
+  FSPECIAL /* fspecial of MATLAB, whose filters gconv has as built-in filters */
 } function;
 
 static const struct {
@@ -131,7 +132,7 @@ static function take_function(gconv_text *text) {
   return UNKNOWN;
 }
 
-/* Takes the end of a call. After the first argument there may be a type, which changes nothing here. */
+/* Takes the end of a call. After the first argument there may be a type, which is ignored. */
 static gconv_status end_call(gconv_text *text) {
   gconv_array_skip_space(text);
   if (is_next(text, ",")) {
@@ -189,7 +190,8 @@ static gconv_status read_ones(gconv_text *text, bool vectors, gconv_matrix *resu
 
 /* ---- MATLAB's fspecial ---- */
 
-/* Fails, and says how to write fspecial('NAME', ...) here. Parameters and defaults are the same, in the same order. */
+/* Fails, and names the built-in filter for fspecial('NAME', ...). Parameters and defaults are the same, in the same order.
+ */
 static gconv_status explain_fspecial(gconv_text *text) {
   char name[32], value[64], spec[256];
   size_t length = 0, used;
@@ -444,7 +446,7 @@ bool gconv_array_begins(const gconv_content *content) {
   return false;
 }
 
-/* Returns whether there is a bracket outside of comments, which no other text syntax has, or an array without brackets. */
+/* Returns whether there is a bracket outside of comments, which no other text syntax has, or a function such as ones(3). */
 static bool recognise(const gconv_content *content) {
   gconv_text text = gconv_text_begin(content);
   for (gconv_array_skip_space(&text); text.at < text.end; gconv_array_skip_space(&text))

@@ -16,7 +16,7 @@ bool gconv_array_skip_space(gconv_text *text);
 /* Skips space, and `word` if it is next. Returns whether it was. */
 bool gconv_array_take(gconv_text *text, const char *word);
 
-/* Fails with GCONV_BAD_FILE. The text has the place, what stands there, and `what`. */
+/* Fails with GCONV_BAD_FILE. The error has the place, the text there, and `what`. */
 gconv_status gconv_array_fail(const gconv_text *text, const char *what);
 
 /* Reads a number as programs write it, up to a separator, a bracket, or one of `ends`. It may end with f, as in C. */

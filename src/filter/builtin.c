@@ -248,7 +248,7 @@ static const gconv_argument *argument_of(const gconv_builtin *builtin, const gco
 }
 
 /* Warns if a size is given without a sigma: then sigma has the default of fspecial, which is small for any size. */
-static void tell_sigma(const gconv_builtin *builtin, const gconv_argument *arguments) {
+static void warn_of_sigma(const gconv_builtin *builtin, const gconv_argument *arguments) {
   const gconv_parameter *p = NULL, *of_size = NULL;
   const gconv_argument *size = argument_of(builtin, arguments, "size", &of_size);
   const gconv_argument *sigma = argument_of(builtin, arguments, "sigma", &p);
@@ -265,14 +265,14 @@ static void tell_sigma(const gconv_builtin *builtin, const gconv_argument *argum
 gconv_status gconv_builtin_make(const gconv_builtin *builtin, const char *spec, gconv_filters *list) {
   gconv_argument arguments[GCONV_PARAMETERS] = {{0}};
   size_t first = list->count;
-  char name[256 + 32], full[256 + 32]; /* with the name in this table, in place of the name that the user wrote */
+  char name[256 + 32], full[256 + 32]; /* `full`: the spec with the built-in filter's own name */
   snprintf(full, sizeof full, "%s%s", builtin->name, spec + strcspn(spec, ":"));
   if (strlen(spec) >= 256)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has more than %zu characters of parameters", builtin->name, (size_t)255);
   gconv_status status = read_arguments(builtin, spec, arguments);
   GCONV_THEN(status, builtin->make(builtin, arguments, list));
   if (status == GCONV_OK)
-    tell_sigma(builtin, arguments);
+    warn_of_sigma(builtin, arguments);
   if (full[strlen(full) - 1] == ':')
     full[strlen(full) - 1] = '\0';
   make_name(full, name);

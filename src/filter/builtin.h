@@ -35,7 +35,7 @@ typedef struct gconv_builtin gconv_builtin;
 struct gconv_builtin {
   const char *name, *help;
   const char *also; /* other names of the same filter, with blanks between; NULL: none */
-  bool gradient;    /* it is two derivatives, whose magnitude is meant if there is no other filter */
+  bool gradient;    /* it is two derivatives; if the list has no other filter, the result is their magnitude */
   gconv_parameter parameters[GCONV_PARAMETERS + 1];
   /* Appends the filter. The arguments are in the order of the parameters. */
   gconv_status (*make)(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list);
@@ -46,8 +46,8 @@ struct gconv_builtin {
 /* Returns the built-in filter that `spec` names, "gaussian" or "gaussian:...", or NULL. */
 const gconv_builtin *gconv_builtin_find(const char *spec);
 
-/* Returns the built-in filter that `spec` names by one of its names in any case, with or without '_' and '-': "Sobel-X",
- * "box:size=5"; or NULL. */
+/* Returns the built-in filter one of whose names `spec` has, in any case, with or without '_' and '-': "Sobel-X",
+ * "box:size=5". NULL: there is none. */
 const gconv_builtin *gconv_builtin_find_like(const char *spec);
 
 /* Returns the parameters of the filter called `name` with their defaults, "size=3,sigma=0.5"; "" if it has none, or if there
@@ -71,8 +71,8 @@ void gconv_plane_drop(gconv_plane *plane);
 /* Appends the plane, rounded once to float32, and frees it. */
 gconv_status gconv_plane_finish(gconv_plane *plane, gconv_filters *list);
 
-/* gconv_plane_y() and gconv_plane_x() return the distance of row r, and of column s, from the middle of a plane. If the size
- * is even, it has halves. */
+/* gconv_plane_y() and gconv_plane_x() return the distance of row r, and of column s, from the middle of a plane: n + 1/2 if
+ * the size is even. */
 static inline double gconv_plane_y(const gconv_plane *plane, int32_t r) {
   return r - (plane->rows - 1) / 2.0;
 }

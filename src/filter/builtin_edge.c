@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters for edges and textures whose taps are computed. If MATLAB's fspecial has a filter, formula and defaults are
- * its. */
+/* Filters for edges and textures whose taps are computed. Filters that MATLAB's fspecial has use its formulas and
+ * defaults. */
 #include "filter/builtin.h"
 
 #include <math.h>

@@ -106,7 +106,7 @@ PAIR(sobel);
 #define DIRECTIONS "n ne e se s sw w nw"
 enum { DIRECTION_COUNT = 8 };
 
-/* Appends the filter of direction d, clockwise from north: the three 5s are on this side of the rim. */
+/* Appends the filter of direction d, clockwise from north. The three 5s lie on that side of the rim. */
 static gconv_status add_kirsch(int d, const char *direction, gconv_filters *list) {
   static const int rim[DIRECTION_COUNT] = {1, 2, 5, 8, 7, 6, 3, 0}; /* places n, ne, e, ... of a 3 x 3 */
   gconv_filter *filter;

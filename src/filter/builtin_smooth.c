@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters that smooth: all taps are at least 0, and their sum is 1. If MATLAB's fspecial has a filter, formula and defaults
- * are the same. */
+/* Filters that smooth: all taps are at least 0, and their sum is 1. Filters that MATLAB's fspecial has use its formulas and
+ * defaults. */
 #include "filter/builtin.h"
 
 #include <float.h>
@@ -95,8 +95,8 @@ static double circle_integral(double x, double r) {
   return (x * sqrt(r * r - x * x) + r * r * asin(x / r)) / 2;
 }
 
-/* Returns the area of the rectangle 0 .. a, 0 .. b that lies inside the circle of radius r around 0. It changes its sign
- * with a, and with b. */
+/* Returns the area of the part of the rectangle 0 .. a, 0 .. b that is inside the circle of radius r around 0. It is
+ * negative if either a or b is negative, but not if both are. */
 static double corner_area(double a, double b, double r) {
   double sign = (a < 0) == (b < 0) ? 1 : -1;
   a = fmin(fabs(a), r);
@@ -144,7 +144,7 @@ const gconv_builtin gconv_builtin_disk = {
 /* ---- motion: a line of a given length, one pixel wide, drawn soft (fspecial) ---- */
 
 typedef struct line {
-  double half, cosine, sine; /* half the length, less a pixel; cosine and sine of the direction, 0 <= angle < 180 degrees */
+  double half, cosine, sine; /* half of (length - 1); cosine and sine of the direction, 0 <= angle < 180 degrees */
 } line;
 
 /* Returns how much of pixel (x, y) the line around the origin covers: 1 minus the pixel's distance from the line, but at

@@ -46,7 +46,7 @@ void gconv_filters_free(gconv_filters *list) {
 }
 
 /* If the taps of an average are written with three digits, their sum is off by 1e-3; with the five digits of dlmwrite, by
- * less. If taps are rounded to float32, it is off by less than 1e-6 of sum |tap|. */
+ * less. If taps are only rounded to float32, their sum is off by less than 1e-6 of sum |tap|. */
 void gconv_filter_warn_rounded(const char *where, const gconv_filter *filter) {
   const double seen = 1e-6, nearly_one = 2e-3, nearly_zero = 1e-3;
   double sum = 0, magnitude = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recognises files that are given as filters, but are of another kind, so that the error can help. */
+/* Recognises files of other kinds that users give as filters, so that the error can help. */
 #include "base/element.h"
 #include "base/foreign_model.h"
 #include "base/zip.h"

@@ -2,14 +2,14 @@
 /*
  * ImageMagick's kernel strings: "[W[xH][+X+Y][@|>|<]:] values", several separated by ';'.
  *
- * Values are separated by commas, blanks or ends of lines. nan or - is outside of the neighbourhood: no tap. W alone means
- * W x W; without a size, the values are a square. The origin is at X, Y, by default (W - 1) / 2, (H - 1) / 2. The signs
- * add rotated kernels, as `convert -define morphology:showkernel=1` prints them:
+ * Values are separated by commas, blanks or ends of lines. nan or - marks a place outside of the neighbourhood, which has no
+ * tap. W alone means W x W; without a size, the values are a square. The origin is at X, Y, by default (W - 1) / 2,
+ * (H - 1) / 2. The signs add rotated kernels, as `convert -define morphology:showkernel=1` prints them:
  *   @  the rotations of a 3 x 3 kernel by 45, 90, ... degrees, clockwise, until the first comes back;
  *   >  the rotations by 90, 180, 270 degrees, until the first comes back;
  *   <  the rotations by 180, 270 and 90 degrees, in this order, always.
- * Only square kernels and single rows and columns can be rotated by 90 degrees. ImageMagick complains about others and
- * continues; this reader refuses.
+ * Only square kernels and single rows and columns can be rotated by 90 degrees. ImageMagick warns of other kernels and
+ * continues; this reader refuses them.
  */
 #include "filter/rows.h"
 
@@ -74,7 +74,7 @@ static void skip_blanks(const char **at) {
     (*at)++;
 }
 
-/* Reads W, xH, and +X+Y. If a part is wrong, *at stays there. */
+/* Reads W, xH, and +X+Y. Stops at the first part that is wrong. */
 static void read_size_and_origin(const char **at, geometry *g) {
   g->width = g->height = read_digits(at);
   if (g->width > 0 && (**at == 'x' || **at == 'X')) {
@@ -88,7 +88,7 @@ static void read_size_and_origin(const char **at, geometry *g) {
   }
 }
 
-/* Reads what comes before the ':', and the ':' itself. */
+/* Reads the geometry before the ':', and the ':' itself. */
 static gconv_status read_geometry(gconv_text *text, const char *colon, geometry *g) {
   const char *at = text->at, *start = at;
   read_size_and_origin(&at, g);
@@ -127,7 +127,7 @@ static gconv_status read_values(gconv_text *text, gconv_numbers *numbers) {
   return GCONV_OK;
 }
 
-/* Sets the size of a kernel that gives none: a square of its values. */
+/* Sets the size of a kernel without a geometry: its values must be a square. */
 static gconv_status infer_square(const gconv_text *text, size_t count, geometry *g) {
   int32_t side = (int32_t)sqrt((double)count);
   if (count == 0 || (size_t)side * (size_t)side != count)
@@ -140,16 +140,16 @@ static gconv_status infer_square(const gconv_text *text, size_t count, geometry 
   return gconv_filter_check_size(text->name, side, side);
 }
 
-/* ---- Turning ---- */
+/* ---- Rotation ---- */
 
 /* Returns the place from which a rotated kernel takes its tap at row r, column s. */
-typedef size_t turn(const gconv_filter *from, int32_t r, int32_t s);
+typedef size_t rotation(const gconv_filter *from, int32_t r, int32_t s);
 
 static size_t place_of(const gconv_filter *filter, int32_t r, int32_t s) {
   return (size_t)r * (size_t)filter->columns + (size_t)s;
 }
 
-/* Clockwise. */
+/* Rotates by 90 degrees, clockwise. */
 static size_t by_quarter(const gconv_filter *from, int32_t r, int32_t s) {
   return place_of(from, from->rows - 1 - s, r);
 }
@@ -165,7 +165,7 @@ static size_t by_eighth(const gconv_filter *from, int32_t r, int32_t s) {
 }
 
 /* Appends the last filter, rotated, with its anchor. A quarter turn exchanges rows and columns. */
-static gconv_status add_turn(gconv_filters *list, turn *rotate) {
+static gconv_status add_rotated(gconv_filters *list, rotation *rotate) {
   const gconv_filter *from = &list->items[list->count - 1];
   bool quarter = rotate == by_quarter;
   gconv_filter *to;
@@ -183,7 +183,7 @@ static gconv_status add_turn(gconv_filters *list, turn *rotate) {
   return GCONV_OK;
 }
 
-/* Returns whether all that ImageMagick compares is equal. nan equals nan, but not 0. */
+/* Returns whether ImageMagick regards two kernels as equal. nan equals nan, but not 0. */
 static bool same(const gconv_filter *a, const gconv_filter *b) {
   if (a->rows != b->rows || a->columns != b->columns || a->anchor_row != b->anchor_row ||
       a->anchor_column != b->anchor_column)
@@ -195,10 +195,10 @@ static bool same(const gconv_filter *a, const gconv_filter *b) {
 }
 
 /* Appends rotated copies of the last filter until it comes back, which happens after at most 4 or 8 rotations. */
-static gconv_status expand_turns(gconv_filters *list, turn *rotate) {
+static gconv_status add_rotations(gconv_filters *list, rotation *rotate) {
   size_t first = list->count - 1;
   do
-    GCONV_TRY(add_turn(list, rotate));
+    GCONV_TRY(add_rotated(list, rotate));
   while (!same(&list->items[first], &list->items[list->count - 1]));
   gconv_filters_truncate(list, list->count - 1);
   return GCONV_OK;
@@ -215,10 +215,10 @@ static gconv_status expand(gconv_filters *list, const char *name, char sign) {
                       "can",
                       name, sign);
   if (sign != '<')
-    return expand_turns(list, sign == '@' ? by_eighth : by_quarter);
-  GCONV_TRY(add_turn(list, by_half));
-  GCONV_TRY(add_turn(list, by_quarter));
-  return add_turn(list, by_half);
+    return add_rotations(list, sign == '@' ? by_eighth : by_quarter);
+  GCONV_TRY(add_rotated(list, by_half));
+  GCONV_TRY(add_rotated(list, by_quarter));
+  return add_rotated(list, by_half);
 }
 
 /* ---- Kernels ---- */
@@ -261,7 +261,7 @@ static gconv_status read_kernel(gconv_text *text, gconv_filters *list) {
   return status;
 }
 
-/* Positions outside of a neighbourhood are no taps. */
+/* Marks places outside of the neighbourhood, which are nan, by taps of -0. */
 static void clear_outside(gconv_filter *filter) {
   for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
     filter->taps[i] = isnan(filter->taps[i]) ? -0.0f : filter->taps[i] + 0.0f; /* -0 becomes 0 */

@@ -28,8 +28,8 @@ static gconv_status read_shape(const char *name, const gconv_npy_header *header,
   if (dimensions == 4 && from[1] != 1)
     return gconv_fail(
         GCONV_UNSUPPORTED,
-        "%s: an array of %zu x %zu x %zu x %zu is a bank of filters over %zu channels, not of filters for each "
-        "channel by itself, which have 1 there",
+        "%s: an array of %zu x %zu x %zu x %zu is a bank of filters over %zu channels; filters for each channel by "
+        "itself have 1 in the second place",
         name, from[0], from[1], from[2], from[3], from[1]);
   *to = (shape){dimensions == 2 ? 1 : from[0], from[dimensions - 2], from[dimensions - 1]};
   if (header->items == 0)

@@ -32,8 +32,8 @@ static bool names_no_number(const char *begin, const char *end) {
          (length == 8 && strncasecmp(begin, "infinity", 8) == 0);
 }
 
-/* Reads a decimal or hexadecimal number. strtod_l() rounds it. White space, "nan" and "inf", which strtod_l() would accept,
- * are refused before. */
+/* Reads a decimal or hexadecimal number. strtod_l() rounds it. strtod_l() would also accept white space, "nan" and "inf", so
+ * these are refused first. */
 static const char *read_simple(const char *begin, const char *end, double *value) {
   const char *digit = begin < end && (*begin == '-' || *begin == '+') ? begin + 1 : begin;
   if (digit < end && *digit == '.')

@@ -145,7 +145,7 @@ static gconv_status read_data(const reader *r, span data, gconv_filter *filter) 
   return read == count ? GCONV_OK : fail_at(r, (span){data.end, data.end}, "there are fewer numbers than rows times cols");
 }
 
-/* Finds the begin and end of the numbers. *matrix is cut to the text before them. */
+/* Sets *data to the numbers, and cuts *matrix to the text before the data. */
 static gconv_status find_data(const reader *r, span *matrix, span *data) {
   span found = find(*matrix, r->notation->data);
   if (!found.begin)
@@ -186,7 +186,7 @@ static gconv_status read_matrix(const reader *r, span matrix, span name, gconv_f
   return GCONV_OK;
 }
 
-/* Returns the word before the mark of a matrix, in its line: "edge: " or "<edge ". */
+/* Returns the name of a matrix, which stands before its mark in the same line: `edge` of "edge: " or "<edge ". */
 static span name_before(const reader *r, const char *mark) {
   enum { MOST_BYTES = 200 };
   const char *first = (const char *)r->content->bytes;

@@ -34,8 +34,9 @@ gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *
   return GCONV_OK;
 }
 
-/* Warns of text that other programs or people read differently. "1 2; 3 4" on one line is two rows in MATLAB, but one row
- * here, because some people write "1; 2; 3". "0,5 0,25" is four numbers here, but two if commas are decimal. */
+/* Warns of text that other programs or people read differently. "1 2; 3 4" on one line is two rows in MATLAB, but gconv
+ * reads one row, because some people write "1; 2; 3". gconv reads "0,5 0,25" as four numbers; with decimal commas it is two.
+ */
 static void warn_mixed(const gconv_text *text, size_t line, const char *separator) {
   gconv_warn("%s:%zu: '%s' and other separators are mixed; both separate the numbers of one row here: write one row a line, "
              "and decimal points, not commas",
@@ -88,10 +89,10 @@ static bool has_empty_line(const char *at, const char *end) {
   return false;
 }
 
-/* Warns of an empty line: the user may mean several filters, one below the other, but they are read as one. */
+/* Warns of an empty line: the user may mean several filters, one below the other, but all rows are read as one filter. */
 static void warn_empty_line(const gconv_text *text, size_t line, int32_t rows) {
-  gconv_warn("%s:%zu: an empty line ends no filter: all %d rows are one; several go into an ImageMagick or .npy file, as "
-             "gconv make writes one",
+  gconv_warn("%s:%zu: an empty line ends no filter: all %d rows are one filter; a file of several is one of ImageMagick or "
+             "a .npy file, as gconv make writes it",
              text->name, line, rows);
 }
 

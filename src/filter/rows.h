@@ -9,7 +9,7 @@
 bool gconv_rows_count(gconv_text text, size_t *rows, size_t *columns);
 
 /* Reads the rows of `text`, from its position to its end, and appends them as a filter. There must be `rows` rows of
- * `columns` numbers. With 0, any number of rows is accepted, and as many columns as the first row has. */
+ * `columns` numbers. If these are 0, any number of rows is accepted, and all rows must be as long as the first. */
 gconv_status gconv_rows_read(gconv_text *text, int32_t rows, int32_t columns, gconv_filters *list);
 
 /* A list of numbers. Zero-initialise; free(values). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes filters from what a user writes. It may be, in this order: a file, a built-in name, an inline kernel, a shipped
- * file, another name of a built-in filter. */
+/* Makes filters from what a user writes. The text is tried, in this order, as a file, a built-in name, an inline kernel, a
+ * shipped file, and another name of a built-in filter. */
 #include "base/arguments.h"
 #include "base/file.h"
 #include "base/folders.h"
@@ -21,8 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The folder of filters near the running program: where an installation has it, or a link in the folder of a build. "":
- * there is none. */
+/* The folder of filters near the running program: that of an installation, or a link in the folder of a build. "": there is
+ * none. */
 static char folder_near_program[PATH_MAX];
 
 static void find_folder_near_program(void) {
@@ -55,7 +55,7 @@ const char *gconv_filter_folder(void) {
 /* ---- Files ---- */
 
 /* Returns whether `path` should be opened as a file: it exists and is no folder. Also returns true if stat() fails for
- * another reason than a missing file, as opening the file then reports the error. */
+ * another reason than a missing file. Then the attempt to open the file reports that reason. */
 static bool is_file(const char *path) {
   struct stat status;
   if (strcmp(path, "-") == 0)
@@ -159,7 +159,7 @@ static void suggest_shipped(gconv_suggestion *best, const char *word) {
   closedir(folder);
 }
 
-/* Says that a file hides another filter with the same name. The user may not know of the file. */
+/* Reports a file that hides another filter of the same name. The user may not know of the file. */
 static void remark_shadow(const char *spec) {
   char shipped[PATH_MAX];
   if (gconv_builtin_find(spec))
@@ -170,7 +170,7 @@ static void remark_shadow(const char *spec) {
 
 /* ---- Inline kernels ---- */
 
-/* Returns whether `spec` begins with a number, or nan, and continues. Then it is a kernel, not a name. */
+/* Returns whether `spec` is a kernel: it begins with a number or nan, and a separator follows. */
 static bool is_inline(const char *spec) {
   const char *first = spec + strspn(spec, " \t\r\n");
   return *first && (strchr("+-.0123456789", *first) || strncasecmp(first, "nan", 3) == 0) && strpbrk(first, ":,; \t\n");
@@ -198,7 +198,7 @@ static gconv_status read_inline(const char *spec, const gconv_syntax *syntax, gc
 static const struct {
   const char *word, *name; /* the filter to try */
   const char *unclear;     /* or a text: the filters that the word may mean */
-} others[] = {
+} synonyms[] = {
 #define BLUR "gaussian:sigma=2, the Gaussian (ImageMagick's -blur), or average:size=5, the mean of a box (OpenCV's blur)"
     {"blur", NULL, BLUR},
     {"smooth", NULL, BLUR},
@@ -213,16 +213,16 @@ static const struct {
 
 /* Returns the explanation of an ambiguous word, or NULL for other words. */
 static const char *find_unclear(const char *word) {
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (strcasecmp(others[i].word, word) == 0)
-      return others[i].unclear;
+  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+    if (strcasecmp(synonyms[i].word, word) == 0)
+      return synonyms[i].unclear;
   return NULL;
 }
 
 static void suggest(const char *word, gconv_suggestion *best) {
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (strcasecmp(others[i].word, word) == 0) {
-      snprintf(best->name, sizeof best->name, "%s", others[i].name);
+  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+    if (strcasecmp(synonyms[i].word, word) == 0) {
+      snprintf(best->name, sizeof best->name, "%s", synonyms[i].name);
       return;
     }
   for (size_t i = 0; gconv_builtin_at(i); i++)
@@ -230,8 +230,8 @@ static void suggest(const char *word, gconv_suggestion *best) {
   suggest_shipped(best, word);
 }
 
-/* Returns the length of FILE in FILE or FILE:NAME, if it looks like the name of a file, with a short ending of letters and
- * digits. Else returns 0. */
+/* Returns the length of FILE in FILE or FILE:NAME if FILE looks like the name of a file: it has a short ending of letters
+ * and digits. Otherwise returns 0. */
 static size_t file_length(const char *spec) {
   enum { LONGEST_ENDING = 11 }; /* safetensors */
   size_t length = strcspn(spec, ":"), ending = 0;
@@ -242,7 +242,7 @@ static size_t file_length(const char *spec) {
   return file ? length : 0;
 }
 
-/* Fails for FILE:NAME if there is such a file: says what is wrong with it, or that its filters have no names. */
+/* Fails for FILE:NAME where FILE exists. The error says what is wrong with FILE, or that its filters have no names. */
 static gconv_status fail_member(const char *spec, size_t length) {
   GCONV_ENDED_BY(gconv_filters_free) gconv_filters read = {0};
   GCONV_FREED char *path = strndup(spec, length);
@@ -309,8 +309,8 @@ static gconv_status read_spec(const char *spec, const char *syntax, gconv_filter
   return builtin ? gconv_builtin_make(builtin, spec, list) : fail_unknown(spec);
 }
 
-/* Makes the room that gconv_filters_add() expects: for the next power of two of items. A list that the caller made may only
- * have room for its items. */
+/* Makes room for the next power of two of items, as gconv_filters_add() expects. A list that the caller made may have room
+ * for its items only. */
 static gconv_status make_room(gconv_filters *list) {
   size_t room = 1, bytes;
   while (room < list->count)

@@ -29,17 +29,18 @@ extern const gconv_syntax gconv_syntax_matrix, gconv_syntax_vips, gconv_syntax_i
  * height: positive integers written with digits only ("3", not "3.0"), within the limits of a filter. */
 bool gconv_vips_promises(const gconv_content *content, int32_t *width, int32_t *height);
 
-/* Returns whether the text begins like an array in brackets. Before the bracket, only what array.c allows may come. This
+/* Returns whether the text begins like an array in brackets, or with the text that array.c allows before a bracket. This
  * distinguishes an array on the command line from a name. */
 bool gconv_array_begins(const gconv_content *content);
 
 /* Finds the syntax called `name`. If there is none, fails with GCONV_BAD_ARGUMENT, and lists the known names. */
 gconv_status gconv_syntax_by_name(const char *name, const gconv_syntax **syntax);
 
-/* Finds the syntax of the content. npy and opencv are recognised by their first bytes. Otherwise it is the syntax that a
- * line "# syntax: NAME" states before the first number; or array, if that recognises the content; or the only syntax that
- * does. Fails with GCONV_BAD_FILE if two do. If none does, it is matrix, whose errors help. Fails with GCONV_UNSUPPORTED,
- * and names the format, if it is known but not read. */
+/* Finds the syntax of the content. npy and opencv are recognised by their first bytes. Otherwise, the first of these
+ * applies: a line "# syntax: NAME" before the first number; array, if it recognises the content; the only syntax that
+ * recognises the content. Fails with GCONV_BAD_FILE if two syntaxes recognise it. If none does, *syntax is matrix, whose
+ * errors say what a filter looks like. Fails with GCONV_UNSUPPORTED, and names the format, if the content has another known
+ * format. */
 gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax **syntax);
 
 /* Fails, and says what the user can do, if the content is of another known kind: MATLAB's binary .mat, an image, an archive,

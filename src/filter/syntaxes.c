@@ -64,8 +64,7 @@ static gconv_status find_statement(const gconv_content *content, const gconv_syn
 }
 
 gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax **syntax) {
-  static const gconv_syntax *const marked[] = {&gconv_syntax_npy,
-                                               &gconv_syntax_opencv}; /* recognised by their first bytes */
+  static const gconv_syntax *const marked[] = {&gconv_syntax_npy, &gconv_syntax_opencv}; /* known by their first bytes */
   const gconv_syntax *found = NULL;
   for (size_t i = 0; i < sizeof marked / sizeof *marked; i++)
     if (marked[i]->recognise(content)) {
@@ -75,8 +74,7 @@ gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax 
   GCONV_TRY(gconv_refuse_foreign(content));
   GCONV_TRY(gconv_text_check(content));
   GCONV_TRY(find_statement(content, &found));
-  if (!found &&
-      gconv_syntax_array.recognise(content)) /* tested first, because a row of an array looks like a row of a matrix */
+  if (!found && gconv_syntax_array.recognise(content)) /* first: a row of an array looks like a row of a matrix */
     found = &gconv_syntax_array;
   for (size_t i = 0; i < SYNTAXES && !found; i++) {
     if (!syntaxes[i]->recognise(content))

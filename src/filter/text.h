@@ -10,7 +10,7 @@ typedef struct gconv_text {
   const char *at, *end;
   const char *line_start;
   size_t line;
-  bool after_field; /* a field was read in this line, without a comma or semicolon since */
+  bool after_field; /* a field was read in this line, and no comma or semicolon after it */
 } gconv_text;
 
 /* A field, begin .. end. Columns count bytes from 1. It is empty if a comma or semicolon has no number before it. */

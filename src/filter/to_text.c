@@ -32,12 +32,12 @@ static void write_header(FILE *out, const gconv_filter *filter, const gconv_synt
 }
 
 /* Writes the filters as a text of one syntax, and states the syntax if `state_syntax`. Several filters need the syntax of
- * ImageMagick, which alone has a mark between filters. */
+ * ImageMagick: no other syntax separates filters. */
 static gconv_status write_text(const gconv_filter *filters, size_t count, const gconv_syntax *syntax, bool state_syntax,
                                char **text, size_t *size) {
   char *buffer = NULL;
   FILE *out = open_memstream(&buffer, size);
-  if (out && state_syntax) /* the first line, so that no name of a filter can be taken for it */
+  if (out && state_syntax) /* in the first line, because the comment with a filter's name could look like this one */
     fprintf(out, "# syntax: %s\n", syntax->name);
   for (size_t i = 0; out && i < count; i++) {
     if (i > 0)
@@ -78,7 +78,7 @@ gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text) {
     *text = plain;
     return GCONV_OK;
   }
-  free(plain); /* two syntaxes recognise the text, so it must state which is meant */
+  free(plain); /* another syntax recognises the text, too, so it must state its syntax */
   return write_text(filter, 1, syntax, true, text, &size);
 }
 
@@ -87,7 +87,8 @@ static gconv_status kernels_to_text(const gconv_filters *filters, char **text) {
     const gconv_filter *filter = &filters->items[i];
     if (filter->divisor != 1 || filter->offset != 0)
       return gconv_fail(GCONV_UNSUPPORTED,
-                        "%s: a text of several filters holds no divisor or offset: write it by itself, or divide the taps",
+                        "%s: a text of several filters holds no divisor or offset: write this filter by itself, or divide "
+                        "its taps",
                         filter->name ? filter->name : "filter");
   }
   size_t size;
