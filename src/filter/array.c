@@ -165,6 +165,7 @@ static gconv_status read_count(gconv_text *text, int32_t *count) {
 static gconv_status read_sizes(gconv_text *text, bool vectors, int32_t *rows, int32_t *columns) {
   bool round = gconv_array_take(text, "("), square = !round && gconv_array_take(text, "[");
   GCONV_TRY(read_count(text, rows));
+  const gconv_text before = *text;
   bool comma = gconv_array_take(text, ",");
   bool second = text->at < text->end && (gconv_array_skip_space(text), is_digit(*text->at)) && (comma || square);
   *columns = *rows;
@@ -175,7 +176,7 @@ static gconv_status read_sizes(gconv_text *text, bool vectors, int32_t *rows, in
   if ((round && !gconv_array_take(text, ")")) || (square && !gconv_array_take(text, "]")))
     return gconv_array_fail(text, round ? "expected a ')'" : "expected a ']'");
   if (comma && !second && !round && !square)
-    text->at--; /* the comma before another argument */
+    *text = before; /* the comma is before another argument */
   return GCONV_OK;
 }
 

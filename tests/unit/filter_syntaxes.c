@@ -100,6 +100,7 @@ static const good goods[] = {
     {"ones([2 1])./2", NULL, 2, 1, {0.5F, 0.5F}, 0, 0, false},
     {"np.ones((2, 2), dtype=np.float32)/4", NULL, 2, 2, {0.25F, 0.25F, 0.25F, 0.25F}, 0, 0, false},
     {"np.ones(2)", NULL, 1, 2, {1, 1}, 0, 0, false},
+    {"np.ones(2, dtype=np.float32)", NULL, 1, 2, {1, 1}, 0, 0, false},
     {"[1 2 1]' * [1 0 -1]/8", NULL, 3, 3, {.125F, 0, -.125F, .25F, 0, -.25F, .125F, 0, -.125F}, 0, 0, false},
     {"np.outer([1, 2], [3, 4, 5])", NULL, 2, 3, {3, 4, 5, 6, 8, 10}, 0, 0, false},
     {"np.array([[1, 2]]).T @ np.array([[3, 4]])", NULL, 2, 2, {3, 4, 6, 8}, 0, 0, false},
