@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Judges, by sums over some pixels, whether the features of a picture are like those that a model learned. */
+/* Decides, by sums over some pixels, whether the features of a picture are like those that a model learned. */
 #include "base/status.h"
 #include "feature/feature.h"
 
@@ -14,8 +14,7 @@ struct gconv_feature_look {
   const gconv_column_notes *notes; /* the operation's */
   pthread_mutex_t lock;            /* rows may come from several threads */
   double pixels;
-  double *sums; /* owned; two for each feature: the sum of (value - the model's mean), and the sum of the squares of these
-                   differences */
+  double *sums; /* owned: for each feature, the sum of (value - the model's mean), and the sum of the squares of that */
 };
 
 gconv_feature_look *gconv_feature_look_begin(const gconv_column_notes *notes) {
@@ -58,8 +57,8 @@ static int compare(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* Finds two medians over all features, in units of the model's deviations. *far: the distance of values from the model's
- * mean. *vary: the standard deviation of values. */
+/* Finds two medians over all features, in units of the model's standard deviations. *far: the root mean square distance of
+ * values from the model's mean. *vary: the standard deviation of values. */
 static bool find_medians(const gconv_feature_look *look, double *far, double *vary) {
   double *both = malloc(2 * look->notes->count * sizeof *both);
   size_t count = 0;

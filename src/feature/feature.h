@@ -63,7 +63,7 @@ typedef struct gconv_feature_kind {
   gconv_convention convention;
   unsigned planes;
   double second;  /* not 0: the kind uses a second Gaussian, whose sigma is `second` times the first */
-  bool of_planes; /* the second Gaussian smooths products of planes, which get its radius as a rim; false: the image */
+  bool of_planes; /* the second Gaussian smooths products of planes, whose rim is its radius; false: it smooths the image */
   int32_t rim;    /* the rim of the planes, unless of_planes */
   /* Makes rows of outputs of a tile: row y of output i begins at out[i] + y * pitch. */
   void (*make)(gconv_feature_work *work, const gconv_feature *feature, float *const *out, size_t pitch);
@@ -86,7 +86,7 @@ typedef struct gconv_feature_list {
   gconv_scale *scales; /* owned */
   size_t scale_count;
   int32_t outputs; /* for each channel of the image */
-  int32_t reach;   /* pixels around a tile that its features depend on */
+  int32_t reach;   /* features depend on pixels up to this distance */
 } gconv_feature_list;
 
 gconv_status gconv_feature_list_read(const char *text, gconv_feature_list *list);
@@ -100,8 +100,8 @@ enum { GCONV_TILE_HEIGHT = 32, GCONV_TILE_WIDTH = 512 };
 
 enum { GCONV_FEATURE_SPARE = 4 }; /* planes for intermediate results of features */
 
-/* A tile at work. Planes have one layout: the pixel at row y and column x of the tile is at plane[y * pitch + x], where y
- * and x may be negative, as far as the plane has a rim. */
+/* A tile that a thread computes. Planes have one layout: the pixel at row y and column x of the tile is at
+ * plane[y * pitch + x]. y and x may be negative, as far as the plane has a rim. */
 struct gconv_feature_work {
   const gconv_feature_list *list;
   int32_t height, width;    /* height and width of the image */
@@ -109,10 +109,10 @@ struct gconv_feature_work {
   int32_t rows, columns;    /* rows and columns of the tile */
   size_t pitch, plane_size; /* floats */
   float *memory;            /* owned */
-  float *source;            /* the image, less `origin` */
-  float origin;             /* a sample of the tile, if features are differences, else 0: floats near 0 are finer */
+  float *source;            /* the image, minus `origin` */
+  float origin;             /* GCONV_SMOOTH_SKIMAGE: a sample of the tile, as floats near 0 are more exact; else 0 */
   float *planes[GCONV_PLANES];
-  float *passes[GCONV_SMOOTH_ORDERS]; /* smoothed in y */
+  float *passes[GCONV_SMOOTH_ORDERS]; /* the image, smoothed in y */
   float *spare[GCONV_FEATURE_SPARE];  /* for gconv_feature_kind.make() */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Features on a GPU. The rows of a band, and the rows on which they depend, are uploaded. They become a plane of floats for
- * each channel, and planes become features, scale by scale. Results have the same bytes as the CPU's: sums have the same
- * order. If the CPU subtracts one sample of a tile from all of its pixels, the GPU uses the same tiles.
+ * each channel, and planes become features, scale by scale. Results have the same bytes as on the CPU, because sums have the
+ * same order. Where the CPU subtracts one sample of a tile from all of its pixels, the GPU uses the same tiles.
  */
 #include "device/device.h"
 #include "device/guest_cuda.h"
@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The planes of a scale that are kept for features of neighbours: the Gaussian, and its derivatives in x and y. */
+/* The planes of a scale that are kept for features that need neighbouring samples: the Gaussian, and its derivatives in x
+ * and y. */
 enum { KEPT, KEPT_X, KEPT_Y, KEPT_PLANES };
 
 struct gconv_feature_gpu {
@@ -25,7 +26,7 @@ struct gconv_feature_gpu {
   int32_t channels, rows; /* channels and rows of a band */
   gconv_timeline line;
   gconv_feature_taps *taps; /* owned: one for each scale */
-  void *raw;                /* in memory of the device, as all below: pixels */
+  void *raw;                /* pixels; these and the arrays below are in memory of the device */
   float *source, *passes, *kept[KEPT_PLANES], *features;
 };
 
@@ -55,7 +56,7 @@ static gconv_feature_tiles tiles_of(const gconv_image *like, const gconv_scale *
   return tiles;
 }
 
-/* The floats of each buffer. */
+/* The floats of each buffer, and the bytes of the pixels. */
 struct sizes {
   size_t raw_bytes, source, passes, kept[KEPT_PLANES], features;
 };
@@ -198,7 +199,8 @@ static gconv_status copy_feature(const band &b, const gconv_feature *from, const
                                      b.gpu->line.stream));
 }
 
-/* Asks for the outputs that a kernel can make together with the planes of a scale. Other features keep planes. */
+/* Asks for the outputs that a kernel can make together with the planes of a scale. For other features, asks for the planes
+ * that finish() needs. */
 static void ask_for(const band &b, const gconv_feature *f, gconv_feature_outputs *o) {
   switch (f->kind->form) {
   case GCONV_FEATURE_INTENSITY:
@@ -318,7 +320,7 @@ static gconv_status make_scale(band *b, size_t number) {
 
 /* ---- A band ---- */
 
-/* Returns the rows of the window on which the computed rows depend. */
+/* Returns the rows of the window on which the rows to be computed depend. */
 static gconv_image rows_needed(const gconv_feature_gpu *gpu, const gconv_image *window, int32_t window_row, int32_t first,
                                int32_t count, int32_t *top) {
   const int32_t reach = gpu->list->reach, height = gpu->like.height;

@@ -14,8 +14,7 @@ static const double LEAST_SIGMA = 0.1;
 
 /* Sets of features that have a name. */
 static const gconv_feature_info sets[] = {
-    {"default", "gaussian 1 2 4 8 16, gradient 1 2 4 8 16, hessian 1 2 4 8 16",
-     "what is used where nothing else is asked for", 20},
+    {"default", "gaussian 1 2 4 8 16, gradient 1 2 4 8 16, hessian 1 2 4 8 16", "the features that are used by default", 20},
     {"ilastik",
      "gaussian 0.3 0.7 1 1.6 3.5 5 10, log 0.7 1 1.6 3.5 5 10, gradient 0.7 1 1.6 3.5 5 10, dog 0.7 1 1.6 3.5 5 10, "
      "structure 0.7 1 1.6 3.5 5 10, hessian 0.7 1 1.6 3.5 5 10",
@@ -42,7 +41,7 @@ static double derivative_at(int order, double sigma, double x) {
 }
 
 /* Sets taps as vigra::Kernel1D::initGaussianDerivative() does. In order 2, the mean of the window is subtracted. Then taps
- * are scaled so that order d makes 1 of x^d / d!: derivatives of polynomials are right. */
+ * are scaled so that the filter of order d turns x^d / d! into 1: derivatives of polynomials of this degree are exact. */
 static void fill_taps(gconv_scale *scale, int order) {
   const int32_t radius = scale->radius;
   double sum = 0, mean = 0;

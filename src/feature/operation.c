@@ -29,7 +29,7 @@ typedef struct feature_plan {
   gconv_feature_look *look; /* owned: NULL if it is not known what the model learned */
 } feature_plan;
 
-static bool is_there(const gconv_device *device) {
+static bool is_gpu(const gconv_device *device) {
   return device->type != &gconv_device_type_cpu;
 }
 
@@ -151,8 +151,8 @@ static gconv_status make_there(const feature_plan *plan, const gconv_image *in, 
   return GCONV_OK;
 }
 
-/* Compares a tile in the middle of some rows with what the model learned. The CPU makes its features again: the GPU's stay
- * there. */
+/* Compares the features of a tile in the middle of some rows with those that the model learned. The features that the GPU
+ * made stay in its memory, so the CPU computes this tile again. */
 static gconv_status look_there(const feature_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                int32_t count) {
   const gconv_image *like = &plan->base.like;
@@ -178,7 +178,8 @@ static gconv_status look_there(const feature_plan *plan, const gconv_image *wind
 
 static gconv_status make_rows_there(gconv_plan *base, const gconv_image *window, bool there, int32_t window_row,
                                     int32_t first, int32_t count, gconv_image *out, gconv_timings *timings) {
-  (void)there; /* the first stage of a chain has its window on the host */
+  if (there) /* such as features of features */
+    return gconv_fail(GCONV_UNSUPPORTED, "on a GPU, features of pixels must be the first operation of a chain");
   GCONV_TRY(look_there((const feature_plan *)base, window, window_row, first, count));
   return gconv_feature_gpu_make(((const feature_plan *)base)->gpu, window, window_row, first, count, out, timings);
 }
@@ -208,8 +209,7 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
   *end = first + count < height - reach ? first + count + reach : height;
 }
 
-/* ---- Explanation and warnings
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- Explanation and memory ------------------------------------------------------------------------------------------- */
 
 static void explain(const gconv_plan *base, FILE *text) {
   const feature_plan *plan = (const feature_plan *)base;
@@ -223,7 +223,7 @@ static void explain(const gconv_plan *base, FILE *text) {
 
 static void find_need(const gconv_plan *base, gconv_need *need) {
   const feature_plan *plan = (const feature_plan *)base;
-  need->fixed = is_there(base->device)
+  need->fixed = is_gpu(base->device)
                     ? gconv_feature_gpu_bytes(&plan->operation->list, &base->like, plan->channels)
                     : (double)gconv_feature_work_bytes(&plan->operation->list) * gconv_threads_count(base->device->threads);
 }
@@ -251,7 +251,7 @@ static gconv_status check_image(const gconv_image *like, int32_t wanted, int32_t
 }
 
 static gconv_status begin_works(feature_plan *plan) {
-  const bool there = is_there(plan->base.device);
+  const bool there = is_gpu(plan->base.device);
   const int count = there ? plan->look != NULL : gconv_threads_count(plan->base.device->threads);
   if (there)
     GCONV_TRY(
@@ -263,8 +263,8 @@ static gconv_status begin_works(feature_plan *plan) {
   return GCONV_OK;
 }
 
-/* Returns the time of a thread of a CPU with AVX2, in nanoseconds a pixel: for each tap of a scale in y and in x, and for
- * each output. It decides whether a GPU is worth its start (src/batch/worth.c). */
+/* Returns the nanoseconds a pixel that a thread of a CPU with AVX2 takes: some for each tap of a scale, in y and in x, and
+ * some for each output. src/batch/worth.c decides by them whether a GPU is worth its start. */
 static double nanoseconds(const gconv_feature_list *list) {
   const double tap = 0.3, output = 0.5;
   double sum = output * list->outputs;
@@ -285,7 +285,7 @@ static void fill_info(feature_plan *plan) {
 }
 
 /* Warns if the picture has colours and the model learned grey pictures, or the reverse. */
-static void tell_channels(const feature_plan *plan) {
+static void warn_of_channels(const feature_plan *plan) {
   const gconv_image *like = &plan->base.like;
   const int32_t colours = like->channels - like->alpha;
   if (colours != plan->channels)
@@ -298,7 +298,7 @@ static void tell_channels(const feature_plan *plan) {
 static gconv_status begin(feature_plan *plan) {
   const gconv_column_notes *notes = &plan->operation->notes;
   if (notes->count > 0) {
-    tell_channels(plan);
+    warn_of_channels(plan);
     plan->look = gconv_feature_look_begin(notes);
     GCONV_NEED_MEMORY(plan->look, "no memory for a plan");
   }
@@ -346,7 +346,7 @@ static void free_operation(gconv_operation *base) {
 static int32_t strip(const gconv_operation *base, const gconv_plan_order *order) {
   const feature_operation *operation = (const feature_operation *)base;
   const int32_t channels = operation->channels > 0 ? operation->channels : order->like->channels - order->like->alpha;
-  return is_there(order->device) ? gconv_feature_gpu_rows(order->like, (double)channels * operation->list.outputs) : STRIP;
+  return is_gpu(order->device) ? gconv_feature_gpu_rows(order->like, (double)channels * operation->list.outputs) : STRIP;
 }
 
 static const gconv_operation_type feature_type = {.name = "features of pixels",

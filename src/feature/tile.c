@@ -58,7 +58,7 @@ static bool is_outside(int32_t i, int32_t size) {
   return i < 0 || i >= size;
 }
 
-/* A border pixel repeats a pixel that is not further from the edge. So the tile or its rim has that pixel. */
+/* A border pixel repeats a pixel that is at most as far from the edge as itself. So the tile or its rim has that pixel. */
 void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border border, int32_t rim, float *plane) {
   for (int32_t y = -rim; y < work->rows + rim; y++) {
     float *row = row_at(work, plane, y);
@@ -88,7 +88,7 @@ static void extend(float *end, ptrdiff_t step, int32_t count) {
 
 void gconv_feature_fill_linear(const gconv_feature_work *work, int32_t rim, float *plane) {
   const ptrdiff_t pitch = (ptrdiff_t)work->pitch;
-  (void)rim; /* 2 */
+  (void)rim; /* fills as if it were 2 */
   bool top = work->y == 0, bottom = work->y + work->rows >= work->height - 1;
   bool left = work->x == 0, right = work->x + work->columns >= work->width - 1;
   for (int32_t x = -2; x < work->columns + 2; x++) {
@@ -110,7 +110,7 @@ void gconv_feature_fill_linear(const gconv_feature_work *work, int32_t rim, floa
 
 /* ---- Smoothing -------------------------------------------------------------------------------------------------------- */
 
-/* Smooths in y, into `passes`, as far in x as smoothing in x will read. */
+/* Smooths in y, into `passes`, for all columns that smooth_rows() will read. */
 static void smooth_columns(gconv_feature_work *work, const gconv_scale *scale, const float *from, int32_t rim,
                            const bool wanted[GCONV_SMOOTH_ORDERS]) {
   const ptrdiff_t begin = -(ptrdiff_t)rim * (ptrdiff_t)work->pitch - (rim + scale->radius);
@@ -128,7 +128,7 @@ static void smooth_columns(gconv_feature_work *work, const gconv_scale *scale, c
   gconv_smooth(&pass);
 }
 
-/* Smooths pass number `order` in x; out[d] gets derivative d, unless it is NULL. */
+/* Smooths pass number `order` in x. out[d] gets derivative d in x, unless out[d] is NULL. */
 static void smooth_rows(gconv_feature_work *work, const gconv_scale *scale, int order, int32_t rim,
                         float *const out[GCONV_SMOOTH_ORDERS]) {
   const ptrdiff_t begin = -(ptrdiff_t)rim * (ptrdiff_t)work->pitch - rim;

@@ -14,7 +14,7 @@
 /* ---- The point spread function ------------------------------------------------------------------------------------- */
 
 /* Sets the taps to those of `planes`, which have one size, divided by their sum. clamps: negative taps become 0. */
-static gconv_status fill_psf(const gconv_filter *planes, bool clamps, gconv_psf *psf, gconv_deconvolved *told) {
+static gconv_status fill_psf(const gconv_filter *planes, bool clamps, gconv_psf *psf, gconv_deconvolved *done) {
   const size_t plane = (size_t)psf->size[1] * (size_t)psf->size[2], count = (size_t)psf->size[0] * plane;
   double sum = 0, mass = 0, moments[3] = {0};
   for (size_t i = 0; i < count; i++) {
@@ -22,7 +22,7 @@ static gconv_status fill_psf(const gconv_filter *planes, bool clamps, gconv_psf 
     const float tap = filter->taps[i % plane] / filter->divisor;
     const size_t at[] = {i / plane, i % plane / (size_t)psf->size[2], i % (size_t)psf->size[2]};
     psf->taps[i] = tap < 0 && clamps ? 0 : tap;
-    told->psf_negative += tap < 0;
+    done->psf_negative += tap < 0;
     sum += (double)psf->taps[i];
     mass += fabs((double)psf->taps[i]);
     for (size_t k = 0; k < 3; k++)
@@ -37,17 +37,17 @@ static gconv_status fill_psf(const gconv_filter *planes, bool clamps, gconv_psf 
     psf->taps[i] = (float)((double)psf->taps[i] / sum);
     psf->turned[count - 1 - i] = psf->taps[i];
   }
-  told->psf_sum = sum;
+  done->psf_sum = sum;
   for (size_t k = 0; k < 3; k++)
     psf->centre[k] = (int32_t)floor(moments[k] / mass + 0.5);
-  told->psf_plane = psf->centre[0];
-  told->psf_row = psf->centre[1];
-  told->psf_column = psf->centre[2];
+  done->psf_plane = psf->centre[0];
+  done->psf_row = psf->centre[1];
+  done->psf_column = psf->centre[2];
   return GCONV_OK;
 }
 
 static gconv_status take_psf(const gconv_filter *planes, int32_t count, bool clamps, gconv_psf *psf,
-                             gconv_deconvolved *told) {
+                             gconv_deconvolved *done) {
   gconv_filter_analysis found;
   for (int32_t k = 0; k < count; k++) {
     GCONV_TRY(gconv_filter_analyze(&planes[k], &found));
@@ -62,7 +62,7 @@ static gconv_status take_psf(const gconv_filter *planes, int32_t count, bool cla
     return gconv_fail(GCONV_TOO_LARGE, "the PSF has more than %d taps", INT32_MAX / 4);
   GCONV_TRY(gconv_allocate(bytes, "the PSF", (void **)&psf->taps));
   GCONV_TRY(gconv_allocate(bytes, "the PSF", (void **)&psf->turned));
-  return fill_psf(planes, clamps, psf, told);
+  return fill_psf(planes, clamps, psf, done);
 }
 
 /* ---- Frames ---------------------------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static float *samples_of(const gconv_restored *r, int32_t plane) {
   return r->samples + (size_t)plane * (size_t)r->size[1] * (size_t)r->size[2] * (size_t)r->channels;
 }
 
-/* The context of load_row() and store_row(), which take one row of a frame each. */
+/* The context of load_row() and store_row(), each call of which processes one row of a frame. */
 typedef struct frame {
   gconv_restored *r;
   const gconv_image *image;
@@ -117,8 +117,8 @@ static void load_row(void *context, size_t y, int seat) {
                                                                                                           : floats[i];
     }
   }
-  __atomic_fetch_add(&r->told->missing, missing, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&r->told->negative, below, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&r->done->missing, missing, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&r->done->negative, below, __ATOMIC_RELAXED);
 }
 
 /* Copies a row of r->samples to the result, and the alpha of the image. */
@@ -200,7 +200,7 @@ gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, co
                       .options = options,
                       .size = {options->psf_planes > 1 ? image->frames : 1, image->height, image->width},
                       .channels = image->channels - image->alpha,
-                      .told = &found};
+                      .done = &found};
   frame f = {.r = &r,
              .image = image,
              .result = &made,

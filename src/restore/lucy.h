@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Richardson-Lucy on a device: richardson_lucy.c iterates, lucy_cpu.c and lucy_cuda.cu do what is done to samples. */
+/* Richardson-Lucy on a device: richardson_lucy.c iterates, lucy_cpu.c and lucy_cuda.cu process samples. */
 #pragma once
 
 #include "device/device.h"
@@ -9,30 +9,30 @@
 
 GCONV_C_BEGIN
 
-/* Sums of an iteration: of H guess where y is there; of the deviance; of (x - before)^2; of x^2; of this step times the last
- * one; of the squares of the last one. */
+/* The sums of an iteration. */
 typedef enum gconv_lucy_sum {
-  GCONV_LUCY_FLUX,
-  GCONV_LUCY_DEVIANCE,
-  GCONV_LUCY_CHANGE,
-  GCONV_LUCY_SIZE,
-  GCONV_LUCY_PRODUCT,
-  GCONV_LUCY_LAST,
+  GCONV_LUCY_FLUX,     /* of H guess where y is not missing */
+  GCONV_LUCY_DEVIANCE, /* of gconv_lucy_deviance() */
+  GCONV_LUCY_CHANGE,   /* of (x - before)^2 */
+  GCONV_LUCY_SIZE,     /* of x^2 */
+  GCONV_LUCY_PRODUCT,  /* of this step times the last step */
+  GCONV_LUCY_LAST,     /* of the last step's squares */
   GCONV_LUCY_SUMS
 } gconv_lucy_sum;
 
-/* What is restored: x, larger than the image by the PSF. Samples are in memory of the device, [planes][rows][columns]
- * [channels]. Of methods that do not use them, arrays are NULL. */
+/* The arrays of a restoration, in memory of the device: [planes][rows][columns][channels]. Those that a method does not use
+ * are NULL. */
 typedef struct gconv_lucy {
   gconv_restored *r;
-  int32_t large_size[3], first[3];                             /* of x: planes, rows, columns; where the image lies in it */
-  size_t count, large_count;                                   /* samples of the image, and of x */
-  float *y, *ratio;                                            /* the image, where NaN is missing; y / H guess */
-  float *x, *before, *guess, *corrected, *last_step, *inverse; /* corrected: `inverse`, with total variation */
-  double total;                                                /* the sum of y */
-  float least;                                                 /* the least H x that divides */
-  float calm;  /* of total variation: the length of a gradient that counts half */
-  void *state; /* of the device */
+  int32_t large_size[3], first[3]; /* planes, rows, columns of x; where the image lies in x */
+  size_t count, large_count;       /* samples of the image, and of x */
+  float *y, *ratio;                /* the image, with NaN for missing samples; y / H guess */
+  float *x, *before, *guess, *last_step;
+  float *inverse, *corrected; /* 1 / w, or 0; `inverse` times the factors of total variation */
+  double total;               /* the sum of y */
+  float least;                /* the least divisor: smaller samples of H guess are replaced by it */
+  float epsilon;              /* total variation adds epsilon^2 to squared gradients */
+  void *state;                /* the device's own */
 } gconv_lucy;
 
 #define GCONV_LUCY_LEAST_WEIGHT 0.01F /* as Bertero and Boccacci take it */
@@ -44,8 +44,8 @@ typedef struct gconv_lucy_type {
   /* Sets y, inverse = 1 / w where w = H^T(M) is not small, else 0, and guess = x = H^T(M y) / w. last_step becomes 0. */
   gconv_status (*begin)(gconv_lucy *l);
   gconv_status (*project)(gconv_lucy *l); /* ratio = y / H guess, 0 where y is missing */
-  /* x = guess * H^T ratio * inverse, not below 0; of total variation, with its divisor. last_step becomes x - guess. Change
-   * is against `before`, or, if that is NULL, against the guess. */
+  /* x = guess * H^T ratio * inverse, not below 0. With total variation, `corrected` takes the place of `inverse`. last_step
+   * becomes x - guess. The sum of changes compares x with `before` or, if that is NULL, with the guess. */
   gconv_status (*update)(gconv_lucy *l);
   /* guess = x + step * (x - before), not below 0, where step follows from the sums. */
   gconv_status (*predict)(gconv_lucy *l);
@@ -59,25 +59,25 @@ extern const gconv_lucy_type gconv_lucy_type_cpu;
 extern const gconv_lucy_type gconv_lucy_type_cuda;
 #endif
 
-/* Biggs and Andrews: how far the next guess goes on, 0 .. 1. */
+/* Returns the share of the last step by which the next guess goes further, 0 .. 1 (Biggs and Andrews). */
 GCONV_BOTH float gconv_lucy_step(const double *sums) {
   const double step = sums[GCONV_LUCY_LAST] > 0 ? sums[GCONV_LUCY_PRODUCT] / sums[GCONV_LUCY_LAST] : 0;
   return (float)(step < 0 ? 0 : step > 1 ? 1 : step);
 }
 
-/* Twice y log(y / b) - y + b, of one sample. */
+/* Returns the deviance of a sample y of which b was expected: 2 (y log(y / b) - y + b). */
 GCONV_BOTH double gconv_lucy_deviance(double y, double b) {
   return 2 * ((y > 0 ? y * log(y / b) : 0) - y + b);
 }
 
-/* A part of the gradient of the guess at a sample, by differences to the next one along z, y or x, over its length; 0 beyond
- * the image. Small gradients are not made as long as others: else each iteration would turn noise around, by a share of
- * lambda. */
+/* Returns one component of the gradient of the guess at a sample, divided by the gradient's length: differences to the next
+ * sample along z, y and x. Returns 0 beyond the image. Because of epsilon, the quotient of a small gradient is short;
+ * otherwise each iteration would reverse the sign of noise of the size of a share of lambda. */
 GCONV_BOTH float gconv_lucy_slope(const gconv_lucy *l, int64_t channels, const int64_t place[3], int64_t c, int axis) {
   const int32_t *size = l->large_size;
   const int64_t steps[] = {(int64_t)size[1] * size[2], size[2], 1};
   const float *at = l->guess + (place[0] * steps[0] + place[1] * steps[1] + place[2]) * channels + c;
-  float difference = 0, sum = l->calm * l->calm;
+  float difference = 0, sum = l->epsilon * l->epsilon;
   if (place[axis] < 0)
     return 0;
   for (int i = 0; i < 3; i++) {

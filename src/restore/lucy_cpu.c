@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Richardson-Lucy on the CPU. Both convolutions are plans of plain filters, which take the fastest algorithm for the PSF:
- * short ones directly, those of one column times one row as separable, large ones by Fourier transforms of tiles. Volumes go
- * by spectra (lucy_volume.c).
+ * Richardson-Lucy on the CPU. Both convolutions are plans of plain filters, which choose the fastest algorithm for the PSF:
+ * direct for a small one, separable for a column times a row, Fourier transforms of tiles for a large one. Volumes use
+ * products of spectra (lucy_volume.c).
  */
 #include "restore/lucy_cpu.h"
 #include "base/memory.h"
@@ -17,7 +17,7 @@ typedef struct state {
   gconv_operation *operations[2];
   gconv_plan *plans[2];                  /* H, H^T */
   gconv_image image, blurred, large, up; /* headers: ratio -> up by H^T, large -> blurred by H */
-  gconv_lucy_volume *volume;             /* of volumes, in place of plans */
+  gconv_lucy_volume *volume;             /* for volumes, which have no plans; else NULL */
   double *turns;                         /* owned: sums of turns, [chunks][GCONV_LUCY_SUMS] */
   double sums[GCONV_LUCY_SUMS];
 } state;
@@ -58,7 +58,7 @@ static void predict_turn(void *context, size_t turn, int seat) {
   gconv_lucy_predict(l->x + at, l->before + at, gconv_lucy_step(((const state *)l->state)->sums), l->guess + at, count);
 }
 
-/* corrected = inverse, with total variation, of a row. */
+/* corrected = inverse times the factors of total variation, in a row. */
 static void vary_row(void *context, size_t turn, int seat) {
   const gconv_lucy *l = context;
   const size_t row = (size_t)l->large_size[2] * (size_t)l->r->channels;
@@ -85,7 +85,7 @@ static gconv_status project(gconv_lucy *l) {
   state *s = l->state;
   memset(s->sums, 0, sizeof s->sums);
   if (s->volume)
-    return GCONV_OK; /* update() does it */
+    return GCONV_OK; /* update() does both convolutions */
   s->large.data = l->guess;
   GCONV_TRY(gconv_plan_execute(s->plans[0], &s->large, &s->blurred, 1, NULL));
   run_loop(l, divide_turn, l->count);
@@ -150,7 +150,8 @@ static void release(gconv_lucy *l, float *samples) {
   gconv_release(samples);
 }
 
-/* H convolves without padding; H^T correlates with full padding, which is a convolution with the PSF turned. */
+/* Plans correlate. So H, a convolution without padding, gets the mirrored PSF, and H^T, with full padding, the PSF itself.
+ */
 static gconv_status plan(gconv_lucy *l, state *s) {
   const gconv_psf *psf = l->r->psf;
   for (int which = 0; which < 2; which++) {

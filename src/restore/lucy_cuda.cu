@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Richardson-Lucy on a GPU: convolutions are products of spectra, and what is done to their samples happens where these are
- * stored (spectra_cuda.cuh). Sums are added in a fixed order. */
+/* Richardson-Lucy on a GPU: convolutions are products of spectra, and the kernels that store their samples also process the
+ * samples (spectra_cuda.cuh). Sums are added in a fixed order. */
 #include "device/cuda_error.h"
 #include "device/guest_cuda.h"
 #include "device/transfer_cuda.h"
@@ -14,11 +14,11 @@ namespace {
 
 struct state {
   spectra s;
-  double *totals, *sums; /* of blocks: [PROJECT_SUMS] each, then [UPDATE_SUMS] each; [GCONV_LUCY_SUMS]: one allocation */
-  int64_t projected, updated; /* blocks */
+  double *totals, *sums;      /* one allocation: [PROJECT_SUMS] and [UPDATE_SUMS] of each block, then [GCONV_LUCY_SUMS] */
+  int64_t projected, updated; /* blocks of project() and of update() */
 };
 
-/* Samples that are loaded or stored: rows y of part 0 are rows y - before of the image, those of part 1 lie `half` after. */
+/* Samples that are loaded or stored: row y of part 0 is row y - before of the image, that of part 1 lies `half` below. */
 struct map {
   int height, width, channels, channel, half, before;
   DEVICE int64_t place(int z, int y, int x) const {
@@ -37,7 +37,7 @@ struct load_samples {
   }
 };
 
-/* For each sample i, calls each.fetch(i), and each(i, value, what it returned, sums). */
+/* For each sample i, calls f = each.fetch(i), and then each(i, value, f, sums). */
 template <class Each> struct store_samples {
   map at;
   Each each;
@@ -122,7 +122,7 @@ struct estimate {
 
 /* ---- Loops ---- */
 
-/* ratio = 1 where y is there, or y; else 0. */
+/* ratio = y, or 1 if `ones`; 0 where y is missing. */
 __global__ void observe(const float *y, float *ratio, bool ones, int64_t count) {
   for (int64_t i = blockIdx.x * (int64_t)THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS)
     ratio[i] = y[i] != y[i] ? 0 : ones ? 1 : y[i];
@@ -142,7 +142,7 @@ __global__ void vary(gconv_lucy l, int channels, float lambda) {
     l.corrected[i] = l.inverse[i] * gconv_lucy_variation(&l, channels, lambda, i);
 }
 
-/* A block adds up totals[blocks][kinds] of kind blockIdx.x. */
+/* Block k adds up column k of totals[blocks][gridDim.x]. */
 __global__ void add_totals(const double *totals, int64_t blocks, double *sums) {
   __shared__ double all[THREADS];
   double sum = 0;
@@ -230,7 +230,7 @@ void release(gconv_lucy *l, float *samples) {
   cudaFree(samples);
 }
 
-/* The image as a dense one, `from` on the host or on the GPU. */
+/* Returns a dense image with the pixels `from`, which are on the host or on the GPU. */
 gconv_image image_of(const gconv_restored *r, float *from) {
   const gconv_image shape = {
       .type = GCONV_F32, .frames = r->size[0], .height = r->size[1], .width = r->size[2], .channels = r->channels};

@@ -65,7 +65,8 @@ GCONV_VECTOR_LOOP(correct,
   sums[GCONV_LUCY_SIZE] += add_lanes(size);
 }
 
-/* Biggs and Andrews: products of this step, x - guess, with the one before it, which becomes this step. */
+/* Adds the sums for gconv_lucy_step(): products of this step, x - guess, with the last step, and squares of the last step.
+ * Then *last becomes this step. */
 GCONV_VECTOR_LOOP(compare_steps,
                   (const float *restrict x, const float *restrict guess, float *restrict last, size_t count, double *sums),
                   (x, guess, last, count, sums)) {

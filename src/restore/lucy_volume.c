@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Richardson-Lucy of volumes on the CPU. Memory bounds it, so an iteration goes through the points of the spectra four
- * times: through planes (transforms along y and x, and products), and through rows (transforms along z, and what is done to
- * samples between them), for H and for H^T.
+ * Richardson-Lucy of volumes on the CPU. Memory bounds its speed, so an iteration goes through the points of the spectra
+ * only four times. H and H^T each take a pass over planes (transforms along y and x, and products), and a pass over rows
+ * (transforms along z, and the loops over samples between them).
  *
  * The two parts of the points are halves of the image along y: row y of part p is row y + p * half of x, and of the image. H
- * makes the rows below `half` of both. H^T makes `used` rows of both, and adds them up where they overlap. So rows of x that
- * are `half` apart are done in one turn.
+ * makes `half` rows of each part. H^T makes `used` rows of each part, and adds up the rows where the parts overlap. So one
+ * turn processes rows of x that are `half` apart.
  */
 #include "base/memory.h"
 #include "restore/lucy_cpu.h"
@@ -15,7 +15,7 @@
 
 enum {
   ROOMS = 6, /* rows of a thread */
-  ROWS = 8   /* of a turn, in each plane: rows that lie side by side are loaded faster */
+  ROWS = 8   /* rows of a turn, in each plane: neighbouring rows are loaded faster */
 };
 
 typedef enum step {
@@ -34,7 +34,7 @@ struct gconv_lucy_volume {
   gconv_threads *threads;
   size_t half, used, channel;
   step step;
-  bool loaded, loads; /* the guess is in the points; is to be after this pass */
+  bool loaded, loads; /* the points hold the guess; they shall hold it after this pass */
   double *turns;      /* owned: [half][GCONV_LUCY_SUMS] */
   float *rooms;       /* owned: [threads][ROOMS][columns of x] */
 };
@@ -43,12 +43,13 @@ static float *row_at(const gconv_lucy_volume *v, size_t z, size_t part, size_t y
   return v->spectra.points + z * v->spectra.plane + part * v->spectra.part + y * v->spectra.pitch;
 }
 
-static float *sums_of(const gconv_lucy_volume *v, size_t turn, int seat, double **sums) {
+/* Returns the thread's ROOMS rows, and sets *sums to the sums of the turn. */
+static float *begin_turn(const gconv_lucy_volume *v, size_t turn, int seat, double **sums) {
   *sums = v->turns + turn * GCONV_LUCY_SUMS;
   return v->rooms + (size_t)seat * ROOMS * (size_t)v->l->large_size[2];
 }
 
-/* Returns samples of one channel side by side: where they are, or in `room`. */
+/* Returns samples of one channel as neighbours: where they are, or copied to `room`. */
 static float *take(float *from, size_t channels, size_t count, float *room) {
   if (channels == 1 || !from)
     return from;
@@ -89,7 +90,7 @@ static void image_turn(void *context, size_t turn, int seat) {
   const int32_t *size = v->l->r->size;
   const size_t begin = turn * ROWS, end = begin + ROWS < v->half ? begin + ROWS : v->half;
   double *sums;
-  float *room = sums_of(v, turn, seat, &sums);
+  float *room = begin_turn(v, turn, seat, &sums);
   for (size_t y = begin; y < end && v->step == DIVIDE; y++)
     gconv_spectra_along_z(&v->spectra, y, false);
   for (size_t i = 0; i < 2 * v->spectra.along[0].size; i++)
@@ -110,7 +111,7 @@ static void image_turn(void *context, size_t turn, int seat) {
 
 /* ---- Rows of x ------------------------------------------------------------------------------------------------------- */
 
-/* Does row `at` of x, of which `up` is made. Returns what the next guess is there, if that is known. */
+/* Does the step in row `at` of x, where the last convolution is `up`. Returns that row of the next guess, or NULL. */
 static const float *large_row(const gconv_lucy_volume *v, size_t at, const float *up, float *room, double *sums) {
   gconv_lucy *l = v->l;
   const size_t channels = (size_t)l->r->channels, count = (size_t)l->large_size[2];
@@ -140,7 +141,7 @@ static const float *large_row(const gconv_lucy_volume *v, size_t at, const float
   return x;
 }
 
-/* A row of x, in plane z, of both parts of the points. */
+/* Does the step in row y of plane z of x. One part of the points has this row, or both have shares that are added. */
 static void part_rows(const gconv_lucy_volume *v, size_t z, size_t y, float *room, double *sums) {
   const gconv_lucy *l = v->l;
   const size_t count = (size_t)l->large_size[2];
@@ -166,7 +167,7 @@ static void large_turn(void *context, size_t turn, int seat) {
   const gconv_lucy_volume *v = context;
   const size_t half = v->half, begin = turn * ROWS, end = begin + ROWS < half ? begin + ROWS : half;
   double *sums;
-  float *room = sums_of(v, turn, seat, &sums);
+  float *room = begin_turn(v, turn, seat, &sums);
   for (size_t at = begin; at < end; at++)
     for (size_t y = at; y < v->used && v->step != LOAD_GUESS; y += half)
       gconv_spectra_along_z(&v->spectra, y, false);
@@ -194,7 +195,7 @@ static void run(gconv_lucy_volume *v, step next, bool loads, double *sums) {
     sums[i % GCONV_LUCY_SUMS] += v->turns[i];
 }
 
-/* The guess of one channel stays in the points, unless it is predicted. */
+/* With one channel and no prediction, the next guess stays in the points. */
 void gconv_lucy_volume_update(gconv_lucy_volume *v, double sums[GCONV_LUCY_SUMS]) {
   const size_t channels = (size_t)v->l->r->channels;
   for (v->channel = 0; v->channel < channels; v->channel++) {

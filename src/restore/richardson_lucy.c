@@ -2,9 +2,9 @@
 /*
  * Richardson-Lucy: x becomes x / w * H^T(M y / H x), where w = H^T(M).
  *
- * x is larger than the image by the PSF, so that each sample of the image sees only what is estimated: H is a convolution
- * without padding, H^T one with full padding. M is 1 on samples that count. Where w is small, little is known of x: it
- * becomes 0 there. What is done to samples is a function of the device (lucy.h).
+ * x is larger than the image by the PSF, so that it has all samples on which the image depends: H is a convolution without
+ * padding, H^T one with full padding. M is 0 at missing samples of the image, and 1 at all others. Where w is small, little
+ * is known of x, which becomes 0 there. The loops over samples are functions of the device (lucy.h).
  */
 #include "base/control.h"
 #include "base/memory.h"
@@ -18,8 +18,8 @@ static void exchange(float **a, float **b) {
   *b = other;
 }
 
-/* The guess is corrected to x, and the next guess follows: x itself, or what the last steps predict. Sums are fetched if
- * somebody looks at them: a GPU has to be waited for. */
+/* Corrects the guess, which becomes x, and makes the next guess: x itself, or what the last steps predict. Fetches the sums
+ * only with `look`, because it has to wait for a GPU. */
 static gconv_status iterate(gconv_lucy *l, const gconv_lucy_type *type, bool look, gconv_deconvolve_step *step) {
   const gconv_deconvolve_options *options = l->r->options;
   double sums[GCONV_LUCY_SUMS];
@@ -44,7 +44,7 @@ static gconv_status run(gconv_lucy *l, const gconv_lucy_type *type) {
   gconv_restored *r = l->r;
   const gconv_deconvolve_options *options = r->options;
   const int32_t count = options->iterations > 0 ? options->iterations : 20;
-  gconv_deconvolve_step *step = &r->told->last;
+  gconv_deconvolve_step *step = &r->done->last;
   GCONV_TRY(type->begin(l));
   for (int32_t k = 1; k <= count && !r->stopped; k++) {
     *step = (gconv_deconvolve_step){.frame = r->frame, .iteration = k, .count = count};
@@ -67,7 +67,7 @@ static gconv_status measure(gconv_lucy *l) {
   if (there == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "no sample of the image counts: all are NaN, infinite or no data");
   l->least = (float)(1e-6 * l->total / (double)there);
-  l->calm = (float)(fmax(4 * l->r->options->total_variation, 1e-6) * l->total / (double)there) + 1e-30F;
+  l->epsilon = (float)(fmax(4 * l->r->options->total_variation, 1e-6) * l->total / (double)there) + 1e-30F;
   l->least = l->least > 1e-30F ? l->least : 1e-30F;
   return GCONV_OK;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products of spectra in float32, in three dimensions or two. Real and imaginary parts are two images, or two parts of one:
- * what is multiplied is the spectrum of real taps, and so they stay apart.
+ * Products of spectra in float32, in three dimensions or two. The real and the imaginary parts of the points are two images,
+ * or two parts of one image. Both are multiplied by the spectrum of real taps, so that their products do not mix.
  *
  * Points are [z][part][y][x]. Transforms along z and y go down columns (kernels/cpu/fft_columns.h), 16 neighbours at a time.
- * Along x, 16 rows at a time change places with their columns, are transformed, multiplied, and transformed back. Spectra
- * stay in the order in which the transforms leave them. Gaps between rows and planes keep the points of a column in
- * different sets of the first cache.
+ * Along x, 16 rows at a time are transposed, transformed, multiplied, and transformed back. Spectra stay in the order in
+ * which the transforms leave them. Gaps between rows and planes keep the points of a column in different sets of the L1
+ * cache.
  */
 #include "base/control.h"
 #include "base/cpu.h"
@@ -29,7 +29,7 @@ static float *points_at(const gconv_spectra *s, size_t z, size_t part, size_t y)
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 
-/* Lane l of the two vectors that become rows i and i + s: halves of s lanes change places. */
+/* The source of lane l of the new rows i and i + s, which exchange groups of s lanes. */
 #define LOW(l, s) ((l) & (s) ? LANES + (l) - (s) : (l))
 #define HIGH(l, s) ((l) & (s) ? LANES + (l) : (l) + (s))
 #define EACH_LANE(of, s)                                                                                                    \
@@ -56,12 +56,13 @@ GCONV_INLINE void transpose(const float *from, size_t pitch, float *to, size_t t
     *(lanes *)(void *)(to + k * to_pitch) = v[k];
 }
 
-/* 16 rows of real and imaginary parts become [columns][part][16], or the other way; columns are a multiple of 16. */
-GCONV_VECTOR_LOOP(turn_rows, (float *rows, size_t pitch, size_t im, size_t columns, float *turned, bool back),
-                  (rows, pitch, im, columns, turned, back)) {
+/* Transposes 16 rows of real and imaginary parts to [columns][part][16], or, with `back`, the reverse. columns: a multiple
+ * of 16. */
+GCONV_VECTOR_LOOP(transpose_rows, (float *rows, size_t pitch, size_t im, size_t columns, float *transposed, bool back),
+                  (rows, pitch, im, columns, transposed, back)) {
   for (size_t x = 0; x < columns; x += LANES)
     for (size_t part = 0; part < 2; part++) {
-      float *row = rows + part * im + x, *to = turned + x * 2 * LANES + part * LANES;
+      float *row = rows + part * im + x, *to = transposed + x * 2 * LANES + part * LANES;
       if (back)
         transpose(to, (size_t)2 * LANES, row, pitch);
       else
@@ -90,7 +91,7 @@ GCONV_VECTOR_LOOP(multiply,
 typedef struct run {
   const gconv_spectra *s;
   const gconv_spectra_use *use; /* of load_turn() and store_turn() */
-  gconv_spectra_way way;        /* GCONV_SPECTRA_MAKE: the points are the taps, of which the spectrum is made */
+  gconv_spectra_way way;
   float noise;
 } run;
 
@@ -124,13 +125,13 @@ static void along_x(const run *r, size_t z, size_t y, int seat) {
   const float scale = (float)(1.0 / ((double)s->along[0].size * (double)s->along[1].size * (double)columns));
   float *rows = points_at(s, z, 0, y), *h = s->psf + (z * round_up(s->along[1].size) + y) * all * 2;
   float *room = making ? h : s->rooms + (size_t)seat * all * 2 * LANES;
-  turn_rows(rows, s->pitch, s->part, all, room, false);
+  transpose_rows(rows, s->pitch, s->part, all, room, false);
   gconv_fft_mixed_columns(&s->along[2], room, (size_t)2 * LANES, LANES, LANES, true);
   if (making)
     return;
   multiply(room, h, columns, r->way, r->noise, scale);
   gconv_fft_mixed_columns(&s->along[2], room, (size_t)2 * LANES, LANES, LANES, false);
-  turn_rows(rows, s->pitch, s->part, all, room, true);
+  transpose_rows(rows, s->pitch, s->part, all, room, true);
 }
 
 static void plane_turn(void *context, size_t z, int seat) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of spectra on a GPU: what spectra.c does on the CPU, with the same sizes and radices. Loads and stores are
- * functions of lucy_cuda.cu and wiener_cuda.cu. */
+/* Products of spectra on a GPU: what spectra.c does on the CPU, with the same sizes and radices. lucy_cuda.cu and
+ * wiener_cuda.cu have the functions that load and store samples. */
 #pragma once
 
 #include "base/memory.h"
@@ -11,7 +11,7 @@
 
 namespace {
 
-/* Spectra of taps, and room for those of images, in memory of a GPU. Work goes into one stream. */
+/* The spectrum of taps, and memory for spectra of images, on a GPU. All work goes into one stream. */
 struct spectra {
   gconv_fft_mixed along[3]; /* z, y, x; owned */
   spectra_axis axes[3];
@@ -33,14 +33,14 @@ inline size_t shared_bytes(const spectra_axis &axis) {
   return ((size_t)axis.size + axis.size % 2 + (size_t)axis.size * axis.pitch) * sizeof(float2);
 }
 
-/* Sets how many lines a block transforms: as many as let several blocks share a multiprocessor, or else one. */
+/* Sets how many lines a block transforms: so many that several blocks fit on a multiprocessor, or one. */
 inline gconv_status make_axis(const gconv_fft_mixed *along, bool rows, const float2 *twiddles, spectra_axis *axis) {
   axis->size = (int)along->size;
   axis->twiddles = twiddles;
   for (int k = 0; k < SPECTRA_STAGES - 1 && along->radices[k] > 0; k++)
     axis->radices[k] = (signed char)along->radices[k];
   for (axis->lines_log = rows ? 3 : 5; axis->lines_log >= 0; axis->lines_log--) {
-    axis->pitch = (1 << axis->lines_log) + (rows && axis->lines_log > 0); /* rows change places with columns */
+    axis->pitch = (1 << axis->lines_log) + (rows && axis->lines_log > 0); /* rows are transposed */
     if (shared_bytes(*axis) <= (56 << 10) || (axis->lines_log == 0 && shared_bytes(*axis) <= shared_limit() - 1024))
       return GCONV_OK;
   }
@@ -122,7 +122,7 @@ inline gconv_status make_spectrum(spectra *s, const gconv_device *device, const 
   return CUDA_STATUS(cudaStreamSynchronize(s->stream));
 }
 
-/* Makes spectra of sizes that are not below `least`: planes, rows, columns. free_spectra() frees them, also on failure. */
+/* Makes spectra of at least `least` planes, rows and columns. Free them with free_spectra(), also on failure. */
 inline gconv_status make_spectra_of(const gconv_device *device, const size_t least[3], const float *taps,
                                     const int32_t size[3], const int32_t centre[3], cudaStream_t stream, spectra *s) {
   size_t twiddles = 0;

@@ -2,9 +2,10 @@
 /*
  * Wiener's filter: the spectrum of the image times conj(H) / (|H|^2 + noise).
  *
- * The image is extended to a size of small prime factors, by the PSF at least. Beyond an edge stands its reflection, which
- * fades into that of the other side, as spectra are periodic: so no edge rings. Two colours are transformed at once. All is
- * float32: results are off by some 1e-6 of the largest sample, over the root of the noise.
+ * The image is extended by at least the size of the PSF, to a size of small prime factors. Beyond an edge lies the
+ * reflection of the image, which fades into the reflection at the opposite edge, because spectra are periodic. So edges do
+ * not ring. Two colours are transformed at once, in float32. Errors are some 1e-6 of the largest sample, divided by the root
+ * of the noise.
  */
 #include "base/control.h"
 #include "base/memory.h"
@@ -27,7 +28,7 @@ static gconv_wiener_place find_place(size_t at, size_t count, size_t size) {
                               (float)(((double)beyond + 0.5) / (double)gap)};
 }
 
-/* Finds the mean of a colour, which missing samples are. */
+/* Returns the mean of a colour, which also replaces missing samples. */
 static float find_mean(const gconv_restored *r, size_t channel) {
   const size_t channels = (size_t)r->channels, samples = (size_t)r->size[0] * (size_t)r->size[1] * (size_t)r->size[2];
   double sum = 0, count = 0;
@@ -39,7 +40,7 @@ static float find_mean(const gconv_restored *r, size_t channel) {
   return count > 0 ? (float)(sum / count) : 0;
 }
 
-/* Adds a row of the extended image, less the mean, times a weight. */
+/* Adds `weight` times a row of the image, extended along x, from which the mean is subtracted. */
 static void add_row(const colours *c, size_t z, size_t y, size_t part, float weight, float *row) {
   const gconv_restored *r = c->w->r;
   const float mean = c->w->means[c->channel + part];

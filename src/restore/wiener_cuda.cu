@@ -16,7 +16,7 @@ struct colours {
   float mean[2];
 };
 
-/* A point of the extended image, less the mean: of up to two samples along each axis. */
+/* Returns a point of the extended image minus the mean: the weighted sum of up to two samples along each axis. */
 struct load_colours {
   colours c;
   DEVICE float load(int z, int y, int x, int part) const {
