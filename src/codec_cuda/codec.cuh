@@ -12,7 +12,7 @@ gconv_status gconv_jpeg_decode(gconv_gpu_decoder *decoder, gconv_gpu_memory *roo
                                const gconv_image *image, void *stream);
 
 /* In png.cu, which encodes interleaved u8 or u16 of 1 to 4 channels whose rows have up to half a megabyte. The first encoder
- * for a device takes at least 1 MB: it makes a small picture (png_check.h) while others wait. */
+ * for a device takes at least 1 MB: it encodes a small picture (png_check.h) first, while other threads wait. */
 size_t gconv_png_bytes(const gconv_image *image);
 gconv_status gconv_png_create(const gconv_image *shape, gconv_gpu_png **png);
 void gconv_png_free(gconv_gpu_png *png);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decodes JPEG files on a GPU. nvJPEG undoes the coding and the cosine transform. Some GPUs, such as A100 and H100, have
- * engines for that. A kernel of ours then makes pixels of the planes, as libjpeg-turbo does. The engines round the transform
+ * engines for that. make_pixels() then makes pixels of the planes, as libjpeg-turbo does. The engines round the transform
  * as libjpeg does by default, so the pixels are the same, bit for bit. nvJPEG is loaded when the first file is decoded.
  *
  * An engine takes 2 ms for a megabyte of a file. nvJPEG serves one call at a time, but all engines work on the files of a
@@ -154,7 +154,7 @@ struct gconv_gpu_decoder {
   bool ready; /* `state` is ready for a call */
   cudaStream_t stream;
   cudaEvent_t end;
-  pthread_mutex_t lock; /* guards all below */
+  pthread_mutex_t lock; /* guards the members below */
   pthread_cond_t changed;
   bool busy;
   request *first, **last;
@@ -189,7 +189,7 @@ static int call(gconv_gpu_decoder *decoder, request *const *requests, int count)
   return error != 0 ? error : -(int)failure;
 }
 
-/* If a call of several files fails, each file gets a call of its own. So the files that nvJPEG refuses become known. */
+/* If a call for several files fails, each file gets a call of its own, which shows the files that nvJPEG refuses. */
 static void serve(gconv_gpu_decoder *decoder, request *const *requests, int count) {
   cudaSetDevice(decoder->device);
   int error = call(decoder, requests, count);

@@ -15,14 +15,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A gconv_gpu_png, and what this file adds to it. */
+/* A gconv_gpu_png with the members that only this file uses. */
 struct png_encoder : gconv_gpu_png {
   png_job job;
   void *memory;            /* device memory with the arrays of the job */
   gconv_png_strip *pinned; /* the strips of the job, in host memory */
 };
 
-/* True if images of this shape can be encoded. */
+/* Returns whether images of this shape can be encoded. */
 static bool can(const gconv_image *image) {
   const size_t most_row = (size_t)1 << 19, most_strips = 65535;
   const size_t row_bytes = (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
@@ -147,7 +147,7 @@ gconv_status gconv_png_encode(gconv_gpu_png *png, const gconv_image *image, void
       cudaMemcpyAsync(encoder->pinned, job.made, job.strips * sizeof *job.made, cudaMemcpyDeviceToHost, stream));
 }
 
-/* ---- Whether a GPU makes what it should ---- */
+/* ---- The check of a GPU ---- */
 
 /* Encodes the picture, and copies its chunks to the host. */
 static gconv_status make_known(png_encoder *encoder, const gconv_image *picture, void *pixels, uint8_t *chunks,
@@ -174,8 +174,8 @@ static gconv_status hold_to_cpu(png_encoder *encoder, gconv_png_check *check, vo
   return status;
 }
 
-/* Allocates memory for the job. The check uses the same memory first: to free memory of its own, it would have to wait for
- * all work of the device. */
+/* Allocates memory for the job. The check uses the same memory first, because freeing other memory would wait for all work
+ * of the device. */
 static gconv_status fill_and_check(png_encoder *encoder, const png_job *job, gconv_png_check *check) {
   const gconv_image *picture = gconv_png_check_picture(check);
   png_job known = job_of(picture, GCONV_PNG_CHECK_ROWS), wanted = *job;
@@ -194,7 +194,7 @@ static gconv_status fill(png_encoder *encoder, const png_job *job) {
   return GCONV_OK;
 }
 
-/* The result of the check of a device. If it is neither right nor wrong, it is not known yet. */
+/* The result of the check of a device. If the device is neither right nor wrong, it was not checked yet. */
 typedef struct judgement {
   bool right, wrong;
   char why[200];

@@ -368,7 +368,7 @@ __device__ uint32_t multiply_polynomials(uint32_t a, uint32_t b) {
 }
 
 /* CRC-32 is linear. So each thread computes the checksum of some bytes, as if zeros followed to the end of the chunk. The
- * exclusive or of all these checksums is the checksum of the chunk. Each thread puts its checksum into the place of the
+ * exclusive or of all these checksums is the checksum of the chunk. Each thread combines its checksum with the word of the
  * result, which begins as zeros. CRC-32 starts from ones, which is the same as inverting the first four bytes. */
 __global__ void __launch_bounds__(CRC_THREADS) put_crc(const png_job job) {
   __shared__ uint32_t table[256], powers[32]; /* x^(8 * 2^i) */

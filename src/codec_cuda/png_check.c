@@ -105,6 +105,6 @@ gconv_status gconv_png_check_strips(gconv_png_check *check, const gconv_png_stri
                                     size_t size) {
   for (size_t i = 0; i < GCONV_PNG_CHECK_STRIPS; i++)
     if (!is_right(check, i, &strips[i], chunks, size))
-      return gconv_fail(GCONV_UNSUPPORTED, "of a picture that is known, its PNG differs from what the CPU makes");
+      return gconv_fail(GCONV_UNSUPPORTED, "its PNG of a known picture differs from the CPU's");
   return GCONV_OK;
 }

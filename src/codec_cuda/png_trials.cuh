@@ -26,8 +26,8 @@ struct png_block {
   uint32_t description_bits;
   bool stored;
   uint32_t counts[LITERALS];
-  uint32_t codes[LITERALS +
-                 1]; /* the number of bits in the lowest COUNT_BITS bits, the bits above; the last is the end of the block */
+  /* A code has its length in the lowest COUNT_BITS bits, and its bits above. The last code is the end of the block. */
+  uint32_t codes[LITERALS + 1];
   uint32_t description[160]; /* the description of the codes: at most 512 bytes, and slack for whole words */
 };
 
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(TRIAL_THREADS) try_literals(const png_job job)
   for (uint32_t at = 4 * threadIdx.x; at < size; at += 4 * TRIAL_THREADS) {
     const uint32_t y = (uint32_t)sample.begin + at / job.line, count = min(size - at, 4);
     const uint32_t four = filter_bytes(job, (int)filter, y, at % job.line, count);
-    *(uint32_t *)(out + at) = four; /* there is room for it */
+    *(uint32_t *)(out + at) = four; /* sample_room has slack for a whole word */
     for (uint32_t k = 0; k < count && at + k < BLOCK_BYTES; k++)
       atomicAdd(&counts[four >> 8 * k & 0xff], 1);
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Volumes as callers see them: in memory, and in files, slab by slab. */
+/* The public functions for volumes in memory, and in files, which are filtered slab by slab. */
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file on its way through a volume's filter. Planes of the input are in a window: those from `begin` on. */
+/* A file that is filtered. The window has planes of the input from `begin` on. */
 typedef struct passage {
   gconv_row_reader *reader;
   gconv_row_writer *writer;
   gconv_volume_holes *volume;
   gconv_image like;   /* header of the whole input; its metadata are the reader's */
-  gconv_image window; /* owned: room for as many planes as any slab needs; frames: those that are there */
+  gconv_image window; /* owned: room for as many planes as any slab needs; frames: how many it has */
   gconv_image slab;   /* owned: planes of the result */
   int32_t begin, room;
 } passage;
@@ -40,7 +40,7 @@ static gconv_status read_plane(passage *p) {
   return GCONV_OK;
 }
 
-/* Sees to it that the window has planes begin .. end - 1. */
+/* Reads planes until the window has planes begin .. end - 1. */
 static gconv_status move_window(passage *p, int32_t begin, int32_t end) {
   const int32_t gone = begin - p->begin < p->window.frames ? begin - p->begin : p->window.frames;
   uint8_t *data = p->window.data;
@@ -58,7 +58,7 @@ static gconv_status move_window(passage *p, int32_t begin, int32_t end) {
   return GCONV_OK;
 }
 
-/* Finds how many planes the window needs, for slabs of `step` planes. */
+/* Returns how many planes the window needs, for slabs of `step` planes. */
 static int32_t find_room(const gconv_volume_holes *volume, int32_t step) {
   const gconv_image *output = gconv_volume_holes_output(volume);
   int32_t most = 0, begin, end, lowest = 0;
@@ -70,7 +70,7 @@ static int32_t find_room(const gconv_volume_holes *volume, int32_t step) {
   return most;
 }
 
-/* Finds the first plane that this slab or a later one needs. */
+/* Returns the first plane that the slab at `first` or a later one needs. */
 static int32_t find_begin(const gconv_volume_holes *volume, int32_t first, int32_t step) {
   const gconv_image *output = gconv_volume_holes_output(volume);
   int32_t lowest = INT32_MAX, begin, end;
@@ -81,7 +81,7 @@ static int32_t find_begin(const gconv_volume_holes *volume, int32_t first, int32
   return lowest;
 }
 
-/* Returns the bytes that slabs take: planes of the input, of the result, and those between. */
+/* Returns the bytes that slabs take: planes of the input, of the result, and between the steps. */
 static double bytes_of(const passage *p) {
   double bytes;
   const int32_t step = gconv_volume_holes_step(p->volume, &bytes);
@@ -89,7 +89,7 @@ static double bytes_of(const passage *p) {
   return bytes + (double)find_room(p->volume, step) * (double)plane_bytes(&p->like) + (double)plane_bytes(output) * step;
 }
 
-/* Makes the volume, with slabs for which there is memory. */
+/* Makes the volume, with slabs that fit into `memory`. */
 static gconv_status make_volume(passage *p, gconv_device *device, const char *spec, gconv_volume_options *options,
                                 uint64_t memory) {
   const bool on_gpu = strcmp(gconv_device_get_info(device)->name, "cpu") != 0;

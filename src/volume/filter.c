@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads filters of three dimensions: names with parameters, of which each makes three lines of taps, or files of taps. */
+/* Reads filters of three dimensions: names with parameters, which make products of three lines of taps, or files of taps. */
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "base/nodata.h"
@@ -87,7 +87,7 @@ typedef struct parameter {
   double value[3];
 } parameter;
 
-/* Reads a number, perhaps with a unit, of which `spacing` micrometres are a voxel. */
+/* Reads a number, which may have a unit of length. A voxel has `spacing` micrometres. */
 static gconv_status read_number(const char *spec, char **text, const parameter *p, double spacing, double *value) {
   static const struct {
     const char *name;
@@ -122,7 +122,7 @@ static gconv_status read_values(const char *spec, char *text, const double spaci
   for (int axis = 0; axis < 3; axis++) {
     char *again = text;
     GCONV_TRY(read_number(spec, &text, p, spacing[axis], &p->value[axis]));
-    if (axis == 0 && *text == '\0') { /* one number for all, which in micrometres differs from axis to axis */
+    if (axis == 0 && *text == '\0') { /* one number for all axes: in micrometres, its voxels differ from axis to axis */
       for (int other = 1; other < 3; other++) {
         char *one = again;
         GCONV_TRY(read_number(spec, &one, p, spacing[other], &p->value[other]));
@@ -158,7 +158,7 @@ static gconv_status read_parameters(const char *spec, const char *text, const do
 
 /* ---- Names ------------------------------------------------------------------------------------------------------------ */
 
-/* Where a filter is made: three lines, which are large. */
+/* A filter that is being made. It is allocated, because lines are large. */
 typedef struct making {
   const char *spec;
   const double *spacing;
@@ -175,7 +175,7 @@ static gconv_status read_gaussian(making *m, const char *text, parameter *list, 
 }
 
 static int32_t radius_of(double sigma, double truncate) {
-  /* As the Gaussians of planes do by default; with truncate, as scipy.ndimage does. */
+  /* By default, as for the Gaussians of src/filter; with truncate, as scipy.ndimage does. */
   double radius = truncate > 0 ? floor(truncate * sigma + 0.5) : ceil(3 * sigma);
   return radius > MOST_RADIUS ? MOST_RADIUS : (int32_t)radius;
 }
@@ -306,7 +306,8 @@ static const struct {
 
 /* ---- Files ------------------------------------------------------------------------------------------------------------ */
 
-/* Returns whether all slices are products of the first one that is not 0, and sets `line` to the factors. */
+/* Returns whether all slices are multiples of the slice with the largest tap. If so, sets `factors`, and copies the taps of
+ * that slice to the first one. */
 static bool find_line(const gconv_filters *slices, float *factors) {
   const size_t taps = (size_t)slices->items[0].rows * (size_t)slices->items[0].columns;
   size_t base = 0, at = 0;
@@ -330,7 +331,7 @@ static bool find_line(const gconv_filters *slices, float *factors) {
   return true;
 }
 
-/* Makes terms of slices, whose taps go over to them. */
+/* Makes terms of slices, and takes over their taps. */
 static gconv_status take_slices(gconv_filters *slices, gconv_volume_taps *taps) {
   const size_t count = slices->count;
   GCONV_FREED float *factors = malloc(count * sizeof *factors);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Volumes with samples that are missing, and weights: normalised convolution (conv/weighted.h) in three dimensions. Two
- * volumes are filtered, of w * x and of w; before and after them, planes go through what is done to frames of images.
+ * Volumes with samples that are missing, and weights w: normalised convolution (conv/weighted.h) in three dimensions. Two
+ * volumes are filtered, w * x and w. The steps before and after are those of images, whose frames are planes here.
  */
 #include "volume/holes.h"
 #include "base/arguments.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 struct gconv_volume_holes {
-  gconv_weighted_plan plan; /* first; as of planes: its frames are those of a slab */
+  gconv_weighted_plan plan; /* first member; its frames are the planes of a slab */
   bool plain;               /* no sample is missing, and none has a weight: `values` does all */
   gconv_image output;       /* header of the result */
   gconv_options options;
@@ -23,14 +23,14 @@ struct gconv_volume_holes {
   gconv_volume *values, *shares; /* shares: NULL if no response is divided */
   gconv_image weights;           /* owned: a plane for all, or one for each; without pixels if there are none */
   int32_t stride_z, frames;
-  int32_t begin, first; /* of an execution: the first plane of the window, and of the result */
+  int32_t begin, first; /* in an execution: the first plane of the input's window, and of the result's slab */
   gconv_weighted_filter filter;
   gconv_pass pass; /* where planes are sampled */
 };
 
 /* ---- A response in float64 ------------------------------------------------------------------------------------------- */
 
-/* Adds the product of a plane of taps and a plane of samples, which lies outside where `at` says so. */
+/* Adds the product of a plane of taps and plane `at` of the samples. GCONV_OUTSIDE: that plane is outside of the volume. */
 static void add_plane(const gconv_volume_holes *h, const gconv_weighted_images *images, const gconv_volume_term *term,
                       int64_t at, double factor, const gconv_weighted_place *place, double sums[3]) {
   const gconv_filter *taps = &term->plane;
@@ -72,7 +72,7 @@ static double respond(const gconv_weighted_plan *plan, const gconv_weighted_imag
 
 /* ---- Making ---------------------------------------------------------------------------------------------------------- */
 
-/* Finds the sum of the taps, and of their sizes. */
+/* Finds the sum of the taps, and of their magnitudes. */
 static void sum_taps(const gconv_volume_taps *taps, double *sum, double *size) {
   *sum = *size = 0;
   for (size_t j = 0; j < taps->count; j++) {
@@ -104,7 +104,7 @@ static gconv_status take_weights(gconv_volume_holes *h, const gconv_image *weigh
   if (weights->frames > 1 && (weights->plane_bytes != weights->row_bytes * (size_t)weights->height ||
                               weights->frames > INT32_MAX / weights->height))
     return gconv_fail(GCONV_UNSUPPORTED, "the weights have gaps between their planes, or more than 2^31 rows");
-  tall.height = weights->height * weights->frames; /* so all planes have one largest weight */
+  tall.height = weights->height * weights->frames; /* as one image, so that all planes are scaled by one largest weight */
   tall.frames = 1;
   GCONV_TRY(gconv_weighted_make_weights(&tall, &h->weights));
   h->weights.height = weights->height;
@@ -165,7 +165,7 @@ static gconv_status make(gconv_volume_holes *h, gconv_device *device, const gcon
   return GCONV_OK;
 }
 
-/* Finds the header of a result: as of the sums, with the type and the number for no data of the options. */
+/* Finds the header of the result: that of the sums, with the type and the number for no data that the options ask for. */
 static gconv_status find_output(gconv_volume_holes *h) {
   bool kept = true;
   h->output = *gconv_volume_output(h->values);
@@ -216,7 +216,7 @@ const gconv_image *gconv_volume_holes_output(const gconv_volume_holes *h) {
 
 int32_t gconv_volume_holes_step(const gconv_volume_holes *h, double *bytes) {
   const int32_t step = gconv_volume_step(h->values, bytes);
-  if (bytes && !h->plain) { /* twice, and products, weights and sums */
+  if (bytes && !h->plain) { /* two volumes, and their products, weights and sums */
     const double plane = gconv_pixel_bytes(&h->plan.middle) / h->frames;
     *bytes = 2 * (*bytes + plane * (2.0 * step * h->stride_z + h->kernel->of[0].terms[0].count));
   }
@@ -232,7 +232,7 @@ void gconv_volume_holes_needed(const gconv_volume_holes *h, int32_t first, int32
 
 /* ---- Execution ------------------------------------------------------------------------------------------------------- */
 
-/* Convolves planes of w * x, or of w, to as many as `out` has. */
+/* Convolves planes of w * x, or of w. Allocates *sums, with as many planes as `out` has. */
 static gconv_status convolve(gconv_volume *volume, const gconv_image *in, int32_t begin, int32_t first,
                              const gconv_image *out, gconv_image *sums) {
   *sums = *gconv_volume_output(volume);
@@ -248,7 +248,7 @@ static gconv_status execute_slab(gconv_volume_holes *h, const gconv_image *in, i
   h->begin = in_plane;
   h->first = first;
   gconv_status status = gconv_weighted_prepare(&h->plan, &images);
-  images.divides = h->plan.divides; /* also slabs without holes: bits must not depend on where slabs end */
+  images.divides = h->plan.divides; /* also for slabs without holes: bits must not depend on where slabs end */
   GCONV_THEN(status, convolve(h->values, &images.value, in_plane, first, out, &sums[0]));
   if (images.divides)
     GCONV_THEN(status, convolve(h->shares, &images.share, in_plane, first, out, &sums[1]));

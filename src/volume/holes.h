@@ -7,7 +7,7 @@
 /* A volume prepared as gconv_volume is, with missing samples and weights if the options or the volume have any. */
 typedef struct gconv_volume_holes gconv_volume_holes;
 
-/* As the functions of volume.h. */
+/* These functions do what those of volume.h do. */
 gconv_status gconv_volume_holes_create(gconv_device *device, const gconv_image *like, const char *spec,
                                        const gconv_volume_options *options, gconv_volume_holes **holes);
 void gconv_volume_holes_free(gconv_volume_holes *h);

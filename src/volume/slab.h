@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slabs of planes in memory of a device, and what is done to them between plans (slab_cpu.c, slab_cuda.cu). */
+/* Slabs of planes in memory of a device, and the loops over them between plans (slab_cpu.c, slab_cuda.cu). */
 #pragma once
 
 #include "device/device.h"
@@ -7,25 +7,27 @@
 
 GCONV_C_BEGIN
 
-/* How sums become samples, or squares of the filters whose magnitude is taken. */
+/* How the responses of a filter become samples. If a magnitude is wanted, the responses of all filters but the last become
+ * squares, which are added up. */
 typedef struct gconv_slab_finish {
-  gconv_image sums;     /* f32, without gaps */
-  const float *squares; /* of the filters before; NULL: there are none */
-  float *to_squares;    /* of filters that others follow, else NULL: then samples are stored */
+  gconv_image sums;     /* the responses: f32, without gaps */
+  const float *squares; /* the squares of earlier filters, added up; NULL: there are none */
+  float *to_squares;    /* where to store squares; NULL: samples are stored */
   gconv_epilogue epilogue;
 } gconv_slab_finish;
 
-/* Images are in memory of the device, and those of two arguments have one shape. On a GPU, work goes into the stream. */
+/* Images are in memory of the device. If a function has two images, they have one shape. On a GPU, work goes into the
+ * stream. */
 typedef struct gconv_slab_type {
   bool apart;   /* memory of the device is not the host's */
   void *stream; /* for gconv_plan_execute_device() */
-  /* Gives an image like the header memory without gaps; and takes it away, if it has some. */
+  /* allocate() sets image->data, row_bytes and plane_bytes, without gaps. release() frees the memory; NULL is allowed. */
   gconv_status (*allocate)(gconv_device *device, gconv_image *image);
   void (*release)(gconv_device *device, gconv_image *image);
-  /* Copy between the host and the device; NULL: there is one memory. Pixels are there on return. */
+  /* Copy between the host and the device. On return, the copy is complete. NULL: the device has no memory of its own. */
   gconv_status (*upload)(gconv_device *device, const gconv_image *host, const gconv_image *there);
   gconv_status (*download)(gconv_device *device, const gconv_image *there, const gconv_image *host);
-  /* Copies planes. `to` may overlap `from`, before it. */
+  /* Copies planes. `to` may overlap `from` if it begins before `from`. */
   gconv_status (*move)(gconv_device *device, const gconv_image *from, const gconv_image *to);
   gconv_status (*fill)(gconv_device *device, const gconv_image *to, float value);
   /* to = fmaf(factor, from, adds ? to : 0), of f32 without gaps. */
@@ -38,7 +40,8 @@ extern const gconv_slab_type gconv_slab_type_cpu;
 extern const gconv_slab_type gconv_slab_type_cuda;
 #endif
 
-/* Returns a sum with the squares of the filters before, as gconv_slab_finish says; and stores a sample of a result. */
+/* gconv_slab_square() returns the square of a response plus the squares of earlier filters. gconv_slab_store() stores a
+ * sample of the result. */
 GCONV_BOTH float gconv_slab_square(float sum, const float *squares, size_t i) {
   return fmaf(sum, sum, squares ? squares[i] : 0.0F);
 }

@@ -27,7 +27,7 @@ static gconv_status move(gconv_device *device, const gconv_image *from, const gc
   return GCONV_OK;
 }
 
-/* A step, by all threads: a row a turn. */
+/* A loop over the rows of a slab, by all threads: a turn processes one row. */
 typedef struct step {
   const gconv_image *from, *to;
   size_t samples; /* of a row */

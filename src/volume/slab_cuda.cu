@@ -36,7 +36,7 @@ static gconv_status download(gconv_device *device, const gconv_image *there, con
   return gconv_download((gconv_slabs *)device->state, device->threads, there, host, STREAM);
 }
 
-/* Planes that overlap go one by one: in a stream, copies follow each other. */
+/* If planes overlap, copies them one by one: in a stream, copies follow each other. */
 static gconv_status move(gconv_device *device, const gconv_image *from, const gconv_image *to) {
   gconv_cuda_guest guest(device->index);
   const bool overlap = (uint8_t *)from->data < (uint8_t *)to->data + to->plane_bytes * (size_t)to->frames;

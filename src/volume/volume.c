@@ -4,12 +4,12 @@
  * (gconv_volume_term.plane), and then a line along z is applied to all samples of some planes at once. This second step is a
  * plain filter, too: a column of taps over an image that has a plane in each row.
  *
- * Results are made in slabs of planes. A slab has convolved planes before and after it, as the line reaches there; those
- * that the next slab needs are kept. What lies outside the volume are planes, too: copies by the rule of the border, or the
- * response to a constant.
+ * Results are made in slabs of planes. A slab also needs the convolved planes before and after it that the line reaches.
+ * Those that the next slab needs are kept. Outside of the volume there are planes, too: copies by the rule of the border, or
+ * the response to a constant.
  *
- * On a GPU all this is in its memory: plans are executed there, many planes at a time, and slab_cuda.cu does what lies
- * between them. The steps are the same, and so are the bits, if the algorithm is of the exact family.
+ * On a GPU, plans are executed in its memory, many planes at a time, and slab_cuda.cu has the loops between them. The steps
+ * are the same as on the CPU, and so are the bits, if the algorithm is of the exact family.
  */
 #include "volume/volume.h"
 #include "base/arguments.h"
@@ -29,16 +29,16 @@ static const size_t SLAB_BYTES = (size_t)32 << 20, GPU_SLAB_BYTES = (size_t)1 <<
 /* What executes a term. */
 typedef struct stage {
   const gconv_volume_term *term;
-  gconv_plan *plane, *line; /* line is NULL if the line has one tap that is not 0 */
+  gconv_plan *plane, *line; /* line is NULL if the line has only one tap that is not 0 */
   gconv_plan *batch;        /* convolves v->batch planes; NULL: `plane` convolves all, one by one */
-  int32_t tap;              /* this tap */
-  gconv_image convolved;    /* owned: planes for a slab, f32; of a stage without a line, one */
-  int32_t have, end;        /* convolved planes along z: the first one, by its place, and one past the last; equal: none */
+  int32_t tap;              /* without a line: the place of the tap that is not 0 */
+  gconv_image convolved;    /* owned, f32: planes for a slab; without a line: v->batch planes */
+  int32_t have, end;        /* `convolved` has the planes have .. end - 1 along z; equal: none */
 } stage;
 
 struct gconv_volume {
   gconv_device *device;
-  const gconv_slab_type *slab; /* what lies between the plans, on the device */
+  const gconv_slab_type *slab; /* the device's loops between the plans */
   gconv_volume_kernel filter;
   gconv_volume_options options;
   gconv_image like, output;
@@ -46,10 +46,10 @@ struct gconv_volume {
   int32_t next; /* the plane of the result after those of the last call; 0: none was */
   stage *stages;
   size_t stage_count;
-  int32_t batch;                    /* planes */
-  bool ends;                        /* the only stage's line makes samples of the result */
+  int32_t batch;                    /* planes that a plan convolves at a time */
+  bool ends;                        /* there is one stage, whose line makes samples of the result */
   gconv_image sum, other, combined; /* owned: f32 planes of a slab */
-  gconv_image window, made;         /* owned: planes of the input on a GPU; of the result, on their way to the caller's */
+  gconv_image window, made;         /* owned: planes of the input on a GPU; planes of the result before they are copied */
 };
 
 /* ---- Making ----------------------------------------------------------------------------------------------------------- */
@@ -65,18 +65,17 @@ static gconv_status check(const gconv_image *like, const gconv_volume_options *o
   return gconv_check_value("stride (along z)", options->stride_z, 1, 1 << 30);
 }
 
-/* Makes a plan of one filter for images like `like`, whose responses are f32 in levels of the input, or samples of results.
- */
+/* Makes a plan of one filter for images like `like`. Responses are f32 in levels of the input, or samples of the result. */
 static gconv_status make_plan(const gconv_volume *v, const gconv_image *like, const gconv_filter *filter, bool of_line,
                               gconv_plan **plan) {
   gconv_options options = v->options.plain;
   gconv_operation *operation = NULL;
-  options.flip = false; /* the taps are turned already */
+  options.flip = false; /* the taps have been reversed */
   options.combine = GCONV_COMBINE_NONE;
   options.format = NULL;
   options.sets_type = true;
   options.output_type = GCONV_F32;
-  if (of_line) { /* the planes outside are there */
+  if (of_line) { /* the rows include planes outside of the volume */
     options.border = GCONV_BORDER_ZERO;
     options.padding = GCONV_PADDING_VALID;
     options.stride_y = v->options.stride_z;
@@ -115,7 +114,7 @@ static gconv_status execute_plan(const gconv_volume *v, const gconv_plan *plan, 
   return gconv_plan_execute_device(plan, &arrays[0], &arrays[1], 1, v->slab->stream);
 }
 
-/* Returns the convolved planes that `count` planes of the result are made of. */
+/* Returns how many convolved planes `count` planes of the result depend on. */
 static int64_t planes_for(const gconv_volume *v, const gconv_volume_term *term, int64_t count) {
   return (count - 1) * v->options.stride_z + term->count;
 }
@@ -125,7 +124,7 @@ static gconv_image planes_like(const gconv_image *plane, gconv_type type, int64_
       .type = type, .frames = (int32_t)count, .height = plane->height, .width = plane->width, .channels = plane->channels};
 }
 
-/* Returns planes of an image as rows of one. */
+/* Returns a view of planes as rows of one image. */
 static gconv_image as_rows(const gconv_image *planes) {
   return (gconv_image){.type = planes->type,
                        .frames = 1,
@@ -137,7 +136,7 @@ static gconv_image as_rows(const gconv_image *planes) {
                        .data = planes->data};
 }
 
-/* Makes the plans of planes: of one, and, on a GPU, of as many as pay. */
+/* Makes the plans that convolve one plane and, on a GPU, a batch of planes. */
 static gconv_status plan_planes(gconv_volume *v, stage *s) {
   gconv_image planes = v->like;
   planes.frames = 1;
@@ -335,8 +334,8 @@ typedef struct input {
   int32_t first; /* where along z they begin */
 } input;
 
-/* Convolves the planes from place z on, which may lie outside the volume: as many as the batch has, if `count` or more are
- * wanted and all lie inside, else one. Returns in *made how many. */
+/* Convolves planes from place z on, which may lie outside the volume. Convolves a batch if all its planes lie inside, and
+ * `count` is large enough; otherwise one plane. Sets *made to the number of planes. */
 static gconv_status convolve_some(const gconv_volume *v, const stage *s, const input *in, int64_t z, int32_t count,
                                   const gconv_image *planes, int32_t to, int32_t *made) {
   const int64_t at = gconv_border_index(v->options.plain.border, z, v->like.frames);
@@ -348,7 +347,7 @@ static gconv_status convolve_some(const gconv_volume *v, const stage *s, const i
   return execute_plan(v, *made > 1 ? s->batch : s->plane, &from, &out);
 }
 
-/* Makes the convolved planes from place `from` on. Those that are there already move to the front. */
+/* Makes `count` convolved planes from place `from` on. Those that s->convolved already has are moved to its front. */
 static gconv_status convolve_planes(const gconv_volume *v, stage *s, const input *in, int32_t from, int32_t count) {
   int32_t kept = s->end > from && s->have <= from ? s->end - from : 0, made;
   kept = kept < count ? kept : count;
@@ -380,7 +379,7 @@ static gconv_status execute_stage(gconv_volume *v, stage *s, const input *in, in
   const gconv_image to = v->ends ? *out : adds ? v->other : v->sum;
   const bool whole = to.frames == v->step && to.row_bytes == gconv_image_row_bytes(&to);
   const gconv_image rows = as_rows(&s->convolved), sums = as_rows(whole ? &to : &v->made);
-  GCONV_TRY(execute_plan(v, s->line, &rows, &sums)); /* of the last slab, some planes are left over */
+  GCONV_TRY(execute_plan(v, s->line, &rows, &sums)); /* in a shorter last slab, the planes at the end have no meaning */
   if (!whole) {
     const gconv_image made = gconv_frames_of(&v->made, 0, count);
     return v->slab->move(v->device, &made, out);
@@ -403,7 +402,7 @@ static gconv_status execute_slab(gconv_volume *v, const input *in, int32_t first
   return GCONV_OK;
 }
 
-/* Makes a slab, by way of memory of a GPU if the pixels are not there. */
+/* Makes a slab. If a GPU is used and the pixels are on the host, copies them to the GPU and back. */
 static gconv_status make_slab(gconv_volume *v, const input *in, int32_t first, const gconv_image *out) {
   int32_t begin, end;
   if (!v->slab->apart || v->options.there)
@@ -422,11 +421,11 @@ gconv_status gconv_volume_execute(gconv_volume *v, const gconv_image *in, int32_
   if (first < 0 || out->frames < 1 || first > v->output.frames - out->frames || out->type != v->output.type ||
       out->height != v->output.height || out->width != v->output.width || out->channels != v->output.channels ||
       out->planar || !out->data)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the output has no planes of the result");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the output has another shape or type than planes of the result");
   gconv_volume_planes_needed(v, first, out->frames, &begin, &end);
   if (in->type != v->like.type || in->height != v->like.height || in->width != v->like.width ||
       in->channels != v->like.channels || in->planar || !in->data || in_plane > begin || end - in_plane > in->frames)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the input has not the planes %d to %d of the volume", begin, end - 1);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the input lacks some of the planes %d to %d of the volume", begin, end - 1);
   for (size_t i = 0; i < v->stage_count && (first == 0 || first != v->next); i++)
     v->stages[i].have = v->stages[i].end = 0; /* convolved planes of another volume */
   v->next = first;
