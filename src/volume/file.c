@@ -201,6 +201,10 @@ gconv_status gconv_volume_filter(gconv_device *device, const gconv_image *image,
   if (is_new) {
     *result = *gconv_volume_holes_output(volume);
     status = gconv_image_allocate(result);
+  } else if (!gconv_image_same_shape(result, gconv_volume_holes_output(volume))) {
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "the result has pixels of another shape or type than the filtered volume");
+  } else {
+    status = gconv_check_pixels(result, "the result");
   }
   GCONV_THEN(status, gconv_volume_holes_execute(volume, image, 0, 0, result));
   if (status != GCONV_OK && is_new)
