@@ -232,11 +232,11 @@ static gconv_status add_derivative(making *m, int axis, bool smooths, double sca
 
 static gconv_status make_derivatives(making *m, const char *text) {
   const bool smooths = strncmp(m->spec, "sobel", 5) == 0;
-  const char *axis = strchr("zyx", m->spec[strcspn(m->spec, "_") + (m->spec[strcspn(m->spec, "_")] == '_')]);
+  const char *underscore = strchr(m->spec, '_');
   GCONV_TRY(read_parameters(m->spec, text, m->spacing, NULL, 0));
-  if (m->spec[strcspn(m->spec, "_")] == '_') {
+  if (underscore) {
     m->filter->count = 1;
-    return add_derivative(m, (int)(axis - "zyx"), smooths, smooths ? 1 : 0.5, &m->filter->of[0]);
+    return add_derivative(m, 'z' - underscore[1], smooths, smooths ? 1 : 0.5, &m->filter->of[0]);
   }
   m->filter->count = 3;
   for (int i = 0; i < 3; i++)
