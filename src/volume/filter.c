@@ -321,6 +321,8 @@ static bool find_line(const gconv_filters *slices, float *factors) {
       }
   for (size_t k = 0; k < slices->count; k++) {
     const float *of = slices->items[k].taps, *first = slices->items[base].taps;
+    if (slices->items[k].divisor != slices->items[0].divisor)
+      return false;
     const double factor = largest > 0 ? (double)of[at] / (double)first[at] : 0;
     factors[k] = (float)factor;
     for (size_t i = 0; i < taps; i++)
