@@ -221,7 +221,8 @@ static gconv_status fill_histogram(const measuring *m, const counted *c, const g
       continue;
     const double value = is_float(m) ? (double)gconv_ranks_value(c->levels.keys[i]) : (double)i;
     const double bin = m->type == GCONV_U8 ? value : (value - stats->from) * steps;
-    histogram[bin < GCONV_STATS_BINS ? (size_t)bin : GCONV_STATS_BINS - 1] += times;
+    /* alpha may lie outside of the range of the colours */
+    histogram[bin < 0 ? 0 : bin < GCONV_STATS_BINS ? (size_t)bin : GCONV_STATS_BINS - 1] += times;
   }
   return GCONV_OK;
 }

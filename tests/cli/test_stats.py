@@ -84,6 +84,16 @@ class Stats(CommandTest):
         found, = self.json("b.npy")
         self.assertEqual((found["channels"][0]["count"], found["channels"][0]["mean"], found["channels"][0]["p50"]), (0, None, None))
 
+    def test_alpha_outside_the_range_of_the_colours(self):
+        """The range of histograms is that of the colours. Alpha beyond it counts in the first and the last bin."""
+        pixels = np.full((2, 4, 4), 30000, ">u2")
+        pixels[0, 0, 0], pixels[0, :, 3], pixels[1, :, 3] = 30007, 0, 65535
+        head = b"P7\nWIDTH 4\nHEIGHT 2\nDEPTH 4\nMAXVAL 65535\nTUPLTYPE RGB_ALPHA\nENDHDR\n"
+        (self.folder / "a.pam").write_bytes(head + pixels.tobytes())
+        found, = self.json("a.pam")
+        histogram = found["channels"][3]["histogram"]
+        self.assertEqual((histogram[0], histogram[255], sum(histogram)), (4, 4, 8))
+
     def test_planes_and_frames(self):
         planes = self.random.integers(0, 65536, (5, 6, 20, 30)).astype(np.uint16)
         np.save(self.folder / "a.npy", planes)
