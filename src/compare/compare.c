@@ -161,7 +161,7 @@ static gconv_status compare_strip(comparing *c, total *frame, total *all) {
   for (size_t i = 0; i < 2; i++) /* with the rows above that windows need */
     gconv_row_band_want(&c->sides[i], c->first < HALO ? 0 : c->first - HALO, c->first + c->count);
   GCONV_TRY(gconv_row_band_read(c->sides, c->threads));
-  c->known = frame->found.largest; /* it is at most the largest of all frames: places of both are found */
+  c->known = frame->found.largest; /* at most the largest of all frames, so that the places of both are found */
   gconv_threads_run(c->threads, (size_t)((c->count - 1) / ROWS_A_TURN + 1), compare_rows, c);
   for (int32_t i = 0; i < c->count; i++) {
     add_row(c, &c->results[i], c->first + i, frame);

@@ -54,8 +54,8 @@ GCONV_VECTOR_LOOP(differ, (const float *a, const float *b, size_t count, double 
   }
 }
 
-/* Returns |a - b|. Equal samples, also infinite samples, differ by 0. Two NaN differ by 0. All others that are not finite
- * differ by infinity. */
+/* Returns |a - b|. Equal samples, also infinite samples, differ by 0, and so do two NaN. Other samples of which one is not
+ * finite differ by infinity. */
 static double difference(float a, float b) {
   if (a == b || (isnan(a) && isnan(b)))
     return 0;
@@ -174,8 +174,7 @@ double gconv_compare_similarity(const float *const *a, const float *const *b, si
 
 /* ---- The picture ----------------------------------------------------------------------------------------------------- */
 
-/* Returns 0 for no difference, and 32 for a difference of 1/255 (1/65535 if samples are finer). From there on, each doubling
- * adds the same, up to 255 for a difference of 1. */
+/* Returns the shade of gconv_compare_draw_row() for a difference, which is a fraction of white. */
 static uint8_t shade(double fraction, double doublings) {
   if (fraction == 0)
     return 0;

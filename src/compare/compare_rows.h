@@ -19,10 +19,10 @@ typedef struct gconv_row_sums {
   int32_t at; /* the first sample with the largest difference; only set if this is more than `known` */
 } gconv_row_sums;
 
-/* Makes `values` of the samples of a row: levels where white is 255 or 65535, fractions of white where it is 1. */
+/* Converts the samples of a row to `values`: to levels if white is 255 or 65535, to fractions of white if it is 1. */
 void gconv_compare_load(gconv_type type, const void *row, double white, float *values, size_t samples);
 
-/* Fills *row, except for `similarity`. `known`: the largest difference so far. The place is only found for larger ones. */
+/* Fills *row, except for `similarity`. `known`: the largest difference so far. row->at is only set for a larger one. */
 void gconv_compare_row(const float *a, const float *b, size_t count, double known, gconv_row_sums *row);
 
 /* Returns the sum of SSIM over the windows whose last rows are a[GCONV_SSIM_WINDOW - 1] and b[GCONV_SSIM_WINDOW - 1].
@@ -31,6 +31,7 @@ double gconv_compare_similarity(const float *const *a, const float *const *b, si
                                 double *room);
 size_t gconv_similarity_room(size_t step);
 
-/* Draws a row of the picture of differences: the largest of each pixel's channels. Equal is 0, one level is 32. Each
- * doubling from there on is the same step, up to 255 for white. One level is 1/255, or 1/65535 if samples are finer. */
+/* Draws a row of the picture of differences, which shows the largest difference of each pixel's channels. No difference is
+ * 0, and one level is 32. From there on, each doubling adds the same, up to 255 for a difference of white. One level is
+ * 1/255, or 1/65535 if samples are finer. */
 void gconv_compare_draw_row(const float *a, const float *b, size_t pixels, size_t channels, double white, uint8_t *out);

@@ -82,7 +82,7 @@ static gconv_status find(const char *name, const gconv_device_type **type, int *
   if (!*type)
     return gconv_fail(GCONV_BAD_ARGUMENT, "there is no device called %s: the devices are auto, cpu, cuda and cuda:N", name);
   if (!(*type)->describe(*index, info))
-    return gconv_fail(GCONV_UNSUPPORTED, "device %s: there is no device of this number here", name);
+    return gconv_fail(GCONV_UNSUPPORTED, "device %s: this machine has no device of this number", name);
   if (!info->usable)
     return gconv_fail(GCONV_UNSUPPORTED, "device %s cannot be used: %s", name, info->reason);
   return GCONV_OK;

@@ -53,9 +53,9 @@ extern const gconv_device_type gconv_device_type_cuda;
 #define GCONV_OF_DEVICE(device, name) ((void)(device), &name##_cpu)
 #endif
 
-/* Between gconv_device_enter() and gconv_device_leave(), the device is the current one of the thread. Memory is taken on the
- * current GPU. If a machine has different GPUs, what algorithms support and cost depends on the current one, too. A call of
- * the library ends with the caller's device as the current one. Files of CUDA use gconv_cuda_guest (guest_cuda.h)
+/* Between gconv_device_enter() and gconv_device_leave(), the device is the current one of the thread. Memory is allocated on
+ * the current GPU. If a machine has different GPUs, what algorithms support and cost depends on the current one, too. A call
+ * of the library ends with the caller's device as the current one. Files of CUDA use gconv_cuda_guest (guest_cuda.h)
  * instead. */
 static inline void gconv_device_enter(const gconv_device *device) {
   if (device->type->enter)
@@ -93,7 +93,7 @@ typedef struct gconv_trip {
 
 typedef struct gconv_trip_times {
   double up_ms, down_ms; /* the copies, measured by events */
-  double whole_ms; /* from the beginning until all data are back, measured by the clock; with pinning, if each trip pins */
+  double whole_ms;       /* from the beginning until all data are back, by the clock; includes pinning, if each trip pins */
 } gconv_trip_times;
 
 /* Measures `runs` trips, after two trips that are not measured. */

@@ -129,7 +129,7 @@ static double time_spin(gconv_device *device, spin *work) {
 
 /* Doubles the turns until they take some milliseconds. Without optimisation, a hundredth of the turns suffices. */
 static gconv_status measure_fma(gconv_device *device, double *count, double *milliseconds) {
-  const int runs = 8; /* in the first, wide units wake up */
+  const int runs = 8; /* during the first run, wide units wake up */
   const double enough_ms = 2;
   spin work = {.turns = 5000};
   do {

@@ -7,7 +7,7 @@
 
 /* ---- Opening ---- */
 
-/* Reads the rates of the data sheet. The bandwidth is 87% of it, which copies reach. */
+/* Reads the rates of the data sheet. The bandwidth is 87% of that of the data sheet: copies reach so much. */
 static gconv_status read_machine(int index, gconv_machine *machine) {
   int multiprocessors, clock_khz, memory_khz, bus_bits;
   CUDA_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, index));

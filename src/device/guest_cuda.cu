@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* This file uses the driver's stack of contexts, which each thread has. cudaSetDevice() would not do: to go back to the
- * caller's GPU, it would start this GPU, even if nobody has used it. */
+/* This file uses the stack of contexts that the driver has for each thread, not cudaSetDevice(). To go back to the caller's
+ * GPU, cudaSetDevice() would start that GPU, even if the caller has never used it. */
 #include "device/guest_cuda.h"
 
 #include <cuda.h>

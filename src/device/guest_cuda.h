@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 
 /* gconv_cuda_enter() makes GPU number `device` the current one of the thread. gconv_cuda_leave() makes the GPU before it the
- * current one again; each belongs to the last gconv_cuda_enter(). Only the first one of a GPU, which starts it, may fail. */
+ * current one again. Pairs of calls may be nested. Only the first gconv_cuda_enter() of a GPU, which starts it, may fail. */
 cudaError_t gconv_cuda_enter(int device);
 void gconv_cuda_leave(void);
 

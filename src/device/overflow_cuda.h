@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers beyond the range of float16, which kernels note and the host tells of. */
+/* A flag for numbers beyond the range of float16. Kernels set it, and the host warns. */
 #pragma once
 
 #include <stdint.h>
@@ -8,12 +8,11 @@
 extern "C" {
 #endif
 
-/* Returns a number in memory of the host that kernels of all GPUs may write: not 0 means that a number became infinite, or
- * was not finite, in float16. NULL: there is no memory for it. The first call allocates it, for as long as the program runs.
- */
+/* Returns the flag, in memory of the host that kernels of all GPUs can write. It is not 0 if a number in float16 is infinite
+ * or NaN. NULL: there is no memory. The first call allocates the flag, which lives as long as the program. */
 int32_t *gconv_cuda_overflow(void);
 
-/* Warns once if it was set, after the stream of the kernels was waited for. */
+/* Warns once if the flag is set. Wait for the stream of the kernels before. */
 void gconv_cuda_tell_overflow(void);
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@ enum {
   SLAB_BYTES = 1 << 20, /* smaller slabs cost more in waiting */
   BLOCK_SLABS = 4,      /* slabs are pinned in blocks, because each call takes half a millisecond */
   MOST_SLABS = 64,      /* in all; many, because a receiver of parts keeps its slabs while it works */
-  LANE_SLABS = 2,       /* a part of an image is copied into one slab while the bus reads the part before from the other */
+  LANE_SLABS = 2,       /* a part of an image is copied into one slab while the bus reads an earlier part from the other */
   MOST_LANES = 4        /* threads of a transfer; more do not make the bus faster */
 };
 
@@ -26,7 +26,7 @@ struct gconv_slabs {
   int device;
   pthread_mutex_t lock; /* guards all fields below */
   pthread_cond_t returned;
-  slab all[MOST_SLABS]; /* the first `made` exist; every BLOCK_SLABS-th has the memory of the slabs after it */
+  slab all[MOST_SLABS]; /* the first `made` exist; every BLOCK_SLABS-th owns the memory of its block */
   int made;
   slab *free[MOST_SLABS]; /* the first `free_count` are free */
   int free_count;
@@ -269,7 +269,7 @@ static gconv_status move_image(gconv_slabs *slabs, gconv_threads *threads, const
   l.count = l.count < 1 ? 1 : l.count > most ? most : l.count;
   if (l.count == 1)
     return move_lane(&l, 0);
-  if (!up) /* else shared threads would wait for the kernel, and other work for these threads */
+  if (!up) /* otherwise, threads that other work shares would wait for the kernel */
     CUDA_TRY(cudaStreamSynchronize(stream));
   gconv_threads_run(threads, l.count, take_lane, &l);
   return l.status == GCONV_OK ? GCONV_OK : gconv_fail(l.status, "%s", l.why);
@@ -298,7 +298,7 @@ gconv_status gconv_download_bytes(gconv_slabs *slabs, const void *device, size_t
   const size_t most = units * unit, parts = (bytes - 1) / most + 1;
   const auto size_of = [=](size_t part) { return part + 1 < parts ? most : bytes - part * most; };
   int count = take_slabs(slabs, taken);
-  double free = gconv_now_ms(); /* when take() was done with the last part */
+  double free = gconv_now_ms(); /* when take() returned for the part before */
   gconv_status status = receive_parts(
       0, parts, taken, (size_t)count, stream,
       [=](size_t part, slab *into) {

@@ -3,7 +3,7 @@
  * Order statistics of many numbers: medians and percentiles, exactly.
  *
  * Whole numbers from 0 on are counted, each in a bin of its own. Floats are counted by the upper half of a key of 32 bits
- * that grows with the float. Their keys are held, so that a second pass finds the lower half.
+ * that grows with the float. The keys are kept, so that a second pass finds the lower half.
  */
 #pragma once
 

@@ -2,8 +2,9 @@
 /*
  * Finds the statistics of an image.
  *
- * The image is read by rows, a strip at a time. Threads then take parts of the strip. Levels are counted, so that all but
- * sums of responses is exact. Sums of floats go in a fixed order, row after row, so results depend on no threads.
+ * The image is read by rows, a strip at a time. Threads then take parts of the strip. Levels are counted, so that statistics
+ * of integers are exact, except for sums of responses. Sums of floats go in a fixed order, row after row, so that results do
+ * not depend on the number of threads.
  */
 #include "measure/stats.h"
 #include "base/arguments.h"
@@ -25,7 +26,7 @@ enum {
   FLOAT_ROWS = ROWS_A_TURN + 2 /* rows of a turn, with one above and one below */
 };
 
-/* What a thread has counted of the channels of a plane. */
+/* The counts of a thread for the channels of a plane. */
 typedef struct seat {
   uint64_t *levels, *blocks; /* [step][bins]; owned */
   float *rows;               /* [FLOAT_ROWS][samples] of floats; owned */
@@ -35,7 +36,7 @@ typedef struct seat {
 typedef struct measuring {
   gconv_threads *threads;
   gconv_row_band band;
-  gconv_type type; /* of the samples as they are counted: levels with no data among them count as floats */
+  gconv_type type; /* as which samples are counted: that of the image, or f32 if a number stands for no data */
   double unit, white;
   size_t channels, step, samples; /* step: channels of a row; samples of a row */
   size_t level_bins, block_bins;
@@ -46,7 +47,7 @@ typedef struct measuring {
   size_t key_count, block_key_count; /* of a channel */
   uint64_t *lower;                   /* for ranks of floats; owned */
   gconv_stats_sums *sums, *row_sums; /* [channels + 1]; [strip][step]; owned */
-  int32_t strip, first, count;       /* rows of a strip; of the current one, the first row, and how many it has */
+  int32_t strip, first, count;       /* rows of a strip; the first row of the current strip, and how many it has */
 } measuring;
 
 static bool is_float(const measuring *m) {
@@ -69,7 +70,7 @@ static void load_floats(const measuring *m, const seat *s, int32_t y, float *out
     out[i] = s->marks[i] ? NAN : out[i];
 }
 
-/* Holds the keys of a row of floats, and counts them. */
+/* Stores the keys of a row of floats, and counts them. */
 static void count_floats(const measuring *m, const seat *s, int32_t y, const float *row) {
   const size_t width = (size_t)m->band.header.width, height = (size_t)m->band.header.height;
   const bool planar = m->band.header.planar;
@@ -85,7 +86,7 @@ static void count_floats(const measuring *m, const seat *s, int32_t y, const flo
     }
 }
 
-/* Does the same for blocks of 2 x 2 samples of two rows. */
+/* Stores and counts the keys of |a - b - c + d| of blocks of 2 x 2 samples of two rows. */
 static void count_float_blocks(const measuring *m, const seat *s, int32_t y, const float *a, const float *b) {
   const size_t width = (size_t)m->band.header.width / 2, height = (size_t)m->band.header.height / 2;
   const bool planar = m->band.header.planar;
@@ -102,7 +103,7 @@ static void count_float_blocks(const measuring *m, const seat *s, int32_t y, con
     }
 }
 
-/* Takes ROWS_A_TURN rows of the strip. */
+/* Adds ROWS_A_TURN rows of the strip to sums and counts. */
 static void take_rows(void *context, size_t turn, int number) {
   const measuring *m = context;
   const seat *s = &m->seats[number];
@@ -174,7 +175,7 @@ static gconv_status measure_planes(measuring *m) {
 
 /* ---- Results --------------------------------------------------------------------------------------------------------- */
 
-/* Numbers of channels that follow each other: one, or all colours. */
+/* The counts and sums of one channel, or of all colours together. */
 typedef struct counted {
   gconv_ranks levels, blocks;
   gconv_stats_sums sums;

@@ -3,5 +3,5 @@
 
 #include "gconv_science.h"
 
-/* Refuses options that are wrong. */
+/* Fails with GCONV_BAD_ARGUMENT if an option is wrong. */
 gconv_status gconv_stats_check(const gconv_stats_options *options);

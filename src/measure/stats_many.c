@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics of many files: a file a thread, reported in their order. */
+/* Statistics of many files. Each thread takes a file. Results are reported in the order of the files. */
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "base/threads.h"

@@ -14,9 +14,9 @@ enum {
 };
 
 /*
- * Adds the responses of `pixels` pixels, from `first` on, that have neighbours on both sides. sums: [4][LANES * step] of
- * Laplacians, squares, |noise|, and how many are finite. Of the column sums v = a - 2 b + c and the row b, the Laplacian is
- * v + (b[-1] - 2 b + b[1]), and the noise filter v[-1] - 2 v + v[1].
+ * Adds the responses at `count` samples of row b that have neighbours on both sides. sums: [4][LANES * step] of Laplacians,
+ * their squares, |noise|, and how many are finite. With v = a - 2 b + c of each column, the Laplacian is
+ * v + (b[-1] - 2 b + b[1]), and the response of the noise filter is v[-1] - 2 v + v[1].
  */
 #define RESPONSES(name, sample, wide, finite)                                                                               \
   GCONV_VECTOR_LOOP(name,                                                                                                   \
@@ -54,7 +54,7 @@ static double sample_at(gconv_type type, const void *row, size_t i) {
                              : (double)((const float *)row)[i];
 }
 
-/* Adds the Laplacian of a pixel at the left or right end, whose neighbour on one side stands for the other. */
+/* Adds the Laplacian of a pixel at the left or right end, where the neighbour that exists replaces the other. */
 static void respond_at_end(gconv_type type, const void *const rows[3], size_t x, size_t pixels, size_t step,
                            gconv_stats_sums *sums) {
   const size_t left = x > 0 ? x - 1 : pixels > 1 ? 1 : 0, right = x + 1 < pixels ? x + 1 : left;
@@ -112,7 +112,7 @@ void gconv_stats_responses(gconv_type type, const void *const rows[3], size_t pi
 
 /* ---- Levels ---------------------------------------------------------------------------------------------------------- */
 
-enum { TABLES = 4 /* of counts, for pixels beside each other: one count after the other of the same level would wait */ };
+enum { TABLES = 4 /* tables for neighbouring pixels, because increments of one count would wait for each other */ };
 
 /* With a constant `step`, the compiler unrolls the inner loop. */
 GCONV_INLINE void count_pixels(const uint8_t *row, size_t pixels, size_t step, uint32_t (*tables)[256]) {
@@ -168,7 +168,7 @@ GCONV_VECTOR_LOOP(find_blocks_u8,
 
 enum { BLOCK_BINS_U8 = 511, BLOCK_BINS_U16 = 131071, AT_A_TIME = 1536 /* samples; a multiple of 2 * step */ };
 
-/* Two tables, for blocks beside each other. */
+/* Neighbouring blocks are counted in two tables, `counts` and `other`, because increments of one count would wait. */
 static void count_blocks_u8(const uint8_t *a, const uint8_t *b, size_t samples, size_t step, uint64_t *counts) {
   uint16_t differences[AT_A_TIME];
   uint32_t other[GCONV_STATS_STEPS * BLOCK_BINS_U8] = {0};

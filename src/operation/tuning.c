@@ -4,7 +4,7 @@
  *
  *   gconv 0.1.0
  *   device NVIDIA H200, sm_90            its kind: its description without the last part (threads or memory)
- *   driver CUDA 13.0, driver 13.0
+ *   driver CUDA 13.0, driver for 13.0
  *   machine 3.3e+10 4.2e+09 0.003        multiply-adds a ms, bytes a ms, ms of a launch
  *   ratio direct u8 1 65536 9 1.04       algorithm, type, channels, samples, taps, measured / estimated
  *   layer direct 2 65536 27 0.97         algorithm for layers, class (1: < 32 filters), outputs, taps, measured / estimated

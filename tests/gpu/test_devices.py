@@ -262,7 +262,7 @@ class SeveralGpus(DeviceTest):
                 for name in self.files("bank0"):
                     self.assertEqual((self.folder / "bank0" / name).read_bytes(), (self.folder / f"bank{number}" / name).read_bytes(), name)
         result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "none/", "-d", f"cuda:0,{count}", "--jobs", "5", status=1)
-        self.assertIn(f"device cuda:{count}: there is no device of this number here", result.stderr)
+        self.assertIn(f"device cuda:{count}: this machine has no device of this number", result.stderr)
 
 
 if __name__ == "__main__":
