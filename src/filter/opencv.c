@@ -87,7 +87,7 @@ static span trimmed(span part) {
   return part;
 }
 
-/* Finds what follows `key` in the part, up to the end of the value. */
+/* Finds the value that follows `key` in the text of a matrix. */
 static gconv_status find_value(const reader *r, span matrix, const char *key, span *value) {
   span found = find(matrix, key);
   if (!found.begin)

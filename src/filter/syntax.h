@@ -18,7 +18,7 @@ typedef struct gconv_syntax {
   /* Returns whether the content has the shape of this syntax. Several syntaxes may return true for one file; then the user
    * must choose. This must be fast: numbers need not be checked. */
   bool (*recognise)(const gconv_content *content);
-  /* Appends the filters of the content, without names. If it fails, it may have appended some; the caller drops them. */
+  /* Appends the filters of the content, without names. On failure, the caller drops the filters that were appended. */
   gconv_status (*parse)(const gconv_content *content, gconv_filters *list);
 } gconv_syntax;
 

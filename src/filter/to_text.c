@@ -20,7 +20,7 @@ static void write_rows(FILE *out, const gconv_filter *filter) {
     }
 }
 
-/* Writes what comes between the comments and the rows: nothing for a plain matrix. */
+/* Writes the line between the comments and the rows. A plain matrix has none. */
 static void write_header(FILE *out, const gconv_filter *filter, const gconv_syntax *syntax) {
   if (syntax == &gconv_syntax_vips) {
     char divisor[GCONV_NUMBER_BYTES], offset[GCONV_NUMBER_BYTES];

@@ -86,7 +86,7 @@ GCONV_VECTOR_LOOP(compute,
 /* ---- Rows ------------------------------------------------------------------------------------------------------------- */
 
 /* Rows of a result. `x` has the inner plan's rows, and may be `out`. Row 0 of `in` is row in_row of the image, and row 0 of
- * the others is row `first`. */
+ * `x` and `out` is row `first`. */
 typedef struct work {
   const arithmetic_plan *plan;
   const gconv_image *in, *x, *out;

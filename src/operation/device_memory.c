@@ -59,7 +59,7 @@ static gconv_status find_strides(const gconv_array *array, const char *what, gco
   return GCONV_OK;
 }
 
-static gconv_status see_image(const gconv_array *array, const gconv_image *header, const char *what, gconv_image *image) {
+static gconv_status view_array(const gconv_array *array, const gconv_image *header, const char *what, gconv_image *image) {
   GCONV_TRY(check_shape(array, header, what));
   *image = *header;
   image->data = array->data;
@@ -69,31 +69,31 @@ static gconv_status see_image(const gconv_array *array, const gconv_image *heade
 }
 
 bool gconv_array_is_image(const gconv_array *array, const gconv_image *header, gconv_image *image) {
-  return see_image(array, header, "it", image) == GCONV_OK;
+  return view_array(array, header, "it", image) == GCONV_OK;
 }
 
 /* Makes headers of images for the output arrays, in memory of the plan. */
-static gconv_status see_outputs(gconv_plan *plan, const gconv_image *in, const gconv_array *outputs, size_t count) {
+static gconv_status view_outputs(gconv_plan *plan, const gconv_image *in, const gconv_array *outputs, size_t count) {
   for (size_t i = 0; i < count && i < plan->output_count; i++) {
     char what[32];
     snprintf(what, sizeof what, "output %zu", i + 1);
-    GCONV_TRY(see_image(&outputs[i], &plan->outputs[i], what, &plan->arrays[i]));
+    GCONV_TRY(view_array(&outputs[i], &plan->outputs[i], what, &plan->arrays[i]));
   }
   return gconv_plan_check_outputs(plan, in, plan->arrays, count);
 }
 
 gconv_status gconv_plan_execute_device(const gconv_plan *shared, const gconv_array *in, const gconv_array *outputs,
                                        size_t output_count, void *stream) {
-  gconv_plan *plan = (gconv_plan *)shared; /* executions change what is behind its lock alone */
+  gconv_plan *plan = (gconv_plan *)shared; /* executions only change members that its lock guards */
   gconv_image image;
   gconv_plan *own;
   GCONV_NEED(plan, in, outputs);
   if (!plan->type->execute_device)
     return gconv_fail(GCONV_UNSUPPORTED, "this operation cannot execute on arrays in device memory");
-  GCONV_TRY(see_image(in, &plan->like, "the input", &image));
+  GCONV_TRY(view_array(in, &plan->like, "the input", &image));
   bool on_gpu = strcmp(plan->info.device, "cpu") != 0; /* work in a stream or a graph may still use this plan's memory */
   GCONV_TRY(gconv_plan_enter(plan, on_gpu, &own));
-  gconv_status status = see_outputs(own, &image, outputs, output_count);
+  gconv_status status = view_outputs(own, &image, outputs, output_count);
   GCONV_THEN(status, own->type->execute_device(own, &image, own->arrays, stream));
   gconv_plan_leave(plan, own);
   if (status == GCONV_OK && !on_gpu) /* the host cannot read device memory */

@@ -22,8 +22,7 @@ GCONV_C_BEGIN
 /* How much of a plan is made. */
 typedef enum gconv_plan_extent {
   GCONV_PLAN_WHOLE,
-  GCONV_PLAN_OUTLINE,       /* a plan that can be asked for all its properties, but lacks what only executions need: buffers,
-                               prepared weights */
+  GCONV_PLAN_OUTLINE,       /* a plan with all its properties, but without buffers and prepared weights for executions */
   GCONV_PLAN_OUTLINE_OF_ANY /* an outline that ignores which algorithm was asked for */
 } gconv_plan_extent;
 

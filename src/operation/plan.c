@@ -111,10 +111,10 @@ static gconv_status unsupported(const gconv_plan *plan, const char *what) {
 typedef struct outputs {
   const gconv_plan *plan;
   gconv_image *images; /* the caller's */
-  bool *fresh;         /* [output_count]: the image was allocated here */
+  bool *fresh;         /* [output_count]: begin_outputs() allocated the image */
 } outputs;
 
-/* If `status` is a failure, frees the images that were allocated here. */
+/* If `status` is a failure, frees the images that begin_outputs() allocated. */
 static gconv_status end_outputs(outputs *o, gconv_status status) {
   for (size_t i = 0; i < o->plan->output_count && status != GCONV_OK; i++)
     if (o->fresh[i])
@@ -196,7 +196,7 @@ static gconv_status execute(gconv_plan *plan, const gconv_plan_input *input, gco
 
 gconv_status gconv_plan_execute(const gconv_plan *shared, const gconv_image *in, gconv_image *images, size_t output_count,
                                 gconv_timings *timings) {
-  gconv_plan *plan = (gconv_plan *)shared; /* executions change what is behind its lock alone */
+  gconv_plan *plan = (gconv_plan *)shared; /* executions only change members that its lock guards */
   GCONV_NEED(plan, in);
   GCONV_NEED_AS(images, "outputs");
   GCONV_TRY(check_pixels(plan, in));
@@ -359,7 +359,7 @@ static gconv_status make_rows(gconv_plan *plan, const gconv_image *window, int32
 
 gconv_status gconv_plan_execute_rows(const gconv_plan *shared, const gconv_input_rows *window, int32_t first,
                                      gconv_image *images, size_t output_count, gconv_timings *timings) {
-  gconv_plan *plan = (gconv_plan *)shared; /* executions change what is behind its lock alone */
+  gconv_plan *plan = (gconv_plan *)shared; /* executions only change members that its lock guards */
   gconv_timings local = {0};
   GCONV_NEED(plan, window);
   GCONV_NEED_AS(window->image, "window->image");
@@ -429,7 +429,7 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
 
 gconv_status gconv_plan_verify(const gconv_plan *shared, const gconv_image *in, const gconv_image *images,
                                size_t output_count, double tolerance, gconv_verification *result) {
-  gconv_plan *plan = (gconv_plan *)shared; /* executions change what is behind its lock alone */
+  gconv_plan *plan = (gconv_plan *)shared; /* executions only change members that its lock guards */
   GCONV_NEED(plan, in);
   GCONV_NEED_AS(images, "outputs");
   GCONV_NEED(result);

@@ -172,8 +172,8 @@ static bool is_tight(const gconv_image *image) {
 }
 
 /* Makes *image a view of the tensor if a plan can execute on it. Otherwise allocates *image, and sets *own. */
-static gconv_status see(const gconv_strided *t, const gconv_image *header, const char *what, bool is_output,
-                        gconv_image *image, bool *own) {
+static gconv_status view_tensor(const gconv_strided *t, const gconv_image *header, const char *what, bool is_output,
+                                gconv_image *image, bool *own) {
   GCONV_TRY(check(t, header, what));
   gconv_array array = {.data = t->data, .type = header->type};
   memcpy(array.shape, t->shape, sizeof array.shape);
@@ -212,11 +212,11 @@ gconv_status gconv_plan_execute_strided(const gconv_plan *plan, const gconv_stri
   GCONV_ENDED_BY(end) executing e = {.count = output_count};
   GCONV_NEW(e.outputs, output_count, "no memory for %zu outputs", output_count);
   GCONV_NEW(e.own, output_count, "no memory for %zu outputs", output_count);
-  GCONV_TRY(see(in, &plan->like, "in", false, &e.in, &e.own_in));
+  GCONV_TRY(view_tensor(in, &plan->like, "in", false, &e.in, &e.own_in));
   for (size_t i = 0; i < output_count; i++) {
     char what[40];
     snprintf(what, sizeof what, "outputs[%zu]", i);
-    GCONV_TRY(see(&outputs[i], gconv_plan_output_header(plan, i), what, true, &e.outputs[i], &e.own[i]));
+    GCONV_TRY(view_tensor(&outputs[i], gconv_plan_output_header(plan, i), what, true, &e.outputs[i], &e.own[i]));
     if (!are_apart(&outputs[i]))
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s has elements that share memory", what);
   }
@@ -238,8 +238,8 @@ gconv_status gconv_plan_execute_strided(const gconv_plan *plan, const gconv_stri
 #ifdef GCONV_WITH_CUDA
 /* If gconv_plan_execute_device() can take the tensor, makes *array a view of it, and staged->data NULL. Otherwise makes
  * *array and *staged views of plan->staged[number], which is memory of the GPU. */
-static gconv_status see_there(gconv_plan *plan, size_t number, const gconv_strided *t, const gconv_image *header,
-                              const char *what, gconv_array *array, gconv_strided *staged) {
+static gconv_status view_there(gconv_plan *plan, size_t number, const gconv_strided *t, const gconv_image *header,
+                               const char *what, gconv_array *array, gconv_strided *staged) {
   gconv_image image;
   *staged = (gconv_strided){0};
   GCONV_TRY(check(t, header, what));
@@ -276,11 +276,11 @@ static gconv_status execute_there(gconv_plan *plan, const gconv_strided *in, con
   GCONV_NEW(staged, count + 1, "no memory for %zu outputs", count);
   if (!plan->staged)
     GCONV_NEW(plan->staged, count + 1, "no memory for %zu outputs", count);
-  GCONV_TRY(see_there(plan, count, in, &plan->like, "in", &array, &staged[count]));
+  GCONV_TRY(view_there(plan, count, in, &plan->like, "in", &array, &staged[count]));
   for (size_t i = 0; i < count; i++) {
     char what[40];
     snprintf(what, sizeof what, "outputs[%zu]", i);
-    GCONV_TRY(see_there(plan, i, &outputs[i], &plan->outputs[i], what, &arrays[i], &staged[i]));
+    GCONV_TRY(view_there(plan, i, &outputs[i], &plan->outputs[i], what, &arrays[i], &staged[i]));
     if (!are_apart(&outputs[i]))
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s has elements that share memory", what);
   }

@@ -43,7 +43,7 @@ static void merge(const gconv_verification *one, gconv_verification *all) {
   all->most_allowed = most_allowed;
 }
 
-/* Returns what a sample should be after blending: `weight` of the result `v`, and the rest of the input. */
+/* Returns the expected sample after blending: weight * v + (1 - weight) * input. */
 static gconv_expectation blended(const gconv_scope *scope, gconv_type type, const gconv_sample_place *at, double weight,
                                  gconv_expectation v) {
   bool none = (float)v.value == (float)scope->input->nodata || isnan(v.value);
