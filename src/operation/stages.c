@@ -216,11 +216,6 @@ typedef struct after_job {
   int64_t first_plane;     /* first plane of the current frame */
 } after_job;
 
-/* Returns whether a plane is alpha. It is only converted. */
-static bool is_alpha_plane(const gconv_image *image, int64_t plane) {
-  return image->planar && image->alpha && plane % image->channels == image->channels - 1;
-}
-
 GCONV_VECTOR_LOOP(scale_all, (float *row, size_t samples, float scale, float offset, bool absolute),
                   (row, samples, scale, offset, absolute)) {
   for (size_t i = 0; i < samples; i++) {
@@ -281,17 +276,14 @@ static void colour_strip(void *context, size_t turn, int thread) {
   size_t pixels = (size_t)raw->width;
   after->limits[turn][0] = INFINITY;
   after->limits[turn][1] = -INFINITY;
-  if (is_alpha_plane(raw, strip.plane))
-    return;
-  bool alpha = raw->alpha && !raw->planar;
   long long not_finite = 0;
   for (int64_t y = strip.first; y < strip.end; y++) {
     float *row = row_of(raw, strip.plane, y);
-    if (alpha && after->options->alpha == GCONV_ALPHA_PREMULTIPLY)
+    if (raw->alpha && after->options->alpha == GCONV_ALPHA_PREMULTIPLY)
       gconv_colour_unpremultiply_row(after->channels, row, pixels);
     scale_row(after, row, pixels);
     if (after->options->linear)
-      gconv_colour_srgb_row(after->channels, alpha, row, row, pixels);
+      gconv_colour_srgb_row(after->channels, raw->alpha, row, row, pixels);
     if (after->options->range == GCONV_RANGE_MINMAX)
       not_finite += measure_row(after, row, pixels, after->limits[turn]);
   }
@@ -321,7 +313,7 @@ static void store_strip(void *context, size_t turn, int thread) {
   bool ranged = after->options->range == GCONV_RANGE_MINMAX || after->options->range == GCONV_RANGE_SIGNED;
   for (int64_t y = strip.first; y < strip.end; y++) {
     float *row = row_of(raw, strip.plane, y);
-    if (ranged && !is_alpha_plane(raw, strip.plane))
+    if (ranged)
       range_row(after, row, (size_t)raw->width);
     gconv_colour_from_float_row(out->type, row, row_of(out, strip.plane, y), (size_t)raw->width * (size_t)after->channels);
   }

@@ -6,7 +6,8 @@
  *   after:  division by alpha, scale and offset, abs, the sRGB curve, minmax or signed range, the type of the output
  *
  * Without these stages, the convolution itself reads the image and writes the outputs, and nothing is copied. If the stage
- * after is needed, the convolution yields raw responses in f32, and that stage makes the outputs of them.
+ * after is needed, the convolution yields raw responses in f32, and that stage makes the outputs of them. Plans refuse
+ * planar images with alpha, so the stages never see one.
  */
 #pragma once
 
