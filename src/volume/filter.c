@@ -148,9 +148,11 @@ static gconv_status read_parameters(const char *spec, const char *text, const do
     for (size_t i = 0; i < count && equals; i++)
       if ((size_t)(equals - word) == strlen(list[i].name) && strncmp(word, list[i].name, strlen(list[i].name)) == 0)
         found = &list[i];
+    char names[64] = "";
+    for (size_t i = 0; i < count && !found; i++)
+      snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? ", " : ": it has ", list[i].name);
     if (!found)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s is no parameter of it%s%s", spec, word, count > 0 ? ": it has " : "",
-                        count > 0 ? list[0].name : "");
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s is no parameter of it%s", spec, word, names);
     GCONV_TRY(read_values(spec, equals + 1, spacing, found));
   }
   return GCONV_OK;
