@@ -74,7 +74,7 @@ struct planes {
   bool halved_x, halved_y; /* Cb and Cr have half as many columns; half as many rows */
 };
 
-/* Returns what row y of the image takes from a column of Cb or Cr: the nearest sample. If rows are halved, it is 3 times the
+/* Returns the share of a column of Cb or Cr in row y of the image: the nearest sample or, if rows are halved, 3 times the
  * nearest sample plus the second nearest. */
 __device__ int column(const planes &p, int part, int32_t y, int32_t column) {
   column = min(max(column, 0), p.columns - 1);

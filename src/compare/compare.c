@@ -2,7 +2,7 @@
 /*
  * Finds by how much two images differ.
  *
- * Both are read by rows, some megabytes at a time, side by side. Threads then take parts of those rows. Samples become
+ * Both are read by rows, some megabytes at a time, side by side. Threads then take parts of these rows. Samples become
  * float32 values that hold them exactly: levels, or, if an image has floats, fractions of white. All sums are float64 and go
  * in a fixed order: the lanes of a row, then row after row. So results depend on neither threads nor memory.
  */

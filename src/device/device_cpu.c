@@ -83,7 +83,7 @@ static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, d
   return status;
 }
 
-/* 12 chains of vectors keep two units busy, whose latency is 4 or 5 cycles. They leave registers for two constants. */
+/* 12 chains of vectors keep two units busy whose latency is 4 or 5 cycles, and leave registers for two constants. */
 enum { CHAINS_AVX512 = 12 * 16, CHAINS = 12 * 8 };
 typedef struct spin {
   int64_t turns;

@@ -140,7 +140,7 @@ void gconv_feature_fill_border(const gconv_feature_work *work, gconv_border bord
  * most 2. */
 void gconv_feature_fill_linear(const gconv_feature_work *work, int32_t rim, float *plane);
 
-/* ---- Whether a picture is like those that a model learned (expect.c) ---- */
+/* ---- A comparison with the pictures that a model learned (expect.c) ---- */
 
 /* The sums over the features of a picture. */
 typedef struct gconv_feature_look gconv_feature_look;

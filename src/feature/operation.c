@@ -22,7 +22,7 @@ typedef struct feature_operation {
 typedef struct feature_plan {
   gconv_plan base;
   const feature_operation *operation;
-  int32_t channels;          /* channels of which features are made */
+  int32_t channels;          /* how many channels get features */
   gconv_feature_work *works; /* owned: one for each thread, one on a GPU; NULL in an outline */
   int threads;
   gconv_feature_gpu *gpu;   /* owned: on a GPU; else NULL */

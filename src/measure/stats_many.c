@@ -62,7 +62,7 @@ gconv_status gconv_images_stats(const char *const *paths, size_t count, const gc
     m.options = *options;
   gconv_status status = m.options.threads ? GCONV_OK : gconv_threads_create(0, &own);
   threads = own ? own : m.options.threads;
-  /* few files: each by all threads, one after the other */
+  /* few files are read one after the other, each by all threads */
   const bool apart = status == GCONV_OK && count >= 2 * (size_t)gconv_threads_count(threads);
   if (apart)
     GCONV_THEN(status, gconv_threads_create(1, &single));

@@ -38,7 +38,7 @@ typedef struct gconv_lucy {
 #define GCONV_LUCY_LEAST_WEIGHT 0.01F /* as Bertero and Boccacci take it */
 
 typedef struct gconv_lucy_type {
-  /* Allocates floats; and frees them. */
+  /* Allocate floats, and free them. */
   gconv_status (*allocate)(gconv_lucy *l, size_t count, const char *what, float **samples);
   void (*release)(gconv_lucy *l, float *samples);
   /* Sets y, inverse = 1 / w where w = H^T(M) is not small, else 0, and guess = x = H^T(M y) / w. last_step becomes 0. */

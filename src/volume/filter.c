@@ -220,7 +220,7 @@ static gconv_status make_boxes(making *m, const char *text) {
   return add_term(m->lines, 1, "box", &m->filter->of[0]);
 }
 
-/* Makes the derivative along an axis; the other lines smooth, or are left out. */
+/* Makes the derivative along an axis. With `smooths`, the lines along the other axes are 1 2 1; otherwise they are 1. */
 static gconv_status add_derivative(making *m, int axis, bool smooths, double scale, gconv_volume_taps *taps) {
   for (int other = 0; other < 3; other++)
     if (other == axis)

@@ -363,7 +363,8 @@ static gconv_status convolve_planes(const gconv_volume *v, stage *s, const input
   return GCONV_OK;
 }
 
-/* Makes `count` planes of a term, and adds them to v->sum, or stores them there. */
+/* Makes as many planes of a term as `out` has, and stores them in v->sum, or adds them to it. If v->ends, stores samples of
+ * the result in `out`. */
 static gconv_status execute_stage(gconv_volume *v, stage *s, const input *in, int32_t first, const gconv_image *out,
                                   bool adds) {
   const int32_t count = out->frames;
