@@ -331,7 +331,7 @@ static gconv_status hold_to_known(gconv_gpu_decoder *decoder, gconv_gpu_memory *
   return GCONV_OK;
 }
 
-/* Checks that the decoder makes the pixels that the CPU makes. GPUs decode by different means; results must be the same. */
+/* Checks that the decoder makes the pixels that the CPU makes, because GPUs decode by different means. */
 static gconv_status check(gconv_gpu_decoder *decoder) {
   gconv_gpu_memory planes = {};
   void *room = NULL;
@@ -372,8 +372,8 @@ static gconv_status create(int device, gconv_gpu_decoder **result) {
   return GCONV_OK;
 }
 
-/* Returns the decoder of a device, which lives as long as the process, as the device's context does: to end a decoder takes
- * half as long as to start one. */
+/* Returns the decoder of a device. Like the device's context, it lives as long as the process, because it takes half as long
+ * to end a decoder as to start one. */
 gconv_status gconv_jpeg_start(int device, gconv_gpu_decoder **decoder) {
   enum { MOST_DEVICES = 64 };
   static pthread_mutex_t lock[MOST_DEVICES];

@@ -207,7 +207,7 @@ __device__ uint64_t put_stored_head(uint32_t *words, uint64_t position, uint32_t
 
 enum { PACK_THREADS = 1024, PACKED_BYTES = BLOCK_BYTES / PACK_THREADS };
 
-/* Puts bytes as they are. Each thread puts whole words of the target. */
+/* Copies bytes to a position. Each thread puts whole words of the target. */
 __device__ void copy_bytes(const uint8_t *bytes, uint32_t size, uint32_t *words, uint64_t position) {
   const uint64_t target = position / 8, first = target / 4, end = (target + size + 3) / 4;
   for (uint64_t word = first + threadIdx.x; word < end; word += PACK_THREADS) {

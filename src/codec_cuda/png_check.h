@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks the PNG encoder of a GPU. If the compiler, or the driver's compiler, gets a kernel wrong, files would be damaged
- * without a word. So each GPU first encodes a small picture, and its bytes are compared with the CPU's.
+ * without a warning. So each GPU first encodes a small picture, and its bytes are compared with the CPU's.
  *
  * The picture has two strips, with everything that a strip of literals can have: a block that is stored in several parts,
  * blocks with codes of all lengths up to the longest, the mark between strips, and the end of the stream.

@@ -12,7 +12,7 @@
 
 enum { GCONV_SSIM_WINDOW = 7 }; /* rows and columns */
 
-/* What a row adds to the sums, in units of its values. */
+/* The sums of a row, in units of its values. */
 typedef struct gconv_row_sums {
   double absolute, squares, largest, similarity;
   uint64_t differing;

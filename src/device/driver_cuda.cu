@@ -9,7 +9,7 @@
 
 /* The first call that asks the driver something starts the driver. The first call that needs a context makes one. Each takes
  * about 100 ms. */
-static bool begun; /* CUDA was asked for its devices, and this call has not failed; atomic */
+static bool begun; /* CUDA was asked for its devices, and has not answered that there are none; atomic */
 
 static cudaError_t count_devices(int *count) {
   __atomic_store_n(&begun, true, __ATOMIC_RELEASE);

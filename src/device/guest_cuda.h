@@ -9,7 +9,7 @@
 cudaError_t gconv_cuda_enter(int device);
 void gconv_cuda_leave(void);
 
-/* As long as it exists, the thread is a guest on a GPU, which was started before. */
+/* While this object exists, its GPU, which was started before, is the current one of the thread. */
 struct gconv_cuda_guest {
   explicit gconv_cuda_guest(int device) {
     gconv_cuda_enter(device);

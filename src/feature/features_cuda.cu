@@ -23,7 +23,7 @@ struct gconv_feature_gpu {
   gconv_device *device;
   const gconv_feature_list *list;
   gconv_image like;
-  int32_t channels, rows; /* channels and rows of a band */
+  int32_t channels, rows; /* how many channels get features; rows of a band */
   gconv_timeline line;
   gconv_feature_taps *taps; /* owned: one for each scale */
   void *raw;                /* pixels; these and the arrays below are in memory of the device */

@@ -7,7 +7,7 @@
 
 GCONV_C_BEGIN
 
-/* Computes features of images of one shape. One thread at a time. */
+/* Computes features of images of one shape. May be used by one thread at a time. */
 typedef struct gconv_feature_gpu gconv_feature_gpu;
 
 #ifdef GCONV_WITH_CUDA

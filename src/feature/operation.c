@@ -16,7 +16,7 @@ typedef struct feature_operation {
   gconv_operation base;
   gconv_feature_list list;
   int32_t channels;         /* 1, 3, or 0: as many as the image has */
-  gconv_column_notes notes; /* owned: about the features that a model learned; zeros: not known */
+  gconv_column_notes notes; /* owned: means and deviations of the features that a model learned; count 0: not known */
 } feature_operation;
 
 typedef struct feature_plan {

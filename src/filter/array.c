@@ -23,7 +23,7 @@
 /* Limits of the work of a text, because short texts could make large arrays. */
 enum {
   MOST_STEPS = 64,       /* parentheses, functions and operations */
-  MOST_NUMBERS = 1 << 28 /* numbers that are computed: four times as many as the largest array has */
+  MOST_NUMBERS = 1 << 28 /* computed numbers: four times as many as the largest array has */
 };
 
 typedef struct effort {
@@ -72,7 +72,7 @@ static void skip_assignment(gconv_text *text) {
 
 /* ---- Functions ------------------------------------------------------------------------------------------------------ */
 
-/* What a function of another program does. */
+/* The functions of other programs that are read. */
 typedef enum function {
   UNKNOWN,
   SAME,    /* the result is the first argument */

@@ -106,7 +106,7 @@ static bool is_word(piece p, const char *word, size_t length) {
   return (size_t)length_of(p) == length && memcmp(p.begin, word, length) == 0;
 }
 
-/* Returns 0 if the piece is not a number of few digits. */
+/* Returns the number of the piece, or 0 if it is not a number of up to 9 digits. */
 static int32_t read_side(piece p) {
   int32_t value;
   return p.end - p.begin <= 9 && gconv_count_read(p.begin, p.end, &value) ? value : 0;
@@ -218,7 +218,7 @@ static gconv_status read_arguments(const gconv_builtin *builtin, const char *spe
     GCONV_TRY(read_value(builtin, &builtin->parameters[i], (piece){standard, standard + strlen(standard)}, &arguments[i]));
   }
   const char *at = spec + strcspn(spec, ":");
-  if (*at == ':' && at[1] == '\0') /* "sobel:", which is the name of no file */
+  if (*at == ':' && at[1] == '\0') /* "sobel:" names the filter even if there is a file "sobel" */
     return GCONV_OK;
   while (*at) {
     at++; /* the ':' or ',' */
@@ -247,7 +247,7 @@ static const gconv_argument *argument_of(const gconv_builtin *builtin, const gco
   return NULL;
 }
 
-/* Warns if a size is given without a sigma: then sigma has the default of fspecial, which is small for any size. */
+/* Warns if a large size is given without a sigma: sigma then is the default of fspecial, which is small. */
 static void warn_of_sigma(const gconv_builtin *builtin, const gconv_argument *arguments) {
   const gconv_parameter *p = NULL, *of_size = NULL;
   const gconv_argument *size = argument_of(builtin, arguments, "size", &of_size);

@@ -103,7 +103,7 @@ static double corner_area(double a, double b, double r) {
   b = fmin(fabs(b), r);
   if (a * a + b * b <= r * r)
     return sign * a * b;
-  double x = sqrt(r * r - b * b); /* right of x, the circle is below b */
+  double x = sqrt(r * r - b * b); /* beyond x, the circle is lower than b */
   return sign * (b * x + circle_integral(a, r) - circle_integral(x, r));
 }
 

@@ -25,7 +25,7 @@ static const foreign kinds[] = {
     {START("\xFF\xD8\xFF"), "a JPEG image, not a filter", "give images with -i"},
 };
 
-/* Returns whether the first bytes may be text, in whatever encoding. */
+/* Returns whether the first bytes may be text, in any encoding. */
 static bool is_text(const gconv_content *content) {
   for (size_t i = 0; i < content->size && i < 256; i++)
     if (content->bytes[i] < 8)

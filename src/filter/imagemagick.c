@@ -223,7 +223,7 @@ static gconv_status expand(gconv_filters *list, const char *name, char sign) {
 
 /* ---- Kernels ---- */
 
-/* Appends the kernel of these numbers, with nan where a tap is outside, and its rotations. */
+/* Appends the kernel of these numbers and its rotations. nan marks places outside of the neighbourhood. */
 static gconv_status add_kernel(const gconv_text *text, const gconv_numbers *numbers, geometry *g, gconv_filters *list) {
   if (g->width == 0)
     GCONV_TRY(infer_square(text, numbers->count, g));
@@ -239,7 +239,7 @@ static gconv_status add_kernel(const gconv_text *text, const gconv_numbers *numb
   return g->expansion ? expand(list, text->name, g->expansion) : GCONV_OK;
 }
 
-/* Reads one kernel. `text` is at its beginning, and ends with it. */
+/* Reads one kernel, from the position of `text` to its end. */
 static gconv_status read_kernel(gconv_text *text, gconv_filters *list) {
   gconv_field first;
   gconv_text ahead = *text;

@@ -22,7 +22,7 @@ typedef struct span {
   const char *begin, *end;
 } span;
 
-/* How YAML and XML write the same things. */
+/* The marks and keys of a matrix, as YAML or XML writes them. */
 typedef struct notation {
   const char *matrix;                  /* the mark of a matrix, after its name */
   const char *rows, *cols, *dt, *data; /* the text before a value */
@@ -55,7 +55,7 @@ static gconv_status fail_at(const reader *r, span part, const char *text) {
   return gconv_field_fail(&whole, &field, GCONV_BAD_FILE, "%s", text);
 }
 
-/* Line and column are counted only for the error text of a wrong number. */
+/* Reads a number. Counts lines and columns only if the number is wrong, for the error text. */
 static gconv_status read_number(const reader *r, span part, double *value) {
   gconv_text whole = gconv_text_begin(r->content);
   gconv_field field = {.begin = part.begin, .end = part.end};
@@ -72,7 +72,7 @@ static bool is_blank(char letter) {
   return letter == ' ' || letter == '\t' || letter == '\r' || letter == '\n';
 }
 
-/* Returns the first place of `text` in the part; its begin is NULL if there is none. */
+/* Returns the first occurrence of `text` in the part. If there is none, its begin is NULL. */
 static span find(span part, const char *text) {
   const char *found = memmem(part.begin, (size_t)(part.end - part.begin), text, strlen(text));
   return (span){found, found ? found + strlen(text) : NULL};

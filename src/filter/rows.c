@@ -75,7 +75,7 @@ static gconv_status read_row(gconv_text *text, int32_t *width, gconv_numbers *nu
   return GCONV_OK;
 }
 
-/* Returns whether there is an empty line before `end`, after the line of `at`. */
+/* Returns whether an empty line follows the line of `at`, before `end`. */
 static bool has_empty_line(const char *at, const char *end) {
   bool empty = false;
   for (; at < end; at++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads text with numbers: lines of fields. Each field knows its place, for error texts. */
+/* Reads text with numbers: lines of fields. Each field has its place, for error texts. */
 #pragma once
 
 #include "filter/syntax.h"
@@ -22,7 +22,7 @@ typedef struct gconv_field {
 /* Begins at the start of the content, after a UTF-8 byte order mark. */
 gconv_text gconv_text_begin(const gconv_content *content);
 
-/* Fails if the content is not text: UTF-16, or bytes that no text has. */
+/* Fails if the content is not text in UTF-8: it is UTF-16, or has bytes that no text has. */
 gconv_status gconv_text_check(const gconv_content *content);
 
 /* Reads the next field of this line. Fields are separated by blanks, or by one comma or semicolon and blanks. A comment (#

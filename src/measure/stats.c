@@ -21,7 +21,7 @@
 #include <string.h>
 
 enum {
-  ROWS_A_TURN = 16, /* even, as blocks of two rows are */
+  ROWS_A_TURN = 16, /* even, because blocks of 2 x 2 samples must not cross turns */
   STRIP_BYTES = 2 << 20,
   FLOAT_ROWS = ROWS_A_TURN + 2 /* rows of a turn, with one above and one below */
 };
@@ -30,7 +30,7 @@ enum {
 typedef struct seat {
   uint64_t *levels, *blocks; /* [step][bins]; owned */
   float *rows;               /* [FLOAT_ROWS][samples] of floats; owned */
-  uint8_t *marks;            /* [samples] of no data; owned */
+  uint8_t *marks;            /* [samples]: 1 for no data; owned */
 } seat;
 
 typedef struct measuring {

@@ -9,7 +9,7 @@
 
 enum {
   LANES = 64, /* partial sums of a channel: samples that lie LANES pixels apart are added up */
-  /* blocks of LANES pixels whose sums of squares of u8 fit into 32 bits: a Laplacian is at most 1020 */
+  /* so many blocks of LANES pixels have sums of squares of u8 that fit into 32 bits, as a Laplacian is at most 1020 */
   MOST_BLOCKS = 2000
 };
 

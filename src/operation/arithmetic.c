@@ -21,7 +21,7 @@ typedef struct arithmetic {
   gconv_operation base;
   gconv_arithmetic kind;
   float amount;
-  gconv_image other;      /* owned: floats of one channel, or as many as results have; without pixels: the input */
+  gconv_image other;      /* owned: floats of one channel, or of the result's; without pixels, the input takes its place */
   gconv_operation *owner; /* NULL, or the operation that owns the pixels of `other`; this operation is one of its users */
 } arithmetic;
 
@@ -29,7 +29,7 @@ typedef struct arithmetic_plan {
   gconv_plan base;
   gconv_image made; /* owned: the inner plan's result, if its shape is not that of the outputs; else without pixels */
   float *rows;      /* owned: [seats][2][samples] */
-  uint8_t *marks;   /* owned: [seats][samples] of no data */
+  uint8_t *marks;   /* owned: [seats][samples]: 1 for samples of no data */
 } arithmetic_plan;
 
 static const arithmetic *operation_of(const arithmetic_plan *plan) {

@@ -113,8 +113,8 @@ static void rows_of_last(const chain_plan *plan, int32_t first, int32_t count, i
     gconv_plan_rows_needed(last, first + at, count - at, &unused, end);
 }
 
-/* Sets plan->rows for a strip of the last stage. Each earlier stage makes the rows that the next stage needs, beginning at
- * or above them, where its own strips may begin. */
+/* Sets plan->rows for a strip of the last stage. Each earlier stage makes the rows that the next stage needs. It begins at
+ * the first of these rows, or at a row above where its own strips may begin. */
 static void find_rows(const chain_plan *plan, int32_t first, int32_t count) {
   plan->rows[plan->count - 1] = (gconv_plan_pass){.first = first, .end = first + count};
   for (size_t i = plan->count - 1; i > 0; i--) {

@@ -57,7 +57,7 @@ typedef struct gconv_operation_type {
   void (*free)(gconv_operation *operation);            /* frees the operation, but not `inner` */
   size_t (*outputs)(const gconv_operation *operation); /* how many results an image has. NULL: one, or those of `inner` */
 
-  /* The type of its plans. fill_plan() completes a plan of which only type, device and like are set; if it fails,
+  /* The type of its plans. fill_plan() completes a plan that has the members of the order only. If it fails,
    * gconv_plan_make() frees the plan. */
   const gconv_plan_type *plan_type;
   gconv_status (*fill_plan)(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
@@ -111,9 +111,9 @@ typedef struct gconv_need {
   double fixed;  /* for any number of images: prepared weights, workspaces */
   double image;  /* for all frames of the plan, if they are executed as a whole */
   double verify; /* to verify these frames */
-  double rows;   /* by rows: for any number of rows ... */
-  double row;    /* ... and for each output row that is made at a time */
-  bool tiles;    /* by rows: `fixed` grows with the rows, as they go in tiles; whole images would go in tiles, too */
+  double rows;   /* by rows: however many rows are made at a time */
+  double row;    /* by rows: also for each output row that is made at a time */
+  bool tiles;    /* rows are made in tiles, so that `fixed` grows with the rows; whole images would be made in tiles, too */
   bool repeats;  /* by rows, several passes are made, each of which computes much of the work again */
 } gconv_need;
 
@@ -184,7 +184,7 @@ struct gconv_plan {
   gconv_plan *inner;    /* owned: the plan of the operation that is wrapped; or NULL */
   gconv_image like;     /* header of the inputs */
   gconv_image *outputs; /* owned: headers, each of a whole output */
-  gconv_image *arrays;  /* owned: output_count headers, to see a caller's arrays as images */
+  gconv_image *arrays;  /* owned: output_count headers, which view a caller's arrays as images */
   void **staged;        /* owned, or NULL: memory of a GPU for tensors of each output, and of the input; see strided.c */
   size_t output_count;
   gconv_plan_info info;
@@ -216,7 +216,7 @@ void gconv_plan_tell_of_numbers(const gconv_plan *plan, const gconv_image *in);
  * array. False if its type or shape is not that of the header. */
 bool gconv_array_is_image(const gconv_array *array, const gconv_image *header, gconv_image *image);
 
-/* Refuses a number of outputs other than the plan's, and outputs that share memory with the input or each other. */
+/* Fails if `count` is not the plan's number of outputs, or if outputs share memory with the input or each other. */
 gconv_status gconv_plan_check_outputs(const gconv_plan *plan, const gconv_image *in, const gconv_image *images,
                                       size_t count);
 
@@ -235,7 +235,7 @@ const char *gconv_operation_lacks(const gconv_operation *operation, const char *
 /* Sets *exact to the same operation with the exact family's algorithms; NULL if its results may differ between devices. */
 gconv_status gconv_operation_keep_exact(const gconv_operation *operation, gconv_operation **exact);
 
-/* Returns the bytes of host memory that the operation takes, with the originals of its data that the caller keeps. */
+/* Returns the bytes of host memory that the operation takes, including the originals of its data, which the caller keeps. */
 double gconv_operation_held_bytes(const gconv_operation *operation);
 
 /* Adds a user, and returns `operation`. gconv_operation_free() removes a user. */

@@ -50,7 +50,7 @@ static gconv_status complain_of_name(const choice *c, gconv_status status, const
   return gconv_fail(status, "there is no algorithm %.*s on the device %s: it has %s", length, name, c->device, names);
 }
 
-/* Every name of `without` must be an algorithm of some device: if it were misspelt, the algorithm would stay on. */
+/* Every name of `without` must be an algorithm of some device: a misspelt name would switch nothing off. */
 static gconv_status check_without(const choice *c, const char *without) {
   while (without && *without) {
     size_t word = strcspn(without, ",");

@@ -146,8 +146,8 @@ gconv_look gconv_plan_look(const gconv_plan *plan) {
   return look;
 }
 
-/* True if executions of the plan must warn of samples that are not finite. Not if a caller watches the plan
- * (gconv_plan_watch()): then the caller warns. */
+/* Returns whether executions of the plan must warn of samples that are not finite. If a caller watches the plan
+ * (gconv_plan_watch()), the caller warns. */
 static bool tells_of_numbers(const gconv_plan *plan) {
   const gconv_plan *last = plan;
   while (last->last)

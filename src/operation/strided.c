@@ -59,7 +59,7 @@ static bool are_apart(const gconv_strided *t) {
   return true;
 }
 
-/* Fails unless the tensor is one for images like the header. */
+/* Fails unless type and shape of the tensor are those of the header. */
 static gconv_status check(const gconv_strided *t, const gconv_image *header, const char *what) {
   const int64_t shape[4] = {header->frames, header->channels, header->height, header->width};
   size_t reach;

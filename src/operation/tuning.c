@@ -203,7 +203,7 @@ static const calibration calibrations[] = {
 #undef CALIBRATED
 enum { CALIBRATIONS = sizeof calibrations / sizeof *calibrations };
 
-/* Adds the rows of the calibration. Without memory, adds none. */
+/* Adds the rows of the calibration. If there is no memory, adds none. */
 static void calibrate(gconv_tuning *tuning) {
   tuning->rows = calloc((size_t)CALIBRATIONS * CALIBRATED_SIZES, sizeof *tuning->rows);
   for (int i = 0; i < CALIBRATIONS && tuning->rows; i++)

@@ -10,7 +10,7 @@
 
 #include "gconv.h"
 
-enum { GCONV_ALGORITHM_NAME = 32 }; /* bytes of the longest name, with its end */
+enum { GCONV_ALGORITHM_NAME = 32 }; /* bytes of the longest name, with its final 0 */
 
 /* How long an algorithm took, relative to its estimate, for problems of one size. */
 typedef struct gconv_tuning_row {
@@ -80,5 +80,5 @@ double gconv_tuning_ratio(const gconv_tuning *tuning, const gconv_tuning_row *li
  * is no memory for a copy of the text. If there is only no memory for the rows, returns true, and tuning->count is 0. */
 bool gconv_tuning_parse(const gconv_device *device, const char *text, gconv_tuning *tuning, const char **why);
 
-/* Returns the text of a file; release it with free(). Returns NULL without memory. */
+/* Returns the text of a file; release it with free(). Returns NULL if there is no memory. */
 char *gconv_tuning_print(const gconv_device *device, const gconv_tuning *tuning);

@@ -51,7 +51,7 @@ void gconv_plan_leave(gconv_plan *plan, gconv_plan *entered) {
   pthread_mutex_unlock(&plan->lock);
 }
 
-/* All plans that were made in addition hold as much as the first. */
+/* Each plan that was made in addition holds as many bytes as the first. */
 size_t gconv_plan_held_bytes(const gconv_plan *shared) {
   gconv_plan *plan = (gconv_plan *)(uintptr_t)shared; /* its lock changes */
   if (!plan || (!plan->type->held_bytes && !plan->inner))

@@ -168,7 +168,7 @@ GCONV_VECTOR_LOOP(blend_pixels, (gconv_type type, gconv_type mask, const pixels 
     blend_type(GCONV_F32, mask, p);
 }
 
-/* Rows of a result. `out` has the inner operation's rows within the rectangle, and becomes their blend with `in`. */
+/* Rows of a result. `out` first has the inner operation's rows within the rectangle, and is then blended with `in`. */
 typedef struct blend {
   const within_plan *plan;
   const gconv_image *in, *out;

@@ -35,7 +35,7 @@ typedef struct gconv_lucy {
   void *state;                /* the device's own */
 } gconv_lucy;
 
-#define GCONV_LUCY_LEAST_WEIGHT 0.01F /* as Bertero and Boccacci take it */
+#define GCONV_LUCY_LEAST_WEIGHT 0.01F /* where w is smaller, `inverse` is 0; the value of Bertero and Boccacci */
 
 typedef struct gconv_lucy_type {
   /* Allocate floats, and free them. */
@@ -49,7 +49,7 @@ typedef struct gconv_lucy_type {
   gconv_status (*update)(gconv_lucy *l);
   /* guess = x + step * (x - before), not below 0, where step follows from the sums. */
   gconv_status (*predict)(gconv_lucy *l);
-  gconv_status (*sums)(gconv_lucy *l, double sums[GCONV_LUCY_SUMS]); /* of the last project() and update() */
+  gconv_status (*sums)(gconv_lucy *l, double sums[GCONV_LUCY_SUMS]); /* copies those of the last project() and update() */
   gconv_status (*finish)(gconv_lucy *l, const float *x);             /* r->samples = the image's part of x */
   void (*end)(gconv_lucy *l);
 } gconv_lucy_type;

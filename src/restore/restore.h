@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of deconvolution share. */
+/* Types and functions that the files of deconvolution share. */
 #pragma once
 
 #include "base/threads.h"
@@ -25,7 +25,7 @@ typedef struct gconv_restored {
   bool stopped; /* report() returned false */
 } gconv_restored;
 
-/* Restore a frame in place. */
+/* Restore a frame, or a volume, in place. */
 gconv_status gconv_restore_richardson_lucy(gconv_restored *r);
 gconv_status gconv_restore_wiener(gconv_restored *r);
 

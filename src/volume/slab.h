@@ -19,7 +19,7 @@ typedef struct gconv_slab_finish {
 /* Images are in memory of the device. If a function has two images, they have one shape. On a GPU, work goes into the
  * stream. */
 typedef struct gconv_slab_type {
-  bool apart;   /* memory of the device is not the host's */
+  bool apart;   /* the device has memory of its own */
   void *stream; /* for gconv_plan_execute_device() */
   /* allocate() sets image->data, row_bytes and plane_bytes, without gaps. release() frees the memory; NULL is allowed. */
   gconv_status (*allocate)(gconv_device *device, gconv_image *image);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters of three dimensions: what the files of this room share. */
+/* Filters of three dimensions: the types and functions that the files of this room share. */
 #pragma once
 
 #include "gconv_science.h"
