@@ -13,7 +13,6 @@
 
 GCONV_C_BEGIN
 
-/* A tile's planes. */
 typedef enum gconv_plane {
   GCONV_PLANE_SMOOTH, /* order 0 in both directions */
   GCONV_PLANE_X,      /* order 1 in x */
@@ -24,7 +23,6 @@ typedef enum gconv_plane {
   GCONV_PLANES
 } gconv_plane;
 
-/* How an image is smoothed. */
 typedef enum gconv_convention {
   GCONV_SMOOTH_VIGRA,  /* as vigra and fastfilters, and so ilastik: windows of 3.5 sigma, borders of reflect101 */
   GCONV_SMOOTH_SKIMAGE /* as skimage.filters.gaussian(): windows of 4 sigma, borders of replicate */

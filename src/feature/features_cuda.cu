@@ -297,7 +297,6 @@ static const gconv_feature *first_like(const gconv_feature_list *list, const gco
   return same;
 }
 
-/* Makes all features of a scale. */
 static gconv_status make_scale(band *b, size_t number) {
   const gconv_feature_list *list = b->gpu->list;
   const gconv_scale *scale = &list->scales[number];

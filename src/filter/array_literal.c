@@ -90,7 +90,6 @@ static gconv_status end_row(array *a) {
   return GCONV_OK;
 }
 
-/* Makes room for one more number. */
 static gconv_status grow(array *a) {
   if (a->used >= GCONV_FILTER_MAX_TAPS)
     return gconv_fail(GCONV_TOO_LARGE, "%s: more than %d numbers; that is the limit", a->text->name, GCONV_FILTER_MAX_TAPS);

@@ -22,7 +22,6 @@ typedef struct gconv_parameter {
   const char *choices;  /* words separated by blanks */
 } gconv_parameter;
 
-/* The value of a parameter. */
 typedef struct gconv_argument {
   bool given;
   double number;         /* a number, or the first number of a pair, down */
@@ -66,7 +65,6 @@ typedef struct gconv_plane {
 
 /* Checks the size, and begins a plane. After success, call gconv_plane_finish() or gconv_plane_drop(). */
 gconv_status gconv_plane_begin(const gconv_builtin *self, int32_t rows, int32_t columns, gconv_plane *plane);
-/* Frees the plane. */
 void gconv_plane_drop(gconv_plane *plane);
 /* Appends the plane, rounded once to float32, and frees it. */
 gconv_status gconv_plane_finish(gconv_plane *plane, gconv_filters *list);
@@ -79,7 +77,6 @@ static inline double gconv_plane_y(const gconv_plane *plane, int32_t r) {
 static inline double gconv_plane_x(const gconv_plane *plane, int32_t s) {
   return s - (plane->columns - 1) / 2.0;
 }
-/* Divides all values by their sum. */
 void gconv_plane_normalise(gconv_plane *plane);
 /* Fills the plane with a Gaussian of sum 1, with the standard deviations `down` and `across`. Values below 2^-52 of its peak
  * become 0, as in fspecial. */

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-/* Appends the fixed taps of `self`. */
 static gconv_status make_fixed(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   gconv_filter *filter;
   GCONV_TRY(gconv_filters_add(list, self->side, self->side, &filter));

@@ -94,7 +94,6 @@ static gconv_status parse_content(const gconv_content *content, const char *synt
   return found->parse(content, list);
 }
 
-/* Reads the wanted array of an archive. */
 static gconv_status read_member(gconv_source *archive, gconv_content *content) {
   GCONV_ENDED_BY(gconv_zip_free) gconv_zip zip = {0};
   GCONV_ENDED_BY(gconv_source_close) gconv_source member = {.file = -1};

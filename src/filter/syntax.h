@@ -5,7 +5,6 @@
 
 #include "filter/filter.h"
 
-/* A whole file in memory. */
 typedef struct gconv_content {
   const char *name; /* the path, for error texts */
   uint8_t *bytes;   /* `size` bytes, and a 0 after them */

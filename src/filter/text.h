@@ -38,10 +38,8 @@ bool gconv_text_find_line(gconv_text *text);
 /* Returns the current position of the text as an empty field. */
 gconv_field gconv_text_place(const gconv_text *text);
 
-/* Returns whether the field is this word. */
 bool gconv_field_is(const gconv_field *field, const char *word);
 
-/* Returns whether a line ends at this character. */
 static inline bool gconv_ends_line(char c) {
   return c == '\n' || c == '\r';
 }

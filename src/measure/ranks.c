@@ -26,7 +26,6 @@ static size_t find_bin(const uint64_t *counts, size_t bins, uint64_t rank, uint6
   return bin;
 }
 
-/* Returns the number of this rank. */
 static double find_rank(const gconv_ranks *ranks, uint64_t rank) {
   uint64_t below, *lower = ranks->lower;
   const size_t bin = find_bin(ranks->counts, ranks->bins, rank, &below);

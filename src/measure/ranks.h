@@ -31,7 +31,6 @@ static inline uint32_t gconv_ranks_key(float value) {
   memcpy(&bits, &value, sizeof bits);
   return bits & 0x80000000U ? ~bits : bits | 0x80000000U;
 }
-/* Returns the float of a key. */
 float gconv_ranks_value(uint32_t key);
 
 /* Returns how many numbers were counted. */

@@ -194,7 +194,6 @@ static counted find_counted(const measuring *m, size_t channel, size_t first, si
   return c;
 }
 
-/* Finds the sums of levels from their counts. */
 static void sum_levels(const measuring *m, const uint64_t *counts, gconv_stats_sums *sums) {
   double sum = 0;
   for (size_t i = 0; i < m->level_bins; i++) {

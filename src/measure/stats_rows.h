@@ -14,7 +14,6 @@ typedef struct gconv_stats_sums {
   uint64_t count, black, white;
 } gconv_stats_sums;
 
-/* Adds the sums `b` to `a`. */
 void gconv_stats_sums_add(gconv_stats_sums *a, const gconv_stats_sums *b);
 
 /* Adds the responses at a row to the sums of each channel. rows: the row above, the row, and the row below. At the top and

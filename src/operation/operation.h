@@ -19,7 +19,6 @@
 
 GCONV_C_BEGIN
 
-/* How much of a plan is made. */
 typedef enum gconv_plan_extent {
   GCONV_PLAN_WHOLE,
   GCONV_PLAN_OUTLINE,       /* a plan with all its properties, but without buffers and prepared weights for executions */
@@ -226,7 +225,6 @@ gconv_status gconv_plan_check_outputs(const gconv_plan *plan, const gconv_image 
 gconv_status gconv_plan_enter(gconv_plan *plan, bool itself, gconv_plan **entered);
 void gconv_plan_leave(gconv_plan *plan, gconv_plan *entered);
 
-/* Returns how many results an image has. */
 size_t gconv_operation_outputs(const gconv_operation *operation);
 
 /* The name of an algorithm that was asked for and that this kind of device ("cpu", "cuda") lacks; NULL if it lacks none. */

@@ -254,7 +254,6 @@ char *gconv_device_tuning_path(const gconv_device *device) {
   return gconv_cache_path(name);
 }
 
-/* Reads the device's file, if there is one. */
 static void recall(const gconv_device *device, memo *into) {
   char name[64];
   const char *why;

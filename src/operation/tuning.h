@@ -28,7 +28,6 @@ typedef struct gconv_tuning_row {
 /* Returns the class of a layer, which a row keeps in `channels`: 1 for fewer than 32 filters, else 2. */
 int32_t gconv_tuning_layer_class(int32_t filters);
 
-/* Measurements of a device. */
 typedef struct gconv_tuning {
   gconv_machine machine;
   gconv_tuning_row *rows; /* owned; any order */

@@ -11,7 +11,6 @@ typedef struct gconv_expectation {
   double value, allowed;
 } gconv_expectation;
 
-/* The place of a sample. */
 typedef struct gconv_sample_place {
   int32_t frame, y, x, channel;
 } gconv_sample_place;

@@ -75,7 +75,6 @@ static size_t place_of(const gconv_image *image, int32_t frame, int32_t y, int32
          (image->planar ? 0 : (size_t)c * gconv_type_bytes(image->type));
 }
 
-/* Returns where the samples of a plane begin. */
 static float *samples_of(const gconv_restored *r, int32_t plane) {
   return r->samples + (size_t)plane * (size_t)r->size[1] * (size_t)r->size[2] * (size_t)r->channels;
 }

@@ -81,7 +81,6 @@ GCONV_VECTOR_LOOP(compare_steps,
   sums[GCONV_LUCY_LAST] += add_lanes(size);
 }
 
-/* guess = x + step * (x - before), not below 0. */
 GCONV_VECTOR_LOOP(predict,
                   (const float *restrict x, const float *restrict before, float step, float *restrict guess, size_t count),
                   (x, before, step, guess, count)) {

@@ -226,7 +226,6 @@ static gconv_status fit_stages(gconv_volume *v) {
   return status;
 }
 
-/* Finds the type of the result. */
 static gconv_status find_type(gconv_volume *v) {
   const gconv_options *plain = &v->options.plain;
   v->output.type = plain->sets_type ? plain->output_type : v->like.type;
@@ -328,7 +327,6 @@ static float outside_of(const gconv_volume *v, const stage *s) {
   return (float)(outside * (double)gconv_white(v->like.type) * sum);
 }
 
-/* The input of an execution. */
 typedef struct input {
   const gconv_image *planes;
   int32_t first; /* where along z they begin */
