@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels that follow each other closely: the next one is scheduled while the last blocks of this one are at work, and waits
- * by itself for their results. GPUs before Hopper, which cannot do this, start it afterwards. */
+/* Programmatic dependent launch: the next kernel of a stream is scheduled while the last blocks of this kernel run. The next
+ * kernel itself waits for their results. GPUs before Hopper cannot do this: they start it after this kernel. */
 #pragma once
 
 #include "device.cuh"
 #include "unroll.cuh"
 
-/* Waits until the kernel before has ended, and its results are there. All threads of a kernel that launch_behind() launches
- * call it before they read or write memory that others write or read. */
+/* Waits until the previous kernel of the stream has ended, and its results are visible. All threads of a kernel that
+ * launch_behind() launches call this before they access memory that another kernel accesses. */
 static DEVICE void await_kernel_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -19,14 +19,14 @@ static DEVICE void admit_kernel_behind() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-/* Both, for kernels that have nothing to do beforehand. */
+/* Does both, for kernels that have no work before they wait. */
 static DEVICE void follow_kernel_before() {
   admit_kernel_behind();
   await_kernel_before();
 }
 
-/* Launches a kernel that waits by itself for the kernel before it in the stream. `cluster`: blocks along z that are a
- * cluster, on Hopper. */
+/* Launches a kernel that itself waits for the previous kernel of the stream. `cluster`: blocks along z of a cluster, on
+ * Hopper. */
 template <class... TAKEN, class... GIVEN>
 static cudaError_t launch_clusters_behind(void (*kernel)(TAKEN...), dim3 grid, unsigned cluster, unsigned threads,
                                           size_t bytes, cudaStream_t stream, const GIVEN &...given) {
@@ -37,7 +37,8 @@ static cudaError_t launch_clusters_behind(void (*kernel)(TAKEN...), dim3 grid, u
   attributes[1].val.clusterDim = {1, 1, cluster};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid, config.blockDim = dim3(threads), config.dynamicSmemBytes = bytes, config.stream = stream;
-  cudaFuncAttributes code = {}; /* compiled for GPUs before Hopper, a kernel does not wait, also on newer ones */
+  /* Code that was compiled for GPUs before Hopper never waits, so it must not start early on newer GPUs either. */
+  cudaFuncAttributes code = {};
   const bool waits = capability() >= 9 && cudaFuncGetAttributes(&code, kernel) == cudaSuccess && code.ptxVersion >= 90;
   config.attrs = attributes, config.numAttrs = !waits ? 0 : cluster > 1 ? 2 : 1;
   return cudaLaunchKernelEx(&config, kernel, TAKEN(given)...);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds which sample lies at a place outside the image, as gconv_border_index() of kernels/border.h defines it. near_index()
- * and struct beyond need fewer instructions, for places near the image. index_of() has 32 bits. far_index() is a call. */
+ * and struct beyond need fewer instructions, for places near the image. index_of() has 32 bits. */
 #pragma once
 
 #include "kernels/algorithm.h"
@@ -22,7 +22,7 @@ DEVICE int index_of(gconv_border border, int i, int size) {
   return j < size ? j : border == GCONV_BORDER_SYMMETRIC ? 2 * size - 1 - j : period - j;
 }
 
-/* gconv_border_index() as a call, which takes no registers from its kernel. It divides, so it is for rare places. */
+/* gconv_border_index(), not inlined, so that it takes no registers from its kernel. It divides: for rare positions. */
 template <class Int> __device__ __noinline__ Int far_index(gconv_border border, Int i, int32_t size) {
   return (Int)gconv_border_index(border, i, size);
 }
@@ -36,8 +36,8 @@ DEVICE int sample_in_row(const gconv_problem &problem, int sample) {
   return at == GCONV_OUTSIDE ? GCONV_OUTSIDE : at * channels + (sample - x * channels);
 }
 
-/* gconv_border_index() for positions fewer than `size` pixels outside. They need no division, and a sliding kernel has no
- * other positions. */
+/* gconv_border_index() for positions fewer than `size` pixels outside. They need no division. A sliding kernel has only
+ * these. */
 DEVICE int near_index(gconv_border border, int i, int size) {
   if ((unsigned)i < (unsigned)size)
     return i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Asynchronous copies to shared memory, in groups. GPUs before Ampere have none: there a copy is done at once. */
+/* Asynchronous copies to shared memory, in groups. GPUs before Ampere copy synchronously. */
 #pragma once
 
 #include "unroll.cuh"
@@ -9,7 +9,7 @@
 
 namespace {
 
-/* Returns the address of an object in shared memory, as instructions take it. */
+/* Returns the address of an object in shared memory, in the form that PTX instructions take. */
 DEVICE uint32_t shared_address(const void *p) {
   return (uint32_t)__cvta_generic_to_shared(p);
 }
@@ -22,7 +22,7 @@ DEVICE uint32_t load_word(uint32_t shared) {
 }
 
 /* Starts a copy of BYTES bytes (4, 8 or 16) from an address that is a multiple of BYTES. Copies of 16 bytes bypass the L1
- * cache. LINES: the L2 cache gets the whole 256 bytes around them. */
+ * cache. LINES: the L2 cache loads the whole aligned 256 bytes around them. */
 template <int BYTES, bool LINES = false> DEVICE void copy_async(uint32_t to, const void *from) {
 #if __CUDA_ARCH__ >= 800
   if (BYTES == 16 && LINES)

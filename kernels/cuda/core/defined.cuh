@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outputs of layers by the definition, where a faster way loses them. */
+/* Sums of layers by the definition, for outputs where a faster algorithm's own sum is not finite. */
 #pragma once
 
 #include "kernels/layer_problem.h"
@@ -9,8 +9,8 @@
 namespace {
 
 /* Returns the sum of a filter at output (p, q), by the definition, without its bias. `in` is the first channel of the
- * filter's group. Algorithms that mix samples call this where their own sum is not finite. It is a call, because inlined
- * code would take registers from kernels. */
+ * filter's group. Algorithms that mix samples call this where their own sum is not finite. It is not inlined, because it
+ * would take registers from kernels. */
 __device__ __noinline__ float defined_sum(const gconv_layer_problem *problem, const float *in, const float *weights,
                                           int64_t p, int64_t q) {
   const int64_t top = p * problem->stride_y - problem->pad_top, left = q * problem->stride_x - problem->pad_left;

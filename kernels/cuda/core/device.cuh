@@ -34,12 +34,12 @@ inline size_t shared_limit() {
   return (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 64 << 10);
 }
 
-/* Allows the blocks of a kernel to use `bytes` bytes of dynamic shared memory, for good: what was allowed before is never
- * taken back, since other plans may use the same kernel with more. Up to 48 KB need no permission. */
+/* Allows the blocks of a kernel to use `bytes` bytes of dynamic shared memory. The limit is never lowered, since another
+ * plan may use the same kernel with more bytes. Up to 48 KB need no permission. */
 template <class Kernel> gconv_status allow_shared(Kernel *kernel, int64_t bytes) {
   cudaFuncAttributes now;
   CUDA_TRY(cudaFuncGetAttributes(&now, kernel));
-  if (bytes > now.maxDynamicSharedSizeBytes) /* all that there is, so that threads do not undo what others ask for */
+  if (bytes > now.maxDynamicSharedSizeBytes) /* to the device's maximum: so no thread lowers what another has set */
     return CUDA_STATUS(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             std::max((int)bytes, (int)(shared_limit() - now.sharedSizeBytes))));
   return GCONV_OK;

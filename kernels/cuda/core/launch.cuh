@@ -64,8 +64,8 @@ inline dim3 block_for(const gconv_problem *problem, int most, int width, int hei
   return dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
 }
 
-/* Limits a grid to the number of blocks that the user asked for. The kernel then strides over the rest. z shrinks first,
- * then y, so that blocks which run at the same time stay neighbours. */
+/* Limits a grid to the number of blocks that the user asked for. The kernel then strides over further items. z shrinks
+ * first, then y, so that blocks which run at the same time stay neighbours. */
 inline dim3 hinted_grid(const gconv_problem *problem, dim3 grid) {
   if (problem->grid_blocks == 0)
     return grid;
@@ -122,7 +122,7 @@ inline int64_t channels_of(const gconv_problem *problem) { /* channels of all pl
   return (int64_t)problem->images * problem->planes * problem->channels;
 }
 
-/* Returns the output samples of a filter, of all images. */
+/* Returns how many output samples a filter has in all images. */
 inline int64_t samples_of(const gconv_problem *problem) {
   return channels_of(problem) * problem->out_height * problem->out_width;
 }

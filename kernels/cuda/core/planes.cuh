@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiles of some channels of an image in shared memory, plane by plane, with zeros outside the image. Also for layers in
- * learning. */
+/* Tiles of some channels of an image in shared memory, plane by plane, with zeros outside the image. Also used by
+ * training. */
 #pragma once
 
 #include "copies.cuh"
@@ -15,7 +15,7 @@ struct planes_part {
 };
 
 /* Where a part is copied to. pitch, plane: floats from a row to the next, and from a channel to the next. warp: the number
- * of this warp, of `warps` that copy. */
+ * of this warp among the `warps` warps that copy. */
 struct planes_copy {
   float *to;
   int32_t pitch, plane, warp, warps;
@@ -50,7 +50,7 @@ DEVICE void copy_columns(const planes_part &part, const planes_copy &copy, int32
   }
 }
 
-/* Starts to copy a part to shared memory. WIDTH: 4 if the image, `left`, all widths and distances are multiples of 16 bytes,
+/* Starts to copy a part to shared memory. WIDTH: 4 if the image, `left`, widths and distances are multiples of 16 bytes,
  * else 1. */
 template <int WIDTH> DEVICE void copy_planes(const planes_part &part, const planes_copy &copy) {
   int32_t first = 0;

@@ -86,8 +86,8 @@ __device__ inline float defined_sum(const arguments &a, const float *weights, in
 
 /* ---- Types that are known at run time ---- */
 
-/* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). It is for the
- * host, and for kernels whose machine code it does not change; gemm and fft use BY_TYPE. */
+/* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). It is for the host and some kernels. It
+ * would change the machine code of gemm and fft, which use BY_TYPE. */
 #pragma nv_exec_check_disable
 template <class F> __host__ DEVICE auto with_type(gconv_type type, const F &f) {
   return type == GCONV_U8 ? f(uint8_t()) : type == GCONV_U16 ? f(uint16_t()) : f(float());
@@ -113,8 +113,8 @@ DEVICE int sample_bytes(gconv_type type) {
 
 /* ---- Four samples at a time ---- */
 
-/* Converts the float 2^23 + i, whose low bits are the integer i, to the float i. A permutation of bytes, or an `or`, puts
- * integers there; these and the subtraction run at a higher rate than the instruction for conversions. */
+/* Converts the float 2^23 + i, whose low bits are the integer i, to the float i. A byte permutation or an OR makes such a
+ * float. These instructions and the subtraction have a higher throughput than the conversion instruction. */
 DEVICE float level_of_bits(uint32_t bits) {
   return __uint_as_float(bits) - 8388608.0f;
 }

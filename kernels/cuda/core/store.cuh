@@ -34,8 +34,8 @@ DEVICE uint32_t saturate_four(const int32_t (&level)[4]) {
   return low;
 }
 
-/* Stores four finished values from sample `first` on, a multiple of four. At the end of a row, only `count` of them are
- * stored. */
+/* Stores four finished values from sample `first` on, a multiple of four. At the end of a row, stores only `count` of
+ * them. */
 template <class Out> DEVICE void store_four(const float (&y)[4], Out *row, int first, int count) {
   using word = decltype(pack_four(y, Out()));
   if (count >= 4) {
@@ -59,7 +59,7 @@ template <int N> DEVICE void store_words(const uint32_t (&words)[N], uint8_t *to
 
 /* ---- Alpha that is kept ---- */
 
-/* Alpha that is kept: the sample of the input at the anchor, scaled to output levels. */
+/* Returns the alpha that is kept: the sample of the input at the anchor, scaled to output levels. */
 template <class In>
 __device__ float kept_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t p, int64_t q) {
   int64_t y = p * problem.stride_y - problem.pad_top + problem.anchor_y;

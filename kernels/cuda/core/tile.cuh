@@ -21,7 +21,7 @@ struct tile_shape {
 };
 
 /* A tile is filled in blocks of columns, each AT_ONCE warps wide. That is enough for the whole row of most tiles: 128
- * samples and a halo of 32. A warp fills one row at a time, a thread AT_ONCE samples of it. */
+ * samples and a halo of 32. A warp fills one row at a time, and each of its threads fills AT_ONCE samples of this row. */
 enum { AT_ONCE = 5 };
 
 /* The part of a thread in filling: its warp, the number of warps, and its lane. Each warp fills rows from row `warp` on.
@@ -69,8 +69,8 @@ DEVICE void fill_inside(const tile_shape &shape, const uint8_t *from, int64_t in
   }
 }
 
-/* Fills as fill_inside() does, for a tile that may lie partly or wholly outside the image. Its first sample is at row `top`
- * and pixel `left` of the plane. */
+/* fill_inside() for a tile that may lie partly or wholly outside the image. Its first sample is at row `top` and pixel
+ * `left` of the plane. */
 template <class In>
 DEVICE void fill_anywhere(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top, int64_t left,
                           int begin, const filler &mine, float *tile) {

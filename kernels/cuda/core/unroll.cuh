@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Helpers that shorten the code of kernels: functions that are always inlined, loops, divisions, and four floats at a time.
  * UNROLLED_FOR is a loop of constant length that is unrolled, so that arrays that it indexes stay in registers.
- * UNROLLED_2_FOR, UNROLLED_4_FOR and UNROLLED_8_FOR are loops of any length, of which as many rounds are unrolled.
- * ROLLED_FOR is a loop that is not unrolled. */
+ * UNROLLED_2_FOR, UNROLLED_4_FOR and UNROLLED_8_FOR are loops of any length, unrolled by 2, 4 or 8 rounds. ROLLED_FOR is a
+ * loop that is not unrolled. */
 #pragma once
 
 #define DEVICE __device__ __forceinline__

@@ -32,7 +32,7 @@ int64_t filters_of_group(const gconv_layer_problem *problem) {
   return problem->filters / problem->groups;
 }
 
-/* Returns the filters of a block, 4, 8, 12 or 16: with the fewest blocks, and then the fewest zeros. */
+/* Returns how many filters a block has: 4, 8, 12 or 16. This makes the fewest blocks, and then adds the fewest zeros. */
 int block_filters(const gconv_layer_problem *problem) {
   int64_t filters = filters_of_group(problem), blocks = divide_up(filters, 16);
   return (int)(divide_up(divide_up(filters, blocks), 4) * 4);
@@ -72,7 +72,7 @@ block_arguments block_arguments_of(const gconv_layer_execution *e) {
   return {*problem, prepared, biases, e->in, e->out, blocks_of_group(problem)};
 }
 
-/* Calls launch.operator()<F, N>(), with the filters F of a block and N (1, 2 or 4) pixels of a thread. */
+/* Calls launch.operator()<F, N>(), where a block has F filters, and a thread N pixels (1, 2 or 4). */
 template <class Launch> gconv_status launch_for(const gconv_layer_problem *problem, int N, const Launch &launch) {
   const auto with = [&]<int F>() {
     N == 4   ? launch.template operator()<F, 4>()

@@ -3,7 +3,7 @@
 #include "kernels/mean.h"
 #include "kinds.cuh"
 
-/* A block makes the mean of a plane: a lane is a thread (kernels/mean.h). */
+/* A block computes the mean of a plane. Each thread adds the samples of one lane (kernels/mean.h). */
 __global__ static void make_means(const float *x, float *y, int64_t plane, int64_t planes) {
   __shared__ double lanes[GCONV_MEAN_LANES];
   for (int64_t n = blockIdx.x; n < planes; n += gridDim.x) {

@@ -3,7 +3,7 @@
 #include "kernels/activation.h"
 #include "kinds.cuh"
 
-/* A thread makes all filters of a place. */
+/* A thread computes the softmax over the filters at one place. */
 __global__ static void make_softmax(float *tensor, int32_t filters, int64_t plane, int64_t places) {
   FOR_OWN (i, places)
     gconv_softmax(tensor + i / plane * filters * plane + i % plane, filters, plane);

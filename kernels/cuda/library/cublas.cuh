@@ -72,7 +72,7 @@ struct cublas_state {
   cublas_handle handle;
   void *workspace;
   size_t workspace_bytes;
-  void *stream; /* that it works on */
+  void *stream; /* on which the handle works */
 };
 
 /* Returns the workspace of cuBLAS: the 32 MiB that it asks for on Hopper, but at most a quarter of the limit. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * im2col-cublas: the matrix of patches (patches.cuh), multiplied by cuBLAS, in float32 (pedantic mode) or, if asked for,
- * TF32.
+ * im2col-cublas: the matrix of patches (patches.cuh), multiplied by cuBLAS in float32 (pedantic mode) or TF32 (--math).
  *
  * Most frameworks began with this. A chunk is some whole images, which cuBLAS takes as a batch, or a part of one image.
  * cuBLAS adds in an order of its own, so the bound is for sums in any order.
