@@ -33,7 +33,7 @@ template <class In, int K, int C> constexpr int slide_width() {
   return sizeof(In) == 4 && C == 1 && (K <= 3 || K == 5 || K == 11 || K == 13) ? 8 : 4;
 }
 
-/* The patches of an instance. width: outputs of a row. blocks: of a multiprocessor, so that registers suffice. */
+/* The patches of an instance. width: outputs of a row. blocks: how many must fit the registers of a multiprocessor. */
 struct patch_shape {
   int width, rows, blocks; /* 0 rows: there is no such instance */
 };
@@ -76,8 +76,8 @@ void launch_filter(const gconv_execution *execution, int32_t shift, int32_t filt
     launch_slide<In, K, C, slide_width<In, K, C>(), 1, PLAIN, true>(execution, shift, filter);
 }
 
-/* Plain epilogues have instances of their own where the epilogue is a good part of the work, and for planes of floats, which
- * are used most. Pairs of filters slide with plain epilogues only, and with 4 outputs of a row for a thread. */
+/* Plain epilogues have instances of their own where the epilogue is a large part of the work, and for planes of floats,
+ * which are the most frequent images. Pairs of filters slide only with plain epilogues, 4 outputs a thread. */
 template <class In, int K, int C> void launch_size(const gconv_execution *execution, int32_t shift) {
   constexpr bool FLOAT_PLANE = sizeof(In) == 4 && C == 1, SMALL = sizeof(In) != 2 && K <= 7, PLAIN = SMALL || FLOAT_PLANE;
   if constexpr (SMALL)
@@ -97,7 +97,7 @@ template <class In, int K, int C> void launch_size(const gconv_execution *execut
 
 typedef void size_launcher(const gconv_execution *, int32_t shift);
 
-/* The instances, by type, channels (1, 3, 4) and size (3, 5 .. 17). Planes of floats have even sizes, too. */
+/* The instances, by type, channels (1, 3, 4) and size (3, 5 .. 17). For planes of floats there are even sizes, too. */
 #define SIZES(In, C)                                                                                                        \
   {                                                                                                                         \
     launch_size<In, 3, C>, launch_size<In, 5, C>, launch_size<In, 7, C>, launch_size<In, 9, C>, launch_size<In, 11, C>,     \
@@ -128,8 +128,8 @@ gconv_status execute(const gconv_execution *execution) {
 
 /* ---- The descriptor ---- */
 
-/* Returns the side of the frame with which slide() takes the problem, 0 if it does not. This is an estimate: only some of
- * the conditions of slides() are checked. */
+/* Returns the side of the frame with which slide() takes the problem, or 0 if it does not. This is an estimate: it checks
+ * only some of the conditions of slides(). */
 int32_t sliding_size(const gconv_problem *problem) {
   const int32_t size = find_frame(problem).size, C = problem->channels;
   const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x > 1;

@@ -13,19 +13,19 @@
  * which the current input row contributes: K x V sums. Sums move up one row because they are written to another register
  * than they were read from. That costs nothing. There is no shared memory and no barrier.
  *
- * Speed: K * K * V fused multiply-adds for V + (K - 1) * C samples loaded. Most of the samples are in the L1 cache, where
- * the neighbours' loads have put them. Taps are kernel parameters. A multiply-add takes its tap as an operand from a uniform
- * register. There are 63 uniform registers, which hold all taps of a filter to 7 x 7. The other taps of a larger filter are
- * loaded again for each row, two by an instruction.
+ * Speed: a thread does K * K * V fused multiply-adds for each V + (K - 1) * C samples that it loads. Most of the samples are
+ * in the L1 cache, where the neighbours' loads have put them. Taps are kernel parameters. A multiply-add takes its tap as an
+ * operand from a uniform register. There are 63 uniform registers, which hold all taps of a filter to 7 x 7. The other taps
+ * of a larger filter are loaded again for each row, two by an instruction.
  *
  * Floats are bound by memory bandwidth to K = 5. At K = 7 they reach three quarters of it, and warps wait for loads in half
  * of their time (ncu, H200). All else is bound by the rate of instructions. For K = 15, three of four instructions are
- * multiply-adds of outputs. Most other instructions load taps, or make the K - 1 input rows before a strip.
+ * multiply-adds of outputs. Most other instructions load taps, or process the K - 1 input rows before a strip.
  *
- * Integers are convolved in units of 2^-149. A float below 2^-126 is an integer in that unit. So a byte in a register of
- * zeros already is a float: its level in this unit. Multiplying a result back to this unit rounds it to the nearest level,
- * ties to even; its bits are then this integer. In exchange, the taps are scaled up by 2^e. Powers of two change no rounding
- * unless a number leaves the range of floats, and find_exponent() prevents that.
+ * Integers are convolved in units of 2^-149. A float below 2^-126 is an integer in that unit. So a register that holds a
+ * byte and zeros is already a float: the byte's level in this unit. A multiplication that brings a result back to this unit
+ * rounds it to the nearest level, ties to even; the bits of the product are this level. In exchange, the taps are scaled up
+ * by 2^e. Powers of two change no rounding unless a number leaves the range of floats, and find_exponent() prevents that.
  */
 #pragma once
 
@@ -38,8 +38,8 @@ namespace {
 
 /* ---- Patches: small squares on one channel ---- */
 
-/* A thread loads all input rows of some output rows at once, before its first multiply-add; slide() has only one or two rows
- * under way. Patches are faster in two cases:
+/* A thread loads all input rows of its output rows before its first multiply-add; slide() loads only one or two rows ahead.
+ * Patches are faster in two cases:
  *  - 3 x 3 and 5 x 5 on planes of floats, which are bound by memory. There the order of the accesses counts: tiles that are
  *    copied in the order of the image reach 97% of the bandwidth, high strips 88%.
  *  - Small images, where a thread has few rows: it waits for memory once instead of once a row.
@@ -67,8 +67,8 @@ template <class In, int K, int C, int V> struct patch_row {
   }
 };
 
-/* For floats. Of the first and the last group of four, only the samples under the windows are loaded: this saves registers,
- * which limit the number of rows. */
+/* The row for floats. From the first and the last group of four samples, only those under the windows are loaded. This saves
+ * registers, which limit the number of rows. */
 template <int K, int C, int V> struct patch_row<float, K, C, V> {
   using shape = window<K, C, V>;
   static constexpr int BEGIN = shape::FIRST, END = shape::FIRST + V + (K - 1) * C;
@@ -101,7 +101,7 @@ template <int K, int C, int V> struct patch_row<float, K, C, V> {
   }
 };
 
-/* Makes a patch of `rows` rows (ROWS at most), whose first output is sample `first` of row `top`. INSIDE: it has all ROWS
+/* Computes a patch of `rows` rows (ROWS at most), whose first output is sample `first` of row `top`. INSIDE: it has all ROWS
  * rows, and all of its input is inside the image. */
 template <class In, int K, int C, int V, int ROWS, bool PLAIN, bool INSIDE>
 DEVICE void make_patch(const sliding_arguments<K, 1> &a, const uint8_t *in, uint8_t *out, int first, int top, int rows) {
@@ -141,8 +141,8 @@ DEVICE void make_patch(const sliding_arguments<K, 1> &a, const uint8_t *in, uint
   }
 }
 
-/* Grid: as for slide(), with strips of ROWS rows, or of several patches one below the other. BLOCKS: the compiler limits
- * registers so that this many blocks fit on a multiprocessor. */
+/* The grid is that of slide(), with strips of ROWS rows, or of several patches one below the other. BLOCKS: the compiler
+ * limits registers so that this many blocks fit on a multiprocessor. */
 template <class In, int K, int C, int V, int ROWS, int BLOCKS, bool PLAIN>
 __global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_constant__ sliding_arguments<K, 1> a) {
   const gconv_problem &problem = a.problem;
@@ -168,12 +168,12 @@ __global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_cons
 
 /* ---- The kernel ---- */
 
-/* Grid: first the blocks that slide, for all planes of all images. In these, x of the block counts samples of a row, V for
- * each thread, and y strips. Then the blocks for the ends of rows; there a thread makes one sample. */
+/* Grid: first the blocks that slide, for all planes of all images. In such a block, x counts threads of a row, which have V
+ * samples each, and y counts strips. Then come the blocks for the ends of rows, in which a thread computes one sample. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ sliding_arguments<K, F> a) {
-  /* This does not call find_part(): its shortcut for one plane moves values to other registers, and 11 x 11 of floats took
-   * 15% longer, u8 of 3 x 3 6%. Without the shortcut, u8 of 13 x 13 took 4% longer still. */
+  /* This does not call find_part(), whose shortcut for one plane moves values to other registers. With it, floats of 11 x 11
+   * took 15% longer, and u8 of 3 x 3 6%. With find_part() but without its shortcut, u8 of 13 x 13 took 4% longer. */
   const gconv_problem &problem = a.problem;
   const int all_walkers = a.walkers * problem.images * problem.planes;
   const bool walks = (int)blockIdx.x < all_walkers;
@@ -194,9 +194,8 @@ __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ s
 
 /* The frame: a square of K x K taps into which a filter is put. The filter's first row is the first row of the frame, its
  * first column is column `shift`. The other taps are zeros. Zeros change no sum of integers, since these sums are never -0.
- * Floats may be infinite, so their frame has the size of the filter. Integers are loaded in groups of four. All threads load
- * at multiples of four only if the frame's middle column is a multiple of four samples from the output: so some frames are
- * wider. */
+ * Floats may be infinite, so their frame has the size of the filter. Integers are loaded in groups of four, at multiples of
+ * four. This needs a frame whose middle column lies a multiple of four samples from the output, so some frames are wider. */
 struct frame {
   int32_t size; /* K; 0: there is no frame */
   int32_t shift;
@@ -215,10 +214,10 @@ inline frame find_frame(const gconv_problem *problem) {
   return {0, 0};
 }
 
-/* Finds the exponent e by which taps for integers are scaled. The largest tap times 2^e is below 2^127, and at least 2^125
- * unless e = 149, the most that is needed. Returns whether all taps times 2^e are whole numbers. Then the product of a tap
- * and a level is a whole number of units of 2^-149: no part of it is below the smallest float, and sums are rounded as
- * without scaling. */
+/* Finds the exponent e by which taps for integers are scaled. The largest tap times 2^e is below 2^127. It is at least
+ * 2^125, unless e = 149, since no larger e is needed. Returns whether all taps times 2^e are whole numbers. Then the product
+ * of a tap and a level is a whole number of units of 2^-149: no part of it is below the smallest float, and sums are rounded
+ * as without scaling. */
 inline bool find_exponent(const float *taps, int count, int *e) {
   float largest = 0;
   for (int i = 0; i < count; i++)
@@ -232,8 +231,8 @@ inline bool find_exponent(const float *taps, int count, int *e) {
   return whole;
 }
 
-/* Returns the output rows of a thread, such that there are as many sliding blocks as the user asked for, or as close to that
- * as possible. The blocks for the ends of rows do not count. */
+/* Returns how many output rows a thread has if there are as many sliding blocks as the user asked for, or nearly as many.
+ * The blocks for the ends of rows do not count. */
 inline int32_t hinted_strip(const gconv_problem *problem, int64_t blocks_of_a_row, int64_t strips_of_a_block) {
   const int64_t rows_of_blocks = problem->grid_blocks / blocks_of_a_row;
   const int64_t strips = (rows_of_blocks < 1 ? 1 : rows_of_blocks) * strips_of_a_block;
@@ -280,7 +279,7 @@ inline bool slides(const gconv_execution *execution, frame square) {
   const int64_t samples = (int64_t)problem->out_width * problem->channels, margin = 2 * square.size * problem->channels;
   bool shape = square.size > 0 && problem->stride_y == 1 && problem->stride_x == 1 && problem->dilation_y == 1 &&
                problem->dilation_x == 1;
-  const int vain = 3; /* rows that row_reader may fetch in vain, at most (AHEAD); along rows, a margin */
+  const int vain = 3; /* at least AHEAD, the rows that row_reader loads but does not use; along rows, a margin */
   bool near = is_near(problem->height, problem->pad_top, problem->out_height, square.size, vain) &&
               is_near(problem->width, problem->pad_left + square.shift, problem->out_width, square.size, vain);
   /* In narrower images, the ends of rows would be most of the work. */
@@ -299,7 +298,7 @@ inline bool is_power_of_two(float x) {
   return x > 0 && frexpf(x, &exponent) == 0.5f;
 }
 
-/* Sets the taps of filters first .. first + F - 1, and the factors that lead from their sums to values. */
+/* Sets the taps of filters first .. first + F - 1, and the factors by which their sums become values. */
 template <class In, int K, int F>
 void set_weights(const gconv_execution *execution, int32_t first, int32_t shift, sliding_arguments<K, F> *a) {
   const gconv_problem *problem = execution->problem;
@@ -339,8 +338,8 @@ template <int K, int C, int V, int F> void find_inner(sliding_arguments<K, F> *a
   a->end = (int32_t)(begin < end ? end : 0);
 }
 
-/* Makes the arguments of a kernel for filters first .. first + F - 1, put into frames of K x K taps. `out` of the arguments
- * is the output of filter `first`. Strips and blocks are set later. */
+/* Makes the arguments of a kernel for filters first .. first + F - 1, which are put into frames of K x K taps. `out` of the
+ * arguments is the output of filter `first`. Strips and blocks are set later. */
 template <class In, int K, int C, int V, int F>
 sliding_arguments<K, F> make_arguments(const gconv_execution *execution, int32_t shift, int32_t first) {
   sliding_arguments<K, F> a = {};
@@ -380,14 +379,14 @@ void launch_patches(const gconv_execution *execution, int32_t shift, int32_t fir
   patch<In, K, C, V, ROWS, BLOCKS, PLAIN><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
-/* Launches the sliding kernel, with strips of the height that the user hinted, or that should take the least time. */
+/* Launches the sliding kernel, with strips of the height that the user asked for, or that should take the least time. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first) {
   const gconv_problem *problem = execution->problem;
   sliding_arguments<K, F> a = make_arguments<In, K, C, V, F>(execution, shift, first);
-  /* Floats that are bound by memory take low blocks in the order of the rows, because memory is fastest in that order. The
-   * rows that blocks share are in the L1 cache. Such blocks, and blocks for V = 16 on one channel, are NARROW:
-   * 32 threads wide. */
+  /* Floats that are bound by memory take blocks of few rows, in the order of the rows, because memory is fastest in that
+   * order. The rows that blocks share are in the L1 cache. Such blocks, and those for V = 16 on one channel, are 32 threads
+   * wide: NARROW. */
   constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1, NARROW = SWEEPS || (V == 16 && C == 1);
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
   const int width = threads > 96 && !NARROW ? 128 : threads > 32 && !NARROW ? 64 : 32;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of direct for square filters share: reading input rows into registers as floats, sliding down them,
- * finishing sums, and making the samples at the ends of rows, which no sliding thread makes. */
+/* What the kernels of direct for square filters share. They load input rows into registers as floats, slide down these rows,
+ * and finish sums. They also compute the samples at the ends of rows, which no sliding thread computes. */
 #pragma once
 
 #include "../core/store.cuh"
@@ -13,7 +13,7 @@ enum { SLIDE_THREADS = 128 }; /* threads of a block, in any shape of whole warps
 template <int K, int F> struct sliding_arguments : arguments {
   int32_t strip;       /* output rows of a thread */
   int32_t across;      /* columns of blocks */
-  int32_t begin, end;  /* the output samples of a row that slide, V a thread: windows of threads lie inside the input row */
+  int32_t begin, end;  /* output samples of a row that slide, V of each thread; their windows lie inside the input row */
   int32_t walkers;     /* blocks of a plane that slide */
   int32_t edge_blocks; /* blocks of a plane that make the other samples, at the ends of rows */
   int32_t samples;     /* samples of an output row: Q * C */
@@ -36,9 +36,9 @@ template <int K, int C, int V> struct window {
 
 /* ---- Input rows ---- */
 
-/* Tells which sizes have registers for struct beyond, which finds border rows without branches, so that threads do
- * not wait there. In other sizes, a multiprocessor would hold fewer blocks with it, or the compiler would move more values
- * between registers. A list of choices, measured on an H200. */
+/* Whether a size has registers for struct beyond, which finds border rows without branches, so that threads do not wait
+ * there. For other sizes, struct beyond would let fewer blocks fit on a multiprocessor, or the compiler would move more
+ * values between registers. These choices were measured on an H200. */
 template <int K> constexpr bool has_spare_registers = K >= 9 && K != 13;
 
 /* Four samples as a word of 4, 8 or 16 bytes, and their conversion to floats. Integers become floats in units of 2^-149. */
@@ -82,13 +82,13 @@ template <> struct samples4<uint16_t> {
   }
 };
 
-/* Reads the input rows of a strip, one after the other; some are under way while others are used. BY_FOUR: windows begin at
- * multiples of four samples. It copies what it needs of the arguments, so that these values stay in registers. */
+/* Loads the input rows of a strip, one after the other. The loads of the next rows are under way while a row is used.
+ * BY_FOUR: windows begin at multiples of four samples. The reader copies its arguments, to keep them in registers. */
 template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   using shape = window<K, C, V>;
   using word = typename samples4<In>::word;
-  /* Rows under way, which hide latency: two for integers to 7 x 7 and floats to 3 x 3, else one. Wide rows of one channel
-   * have one, too, and leave the registers to more warps. */
+  /* How many rows are under way, to hide latency: two for integers to 7 x 7 and floats to 3 x 3, else one. It is also one
+   * for V = 16 on one channel, which leaves the registers to more warps. */
   static constexpr int AHEAD = (V < 16 || C > 1) && ((sizeof(In) < 4 && K <= 7) || K <= 3) ? 2 : 1;
 
   const uint8_t *in; /* the plane, from the first sample of the window on */
@@ -140,7 +140,7 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
 
 /* ---- Output rows ---- */
 
-/* Returns the kept alpha of output pixel (p, q), as kept_alpha() does. */
+/* kept_alpha() of output pixel (p, q) for borders that near_index() finds. */
 template <class In, int C>
 __device__ float near_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int p, int q) {
   int y = near_index(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
@@ -192,8 +192,8 @@ DEVICE void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V
     float y[4];
     UNROLLED_FOR (int i = 0; i < 4; i++)
       y[i] = fmaf(plain_sum<F>(first[v + i], second[v + i]), a.scale, a.offset);
-    /* Stores that stay in the L2 cache for a while are faster, where memory is the bound. But the patches of 5 x 5 read more
-     * rows twice; there, results in the cache would displace input that is read again. */
+    /* Where memory is the bound, stores that stay in the L2 cache for a while are faster. But 5 x 5 patches read more rows
+     * twice, and results in the cache would displace these rows. */
     if (K <= 4)
       *(float4 *)(row + sample + v) = pack_four(y, 0.0f);
     else
@@ -269,7 +269,7 @@ DEVICE void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *o
 
 /* ---- The ends of rows ---- */
 
-/* Applies a plain epilogue to a value, as store_plain() does. */
+/* store_plain() for one value. */
 template <int K, int F> DEVICE void store_plain_one(const sliding_arguments<K, F> &a, float sum, float *out) {
   *out = fmaf(sum, a.scale, a.offset);
 }
@@ -278,11 +278,11 @@ template <int K, int F> DEVICE void store_plain_one(const sliding_arguments<K, F
   *out = (uint8_t)min(max(level, 0), 255);
 }
 
-/* How many rows of a window are loaded at once for a sample at the end of a row: one for K up to 3, all for K = 4 and 5. For
- * larger K, as many as fit into the registers that an instance has for its sliding threads. */
+/* How many rows of a window are loaded at once for a sample at the end of a row: one for K up to 3, and all for K = 4 and 5.
+ * A larger K loads as many as fit into the registers that the sliding threads need anyway. */
 template <int K> constexpr int end_rows = K <= 3 ? 1 : K <= 5 ? K : (has_spare_registers<K> ? 36 : 20) / K;
 
-/* Makes one output sample at the end of a row. Its window may reach outside. ROWS input rows are loaded at once. For a
+/* Computes one output sample at the end of a row. Its window may reach outside. ROWS input rows are loaded at once. For a
  * position outside, sample 0 is loaded, and then replaced. */
 template <class In, int K, int C, int F, int ROWS, bool PLAIN>
 __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int p, int sample) {
@@ -317,7 +317,8 @@ __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in,
   BY_TYPE(problem.out_type, Type, gconv_store(value, (Type *)out + sample));
 }
 
-/* Makes this thread's sample at the end of a row. `number`: this block among the plane's blocks for the ends of rows. */
+/* Computes this thread's sample at the end of a row. `number`: number of this block among those for the ends of a plane's
+ * rows. */
 template <class In, int K, int C, int F, int ROWS, bool PLAIN>
 DEVICE void make_ends(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int number) {
   const unsigned width = a.samples - (a.end - a.begin), thread = threadIdx.y * blockDim.x + threadIdx.x;
@@ -328,7 +329,7 @@ DEVICE void make_ends(const sliding_arguments<K, F> &a, const uint8_t *in, uint8
     make_sample<In, K, C, F, ROWS, PLAIN>(a, in, out + p * a.out_row, p, at < a.begin ? at : at + a.end - a.begin);
 }
 
-/* The work of a block: whether it slides or makes the ends of rows, and row 0 of its plane. */
+/* The work of a block: whether it slides or computes the ends of rows, and row 0 of its plane. */
 struct block_part {
   bool walks;
   int number;

@@ -4,13 +4,13 @@
  *
  * A tile of N x N samples is transformed, multiplied by the spectrum of the filter, and transformed back. The product of
  * spectra is a circular convolution: N - R + 1 rows and N - S + 1 columns of the result do not wrap around, and are stored.
- * The work hardly depends on the filter: some 70 instructions a sample, times N * N / ((N - R + 1) * (N - S + 1)) for the
- * part of the tile that is lost. direct takes R * S multiply-adds. On an H200, fft overtakes it at 11 x 11.
+ * The work hardly depends on the filter: some 70 instructions a sample, times N * N / ((N - R + 1) * (N - S + 1)), since the
+ * wrapped part of the tile is lost. direct takes R * S multiply-adds. On an H200, fft overtakes it at 11 x 11.
  *
  * There are two engines, and the engine with less work is taken. For filters to some 55 x 55, and for larger ones on small
  * images, tiles of 64 to 160 points a side are in the shared memory of a block (fft_tile.cuh). For larger filters, tiles of
- * 512 to 4096 points a side are in device memory, and single lines of them in shared memory (fft_lines.cuh). This file holds
- * the choice, the launches and the descriptor.
+ * 512 to 4096 points a side are in device memory, and a few lines at a time in shared memory (fft_lines.cuh). This file
+ * holds the choice, the launches and the descriptor.
  *
  * fft is not of the exact family; error_bound() says how far it may be off. Sums that are not finite are computed again by
  * the definition (check_sums() in fft_samples.cuh).
@@ -63,8 +63,8 @@ struct tile_engine {
   line_order order; /* order of rows and of columns */
   size_t shared;
   int threads, blocks; /* threads of a block; blocks that a multiprocessor of an H200 runs at a time */
-  double work;         /* time of a sample of a tile, except `back`, in multiply-adds that an H200 makes meanwhile */
-  double back; /* the time of a sample in the inverse transform of rows, which only computes the rows that are stored */
+  double work;         /* time of a sample of a tile, without `back`, as the multiply-adds of an H200 in that time */
+  double back;         /* time of a sample in the inverse transform of rows, which computes only the rows that are stored */
   void (*kernel)(tile_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
@@ -103,9 +103,9 @@ struct solution {
   const tile_engine *tile;              /* set: tiles in shared memory; NULL: lines */
   const line_engine *lines_y, *lines_x; /* for columns, which run along y, and for rows */
   cutting c;
-  int64_t at_a_time;       /* pairs of tiles: one for each block of the tile engine, or a batch of the line engine */
+  int64_t at_a_time; /* pairs of tiles in progress: one for each block of the tile engine, or a batch of the line engine */
   size_t state, workspace; /* bytes */
-  double work;             /* multiply-adds, see tile_engine; as if each filter took all passes */
+  double work;             /* time in multiply-adds (see tile_engine), as if each filter took all passes */
   double launches;
 };
 
@@ -122,14 +122,15 @@ size_t kept_times(const gconv_problem *problem) {
   return problem->filters > 1 ? 1 + gconv_is_combined(problem) : 0;
 }
 
-/* Returns the time of the last round, as a part of a whole round. A block alone on a multiprocessor is fast, but not as fast
- * as all together: 1024 x 1024 samples of u8 took 12.7, 15.8, 17.8 and 21.5 us with 1 to 4 blocks of the smallest tiles. */
+/* Returns the time of the last round, as a part of a whole round. One block alone on a multiprocessor ends sooner than
+ * several do, but several do more work in a given time: 1024 x 1024 samples of u8 took 12.7, 15.8, 17.8 and 21.5 us with 1
+ * to 4 blocks of the smallest tiles. */
 double last_round(int64_t pairs, int blocks) {
   const double busy = (double)((pairs - 1) / multiprocessors() + 1), alone = 0.4;
   return pairs > 0 ? (busy + alone) / (blocks + alone) : 0;
 }
 
-/* Estimates tiles in shared memory. The multiprocessors process pairs of tiles in rounds. */
+/* Estimates the time of tiles in shared memory. The multiprocessors process pairs of tiles in rounds. */
 bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, solution *s) {
   const int size = size_of(engine.order);
   *s = {};
@@ -150,7 +151,7 @@ bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, sol
 
 const size_t batch_bytes = (size_t)192 << 20; /* the most bytes of points; larger batches gain nothing */
 
-/* Estimates lines in shared memory. Pairs of tiles go in batches, as many as fit into memory. */
+/* Estimates the time of lines in shared memory. A batch has as many pairs of tiles as fit into memory. */
 bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const line_engine &x, solution *s) {
   *s = {};
   size_t shared = y.columns_shared > x.rows_shared ? y.columns_shared : x.rows_shared;
@@ -234,7 +235,7 @@ void dismiss(void *memory) {
   free(state);
 }
 
-/* An execution of a small image takes some 10 us, so all that does not depend on the image is done here. */
+/* An execution of a small image takes some 10 us, so acquire() does all work that does not depend on the image. */
 gconv_status acquire(const gconv_execution *execution, void **result) {
   std::unique_ptr<fft_state, decltype(&dismiss)> state((fft_state *)calloc(1, sizeof(fft_state)), dismiss);
   if (!state)
@@ -332,8 +333,8 @@ const char *supports(const gconv_problem *problem) {
                                : "filters that span more pixels than a tile";
 }
 
-/* Tiles in shared memory are bound by instructions. Tiles in device memory are bound by its bandwidth, of which they reach
- * 0.75. The host takes as long as half a launch. For launches, see LAUNCH_WORK. */
+/* Tiles in shared memory are bound by instructions. Tiles in device memory are bound by its bandwidth, and reach 0.75 of it.
+ * The host takes as long as half a launch. For launches, see LAUNCH_WORK. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   solution s;
   if (!solve(problem, &s))

@@ -7,8 +7,8 @@
  *     filter_lines   points -> columns forward, product, columns back -> points
  *     leave_lines    points -> rows back (only those that are stored) -> image
  *
- * Speed: 48 bytes a point, which holds two samples. At the bandwidth of an H200 that is 175 G samples a second; 130 G were
- * reached. Samples at the edges of tiles, which are lost, are not counted.
+ * Speed: the kernels load and store 48 bytes for each point, which holds two samples. At the bandwidth of an H200 that is
+ * 175 G samples a second; 130 G were reached. Samples at the edges of tiles, which are lost, are not counted.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace {
 
-/* Rows of a block: its points, which are those of line_shape, its threads, and blocks of a multiprocessor. */
+/* A block that transforms rows: its points (ROWS rows of line_shape), its threads, and blocks of a multiprocessor. */
 enum { BLOCK_POINTS = 4096, LINE_THREADS = 256, LINE_BLOCKS = 3 };
 
 struct line_arguments {
@@ -40,13 +40,13 @@ template <class Line> DEVICE int64_t first_point(const line_arguments &a) {
   return (int64_t)blockIdx.y * a.t.height * Line::SIZE;
 }
 
-/* gconv_border_index(), but without a call inside the image. */
+/* gconv_border_index(), which is called only outside the image. */
 DEVICE int any_index(gconv_border border, int i, int size) {
   return (unsigned)i < (unsigned)size ? i : far_index(border, i, size);
 }
 
-/* Loads the real parts (PART 0) or imaginary parts (PART 1) of the points x, x + STEP .. of row y. The tile may lie inside
- * the image or outside. */
+/* Loads the real parts (PART 0) or imaginary parts (PART 1) of the points x, x + STEP .. of row y, inside the image or
+ * not. */
 template <class In, int STEP, int PART, int N>
 DEVICE void load_anywhere(const arguments &a, const real_tile &tile, int y, int x, float2 (&points)[N]) {
   const gconv_problem &problem = a.problem;

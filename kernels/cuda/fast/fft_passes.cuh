@@ -4,7 +4,7 @@
  * layer/fft.cu).
  *
  * A line of N = P * Q * 16 points is transformed in three passes, in place: P points that are Q * 16 apart, twist, Q points
- * that are 16 apart, twist, 16 neighbours. The way back has the opposite order.
+ * that are 16 apart, twist, 16 neighbours. The inverse transform has the opposite order.
  */
 #pragma once
 
@@ -18,16 +18,16 @@ namespace {
 
 enum { GROUP = 17 }; /* 16 points of a line and the gap after them */
 
-/* A line in shared memory. Its gaps put points that are 16 apart into different banks, and neighbours, too. */
+/* A line in shared memory. Its gaps put points that are 16 apart, and neighbours, into different banks. */
 template <int P_, int Q_> struct line_shape {
   static constexpr int P = P_, Q = Q_, S = 16, SIZE = P * Q * S;
   static constexpr int LENGTH = SIZE / 16 * GROUP;
   static constexpr int PART = LENGTH / P; /* distance from the points of k1 to the points of k1 + 1 */
   static constexpr int ROW =
       (LENGTH + 7) / 16 * 16 + 8; /* from a row to the next, which begins half of the banks further on */
-  static constexpr int ROWS = 4096 / (int)std::bit_floor((unsigned)SIZE); /* rows of a block at a time, and its threads */
+  static constexpr int ROWS = 4096 / (int)std::bit_floor((unsigned)SIZE); /* rows that a block transforms at a time */
   static constexpr int THREADS = ROWS * SIZE / 16;
-  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8;                        /* columns of a block at a time, interleaved */
+  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8; /* columns that a block transforms at a time, interleaved */
   static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2);          /* 34 KB */
   static constexpr size_t COLUMNS_SHARED = COLUMNS * LENGTH * sizeof(float2); /* 34, 68, 68, 136 KB */
   static constexpr int COLUMN_THREADS = SIZE == 4096 ? 512 : 256;
@@ -36,8 +36,8 @@ template <int P_, int Q_> struct line_shape {
   static constexpr int TWISTS = FIRST_TWISTS + powers_of_twist(Q) * S; /* twists of the first pass, then of the second */
 };
 
-/* A spectrum is stored in the order in which the threads that multiply columns read it. Columns are stored as rows
- * are left: position 16 * m + i of a row is column i * (N / 16) + m. */
+/* A spectrum is stored in the order in which the threads that multiply columns read it. Columns have the order that the
+ * transform of rows leaves: position 16 * m + i of a row is column i * (N / 16) + m. */
 template <int COLUMNS> __device__ position columns_order(int64_t index, line_order y, line_order x) {
   int c = (int)(index % COLUMNS), sixteenth = size_of(x) / 16;
   index /= COLUMNS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Discrete Fourier transforms of a few points, in the registers of a thread, in natural order. The passes of fft consist of
- * them. Below stand the factors of fft: twiddle factors (twists), and the spectra of filters. */
+ * such transforms. This file also has the factors of fft: twiddle factors (twists), and the spectra of filters. */
 #pragma once
 
 #include "../core/launch.cuh"
@@ -36,8 +36,9 @@ __host__ __device__ constexpr double cosine_of_turn(int part, int whole) {
   return sum;
 }
 
-/* Returns the root of unity exp(2 pi i e / N), e < N. E are the numbers 0 .. N - 1. The tables are static arrays: cicc of
- * CUDA 13.0 laid a local table over the points of its caller, and filled a static object with zeros (docs/lab/cicc.md). */
+/* Returns the root of unity exp(2 pi i e / N), e < N. E are the numbers 0 .. N - 1. The tables must be static arrays: CUDA
+ * 13.0's compiler puts a local table into the memory of the caller's points, and fills a static object with zeros
+ * (docs/lab/cicc.md). */
 template <int N, int... E> DEVICE float2 root_of_unity(int e, std::integer_sequence<int, E...>) {
   static constexpr float re[N] = {(float)cosine_of_turn(E, N)...};
   /* the sine is the cosine of a quarter turn earlier */
@@ -209,8 +210,8 @@ inline size_t row_spectra_bytes(const gconv_problem *problem, line_order x) {
   return (size_t)problem->rows * (size_t)size_of(x) * sizeof(double2);
 }
 
-/* Enqueues the kernels that make the spectra of all filters. They are divided by the points of a tile, so that no transform
- * has to scale. */
+/* Enqueues the kernels that make the spectra of all filters. Spectra are divided by the number of points of a tile, so that
+ * no transform has to scale. */
 template <order ORDER>
 void make_spectra(const gconv_execution *execution, line_order y, line_order x, double2 *rows, float2 *spectra) {
   const gconv_problem *problem = execution->problem;

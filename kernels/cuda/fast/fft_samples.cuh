@@ -55,8 +55,8 @@ __device__ inline real_tile locate_tile(const tiling &t, int index) {
   return tile;
 }
 
-/* Two threads of the block find the places of the tiles of a pair, and put them into shared memory. If all threads did so,
- * it would take a tenth of their time. After the last pair there is nothing to find. */
+/* Two threads of the block find the places of the tiles of a pair, and put them into shared memory. If all threads found
+ * them, this would take a tenth of their time. Does nothing after the last pair. */
 DEVICE void locate_pair(const tiling &t, int pair, tile_pair *shared) {
   const int half = threadIdx.x;
   if (half > 1 || 2 * pair >= t.tiles)
@@ -175,12 +175,12 @@ DEVICE void store_points(const tiling &t, int k, const tile_pair &pair, int y, i
 
 /* ---- Sums that are not finite ---- */
 
-/* A NaN or an infinity spreads over the two tiles that share points, as in a transform every point depends on every sample.
- * Transforms of large samples may also overflow where the sums of the definition do not. A sum that depends on a point that
- * is not finite is not finite either. So finite sums are right, and all others are computed again. Images of integers need
- * no such check: their sums overflow only if the taps add up to more than 1e33. */
+/* A NaN or an infinity spreads over the two tiles that share points, since every point of a transform depends on every
+ * sample. Transforms of large samples may also overflow where the sums of the definition do not. A sum that depends on a
+ * point that is not finite is not finite either. So finite sums are right, and all others are computed again. Images of
+ * integers need no such check: their sums overflow only if the taps add up to more than 1e33. */
 
-/* Adds 0 times each sum to `check`: it stays 0 while all are finite, and becomes NaN otherwise. */
+/* Adds 0 times each sum to `check`, which stays 0 while all sums are finite, and becomes NaN otherwise. */
 template <int N> DEVICE void check_sums(const float2 (&sums)[N], float *check) {
   UNROLLED_FOR (int i = 0; i < N; i++)
     *check = fmaf(sums[i].x, 0.0f, fmaf(sums[i].y, 0.0f, *check));

@@ -5,13 +5,13 @@
  *
  * A tile has N x N points, N = 8 * A. A line is transformed in two passes: A points that are 8 apart, twiddle factors, then
  * 8 neighbours. The inverse transform has the opposite order, so points are never reordered. Each row and each column
- * belongs to one warp. So only the warp waits between the passes of a line, and the block waits between rows and columns.
- * "A" and "8" are passes of A and of 8 points:
+ * belongs to one warp. So the passes of a line need only a barrier of the warp. The block has a barrier between rows and
+ * columns. "A" and "8" are passes of A and of 8 points:
  *
  *     memory -> rows: A 8  | barrier |  columns: A 8, product, 8 A  | barrier |  rows that are stored: 8 A -> memory
  *
- * A point holds two samples. It takes some 140 instructions and 12 accesses of 8 bytes to shared memory. An H200 issues an
- * instruction in half of its cycles.
+ * A point holds two samples. It takes some 140 instructions and 12 accesses of 8 bytes to shared memory. On an H200, half of
+ * the cycles issue an instruction.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ namespace {
  * a warp reads or writes into different banks. Such points are: two neighbouring rows at 8 neighbouring columns; 16 points
  * that are 8 apart in rows; 8 columns of two rows that are 1 or 8 apart. One case has a conflict: at A = 20, 16 points that
  * are 8 apart may cross from one row to the next. */
-enum { TWISTS = 6 }; /* the powers of a point's twists (5 at most), and a gap: so 8 points use different banks */
+enum { TWISTS = 6 }; /* room for the powers of a point's twist (5 at most); with it, 8 points use different banks */
 
 /* Returns the least d >= x with d % 16 = 8, a distance to the other half of the banks. */
 constexpr int half_of_banks_on(int x) {
@@ -70,7 +70,7 @@ template <int A> __device__ position tile_order(int64_t index, line_order, line_
 /* ---- From memory ---- */
 
 /* Where two tiles lie in the image. rows: the image's row for each row of a tile. columns: the sample in the image's row for
- * each column of a tile. GCONV_OUTSIDE: there is none. */
+ * each column of a tile. GCONV_OUTSIDE: the row or column has the level of the border. */
 template <int A> struct places { int rows[2][tile_shape<A>::SIZE], columns[2][tile_shape<A>::SIZE]; };
 
 template <int A> __device__ void find_places(const gconv_problem &problem, const tile_pair &pair, places<A> &found) {
@@ -166,8 +166,7 @@ template <int A, int SIGN> DEVICE void pass_columns(const float2 *twists, float2
 }
 
 /* Does the second pass of columns, their product with the spectrum of filter k, and the first inverse pass. where: the
- * offset of the lane's values in the spectra. With several filters, the transformed tile is stored at the first filter, for
- * the next filters. */
+ * offset of the lane's values in the spectra. The first of several filters stores the transformed tile for the others. */
 template <int A> DEVICE void multiply_columns(const tile_arguments &a, int k, int where, float2 *columns, int lane) {
   using shape = tile_shape<A>;
   const float4 *spectrum = a.spectra + (int64_t)k * (shape::SIZE * shape::SIZE / 2) + where;
@@ -232,7 +231,7 @@ DEVICE void leave_rows(const tile_arguments &a, int k, const tile_pair &pair, co
   store_points<8>(a.t, k, pair, y, j - a.t.first_x, points);
 }
 
-/* A thread computes its outputs again. This is a call, because inlined code would take registers from the kernel. */
+/* A thread computes its outputs again, by the definition. Inlined, this would take registers from the kernel. */
 template <int A> __device__ __noinline__ void mend_rows(const tiling &t, const tile_pair &pair) {
   for (int y = threadIdx.x / 8; y < t.valid_y; y += 4 * A)
     mend_row(t, pair, y, (int)threadIdx.x % 8 - t.first_x, 8);
@@ -240,9 +239,9 @@ template <int A> __device__ __noinline__ void mend_rows(const tiling &t, const t
 
 /* ---- The kernel ---- */
 
-/* A block processes pairs of tiles, one after the other. Warp w has rows 4 * w .. 4 * w + 3, the same number of rows N / 2
- * further down, and columns 8 * w .. 8 * w + 7. So a warp can store its rows and load rows of the next tiles without
- * waiting for other warps, except at the border of the image. */
+/* A block processes pairs of tiles, one after the other. Warp w has rows 4 * w .. 4 * w + 3, the four rows that are N / 2
+ * further down, and columns 8 * w .. 8 * w + 7. So a warp can store its rows and load rows of the next tiles without a
+ * barrier, except at the border of the image. */
 template <int A>
 __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
     convolve_tiles(const __grid_constant__ tile_arguments a) {

@@ -38,8 +38,8 @@ namespace {
 
 /* ---- Storing ---- */
 
-/* Threads store the sums of a tile directly if they can. Otherwise the sums go through shared memory, to be combined, or to
- * be reordered as the output needs them. */
+/* Threads store the sums of a tile directly if possible. Otherwise the sums go through shared memory, where they are
+ * combined, or brought into the order of the output. */
 
 /* Returns the address of row `i` of a tile in the output of filter k, or NULL past the last row. */
 DEVICE uint8_t *out_row(const cut &a, const origin &at, int32_t i, int32_t k) {
@@ -73,7 +73,7 @@ DEVICE void put_one(const cut &a, const origin &at, float y, uint8_t *row, int32
   store_as(problem.out_type, y, to);
 }
 
-/* Stores a thread's outputs directly. This needs a plain epilogue and a single phase; then they lie one after the other. */
+/* Stores a thread's outputs directly. This needs a plain epilogue and a single phase: then outputs are neighbours. */
 template <class Out, int F, int V>
 DEVICE void store_directly(const cut &a, const origin &at, const thread_place &my, int32_t filter_tile,
                            const float (&sums)[F][V]) {
@@ -100,8 +100,8 @@ DEVICE void store_directly(const cut &a, const origin &at, const thread_place &m
   }
 }
 
-/* Returns the place of exchanged sum `i` in shared memory. There, sums have the order of the output: rows of groups, each V
- * times all phases. After each group, SKEW floats stay unused, so that groups use all banks. */
+/* Returns the place of exchanged sum `i` in shared memory. There, sums have the order of the output: rows of groups, where a
+ * group has V samples of each phase. After each group, SKEW floats stay unused, so that groups use all banks. */
 DEVICE int32_t skewed(const cut &a, int32_t i) {
   return i + (int32_t)__umulhi(i, a.group_inverse) * SKEW;
 }
@@ -156,7 +156,7 @@ template <int V> __device__ void store_filters(const cut &a, const origin &at, i
   }
 }
 
-/* Combines the sums into `values`. `values` has the layout of the sums; each thread has its own. */
+/* Combines the sums into `values`, which has the layout of the sums. Each thread combines values of its own. */
 __device__ void combine_filters(const cut &a, int32_t first, const float *sums, float *values) {
   const gconv_problem &problem = a.problem;
   const gconv_combine combine = problem.epilogue.combine;
@@ -206,7 +206,7 @@ DEVICE void finish_tile(const cut &a, const origin &at, const thread_place &my, 
 
 /* ---- The kernel ---- */
 
-/* Processes the tiles of a block for one tile of filters. `again`: the block has processed another place before. */
+/* Processes the tiles of a block for one tile of filters. `again`: it is not the block's first tile of outputs. */
 template <int F, int V, bool SLIDING>
 DEVICE void make_tiles(const cut &a, origin at, const thread_place &my, int32_t filters, bool again, float *taps) {
   const gconv_problem &problem = a.problem;
@@ -298,8 +298,8 @@ const char *supports(const gconv_problem *problem) {
   return NULL;
 }
 
-/* Takes the part of the peak that was measured on an H200. It is lower where sums are exchanged before they are stored. The
- * time is at least the time of the memory. */
+/* Assumes the part of the peak rate that was measured on an H200. This part is lower where sums are exchanged before they
+ * are stored. The time is at least that of the memory traffic. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const bool exchanged = gconv_is_combined(problem) || problem->channels > 1 || problem->dilation_x > 1;
   const filter_cut filters = cut_filters(problem->filters);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gemm: cuts a problem into tiles and lays out shared memory, on the host. The kernel gets the result as one structure.
- * cut_cost() estimates the time of a cut, and the cheapest is taken. */
+ * cut_cost() estimates the time of a cut, and cut_problem() takes the cheapest cut. */
 #pragma once
 
 #include "../core/launch.cuh"
@@ -59,7 +59,7 @@ struct cut : arguments {
   bool fours, plain;      /* outputs can be stored four at a time; the epilogue is only scale and offset */
 };
 
-/* How filters are spread over warps: each of `warps` warps takes `each` filters, and all tiles do the same. */
+/* How filters are spread over warps: in each of `tiles` tiles of filters, each of `warps` warps takes `each` filters. */
 struct filter_cut {
   int32_t each, warps, tiles;
 };
@@ -143,7 +143,7 @@ inline bool cut_taps(cut &a, int32_t V, bool sliding) {
   return true;
 }
 
-/* Sets the rows of the tile, and its groups, so that it fills `places`. Counts the tiles. */
+/* Sets the rows of the tile, and its groups so that the tile fills `places` places. Counts the tiles. */
 inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t passes) {
   const gconv_problem &problem = a.problem;
   int64_t samples = (int64_t)problem.out_width * problem.channels, outputs = divide_up(samples, a.out_phases);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gemm: all that a block does before its sums are stored. It finds its tile, stages taps and samples in shared memory, and
- * multiplies them. */
+/* gemm: the work of a block before it stores sums. It finds its tile, stages taps and samples, and multiplies them. */
 #pragma once
 
 #include "../core/copies.cuh"
@@ -158,8 +157,8 @@ template <int F> DEVICE void load_taps(const float *from, float (&taps)[F]) {
   }
 }
 
-/* Adds a row of `columns` taps, with samples in windows: see the head of gemm.cu. If there are enough registers, the taps of
- * the next position are loaded meanwhile. Taps that are loaded after the last position are never used. */
+/* Adds a row of `columns` taps, with samples in windows: see the head of gemm.cu. If F is 8, the taps of the next position
+ * are loaded ahead. Those loaded after the last position are never used. */
 template <int F, int V>
 DEVICE void slide_row(const float *taps, int32_t tap_pitch, int32_t columns, const float *samples, int32_t window_pitch,
                       float (&sums)[F][V]) {

@@ -2,26 +2,25 @@
 /*
  * integer: u8 images and filters of small integers (Sobel, Laplacian, binomials), in the bits of the exact family.
  *
- * Taps are integers of 8 bits times a power of two. Their sums of bytes are exact in float32, so that any other way to add
- * them has the same bits (problem.h). Two ways are faster than float32:
+ * Taps are integers of 8 bits times a power of two. Their sums with bytes are exact in float32, so any other way to add them
+ * yields the same bits (problem.h). Two ways are faster than float32:
  *
- * Filters to 3 x 3 (here): dot products of four bytes. An instruction, dp4a, multiplies four samples by four taps of a row,
- * and adds the products to a sum. A thread makes a patch of 16 x 4 outputs, and loads all six rows of its input at once:
+ * Filters to 3 x 3, in this file: dot products of four bytes. The instruction dp4a multiplies four samples by four taps of a
+ * row, and adds the products to a sum. A thread has a patch of 16 x 4 outputs, and loads its six input rows at once:
  *
  *     | w0 | w1 w2 w3 w4 | w5 |    16 samples by one load; the words beside them come from the neighbouring lanes
  *       . . . . x x x . . .        three samples of one channel are in a word of the row, or are gathered in one by
  *           `-+-'                  permutations; then dp4a adds them to three sums, one for each row of taps
  *
- * A sum begins as the bits of the float 3 * 2^22. Integers that are added to the bits are added to the float, as long as
- * they are below 2^22. So a multiply-add divides a finished sum by a power of two and rounds it to the nearest level, ties
- * to even; that level is in the low bits. Where sums are levels already, they begin with 0. All other epilogues are done as
- * in direct.
+ * A sum begins as the bits of the float 3 * 2^22. As long as the sum stays below 2^22, adding an integer to the bits adds it
+ * to the float. So one multiply-add divides a finished sum by a power of two and rounds it to the nearest level, ties to
+ * even; that level is in the low bits. Sums that are levels already begin with 0. Other epilogues are those of direct.
  *
- * Patches are bound by the L2 cache and memory: they reach 85% of the cache's rate. More rows in a patch would read less
- * twice, but take registers; there have to be 24 warps on a multiprocessor to hide the latency of loads.
+ * Patches are bound by the L2 cache and memory: they reach 85% of the cache's rate. Patches of more rows would load fewer
+ * samples twice, but need more registers. A multiprocessor must hold 24 warps to hide the latency of loads.
  *
- * Larger filters use the tensor cores, one digit a tap (toeplitz.cu). dp4a has a quarter of the rate of multiply-adds: 5 x 5
- * takes 10 of them, which is slower.
+ * Larger filters use the tensor cores, with taps of one digit (toeplitz.cu). dp4a has a quarter of the rate of
+ * multiply-adds: a 5 x 5 filter would take 10 dp4a, which is slower.
  */
 #include "direct_slide.cuh"
 #include "kernels/factor.h"
@@ -40,7 +39,7 @@ template <int F> struct integer_arguments : sliding_arguments<K, F> {
   float exact[F];           /* factor from integers to the sums of direct */
   int start;                /* start of a sum: START, or 0 where sums are levels */
   bool rounds;              /* a level is a sum times a power of two, rounded, or the magnitude of that */
-  float share, start_share; /* a rounded level, on top of START again, is the sum as a float * share + start_share */
+  float share, start_share; /* the bits of sum * share + start_share, as floats, are START + the rounded level */
 };
 
 /* Returns c + the products of four bytes and four signed bytes. */
@@ -50,12 +49,11 @@ DEVICE int add_four(uint32_t samples, uint32_t taps, int c) {
   return sum;
 }
 
-/* Gathers K bytes, C apart, from byte `first` of a row on. All but `words` are constants. The result's fourth byte is not
- * used. */
+/* Gathers K bytes, C apart, from byte `first` of a row on. All but `words` are constants. The fourth byte is unused. */
 template <int C, int WORDS> DEVICE uint32_t gather(const uint32_t (&words)[WORDS], int first) {
   const int begin = first / 4;
   uint32_t gathered = words[begin];
-  bool begun = false; /* whether the bytes of the first word are where they belong */
+  bool begun = false; /* whether the bytes of the first word are in their final places */
   UNROLLED_FOR (int w = 1; w <= (3 + (K - 1) * C) / 4; w++) {
     unsigned selector = 0;
     bool any = false;
@@ -77,7 +75,7 @@ template <int C, int V, int F, int WORDS>
 DEVICE void add_words(const integer_arguments<F> &a, const uint32_t (&words)[WORDS], int (&sums)[F][K][V]) {
   UNROLLED_FOR (int v = 0; v < V; v++) {
     const int first = window<K, C, V>::FIRST + v;
-    const bool whole = C == 1 && first % 4 + K <= 4; /* they lie in a word */
+    const bool whole = C == 1 && first % 4 + K <= 4; /* the samples lie in one word */
     const uint32_t samples = whole ? words[first / 4] : gather<C>(words, first);
     UNROLLED_FOR (int f = 0; f < F; f++)
       UNROLLED_FOR (int j = 0; j < K; j++)
@@ -86,7 +84,7 @@ DEVICE void add_words(const integer_arguments<F> &a, const uint32_t (&words)[WOR
   }
 }
 
-/* Finishes and stores V samples of output row `p`. PLAIN: as in store_sums(), or rounded levels are enough. */
+/* Finishes and stores V samples of output row `p`. PLAIN: the epilogue is plain as in store_sums(), or a.rounds is set. */
 template <int C, int V, int F, bool PLAIN>
 DEVICE void store_integers(const integer_arguments<F> &a, const int (&first)[V], const int (&second)[V], const uint8_t *in,
                            uint8_t *out, int p, int sample) {
@@ -116,12 +114,12 @@ DEVICE void store_integers(const integer_arguments<F> &a, const int (&first)[V],
 
 /* ---- Patches ---- */
 
-/* The V neighbouring samples of a row that a thread makes. It also needs the input words on either side of them, most of
- * which neighbouring lanes have loaded. */
+/* The V neighbouring samples of a row that a thread computes. The thread also needs the input word on either side of them.
+ * Most of these words come from neighbouring lanes. */
 struct patch_place {
   int first;
-  bool left, right; /* the thread loads that word, because no lane has it */
-  bool ends;        /* the window reaches beyond the row, or no lane has either word: samples are loaded one by one */
+  bool left, right; /* the thread itself loads that word, because no lane has it */
+  bool ends; /* the window reaches beyond the row, or no lane has either of the words: their samples are loaded one by one */
 };
 
 /* Returns sample number `i` of the window of a thread. The sample may lie beyond the row. */
@@ -186,8 +184,8 @@ template <int C, int V> struct patch_rows {
   }
 };
 
-/* Makes a patch of `rows` rows, ROWS at most, from row `top` on. INSIDE: it has all rows, and its input is inside the image,
- * except at the ends of rows. */
+/* Computes a patch of `rows` rows, ROWS at most, from row `top` on. INSIDE: it has all rows, and its input is inside the
+ * image, except at the ends of rows. */
 template <int C, int V, int F, bool PLAIN, bool INSIDE>
 DEVICE void make_patch(const integer_arguments<F> &a, const uint8_t *in, uint8_t *out, const patch_place &at, int top,
                        int rows) {
@@ -203,8 +201,8 @@ DEVICE void make_patch(const integer_arguments<F> &a, const uint8_t *in, uint8_t
   }
 }
 
-/* Makes patches of ROWS rows of V samples, one for each thread. Grid: x counts columns of blocks, then blocks that make what
- * is left of rows after the last V samples; y rows of blocks, z planes of all images. */
+/* Makes patches of ROWS rows of V samples, one for each thread. Grid: x counts columns of blocks, then blocks that compute
+ * the samples of rows after the last whole V; y counts rows of blocks, z planes of all images. */
 template <int C, int V, int F, bool PLAIN>
 __global__ void __launch_bounds__(SLIDE_THREADS, PLAIN ? 6 : 4) integers(const __grid_constant__ integer_arguments<F> a) {
   const gconv_problem &problem = a.problem;
@@ -279,7 +277,7 @@ template <int C, int F> void launch_filters(const gconv_execution *execution, in
   integer_arguments<F> a = {};
   static_cast<sliding_arguments<K, F> &>(a) = make_arguments<uint8_t, K, C, V, F>(execution, shift, first);
   set_integers(execution, first, shift, &a);
-  a.begin = 0, a.end = a.samples / V * V; /* patches know what lies beyond the ends of rows */
+  a.begin = 0, a.end = a.samples / V * V; /* patches handle the ends of rows themselves */
   if (F > 1 || a.plain || a.rounds)
     launch_blocks<C, V, F, true>(execution, &a);
   else

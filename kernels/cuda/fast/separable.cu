@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* separable: columns times rows, in one kernel, on tensor cores. There are two kernels. separable_walk.cuh goes from top to
- * bottom. It takes float images and filters of rank 0 or 1 that are not combined, of at most 65 rows and some 257 samples of
- * a row (walk::takes()). separable_tensor.cuh goes from left to right, and takes all other problems. */
+/* separable: filters as columns times rows, on tensor cores. Both directions are computed in one kernel, of which there are
+ * two versions. The kernel of separable_walk.cuh goes from top to bottom. It takes float images and filters of rank 0 or 1
+ * that are not combined, of at most 65 rows and some 257 samples of a row (walk::takes()). The kernel of
+ * separable_tensor.cuh goes from left to right, and takes all other problems. */
 #include "base/status.h"
 #include "separable_walk.cuh"
 #include "separable_weights.cuh"
@@ -13,8 +14,8 @@
 
 namespace {
 
-/* Returns whether one multiplication by scale and the inverse of the filter's own scale, and an offset, finish its sums. The
- * limits keep the product of these factors a normal float. */
+/* Returns whether one factor (the epilogue's scale times the inverse of the filter's own scale) and an offset finish its
+ * sums. The limits keep the product of these factors a normal float. */
 inline bool finishes_at_once(const gconv_execution *execution, int32_t filter) {
   const float unscale = gconv_prepared(execution->problem, execution->host_weights)[filter];
   const float scale = fabsf(execution->problem->epilogue.scale);
@@ -48,8 +49,8 @@ inline int walk_of(const gconv_problem *problem) {
   return i;
 }
 
-/* Returns how many products an output takes along the row, each of a chunk of 16 samples, with `shift` zeros before the
- * taps. The number is rounded up to the next of FIXED_CHUNKS, if there is one. */
+/* Returns how many products of a chunk of 16 samples an output takes along the row, with `shift` zeros before the taps. The
+ * number is rounded up to the next of FIXED_CHUNKS, if there is one. */
 inline int chunks_with(const gconv_problem *problem, int64_t shift) {
   const int64_t reach = (int64_t)(problem->columns - 1) * problem->dilation_x * problem->channels + shift;
   const int64_t chunks = (reach + CHUNK - 1) / CHUNK + 1;
@@ -59,8 +60,8 @@ inline int chunks_with(const gconv_problem *problem, int64_t shift) {
   return chunks > MOST_CHUNKS ? MOST_CHUNKS + 1 : (int)chunks;
 }
 
-/* Returns the number of zeros before the taps of a row. With them, windows begin at multiples of 8 samples, which memory
- * reads faster; or at multiples of 4, if that takes fewer products. */
+/* Returns how many zeros are put before the taps of a row. They make windows begin at multiples of 8 samples, which load
+ * faster, or at multiples of 4, if that takes fewer products. */
 inline int32_t shift_of(const gconv_problem *problem) {
   const int32_t before = (int32_t)((int64_t)problem->pad_left * problem->channels % 8), eight = (8 - before) % 8;
   return chunks_with(problem, eight) > chunks_with(problem, eight % 4) ? eight % 4 : eight;
@@ -99,9 +100,9 @@ inline bool takes(const gconv_problem *problem) {
 /* ---- Weights ---- */
 
 /* Writes the fragments of a filter. First, for each chunk, come fragments of T, high parts, then low parts: lane 4g + t has
- * rows 2g and 2g + 1, and columns 4t to 4t + 3 in the order in which a lane reads samples. Then for each group of eight
- * output rows, from the last that 16 input rows reach, the matrix of the column, high parts and low parts: lane 4g + t has
- * output row g, and input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Returns the factor that undoes the scale of the taps. */
+ * rows 2g and 2g + 1, and columns 4t to 4t + 3 in the order in which a lane reads samples. Then the matrix of the column
+ * follows for each group of eight output rows that 16 input rows reach, from the last group on, with high parts and low
+ * parts: lane 4g + t has output row g, and input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Returns the taps' inverse scale. */
 inline float write_filter(const gconv_problem *problem, const float *factors, __half *to, digit_writer *writer) {
   const int R = problem->rows, S = problem->columns, chunks = row_chunks(problem), eights = COUNTS[walk_of(problem)] + 1;
   const float *column = factors, *row = factors + R;
@@ -129,9 +130,9 @@ inline float write_filter(const gconv_problem *problem, const float *factors, __
 
 /* ---- Launching ---- */
 
-/* Returns the steps of a piece, if `blocks` blocks share the image, so that the longest share is short. That is about an
- * equal share of all steps; each track counts with its lead. A share that begins inside a track takes the lead's steps once
- * more. These are not counted, because nearly all shares begin so. */
+/* Returns how many steps a piece has if `blocks` blocks share the image, such that the longest share is short. This is about
+ * an equal share of all steps, where each track includes its lead. A share that begins inside a track repeats the steps of
+ * the lead. These are not counted, because nearly all shares begin so. */
 inline int32_t fair_piece(const walk_arguments &a, int64_t blocks) {
   const int64_t equal = (int64_t)(a.steps + a.lead) * a.tracks / blocks, sharing = blocks - (int64_t)a.rounds * a.tracks;
   int64_t best = 0, least = INT64_MAX;
@@ -146,8 +147,8 @@ inline int32_t fair_piece(const walk_arguments &a, int64_t blocks) {
   return (int32_t)best;
 }
 
-/* Decides which blocks process which pieces. Returns their number, if the device holds `most` at a time. Large problems that
- * are bound by memory take low pieces, others equal shares. */
+/* Decides which blocks process which pieces. Returns the number of blocks. The device holds `most` blocks at a time. Large
+ * problems that are bound by memory take low pieces, others equal shares. */
 inline int64_t share_out(walk_arguments &a, int groups, int64_t most) {
   const int64_t all = (int64_t)a.tracks * a.steps, blocks = all < most ? all : most;
   if (groups <= 3 && all > 20 * most) {
@@ -155,7 +156,7 @@ inline int64_t share_out(walk_arguments &a, int groups, int64_t most) {
     a.rounds = (a.steps - 1) / a.piece + 1;
     return (int64_t)a.rounds * a.tracks;
   }
-  a.rounds = (int32_t)((blocks - 1) / a.tracks); /* so that at least one block is left for the rest */
+  a.rounds = (int32_t)((blocks - 1) / a.tracks); /* so that at least one block shares the remaining steps */
   a.piece = fair_piece(a, blocks);
   return blocks;
 }
@@ -197,7 +198,7 @@ template <int GROUPS, int CHUNKS> void launch(const gconv_execution *execution, 
   convolve<GROUPS, CHUNKS><<<(unsigned)blocks, THREADS, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 
-/* The instances, by COUNTS and by FIXED_CHUNKS. The last of each takes any number of chunks. */
+/* The instances, by COUNTS and by FIXED_CHUNKS. The last instance of each row takes any number of chunks. */
 launcher *const instances[WALKS][FIXED + 1] = {{launch<2, 2>, launch<2, 3>, launch<2, 4>, launch<2, 0>},
                                                {launch<3, 2>, launch<3, 4>, launch<3, 5>, launch<3, 0>},
                                                {launch<4, 3>, launch<4, 6>, launch<4, 7>, launch<4, 0>},
@@ -208,8 +209,8 @@ launcher *const instances[WALKS][FIXED + 1] = {{launch<2, 2>, launch<2, 3>, laun
 
 /* ---- To the right: separable_tensor.cuh ---- */
 
-/* Returns the strips of a block: no more than there are, and no more than shared memory holds. If possible, two blocks share
- * the shared memory of a multiprocessor. */
+/* Returns how many strips a block has: no more than the image has, and no more than shared memory holds. If possible, two
+ * blocks fit into the shared memory of a multiprocessor. */
 int strips_of(const gconv_problem *problem) {
   static const int most[] = {8, 4, 4, 4}; /* by channels: 8 to 16 warps */
   separable_arguments unused;
@@ -222,7 +223,7 @@ int strips_of(const gconv_problem *problem) {
   return strips;
 }
 
-/* Returns the output columns of a block. Before its first output, a block takes 2 steps and the groups of a window. */
+/* Returns the output columns of a block. Before its first output, a block spends 2 steps and the groups of a window. */
 int segment_of(const gconv_problem *problem, int groups, int64_t rows_of_blocks, int64_t blocks_at_a_time) {
   const int step = step_of_type(problem->in_type), lead = (groups - 1) * GROUP + 2 * step;
   const int64_t steps = ((int64_t)problem->out_width - 1) / step + 1;
@@ -365,9 +366,9 @@ const char *supports(const gconv_problem *problem) {
   return NULL;
 }
 
-/* Returns the cost of a sample in the kernel to the right, measured on an H200 in multiply-adds of float32: to load and
- * store it, more if channels are separated; to exchange it between the two directions, for each pair; and its products,
- * which tensor cores do 8 times as fast. */
+/* Returns the cost of a sample in the kernel to the right, measured on an H200 in multiply-adds of float32. It is the sum of
+ * three parts: loading and storing the sample, which costs more if channels are separated; exchanging it between the two
+ * directions, for each pair; and its products, which tensor cores do 8 times as fast. */
 double right_work(const gconv_problem *problem) {
   const bool bytes = problem->in_type == GCONV_U8;
   double carried = (bytes ? 30 : 70) * (problem->channels == 1 ? 1 : bytes ? 1.6 : 2.4);
@@ -375,22 +376,21 @@ double right_work(const gconv_problem *problem) {
   return carried + launched_filters(problem) * pairs_of(problem) * (25 + products / 8);
 }
 
-/* Returns the cost of a sample in the kernel downwards. Tensor cores do products 4 times as fast; all else takes 4
- * products. */
+/* Returns the cost of a sample in the kernel downwards. Tensor cores do products 4 times as fast; other work counts as 4. */
 double down_work(const gconv_problem *problem) {
   return 4 + 3.0 * (walk::CHUNK * walk::row_chunks(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1)) / 4;
 }
 
-/* Returns how many times as long the kernel to the right takes for filters of more than 67 rows or columns than for their
- * work: their factors leave room for few blocks. An H200 took 3 times as long at 101, 4 to 5 times at 127 and 12 times at
- * 201; for floats, 6 times at 101. */
+/* Returns the factor by which filters of more than 67 rows or columns slow the kernel to the right, beyond their work: their
+ * factors leave room for few blocks. An H200 took 3 times as long at 101, 4 to 5 times at 127 and 12 times at 201; for
+ * floats, 6 times at 101. */
 double crowding(const gconv_problem *problem) {
   const double longest = problem->rows > problem->columns ? problem->rows : problem->columns;
   return longest <= 67 ? 1 : longest / 34 * fmax(1.0, longest / 127) * (problem->in_type == GCONV_F32 ? 2 : 1);
 }
 
-/* Filling and emptying the pipeline takes 10 us; to the right with floats, it was 38 us on small images. There, problems of
- * several filters were measured to take 1.6 to 2.4 times the estimate. */
+/* Filling and emptying the pipeline takes 10 us; to the right with floats, it was 38 us on small images. To the right,
+ * problems of several filters took 1.6 to 2.4 times the estimate. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const bool walks = walk::takes(problem);
   const double samples = (double)samples_of(problem), launches = problem->filters / launched_filters(problem);

@@ -8,8 +8,7 @@
 
 namespace {
 
-/* Returns the address of word i of a row of a unit in the raw copy. Neighbouring threads have neighbouring words. A word has
- * the samples of one channel. */
+/* Returns the address of word i of a row of a unit in the raw copy. Neighbouring threads have neighbouring words. */
 template <class In> DEVICE uint8_t *raw_word(const tile &t, int raw, int unit, int row, int channels, int i) {
   constexpr int BYTES = splitting<In>::PIXELS * sizeof(In);
   return t.shared + raw + (unsigned)((row * channels + i) * t.quads * UNITS + unit) * BYTES;
@@ -33,8 +32,7 @@ __device__ __noinline__ void fetch_edge(const separable_arguments &a, tile t, in
   }
 }
 
-/* Starts to copy a row of a unit, a word for each channel. WIDE: words begin at multiples of their size; otherwise at
- * multiples of 4 bytes. */
+/* Starts to copy a row of a unit, a word for each channel. WIDE: words begin at multiples of their size, else of 4 bytes. */
 template <int BYTES, bool WIDE> DEVICE void copy_row(uint8_t *to, const uint8_t *from, int words, int stride) {
   ROLLED_FOR (int i = 0; i < words; i++, to += stride, from += BYTES) {
     copy_async<WIDE ? BYTES : 4, true>(to, from);
@@ -44,7 +42,7 @@ template <int BYTES, bool WIDE> DEVICE void copy_row(uint8_t *to, const uint8_t 
 }
 
 /* Copies a row of a unit from input row `source`, or fills it with the level of the border. Filling must be as fast as
- * copying: with a zero border, blocks at the top and at the bottom fill many rows, and all other blocks wait for them. */
+ * copying: with a zero border, blocks at the top and bottom fill many rows, and the kernel ends with them. */
 template <class In, bool WIDE>
 DEVICE void fetch_row(const separable_arguments &a, uint8_t *to, const uint8_t *from, int source, int words, int stride) {
   using word = typename splitting<In>::word;
@@ -150,8 +148,8 @@ DEVICE uint4 split_levels(const float *, const float4 (&raw)[4][C], int c, int j
   return words;
 }
 
-/* Converts the raw copy to split words. Each thread converts what it has copied itself. Returns whether all values of f32,
- * scaled, are at most LARGEST_LEVEL. Units of many words are read pixel by pixel, because registers are few. */
+/* Converts the raw copy to split words. Each thread converts the units that it has copied itself. Returns whether all scaled
+ * values of f32 are at most LARGEST_LEVEL. Units of many words are read pixel by pixel, to save registers. */
 template <class In, int C>
 DEVICE bool convert_channels(const separable_arguments &a, const tile &t, uint8_t *to, float scale) {
   using word = typename splitting<In>::word;
@@ -197,7 +195,7 @@ DEVICE float larger_magnitude(float most, float x) {
 #endif
 }
 
-/* Returns the largest magnitude of what the thread has copied, or NaN if there is one. */
+/* Returns the largest magnitude among the samples that the thread has copied, or NaN if one of them is NaN. */
 __device__ float largest_copied(const separable_arguments &a, const tile &t) {
   float most = 0;
   for (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x)
@@ -209,15 +207,15 @@ __device__ float largest_copied(const separable_arguments &a, const tile &t) {
   return most;
 }
 
-/* Returns the scale, a power of two, for samples of magnitude up to `largest` (the bits of a float): scaled, they are 32 at
- * most, below LARGEST_LEVEL. The scale is at most LARGEST_SCALE. With that, the smallest float becomes 2^-23, which float16
- * holds exactly. Returns 0 if `largest` is not finite. */
+/* Returns the scale, a power of two, for samples of magnitude up to `largest` (the bits of a float): scaled samples are
+ * below 32, half of LARGEST_LEVEL. The scale is at most LARGEST_SCALE, with which the smallest float becomes 2^-23, which
+ * float16 holds exactly. Returns 0 if `largest` is not finite. */
 DEVICE float scale_for(uint32_t largest) {
   const int exponent = (int)(largest >> 23) - 127; /* largest < 2^(exponent + 1) */
   return exponent == 128 ? 0.0f : __uint_as_float((uint32_t)(127 + 4 - max(exponent, -122)) << 23);
 }
 
-/* Returns the scale for the largest `most` of all threads of the block, or 0 if one of them is not finite. */
+/* Returns the scale for the largest `most` of all threads of the block, or 0 if a thread's `most` is not finite. */
 __device__ float new_scale(float most) {
   __shared__ uint32_t largest;
   if (threadIdx.x == 0)

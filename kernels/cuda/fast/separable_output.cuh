@@ -6,7 +6,7 @@
 
 namespace {
 
-/* Turns the sums of filter k of the launch into responses, and combines them with the responses of earlier filters. */
+/* Turns the sums of filter k of the launch into responses, and combines these with the responses of earlier filters. */
 DEVICE void respond(const separable_arguments &a, const float (&sums)[AT_ONCE][4], float unscale, int k,
                     float (&values)[AT_ONCE][4]) {
   const gconv_problem &problem = a.problem;
@@ -118,8 +118,8 @@ __device__ __noinline__ void stage_alpha(const separable_arguments &a, tile t, t
   }
 }
 
-/* Returns the place of channel c of a pixel of the output, in any layout; NULL for the alpha of stacked responses, which the
- * first filter alone stores. */
+/* Returns the place of channel c of a pixel of the output, in any layout. Returns NULL for the alpha of stacked responses,
+ * unless this is the first filter, which stores it for all. */
 DEVICE uint8_t *place_of_sample(const arguments &a, uint8_t *pixel, int c, bool first) {
   const bool alpha = a.problem.keep_alpha && c == a.problem.channels - 1;
   if (alpha && !first && a.problem.epilogue.combine == GCONV_COMBINE_STACK)

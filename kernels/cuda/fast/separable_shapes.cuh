@@ -37,8 +37,8 @@ template <class In> __host__ __device__ constexpr int step_of() {
 /* Levels of integers are multiplied by this in float16. Then the bits of the float16, read as an integer, are the level,
  * for levels below 2048. */
 constexpr float INTEGER_SCALE = 0x1p-24f;
-/* The kernel to the right scales levels of f32 to at most this. In the kernel downwards, the first scale of a warp does. If
- * the taps of the first direction sum to at most 2^9, its results then stay below 2^15, which float16 holds. */
+/* The kernel to the right scales levels of f32 to at most this. In the kernel downwards, only the first scale of a warp
+ * ensures this. If the taps of the first direction sum to at most 2^9, its results are at most 2^15, which float16 holds. */
 constexpr float LARGEST_LEVEL = 64;
 constexpr uint32_t LARGEST_BITS = 0x5400; /* 64 as float16 */
 constexpr float LARGEST_SCALE = 0x1p126f;
@@ -73,7 +73,7 @@ struct tile {
   int32_t column, end; /* output columns: first, and end */
 };
 
-/* The threads of one strip, and the part of this thread among them. */
+/* The threads of one strip, and the place of this thread among them. */
 struct team {
   int32_t strip, channel, lane;
   int32_t member, count;

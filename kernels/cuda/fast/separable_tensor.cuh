@@ -9,9 +9,10 @@
  * rows by 8 columns are T (16 x k) * X (k x 8). T has the column of the filter on its diagonals; k is 16 + R - 1, rounded
  * up.
  *
- * Tensor cores multiply float16 and add in float32. So a number becomes two float16: the nearest, and the remainder; 22 bits
- * together. The product of two such pairs takes three products; the product of the two low parts is below what float32
- * holds. Levels of u8 are one float16. So the result is as good as with float32 (error_bound()), not as with float16.
+ * Tensor cores multiply float16 and add in float32. So a number becomes two float16, the nearest one and the remainder,
+ * which have 22 bits together. The product of two such pairs takes three products. The product of the two low parts is left
+ * out: it is below the precision of float32. Levels of u8 are one float16. So the result is as good as with float32
+ * (error_bound()), not as with float16.
  *
  *     columns  x ->                     A warp has 16 output rows and goes to the right. For each group of 8 columns it
  *   +----+----+----+----+- ...          computes T * X. The results are in the registers in which the next product wants
@@ -23,12 +24,12 @@
  * input rows that it needs to shared memory, asynchronously. It splits them into float16 by channels, in the order in which
  * the tensor cores want them. It multiplies, and stores the outputs from shared memory in whole words.
  *
- * Speed: for a sample, tensor cores do 3 * (16 * chunks + 8 * GROUPS) multiply-adds, 264 for 31 x 31 with 2 digits each. For
- * filters of rank r, r times as many.
+ * Speed: for a sample, tensor cores do 3 * (16 * chunks + 8 * GROUPS) multiply-adds, 264 for 31 x 31 with 2 digits each.
+ * Filters of rank r take r times as many.
  *
- * Values of f32 are scaled by a power of two, so that they fit into float16. A block has one scale. It shrinks when a larger
- * value comes, so the error is relative to the largest value. If a value is not finite, the block computes its outputs by
- * the definition, because 0 * infinity must not appear where the filter does not reach.
+ * Values of f32 are scaled by a power of two, so that they fit into float16. A block has one scale. This scale shrinks when
+ * the block loads a larger value, so the error is relative to the largest value. If a value is not finite, the block
+ * computes its outputs by the definition, because 0 * infinity must not appear where the filter does not reach.
  */
 #pragma once
 
@@ -60,11 +61,10 @@ DEVICE void multiply(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2, ui
 
 /* ---- The two directions ---- */
 
-/* The last results of multiply_columns(), as the left factor of multiply_rows(). */
+/* The latest groups that multiply_columns() has computed. They are the left factor of multiply_rows(). */
 template <int GROUPS> struct window { uint32_t high[GROUPS - 1 + AT_ONCE][2], low[GROUPS - 1 + AT_ONCE][2]; };
 
-/* Multiplies the matrix of a column and AT_ONCE groups of X. This gives the new groups of the window. `x` is the lane's word
- * of the first chunk. */
+/* Multiplies the matrix of a column by AT_ONCE groups of X, for new groups of the window. `x`: the lane's first word. */
 template <class In, int WEIGHT_DIGITS, int GROUPS>
 DEVICE void multiply_columns(const uint4 *taps, int chunks, const uint8_t *x, const team &who, int first,
                              window<GROUPS> &w) {
@@ -202,9 +202,8 @@ __device__ void load_fragments(const separable_arguments &a, const tile &t, int 
     ((uint4 *)(t.shared + a.rings))[i] = make_uint4(0, 0, 0, 0);
 }
 
-/* Does one warp's part of a step. It takes AT_ONCE groups of columns from pixel `first` on through both directions, and
- * stages the results. MANY: all pairs of all filters, with windows in shared memory; else one pair, its window in
- * registers. */
+/* Does one warp's part of a step: filters AT_ONCE groups of columns from pixel `first` on in both directions, and stages the
+ * results. MANY: for all pairs of all filters, with windows in shared memory; else for one pair, in registers. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 DEVICE void advance(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split, window<GROUPS> &w,
                     int first, float unscale, bool plain) {
@@ -237,8 +236,8 @@ DEVICE void advance(const separable_arguments &a, const tile &t, const team &who
   stage(a, t, who, values, first);
 }
 
-/* Finds a new scale when the scale is too large for the step at `column`, and copies the step again. Returns 0 if one is not
- * finite. */
+/* Finds a new scale if the scale is too large for the step at `column`, and copies the step again. Returns 0 if a sample is
+ * infinite or NaN. */
 __device__ __noinline__ float find_scale(const separable_arguments &a, tile t, float before, int column, int end) {
   await_all_copies();
   fetch<float>(a, t, column, end);
@@ -287,8 +286,9 @@ DEVICE void compute(const separable_arguments &a, const tile &t, const team &who
   write(a, t, who, column, STEP);
 }
 
-/* The number of threads to compile for, which limits registers. For u8 to 5 groups, 80 registers: three blocks of 256
- * threads fit. Otherwise 128 registers: two blocks fit. If a window takes more than half of these, 255 registers. */
+/* The number of threads to compile for, which limits registers. u8 up to 5 groups gets 80 registers, so three blocks of 256
+ * threads fit. Otherwise a thread gets 128 registers, so two blocks fit. If the window would take more than half of these
+ * (above 9 groups), it gets 255. */
 template <class In> constexpr int bound_of(int groups) {
   return groups > 9 ? 256 : sizeof(In) == 1 && groups <= 5 ? 768 : 512;
 }
@@ -298,7 +298,7 @@ template <class In> constexpr int bound_of(int groups) {
  * and starts to copy the step after it. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid_constant__ separable_arguments a) {
-  constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* LAG: outputs are so many columns behind the inputs */
+  constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* LAG: columns from the outputs to the inputs */
   extern __shared__ uint4 memory[];
   const tile t = make_tile(a, (uint8_t *)memory);
   const team who = make_team<In>(a);
@@ -312,7 +312,7 @@ __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid
   fetch<In>(a, t, t.column + a.left, end);
   int turn = 0;
   for (int column = t.column - LAG - STEP; column < t.end;
-       column += STEP, turn ^= 1) {                /* column of the outputs; at first there are none */
+       column += STEP, turn ^= 1) {                /* first column of the outputs; the first steps have none */
     const int next = column + STEP + LAG + a.left; /* first input column of the next step */
     if (column >= t.column - LAG)
       compute<In, WEIGHT_DIGITS, GROUPS, MANY>(a, t, who, t.shared + (turn ^ 1) * a.split, w, u, column);

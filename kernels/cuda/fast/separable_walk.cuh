@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * separable, downwards: f32 and one filter of rank 0 or 1, at most 65 rows and some 257 samples of a row (walk::takes()).
- * First along the rows, then down the columns, on tensor cores.
+ * separable, downwards: for f32 and one filter of rank 0 or 1, of at most 65 rows and some 257 samples of a row
+ * (walk::takes()). The kernel filters along the rows, then down the columns, on tensor cores.
  *
  *     input rows            A block: 256 samples of a row (128 from 34 rows on), 32 for each of its warps, and 16 rows in
  *   +-----+-----+-----+     each step. A warp has two chunks of 16 samples; in the picture they have its number.
@@ -13,24 +13,25 @@
  *   | 0 0 | 1 1 | 2 2 |     output rows that 16 input rows reach.
  *   +-----+-----+-----+
  *
- * After each step, two groups of 8 output rows are finished. The others move up: they are written to other registers than
- * they were read from.
+ * After each step, two groups of 8 output rows are finished. The others move up, since they are written to other registers
+ * than they were read from.
  *
- * A number is two float16, as in separable_tensor.cuh. Each warp has its own scale of the samples. It seeks one in the first
- * step that is not all 0. If a scale is too large, an infinity appears in Y. Then the warp searches the samples of the step,
- * takes a smaller scale, multiplies its sums by the quotient, and makes Y again. If a sample is not finite, the warp
- * computes its 32 samples by the definition, from the first 16 rows with a sum that is not finite to the last such rows.
- * Otherwise 0 * infinity would appear where the filter does not reach.
+ * A number is two float16, as in separable_tensor.cuh. Each warp has its own scale of the samples, which it chooses in the
+ * first step whose samples are not all 0. If a scale is too large, an infinity appears in Y. Then the warp searches the
+ * samples of the step, takes a smaller scale, multiplies its sums by the quotient, and computes Y again. If a sample is not
+ * finite, the warp computes its 32 samples by the definition, from the first group of 16 rows with a sum that is not finite
+ * to the last such group. Otherwise 0 * infinity would appear where the filter does not reach.
  *
- * The block copies input rows to shared memory two steps ahead, with the halo that the filter needs beside them, borders
- * included. The taps of C interleaved channels are C samples apart; otherwise, channels matter only at the ends of rows.
+ * The block copies input rows to shared memory two steps ahead, with the halo that the filter needs on both sides, including
+ * border pixels. The taps of C interleaved channels are C samples apart; apart from that, channels matter only at the ends
+ * of rows.
  *
- * To 17 rows, large images are bound by memory. There blocks process low pieces, and the device starts a block when another
- * ends. Otherwise there are as many blocks as the device holds. They process equal shares of the image, so that all end at
- * the same time. Therefore blocks at the edges must be as fast as others.
+ * With filters of up to 17 rows, large images are bound by memory. Then blocks process low pieces, and the device starts a
+ * block when another ends. Otherwise there are as many blocks as the device holds. They process equal shares of the image,
+ * to end at the same time. So blocks at the edges must be as fast as other blocks.
  *
- * Speed: for a sample, tensor cores do 3 * (16 * CHUNKS + 8 * (GROUPS + 1)) multiply-adds, 288 for 31 x 31. Besides, a warp
- * takes some 25 instructions for 32 samples.
+ * Speed: for a sample, tensor cores do 3 * (16 * CHUNKS + 8 * (GROUPS + 1)) multiply-adds, 288 for 31 x 31. Apart from
+ * these, a warp takes some 25 instructions for 32 samples.
  */
 #pragma once
 
@@ -94,8 +95,8 @@ template <int GROUPS> DEVICE void add_columns(const uint4 *taps, const factors &
   }
 }
 
-/* Returns the scale, a power of two, for the samples that a warp uses in a step, `width` of each row. NO_SCALE if all are 0,
- * 0 if one is not finite. */
+/* Returns the scale, a power of two, for the samples that a warp uses in a step, `width` of each row. Returns NO_SCALE if
+ * all samples are 0, and 0 if one is not finite. */
 __device__ __noinline__ float suitable_scale(const float *samples, int row_floats, int width) {
   float most = 0;
   for (int i = threadIdx.x % LANES; i < width; i += LANES)
@@ -107,8 +108,8 @@ __device__ __noinline__ float suitable_scale(const float *samples, int row_float
   return largest == 0 ? NO_SCALE : scale_for(largest);
 }
 
-/* Sets a new scale, and the factor from sums to outputs with this scale: 0 if one multiplication is not enough, or if the
- * factor is near the end of what a float holds. */
+/* Sets a new scale, and the factor from sums to outputs with this scale. The factor is 0 if one multiplication is not
+ * enough, or if it would be near the limits of a float. */
 DEVICE void set_scale(const walk_arguments &a, float next, float &scale, float &factor) {
   const float both = a.factor / next;
   scale = next;
@@ -145,8 +146,8 @@ DEVICE void store_end(const walk_arguments &a, const float (&sums)[OUTPUTS][4], 
         ((float *)(to + i % 2 * a.out_row))[CHUNK * out + i / 2] = fmaf(sums[out][i], factor, offset);
 }
 
-/* Stores finished sums sample by sample, if some are outside the output, or need more than a factor and an offset. It is a
- * call, because inlined code would take registers from the whole kernel. */
+/* Stores finished sums sample by sample, if some are outside the output, or need more than a factor and an offset. It is not
+ * inlined, because it would take registers from the whole kernel. */
 __device__ __noinline__ void store_each(const walk_arguments &a, block_place at, int row, int sample, float back,
                                         const float *sums) {
   ROLLED_FOR (int i = 0; i < OUTPUTS * 4; i++) {
@@ -204,8 +205,8 @@ DEVICE bool any_lost(const float (&sums)[OUTPUTS][4]) {
   return lost;
 }
 
-/* Makes the factors of a step from its samples. If these need a smaller scale, earlier sums are brought to it.
- * Returns false if a sample is not finite: all sums that the step adds to are lost. */
+/* Makes the factors of a step from its samples. If the samples need a smaller scale, earlier sums are multiplied to have
+ * this scale. Returns false if a sample is not finite: then all sums to which the step adds are lost. */
 template <int CHUNKS, int N>
 DEVICE bool find_factors(const walk_arguments &a, int chunks, int pitch, int lane, const uint4 *taps, const uint4 *samples,
                          float &scale, float &factor, float (&sums)[N][OUTPUTS][4], factors &f) {
@@ -257,14 +258,13 @@ DEVICE void store_step(const walk_arguments &a, const block_place &at, const flo
 template <int GROUPS, int CHUNKS> DEVICE void walk_down(const walk_arguments &a, const block_place &at, const uint4 *taps) {
   constexpr int WARPS = warps_of(GROUPS), ABOVE = 8 * (GROUPS - 2), AHEAD = (SLOTS - 1) * ROWS;
   const int chunks = CHUNKS > 0 ? CHUNKS : a.chunks;
-  /* These are kept in registers by a shuffle. Otherwise the compiler computes them again and again, which takes long. */
+  /* Shuffles keep these values in registers. Otherwise the compiler computes them again and again, which takes long. */
   const int warp = __shfl_sync(~0u, threadIdx.x / LANES, 0), lane = __shfl_sync(~0u, threadIdx.x, threadIdx.x) % LANES;
   const own_words<WARPS, CHUNKS> own(lane, chunks);
   const int step_words = ROWS * own.pitch, first = at.first + warp * SPAN;
   float sums[GROUPS + 1][OUTPUTS][4] = {};
-  float scale = NO_SCALE; /* the scale of the samples; it only becomes smaller */
-  float factor =
-      a.plain ? a.factor : 0; /* from sums to outputs; 0 if one factor is not enough. Sums are 0 before a scale. */
+  float scale = NO_SCALE; /* the scale of the samples, which only becomes smaller; before it is set, sums are 0 */
+  float factor = a.plain ? a.factor : 0; /* from sums to outputs; 0 if one factor is not enough */
   int redo_begin = at.rows, redo_end = 0, lost_until = INT32_MIN, slot = 0;
   int p = -ABOVE; /* a step takes the input rows from p + ABOVE on, and finishes the output rows from p - 8 to p + 7 */
   const uint8_t *from =
@@ -301,14 +301,14 @@ template <int GROUPS, int CHUNKS> DEVICE void walk_down(const walk_arguments &a,
   __syncthreads();
 }
 
-/* Returns the words of the taps of a filter, which are before the samples in shared memory. */
+/* Returns how many words of shared memory the taps of a filter take, before the samples. */
 __host__ __device__ constexpr int fragment_words(int groups, int chunks) {
   return (2 * chunks + groups + 1) * LANES;
 }
 
 /* Blocks 0 .. a.rounds * a.tracks - 1 have one piece of a track each, so that neighbours read rows side by side at about the
- * same time. The other blocks share the rest equally; in this, each track counts `lead` more steps than it has. CHUNKS is 0
- * if the number is not known at compile time. */
+ * same time. The other blocks share the remaining steps equally, where each track counts `lead` steps more than it has.
+ * CHUNKS is 0 if the number is not known at compile time. */
 template <int GROUPS, int CHUNKS>
 __global__ void __launch_bounds__(warps_of(GROUPS) * LANES, BLOCKS) convolve(const __grid_constant__ walk_arguments a) {
   constexpr int WARPS = warps_of(GROUPS);

@@ -9,15 +9,15 @@ namespace {
 namespace walk {
 
 enum {
-  CHUNK = 16,             /* samples of a row that a product takes, and that it makes */
-  OUTPUTS = 2,            /* chunks that a warp makes */
+  CHUNK = 16,             /* samples of a row that a product takes, and samples that it yields */
+  OUTPUTS = 2,            /* chunks of output samples that a warp computes */
   SPAN = OUTPUTS * CHUNK, /* samples of a warp */
   ROWS = 16,              /* rows of a step */
   SLOTS = 3               /* steps in shared memory */
 };
-constexpr float NO_SCALE = 0x1p127f; /* the scale while all samples are 0: larger than all that scale_for() returns */
+constexpr float NO_SCALE = 0x1p127f; /* the scale while all samples are 0: larger than any that scale_for() returns */
 
-/* warps_of(): the warps of a block, side by side. BLOCKS: a multiprocessor has registers for at least so many blocks. */
+/* warps_of(): the warps of a block, side by side. BLOCKS: a multiprocessor has registers for at least this many blocks. */
 __host__ __device__ constexpr int warps_of(int groups) {
   return groups > 5 ? 4 : 8;
 }
@@ -33,7 +33,7 @@ struct walk_arguments : arguments {
   int32_t reach;          /* samples of an input row that outputs need, counted from sample 0 */
   int32_t samples;        /* samples of an output row */
   int32_t across, tracks; /* tracks side by side; tracks of all images. A track: the samples of a block in all rows */
-  int32_t steps, lead;    /* for a track: steps of ROWS output rows; steps to begin, of which one is for the first copies */
+  int32_t steps, lead;    /* of a track: steps of ROWS output rows; steps before its first output, one of them for copies */
   int32_t rounds, piece;  /* pieces of a track that have their own block; steps of a piece */
   float unscale, divisor, bias; /* unscale: factor from sums to responses */
   float factor;                 /* plain: factor from sums to output samples, without the offset */
@@ -63,8 +63,8 @@ DEVICE int single_place(const block_place &at, int i) {
   return i < 4 * at.inner ? i : i + 4 * (at.outer - at.inner);
 }
 
-/* Finds which words lie inside the row, and where singles come from. Singles with the level of the border are written to
- * shared memory here, and stay there. */
+/* Finds which words lie inside the row, and where singles come from. Writes the singles that have the level of the border to
+ * shared memory, where they stay. */
 DEVICE void find_singles(const walk_arguments &a, block_place &at) {
   const gconv_problem &problem = a.problem;
   const int C = problem.channels, first = at.first + a.left;
@@ -85,7 +85,7 @@ DEVICE void find_singles(const walk_arguments &a, block_place &at) {
 }
 
 /* words_for(): the words of an input row that a block needs. pitch_for(): the words from a row to the next in shared memory,
- * 4 more than a multiple of 8. So the 8 lanes of two rows that are served at a time use different banks. */
+ * 4 more than a multiple of 8. Shared memory serves 8 lanes of two rows at a time, which thus use different banks. */
 __host__ __device__ constexpr int words_for(int warps, int chunks) {
   return (warps * SPAN + CHUNK * (chunks - 1)) / 4;
 }
@@ -138,7 +138,7 @@ DEVICE void fetch_singles(const walk_arguments &a, const block_place &at, int la
   }
 }
 
-/* Starts to copy the thread's words of a step from row `first_row` on, if some rows lie outside. */
+/* Starts to copy the thread's words of a step from row `first_row` on, where some rows lie outside the image. */
 template <int WARPS>
 __device__ __noinline__ void fetch_edge(const walk_arguments &a, block_place at, uint4 *slot, int first_row) {
   const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;

@@ -48,12 +48,12 @@ int convolved_channels(const gconv_problem *problem) {
   return problem->channels - (problem->keep_alpha ? 1 : 0);
 }
 
-/* Returns the filters of one launch: all if they are combined, otherwise one. */
+/* Returns how many filters one launch computes: all if they are combined, otherwise one. */
 int launched_filters(const gconv_problem *problem) {
   return gconv_is_combined(problem) ? problem->filters : 1;
 }
 
-/* Returns the pairs of a filter. A filter of zeros has one pair, of zeros. */
+/* Returns how many pairs a filter has. A filter of zeros has one pair of zeros. */
 int pairs_of(const gconv_problem *problem) {
   return problem->structure.rank > 0 ? problem->structure.rank : 1;
 }
@@ -119,8 +119,8 @@ double largest_tap(const float *factor, int count) {
   return most;
 }
 
-/* Finds exponents such that the taps fit into float16, and the products of the first direction with levels up to `level`,
- * too. Returns false if the pair is 0. */
+/* Finds exponents such that float16 holds the taps, and the results of the first direction on levels up to `level`. Returns
+ * false if the pair is 0. */
 bool find_exponents(const float *first, int first_count, const float *second, int second_count, double level, exponents *e) {
   const double most_first = largest_tap(first, first_count), most_second = largest_tap(second, second_count);
   double sum = 0;
@@ -188,7 +188,8 @@ void write_row(const gconv_problem *problem, const float *row, int exponent, __h
         write_group(problem, row, exponent, m + half, to + 2 * half, writer);
 }
 
-/* Writes the fragments of the filter's pairs. All have one product of scales. Returns the factor that undoes it. */
+/* Writes the fragments of the filter's pairs. The product of the two scales is the same for all pairs. Returns its
+ * inverse. */
 float write_filter(const gconv_problem *problem, const float *factors, __half *to, digit_writer *writer) {
   const int R = problem->rows, S = problem->columns, rank = problem->structure.rank;
   const float *columns = factors, *rows = factors + rank * R;
@@ -212,10 +213,10 @@ float write_filter(const gconv_problem *problem, const float *factors, __half *t
 
 /* ---- Precision ---- */
 
-/* A tap and a level, in two digits each, are off by 2^-22. Their product leaves out the product of the low digits, another
+/* A tap and a level, in two digits each, are off by 2^-22. The product of the low digits, which is left out, adds another
  * 2^-22. Numbers too small for float16 add less than 2^-22. Tensor cores truncate: each addition is off by less than 2^-23
  * of the largest sum. n taps that are not 0 take at most n additions. Each of the 3 products of 16 rows or columns takes 4
- * more, to the earlier sums. */
+ * more additions, to the earlier sums. */
 double direction_bound(double taps, double products) {
   return 4 * 0x1p-22 + (taps + 1 + 12 * products) * 0x1p-23;
 }

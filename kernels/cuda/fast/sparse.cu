@@ -2,38 +2,37 @@
 /*
  * sparse: only the taps that are not 0.
  *
- * Some filters are mostly zeros: motion blur is a line of taps in a square of zeros; so is the rim of a ring; a filter with
- * holes (a-trous) uses a fraction of its frame. The host lists the taps that are not 0. Each entry has the tap, and the
- * offset of the sample that it is multiplied with:
+ * Some filters are mostly zeros: motion blur is a line of taps in a square of zeros, a ring has taps only on its rim, and a
+ * filter with holes (a-trous) uses a fraction of its frame. The host lists the taps that are not 0. Each entry has a tap,
+ * and the offset of the sample by which the tap is multiplied:
  *
  *     . . . a        tap a, offset 3
  *     . . b .   ->   tap b, offset 2 + pitch
  *     . c . .        tap c, offset 1 + 2 * pitch
  *
  * The list is a parameter of the kernel, so a tap and its offset are in uniform registers. The samples are in a tile in
- * shared memory, where the offset is the same for all outputs. A thread makes 4 x 4 outputs. For each tap it does 16 loads,
- * at its own places + the offset, and 16 multiply-adds.
+ * shared memory, where the offset is the same for all outputs. A thread has 4 x 4 outputs. For each tap it does 16 loads,
+ * each at the place of an output plus the offset, and 16 multiply-adds.
  *
  * Speed: each multiply-add loads 4 bytes from shared memory. Shared memory delivers 128 bytes a cycle, and a multiprocessor
  * can do 128 multiply-adds a cycle. So the kernel reaches a quarter of the peak, but spends nothing on zeros. It is the
  * fastest where fewer than about a quarter of the taps are not 0. A line of 15 taps takes as long as a copy.
  *
- * The results have the bits of the exact family. A tap of 0 would add 0 * x, which is +0 or -0 if x is finite. That changes
- * no sum but -0 (after an underflow), which it would make +0; the offset of the epilogue, which is never -0, makes the two
- * equal. If a tile holds an infinity or a NaN, 0 * x is not 0. Such tiles use all taps.
+ * The results have the bits of the exact family. A tap of 0 would add 0 * x, which is +0 or -0 if x is finite. This changes
+ * only a sum of -0 (after an underflow), to +0. The epilogue hides this difference, because its offset is never -0. If a
+ * tile holds an infinity or a NaN, 0 * x is not 0. Such tiles use all taps.
  */
 #include "../core/tile.cuh"
 #include "kernels/sparse.h"
 
 /* ---- The kernel ---- */
 
-/* The outputs of a thread: in each of ROWS rows, one below the other, it has GROUPS samples, which are as many samples apart
- * as a warp has threads. */
+/* The outputs of a thread: GROUPS samples in each of ROWS neighbouring rows. Those of a row are LANES samples apart. */
 enum { GROUPS = 4, ROWS = 4, OUTPUTS = GROUPS * ROWS, MOST_WARPS = 8 };
 
 struct listed_tap {
   float tap;
-  int32_t offset; /* offset of the sample that the tap is multiplied with, in floats of the tile */
+  int32_t offset; /* offset of the sample by which the tap is multiplied, in floats of the tile */
 };
 
 /* The launch does filters first .. first + filters - 1. The list has the taps filter by filter; ends[f] is where the
@@ -47,7 +46,7 @@ template <int MOST> struct sparse_arguments : arguments {
   listed_tap list[MOST];
 };
 
-/* Adds one tap to all sums. places[i] is where output i finds the sample for a tap of offset 0. */
+/* Adds one tap to all sums. places[i] is the place of the sample that a tap of offset 0 has for output i. */
 DEVICE void add_tap(float tap, int offset, const float *tile, const int (&places)[OUTPUTS], float (&sums)[OUTPUTS]) {
   UNROLLED_FOR (int i = 0; i < OUTPUTS; i++)
     sums[i] = fmaf(tap, tile[places[i] + offset], sums[i]);
@@ -150,8 +149,8 @@ template <class In, int MOST> DEVICE void make_tiles(const sparse_arguments<MOST
   }
 }
 
-/* Block: one warp for each row of threads. Grid: x counts tiles along a row, y rows of tiles, z planes of all images. A
- * block strides over what lies beyond the grid. */
+/* Block: one warp for each row of threads. Grid: x counts tiles along a row, y rows of tiles, z planes of all images. Blocks
+ * stride over tiles beyond the grid. */
 template <class In, int MOST>
 __global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constant__ sparse_arguments<MOST> k) {
   extern __shared__ float4 memory[];

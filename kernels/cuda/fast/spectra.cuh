@@ -2,11 +2,11 @@
 /*
  * Products of spectra in three dimensions or two, of sizes that are products of 2, 3 and 5 (kernels/cpu/fft_columns.h).
  *
- * Two real images are the real and the imaginary parts of the points, [z][y][x]: the spectrum of real taps keeps them apart.
- * A block transforms some lines in shared memory, by stages in place, which leave frequencies in digit-reversed order;
- * backward stages read that order. The last axis is transformed, multiplied and transformed back by one kernel. So a
- * convolution reads and writes the points four times, in two dimensions three times: memory bounds it. Lines that are zero,
- * and those that nobody needs, are left out.
+ * Points [z][y][x] hold two real images, as real and imaginary parts. Multiplying by the spectrum of real taps does not mix
+ * the images. A block transforms some lines in shared memory, by stages in place, which leave frequencies in digit-reversed
+ * order; backward stages read that order. One kernel transforms the last axis, multiplies, and transforms back. So a
+ * convolution in three dimensions reads and writes the points four times, in two dimensions three times: memory bounds it.
+ * Lines of zeros, and lines whose results are not needed, are left out.
  */
 #pragma once
 
@@ -55,7 +55,8 @@ DEVICE void run_stage(const spectra_axis &axis, int part, const float2 *twiddles
   __syncthreads();
 }
 
-/* Transforms the lines of a tile. All threads of the block call it; the tile is complete before, and after. */
+/* Transforms the lines of a tile. All threads of the block call this, after a barrier that follows their stores to the tile.
+ * It ends with a barrier, too. */
 template <int SIGN> DEVICE void transform_lines(const spectra_axis &axis, const float2 *twiddles, float2 *tile) {
   int count = 0;
   while (axis.radices[count] > 0)
@@ -83,7 +84,7 @@ template <int SIGN> DEVICE void transform_lines(const spectra_axis &axis, const 
   }
 }
 
-/* Returns the tile, which lies behind the twiddle factors in shared memory, and fetches these. */
+/* Copies the twiddle factors to shared memory. Returns the tile, which lies after them. */
 DEVICE float2 *begin_lines(const spectra_axis &axis, float2 *shared) {
   for (int i = (int)threadIdx.x; i < axis.size; i += SPECTRA_THREADS)
     shared[i] = axis.twiddles[i];
@@ -92,18 +93,18 @@ DEVICE float2 *begin_lines(const spectra_axis &axis, float2 *shared) {
 
 /* ---- Kernels ---- */
 
-/* Which lines along x are meant: those in the rows first .. first + rows - 1 of the planes below `planes`. */
+/* A set of lines along x: the rows first .. first + rows - 1 of planes 0 .. planes - 1. */
 struct spectra_lines {
   int first, rows, planes;
 };
 
-/* Points: y + size_y * z counts rows, which are `pitch` points apart. */
+/* Points in rows that are `pitch` points apart. Row y of plane z is row number y + size_y * z. */
 struct spectra_points {
   float2 *points;
   int pitch, size_y;
 };
 
-/* Which lines along x a block has: line k is in plane z[k], row y[k]; z[k] < 0: there is none. */
+/* The lines along x of a block: line k is row y[k] of plane z[k]. If z[k] < 0, there is no line k. */
 struct spectra_rows {
   int z[SPECTRA_ROWS], y[SPECTRA_ROWS];
   DEVICE spectra_rows(const spectra_axis &x, const spectra_lines &lines) {
@@ -117,7 +118,7 @@ struct spectra_rows {
   }
 };
 
-/* Transforms lines along x. load(z, y, x) gives points. Loads come before stores, so that many are on their way. */
+/* Transforms lines along x. load(z, y, x) returns a point. Loads come before stores, so that many loads are under way. */
 template <class Load>
 __global__ void __launch_bounds__(SPECTRA_THREADS)
     transform_rows(spectra_axis x, spectra_points to, spectra_lines lines, Load load) {
@@ -140,8 +141,8 @@ __global__ void __launch_bounds__(SPECTRA_THREADS)
         to.points[((int64_t)rows.z[k] * to.size_y + rows.y[k]) * to.pitch + i] = tile[i * x.pitch + k];
 }
 
-/* Transforms lines along x back. store.fetch(z, y, x) loads what a point meets; store(z, y, x, point, fetched, sums) takes
- * it, and adds to the sums of a thread, which become sums of a block: totals[block][SUMS]. */
+/* Transforms lines along x back. For each point, store.fetch(z, y, x) loads a value that the caller needs, then store(z, y,
+ * x, point, fetched, sums) takes the point and adds to the thread's sums. The sums of a block go to totals[block][SUMS]. */
 template <int SUMS, class Store>
 __global__ void __launch_bounds__(SPECTRA_THREADS)
     transform_rows_back(spectra_axis x, spectra_points from, spectra_lines lines, Store store, double *totals) {
@@ -162,7 +163,7 @@ __global__ void __launch_bounds__(SPECTRA_THREADS)
   __syncthreads();
   transform_lines<BACKWARD>(x, shared, tile);
   for (int i = (int)threadIdx.x; i < x.size; i += SPECTRA_THREADS)
-    UNROLLED_FOR (int part = 0; part < SPECTRA_ROWS; part += SPECTRA_ROWS / 2) { /* all at once take too many registers */
+    UNROLLED_FOR (int part = 0; part < SPECTRA_ROWS; part += SPECTRA_ROWS / 2) { /* all at once need too many registers */
       decltype(store.fetch(0, 0, 0)) fetched[SPECTRA_ROWS / 2];
       UNROLLED_FOR (int k = 0; k < SPECTRA_ROWS / 2; k++)
         if (rows.z[part + k] >= 0)
@@ -186,14 +187,14 @@ __global__ void __launch_bounds__(SPECTRA_THREADS)
   }
 }
 
-/* Lines across, along y or z: point i of a line is `distance` after point i - 1. `across` lines lie side by side, `outer`
- * times, `apart` points from each other. */
+/* Lines along y or z: point i of a line is `distance` points after point i - 1. `across` lines lie side by side. Such groups
+ * of lines are `apart` points from each other. */
 struct spectra_across {
   int64_t distance, across, apart;
   int used, first, stored; /* points from `used` on are 0; first .. first + stored - 1 are stored */
 };
 
-/* What the spectrum is multiplied by: h, conj(h), or conj(h) / (|h|^2 + noise); times scale. */
+/* The factor of a spectrum: h, conj(h), or conj(h) / (|h|^2 + noise), times scale. */
 struct spectra_product {
   const float2 *h;
   int conjugate; /* 0, 1; 2: Wiener's */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiled: as classic/tiled_classic.cu, but each thread makes a strip of V = 16 neighbouring outputs of a row.
+ * tiled: tiles as in classic/tiled_classic.cu, but each thread computes a strip of V = 16 neighbouring outputs of a row.
  *
  *     the tile that a block reads                     a thread
  *     +---------------------------------+
@@ -10,18 +10,19 @@
  *     |    +-----------------------+    |             sums    y0 = t0 x0 + t1 x1 + ..      16 of them
  *     +---------------------------------+                     y1 = t0 x1 + t1 x2 + ..
  *
- * It loads windows of V + 15 samples into registers: 8 loads of 16 bytes for 16 x 16 multiply-adds, half of what shared
- * memory delivers in that time; the classic has a load for each. Taps are kernel parameters. If there are too many,
- * from 90 x 90 on, they come from memory. So the rate of multiply-adds is the limit, for any size of the filter.
- * While the tile is filled, borders are resolved and integers become floats.
+ * A thread loads windows of V + 15 samples into registers: 8 loads of 16 bytes for 16 x 16 multiply-adds, half of what
+ * shared memory delivers in that time. The classic kernel has a load for each multiply-add. Taps are kernel parameters. From
+ * 90 x 90 on, they are too many, and come from memory. So the rate of multiply-adds is the limit, for any size of the
+ * filter. While the tile is filled, borders are resolved and integers become floats.
  *
  * This is the exact algorithm for large filters. `direct`, whose sums slide through registers, needs no tile and is faster
- * for small filters. The classic does what strips cannot do: strides along rows, dilations of more than 32 samples, and
- * tiles that do not fit into shared memory, from some 180 x 180 on. Taps are added in the order r, s of the exact family.
+ * for small filters. The classic kernel takes the problems that strips do not take: strides along rows, dilations of more
+ * than 32 samples, and tiles that do not fit into shared memory, from some 180 x 180 on. Taps are added in the order r, s of
+ * the exact family.
  */
 #include "../core/tile.cuh"
 
-/* ---- A thread a strip of V samples ---- */
+/* ---- A thread computes a strip of V samples ---- */
 
 enum { V = 16, RUN = 16, STRIP_THREADS = 256 };
 
@@ -52,7 +53,7 @@ template <int N> DEVICE void add_run(const float *taps, const float *x, float (&
       sums[v] = fmaf(taps[s], window[v + s], sums[v]);
 }
 
-/* Adds a row of taps: first runs of 16, then the rest. So every inner loop is unrolled. */
+/* Adds a row of taps: first runs of 16, then the remaining taps. So every inner loop is unrolled. */
 DEVICE void add_taps(const float *taps, int count, const float *x, float (&sums)[V]) {
   ROLLED_FOR (; count > RUN; count -= RUN, taps += RUN, x += RUN)
     add_run<RUN>(taps, x, sums);
@@ -158,8 +159,8 @@ DEVICE void make_strips(const strip_arguments<MOST> &a, const tile_place &at, co
                         float *stage) {
   const gconv_problem &problem = a.problem;
   const tile_shape &shape = a.shape.tile;
-  /* Threads without a strip compute, too, and their results are dropped: taps are read through uniform registers only if all
-   * threads of a warp take part. */
+  /* Threads without a strip compute, too, but their results are dropped. Only if all threads of a warp take part are taps
+   * read through uniform registers. */
   const bool combined = gconv_is_combined(&problem), busy = mine.number * shape.piles < shape.across;
   const int column = busy ? mine.card * shape.pile + mine.number : 0;
   const float *x = tile + mine.row * problem.stride_y * shape.pitch + column;
@@ -169,7 +170,7 @@ DEVICE void make_strips(const strip_arguments<MOST> &a, const tile_place &at, co
     add_filter(a, f, x, sums);
     if (!take_sums(problem, a.weights, a.first + f, problem.filters, sums, values))
       continue;
-    __syncthreads(); /* the stage may be the tile itself, or still hold the filter before */
+    __syncthreads(); /* the stage may be the tile itself, or still hold the previous filter */
     if (busy)
       stage_strip(a.shape, mine, values, stage);
     __syncthreads();
@@ -178,7 +179,7 @@ DEVICE void make_strips(const strip_arguments<MOST> &a, const tile_place &at, co
   }
 }
 
-/* Grid: x tiles along a row, y rows of tiles, z planes of all images. Blocks stride over the rest. */
+/* Grid: x counts tiles along a row, y rows of tiles, z planes of all images. Blocks stride over tiles beyond the grid. */
 template <class In, int MOST>
 __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant__ strip_arguments<MOST> a) {
   extern __shared__ float4 memory[];
@@ -202,7 +203,7 @@ __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant
 
 /* ---- Launching ---- */
 
-/* Chooses where finished outputs are staged: in the tile, if that is no longer read, otherwise after it. */
+/* Chooses where finished outputs are staged: in the tile, if no further filter reads it, otherwise after it. */
 static void place_stage(const gconv_problem *problem, strip_shape *shape) {
   bool alone = problem->filters == 1 || gconv_is_combined(problem);
   int64_t pitch = (shape->tile.across / 4 | 1) * 4, bytes = pitch * shape->tile.out_rows * (int64_t)sizeof(float);
@@ -267,8 +268,8 @@ static gconv_status launch_strips(const gconv_execution *execution, dim3 block, 
   return CUDA_STATUS(cudaGetLastError());
 }
 
-/* Runs all filters. Each launch gets as many filters as fit into its parameters. If filters that must be together do not
- * fit, one launch gets all filters, with their taps in memory. */
+/* Runs all filters. Each launch gets as many filters as fit into its parameters. If one filter, or all filters of a
+ * combination, do not fit, one launch gets all filters, with their taps in memory. */
 template <class In> static gconv_status run_strips(const gconv_execution *execution, dim3 block, const strip_shape *shape) {
   const gconv_problem *problem = execution->problem;
   int64_t taps = (int64_t)tap_pitch(problem) * problem->rows;

@@ -14,23 +14,24 @@
  *                               . . c b a . . .   ...
  *
  * Sixteen such windows, eight samples apart, are the 16 x 16 or 16 x 32 matrix that mma.sync multiplies by a band. So a warp
- * makes 128 neighbouring samples of a row, of all channels. The tensor cores take bytes as they are: samples of u8
- * pass through shared memory unchanged. A u16 sample is taken apart into two bytes, 256 * high + low.
+ * computes 128 neighbouring samples of a row, of all channels. The tensor cores take bytes: samples of u8 pass through
+ * shared memory unchanged, and a u16 sample is split into two bytes, 256 * high + low.
  *
  * A tap is a multiple of a quantum: an integer of one or three digits of base 256, each -128 to 127. Each digit has its own
  * band and its own int32 sum. All sums are exact, and are joined at the end. One digit suffices for integer filters (Sobel,
  * boxes, binomials), and for any real number times small integers. All other filters are rounded to 24 bits of their largest
- * tap, and take three digits; two would be too coarse. So the error bound equals that for a chain of float32 additions.
+ * tap, and take three digits; two would be too coarse. So the error bound is that of a chain of float32 additions.
  *
  * Speed (u8): R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes; a product takes two
  * small windows. For 7 x 7 taps of three digits on one channel, that is 12 instructions of 6 cycles on an H200; float32
- * takes 49 * 4 of 1 cycle. In the kernel, a product takes 7.2 cycles, and all other work some 70 cycles (tile_cycles()). It
- * beats float32 from 5 x 5 on.
+ * takes 49 * 4 of 1 cycle. In the kernel, a product takes 7.2 cycles, and all other work some 70 cycles (tile_cycles()).
+ * toeplitz is faster than float32 from 5 x 5 on.
  *
  * There are two kernels. toeplitz_walk.cuh takes small filters on bytes; if the epilogue is plain, it divides the colours of
  * RGB. toeplitz_stage.cuh takes all other problems. The host makes the bands.
  *
- * It refuses strides, which drop half of the neighbours or more, floats, which are not bytes, and the sizes in supports().
+ * toeplitz refuses strides, which leave out at least half of the neighbours, floats, which are not bytes, and sizes:
+ * supports().
  */
 #include "../core/launch.cuh"
 #include "kernels/factor.h"
@@ -45,9 +46,9 @@ namespace {
 
 /* How the filters of a problem become bands. */
 struct shape {
-  bool walks;    /* the kernel of toeplitz_walk.cuh takes them */
+  bool walks;    /* the kernel of toeplitz_walk.cuh takes the filters */
   int32_t words; /* W: a window has 16 W samples; an even number for the staging kernel */
-  int32_t rows;  /* rows of bands: R, and some of zeros */
+  int32_t rows;  /* rows of bands: R, and perhaps some rows of zeros */
   int32_t bands; /* bands of a digit, of 32 x 8 taps each */
   int32_t left;  /* as in banded_arguments */
   int32_t shift; /* the sample of the window under the first tap of output 0 */
@@ -357,7 +358,8 @@ gconv_status execute(const gconv_execution *execution) {
 }
 
 /* Returns the cycles of a quarter of a multiprocessor for a tile of all filters, measured on an H200: products of 32 bytes,
- * and the other work, which filters of u16 share. Counts three digits unless taps are integers: their number is unknown. */
+ * and the other work, which filters of u16 share. Counts three digits unless taps are integers, since the number of digits
+ * is not known before the taps are. */
 double tile_cycles(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(has_colours(problem) ? &colour : problem);
@@ -381,11 +383,11 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return several * (machine->launch_ms + 0.006 + fmax(tiles * tile_cycles(problem) / cycles_per_ms, copied));
 }
 
-/* A tap of three digits is off by half a quantum, 1.004 * 2^-24 of the largest tap, and so of sum |tap|. A tap of one digit
- * is off by two roundings of its own. Sums of digits are exact. 18 is more than all other errors together: the roundings of
- * at most four conversions, each of a sum of at most twice sum |tap| * max |x|; as many multiply-adds; the quantum, and the
- * product with it; and 256 quanta that plain results lose. 256 quanta are 2 units of 2^-24, since the largest tap alone
- * has 2^23 quanta, times 255 levels. */
+/* A tap of three digits is off by half a quantum: by 1.004 * 2^-24 of the largest tap, so at most by as much of sum |tap|. A
+ * tap of one digit is off by two roundings of its own. Sums of digits are exact. 18 is more than all other errors together:
+ * the roundings of at most four conversions, each of a sum of at most twice sum |tap| * max |x|; as many multiply-adds; the
+ * quantum, and the product with it; and 256 quanta that plain results lose. 256 quanta are 2 units of 2^-24, since the
+ * largest tap alone has 2^23 quanta, times 255 levels. */
 double error_bound(const gconv_problem *problem) {
   return (1.01 * problem->rows * problem->columns + 18) * 0x1p-24;
 }

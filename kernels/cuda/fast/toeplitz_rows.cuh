@@ -67,8 +67,8 @@ template <class In> DEVICE int lead_of(const banded_arguments &a) {
   return a.left * (int)sizeof(In) & (CHUNK - 1);
 }
 
-/* Input rows on their way to shared memory, for a warp or a block. They are copied in chunks of 16 bytes. Chunks begin ..
- * end - 1 reach beyond the ends of a row; their samples are loaded one by one from their places. */
+/* The input rows that a warp or a block copies to shared memory, in chunks of 16 bytes. Chunks begin .. end - 1 reach beyond
+ * the ends of a row: their samples are loaded one by one. */
 struct row_source {
   const uint8_t *in;
   int first;      /* first sample of the first chunk */
@@ -141,7 +141,7 @@ DEVICE void stage_rows(const banded_arguments &a, const row_source &s, int y, in
 
 /* ---- From sums of products to stored samples ---- */
 
-/* The part of a lane in storing an output row of a warp: four neighbouring samples. */
+/* The four neighbouring samples that a lane stores in an output row of its warp. */
 struct outlet {
   const uint8_t *in; /* the plane from which kept alpha is read */
   uint8_t *out;      /* the plane of filter 0 */
@@ -153,7 +153,7 @@ DEVICE outlet make_outlet(const banded_arguments &a, const uint8_t *in, uint8_t 
 }
 
 /* Joins the sums of the digits in float32. SMALL: there are one or three digits; then the two lowest fit into one int32.
- * (The index N > 2 is 1 where it is used; in other instances it is 0, so that it lies inside the array.) */
+ * (The index N > 2 is 1 where it is used. In other instances it is 0, to stay inside the array.) */
 template <bool SMALL, int N> DEVICE float join(const int (&sums)[N][4], int i) {
   static_assert(!SMALL || N != 2);
   float sum = (float)sums[N - 1][i];
@@ -170,7 +170,7 @@ template <bool SMALL, int N> DEVICE void stage_sums(const int (&sums)[N][4], flo
   at[HALF / 2] = make_float2(join<SMALL>(sums, 2), join<SMALL>(sums, 3));
 }
 
-/* Returns kept alpha of sample `sample` of row p, as kept_alpha() does. */
+/* kept_alpha() for sample `sample` of row p. */
 template <class In> __device__ float alpha_at(const arguments &a, const uint8_t *plane, int sample, int p) {
   const gconv_problem &problem = a.problem;
   const int y = index_of(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
@@ -209,7 +209,7 @@ DEVICE void store(const banded_arguments &a, const outlet &to, int k, int p, con
       gconv_store(alpha_at<In>(a, to.in, sample, p), (Out *)(row + sample / channels * a.out_pixel + a.out_alpha));
 }
 
-/* Stores N words, or at the end of a row the `count` bytes that are left of it. */
+/* Stores N words, or at the end of a row only the first `count` bytes of them. */
 template <int N> DEVICE void store_bytes(const uint32_t (&words)[N], uint8_t *at, int count) {
   if (count >= 4 * N)
     UNROLLED_FOR (int i = 0; i < N; i++)
@@ -225,7 +225,7 @@ DEVICE uint32_t keep(uint32_t value) {
   return __shfl_sync(~0u, value, threadIdx.x % LANES);
 }
 
-/* The part of a lane in storing a row of a tile, if the epilogue is only scale and offset. */
+/* The samples that a lane stores in a row of a tile, if the epilogue is only scale and offset. */
 struct plain_outlet {
   int first, count; /* first of four output samples; how many of them lie in the row (less than 1: none) */
   bool whole;       /* all samples of the tile lie in the row */
@@ -243,8 +243,8 @@ struct plain_outlet {
     offset = a.offset;
   }
 
-  /* Returns the levels of the lane's four sums. A value times 2^-149 is rounded to the nearest integer, and its bits are
-   * that integer; a negative one becomes 0. Sums of three digits lose what is below 256 quanta: see error_bound(). */
+  /* Returns the levels of the lane's four sums. The product of a value and 2^-149 is rounded so that its bits are the
+   * nearest integer; negative values become 0. Sums of three digits are rounded down to 256 quanta: see error_bound(). */
   template <int D> DEVICE uint32_t levels(const int (&sums)[D][4]) const {
     int32_t level[4];
     UNROLLED_FOR (int i = 0; i < 4; i++) {
@@ -254,8 +254,7 @@ struct plain_outlet {
     return saturate_four(level);
   }
 
-  /* Turns outputs 2 t, 2 t + 1 of windows g and g + 8 into four neighbours: of window g in an even lane, of window
-   * g + 8 in an odd lane. */
+  /* Turns outputs 2 t, 2 t + 1 of windows g and g + 8 into four neighbours: of window g in even lanes, g + 8 in odd ones. */
   DEVICE uint32_t exchange(uint32_t bytes) const {
     return __byte_perm(bytes, __shfl_xor_sync(~0u, bytes, 1), chosen);
   }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* toeplitz, all filters but those of toeplitz_walk.cuh: a block stages the input of its tiles in shared memory once, before
- * the first product. */
+/* toeplitz, for all filters that toeplitz_walk.cuh does not take: a block stages the input of its tiles in shared memory
+ * once, before the first product. */
 #pragma once
 
 #include "toeplitz_rows.cuh"
 
 namespace {
 
-/* Returns the floats of a warp's stage of `rows` rows: sums, then as many combined values, if there are any. */
+/* Returns how many floats a warp's stage of `rows` rows has: sums, then as many combined values if filters are combined. */
 DEVICE int stage_floats(const banded_arguments &a, int rows) {
   return rows * TILE * (a.combined ? 2 : 1);
 }
 
-/* A lane's part of sixteen windows of 32 samples of P bytes: of each byte, the words that multiply() takes. */
+/* A lane's part of sixteen windows of 32 samples of P bytes: for each byte of a sample, the words that multiply() takes. */
 template <int P> struct windows {
   uint32_t byte[P][4];
 
@@ -38,12 +38,12 @@ template <int P> struct windows {
   }
 };
 
-/* A block has four warps, one above the other. Each makes X tiles side by side and Y rows. The block stages the input for
- * all of them. Then, for every 32 samples of the windows, it goes down the rows of input. Each input row is used with Y rows
- * of the filter. Only one of these is new in each step; their bands rotate through registers. */
+/* A block has four warps, one above the other. Each computes X tiles side by side and Y rows. The block stages the input of
+ * all warps. Then, for every 32 samples of the windows, each warp goes down the rows of input. It multiplies each input row
+ * by Y rows of the filter. Only one of these is new in each step: their bands rotate through registers. */
 template <class In, int D> struct stager {
   static constexpr int P = sizeof(In), N = D + P - 1, X = P == 1 ? 2 : 1, Y = 4;
-  /* Blocks of a multiprocessor. The compiler takes no more registers than so many blocks leave it. */
+  /* The number of blocks for whose registers a multiprocessor must have room. */
   static constexpr int BLOCKS = D == 1 ? (P == 1 ? 7 : 6) : P == 1 ? 3 : 4;
 
   /* Returns how many rows are staged for a filter of `rows` rows. The last few may be read, but are not used. */
@@ -67,8 +67,8 @@ template <class In, int D> struct stager {
     __syncthreads();
   }
 
-  /* Adds Y rows of the input, from `input` on, with rows m .. of the filter and, in `recent`, the rows before. If not INNER,
-   * some of these rows may not exist. */
+  /* Adds Y rows of the input, from `input` on, times rows m .. of the filter and the rows before m, whose bands are in
+   * `recent`. If not INNER, some of these rows may not exist. */
   template <bool INNER>
   static DEVICE void add_rows(const uint2 *bands, const uint8_t *input, int pitch, int m, int rows, uint2 (&recent)[Y][D],
                               int (&sums)[X][Y][N][4]) {
@@ -95,7 +95,7 @@ template <class In, int D> struct stager {
         add_rows<false>(bands, input, pitch, m, rows, recent, sums);
   }
 
-  /* Makes filter k at rows p, p + step .. */
+  /* Computes filter k at rows p, p + step .. */
   static DEVICE void make_rows(const banded_arguments &a, const outlet &to, const uint8_t *input, float *stage, int k,
                                int p) {
     const uint2 *bands = (const uint2 *)a.bands + (int64_t)k * a.rows * D * (a.words / 2) * LANES + threadIdx.x % LANES;

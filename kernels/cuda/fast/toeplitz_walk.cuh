@@ -2,26 +2,26 @@
 /*
  * toeplitz, small filters and u8: a warp goes down a strip, Y = 4 rows in each step.
  *
- * The input rows are in a ring in shared memory, in groups of Y: the NEED = 2 or 3 groups that a step spans, and AHEAD = 2
- * more that are being copied. The bands of a single filter stay in registers. Bands of several filters are read from the L1
- * cache in each step.
+ * A ring in shared memory has the input rows in groups of Y: the NEED = 2 or 3 groups that a step spans, and AHEAD = 2 more
+ * groups that are being copied. The bands of a single filter stay in registers. Bands of several filters are read from the
+ * L1 cache in each step.
  *
- * All products have 32 bytes, in four words of windows. The words are loaded into the registers where the multiplication
- * wants them. If windows have 16 bytes (W = 1), a product takes windows of two input rows; the first is an even row
- * of the step. So a filter has bands of two rows for even output rows of the step, and other bands for odd output rows, with
- * zeros at the ends:
+ * All products take windows of 32 bytes, in four words. The words are loaded into the registers where the multiplication
+ * needs them. If windows have 16 bytes (W = 1), a product takes windows of two input rows; the first is an even row of the
+ * step. So a filter has bands of two rows for even output rows of the step, and other bands for odd output rows, with zeros
+ * at the ends:
  *
  *     output row 0, on input rows (0, 1) (2, 3): rows of taps (0, 1) (2, .)     output row 1, on the same: (., 0) (1, 2)
  *
  * The common case (PLAIN) is one filter to u8, with an epilogue of scale and offset. Its results do not go through shared
- * memory. A lane has two neighbours of window g and two of window g + 8; the next lane has the two samples that follow each
- * of these. The two lanes exchange a pair, and each stores four neighbours.
+ * memory. A lane has two neighbouring outputs of window g and two of window g + 8. The next lane has the two outputs after
+ * each of these pairs. The two lanes exchange a pair, and then each stores four neighbours.
  *
  * RGB (C = 3): in a row, the taps of a band are three samples apart, so windows are up to three times as long as the taps
- * need. So the warp divides the rows that it has copied into three planes, one for each colour, which lie in shared memory,
- * too. It takes four pixels of a row at a time. The ring holds the group that is being divided and the AHEAD groups that are
- * still being copied; the planes hold the groups that a step multiplies. Before the warp stores results, it interleaves the
- * three colours again, in registers:
+ * need. So the warp divides the copied rows into three planes, one for each colour, which lie in shared memory, too. A lane
+ * divides four pixels of a row at a time. The ring holds the group that is being divided and the AHEAD groups that are still
+ * being copied; the planes hold the groups that a step multiplies. Before the warp stores results, it interleaves the three
+ * colours again, in registers:
  *
  *     r g b r | g b r g | b r g b        r r r r   g g g g   b b b b        r g b r | g b r g | b r g b
  *
@@ -103,8 +103,8 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
   static constexpr int PLANE = TILE - OUTPUTS + 16 * W;                   /* bytes of a divided row of one colour */
   using product = products<R, W, D, C == 1 ? PITCH : C * PLANE>;
   static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2;
-  static constexpr int GROUPS = (C == 1 ? NEED : 1) + AHEAD; /* in the ring: a group is divided as soon as it is there */
-  /* Blocks of a multiprocessor, for which there are enough registers. */
+  static constexpr int GROUPS = (C == 1 ? NEED : 1) + AHEAD; /* of the ring; a copied group is divided at once */
+  /* How many blocks a multiprocessor has registers for. */
   static constexpr int BLOCKS = D == 3 && R == 9 ? 3 : C > 1 ? 4 : D == 1 ? 6 : R == 3 ? 5 : 4;
   static constexpr int RING = GROUPS * Y * PITCH, PLANES = C == 1 ? 0 : NEED * Y * C * PLANE;
   static constexpr int PLACES = PITCH * (int)sizeof(int);
@@ -177,7 +177,7 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
       divide_unit(from + row * PITCH + 12 * further, to + row * C * PLANE + 4 * further);
   }
 
-  /* Makes up to Y rows of plain results from the rows in group[], as products do. The first goes to `at`, which advances. */
+  /* Computes up to Y rows of plain results from the rows in group[]. The first row is stored at `at`, which advances. */
   template <int N>
   DEVICE void make_rows(const product &p, const uint32_t (&group)[N], const plain_outlet &to, int rows, uint8_t *&at) const {
     uint32_t words[Y][C];
@@ -200,11 +200,11 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
         store_bytes(words[j], at, C * to.count);
   }
 
-  /* Makes `rows` output rows: top_row, top_row + step .. */
+  /* Computes `rows` output rows: top_row, top_row + step .. */
   DEVICE void walk(const outlet &to, int top_row, int rows) const {
     const int filters = a.problem.filters, dilation = a.problem.dilation_y;
     const int lane = threadIdx.x % LANES, windows = OUTPUTS * (lane / 4) + 4 * (lane % 4);
-    /* What the lane reads of a row of the ring: its windows, or the unit that it divides. */
+    /* Where the lane reads in a row of the ring: at its windows, or at the unit that it divides. */
     const int own = keep(lead + (C == 1 ? windows : 12 * lane)), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
     const uint32_t begin = keep(shared_address(memory) + own), to_chunk = keep(chunk - own);
     const uint32_t to_unit = keep(4 * lane - windows); /* in a plane, from the windows to that unit */
@@ -212,8 +212,8 @@ template <int R, int W, int D, int C, bool PLAIN> struct walker {
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + top_row * a.out_row + C * plain.first;
     float *stage = (float *)(memory + RING + PLANES + PLACES);
-    /* Addresses of what this lane reads: first in the groups that the step spans, then in those being copied. If colours are
-     * divided, it reads its windows in the planes instead. */
+    /* Addresses at which this lane reads: first in the groups that the step spans, then in groups that are being copied. If
+     * colours are divided, the lane reads its windows in the planes instead, at divided[]. */
     uint32_t group[GROUPS], divided[NEED];
     product p;
     p.load_bands(from);

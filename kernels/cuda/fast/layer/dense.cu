@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dense: layers whose filters see the whole image, which makes one output of a filter: the last layers of classifiers, and
- * those of squeeze and excitation. A warp makes an output: its lanes share the taps, and add up in a fixed tree.
+ * dense: layers whose filters see the whole image, so a filter has one output: the last layers of classifiers, and layers of
+ * squeeze and excitation. A warp computes an output: its lanes share the taps, and add up their sums in a fixed tree.
  *
- * Weights bound it, each of which is read once for all images. A warp loads its first 1,024 weights while the kernel before
- * is at work.
+ * Loads of weights bound the speed. A warp loads its first 1,024 weights while the previous kernel is at work.
  */
 #include "../../core/behind.cuh"
 #include "../../core/launch.cuh"
@@ -23,7 +22,7 @@ struct dense_arguments {
   gconv_gpu_tail tail;
 };
 
-/* Loads WIDE taps of each of TOGETHER pieces, 0 where there are none. */
+/* Loads WIDE numbers of each of TOGETHER pieces. Past the last tap, they are 0. */
 template <int WIDE> DEVICE void load(const float *from, int64_t first, int64_t taps, float (&v)[TOGETHER][WIDE]) {
   UNROLLED_FOR (int i = 0; i < TOGETHER; i++) {
     const int64_t at = first + i * (32 * WIDE);

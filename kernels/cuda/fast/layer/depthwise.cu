@@ -2,9 +2,9 @@
 /*
  * depthwise: filters of one channel, one or several for each channel, as in MobileNet, in the order of the definition.
  *
- * There is little to compute for a sample: caches and instructions bound it. A thread makes outputs of a column, one below
- * the other, which share the samples that it loads; with 3 x 3 or 5 x 5 taps the loops are unrolled, and the loads of a row
- * are under way at a time. Strips are numbered through all filters, so small images fill a GPU, too.
+ * There is little to compute for a sample: caches and instructions bound the speed. A thread computes a strip: outputs of a
+ * column, one below the other, which share the samples that it loads. With 3 x 3 or 5 x 5 taps the loops are unrolled, and
+ * all loads of a row are under way at a time. Strips are numbered through all filters, so small images fill a GPU, too.
  */
 #include "../../core/behind.cuh"
 #include "../../core/launch.cuh"
@@ -47,7 +47,7 @@ DEVICE void store(const depthwise_arguments &a, const strip &s, int32_t row, flo
   a.out[place] = follow_sum(a.tail, gconv_activate(&p, sum + __ldg(a.biases + s.k)), s.k, place);
 }
 
-/* SIZE: rows and columns of the filter; STRIDE: that of both directions. */
+/* SIZE: rows and columns of the filter; STRIDE: the stride of both directions. */
 template <int SIZE, int STRIDE, class Index>
 __global__ void __launch_bounds__(THREADS) convolve_strips(const __grid_constant__ depthwise_arguments a) {
   const gconv_layer_problem &p = a.problem;
@@ -103,7 +103,7 @@ const char *supports(const gconv_layer_problem *problem) {
 
 typedef void (*kernel)(depthwise_arguments);
 
-/* Returns the kernel whose thread makes several outputs; NULL: the filter is not one of those. */
+/* Returns the kernel whose threads compute several outputs, or NULL if it does not take the filter. */
 kernel strips_of(const gconv_layer_problem *p) {
   const bool plain = p->rows == p->columns && p->stride_y == p->stride_x && p->dilation_y == 1 && p->dilation_x == 1;
   const bool few = (int64_t)p->images * p->filters * p->out_height * p->out_width < INT32_MAX;
@@ -127,7 +127,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   return GCONV_OK;
 }
 
-/* Counts instructions: of a tap, and of an output. */
+/* Counts the instructions for each tap of an output, and for each output. */
 double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   const double outputs = (double)p->images * p->filters * p->out_height * p->out_width;
   const double each = strips_of(p) ? 2.0 * p->rows * p->columns + 30 : 6.0 * p->rows * p->columns + 60;

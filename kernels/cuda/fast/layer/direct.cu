@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct: every thread computes a few pixels of a few filters. Samples come from global memory through the caches, weights
- * through shared memory.
+ * direct: every thread computes a few pixels of a few filters. Samples come through the caches, weights through shared
+ * memory.
  *
  *     weights of a block of F filters, 64 taps at a time       pixels of a block of threads, numbered through all images
  *     +-- tap 0: F --+-- tap 1: F --+-- ...                    | 128 of step 0 | 128 of step 1 | ... N steps
@@ -9,10 +9,10 @@
  *
  * For each tap, a thread does N loads of samples, which are adjacent for the threads of a warp, F / 4 loads of four weights,
  * and F * N multiply-adds: 64 for 4 + 4 loads with 16 filters. Pixels are numbered through all images, so no size of image
- * leaves threads idle. Every sample is checked for being inside the image: some 5 instructions for each of the N samples, a
- * quarter of all.
+ * leaves threads idle. Whether a sample is inside the image is checked by some 5 instructions for each of the N samples, a
+ * quarter of all instructions.
  *
- * It takes any problem, and is the fastest for few channels and filters. If a tile of the input fits into shared memory,
+ * direct takes any problem, and is the fastest for few channels and filters. If a tile of the input fits into shared memory,
  * tiled saves the checks. Small windows on one or three channels have their own kernel (direct_small.cuh).
  */
 #include "../../core/launch.cuh"
@@ -157,8 +157,8 @@ gconv_status prepare_either(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
-/* Counts instructions: multiply-adds, other instructions of a tap, and 1500 of a thread besides its taps. An H200
- * reaches 0.62 of its peak. */
+/* Counts a thread's instructions: multiply-adds, other instructions of a tap, and 1500 instructions apart from its taps. An
+ * H200 reaches 0.62 of its peak. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   if (const small::part part = small::find_part(problem); part.launch)
     return small::cost(part, problem, machine);

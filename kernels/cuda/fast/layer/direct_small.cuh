@@ -9,9 +9,9 @@
  *     | of C channels         |                             HIGH x 4 sums, stored before the next filter
  *     +-----------------------+
  *
- * A thread fetches all samples that HIGH x 4 neighbouring outputs need, once. Then it goes through the filters. For 3 x 3
- * taps of 3 channels, 7 loads of four weights serve 27 HIGH x 4 multiply-adds. Outputs are stored in rows of 16 bytes a
- * thread. If rows are not aligned, a warp first exchanges outputs, and then stores neighbours.
+ * A thread loads all samples that HIGH x 4 neighbouring outputs need, once. Then it goes through the filters. For 3 x 3 taps
+ * of 3 channels, 7 loads of four weights serve 27 HIGH x 4 multiply-adds. A thread stores 16 bytes of each row of outputs.
+ * If rows are not aligned, a warp first exchanges outputs, so that its lanes store neighbours.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ namespace small {
 
 constexpr int THREADS = 128, WIDE = 4;
 
-/* A kernel for C channels and R x R taps. A thread makes HIGH x WIDE outputs. FIT blocks fit on a multiprocessor. */
+/* A kernel for C channels and R x R taps. A thread has HIGH x WIDE outputs. FIT blocks fit on a multiprocessor. */
 template <int C_, int R_, int STRIDE_, int HIGH_, int FIT_> struct shape {
   static constexpr int C = C_, R = R_, STRIDE = STRIDE_, HIGH = HIGH_, FIT = FIT_, TAPS = C * R * R;
   static constexpr int PITCH = (TAPS + 4) / 4 * 4; /* taps and bias, rounded up to groups of four */
@@ -33,8 +33,8 @@ template <int C_, int R_, int STRIDE_, int HIGH_, int FIT_> struct shape {
 };
 
 /* The work of each block. A job is a block of threads and a block of filters. If the last jobs are too few for all
- * multiprocessors, each is divided into parts of its filters. Otherwise all would wait for a few multiprocessors with a
- * second job. */
+ * multiprocessors, each of these jobs is divided into parts of its filters. Otherwise most multiprocessors would wait for
+ * the few that have a second job. */
 struct division {
   int32_t tiles, filters;      /* blocks of threads; filters of a job */
   int32_t jobs, parts;         /* jobs that are not divided; parts of each divided job */
@@ -53,8 +53,8 @@ struct small_arguments {
 
 constexpr int MOST_FILTERS = 64, LEAST_FILTERS = 4; /* the most filters of a block; the fewest of a part of a job */
 
-/* Calls f with the constants 0 .. N - 1. Instructions take constants as offsets of addresses that are computed once. With
- * the index of an unrolled loop, the compiler would compute addresses again for each filter. */
+/* Calls f with the constants 0 .. N - 1. Instructions take constants as offsets from an address that is computed once. With
+ * the index of an unrolled loop instead, the compiler would compute addresses again for each filter. */
 template <int... I, class F> DEVICE void for_each(std::integer_sequence<int, I...>, const F &f) {
   (f.template operator()<I>(), ...);
 }
@@ -112,7 +112,7 @@ DEVICE void add_filter(uint32_t weights, const float (&x)[S::C][S::ROWS][S::COLU
   });
 }
 
-/* Makes all filters of a block, for rows of outputs that are aligned to 16 bytes, without activation or (RELU) with relu. */
+/* Computes all filters of a block, for rows of outputs aligned to 16 bytes, without activation or (RELU) with relu. */
 template <class S, bool RELU>
 DEVICE void walk(const gconv_layer_problem &p, uint32_t weights, int count, const float (&x)[S::C][S::ROWS][S::COLUMNS],
                  float *out, int64_t plane) {
@@ -142,7 +142,7 @@ struct column {
 };
 
 /* Row and column of the first output of thread `number`. The last threads of an image overlap the threads above, so that all
- * have HIGH rows. Rows that two threads make have the same bits. */
+ * have HIGH rows. Rows that two threads compute have the same bits. */
 struct corner {
   int64_t image;
   int top, left;
@@ -162,8 +162,7 @@ template <int HIGH> DEVICE column find_column(const small_arguments &a, int64_t 
   return {a.out + begin * p.out_width + left, first + number / WIDE < a.threads && left < p.out_width};
 }
 
-/* put_word() writes HIGH outputs, one below the other, as a word of shared memory at an address + AT. get_word() reads
- * them. */
+/* put_word() writes HIGH outputs of a column as a word of shared memory at an address + AT. get_word() reads them. */
 template <int AT, int HIGH> DEVICE void put_word(uint32_t to, const float (&y)[HIGH]) {
   if constexpr (HIGH == 4)
     asm volatile("st.shared.v4.f32 [%0 + %1], {%2, %3, %4, %5};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]), "f"(y[2]),
@@ -194,7 +193,7 @@ DEVICE void walk_unaligned(const gconv_layer_problem &p, uint32_t weights, int c
                            const float (&x)[S::C][S::ROWS][S::COLUMNS], column (&columns)[WIDE], uint32_t put,
                            uint32_t get) {
   const int64_t next = (int64_t)(p.out_height - S::HIGH) * p.out_width;
-  uint32_t other = PLACES * S::HIGH * 4; /* the way to the half that is no longer read */
+  uint32_t other = PLACES * S::HIGH * 4; /* offset to the other half, which is no longer read */
   ROLLED_FOR (int k = 0; k < count; k++, weights += S::PITCH * 4) {
     float y[S::HIGH][WIDE] = {}, words[WIDE][S::HIGH];
     add_filter<S>(weights, x, y);
@@ -262,8 +261,7 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
 
 /* ---- Host ---- */
 
-/* Returns the filters of a job: many, because they share a thread's samples, but so few that all multiprocessors have
- * blocks. */
+/* Returns the number of filters of a job: many, since they share samples, but so few that no multiprocessor is idle. */
 inline int32_t job_filters(int64_t tiles, int32_t filters) {
   const int64_t parts = divide_up(MANY_BLOCKS, tiles), least = divide_up(filters, MOST_FILTERS),
                 most = divide_up(filters, 4);

@@ -3,15 +3,15 @@
  * fft: spectra of tiles, summed over the channels (overlap-save in both directions).
  *
  * The image is cut into overlapping tiles. The spectra of a tile's C channels are multiplied by the spectra of a filter's C
- * channels, which a plan keeps, and added up. One transform back makes the filter's outputs. So C + K transforms and C * K
- * products of points replace C * K * R * S products of samples.
+ * channels, which a plan keeps, and added up. One inverse transform yields the filter's outputs. So C + K transforms and C *
+ * K products of points replace C * K * R * S products of samples.
  *
- * Tiles have 128 to 2048 points a side. Three kernels (fft_sums.cuh) write each point to memory once. With few channels, it
+ * Tiles have 128 to 2048 points a side. Three kernels (fft_sums.cuh) write each point to memory once. With few channels, fft
  * is bound by this traffic: 16 bytes for each point of a channel and of a filter, and 8 bytes of spectra for each of their
  * products, which mostly come from the L2 cache. With many channels, it is bound by transforming them again for each filter.
  *
- * fft is not of the exact family; error_bound() says how far it may be off. Sums that are not finite, as a NaN or an
- * infinity spreads over its pair of tiles, are computed again by the definition.
+ * fft is not of the exact family; error_bound() says how far it may be off. A NaN or an infinity spreads over its pair of
+ * tiles. So sums that are not finite are computed again by the definition.
  */
 #include "../../core/launch.cuh"
 #include "fft_sums.cuh"
@@ -26,7 +26,7 @@ namespace {
 
 /* ---- Lines ---- */
 
-/* What there is for lines of a size, as rows and as columns of a tile. */
+/* The kernels and their numbers for lines of one size, as rows and as columns of a tile. */
 struct line_engine {
   line_order order;
   int twists, rows, row_threads, columns, pairs, threads, blocks; /* see line_shape and column_shape */
@@ -68,7 +68,7 @@ struct solution {
   int splits;              /* see layer_arguments */
   bool keeps;              /* see sum_columns() */
   size_t state, workspace; /* bytes */
-  double work;             /* of an image, in multiply-adds that an H200 makes meanwhile */
+  double work;             /* time of an image, as the multiply-adds of an H200 in that time */
 };
 
 constexpr int64_t BATCH_BYTES = 192 << 20; /* of points and sums of a batch; smaller batches took longer */
@@ -108,8 +108,8 @@ struct limits {
   double shared, processors; /* bytes of shared memory of a block; multiprocessors */
 };
 
-/* Chooses how blocks of sum_columns() share filters, by the time of all rounds of blocks. In units of the time of a
- * transform, a product takes half. Few blocks at a time take longer for each. */
+/* Chooses how blocks of sum_columns() share filters, by the time of all rounds of blocks. Its unit is the time of a
+ * transform; a product takes half of it. A round of few blocks takes more time for each block. */
 void share_filters(const gconv_layer_problem *problem, const limits &device, solution *s) {
   const double channels = (double)channels_of_group(problem), filters = (double)filters_of_group(problem);
   const double blocks = (double)divide_up(s->at_a_time, s->y->pairs) * s->c.width / s->c.columns * problem->groups;
@@ -174,8 +174,9 @@ size_t workspace_bytes(const gconv_layer_problem *problem) {
 
 /* ---- Weights ---- */
 
-/* Prepared: a factor of each filter, and what its sums are multiplied by. The factor is a power of two by which the sum of
- * |weight| becomes 1/2 to 1, so that neither large nor tiny weights leave the range of float32 on the way. */
+/* The prepared floats: for each filter, the factor of its weights, then for each filter, the factor of its sums. The factor
+ * of weights is a power of two by which the sum of |weight| becomes 1/2 to 1, so that neither large nor tiny weights leave
+ * the range of float32 in the transforms. */
 size_t factor_floats(const gconv_layer_problem *problem) {
   return 2 * (size_t)problem->filters;
 }
@@ -245,7 +246,7 @@ gconv_status make_spectra(const gconv_layer_execution *e, const fft_state &state
   return CUDA_STATUS(error);
 }
 
-/* Returns how many channels of a pair sum_columns() has in shared memory, with the place for sums. */
+/* Returns how many channels of a pair sum_columns() has in shared memory. The place for sums counts as one. */
 int32_t sets_of(const gconv_layer_problem *problem, const solution &s) {
   return s.keeps ? (int32_t)channels_of_group(problem) + 1 : 1;
 }
@@ -331,8 +332,8 @@ double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   return (2.5 + 3 * batches) * machine->launch_ms + problem->images * s.work / machine->fma_per_ms;
 }
 
-/* As of fft for planes (../fft.cu), relative to (sum |weight|) * max |x|: 2 log2 (points of a tile) levels of butterflies,
- * the product, and the rounded spectrum. A chain of C products adds C / 8. The bound is 16 standard deviations. */
+/* The bound is like that of fft for planes (../fft.cu), relative to (sum |weight|) * max |x|: 16 standard deviations of the
+ * errors of 2 log2 (points of a tile) levels of butterflies, the product, the rounded spectrum, and C / 8 for C products. */
 double error_bound(const gconv_layer_problem *problem) {
   solution s;
   const double points = solve(problem, &s) ? (double)points_of(s.c) : 1;

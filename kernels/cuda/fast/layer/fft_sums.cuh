@@ -34,9 +34,9 @@ struct layer_arguments {
   int64_t first_pair; /* of the batch, in the pairs of all images */
   int32_t count;      /* pairs of the batch */
   int32_t splits;     /* blocks of sum_columns() that share the filters of a group */
-  int32_t sets;       /* channels of a pair that are in shared memory there, and a place for sums */
+  int32_t sets;       /* channels of a pair in shared memory in sum_columns(), and a place for sums */
   const float *in, *weights, *biases;
-  const float *scales; /* what the sums of each filter are multiplied by */
+  const float *scales; /* factor of the sums of each filter */
   float *out;
   const float2 *twists_y, *twists_x; /* of columns, which run along y, and of rows */
   const float2 *spectra;             /* of each filter and channel, in the order of columns_order() */
@@ -140,7 +140,7 @@ template <int P, int Q> struct column_shape : line_shape<P, Q> {
   static constexpr int BLOCKS = 640 / THREADS; /* blocks of a multiprocessor, at least, of those that keep no channels */
 };
 
-/* Which part of its block a thread does: the pair, the column, and the place among the threads of the column. */
+/* The place of a thread in its block: its pair, its column, and its number among the threads of the column. */
 template <class Columns> struct column_thread {
   int pair, c, first;
   DEVICE column_thread()
@@ -186,7 +186,7 @@ template <class Columns> DEVICE void leave_columns(const layer_arguments &a, flo
   }
 }
 
-/* Does the last pass of 16 points forward. They are COLUMNS points apart. */
+/* Does the last pass forward on 16 points that are STEP points apart. */
 template <int STEP> DEVICE void load_transformed(const float2 *at, float2 (&points)[16]) {
   UNROLLED_FOR (int i = 0; i < 16; i++)
     points[i] = at[i * STEP];
@@ -197,10 +197,10 @@ DEVICE void add_product(float2 &sum, float2 a, float2 b) {
   sum = make_float2(fmaf(a.x, b.x, fmaf(-a.y, b.y, sum.x)), fmaf(a.x, b.y, fmaf(a.y, b.x, sum.y)));
 }
 
-/* A block has some columns of PAIRS pairs, of a group, and some filters of the group: all, if a.splits is 1. KEEPS: the
- * transformed points of all channels stay in shared memory, for all filters of the block. Otherwise there is one channel at
- * a time, and it is transformed again for each filter. If there are less pairs, the last one is computed again. Grid: x
- * counts pairs of the batch, which share spectra in the L2 cache; y groups of columns; z groups and splits. */
+/* A block has some columns of PAIRS pairs, and some filters of a group: all of them if a.splits is 1. KEEPS: the transformed
+ * points of all channels stay in shared memory, for all filters of the block. Otherwise there is one channel at a time,
+ * which is transformed again for each filter. If fewer than PAIRS pairs are left, the last one is computed several times.
+ * Grid: x counts pairs of the batch, which share spectra in the L2 cache; y groups of columns; z groups and splits. */
 template <class Columns, bool KEEPS>
 __global__ void __launch_bounds__(Columns::THREADS, KEEPS ? 512 / Columns::THREADS : Columns::BLOCKS)
     sum_columns(const __grid_constant__ layer_arguments a) {
@@ -251,15 +251,14 @@ __global__ void __launch_bounds__(Columns::THREADS, KEEPS ? 512 / Columns::THREA
 
 /* ---- Rows back ---- */
 
-/* Returns whether the transforms did not lose a sum: it is finite, and not so small that samples were below the normal
- * numbers. Sums that depend on points that are not finite are not finite. */
+/* Returns whether the transforms kept a sum right: it is finite, and not so small that samples may have been subnormal. If a
+ * sum depends on a point that is not finite, the sum is not finite. */
 DEVICE bool is_sound(float sum) {
   const float size = fabsf(sum);
   return size == 0 || (size >= 0x1p-100f && size <= 0x1.fffffep127f);
 }
 
-/* Stores one tile's outputs of filter k at the points x, x + STEP .. of row y. Sums that were lost are computed by the
- * definition. */
+/* Stores one tile's outputs of filter k at the points x, x + STEP .. of row y. Lost sums are computed by the definition. */
 template <int STEP, int PART, int N>
 DEVICE void store_outputs(const layer_arguments &a, int64_t image, const layer_tile &tile, int64_t k, int y, int x,
                           const float2 (&points)[N]) {

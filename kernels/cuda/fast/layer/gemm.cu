@@ -3,18 +3,17 @@
  * gemm: a layer as a product of matrices (implicit GEMM). The matrix of samples is never made.
  *
  * The sums are K x T weights by T x (N P Q) samples, with T = C/G R S taps in the order of the definition. A block makes a
- * tile of M filters by some outputs. It copies a slice of both operands to shared memory, 8 taps at a time, while it
- * multiplies earlier slices (cp.async; STAGES slices are under way). Samples are gathered one by one; a thread always
- * gathers for the same outputs. A tap adds an offset to their addresses, from a table that prepare() makes. The table goes
- * through shared memory, too. The copy fills zeros for samples outside the image. A thread holds 8 x 8 sums in registers, so
- * a tap costs 64 multiply-adds and four loads of four numbers.
+ * tile of M filters by some outputs. It copies slices of 8 taps of both operands to shared memory, while it multiplies
+ * earlier slices (cp.async; STAGES slices are under way). Samples are gathered one by one; a thread always gathers for the
+ * same outputs. A tap adds an offset to their addresses, from a table that prepare() makes. The table goes through shared
+ * memory, too. For samples outside the image, the copy writes zeros. A thread holds 8 x 8 sums in registers, so a tap costs
+ * 64 multiply-adds and four loads of four numbers.
  *
  * A gathered sample takes some 8 instructions and serves M multiply-adds. So tiles are as high as there are filters: 32, 64
- * or 128. gemm is the fastest with at least 32 filters; with fewer, tiled and direct are.
+ * or 128. gemm is the fastest with at least 32 filters; with fewer filters, tiled and direct are faster.
  *
- * Sums in order cannot be split. So blocks are small, 128 threads, and four of them share a multiprocessor: 132
- * multiprocessors should all have the same number of blocks. If tiles of 8 x 4 sums a thread share the work more evenly,
- * threads have 8 x 4 sums.
+ * A sum in order cannot be split among threads. So blocks are small, to give all 132 multiprocessors the same number of
+ * blocks: 128 threads, four blocks to a multiprocessor. Threads have 8 x 4 sums if this shares the work more evenly.
  *
  * Each sum adds its taps in the order of the definition, one after the other: the exact family.
  */
@@ -57,7 +56,7 @@ struct anchor {
 template <int M, int V> __host__ __device__ constexpr int positions_of() {
   return THREADS * ALONG * V / M;
 }
-/* A stage: weights, samples, and the offsets of the taps that are staged when this stage is multiplied. */
+/* A stage has weights, samples, and the offsets of those taps that are staged while this stage is multiplied. */
 template <int M, int V> __host__ __device__ constexpr int stage_floats() {
   return SLICE * (M + positions_of<M, V>() + 4);
 }
@@ -85,7 +84,7 @@ template <int M, int V> struct source {
   anchor anchors[EACH];
 };
 
-/* Starts to copy the next 8 taps of M filters, and the samples under them. `taps`: their offsets. */
+/* Starts to copy the next 8 taps of M filters, and the samples under them. `taps` has the offsets of these taps. */
 template <int M, int V>
 DEVICE void stage(const gconv_layer_problem &p, source<M, V> &from, const offset *taps, uint32_t to) {
   typedef source<M, V> own;
@@ -109,9 +108,9 @@ DEVICE void stage(const gconv_layer_problem &p, source<M, V> &from, const offset
   from.offsets += SLICE;
 }
 
-/* The place of a thread in the tile. A warp has 32 filters by 8 V outputs. A thread has 4 neighbours, and 4 that are 16
- * (outputs: 32) further on. Lanes 2 i and 2 i + 1 have the same filters, lanes i and i ^ 2 the same outputs: then a load of
- * four numbers takes two cycles of shared memory, and four if neighbours all differ. */
+/* The place of a thread in the tile. A warp has 32 filters by 8 V outputs. A thread has 4 neighbouring filters and the 4
+ * that are 16 further on; of outputs, 4 neighbours and those that are 32 further on. Lanes 2 i and 2 i + 1 have the same
+ * filters, lanes i and i ^ 2 the same outputs. So a load of four numbers takes two cycles instead of four. */
 template <int M> DEVICE int filter_place() {
   return threadIdx.x / 32 % (M / 32) * 32 + threadIdx.x / 2 % 4 * 4;
 }
@@ -124,7 +123,7 @@ template <int COUNT> DEVICE void load_fours(const float *from, int apart, float 
     load_four(from + i / 4 * apart, v + i);
 }
 
-/* Multiplies eight taps. Weights and samples of a tap are loaded while the tap before is multiplied. */
+/* Multiplies eight taps. Weights and samples of a tap are loaded while the previous tap is multiplied. */
 template <int M, int V> DEVICE void multiply_slice(const float *slice, float (&sums)[ALONG][V]) {
   constexpr int N = positions_of<M, V>();
   const float *weights = slice + filter_place<M>(), *samples = slice + SLICE * M + output_place<M, V>();
@@ -225,7 +224,7 @@ int64_t positions_of(const gconv_layer_problem *problem) {
   return (int64_t)problem->images * problem->out_height * problem->out_width;
 }
 
-/* Returns the filters of a tile: 32, 64 or 128, so that few of them are padding. */
+/* Returns how many filters a tile has: 32, 64 or 128, so that few of them are padding. */
 int32_t tile_of(const gconv_layer_problem *problem) {
   const int32_t filters = problem->filters / problem->groups;
   return filters <= 32 ? 32 : filters <= 64 || (filters > 128 && filters <= 192) ? 64 : TALL;
@@ -241,7 +240,7 @@ int64_t slices_of(const gconv_layer_problem *problem) {
 size_t weight_floats(const gconv_layer_problem *problem) {
   return (size_t)((int64_t)problem->groups * tiles_of(problem) * slices_of(problem) * SLICE * tile_of(problem));
 }
-/* Returns the number of offsets. They are read some slices ahead. */
+/* Returns the number of offsets, which include some slices after the last, since offsets are read ahead. */
 int64_t offset_count(const gconv_layer_problem *problem) {
   return (slices_of(problem) + STAGES - 1) * SLICE;
 }
@@ -250,7 +249,7 @@ size_t prepared_floats(const gconv_layer_problem *problem) {
 }
 
 /* Writes weights by groups, tiles, taps, filters of a tile; then the offsets of the taps. Taps that only fill up the last
- * slice have weights of -0, and samples outside the image: adding -0 keeps the bits of any sum; 0 would turn -0 into 0. */
+ * slice have weights of -0, and samples outside the image: adding -0 keeps the bits of any sum; 0 would change -0 to 0. */
 gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   const int64_t taps = gconv_layer_taps(problem), all = slices_of(problem) * SLICE, high = tile_of(problem);
   const int64_t filters = problem->filters / problem->groups, count = (int64_t)weight_floats(problem);
@@ -326,8 +325,8 @@ const char *supports(const gconv_layer_problem *problem) {
   return NULL;
 }
 
-/* Counts the multiply-adds in the blocks of the busiest multiprocessor. It does them at a part of the peak that was
- * measured: less if there are few blocks, if tiles are low, or if a block is soon done. */
+/* Counts the multiply-adds in the blocks of the busiest multiprocessor, which does them at a measured part of the peak. This
+ * part is smaller if there are few blocks, or if tiles have few filters; and a block counts 40 taps more than it has. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const int64_t units = (int64_t)machine->units;
   const int V = is_wide(*problem, units) ? 8 : 4;

@@ -5,14 +5,14 @@
  *     128 pixels: shared memory           weights of all layers: shared memory, [channel][filter], for all tiles of a block
  *     +-- input: C x 128 --+   layer 1    +-- K x 128 --+   layer 2   ...  +-- outputs --+
  *
- * A block keeps the weights, and goes from tile to tile of 128 pixels. The results of a layer stay in shared memory, in two
- * buffers in turn. In a layer of many filters, a warp has 8 filters of all pixels, a thread 4 pixels of them: 32
+ * A block keeps the weights, and goes from tile to tile of 128 pixels. The results of layers stay in shared memory, in two
+ * buffers alternately. In a layer of many filters, a warp computes 8 filters for all pixels, and a thread for 4 pixels: 32
  * multiply-adds for 3 loads of 16 bytes. Loads of weights are the same for all lanes. In a layer of up to 8 filters, a
- * thread has 4 filters of a pixel.
+ * thread computes 4 filters for a pixel.
  *
  * Two layers of few channels and outputs have a kernel of their own (pointwise_pair.cuh): 20 channels to 64 to 3, a network
- * over features of pixels, takes 1,472 multiply-adds a pixel, and 84 bytes with the number of its class. Multiply-adds bound
- * it. Layers by themselves would move 604 bytes.
+ * over features of pixels, takes 1,472 multiply-adds a pixel, and moves 84 bytes, including the number of its class.
+ * Multiply-adds bound it. Kernels of one layer each would move 604 bytes.
  */
 #include "../../core/weights.cuh"
 #include "pointwise_pair.cuh"
@@ -64,7 +64,7 @@ DEVICE void take_out(const arguments_of_layers &a, int filters, const float *fro
   }
 }
 
-/* Applies softmax, and finds the number of the largest output, if they are asked for. A thread has a pixel. */
+/* Applies softmax and finds the number of the largest output, if `a` asks for them. A thread has a pixel. */
 DEVICE void conclude(const arguments_of_layers &a, int filters, float *values, float *out, int64_t first) {
   const int64_t pixel = first + threadIdx.x;
   if ((int)threadIdx.x >= PIXELS)
@@ -85,7 +85,7 @@ DEVICE void conclude(const arguments_of_layers &a, int filters, float *values, f
   out[pixel] = (float)label + lost;
 }
 
-/* Makes 4 filters of a pixel. */
+/* Computes 4 filters for a pixel. */
 DEVICE void make_few(const layer &l, const float *weights, const float *in, float *out) {
   const int pixel = (int)threadIdx.x % PIXELS, k = (int)threadIdx.x / PIXELS * 4;
   if (k >= l.filters)
@@ -100,7 +100,7 @@ DEVICE void make_few(const layer &l, const float *weights, const float *in, floa
       out[(k + i) * PIXELS + pixel] = activate(l, sum[i][0] + weights[l.channels * FEW + k + i]);
 }
 
-/* Makes 8 filters of 4 pixels at a time. Each warp has its own filters. */
+/* Computes 8 filters for 4 pixels at a time. Each warp has filters of its own. */
 DEVICE void make_many(const layer &l, const float *weights, const float *in, float *out) {
   const int warp = (int)threadIdx.x / 32, pixel = (int)threadIdx.x % 32 * 4;
   ROLLED_FOR (int k = warp * 8; k < l.filters; k += WARPS * 8) {
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(THREADS, 3) pointwise(const __grid_constant__ 
   bring_weights(a, shared);
   ROLLED_FOR (int64_t tile = blockIdx.x; tile < a.tiles * a.images; tile += gridDim.x) {
     const int64_t image = tile / a.tiles, first = tile % a.tiles * PIXELS;
-    __syncthreads(); /* the values of the tile before have been read */
+    __syncthreads(); /* the values of the previous tile have been read */
     bring_pixels(a, a.in + image * a.in_image, first, shared + a.buffers[0]);
     __syncthreads();
     ROLLED_FOR (int i = 0; i < a.count; i++) {
@@ -205,7 +205,7 @@ gconv_status execute(const gconv_layer_execution *e) {
 }
 
 /* Counts whole tiles, at least one for each multiprocessor, at a part of the peak that was measured. Loads bound a layer of
- * few filters. Blocks bring all weights first, 3 ns each. */
+ * few filters. First, blocks load all weights, in 3 ns for each weight. */
 double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   const double tiles = (double)p->images * (double)divide_up((int64_t)p->height * p->width, PIXELS);
   const double pixels = fmax(tiles, machine->units) * PIXELS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Several layers of filters of 1 x 1 in one kernel (pointwise.cu): results between them never leave a multiprocessor. */
+/* Several layers of filters of 1 x 1 in one kernel (pointwise.cu): results between layers never leave a multiprocessor. */
 #pragma once
 
 #include "kernels/layer_problem.h"
@@ -19,7 +19,7 @@ typedef struct gconv_pointwise {
   bool argmax;  /* `out` gets the number of the largest output of each place (the first of equal outputs), or NaN */
   const gconv_layer_problem *layers[GCONV_POINTWISE_LAYERS]; /* in memory of the host */
   const float *weights[GCONV_POINTWISE_LAYERS];              /* as layer_problem.h has them */
-  const struct gconv_gpu_tail *tail;                         /* of a single layer; or NULL */
+  const struct gconv_gpu_tail *tail;                         /* for a single layer; or NULL */
 } gconv_pointwise;
 
 #ifdef __cplusplus

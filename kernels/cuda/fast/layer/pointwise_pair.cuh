@@ -2,11 +2,11 @@
 /*
  * Two layers of filters of 1 x 1, of few channels and few outputs, such as a dense network over features of pixels. A thread
  * has P pixels with all their channels in registers. It goes over the filters of the first layer one by one, and adds each
- * result at once to the sums of the outputs. So nothing is stored between the layers, and no thread waits for others.
+ * result at once to the sums of the outputs. So nothing is stored between the layers, and threads need no barrier.
  *
  *     shared memory, for each filter of the first layer: | C weights | bias | its OUTS weights in the second layer |
  *
- * For each of these filters, P (C + OUTS) multiply-adds take (C + OUTS + 1) / 4 loads of 16 bytes, the same for all lanes.
+ * For each of these filters, a thread does P (C + OUTS) multiply-adds and (C + OUTS + 1) / 4 loads, the same in all lanes.
  */
 #pragma once
 

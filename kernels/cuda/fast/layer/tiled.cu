@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiled: a block fetches a tile of the input into shared memory, with its halo and with zeros outside the image, some
- * channels at a time, and their weights. From it, the block computes a tile of outputs of F filters.
+ * tiled: for some channels at a time, a block copies to shared memory a tile of the input with its halo, with zeros outside
+ * the image, and the weights of these channels. From them, it computes a tile of outputs of F filters.
  *
  *       32 columns                  shared memory, for some channels
  *     +------------+                +--------------------------------+
@@ -12,14 +12,14 @@
  *     +------------+
  *
  * A thread has a pixel of each of N steps, 4 rows apart, and F filters. So a warp reads 32 neighbouring samples of a row.
- * For each tap, a thread does N loads from shared memory, F / 4 loads of four weights, and F * N multiply-adds, and has
- * nothing to check. With F = 16 and N = 4, these are 64 multiply-adds, which take a multiprocessor 16 cycles for a warp, and
- * 8 loads, which take 8. For filters of 3 columns (not dilated), the loop over columns is unrolled.
+ * For each tap, a thread does N loads from shared memory, F / 4 loads of four weights, and F * N multiply-adds, without any
+ * check for the border. With F = 16 and N = 4, these are 64 multiply-adds, which take a multiprocessor 16 cycles for a warp,
+ * and 8 loads, which take 8 cycles. For filters of 3 columns (not dilated), the loop over columns is unrolled.
  *
- * What is in shared memory at a time is a stage: some channels, or, of large filters, some rows of the filters of a channel.
- * There are two stages, if they fit: the next stage is copied while the present stage is used.
+ * The part that is in shared memory at a time is a stage: some channels or, if filters are large, some rows of the filters
+ * of one channel. If two stages fit, the next stage is copied while the current one is used.
  *
- * It is the fastest exact algorithm for filters of few channels. It also is for large filters on small images, which do
+ * tiled is the fastest exact algorithm for filters of few channels, and for large filters on small images, which do
  * thousands of multiply-adds for each sample. If images are so small that tiles of 32 x 16 stay half empty, direct or gemm
  * are faster.
  */
@@ -34,7 +34,7 @@ constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
 /* Possible sizes of a stage, in floats. find_stage() takes the first in which a stage with one row of the filters fits. With
  * the first size, a multiprocessor holds as many blocks as registers allow; with the last, a block has one stage only. */
 constexpr int STAGE_FLOATS[] = {3584, 6144, 12288};
-constexpr int TAPS = 32; /* a stage has at least so many taps, if they fit */
+constexpr int TAPS = 32; /* a stage has at least this many taps, if they fit */
 
 struct tiled_arguments : block_arguments {
   int64_t tiles_x, tiles_y;     /* tiles of pixels, in both directions */
@@ -70,7 +70,7 @@ DEVICE stage stage_of(const tiled_arguments &a, int number) {
   return {c, min(problem.channels / problem.groups - c, a.channels), r, min(problem.rows - r, a.filter_rows)};
 }
 
-/* Starts to fetch a stage: tiles of its channels, whose corner is (top, left), and after them weights. */
+/* Starts to copy a stage: tiles of its channels, whose corner is (top, left), and then weights. */
 template <int F>
 DEVICE void fetch(const tiled_arguments &a, const stage &of, const float *in, const float *weights, int top, int left,
                   float *to) {
@@ -240,9 +240,9 @@ const char *supports(const gconv_layer_problem *problem) {
   return find_stage(problem, steps_of(problem), &a) ? NULL : "filters or strides whose tile exceeds 48 KB";
 }
 
-/* Counts instructions, as cost() in direct.cu does. But half-empty tiles cost as much as full ones, and taps need no check
- * for the border. Each row of a tile that a warp loads takes as long as 15 instructions. One or two blocks do not keep a
- * multiprocessor busy. */
+/* Counts instructions, like cost() of direct.cu. But half-empty tiles cost as much as full ones, and taps need no check for
+ * the border. A warp loads a row of a tile in the time of 15 instructions. One or two blocks leave a multiprocessor partly
+ * idle. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const int steps = steps_of(problem);
   tiled_arguments a;

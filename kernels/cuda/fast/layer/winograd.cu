@@ -3,8 +3,8 @@
  * winograd: F(2 x 2, 3 x 3) in float32 (winograd.h): a kernel that transforms the input, a batched product
  * (product.cuh), and a kernel that transforms the sums into outputs.
  *
- * It takes 2.25 times fewer multiplications. The transformed tiles, 4 times as large as input and output, go through memory.
- * So it needs many channels and filters to pay; 64 are enough.
+ * winograd needs 2.25 times fewer multiplications. But the transformed tiles, 4 times as large as input and output, go
+ * through memory. So it is faster only with many channels and filters; 64 are enough.
  */
 #include "../../core/defined.cuh"
 #include "../../core/product.cuh"
@@ -80,9 +80,9 @@ struct group_tensors {
   float *out;
 };
 
-/* A thread makes the 2 x 2 outputs of a tile for a filter. A sample that is not finite spreads over its tile, and large ones
- * may overflow in the transforms: such outputs are computed again by the definition. Grid: x counts tiles, y filters;
- * threads stride. */
+/* A thread computes the 2 x 2 outputs of a tile for a filter. A sample that is not finite spreads over its tile, and large
+ * samples may overflow in the transforms. Outputs that are not finite are computed again by the definition. Grid: x counts
+ * tiles, y filters; threads stride. */
 __global__ void transform_output(const __grid_constant__ gconv_layer_problem problem, const __grid_constant__ tiling t,
                                  const __grid_constant__ group_tensors group, const float *m) {
   const int64_t tile = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
