@@ -2,14 +2,14 @@
 /*
  * First layers on Hopper's tensor cores, with the digits of gemm-3xfp16 (tensor.cuh): images of few channels, and filters
  * that stay in shared memory. No planes are written to memory. Tiles of the input become pairs of digits in shared memory.
- * Threads gather patches from there into the registers of an operand; one load brings one digit of two samples.
+ * Threads gather patches from this memory into the registers of an operand; one load brings one digit of two samples.
  *
  *     global memory --cp.async--> raw tile --largest sample, digits--> packed tile --gathered--> registers
  *                                                                                                  |
  *                                                          filters, in shared memory ----------> wgmma --> stored
  *
  * A block has two couples, each with its own tiles. A couple is one warpgroup that multiplies, and one that packs the next
- * tile meanwhile. Each tile has its own scale, so no pass over the input comes first.
+ * tile meanwhile. Each tile has its own scale, so no separate pass over the input is needed.
  */
 #pragma once
 
@@ -172,8 +172,8 @@ DEVICE void multiply_patch(const patch<HEIGHTS, DEPTH> &p, uint64_t weights, uin
   multiply_commit();
 }
 
-/* Computes the sums of a tile. The last instructions are still under way when it returns. `weights` is a descriptor: the low
- * digits are N further on, the next step 4 N, in units of 16 bytes. */
+/* Computes the sums of a tile. The last instructions are still under way when it returns. `weights` is a descriptor, in
+ * units of 16 bytes: the low digits are N units further on, the next step 4 N units. */
 template <int N, int HEIGHTS, int DEPTH>
 DEVICE void multiply_tile(int32_t steps, const uint32_t (&first)[HEIGHTS][2], uint32_t low, uint32_t offsets,
                           uint64_t weights, float (&sums)[HEIGHTS][SUMS<N>]) {
@@ -212,7 +212,7 @@ DEVICE void store_rows(const arguments &a, const memory &m, float *out, int64_t 
   out += skipped * plane;
   filters = there ? filters - skipped : 0;
   /* The product of the image's scale and the filter's scale may be too small for a float32, even if the output is not. So
-   * the image's scale is applied in two parts: `first`, which the sum can bear, and the rest. */
+   * the image's scale has two factors: `first` for the sum, which it cannot make overflow, and `rest` for the filter's. */
   const float first = fminf(scale, 0x1p60f), rest = fmaxf(scale * 0x1p-60f, 1);
   UNROLLED_FOR (int j = 0; j < N / 8; j += EIGHTS, out += EIGHTS * 8 * plane, filters -= EIGHTS * 8) {
     float y[EIGHTS * 4];
@@ -323,7 +323,7 @@ template <int N, int HEIGHTS, int DEPTH> DEVICE void multiply_tiles(const argume
   }
 }
 
-/* The warpgroups that multiply load the filters, which all tiles need. */
+/* The warpgroups that multiply load the filters once for all tiles. */
 DEVICE void load_filters(const arguments &a, const memory &m, int32_t thread, int32_t threads) {
   const cut &c = a.c;
   const int32_t first = (int32_t)blockIdx.y * c.of.filters, bytes = weight_bytes(c);

@@ -7,10 +7,10 @@
  *     x 16 taps x FILTERS filters          | 0   1 | 2   3 | 4   - |  pairs         | x0, x1 | x1, x2 | ...   2 planes
  *                                          +-------+-------+-------+                +--------+--------+----
  *
- * A step is 8 pairs of taps. Pairs go over channels, rows of the filter, and its columns two by two. A pair of samples is 4
- * bytes in a plane of high digits, and 4 in a plane of low digits. With even strides, every other pair is never used, and is
- * not packed. A tile is `tile_rows` by `tile_columns` outputs, numbered by rows. Outputs after the last are computed and
- * dropped.
+ * A step is 8 pairs of taps. Pairs are numbered by channels, then rows of the filter, then pairs of columns. A pair of
+ * samples has 4 bytes in a plane of high digits, and 4 bytes in a plane of low digits. With even strides, every other pair
+ * is never used, and is not packed. A tile is `tile_rows` by `tile_columns` outputs, numbered by rows. Outputs after the
+ * last are computed and dropped.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ enum : int32_t {
   EXCHANGE_FLOATS = 16 * 20 /* floats that a warp exchanges: 16 filters of 16 outputs */
 };
 
-/* filters: of an instruction. heights: tiles of 64 outputs. depth: steps whose patches a warpgroup holds at a time. */
+/* filters: of an instruction. heights: tiles of 64 outputs of a warpgroup. depth: steps whose patches it holds at a time. */
 struct shape {
   int32_t filters, heights, depth;
 };
@@ -75,7 +75,7 @@ inline bool cut_tile(cut &c, const gconv_layer_problem *p, int32_t columns) {
   c.in_rows = (c.tile_rows - 1) * p->stride_y + (p->rows - 1) * p->dilation_y + 1;
   const int32_t step = p->stride_x / c.every;
   c.pairs = (columns - 1) * step + (c.row_pairs - 1) * (2 / c.every) + 1;
-  /* A warp reads 4 pairs of 8 outputs. If these are of two rows, the rows should use different banks. */
+  /* A warp reads 4 pairs of 8 outputs. If these outputs lie in two rows, the rows should use different banks. */
   const int32_t wanted = ((c.row_pairs - 1) * (2 / c.every) + 7 * step + 1) % 32;
   c.pitch = c.row_pairs % 4 == 0 ? c.pairs : c.pairs + (wanted - c.pairs % 32 + 32) % 32;
   c.raw_pitch = ((c.pairs - 1) * c.every + 2 + 3 + 3) / 4 * 4;
@@ -90,8 +90,8 @@ inline bool cut_tile(cut &c, const gconv_layer_problem *p, int32_t columns) {
   return false;
 }
 
-/* Estimates the cycles of the layer. An H200 took within 15% of this for 7 layers. In each round, each couple
- * makes a tile. Four layers with several tiles of filters took 5 to 6 us more than estimated. */
+/* Estimates the cycles of the layer. An H200 took within 15% of this for 7 layers. In each round, each couple computes a
+ * tile. Four layers with several tiles of filters took 5 to 6 us more than this. */
 inline void estimate(cut &c, const gconv_layer_problem *p) {
   const double processors = std::max(PROCESSORS / c.filter_tiles, 1), heights = c.of.heights, N = c.of.filters;
   const double packed = (double)p->channels * c.in_rows * c.pairs / (int32_t)GROUP,

@@ -16,9 +16,9 @@ struct arguments {
   const uint8_t *weights;     /* in the order of prepare(): tiles of filters, steps, halves of 8 taps, digits, filters */
   const float *filter_scales; /* 1 / scale of each filter, filled up to whole tiles of filters */
   divisor across, down, raw_fours, pairs, in_rows;
-  bool by_fours; /* rows of the input are aligned to 16 bytes, and pairs, if every other one is packed, to 8 */
+  bool by_fours; /* rows of the input are aligned to 16 bytes; if every other pair is packed, pairs to 8 */
   bool whole;    /* rows of the output, and of tiles, are multiples of four, and aligned to 16 bytes */
-  bool curved;   /* the activation is not of straight parts: it is applied after the outputs are stored */
+  bool curved;   /* the activation is not made of straight lines: gconv_activate() computes it */
   straight straight;
   const float *slopes; /* of filters, in place of the activation's; or NULL */
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gemm-3xfp16: accuracy of the class of float32 from tensor cores, with numbers of 16 bits. Each float32 becomes two float16
- * digits, 22 bits together, and three products of digits make one product (tensor.cuh). So it reaches at best a third of 990
- * TFLOP/s. It is the fastest algorithm if there is enough to multiply.
+ * gemm-3xfp16: nearly the accuracy of float32 from tensor cores, with numbers of 16 bits. Each float32 becomes two float16
+ * digits, 22 bits together, and three products of digits make one product (tensor.cuh). So gemm-3xfp16 reaches at best a
+ * third of 990 TFLOP/s. It is the fastest algorithm if there is enough to multiply.
  *
- * The digits have a range of 2^-24 to 2^16. So inputs are scaled by the largest magnitude of their image and group; to find
- * it takes a pass over the input. Filters are scaled by their own largest magnitude. Numbers more than 2^17 times smaller
+ * The digits have a range of 2^-24 to 2^16. So inputs are scaled by the largest magnitude of their image and group, which is
+ * found in a pass over the input. Filters are scaled by their own largest magnitude. Numbers more than 2^17 times smaller
  * than the largest lose bits. Therefore the error bound is relative to the largest number.
  *
  * Some layers have their own kernels where these are estimated to be faster: first layers, with few channels (gather.cuh);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gemm-half: layers in float16 or bfloat16, as --math says, whose tensors stay so between layers (half.cuh). */
+/* gemm-half: layers in float16 or bfloat16, as --math says, whose tensors keep this type between layers (half.cuh). */
 #include "device/overflow_cuda.h"
 #include "half.cuh"
 #include "tensor.cuh"
@@ -31,8 +31,8 @@ size_t prepared_floats(const gconv_layer_problem *p) {
   return ((size_t)half_layers::weight_bytes(c) / 4 + (size_t)c.filters) * (size_t)c.filter_tiles;
 }
 
-/* Writes weights in the order in which tensor cores read them, for each step: two units of 8 numbers, and in each the
- * filters. Then 1 / scale of each filter. */
+/* Writes weights in the order in which tensor cores read them: steps, then the two units of 8 numbers of a step, then
+ * filters. After the weights comes 1 / scale of each filter. */
 template <class E> void prepare_as(const gconv_layer_problem *p, const float *weights, float *prepared) {
   const half_cut c = half_layers::cut_problem(p);
   const int64_t taps = gconv_layer_taps(p), count = half_layers::weight_bytes(c) / 2;
@@ -97,7 +97,7 @@ gconv_status acquire(const gconv_layer_execution *e, void **result) {
   return GCONV_OK;
 }
 
-/* Makes a kept tensor of floats in the workspace. */
+/* Converts the input's floats to a kept tensor in the workspace. */
 template <class E> cudaError_t keep_as(const gconv_layer_execution *e) {
   const gconv_layer_problem *p = e->problem;
   const int64_t plane = gconv_layer_plane(p), units = gconv_layer_kept_channels(p->channels) / 8;
@@ -145,8 +145,8 @@ double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   return ms + packed / (0.7 * machine->bytes_per_ms) + machine->launch_ms * (c.packs ? 2 : 1);
 }
 
-/* Weights and samples are rounded to u = 2^-11 (bf16: 2^-8), and so is a kept output. Sums lose 2^-22 an instruction
- * (tensor.cuh). Samples below 2^-14 of float16 have fewer bits: relative to the largest sample, if that is at least 2^-3. */
+/* Weights, samples and a kept output are rounded by u = 2^-11 (bf16: 2^-8). Sums lose 2^-22 an instruction (tensor.cuh). In
+ * float16, samples below 2^-14 have fewer bits. So the bound is relative to the largest sample, if that is 2^-3 or more. */
 double error_bound(const gconv_layer_problem *p) {
   const double u = p->math == GCONV_MATH_BF16 ? 0x1p-8 : 0x1p-11;
   return 3.2 * u + (half_layers::cut_problem(p).steps + 4) * 0x1p-22;

@@ -16,7 +16,7 @@ const char *supports(const gconv_layer_problem *p) {
                                                                   : NULL;
 }
 
-/* ---- Weights: in slices of 32 taps, as the lanes of a warp multiply them; then the places of taps, and scales ---- */
+/* ---- Weights in slices of 32 taps, in the order of a warp's lanes; then the places of taps, and scales ---- */
 
 size_t weight_floats(const split_cut &c) {
   return (size_t)c.filter_tiles * (size_t)c.filters * (size_t)c.slices * DEPTH;
@@ -27,7 +27,7 @@ size_t prepared_floats(const gconv_layer_problem *p) {
   return weight_floats(c) + 2 * (size_t)c.slices * DEPTH + (size_t)p->filters;
 }
 
-/* Returns what the weights of a filter are divided by: 1, or a power of two if all are tiny, or some are huge. */
+/* Returns the divisor of a filter's weights: 1, or a power of two if all weights are tiny, or some are huge. */
 float scale_of(const float *weights, int64_t taps) {
   float largest = 0;
   for (int64_t i = 0; i < taps; i++)
@@ -42,7 +42,7 @@ gconv_status prepare(const gconv_layer_problem *p, const float *weights, float *
   float *scales = (float *)(places + 2 * c.slices * (int64_t)DEPTH);
   for (int32_t k = 0; k < p->filters; k++)
     scales[k] = scale_of(weights + k * taps, taps);
-  for (int64_t i = 0; i < (int64_t)weight_floats(c); i++) { /* i counts, from the last: 4 numbers of a lane, lanes, 8 taps */
+  for (int64_t i = 0; i < (int64_t)weight_floats(c); i++) { /* i counts 4 numbers of a lane, lanes, groups of 8 taps */
     const int64_t slice = i / of_slice, at = i % of_slice, e = at % 4, lane = at / 4 % 32, group = at / 128;
     const int64_t tall = group / (DEPTH / 8), deep = group % (DEPTH / 8);
     const int64_t k = slice / c.slices * c.filters + tall * 16 + lane / 4 + e % 2 * 8;
@@ -77,7 +77,7 @@ gconv_status acquire(const gconv_layer_execution *e, void **state) {
   return keep_cut(c, state);
 }
 
-/* Whether four neighbours of a plane are samples of four neighbouring outputs. */
+/* Returns whether the samples of four neighbouring outputs are four neighbours of a plane. */
 bool takes_fours(const gconv_layer_problem *p) {
   return p->rows == 1 && p->columns == 1 && p->stride_y == 1 && p->stride_x == 1 && p->pad_top == 0 && p->pad_left == 0 &&
          gconv_layer_plane(p) % 4 == 0 && p->out_height == p->height && p->out_width == p->width;
@@ -106,15 +106,15 @@ gconv_status execute(const gconv_layer_execution *e) {
 
 /* ---- Estimates ---- */
 
-/* As an H200 takes them, relative to the estimate of the cut: four samples at a time, or one by one. */
+/* The time that an H200 took, relative to the estimate, depends on whether samples are loaded by fours. */
 double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   const split_cut c = split_layers::cut_problem(p);
   const double measured = takes_fours(p) ? 0.9 : p->math == GCONV_MATH_TF32 ? 1.05 : 1.25;
   return machine->launch_ms + measured * c.cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
 }
 
-/* As tensor.cuh: an instruction adds 8 products of a slice; slices are added as floats. Low digits are cut off, not rounded:
- * each of them may be off by 2 u * u. */
+/* The bound is found as in tensor.cuh: an instruction adds 8 products of a slice; slices are added as floats. Low digits are
+ * cut off instead of rounded, so each low digit may be off by 2 u * u. */
 double error_bound(const gconv_layer_problem *p) {
   const split_cut c = split_layers::cut_problem(p);
   const double u = 0x1p-11, rounded = ((double)c.slices / 4 + c.splits + 4) * 0x1p-22, instructions = DEPTH / 8;

@@ -4,16 +4,16 @@
  * of 16 bits have twice the rate of TF32. float16 is scaled by the largest magnitude of an image and group, as in
  * gemm-3xfp16.
  *
- * float16 has 11 bits, as TF32 has, but less range. Scaled numbers keep all bits down to 2^-28 of the largest. Smaller
- * numbers lose at most 2^-39 of the largest. So float16 also does the work of TF32, within the same bound, wherever that is
- * faster: it has twice the rate, and half of the bytes are packed and read, but the largest sample must be found first.
+ * float16 has 11 bits like TF32, but less range. Scaled numbers keep all bits down to 2^-28 of the largest number. Smaller
+ * numbers lose at most 2^-39 of the largest. So float16 replaces TF32, within the same bound, wherever it is faster: it has
+ * twice the rate, and half of the bytes are packed and read, but the largest sample must be found first.
  */
 #include "tensor.cuh"
 
 namespace {
 
 /* Returns whether float16 is estimated to be faster than TF32. The search for the largest sample counts, unless tiles have
- * their own scales. With units of taps of a row in planes (NARROW), float16 counts as slower: it packs more units then, and
+ * their own scales. With units of taps of a row in planes (NARROW), this returns false: float16 then packs more units, and
  * takes longer than estimated. */
 bool is_half_faster(const gconv_layer_problem *problem) {
   const tensor::cut half = tensor::cut_problem(problem, tensor::fp16::U, 1);

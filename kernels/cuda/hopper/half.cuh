@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers whose tensors stay float16 or bfloat16 between them, N x H x W x C (layer_problem.h): gemm-half. half_cut.cuh
- * explains tiles and steps.
+ * gemm-half: layers between which tensors stay float16 or bfloat16, N x H x W x C (kept tensors, layer_problem.h).
+ * half_cut.cuh explains tiles and steps.
  *
  * A block has two warpgroups, and keeps all weights of up to 64 filters in shared memory. A warpgroup copies the samples
  * that a tile needs, with zeros around the image, to a buffer (cp.async): units of 8 channels, each a plane of the tile.
- * While it multiplies a tile, the samples of its next one are on their way. Outputs are rows of the product: ldmatrix loads
- * them at any place of the buffer, so a tap is an offset. wgmma takes them from registers, and the weights from shared
- * memory. Sums are float32. The epilogue is of one kernel with them: scale, bias, activation, and the tensor that the next
- * layer reads.
+ * While it multiplies a tile, the samples of its next tile are being copied. Outputs are rows of the product. ldmatrix loads
+ * their samples from any place of the buffer, so a tap is an offset. wgmma takes samples from registers, and weights from
+ * shared memory. Sums are float32. The same kernel applies scale, bias and activation, and stores the next layer's input.
  *
- * Weights are scaled by a power of 2 for each filter, so that they lose no bits; samples are not.
+ * The weights of each filter are scaled by a power of 2, so that they lose no bits. Samples are not scaled.
  *
- * What bounds it: with 64 channels, the tensor cores and the loads of samples from shared memory, about equally; with few
- * channels, the memory. It gains where layers follow each other: a kept tensor has half of the bytes, no largest sample is
- * looked for, and no planes of units are packed.
+ * With 64 channels, the tensor cores and the loads of samples from shared memory bound the kernel, about equally; with few
+ * channels, memory does. gemm-half gains where layers follow each other: a kept tensor has half of the bytes, no largest
+ * sample must be found, and no planes of units are packed.
  */
 #pragma once
 
@@ -61,7 +60,7 @@ template <> struct sixteen<bf16> {
   }
 };
 
-/* Keeps the largest magnitudes of numbers of float16, two by two. */
+/* Updates the largest magnitudes of numbers of float16, two by two. */
 template <class E> DEVICE void note(uint32_t *most, uint32_t pair) {
   if constexpr (E::SCALED)
     *most = __vmaxu2(*most, pair & 0x7fff7fff);
@@ -73,7 +72,7 @@ DEVICE void tell_overflow(int32_t *overflow, uint32_t most) {
 
 /* ---- From floats to a kept tensor ---- */
 
-/* A thread makes a unit of a pixel. */
+/* A thread writes a unit of a pixel at a time. */
 template <class E>
 __global__ void __launch_bounds__(256) keep_floats(const float *in, int64_t images, int64_t plane, int32_t channels,
                                                    int32_t units, uint4 *to, int32_t *overflow) {
@@ -124,7 +123,7 @@ DEVICE void fetch_units(const half_arguments &a, const half_tile &t, uint32_t to
   }
 }
 
-/* Makes pairs of neighbouring samples of floats. */
+/* Converts neighbouring floats to pairs of samples. */
 template <class E> DEVICE void fetch_pairs(const half_arguments &a, const half_tile &t, uint32_t to) {
   const gconv_layer_problem &p = a.problem;
   const int32_t plane = a.c.in_rows * a.c.in_columns, count = plane * a.c.parts;
@@ -154,7 +153,7 @@ DEVICE void load_matrices(uint32_t (&to)[4], uint32_t from) {
                : "r"(from));
 }
 
-/* Where the samples of a step lie: with PAIRS, this lane's two pairs. */
+/* The offsets of a step's samples in a buffer: one offset, or with PAIRS those of this lane's two pairs. */
 template <bool PAIRS> struct step_entry {
   uint32_t first, second;
   DEVICE static step_entry load(uint32_t entries, int32_t step) {
@@ -163,8 +162,8 @@ template <bool PAIRS> struct step_entry {
   }
 };
 
-/* Loads the samples of a step: 16 numbers of 16 outputs of a warp, for each of two products. `from`: where this lane's
- * samples of the first tap are. With PAIRS, the second eight outputs are `further` bytes on. */
+/* Loads the samples of a step: 16 numbers of 16 outputs of a warp, for each of two products. `from` has the addresses of
+ * this lane's samples of the first tap. With PAIRS, the second eight outputs are `further` bytes on. */
 template <bool PAIRS>
 DEVICE void load_samples(uint32_t (&to)[HEIGHTS][4], const uint32_t (&from)[HEIGHTS], uint32_t further,
                          const step_entry<PAIRS> &at) {
@@ -187,7 +186,7 @@ DEVICE void multiply_samples(float (&sums)[HEIGHTS][N / 2], const uint32_t (&sam
 }
 
 /* Computes the sums of a tile, two steps a round: while one is multiplied, the samples of the next are loaded. `weights` is
- * a descriptor; the next step is 2 N further on, in units of 16 bytes. */
+ * a descriptor, in units of 16 bytes; the next step is 2 N units further on. */
 template <class E, int N, bool PAIRS>
 DEVICE void multiply_tile(const cut &c, const uint32_t (&from)[HEIGHTS], uint32_t further, uint32_t entries,
                           uint64_t weights, float (&sums)[HEIGHTS][N / 2]) {
@@ -223,8 +222,8 @@ DEVICE void transpose_lanes(uint32_t (&x)[4]) {
   }
 }
 
-/* Stores the sums of a tile. A lane has filters 8 j + 2 t and 8 j + 2 t + 1 of an output, t being its place among four
- * lanes. For a kept tensor, the four exchange them, so that each stores a whole unit. */
+/* Stores the sums of a tile. Lane t of every four lanes has filters 8 j + 2 t and 8 j + 2 t + 1 of an output. For a kept
+ * tensor, the four lanes exchange their numbers, so that each stores a whole unit. */
 template <class E, int N, bool KEPT>
 DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t first_filter, const half_tile &t,
                        const float (&sums)[HEIGHTS][N / 2]) {
@@ -308,7 +307,7 @@ __global__ void __launch_bounds__(WORKERS *GROUP, N <= 16            ? 3
   await_kernel_before();
   for (int32_t i = threadIdx.x; i < N; i += WORKERS * GROUP) {
     const int32_t k = first_filter + i;
-    /* slopes may be the result of the kernel before */
+    /* slopes may be the result of the previous kernel */
     const float slope = k < p.filters && a.slopes ? a.slopes[k] : a.line.slope;
     finish[i] = k < p.filters ? make_float4(a.filter_scales[k], a.biases[k], slope, 0) : make_float4(0, 0, 0, 0);
   }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a layer of gemm-half (half.cuh) is cut into tiles and steps, and what that takes.
+ * How a layer of gemm-half (half.cuh) is cut into tiles and steps, and the shared memory that these take.
  *
- * A warpgroup makes the sums of a tile of 4 x 32 outputs, for up to 64 filters. A step is 16 products of each sum:
+ * A warpgroup computes the sums of a tile of 4 x 32 outputs, for up to 64 filters. A step is 16 products of each sum:
  *
  *     input                         a step multiplies
  *     kept                          16 channels of a tap
  *     floats, few channels (PAIRS)  8 pairs of neighbouring taps of a row; of an odd number of taps, the last pair has the
  * tap before it, too, with a weight of 0
  *
- * Floats of more channels are made a kept tensor first, in the workspace. An odd number of steps gets one more, whose
- * weights are 0: it repeats samples of the last, so that it multiplies nothing that the filter does not reach.
+ * Floats of more channels are first converted to a kept tensor in the workspace. An odd number of steps gets one more step,
+ * with weights of 0. It repeats the samples of the last step, so that no sample beyond the filter's reach is multiplied.
  */
 #pragma once
 
@@ -34,11 +34,11 @@ enum : int32_t {
 };
 
 struct cut {
-  bool pairs, packs;           /* the input is floats: taken as they are; made a kept tensor first */
+  bool pairs, packs;           /* pairs: input floats are taken as they are; packs: they first become a kept tensor */
   int32_t in_rows, in_columns; /* of the samples that a tile needs */
   int32_t parts, part;         /* units of 8 kept channels, or channels of floats; the bytes of one in a buffer */
   int32_t row_pairs;           /* pairs of a row of taps */
-  int32_t used, steps;         /* steps that are needed; with the one of zeros */
+  int32_t used, steps;         /* steps that are needed; steps including the one of zeros */
   int32_t filters, filter_tiles;
   int32_t buffers; /* of each warpgroup */
   int32_t across, down;
@@ -46,7 +46,7 @@ struct cut {
   bool fits;
 };
 
-/* Shared memory, in this order: weights, entries, what finishes filters, barrier, buffers. */
+/* Shared memory, in this order: weights, entries, scales and biases of filters, barrier, buffers. */
 inline int64_t weight_bytes(const cut &c) {
   return (int64_t)c.steps * STEP_NUMBERS * c.filters * 2;
 }
@@ -89,7 +89,7 @@ inline cut cut_problem(const gconv_layer_problem *p) {
   return c;
 }
 
-/* Returns which weight of filter k the number `n` of a step multiplies, or -1. */
+/* Returns the index of the weight of filter k that number `n` of a step is multiplied by, or -1 if there is none. */
 inline int64_t weight_of(const cut &c, const gconv_layer_problem *p, int32_t k, int32_t step, int32_t n) {
   int32_t channel, r, s;
   if (c.pairs) {
@@ -107,8 +107,8 @@ inline int64_t weight_of(const cut &c, const gconv_layer_problem *p, int32_t k, 
   return (((int64_t)k * p->channels + channel) * p->rows + r) * p->columns + s;
 }
 
-/* Returns the place of a step's samples in a buffer, in bytes, from that of the first tap of an output. With floats, of its
- * pair number `pair`. */
+/* Returns the distance in a buffer, in bytes, from the sample of an output's first tap to the samples of a step. With pairs,
+ * to the step's pair number `pair`. */
 DEVICE uint32_t entry_of(const cut &c, const gconv_layer_problem &p, int32_t step, int32_t pair) {
   if (c.pairs) {
     const int32_t last = p.channels * p.rows * c.row_pairs - 1;

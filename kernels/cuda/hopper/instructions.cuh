@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hopper's instructions as functions: barriers in shared memory and bulk copies, which later GPUs have, too (COPY_ENGINE);
- * and (sm_90a alone: HOPPER) the multiplication of matrices in shared memory by a warpgroup, which has 128 threads. Where
- * there are no such instructions, kernels that use them are empty, and none is launched. */
+ * and (sm_90a alone: HOPPER) the multiplication of matrices in shared memory by a warpgroup, which has 128 threads. Compiled
+ * for other GPUs, kernels that use such instructions are empty, and are never launched. */
 #pragma once
 
 #include "../core/behind.cuh"
@@ -34,7 +34,7 @@ DEVICE void barrier_arrive(uint32_t address) {
 DEVICE void barrier_arrive(uint64_t *barrier) {
   barrier_arrive(shared_address(barrier));
 }
-/* Announces bytes that copies will bring, and arrives. */
+/* Announces how many bytes will be copied, and arrives. */
 DEVICE void barrier_expect(uint64_t *barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
@@ -59,15 +59,15 @@ DEVICE void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *barr
                : "memory");
 }
 
-/* Copies as bulk_copy() does, to all blocks of a cluster whose bit in `blocks` is set. Each block gets the bytes at the same
- * place, and its own barrier counts them. */
+/* bulk_copy() to all blocks of a cluster whose bit in `blocks` is set. Each block gets the bytes at the same place, and its
+ * own barrier counts them. */
 DEVICE void bulk_copy_to_all(void *to, const void *from, uint32_t bytes, uint64_t *barrier, uint16_t blocks) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
                "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
                "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(blocks)
                : "memory");
 }
-/* Arrives at a barrier of another block of the cluster, which is at the same place there. */
+/* Arrives at the barrier that is at the same place in the shared memory of another block of the cluster. */
 DEVICE void barrier_arrive_there(uint64_t *barrier, uint32_t block) {
   asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
                "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(shared_address(barrier)),
@@ -89,7 +89,7 @@ DEVICE float load_there(uint32_t address, uint32_t block) {
                : "memory");
   return number;
 }
-/* Asks the L2 cache for `bytes` bytes, a multiple of 16. */
+/* Prefetches `bytes` bytes, a multiple of 16, to the L2 cache. */
 DEVICE void bulk_prefetch(const void *from, uint32_t bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 }
@@ -187,7 +187,7 @@ DEFINE_MULTIPLY(multiply_bf16, "m64n256k16.f32.bf16.bf16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
 
 /* c = a * b, or c += a * b if `add`, with a in registers, for 2 * COUNT columns. COUNT is the number of a thread's sums.
- * a[0] is of the thread's first row, a[1] of its second row:
+ * a[0] has numbers of the thread's first row, a[1] of its second row:
  *
  *              depth    a[0] and a[1] have          a[2] and a[3] have
  *     fp16     16       numbers 2 t and 2 t + 1     the numbers 8 further on; bf16, too
@@ -210,8 +210,8 @@ DEFINE_MULTIPLY_HALVES(128, 64, NUMBERS_TO_63, SUMS_64, "%64, %65, %66, %67", "%
 DEFINE_MULTIPLY_HELD(multiply_tf32, 32, "m64n64k8.f32.tf32.tf32", "", NUMBERS_TO_31, SUMS_32, "%32, %33, %34, %35", "%36",
                      "%37")
 
-/* c += a * b of int8, exact in int32: 64 rows by 64 columns, 32 deep; c as above. a[0] has the numbers 4 t to 4 t + 3 of the
- * thread's first row, a[1] has them of its second row. a[2] and a[3] have the numbers 16 further on. */
+/* c += a * b of int8, exact in int32: 64 rows by 64 columns, 32 deep; c as above. a[0] has numbers 4 t to 4 t + 3 of the
+ * thread's first row, a[1] those of its second row. a[2] and a[3] have the numbers 16 further on. */
 #define INTEGERS_4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
 #define INTEGERS_16(i) INTEGERS_4(i), INTEGERS_4(i + 4), INTEGERS_4(i + 8), INTEGERS_4(i + 12)
 DEVICE void multiply_int8(int32_t (&c)[32], const uint32_t (&a)[4], uint64_t b) {

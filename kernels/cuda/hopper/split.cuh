@@ -2,17 +2,19 @@
 /*
  * Layers of small images, such as those of classifiers: weights times patches, whose sums are shared among blocks. A layer
  * of 14 x 14 outputs and 256 filters fills 16 tiles of 64 x 64 alone, and a GPU has 132 multiprocessors. So up to eight
- * blocks, a cluster, each add up a part of the channels for the same tile. Then each of them reads a part of the tile from
- * the shared memory of all, adds the parts in their order, and stores: so sums do not depend on which block is first.
+ * blocks, a cluster, each add up a part of the channels for the same tile. Then each block takes a piece of the tile: it
+ * reads this piece from the shared memory of all blocks, adds in the order of the blocks, and stores. So sums do not depend
+ * on which block ends first.
  *
- * Nothing is laid out before: samples are gathered from N x C x H x W (cp.async, with zeros outside), 32 taps at a time,
- * three slices under way. Weights lie as threads multiply them. While the layer before is at work, the L2 cache is asked for
- * them.
+ * The input is not packed first: samples are gathered from N x C x H x W (cp.async, with zeros outside), 32 taps at a time,
+ * with three slices under way. Weights are stored in the order in which threads multiply them. While the previous layer is
+ * at work, they are prefetched to the L2 cache.
  *
- * TF32 has 11 bits. For float32, a number is high + low, and three of the four products are made, as in gemm-3xfp16. TF32
- * has the range of float32. So scales are needed only by filters at the ends of that range (scale_of() in gemm_split.cu).
+ * TF32 has 11 bits. For float32, a number is high + low, and three of the four products are computed, as in gemm-3xfp16.
+ * TF32 has the range of float32. So scales are needed only by filters at the ends of that range (scale_of() in
+ * gemm_split.cu).
  *
- * What bounds it: weights from memory where images are very small; otherwise instructions that gather and split samples.
+ * If images are very small, loads of weights bound the kernel; otherwise, instructions that gather and split samples.
  */
 #pragma once
 
@@ -31,7 +33,7 @@ enum : int32_t {
   DEPTH = 32,         /* taps of a slice */
   SLICES = 3,         /* under way */
   BLOCK = 256,        /* threads */
-  PITCH = PIXELS + 8, /* floats from a tap to the next: so four taps of eight outputs lie in different banks */
+  PITCH = PIXELS + 8, /* floats from a tap to the next, so that four taps of eight outputs lie in different banks */
   MOST_SPLITS = 8,    /* blocks of a cluster */
   MOST_OWN = 128,     /* slices of a block: their taps lie in shared memory */
   OUTSIDE = 0x7fff    /* row of a tap that does not exist */
@@ -47,11 +49,11 @@ struct cut {
 inline int64_t slot_floats(int32_t filters) {
   return (int64_t)DEPTH * (filters + PITCH);
 }
-inline int64_t block_bytes(const cut &c) { /* slots are more than a tile of sums needs */
+inline int64_t block_bytes(const cut &c) { /* slots take more bytes than a tile of sums */
   return SLICES * slot_floats(c.filters) * 4 + divide_up(c.slices, c.splits) * DEPTH * (int64_t)sizeof(int2);
 }
 
-/* Returns how long a slice takes a block, in cycles, as an H200 does it; `together`: blocks on a multiprocessor. */
+/* Returns the cycles in which a block of an H200 processes a slice. `together`: how many blocks a multiprocessor runs. */
 inline double slice_cycles(int32_t filters, bool one_product, double together) {
   const double alone = one_product ? 1700 : 2000;
   const double busy = filters == 32 ? (one_product ? 950 : 1200) : one_product ? 1850 : 2400;
@@ -86,9 +88,9 @@ struct split_arguments {
   cut c;
   gconv_layer_problem problem;
   const float *in, *weights, *biases;
-  const float *scales; /* of filters: sums are multiplied by them */
+  const float *scales; /* factor of the sums of each filter */
   float *out;
-  const int2 *taps; /* of each tap: its place from an output's first one, in floats; its row, and 16 bits lower its column */
+  const int2 *taps; /* of each tap: floats from an output's first sample to its own; its column and, 16 bits up, its row */
   int64_t pixels;
   divisor plane, width; /* of outputs */
   bool fours;           /* filters of 1 x 1, and four neighbours of a plane lie at a multiple of 16 bytes */
@@ -120,7 +122,7 @@ template <int M> DEVICE void load_weights(const split_arguments &a, int32_t slic
     copy_async<16>(to + i * 16, from + i * 4);
 }
 
-/* `taps`: those of the slice, in shared memory. */
+/* `taps` has the taps of the slice, in shared memory. */
 template <int M> DEVICE void load_samples(const split_arguments &a, const gathered &g, const int2 *taps, uint32_t to) {
   if (a.fours) {
     to += M * DEPTH * 4 + threadIdx.x % (PIXELS / 4) * 16;
@@ -147,8 +149,8 @@ DEVICE uint32_t to_tf32(float v) {
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
   return bits;
 }
-/* v = high + low. Integers round the high digits, in fewer cycles than to_tf32() takes; tensor cores cut the low ones off,
- * so NaN stays NaN in them. */
+/* v = high + low. Integer instructions round `high`, in fewer cycles than to_tf32() takes. Tensor cores cut off the last
+ * bits of `low`, so NaN stays NaN. */
 DEVICE void split_number(float v, uint32_t *high, uint32_t *low) {
   *high = (__float_as_uint(v) + 0x1000) & 0xffffe000;
   *low = __float_as_uint(v - __uint_as_float(*high));
@@ -161,8 +163,9 @@ template <int PRODUCTS> DEVICE void split(float v, uint32_t *high, uint32_t *low
     split_number(v, high, low);
 }
 
-/* As split(), of any number. The largest samples must not be rounded to infinity, which would leave -infinity as their low
- * part; infinity becomes the largest number and infinity. Weights need none of this: prepare() keeps them from the ends. */
+/* split() for any number. The largest samples must not be rounded to infinity, which would make their low part -infinity.
+ * Infinity becomes the largest number of TF32 as high part, and infinity as low part. Weights do not need this: prepare()
+ * keeps them away from the limits of float32. */
 template <int PRODUCTS> DEVICE void split_sample(float v, uint32_t *high, uint32_t *low) {
   const float largest = __uint_as_float(0x7f7fe000); /* of TF32 */
   split<PRODUCTS>(PRODUCTS == 1 ? v : fminf(fmaxf(v, -largest), largest), high, low);
@@ -178,8 +181,8 @@ DEVICE void multiply_tf32_of_warp(float (&c)[4], const uint32_t (&a)[4], const u
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* A warp has M / 2 filters and 16 outputs of the tile. Tensor cores cut off what a sum has no bits for, toward 0. So they
- * add up a slice alone, and additions that round add the slices. */
+/* A warp has M / 2 filters and 16 outputs of the tile. Tensor cores truncate sums toward 0. So they only add up a slice, and
+ * slices are added by float additions, which round. */
 template <int M, int PRODUCTS> DEVICE void multiply_slice(const float *slot, float (&sums)[M / 32][2][4]) {
   constexpr int TALL = M / 32;
   const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -197,7 +200,7 @@ template <int M, int PRODUCTS> DEVICE void multiply_slice(const float *slot, flo
     UNROLLED_FOR (int j = 0; j < 2; j++)
       UNROLLED_FOR (int e = 0; e < 2; e++)
         split_sample<PRODUCTS>(samples[(d * 8 + e * 4) * PITCH + j * 8], &more[j][e], &less[j][e]);
-    UNROLLED_FOR (int product = 3 - PRODUCTS; product < 3; product++) /* those with low digits first */
+    UNROLLED_FOR (int product = 3 - PRODUCTS; product < 3; product++) /* products with low digits first */
       UNROLLED_FOR (int j = 0; j < 2; j++)
         UNROLLED_FOR (int i = 0; i < TALL; i++)
           multiply_tf32_of_warp(own[i][j], product == 0 ? low[i] : high[i], product == 1 ? less[j] : more[j]);
@@ -242,7 +245,7 @@ template <int M> DEVICE void store_tile(const split_arguments &a, float *tile, f
     a.out[place] = follow_sum(a.tail, sum, k, place);
   }
   if (splits > 1)
-    cluster_wait(); /* others have read this block's part */
+    cluster_wait(); /* the other blocks have read this block's sums */
 }
 
 /* Grid: x counts tiles of outputs, y tiles of filters, z parts of the sums; the blocks along z are a cluster. */
@@ -276,7 +279,7 @@ __global__ void __launch_bounds__(BLOCK, 2) convolve_split(const __grid_constant
   int32_t slot = 0, next = SLICES - 1;
   for (int32_t slice = first; slice < end; slice++) {
     await_copies<SLICES - 2>();
-    __syncthreads(); /* all have this slice, and have left the one before */
+    __syncthreads(); /* all threads have copied this slice, and have multiplied the previous one */
     if (slice + SLICES - 1 < end) {
       load_weights<M>(a, slice + SLICES - 1, slots + next * size);
       load_samples<M>(a, g, taps + (slice - first + SLICES - 1) * DEPTH, slots + next * size);

@@ -11,7 +11,7 @@
  * come one chunk at a time, and weights in steps, to rings in shared memory (cp.async.bulk). An instruction (wgmma)
  * multiplies 64 filters by 256 positions, 2 units deep. Both operands are in shared memory, the sums in registers. If shared
  * memory has room for all weights and an item's planes, the two warpgroups take turns: one stores while the other
- * multiplies. (Layers of few taps and many filters have their own kernel: tensor_flow.cuh; and so have filters of 1 x 1:
+ * multiplies. (Layers of few taps and many filters have their own kernel, tensor_flow.cuh, filters of 1 x 1 have
  * tensor_points.cuh.)
  *
  * With two digits, a float32 v is high + low, each rounded to the precision u of a digit, so that |v - high - low| <= u^2
@@ -33,7 +33,7 @@ namespace tensor {
 
 /* ---- Kernels ---- */
 
-/* One warp finds the places of outputs, for one of the warpgroups that multiply. */
+/* One warp finds the places of outputs for one of the warpgroups that multiply. */
 DEVICE void find_all_out_places(const arguments &a, const memory &m, int32_t consumer) {
   auto &slots = m.barriers->out_places[consumer];
   ring r;
@@ -64,8 +64,9 @@ DEVICE void begin(const arguments &a, const memory &m) {
 }
 
 /* Warps 0 to 7 multiply and store. Lane 0 of warp 8 copies weights, lane 0 of warp 9 copies planes. Warps 10 and 11 find the
- * places of outputs. Warps 8 to 11 need few registers: 40 leave 232 to each thread that multiplies, of which 128 are sums.
- * JOINED: is_joined(). Such layers have their own kernel: its code would make other layers up to 6% slower. */
+ * places of outputs. Warps 8 to 11 need few registers. If each of their threads has 40, a thread that multiplies has 232, of
+ * which 128 hold sums. JOINED: is_joined(). Such layers have their own kernel: its code would make other layers up to 6%
+ * slower. */
 template <class E, int D, bool JOINED>
 __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_constant__ arguments a) {
 #ifdef HOPPER
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(THREADS, 1) multiply_layer(const __grid_consta
 
 /* ---- Host ---- */
 
-/* Returns NULL on a Hopper GPU, otherwise why the algorithm cannot run. */
+/* Returns NULL on a Hopper GPU, otherwise the reason why the algorithm cannot run. */
 inline const char *available() {
   return capability() == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
 }
@@ -167,7 +168,7 @@ inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_
   return GCONV_OK;
 }
 
-/* A product: numbers of kind E, with D digits each. An algorithm is made of one. */
+/* The members of an algorithm that multiplies numbers of kind E, with D digits each. */
 template <class E, int D> struct product {
   static constexpr int32_t TOGETHER = TILE_UNITS * ROWS * E::U; /* numbers of a step of a filter tile */
 
@@ -347,7 +348,7 @@ template <class E, int D> struct product {
 
 /* ---- Algorithms of products ---- */
 
-/* Makes an algorithm of a type with its members. */
+/* Makes an algorithm whose functions are the members of P. */
 template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name, const char *help) {
   gconv_layer_algorithm row = {};
   row.info = {name, "cuda", help, false};
@@ -369,8 +370,8 @@ template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name
   return row;
 }
 
-/* The members of an algorithm that has no kernels, and calls another algorithm: ROW_OF(problem) says which one. This takes
- * longer than many products. So a plan calls ROW_OF once, and keeps the answer in front of the chosen algorithm's cut. */
+/* The members of an algorithm that has no kernels, and calls another algorithm: ROW_OF(problem) says which one. ROW_OF takes
+ * longer than many products. So a plan calls it once, and keeps the answer in front of the chosen algorithm's cut. */
 template <auto ROW_OF> struct chooser {
   typedef gconv_layer_algorithm algorithm;
   static const algorithm *row_of(const gconv_layer_problem *p) {

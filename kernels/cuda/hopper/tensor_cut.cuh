@@ -43,7 +43,7 @@ enum : int32_t {
   HEAD_BYTES = 2048,                                /* for barriers */
   OUT_PLACE_BYTES = 2 * CONSUMERS * POSITIONS * 16, /* for the places of outputs of this tile and the next */
   EXCHANGE_BYTES = CONSUMERS * 4 * 16 * 40 * 4,
-  SLACK_BYTES = 4096, /* for compute-sanitizer's memcheck, which takes the two units of an operand for adjacent: the last
+  SLACK_BYTES = 4096, /* for compute-sanitizer's memcheck, which takes the two units of an operand for adjacent: the last one
                          would end beyond memory */
   MOST_SLOTS = 64,    /* the most slots of weights */
   LEAST_SLOTS = 4,
@@ -76,17 +76,16 @@ struct cut {
   int32_t unit, digits;              /* U; digits of a float32 */
   int32_t channels, filters, groups; /* channels and filters of a group; number of groups */
 
-  /* Positions: `strips` strips of `strip` output columns. A row of a strip has `pitch` positions, of which `columns` have
-   * outputs; a strip has `rows` rows. A segment is one strip of one image, or all strips of all images. */
+  /* Positions: `strips` strips of `strip` output columns. A row of a strip has `pitch` positions, and outputs at the first
+   * `columns` of them; a strip has `rows` rows. A segment is one strip of one image, or all strips of all images. */
   int32_t strips, strip, columns, pitch, rows;
   int64_t segments, segment_tiles, tiles;
   int64_t segment_positions,
-      positions; /* positions of a strip of an image; of all strips, and of what tiles reach beyond the last strip */
+      positions; /* positions of a strip of an image; of all strips, and those that tiles reach beyond the last strip */
 
   /* A chunk is the part that is staged at a time: `chunk_units` units of channels (in NARROW and BAND: channels) by
-   * chunk_rows filter rows; that is `planes` planes of `length` positions. There are channel_chunks by row_chunks of them.
-   * Taps of a column (row) that are period_y (period_x) apart use the same phase, step_y rows (step_x columns) of positions
-   * apart. */
+   * chunk_rows filter rows; that is `planes` planes of `length` positions. There are channel_chunks by row_chunks chunks.
+   * Taps of a column (row) that are period_y (period_x) apart use the same phase, step_y rows (step_x columns) apart. */
   int32_t period_y, period_x, step_y, step_x;
   int32_t units, phases; /* units of all channels of a group; phases of rows that taps use */
   int32_t phases_y,
@@ -206,7 +205,7 @@ GCONV_BOTH int32_t table_bytes(const cut &c) { /* bytes of the entries of steps 
   return (c.steps * 4 + 127) / 128 * 128;
 }
 
-/* Decides what a block keeps in shared memory. Returns false if even the least does not fit. */
+/* Decides what a block keeps in shared memory. Returns false if not even the smallest choice fits. */
 inline bool cut_memory(cut &c) {
   const int32_t set_bytes = c.plane_bytes * c.digits * c.sets;
   const int32_t step_bytes = (CONSUMERS / c.sets) * c.digits * TILE_UNITS * ROWS * UNIT;
@@ -222,16 +221,16 @@ inline bool cut_memory(cut &c) {
     }
   if (c.buffers < 2)
     return false;
-  /* A warpgroup that waits for its turn gives no buffer back, and one thread fills both sets, chunk by chunk. So the other
-   * warpgroup gets at most `buffers` chunks meanwhile; with 2 sets one more, as the first set is filled first. An item of
-   * more chunks would be a deadlock. */
+  /* A warpgroup that waits for its turn gives no buffer back, and one thread fills both sets, chunk by chunk. So meanwhile
+   * the other warpgroup gets at most `buffers` chunks; with 2 sets one more, since the first set is filled first. With more
+   * chunks in an item, both would wait forever. */
   c.alternate = c.resident && c.split_chunks <= c.buffers + (c.sets == 2);
   if (!c.resident)
     c.slots = std::min<int32_t>((room - c.buffers * set_bytes) / c.slot_bytes, 12);
   return true;
 }
 
-/* Returns whether the multiplying kernel itself adds the splits (meet_half()). Otherwise a kernel after it does. */
+/* Returns whether the multiplying kernel itself adds the splits (meet_half()). Otherwise the next kernel adds them. */
 inline bool is_joined(const cut &c) {
   return c.splits == 2;
 }
@@ -350,7 +349,7 @@ inline cut cut_planes(const gconv_layer_problem *p, int32_t unit, int32_t digits
 enum : int32_t {
   FLOW_HEAD_BYTES = 640,             /* for barriers and scales */
   LINE = 32,                         /* floats: 128 bytes */
-  KEPT_PITCH = LINE + FLOW_TILE + 8, /* sums of a filter: the rest of a line from the tile before, and the sums of a tile */
+  KEPT_PITCH = LINE + FLOW_TILE + 8, /* sums of a filter: an incomplete line of the previous tile, and the sums of a tile */
   KEPT_BYTES = 16 * KEPT_PITCH * 4   /* bytes that a warp keeps */
 };
 
@@ -443,7 +442,7 @@ inline void cut_flow(cut &best, mode how, cut c, const gconv_layer_problem *p) {
     c.tiles = c.items = c.segments * c.segment_tiles;
     if (c.items >= INT32_MAX / FLOW_TILE || !cut_ring(c, p))
       continue;
-    /* Measured on an H200: cycles of a tile, of packing before the first tile of a segment, and of a start. */
+    /* Cycles of a tile, of packing before the first tile of a segment, and of a start were measured on an H200. */
     const double processors = PROCESSORS, pairs = c.flow.pairs * c.groups;
     const double tiles = ceil((double)c.items / std::max(floor(processors / pairs), 1.0));
     const bool torn = c.strips > 1 && (c.strip % 8 != 0 || p->out_width % 8 != 0);

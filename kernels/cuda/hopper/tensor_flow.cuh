@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers of few taps and many filters on tensor cores (tensor.cuh), such as 128 filters of 8 x 8 on 3 channels. There,
- * storing is as much work as multiplying. So neither may wait for the other, and neither may wait for planes in memory.
+ * Layers of few taps and many filters on tensor cores (tensor.cuh), such as 128 filters of 8 x 8 on 3 channels. In such
+ * layers, storing takes as long as multiplying. So neither should wait for the other, nor for planes in memory.
  *
  * Weights stay in registers: a warpgroup has 64 filters with all of their taps. The input streams past them. A third
  * warpgroup packs float32 samples into units of NARROW, in a ring in shared memory, 128 positions at a time. A tile of 128
@@ -10,8 +10,8 @@
  *
  * Two warpgroups multiply and store, each at its own pace, so that one of them multiplies while the other stores. Sums go
  * through shared memory, one row for each filter. The outputs of a filter continue from tile to tile, but begin at any
- * address. So a row of shared memory has the columns of 128-byte lines. Only whole lines are stored, by bulk copies; the
- * rest of a line is kept until the next tile.
+ * address. So a row of shared memory has the columns of 128-byte lines. Only whole lines are stored, by bulk copies; an
+ * incomplete line is kept until the next tile.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ namespace tensor {
 /* ---- Multiplying ---- */
 
 /* Multiplies all taps of the tile that begins at position `slot` of the ring. Products with low digits are small, and come
- * first: added to large sums, they would lose more bits, and take more power. add: whether to add to the sums so far. */
+ * first: added to large sums, they would lose more bits, and take more power. add: whether to add to the earlier sums. */
 template <int D, int STEPS>
 DEVICE void multiply_flow(const cut &c, const uint32_t (&weights)[STEPS][D][4], uint32_t planes, uint32_t slot, uint32_t add,
                           float (&sums)[64]) {
@@ -62,7 +62,7 @@ DEVICE void keep_sums(const arguments &a, float *to, const scales &s, const fini
   }
 }
 
-/* Keeps the part of a line that a tile leaves, before the next tile adds to it. */
+/* Moves the incomplete line of the previous tile to the front of each row, where the next tile continues it. */
 DEVICE void keep_line(float *kept, int32_t lane) {
   float4 y[4];
   kept += lane / 8 * KEPT_PITCH + lane % 8 * 4;
@@ -79,8 +79,8 @@ struct flow_outputs {
   int32_t image, filter, filters; /* image; first filter; filters of the group from there on */
   int32_t x, begin, end;          /* the tile's first position; positions that may be stored */
   int32_t left;                   /* columns of outputs from the strip's first one on */
-  bool alone, first, last; /* alone: no line continues from or to another tile; first, last: no line continues from the tile
-                              before, or to the next */
+  bool alone, first, last; /* alone: no line continues from or to another tile; first, last: none continues from the previous
+                              tile, or to the next */
 };
 
 DEVICE flow_outputs flow_outputs_of(const arguments &a, const flow_work &work, uint32_t tile, int32_t warp) {
@@ -124,15 +124,14 @@ DEVICE void store_tile(const arguments &a, const flow_outputs &o, int32_t lane, 
     }
 }
 
-/* Returns how many floats of the line belong to the tile before: those before this tile's first output, for the k-th
- * filter. */
+/* Returns how many floats of the line are before this tile's first output of the k-th filter: those of the previous tile. */
 DEVICE int32_t before_in_line(const flow_outputs &o, int32_t k) {
   return o.alone ? 0
                  : (int32_t)(((uint32_t)((uintptr_t)o.out / sizeof(float)) + (uint32_t)o.x + k * (uint32_t)o.plane) % LINE);
 }
 
-/* Stores whole lines of 16 filters whose outputs continue from tile to tile. Each line includes what the tile before has
- * left. The addresses of a copy are the same for all lanes: if they differed, the warp would take 100 cycles for each. */
+/* Stores whole lines of 16 filters whose outputs continue from tile to tile. The first line includes floats that the
+ * previous tile has left. One lane starts all copies: with a copy in each lane, the warp would take 100 cycles for each. */
 DEVICE void store_lines(const flow_outputs &o, int32_t lane, const float *kept) {
   const uint32_t from = shared_address(kept);
   const float *to = o.out + o.x;
@@ -155,8 +154,8 @@ DEVICE void store_edge(const flow_outputs &o, int32_t lane, const float *kept) {
   }
 }
 
-/* Returns the number of this thread. It is read again for each tile. Otherwise everything that depends on it would stay in
- * registers, of which weights and sums leave few. */
+/* Returns the number of this thread. The number is read again for each tile. Otherwise all values that depend on it would
+ * stay in registers, of which weights and sums leave few. */
 DEVICE int32_t thread_now() {
   int32_t thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -186,7 +185,7 @@ DEVICE void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, 
     store_lines(o, lane, kept);
 }
 
-/* Computes outputs of a warp's tile again that are not finite. Called if some samples are not finite. */
+/* Computes those outputs of a warp's tile again that are not finite. It is called if some samples are not finite. */
 static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work, uint32_t tile) {
   __syncwarp(); /* other lanes have stored the values that are read here */
   const flow_outputs o = flow_outputs_of(*a, work, tile, threadIdx.x / 32);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For layers whose input streams past the weights (tensor_flow.cuh, tensor_points.cuh): what a block has in shared memory,
- * which tiles it processes, and how its ring is filled.
+ * Layers whose input streams past the weights (tensor_flow.cuh, tensor_points.cuh): the shared memory of a block, the tiles
+ * that it processes, and the packing of samples into its ring.
  */
 #pragma once
 
@@ -16,8 +16,8 @@ struct flow_head {
   slot_barriers<FLOW_SLOTS> slots;
   float scales[FLOW_SLOTS]; /* scales of results, for tiles that begin with a slot */
   /* For tiles with their own scales (tensor_points.cuh). most: the largest magnitude of each warp of each packing warpgroup
-   * in its last two slots; so_far: the largest magnitude of a tile so far, as each packing warpgroup knows it; not_finite:
-   * there was an infinity or NaN. */
+   * in its last two slots; so_far: the largest magnitude of a tile up to the last slot of each packing warpgroup;
+   * not_finite: there was an infinity or NaN. */
   uint32_t most[2][2][4], so_far[2], not_finite;
 };
 static_assert(sizeof(flow_head) <= FLOW_HEAD_BYTES, "");

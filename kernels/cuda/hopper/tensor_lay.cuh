@@ -6,11 +6,11 @@
 
 namespace tensor {
 
-/* Samples from here on may become infinite by rounding to TF32, or to bfloat16, and count as not finite. */
+/* Magnitudes from these bits on may become infinite by rounding to TF32 or to bfloat16, and count as not finite. */
 constexpr uint32_t NOT_FINITE = 0x7f7ff000, NOT_FINITE_BF16 = 0x7f7f8000;
 
-/* Finds the largest finite magnitude of each image and group, which has `count` samples. `parts` blocks share an image. The
- * result is bits, which have the order of the magnitudes. `not_finite` becomes 1 if a sample is not finite. */
+/* Finds the largest finite magnitude of each group of each image, which has `count` samples and is shared by `parts` blocks.
+ * The result is the magnitude's bits, which are ordered like magnitudes. `not_finite` becomes 1 if one is not finite. */
 static __global__ void __launch_bounds__(256)
     find_maxima(const float *in, int64_t count, int32_t parts, uint32_t *maxima, uint32_t *not_finite) {
 #ifdef HOPPER

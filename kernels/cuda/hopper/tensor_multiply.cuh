@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of a block of a layer on tensor cores (tensor.cuh) that makes sums: copies pieces of planes and weights to rings
- * in shared memory, and multiplies them. */
+/* How a block of a layer on tensor cores (tensor.cuh) computes sums: it copies pieces of planes and weights to rings in
+ * shared memory, and multiplies them. */
 #pragma once
 
 #include "tensor_work.cuh"
@@ -34,7 +34,7 @@ DEVICE void copy_weights(const arguments &a, const memory &m) {
 }
 
 /* Copies the pieces of planes that a tile needs for a chunk. If the number of tiles is odd, the last second set has no tile.
- * That set gets the pieces of tile 0, and nothing of it is stored (find_out_places()). */
+ * That set gets the pieces of tile 0, and its sums are not stored (find_out_places()). */
 DEVICE void copy_chunk(const arguments &a, const item &it, int64_t tile, int32_t chunk, uint8_t *to, uint64_t *full) {
   const cut &c = a.c;
   const int32_t channel_chunk = chunk / c.row_chunks, first_row = (chunk - channel_chunk * c.row_chunks) * c.chunk_rows;
@@ -124,9 +124,9 @@ DEVICE void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uin
   multiply_commit();
 }
 
-/* Adds up an item, with weights that stay in shared memory. Tensor cores wait if a step takes long besides its
+/* Adds up an item, with weights that stay in shared memory. Tensor cores become idle if a step has much work besides its
  * multiplications. So the warpgroup waits only once for all weights, and once a chunk for all steps but the last; after
- * that, it gives back the buffer of the chunk before. */
+ * that, it gives back the buffer of the previous chunk. */
 template <class E, int D>
 DEVICE void multiply_resident(const cut &c, const places &p, const item &it, rings &r, float (&sums)[128]) {
   if (!r.weights_there)

@@ -8,12 +8,12 @@
  *             two packing warpgroups, a slot each by turns                    two warpgroups: 64 filters each; of many
  *                                                                             chunks and up to 64 filters, a tile each
  *
- * Each tile has its own scale, so no pass over the input finds the largest sample first. A chunk is 64 channels. If there is
- * only one chunk, its weights stay in registers. If there are more (MANY), a warpgroup that multiplies a chunk loads the
- * weights of the next one meanwhile. The scale of a chunk then follows from the largest sample of the tile so far. If this
- * chunk has a larger sample than the chunks before, the sums so far are multiplied by the ratio of both scales, a power of
- * two. That changes no bit of the sums, unless it makes them smaller than any float; then they are too small to matter
- * beside the new sums.
+ * Each tile has its own scale, so the largest sample need not be found in a pass over the input first. A chunk is 64
+ * channels. If there is only one chunk, its weights stay in registers. If there are more (MANY), a warpgroup that multiplies
+ * a chunk loads the weights of the next one meanwhile. The scale of a chunk then follows from the largest sample of the tile
+ * so far. If this chunk has a larger sample than the chunks before, the sums so far are multiplied by the ratio of both
+ * scales, a power of two. This changes no bit of a sum, unless the sum becomes subnormal; such a sum is too small to matter
+ * beside the new products.
  */
 #pragma once
 
@@ -49,7 +49,7 @@ DEVICE void load_chunk(const arguments &a, const place &at, int32_t group, int32
 }
 
 /* Returns the largest finite magnitude, as bits, of the samples that a warpgroup holds. `own`: which packing warpgroup.
- * `odd`: 0 and 1 by turns. */
+ * `odd`: 0 and 1 alternately. */
 DEVICE uint32_t largest_of_slot(flow_head &h, int32_t own, int32_t odd, const chunk_samples &v) {
   float largest[2] = {}, sign[2] = {}; /* sign: NaN if a sample is not finite */
   UNROLLED_FOR (int i = 0; i < 2 * POINT_STEPS; i++)
@@ -75,8 +75,8 @@ DEVICE uint32_t largest_of_slot(flow_head &h, int32_t own, int32_t odd, const ch
   return max(max(warps.x, warps.y), max(warps.z, warps.w));
 }
 
-/* Returns the largest magnitude of a tile so far. most: the largest magnitude of its chunk `chunk`. The packing warpgroups
- * call this one after the other, slot by slot. */
+/* Returns the largest magnitude of a tile up to its chunk `chunk`, whose own largest magnitude is `most`. The packing
+ * warpgroups call this alternately, slot by slot. */
 DEVICE uint32_t largest_so_far(flow_head &h, int32_t own, bool first, bool last, int32_t chunk, uint32_t most) {
   if (!first)
     barrier_of(3 + own, 2 * GROUP);
@@ -89,8 +89,7 @@ DEVICE uint32_t largest_so_far(flow_head &h, int32_t own, bool first, bool last,
   return most;
 }
 
-/* Does the work of the two packing warpgroups: each packs every other slot. While one of them waits for its samples, the
- * other packs. */
+/* Does the work of the two packing warpgroups: each packs every other slot. While one waits for samples, the other packs. */
 template <int D, bool MANY> DEVICE void fill_points(const arguments &a, const flow_memory &m, const flow_work &work) {
   const int32_t thread = threadIdx.x % GROUP, own = threadIdx.x / GROUP - CONSUMERS, chunks = MANY ? a.c.chunks : 1;
   const uint32_t count = (work.end - work.first) * chunks;
@@ -128,7 +127,7 @@ template <int D> DEVICE chunk_weights<D> load_weights(const uint4 *from) {
   return w;
 }
 
-/* Finishes and stores a warp's sums of a tile, whose positions are the outputs of all images, one after the other. By way of
+/* Finishes and stores a warp's sums of a tile, whose positions are the outputs of all images, one after the other. Through
  * shared memory, an instruction stores 512 bytes of a filter. `row`: the warp's first filter of the group. */
 DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32_t row, const finish (&f)[2], float scale,
                          float *kept, const float (&sums)[64]) {
@@ -181,7 +180,7 @@ template <int D, bool MANY> DEVICE void points_past(const arguments &a, const fl
   chunk_weights<D> weights = load_weights<D>(from), next;
   ring r;
   for (uint32_t tile = work.first; tile < work.end; tile++) {
-    if (!is_own(tile)) { /* wait for its slots, too: a barrier only shows whether the last phase has ended */
+    if (!is_own(tile)) { /* waits for these slots, too, since a barrier only shows whether its last phase has ended */
       for (int32_t chunk = 0; chunk < chunks; chunk++) {
         m.h->slots.wait_full(r);
         give_back(m, r);

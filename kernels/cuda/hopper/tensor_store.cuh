@@ -11,9 +11,9 @@ namespace tensor {
 
 /* ---- Infinite samples and NaN ---- */
 
-/* An infinity has no second digit. Multiplied by a weight 0 that only fills up a unit, it becomes NaN. So outputs that share
- * its units would differ from outputs in float32. A flag marks such inputs. Then outputs that are not finite are computed
- * again, one by one, in float32. */
+/* An infinity has no second digit, and its product with a weight of 0 that only fills up a unit is NaN. So outputs that use
+ * units with an infinity would differ from outputs in float32. A flag marks such inputs. Then outputs that are not finite
+ * are computed again, one by one, in float32. */
 
 DEVICE bool is_finite(float v) {
   return (__float_as_uint(v) & 0x7f800000) != 0x7f800000;
@@ -42,8 +42,8 @@ DEVICE float bend(const arguments &a, int32_t filter, float y) {
   return a.slopes && y < 0 ? y * __ldg(a.slopes + filter) : y;
 }
 
-/* Checks the outputs that a warp has stored: 16 rows of the product, for the positions of a tile. Computes outputs that are
- * not finite again. */
+/* Checks the outputs that a warp has stored: 16 rows of the product, for a tile's positions. Mends those that are not
+ * finite. */
 static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint32_t first, uint32_t end,
                                          int32_t first_row) {
   const gconv_layer_problem &p = a->problem;
@@ -68,8 +68,8 @@ static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint
 /* ---- Joined splits ---- */
 
 /* Of two splits of a tile, the split that is ready first leaves its sums in memory. The other split adds them to its own
- * sums while it stores. Either may be first, because a + b is b + a. Returns false for the first split. A warpgroup calls
- * it. `half` becomes the place of a thread's sums. */
+ * sums while it stores. Either may be first, because a + b is b + a. Returns false for the first split. All threads of a
+ * warpgroup call this. `half` becomes the place of this thread's sums. */
 DEVICE bool meet_half(const arguments &a, const memory &m, int64_t tile, float4 **half, const float (&sums)[128]) {
   volatile uint32_t *before = m.barriers->before;
   const int32_t group = threadIdx.x / GROUP, barrier = 1 + group;
@@ -88,7 +88,7 @@ DEVICE bool meet_half(const arguments &a, const memory &m, int64_t tile, float4 
   if (first && threadIdx.x % GROUP == 0)
     atomicAdd(ready, 2);
   while (!first && *(volatile uint32_t *)ready != 4)
-    ; /* the other split is storing its sums already, so this ends */
+    ; /* this ends, because the other split is already storing its sums */
   __threadfence();
   return !first;
 }
@@ -133,8 +133,8 @@ struct scales {
   float first, then;
 };
 /* Returns both scales. If their product is too large for a float32, the output's bound is not finite either. If their
- * product is too small, the output may still be more than 0, because sums are large. So the multiplication has two steps,
- * with scales that are both below 1. */
+ * product is too small, the output may still be more than 0, because the sum may be large. So the multiplication has two
+ * steps, with scales that are both below 1. */
 DEVICE scales both_scales(float filter, float image) {
   const float both = filter * image;
   return both >= FLT_MIN ? scales{1, fminf(both, 0x1p127f)} : scales{image, filter};
@@ -178,9 +178,9 @@ DEVICE void store_rows(float *out, int64_t plane, int32_t filters, const out_pla
 }
 
 /* Finishes and stores a warp's 16 rows of sums, which have the layout of instructions.cuh, through shared memory, 32
- * positions at a time. One warp of a scheduler does this while another multiplies; so each instruction waits for the
- * instruction before, and there should be few of them. USUAL: all filters exist, and all positions have one scale. JOINED:
- * `half` is added, from meet_half(). */
+ * positions at a time. Of the warps of a scheduler, one does this while another multiplies. So each instruction waits for
+ * the previous one, and there should be few instructions. USUAL: all filters exist, and all positions have one scale.
+ * JOINED: `half` is added, from meet_half(). */
 template <int W, bool USUAL, bool JOINED>
 DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters, const out_place *out_places,
                         const finish (&f)[2], float *exchange, const float4 *half, const float (&sums)[128]) {
@@ -245,7 +245,7 @@ DEVICE float finished_sum(const arguments &a, int32_t image, int32_t k, int32_t 
 }
 
 /* Adds the splits in their order, with bias and activation, for V neighbouring outputs at a time, and computes outputs that
- * are not finite again. Curved activations without splits come here, too, in place. Neighbours are of one filter: `plane`
+ * are not finite again. Without splits, this computes curved activations in place. Neighbours are of one filter: `plane`
  * (the outputs of a filter) and `count` (the outputs of all filters and images) are multiples of V. */
 template <int V>
 static __global__ void __launch_bounds__(256)

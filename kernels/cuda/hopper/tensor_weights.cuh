@@ -66,11 +66,11 @@ inline void scale_filters(const gconv_layer_problem *p, const float *weights, bo
   }
 }
 
-/* Tensor cores cut off what a sum has no bits for: so each instruction makes the sum so far some CUT_OFF of it smaller. */
+/* Tensor cores truncate sums, so each instruction makes the earlier sum smaller by some CUT_OFF of it. */
 constexpr float CUT_OFF = 0x1p-25f;
 
-/* Returns what weights of a step (counted through all filter tiles) are multiplied by, so that sums come out right although
- * the instructions from this one on cut off something of each product. With one digit, that is too little to matter. */
+/* Returns the factor of the weights of a step (counted through all filter tiles). It makes up for what the instructions from
+ * this step on cut off from the step's products. With one digit, this is too little to matter. */
 GCONV_BOTH float gain_of(const cut &c, int64_t step) {
   const int32_t all = c.chunks * c.steps, of_split = c.split_chunks * c.steps, at = (int32_t)(step % all);
   const int32_t unused = c.steps - (c.taps + TILE_UNITS - 1) / TILE_UNITS; /* at the end, in layers of few taps */
@@ -78,13 +78,13 @@ GCONV_BOTH float gain_of(const cut &c, int64_t step) {
   return c.digits == 2 && left > 0 ? 1 + (float)(3 * left - 2) * CUT_OFF : 1.0f;
 }
 
-/* Returns weight `source`, scaled as its filter, or 0 if `source` is -1. `taps`: of a filter. */
+/* Returns weight `source`, scaled like its filter of `taps` taps, or 0 if `source` is -1. */
 GCONV_BOTH float scaled_weight(const float *weights, int64_t taps, int32_t source, const float *scales) {
   return source < 0 ? 0.0f : weights[source] / scales[source / taps]; /* scales are powers of two, so this is exact */
 }
 
-/* Writes the digits of the i-th number, w. Numbers lie in groups of `together`: first the highest digit of each number of a
- * group, then the next digit of each. */
+/* Writes the digits of the i-th number, w. Numbers lie in groups of `together`: a group has the highest digits of all its
+ * numbers, then their next digits. */
 template <class E, int D> GCONV_BOTH void write_digits(float w, int64_t i, int32_t together, typename E::number *to) {
   to += i / together * D * together + i % together;
   for (int digit = 0; digit < D; digit++)
@@ -93,7 +93,7 @@ template <class E, int D> GCONV_BOTH void write_digits(float w, int64_t i, int32
 
 /* ---- Weights that change ---- */
 
-/* Writes 1 / scale of each filter. A block does one filter. */
+/* Writes 1 / scale of each filter. A block processes one filter. */
 static __global__ void find_filter_scales(const float *weights, int64_t taps, float *scales) {
   __shared__ uint32_t largest;
   uint32_t most = 0;
@@ -102,7 +102,7 @@ static __global__ void find_filter_scales(const float *weights, int64_t taps, fl
   if (threadIdx.x == 0)
     largest = 0;
   __syncthreads();
-  atomicMax(&largest, most); /* bits sort as the magnitudes do */
+  atomicMax(&largest, most); /* bits are ordered like magnitudes */
   __syncthreads();
   if (threadIdx.x == 0)
     scales[blockIdx.x] = power_of_two(-gconv_scale_exponent(largest));

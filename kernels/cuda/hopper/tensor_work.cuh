@@ -32,7 +32,7 @@ GCONV_BOTH float2 round_pair(float a, float b, __nv_bfloat162 *to) {
 template <class PAIR> struct sixteen_bits {
   static constexpr int U = 8;
   typedef uint16_t number;
-  /* Splits v into two digits, packed. `low` is written only if asked for. */
+  /* Splits v into two digits, packed. Writes `low` only if LOW. */
   template <bool LOW> DEVICE static void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&low)[4]) {
     UNROLLED_FOR (int i = 0; i < 4; i++) {
       const float2 back = round_pair(v[2 * i], v[2 * i + 1], (PAIR *)&high[i]);
@@ -59,7 +59,7 @@ struct bf16 : sixteen_bits<__nv_bfloat162> { /* two digits are not enough */
   static constexpr multiplication *multiply = multiply_bf16;
 };
 
-struct tf32 { /* one digit: nobody asks for the remainder */
+struct tf32 { /* one digit, so the remainder is not needed */
   static constexpr int U = 4;
   static constexpr bool SCALED = false;
   typedef uint32_t number;
@@ -89,7 +89,7 @@ enum : int {
   PACK_THREADS = 256                       /* threads of a block that packs planes */
 };
 
-/* An activation of two straight parts: values below 0 become at least `lowest`, and are then multiplied by `slope`. For
+/* An activation made of two straight lines: values below 0 become at least `lowest`, and are then multiplied by `slope`. For
  * relu, `lowest` is not -infinity, because -infinity * 0 would be NaN. */
 struct straight {
   float slope, lowest;
@@ -98,11 +98,11 @@ struct straight {
   }
 };
 
-/* Returns whether an activation is curved. A curved activation is applied after all sums are stored. */
+/* Returns whether an activation is curved. finish_sums() applies such activations to stored sums, gather.cuh earlier. */
 inline bool is_curved(const gconv_layer_problem *p) {
   return p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
 }
-/* Returns the activation's two parts, or the identity if it is applied `later`. */
+/* Returns the activation's two lines, or the identity if another kernel applies the activation `later`. */
 inline straight straight_of(const gconv_layer_problem *p, bool later) {
   const bool relu = p->activation == GCONV_ACTIVATION_RELU && !later;
   return {relu ? 0 : p->activation == GCONV_ACTIVATION_LEAKY && !later ? p->slope : 1, relu ? -FLT_MAX : -HUGE_VALF};
@@ -144,7 +144,7 @@ struct head {
 static_assert(sizeof(head) <= HEAD_BYTES, "");
 
 /* The place of the output of a position, for the first filter of its image. `scale` is 1 / scale of the image. `room` is how
- * many outputs may be stored from there on; 0: the position has no output. */
+ * many outputs may be stored from this place on; 0: the position has no output. */
 struct out_place {
   int64_t at;
   float scale;
@@ -178,7 +178,7 @@ inline size_t shared_bytes(const cut &c) {
 /* ---- Work ---- */
 
 struct item {
-  int64_t tile; /* first position of the tile of the block's first warpgroup */
+  int64_t tile; /* number of the tile of the block's first warpgroup */
   int32_t filter_tile, group, split, first_chunk, end_chunk;
 };
 
