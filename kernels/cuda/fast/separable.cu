@@ -117,7 +117,7 @@ inline float write_filter(const gconv_problem *problem, const float *factors, __
     for (int i = 0; i < 8 * chunks; i++) {
       const int sample = i / 8 * CHUNK + 4 * t + i / 4 % 2 * 2 + i % 2 - shift_of(problem) - (2 * g + i / 2 % 2);
       writer->write(to + (i / 8 * 2 * LANES + lane) * 8 + i % 8, LANES * 8,
-                    tap_at(row, S, problem->dilation_x * problem->channels, sample, e.first));
+                    tap_at(row, S, (int64_t)problem->dilation_x * problem->channels, sample, e.first));
     }
     for (int i = 0; i < 4 * eights; i++) {
       const int down = 8 * (i / 4 - 1 + i / 2 % 2) + 2 * t + i % 2 - g;

@@ -147,7 +147,7 @@ struct digit_writer {
 };
 
 /* Returns tap number `offset` / dilation of a factor, or 0 if there is no tap at this offset. */
-double tap_at(const float *factor, int count, int dilation, int offset, int exponent) {
+double tap_at(const float *factor, int count, int64_t dilation, int offset, int exponent) {
   if (offset < 0 || offset % dilation != 0 || offset / dilation >= count)
     return 0;
   return ldexp((double)factor[offset / dilation], exponent);
