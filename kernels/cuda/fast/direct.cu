@@ -132,7 +132,7 @@ gconv_status execute(const gconv_execution *execution) {
  * only some of the conditions of slides(). */
 int32_t sliding_size(const gconv_problem *problem) {
   const int32_t size = find_frame(problem).size, C = problem->channels;
-  const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x > 1;
+  const bool strided = (problem->stride_y | problem->stride_x | problem->dilation_y | problem->dilation_x) > 1;
   const bool narrow = (int64_t)problem->out_width * C < 64 || (int64_t)problem->width * C < 64 + 2 * size * C;
   const bool combined = problem->filters > 1 && gconv_is_combined(problem);
   const bool pair =

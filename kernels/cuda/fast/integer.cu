@@ -298,7 +298,7 @@ void (*const launchers[4])(const gconv_execution *, int32_t) = {launch_integers<
 
 /* Returns whether patches take the problem, as far as this is known before the execution. */
 bool has_patches(const gconv_problem *problem) {
-  const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x != 1;
+  const bool strided = (problem->stride_y | problem->stride_x | problem->dilation_y | problem->dilation_x) > 1;
   const bool combined = gconv_is_combined(problem) && problem->filters > 1;
   const bool magnitude = problem->filters == 2 && problem->epilogue.combine == GCONV_COMBINE_MAGNITUDE;
   return middle_frame(problem).size > 0 && !strided && (!combined || magnitude) &&

@@ -67,7 +67,7 @@ inline cut cut_problem(const gconv_layer_problem *p) {
   const int64_t taps = (int64_t)p->rows * p->columns, units = gconv_layer_kept_channels(p->channels) / 8;
   c.row_pairs = (p->columns + 1) / 2;
   const int64_t pair_steps = divide_up((int64_t)p->channels * p->rows * c.row_pairs, STEP_NUMBERS / 2);
-  if (in_rows * in_columns > BLOCK_BYTES || units * taps > 4096)
+  if (in_rows > BLOCK_BYTES || in_columns > BLOCK_BYTES || in_rows * in_columns > BLOCK_BYTES || units * taps > 4096)
     return c;
   c.pairs = !p->in_kept && p->channels <= MOST_PAIR_CHANNELS && pair_steps <= MOST_PAIR_STEPS;
   c.packs = !p->in_kept && !c.pairs;
