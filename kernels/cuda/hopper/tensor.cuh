@@ -319,6 +319,8 @@ template <class E, int D> struct product {
   static const char *supports(const gconv_layer_problem *p) {
     if ((p->math == GCONV_MATH_FP32) != (D == 2))
       return D == 2 ? "math other than fp32" : "math fp32, which it would round";
+    if (gconv_layer_taps(p) > INT32_MAX / p->filters)
+      return "more than 2^31 weights";
     const cut c = cut_problem(p, E::U, D);
     if ((int64_t)c.groups * c.units * c.phases * c.variants > 65535)
       return "more than 65535 planes of channels";
