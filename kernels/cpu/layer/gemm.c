@@ -114,12 +114,17 @@ static int64_t chunk_pixels(const gconv_layer_problem *problem) {
   return gconv_clamp(CHUNK_FLOATS / (problem->channels / problem->groups) / tile * tile, tile, most);
 }
 
+/* Returns stride_y * stride_x. Larger strides than WINDOW_FLOATS cut the same windows, and would overflow in products. */
+static int64_t window_strides(const gconv_layer_problem *problem) {
+  return gconv_clamp((int64_t)problem->stride_y * problem->stride_x, 1, WINDOW_FLOATS);
+}
+
 /* Cuts the rows of a layer whose input is in blocks of channels. A window and its sums stay in the L2 cache. Staged windows
  * should not be flat, as they have a halo: if a row takes more than a quarter of a window, it is cut into pieces. Windows of
  * pieces are about four times as wide as high. */
 static void cut_windows(const gconv_layer_problem *problem, cut *c) {
   const bool in_place = gconv_block_stage_of(problem, 1, 1).in_place;
-  const int64_t strides = (int64_t)problem->stride_y * problem->stride_x, width = problem->out_width;
+  const int64_t strides = window_strides(problem), width = problem->out_width;
   const int64_t sums = SUMS_FLOATS / ((int64_t)VECTORS * gconv_product_here()->lanes);
   const int64_t most = in_place ? sums : gconv_clamp(WINDOW_FLOATS / (c->channels * strides), 2 * LEAST_PIXELS, sums);
   const int64_t tile = gconv_product_here()->pixels, square = (int64_t)sqrt((double)most) / tile * tile;
@@ -149,7 +154,7 @@ static cut cut_of(const gconv_layer_problem *problem) {
   int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(LEAST_TASKS, others));
   int64_t most = gconv_clamp(SUMS_FLOATS / (block_filters * width), 1, problem->out_height);
   if (problem->in_blocks && !gconv_block_stage_of(problem, 1, 1).in_place)
-    most = gconv_clamp(WINDOW_FLOATS / (c.channels * width * problem->stride_y * problem->stride_x), 1, most);
+    most = gconv_clamp(WINDOW_FLOATS / (c.channels * width * window_strides(problem)), 1, most);
   const int64_t least = gconv_clamp(gconv_divide_up(LEAST_PIXELS, width), 1, most);
   gconv_cake rows = {problem->out_height, long_rows ? 1 : gconv_clamp(wanted, least, most), least, most, others, 1};
   c.band_rows = (int32_t)(long_rows ? 1 : gconv_even_size(&rows, problem->threads));
