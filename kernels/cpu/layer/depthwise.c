@@ -74,7 +74,8 @@ static int64_t blocks_of(const gconv_layer_problem *problem) {
 /* Cuts a layer whose tensors are in blocks of channels: a lot is some of these blocks. Large images are cut into as many
  * ranges of rows as there are threads. gemm does the same, so that each thread reads mostly rows that it made itself. */
 static cut cut_blocks(const gconv_layer_problem *problem) {
-  const int64_t row = ((int64_t)problem->out_width * problem->stride_x + problem->columns) * problem->stride_y * GCONV_BLOCK;
+  const int64_t strides = gconv_clamp(problem->stride_y, 1, WINDOW_FLOATS); /* more could overflow, with the same cut */
+  const int64_t row = ((int64_t)problem->out_width * problem->stride_x + problem->columns) * strides * GCONV_BLOCK;
   const int64_t products =
       (int64_t)problem->out_height * problem->out_width * problem->rows * problem->columns * GCONV_BLOCK;
   const int64_t plane = (int64_t)problem->out_height * problem->out_width, threads = gconv_clamp(problem->threads, 1, 64);
