@@ -25,8 +25,7 @@ static DEVICE void follow_kernel_before() {
   await_kernel_before();
 }
 
-/* Launches a kernel that itself waits for the previous kernel of the stream. `cluster`: blocks along z of a cluster, on
- * Hopper. */
+/* Launches a kernel that itself waits for the previous kernel of the stream. `cluster`: blocks of a cluster, along z. */
 template <class... TAKEN, class... GIVEN>
 static cudaError_t launch_clusters_behind(void (*kernel)(TAKEN...), dim3 grid, unsigned cluster, unsigned threads,
                                           size_t bytes, cudaStream_t stream, const GIVEN &...given) {

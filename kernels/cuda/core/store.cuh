@@ -34,8 +34,7 @@ DEVICE uint32_t saturate_four(const int32_t (&level)[4]) {
   return low;
 }
 
-/* Stores four finished values from sample `first` on, a multiple of four. At the end of a row, stores only `count` of
- * them. */
+/* Stores four finished values from sample `first` on, a multiple of four. At a row's end, stores only `count`. */
 template <class Out> DEVICE void store_four(const float (&y)[4], Out *row, int first, int count) {
   using word = decltype(pack_four(y, Out()));
   if (count >= 4) {

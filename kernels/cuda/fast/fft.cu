@@ -31,8 +31,8 @@ namespace {
 /* ---- Sizes ---- */
 
 /* Cuts the output into tiles of height x width points. Returns false if these are too small for the filters. If it costs
- * little, valid_x is a multiple of 8, and tiles begin at multiples of 8 pixels. Then each load of 8 neighbouring floats is
- * one sector of memory. */
+ * little, valid_x is a multiple of 8, and tiles begin at multiples of 8 pixels. Then 8 neighbouring floats are one sector.
+ */
 bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
   const int reach_y = (problem->rows - 1) * problem->dilation_y, reach_x = (problem->columns - 1) * problem->dilation_x;
   if (reach_y >= height || reach_x >= width)

@@ -37,8 +37,7 @@ __host__ __device__ constexpr double cosine_of_turn(int part, int whole) {
 }
 
 /* Returns the root of unity exp(2 pi i e / N), e < N. E are the numbers 0 .. N - 1. The tables must be static arrays: CUDA
- * 13.0's compiler puts a local table into the memory of the caller's points, and fills a static object with zeros
- * (docs/lab/cicc.md). */
+ * 13.0's compiler puts a local table over the caller's points, and zeros into a static object (docs/lab/cicc.md). */
 template <int N, int... E> DEVICE float2 root_of_unity(int e, std::integer_sequence<int, E...>) {
   static constexpr float re[N] = {(float)cosine_of_turn(E, N)...};
   /* the sine is the cosine of a quarter turn earlier */

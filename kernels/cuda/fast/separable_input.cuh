@@ -106,8 +106,7 @@ DEVICE uint32_t larger_pair(uint32_t most, uint32_t pair) {
 #endif
 }
 
-/* Makes word j of channel c. u8: columns 2j and 2j + 1, four rows of each. Other types: column j, high parts, then low
- * parts. */
+/* Makes word j of channel c. u8: columns 2j and 2j + 1, four rows of each. Other types: column j, high, then low parts. */
 template <int C> DEVICE uint4 split_levels(const uint8_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t words[4];
   UNROLLED_FOR (int i = 0; i < 4; i++) {

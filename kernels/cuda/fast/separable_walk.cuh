@@ -23,8 +23,8 @@
  * to the last such group. Otherwise 0 * infinity would appear where the filter does not reach.
  *
  * The block copies input rows to shared memory two steps ahead, with the halo that the filter needs on both sides, including
- * border pixels. The taps of C interleaved channels are C samples apart; apart from that, channels matter only at the ends
- * of rows.
+ * border pixels. The taps of C interleaved channels are C samples apart; otherwise, channels matter only at the ends of
+ * rows.
  *
  * With filters of up to 17 rows, large images are bound by memory. Then blocks process low pieces, and the device starts a
  * block when another ends. Otherwise there are as many blocks as the device holds. They process equal shares of the image,

@@ -128,7 +128,7 @@ template <int D> DEVICE chunk_weights<D> load_weights(const uint4 *from) {
 }
 
 /* Finishes and stores a warp's sums of a tile, whose positions are the outputs of all images, one after the other. Through
- * shared memory, an instruction stores 512 bytes of a filter. `row`: the warp's first filter of the group. */
+ * shared memory, an instruction stores 512 bytes of a filter. `row`: the warp's first filter. */
 DEVICE void store_points(const arguments &a, int32_t group, uint32_t tile, int32_t row, const finish (&f)[2], float scale,
                          float *kept, const float (&sums)[64]) {
   const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};

@@ -42,8 +42,7 @@ DEVICE float bend(const arguments &a, int32_t filter, float y) {
   return a.slopes && y < 0 ? y * __ldg(a.slopes + filter) : y;
 }
 
-/* Checks the outputs that a warp has stored: 16 rows of the product, for a tile's positions. Mends those that are not
- * finite. */
+/* Checks the outputs that a warp has stored: 16 rows of the product, for a tile. Mends those that are not finite. */
 static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint32_t first, uint32_t end,
                                          int32_t first_row) {
   const gconv_layer_problem &p = a->problem;

@@ -241,8 +241,7 @@ const char *supports(const gconv_layer_problem *problem) {
 }
 
 /* Counts instructions, like cost() of direct.cu. But half-empty tiles cost as much as full ones, and taps need no check for
- * the border. A warp loads a row of a tile in the time of 15 instructions. One or two blocks leave a multiprocessor partly
- * idle. */
+ * the border. A warp loads a row of a tile in the time of 15 instructions. A multiprocessor needs more than two blocks. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const int steps = steps_of(problem);
   tiled_arguments a;
