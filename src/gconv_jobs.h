@@ -111,6 +111,7 @@ typedef struct gconv_naming {
   bool each_filter; /* one result a filter; else one of them all */
   bool keeps;       /* results that exist are kept, whoever made them: gconv_batch.existing */
   int32_t planes;   /* gconv_read_options.planes of the inputs: the channels that a network takes; 0 for any other */
+  bool in_place;    /* each result replaces its input: no output, format, suffix. For gconv_batch.existing to back them up */
   uint64_t reserved[4];
 } gconv_naming;
 
@@ -125,6 +126,7 @@ typedef struct gconv_outputs {
   gconv_texts paths;
   const gconv_format_info **formats; /* [paths.count]; owned */
   size_t *first;      /* paths[first[i] .. first[i + 1] - 1] belong to input i: by filter, then by frame; owned */
+  bool in_place;      /* as asked for */
   bool make_folders;  /* folders that are missing are made when a result is written */
   char *of_frames;    /* the template for inputs with a file for each frame; owned, as the labels */
   gconv_texts labels; /* one a result of an input: what {filter} stands for */
@@ -247,9 +249,10 @@ void gconv_manifest_close(gconv_manifest *manifest);
 /* What happens to a result whose file exists. */
 typedef enum gconv_existing {
   GCONV_EXISTING_REPLACE,
-  GCONV_EXISTING_KEEP, /* it is kept, and counts as failed */
-  GCONV_EXISTING_SKIP, /* it is kept, and counts as done */
-  GCONV_EXISTING_NEWER /* the same, unless the input has changed after it: then it is replaced */
+  GCONV_EXISTING_KEEP,   /* it is kept, and counts as failed */
+  GCONV_EXISTING_SKIP,   /* it is kept, and counts as done */
+  GCONV_EXISTING_NEWER,  /* the same, unless the input has changed after it: then it is replaced */
+  GCONV_EXISTING_BACK_UP /* it is replaced, and kept as PATH.orig; if there is a PATH.orig, nothing is done: it failed */
 } gconv_existing;
 
 /* How one input went. Times are in milliseconds. All that is pointed to is valid during the call of the report function

@@ -127,6 +127,17 @@ gconv_status gconv_sink_read_at(gconv_sink *sink, uint64_t position, void *bytes
  * exists by now. Frees the sink, on failure too. After a failure, the file at `path` is as it was before. */
 gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing);
 
+/* Lets gconv_sink_commit() keep a file that it replaces under the name PATH.orig, and fail with GCONV_EXISTS if there is an
+ * older file of this name. */
+void gconv_sink_back_up(gconv_sink *sink);
+
+/* Fails with GCONV_EXISTS if there is an older file PATH.orig. (Not if that is `path` itself by a second name, as a run that
+ * was killed leaves it.) */
+gconv_status gconv_backup_check(const char *path);
+/* Renames `result` to `path`. A file that was there is then PATH.orig. After a failure, it is at `path` as before. On a file
+ * system without links, there is PATH.orig alone for a moment. */
+gconv_status gconv_backup_replace(const char *path, const char *result);
+
 /* Ends a file that was written in several steps: commits it if `status`, the outcome of these steps, is GCONV_OK, and
  * discards it otherwise. Returns the failure, if there is one. */
 gconv_status gconv_sink_end(gconv_sink *sink, gconv_status status);

@@ -28,6 +28,7 @@ struct gconv_sink {
   int file;
   gconv_bytes_out *out; /* it gets the bytes; NULL: a file gets them */
   bool replaces;        /* it replaces a file, whose mode it gets */
+  bool backs_up;        /* a file that it replaces is kept */
   mode_t mode;
   uint64_t position; /* bytes given to gconv_sink_write() so far */
   size_t used;       /* how many of them are still in the buffer */
@@ -387,9 +388,15 @@ static gconv_status rename_to_path(gconv_sink *sink, bool keep_existing) {
     if (errno == EEXIST || access(sink->path, F_OK) == 0)
       return gconv_fail(GCONV_EXISTS, "%s: exists and is kept", sink->path);
   }
+  if (sink->backs_up)
+    return gconv_backup_replace(sink->path, sink->temporary);
   if (rename(sink->temporary, sink->path) != 0)
     return gconv_fail(GCONV_IO_ERROR, "%s: cannot rename the finished file to this name: %s", sink->path, strerror(errno));
   return GCONV_OK;
+}
+
+void gconv_sink_back_up(gconv_sink *sink) {
+  sink->backs_up = true;
 }
 
 /* A network file system may report a full disk only when a file is closed. The temporary file must stay locked until it has

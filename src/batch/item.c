@@ -2,6 +2,7 @@
 #include "batch/item.h"
 #include "base/clock.h"
 #include "base/fields.h"
+#include "base/file.h"
 #include "base/mark.h"
 
 #include <errno.h>
@@ -75,6 +76,16 @@ static bool is_out_of_date(const char *result, const char *input) {
          (made.st_mtim.tv_sec == given.st_mtim.tv_sec && made.st_mtim.tv_nsec < given.st_mtim.tv_nsec);
 }
 
+/* Wants the results for which no older backup is in the way. */
+static void choose_unsaved(gconv_item *item) {
+  for (size_t n = 0; n < item->count; n++) {
+    item->wanted[n] = gconv_backup_check(item->paths[n]) == GCONV_OK;
+    item->outcome.report.failed += !item->wanted[n];
+    if (!item->wanted[n])
+      gconv_item_add_error(item, item->paths[n], gconv_last_error());
+  }
+}
+
 /* Wants the results that do not exist, or that replace existing ones. */
 static void choose_missing(gconv_item *item, const gconv_batch *batch) {
   for (size_t n = 0; n < item->count; n++) {
@@ -88,6 +99,8 @@ static void choose_missing(gconv_item *item, const gconv_batch *batch) {
 bool gconv_item_choose(const gconv_run *run, gconv_item *item) {
   if (run->batch->manifest)
     choose_unfinished(item, run->batch->manifest);
+  else if (run->batch->existing == GCONV_EXISTING_BACK_UP)
+    choose_unsaved(item);
   else
     choose_missing(item, run->batch);
   return gconv_item_is_wanted(item);

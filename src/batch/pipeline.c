@@ -29,7 +29,7 @@ static gconv_status check_values(const gconv_batch *batch) {
   GCONV_TRY(gconv_check_outputs(batch->outputs, batch->one_array ? NULL : batch->inputs));
   GCONV_TRY(gconv_write_options_check(&writing));
   GCONV_TRY(gconv_check_value("decoder", batch->decoder, GCONV_DECODER_CPU, GCONV_DECODER_AUTO));
-  GCONV_TRY(gconv_check_value("existing", batch->existing, GCONV_EXISTING_REPLACE, GCONV_EXISTING_NEWER));
+  GCONV_TRY(gconv_check_value("existing", batch->existing, GCONV_EXISTING_REPLACE, GCONV_EXISTING_BACK_UP));
   GCONV_TRY(gconv_check_value("group", batch->group, 0, INT32_MAX));
   GCONV_TRY(gconv_check_value("threads", batch->threads, 0, INT32_MAX));
   GCONV_TRY(gconv_check_value("jobs", batch->jobs, 0, INT32_MAX));

@@ -63,6 +63,8 @@ static gconv_row_writer *open_file(gconv_group *group, size_t n, const gconv_ima
     status = gconv_frame_take_writer(frame, item->format, n, &header, &writer);
   if (begins && status == GCONV_OK)
     status = gconv_row_writer_open_growing(item->paths[n], options, &header, frame && frame->counted, &writer);
+  if (writer && run->batch->existing == GCONV_EXISTING_BACK_UP)
+    gconv_row_writer_back_up(writer);
   if (status != GCONV_OK && !begins) {
     gconv_row_writer_discard(writer);
     writer = NULL;
@@ -232,9 +234,15 @@ typedef struct writing {
   int threads;   /* threads of each result */
 } writing;
 
+static gconv_status write_whole(const gconv_run *run, const char *path, const gconv_write_options *options,
+                                const gconv_image *image) {
+  bool backs_up = run->batch->existing == GCONV_EXISTING_BACK_UP;
+  return backs_up ? gconv_image_replace(path, options, image) : gconv_image_write(path, options, image);
+}
+
 /* Writes an image whose channels are its last axis: the pixels of a picture, or such an array. */
-static gconv_status write_transposed(const char *path, const gconv_write_options *options, const gconv_image *image,
-                                     bool picture) {
+static gconv_status write_transposed(const gconv_run *run, const char *path, const gconv_write_options *options,
+                                     const gconv_image *image, bool picture) {
   GCONV_ENDED_BY(gconv_image_free) gconv_image transposed = {0};
   gconv_image whole = *image;
   GCONV_TRY(gconv_to_nhwc(image, &transposed));
@@ -242,7 +250,7 @@ static gconv_status write_transposed(const char *path, const gconv_write_options
   whole.data = transposed.data;
   whole.row_bytes = (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
   whole.plane_bytes = whole.row_bytes * (size_t)image->height;
-  return gconv_image_write(path, options, picture ? &whole : &transposed);
+  return write_whole(run, path, options, picture ? &whole : &transposed);
 }
 
 /* Writes frame `frame` of a result, or all of its frames if the format holds several. Formats of pictures have interleaved
@@ -256,7 +264,7 @@ static gconv_status write_piece(const writing *w, const gconv_item *item, const 
   if (picture && piece.channels == 1)
     piece.planar = false; /* the same bytes either way */
   bool transposes = piece.planar && (picture ? piece.channels <= 4 : run->batch->nhwc);
-  return transposes ? write_transposed(path, &options, &piece, picture) : gconv_image_write(path, &options, &piece);
+  return transposes ? write_transposed(run, path, &options, &piece, picture) : write_whole(run, path, &options, &piece);
 }
 
 static void write_result(void *context, size_t turn, int seat) {

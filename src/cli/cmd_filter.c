@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The main command: images in, filtered images out. */
+#include "base/file.h"
 #include "base/printable.h"
 #include "bench/bench.h"
 #include "cli/command.h"
@@ -78,6 +79,8 @@ static const char *remark_on(const gconv_main_job *job, const gconv_input *input
     return "";
   if (job->common->no_clobber)
     return " (exists: kept)";
+  if (job->settings->naming.in_place)
+    return gconv_backup_check(path) == GCONV_OK ? " (kept as its .orig)" : " (left alone: there is an older .orig)";
   return job->settings->skip_existing ? " (exists: passed over)" : " (exists: replaced)";
 }
 
@@ -166,7 +169,7 @@ static int run_job(gconv_main_job *job) {
   gconv_memory_limit_begin(job->common->memory);
   if (gconv_memory_limit_explain(job->common->memory, prepare(job)) != GCONV_OK)
     return gconv_say_failed(GCONV_EXIT_USAGE);
-  job->out = strcmp(job->common->output, "-") == 0 ? stderr : stdout;
+  job->out = job->common->output && strcmp(job->common->output, "-") == 0 ? stderr : stdout;
   if (job->settings->dry_run) {
     int status = dry_run(job);
     return status == GCONV_EXIT_OK && job->missed > 0 ? GCONV_EXIT_PARTLY : status;

@@ -182,6 +182,7 @@ static void make_batch(gconv_main_job *job) {
   batch->existing = settings->common.no_clobber ? GCONV_EXISTING_KEEP
                     : settings->skip_existing   ? GCONV_EXISTING_SKIP
                     : settings->newer           ? GCONV_EXISTING_NEWER
+                    : settings->naming.in_place ? GCONV_EXISTING_BACK_UP
                                                 : GCONV_EXISTING_REPLACE;
   batch->watch = !settings->common.quiet;
   batch->written = &job->written;
@@ -236,8 +237,9 @@ static gconv_status take_luma(gconv_main_job *job) {
 static gconv_status find_inputs(gconv_main_job *job) {
   gconv_job_settings *settings = job->settings;
   job->inputs.exclude = &settings->exclude;
-  GCONV_TRY(gconv_inputs_find(&settings->common.inputs, settings->common.recursive, settings->common.output, &job->inputs,
-                              &(gconv_message){0}));
+  const char *output = settings->naming.in_place ? "-" : settings->common.output;
+  GCONV_TRY(
+      gconv_inputs_find(&settings->common.inputs, settings->common.recursive, output, &job->inputs, &(gconv_message){0}));
   job->inputs.many |= settings->files_from != NULL;
   for (size_t i = 0; i < settings->missed.count; i++)
     if (!gconv_texts_add(&job->inputs.missed, strdup(settings->missed.items[i])))

@@ -16,6 +16,10 @@ typedef struct gconv_hole_options {
 extern const gconv_synonym gconv_nan_words[]; /* of --nan */
 
 /* The rows of the table of options (job_options.c). */
+#define GCONV_MASK_ROW                                                                                                      \
+  OPTION(0, "mask", "FILE", once, mask, KEEPS, .near = "alpha-mask",                                                        \
+         .help = "filter only where this image, which is as large as the inputs, is white: grey blends the result with "    \
+                 "the input, black keeps the input; its alpha counts too")
 #define GCONV_HOLE_ROWS                                                                                                     \
   OPTION(0, "nan", "MODE", word, holes.nan, CHANGES, .near = "missing nan-treatment invalid", /* gconv_nan */               \
          .words = "keep|skip|fill|zero", .synonyms = gconv_nan_words,                                                       \

@@ -236,7 +236,8 @@ enum { KEEPS = false, CHANGES = true };
 
 /* Is of no use for --windows, which makes no images. */
 #define OF_IMAGES                                                                                                           \
-  "files-from null recursive exclude preserve-times filter-format max-pixels then suffix depth png-level quality lossless " \
+  "files-from null recursive exclude in-place preserve-times filter-format max-pixels then suffix depth png-level quality " \
+  "lossless "                                                                                                               \
   "tiff-compression strip skip-existing newer "                                                                             \
   "resume shard flip border padding stride dilation region mask gray linear alpha combine scale offset range groups "       \
   "activation mean std white order luma output-name batch layout decode jobs memory fail-fast dry-run verify "              \
@@ -286,6 +287,9 @@ const gconv_option gconv_job_options[] = {
         0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
         .help = "put TEXT after {stem} in the names of results, so that they may lie among the inputs: -o photos/ --suffix "
                 "_blur; results of an earlier run are then passed over"),
+    OPTION(0, "in-place", NULL, flag, naming.in_place, KEEPS, .also = "inplace", .near = "overwrite backup",
+           .excludes = "output format suffix no-clobber skip-existing newer resume",
+           .help = "each result replaces its image, which stays as NAME.orig; images that have a NAME.orig are left alone"),
     OPTION(
         0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits dtype", .near = "type",
         .synonyms = depth_words, .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
@@ -346,10 +350,7 @@ const gconv_option gconv_job_options[] = {
     OPTION(0, "region", "WxH+X+Y", region, area, CHANGES, .also = "roi", .near = "rectangle area window",
            .help = "filter only this rectangle, W x H pixels from column X, row Y on: the rest of the image stays, and its "
                    "pixels are the neighbours of those at the edges"),
-    OPTION(0, "mask", "FILE", once, mask, KEEPS, .near = "alpha-mask",
-           .help =
-               "filter only where this image, which is as large as the inputs, is white: grey blends the result with the "
-               "input, black keeps the input; its alpha counts too"),
+    GCONV_MASK_ROW,
     GCONV_HOLE_ROWS,
     OPTION(
         0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale", .near = "mono",

@@ -152,7 +152,9 @@ static gconv_status name_of_banks(gconv_main_job *job) {
                                 : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels);
   GCONV_THEN(status, gconv_outputs_name(&named, &naming, &job->outputs, &(gconv_message){0}));
   if (status == GCONV_OK && job->outputs.same && job->network.presentation != GCONV_PRESENT_IMAGE)
-    status = gconv_refuse("--format same, {ext}: results of banks are not like their inputs: name a format");
+    status =
+        gconv_refuse("%s: results of banks are not like their inputs: %s",
+                     naming.in_place ? "--in-place" : "--format same, {ext}", naming.in_place ? "name -o" : "name a format");
   if (status == GCONV_OK)
     job->network.tone = choose_tone(job);
   gconv_filters_free(&labels);

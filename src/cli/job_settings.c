@@ -176,7 +176,7 @@ gconv_status gconv_job_settings_take_words(gconv_job_settings *settings, const g
   size_t first = 0, last = words->count;
   if (first < last && !filters)
     GCONV_TRY(take_filter(settings, words->items[first++]));
-  if (!settings->common.output && last - first >= (inputs ? 1 : 2))
+  if (!settings->common.output && !settings->naming.in_place && last - first >= (inputs ? 1 : 2))
     GCONV_TRY(take_output(settings, words->items[--last]));
   if (first < last && inputs)
     return gconv_refuse("%s: unexpected argument: images follow -i, filters -f, and the result -o", words->items[first]);
@@ -276,7 +276,7 @@ static gconv_status check_given(const gconv_job_settings *settings) {
     missing = "--white: it is the number that is white for a network, above 0: 1, or 255";
   else if (settings->options.scale == 0)
     missing = "--scale 0: all samples would be the same, whatever the image";
-  else if (!settings->common.output)
+  else if (!settings->common.output && !settings->naming.in_place)
     return complain_output(settings);
   return missing ? gconv_refuse("%s", missing) : GCONV_OK;
 }

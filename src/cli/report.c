@@ -186,6 +186,8 @@ void gconv_job_say_interrupted(void) {
   end = put_text(end, " written");
   if (job->manifest)
     end = put_text(end, "; --resume continues");
+  else if (job->outputs.in_place)
+    end = put_text(end, "; the same command makes the rest");
   else if (job->outputs.paths.count > 1 && !job->batch.one_array)
     end = put_text(end, "; --skip-existing makes the rest");
   end = put_text(end, "\n");

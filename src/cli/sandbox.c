@@ -257,7 +257,7 @@ void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outp
   if (!begin(common, &box))
     return;
   bool single = pattern && outputs->paths.count == 1 && is_written_into(outputs->paths.items[0]);
-  bool files = pattern && strcmp(pattern, "-") != 0 && !single;
+  bool in_place = outputs && outputs->in_place, files = pattern && strcmp(pattern, "-") != 0 && !single && !in_place;
   char *folder = files ? gconv_path_folder(outputs->folder) : NULL;
   if (folder && outputs->make_folders)
     hold_results(&box, folder);
@@ -265,8 +265,11 @@ void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outp
     allow(&box, folder, ~UINT64_C(0));
   if (pattern && common->report)
     allow_folder_of(&box, common->report);
-  for (size_t i = 0; outputs && i < outputs->paths.count; i++)
+  for (size_t i = 0; outputs && i < outputs->paths.count; i++) {
+    if (in_place)
+      allow_folder_of(&box, outputs->paths.items[i]);
     allow_special(&box, outputs->paths.items[i]);
+  }
   allow_gpus(&box, common);
   enforce(&box);
   free(folder);

@@ -241,6 +241,7 @@ double gconv_row_writer_bytes(const gconv_write_options *options, const gconv_im
 /* Where a picture goes. */
 typedef struct target {
   const char *path;     /* of a file; NULL: `out` gets it */
+  bool backs_up;        /* the file that it replaces is kept */
   gconv_bytes_out *out; /* bytes of a caller */
 } target;
 
@@ -278,11 +279,6 @@ static gconv_status open_rows(const target *to, const gconv_write_options *given
   else
     gconv_row_writer_discard(rows);
   return status;
-}
-
-gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *given, const gconv_image *header,
-                                   gconv_row_writer **result) {
-  return open_rows(&(target){.path = path}, given, header, false, result);
 }
 
 gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_options *given, const gconv_image *header,
@@ -386,6 +382,10 @@ gconv_status gconv_row_writer_rename(gconv_row_writer *rows, const char *path) {
   return gconv_sink_rename(rows->writer.sink, path);
 }
 
+void gconv_row_writer_back_up(gconv_row_writer *rows) {
+  gconv_sink_back_up(rows->writer.sink);
+}
+
 int32_t gconv_row_writer_step(const gconv_row_writer *rows) {
   const gconv_format *format = rows->writer.format;
   return format->row_step ? format->row_step(&rows->writer) : 1;
@@ -459,6 +459,8 @@ static gconv_status write_image(const target *to, const gconv_write_options *opt
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the ICC profile, EXIF, XMP or tags of the image have a size, and are NULL",
                       name);
   GCONV_TRY(open_rows(to, options, image, false, &rows));
+  if (to->backs_up)
+    gconv_row_writer_back_up(rows);
   gconv_status status = write_planes(rows, image);
   if (status == GCONV_OK)
     return gconv_row_writer_commit(rows);
@@ -469,6 +471,10 @@ static gconv_status write_image(const target *to, const gconv_write_options *opt
 gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image) {
   GCONV_NEED(path, image);
   return write_image(&(target){.path = path}, options, image);
+}
+
+gconv_status gconv_image_replace(const char *path, const gconv_write_options *options, const gconv_image *image) {
+  return write_image(&(target){.path = path, .backs_up = true}, options, image);
 }
 
 /* Fails if the memory of `to` and the pixels share bytes: growing it would free the pixels. */

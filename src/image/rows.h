@@ -66,10 +66,6 @@ gconv_status gconv_image_read_header_as(const char *path, const gconv_read_optio
 /* Fails if a value of the options is out of its range, even if the format does not use it. */
 gconv_status gconv_write_options_check(const gconv_write_options *options);
 
-/* Begins to write an image like `header`, as gconv_image_write() does. `path`, and the metadata that the header points to,
- * must outlive the writer. */
-gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
-                                   gconv_row_writer **writer);
 /* Returns about how many bytes writing an image like `header` takes, besides its rows and some strips: what grows with the
  * picture. The options have a format. `in_parts`: the rows do not come all at once. */
 double gconv_row_writer_bytes(const gconv_write_options *options, const gconv_image *header, bool in_parts, bool to_pipe);
@@ -85,15 +81,25 @@ bool gconv_row_writer_is_free(const gconv_row_writer *writer);
  * gconv_row_writer_write(). */
 gconv_status gconv_row_writer_write_at(gconv_row_writer *writer, int64_t plane, int32_t row, const void *samples,
                                        size_t row_bytes, int32_t count);
-/* Does gconv_row_writer_open(). If `grows`, the header has two frames or more, and more may come by
+/* Begins to write an image like `header`, as gconv_image_write() does. `path`, and the metadata that the header points to,
+ * must outlive the writer. If `grows`, the header has two frames or more, and more may come by
  * gconv_row_writer_add_frame(). */
 gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_options *options, const gconv_image *header,
                                            bool grows, gconv_row_writer **writer);
+/* Does the same for a known number of frames. */
+static inline gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options,
+                                                 const gconv_image *header, gconv_row_writer **writer) {
+  return gconv_row_writer_open_growing(path, options, header, false, writer);
+}
 /* Returns whether files of several frames begin differently from files of one. */
 bool gconv_format_minds_number(const gconv_format_info *format);
 /* Begins another frame, of the shape of `like`. `counted`: the header that the writer was opened with has counted it.
  * GCONV_UNSUPPORTED if the format must know the number of frames before, or cannot hold frames of several shapes. */
 gconv_status gconv_row_writer_add_frame(gconv_row_writer *writer, const gconv_image *like, bool counted);
+/* Lets gconv_row_writer_commit() keep a file that it replaces, as PATH.orig: gconv_sink_back_up(). */
+void gconv_row_writer_back_up(gconv_row_writer *writer);
+/* Does gconv_image_write(), and keeps a file that it replaces in this way. */
+gconv_status gconv_image_replace(const char *path, const gconv_write_options *options, const gconv_image *image);
 /* Lets the file appear at another path of the same file system. Not for a file that is written through a pipe. */
 gconv_status gconv_row_writer_rename(gconv_row_writer *writer, const char *path);
 /* Both functions end the writer, and free it even after a failure. gconv_row_writer_commit() lets the file appear, if all

@@ -142,6 +142,41 @@ gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *
   return status;
 }
 
+/* ---- Results that replace their inputs -------------------------------------------------------------------------------- */
+
+/* Returns whether gzip compressed the file. */
+static bool is_packed(const char *path) {
+  uint8_t bytes[2] = {0};
+  FILE *file = fopen(path, "rb");
+  size_t got = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+  if (file)
+    fclose(file);
+  return got == sizeof bytes && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+/* Refuses results that could not be files of the same kind as input i. */
+static gconv_status check_in_place(const gconv_input *input, size_t results) {
+  const gconv_format_info *format = NULL;
+  GCONV_ENDED_BY(gconv_image_free) gconv_image header = {0};
+  if (!gconv_path_is_file(input->file) || strcmp(input->path, input->file) != 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: --in-place is for files: this result needs a name, -o", input->path);
+  if (results > 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %zu results cannot replace one file: name a folder, -o results/", input->path,
+                      results);
+  if (gconv_image_read_header(input->path, &header, &format) != GCONV_OK)
+    return GCONV_OK; /* reading it says why */
+  if (!format->writes || is_packed(input->path))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s is read, but not written: name another file or folder with -o",
+                      input->path, format->writes ? "what gzip compressed" : format->name);
+  return GCONV_OK;
+}
+
+gconv_status gconv_outputs_check_in_place(const gconv_inputs *inputs, const gconv_outputs *outputs) {
+  for (size_t i = 0; i < inputs->count; i++)
+    GCONV_TRY(check_in_place(&inputs->items[i], outputs->first[i + 1] - outputs->first[i]));
+  return GCONV_OK;
+}
+
 /* ---- What the file system of the results does ------------------------------------------------------------------------ */
 
 /* Makes an empty file ".gconv-probe-XXXXXX" in the folder of the results, and removes it. Finds out whether the name in

@@ -104,6 +104,9 @@ static gconv_status complain_collision(const gconv_inputs *inputs, const gconv_o
   const char *first = input_of(inputs, outputs, a), *second = input_of(inputs, outputs, b), *path = outputs->paths.items[b];
   static const char *const of_one[] = {"{filter}", "{frame}", "{index}"}, *const of_two[] = {"{stem}", "{index}"};
   char advice[1024];
+  if (outputs->in_place)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s and %s are one file, which would be replaced twice: name it once", first,
+                      second);
   if (first == second) {
     advise(outputs->pattern, 3, of_one, advice, sizeof advice);
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: several results of %s would land on this file: %s", path, first, advice);
@@ -300,6 +303,8 @@ static gconv_status check_all(gconv_inputs *inputs, gconv_outputs *outputs) {
     return gconv_fail(GCONV_BAD_ARGUMENT, "outputs: %s is NULL", outputs->first ? "pattern" : "first");
   if (outputs->paths.count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "outputs: there are none to check");
+  if (outputs->in_place)
+    GCONV_TRY(gconv_outputs_check_in_place(inputs, outputs));
   if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only result */
     return GCONV_OK;
   GCONV_TRY(drop_long(inputs, outputs, array));
@@ -307,8 +312,9 @@ static gconv_status check_all(gconv_inputs *inputs, gconv_outputs *outputs) {
     GCONV_TRY(gconv_outputs_check_own(inputs, outputs));
     GCONV_TRY(gconv_outputs_drop_earlier(inputs, outputs));
   }
-  GCONV_TRY(check_inputs(inputs, outputs));
-  if (!outputs->suffix) {
+  if (!outputs->in_place)
+    GCONV_TRY(check_inputs(inputs, outputs));
+  if (!outputs->suffix && !outputs->in_place) {
     GCONV_TRY(gconv_outputs_check_among(inputs, outputs));
     GCONV_TRY(gconv_outputs_check_own(inputs, outputs));
   }

@@ -144,6 +144,11 @@ static gconv_status name_plainly(struct namer *namer, const char *plain, const c
 static gconv_status name_by_output(struct namer *namer) {
   const char *output = namer->naming->output;
   gconv_outputs *outputs = namer->outputs;
+  outputs->in_place = namer->naming->in_place;
+  if (outputs->in_place) {
+    outputs->same = true;
+    return set_pattern(namer, strdup("{stem}.{ext}"), strdup("{stem}.{ext}"));
+  }
   bool template = gconv_template_is_one(output);
   if (output[0] == '\0')
     return gconv_fail(GCONV_BAD_ARGUMENT, "the name of the output is empty");
@@ -259,7 +264,7 @@ static gconv_status find_formats(struct namer *namer) {
   GCONV_NEW(namer->of_inputs, count + 1, "out of memory");
   for (size_t i = 0; i < count; i++) {
     const gconv_input *input = &namer->inputs->items[i];
-    if (outputs->same && strcmp(input->path, "-") == 0)
+    if (outputs->same && !outputs->in_place && strcmp(input->path, "-") == 0)
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "standard input has no format before it is read, which --format same would take: name one");
     namer->of_inputs[i] = outputs->same ? find_format(input) : outputs->format;
@@ -282,8 +287,11 @@ static bool is_one_file(const char *output) {
 }
 
 const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file) {
-  if (!naming || !naming->output || !one_file)
+  if (!naming || !(naming->output || naming->in_place) || !one_file)
     return NULL;
+  *one_file = false;
+  if (naming->in_place)
+    return gconv_output_format("-");
   *one_file = is_one_file(naming->output);
   const gconv_format_info *format = naming->format ? naming->format
                                     : *one_file || gconv_template_is_one(naming->output)
@@ -342,11 +350,15 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
     values.index_count = first[namer->inputs->count];
     values.frame = n % frames + 1;
     values.frame_count = frames;
-    GCONV_TRY(make_path(namer, frames > 1 ? outputs->of_frames : outputs->pattern, namer->inputs->items[i].relative, &values,
-                        &path));
+    if (outputs->in_place)
+      path = strdup(namer->inputs->items[i].file);
+    else
+      GCONV_TRY(make_path(namer, frames > 1 ? outputs->of_frames : outputs->pattern, namer->inputs->items[i].relative,
+                          &values, &path));
     GCONV_NEED_MEMORY(gconv_texts_add(&namer->outputs->paths, path), "out of memory");
     outputs->formats[first[i] + n] = namer->of_inputs[i];
-    GCONV_TRY(check_extension(namer, i, path));
+    if (!outputs->in_place)
+      GCONV_TRY(check_extension(namer, i, path));
   }
   return GCONV_OK;
 }
@@ -362,7 +374,7 @@ static gconv_status name_results(struct namer *namer) {
   GCONV_TRY(count_results(namer));
   size_t count = namer->outputs->first[namer->inputs->count];
   const char *extension = namer->outputs->format ? namer->outputs->format->extensions : "{ext}";
-  if (count > 1 && !namer->outputs->make_folders)
+  if (count > 1 && !namer->outputs->make_folders && !namer->outputs->in_place)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "%s: is one file, but there are %zu results: %sname a folder (-o results/), or a template with "
                       "{stem}, {filter}, {index} or {frame} ('results/{stem}_{filter}.%.*s')",
@@ -393,7 +405,9 @@ static gconv_status name_all(const gconv_inputs *inputs, const gconv_naming *nam
 gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *naming, gconv_outputs *outputs,
                                 gconv_message *message) {
   GCONV_NEED_TOLD(message, inputs, naming, outputs);
-  GCONV_NEED_TOLD(message, naming->output, naming->filters);
+  GCONV_NEED_TOLD(message, naming->filters);
+  if (!naming->in_place)
+    GCONV_NEED_TOLD(message, naming->output);
   return gconv_tell(name_all(inputs, naming, outputs), message);
 }
 

@@ -21,6 +21,8 @@ gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_ou
 
 /* Refuses results that the next run would take for inputs. */
 gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_outputs *outputs);
+/* With in_place: refuses results that could not replace their inputs, as files of the same kind. */
+gconv_status gconv_outputs_check_in_place(const gconv_inputs *inputs, const gconv_outputs *outputs);
 /* With a suffix: drops inputs that are results of other inputs, made by an earlier run. */
 gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs);
 /* Refuses to replace files in folders where inputs were found, unless a mark or a manifest says that they are results. Sets

@@ -202,11 +202,11 @@ FIELDS = {
     "gconv_passed_over": {"count": ["SIZE_MAX"], "first": ["NULL"]},
     "gconv_input": {"path": ["NULL"], "file": ["NULL"], "relative": ["NULL"], "found": ANY},
     "gconv_naming": {"output": ["!NULL", '""', "long_text", '"{nothing}"', '"{"', '"}"', '"out/"'], "format": ["NULL"], "same": ANY,
-                     "suffix": ["long_text", '"/"', '""'], "filters": ["!NULL", "!&no_filters"], "each_filter": ANY, "keeps": ANY,
+                     "suffix": ["long_text", '"/"', '""'], "filters": ["!NULL", "!&no_filters"], "each_filter": ANY, "keeps": ANY, "in_place": ANY,
                      "planes": ["-1", "3", "INT32_MAX"]},
     "gconv_outputs": {
         "format": ["NULL"], "same": ANY, "suffix": ["NULL"], "earlier": ["SIZE_MAX"], "pattern": ["NULL"], "folder": ["NULL"], "paths": ["!{NULL, 1}", "{NULL, 0}"],
-        "formats": UNKNOWN, "first": [".NULL"], "make_folders": ANY, "of_frames": ["NULL"], "labels": ["{NULL, 0}"], "mirrors": ANY, "keeps": ANY, "among": ANY, "alike": ANY,
+        "formats": UNKNOWN, "first": [".NULL"], "in_place": ANY, "make_folders": ANY, "of_frames": ["NULL"], "labels": ["{NULL, 0}"], "mirrors": ANY, "keeps": ANY, "among": ANY, "alike": ANY,
         "planes": ["-1", "3", "INT32_MAX"]},
     "gconv_shard": {"number": None, "count": ["!-1", "!INT_MIN"]},
     "gconv_batch": {

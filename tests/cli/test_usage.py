@@ -230,7 +230,7 @@ class Help(CommandTest):
     def test_main_job_has_the_promised_options(self):
         promised = set("""input recursive filter filter-format output format depth flip border padding stride dilation gray files-from null exclude preserve-times
             linear alpha combine scale offset range algorithm without workspace device decode threads jobs memory max-pixels png-level quality lossless tiff-compression no-clobber
-            skip-existing newer resume shard fail-fast dry-run timings verify explain verbose quiet help
+            skip-existing newer in-place resume shard fail-fast dry-run timings verify explain verbose quiet help
             then groups activation mean std white order luma output-name math batch layout strip suffix region mask no-sandbox windows raw probabilities nan weights nodata preserve-nan least-weight""".split())
         self.assertEqual({option[2:] for option in self.options_of("filter")}, promised)
 
