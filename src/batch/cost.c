@@ -347,7 +347,8 @@ gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *re
 bool gconv_goes_by_frames(gconv_worker *worker, const gconv_row_reader *reader) {
   const gconv_run *run = worker->run;
   bool open = gconv_row_reader_is_open_ended(reader);
-  if (run->batch->one_array || !gconv_row_reader_has_frames(reader) || (!open && gconv_row_reader_is_scattered(reader)))
+  bool kept = run->operation->type->batches && run->batch->one_array;
+  if (kept || !gconv_row_reader_has_frames(reader) || (!open && gconv_row_reader_is_scattered(reader)))
     return false;
   gconv_image header = gconv_header_of(gconv_row_reader_header(reader));
   bool together = run->operation->type->batches && !open && !gconv_row_reader_frames_differ(reader);

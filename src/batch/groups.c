@@ -73,8 +73,9 @@ static void cut(gconv_run *run, gconv_worker *planner, const shaped *inputs, siz
   double metadata = 0;
   for (size_t i = 0; i < alike; i++)
     metadata = fmax(metadata, inputs[i].metadata);
-  size_t most =
-      header->frames == 1 && !run->operation->type->of_photos ? gconv_choose_count(planner, header, alike, metadata) : 1;
+  size_t most = header->frames == 1 && run->operation->type->batches && !run->operation->type->of_photos
+                    ? gconv_choose_count(planner, header, alike, metadata)
+                    : 1;
   for (size_t i = 0, count; i < alike; i += count) {
     count = alike - i < most ? alike - i : most;
     run->ranges[run->range_count++] =
@@ -134,8 +135,8 @@ static gconv_status check_one_shape(const gconv_run *run, const shaped *looked) 
     other.frames = looked[0].header.frames;
     if (!gconv_image_same_shape(&looked[0].header, &other))
       return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "%s: one array cannot hold the results of %s and %s, which have different shapes: name a folder "
-                        "(-o results/ --format npy)",
+                        "%s: one array cannot hold the results of %s and %s, which differ in size, channels or type: "
+                        "name a folder (-o results/ --format npy)",
                         batch->outputs->paths.items[0], inputs[0].path, inputs[i].path);
   }
   return GCONV_OK;
@@ -170,7 +171,7 @@ gconv_status gconv_groups_make(gconv_run *run) {
   run->ranges = calloc(count + 1, sizeof *run->ranges);
   GCONV_FREED shaped *inputs = calloc(count + 1, sizeof *inputs);
   GCONV_NEED_MEMORY(run->order && run->ranges && inputs, "out of memory");
-  if (!run->operation->type->batches) {
+  if (!run->operation->type->batches && !run->batch->one_array) {
     order_by_size(run, inputs);
     return GCONV_OK;
   }

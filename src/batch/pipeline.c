@@ -183,7 +183,8 @@ static gconv_status begin_folder(gconv_run *run) {
 
 static gconv_status begin(gconv_run *run) {
   const gconv_batch *batch = run->batch;
-  bool in_order = batch->one_array && (batch->nhwc || gconv_path_is_sent(batch->outputs->paths.items[0]));
+  bool in_order = batch->one_array &&
+                  (!run->operation->type->batches || batch->nhwc || gconv_path_is_sent(batch->outputs->paths.items[0]));
   GCONV_TRY(begin_folder(run));
   GCONV_TRY(begin_devices(run, in_order ? 1 : batch->inputs->count));
   run->outcomes = calloc(batch->inputs->count + 1, sizeof *run->outcomes);

@@ -87,6 +87,11 @@ int32_t gconv_group_open_files(gconv_group *group, size_t first, size_t end, con
   return step;
 }
 
+/* Returns whether an item, or its frame at hand, is the first of one array, which counts once. */
+static bool begins_array(const gconv_group *group, const gconv_item *item) {
+  return item->place == 0 && (!group->frame || group->frame->number == 1);
+}
+
 /* Ends result n, and counts it: commits it, or discards it if `status` is a failure. A shared file stays open. A result
  * without a writer was counted before. */
 static void close_file(gconv_group *group, size_t n, gconv_row_writer *writer, gconv_status status) {
@@ -94,7 +99,7 @@ static void close_file(gconv_group *group, size_t n, gconv_row_writer *writer, g
   if (writer && status == GCONV_OK && gconv_frame_is_shared(group->frame)) {
     group->frame->writers[n] = writer;
   } else if (group->worker->run->batch->one_array && status == GCONV_OK) {
-    item->outcome.report.written += item->wanted[n] && item->place == 0;
+    item->outcome.report.written += item->wanted[n] && begins_array(group, item);
   } else if (writer && status == GCONV_OK) {
     gconv_item_count(group, item, n, gconv_row_writer_commit(writer));
   } else {
@@ -173,7 +178,7 @@ static gconv_status add_rows(gconv_row_writer *writer, bool nhwc, int32_t frame,
 static gconv_status open_array(gconv_run *run, const gconv_image *like) {
   const gconv_batch *batch = run->batch;
   const gconv_group_range *last = &run->ranges[run->range_count - 1];
-  gconv_write_options options = make_options(run, batch->outputs->format, GCONV_F32, like, 0);
+  gconv_write_options options = make_options(run, batch->outputs->format, last->header.type, like, 0);
   gconv_image header = gconv_header_of(like);
   header.frames = last->frame + last->header.frames * (int32_t)last->count;
   if (batch->nhwc)
@@ -221,7 +226,7 @@ static gconv_status add_to_array(gconv_group *group) {
   }
   group->common.encode_ms = gconv_now_ms() - begin;
   for (size_t i = 0; i < group->count && status == GCONV_OK; i++)
-    group->items[i].outcome.report.written = group->items[i].place == 0;
+    group->items[i].outcome.report.written = begins_array(group, &group->items[i]);
   return status;
 }
 

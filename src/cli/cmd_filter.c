@@ -129,7 +129,7 @@ static int work(gconv_main_job *job) {
     job->batch.advance = gconv_job_advance;
   gconv_status status = make_operation(job);
   gconv_job_count_for_signals(job);
-  GCONV_THEN(status, gconv_batch_run(&job->batch, &summary, &(gconv_message){0}));
+  GCONV_THEN(status, gconv_job_run_batch(job, &summary));
   gconv_job_count_for_signals(NULL);
   if (!job->device.name[0])
     gconv_device_choose(&job->device, summary.device.name, summary.device_reason);
@@ -162,7 +162,7 @@ static gconv_status prepare(gconv_main_job *job) {
     return GCONV_OK;
   if (!settings->dry_run)
     gconv_sandbox_outputs(&settings->common, &job->outputs);
-  return gconv_job_read_mask(job);
+  return gconv_job_read_mask(job, settings->resume);
 }
 
 static int run_job(gconv_main_job *job) {

@@ -254,6 +254,8 @@ gconv_status gconv_job_prepare(gconv_main_job *job) {
   job->before_count = settings->before_count;
   job->specs = &settings->last.filters;
   job->area = settings->area;
+  job->mask_name = settings->mask;
+  job->holes = &settings->holes;
   job->border_given = settings->border.given;
   GCONV_TRY(make_layers(job));
   GCONV_TRY(gconv_job_read_networks(job));
@@ -281,18 +283,6 @@ gconv_status gconv_job_prepare(gconv_main_job *job) {
               job->outputs.earlier > 1 ? "s" : "", job->outputs.earlier > 1 ? "are" : "is");
   GCONV_TRY(gconv_job_check_results(job));
   gconv_shard_take(&settings->shard, &job->inputs, &job->outputs);
-  return GCONV_OK;
-}
-
-gconv_status gconv_job_read_mask(gconv_main_job *job) {
-  if (job->settings->mask)
-    GCONV_TRY(gconv_read_picture(job->common, "--mask", job->settings->mask, &job->mask));
-  const gconv_hole_options *holes = &job->settings->holes;
-  GCONV_TRY(gconv_hole_options_check(holes, job->has_banks && job->settings->before_count == 0));
-  job->border_given |= gconv_hole_options_leave_out(holes); /* no rim is dark */
-  if (holes->weights)
-    GCONV_TRY(gconv_read_picture(job->common, "--weights", holes->weights, &job->weights));
-  gconv_job_warn(job);
   return GCONV_OK;
 }
 
@@ -510,6 +500,8 @@ void gconv_job_free(gconv_main_job *job) {
     gconv_filters_free(&job->before[i]);
   free(job->before);
   gconv_filters_free(&job->filters);
+  gconv_outputs_free(&job->masks);
+  gconv_outputs_free(&job->many_weights);
   gconv_outputs_free(&job->outputs);
   gconv_inputs_free(&job->inputs);
 }

@@ -5,6 +5,7 @@
  *   job_results.c  names of the results, and checks with them
  *   inputs.c     reports on the search for inputs
  *   networks.c   networks and support vector machines, which -f names by the path of their file alone
+ *   job_masks.c  masks and weights, of which each image may have its own
  *   job_warnings.c  warnings of what most users do not expect
  *   report.c     reports on the images
  *   digest.c     the digest that distinguishes it from other jobs
@@ -42,9 +43,12 @@ typedef struct gconv_main_job {
   gconv_options options;         /* options of filters, and of the pictures of banks */
   gconv_network_options network; /* options of banks */
   gconv_batch batch;
-  gconv_palette palette;      /* colours of maps of classes */
-  gconv_area area;            /* the area of --region; while the operation is made, also the area of `mask` */
-  gconv_image weights;        /* the picture of --weights, as long as the mask */
+  gconv_palette palette; /* colours of maps of classes */
+  gconv_area area;       /* the area of --region; while the operation is made, also the area of `mask` */
+  const char *mask_name; /* as --mask has it; NULL: not given */
+  const struct gconv_hole_options *holes;
+  gconv_outputs masks, many_weights; /* paths of the masks and weights, one an image; none: one for all */
+  gconv_image weights;               /* the picture of --weights, as long as the mask */
   gconv_image mask;           /* the mask of --mask; has pixels from gconv_job_read_mask() to gconv_job_make_operation() */
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
   gconv_manifest *manifest;   /* with --resume */
@@ -63,9 +67,6 @@ typedef struct gconv_main_job {
 /* Does all that can be done before the first image is read, from finished settings: reads filters or banks, finds the
  * inputs, names the outputs, for which it reads headers, keeps the inputs of this shard, and makes job->batch. */
 gconv_status gconv_job_prepare(gconv_main_job *job);
-
-/* Reads the images of --mask and --weights, if there are any. Then warns of results that few expect (gconv_job_warn()). */
-gconv_status gconv_job_read_mask(gconv_main_job *job);
 
 /* Makes job->batch.operation. Comes after everything that can change the options. */
 gconv_status gconv_job_make_operation(gconv_main_job *job);
@@ -143,6 +144,14 @@ typedef enum gconv_network_makes { GCONV_MAKES_MAPS, GCONV_MAKES_IMAGES, GCONV_M
 /* Decides what results of the last network or machine are, unless --combine does: sets the presentation, or the combination,
  * of job->network. Else results are maps, as of banks. */
 gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format);
+
+/* ---- job_masks.c ---- */
+
+/* Reads the images of --mask and --weights, if there are any, those of the first image if each has its own; then all must be
+ * there, and nothing `resumes`. Then warns of results that few expect (gconv_job_warn()). */
+gconv_status gconv_job_read_mask(gconv_main_job *job, bool resumes);
+/* Does gconv_batch_run() for the job: all at once, or image by image, each with its mask and weights. */
+gconv_status gconv_job_run_batch(gconv_main_job *job, gconv_batch_summary *summary);
 
 /* ---- job_warnings.c ---- */
 

@@ -192,7 +192,13 @@ static gconv_status name_of_filters(gconv_main_job *job) {
   naming.keeps = job->common->no_clobber || job->settings->skip_existing || job->settings->newer;
   naming.filters = &job->filters;
   naming.each_filter = job->settings->combine == GCONV_COMBINE_NONE;
-  gconv_status status = gconv_outputs_name(&job->inputs, &naming, &job->outputs, &(gconv_message){0});
+  bool one_file, arrays = gconv_outputs_format(&naming, &one_file)->tensors,
+                 one = !naming.each_filter || job->filters.count == 1;
+  gconv_inputs named = job->inputs;
+  job->batch.one_array = arrays && one_file && one && named.count > 1;
+  if (job->batch.one_array)
+    named.count = 1;
+  gconv_status status = gconv_outputs_name(&named, &naming, &job->outputs, &(gconv_message){0});
   return status == GCONV_OK ? status : hint_at_groups(job, status);
 }
 
@@ -231,11 +237,13 @@ static gconv_status check_depth(const gconv_main_job *job) {
 /* Refuses --region and --mask without filters, and results that would replace the mask or a second image. */
 static gconv_status check_area(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
-  char *path = (char *)settings->mask;
+  char *path = (char *)settings->mask, *weights = (char *)settings->holes.weights;
   if (job->has_banks && job->network.presentation != GCONV_PRESENT_IMAGE && (path || settings->area.width > 0))
     return gconv_refuse("%s is not for banks: their outputs are no images like the input", path ? "--mask" : "--region");
   if (path)
     GCONV_TRY(gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, &(gconv_message){0}));
+  if (weights)
+    GCONV_TRY(gconv_outputs_check_filters(&(gconv_texts){&weights, 1}, false, &job->outputs, &(gconv_message){0}));
   for (size_t i = 0; i <= job->before_count && job->arithmetic; i++)
     if (job->arithmetic[i].other.data)
       GCONV_TRY(gconv_outputs_check_filters(&(gconv_texts){&job->arithmetic[i].path, 1}, false, &job->outputs,
@@ -265,14 +273,14 @@ static gconv_status check_format(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* Refuses what banks cannot do. */
-static gconv_status check_bank_job(const gconv_main_job *job) {
+/* Refuses what one array of all results cannot be, and banks cannot do. */
+static gconv_status check_job(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   if (job->batch.one_array && settings->shard.count > 1)
     return gconv_refuse("--shard: one array of all results cannot be divided: name a folder");
   if (job->batch.one_array && settings->resume)
     return gconv_refuse("--resume: one array of all results is made as a whole: name a folder (-o results/ --format npy)");
-  if (job->batch.decoder == GCONV_DECODER_GPU)
+  if (job->has_banks && job->batch.decoder == GCONV_DECODER_GPU)
     return gconv_fail(GCONV_UNSUPPORTED, "banks are applied to what the CPU decodes: leave --decode gpu out");
   return GCONV_OK;
 }
@@ -281,5 +289,5 @@ gconv_status gconv_job_check_results(const gconv_main_job *job) {
   GCONV_TRY(check_filters(job));
   GCONV_TRY(check_format(job));
   GCONV_TRY(check_area(job));
-  return job->has_banks ? check_bank_job(job) : GCONV_OK;
+  return check_job(job);
 }

@@ -171,7 +171,7 @@ class Batches(BankTest):
 
     def test_sizes_that_one_array_cannot_hold(self):
         result = self.gconv("-i", "in", "-f", "bank.txt", "-o", "y.npy", status=2)
-        self.assertIn("different shapes: name a folder", result.stderr)
+        self.assertIn("differ in size, channels or type: name a folder", result.stderr)
         self.assertFalse((self.folder / "y.npy").exists())
 
     def test_one_array_has_the_frames_of_all_in_their_order(self):

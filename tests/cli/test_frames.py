@@ -51,6 +51,33 @@ def interlaced(pixels):
                                           for kind, data in chunks)
 
 
+class OneArray(CommandTest):
+    """-o all.npy takes the results of several images."""
+
+    def test_of_images_and_stacks(self):
+        for name, pixels in (("a", noise(40, 50, 3)), ("b", noise(40, 50, 3)), ("c", noise(30, 50, 3)), ("s", noise(40, 50)),
+                             ("t", noise(3, 40, 50)), ("large", noise(2000, 1600, 3)), ("larger", noise(2000, 1600, 3))):
+            numpy.save(self.folder / f"{name}.npy" if name in "st" else self.folder / "x.npy", pixels)
+            if name not in "st":
+                (self.folder / f"{name}.png").write_bytes(encode(pixels, "png"))
+        words = ("-f", "average:size=3", "--border", "replicate", "-o")
+        for names in (("a.png", "b.png"), ("t.npy", "s.npy", "t.npy:2"), ("large.png", "larger.png")):
+            self.gconv("-i", *names, *words, "all.npy")
+            alone = []
+            for name in names:
+                self.gconv("-i", name, *words, "one.npy")
+                one = numpy.load(self.folder / "one.npy")
+                alone += [*one] if name == "t.npy" else [one.transpose(2, 0, 1) if one.ndim == 3 else one]
+            numpy.testing.assert_array_equal(numpy.load(self.folder / "all.npy"), alone)
+            (self.folder / "all.npy").unlink()
+        refused = self.gconv("-i", "a.png", "c.png", *words, "all.npy", status=2)
+        self.assertIn("cannot hold the results of a.png and c.png", refused.stderr)
+        self.usage_error("--resume: one array", "-i", "a.png", "b.png", *words, "all.npy", "--resume")
+        (self.folder / "cut.png").write_bytes((self.folder / "b.png").read_bytes()[:3000])
+        self.gconv("-i", "a.png", "cut.png", *words, "all.npy", status=1)
+        self.assertFalse((self.folder / "all.npy").exists())
+
+
 class BehindEachOther(CommandTest):
     """PNG and JPEG files one behind the other, as ffmpeg -f image2pipe and cameras write them."""
 

@@ -258,6 +258,27 @@ class Mask(Part):
         weights = np.where(rectangle(self.image.shape, 30, 20, 20, 10) > 0, self.ramp, 0).astype(np.uint8)
         self.check("m.png", weights, "-f", BLUR, options=("--region", "30x20+20+10"))
 
+    def test_one_for_each_image(self):
+        (self.folder / "masks").mkdir()
+        for name, mask in (("a", self.ramp), ("b", 255 - self.ramp)):
+            self.photo(f"in/{name}.png", 60, 45)
+            self.save(f"masks/{name}.png", mask)
+        for option in "--mask", "--weights":
+            words = ("-f", BLUR, "--border", "replicate", option)
+            self.gconv("-i", "in", *words, "masks/{stem}.png", "-o", "out/")
+            for name in "ab":
+                self.gconv("-i", f"in/{name}.png", *words, f"masks/{name}.png", "-o", "one.png")
+                self.assert_pixels("one.png", self.pixels(f"out/{name}.png"))
+        words = ("-i", "in", "-f", BLUR, "--mask", "masks/{stem}.png")
+        self.usage_error("takes one --mask", *words, "-o", "all.npy")
+        self.usage_error("choose another name", *words, "-o", "masks/")
+        self.save("masks/b.png", self.ramp[:44])
+        failed = self.gconv(*words, "-o", "new/", status=3)
+        self.assertIn("in/b.png: the mask has 60 x 44 pixels", failed.stderr)
+        self.assertEqual(self.files("new"), ["a.png"])
+        (self.folder / "masks/a.png").unlink()
+        self.usage_error("masks/a.png: cannot find", *words, "-o", "new/")
+
     def test_sizes(self):
         self.save("m.png", self.ramp[:44])
         result = self.gconv("-i", "a.png", "-f", BLUR, "--mask", "m.png", "-o", "b.png", status=1)
