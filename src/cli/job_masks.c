@@ -86,12 +86,12 @@ static void add_summary(gconv_batch_summary *sum, const gconv_batch_summary *par
 
 /* Runs image `i` with its own mask and weights. */
 static gconv_status run_one(gconv_main_job *job, size_t i, gconv_batch_summary *summary) {
-  const size_t *first = &job->outputs.first[i], count = first[1] - first[0];
+  const size_t first = job->outputs.first[i], count = job->outputs.first[i + 1] - first;
   gconv_inputs input = {.items = &job->inputs.items[i], .count = 1, .many = job->inputs.many};
   gconv_outputs outputs = job->outputs;
   gconv_batch batch = job->batch;
-  outputs.paths = (gconv_texts){.items = job->outputs.paths.items + first[0], .count = count};
-  outputs.formats += first[0];
+  outputs.paths = (gconv_texts){.items = job->outputs.paths.items + first, .count = count};
+  outputs.formats += first;
   outputs.first = (size_t[]){0, count};
   gconv_operation_free(job->operation);
   job->operation = NULL;

@@ -90,8 +90,8 @@ static layout layout_of(const gconv_layer_problem *problem) {
   l.steps = l.groups_y * l.groups_x * l.slices;
   const int64_t last_y = (int64_t)(problem->rows - l.near_y) * problem->dilation_y,
                 last_x = (int64_t)(problem->columns - l.near_x) * problem->dilation_x;
-  l.period_y = smaller(problem->stride_y, (int32_t)last_y + 1);
-  l.period_x = smaller(problem->stride_x, (int32_t)last_x + 1);
+  l.period_y = last_y < problem->stride_y ? (int32_t)last_y + 1 : problem->stride_y;
+  l.period_x = last_x < problem->stride_x ? (int32_t)last_x + 1 : problem->stride_x;
   l.reach_y = (int32_t)(last_y / problem->stride_y);
   l.reach_x = (int32_t)(last_x / problem->stride_x);
   return l;
